@@ -1,0 +1,198 @@
+package db
+
+import "bytes"
+
+// Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
+// seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
+func (d *DB) Get(dst, key []byte) (value []byte, xt int64, err error) {
+	d.touch(readScore)
+	value, xt, found, err := d.read(dst, key)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !found {
+		return nil, 0, ErrNoRecord
+	}
+	return value, xt, nil
+}
+
+// Check returns the size of a value and its expiration time without the value.
+func (d *DB) Check(key []byte) (size int, xt int64, err error) {
+	b := d.newBatch()
+	defer b.free()
+	value, xt, err := d.Get(b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	return len(value), xt, err
+}
+
+// Set stores a record, new or not.
+func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		b.set(d.target(key, value), value, d.absolute(xt))
+		return nil
+	})
+}
+
+// Add stores a new record. It returns ErrDuplicate when there is one.
+func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		_, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		if found {
+			return ErrDuplicate
+		}
+		b.set(d.target(key, value), value, d.absolute(xt))
+		return nil
+	})
+}
+
+// Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
+func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		_, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return ErrNoRecord
+		}
+		b.set(key, value, d.absolute(xt))
+		return nil
+	})
+}
+
+// Append puts value behind the value of a record, or stores a new one. The expiration time is set anew.
+func (d *DB) Append(p *Pending, key, value []byte, xt XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		old, _, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		b.setJoined(d.target(key, value), old, value, d.absolute(xt))
+		return nil
+	})
+}
+
+// Remove removes a record. It returns ErrNoRecord when there is none; the removal is logged all the same, as in the
+// original.
+func (d *DB) Remove(p *Pending, key []byte) error {
+	return d.modify(p, key, func(b *batch) error {
+		_, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		b.remove(key)
+		if !found {
+			return ErrNoRecord
+		}
+		return nil
+	})
+}
+
+// Seize removes the record of key and returns it as Get does.
+func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
+	err = d.modify(p, key, func(b *batch) error {
+		var found bool
+		value, xt, found, err = d.read(dst, key)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return ErrNoRecord
+		}
+		b.remove(key)
+		return nil
+	})
+	return value, xt, err
+}
+
+// CAS stores nval (removes the record where it is nil) when the record has the value oval (does not exist where oval
+// is nil). It returns ErrConflict when that does not hold.
+func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		old, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		if found != (oval != nil) || !bytes.Equal(old, oval) {
+			return ErrConflict
+		}
+		switch {
+		case nval != nil && !found:
+			b.set(d.target(key, nval), nval, d.absolute(xt))
+		case nval != nil:
+			b.set(key, nval, d.absolute(xt))
+		case found:
+			b.remove(key)
+		}
+		return nil
+	})
+}
+
+// Increment adds num to a number stored in 8 bytes and returns the sum. orig is the number that a missing record
+// counts as; math.MinInt64 makes a missing record an error, math.MaxInt64 sets the number to num. It returns ErrLogic
+// when the value is no such number.
+func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt XT) (sum int64, err error) {
+	err = d.modify(p, key, func(b *batch) error {
+		old, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		var write bool
+		if sum, write, err = addInt(old, found, num, orig); write {
+			value := encodeInt(sum)
+			b.set(d.target(key, value[:]), value[:], d.absolute(xt))
+		}
+		return err
+	})
+	return sum, err
+}
+
+// IncrementDouble is Increment for numbers stored in 16 bytes; -Inf and +Inf take the parts of MinInt64 and MaxInt64.
+func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt XT) (sum float64, err error) {
+	err = d.modify(p, key, func(b *batch) error {
+		old, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		var stored []byte
+		var write bool
+		if sum, stored, write, err = addDouble(old, found, num, orig); write {
+			b.set(d.target(key, stored), stored, d.absolute(xt))
+		}
+		return err
+	})
+	return sum, err
+}
+
+// Clear removes all records.
+func (d *DB) Clear(p *Pending) error {
+	if err := d.writable(nil); err != nil {
+		return err
+	}
+	var all stripeSet
+	all.all()
+	b := d.newBatch()
+	defer b.free()
+	b.clear()
+	d.stripes.lock(&all)
+	err := d.commit(p, b)
+	d.generation.Add(1)
+	d.stripes.unlock(&all)
+	if err != nil {
+		return err
+	}
+	return d.settle(p, b)
+}
+
+// absolute turns a client's expiration argument into the time to store.
+func (d *DB) absolute(xt XT) int64 {
+	if d.Persistent() {
+		return MaxXT
+	}
+	return absolute(xt, d.seconds())
+}

@@ -1,0 +1,74 @@
+package db
+
+import "gotycoon/ulog"
+
+// batch is the updates of one commit, with the room that their stored values and the old ones take.
+type batch struct {
+	db   *DB
+	ups  []ulog.Update
+	room []byte  // stored values; slices of it stay valid when it grows
+	old  []byte  // scratch for values read
+	own  Pending // for an operation that waits itself
+	err  error   // a value cannot be stored
+}
+
+const (
+	keepRoom = 64 << 10 // larger scratch space is not kept
+	keepUps  = 1 << 10
+)
+
+// newBatch takes a batch from the pool; free gives it back.
+func (d *DB) newBatch() *batch {
+	if b, ok := d.batches.Get().(*batch); ok {
+		return b
+	}
+	return &batch{db: d}
+}
+
+func (b *batch) free() {
+	if cap(b.room) > keepRoom {
+		b.room = nil
+	}
+	if cap(b.old) > keepRoom {
+		b.old = nil
+	}
+	if cap(b.ups) > keepUps {
+		b.ups = nil
+	}
+	clear(b.ups)
+	b.ups, b.room, b.err = b.ups[:0], b.room[:0], nil
+	b.db.batches.Put(b)
+}
+
+// read returns the live record of key; value is valid until the next read.
+func (b *batch) read(key []byte) (value []byte, found bool, err error) {
+	value, _, found, err = b.db.read(b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	return value, found, err
+}
+
+// set adds an update that stores value, which expires at the absolute time xt.
+func (b *batch) set(key, value []byte, xt int64) { b.setJoined(key, value, nil, xt) }
+
+// setJoined is set for a value in two parts.
+func (b *batch) setJoined(key, head, tail []byte, xt int64) {
+	if len(head)+len(tail) > MaxValueSize {
+		b.err = &Error{Code: InvalidOperation, Message: "the value is longer than 1 GiB"}
+	}
+	at := len(b.room)
+	if !b.db.Persistent() {
+		b.room = appendPrefix(b.room, xt)
+	}
+	b.room = append(append(b.room, head...), tail...)
+	b.add(ulog.OpSet, key, b.room[at:len(b.room):len(b.room)])
+}
+
+func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }
+
+func (b *batch) clear() { b.add(ulog.OpClear, nil, nil) }
+
+func (b *batch) add(op ulog.Op, key, value []byte) {
+	b.ups = append(b.ups, ulog.Update{SID: b.db.sid, DBID: b.db.index, Op: op, Key: key, Value: value})
+}

@@ -1,0 +1,161 @@
+package db
+
+// Record is one record of a bulk operation.
+type Record struct {
+	Key, Value []byte
+	XT         XT
+}
+
+const (
+	chunkRecords = 256     // records of a bulk committed together when it is not atomic
+	chunkBytes   = 1 << 20 // and their size
+)
+
+// SetBulk stores records in their order and returns how many. With atomic all are stored or none, also when the
+// machine stops; otherwise an error leaves the first of them stored.
+func (d *DB) SetBulk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
+	for len(recs) > 0 {
+		n := len(recs)
+		if !atomic {
+			n = chunkLength(recs)
+		}
+		done, err := d.setChunk(p, recs[:n], atomic)
+		stored += done
+		if err != nil {
+			return stored, err
+		}
+		recs = recs[n:]
+	}
+	return stored, nil
+}
+
+// chunkLength returns how many of recs are committed together.
+func chunkLength(recs []Record) int {
+	size := 0
+	for i := range recs {
+		if size += len(recs[i].Value); i == chunkRecords || (i > 0 && size > chunkBytes) {
+			return i
+		}
+	}
+	return len(recs)
+}
+
+// setChunk stores records as one commit. A record that cannot be stored ends it; those before are stored, unless
+// the bulk is atomic.
+func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
+	var keys stripeSet
+	for stored < len(recs) {
+		if err = d.writable(recs[stored].Key); err != nil {
+			break
+		}
+		keys.add(d.stripes.index(recs[stored].Key))
+		stored++
+	}
+	if stored == 0 || (err != nil && atomic) {
+		return 0, err
+	}
+	b := d.newBatch()
+	defer b.free()
+	d.stripes.lock(&keys)
+	for i := range recs[:stored] {
+		r := &recs[i]
+		b.set(d.target(r.Key, r.Value), r.Value, d.absolute(r.XT))
+	}
+	commitErr := d.commit(p, b)
+	d.stripes.unlock(&keys)
+	if commitErr != nil {
+		return 0, commitErr
+	}
+	d.touch(writeScore * int64(stored))
+	if settleErr := d.settle(p, b); settleErr != nil {
+		return 0, settleErr
+	}
+	return stored, err
+}
+
+// RemoveBulk removes the records of keys and returns how many there were. atomic is as in SetBulk.
+func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, err error) {
+	for len(keys) > 0 {
+		n, hits, err := d.removeChunk(p, keys, atomic)
+		removed += hits
+		if err != nil {
+			return removed, err
+		}
+		keys = keys[n:]
+	}
+	return removed, nil
+}
+
+// removeChunk removes the first n of keys as one commit; all of them with atomic, otherwise as many as have
+// stripes of their own, so that a key given twice is found once.
+func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
+	var locked stripeSet
+	for n < len(keys) && (atomic || n < chunkRecords) {
+		if err := d.writable(keys[n]); err != nil {
+			return 0, 0, err
+		}
+		if !locked.add(d.stripes.index(keys[n])) && !atomic {
+			break
+		}
+		n++
+	}
+	b := d.newBatch()
+	defer b.free()
+	d.stripes.lock(&locked)
+	hits, err = b.removeAll(keys[:n])
+	if err == nil {
+		err = d.commit(p, b)
+	}
+	d.stripes.unlock(&locked)
+	if err != nil {
+		return 0, 0, err
+	}
+	d.touch(writeScore * int64(n))
+	return n, hits, d.settle(p, b)
+}
+
+// removeAll adds the removal of keys and returns how many of them have a record. A key given twice counts once.
+func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
+	seen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		_, found, err := b.read(key)
+		if err != nil {
+			return 0, err
+		}
+		if found && !seen[string(key)] {
+			hits++
+		}
+		seen[string(key)] = true
+		b.remove(key)
+	}
+	return hits, nil
+}
+
+// GetBulk calls visit for each key that has a record, in order; i is the key's place, value is valid during the
+// call. With atomic all values are of one instant with respect to atomic updates.
+func (d *DB) GetBulk(keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
+	if atomic {
+		var locked stripeSet
+		for _, key := range keys {
+			locked.add(d.stripes.index(key))
+		}
+		d.stripes.lock(&locked)
+		defer d.stripes.unlock(&locked)
+	}
+	d.sweeper.add(readScore * int64(len(keys)))
+	b := d.newBatch()
+	defer b.free()
+	for i, key := range keys {
+		value, xt, found, err := d.read(b.old[:0], key)
+		if err != nil {
+			return err
+		}
+		if cap(value) > cap(b.old) {
+			b.old = value[:0]
+		}
+		if found {
+			visit(i, value, xt)
+		}
+	}
+	return nil
+}

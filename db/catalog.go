@@ -1,0 +1,294 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
+)
+
+// Options of a Catalog.
+type Options struct {
+	LogDir       string        // directory of the shared update log (-ulog); empty: file databases have private logs
+	LogLimit     int64         // size limit of a log segment (-ulim); 0 means 256 MiB, below 0 none
+	SID          uint16        // server ID in the log (-sid)
+	SyncInterval time.Duration // the log is synced at least this often (-uasi); 0 means 1 s
+	SyncEach     bool          // acknowledge after the sync (-oas)
+
+	ReadOnly bool // refuse updates (-ord); files must exist
+	TryLock  bool // do not wait for another process (-otl)
+	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
+
+	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
+
+	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
+	Logger  *slog.Logger            // nil means silent
+	Now     func() time.Time        // nil means time.Now
+	FS      vfs.FS                  // where logs are; nil means vfs.OS
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.FS == nil {
+		o.FS = vfs.OS{}
+	}
+	if o.SyncInterval <= 0 {
+		o.SyncInterval = time.Second
+	}
+	if o.Opening == nil {
+		o.Opening = func(string, string) {}
+	}
+}
+
+// OpenError says which database could not be opened and why.
+type OpenError struct {
+	Expr string
+	Err  error
+}
+
+// Error names the database and the reason.
+func (e *OpenError) Error() string { return e.Expr + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// LogError says that an update log could not be opened or has failed.
+type LogError struct {
+	Dir string
+	Err error
+}
+
+// Error names the log's directory and the reason.
+func (e *LogError) Error() string { return e.Dir + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *LogError) Unwrap() error { return e.Err }
+
+// Catalog is the databases that one server has open, and their update log.
+type Catalog struct {
+	opts   Options
+	dbs    []*DB
+	names  map[string]*DB
+	log    *logDir   // the shared update log; nil without Options.LogDir
+	logs   []*logDir // every open log, private ones included
+	turn   atomic.Uint32
+	failed chan struct{}
+
+	failOnce sync.Once
+	err      error // set before failed is closed
+
+	quit, stopped chan struct{} // of the keeper goroutine
+}
+
+// Open opens the databases of the expressions, in order, and brings file databases up to date from their logs. The
+// error is an *OpenError for a database or a *LogError for a log.
+func Open(exprs []string, o Options) (*Catalog, error) {
+	o.setDefaults()
+	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
+	if err := c.openAll(exprs); err != nil {
+		c.abandon()
+		return nil, err
+	}
+	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
+	go c.keep()
+	return c, nil
+}
+
+// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack.
+func (c *Catalog) abandon() {
+	for _, d := range c.dbs {
+		if d.file != nil {
+			_ = d.file.Abandon()
+		} else {
+			_ = d.store.Close()
+		}
+	}
+	for _, l := range c.logs {
+		_ = l.Close()
+	}
+}
+
+func (c *Catalog) openAll(exprs []string) error {
+	if c.opts.LogDir != "" {
+		c.opts.Opening("log", c.opts.LogDir)
+		log, err := c.openLog(c.opts.LogDir, c.opts.LogLimit)
+		if err != nil {
+			return err
+		}
+		c.log = log
+	}
+	for _, expr := range exprs {
+		c.opts.Opening("database", expr)
+		d, err := c.openDB(expr)
+		if err != nil {
+			return &OpenError{Expr: expr, Err: err}
+		}
+		c.dbs = append(c.dbs, d)
+		c.names[d.Name()] = d
+	}
+	return c.recover()
+}
+
+// openDB opens one database without bringing it up to date.
+func (c *Catalog) openDB(expr string) (*DB, error) {
+	e, err := ParseExpr(expr)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{expr: e, index: uint16(len(c.dbs)), sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
+		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey}
+	d.stripes.init(e.Kind == Text)
+	if err := c.openStore(d); err != nil {
+		return nil, err
+	}
+	if c.log != nil {
+		d.log, d.shared = c.log.Log, true
+	}
+	return d, nil
+}
+
+// Len returns the number of databases.
+func (c *Catalog) Len() int { return len(c.dbs) }
+
+// DB returns the database with an index on the command line, nil where there is none.
+func (c *Catalog) DB(i int) *DB {
+	if i < 0 || i >= len(c.dbs) {
+		return nil
+	}
+	return c.dbs[i]
+}
+
+// Lookup returns the database with a name, nil where there is none. Of databases with one name it is the last.
+func (c *Catalog) Lookup(name string) *DB { return c.names[name] }
+
+// Log returns the shared update log, nil without Options.LogDir.
+func (c *Catalog) Log() *ulog.Log {
+	if c.log == nil {
+		return nil
+	}
+	return c.log.Log
+}
+
+// LogFiles lists the segments of the shared update log.
+func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
+
+// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo; the newest segment
+// stays. Databases that still need them for their own recovery are checkpointed first.
+func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
+	for _, d := range c.dbs {
+		if d.file == nil || d.readOnly {
+			continue
+		}
+		if err := d.file.Checkpoint(); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", d.Path(), err)
+		}
+	}
+	return c.log.RemoveFiles(upTo)
+}
+
+// Failed is closed when a log has failed: nothing is acknowledged any more.
+func (c *Catalog) Failed() <-chan struct{} { return c.failed }
+
+// Err says why Failed is closed.
+func (c *Catalog) Err() error {
+	select {
+	case <-c.failed:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Idle examines some records of one database after the other; the server calls it while nobody uses it.
+func (c *Catalog) Idle() {
+	if len(c.dbs) > 0 {
+		c.dbs[int(c.turn.Add(1))%len(c.dbs)].idle()
+	}
+}
+
+// keepEvery is how often the keeper looks after logs and databases.
+const keepEvery = 250 * time.Millisecond
+
+// keep notices failed logs, and has databases checkpointed that would need a long replay after a crash.
+func (c *Catalog) keep() {
+	defer close(c.stopped)
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.quit:
+			return
+		case <-tick.C:
+		}
+		for _, l := range c.logs {
+			if err := l.Err(); err != nil {
+				c.fail(&LogError{l.Dir(), err})
+			}
+		}
+		for _, d := range c.dbs {
+			d.checkpointIfBehind(c.opts.CheckpointSize)
+		}
+	}
+}
+
+func (c *Catalog) fail(err error) {
+	c.failOnce.Do(func() {
+		c.err = err
+		close(c.failed)
+	})
+}
+
+// CloseDB closes one database: what it has in memory goes to its file.
+func (c *Catalog) CloseDB(i int) error {
+	c.stopKeeper()
+	d := c.dbs[i]
+	if err := d.store.Close(); err != nil {
+		return &OpenError{Expr: d.Expr(), Err: err}
+	}
+	return c.closePrivateLog(d)
+}
+
+// CloseLog closes the shared update log, after the databases.
+func (c *Catalog) CloseLog() error {
+	c.stopKeeper()
+	if c.log == nil {
+		return nil
+	}
+	if err := c.log.Close(); err != nil {
+		return &LogError{c.log.Dir(), err}
+	}
+	return nil
+}
+
+func (c *Catalog) stopKeeper() {
+	if c.quit == nil {
+		return
+	}
+	close(c.quit)
+	<-c.stopped
+	c.quit = nil
+}
+
+// Close closes databases and log.
+func (c *Catalog) Close() error {
+	c.stopKeeper()
+	return c.closeAll()
+}
+
+func (c *Catalog) closeAll() error {
+	var all error
+	for i := range c.dbs {
+		all = errors.Join(all, c.CloseDB(i))
+	}
+	return errors.Join(all, c.CloseLog())
+}

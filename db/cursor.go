@@ -1,0 +1,290 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+
+	"gotycoon/db/store"
+)
+
+// Cursor is a place in a database: a remembered key. It holds nothing of the database, so it costs nobody
+// anything between calls. Where records come and go, the cursor is on the first record at or after its key. It belongs
+// to one goroutine. The rules are those of reference section 9.
+type Cursor struct {
+	db         *DB
+	key        []byte
+	set        bool
+	backward   bool   // direction of the last move
+	generation uint64 // clears of the database when the cursor was set
+}
+
+// NewCursor returns a cursor that is not set on any record.
+func (d *DB) NewCursor() *Cursor { return &Cursor{db: d} }
+
+// entry is a record as a cursor sees it, copied.
+type entry struct {
+	key, stored []byte
+}
+
+// seek returns the first record from a place; ok is false when there is none.
+func (d *DB) seek(from store.Start) (e entry, ok bool, err error) {
+	err = d.store.Scan(from, func(key, stored []byte) bool {
+		e, ok = entry{bytes.Clone(key), bytes.Clone(stored)}, true
+		return false
+	})
+	return e, ok, systemError(err)
+}
+
+// moveTo sets the cursor on the first record from a place, or unsets it.
+func (c *Cursor) moveTo(from store.Start) error {
+	e, ok, err := c.db.seek(from)
+	c.set = ok && err == nil
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrNoRecord
+	}
+	c.key, c.generation = e.key, c.db.generation.Load()
+	return nil
+}
+
+// valid tells whether the cursor is set; a clear of the database unsets it.
+func (c *Cursor) valid() bool {
+	if c.generation != c.db.generation.Load() {
+		c.set = false
+	}
+	return c.set
+}
+
+// Jump sets the cursor on the first record.
+func (c *Cursor) Jump() error {
+	c.db.touch(readScore)
+	c.backward = false
+	return c.moveTo(store.Start{Edge: true})
+}
+
+// JumpKey sets the cursor on the record of key. In an ordered database it is the next one when key has no record.
+func (c *Cursor) JumpKey(key []byte) error {
+	c.db.touch(readScore)
+	c.backward = false
+	if c.db.expr.Kind.Ordered() {
+		return c.moveTo(store.Start{Key: key, Inclusive: true})
+	}
+	return c.moveExactly(key)
+}
+
+// moveExactly sets the cursor on the record of key, expired or not.
+func (c *Cursor) moveExactly(key []byte) error {
+	c.set = false
+	_, found, err := c.db.store.Get(nil, key)
+	if err != nil {
+		return systemError(err)
+	}
+	if !found {
+		return ErrNoRecord
+	}
+	c.set, c.key, c.generation = true, bytes.Clone(key), c.db.generation.Load()
+	return nil
+}
+
+// JumpBack sets the cursor on the last record. Databases without an order return ErrNotImplemented.
+func (c *Cursor) JumpBack() error {
+	c.db.touch(readScore)
+	if !c.db.expr.Kind.Ordered() {
+		return c.refuseBackward()
+	}
+	c.backward = true
+	return c.moveTo(store.Start{Edge: true, Backward: true})
+}
+
+// refuseBackward is what a database without an order answers; the prototype hash looks for a first record before.
+func (c *Cursor) refuseBackward() error {
+	if c.db.expr.Kind == ProtoHash {
+		if _, ok, err := c.db.seek(store.Start{Edge: true}); err != nil || !ok {
+			c.set = false
+			return orNoRecord(err)
+		}
+	}
+	return ErrNotImplemented
+}
+
+func orNoRecord(err error) error {
+	if err != nil {
+		return err
+	}
+	return ErrNoRecord
+}
+
+// JumpBackKey sets the cursor on the record of key or the one before it. Databases without an order return
+// ErrNotImplemented, but the prototype hash finds the key itself.
+func (c *Cursor) JumpBackKey(key []byte) error {
+	c.db.touch(readScore)
+	switch {
+	case c.db.expr.Kind == ProtoHash:
+		return c.moveExactly(key)
+	case !c.db.expr.Kind.Ordered():
+		return ErrNotImplemented
+	}
+	c.backward = true
+	return c.moveTo(store.Start{Key: key, Inclusive: true, Backward: true})
+}
+
+// Step moves to the next record. Past the last one it returns ErrNoRecord and the cursor is unset.
+func (c *Cursor) Step() error {
+	c.db.touch(readScore)
+	c.backward = false
+	e, err := c.current()
+	if err != nil {
+		return err
+	}
+	return c.moveTo(store.Start{Key: e.key})
+}
+
+// StepBack moves to the record before. Databases without an order return ErrNotImplemented.
+func (c *Cursor) StepBack() error {
+	c.db.touch(readScore)
+	kind := c.db.expr.Kind
+	if !kind.Ordered() {
+		if kind == ProtoHash {
+			c.set = false
+		}
+		return ErrNotImplemented
+	}
+	c.backward = true
+	if kind == ProtoTree && !c.valid() { // as in the original, it comes from behind the end
+		return c.moveTo(store.Start{Edge: true, Backward: true})
+	}
+	e, err := c.current()
+	if err != nil {
+		return err
+	}
+	return c.moveTo(store.Start{Key: e.key, Backward: true})
+}
+
+// current returns the record that the cursor is on.
+func (c *Cursor) current() (entry, error) {
+	if !c.valid() {
+		return entry{}, ErrNoRecord
+	}
+	e, ok, err := c.db.seek(store.Start{Key: c.key, Inclusive: true})
+	if err != nil {
+		return entry{}, err
+	}
+	if !ok {
+		c.set = false
+		return entry{}, ErrNoRecord
+	}
+	c.key = e.key
+	return e, nil
+}
+
+// advance moves one record in the cursor's direction; at the end the cursor is unset.
+func (c *Cursor) advance() error {
+	return c.moveTo(store.Start{Key: c.key, Backward: c.goesBack()})
+}
+
+// goesBack is the direction in which stepping options and removals move; the prototype tree only knows forward.
+func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != ProtoTree }
+
+// currentLive returns the record that the cursor is on and skips expired ones.
+func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
+	for {
+		if e, err = c.current(); err != nil {
+			return entry{}, 0, nil, err
+		}
+		xt, value, ok := c.db.split(e.stored)
+		if ok && !expired(xt, c.db.seconds()) {
+			return e, xt, value, nil
+		}
+		if err := c.advance(); err != nil {
+			return entry{}, 0, nil, err
+		}
+	}
+}
+
+// Get returns the record that the cursor is on; with step it then moves on. The slices are the caller's.
+func (c *Cursor) Get(step bool) (key, value []byte, xt int64, err error) {
+	c.db.touch(readScore)
+	e, xt, value, err := c.currentLive()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return e.key, value, xt, c.stepIf(step)
+}
+
+// stepIf moves on after a successful operation. To have reached the end is no error: the next call will say so.
+func (c *Cursor) stepIf(step bool) error {
+	if !step {
+		return nil
+	}
+	if err := c.advance(); err != nil && !errors.Is(err, ErrNoRecord) {
+		return err
+	}
+	return nil
+}
+
+// GetKey is Get for the key alone.
+func (c *Cursor) GetKey(step bool) (key []byte, err error) {
+	key, _, _, err = c.Get(step)
+	return key, err
+}
+
+// GetValue is Get for the value alone.
+func (c *Cursor) GetValue(step bool) (value []byte, err error) {
+	_, value, _, err = c.Get(step)
+	return value, err
+}
+
+// SetValue replaces the value of the record that the cursor is on; with step it then moves on.
+func (c *Cursor) SetValue(p *Pending, value []byte, xt XT, step bool) error {
+	_, _, err := c.change(p, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
+	if err != nil {
+		return err
+	}
+	return c.stepIf(step)
+}
+
+// Remove removes the record that the cursor is on and moves on.
+func (c *Cursor) Remove(p *Pending) error {
+	_, _, _, err := c.Seize(p)
+	return err
+}
+
+// Seize removes the record that the cursor is on, returns it, and moves on.
+func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
+	key, stored, err := c.change(p, func(b *batch, key []byte) { b.remove(key) })
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	xt, value, _ = c.db.split(stored)
+	return key, value, xt, c.stepIf(true)
+}
+
+// change commits an update of the live record that the cursor is on, and returns the record as it was. When another
+// client removes the record in between, the cursor goes on to the following one.
+func (c *Cursor) change(p *Pending, update func(b *batch, key []byte)) (key, stored []byte, err error) {
+	for {
+		e, _, _, err := c.currentLive()
+		if err != nil {
+			return nil, nil, err
+		}
+		err = c.db.modify(p, e.key, func(b *batch) error {
+			found := false
+			if stored, found, err = c.db.store.Get(nil, e.key); err != nil {
+				return systemError(err)
+			}
+			if xt, _, ok := c.db.split(stored); !found || !ok || expired(xt, c.db.seconds()) {
+				return ErrNoRecord
+			}
+			update(b, e.key)
+			return nil
+		})
+		if !errors.Is(err, ErrNoRecord) {
+			return e.key, stored, err
+		}
+	}
+}
+
+// Close ends the use of the cursor. It holds no resources; the method is there for those who pair it with NewCursor.
+func (c *Cursor) Close() { c.set = false }

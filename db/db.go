@@ -1,0 +1,182 @@
+package db
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db/filestore"
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// MaxValueSize is the longest stored value in bytes. Requests are limited further by the protocols.
+const MaxValueSize = 1 << 30
+
+// DB is one database. It may be used by many goroutines.
+type DB struct {
+	expr   Expr
+	index  uint16
+	sid    uint16
+	now    func() time.Time
+	logger *slog.Logger
+
+	store    store.Store      // in the order of the database's comparator
+	file     *filestore.Store // the same store where it is on disk, else nil
+	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
+	shared   bool             // log is the server's update log
+	readOnly bool
+	maxKey   int // longest key in bytes
+
+	stripes    stripes
+	commitMu   sync.Mutex    // log and store change together, in one order
+	generation atomic.Uint64 // number of clears; a cursor of an older one is unset
+	sweeper    sweeper
+	batches    sync.Pool
+	textEnd    int64 // offset of the next line of a text database; guarded by its one stripe
+
+	checkpointed atomic.Int64 // log.Bytes() at the last checkpoint
+}
+
+// Path returns the expression without its parameters.
+func (d *DB) Path() string { return d.expr.Path }
+
+// Expr returns the expression as given on the command line.
+func (d *DB) Expr() string { return d.expr.Raw }
+
+// Name returns the name under which clients find the database.
+func (d *DB) Name() string { return d.expr.Name }
+
+// Persistent tells whether records have no expiration time (ktopts=p).
+func (d *DB) Persistent() bool { return d.expr.Params.Persistent }
+
+// ReadOnly tells whether the database refuses updates.
+func (d *DB) ReadOnly() bool { return d.readOnly }
+
+// Count returns the number of records, expired ones that are not yet collected included; -1 for a text database.
+func (d *DB) Count() (int64, error) {
+	if d.expr.Kind == Text {
+		return -1, nil
+	}
+	n, err := d.store.Count()
+	return n, systemError(err)
+}
+
+// Size returns the bytes that the database takes: the size of its file, or of its records in memory.
+func (d *DB) Size() int64 {
+	if d.file != nil {
+		return d.file.FileSize()
+	}
+	return d.used()
+}
+
+// used is the size that capacity limits are compared with: what an empty database of the kind has in the original, so
+// that users' limits keep their meaning, and what the records occupy here.
+func (d *DB) used() int64 { return baseSize(d.expr) + d.store.Size() }
+
+// seconds is the current time as expiration counts it.
+func (d *DB) seconds() int64 { return d.now().Unix() }
+
+// read returns the value of a live record, in the room behind dst where that is large enough.
+func (d *DB) read(dst, key []byte) (value []byte, xt int64, found bool, err error) {
+	at := len(dst)
+	dst, found, err = d.store.Get(dst, key)
+	if err != nil || !found {
+		return nil, 0, false, systemError(err)
+	}
+	xt, value, found = d.split(dst[at:])
+	if !found || expired(xt, d.seconds()) {
+		return nil, 0, false, nil
+	}
+	return value, xt, true, nil
+}
+
+// split takes a stored value apart. A value too short for a prefix counts as absent.
+func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
+	if d.Persistent() {
+		return MaxXT, stored, true
+	}
+	return splitValue(stored)
+}
+
+// writable returns why key cannot be changed now, and waits while too much is waiting for the disk.
+func (d *DB) writable(key []byte) error {
+	if d.readOnly {
+		return ErrReadOnly
+	}
+	if len(key) > d.maxKey {
+		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("the key is longer than %d bytes", d.maxKey)}
+	}
+	if d.file == nil {
+		return nil
+	}
+	return systemError(d.file.Throttle())
+}
+
+// modify locks the key, lets body read the record and put updates into the batch, and commits them, also when body
+// returns an error: a failed remove is logged all the same.
+func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
+	if err := d.writable(key); err != nil {
+		return err
+	}
+	b := d.newBatch()
+	defer b.free()
+	stripe := d.stripes.of(key)
+	stripe.Lock()
+	err := body(b)
+	commitErr := d.commit(p, b)
+	stripe.Unlock()
+	if commitErr != nil {
+		return commitErr
+	}
+	d.touch(writeScore)
+	if settleErr := d.settle(p, b); settleErr != nil {
+		return settleErr
+	}
+	return err
+}
+
+// commit appends the batch to the log and applies it, in one step for everybody else. The caller has locked the
+// stripes of its keys.
+func (d *DB) commit(p *Pending, b *batch) error {
+	if len(b.ups) == 0 {
+		return nil
+	}
+	if b.err != nil {
+		return b.err
+	}
+	at, err := d.appendAndApply(b.ups)
+	if err != nil {
+		return systemError(err)
+	}
+	if d.log == nil {
+		return nil
+	}
+	if p == nil {
+		p = &b.own
+	}
+	p.add(d.log, at)
+	return nil
+}
+
+func (d *DB) appendAndApply(ups []ulog.Update) (at ulog.Stamp, err error) {
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	if d.log != nil {
+		if at, err = d.log.Append(ups); err != nil {
+			return 0, err
+		}
+	}
+	d.store.Apply(at, ups)
+	return at, nil
+}
+
+// settle waits for a batch whose caller owes nothing to anybody.
+func (d *DB) settle(p *Pending, b *batch) error {
+	if p != nil {
+		return nil
+	}
+	return systemError(b.own.Wait())
+}

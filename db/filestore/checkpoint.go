@@ -1,0 +1,308 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/store"
+)
+
+const (
+	retryAfter = time.Second // between checkpoints while they do not succeed
+	stallAt    = 2           // times the limit at which writers wait
+)
+
+// checkpointer is the state of the background checkpoint. Its goroutine is started by Open and ended by Close.
+type checkpointer struct {
+	runMu sync.Mutex // held over a checkpoint, and while a command works on the file (Hold)
+	log   Log        // nil: nothing to sync; guarded by runMu
+	done  func(Meta) // told of each checkpoint; guarded by runMu
+
+	wake    chan struct{} // one wish for a checkpoint
+	quit    chan struct{}
+	stopped chan struct{} // closed when the goroutine has ended; nil for a read-only file
+
+	mu     sync.Mutex
+	room   *sync.Cond // signalled when a checkpoint ends, well or not
+	meta   Meta       // of the last checkpoint
+	err    error      // why the last one did not succeed
+	stalls int64      // writers that had to wait
+}
+
+func (c *checkpointer) init(m Meta) {
+	c.meta = m
+	c.wake = make(chan struct{}, 1)
+	c.quit = make(chan struct{})
+	c.room = sync.NewCond(&c.mu)
+}
+
+// wakeUp asks for a checkpoint without waiting for it.
+func (c *checkpointer) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// Attach makes log the one that is synced before each checkpoint, and tells done of each.
+func (s *Store) Attach(log Log, done func(Meta)) {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	s.cp.log, s.cp.done = log, done
+}
+
+// Rebase moves everything applied so far into the file and changes the file's description, its place in a log
+// above all. Nothing may be applied meanwhile.
+func (s *Store) Rebase(change func(*Meta)) error {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	if err := s.checkpointLocked(false); err != nil {
+		return err
+	}
+	s.changeMeta(change)
+	s.applyMu.Lock()
+	s.view.Load().active.stamp = s.Meta().Stamp
+	s.applyMu.Unlock()
+	return s.checkpointLocked(false)
+}
+
+// changeMeta changes what the next checkpoint writes.
+func (s *Store) changeMeta(change func(*Meta)) {
+	s.cp.mu.Lock()
+	defer s.cp.mu.Unlock()
+	change(&s.cp.meta)
+}
+
+// Meta returns the file's description as of the last checkpoint.
+func (s *Store) Meta() Meta {
+	s.cp.mu.Lock()
+	defer s.cp.mu.Unlock()
+	return s.cp.meta
+}
+
+// startCheckpoints starts the goroutine that Close ends.
+func (s *Store) startCheckpoints() {
+	s.cp.stopped = make(chan struct{})
+	go s.run()
+}
+
+// stopCheckpoints ends the goroutine and waits for it.
+func (s *Store) stopCheckpoints() {
+	if s.cp.stopped == nil {
+		return
+	}
+	close(s.cp.quit)
+	<-s.cp.stopped
+	s.cp.stopped = nil
+}
+
+func (s *Store) run() {
+	defer close(s.cp.stopped)
+	for {
+		select {
+		case <-s.cp.quit:
+			return
+		case <-s.cp.wake:
+		}
+		if err := s.checkpoint(false); err != nil {
+			s.opts.Logger.Error("checkpoint: "+err.Error(), slog.String("path", s.path))
+			s.retryLater()
+		}
+	}
+}
+
+// retryLater asks for another checkpoint after a pause, unless the store is closed meanwhile.
+func (s *Store) retryLater() {
+	pause := time.NewTimer(retryAfter)
+	defer pause.Stop()
+	select {
+	case <-s.cp.quit:
+	case <-pause.C:
+		s.cp.wakeUp()
+	}
+}
+
+// Throttle waits while the overlay is over twice its limit. When the file cannot take the updates (a full disk,
+// for one) it returns why instead of waiting for ever.
+func (s *Store) Throttle() error {
+	if s.activeBytes.Load() < stallAt*s.opts.Limit {
+		return nil
+	}
+	s.cp.mu.Lock()
+	defer s.cp.mu.Unlock()
+	s.cp.stalls++
+	for s.activeBytes.Load() >= stallAt*s.opts.Limit {
+		if s.cp.err != nil {
+			return s.cp.err
+		}
+		s.cp.wakeUp()
+		s.cp.room.Wait()
+	}
+	return nil
+}
+
+// Checkpoint moves everything applied so far into the file.
+func (s *Store) Checkpoint() error { return s.checkpoint(false) }
+
+// Hold moves everything applied so far into the file and keeps the file as it is while f runs: updates go on
+// in memory. Afterwards the file's epoch has changed, so that copies taken by f are known as copies.
+func (s *Store) Hold(f func() error) error {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	if err := s.checkpointLocked(false); err != nil {
+		return err
+	}
+	err := f()
+	s.changeMeta(func(m *Meta) { m.Epoch++ })
+	return errors.Join(err, s.checkpointLocked(false))
+}
+
+func (s *Store) checkpoint(clean bool) error {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	return s.checkpointLocked(clean)
+}
+
+// checkpointLocked writes everything applied so far: first an overlay left from a checkpoint that did not succeed,
+// then the active one. The caller holds runMu.
+func (s *Store) checkpointLocked(clean bool) error {
+	if left := s.leftover(); left != nil {
+		if err := s.finish(left, false); err != nil {
+			return err
+		}
+	}
+	return s.finish(s.freeze(), clean)
+}
+
+// leftover returns the frozen overlay, if any.
+func (s *Store) leftover() *overlay {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	return s.view.Load().frozen
+}
+
+// finish writes a frozen overlay and tells those who wait for it. The caller holds runMu.
+func (s *Store) finish(o *overlay, clean bool) error {
+	meta, err := s.flush(o, clean)
+	s.cp.mu.Lock()
+	s.cp.err = err
+	if err == nil {
+		s.cp.meta = meta
+	}
+	s.cp.room.Broadcast()
+	s.cp.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if s.cp.done != nil {
+		s.cp.done(meta)
+	}
+	return nil
+}
+
+// freeze puts a fresh overlay before the active one, which from now on does not change, and returns the latter.
+// The stamp of the frozen overlay is that of the last update in it, because both change under applyMu.
+func (s *Store) freeze() *overlay {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	old := s.view.Load()
+	o := old.active
+	o.checkpoint = s.Meta().Checkpoints + 1
+	s.view.Store(newView(newOverlay(o.stamp), o))
+	old.release()
+	s.activeBytes.Store(0)
+	return o
+}
+
+// flush writes a frozen overlay into the file and takes it out of the view.
+func (s *Store) flush(o *overlay, clean bool) (Meta, error) {
+	if s.cp.log != nil {
+		if err := s.cp.log.SyncTo(o.stamp); err != nil {
+			return Meta{}, err
+		}
+	}
+	meta := s.Meta()
+	meta.Stamp, meta.Checkpoints, meta.Clean = o.stamp, o.checkpoint, clean
+	err := s.file.Update(func(tx *bolt.Tx) error { return o.write(tx, &meta) })
+	if err != nil {
+		return Meta{}, fmt.Errorf("write %s: %w", s.path, err)
+	}
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	old := s.view.Load()
+	s.view.Store(newView(old.active, nil))
+	old.release()
+	return meta, nil
+}
+
+// write puts the overlay's entries and the new description into one transaction.
+func (o *overlay) write(tx *bolt.Tx, m *Meta) error {
+	if o.cleared.Load() {
+		if err := emptyBucket(tx); err != nil {
+			return err
+		}
+		m.Count, m.Bytes = 0, 0
+	}
+	w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: m}
+	o.scan(store.Start{Edge: true}, w.visit)
+	if w.err != nil {
+		return w.err
+	}
+	return writeMeta(tx, *m)
+}
+
+func emptyBucket(tx *bolt.Tx) error {
+	if err := tx.DeleteBucket([]byte(dataBucket)); err != nil {
+		return err
+	}
+	_, err := tx.CreateBucket([]byte(dataBucket))
+	return err
+}
+
+const arenaSize = 1 << 20
+
+// batchWriter puts overlay entries into the file and keeps the sums right.
+type batchWriter struct {
+	bucket *bolt.Bucket
+	meta   *Meta
+	key    []byte // scratch: bbolt copies keys
+	arena  []byte // values, which bbolt refers to until the commit
+	err    error
+}
+
+func (w *batchWriter) visit(key, flagged []byte) bool {
+	w.key = appendBoltKey(w.key[:0], key)
+	at, old := w.key, w.bucket.Get(w.key)
+	if old != nil {
+		w.meta.Count--
+		w.meta.Bytes -= int64(len(key) + len(old))
+	}
+	if flagged[0] == flagDead {
+		if old != nil {
+			w.err = w.bucket.Delete(at)
+		}
+		return w.err == nil
+	}
+	w.meta.Count++
+	w.meta.Bytes += int64(len(key) + len(flagged) - 1)
+	w.err = w.bucket.Put(at, w.keep(flagged[1:]))
+	return w.err == nil
+}
+
+// keep copies value to where it stays until the transaction ends.
+func (w *batchWriter) keep(value []byte) []byte {
+	if len(value) > cap(w.arena)-len(w.arena) {
+		w.arena = make([]byte, 0, max(arenaSize, len(value)))
+	}
+	at := len(w.arena)
+	w.arena = append(w.arena, value...)
+	return w.arena[at:len(w.arena):len(w.arena)]
+}
+
+// AskCheckpoint asks for a checkpoint without waiting for it.
+func (s *Store) AskCheckpoint() { s.cp.wakeUp() }

@@ -1,0 +1,111 @@
+package filestore
+
+import (
+	"encoding/binary"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// Count returns the exact number of records at one instant of the call. It looks at the keys that were first
+// written since the last checkpoint or call, whichever is later.
+func (s *Store) Count() (int64, error) {
+	u, err := s.usage()
+	return u.count, err
+}
+
+// Size returns the key and value bytes of all records.
+func (s *Store) Size() int64 {
+	u, err := s.usage()
+	if err != nil {
+		return 0
+	}
+	return u.bytes
+}
+
+// usage adds up file and overlays. The view is taken first and the transaction begun afterwards: then the frozen
+// overlay is either not yet in the file, or wholly.
+func (s *Store) usage() (usage, error) {
+	v := s.acquire()
+	defer v.release()
+	tx, err := s.file.Begin(false)
+	if err != nil {
+		return usage{}, err
+	}
+	defer tx.Rollback() //nolint:errcheck // a read transaction
+	m, err := readMeta(tx)
+	if err != nil {
+		return usage{}, err
+	}
+	lower := layers{base: tx.Bucket([]byte(dataBucket))}
+	sum := usage{m.Count, m.Bytes}
+	if f := v.frozen; f != nil && m.Checkpoints < f.checkpoint {
+		sum = f.count(lower, sum)
+		lower.frozen = f
+	}
+	return v.active.count(lower, sum), nil
+}
+
+// layers is what lies below an overlay.
+type layers struct {
+	frozen *overlay // nil: none, or its content is in base
+	base   *bolt.Bucket
+}
+
+// size returns the key and value bytes that key has in the layers, -1 for none.
+func (l layers) size(key []byte) int64 {
+	var room [64]byte
+	if l.frozen != nil {
+		value, st := l.frozen.get(nil, key)
+		switch st {
+		case live:
+			return int64(len(key) + len(value))
+		case dead:
+			return -1
+		}
+	}
+	value := l.base.Get(appendBoltKey(room[:0], key))
+	if value == nil {
+		return -1
+	}
+	return int64(len(key) + len(value))
+}
+
+// count returns the records in and below o, where below has sum. It settles the keys not yet looked up.
+func (o *overlay) count(lower layers, sum usage) usage {
+	o.countMu.Lock()
+	defer o.countMu.Unlock()
+	o.mu.Lock()
+	keys, cleared := o.fresh, o.cleared.Load()
+	o.fresh = nil
+	own, settled := usage{o.liveCount, o.liveBytes}, o.below
+	o.mu.Unlock()
+
+	found := lower.usage(keys)
+	o.mu.Lock()
+	if cleared == o.cleared.Load() { // a clear in between makes what was found meaningless from then on
+		o.below.count += found.count
+		o.below.bytes += found.bytes
+	}
+	o.mu.Unlock()
+	if cleared {
+		return own
+	}
+	return usage{
+		sum.count + own.count - settled.count - found.count,
+		sum.bytes + own.bytes - settled.bytes - found.bytes,
+	}
+}
+
+// usage adds up what the listed keys have in the layers.
+func (l layers) usage(keys []byte) usage {
+	var u usage
+	for len(keys) > 0 {
+		n, w := binary.Uvarint(keys)
+		if size := l.size(keys[w : w+int(n)]); size >= 0 {
+			u.count++
+			u.bytes += size
+		}
+		keys = keys[w+int(n):]
+	}
+	return u
+}

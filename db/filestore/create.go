@@ -1,0 +1,115 @@
+package filestore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+var (
+	// ErrKyotoCabinet is returned for a file or directory that the original server wrote.
+	ErrKyotoCabinet = errors.New("this is a Kyoto Cabinet database, which is left untouched: export it with the original's " +
+		"`kctreemgr`/`kttimedmgr list -pv FILE > records.tsv`, start with a new file name and load it with `ktremotemgr import records.tsv`")
+	// ErrInUse is returned when another process has the file open.
+	ErrInUse = errors.New("another process has the file open")
+
+	errNotOurs = errors.New("the file is not a database of this server; it is left untouched")
+)
+
+const (
+	kyotoMagic = "KC\n" // first bytes of a Kyoto Cabinet file
+
+	// mapSize is reserved address space, not memory. While the file fits in it, a checkpoint never has to
+	// wait for readers in order to map the file anew.
+	mapSize = 64 << 30
+
+	lockWait = 10 * time.Second
+	noWait   = 50 * time.Millisecond // the shortest time in which bbolt tries more than once
+)
+
+// identify returns an error that says what path is when it is not a database file that may be opened.
+func identify(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		if _, err := os.Stat(filepath.Join(path, "__KCDIR__")); err == nil {
+			return ErrKyotoCabinet
+		}
+		return fmt.Errorf("%s is a directory; databases of this server are single files", path)
+	}
+	if info.Size() == 0 { // touched by the user; nothing to lose
+		return os.ErrNotExist
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	head := make([]byte, len(kyotoMagic))
+	if _, err := io.ReadFull(f, head); err != nil {
+		return errNotOurs // shorter than any database
+	}
+	if bytes.Equal(head, []byte(kyotoMagic)) {
+		return ErrKyotoCabinet
+	}
+	return nil
+}
+
+// create makes an empty database beside path and renames it into place, so that no crash leaves half a file.
+func create(path string, m Meta) error {
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	file, err := bolt.Open(fresh, 0o644, &bolt.Options{Timeout: noWait})
+	if err != nil {
+		return fmt.Errorf("create %s: %w", fresh, err)
+	}
+	err = file.Update(func(tx *bolt.Tx) error {
+		if _, err := tx.CreateBucket([]byte(dataBucket)); err != nil {
+			return err
+		}
+		return writeMeta(tx, m)
+	})
+	if err := errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("create %s: %w", fresh, err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func openBolt(path string, o Options) (*bolt.DB, error) {
+	wait := lockWait
+	if o.TryLock {
+		wait = noWait
+	}
+	file, err := bolt.Open(path, 0o644, &bolt.Options{
+		Timeout:         wait,
+		ReadOnly:        o.ReadOnly,
+		FreelistType:    bolt.FreelistMapType,
+		InitialMmapSize: mapSize,
+		NoStatistics:    true,
+	})
+	if errors.Is(err, bolt.ErrTimeout) {
+		return nil, ErrInUse
+	}
+	return file, err
+}

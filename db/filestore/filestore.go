@@ -1,0 +1,169 @@
+// Package filestore keeps the records of one database in a bbolt file, with an ordered overlay in memory in
+// front of it.
+//
+//	Apply ──► active overlay ──(freeze)──► frozen overlay ──(checkpoint: one sorted bbolt transaction)──► file
+//	Get, Scan:  active, then frozen, then file
+//
+// The update log is the write-ahead log: an update is in the log before Apply sees it, the overlays are lost in a
+// crash and filled again from the log, beginning after Meta.Stamp.
+//
+// Invariants:
+//   - the log is synced up to a stamp before the transaction that holds the stamp commits;
+//   - stamp, count, log identity and data change in one transaction;
+//   - a reader takes the view (active and frozen) first and begins its transaction afterwards;
+//   - no transaction outlives the call that began it.
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/ulog"
+)
+
+// DefaultLimit is the overlay size that starts a checkpoint, in bytes. Larger overlays make larger and
+// better sorted batches, and a longer replay after a crash; see BENCHMARKS.md.
+const DefaultLimit = 64 << 20
+
+// Options of a Store.
+type Options struct {
+	ReadOnly   bool  // the file is not written; updates applied (a replay) stay in memory
+	TryLock    bool  // do not wait when another process has the file open
+	Persistent bool  // for a new file: no expiration prefix
+	Limit      int64 // overlay bytes that start a checkpoint; 0 means DefaultLimit
+
+	Logger *slog.Logger // nil means silent
+}
+
+// Log is what a checkpoint needs of the update log.
+type Log interface {
+	SyncTo(ulog.Stamp) error // makes the log durable up to a stamp
+}
+
+// Store is one open database file. It implements store.Store.
+type Store struct {
+	path string
+	opts Options
+	file *bolt.DB
+
+	view atomic.Pointer[view]
+
+	applyMu     sync.Mutex   // held over a change of the active overlay and over a freeze
+	activeBytes atomic.Int64 // memory of the active overlay
+
+	cp checkpointer
+}
+
+// Open opens the file at path, or creates it. The caller attaches the log and replays it, from Meta().Stamp on, with
+// Apply.
+func Open(path string, o Options) (*Store, error) {
+	if o.Limit <= 0 {
+		o.Limit = DefaultLimit
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	err := identify(path)
+	if errors.Is(err, os.ErrNotExist) && !o.ReadOnly {
+		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent})
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := openBolt(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	s := &Store{path: path, opts: o, file: file}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
+	}
+	if !o.ReadOnly {
+		s.startCheckpoints()
+	}
+	return s, nil
+}
+
+// load reads the file's description and makes the first view.
+func (s *Store) load() error {
+	var m Meta
+	err := s.file.View(func(tx *bolt.Tx) (err error) {
+		m, err = readMeta(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.cp.init(m)
+	s.view.Store(newView(newOverlay(m.Stamp), nil))
+	return nil
+}
+
+// Get appends the value of key to dst.
+func (s *Store) Get(dst, key []byte) ([]byte, bool, error) {
+	v := s.acquire()
+	defer v.release()
+	if dst, state := v.get(dst, key); state != unknown {
+		return dst, state == live, nil
+	}
+	return s.getBase(dst, key)
+}
+
+func (s *Store) getBase(dst, key []byte) ([]byte, bool, error) {
+	tx, err := s.file.Begin(false)
+	if err != nil {
+		return dst, false, fmt.Errorf("read %s: %w", s.path, err)
+	}
+	var room [64]byte
+	value := tx.Bucket([]byte(dataBucket)).Get(appendBoltKey(room[:0], key))
+	found := value != nil
+	dst = append(dst, value...)
+	return dst, found, tx.Rollback()
+}
+
+// Apply changes the active overlay. It implements store.Store.
+func (s *Store) Apply(at ulog.Stamp, ups []ulog.Update) {
+	s.applyMu.Lock()
+	size := s.view.Load().active.apply(at, ups)
+	s.activeBytes.Store(size)
+	s.applyMu.Unlock()
+	if size >= s.opts.Limit {
+		s.cp.wakeUp()
+	}
+}
+
+// FileSize returns the size of the file in bytes.
+func (s *Store) FileSize() int64 {
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// Close makes everything applied durable, marks the file as cleanly closed and closes it.
+func (s *Store) Close() error {
+	s.stopCheckpoints()
+	var err error
+	if !s.opts.ReadOnly {
+		err = s.checkpoint(true)
+	}
+	return errors.Join(err, s.closeFile())
+}
+
+// Abandon closes the file as it is. What is only in memory is in the log.
+func (s *Store) Abandon() error {
+	s.stopCheckpoints()
+	return s.closeFile()
+}
+
+func (s *Store) closeFile() error {
+	s.view.Load().release()
+	return s.file.Close()
+}

@@ -1,0 +1,252 @@
+package filestore
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func mustOpen(t *testing.T, path string, limit int64) *Store {
+	t.Helper()
+	s, err := Open(path, Options{Limit: limit})
+	require.NoError(t, err)
+	return s
+}
+
+func set(key, value string) ulog.Update {
+	return ulog.Update{Op: ulog.OpSet, Key: []byte(key), Value: []byte(value)}
+}
+
+func remove(key string) ulog.Update { return ulog.Update{Op: ulog.OpRemove, Key: []byte(key)} }
+
+// mustList returns the records from a place on, one "key=value" each.
+func mustList(t *testing.T, s *Store, from store.Start) []string {
+	t.Helper()
+	var got []string
+	require.NoError(t, s.Scan(from, func(key, value []byte) bool {
+		got = append(got, string(key)+"="+string(value))
+		return true
+	}))
+	return got
+}
+
+// requireEqual compares a store with a plain map in every way that it can be read.
+func requireEqual(t *testing.T, want map[string]string, s *Store) {
+	t.Helper()
+	keys := make([]string, 0, len(want))
+	size := int64(0)
+	for k, v := range want {
+		keys = append(keys, k)
+		size += int64(len(k) + len(v))
+	}
+	sort.Strings(keys)
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = k + "=" + want[k]
+	}
+	if len(list) == 0 {
+		list = nil
+	}
+	require.Equal(t, list, mustList(t, s, store.Start{Edge: true}))
+	slices.Reverse(list)
+	require.Equal(t, list, mustList(t, s, store.Start{Edge: true, Backward: true}))
+	n, err := s.Count()
+	require.NoError(t, err)
+	require.Equal(t, int64(len(want)), n)
+	require.Equal(t, size, s.Size())
+}
+
+// TestModel does random updates, checkpoints and reopenings to a store and a map.
+func TestModel(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 1))
+			path := filepath.Join(t.TempDir(), "m.kct")
+			s := mustOpen(t, path, 1<<30)
+			want := map[string]string{}
+			for step := range 400 {
+				s = randomStep(t, rnd, s, want, ulog.Stamp(step+1))
+				if step%20 == 0 {
+					requireEqual(t, want, s)
+				}
+			}
+			requireEqual(t, want, s)
+			require.NoError(t, s.Close())
+			s = mustOpen(t, path, 1<<30)
+			requireEqual(t, want, s)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, at ulog.Stamp) *Store {
+	key := fmt.Sprintf("%03d", rnd.IntN(200))
+	switch n := rnd.IntN(100); {
+	case n < 60:
+		value := fmt.Sprint(rnd.IntN(1000))
+		s.Apply(at, []ulog.Update{set(key, value)})
+		want[key] = value
+	case n < 85:
+		s.Apply(at, []ulog.Update{remove(key)})
+		delete(want, key)
+	case n < 87:
+		s.Apply(at, []ulog.Update{{Op: ulog.OpClear}})
+		clear(want)
+	case n < 93:
+		require.NoError(t, s.Checkpoint())
+	case n < 96:
+		_, err := s.Count() // settles what is not yet looked up
+		require.NoError(t, err)
+	default:
+		value, found, err := s.Get([]byte("x"), []byte(key))
+		require.NoError(t, err)
+		model, ok := want[key]
+		require.Equal(t, ok, found)
+		require.Equal(t, "x"+model, string(value))
+	}
+	return s
+}
+
+func TestScanBeginsAnywhere(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "s.kct"), 1<<30)
+	defer s.Close()
+	s.Apply(1, []ulog.Update{set("b", "1"), set("d", "1"), set("f", "1")})
+	require.NoError(t, s.Checkpoint())
+	s.Apply(2, []ulog.Update{set("a", "2"), set("d", "2"), remove("f"), set("g", "2")})
+	for _, tc := range []struct {
+		name string
+		from store.Start
+		want []string
+	}{
+		{"all", store.Start{Edge: true}, []string{"a=2", "b=1", "d=2", "g=2"}},
+		{"all backward", store.Start{Edge: true, Backward: true}, []string{"g=2", "d=2", "b=1", "a=2"}},
+		{"at a key", store.Start{Key: []byte("b"), Inclusive: true}, []string{"b=1", "d=2", "g=2"}},
+		{"behind a key", store.Start{Key: []byte("b")}, []string{"d=2", "g=2"}},
+		{"at no key", store.Start{Key: []byte("c"), Inclusive: true}, []string{"d=2", "g=2"}},
+		{"before a key", store.Start{Key: []byte("d"), Backward: true}, []string{"b=1", "a=2"}},
+		{"backward at a key", store.Start{Key: []byte("d"), Backward: true, Inclusive: true}, []string{"d=2", "b=1", "a=2"}},
+		{"backward at a removed key", store.Start{Key: []byte("f"), Backward: true, Inclusive: true}, []string{"d=2", "b=1", "a=2"}},
+		{"backward from behind the end", store.Start{Key: []byte("z"), Backward: true}, []string{"g=2", "d=2", "b=1", "a=2"}},
+		{"behind the end", store.Start{Key: []byte("z")}, nil},
+		{"at the empty key", store.Start{Inclusive: true}, []string{"a=2", "b=1", "d=2", "g=2"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) { require.Equal(t, tc.want, mustList(t, s, tc.from)) })
+	}
+}
+
+// TestReadersNeverSeeOldValues reads counters that only grow while checkpoints take them into the file.
+func TestReadersNeverSeeOldValues(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "r.kct"), 1<<30)
+	defer s.Close()
+	const keys, rounds = 50, 40
+	var done atomic.Bool
+	var written [keys]atomic.Int64
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for i := 0; !done.Load(); i = (i + 1) % keys {
+				floor := written[i].Load()
+				value, _, err := s.Get(nil, fmt.Appendf(nil, "k%02d", i))
+				if err != nil || parse(value) < floor {
+					t.Errorf("key %d: read %q after %d was written (%v)", i, value, floor, err)
+					return
+				}
+			}
+		})
+	}
+	for round := range int64(rounds) {
+		for i := range keys {
+			s.Apply(ulog.Stamp(round+1), []ulog.Update{set(fmt.Sprintf("k%02d", i), fmt.Sprint(round))})
+			written[i].Store(round)
+		}
+		require.NoError(t, s.Checkpoint())
+	}
+	done.Store(true)
+	readers.Wait()
+}
+
+func parse(value []byte) (n int64) {
+	_, _ = fmt.Sscan(string(value), &n)
+	return n
+}
+
+func TestWritersWaitForCheckpoints(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "w.kct"), 64<<10)
+	defer s.Close()
+	value := bytes.Repeat([]byte("v"), 1000)
+	for i := range 2000 {
+		require.NoError(t, s.Throttle())
+		s.Apply(ulog.Stamp(i+1), []ulog.Update{{Op: ulog.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
+	}
+	require.Less(t, s.activeBytes.Load(), int64(4*64<<10))
+	n, err := s.Count()
+	require.NoError(t, err)
+	require.Equal(t, int64(2000), n)
+}
+
+func TestHoldKeepsTheFileAsItIs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h.kct")
+	s := mustOpen(t, path, 1<<30)
+	s.Apply(1, []ulog.Update{set("before", "1")})
+	epoch := s.Meta().Epoch
+	copied := path + ".copy"
+	require.NoError(t, s.Hold(func() error {
+		s.Apply(2, []ulog.Update{set("meanwhile", "2")})
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return os.WriteFile(copied, data, 0o644)
+	}))
+	require.Greater(t, s.Meta().Epoch, epoch, "a copy must be known as a copy")
+	require.NoError(t, s.Close())
+	c := mustOpen(t, copied, 1<<30)
+	requireEqual(t, map[string]string{"before": "1"}, c)
+	require.NoError(t, c.Close())
+}
+
+func TestForeignFilesAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{
+		"cabinet.kch": "KC\n\x00" + string(make([]byte, 100)),
+		"other.kch":   "something else entirely, long enough to be read",
+		"short.kch":   "x",
+	} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+		_, err := Open(path, Options{})
+		require.Error(t, err, name)
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, content, string(after), "the file must be untouched")
+	}
+	_, err := Open(filepath.Join(dir, "cabinet.kch"), Options{})
+	require.ErrorIs(t, err, ErrKyotoCabinet)
+	require.ErrorContains(t, err, "import")
+}
+
+func TestMissingFileReadOnly(t *testing.T) {
+	_, err := Open(filepath.Join(t.TempDir(), "no.kct"), Options{ReadOnly: true})
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestSecondOpenIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "l.kct")
+	s := mustOpen(t, path, 0)
+	defer s.Close()
+	_, err := Open(path, Options{TryLock: true})
+	require.ErrorIs(t, err, ErrInUse)
+}

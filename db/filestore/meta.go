@@ -1,0 +1,87 @@
+package filestore
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/ulog"
+)
+
+// The file has two buckets. "data" holds the records under the key 0x01 ‖ key, so that the empty key works and
+// the order is kept; "meta" holds one entry, "meta", the JSON text of a Meta.
+const (
+	dataBucket = "data"
+	metaBucket = "meta"
+	metaKey    = "meta"
+	keyPrefix  = 0x01
+
+	// MaxKeySize is the longest key in bytes that the file format can hold.
+	MaxKeySize = bolt.MaxKeySize - 1
+
+	formatVersion = 1
+)
+
+// Meta is what a database file knows about itself. It is replaced in the same transaction as the data it
+// describes, so the two never disagree.
+type Meta struct {
+	Format      int        // version of the file's layout
+	ID          ID         // identity of the database; a copy of the file has the same
+	Epoch       uint64     // grows whenever copies made before must be told from the file itself
+	Stamp       ulog.Stamp // every update of the log up to here is in the file
+	LogID       ID         // the log that Stamp belongs to
+	LogDir      string     // where that log was, for messages only
+	DBID        uint16     // index of the database in that log
+	Clean       bool       // closed with everything in the file
+	Persistent  bool       // created with ktopts=p: values have no expiration prefix
+	Checkpoints uint64     // number of checkpoints so far
+	Count       int64      // records in the file
+	Bytes       int64      // their key and value bytes
+}
+
+// ID is a random identity.
+type ID [16]byte
+
+// NewID returns a fresh random identity.
+func NewID() ID {
+	var id ID
+	_, _ = rand.Read(id[:]) // documented never to fail
+	return id
+}
+
+// String returns the identity in hexadecimal.
+func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
+
+func readMeta(tx *bolt.Tx) (Meta, error) {
+	var m Meta
+	b := tx.Bucket([]byte(metaBucket))
+	if b == nil || tx.Bucket([]byte(dataBucket)) == nil {
+		return m, errNotOurs
+	}
+	if err := json.Unmarshal(b.Get([]byte(metaKey)), &m); err != nil {
+		return m, fmt.Errorf("read the database's description: %w", err)
+	}
+	if m.Format != formatVersion {
+		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
+	}
+	return m, nil
+}
+
+func writeMeta(tx *bolt.Tx, m Meta) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode the database's description: %w", err)
+	}
+	b, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
+	if err != nil {
+		return err
+	}
+	return b.Put([]byte(metaKey), text)
+}
+
+// appendBoltKey appends the key under which the file keeps a record.
+func appendBoltKey(dst, key []byte) []byte {
+	return append(append(dst, keyPrefix), key...)
+}

@@ -1,0 +1,126 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"gotycoon/db/memstore"
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// Overlay values are one flag byte and, for a live record, the record's value.
+const (
+	flagDead = 0 // tombstone: the key is removed, whatever is below
+	flagLive = 1
+)
+
+// overlay holds the updates since a checkpoint, by key. Many read while one changes it; a frozen one is only read.
+type overlay struct {
+	tree    *memstore.Tree
+	cleared atomic.Bool  // everything below is hidden
+	refs    atomic.Int64 // views that have it
+
+	checkpoint uint64 // number of the checkpoint that takes it into the file; set when it is frozen
+
+	countMu sync.Mutex // held while keys are looked up for count; before mu
+
+	// For the exact count. A blind set does not look at the file, so it is not known whether its key exists below.
+	mu        sync.Mutex // guards the fields below
+	stamp     ulog.Stamp // newest update applied, or where the file stood at the start
+	liveCount int64      // records that are not tombstones
+	liveBytes int64      // their key and value bytes
+	fresh     []byte     // keys not yet looked up below, each with a varint length before it
+	below     usage      // what the looked-up keys have below
+	scratch   []byte
+}
+
+// usage is a number of records and their key and value bytes.
+type usage struct{ count, bytes int64 }
+
+func newOverlay(at ulog.Stamp) *overlay {
+	return &overlay{tree: memstore.NewTree(memstore.TreeOptions{}), stamp: at}
+}
+
+// release drops one view's hold and gives the memory back after the last.
+func (o *overlay) release() {
+	if o.refs.Add(-1) == 0 {
+		o.tree.Free()
+	}
+}
+
+// get looks a key up. A key missing because of a clear is dead: cleared is set before the tree is emptied, so it
+// must be read after the tree.
+func (o *overlay) get(dst, key []byte) ([]byte, state) {
+	at := len(dst)
+	dst, found := o.tree.Get(dst, key)
+	switch {
+	case !found && o.cleared.Load():
+		return dst, dead
+	case !found:
+		return dst, unknown
+	case dst[at] == flagDead:
+		return dst[:at], dead
+	}
+	copy(dst[at:], dst[at+1:]) // drop the flag
+	return dst[:len(dst)-1], live
+}
+
+// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes. The
+// caller holds applyMu.
+func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update) (size int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tree.Update(func(b *memstore.Batch) {
+		for i := range ups {
+			switch u := &ups[i]; u.Op {
+			case ulog.OpSet:
+				o.put(b, u.Key, u.Value)
+			case ulog.OpRemove:
+				o.remove(b, u.Key)
+			case ulog.OpClear:
+				o.clear(b)
+			}
+		}
+	})
+	o.stamp = max(o.stamp, at)
+	return o.tree.Bytes() + int64(len(o.fresh))
+}
+
+func (o *overlay) put(b *memstore.Batch, key, value []byte) {
+	o.scratch = append(append(o.scratch[:0], flagLive), value...)
+	o.replace(b, key)
+	o.liveCount++
+	o.liveBytes += int64(len(key) + len(value))
+}
+
+func (o *overlay) remove(b *memstore.Batch, key []byte) {
+	o.scratch = append(o.scratch[:0], flagDead)
+	o.replace(b, key)
+}
+
+// replace stores scratch and takes what it replaces out of the sums.
+func (o *overlay) replace(b *memstore.Batch, key []byte) {
+	oldFlag, oldSize, existed := b.Replace(key, o.scratch)
+	switch {
+	case !existed && !o.cleared.Load():
+		o.fresh = binary.AppendUvarint(o.fresh, uint64(len(key)))
+		o.fresh = append(o.fresh, key...)
+	case existed && oldFlag == flagLive:
+		o.liveCount--
+		o.liveBytes -= int64(len(key) + oldSize - 1)
+	}
+}
+
+func (o *overlay) clear(b *memstore.Batch) {
+	o.cleared.Store(true)
+	b.Clear()
+	o.liveCount, o.liveBytes = 0, 0
+	o.fresh, o.below = nil, usage{}
+}
+
+// scan visits the overlay's entries, tombstones included.
+func (o *overlay) scan(from store.Start, visit func(key, flagged []byte) bool) {
+	_ = o.tree.Scan(from, visit) // memory cannot fail
+}

@@ -1,0 +1,93 @@
+package db
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"gotycoon/db/filestore"
+	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
+)
+
+// ledgerName is the file in a log's directory that remembers how far each database was checkpointed, as a JSON object
+// from database identity to ledgerEntry. A database file that is behind its entry is an older copy that somebody has put
+// in place: it must not be rolled forward unasked.
+const ledgerName = "gotycoon.checkpoints"
+
+type ledgerEntry struct {
+	Path  string     // for people
+	Epoch uint64     // filestore.Meta.Epoch
+	Stamp ulog.Stamp // filestore.Meta.Stamp
+}
+
+// logDir is an open update log with the checkpoints of the databases that use it.
+type logDir struct {
+	*ulog.Log
+	fs vfs.FS
+
+	mu      sync.Mutex // guards ledger and its file
+	ledger  map[string]ledgerEntry
+	private bool
+}
+
+// openLog opens a log and adds it to the catalog.
+func (c *Catalog) openLog(dir string, limit int64) (*logDir, error) {
+	log, err := ulog.Open(dir, ulog.Options{
+		Limit:        limit,
+		SyncEach:     c.opts.SyncEach,
+		SyncInterval: c.opts.SyncInterval,
+		NoRepair:     c.opts.NoRepair,
+		FS:           c.opts.FS,
+		Logger:       c.opts.Logger,
+		Now:          c.opts.Now,
+	})
+	if err != nil {
+		return nil, &LogError{dir, err}
+	}
+	l := &logDir{Log: log, fs: c.opts.FS}
+	if l.ledger, err = readLedger(c.opts.FS, dir); err != nil {
+		return nil, &LogError{dir, errors.Join(err, log.Close())}
+	}
+	c.logs = append(c.logs, l)
+	return l, nil
+}
+
+// readLedger reads the checkpoints recorded in a log's directory; a directory without any has none.
+func readLedger(fs vfs.FS, dir string) (map[string]ledgerEntry, error) {
+	ledger := map[string]ledgerEntry{}
+	text, err := vfs.ReadFile(fs, filepath.Join(dir, ledgerName))
+	if errors.Is(err, os.ErrNotExist) {
+		return ledger, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &ledger)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", ledgerName, err)
+	}
+	return ledger, nil
+}
+
+// record notes a checkpoint of a database. It comes after the checkpoint, so an entry never leads its file.
+func (l *logDir) record(path string, m filestore.Meta) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ledger[m.ID.String()] = ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp}
+	text, err := json.MarshalIndent(l.ledger, "", "\t")
+	if err != nil {
+		return err
+	}
+	return vfs.WriteFileAtomic(l.fs, filepath.Join(l.Dir(), ledgerName), text)
+}
+
+// restored tells whether a file is older than its last checkpoint into it.
+func (l *logDir) restored(m filestore.Meta) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.ledger[m.ID.String()]
+	return ok && (m.Epoch < e.Epoch || m.Epoch == e.Epoch && m.Stamp < e.Stamp)
+}

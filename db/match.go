@@ -1,0 +1,92 @@
+package db
+
+import (
+	"bytes"
+
+	"gotycoon/db/store"
+)
+
+const (
+	scanRecords = 512      // keys copied out of the store at a time
+	scanBytes   = 64 << 10 // and their size
+)
+
+// keys calls visit for every key from a place on, in the database's order, until visit returns false. The store is
+// read in pieces, so that nothing is held while visit runs.
+func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
+	var room []byte
+	var ends []int
+	for {
+		room, ends = room[:0], ends[:0]
+		more := false
+		err := d.store.Scan(from, func(key, _ []byte) bool {
+			if more = len(ends) == scanRecords || len(room) >= scanBytes; more {
+				return false
+			}
+			room = append(room, key...)
+			ends = append(ends, len(room))
+			return true
+		})
+		if err != nil {
+			return systemError(err)
+		}
+		begin := 0
+		for _, end := range ends {
+			if !visit(room[begin:end]) {
+				return nil
+			}
+			from.Key, begin = room[begin:end], end
+		}
+		if !more {
+			return nil
+		}
+		from = store.Start{Key: bytes.Clone(from.Key)}
+	}
+}
+
+// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included.
+func (d *DB) MatchPrefix(prefix []byte, max int64) ([][]byte, error) {
+	if !d.bytewise() {
+		return d.filter(max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
+	}
+	var found [][]byte
+	err := d.keys(store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
+		if !bytes.HasPrefix(key, prefix) || int64(len(found)) == max {
+			return false
+		}
+		found = append(found, bytes.Clone(key))
+		return true
+	})
+	return found, err
+}
+
+// bytewise tells whether keys that begin alike stand together.
+func (d *DB) bytewise() bool {
+	return d.file != nil && d.expr.Params.RComp == Lexical ||
+		d.expr.Kind.Ordered() && d.expr.Params.RComp == Lexical
+}
+
+// MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
+// for a bad expression.
+func (d *DB) MatchRegex(regex string, max int64) ([][]byte, error) {
+	match, err := compileRegex(regex)
+	if err != nil {
+		return nil, err
+	}
+	return d.filter(max, match)
+}
+
+// filter returns at most max keys that match.
+func (d *DB) filter(max int64, match func(key []byte) bool) ([][]byte, error) {
+	var found [][]byte
+	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+		if int64(len(found)) == max {
+			return false
+		}
+		if match(key) {
+			found = append(found, bytes.Clone(key))
+		}
+		return true
+	})
+	return found, err
+}

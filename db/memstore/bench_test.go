@@ -1,0 +1,124 @@
+package memstore
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+const benchRecords = 1 << 20
+
+// benchKey makes the 16-byte key of a number. Keys of neighbours have nothing in common.
+func benchKey(key []byte, i uint64) {
+	binary.BigEndian.PutUint64(key, i*0x9e3779b97f4a7c15)
+	binary.BigEndian.PutUint64(key[8:], i)
+}
+
+func benchKinds() map[string]func() store.Store {
+	return map[string]func() store.Store{
+		"hash":  func() store.Store { return NewHash(HashOptions{}) },
+		"cache": func() store.Store { return NewCache(CacheOptions{}) },
+		"tree":  func() store.Store { return NewTreeStore(TreeOptions{}) },
+	}
+}
+
+// fill sets the records from ≤ i < to.
+func fill(s store.Store, from, to uint64, value []byte) {
+	key := make([]byte, 16)
+	ups := []ulog.Update{{Op: ulog.OpSet, Key: key, Value: value}}
+	for i := from; i < to; i++ {
+		benchKey(key, i)
+		s.Apply(0, ups)
+	}
+}
+
+func BenchmarkInsert(b *testing.B) {
+	for name, open := range benchKinds() {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				s := open()
+				fill(s, 0, benchRecords, make([]byte, 105))
+				_ = s.Close()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRecords, "ns/record")
+		})
+	}
+}
+
+func BenchmarkOverwrite(b *testing.B) {
+	for name, open := range benchKinds() {
+		b.Run(name, func(b *testing.B) {
+			s := open()
+			defer s.Close() //nolint:errcheck // always nil
+			fill(s, 0, benchRecords, make([]byte, 105))
+			key := make([]byte, 16)
+			ups := []ulog.Update{{Op: ulog.OpSet, Key: key, Value: make([]byte, 105)}}
+			b.ResetTimer()
+			for range b.N {
+				benchKey(key, rand.Uint64N(benchRecords))
+				s.Apply(0, ups)
+			}
+		})
+	}
+}
+
+func benchGets(b *testing.B, s store.Store, more func() bool) {
+	key := make([]byte, 16)
+	var value []byte
+	r := rand.New(rand.NewPCG(1, rand.Uint64()))
+	for more() {
+		benchKey(key, r.Uint64N(benchRecords))
+		var found bool
+		if value, found, _ = s.Get(value[:0], key); !found {
+			b.Error("lost")
+			return
+		}
+	}
+}
+
+func BenchmarkGet(b *testing.B) {
+	for name, open := range benchKinds() {
+		s := open()
+		fill(s, 0, benchRecords, make([]byte, 105))
+		b.Run(name+"/one", func(b *testing.B) { benchGets(b, s, b.Loop) })
+		b.Run(name+"/many", func(b *testing.B) {
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) { benchGets(b, s, pb.Next) })
+		})
+		b.Run(name+"/many beside a writer", func(b *testing.B) {
+			var stop atomic.Bool
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for !stop.Load() {
+					fill(s, 0, 1000, make([]byte, 105))
+				}
+			}()
+			b.RunParallel(func(pb *testing.PB) { benchGets(b, s, pb.Next) })
+			stop.Store(true)
+			<-done
+		})
+		_ = s.Close()
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	for name, open := range benchKinds() {
+		b.Run(name, func(b *testing.B) {
+			s := open()
+			defer s.Close() //nolint:errcheck // always nil
+			fill(s, 0, benchRecords, make([]byte, 105))
+			b.ResetTimer()
+			for n := 0; n < b.N; {
+				_ = s.Scan(store.Start{Edge: true}, func(_, _ []byte) bool {
+					n++
+					return n < b.N
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,212 @@
+package memstore
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"gotycoon/db/memstore/slab"
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// cacheSlots is the number of parts of a Cache, each with a list of its own of what was used when. It can be seen in the
+// number of records that a capacity allows: reference kt-network.md, 14.1, capcnt.
+const cacheSlots = 16
+
+// indexShare is what a record is taken to cost in the index, for the capacity in bytes.
+const indexShare = 15
+
+// CacheOptions are the options of NewCache. 0 and less is no limit.
+type CacheOptions struct {
+	CapCount int64 // capcnt: records; each slot may hold CapCount/16+1
+	CapSize  int64 // capsiz: bytes of records and index; each slot may hold a sixteenth
+}
+
+// Cache is a Hash with a capacity. When a set exceeds it, the least recently used records of the same slot are dropped;
+// Get and set count as use. The record just set is never dropped.
+type Cache struct {
+	writer sync.Mutex // held over a change; guards plan
+	plan   plan
+	count  atomic.Int64
+
+	capCount int64 // of a slot
+	capSize  int64
+
+	slots [cacheSlots]cacheSlot
+	index *index // a slot's lock guards its share of the tables; all together guard index.arena
+}
+
+// cacheSlot is the part of a Cache with the same first four bits of the hash.
+type cacheSlot struct {
+	mu    sync.Mutex // guards the fields below, the links of the slot's records and the slot's tables
+	used  lru
+	count int64
+	bytes int64
+}
+
+var _ store.Store = (*Cache)(nil)
+
+// NewCache returns an empty Cache.
+func NewCache(o CacheOptions) *Cache {
+	c := &Cache{index: newIndex(linkBytes)}
+	if o.CapCount > 0 {
+		c.capCount = o.CapCount/cacheSlots + 1
+	}
+	if o.CapSize > 0 {
+		c.capSize = max(1, o.CapSize/cacheSlots)
+	}
+	return c
+}
+
+// slotOf returns the slot for a table.
+func (c *Cache) slotOf(table int) *cacheSlot { return &c.slots[table/(tableCount/cacheSlots)] }
+
+// Get appends the value of key to dst and notes that the record was used. The error is always nil.
+func (c *Cache) Get(dst, key []byte) (value []byte, found bool, err error) {
+	hash := c.index.hash(key)
+	s := c.slotOf(tableOf(hash))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := c.index.get(hash, key)
+	if at == 0 {
+		return dst, false, nil
+	}
+	s.used.touch(c.index.arena, at)
+	_, v := c.index.record(at)
+	return append(dst, v...), true, nil
+}
+
+// Apply makes the updates visible all at once: it holds the locks of all slots that they touch.
+func (c *Cache) Apply(_ ulog.Stamp, ups []ulog.Update) {
+	c.writer.Lock()
+	defer c.writer.Unlock()
+	c.plan.prepare(c.index, ups)
+	cleared := c.run(c.plan.slots())
+	if cleared != nil {
+		cleared.Release()
+	}
+	c.plan.finish(c.index)
+}
+
+// run carries the plan out under the locks of the slots. After a clear it returns the old arena.
+func (c *Cache) run(touched slotSet) (cleared *slab.Arena) {
+	c.lock(touched)
+	defer c.unlock(touched)
+	if c.plan.fresh != nil {
+		cleared = c.index.reset(c.plan.fresh)
+		c.count.Store(0)
+		for i := range c.slots {
+			s := &c.slots[i]
+			s.used, s.count, s.bytes = lru{}, 0, 0
+		}
+	}
+	for i := range c.plan.steps {
+		c.step(&c.plan.steps[i])
+	}
+	return cleared
+}
+
+// step carries one update out. The caller holds the lock of its slot.
+func (c *Cache) step(st *step) {
+	s := c.slotOf(tableOf(st.hash))
+	if st.at == 0 {
+		c.forget(s, c.index.remove(st.hash, st.key))
+		return
+	}
+	c.forget(s, c.index.put(st.hash, st.key, st.at))
+	s.used.add(c.index.arena, st.at)
+	c.account(s, 1, st.at)
+	for s.used.oldest != st.at && c.full(s) {
+		c.evict(s)
+	}
+}
+
+// forget takes a record that the index does not refer to any more out of its slot. 0 is no record.
+func (c *Cache) forget(s *cacheSlot, at slab.Addr) {
+	if at == 0 {
+		return
+	}
+	s.used.drop(c.index.arena, at)
+	c.account(s, -1, at)
+	c.plan.old = append(c.plan.old, at)
+}
+
+// account adds a record to the sums, or takes it out of them.
+func (c *Cache) account(s *cacheSlot, sign int64, at slab.Addr) {
+	c.count.Add(sign)
+	s.count += sign
+	s.bytes += sign * (c.index.blockSize(at) + indexShare)
+}
+
+func (c *Cache) full(s *cacheSlot) bool {
+	return c.capCount > 0 && s.count > c.capCount || c.capSize > 0 && s.bytes > c.capSize
+}
+
+// evict drops the record that was not used for longest.
+func (c *Cache) evict(s *cacheSlot) {
+	key, _ := c.index.record(s.used.oldest)
+	c.forget(s, c.index.remove(c.index.hash(key), key))
+}
+
+// Scan visits the records from a place of the order, which is no use of them. It holds one slot's lock at a time, and
+// not for more than scanBatch records. There is no way backward.
+func (c *Cache) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	c.index.scan(c, from, visit)
+	return nil
+}
+
+func (c *Cache) rlock(table int)   { c.slotOf(table).mu.Lock() }
+func (c *Cache) runlock(table int) { c.slotOf(table).mu.Unlock() }
+
+// Count returns the number of records. The error is always nil.
+func (c *Cache) Count() (int64, error) { return c.count.Load(), nil }
+
+// Size returns the bytes of memory that records and index occupy.
+func (c *Cache) Size() int64 { return c.arena().Used() }
+
+// Mapped returns the bytes taken from the operating system, of which those never touched cost nothing.
+func (c *Cache) Mapped() int64 { return c.arena().Mapped() }
+
+func (c *Cache) arena() *slab.Arena {
+	c.slots[0].mu.Lock()
+	defer c.slots[0].mu.Unlock()
+	return c.index.arena
+}
+
+// Close gives all memory back. The error is always nil.
+func (c *Cache) Close() error {
+	c.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	return nil
+}
+
+// slotSet is a set of slot numbers.
+type slotSet uint16
+
+// slots returns the slots that a plan touches.
+func (p *plan) slots() slotSet {
+	if p.fresh != nil {
+		return 1<<cacheSlots - 1
+	}
+	var set slotSet
+	for i := range p.steps {
+		set |= 1 << (tableOf(p.steps[i].hash) / (tableCount / cacheSlots))
+	}
+	return set
+}
+
+// lock locks slots in ascending order.
+func (c *Cache) lock(set slotSet) {
+	for i := range c.slots {
+		if set&(1<<i) != 0 {
+			c.slots[i].mu.Lock()
+		}
+	}
+}
+
+func (c *Cache) unlock(set slotSet) {
+	for i := range c.slots {
+		if set&(1<<i) != 0 {
+			c.slots[i].mu.Unlock()
+		}
+	}
+}

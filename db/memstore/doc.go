@@ -1,0 +1,16 @@
+// Package memstore holds the records of in-memory databases, outside of the garbage collector's sight.
+//
+// There are three kinds:
+//
+//   - Hash, for ":" and "-": a hash table with the records in an order that only the process knows;
+//   - Cache, for "*": a Hash with a capacity; the least recently used records make room for new ones;
+//   - Tree, for "%" and "+": a B+tree in key order. Package filestore keeps its overlay in one, too.
+//
+// Records and index live in a slab.Arena. A record costs its key and value bytes, two to six bytes for their lengths, the
+// rounding of the allocator (6 % on average) and 10 to 15 bytes of index (Tree: 8).
+//
+// Each store has one writer at a time (calls that change are serialised) and any number of readers. What a writer does
+// while readers have to wait is kept short: memory for new records is allocated and filled before the lock is taken.
+//
+// Lock order: writer -> tables or slots in ascending order.
+package memstore

@@ -1,0 +1,145 @@
+package memstore
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"gotycoon/db/memstore/slab"
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// HashOptions are the options of NewHash. There are none so far: the number of buckets that a user gives is not needed.
+type HashOptions struct{}
+
+// Hash is a store without a useful order. The records' order is stable as long as the Hash lives: a Scan that continues
+// from a key meets every record that existed all the time exactly once.
+type Hash struct {
+	writer  sync.Mutex // held over a change; guards plan and touched
+	plan    plan
+	touched tableSet // by the plan
+	count   atomic.Int64
+
+	locks [tableCount]sync.RWMutex // one guards the table of the same number; all together guard index.arena
+	index *index
+}
+
+var _ store.Store = (*Hash)(nil)
+
+// NewHash returns an empty Hash.
+func NewHash(HashOptions) *Hash { return &Hash{index: newIndex(0)} }
+
+// Get appends the value of key to dst. The error is always nil.
+func (h *Hash) Get(dst, key []byte) (value []byte, found bool, err error) {
+	hash := h.index.hash(key)
+	lock := &h.locks[tableOf(hash)]
+	lock.RLock()
+	defer lock.RUnlock()
+	at := h.index.get(hash, key)
+	if at == 0 {
+		return dst, false, nil
+	}
+	_, v := h.index.record(at)
+	return append(dst, v...), true, nil
+}
+
+// Apply makes the updates visible all at once: it holds the locks of all tables that they touch.
+func (h *Hash) Apply(_ ulog.Stamp, ups []ulog.Update) {
+	h.writer.Lock()
+	defer h.writer.Unlock()
+	h.plan.prepare(h.index, ups)
+	h.touched.of(&h.plan)
+	cleared := h.run()
+	if cleared != nil {
+		cleared.Release()
+	}
+	h.plan.finish(h.index)
+}
+
+// run carries the plan out under the locks of the touched tables. After a clear it returns the old arena.
+func (h *Hash) run() (cleared *slab.Arena) {
+	h.touched.each(func(i int) { h.locks[i].Lock() })
+	defer h.touched.each(func(i int) { h.locks[i].Unlock() })
+	if h.plan.fresh != nil {
+		cleared = h.index.reset(h.plan.fresh)
+		h.count.Store(0)
+	}
+	for i := range h.plan.steps {
+		h.step(&h.plan.steps[i])
+	}
+	return cleared
+}
+
+// step carries one update out. The caller holds the lock of its table.
+func (h *Hash) step(s *step) {
+	var old slab.Addr
+	if s.at != 0 {
+		old = h.index.put(s.hash, s.key, s.at)
+		h.count.Add(1)
+	} else {
+		old = h.index.remove(s.hash, s.key)
+	}
+	if old != 0 {
+		h.count.Add(-1)
+		h.plan.old = append(h.plan.old, old)
+	}
+}
+
+// Scan visits the records from a place of the order. It holds one table's lock at a time, and not for more than
+// scanBatch records. There is no way backward.
+func (h *Hash) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	h.index.scan(h, from, visit)
+	return nil
+}
+
+func (h *Hash) rlock(table int)   { h.locks[table].RLock() }
+func (h *Hash) runlock(table int) { h.locks[table].RUnlock() }
+
+// Count returns the number of records. The error is always nil.
+func (h *Hash) Count() (int64, error) { return h.count.Load(), nil }
+
+// Size returns the bytes of memory that records and index occupy.
+func (h *Hash) Size() int64 { return h.arena().Used() }
+
+// Mapped returns the bytes taken from the operating system, of which those never touched cost nothing.
+func (h *Hash) Mapped() int64 { return h.arena().Mapped() }
+
+func (h *Hash) arena() *slab.Arena {
+	h.locks[0].RLock()
+	defer h.locks[0].RUnlock()
+	return h.index.arena
+}
+
+// Close gives all memory back. The error is always nil.
+func (h *Hash) Close() error {
+	h.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	return nil
+}
+
+// tableSet is a set of table numbers.
+type tableSet [tableCount / 64]uint64
+
+// of makes s the tables that a plan touches.
+func (s *tableSet) of(p *plan) {
+	var word uint64
+	if p.fresh != nil {
+		word = ^word // all
+	}
+	for i := range s {
+		s[i] = word
+	}
+	for i := range p.steps {
+		t := tableOf(p.steps[i].hash)
+		s[t/64] |= 1 << (t % 64)
+	}
+}
+
+// each calls f for the members in ascending order.
+func (s *tableSet) each(f func(table int)) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			f(i*64 + bits.TrailingZeros64(word))
+		}
+	}
+}

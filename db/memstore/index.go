@@ -1,0 +1,145 @@
+package memstore
+
+import (
+	"bytes"
+	"hash/maphash"
+
+	"gotycoon/db/memstore/slab"
+)
+
+const (
+	tableBits  = 10
+	tableCount = 1 << tableBits
+)
+
+// index finds records by key in 1024 tables, chosen by the highest bits of the hash. With ten million records a table has
+// ten thousand slots, so that growing one takes some 30 µs.
+//
+// The order of records is that of (64-bit hash, key). The index has no locks: its owner guards each table, arena and all
+// changes.
+type index struct {
+	seed   maphash.Seed
+	links  int // bytes before each record that belong to the owner
+	arena  *slab.Arena
+	tables [tableCount]table
+}
+
+func newIndex(links int) *index {
+	return &index{seed: maphash.MakeSeed(), links: links, arena: slab.New()}
+}
+
+func (x *index) hash(key []byte) uint64 { return maphash.Bytes(x.seed, key) }
+
+// tableOf returns the number of the table for a hash.
+func tableOf(hash uint64) int { return int(hash >> (64 - tableBits)) }
+
+// fragOf returns the part of a hash that slots hold: what follows the table's number.
+func fragOf(hash uint64) uint64 { return hash << tableBits >> slab.AddrBits }
+
+// record returns the parts of a record; they are valid as long as the record lives.
+func (x *index) record(at slab.Addr) (key, value []byte) {
+	return parseRecord(x.arena.Bytes(at)[x.links:])
+}
+
+// blockSize returns the memory that a record takes.
+func (x *index) blockSize(at slab.Addr) int64 {
+	key, value := x.record(at)
+	return int64(slab.Round(x.links + recordSize(key, value)))
+}
+
+// get returns the record with key, 0 for none.
+func (x *index) get(hash uint64, key []byte) slab.Addr {
+	t := &x.tables[tableOf(hash)]
+	if len(t.slots) == 0 {
+		return 0
+	}
+	frag := fragOf(hash)
+	for i := t.first(frag); ; i++ {
+		s := t.slot(i)
+		if s == 0 || s>>slab.AddrBits != frag {
+			return 0
+		}
+		if k, _ := x.record(slab.Addr(s & addrMask)); bytes.Equal(k, key) {
+			return slab.Addr(s & addrMask)
+		}
+	}
+}
+
+// seek returns the slot of the record with key, or that of the first record behind its place.
+func (x *index) seek(t *table, hash uint64, key []byte) (i int, found bool) {
+	if len(t.slots) == 0 {
+		return 0, false
+	}
+	frag := fragOf(hash)
+	for i = t.first(frag); ; i++ {
+		s := t.slot(i)
+		if s == 0 || s>>slab.AddrBits != frag {
+			return i, false
+		}
+		if c := x.compare(slab.Addr(s&addrMask), hash, key); c >= 0 {
+			return i, c == 0
+		}
+	}
+}
+
+// compare compares a record with a place of the order. The hash is needed only where fragments coincide.
+func (x *index) compare(at slab.Addr, hash uint64, key []byte) int {
+	k, _ := x.record(at)
+	if bytes.Equal(k, key) {
+		return 0
+	}
+	if h := x.hash(k); h != hash {
+		if h < hash {
+			return -1
+		}
+		return 1
+	}
+	return bytes.Compare(k, key)
+}
+
+// put makes the index refer to the record at and returns the one it replaces, 0 for none.
+func (x *index) put(hash uint64, key []byte, at slab.Addr) (old slab.Addr) {
+	t := &x.tables[tableOf(hash)]
+	s := fragOf(hash)<<slab.AddrBits | uint64(at)
+	i, found := x.seek(t, hash, key)
+	if found {
+		old = slab.Addr(t.slot(i) & addrMask)
+		t.setSlot(i, s)
+		return old
+	}
+	if t.crowded() {
+		t.grow(x.arena)
+		i, _ = x.seek(t, hash, key)
+	}
+	for !t.insert(i, s) {
+		t.grow(x.arena)
+		i, _ = x.seek(t, hash, key)
+	}
+	return 0
+}
+
+// remove takes the record with key out of the index and returns it, 0 for none.
+func (x *index) remove(hash uint64, key []byte) slab.Addr {
+	t := &x.tables[tableOf(hash)]
+	i, found := x.seek(t, hash, key)
+	if !found {
+		return 0
+	}
+	at := slab.Addr(t.slot(i) & addrMask)
+	t.remove(i)
+	switch {
+	case t.n == 0:
+		t.free(x.arena)
+	case t.sparse():
+		t.resize(x.arena, t.n*3/2)
+	}
+	return at
+}
+
+// reset empties the index and makes it use a fresh arena. It returns the old one, for the owner to release.
+func (x *index) reset(fresh *slab.Arena) *slab.Arena {
+	old := x.arena
+	x.arena = fresh
+	x.tables = [tableCount]table{}
+	return old
+}

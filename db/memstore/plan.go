@@ -1,0 +1,68 @@
+package memstore
+
+import (
+	"gotycoon/db/memstore/slab"
+	"gotycoon/ulog"
+)
+
+// plan is a list of updates made ready without a lock, so that readers wait for index work only.
+type plan struct {
+	fresh *slab.Arena // not nil: first everything is cleared, and this arena used from then on
+	steps []step
+	old   []slab.Addr // records that the updates replaced, to be freed when the locks are gone
+}
+
+// step is one update: a set if at is not 0, else a remove.
+type step struct {
+	hash uint64
+	key  []byte
+	at   slab.Addr // the new record, to which the index does not refer yet
+}
+
+// prepare makes the plan for ups. Nothing before the last clear matters.
+func (p *plan) prepare(x *index, ups []ulog.Update) {
+	p.fresh, p.steps, p.old = nil, p.steps[:0], p.old[:0]
+	arena := x.arena
+	if n := lastClear(ups); n >= 0 {
+		arena = slab.New()
+		p.fresh = arena
+		ups = ups[n+1:]
+	}
+	for i := range ups {
+		u := &ups[i]
+		s := step{hash: x.hash(u.Key), key: u.Key}
+		switch u.Op {
+		case ulog.OpSet:
+			s.at = arena.Alloc(x.links + recordSize(u.Key, u.Value))
+			putRecord(arena.Bytes(s.at)[x.links:], u.Key, u.Value)
+		case ulog.OpRemove:
+		default:
+			continue // not an operation on records
+		}
+		p.steps = append(p.steps, s)
+	}
+}
+
+// finish frees what the updates replaced, and forgets the caller's slices.
+func (p *plan) finish(x *index) {
+	for _, at := range p.old {
+		x.arena.Free(at)
+	}
+	clear(p.steps)
+	if cap(p.steps) > keepSteps {
+		p.steps, p.old = nil, nil
+	}
+}
+
+// keepSteps is the length of the plan whose memory is kept for the next one.
+const keepSteps = 4096
+
+// lastClear returns the index of the last clear, -1 for none.
+func lastClear(ups []ulog.Update) int {
+	for i := len(ups) - 1; i >= 0; i-- {
+		if ups[i].Op == ulog.OpClear {
+			return i
+		}
+	}
+	return -1
+}

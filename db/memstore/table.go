@@ -1,0 +1,147 @@
+package memstore
+
+import (
+	"encoding/binary"
+
+	"gotycoon/db/memstore/slab"
+)
+
+// A slot of a table is 8 bytes, little-endian: 24 bits of the hash above the 40 bits of the record's address. 0 is an empty
+// slot.
+const (
+	slotSize = 8
+	fragBits = 64 - slab.AddrBits
+	addrMask = 1<<slab.AddrBits - 1
+
+	minSlots = 8
+	maxSlack = 64 // slots behind the last home
+)
+
+// table is a part of a hash index: an array of slots in ascending order of their hash fragments.
+//
+// Invariants:
+//   - a slot is at its home or behind it, with no empty slot in between; a fragment's home is fragment/2^24 of the homes,
+//     so that the order of slots is the order of fragments whatever the size of the table, and a table grows by one pass
+//     over it without a look at the records (2 ns a slot);
+//   - slots with the same fragment are in the order of (hash, key), for which their records are looked at;
+//   - the last slot is empty.
+//
+// The zero value is an empty table.
+type table struct {
+	slots []byte
+	at    slab.Addr // block of slots
+	homes uint64
+	n     int // records
+}
+
+// size returns the number of slots.
+func (t *table) size() int { return len(t.slots) / slotSize }
+
+func (t *table) slot(i int) uint64 { return binary.LittleEndian.Uint64(t.slots[i*slotSize:]) }
+
+func (t *table) setSlot(i int, s uint64) { binary.LittleEndian.PutUint64(t.slots[i*slotSize:], s) }
+
+func (t *table) home(frag uint64) int { return int(frag * t.homes >> fragBits) }
+
+// first returns where the fragment's slots are, or would be put, in a table that has slots.
+func (t *table) first(frag uint64) int {
+	i := t.home(frag)
+	for {
+		s := t.slot(i)
+		if s == 0 || s>>slab.AddrBits >= frag {
+			return i
+		}
+		i++
+	}
+}
+
+// next returns the first used slot at or behind i, and 0 if there is none.
+func (t *table) next(i int) (int, uint64) {
+	for ; i < t.size(); i++ {
+		if s := t.slot(i); s != 0 {
+			return i, s
+		}
+	}
+	return i, 0
+}
+
+// insert puts s at slot i and moves what is there. It returns false if the table has no room so near its end.
+func (t *table) insert(i int, s uint64) bool {
+	end := i
+	for t.slot(end) != 0 {
+		end++
+	}
+	if end == t.size()-1 {
+		return false
+	}
+	copy(t.slots[(i+1)*slotSize:], t.slots[i*slotSize:end*slotSize])
+	t.setSlot(i, s)
+	t.n++
+	return true
+}
+
+// remove empties slot i and moves those behind it nearer to their homes.
+func (t *table) remove(i int) {
+	end := i + 1
+	for {
+		s := t.slot(end)
+		if s == 0 || t.home(s>>slab.AddrBits) == end {
+			break
+		}
+		end++
+	}
+	copy(t.slots[i*slotSize:], t.slots[(i+1)*slotSize:end*slotSize])
+	t.setSlot(end-1, 0)
+	t.n--
+}
+
+// crowded says that the table must grow before another insert: over 80 % of the homes are taken.
+func (t *table) crowded() bool { return uint64(t.n)*5 >= t.homes*4 }
+
+// sparse says that the table takes more than four times the memory it needs.
+func (t *table) sparse() bool { return t.size() > minSlots && uint64(t.n)*5 < t.homes }
+
+// resize moves the slots to a new block with room for n records and more if need be.
+func (t *table) resize(a *slab.Arena, n int) {
+	old := *t
+	for slots := max(minSlots, n*4/3); !t.fill(a, &old, slots); slots += slots / 4 {
+	}
+	old.free(a)
+}
+
+// grow makes the table half as large again: at 80 % full before, it is 53 % full afterwards.
+func (t *table) grow(a *slab.Arena) { t.resize(a, max(t.n, t.size()*3/4)*3/2) }
+
+// fill makes t a table of at least the given number of slots with the content of old. It returns false, with nothing
+// done, if the slots behind the last home do not suffice.
+func (t *table) fill(a *slab.Arena, old *table, slots int) bool {
+	bytes := slab.Round(slots * slotSize)
+	at := a.Alloc(bytes)
+	made := table{slots: a.Bytes(at)[:bytes:bytes], at: at, n: old.n}
+	clear(made.slots)
+	size := made.size()
+	made.homes = uint64(size - min(maxSlack, size/4) - 1)
+	to := 0
+	for from := 0; from < old.size(); from++ {
+		s := old.slot(from)
+		if s == 0 {
+			continue
+		}
+		to = max(to, made.home(s>>slab.AddrBits))
+		if to >= size-1 {
+			made.free(a)
+			return false
+		}
+		made.setSlot(to, s)
+		to++
+	}
+	*t = made
+	return true
+}
+
+func (t *table) free(a *slab.Arena) {
+	if t.at != 0 {
+		a.Free(t.at)
+	}
+	*t = table{}
+}

@@ -1,0 +1,114 @@
+package memstore
+
+import "gotycoon/db/store"
+
+// usualDepth is the depth up to which a scan's path needs no memory of the heap.
+const usualDepth = 8
+
+// Scan visits the records from a place of the order, in one direction or the other, until visit returns false. Changes
+// wait meanwhile, and reads behind them: visit must not take long altogether. The error is always nil.
+func (t *Tree) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.root == 0 {
+		return nil
+	}
+	var room [usualDepth]pathStep
+	w := walk{tree: t, path: room[:0], step: 1}
+	if from.Backward {
+		w.step = -1
+	}
+	w.start(from)
+	for ok := true; ok; ok = w.nextLeaf() {
+		if !w.visitLeaf(visit) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// walk is a way through the leaves of a Tree.
+type walk struct {
+	tree *Tree
+	path []pathStep // above leaf
+	leaf page
+	slot int // in leaf; may be before or behind all
+	step int // 1 forward, -1 backward
+}
+
+// start goes to the first record to be visited.
+func (w *walk) start(from store.Start) {
+	t := w.tree
+	p, at := pageAt(t.arena, t.root), t.root
+	for !p.leaf() {
+		i := w.edge(p)
+		if !from.Edge {
+			i = t.childSlot(p, from.Key)
+		}
+		w.path = append(w.path, pathStep{at, i})
+		at = t.child(p, i)
+		p = pageAt(t.arena, at)
+	}
+	w.leaf = p
+	if from.Edge {
+		w.slot = w.edge(p)
+		return
+	}
+	i, found := t.search(p, 0, from.Key)
+	w.slot = i
+	switch {
+	case found && !from.Inclusive:
+		w.slot += w.step
+	case !found && from.Backward:
+		w.slot--
+	}
+}
+
+// edge returns the slot of a page that comes first.
+func (w *walk) edge(p page) int {
+	if w.step < 0 {
+		return p.count() - 1
+	}
+	return 0
+}
+
+// visitLeaf visits the rest of the leaf. It returns false when visit did.
+func (w *walk) visitLeaf(visit func(key, value []byte) bool) bool {
+	arena := w.tree.arena
+	for n := w.leaf.count(); w.slot >= 0 && w.slot < n; w.slot += w.step {
+		e := parseEntry(w.leaf.entry(w.slot))
+		if !visit(e.key(arena), e.value(arena)) {
+			return false
+		}
+	}
+	return true
+}
+
+// nextLeaf goes to the next leaf, and returns false if there is none.
+func (w *walk) nextLeaf() bool {
+	arena := w.tree.arena
+	for d := len(w.path) - 1; d >= 0; d-- {
+		p := pageAt(arena, w.path[d].at)
+		w.path[d].slot += w.step
+		if i := w.path[d].slot; i < 0 || i >= p.count() {
+			continue
+		}
+		w.descend(d)
+		return true
+	}
+	return false
+}
+
+// descend goes from a step of the path to the leaf at the edge of what is below.
+func (w *walk) descend(d int) {
+	arena := w.tree.arena
+	last := w.path[d]
+	at := w.tree.child(pageAt(arena, last.at), last.slot)
+	p := pageAt(arena, at)
+	for d++; d < len(w.path); d++ { // all leaves have the same depth
+		w.path[d] = pathStep{at, w.edge(p)}
+		at = w.tree.child(p, w.edge(p))
+		p = pageAt(arena, at)
+	}
+	w.leaf, w.slot = p, w.edge(p)
+}

@@ -1,0 +1,115 @@
+package memstore
+
+import (
+	"bytes"
+
+	"gotycoon/db/memstore/slab"
+)
+
+// splitting is a page with one more entry than it can hold, as a row of count+1 entries.
+type splitting struct {
+	tree  *Tree
+	page  page
+	slot  int // of the additional entry
+	key   []byte
+	entry []byte
+}
+
+func (s *splitting) entryAt(i int) []byte {
+	switch {
+	case i == s.slot:
+		return s.entry
+	case i > s.slot:
+		i--
+	}
+	return entryBytes(s.page, i)
+}
+
+func (s *splitting) keyAt(i int) []byte {
+	e := parseEntry(s.entryAt(i))
+	return e.key(s.tree.arena)
+}
+
+// need returns the size of a page for entries from ≤ i < to.
+func (s *splitting) need(from, to int) int {
+	size := pageHeader
+	for i := from; i < to; i++ {
+		size += pageSlot + len(s.entryAt(i))
+	}
+	return size
+}
+
+// cut returns the number of entries for the left page. Ascending inserts leave a full page behind and go on in the next,
+// descending ones likewise; others get two halves.
+func (s *splitting) cut() int {
+	n := s.page.count()
+	cut := 0
+	switch last := s.page.get(offLast); {
+	case s.slot == last+1:
+		cut = min(s.slot+1, n)
+	case s.slot == last:
+		cut = max(s.slot, 1)
+	}
+	if cut > 0 && s.need(0, cut) <= pageMax && s.need(cut, n+1) <= pageMax {
+		return cut
+	}
+	half := s.need(0, n+1) / 2
+	size := pageHeader
+	for cut = 0; cut < n && size < half; cut++ {
+		size += pageSlot + len(s.entryAt(cut))
+	}
+	return max(cut, 1)
+}
+
+// build makes a page of entries from ≤ i < to.
+func (s *splitting) build(from, to, prefix int) slab.Addr {
+	t := s.tree
+	at, p := newPage(t.arena, s.page.level(), withSlack(s.need(from, to)), prefix)
+	for i := from; i < to; i++ {
+		p.append(t.head(s.keyAt(i), prefix), s.entryAt(i))
+	}
+	if from <= s.slot && s.slot < to {
+		p.set(offLast, s.slot-from)
+	}
+	return at
+}
+
+// split puts an entry before slot i of the page at a depth of the path, and makes two pages of it.
+func (t *Tree) split(depth, i int, key, entry []byte) {
+	s := splitting{tree: t, page: t.pageOn(depth), slot: i, key: key, entry: entry}
+	cut := s.cut()
+	var between []byte
+	if s.page.leaf() {
+		between = t.separator(s.keyAt(cut-1), s.keyAt(cut))
+	} else {
+		between = bytes.Clone(s.keyAt(cut))
+	}
+	low, high := t.fences(depth)
+	left := s.build(0, cut, t.prefixOf(low, between))
+	right := s.build(cut, s.page.count()+1, t.prefixOf(between, high))
+	t.arena.Free(t.path[depth].at)
+	if depth == 0 {
+		t.growRoot(left, between, right)
+		return
+	}
+	t.relink(depth, left)
+	t.insert(depth-1, t.path[depth-1].slot+1, between, t.childEntry(between, right))
+}
+
+// growRoot puts a new root above two pages.
+func (t *Tree) growRoot(left slab.Addr, between []byte, right slab.Addr) {
+	l, r := t.childEntry(nil, left), t.childEntry(between, right)
+	size := pageHeader + 2*pageSlot + len(l) + len(r)
+	at, p := newPage(t.arena, pageAt(t.arena, left).level()+1, withSlack(size), 0)
+	p.append(t.head(nil, 0), l)
+	p.append(t.head(between, 0), r)
+	p.set(offLast, 1)
+	t.root = at
+}
+
+// childEntry returns the entry of an inner page for a child.
+func (t *Tree) childEntry(key []byte, child slab.Addr) []byte {
+	var value [addrSize]byte
+	putAddr(value[:], child)
+	return appendEntry(nil, key, value[:], makeApart(t.arena, key, value[:]))
+}

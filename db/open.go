@@ -1,0 +1,64 @@
+package db
+
+import (
+	"errors"
+	"math"
+	"os"
+
+	"gotycoon/db/filestore"
+	"gotycoon/db/memstore"
+	"gotycoon/db/store"
+)
+
+// maxMemoryKey is no limit of its own: requests are smaller.
+const maxMemoryKey = math.MaxInt32
+
+// openStore opens the place where the records of d live.
+func (c *Catalog) openStore(d *DB) error {
+	p := &d.expr.Params
+	var s store.Store
+	switch d.expr.Kind {
+	case ProtoHash, Stash:
+		s = memstore.NewHash(memstore.HashOptions{})
+	case Cache:
+		s = memstore.NewCache(memstore.CacheOptions{CapCount: p.CapCnt, CapSize: p.CapSiz})
+	case ProtoTree, Grass:
+		s = memstore.NewTreeStore(memstore.TreeOptions{})
+	default:
+		return c.openFile(d)
+	}
+	d.store = newOrdered(s, p.RComp)
+	return nil
+}
+
+// openFile opens a database file. Whether it was created persistent is written in it and overrides the expression.
+func (c *Catalog) openFile(d *DB) error {
+	p := &d.expr.Params
+	f, err := filestore.Open(d.Path(), filestore.Options{
+		ReadOnly:   c.opts.ReadOnly,
+		TryLock:    c.opts.TryLock,
+		Persistent: p.Persistent,
+		Limit:      c.opts.CheckpointSize,
+		Logger:     c.opts.Logger,
+	})
+	if err != nil {
+		return openError(err)
+	}
+	p.Persistent = f.Meta().Persistent
+	d.file, d.store = f, newOrdered(f, p.RComp)
+	d.maxKey = filestore.MaxKeySize - p.RComp.prefixSize()
+	return d.findTextEnd()
+}
+
+// openError gives an error of the file store the code and words of the original.
+func openError(err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return &Error{Code: NoRepository, Message: "open failed (file not found)", Err: err}
+	case errors.Is(err, os.ErrPermission):
+		return &Error{Code: NoPermission, Message: "open failed (permission denied)", Err: err}
+	case errors.Is(err, filestore.ErrInUse):
+		return &Error{Code: NoRepository, Message: err.Error(), Err: err}
+	}
+	return &Error{Code: BrokenFile, Message: err.Error(), Err: err}
+}

@@ -1,0 +1,61 @@
+package db
+
+import "gotycoon/ulog"
+
+// Pending collects updates whose acknowledgement is still owed to a client. An operation that is given a
+// Pending returns before its update is as safe as the mode promises; the caller calls Wait before it tells
+// anybody. An operation given nil waits itself. The zero value is ready for use, by one goroutine at a time.
+type Pending struct {
+	owed [2]owing // nearly always the one shared log
+	more []owing  // updates of further logs, where databases have private ones
+}
+
+// owing is a position that a log must have made safe.
+type owing struct {
+	log *ulog.Log
+	at  ulog.Stamp
+}
+
+func (p *Pending) add(log *ulog.Log, at ulog.Stamp) {
+	for i := range p.owed {
+		o := &p.owed[i]
+		if o.log == log || o.log == nil {
+			o.log, o.at = log, max(o.at, at)
+			return
+		}
+	}
+	for i := range p.more {
+		if p.more[i].log == log {
+			p.more[i].at = max(p.more[i].at, at)
+			return
+		}
+	}
+	p.more = append(p.more, owing{log, at})
+}
+
+// Wait returns when every collected update is safe, and forgets them. After an error nothing collected may be
+// acknowledged: the log has failed for good.
+func (p *Pending) Wait() error {
+	var first error
+	for i := range p.owed {
+		first = p.owed[i].wait(first)
+	}
+	for i := range p.more {
+		first = p.more[i].wait(first)
+	}
+	p.more = p.more[:0]
+	return first
+}
+
+// wait makes one position safe and forgets it, whatever happened before.
+func (o *owing) wait(first error) error {
+	if o.log == nil {
+		return first
+	}
+	err := o.log.Wait(o.at)
+	*o = owing{}
+	if first != nil {
+		return first
+	}
+	return err
+}

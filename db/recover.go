@@ -1,0 +1,249 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"gotycoon/db/filestore"
+	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
+)
+
+const (
+	privateSuffix = ".wal"   // directory of a file database's private log, beside the file
+	privateLimit  = 64 << 20 // size of its segments: small, because whole ones are removed after checkpoints
+)
+
+// recover brings the file databases up to date: first from private logs that a crash left, then from the shared one.
+func (c *Catalog) recover() error {
+	for _, d := range c.dbs {
+		if d.file == nil {
+			continue
+		}
+		if err := c.recoverPrivate(d); err != nil {
+			return &OpenError{Expr: d.Expr(), Err: err}
+		}
+	}
+	if c.log == nil {
+		return nil
+	}
+	if err := c.recoverShared(); err != nil {
+		return &LogError{c.log.Dir(), err}
+	}
+	for _, d := range c.dbs {
+		if d.file == nil || d.readOnly {
+			continue
+		}
+		if err := d.adopt(c.log, d.index); err != nil {
+			return &OpenError{Expr: d.Expr(), Err: err}
+		}
+	}
+	return nil
+}
+
+// recoverPrivate replays a private log, and opens one where the database has no shared log.
+func (c *Catalog) recoverPrivate(d *DB) error {
+	dir := d.Path() + privateSuffix
+	if d.readOnly {
+		return c.replayReadOnly(d, dir)
+	}
+	_, err := c.opts.FS.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) && c.log != nil {
+		return nil
+	}
+	log, err := c.openLog(dir, privateLimit)
+	if err != nil {
+		return err
+	}
+	log.private = true
+	if err := c.replay(log, []*DB{d}); err != nil {
+		return err
+	}
+	if c.log == nil {
+		d.log = log.Log
+		return d.adopt(log, d.index)
+	}
+	if err := d.file.Checkpoint(); err != nil { // the shared log takes over from here
+		return err
+	}
+	return c.dropLog(log)
+}
+
+// replayReadOnly shows a read-only database what its private log has beyond the file, without changing either.
+func (c *Catalog) replayReadOnly(d *DB, dir string) error {
+	if _, err := c.opts.FS.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	m := d.file.Meta()
+	r, err := ulog.OpenReader(c.opts.FS, dir, m.Stamp, ulog.ReaderOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
+}
+
+// recoverShared replays the shared log into the databases that belong to it.
+func (c *Catalog) recoverShared() error {
+	var files []*DB
+	for _, d := range c.dbs {
+		if d.file != nil {
+			files = append(files, d)
+		}
+	}
+	return c.replay(c.log, files)
+}
+
+// target is a database that a replay goes to: updates of dbid after the stamp.
+type target struct {
+	db    *DB
+	dbid  uint16
+	after ulog.Stamp
+}
+
+// replay applies what the log has and the files have not.
+func (c *Catalog) replay(log *logDir, files []*DB) error {
+	var targets []target
+	from := ulog.Stamp(math.MaxUint64)
+	for _, d := range files {
+		m := d.file.Meta()
+		if !c.belongs(d, m, log) || m.Stamp >= log.Last() {
+			continue
+		}
+		if !d.readOnly {
+			d.attach(log)
+		}
+		targets = append(targets, target{d, m.DBID, m.Stamp})
+		from = min(from, m.Stamp)
+	}
+	if len(targets) == 0 {
+		return nil
+	}
+	r, err := log.NewReader(from)
+	if err != nil {
+		return err
+	}
+	return errors.Join(targets[0].db.applyAll(r, targets), r.Close())
+}
+
+// belongs tells whether the log goes on where the file ends. A file that it does not belong to is opened as it is,
+// and the user is told how to roll it forward.
+func (c *Catalog) belongs(d *DB, m filestore.Meta, log *logDir) bool {
+	switch {
+	case m.LogID != filestore.ID(log.ID()):
+		if !m.Clean {
+			d.warnNotRolledForward(m, "its last updates are in another update log", m.LogDir)
+		}
+		return false
+	case log.restored(m):
+		d.warnNotRolledForward(m, "it is an older copy", log.Dir())
+		return false
+	}
+	return true
+}
+
+func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {
+	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d: %s. To roll it forward stop the "+
+		"server and run: kttimedmgr recover -ts %d -dbid %d %s %s", d.Path(), m.Stamp, why, m.Stamp, m.DBID, d.Path(), dir))
+}
+
+// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after
+// a gap must not be applied.
+func (d *DB) applyAll(r *ulog.Reader, targets []target) error {
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("replay the update log: %w", err)
+		}
+		u, err := ulog.ParseMessage(e.Message)
+		if err != nil {
+			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
+		}
+		for _, t := range targets {
+			if t.dbid != u.DBID || e.Stamp <= t.after {
+				continue
+			}
+			if err := t.db.replayOne(e.Stamp, u); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (d *DB) replayOne(at ulog.Stamp, u ulog.Update) error {
+	if !d.readOnly {
+		if err := d.file.Throttle(); err != nil {
+			return err
+		}
+	}
+	d.store.Apply(at, []ulog.Update{u})
+	return nil
+}
+
+// attach lets the database's checkpoints follow the log.
+func (d *DB) attach(log *logDir) {
+	d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, m) })
+}
+
+// adopt makes the database a database of the log: everything up to now is in the file.
+func (d *DB) adopt(log *logDir, dbid uint16) error {
+	d.attach(log)
+	return d.file.Rebase(func(m *filestore.Meta) {
+		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.Dir(), dbid, log.Last()
+		m.Epoch++
+	})
+}
+
+// afterCheckpoint notes a checkpoint in the log's directory, and lets go of what a private log no longer needs.
+func (d *DB) afterCheckpoint(log *logDir, m filestore.Meta) {
+	d.checkpointed.Store(log.Bytes())
+	err := log.record(d.Path(), m)
+	if err == nil && log.private {
+		err = log.RemoveFiles(m.Stamp)
+	}
+	if err != nil {
+		d.logger.Error("after a checkpoint of " + d.Path() + ": " + err.Error())
+	}
+}
+
+// checkpointIfBehind asks for a checkpoint when a crash now would mean to replay more than one overlay's worth of log.
+func (d *DB) checkpointIfBehind(limit int64) {
+	if d.file == nil || d.log == nil || d.readOnly {
+		return
+	}
+	if limit <= 0 {
+		limit = filestore.DefaultLimit
+	}
+	if d.log.Bytes()-d.checkpointed.Load() > 2*limit {
+		d.file.AskCheckpoint()
+	}
+}
+
+// closePrivateLog ends and removes a private log: after a clean close the file has everything.
+func (c *Catalog) closePrivateLog(d *DB) error {
+	for _, l := range c.logs {
+		if l.private && l.Log == d.log {
+			return c.dropLog(l)
+		}
+	}
+	return nil
+}
+
+// dropLog closes a private log and removes its directory.
+func (c *Catalog) dropLog(l *logDir) error {
+	if err := l.Close(); err != nil {
+		return &LogError{l.Dir(), err}
+	}
+	for i := range c.logs {
+		if c.logs[i] == l {
+			c.logs = append(c.logs[:i:i], c.logs[i+1:]...)
+			break
+		}
+	}
+	return vfs.RemoveDir(c.opts.FS, l.Dir())
+}

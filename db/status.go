@@ -1,0 +1,24 @@
+package db
+
+import "strconv"
+
+// Status returns the rows of the status procedure, reference section 10. Rows that describe the layout of the
+// original's files have the values of a fresh file there.
+func (d *DB) Status() (map[string]string, error) {
+	rows := statusRows(d.expr)
+	rows["path"] = d.Path()
+	if d.expr.Kind == Text {
+		rows["size"] = strconv.FormatInt(d.Size(), 10)
+		return rows, nil
+	}
+	n, err := d.Count()
+	if err != nil {
+		return nil, err
+	}
+	rows["count"] = strconv.FormatInt(n, 10)
+	rows["size"] = strconv.FormatInt(d.Size(), 10)
+	if _, ok := rows["realsize"]; ok {
+		rows["realsize"] = rows["size"]
+	}
+	return rows, nil
+}

@@ -1,0 +1,40 @@
+// Package store says what a database needs of the place its records live in.
+//
+// A store keeps raw keys and values: expiration, capacity limits, logging and locking of
+// read-modify-write operations belong to package db, which is the only caller.
+package store
+
+import "gotycoon/ulog"
+
+// Store keeps the records of one database. All methods may be called by many goroutines, but Apply by
+// one at a time: its caller holds the database's commit lock.
+type Store interface {
+	// Get appends the value of key to dst.
+	Get(dst, key []byte) (value []byte, found bool, err error)
+
+	// Apply changes memory only and cannot fail. Readers see all of ups or nothing. at is the log position
+	// of the last update; 0 means that the updates are not in the log (evicted and expired records). The store
+	// must not keep the slices.
+	Apply(at ulog.Stamp, ups []ulog.Update)
+
+	// Scan calls visit for records in the store's order until visit returns false. visit must be quick and must
+	// not call the store again; its slices are valid only during the call.
+	Scan(from Start, visit func(key, value []byte) bool) error
+
+	// Count returns the exact number of records. It may have to look at the records written since the last call.
+	Count() (int64, error)
+
+	// Size returns the bytes that the records occupy, in memory or on disk.
+	Size() int64
+
+	// Close releases the store. A store on disk first makes everything applied durable.
+	Close() error
+}
+
+// Start says where a Scan begins and which way it goes.
+type Start struct {
+	Key       []byte // begin at this place of the order, whether a record has the key or not
+	Edge      bool   // begin at the first record (Backward: the last); Key is ignored
+	Inclusive bool   // the record with Key itself is visited too
+	Backward  bool   // against the order; stores without an order never see it
+}

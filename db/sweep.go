@@ -1,0 +1,147 @@
+package db
+
+import (
+	"bytes"
+	"sync"
+	"sync/atomic"
+
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// Scores of the collector, reference section 6.4: every access adds to a sum, and at sweepAt the sum in units of
+// writeScore is the number of records to examine.
+const (
+	writeScore = 256
+	readScore  = writeScore / 8
+	sweepAt    = 8 * writeScore
+	idleSteps  = 8
+)
+
+// sweeper walks a database in small steps, removes expired records and enforces the capacity limits.
+type sweeper struct {
+	score atomic.Int64
+
+	mu sync.Mutex // held by the one collector
+	at []byte     // key examined last
+	on bool       // at is set: a walk is under way
+}
+
+func (s *sweeper) add(score int64) { s.score.Add(score) }
+
+// touch adds to the score and examines some records when it is high enough. No stripe may be held.
+func (d *DB) touch(score int64) {
+	if d.sweeper.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
+		return
+	}
+	if !d.sweeper.mu.TryLock() {
+		return // somebody else is at it
+	}
+	defer d.sweeper.mu.Unlock()
+	if steps := d.sweeper.score.Swap(0) / writeScore; steps > 0 {
+		d.sweep(steps)
+	}
+}
+
+// idle examines some records of a database that nobody uses.
+func (d *DB) idle() {
+	if d.Persistent() || d.readOnly || !d.sweeper.mu.TryLock() {
+		return
+	}
+	defer d.sweeper.mu.Unlock()
+	d.sweep(idleSteps)
+}
+
+// Vacuum removes expired records: of the whole database, or of the next step records when step is over 1.
+func (d *DB) Vacuum(step int64) error {
+	if d.readOnly {
+		return ErrReadOnly
+	}
+	if d.Persistent() {
+		return nil
+	}
+	d.sweeper.mu.Lock()
+	defer d.sweeper.mu.Unlock()
+	if step > 1 {
+		return d.collect(step, d.expiredNow)
+	}
+	d.sweeper.on = false
+	for {
+		if err := d.collect(maxCollect, d.expiredNow); err != nil || !d.sweeper.on {
+			return err
+		}
+	}
+}
+
+// maxCollect bounds the records that one step copies the keys of.
+const maxCollect = 1024
+
+// sweep is one step: expired records, then the limits. An unreadable file is met again by whoever reads it.
+func (d *DB) sweep(steps int64) {
+	if err := d.collect(min(steps, maxCollect), d.expiredNow); err != nil {
+		return
+	}
+	if limit := d.expr.Params.KTCapCnt; limit >= 0 {
+		if n, err := d.store.Count(); err == nil && n > limit {
+			_ = d.collect(n-limit, always)
+		}
+	}
+	if limit := d.expr.Params.KTCapSiz; limit >= 0 && d.used() > limit {
+		_ = d.collect(steps, always)
+	}
+}
+
+func (d *DB) expiredNow(stored []byte) bool {
+	xt, _, ok := d.split(stored)
+	return ok && expired(xt, d.seconds())
+}
+
+func always([]byte) bool { return true }
+
+// collect examines the next steps records and removes those that unwanted names. At the end of the database the
+// walk stops; the next call begins anew. The caller holds sweeper.mu.
+func (d *DB) collect(steps int64, unwanted func(stored []byte) bool) error {
+	var victims [][]byte
+	seen := int64(0)
+	s := &d.sweeper
+	from := store.Start{Edge: !s.on, Key: bytes.Clone(s.at)}
+	err := d.store.Scan(from, func(key, stored []byte) bool {
+		s.at = append(s.at[:0], key...)
+		if unwanted(stored) {
+			victims = append(victims, bytes.Clone(key))
+		}
+		seen++
+		return seen < steps
+	})
+	s.on = seen == steps && err == nil
+	if err != nil {
+		return systemError(err)
+	}
+	for _, key := range victims {
+		if err := d.evict(key, unwanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evict removes a record that is still unwanted. It is not logged: expiration times are in the records, and limits
+// are each server's own.
+func (d *DB) evict(key []byte, unwanted func(stored []byte) bool) error {
+	if d.file != nil {
+		if err := d.file.Throttle(); err != nil {
+			return systemError(err)
+		}
+	}
+	stripe := d.stripes.of(key)
+	stripe.Lock()
+	defer stripe.Unlock()
+	stored, found, err := d.store.Get(nil, key)
+	if err != nil || !found || !unwanted(stored) {
+		return systemError(err)
+	}
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	d.store.Apply(0, []ulog.Update{{Op: ulog.OpRemove, Key: key}})
+	return nil
+}

@@ -1,0 +1,48 @@
+package db
+
+import (
+	"errors"
+
+	"gotycoon/ulog"
+)
+
+const nanosPerMilli = 1_000_000
+
+// Synchronize puts everything into the database's file and, with hard, on the disk. post is then called with the
+// path and a time stamp: the file is complete up to it, and stays as it is until post returns, while clients go on. An
+// error of post is returned as ErrPostproc. In memory databases only post happens.
+func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
+	if hard && d.log != nil {
+		if err := d.log.SyncTo(d.log.Last()); err != nil {
+			return systemError(err)
+		}
+	}
+	at := d.tick()
+	run := func() error {
+		if post == nil {
+			return nil
+		}
+		if err := post(d.Path(), at); err != nil {
+			return errors.Join(ErrPostproc, err)
+		}
+		return nil
+	}
+	switch {
+	case d.file == nil || d.readOnly:
+		return run()
+	case post == nil:
+		return systemError(d.file.Checkpoint())
+	}
+	return systemError(d.file.Hold(run))
+}
+
+// tick returns a time stamp such that every update with a smaller one is in the store: log and store change
+// together under the commit lock.
+func (d *DB) tick() ulog.Stamp {
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	if d.shared {
+		return d.log.Tick()
+	}
+	return ulog.Stamp(d.now().UnixMilli() * nanosPerMilli)
+}

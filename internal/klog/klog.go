@@ -1,0 +1,126 @@
+// Package klog writes log lines in the server's established format, so that scripts which read them go on working:
+//
+//	2026-11-21T03:05:10.288856Z: [SYSTEM]: text
+//
+// The time is local, with microseconds and a zone suffix. The kinds are DEBUG, INFO, SYSTEM and ERROR.
+package klog
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// LevelSystem is the level of lines about the life of the server: start, stop, databases opened and closed.
+	// It lies above Info, which tells of single connections and requests.
+	LevelSystem = slog.LevelInfo + 2
+
+	// LevelSilent as the least level of a handler lets nothing through.
+	LevelSilent slog.Level = 1 << 10
+)
+
+// timeLayout prints Z for a zone without offset, else +hh:mm or -hh:mm.
+const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+// handler is a slog.Handler. The handlers derived from one by WithAttrs and WithGroup share its output.
+type handler struct {
+	out    *output
+	level  slog.Level
+	attrs  string // attributes of WithAttrs, ready to be appended to the text
+	prefix string // of the keys of further attributes: the open groups
+}
+
+// output is where lines go, one Write per line.
+type output struct {
+	mu  sync.Mutex // protects the fields below
+	w   io.Writer
+	buf []byte // the line being made
+}
+
+// NewHandler returns a handler that writes the records of the given level and above to w, with one Write per line.
+// It may be used by many goroutines; w need not. Errors of w are ignored: there is nobody left to tell.
+func NewHandler(w io.Writer, level slog.Level) slog.Handler {
+	return &handler{out: &output{w: w}, level: level}
+}
+
+// Enabled reports whether lines of the level are written.
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// Handle writes one line: the record's message and after it " key=value" for each attribute.
+func (h *handler) Handle(_ context.Context, r slog.Record) error {
+	o := h.out
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.buf = appendHead(o.buf[:0], r.Time, r.Level)
+	text := len(o.buf)
+	o.buf = append(o.buf, r.Message...)
+	o.buf = append(o.buf, h.attrs...)
+	r.Attrs(func(a slog.Attr) bool {
+		o.buf = append(o.buf, formatAttr(h.prefix, a)...)
+		return true
+	})
+	blankBreaks(o.buf[text:])
+	o.buf = append(o.buf, '\n')
+	_, err := o.w.Write(o.buf)
+	return err
+}
+
+// WithAttrs returns a handler whose lines all carry the attributes.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	d := *h
+	for _, a := range attrs {
+		d.attrs += formatAttr(h.prefix, a)
+	}
+	return &d
+}
+
+// WithGroup returns a handler that puts "name." before the keys of attributes.
+func (h *handler) WithGroup(name string) slog.Handler {
+	d := *h
+	d.prefix += name + "."
+	return &d
+}
+
+func appendHead(dst []byte, t time.Time, level slog.Level) []byte {
+	dst = t.Local().AppendFormat(dst, timeLayout)
+	dst = append(dst, ": ["...)
+	dst = append(dst, kind(level)...)
+	return append(dst, "]: "...)
+}
+
+func kind(level slog.Level) string {
+	switch {
+	case level < slog.LevelInfo:
+		return "DEBUG"
+	case level < LevelSystem:
+		return "INFO"
+	case level < slog.LevelError:
+		return "SYSTEM"
+	}
+	return "ERROR"
+}
+
+func formatAttr(prefix string, a slog.Attr) string {
+	v := a.Value.Resolve()
+	if v.Kind() != slog.KindGroup {
+		return " " + prefix + a.Key + "=" + v.String()
+	}
+	var b strings.Builder
+	for _, m := range v.Group() {
+		b.WriteString(formatAttr(prefix+a.Key+".", m))
+	}
+	return b.String()
+}
+
+// blankBreaks makes a line out of text that came from a client: it must not be able to forge another one.
+func blankBreaks(text []byte) {
+	for i, c := range text {
+		if c == '\n' || c == '\r' {
+			text[i] = ' '
+		}
+	}
+}

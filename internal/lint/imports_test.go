@@ -1,0 +1,77 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// arrows are the packages that a package may import: the drawing in ARCHITECTURE.md as a table. A package that may
+// import nothing of ours is a leaf. Think twice before you add an arrow; one that points up is a design error.
+var arrows = map[string][]string{
+	"cmd/ktserver":    {"server", "tools/cli"},
+	"cmd/ktremotemgr": {"tools", "tools/cli"},
+
+	"server": {"binproto", "httpapi", "db", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo"},
+
+	"httpapi":        {"httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
+	"httpapi/tsv":    {},
+	"binproto":       {"binproto/frame", "db", "internal/netio", "internal/opcount"},
+	"binproto/frame": {},
+
+	"db":               {"db/filestore", "db/memstore", "db/store", "ulog", "internal/vfs"},
+	"db/filestore":     {"db/memstore", "db/store", "ulog"},
+	"db/memstore":      {"db/memstore/slab", "db/store", "ulog"},
+	"db/memstore/slab": {},
+	"db/store":         {"ulog"},
+	"ulog":             {"internal/vfs"},
+
+	"tools":     {"tools/cli", "client"},
+	"tools/cli": {},
+	"client":    {"httpapi/tsv", "binproto/frame"},
+
+	"internal/netio":       {"db"},
+	"internal/vfs":         {},
+	"internal/vfs/crashfs": {"internal/vfs"},
+	"internal/vfs/faultfs": {"internal/vfs"},
+	"internal/klog":        {},
+	"internal/opcount":     {},
+	"internal/procinfo":    {},
+	"internal/lint":        {},
+	"compat":               {},
+}
+
+// Arrows point down, so that a package can be understood with those below it only, and a client program does not
+// drag in the engine.
+func TestImportDirections(t *testing.T) {
+	var findings []string
+	for _, p := range load(t) {
+		findings = append(findings, badImports(p, arrows)...)
+	}
+	forbid(t, "imports that internal/lint does not allow", findings)
+}
+
+func badImports(p *pkg, table map[string][]string) []string {
+	var findings []string
+	allowed, known := table[p.path]
+	if !known {
+		return []string{p.path + " is not in the table of packages"}
+	}
+	for _, f := range p.code {
+		for _, path := range f.imports() {
+			if !slices.Contains(allowed, path) {
+				findings = append(findings, fmt.Sprintf("%s imports %s", f.path, path))
+			}
+		}
+	}
+	return findings
+}
+
+func TestBadImportsAreFound(t *testing.T) {
+	f, err := parseText("ulog/x.go", []byte("package ulog\nimport (\n\"fmt\"\n\"gotycoon/db\"\n\"gotycoon/internal/vfs\"\n)"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"ulog/x.go imports db"}, badImports(&pkg{path: "ulog", code: []*file{f}}, arrows))
+	require.Len(t, badImports(&pkg{path: "util"}, arrows), 1)
+}

@@ -1,0 +1,204 @@
+// Package netio is a client connection as the protocols of the data port see it: bytes read but not yet used,
+// and replies that leave together, after the updates they acknowledge are safe.
+package netio
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"gotycoon/db"
+)
+
+// flushSize is how many bytes of replies may gather while pipelined requests are served.
+const flushSize = 64 << 10
+
+var (
+	// ErrTooLarge is returned by Fill when a request needs more buffer than Options.MaxRequest.
+	ErrTooLarge = errors.New("request is larger than the connection's limit")
+
+	// ErrStopped is returned by WaitByte after Stop.
+	ErrStopped = errors.New("the connection is being stopped")
+)
+
+// Options of a connection.
+type Options struct {
+	Timeout    time.Duration // limit of one wait for more bytes of a request, or for send space (-tout)
+	MaxRequest int           // largest read buffer in bytes; 0 means 600 MiB
+}
+
+// Conn is one client connection. It belongs to one goroutine, except for Stop.
+//
+// Replies are appended to Out while requests are served, pipelined ones too, and leave with Flush. Updates are
+// given &Owed, so that a batch of pipelined requests waits for the log once.
+//
+// The buffers are taken when bytes have arrived and given back when the connection waits for its next request:
+// an idle connection holds none.
+type Conn struct {
+	Out  []byte     // replies not yet sent
+	Owed db.Pending // updates acknowledged by Out
+
+	net  net.Conn
+	raw  *rawSocket // nil when net is not a plain socket
+	opts Options
+	pool *sync.Pool
+	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
+	r, w int      // unread bytes are bufs.in[r:w]
+
+	mu      sync.Mutex // protects the fields below, which Stop looks at
+	idle    bool       // the latest read waits for the first byte of a request
+	limited bool       // a read deadline is set
+	stopBy  time.Time  // reads end here; zero unless stopping
+}
+
+// New wraps an accepted connection. The caller keeps the duty to close c.
+func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
+	if o.MaxRequest == 0 {
+		o.MaxRequest = 600 << 20
+	}
+	conn := &Conn{net: c, pool: pool, opts: o}
+	conn.raw = newRawSocket(conn)
+	return conn
+}
+
+// Buffered returns the bytes read but not yet used. They are valid until the next Fill or WaitByte.
+func (c *Conn) Buffered() []byte {
+	if c.bufs == nil {
+		return nil
+	}
+	return c.bufs.in[c.r:c.w]
+}
+
+// Advance marks the first n buffered bytes as used.
+func (c *Conn) Advance(n int) { c.r += n }
+
+// WaitByte waits without a time limit until at least one byte is buffered. Before it waits it sends what is in
+// Out. After Stop it returns ErrStopped instead of waiting.
+func (c *Conn) WaitByte() error {
+	if c.r < c.w && len(c.Out) < flushSize {
+		return nil
+	}
+	if err := c.Flush(); err != nil || c.r < c.w {
+		return err
+	}
+	c.r, c.w = 0, 0
+	if err := c.beginIdle(); err != nil {
+		return err
+	}
+	return c.read()
+}
+
+// Fill reads at least one more byte of the current request, within the time limit.
+func (c *Conn) Fill() error {
+	if err := c.Flush(); err != nil { // the client may wait for earlier replies before it sends the rest
+		return err
+	}
+	if err := c.makeRoom(); err != nil {
+		return err
+	}
+	if err := c.beginLimited(); err != nil {
+		return err
+	}
+	return c.read()
+}
+
+// read reads what has arrived, at least one byte.
+func (c *Conn) read() error {
+	if c.raw != nil {
+		return c.raw.read()
+	}
+	c.takeBuffers()
+	n, err := c.net.Read(c.bufs.in[c.w:])
+	c.w += n
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// beginIdle prepares a read without a time limit.
+func (c *Conn) beginIdle() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.stopBy.IsZero() {
+		return ErrStopped
+	}
+	c.idle = true
+	if !c.limited {
+		return nil
+	}
+	c.limited = false
+	return c.net.SetReadDeadline(time.Time{})
+}
+
+// beginLimited prepares a read within a request. It also takes away a deadline that Stop meant for an idle read.
+func (c *Conn) beginLimited() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.idle = false
+	c.limited = true
+	limit := time.Now().Add(c.opts.Timeout)
+	if !c.stopBy.IsZero() && c.stopBy.Before(limit) {
+		limit = c.stopBy
+	}
+	return c.net.SetReadDeadline(limit)
+}
+
+// Stop ends the connection's reads: at once when it waits for a request, after grace within one. What is being
+// served is finished and answered. Any goroutine may call Stop.
+func (c *Conn) Stop(grace time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopBy = time.Now().Add(grace)
+	if c.idle {
+		return c.net.SetReadDeadline(time.Unix(1, 0))
+	}
+	return c.net.SetReadDeadline(c.stopBy)
+}
+
+// Flush waits until the updates acknowledged by Out are safe and sends Out. When they cannot be made safe
+// nothing is sent.
+func (c *Conn) Flush() error {
+	if err := c.Owed.Wait(); err != nil {
+		c.Out = c.Out[:0]
+		return err
+	}
+	if len(c.Out) == 0 {
+		return nil
+	}
+	err := c.write(c.Out)
+	c.Out = c.Out[:0]
+	return err
+}
+
+// write sends all of p. The time limit holds for each wait for send space, not for the whole.
+func (c *Conn) write(p []byte) error {
+	if c.raw != nil {
+		return c.raw.write(p)
+	}
+	for {
+		if err := c.net.SetWriteDeadline(time.Now().Add(c.opts.Timeout)); err != nil {
+			return err
+		}
+		n, err := c.net.Write(p)
+		p = p[n:]
+		switch {
+		case len(p) == 0:
+			return nil
+		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, but not dead
+		case err != nil:
+			return err
+		default:
+			return io.ErrShortWrite
+		}
+	}
+}
+
+// Close gives the buffers back. It does not close the network connection.
+func (c *Conn) Close() {
+	c.r, c.w = 0, 0
+	c.parkBuffers()
+}

@@ -1,0 +1,144 @@
+// Package faultfs is a file system for tests that fails on command and counts what is done to it.
+package faultfs
+
+import (
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"gotycoon/internal/vfs"
+)
+
+// FS passes everything on to another file system.
+type FS struct {
+	vfs.FS
+
+	mu     sync.Mutex // guards the fields below
+	write  fault
+	sync   fault
+	full   bool // space is limited
+	space  int64
+	onSync func()
+}
+
+// fault counts calls and fails one of them, and those after it.
+type fault struct {
+	calls int
+	at    int // number of the first call to fail; 0 is none
+	err   error
+}
+
+func (t *fault) fail(n int, err error) { t.at, t.err = t.calls+n, err }
+
+func (t *fault) next() error {
+	t.calls++
+	if t.at == 0 || t.calls < t.at {
+		return nil
+	}
+	return t.err
+}
+
+// New wraps a file system.
+func New(base vfs.FS) *FS { return &FS{FS: base} }
+
+// FailWrite makes the n-th write from now fail, and all after it. 1 is the next one.
+func (fs *FS) FailWrite(n int, err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.write.fail(n, err)
+}
+
+// FailSync makes the n-th sync of a file from now fail, and all after it. 1 is the next one.
+func (fs *FS) FailSync(n int, err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.sync.fail(n, err)
+}
+
+// Space limits the bytes written from now on. The write that exceeds them is cut short and returns ENOSPC.
+func (fs *FS) Space(bytes int64) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.full, fs.space = true, bytes
+}
+
+// OnSync has f called at the beginning of every sync of a file; it may block.
+func (fs *FS) OnSync(f func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.onSync = f
+}
+
+// Writes returns how many writes were asked for.
+func (fs *FS) Writes() int {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.write.calls
+}
+
+// Syncs returns how many syncs of files were asked for.
+func (fs *FS) Syncs() int {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	return fs.sync.calls
+}
+
+// OpenFile implements vfs.FS.
+func (fs *FS) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	f, err := fs.FS.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &file{f, fs}, nil
+}
+
+// Lock implements vfs.FS.
+func (fs *FS) Lock(f vfs.File, wait time.Duration) error {
+	return fs.FS.Lock(f.(*file).File, wait)
+}
+
+// allow returns how many of n bytes may be written, and the error that ends the write.
+func (fs *FS) allow(n int) (int, error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if err := fs.write.next(); err != nil {
+		return 0, err
+	}
+	if fs.full && int64(n) > fs.space {
+		n, fs.space = int(fs.space), 0
+		return n, syscall.ENOSPC
+	}
+	fs.space -= int64(n)
+	return n, nil
+}
+
+type file struct {
+	vfs.File
+	fs *FS
+}
+
+// WriteAt implements vfs.File.
+func (f *file) WriteAt(b []byte, off int64) (int, error) {
+	n, fault := f.fs.allow(len(b))
+	if n > 0 {
+		if n, err := f.File.WriteAt(b[:n], off); err != nil {
+			return n, err
+		}
+	}
+	return n, fault
+}
+
+// Sync implements vfs.File.
+func (f *file) Sync() error {
+	f.fs.mu.Lock()
+	err, hook := f.fs.sync.next(), f.fs.onSync
+	f.fs.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	if err != nil {
+		return err
+	}
+	return f.File.Sync()
+}

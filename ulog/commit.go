@@ -1,0 +1,188 @@
+package ulog
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// phase says what the leader does. The leader is the one goroutine that may write records; a goroutine that waits becomes the
+// leader when there is none, writes everything pending as one group, and gives the leadership to a goroutine that waits for
+// the next group, if there is one.
+type phase int
+
+const (
+	idle      phase = iota // there is no leader
+	gathering              // the leader has not yet taken the pending records
+	writing                // the leader writes
+)
+
+// queue holds those who wait for a group. All fields are guarded by Log.mu.
+//
+// A channel to close per group instead of one mutex to queue on wakes all waiters of a group at once: each
+// runs again without taking a lock, which doubles what 64 goroutines get through.
+type queue struct {
+	phase   phase
+	taken   Stamp         // last stamp of the group being written
+	current chan struct{} // closed when the group being written is done; nil while nobody waits for it
+	next    chan struct{} // the same for the group being filled
+	elected bool          // a goroutine waits on turn, to lead the group being filled
+	turn    chan struct{} // hands over the leadership; buffers one
+}
+
+// Wait returns nil when everything up to stamp s is as safe as the mode promises: written, or synced with
+// Options.SyncEach. Otherwise it returns the error the log ended with.
+func (l *Log) Wait(s Stamp) error {
+	if Stamp(l.acked.Load()) >= s {
+		return nil
+	}
+	return l.write(s)
+}
+
+// write has everything up to s written, by this goroutine or another.
+func (l *Log) write(s Stamp) error {
+	for {
+		l.mu.Lock()
+		s = min(s, l.last)
+		if safe, err := l.safe.last >= s, l.err; safe || err != nil {
+			l.mu.Unlock()
+			if safe {
+				return nil
+			}
+			return err
+		}
+		if l.queue.phase == idle {
+			l.queue.phase = gathering
+			l.mu.Unlock()
+			l.lead()
+			continue
+		}
+		done := l.queue.join(s)
+		l.mu.Unlock()
+		if done == nil {
+			<-l.queue.turn
+			l.lead()
+			continue
+		}
+		<-done
+		if Stamp(l.acked.Load()) >= s {
+			return nil
+		}
+	}
+}
+
+// join returns the channel that is closed when s is written, or nil for the goroutine that is to receive the turn.
+func (q *queue) join(s Stamp) chan struct{} {
+	if q.phase == writing && s <= q.taken {
+		if q.current == nil {
+			q.current = make(chan struct{})
+		}
+		return q.current
+	}
+	if q.phase == writing && !q.elected {
+		q.elected = true
+		return nil
+	}
+	if q.next == nil {
+		q.next = make(chan struct{})
+	}
+	return q.next
+}
+
+// lead writes everything pending as one group. The caller is the leader until lead returns.
+func (l *Log) lead() {
+	runtime.Gosched()
+	g, err := l.take()
+	if err == nil {
+		err = l.writeGroup(&g)
+	}
+	if err == nil && l.opts.SyncEach {
+		err = l.syncWritten()
+	}
+	l.finish(g)
+}
+
+// group is what one write puts into the log.
+type group struct {
+	buf   []byte
+	count uint32
+	last  Stamp
+}
+
+// take makes the pending records the group to write.
+func (l *Log) take() (group, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	g := group{l.pending, l.count, l.last}
+	l.pending, l.spare, l.count = l.spare, nil, 0
+	q := &l.queue
+	q.phase, q.taken, q.current, q.next, q.elected = writing, g.last, q.next, nil, false
+	return g, l.err
+}
+
+// writeGroup writes a group with its commit record, to the next segment when this one is full.
+func (l *Log) writeGroup(g *group) error {
+	at := l.leaderTail()
+	if l.opts.Limit > 0 && at.off >= l.opts.Limit {
+		var err error
+		if at, err = l.rotate(); err != nil {
+			return err
+		}
+	}
+	g.buf = appendCommit(g.buf, 0, g.last, g.count)
+	if _, err := l.f.WriteAt(g.buf, at.off); err != nil {
+		return l.fail(fmt.Errorf("write update log: %w", err))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written = tail{at.seg, at.off + int64(len(g.buf)), g.last}
+	return l.err
+}
+
+// leaderTail returns the end of the written groups, which only the leader changes.
+func (l *Log) leaderTail() tail {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written
+}
+
+// finish wakes those who waited for a group and gives the leadership on.
+func (l *Log) finish(g group) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if cap(g.buf) <= keepSize {
+		l.spare = g.buf[:0]
+	}
+	l.publishLocked()
+	q := &l.queue
+	if q.current != nil {
+		close(q.current)
+		q.current = nil
+	}
+	q.phase = idle
+	if q.elected {
+		q.phase = gathering
+		q.turn <- struct{}{}
+	}
+}
+
+// publishLocked lets everybody see how far the log is safe. After a failure it does nothing. The caller holds mu.
+func (l *Log) publishLocked() {
+	safe := l.written
+	if l.opts.SyncEach {
+		safe = l.synced
+	}
+	if l.err != nil || safe == l.safe {
+		return
+	}
+	l.safe = safe
+	l.acked.Store(uint64(safe.last))
+	l.wakeReadersLocked()
+}
+
+// wakeReadersLocked wakes the readers in Wait. The caller holds mu.
+func (l *Log) wakeReadersLocked() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+}

@@ -1,0 +1,39 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+)
+
+// These errors can be returned when a message is encoded or decoded.
+var (
+	// ErrMalformed means that the sizes in a message do not add up to its length.
+	ErrMalformed = errors.New("invalid message format")
+	// ErrTooLarge means that an update does not fit the 32-bit size of a record.
+	ErrTooLarge = errors.New("update is too large for the log")
+	// ErrReservedDB means that an update names database 65535, which marks commit records.
+	ErrReservedDB = errors.New("database index 65535 is reserved")
+)
+
+// These errors can be returned when a log is used.
+var (
+	// ErrClosed means that the log or the reader was closed.
+	ErrClosed = errors.New("update log is closed")
+	// ErrTorn means that the newest segment ends in an incomplete group and Options.NoRepair forbids to cut it.
+	ErrTorn = errors.New("update log ends in an incomplete group")
+)
+
+// DamageError says that a segment holds bytes that were once good and no longer are.
+type DamageError struct {
+	File   string // path of the segment
+	Offset int64  // where the damage begins, in bytes
+	Err    error  // what is wrong there
+}
+
+// Error names the file, the offset and what is wrong.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("damaged update log %s at offset %d: %v", e.File, e.Offset, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DamageError) Unwrap() error { return e.Err }

@@ -1,0 +1,61 @@
+package ulog
+
+import "time"
+
+// headerInterval is the shortest time between two header writes while a segment grows. It is a little under a second so that
+// a ticker of one second is not missed by its own jitter.
+const headerInterval = 900 * time.Millisecond
+
+// flusher owns the goroutine that writes what nobody waits for and keeps the disk at most an interval behind. It is started
+// by Open and ended by Close.
+type flusher struct {
+	kicked chan struct{}
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+func (fl *flusher) start(l *Log) {
+	fl.kicked = make(chan struct{}, 1)
+	fl.stop = make(chan struct{})
+	fl.done = make(chan struct{})
+	go fl.run(l)
+}
+
+func (fl *flusher) end() {
+	close(fl.stop)
+	<-fl.done
+}
+
+// kick asks for pending records to be written now.
+func (fl *flusher) kick() {
+	select {
+	case fl.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// run ends at the first error, which is kept in the log.
+func (fl *flusher) run(l *Log) {
+	defer close(fl.done)
+	tick := time.NewTicker(l.opts.SyncInterval)
+	defer tick.Stop()
+	var headed time.Time
+	for {
+		var err error
+		select {
+		case <-fl.stop:
+			return
+		case <-fl.kicked:
+			err = l.write(l.Last())
+		case now := <-tick.C:
+			due := now.Sub(headed) >= headerInterval
+			if due {
+				headed = now
+			}
+			err = l.tidy(due)
+		}
+		if err != nil {
+			return
+		}
+	}
+}

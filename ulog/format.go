@@ -1,0 +1,134 @@
+package ulog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+)
+
+// Marks and sizes of the segment format. The original's are byte for byte its own.
+const (
+	magic     = 0xA0
+	startMark = 0xA1
+	endMark   = 0xA2
+
+	headerSize = 17
+	frameHead  = 13            // mark, stamp, message size
+	frameSize  = frameHead + 1 // what a record needs beside its message
+
+	maxMessage = math.MaxUint32 // bytes of a message
+
+	commitDBID    = math.MaxUint16
+	commitOp      = 0xA0
+	commitVersion = 1
+	commitMessage = prefixSize + 1 + 4 + 4
+	commitSize    = frameSize + commitMessage
+	commitCovered = frameHead + prefixSize + 1 // bytes of a commit record in front of its checksum
+)
+
+var (
+	errHeader        = errors.New("not a segment header")
+	errCommitVersion = errors.New("commit record of an unknown version")
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// header is the beginning of a segment:
+//
+//	offset  0      1                    9                    17
+//	        ┌──────┬────────────────────┬────────────────────┐
+//	        │ a0   │ size, u64          │ last stamp, u64    │
+//	        └──────┴────────────────────┴────────────────────┘
+//
+// All numbers of the format are big-endian.
+type header struct {
+	size int64 // of the segment when the header was written, these 17 bytes included
+	last Stamp // largest stamp then
+}
+
+func appendHeader(dst []byte, h header) []byte {
+	dst = append(dst, magic)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.size))
+	return binary.BigEndian.AppendUint64(dst, uint64(h.last))
+}
+
+func parseHeader(b []byte) (header, error) {
+	if len(b) < headerSize || b[0] != magic {
+		return header{}, errHeader
+	}
+	size, last := binary.BigEndian.Uint64(b[1:]), Stamp(binary.BigEndian.Uint64(b[9:]))
+	if size < headerSize || size > math.MaxInt64 {
+		return header{}, fmt.Errorf("%w: size %d", errHeader, size)
+	}
+	if last >= maxStamp {
+		return header{}, fmt.Errorf("%w: time stamp %d", errHeader, last)
+	}
+	return header{int64(size), last}, nil
+}
+
+// appendRecord appends a record:
+//
+//	offset  0      1            9          13              13+n
+//	        ┌──────┬────────────┬──────────┬───────────────┬──────┐
+//	        │ a1   │ stamp, u64 │ n, u32   │ message       │ a2   │
+//	        └──────┴────────────┴──────────┴───────────────┴──────┘
+func appendRecord(dst []byte, s Stamp, u *Update) []byte {
+	dst = appendFrameHead(dst, s, messageSize(u))
+	dst = AppendMessage(dst, u)
+	return append(dst, endMark)
+}
+
+func appendFrameHead(dst []byte, s Stamp, n int) []byte {
+	dst = append(dst, startMark)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(s))
+	return binary.BigEndian.AppendUint32(dst, uint32(n))
+}
+
+// commit is what the commit record of a group says.
+type commit struct {
+	crc   uint32
+	count uint32
+}
+
+// appendCommit appends the commit record of the group that fills dst from offset from on:
+//
+//	offset  0      1            9          13      15      17     18        19         23           27
+//	        ┌──────┬────────────┬──────────┬───────┬───────┬──────┬─────────┬──────────┬────────────┬──────┐
+//	        │ a1   │ stamp, u64 │ 14, u32  │ 00 00 │ ff ff │ a0   │ version │ crc, u32 │ count, u32 │ a2   │
+//	        └──────┴────────────┴──────────┴───────┴───────┴──────┴─────────┴──────────┴────────────┴──────┘
+//
+// The stamp is that of the group's last record. The checksum, CRC-32C, covers the records of the group, then bytes 0 to 18 of
+// the commit record, then the count. A count of 0 says nothing about records in front; such a commit record marks
+// the beginning of a segment, the end of records the original wrote, or a stamp taken by Tick.
+// SID 0 and database 65535 make the original's slaves and tools pass it over.
+func appendCommit(dst []byte, from int, last Stamp, count uint32) []byte {
+	dst = appendFrameHead(dst, last, commitMessage)
+	dst = append(dst, 0, 0, 0xFF, 0xFF, commitOp, commitVersion)
+	crc := finishCRC(crc32.Update(0, castagnoli, dst[from:]), count)
+	dst = binary.BigEndian.AppendUint32(dst, crc)
+	dst = binary.BigEndian.AppendUint32(dst, count)
+	return append(dst, endMark)
+}
+
+// finishCRC adds the record count to the checksum of everything else.
+func finishCRC(crc, count uint32) uint32 {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], count)
+	return crc32.Update(crc, castagnoli, b[:])
+}
+
+// isCommit tells whether a message belongs to a commit record, of whatever version.
+func isCommit(msg []byte) bool {
+	return len(msg) > prefixSize && msg[2] == 0xFF && msg[3] == 0xFF && msg[4] == commitOp
+}
+
+// parseCommit decodes the message of a commit record.
+func parseCommit(msg []byte) (commit, error) {
+	if msg[prefixSize] != commitVersion || len(msg) != commitMessage {
+		return commit{}, fmt.Errorf("%w: %d", errCommitVersion, msg[prefixSize])
+	}
+	b := msg[prefixSize+1:]
+	return commit{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}, nil
+}

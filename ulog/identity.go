@@ -1,0 +1,46 @@
+package ulog
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gotycoon/internal/vfs"
+)
+
+// identityName is the file that holds the identity of a log: 32 hexadecimal digits and a line feed. The original lists
+// and removes only files that begin with the byte A0, so it leaves this one alone.
+const identityName = "gotycoon.id"
+
+// loadIdentity returns the identity of the log in dir, which it creates for a log that has none.
+func loadIdentity(fs vfs.FS, dir string) (id [16]byte, err error) {
+	name := filepath.Join(dir, identityName)
+	f, err := fs.OpenFile(name, readOnly, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return newIdentity(fs, name)
+	}
+	if err != nil {
+		return id, err
+	}
+	defer f.Close()
+	var text [2*len(id) + 1]byte
+	if _, err = f.ReadAt(text[:], 0); err == nil {
+		_, err = hex.Decode(id[:], []byte(strings.TrimSuffix(string(text[:]), "\n")))
+	}
+	if err != nil {
+		return id, fmt.Errorf("read log identity %s: %w", name, err)
+	}
+	return id, nil
+}
+
+func newIdentity(fs vfs.FS, name string) (id [16]byte, err error) {
+	if _, err = rand.Read(id[:]); err != nil {
+		return id, err
+	}
+	err = vfs.WriteFileAtomic(fs, name, fmt.Appendf(nil, "%x\n", id))
+	return id, err
+}

@@ -1,0 +1,231 @@
+package ulog
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"gotycoon/internal/vfs"
+)
+
+const (
+	kickSize = 4 << 20 // pending bytes from which on nobody need wait for them to be written
+	keepSize = 8 << 20 // larger buffers are not used again
+)
+
+// A Log is an update log open for writing. It may be used by many goroutines.
+//
+// Invariants:
+//   - stamps strictly increase in the order of Append calls, across segments and openings;
+//   - the records of one Append are in one group;
+//   - nothing is acknowledged after err is set, and err is never cleared;
+//   - synced <= written <= last, and a header on disk never says more than synced.
+//
+// Lock order: leadership (see commit.go) -> syncMu -> mu.
+type Log struct {
+	dir    string
+	opts   Options
+	fs     vfs.FS
+	logger *slog.Logger
+	id     [16]byte
+
+	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
+	failed chan struct{} // closed when err is set
+	flush  flusher
+
+	syncMu sync.Mutex // held over fsync, header writes and rotation
+	f      vfs.File   // the newest segment; changed by the leader under syncMu
+	headed header     // what its header says; guarded by syncMu
+
+	mu      sync.Mutex    // guards the fields below
+	pending []byte        // encoded records not yet taken into a group
+	count   uint32        // records in pending
+	spare   []byte        // empty buffer to become pending
+	bytes   int64         // record bytes appended since Open
+	last    Stamp         // newest stamp given out
+	written tail          // end of the groups written
+	synced  tail          // end of the groups synced
+	safe    tail          // written or synced, by mode, as of the last group without an error
+	queue   queue         // who writes, and who waits for it
+	changed chan struct{} // closed when safe grows; nil while no reader waits
+	closed  bool
+	err     error // first failed write or sync
+}
+
+// tail is a position between two groups.
+type tail struct {
+	seg  uint64 // number of the segment
+	off  int64  // in the segment
+	last Stamp  // newest stamp in front of it
+}
+
+// Open opens the log in a directory for writing, and creates both when missing. It waits up to 10 seconds for
+// another process that has the log open. The newest segment is checked: an incomplete group at its end is put aside
+// and cut off, damage in front of that is a *DamageError. Older segments are not looked at.
+func Open(dir string, o Options) (*Log, error) {
+	o.setDefaults()
+	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}
+	l.queue.turn = make(chan struct{}, 1)
+	if err := l.makeDir(); err != nil {
+		return nil, fmt.Errorf("open update log: %w", err)
+	}
+	if err := l.openNewest(); err != nil {
+		return nil, fmt.Errorf("open update log: %w", err)
+	}
+	l.publishLocked() // nobody else has l yet
+	l.flush.start(l)
+	return l, nil
+}
+
+// makeDir creates the directory if need be, and then makes its name survive a power cut.
+func (l *Log) makeDir() error {
+	if _, err := l.fs.Stat(l.dir); err == nil {
+		return nil
+	}
+	if err := l.fs.MkdirAll(l.dir, dirPerm); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(filepath.Dir(filepath.Clean(l.dir)))
+}
+
+// Append gives updates consecutive stamps and returns the last one. They will be written as a whole or not at all. It does no
+// I/O, so the caller may hold its own lock over Append and the change to its memory: both then happen in the
+// same order. The updates are copied. Without updates it returns Last.
+func (l *Log) Append(ups []Update) (Stamp, error) {
+	size, err := encodedSize(ups)
+	if err != nil {
+		return 0, err
+	}
+	now := StampAt(l.opts.Now())
+	l.mu.Lock()
+	if err := l.usableLocked(); err != nil {
+		l.mu.Unlock()
+		return 0, err
+	}
+	l.pending = slices.Grow(l.pending, size+commitSize)
+	for i := range ups {
+		l.last = max(l.last+1, now)
+		l.pending = appendRecord(l.pending, l.last, &ups[i])
+	}
+	l.count += uint32(len(ups))
+	l.bytes += int64(size)
+	last, kick := l.last, len(l.pending) >= kickSize && l.queue.phase == idle
+	l.mu.Unlock()
+	if kick {
+		l.flush.kick()
+	}
+	return last, nil
+}
+
+// encodedSize returns the size of the records of updates, or why they cannot be logged.
+func encodedSize(ups []Update) (int, error) {
+	size := 0
+	for i := range ups {
+		n := messageSize(&ups[i])
+		if ups[i].DBID == commitDBID {
+			return 0, ErrReservedDB
+		}
+		if n > maxMessage {
+			return 0, ErrTooLarge
+		}
+		size += frameSize + n
+	}
+	return size, nil
+}
+
+// Tick takes the next stamp without a record, and returns it.
+func (l *Log) Tick() Stamp {
+	now := StampAt(l.opts.Now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = max(l.last+1, now)
+	return l.last
+}
+
+// Last returns the newest stamp given out, or found in the log by Open.
+func (l *Log) Last() Stamp {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.last
+}
+
+// Bytes returns how many bytes of records were appended since Open.
+func (l *Log) Bytes() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes
+}
+
+// ID returns the identity of the log: 16 bytes drawn when its directory was first opened by a Log.
+func (l *Log) ID() [16]byte { return l.id }
+
+// Dir returns the directory as given to Open.
+func (l *Log) Dir() string { return l.dir }
+
+// Failed returns a channel that is closed at the first write or fsync that fails. From then on nothing is acknowledged.
+func (l *Log) Failed() <-chan struct{} { return l.failed }
+
+// Err returns the error of the write or fsync that failed, or nil.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}
+
+// usableLocked returns why nothing can be appended. The caller holds mu.
+func (l *Log) usableLocked() error {
+	if l.err != nil {
+		return l.err
+	}
+	if l.closed {
+		return ErrClosed
+	}
+	return nil
+}
+
+// fail makes err the end of the log, unless an earlier error was, and returns that which is.
+func (l *Log) fail(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		close(l.failed)
+		l.wakeReadersLocked()
+	}
+	return l.err
+}
+
+// Close writes and syncs everything appended, updates the header and releases the directory. Further calls return ErrClosed.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	l.closed = true
+	last := l.last
+	l.wakeReadersLocked()
+	l.mu.Unlock()
+
+	l.flush.end()
+	err := l.settle(last)
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if cerr := l.f.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("close update log: %w", cerr)
+	}
+	return err
+}
+
+// settle makes the log end on disk at stamp last, header included.
+func (l *Log) settle(last Stamp) error {
+	if err := l.SyncTo(last); err != nil {
+		return err
+	}
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	return l.syncHeaderLocked()
+}

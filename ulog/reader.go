@@ -1,0 +1,289 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"gotycoon/internal/vfs"
+)
+
+// ReaderOptions of OpenReader. The zero value is usable.
+type ReaderOptions struct {
+	// Report is told what the reader has to leave out without an error: missing segments, segments shorter than their
+	// header says, torn groups in older segments. nil drops it.
+	Report func(error)
+}
+
+// Entry is a record of the log.
+type Entry struct {
+	Stamp   Stamp
+	Message []byte // see ParseMessage; valid until the next call of Next
+}
+
+// A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
+//
+// Only groups that are complete and whose checksum matches are delivered; see scanner for the rules. The commit records
+// themselves are not.
+type Reader struct {
+	fs     vfs.FS
+	dir    string
+	after  Stamp
+	report func(error)
+	log    *Log // nil: files that others may write
+
+	seg    uint64 // number of the open segment; 0: none yet
+	f      vfs.File
+	scan   scanner // over the open segment; records up to scan.off may be delivered
+	pos    int64   // end of what was delivered or passed over
+	limit  int64   // bytes below it do not change any more
+	headed bool    // the header was read
+	final  bool    // the segment does not grow any more
+
+	gap     bool // records may be missing
+	damage  *DamageError
+	noticed bool // a shortage of the open segment was reported
+	closed  bool
+}
+
+// OpenReader reads the log in a directory, from the first record newer than after. The log may be open for writing in
+// another process, and may be the original's.
+func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, error) {
+	r := &Reader{fs: fs, dir: dir, after: after, report: o.Report}
+	if r.report == nil {
+		r.report = func(error) {}
+	}
+	return r, r.start()
+}
+
+// NewReader reads the log from the first record newer than after. It sees what is as safe as the mode promises.
+func (l *Log) NewReader(after Stamp) (*Reader, error) {
+	r := &Reader{fs: l.fs, dir: l.dir, after: after, log: l}
+	r.report = func(err error) { l.logger.Warn("reading the update log", "error", err) }
+	return r, r.start()
+}
+
+// start opens the segment to begin with, if there is one.
+func (r *Reader) start() error {
+	return again(func() error {
+		seg, older, err := startSegment(r.fs, r.dir, r.after)
+		if err != nil || seg == 0 {
+			return err
+		}
+		if err = r.open(seg); err != nil {
+			return err
+		}
+		r.gap = !older && seg > 1 && !r.beginsInTime()
+		return nil
+	})
+}
+
+// beginsInTime tells whether the open segment begins with a commit record that proves that nothing in front of the segment is
+// newer than after.
+func (r *Reader) beginsInTime() bool {
+	if r.limit < headerSize {
+		return false
+	}
+	rec, err := r.scan.record(headerSize, headerSize, r.limit)
+	return err == nil && isCommit(rec.message()) && rec.stamp <= r.after
+}
+
+// again repeats what has met a segment that was just removed.
+func again(f func() error) (err error) {
+	for range 10 {
+		if err = f(); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}
+
+// Next returns the next record, io.EOF when there is none for now, or a *DamageError, again and again until SkipDamage.
+func (r *Reader) Next() (Entry, error) {
+	if r.closed {
+		return Entry{}, ErrClosed
+	}
+	for {
+		if r.pos < r.scan.off {
+			e, ok, err := r.deliver()
+			if ok || err != nil {
+				return e, err
+			}
+			continue
+		}
+		if err := r.advance(); err != nil {
+			return Entry{}, err
+		}
+	}
+}
+
+// deliver takes one accepted record; ok tells whether it is for the caller.
+func (r *Reader) deliver() (e Entry, ok bool, err error) {
+	rec, err := r.scan.record(r.pos, r.pos, r.scan.off)
+	if err != nil {
+		return e, false, fmt.Errorf("read %s: %w", r.scan.path, err)
+	}
+	r.pos = rec.end
+	e = Entry{rec.stamp, rec.message()}
+	return e, rec.stamp > r.after && !isCommit(e.Message), nil
+}
+
+// advance accepts more records, in the next segment if need be. io.EOF means that there are none for now.
+func (r *Reader) advance() error {
+	if r.damage != nil {
+		return r.damage
+	}
+	if r.f == nil {
+		return r.nextSegment()
+	}
+	err := r.scanOn()
+	if err == nil {
+		return nil
+	}
+	grown, rerr := r.refresh()
+	if grown || rerr != nil {
+		return rerr
+	}
+	var torn *tornError
+	switch {
+	case errors.As(err, &r.damage):
+		return r.damage
+	case !errors.As(err, &torn) && !errors.Is(err, io.EOF):
+		return err
+	}
+	r.noticeShort()
+	if !r.final {
+		return io.EOF
+	}
+	if torn != nil {
+		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.limit-torn.off, torn))
+	}
+	return r.nextSegment()
+}
+
+// scanOn accepts more records of the open segment.
+func (r *Reader) scanOn() error {
+	if r.headed {
+		return r.scan.next(r.limit)
+	}
+	if r.limit < headerSize {
+		return &tornError{0, errHeader}
+	}
+	return &DamageError{File: r.scan.path, Err: errHeader}
+}
+
+// refresh looks how far the open segment may be read now, and whether it grows further. It returns true if that is
+// news. The order matters: a segment is complete before the next one exists, and as long as its header says.
+func (r *Reader) refresh() (bool, error) {
+	head := r.scan.head
+	limit, final, err := r.extent()
+	if err != nil {
+		return false, err
+	}
+	news := limit != r.limit || final != r.final || head != r.scan.head
+	r.limit, r.final = limit, final
+	return news, nil
+}
+
+func (r *Reader) extent() (limit int64, final bool, err error) {
+	if r.log != nil {
+		safe := r.log.safeTail()
+		if safe.seg < r.seg { // just created
+			return 0, false, nil
+		}
+		if safe.seg == r.seg { // checked or written by the log, all of it
+			r.headed, r.scan.head.size = true, safe.off
+			return safe.off, false, nil
+		}
+	}
+	higher, err := segmentAfter(r.fs, r.dir, r.seg)
+	if err != nil {
+		return 0, false, err
+	}
+	if head, herr := readHeader(r.f); herr == nil {
+		r.headed, r.scan.head = true, head
+	}
+	limit, err = r.f.Size()
+	return limit, higher != 0, err
+}
+
+// noticeShort reports once that the open segment has lost bytes.
+func (r *Reader) noticeShort() {
+	missing := r.scan.head.size - r.limit
+	if missing <= 0 || r.noticed {
+		return
+	}
+	r.noticed = true
+	r.report(fmt.Errorf("%s: %d bytes less than its header says", r.scan.path, missing))
+}
+
+// nextSegment opens the segment behind the open one, or returns io.EOF.
+func (r *Reader) nextSegment() error {
+	return again(func() error {
+		n, err := segmentAfter(r.fs, r.dir, r.seg)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return io.EOF
+		}
+		from := r.seg
+		if err = r.open(n); err == nil && from > 0 && n > from+1 {
+			r.gap = true
+			r.report(fmt.Errorf("update log segments %d to %d are missing", from+1, n-1))
+		}
+		return err
+	})
+}
+
+// open makes segment n the open one.
+func (r *Reader) open(n uint64) error {
+	path := filepath.Join(r.dir, segmentName(n))
+	f, err := r.fs.OpenFile(path, readOnly, 0)
+	if err != nil {
+		return fmt.Errorf("open update log segment: %w", err)
+	}
+	if r.f != nil {
+		if err := r.f.Close(); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	r.seg, r.f, r.pos = n, f, headerSize
+	r.scan = scanner{win: window{f: f, buf: r.scan.win.buf[:0]}, path: path, off: headerSize}
+	r.limit, r.headed, r.final, r.noticed = 0, false, false, false
+	_, err = r.refresh()
+	return err
+}
+
+// SkipDamage makes Next go on behind the damage it has returned: at the end of what the header of the segment vouches for,
+// or with the next segment. What lies between is lost to this reader.
+func (r *Reader) SkipDamage() {
+	if r.damage == nil {
+		return
+	}
+	to := r.limit
+	if r.headed {
+		to = min(r.scan.head.size, r.limit)
+	}
+	r.damage, r.gap = nil, true
+	r.pos, r.scan.off = to, to
+	r.headed = true
+}
+
+// Gap tells whether records newer than the stamp asked for may have been removed or lost before they could be read. A log
+// whose older segments were removed counts as having a gap unless what is left tells that nothing newer is gone.
+func (r *Reader) Gap() bool { return r.gap }
+
+// Close gives the open segment back.
+func (r *Reader) Close() error {
+	if r.closed {
+		return ErrClosed
+	}
+	r.closed = true
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Close()
+}

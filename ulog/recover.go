@@ -1,0 +1,233 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"gotycoon/internal/vfs"
+)
+
+const lockWait = 10 * time.Second
+
+// errNewest says that another segment has become the newest while this one was waited for.
+var errNewest = errors.New("a newer segment exists")
+
+// openNewest locks the newest segment, or the first, checks it and makes it ready to be written.
+func (l *Log) openNewest() error {
+	for {
+		nums, err := listSegments(l.fs, l.dir)
+		if err != nil {
+			return err
+		}
+		newest := uint64(1)
+		if len(nums) > 0 {
+			newest = nums[len(nums)-1]
+		}
+		if err = l.openSegment(newest); !errors.Is(err, errNewest) {
+			return err
+		}
+	}
+}
+
+func (l *Log) openSegment(n uint64) error {
+	f, err := l.fs.OpenFile(l.segmentPath(n), create, filePerm)
+	if err != nil {
+		return err
+	}
+	if err = l.lock(f, n); err == nil {
+		err = l.prepare(f, n)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return nil
+}
+
+// lock takes the lock the original takes, too. Its holder may have begun another segment meanwhile.
+func (l *Log) lock(f vfs.File, n uint64) error {
+	err := l.fs.Lock(f, 0)
+	if errors.Is(err, vfs.ErrLocked) {
+		l.logger.Warn("waiting for another process to release the update log", "dir", l.dir)
+		err = l.fs.Lock(f, lockWait)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.segmentPath(n), err)
+	}
+	nums, err := listSegments(l.fs, l.dir)
+	if err == nil && (len(nums) == 0 || nums[len(nums)-1] != n) {
+		err = errNewest
+	}
+	return err
+}
+
+// prepare checks segment n and sets the state of the log from it.
+func (l *Log) prepare(f vfs.File, n uint64) (err error) {
+	if l.id, err = loadIdentity(l.fs, l.dir); err != nil {
+		return err
+	}
+	if l.last, err = l.newestHeaderStamp(n); err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	at, head := tail{seg: n}, header{}
+	if unborn, uerr := neverBegun(f, size); uerr != nil {
+		return uerr
+	} else if unborn {
+		head, err = l.beginSegment(f, l.boundaryStamp())
+		at.off = head.size
+	} else {
+		at.off, head, err = l.continueSegment(f, n, size)
+	}
+	at.last = l.last
+	l.f, l.headed, l.written, l.synced = f, head, at, at
+	return err
+}
+
+// newestHeaderStamp returns the largest stamp in the headers of the segments before n. Headers that cannot be read are left
+// to the readers of those segments to complain about.
+func (l *Log) newestHeaderStamp(n uint64) (Stamp, error) {
+	nums, err := listSegments(l.fs, l.dir)
+	var last Stamp
+	for _, num := range nums {
+		if num >= n {
+			break
+		}
+		if h, _, herr := statSegment(l.fs, l.dir, num); herr == nil {
+			last = max(last, h.last)
+		}
+	}
+	return last, err
+}
+
+// neverBegun tells whether a segment is empty, or as a crash leaves one that was just being created: too short for
+// a record, and nothing in it but zeros.
+func neverBegun(f vfs.File, size int64) (bool, error) {
+	if size > headerSize+commitSize {
+		return false, nil
+	}
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	for _, c := range b {
+		if c != 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// boundaryStamp returns the stamp for a commit record without records.
+func (l *Log) boundaryStamp() Stamp {
+	if l.last == 0 {
+		l.last = StampAt(l.opts.Now())
+	}
+	return l.last
+}
+
+// createSegment creates segment n. The file is locked before it can be the newest for anybody.
+func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
+	f, err := l.fs.OpenFile(l.segmentPath(n), createNew, filePerm)
+	if err != nil {
+		return nil, header{}, err
+	}
+	head := header{}
+	if err = l.fs.Lock(f, lockWait); err == nil {
+		head, err = l.beginSegment(f, last)
+	}
+	if err != nil {
+		return nil, header{}, errors.Join(err, f.Close())
+	}
+	return f, head, nil
+}
+
+// beginSegment gives an empty segment its header and a commit record of zero records, and makes it and its name survive a
+// power cut.
+func (l *Log) beginSegment(f vfs.File, last Stamp) (header, error) {
+	head := header{headerSize + commitSize, last}
+	b := appendHeader(nil, head)
+	b = appendCommit(b, headerSize, last, 0)
+	if err := f.Truncate(0); err != nil {
+		return head, err
+	}
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return head, err
+	}
+	if err := f.Sync(); err != nil {
+		return head, err
+	}
+	return head, l.fs.SyncDir(l.dir)
+}
+
+// continueSegment checks the records of a segment, cuts off what is torn, and returns where to go on.
+func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, error) {
+	path := l.segmentPath(n)
+	head, err := readHeader(f)
+	if err != nil {
+		return 0, head, adviseRepair(&DamageError{File: path, Err: err})
+	}
+	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, last: head.last}
+	if err = s.all(size); err != nil {
+		return 0, head, err
+	}
+	if s.last >= maxStamp {
+		return 0, head, adviseRepair(&DamageError{File: path, Offset: headerSize, Err: errStamp})
+	}
+	l.last = max(l.last, s.last)
+	if s.off < size || size < head.size {
+		if err = l.cutTail(f, &s, size); err != nil {
+			return 0, head, err
+		}
+	}
+	return l.resume(f, &s)
+}
+
+// all accepts everything good up to limit. A torn tail is no error.
+func (s *scanner) all(limit int64) error {
+	for {
+		err := s.next(limit)
+		var torn *tornError
+		var damage *DamageError
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.As(err, &torn):
+			return nil
+		case errors.As(err, &damage):
+			return adviseRepair(damage)
+		default:
+			return err
+		}
+	}
+}
+
+func adviseRepair(err *DamageError) error {
+	return fmt.Errorf("%w (records before it are good; put back a copy of %s, or move it out of the directory to go on without it)",
+		err, filepath.Base(err.File))
+}
+
+// resume marks the end of foreign records and makes everything kept durable, as the header says afterwards.
+func (l *Log) resume(f vfs.File, s *scanner) (int64, header, error) {
+	off := s.off
+	if !s.closed {
+		b := appendCommit(nil, 0, l.boundaryStamp(), 0)
+		if _, err := f.WriteAt(b, off); err != nil {
+			return 0, s.head, err
+		}
+		off += int64(len(b))
+	}
+	head := header{off, l.last}
+	if head == s.head {
+		return off, head, nil
+	}
+	if err := f.Sync(); err != nil {
+		return 0, head, err
+	}
+	_, err := f.WriteAt(appendHeader(nil, head), 0)
+	return off, head, err
+}

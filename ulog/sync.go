@@ -1,0 +1,117 @@
+package ulog
+
+import (
+	"fmt"
+	"path/filepath"
+)
+
+// SyncTo returns nil when everything up to stamp s would survive a power cut.
+func (l *Log) SyncTo(s Stamp) error {
+	if err := l.Wait(s); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	done := l.synced.last >= min(s, l.last)
+	l.mu.Unlock()
+	if done {
+		return nil
+	}
+	return l.syncWritten()
+}
+
+// syncWritten syncs the groups written so far. One fsync serves all who wait for syncMu meanwhile.
+func (l *Log) syncWritten() error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	return l.syncLocked()
+}
+
+// syncLocked is syncWritten for callers that hold syncMu.
+func (l *Log) syncLocked() error {
+	l.mu.Lock()
+	at, done, err := l.written, l.synced == l.written, l.err
+	l.mu.Unlock()
+	if done || err != nil {
+		return err
+	}
+	if err := l.f.Sync(); err != nil {
+		return l.fail(fmt.Errorf("sync update log: %w", err))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.synced = at
+	if l.opts.SyncEach {
+		l.publishLocked()
+	}
+	return l.err
+}
+
+// tidy writes and syncs what nobody waited for, and updates the header when told to.
+func (l *Log) tidy(head bool) error {
+	if err := l.write(l.Last()); err != nil {
+		return err
+	}
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if err := l.syncLocked(); err != nil || !head {
+		return err
+	}
+	_, err := l.writeHeaderLocked()
+	return err
+}
+
+// writeHeaderLocked puts what is synced into the header and says whether that was news. The caller holds syncMu.
+func (l *Log) writeHeaderLocked() (bool, error) {
+	l.mu.Lock()
+	h, err := header{l.synced.off, l.synced.last}, l.err
+	l.mu.Unlock()
+	if h == l.headed || err != nil {
+		return false, err
+	}
+	if _, err := l.f.WriteAt(appendHeader(nil, h), 0); err != nil {
+		return false, l.fail(fmt.Errorf("write segment header: %w", err))
+	}
+	l.headed = h
+	return true, nil
+}
+
+// syncHeaderLocked makes the header say what is synced, on disk. The caller holds syncMu.
+func (l *Log) syncHeaderLocked() error {
+	news, err := l.writeHeaderLocked()
+	if err != nil || !news {
+		return err
+	}
+	if err := l.f.Sync(); err != nil {
+		return l.fail(fmt.Errorf("sync segment header: %w", err))
+	}
+	return nil
+}
+
+// rotate begins the next segment and returns where its records go. The full one is synced with its final header first: readers
+// rely on the headers of older segments to find a stamp. The caller is the leader.
+func (l *Log) rotate() (tail, error) {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if err := l.syncLocked(); err != nil {
+		return tail{}, err
+	}
+	if err := l.syncHeaderLocked(); err != nil {
+		return tail{}, err
+	}
+	at := l.leaderTail()
+	f, head, err := l.createSegment(at.seg+1, at.last)
+	if err != nil {
+		return tail{}, l.fail(fmt.Errorf("begin segment: %w", err))
+	}
+	if err := l.f.Close(); err != nil {
+		return tail{}, l.fail(fmt.Errorf("close segment: %w", err))
+	}
+	l.f, l.headed = f, head
+	at = tail{at.seg + 1, head.size, head.last}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.written, l.synced = at, at
+	return at, l.err
+}
+
+func (l *Log) segmentPath(n uint64) string { return filepath.Join(l.dir, segmentName(n)) }
