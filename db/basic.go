@@ -1,6 +1,9 @@
 package db
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
 // seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
@@ -137,7 +140,7 @@ func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt XT) error {
 // counts as; math.MinInt64 makes a missing record an error, math.MaxInt64 sets the number to num. It returns ErrLogic
 // when the value is no such number.
 func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt XT) (sum int64, err error) {
-	err = d.modify(p, key, func(b *batch) error {
+	err = d.examine(p, key, num == 0 && orig == origTry, func(b *batch) error {
 		old, found, err := b.read(key)
 		if err != nil {
 			return err
@@ -154,7 +157,7 @@ func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt XT) (sum int6
 
 // IncrementDouble is Increment for numbers stored in 16 bytes; -Inf and +Inf take the parts of MinInt64 and MaxInt64.
 func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt XT) (sum float64, err error) {
-	err = d.modify(p, key, func(b *batch) error {
+	err = d.examine(p, key, num == 0 && math.IsInf(orig, -1), func(b *batch) error {
 		old, found, err := b.read(key)
 		if err != nil {
 			return err
@@ -167,6 +170,17 @@ func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt XT) (
 		return err
 	})
 	return sum, err
+}
+
+// examine is modify, but what cannot lead to an update runs on a read-only database too.
+func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
+	if !onlyReads {
+		return d.modify(p, key, body)
+	}
+	b := d.newBatch()
+	defer b.free()
+	d.touch(readScore)
+	return body(b)
 }
 
 // Clear removes all records.
@@ -182,6 +196,9 @@ func (d *DB) Clear(p *Pending) error {
 	d.stripes.lock(&all)
 	err := d.commit(p, b)
 	d.generation.Add(1)
+	if err == nil {
+		d.textEnd = 0
+	}
 	d.stripes.unlock(&all)
 	if err != nil {
 		return err

@@ -179,15 +179,16 @@ func (c *Cursor) current() (entry, error) {
 	return e, nil
 }
 
-// advance moves one record in the cursor's direction; at the end the cursor is unset.
-func (c *Cursor) advance() error {
-	return c.moveTo(store.Start{Key: c.key, Backward: c.goesBack()})
+// advance moves one record; at the end the cursor is unset.
+func (c *Cursor) advance(backward bool) error {
+	return c.moveTo(store.Start{Key: c.key, Backward: backward})
 }
 
-// goesBack is the direction in which stepping options and removals move; the prototype tree only knows forward.
+// goesBack is the direction in which stepping options and removals move: that of the last move, but the prototype tree
+// only knows forward there.
 func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != ProtoTree }
 
-// currentLive returns the record that the cursor is on and skips expired ones.
+// currentLive returns the record that the cursor is on and skips expired ones, in the direction of the last move.
 func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
 	for {
 		if e, err = c.current(); err != nil {
@@ -197,7 +198,7 @@ func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
 		if ok && !expired(xt, c.db.seconds()) {
 			return e, xt, value, nil
 		}
-		if err := c.advance(); err != nil {
+		if err := c.advance(c.backward); err != nil {
 			return entry{}, 0, nil, err
 		}
 	}
@@ -218,7 +219,7 @@ func (c *Cursor) stepIf(step bool) error {
 	if !step {
 		return nil
 	}
-	if err := c.advance(); err != nil && !errors.Is(err, ErrNoRecord) {
+	if err := c.advance(c.goesBack()); err != nil && !errors.Is(err, ErrNoRecord) {
 		return err
 	}
 	return nil

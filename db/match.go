@@ -90,3 +90,20 @@ func (d *DB) filter(max int64, match func(key []byte) bool) ([][]byte, error) {
 	})
 	return found, err
 }
+
+// MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
+// nearest first, and of these at most max.
+func (d *DB) MatchSimilar(origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
+	measure := similarity(origin, utf, limit)
+	top := topSimilar{max: max}
+	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+		if n := measure(key); n != tooFar {
+			top.add(n, key)
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	return top.keys(), nil
+}

@@ -109,7 +109,11 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	from := ulog.Stamp(math.MaxUint64)
 	for _, d := range files {
 		m := d.file.Meta()
-		if !c.belongs(d, m, log) || m.Stamp >= log.Last() {
+		if !c.belongs(d, m, log) {
+			continue
+		}
+		if m.Stamp >= log.Last() {
+			d.warnIfAhead(m, log)
 			continue
 		}
 		if !d.readOnly {
@@ -142,6 +146,14 @@ func (c *Catalog) belongs(d *DB, m filestore.Meta, log *logDir) bool {
 		return false
 	}
 	return true
+}
+
+// warnIfAhead says that the log has lost updates that the file has: no crash does that, a removed segment can.
+func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
+	if m.Stamp > log.Last() {
+		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
+			"backups that follow the log miss the updates in between", d.Path(), m.Stamp, log.Dir(), log.Last()))
+	}
 }
 
 func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {

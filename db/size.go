@@ -11,17 +11,19 @@ package db
 //	.kcf    157
 //	others  0
 func baseSize(e Expr) int64 {
+	const absurd = 1 << 50
+	buckets := min(buckets(e), absurd)
 	switch e.Kind {
 	case Stash:
-		return 8 * buckets(e)
+		return 8 * buckets
 	case Cache:
-		return cacheSize(buckets(e))
+		return cacheSize(buckets)
 	case Grass:
-		return cacheSize(buckets(e)) + 165
+		return cacheSize(buckets) + 165
 	case FileHash:
-		return fileSize(e)
+		return fileSize(e, buckets)
 	case FileTree:
-		return fileSize(e) + 2*alignUp(1, alignment(e))
+		return fileSize(e, buckets) + 2*alignUp(1, alignment(e))
 	case DirTree:
 		return 157
 	}
@@ -57,7 +59,7 @@ func cacheSize(buckets int64) int64 {
 }
 
 // fileSize is the size of an empty file up to its records.
-func fileSize(e Expr) int64 {
+func fileSize(e Expr, buckets int64) int64 {
 	const header, poolEntry = 64, 6
 	width := int64(6)
 	if e.Params.Opts&OptSmall != 0 {
@@ -67,7 +69,7 @@ func fileSize(e Expr) int64 {
 	if pow := min(given(e.Params.FPow, 0, fileFreePow), 20); pow > 0 {
 		n += poolEntry<<pow + 2*width + 2
 	}
-	return alignUp(n+width*buckets(e), alignment(e))
+	return alignUp(n+width*buckets, alignment(e))
 }
 
 // alignUp rounds n up to a multiple of 2^pow; there is no use for a power over 15.

@@ -22,9 +22,11 @@ const (
 type sweeper struct {
 	score atomic.Int64
 
-	mu sync.Mutex // held by the one collector
-	at []byte     // key examined last
-	on bool       // at is set: a walk is under way
+	mu         sync.Mutex // held by the one collector; guards the fields below
+	at         []byte     // key examined last
+	on         bool       // at is set: a walk is under way
+	begun      bool       // the next step starts a walk
+	generation uint64     // clears of the database when the walk began
 }
 
 func (s *sweeper) add(score int64) { s.score.Add(score) }
@@ -77,7 +79,11 @@ func (d *DB) Vacuum(step int64) error {
 const maxCollect = 1024
 
 // sweep is one step: expired records, then the limits. An unreadable file is met again by whoever reads it.
+// As in the original, the step after the end of a walk, or after a clear, only goes back to the first record.
 func (d *DB) sweep(steps int64) {
+	if d.rewound() {
+		return
+	}
 	if err := d.collect(min(steps, maxCollect), d.expiredNow); err != nil {
 		return
 	}
@@ -89,6 +95,22 @@ func (d *DB) sweep(steps int64) {
 	if limit := d.expr.Params.KTCapSiz; limit >= 0 && d.used() > limit {
 		_ = d.collect(steps, always)
 	}
+}
+
+// rewound makes the next step start a walk, if none is under way. The caller holds sweeper.mu.
+func (d *DB) rewound() bool {
+	s := &d.sweeper
+	if now := d.generation.Load(); now != s.generation {
+		s.on, s.begun, s.generation = false, false, now
+	}
+	if s.on || s.begun {
+		return false
+	}
+	err := d.store.Scan(store.Start{Edge: true}, func(_, _ []byte) bool {
+		s.begun = true
+		return false
+	})
+	return err == nil
 }
 
 func (d *DB) expiredNow(stored []byte) bool {
@@ -113,7 +135,7 @@ func (d *DB) collect(steps int64, unwanted func(stored []byte) bool) error {
 		seen++
 		return seen < steps
 	})
-	s.on = seen == steps && err == nil
+	s.on, s.begun = seen == steps && err == nil, false
 	if err != nil {
 		return systemError(err)
 	}

@@ -4,8 +4,7 @@ import "errors"
 
 // systemError gives an error from below the code that clients see; errors that have one keep it.
 func systemError(err error) error {
-	var known *Error
-	if err == nil || errors.As(err, &known) {
+	if _, known := errors.AsType[*Error](err); known || err == nil {
 		return err
 	}
 	return &Error{Code: SystemError, Message: err.Error(), Err: err}

@@ -104,19 +104,19 @@ type commit struct {
 // the beginning of a segment, the end of records the original wrote, or a stamp taken by Tick.
 // SID 0 and database 65535 make the original's slaves and tools pass it over.
 func appendCommit(dst []byte, from int, last Stamp, count uint32) []byte {
+	at := len(dst)
 	dst = appendFrameHead(dst, last, commitMessage)
-	dst = append(dst, 0, 0, 0xFF, 0xFF, commitOp, commitVersion)
-	crc := finishCRC(crc32.Update(0, castagnoli, dst[from:]), count)
-	dst = binary.BigEndian.AppendUint32(dst, crc)
+	dst = append(dst, 0, 0, 0xFF, 0xFF, commitOp, commitVersion, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, count)
+	crc := commitCRC(crc32.Update(0, castagnoli, dst[from:at]), dst[at:])
+	binary.BigEndian.PutUint32(dst[at+commitCovered:], crc)
 	return append(dst, endMark)
 }
 
-// finishCRC adds the record count to the checksum of everything else.
-func finishCRC(crc, count uint32) uint32 {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], count)
-	return crc32.Update(crc, castagnoli, b[:])
+// commitCRC adds a commit record to the checksum of the records in front of it.
+func commitCRC(crc uint32, raw []byte) uint32 {
+	crc = crc32.Update(crc, castagnoli, raw[:commitCovered])
+	return crc32.Update(crc, castagnoli, raw[commitCovered+4:commitSize-1])
 }
 
 // isCommit tells whether a message belongs to a commit record, of whatever version.

@@ -39,6 +39,7 @@ type Log struct {
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu
+	sealed header     // what its header says on disk; guarded by syncMu
 
 	mu      sync.Mutex    // guards the fields below
 	pending []byte        // encoded records not yet taken into a group

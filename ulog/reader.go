@@ -157,7 +157,7 @@ func (r *Reader) advance() error {
 	if !r.final {
 		return io.EOF
 	}
-	if torn != nil {
+	if torn != nil && torn.off < r.limit {
 		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.limit-torn.off, torn))
 	}
 	return r.nextSegment()
@@ -209,14 +209,15 @@ func (r *Reader) extent() (limit int64, final bool, err error) {
 	return limit, higher != 0, err
 }
 
-// noticeShort reports once that the open segment has lost bytes.
+// noticeShort reports once that the open segment has lost bytes. An empty one may be about to be begun.
 func (r *Reader) noticeShort() {
-	missing := r.scan.head.size - r.limit
-	if missing <= 0 || r.noticed {
+	missing := max(r.scan.head.size, headerSize) - r.limit
+	if missing <= 0 || r.noticed || r.limit == 0 && !r.final {
 		return
 	}
 	r.noticed = true
-	r.report(fmt.Errorf("%s: %d bytes less than its header says", r.scan.path, missing))
+	r.gap = true
+	r.report(fmt.Errorf("%s: at least %d bytes are missing", r.scan.path, missing))
 }
 
 // nextSegment opens the segment behind the open one, or returns io.EOF.

@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +81,7 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		return uerr
 	} else if unborn {
 		head, err = l.beginSegment(f, l.boundaryStamp())
-		at.off = head.size
+		at.off, l.sealed = head.size, head
 	} else {
 		at.off, head, err = l.continueSegment(f, n, size)
 	}
@@ -105,22 +106,19 @@ func (l *Log) newestHeaderStamp(n uint64) (Stamp, error) {
 	return last, err
 }
 
-// neverBegun tells whether a segment is empty, or as a crash leaves one that was just being created: too short for
-// a record, and nothing in it but zeros.
+// neverBegun tells whether a segment is empty, or as a crash or a full disk leaves one that was just being created: too
+// short for a record, and holding nothing but zeros or the front of what beginSegment writes.
 func neverBegun(f vfs.File, size int64) (bool, error) {
-	if size > headerSize+commitSize {
+	const fresh = headerSize + commitSize
+	if size > fresh {
 		return false, nil
 	}
-	b := make([]byte, size)
-	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+	b := make([]byte, fresh)
+	if _, err := f.ReadAt(b[:size], 0); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	for _, c := range b {
-		if c != 0 {
-			return false, nil
-		}
-	}
-	return true, nil
+	want := appendHeader(nil, header{size: fresh})[:min(size, headerSize-8)]
+	return bytes.Equal(b, make([]byte, fresh)) || size < fresh && bytes.HasPrefix(b, want), nil
 }
 
 // boundaryStamp returns the stamp for a commit record without records.

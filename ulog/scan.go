@@ -147,7 +147,7 @@ func (s *scanner) commit(g *run, r *record) error {
 		}
 		g.crc = 0
 	}
-	if finishCRC(crc32.Update(g.crc, castagnoli, r.raw[:commitCovered]), c.count) != c.crc {
+	if commitCRC(g.crc, r.raw) != c.crc {
 		return s.bad(s.off, s.off, errChecksum)
 	}
 	if c.count != g.count && !foreign {

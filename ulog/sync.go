@@ -34,8 +34,8 @@ func (l *Log) syncLocked() error {
 	if done || err != nil {
 		return err
 	}
-	if err := l.f.Sync(); err != nil {
-		return l.fail(fmt.Errorf("sync update log: %w", err))
+	if err := l.syncFileLocked(); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,35 +56,39 @@ func (l *Log) tidy(head bool) error {
 	if err := l.syncLocked(); err != nil || !head {
 		return err
 	}
-	_, err := l.writeHeaderLocked()
-	return err
+	return l.writeHeaderLocked()
 }
 
-// writeHeaderLocked puts what is synced into the header and says whether that was news. The caller holds syncMu.
-func (l *Log) writeHeaderLocked() (bool, error) {
+// syncFileLocked syncs the newest segment. The caller holds syncMu.
+func (l *Log) syncFileLocked() error {
+	if err := l.f.Sync(); err != nil {
+		return l.fail(fmt.Errorf("sync update log: %w", err))
+	}
+	l.sealed = l.headed
+	return nil
+}
+
+// writeHeaderLocked puts what is synced into the header. The caller holds syncMu.
+func (l *Log) writeHeaderLocked() error {
 	l.mu.Lock()
 	h, err := header{l.synced.off, l.synced.last}, l.err
 	l.mu.Unlock()
 	if h == l.headed || err != nil {
-		return false, err
+		return err
 	}
 	if _, err := l.f.WriteAt(appendHeader(nil, h), 0); err != nil {
-		return false, l.fail(fmt.Errorf("write segment header: %w", err))
+		return l.fail(fmt.Errorf("write segment header: %w", err))
 	}
 	l.headed = h
-	return true, nil
+	return nil
 }
 
 // syncHeaderLocked makes the header say what is synced, on disk. The caller holds syncMu.
 func (l *Log) syncHeaderLocked() error {
-	news, err := l.writeHeaderLocked()
-	if err != nil || !news {
+	if err := l.writeHeaderLocked(); err != nil || l.sealed == l.headed {
 		return err
 	}
-	if err := l.f.Sync(); err != nil {
-		return l.fail(fmt.Errorf("sync segment header: %w", err))
-	}
-	return nil
+	return l.syncFileLocked()
 }
 
 // rotate begins the next segment and returns where its records go. The full one is synced with its final header first: readers
@@ -106,7 +110,7 @@ func (l *Log) rotate() (tail, error) {
 	if err := l.f.Close(); err != nil {
 		return tail{}, l.fail(fmt.Errorf("close segment: %w", err))
 	}
-	l.f, l.headed = f, head
+	l.f, l.headed, l.sealed = f, head, head
 	at = tail{at.seg + 1, head.size, head.last}
 	l.mu.Lock()
 	defer l.mu.Unlock()

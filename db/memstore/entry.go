@@ -22,7 +22,7 @@ const (
 
 const (
 	addrSize  = slab.AddrBits / 8
-	maxInline = 512 // bytes of key and value together in an inline entry; of the key in the next kind
+	maxInline = 256 // bytes of key and value together in an inline entry; of the key in the next kind
 	maxEntry  = maxInline + addrSize + 16
 )
 

@@ -32,6 +32,7 @@ type Tree struct {
 	writer  sync.Mutex    // held over a change; guards the fields to the next blank line
 	path    []pathStep    // from the root to the page that is being changed
 	scratch []byte        // an encoded entry
+	ends    []int         // see splitting
 	cleared []*slab.Arena // to be released when mu is free
 
 	mu    sync.RWMutex // guards the fields below and the pages

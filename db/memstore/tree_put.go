@@ -89,7 +89,7 @@ func (t *Tree) insert(depth, i int, key, entry []byte) {
 	if p.gap() < len(entry)+pageSlot {
 		need := p.live() + len(entry) + pageSlot
 		if need > pageMax {
-			t.split(depth, i, key, entry)
+			t.split(depth, i, entry)
 			return
 		}
 		p = t.rebuild(depth, withSlack(need))

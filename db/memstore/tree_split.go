@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"bytes"
+	"sort"
 
 	"gotycoon/db/memstore/slab"
 )
@@ -11,30 +12,43 @@ type splitting struct {
 	tree  *Tree
 	page  page
 	slot  int // of the additional entry
-	key   []byte
 	entry []byte
+	ends  []int // bytes that entries and slots up to and with each one take
 }
 
-func (s *splitting) entryAt(i int) []byte {
+func (t *Tree) newSplitting(p page, slot int, entry []byte) splitting {
+	s := splitting{tree: t, page: p, slot: slot, entry: entry, ends: t.ends[:0]}
+	sum := 0
+	for i := range p.count() + 1 {
+		e := parseEntry(s.at(i))
+		sum += pageSlot + e.size
+		s.ends = append(s.ends, sum)
+	}
+	t.ends = s.ends
+	return s
+}
+
+// at returns what begins with entry i.
+func (s *splitting) at(i int) []byte {
 	switch {
 	case i == s.slot:
 		return s.entry
 	case i > s.slot:
 		i--
 	}
-	return entryBytes(s.page, i)
+	return s.page.entry(i)
 }
 
-func (s *splitting) keyAt(i int) []byte {
-	e := parseEntry(s.entryAt(i))
+func (s *splitting) key(i int) []byte {
+	e := parseEntry(s.at(i))
 	return e.key(s.tree.arena)
 }
 
 // need returns the size of a page for entries from ≤ i < to.
 func (s *splitting) need(from, to int) int {
-	size := pageHeader
-	for i := from; i < to; i++ {
-		size += pageSlot + len(s.entryAt(i))
+	size := pageHeader + s.ends[to-1]
+	if from > 0 {
+		size -= s.ends[from-1]
 	}
 	return size
 }
@@ -53,12 +67,8 @@ func (s *splitting) cut() int {
 	if cut > 0 && s.need(0, cut) <= pageMax && s.need(cut, n+1) <= pageMax {
 		return cut
 	}
-	half := s.need(0, n+1) / 2
-	size := pageHeader
-	for cut = 0; cut < n && size < half; cut++ {
-		size += pageSlot + len(s.entryAt(cut))
-	}
-	return max(cut, 1)
+	half := sort.SearchInts(s.ends, s.ends[n]/2)
+	return min(half+1, n)
 }
 
 // build makes a page of entries from ≤ i < to.
@@ -66,7 +76,9 @@ func (s *splitting) build(from, to, prefix int) slab.Addr {
 	t := s.tree
 	at, p := newPage(t.arena, s.page.level(), withSlack(s.need(from, to)), prefix)
 	for i := from; i < to; i++ {
-		p.append(t.head(s.keyAt(i), prefix), s.entryAt(i))
+		b := s.at(i)
+		e := parseEntry(b)
+		p.append(t.head(e.key(t.arena), prefix), b[:e.size])
 	}
 	if from <= s.slot && s.slot < to {
 		p.set(offLast, s.slot-from)
@@ -75,14 +87,14 @@ func (s *splitting) build(from, to, prefix int) slab.Addr {
 }
 
 // split puts an entry before slot i of the page at a depth of the path, and makes two pages of it.
-func (t *Tree) split(depth, i int, key, entry []byte) {
-	s := splitting{tree: t, page: t.pageOn(depth), slot: i, key: key, entry: entry}
+func (t *Tree) split(depth, i int, entry []byte) {
+	s := t.newSplitting(t.pageOn(depth), i, entry)
 	cut := s.cut()
 	var between []byte
 	if s.page.leaf() {
-		between = t.separator(s.keyAt(cut-1), s.keyAt(cut))
+		between = t.separator(s.key(cut-1), s.key(cut))
 	} else {
-		between = bytes.Clone(s.keyAt(cut))
+		between = bytes.Clone(s.key(cut))
 	}
 	low, high := t.fences(depth)
 	left := s.build(0, cut, t.prefixOf(low, between))

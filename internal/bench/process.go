@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a server that was started for a measurement.
+type process struct {
+	cmd  *exec.Cmd
+	port string
+	dir  string
+}
+
+// start runs a server and waits until it accepts connections. args see the port and the directory as $PORT and $DIR.
+func start(bin string, args ...string) (*process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return nil, err
+	}
+	for i := range args {
+		args[i] = os.Expand(args[i], func(name string) string {
+			return map[string]string{"PORT": port, "DIR": dir}[name]
+		})
+	}
+	p := &process{cmd: exec.Command(bin, args...), port: port, dir: dir}
+	p.cmd.Stderr = os.Stderr
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	if err := p.ready(); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+func (p *process) addr() string { return "127.0.0.1:" + p.port }
+
+// ready waits until the server accepts a connection.
+func (p *process) ready() error {
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		c, err := net.DialTimeout("tcp", p.addr(), time.Second)
+		if err == nil {
+			return c.Close()
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not listen: %w", p.cmd.Path, err)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// stop ends the server and removes what it stored.
+func (p *process) stop() error {
+	err := p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = p.cmd.Wait() // its exit code is not of interest here
+	return errors.Join(err, os.RemoveAll(p.dir))
+}
+
+// cpu returns the processor time that the server has used.
+func (p *process) cpu() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	return parseCPU(string(text))
+}
+
+func freePort() (string, error) {
+	for port := 20000; port < 32000; port += 7 { // the original's port numbers end at 32767
+		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			return fmt.Sprint(port), l.Close()
+		}
+	}
+	return "", errors.New("no free port")
+}
+
+// parseCPU returns user and system time from the text of /proc/PID/stat.
+func parseCPU(stat string) (time.Duration, error) {
+	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
+	const utime, stime = 11, 12 // counted from the state, which follows the name
+	if len(fields) <= stime {
+		return 0, fmt.Errorf("no times in %q", stat)
+	}
+	ticks := int64(0)
+	for _, i := range []int{utime, stime} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	const perSecond = 100 // USER_HZ
+	return time.Duration(ticks) * time.Second / perSecond, nil
+}

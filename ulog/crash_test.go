@@ -1,0 +1,183 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/vfs/crashfs"
+)
+
+// crashWorld is what has to be true of a log that lives through power cuts.
+type crashWorld struct {
+	t    *testing.T
+	rnd  *rand.Rand
+	opts Options
+	dir  string
+
+	mu     sync.Mutex
+	bulks  map[int]int  // size of each bulk appended, by number
+	acked  map[int]bool // bulks that must survive
+	next   int          // number of the next bulk
+	newest Stamp        // largest stamp handed out
+	clock  *clock
+}
+
+// TestPowerCuts cuts the power 200 times in the middle of what several writers do, with fsync for each group and without, where
+// only what SyncTo has confirmed must survive. Whatever the disk keeps of the rest: acknowledged bulks are there, every
+// bulk is whole or absent, and stamps grow.
+func TestPowerCuts(t *testing.T) {
+	for _, each := range []bool{false, true} {
+		for seed := range uint64(10) {
+			t.Run(fmt.Sprintf("SyncEach=%v seed=%d", each, seed), func(t *testing.T) {
+				t.Parallel()
+				w := &crashWorld{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), bulks: map[int]int{}, acked: map[int]bool{}, clock: newClock()}
+				w.opts = Options{Limit: 2000, SyncEach: each, SyncInterval: time.Millisecond, Now: w.clock.now}
+				w.dir = filepath.Join(t.TempDir(), "0")
+				for i := range 20 {
+					w.live(filepath.Join(t.TempDir(), fmt.Sprint(i+1)))
+				}
+			})
+		}
+	}
+}
+
+// live opens the log, checks it, works until the power cut, and leaves the disk in another directory.
+func (w *crashWorld) live(after string) {
+	require.NoError(w.t, os.MkdirAll(w.dir, 0o755))
+	fs, err := crashfs.New(w.dir)
+	require.NoError(w.t, err)
+	w.opts.FS = fs
+	w.clock.add(time.Duration(w.rnd.IntN(3)-1) * time.Second) // also backwards
+	l, err := Open(filepath.Join(w.dir, "ulog"), w.opts)
+	require.NoError(w.t, err)
+	require.GreaterOrEqual(w.t, l.Last(), w.check(filepath.Join(w.dir, "ulog")))
+
+	fs.CutAfter(1 + w.rnd.IntN(60))
+	var wg sync.WaitGroup
+	for range 3 {
+		wg.Go(func() { w.write(l) })
+	}
+	wg.Wait()
+	require.Error(w.t, l.Close())
+	require.ErrorIs(w.t, l.Err(), crashfs.ErrPowerCut)
+	require.NoError(w.t, fs.Crash(w.rnd, after))
+	w.dir = after
+}
+
+// write appends bulks until the power is gone.
+func (w *crashWorld) write(l *Log) {
+	for i := 0; ; i++ {
+		w.mu.Lock()
+		n, size := w.next, 1+w.rnd.IntN(5)
+		w.next++
+		w.bulks[n] = size
+		w.mu.Unlock()
+		var ups []Update
+		for j := range size {
+			ups = append(ups, set(fmt.Sprintf("%d.%d", n, j)))
+		}
+		s, err := l.Append(ups)
+		if err == nil && w.opts.SyncEach {
+			err = l.Wait(s)
+		} else if err == nil && i%3 == 0 {
+			err = l.SyncTo(s)
+		} else if err == nil {
+			if err = l.Wait(s); err == nil {
+				continue // written is not enough to survive
+			}
+		}
+		if err != nil {
+			return
+		}
+		w.mu.Lock()
+		w.acked[n] = true
+		w.newest = max(w.newest, s)
+		w.mu.Unlock()
+	}
+}
+
+// check reads the log and returns its newest stamp.
+func (w *crashWorld) check(dir string) (last Stamp) {
+	all, damage, reports := drain(w.t, dir, 0)
+	require.Empty(w.t, damage)
+	require.Empty(w.t, reports)
+	seen := map[int]int{}
+	for _, g := range all {
+		require.Greater(w.t, g.stamp, last)
+		last = g.stamp
+		u, err := ParseMessage([]byte(g.msg))
+		require.NoError(w.t, err)
+		var n, j int
+		_, err = fmt.Sscanf(string(u.Key), "%d.%d", &n, &j)
+		require.NoError(w.t, err)
+		require.Equal(w.t, seen[n], j, "bulk %d in order", n)
+		seen[n]++
+	}
+	for n, size := range w.bulks {
+		if have := seen[n]; have != size {
+			require.Zero(w.t, have, "bulk %d of %d is neither whole nor absent", n, size)
+			require.False(w.t, w.acked[n], "bulk %d was acknowledged", n)
+			delete(w.bulks, n) // lost for good: it must not come back
+		}
+	}
+	for n := range seen {
+		require.Contains(w.t, w.bulks, n)
+	}
+	require.GreaterOrEqual(w.t, last, w.newest)
+	return last
+}
+
+// TestPowerCutAtEachStep cuts the power at every single change of a short life with rotations.
+func TestPowerCutAtEachStep(t *testing.T) {
+	for step := 1; ; step++ {
+		dir := t.TempDir()
+		fs, err := crashfs.New(dir)
+		require.NoError(t, err)
+		fs.CutAfter(step)
+		acked, err := shortLife(filepath.Join(dir, "ulog"), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150})
+		if err == nil {
+			require.Greater(t, step, 30, "all steps were tried")
+			return
+		}
+		require.ErrorIs(t, err, crashfs.ErrPowerCut)
+		for seed := range uint64(5) {
+			after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+			require.NoError(t, fs.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
+			l := mustOpen(t, filepath.Join(after, "ulog"), Options{})
+			require.NoError(t, l.Close())
+			have := readKeys(t, filepath.Join(after, "ulog"))
+			require.GreaterOrEqual(t, len(have), len(acked))
+			require.Equal(t, acked, append([]string{}, have[:len(acked)]...), "step %d seed %d", step, seed)
+			require.LessOrEqual(t, len(have), len(acked)+1)
+		}
+	}
+}
+
+// shortLife opens a log and commits some keys; it returns those that were acknowledged.
+func shortLife(dir string, o Options) (acked []string, err error) {
+	l, err := Open(dir, o)
+	if err != nil {
+		return []string{}, err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	acked = []string{}
+	for _, k := range keys("k", 8) {
+		s, err := l.Append(sets(k))
+		if err == nil {
+			err = l.Wait(s)
+		}
+		if err != nil {
+			return acked, err
+		}
+		acked = append(acked, k)
+	}
+	return acked, nil
+}
