@@ -3,6 +3,8 @@ package db
 import (
 	"bytes"
 	"math"
+
+	"gotycoon/ulog"
 )
 
 // Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
@@ -184,7 +186,10 @@ func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch)
 }
 
 // Clear removes all records.
-func (d *DB) Clear(p *Pending) error {
+func (d *DB) Clear(p *Pending) error { return d.clear(p, d.sid) }
+
+// clear is Clear on behalf of the server sid.
+func (d *DB) clear(p *Pending, sid uint16) error {
 	if err := d.writable(nil); err != nil {
 		return err
 	}
@@ -192,7 +197,7 @@ func (d *DB) Clear(p *Pending) error {
 	all.all()
 	b := d.newBatch()
 	defer b.free()
-	b.clear()
+	b.addFrom(sid, ulog.OpClear, nil, nil)
 	d.stripes.lock(&all)
 	err := d.commit(p, b)
 	d.generation.Add(1)

@@ -10,6 +10,8 @@ type batch struct {
 	old  []byte  // scratch for values read
 	own  Pending // for an operation that waits itself
 	err  error   // a value cannot be stored
+
+	mortals int64 // records that can expire
 }
 
 const (
@@ -36,7 +38,7 @@ func (b *batch) free() {
 		b.ups = nil
 	}
 	clear(b.ups)
-	b.ups, b.room, b.err = b.ups[:0], b.room[:0], nil
+	b.ups, b.room, b.err, b.mortals = b.ups[:0], b.room[:0], nil, 0
 	b.db.batches.Put(b)
 }
 
@@ -55,7 +57,7 @@ func (b *batch) set(key, value []byte, xt int64) { b.setJoined(key, value, nil, 
 // setJoined is set for a value in two parts.
 func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 	if len(head)+len(tail) > MaxValueSize {
-		b.err = &Error{Code: InvalidOperation, Message: "the value is longer than 1 GiB"}
+		b.err = errLongValue
 	}
 	at := len(b.room)
 	if !b.db.Persistent() {
@@ -67,8 +69,14 @@ func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 
 func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }
 
-func (b *batch) clear() { b.add(ulog.OpClear, nil, nil) }
+func (b *batch) add(op ulog.Op, key, value []byte) { b.addFrom(b.db.sid, op, key, value) }
 
-func (b *batch) add(op ulog.Op, key, value []byte) {
-	b.ups = append(b.ups, ulog.Update{SID: b.db.sid, DBID: b.db.index, Op: op, Key: key, Value: value})
+// addFrom adds an update that the server sid has made.
+func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
+	if op == ulog.OpSet && !b.db.Persistent() {
+		if xt, _, _ := splitValue(value); xt != MaxXT {
+			b.mortals++
+		}
+	}
+	b.ups = append(b.ups, ulog.Update{SID: sid, DBID: b.db.index, Op: op, Key: key, Value: value})
 }

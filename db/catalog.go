@@ -151,6 +151,7 @@ func (c *Catalog) openDB(expr string) (*DB, error) {
 	if err := c.openStore(d); err != nil {
 		return nil, err
 	}
+	d.sweeper.init(d.expr.Params, d.file != nil)
 	if c.log != nil {
 		d.log, d.shared = c.log.Log, true
 	}
@@ -194,6 +195,16 @@ func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
 		}
 	}
 	return c.log.RemoveFiles(upTo)
+}
+
+// SyncLogs returns when every update made so far would survive a power cut. Databases without a log have none that could.
+func (c *Catalog) SyncLogs() error {
+	for _, l := range c.logs {
+		if err := l.SyncTo(l.Last()); err != nil {
+			return &LogError{l.Dir(), err}
+		}
+	}
+	return nil
 }
 
 // Failed is closed when a log has failed: nothing is acknowledged any more.

@@ -106,9 +106,22 @@ func (d *DB) writable(key []byte) error {
 	if d.readOnly {
 		return ErrReadOnly
 	}
+	if err := d.checkKey(key); err != nil {
+		return err
+	}
+	return d.throttle()
+}
+
+// checkKey returns why the database can have no record of key.
+func (d *DB) checkKey(key []byte) error {
 	if len(key) > d.maxKey {
 		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("the key is longer than %d bytes", d.maxKey)}
 	}
+	return nil
+}
+
+// throttle waits while too much is waiting for the disk.
+func (d *DB) throttle() error {
 	if d.file == nil {
 		return nil
 	}
@@ -150,6 +163,9 @@ func (d *DB) commit(p *Pending, b *batch) error {
 	at, err := d.appendAndApply(b.ups)
 	if err != nil {
 		return systemError(err)
+	}
+	if b.mortals > 0 {
+		d.sweeper.mortals.Add(b.mortals) // afterwards, so that a walk that begins now meets the records
 	}
 	if d.log == nil {
 		return nil

@@ -78,6 +78,8 @@ var (
 	ErrNotImplemented error = &Error{Code: NotImplemented, Message: "not implemented"}
 	// ErrReadOnly: the database refuses updates.
 	ErrReadOnly error = &Error{Code: NoPermission, Message: "permission denied"}
+	// errLongValue: a value is longer than MaxValueSize.
+	errLongValue error = &Error{Code: InvalidOperation, Message: "the value is longer than 1 GiB"}
 	// ErrPostproc: the function given to Synchronize failed.
 	ErrPostproc error = &Error{Code: LogicInconsistency, Message: "postprocessing failed"}
 	// ErrRegex: the expression given to MatchRegex is not valid.

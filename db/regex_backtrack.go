@@ -5,10 +5,10 @@ import "bytes"
 // Budget of a backtracker. Expressions that need one can take time exponential in the length of the key: such keys
 // do not match, and after a few of them none does any more. The original would not come back.
 const (
-	keySteps     = 1 << 22 // for one key, and
-	byteSteps    = 1 << 6  // for each of its bytes
+	keySteps     = 1 << 20 // for one key, and
+	byteSteps    = 1 << 4  // for each of its bytes
 	maxCallDepth = 1 << 17 // steps inside each other; one takes a few hundred bytes of stack
-	maxOverruns  = 16      // keys beyond their budget
+	maxOverruns  = 8       // keys beyond their budget
 	cheapBytes   = 16      // bytes looked at for the price of a step
 )
 

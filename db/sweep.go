@@ -19,21 +19,56 @@ const (
 )
 
 // sweeper walks a database in small steps, removes expired records and enforces the capacity limits.
+//
+// A walk is only worth its time when there may be something to remove. Records that can expire are counted as they are
+// stored; when a whole walk has met none, there is nothing to do until the count has changed.
 type sweeper struct {
-	score atomic.Int64
+	score   atomic.Int64
+	limited bool         // there are capacity limits
+	mortals atomic.Int64 // records stored so far that can expire
+	settled atomic.Int64 // mortals when the last walk began that met none
 
 	mu         sync.Mutex // held by the one collector; guards the fields below
+	met        bool       // the walk has met a record that can expire
+	before     int64      // mortals when the walk began
 	at         []byte     // key examined last
 	on         bool       // at is set: a walk is under way
 	begun      bool       // the next step starts a walk
 	generation uint64     // clears of the database when the walk began
 }
 
+// init tells whether records that can expire may be there already.
+func (s *sweeper) init(p Params, maybe bool) {
+	s.limited = p.KTCapCnt >= 0 || p.KTCapSiz >= 0
+	if maybe {
+		s.mortals.Store(1)
+	}
+}
+
 func (s *sweeper) add(score int64) { s.score.Add(score) }
+
+// useless tells whether there is nothing to collect.
+func (s *sweeper) useless() bool { return !s.limited && s.mortals.Load() == s.settled.Load() }
+
+// meet notes a record of a walk; xt is its expiration time.
+func (s *sweeper) meet(xt int64) {
+	if xt != MaxXT {
+		s.met = true
+	}
+}
+
+// beginWalk and endWalk stand at the ends of a walk over the whole database.
+func (s *sweeper) beginWalk() { s.met, s.before = false, s.mortals.Load() }
+
+func (s *sweeper) endWalk() {
+	if !s.met {
+		s.settled.Store(s.before)
+	}
+}
 
 // touch adds to the score and examines some records when it is high enough. No stripe may be held.
 func (d *DB) touch(score int64) {
-	if d.sweeper.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
+	if d.sweeper.useless() || d.sweeper.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
 		return
 	}
 	if !d.sweeper.mu.TryLock() {
@@ -47,7 +82,7 @@ func (d *DB) touch(score int64) {
 
 // idle examines some records of a database that nobody uses.
 func (d *DB) idle() {
-	if d.Persistent() || d.readOnly || !d.sweeper.mu.TryLock() {
+	if d.sweeper.useless() || d.Persistent() || d.readOnly || !d.sweeper.mu.TryLock() {
 		return
 	}
 	defer d.sweeper.mu.Unlock()
@@ -126,9 +161,14 @@ func (d *DB) collect(steps int64, unwanted func(stored []byte) bool) error {
 	var victims [][]byte
 	seen := int64(0)
 	s := &d.sweeper
+	if !s.on {
+		s.beginWalk()
+	}
 	from := store.Start{Edge: !s.on, Key: bytes.Clone(s.at)}
 	err := d.store.Scan(from, func(key, stored []byte) bool {
 		s.at = append(s.at[:0], key...)
+		xt, _, _ := d.split(stored)
+		s.meet(xt)
 		if unwanted(stored) {
 			victims = append(victims, bytes.Clone(key))
 		}
@@ -138,6 +178,9 @@ func (d *DB) collect(steps int64, unwanted func(stored []byte) bool) error {
 	s.on, s.begun = seen == steps && err == nil, false
 	if err != nil {
 		return systemError(err)
+	}
+	if !s.on {
+		s.endWalk()
 	}
 	for _, key := range victims {
 		if err := d.evict(key, unwanted); err != nil {

@@ -1,5 +1,3 @@
-// Package replication streams the update log from a master to its followers (reference: kt-ulog-replication-tools
-// section 2).
 package replication
 
 import (
@@ -21,7 +19,7 @@ const (
 	heartbeatEvery = 100 * time.Millisecond
 	// fillerEvery is the number of consecutive updates not for the follower after which it is told how far they go.
 	fillerEvery = 256
-	// heartbeatLag is how far heartbeats stay behind the clock: an update may get its stamp now and be safe later.
+	// heartbeatLag is how far heartbeats stay behind the clock when there is nothing to send, as the original's do.
 	heartbeatLag = time.Second
 	// messageHead is the part of a log message that says whose it is: sid and dbid.
 	messageHead = 4
@@ -29,8 +27,8 @@ const (
 	flushAt = 64 << 10
 )
 
-// Options of a Source.
-type Options struct {
+// SourceOptions are the parts that a Source works with.
+type SourceOptions struct {
 	Log    *ulog.Log
 	Done   <-chan struct{}  // closed when the server stops: connections end within a heartbeat
 	Logger *slog.Logger     // nil means silent
@@ -40,11 +38,11 @@ type Options struct {
 // Source feeds followers from an update log. Each has the goroutine of its connection, and reads the log's files at its own
 // pace: one that stalls costs nobody else anything.
 type Source struct {
-	opts Options
+	opts SourceOptions
 }
 
 // NewSource returns a source for the followers of a log.
-func NewSource(o Options) *Source {
+func NewSource(o SourceOptions) *Source {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -65,6 +63,10 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow) {
 	}
 	defer r.Close()
 	s.system("a slave was connected: ts=%d sid=%d", f.TS, f.SID)
+	if r.Gap() {
+		s.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d may miss updates: "+
+			"files of the update log that held some newer than ts=%d have been removed", f.SID, f.TS))
+	}
 	c.Out = append(c.Out, byte(frame.Replication))
 	st := stream{source: s, conn: c, reader: r, follow: f}
 	if err := st.run(); err != nil && !errors.Is(err, errEnded) {
@@ -90,13 +92,15 @@ type stream struct {
 	filtered int        // consecutive updates not sent
 }
 
-// run alternates between what the log has and heartbeats.
+// run alternates between what the log has and heartbeats. What a heartbeat says is found out before the log is read to its end:
+// a follower that is told a stamp never asks for updates up to it again.
 func (t *stream) run() error {
 	for {
+		settled := t.source.opts.Log.Settle(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
 		if err := t.send(); err != nil {
 			return err
 		}
-		if err := t.heartbeat(); err != nil {
+		if err := t.heartbeat(max(t.last, settled)); err != nil {
 			return err
 		}
 		if err := t.pause(); err != nil {
@@ -145,10 +149,9 @@ func (t *stream) put(m frame.Message) { t.conn.Out = frame.AppendMessage(t.conn.
 // white tells whether the follower wants the updates of one server only.
 func (t *stream) white() bool { return t.follow.Flags&frame.WhiteSID != 0 }
 
-// heartbeat tells the follower that it has everything up to now, and reads its acknowledgement.
-func (t *stream) heartbeat() error {
-	now := ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag))
-	t.put(frame.Message{Magic: frame.Heartbeat, TS: uint64(max(t.last, now))})
+// heartbeat tells the follower up to where it has everything, and reads its acknowledgement.
+func (t *stream) heartbeat(at ulog.Stamp) error {
+	t.put(frame.Message{Magic: frame.Heartbeat, TS: uint64(at)})
 	if err := t.flush(); err != nil {
 		return err
 	}

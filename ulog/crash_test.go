@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/vfs/crashfs"
+	"gotycoon/internal/vfs/faultfs"
 )
 
 // crashWorld is what has to be true of a log that lives through power cuts.
@@ -35,7 +37,7 @@ type crashWorld struct {
 // bulk is whole or absent, and stamps grow.
 func TestPowerCuts(t *testing.T) {
 	for _, each := range []bool{false, true} {
-		for seed := range uint64(10) {
+		for seed := range uint64(5) {
 			t.Run(fmt.Sprintf("SyncEach=%v seed=%d", each, seed), func(t *testing.T) {
 				t.Parallel()
 				w := &crashWorld{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), bulks: map[int]int{}, acked: map[int]bool{}, clock: newClock()}
@@ -49,27 +51,55 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// live opens the log, checks it, works until the power cut, and leaves the disk in another directory.
+// live opens the log, checks it and works, with up to two process deaths, until the power cut, and leaves the disk in
+// another directory.
 func (w *crashWorld) live(after string) {
 	require.NoError(w.t, os.MkdirAll(w.dir, 0o755))
-	fs, err := crashfs.New(w.dir)
+	disk, err := crashfs.New(w.dir)
 	require.NoError(w.t, err)
-	w.opts.FS = fs
-	w.clock.add(time.Duration(w.rnd.IntN(3)-1) * time.Second) // also backwards
-	l, err := Open(filepath.Join(w.dir, "ulog"), w.opts)
-	require.NoError(w.t, err)
-	require.GreaterOrEqual(w.t, l.Last(), w.check(filepath.Join(w.dir, "ulog")))
+	kills := w.rnd.IntN(3)
+	for i := range kills + 1 {
+		fs := faultfs.New(disk)
+		w.opts.FS = fs
+		w.clock.add(time.Duration(w.rnd.IntN(3)-1) * time.Second) // also backwards
+		l, err := Open(filepath.Join(w.dir, "ulog"), w.opts)
+		if i > 0 && errors.Is(err, crashfs.ErrPowerCut) {
+			break
+		}
+		require.NoError(w.t, err)
+		require.GreaterOrEqual(w.t, l.Last(), w.check(filepath.Join(w.dir, "ulog")))
+		if i < kills {
+			n := 1 + w.rnd.IntN(40)
+			fs.FailWrite(n, errKilled)
+			fs.FailSync(n, errKilled)
+		}
+		if i == 0 {
+			disk.CutAfter(1 + w.rnd.IntN(60*(kills+1)))
+		}
+		w.work(l)
+	}
+	disk.Cut()
+	require.NoError(w.t, disk.Crash(w.rnd, after))
+	w.dir = after
+}
 
-	fs.CutAfter(1 + w.rnd.IntN(60))
+// errKilled ends a process but not the disk.
+var errKilled = errors.New("killed")
+
+// work has several goroutines use the log until it fails.
+func (w *crashWorld) work(l *Log) {
 	var wg sync.WaitGroup
 	for range 3 {
 		wg.Go(func() { w.write(l) })
 	}
+	wg.Go(func() {
+		for l.tidy(true) == nil { // as often as possible, not once a second
+			runtime.Gosched()
+		}
+	})
 	wg.Wait()
 	require.Error(w.t, l.Close())
-	require.ErrorIs(w.t, l.Err(), crashfs.ErrPowerCut)
-	require.NoError(w.t, fs.Crash(w.rnd, after))
-	w.dir = after
+	require.True(w.t, errors.Is(l.Err(), crashfs.ErrPowerCut) || errors.Is(l.Err(), errKilled), "%v", l.Err())
 }
 
 // write appends bulks until the power is gone.
@@ -129,7 +159,7 @@ func (w *crashWorld) check(dir string) (last Stamp) {
 		}
 	}
 	for n := range seen {
-		require.Contains(w.t, w.bulks, n)
+		require.NotZero(w.t, w.bulks[n], "bulk %d had been lost", n)
 	}
 	require.GreaterOrEqual(w.t, last, w.newest)
 	return last
@@ -151,8 +181,9 @@ func TestPowerCutAtEachStep(t *testing.T) {
 		for seed := range uint64(5) {
 			after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
 			require.NoError(t, fs.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
-			l := mustOpen(t, filepath.Join(after, "ulog"), Options{})
-			require.NoError(t, l.Close())
+			disk, err := crashfs.New(after)
+			require.NoError(t, err)
+			require.NoError(t, mustOpen(t, filepath.Join(after, "ulog"), Options{FS: disk}).Close())
 			have := readKeys(t, filepath.Join(after, "ulog"))
 			require.GreaterOrEqual(t, len(have), len(acked))
 			require.Equal(t, acked, append([]string{}, have[:len(acked)]...), "step %d seed %d", step, seed)
@@ -180,4 +211,31 @@ func shortLife(dir string, o Options) (acked []string, err error) {
 		acked = append(acked, k)
 	}
 	return acked, nil
+}
+
+// TestDeathThenPowerCut leaves written but unsynced groups behind, opens the log again and cuts the power: what Open has
+// found counts as synced from then on.
+func TestDeathThenPowerCut(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "ulog")
+	disk, err := crashfs.New(root)
+	require.NoError(t, err)
+	fs := faultfs.New(disk)
+	l := mustOpen(t, dir, Options{FS: fs, SyncInterval: time.Hour})
+	want := keys("k", 50)
+	mustCommit(t, l, want...)
+	fs.FailSync(1, errKilled)
+	require.ErrorIs(t, l.Close(), errKilled)
+
+	l = mustOpen(t, dir, Options{FS: disk, SyncInterval: time.Hour})
+	require.NoError(t, l.SyncTo(l.Last()))
+	disk.Cut()
+	require.ErrorIs(t, l.Close(), crashfs.ErrPowerCut)
+	for seed := range uint64(20) {
+		after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+		require.NoError(t, disk.Crash(rand.New(rand.NewPCG(seed, 0)), after))
+		l := mustOpen(t, filepath.Join(after, "ulog"), Options{})
+		require.NoError(t, l.Close())
+		require.Equal(t, want, readKeys(t, filepath.Join(after, "ulog")))
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/internal/vfs/faultfs"
 )
 
@@ -38,7 +39,10 @@ func TestFaults(t *testing.T) {
 
 // runFault commits keys until the log fails and returns 1, or 0 if it does not.
 func runFault(t *testing.T, fault func(*faultfs.FS), each bool) int {
-	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
+	dir := t.TempDir()
+	disk, err := crashfs.New(dir) // whose syncs take no time
+	require.NoError(t, err)
+	fs := faultfs.New(disk)
 	l := mustOpen(t, dir, Options{FS: fs, SyncEach: each, Limit: 300, SyncInterval: time.Hour})
 	r, err := l.NewReader(0)
 	require.NoError(t, err)
@@ -66,7 +70,7 @@ func runFault(t *testing.T, fault func(*faultfs.FS), each bool) int {
 	if cerr := l.Close(); err != nil {
 		require.Error(t, cerr)
 	}
-	require.NoError(t, mustOpen(t, dir, Options{}).Close())
+	require.NoError(t, mustOpen(t, dir, Options{FS: disk}).Close())
 	have := readKeys(t, dir)
 	require.GreaterOrEqual(t, len(have), len(acked))
 	require.Equal(t, acked, append([]string(nil), have[:len(acked)]...))
@@ -127,6 +131,26 @@ func TestFailureWakesAll(t *testing.T) {
 	}
 	require.ErrorIs(t, <-reader, errDisk)
 	require.NoError(t, r.Close())
+	require.ErrorIs(t, l.Close(), errDisk)
+}
+
+// TestNothingIsAcknowledgedAfterAFailure fails a sync while a group is being written: though that write goes well, nobody is told
+// so, nor do readers see it.
+func TestNothingIsAcknowledgedAfterAFailure(t *testing.T) {
+	fs := faultfs.New(vfs.OS{})
+	l := mustOpen(t, t.TempDir(), Options{FS: fs, SyncInterval: time.Hour})
+	first := mustCommit(t, l, "a")
+	second := mustAppend(t, l, "b")
+	entered := make(chan struct{})
+	fs.OnWrite(func() { close(entered); <-l.Failed() })
+	waited := make(chan error)
+	go func() { waited <- l.Wait(second) }()
+	<-entered
+	fs.FailSync(1, errDisk)
+	require.ErrorIs(t, l.SyncTo(first), errDisk)
+	require.ErrorIs(t, <-waited, errDisk)
+	require.Equal(t, first, l.safeTail().last)
+	require.NoError(t, l.Wait(first), "this was acknowledged before")
 	require.ErrorIs(t, l.Close(), errDisk)
 }
 

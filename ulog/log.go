@@ -47,6 +47,7 @@ type Log struct {
 	spare   []byte        // empty buffer to become pending
 	bytes   int64         // record bytes appended since Open
 	last    Stamp         // newest stamp given out
+	past    Stamp         // newest stamp that Settle has promised not to give out any more
 	written tail          // end of the groups written
 	synced  tail          // end of the groups synced
 	safe    tail          // written or synced, by mode, as of the last group without an error
@@ -108,7 +109,7 @@ func (l *Log) Append(ups []Update) (Stamp, error) {
 	}
 	l.pending = slices.Grow(l.pending, size+commitSize)
 	for i := range ups {
-		l.last = max(l.last+1, now)
+		l.last = max(l.last+1, l.past+1, now)
 		l.pending = appendRecord(l.pending, l.last, &ups[i])
 	}
 	l.count += uint32(len(ups))
@@ -142,7 +143,7 @@ func (l *Log) Tick() Stamp {
 	now := StampAt(l.opts.Now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = max(l.last+1, now)
+	l.last = max(l.last+1, l.past+1, now)
 	return l.last
 }
 

@@ -13,7 +13,6 @@ var (
 	errNoEnd       = errors.New("record without end mark")
 	errPartial     = errors.New("incomplete record")
 	errChecksum    = errors.New("checksum of a group of records does not match")
-	errCount       = errors.New("group of records is not complete")
 	errUncommitted = errors.New("group of records without commit record")
 )
 
@@ -149,9 +148,6 @@ func (s *scanner) commit(g *run, r *record) error {
 	}
 	if commitCRC(g.crc, r.raw) != c.crc {
 		return s.bad(s.off, s.off, errChecksum)
-	}
-	if c.count != g.count && !foreign {
-		return s.bad(s.off, s.off, errCount)
 	}
 	s.accept(r.end, max(g.last, r.stamp), true)
 	return nil

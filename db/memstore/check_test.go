@@ -22,6 +22,13 @@ func checkStore(t require.TestingT, s any) {
 	}
 }
 
+// must fails a test. In loops over all records it saves the time that require takes even for what is right.
+func must(t require.TestingT, ok bool, what string) {
+	if !ok {
+		require.Fail(t, what)
+	}
+}
+
 // checkIndex checks the invariants of the tables, the order, and that no block is lost.
 func checkIndex(t require.TestingT, x *index, count int64) {
 	var used, records int64
@@ -34,7 +41,7 @@ func checkIndex(t require.TestingT, x *index, count int64) {
 		used += checkTable(t, x, i, tab)
 	}
 	require.Equal(t, count, records)
-	require.Equal(t, x.arena.Used(), used)
+	require.Equal(t, x.arena.Used(), used, "blocks were lost")
 }
 
 func checkTable(t require.TestingT, x *index, number int, tab *table) (used int64) {
@@ -50,13 +57,13 @@ func checkTable(t require.TestingT, x *index, number int, tab *table) (used int6
 		at := slab.Addr(s & addrMask)
 		key, _ := x.record(at)
 		hash := x.hash(key)
-		require.Equal(t, number, tableOf(hash))
-		require.Equal(t, fragOf(hash), s>>slab.AddrBits)
+		must(t, number == tableOf(hash), "the wrong table")
+		must(t, fragOf(hash) == s>>slab.AddrBits, "the wrong fragment")
 		home := tab.home(s >> slab.AddrBits)
-		require.LessOrEqual(t, home, i)
-		require.Greater(t, home, last, "an empty slot between a record and its home")
+		must(t, home <= i, "a record before its home")
+		must(t, home > last, "an empty slot between a record and its home")
 		if n > 0 {
-			require.True(t, lastHash < hash || lastHash == hash && bytes.Compare(lastKey, key) < 0, "order")
+			must(t, lastHash < hash || lastHash == hash && bytes.Compare(lastKey, key) < 0, "order")
 		}
 		lastHash, lastKey = hash, key
 		used += x.blockSize(at)
@@ -77,7 +84,7 @@ func checkLists(t require.TestingT, c *Cache) {
 		var n, size int64
 		var newerOne slab.Addr
 		for at := s.used.newest; at != 0; at = link(c.index.arena, at, older) {
-			require.Equal(t, newerOne, link(c.index.arena, at, newer))
+			must(t, newerOne == link(c.index.arena, at, newer), "links disagree")
 			newerOne = at
 			n++
 			size += c.index.blockSize(at) + indexShare
@@ -151,10 +158,10 @@ func (c *treeCheck) entries(p page, low, high []byte) {
 			continue // a key that does not count
 		}
 		key := e.key(c.tree.arena)
-		require.Equal(c.t, c.tree.head(key, p.prefix()), p.head(i))
-		require.True(c.t, low == nil || c.tree.cmp(low, key) <= 0, "before the low fence")
-		require.True(c.t, high == nil || c.tree.cmp(key, high) < 0, "behind the high fence")
-		require.True(c.t, last == nil || c.tree.cmp(last, key) < 0, "order")
+		must(c.t, c.tree.head(key, p.prefix()) == p.head(i), "the wrong head")
+		must(c.t, low == nil || c.tree.cmp(low, key) <= 0, "before the low fence")
+		must(c.t, high == nil || c.tree.cmp(key, high) < 0, "behind the high fence")
+		must(c.t, last == nil || c.tree.cmp(last, key) < 0, "order")
 		last = key
 	}
 	require.Equal(c.t, p.get(offHeap)-p.get(offGarbage), heap)

@@ -40,7 +40,7 @@ func TestGrowthAndDecline(t *testing.T) {
 }
 
 func growAndDecline(t *testing.T, m *model, keyOf func(int) string) {
-	const n = 20000
+	const n = 10000
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range n {
 		m.apply(set(keyOf(i), fmt.Sprint("value", i)))

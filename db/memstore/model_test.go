@@ -72,8 +72,8 @@ func (m *model) compare(t require.TestingT) {
 	require.Len(t, keys, len(m.want))
 	i := 0
 	err = m.store.Scan(store.Start{Edge: true}, func(key, value []byte) bool {
-		require.Equal(t, keys[i], string(key))
-		require.Equal(t, m.want[keys[i]], string(value))
+		must(t, keys[i] == string(key), "order")
+		must(t, m.want[keys[i]] == string(value), "the wrong value")
 		i++
 		return true
 	})
@@ -167,7 +167,7 @@ func drawKey(t *rapid.T) string {
 
 func drawValue(t *rapid.T) string {
 	n := rapid.IntRange(0, 400).Draw(t, "value")
-	if n > 395 {
+	if n == 400 {
 		n *= 2000
 	} else if n > 380 {
 		n *= 20

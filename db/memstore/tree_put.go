@@ -93,6 +93,8 @@ func (t *Tree) insert(depth, i int, key, entry []byte) {
 			return
 		}
 		p = t.rebuild(depth, withSlack(need))
+	} else if t.arena.Sparse(t.path[depth].at) { // without this, pages of changing sizes leave a fifth of the memory unused
+		p = t.rebuild(depth, len(p))
 	}
 	p.insert(i, t.head(key, p.prefix()), entry)
 	p.set(offLast, i)

@@ -14,12 +14,14 @@ var arrows = map[string][]string{
 	"cmd/ktserver":    {"server", "tools/cli", "internal/klog"},
 	"cmd/ktremotemgr": {"tools", "tools/cli"},
 
-	"server": {"binproto", "httpapi", "db", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo"},
+	"server": {"binproto", "httpapi", "replication", "db", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo"},
 
 	"httpapi":        {"httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/tsv":    {},
 	"binproto":       {"binproto/frame", "db", "internal/netio", "internal/opcount"},
 	"binproto/frame": {},
+
+	"replication": {"binproto/frame", "ulog", "internal/klog", "internal/netio"},
 
 	"db":               {"db/filestore", "db/memstore", "db/store", "ulog", "internal/vfs"},
 	"db/filestore":     {"db/memstore", "db/store", "ulog"},

@@ -3,13 +3,13 @@ package slab
 import "slices"
 
 const (
-	maxClasses   = 96       // more than there are
-	minBlock     = 16       // bytes
-	fineBelow    = 128      // classes are 8 bytes apart up to here
-	blocksMin    = 8        // a span holds at least so many blocks
-	maxSpanBlock = 16 << 10 // the largest class in spans of spanSize
-	maxClassSize = 512 << 10
-	lookupStep   = 1 << 10 // grain of the second lookup table
+	maxClasses   = 96                    // more than there are
+	minBlock     = 16                    // bytes
+	fineBelow    = 128                   // classes are 8 bytes apart up to here
+	blocksMin    = 8                     // a span holds at least so many blocks
+	maxSpanBlock = spanSize / blocksMin  // the largest class in spans of spanSize
+	maxClassSize = chunkSize / blocksMin // the largest class
+	lookupStep   = 1 << 10               // grain of the second lookup table
 )
 
 // classSizes are the block sizes in ascending order. From fineBelow on they are what a span divides into without rest:

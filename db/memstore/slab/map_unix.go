@@ -4,6 +4,9 @@ package slab
 
 import "golang.org/x/sys/unix"
 
+// chunkShift is log2(chunkSize / unit), with which an Addr is shifted to its chunk number: 4 MiB.
+const chunkShift = 19
+
 func mapMemory(size int) ([]byte, error) {
 	return unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }

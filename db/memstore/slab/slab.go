@@ -1,6 +1,6 @@
 // Package slab hands out blocks of memory that the garbage collector does not know of.
 //
-// An Arena takes chunks of 4 MiB from the operating system. A chunk is either cut into 32 spans of 128 KiB, each of
+// An Arena takes chunks of 4 MiB from the operating system. A chunk is either cut into 64 spans of 64 KiB, each of
 // which holds blocks of one size class, or is itself one span of a class of bigger blocks. Classes are at most an
 // eighth apart, so that a block wastes 6 % on average. Blocks over 512 KiB get a mapping of their own. A span without
 // live blocks goes to a pool from which any class may take it; a chunk without live blocks is given back.
@@ -19,14 +19,13 @@ type Addr uint64
 const AddrBits = 40
 
 const (
-	unit       = 8 // bytes; blocks begin at multiples of it
-	chunkSize  = 4 << 20
-	spanSize   = 128 << 10
-	chunkShift = 19                   // Addr to chunk: log2(chunkSize / unit)
-	spanShift  = 14                   // Addr to span: log2(spanSize / unit)
-	chunkMask  = 1<<chunkShift - 1    // Addr to place in the chunk
-	perChunk   = chunkSize / spanSize // spans in a chunk
-	maxChunks  = 1 << (AddrBits - chunkShift)
+	unit      = 8 // bytes; blocks begin at multiples of it
+	chunkSize = unit << chunkShift
+	spanSize  = unit << spanShift
+	spanShift = 13                   // Addr to span
+	chunkMask = 1<<chunkShift - 1    // Addr to place in the chunk
+	perChunk  = chunkSize / spanSize // spans in a chunk
+	maxChunks = 1 << (AddrBits - chunkShift)
 )
 
 // An Arena is a growing piece of memory cut into blocks. One goroutine at a time may allocate, free and release;

@@ -151,3 +151,14 @@ func (a *Arena) poolSpan(id uint32) {
 	}
 	a.push(&a.pool, id)
 }
+
+// Sparse says that a block is in a span less than half full, and that a new block of its class would not be. An owner that
+// moves such blocks when it comes across them keeps spans from being held by a few blocks each.
+func (a *Arena) Sparse(at Addr) bool {
+	if a.meta[at>>chunkShift].kind != spanChunk {
+		return false
+	}
+	id := uint32(at >> spanShift)
+	s := &a.spans[id]
+	return int(s.used)*2 < spanSize/classSizes[s.class] && a.room[s.class].head != id
+}

@@ -14,12 +14,12 @@ import (
 type FS struct {
 	vfs.FS
 
-	mu     sync.Mutex // guards the fields below
-	write  fault
-	sync   fault
-	full   bool // space is limited
-	space  int64
-	onSync func()
+	mu              sync.Mutex // guards the fields below
+	write           fault
+	sync            fault
+	full            bool // space is limited
+	space           int64
+	onWrite, onSync func()
 }
 
 // fault counts calls and fails one of them, and those after it.
@@ -61,6 +61,13 @@ func (fs *FS) Space(bytes int64) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.full, fs.space = true, bytes
+}
+
+// OnWrite has f called at the beginning of every write; it may block.
+func (fs *FS) OnWrite(f func()) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.onWrite = f
 }
 
 // OnSync has f called at the beginning of every sync of a file; it may block.
@@ -120,6 +127,12 @@ type file struct {
 
 // WriteAt implements vfs.File.
 func (f *file) WriteAt(b []byte, off int64) (int, error) {
+	f.fs.mu.Lock()
+	hook := f.fs.onWrite
+	f.fs.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
 	n, fault := f.fs.allow(len(b))
 	if n > 0 {
 		if n, err := f.File.WriteAt(b[:n], off); err != nil {

@@ -1,0 +1,166 @@
+package binproto
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+)
+
+const (
+	runRecords = 256     // records given to a database together
+	runBytes   = 1 << 20 // and their size, unless one record is larger
+	keepReply  = 1 << 20 // a larger reply buffer is not kept for the next request
+)
+
+// bulk is one set_bulk, remove_bulk or get_bulk request being served.
+//
+// Records are taken from the connection's buffer as they arrive. Neighbours of one database form a run and go to
+// the database in one call, which does the same as one call for each in their order.
+type bulk struct {
+	h    *Handler
+	c    *netio.Conn
+	head frame.Header
+	left uint32 // records not yet taken
+	hits uint32
+	out  []byte // reply; not in c.Out before it is certain that the request succeeds
+
+	// The run.
+	dbidx uint16
+	db    *db.DB      // nil where there is no such database: its records are skipped
+	recs  []db.Record // of set_bulk; slices of the connection's buffer
+	keys  [][]byte    // of the others
+	visit func(i int, value []byte, xt int64)
+}
+
+// takeBulk returns a bulk with empty buffers. put gives it back.
+func (h *Handler) takeBulk(c *netio.Conn, head frame.Header) *bulk {
+	b, ok := h.bulks.Get().(*bulk)
+	if !ok {
+		b = &bulk{h: h}
+		b.visit = b.addHit
+	}
+	b.c, b.head, b.left, b.hits = c, head, head.RNum, 0
+	b.out = frame.AppendReply(b.out[:0], head.Magic, 0)
+	return b
+}
+
+func (b *bulk) put() {
+	b.clearRun()
+	b.c, b.db = nil, nil
+	if cap(b.out) > keepReply {
+		b.out = nil
+	}
+	b.h.bulks.Put(b)
+}
+
+// serveBulk serves one request. A request cut within its fixed beginning is not answered; any later failure is
+// answered with Error and ends the connection, and what came before it stays done.
+func (h *Handler) serveBulk(c *netio.Conn) (keep bool) {
+	var head frame.Header
+	if next(c, frame.DecodeHeader, &head) != nil {
+		return false
+	}
+	b := h.takeBulk(c, head)
+	defer b.put()
+	err := b.serve()
+	b.reply(err)
+	return err == nil
+}
+
+// serve takes and executes all records.
+func (b *bulk) serve() error {
+	for b.left > 0 {
+		n, err := b.gather()
+		if err != nil {
+			return err
+		}
+		if err := b.execute(); err != nil {
+			b.h.logFailure(err)
+			return err
+		}
+		b.c.Advance(n)
+	}
+	return nil
+}
+
+// reply puts the reply into c.Out, where one is wanted.
+func (b *bulk) reply(err error) {
+	c := b.c
+	switch {
+	case b.head.Flags&frame.NoReply != 0 && b.head.Magic != frame.GetBulk:
+	case err != nil:
+		c.Out = append(c.Out, byte(frame.Error))
+	default:
+		binary.BigEndian.PutUint32(b.out[1:], b.hits)
+		if len(c.Out) == 0 {
+			c.Out, b.out = b.out, c.Out // spares copying a large reply
+		} else {
+			c.Out = append(c.Out, b.out...)
+		}
+	}
+}
+
+// gather fills the run with at least one record and returns its length in bytes, which stay buffered.
+func (b *bulk) gather() (n int, err error) {
+	b.clearRun()
+	p := b.c.Buffered()
+	for b.left > 0 && b.runLength() < runRecords && n < runBytes {
+		size, joined, err := b.take(p[n:])
+		switch {
+		case err == nil && !joined: // begins the next run
+			return n, nil
+		case err == nil:
+			n += size
+			b.left--
+		case n > 0: // comes up again when those before it are done
+			return n, nil
+		case !errors.Is(err, frame.ErrShort):
+			return 0, err
+		default:
+			if err := require(b.c, size); err != nil {
+				return 0, err
+			}
+			p = b.c.Buffered()
+		}
+	}
+	return n, nil
+}
+
+func (b *bulk) runLength() int { return len(b.recs) + len(b.keys) }
+
+func (b *bulk) clearRun() {
+	clear(b.recs)
+	clear(b.keys)
+	b.recs, b.keys = b.recs[:0], b.keys[:0]
+}
+
+// take adds the record at the beginning of p, n bytes long, to the run, unless it is for another database than
+// those before it.
+func (b *bulk) take(p []byte) (n int, joined bool, err error) {
+	if b.head.Magic != frame.SetBulk {
+		k, n, err := frame.DecodeKey(p)
+		if err != nil || !b.join(k.DBIdx) {
+			return n, false, err
+		}
+		b.keys = append(b.keys, k.Key)
+		return n, true, nil
+	}
+	r, n, err := frame.DecodeRecord(p)
+	if err != nil || !b.join(r.DBIdx) {
+		return n, false, err
+	}
+	b.recs = append(b.recs, db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)})
+	return n, true, nil
+}
+
+// join reports whether a record for a database belongs to the run. The first one always does.
+func (b *bulk) join(dbidx uint16) bool {
+	if b.runLength() > 0 {
+		return dbidx == b.dbidx
+	}
+	b.dbidx, b.db = dbidx, b.h.opts.Catalog.DB(int(dbidx))
+	return true
+}

@@ -1,0 +1,54 @@
+package binproto
+
+import (
+	"math"
+
+	"gotycoon/binproto/frame"
+)
+
+// execute does what the request asks with the records of the run, in their order, up to the first failure.
+func (b *bulk) execute() error {
+	if b.db == nil {
+		return nil
+	}
+	switch b.head.Magic {
+	case frame.SetBulk:
+		return b.set()
+	case frame.RemoveBulk:
+		return b.remove()
+	default:
+		return b.get()
+	}
+}
+
+func (b *bulk) set() error {
+	n, err := b.db.SetBulk(&b.c.Owed, b.recs, false)
+	b.hits += uint32(n)
+	b.h.opts.Counts.Set.Add(int64(len(b.recs)))
+	return err
+}
+
+func (b *bulk) remove() error {
+	n, err := b.db.RemoveBulk(&b.c.Owed, b.keys, false)
+	b.hits += uint32(n)
+	b.h.opts.Counts.Remove.Add(int64(len(b.keys)))
+	b.h.opts.Counts.RemoveMisses.Add(int64(len(b.keys) - n))
+	return err
+}
+
+func (b *bulk) get() error {
+	before := b.hits
+	err := b.db.GetBulk(b.keys, false, b.visit)
+	b.h.opts.Counts.Get.Add(int64(len(b.keys)))
+	b.h.opts.Counts.GetMisses.Add(int64(len(b.keys)) - int64(b.hits-before))
+	return err
+}
+
+// addHit appends the record of the run's i-th key to the reply.
+func (b *bulk) addHit(i int, value []byte, xt int64) {
+	if b.db.Persistent() {
+		xt = math.MaxInt64 // the database keeps no expiration times at all
+	}
+	b.out = frame.AppendRecord(b.out, frame.Record{DBIdx: b.dbidx, XT: xt, Key: b.keys[i], Value: value})
+	b.hits++
+}

@@ -1,0 +1,115 @@
+package frame
+
+import "encoding/binary"
+
+// Header begins a set_bulk, remove_bulk or get_bulk request.
+//
+//	magic 1 | flags 4 | rnum 4
+type Header struct {
+	Magic Magic
+	Flags uint32
+	RNum  uint32 // number of records that follow
+}
+
+// HeaderLen is the length of a Header in bytes.
+const HeaderLen = 9
+
+// AppendHeader appends h to dst.
+func AppendHeader(dst []byte, h Header) []byte {
+	dst = append(dst, byte(h.Magic))
+	dst = binary.BigEndian.AppendUint32(dst, h.Flags)
+	return binary.BigEndian.AppendUint32(dst, h.RNum)
+}
+
+// DecodeHeader reads a Header from p.
+func DecodeHeader(p []byte) (h Header, n int, err error) {
+	if len(p) > 0 && !Magic(p[0]).bulk() {
+		return Header{}, 0, ErrMagic
+	}
+	if len(p) < HeaderLen {
+		return Header{}, HeaderLen, ErrShort
+	}
+	return Header{
+		Magic: Magic(p[0]),
+		Flags: binary.BigEndian.Uint32(p[1:]),
+		RNum:  binary.BigEndian.Uint32(p[5:]),
+	}, HeaderLen, nil
+}
+
+func (m Magic) bulk() bool { return m == SetBulk || m == RemoveBulk || m == GetBulk }
+
+// Key names a record in a remove_bulk or get_bulk request.
+//
+//	dbidx 2 | ksiz 4 | key
+type Key struct {
+	DBIdx uint16
+	Key   []byte
+}
+
+const keyHead = 6
+
+// AppendKey appends k to dst.
+func AppendKey(dst []byte, k Key) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, k.DBIdx)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(k.Key)))
+	return append(dst, k.Key...)
+}
+
+// DecodeKey reads a Key from p.
+func DecodeKey(p []byte) (k Key, n int, err error) {
+	if len(p) < keyHead {
+		return Key{}, keyHead, ErrShort
+	}
+	ksiz := binary.BigEndian.Uint32(p[2:])
+	if ksiz > MaxSize {
+		return Key{}, 0, ErrTooLarge
+	}
+	n = keyHead + int(ksiz)
+	if len(p) < n {
+		return Key{}, n, ErrShort
+	}
+	return Key{DBIdx: binary.BigEndian.Uint16(p), Key: p[keyHead:n:n]}, n, nil
+}
+
+// Record is a record in a set_bulk request or a get_bulk reply.
+//
+//	dbidx 2 | ksiz 4 | vsiz 4 | xt 8 | key | value
+type Record struct {
+	DBIdx      uint16
+	XT         int64 // request: seconds from now, or the negative of an absolute time; reply: absolute time
+	Key, Value []byte
+}
+
+const recordHead = 18
+
+// AppendRecord appends r to dst.
+func AppendRecord(dst []byte, r Record) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, r.DBIdx)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Key)))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Value)))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.XT))
+	dst = append(dst, r.Key...)
+	return append(dst, r.Value...)
+}
+
+// DecodeRecord reads a Record from p.
+func DecodeRecord(p []byte) (r Record, n int, err error) {
+	if len(p) < recordHead {
+		return Record{}, recordHead, ErrShort
+	}
+	ksiz, vsiz := binary.BigEndian.Uint32(p[2:]), binary.BigEndian.Uint32(p[6:])
+	if ksiz > MaxSize || vsiz > MaxSize {
+		return Record{}, 0, ErrTooLarge
+	}
+	keyEnd := recordHead + int(ksiz)
+	n = keyEnd + int(vsiz)
+	if len(p) < n {
+		return Record{}, n, ErrShort
+	}
+	return Record{
+		DBIdx: binary.BigEndian.Uint16(p),
+		XT:    int64(binary.BigEndian.Uint64(p[10:])),
+		Key:   p[recordHead:keyEnd:keyEnd],
+		Value: p[keyEnd:n:n],
+	}, n, nil
+}

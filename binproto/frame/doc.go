@@ -1,0 +1,81 @@
+// Package frame is the byte layout of the binary protocol, in both directions.
+//
+// All numbers are big-endian. A request begins with a magic byte; the reply begins with the same one, or is the
+// single byte Error:
+//
+//	magic              request                        reply
+//	B8 set_bulk        Header, Record * rnum          Reply
+//	B9 remove_bulk     Header, Key * rnum             Reply
+//	BA get_bulk        Header, Key * rnum             Reply, Record * rnum
+//	B4 play_script     Script, Pair * rnum            Reply, Pair * rnum
+//	B1 replication     Follow                         Replication, then Message for ever
+//
+// Append functions add one part to a buffer. Decode functions read one part from the beginning of p and return it
+// with its length n. Where p ends too early they return ErrShort, and n is the least length that p must have
+// before another try is worth its time; every other error means that p can never be decoded. Decoded keys and
+// values are slices of p.
+package frame
+
+import "errors"
+
+// Magic is the first byte of a message.
+type Magic byte
+
+// The messages.
+const (
+	Heartbeat   Magic = 0xB0 // stream: nothing to send; the follower answers with Ack
+	Replication Magic = 0xB1 // request and beginning of the stream; stream: an update
+	PlayScript  Magic = 0xB4
+	SetBulk     Magic = 0xB8
+	RemoveBulk  Magic = 0xB9
+	GetBulk     Magic = 0xBA
+	Error       Magic = 0xBF // reply: the request has failed; nothing follows
+
+	Ack = Replication // the follower's answer to a heartbeat
+)
+
+// String returns the protocol's word for a request, "unknown" for bytes that begin none.
+func (m Magic) String() string {
+	switch m {
+	case Replication:
+		return "replication"
+	case PlayScript:
+		return "play_script"
+	case SetBulk:
+		return "set_bulk"
+	case RemoveBulk:
+		return "remove_bulk"
+	case GetBulk:
+		return "get_bulk"
+	}
+	return "unknown"
+}
+
+const (
+	// NoReply in the flags of set_bulk, remove_bulk and play_script asks for no reply, not even Error.
+	NoReply uint32 = 1 << 0
+
+	// WhiteSID in the flags of Follow asks for the updates of that server ID only, instead of all others.
+	WhiteSID uint32 = 1 << 0
+
+	// MaxSize is the longest key, value or procedure name in bytes.
+	MaxSize = 1 << 28
+
+	// MaxMessage is the longest update in a stream in bytes. The protocol has no limit; this one leaves room for
+	// the longest key and the longest value that a server keeps.
+	MaxMessage = 3 << 29
+)
+
+var (
+	// ErrShort: the bytes end before the part is complete.
+	ErrShort = errors.New("incomplete message")
+
+	// ErrTooLarge: a size is above MaxSize or MaxMessage.
+	ErrTooLarge = errors.New("size in message is over the limit")
+
+	// ErrMagic: the message begins with a byte that cannot begin it.
+	ErrMagic = errors.New("unexpected magic byte in message")
+
+	// ErrRefused: the reply is Error.
+	ErrRefused = errors.New("the server refused the request")
+)

@@ -1,0 +1,88 @@
+// Package binproto serves the requests of the binary protocol (reference: section 12): set_bulk, remove_bulk and
+// get_bulk, the beginning of play_script, and replication, which it hands on. Their bytes are in package frame.
+package binproto
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+	"gotycoon/internal/opcount"
+)
+
+// Options of a Handler.
+type Options struct {
+	Catalog *db.Catalog
+	Counts  *opcount.Counts // nil: counted for nobody
+	Source  Source          // nil: there is no update log to follow
+	Logger  *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
+}
+
+func (o *Options) setDefaults() {
+	if o.Counts == nil {
+		o.Counts = new(opcount.Counts)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Handler serves requests to the databases of one server. It may be used by many goroutines.
+type Handler struct {
+	opts  Options
+	bulks sync.Pool // of *bulk
+}
+
+// NewHandler returns a handler of requests to the databases of o.Catalog.
+func NewHandler(o Options) *Handler {
+	o.setDefaults()
+	return &Handler{opts: o}
+}
+
+// ServeOne answers the request that begins with the first buffered byte, of which there must be one, and reports
+// whether the connection may be used further. When it may not, the caller sends what is in c.Out and closes it.
+// peer is the client's address as the log shows it, IP:PORT.
+func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
+	magic := frame.Magic(c.Buffered()[0])
+	switch magic {
+	case frame.SetBulk, frame.RemoveBulk, frame.GetBulk:
+		keep = h.serveBulk(c)
+	case frame.PlayScript:
+		keep = h.servePlayScript(c)
+	case frame.Replication:
+		keep = h.serveReplication(c)
+	}
+	h.logRequest(peer, magic, keep)
+	return keep
+}
+
+// next waits for the part that decode reads and marks it as used. Its slices are valid until the next one.
+func next[T any](c *netio.Conn, decode func([]byte) (T, int, error), part *T) error {
+	for {
+		v, n, err := decode(c.Buffered())
+		if err == nil {
+			*part = v
+			c.Advance(n)
+			return nil
+		}
+		if !errors.Is(err, frame.ErrShort) {
+			return err
+		}
+		if err := require(c, n); err != nil {
+			return err
+		}
+	}
+}
+
+// require waits until n bytes are buffered.
+func require(c *netio.Conn, n int) error {
+	for len(c.Buffered()) < n {
+		if err := c.Fill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package binproto
+
+import (
+	"gotycoon/binproto/frame"
+	"gotycoon/internal/netio"
+)
+
+// Source feeds followers of the update log.
+type Source interface {
+	// Serve streams to a follower until the connection is to be closed. It collects in c.Out what the caller then sends.
+	Serve(c *netio.Conn, f frame.Follow)
+}
+
+// serveReplication reads a request to follow the update log and hands the connection to the source, for its whole life. Without
+// an update log the answer is Error.
+func (h *Handler) serveReplication(c *netio.Conn) (keep bool) {
+	var follow frame.Follow
+	if next(c, frame.DecodeFollow, &follow) != nil {
+		return false
+	}
+	if h.opts.Source == nil {
+		h.opts.Logger.Info("no update log allows no replication")
+		c.Out = append(c.Out, byte(frame.Error))
+		return false
+	}
+	h.opts.Source.Serve(c, follow)
+	return false
+}

@@ -1,0 +1,97 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// Code says what kind of error a call met. The numbers are those that the command-line tools print.
+type Code int
+
+// The codes, with the HTTP status that leads to each.
+const (
+	NotImplemented Code = 1 // 501
+	Invalid        Code = 2 // 400
+	Logic          Code = 3 // 450: no record, a duplicate, a conflict
+	Miscellaneous  Code = 4 // any other, 503 for one: a signal did not come in time
+	Internal       Code = 5 // 500
+	Network        Code = 6 // no reply
+)
+
+// String returns the name that the command-line tools print.
+func (c Code) String() string {
+	switch c {
+	case NotImplemented:
+		return "not implemented"
+	case Invalid:
+		return "invalid operation"
+	case Logic:
+		return "logical inconsistency"
+	case Internal:
+		return "internal error"
+	case Network:
+		return "network error"
+	}
+	return "miscellaneous error"
+}
+
+// Error is a call that did not succeed.
+type Error struct {
+	Code    Code
+	Message string // the server's words
+	Err     error  // for Network: why
+}
+
+// Error returns "CODE: NAME: MESSAGE".
+func (e *Error) Error() string { return fmt.Sprintf("%d: %s: %s", int(e.Code), e.Code, e.Message) }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors to test for with errors.Is.
+var (
+	ErrNoRecord  = errors.New("no record")                // there is no such record, or a cursor is at the end
+	ErrDuplicate = errors.New("the record exists")        // of Add
+	ErrConflict  = errors.New("the record is in the way") // of CAS and increments: not the state expected
+	ErrTimeout   = errors.New("the condition timed out")  // no signal came in time
+)
+
+// Is tells whether the error is one of those above.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrNoRecord:
+		return e.Code == Logic && strings.HasPrefix(e.Message, "DB: 7:")
+	case ErrDuplicate:
+		return e.Code == Logic && strings.HasPrefix(e.Message, "DB: 6:")
+	case ErrConflict:
+		return e.Code == Logic && strings.HasPrefix(e.Message, "DB: 8:")
+	case ErrTimeout:
+		return e.Code == Miscellaneous && e.Message == ErrTimeout.Error()
+	}
+	return false
+}
+
+const statusLogic = 450
+
+// callError turns a status into an error.
+func callError(status int, message string) error {
+	code := Miscellaneous
+	switch status {
+	case http.StatusBadRequest:
+		code = Invalid
+	case statusLogic:
+		code = Logic
+	case http.StatusInternalServerError:
+		code = Internal
+	case http.StatusNotImplemented:
+		code = NotImplemented
+	}
+	return &Error{Code: code, Message: message}
+}
+
+// networkError is an error without a reply.
+func networkError(err error) error {
+	return &Error{Code: Network, Message: err.Error(), Err: err}
+}

@@ -1,0 +1,69 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"gotycoon/binproto/frame"
+)
+
+// Update is a change of a record in a server's update log, or a heartbeat.
+type Update struct {
+	TS        uint64
+	Log       []byte // message of the log; valid during the iteration's step
+	Heartbeat bool   // nothing is left to send; Log is empty
+}
+
+// ErrNoLog means that the server does not let its update log be followed.
+var ErrNoLog = errors.New("the server keeps no update log")
+
+// Follow iterates over the updates after a time stamp, for ever: of all servers but sid, or with white of sid only. It ends
+// with an error, or when the loop does.
+func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white bool) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		cn, err := dial(ctx, c.addr)
+		if err != nil {
+			yield(Update{}, err)
+			return
+		}
+		defer cn.Close()
+		err = cn.during(ctx, func(cn *conn) error { return cn.follow(after, sid, white, yield) })
+		if err != nil {
+			yield(Update{}, err)
+		}
+	}
+}
+
+// follow runs until yield has enough.
+func (cn *conn) follow(after uint64, sid uint16, white bool, yield func(Update, error) bool) error {
+	f := frame.Follow{TS: after, SID: sid}
+	if white {
+		f.Flags = frame.WhiteSID
+	}
+	if _, err := cn.Write(frame.AppendFollow(nil, f)); err != nil {
+		return networkError(err)
+	}
+	first, err := cn.in.ReadByte()
+	if err != nil {
+		return networkError(err)
+	}
+	if frame.Magic(first) != frame.Replication {
+		return ErrNoLog
+	}
+	for {
+		m, err := readPart(cn, frame.DecodeMessage)
+		if err != nil {
+			return err
+		}
+		beat := m.Magic == frame.Heartbeat
+		if beat {
+			if _, err := cn.Write([]byte{byte(frame.Ack)}); err != nil {
+				return networkError(err)
+			}
+		}
+		if !yield(Update{TS: m.TS, Log: m.Log, Heartbeat: beat}, nil) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"gotycoon/internal/klog"
+	"gotycoon/server"
+	"gotycoon/tools/cli"
+)
+
+// options is the parsed command line.
+type options struct {
+	server.Config
+	flags         *cli.Flags
+	help, version bool
+	later         later
+}
+
+// parse reads the arguments. Its errors end the program.
+func parse(args []string) (*options, error) {
+	o := &options{Config: server.DefaultConfig()}
+	o.define()
+	if err := o.flags.Parse(args); err != nil {
+		return nil, usageError{err}
+	}
+	if o.help || o.version {
+		return o, nil
+	}
+	if names := o.flags.Args(); len(names) > 0 {
+		o.Databases = names
+	}
+	if err := o.check(); err != nil {
+		return nil, usageError{err}
+	}
+	return o, o.later.check(o)
+}
+
+// usageError is an error of the user's that the list of options may help with.
+type usageError struct{ err error }
+
+// Error adds where to read on.
+func (e usageError) Error() string {
+	return fmt.Sprintf("%v\nusage: %s [option ...] [database ...]\n"+
+		"Options come first; \"--\" ends them. \"%[2]s --help\" explains them.", e.err, server.Program)
+}
+
+// check finds values that no server can have.
+func (o *options) check() error {
+	switch {
+	case o.Port < 1:
+		return fmt.Errorf("-port: must be at least 1")
+	case o.Threads < 1:
+		return fmt.Errorf("-th: must be at least 1")
+	case o.later.masterPort < 1:
+		return fmt.Errorf("-mport: must be at least 1")
+	case o.flags.NArg() == 0 && o.flags.Changed("pldb"):
+		return fmt.Errorf("-pldb: needs the name of a database")
+	case o.flags.NArg() > 0 && o.flags.Arg(0) == "-" && o.flags.ArgsLenAtDash() < 0:
+		return fmt.Errorf("the database \"-\" must come after \"--\" or another database")
+	}
+	return nil
+}
+
+// define lists all options. What an option does is explained once, here; what it means inside is explained at the
+// fields of server.Config.
+func (o *options) define() {
+	f := cli.New(server.Program)
+	o.flags = f
+
+	f.StringVar(&o.Host, "host", o.Host, "listen on this `address` only, a name or IPv4")
+	f.Var(integer(&o.Port), "port", "listen on this port (default 1978)")
+	f.Var(cli.Duration(&o.Timeout), "tout", "give up a client that keeps the server waiting for so many seconds within a request (default 30)")
+	f.Var(integer(&o.Threads), "th", "number of threads to report; connections never wait for one (default 16)")
+
+	f.StringVar(&o.LogPath, "log", o.LogPath, "append log lines to a `file` instead of standard output")
+	o.level("li", slog.LevelInfo, "log what happens to connections and requests, the server's life, and errors")
+	o.level("ls", klog.LevelSystem, "log the server's life and errors")
+	o.level("le", slog.LevelError, "log errors")
+	o.level("lz", klog.LevelSilent, "log nothing")
+
+	f.StringVar(&o.UpdateLog, "ulog", o.UpdateLog, "keep an update log in a `directory`; needs -sid")
+	f.Var(limit(&o.UpdateLogLimit), "ulim", "begin a new file of the update log at this `size`, 0: never (default 256m)")
+	f.Var(cli.Duration(&o.SyncInterval), "uasi", "send the update log to the disk every so many seconds (default 1)")
+	f.Var(integer(&o.ServerID), "sid", "ID of this server in update logs, 0 to 65535")
+
+	f.BoolVar(&o.ReadOnly, "ord", false, "open databases for reading only")
+	f.Var(ignored{}, "oat", "accepted: every update is a transaction")
+	f.BoolVar(&o.SyncEach, "oas", false, "have an update on the disk before it is acknowledged")
+	f.Var(ignored{}, "onl", "accepted: database files are always locked")
+	f.BoolVar(&o.TryLock, "otl", false, "fail at once when another process has a file locked")
+	f.BoolVar(&o.NoRepair, "onr", false, "fail when a log ends in the middle of an update, instead of dropping it")
+	f.Var(cli.Int(&o.CheckpointSize), "checkpoint", "move updates into the database file when they take this `size` in memory")
+
+	f.Var(cli.Duration(&o.AutoSync), "asi", "synchronize the databases every so many seconds")
+	f.BoolVar(&o.AutoSyncHard, "ash", false, "with -asi: down to the disk")
+
+	f.BoolVar(&o.Daemon, "dmn", false, "run in the background; paths must be absolute")
+	f.StringVar(&o.PIDPath, "pid", o.PIDPath, "keep the process ID in a `file` while the server runs")
+	f.StringVar(&o.CmdDir, "cmd", o.CmdDir, "`directory` of the commands that clients may have run by synchronize")
+
+	o.later.define(f)
+	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
+	f.BoolVar(&o.version, "version", false, "print the version")
+	for _, name := range []string{"oat", "onl"} {
+		f.Lookup(name).NoOptDefVal = "true"
+	}
+}
+
+// level defines one of the options that choose the log lines; the last one given counts.
+func (o *options) level(name string, least slog.Level, help string) {
+	o.flags.VarPF(choice{&o.LogLevel, least}, name, "", help).NoOptDefVal = "true"
+}
+
+func (o *options) usage() string {
+	return fmt.Sprintf("%s - a key-value server for the Kyoto Tycoon protocols\n\n"+
+		"usage: %[1]s [option ...] [database ...]\n\n%s\n"+
+		"Options may have one dash or two. Numbers may end in k, m, g, t, p, e (powers of 1024).\n"+
+		"A database is a file (a.kch a.kct a.kcd a.kcf a.kcx), or in memory: \":\" hash, \"*\" cache, \"%%\" tree, \"-\" and \"+\"\n"+
+		"plain hash and tree. Parameters follow after \"#\": a.kct#ktopts=p. Without any there is one \":\".\n"+
+		"Signals: TERM, INT, USR2 stop; USR1 listens again and continues in a new log file; HUP stops, or does as USR1 with -dmn.\n",
+		server.Program, o.flags.FlagUsages())
+}

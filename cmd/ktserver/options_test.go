@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/klog"
+	"gotycoon/server"
+)
+
+func TestEveryOptionReachesTheConfiguration(t *testing.T) {
+	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
+		"-ord -oat -oas -onl -otl -onr -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c a.kct -b"))
+	require.NoError(t, err)
+	require.Equal(t, server.Config{
+		Host: "localhost", Port: 2000, Timeout: 1500 * time.Millisecond, Threads: 4,
+		LogPath: "l", LogLevel: klog.LevelSystem,
+		UpdateLog: "u", UpdateLogLimit: 2048, SyncInterval: 500 * time.Millisecond, ServerID: 7,
+		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, CheckpointSize: 1 << 20,
+		AutoSync: 10 * time.Second, AutoSyncHard: true,
+		Daemon: true, PIDPath: "p", CmdDir: "c", Databases: []string{"a.kct", "-b"},
+	}, o.Config)
+}
+
+func TestDefaults(t *testing.T) {
+	o, err := parse(nil)
+	require.NoError(t, err)
+	require.Equal(t, server.DefaultConfig(), o.Config)
+}
+
+func TestSpellings(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		args  []string
+		check func(t *testing.T, o *options)
+	}{
+		{"the last log level counts", []string{"-lz", "-li"}, func(t *testing.T, o *options) {
+			require.Equal(t, slog.LevelInfo, o.LogLevel)
+		}},
+		{"databases like options follow after two dashes", []string{"-ord", "--", "-", "-x"}, func(t *testing.T, o *options) {
+			require.Equal(t, []string{"-", "-x"}, o.Databases)
+		}},
+		{"a single dash follows another database", []string{":", "-"}, func(t *testing.T, o *options) {
+			require.Equal(t, []string{":", "-"}, o.Databases)
+		}},
+		{"no limit of a segment", []string{"-ulim", "0"}, func(t *testing.T, o *options) {
+			require.Negative(t, o.UpdateLogLimit)
+		}},
+		{"negative values are values", []string{"-tout", "-1", "-sid", "-1"}, func(t *testing.T, o *options) {
+			require.Equal(t, -time.Second, o.Timeout)
+			require.Equal(t, server.NoServerID, o.ServerID)
+		}},
+		{"fractions with a unit", []string{"-checkpoint", "1.5K"}, func(t *testing.T, o *options) {
+			require.EqualValues(t, 1536, o.CheckpointSize)
+		}},
+		{"a very long time", []string{"-tout", "1e9"}, func(t *testing.T, o *options) {
+			require.Equal(t, time.Duration(1e18), o.Timeout)
+		}},
+		{"longer than a clock can tell", []string{"-tout", "1e12"}, func(t *testing.T, o *options) {
+			require.Greater(t, o.Timeout, time.Duration(math.MaxInt64/4))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o, err := parse(row.args)
+			require.NoError(t, err)
+			row.check(t, o)
+		})
+	}
+}
+
+func TestRefusedCommandLines(t *testing.T) {
+	for args, want := range map[string]string{
+		"-nosuch":                 "--nosuch",
+		"-port":                   "port",
+		"-port 0":                 "-port: must be at least 1",
+		"-port x":                 "must be a number",
+		"-th 0":                   "-th: must be at least 1",
+		"-mport 0":                "-mport: must be at least 1",
+		"-":                       "the database \"-\" must come after",
+		"-pldb x.so":              "-pldb: needs the name of a database",
+		"-mhost localhost":        "replication requires the server ID",
+		"-mhost localhost -sid 1": "replication requires the replication time stamp file",
+		"-mhost l -sid 1 -rts r":  "-mhost: this version has no replication",
+		"-rts r":                  "-rts: this version has no replication",
+		"-riv 1":                  "-riv: this version has no replication",
+		"-mport 2000":             "-mport: this version has no replication",
+		"-bgs d":                  "-bgs: this version has no background snapshots",
+		"-bgsi 3":                 "-bgsi: this version has no background snapshots",
+		"-bgsc zlib":              "-bgsc: this version has no background snapshots",
+		"-scr nofile.lua":         "nofile.lua: no such file",
+		"-scr options.go":         "-scr: this version has no Lua scripts",
+		"-plsv x":                 "-plsv: this version has no plug-ins",
+		"-plex x":                 "-plex: this version has no plug-ins",
+		"-pldb x.so a":            "-pldb: this version has no plug-ins",
+	} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 1, run(strings.Fields(args), &stdout, &stderr), args)
+		require.Contains(t, stderr.String(), want)
+		require.True(t, strings.HasPrefix(stderr.String(), "ktserver: "), stderr.String())
+		require.Empty(t, stdout.String())
+	}
+}
+
+func TestErrorsOfTheConfigurationComeFromTheServer(t *testing.T) {
+	require.Equal(t, "ktserver: update log requires the server ID\n", refused(t, "-ulog", "u"))
+	require.Equal(t, "ktserver: /nonexistent: no such directory\n", refused(t, "-cmd", "/nonexistent"))
+	require.Equal(t, "ktserver: rel.log: a daemon can accept absolute path only\n", refused(t, "-dmn", "-log", "rel.log"))
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	require.Zero(t, run([]string{"--version"}, &stdout, &stderr))
+	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n", stdout.String())
+	stdout.Reset()
+	require.Zero(t, run([]string{"--help"}, &stdout, &stderr))
+	for _, option := range []string{"--port", "--ulog", "--checkpoint", "--dmn"} {
+		require.Contains(t, stdout.String(), option)
+	}
+	require.NotContains(t, stdout.String(), "--mhost")
+	require.Empty(t, stderr.String())
+}

@@ -1,0 +1,211 @@
+// Package ktproc runs the real server binary for tests.
+package ktproc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	startLimit = 30 * time.Second
+	stopLimit  = 40 * time.Second
+	pollEvery  = 10 * time.Millisecond
+	portTries  = 20
+)
+
+// Build builds a command of this module into a temporary directory and returns its path. Under the race detector
+// the command has it too.
+func Build(tb testing.TB, name string) string {
+	tb.Helper()
+	bin := filepath.Join(tb.TempDir(), name)
+	args := []string{"build", "-o", bin}
+	if raceEnabled {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "gotycoon/cmd/"+name)...).CombinedOutput()
+	if err != nil {
+		tb.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+	return bin
+}
+
+// Options of a server process.
+type Options struct {
+	Bin     string   // the server binary
+	Dir     string   // its working directory
+	Args    []string // options; -port is added
+	DBs     []string // database expressions
+	BareDBs bool     // leave out the -- before them
+}
+
+// Server is a running server process.
+type Server struct {
+	Port int
+
+	cmd     *exec.Cmd
+	log     string // file with its standard output and error
+	exited  chan struct{}
+	stopped bool // by Stop or Kill
+}
+
+// Start starts a server and waits until it accepts connections. A server that ends before, or does not listen within
+// half a minute, fails the test. The test's cleanup kills what still runs.
+func Start(tb testing.TB, o Options) *Server {
+	tb.Helper()
+	for range portTries {
+		s := Launch(tb, o, FreePort(tb))
+		if s.awaitListening() {
+			return s
+		}
+		if !strings.Contains(s.Output(), "bind failed") {
+			tb.Fatalf("the server does not listen, exit code %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Output())
+		}
+	}
+	tb.Fatalf("no free port in %d tries", portTries)
+	return nil
+}
+
+// Launch starts a server on a port and does not wait for anything. The test's cleanup kills what still runs.
+func Launch(tb testing.TB, o Options, port int) *Server {
+	tb.Helper()
+	args := append([]string{"-port", strconv.Itoa(port)}, o.Args...)
+	if !o.BareDBs {
+		args = append(args, "--")
+	}
+	args = append(args, o.DBs...)
+	s := &Server{Port: port, exited: make(chan struct{})}
+	log, err := os.CreateTemp(tb.TempDir(), "server-*.log")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer log.Close()
+	s.log = log.Name()
+	s.cmd = exec.Command(o.Bin, args...)
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = o.Dir, log, log
+	s.cmd.Env = append(os.Environ(), "TZ=UTC")
+	if err := s.cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	go func() {
+		_ = s.cmd.Wait() // the exit code is in ProcessState
+		close(s.exited)
+	}()
+	tb.Cleanup(func() { s.end(tb) })
+	return s
+}
+
+// end kills what still runs, and reports data races that the server has found in itself.
+func (s *Server) end(tb testing.TB) {
+	if !s.stopped {
+		s.Kill()
+	}
+	if strings.Contains(s.Output(), "DATA RACE") {
+		tb.Errorf("data race in the server:\n%s", s.Output())
+	}
+}
+
+func (s *Server) awaitListening() bool {
+	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
+		c, err := net.Dial("tcp4", s.Addr())
+		if err == nil {
+			_ = c.Close()
+			return true
+		}
+		select {
+		case <-s.exited:
+			s.stopped = true
+			return false
+		case <-time.After(pollEvery):
+		}
+	}
+	s.Kill()
+	return false
+}
+
+// Addr is the address on which the server listens.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
+
+// PID is the process ID.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Signal sends a signal to the process.
+func (s *Server) Signal(tb testing.TB, sig syscall.Signal) {
+	tb.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		tb.Fatalf("signal %v: %v", sig, err)
+	}
+}
+
+// Exited is closed when the process has ended.
+func (s *Server) Exited() <-chan struct{} { return s.exited }
+
+// ExitCode waits until the process has ended and returns its exit code, or the negative number of the signal that
+// ended it.
+func (s *Server) ExitCode(tb testing.TB) int {
+	tb.Helper()
+	select {
+	case <-s.exited:
+	case <-time.After(stopLimit):
+		tb.Fatalf("the server does not end:\n%s", s.Output())
+	}
+	s.stopped = true
+	status, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		return -int(status.Signal())
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// Stop asks the server to end and fails the test when it does not end well.
+func (s *Server) Stop(tb testing.TB) {
+	tb.Helper()
+	s.Signal(tb, syscall.SIGTERM)
+	if code := s.ExitCode(tb); code != 0 {
+		tb.Errorf("the server ended with exit code %d:\n%s", code, s.Output())
+	}
+}
+
+// Kill ends the process at once (SIGKILL) and waits for its end.
+func (s *Server) Kill() {
+	s.stopped = true
+	_ = s.cmd.Process.Kill() // it may have ended already
+	<-s.exited
+}
+
+// Output returns what the process has written to its standard output and error.
+func (s *Server) Output() string {
+	out, err := os.ReadFile(s.log)
+	if err != nil {
+		return fmt.Sprintf("(no output: %v)", err)
+	}
+	return string(bytes.ToValidUTF8(out, []byte("?")))
+}
+
+// FreePort returns a port on which nobody listens, small enough for the server. Another process may take it any time.
+func FreePort(tb testing.TB) int {
+	tb.Helper()
+	const lowest, count = 12_000, 20_000
+	for i := range count {
+		port := lowest + (os.Getpid()*131+int(time.Now().UnixNano()>>10)+i)%count
+		ln, err := net.Listen("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			_ = ln.Close()
+			return port
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			tb.Fatal(err)
+		}
+	}
+	tb.Fatal("no free port")
+	return 0
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package ktproc
+
+const raceEnabled = true

@@ -1,0 +1,175 @@
+package compat
+
+import (
+	"fmt"
+	"time"
+)
+
+// runner replays cases against one server.
+type runner struct {
+	addr string
+	port int
+	dbs  int
+}
+
+// run replays one case and says what differed, or nothing.
+func (r *runner) run(c *goldenCase) (difference string) {
+	if !c.NoClear {
+		if err := r.clear(); err != nil {
+			return err.Error()
+		}
+	}
+	if c.onTheSecond() {
+		awaitEarlySecond()
+	}
+	replay := replay{
+		runner: r,
+		clock:  clock{now: time.Now().Unix(), port: r.port},
+		conns:  map[string]*replayConn{},
+	}
+	defer replay.close()
+	steps := c.all()
+	for i := range steps {
+		if difference := replay.step(&steps[i], needsSilence(steps[i:])); difference != "" {
+			return fmt.Sprintf("step %d: %s", i, difference)
+		}
+	}
+	return replay.groups()
+}
+
+// clear empties the databases over a connection of its own.
+func (r *runner) clear() error {
+	c, err := dial(r.addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for i := range r.dbs {
+		if err := c.request(fmt.Sprintf("GET /rpc/clear?DB=%d HTTP/1.1\r\n\r\n", i)); err != nil {
+			return fmt.Errorf("clear database %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// request sends an HTTP request and waits for the response, whatever it is.
+func (c *replayConn) request(p string) error {
+	c.send(p, 0, 0)
+	c.awaitResponses(1, false, time.Now().Add(answerLimit))
+	if _, ok := responseLength(c.buf, false); !ok {
+		return fmt.Errorf("no response but %q", c.buf)
+	}
+	c.buf = nil
+	return nil
+}
+
+// awaitEarlySecond returns in the first third of a second, where the recordings were made.
+func awaitEarlySecond() {
+	for {
+		if ms := time.Now().Nanosecond() / 1e6; 50 < ms && ms < 350 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// needsSilence tells whether a look for surplus bytes must follow the first of steps. It need not where the next
+// answer on the connection would show them: that answer has bytes, and all of them are compared.
+func needsSilence(steps []goldenStep) bool {
+	for _, next := range steps[1:] {
+		if next.C == steps[0].C && (next.Recv != nil || next.Op == "close") {
+			return next.Op == "close" || *next.Recv == "" || (next.Cmp != "" && next.Cmp != "exact")
+		}
+	}
+	return true
+}
+
+// replay is one case being replayed.
+type replay struct {
+	*runner
+	clock
+	conns    map[string]*replayConn
+	walks    group
+	statuses group
+}
+
+func (r *replay) close() {
+	for _, c := range r.conns {
+		_ = c.Close()
+	}
+}
+
+func (r *replay) conn(label string) (*replayConn, error) {
+	if c := r.conns[label]; c != nil {
+		return c, nil
+	}
+	c, err := dial(r.addr)
+	if err != nil {
+		return nil, err
+	}
+	r.conns[label] = c
+	return c, nil
+}
+
+func (r *replay) step(s *goldenStep, silence bool) (difference string) {
+	switch s.Op {
+	case "sleep":
+		time.Sleep(time.Duration(s.MS) * time.Millisecond)
+		return ""
+	case "close":
+		_ = r.conns[s.C].Close()
+		delete(r.conns, s.C)
+		return ""
+	}
+	c, err := r.conn(s.C)
+	if err != nil {
+		return err.Error()
+	}
+	if s.Send != nil {
+		r.send(c, s)
+	}
+	if s.Op == "shut_wr" {
+		c.shutWrite()
+	}
+	if s.Recv == nil {
+		return ""
+	}
+	return r.receive(c, s, silence)
+}
+
+func (r *replay) send(c *replayConn, s *goldenStep) {
+	gap := time.Duration(s.GapMS) * time.Millisecond
+	if gap == 0 {
+		gap = 5 * time.Millisecond
+	}
+	c.sent = string(*s.Send)
+	c.send(r.expand(c.sent), s.Split, gap)
+}
+
+func (r *replay) receive(c *replayConn, s *goldenStep, silence bool) (difference string) {
+	sent := c.sent
+	got := c.receive(s, silence)
+	want := string(*s.Recv)
+	switch s.Cmp {
+	case "walk":
+		r.walks.add(want, got, whole)
+	case "status-one-of":
+		r.statuses.add(want, got, statusOf)
+	}
+	if !r.matches(s, got) {
+		return fmt.Sprintf("%s\n sent %.700q\n want %.700q\n got  %.700q", s.Cmp, sent, want, got)
+	}
+	if s.EOF != c.eof {
+		return fmt.Sprintf("end of the connection: want %v, got %v after %.700q", s.EOF, c.eof, sent)
+	}
+	return ""
+}
+
+func (r *replay) groups() (difference string) {
+	for name, g := range map[string]*group{"walk": &r.walks, "status-one-of": &r.statuses} {
+		if !g.equal() {
+			return fmt.Sprintf("group %s: want %.1000q, got %.1000q", name, g.want, g.got)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package memstore
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/store"
+)
+
+func TestReplaceTellsWhatWasThere(t *testing.T) {
+	tree := NewTree(TreeOptions{})
+	defer tree.Free()
+	for _, value := range []string{"", "live", strings.Repeat("v", 3000), "live again"} {
+		_, _, existed := tree.Replace([]byte("key"), []byte(value))
+		require.Equal(t, value != "", existed)
+		first, size, existed := tree.Replace([]byte("key"), []byte(value))
+		require.True(t, existed)
+		require.Equal(t, len(value), size)
+		if value != "" {
+			require.Equal(t, value[0], first)
+		}
+	}
+	require.True(t, tree.Delete([]byte("key")))
+	require.False(t, tree.Delete([]byte("key")))
+	require.Zero(t, tree.Len())
+	require.Zero(t, tree.Bytes())
+}
+
+func TestTreeIsUsableAfterFree(t *testing.T) {
+	tree := NewTree(TreeOptions{})
+	for range 3 {
+		for i := range 5000 {
+			tree.Put([]byte(fmt.Sprint(i)), []byte("value"))
+		}
+		require.Equal(t, 5000, tree.Len())
+		tree.Free()
+		require.Zero(t, tree.Len())
+		require.Zero(t, tree.Mapped())
+	}
+}
+
+func TestUpdateIsOneStep(t *testing.T) {
+	tree := NewTree(TreeOptions{})
+	defer tree.Free()
+	tree.Put([]byte("a"), []byte("1"))
+	beside(func() {
+		for i := range 2000 {
+			tree.Update(func(b *Batch) {
+				if i%2 == 0 {
+					b.Clear()
+				} else {
+					b.Delete([]byte("a"))
+				}
+				b.Put([]byte("a"), []byte(fmt.Sprint(i)))
+			})
+		}
+	}, func() {
+		if _, found := tree.Get(nil, []byte("a")); !found {
+			t.Error("half an Update was visible")
+		}
+	})
+	checkTree(t, tree)
+}
+
+func TestSeparatorIsShort(t *testing.T) {
+	tree := NewTree(TreeOptions{})
+	for _, c := range []struct{ a, b, want string }{
+		{"", "a", "a"},
+		{"abc", "abd", "abd"},
+		{"abc", "abczzz", "abcz"},
+		{"apple", "banana", "b"},
+		{"a", "a\x00\x00", "a\x00"},
+	} {
+		require.Equal(t, c.want, string(tree.separator([]byte(c.a), []byte(c.b))))
+	}
+}
+
+// Visits may stop a scan anywhere, in deep trees with long keys as well.
+func TestScanStopsWhereVisitSays(t *testing.T) {
+	tree := NewTree(TreeOptions{})
+	defer tree.Free()
+	key := func(i int) string { return fmt.Sprintf("%s%06d", strings.Repeat("k", i%600), i) }
+	for i := range 3000 {
+		tree.Put([]byte(key(i)), []byte("value"))
+	}
+	checkTree(t, tree)
+	for stop := 1; stop < 3000; stop += 500 {
+		n := 0
+		require.NoError(t, tree.Scan(store.Start{Edge: true, Backward: stop%2 == 0}, func(_, _ []byte) bool {
+			n++
+			return n < stop
+		}))
+		require.Equal(t, stop, n)
+	}
+}

@@ -1,0 +1,104 @@
+package db
+
+import (
+	"fmt"
+
+	"gotycoon/ulog"
+)
+
+// Replicate stores the updates of another server, in their order and as they are: values with the expiration time in
+// front, whether that has passed or not. They are logged under the server ID they came with and this database's index,
+// with new stamps. Removing what is not there is fine. As with a bulk that is not atomic there are several commits.
+//
+// Updates that the database can never hold (a key too long, an unknown operation) are left out, and the first of them is
+// returned as an *Error with the code InvalidOperation after the others are stored. Every other error ends the call. The
+// updates may then be given again: storing one twice changes nothing, except that a text database has one more line.
+func (d *DB) Replicate(p *Pending, ups []ulog.Update) error {
+	if d.readOnly {
+		return ErrReadOnly
+	}
+	var refused error
+	for len(ups) > 0 {
+		n := replicaChunk(ups)
+		leftOut, err := d.replicate(p, ups[:n])
+		if err != nil {
+			return err
+		}
+		if refused == nil {
+			refused = leftOut
+		}
+		ups = ups[n:]
+	}
+	return refused
+}
+
+// replicaChunk returns how many of ups are committed together. A clear stands alone.
+func replicaChunk(ups []ulog.Update) int {
+	size := 0
+	for i := range ups {
+		size += len(ups[i].Value)
+		alone := ups[0].Op == ulog.OpClear || ups[i].Op == ulog.OpClear
+		if i > 0 && (alone || i == chunkRecords || size > chunkBytes) {
+			return i
+		}
+	}
+	return len(ups)
+}
+
+// replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
+func (d *DB) replicate(p *Pending, ups []ulog.Update) (leftOut, err error) {
+	if ups[0].Op == ulog.OpClear {
+		return nil, d.clear(p, ups[0].SID)
+	}
+	if err := d.throttle(); err != nil {
+		return nil, err
+	}
+	b := d.newBatch()
+	defer b.free()
+	var keys stripeSet
+	for i := range ups {
+		u := &ups[i]
+		if err := d.storable(u); err != nil {
+			if leftOut == nil {
+				leftOut = err
+			}
+			continue
+		}
+		b.addFrom(u.SID, u.Op, u.Key, u.Value)
+		keys.add(d.stripes.index(u.Key))
+	}
+	d.stripes.lock(&keys)
+	b.placeLines()
+	err = d.commit(p, b)
+	d.stripes.unlock(&keys)
+	if err != nil {
+		return nil, err
+	}
+	d.touch(writeScore * int64(len(b.ups)))
+	return leftOut, d.settle(p, b)
+}
+
+// storable returns why the database can never hold an update of another server.
+func (d *DB) storable(u *ulog.Update) error {
+	switch {
+	case u.Op != ulog.OpSet && u.Op != ulog.OpRemove:
+		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("unknown operation %#x in an update", byte(u.Op))}
+	case len(u.Value) > MaxValueSize+prefixLen:
+		return errLongValue
+	}
+	return d.checkKey(u.Key)
+}
+
+// placeLines gives the records that go to a text database their keys, which are the places of their lines. The stripe
+// is locked.
+func (b *batch) placeLines() {
+	if b.db.expr.Kind != Text {
+		return
+	}
+	for i := range b.ups {
+		if u := &b.ups[i]; u.Op == ulog.OpSet {
+			_, value, _ := b.db.split(u.Value)
+			u.Key = b.db.target(u.Key, value)
+		}
+	}
+}

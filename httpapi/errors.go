@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"errors"
+	"strconv"
+
+	"gotycoon/db"
+)
+
+// Errors of a call that are no database errors. Their texts are those of the original (section 13).
+var (
+	errInvalidParameters = errors.New("invalid parameters")
+	errNoDatabase        = errors.New("no such database")
+	errNoCursor          = errors.New("no such cursor")
+	errNoLog             = errors.New("no update log allows no replication")
+
+	errTimedOut = errors.New("the condition timed out")
+
+	errNotImplemented = errors.New("not implemented")
+	errNoScript       = errors.New("the scripting extention is disabled")
+	errNoRTS          = errors.New("the RTS file is not set")
+
+	errRemoveLog = errors.New("removing a file failed")
+)
+
+// errBroken means that the connection has broken; nobody is there to be answered.
+var errBroken = errors.New("the connection is broken")
+
+// statusOf chooses the status code of a call of p, which is nil for an unknown procedure (4.4, 13).
+func statusOf(p *procedure, err error) int {
+	if err == nil {
+		return statusOK
+	}
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		switch {
+		case p.expect != db.Success && e.Code == p.expect:
+			return statusLogical
+		case p.uses == usesCursor && e.Code == db.NotImplemented:
+			return statusNotImplemented
+		}
+		return statusInternal
+	}
+	switch {
+	case isBadRequest(err):
+		return statusBadRequest
+	case errors.Is(err, errTimedOut):
+		return statusUnavailable
+	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS):
+		return statusNotImplemented
+	}
+	return statusInternal
+}
+
+// isBadRequest reports whether the call as such was wrong. Such calls are not counted.
+func isBadRequest(err error) bool {
+	if _, ok := errors.AsType[*db.Error](err); ok { // the usual case
+		return false
+	}
+	return errors.Is(err, errInvalidParameters) || errors.Is(err, errNoDatabase) ||
+		errors.Is(err, errNoCursor) || errors.Is(err, errNoLog)
+}
+
+// restStatus chooses the status code of a failed REST request.
+func restStatus(m method, err error) int {
+	e, ok := errors.AsType[*db.Error](err)
+	switch {
+	case !ok:
+		return statusInternal
+	case m == methodPUT && (e.Code == db.NoRecord || e.Code == db.RecordDuplication):
+		return statusLogical
+	case e.Code == db.NoRecord:
+		return statusNotFound
+	}
+	return statusInternal
+}
+
+// failure makes the output the one row of a failed call, and logs what is the database's fault.
+func (s *Session) failure(status int, err error) {
+	s.out.Reset(keepRows)
+	s.outBytes("ERROR", s.errorText(err))
+	s.logFailure(status, err)
+}
+
+// errorText returns what the client reads about an error. The cause of a database error is for the log only.
+func (s *Session) errorText(err error) []byte {
+	e, ok := errors.AsType[*db.Error](err)
+	if !ok {
+		return s.intern(err.Error())
+	}
+	from := len(s.arena)
+	s.arena = append(s.arena, "DB: "...)
+	s.arena = strconv.AppendInt(s.arena, int64(e.Code), 10)
+	for _, part := range [...]string{e.Code.String(), e.Message} { // as e.Error() has it; misses are frequent
+		s.arena = append(append(s.arena, ": "...), part...)
+	}
+	return s.arena[from:len(s.arena):len(s.arena)]
+}

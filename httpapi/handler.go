@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"log/slog"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+	"gotycoon/internal/opcount"
+)
+
+// Options of a Handler.
+type Options struct {
+	Catalog *db.Catalog
+	Counts  *opcount.Counts              // nil: counted for nobody
+	Signals *Signals                     // nil: a set of its own
+	Logger  *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
+	Port    int                          // for the Location header
+	CmdDir  string                       // directory of the commands of synchronize; empty means "."
+	Report  func(rows map[string]string) // adds the rows of report that this package does not know; may be nil
+	Now     func() time.Time             // default time.Now
+}
+
+func (o *Options) setDefaults() {
+	if o.Counts == nil {
+		o.Counts = new(opcount.Counts)
+	}
+	if o.Signals == nil {
+		o.Signals = NewSignals()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.CmdDir == "" {
+		o.CmdDir = "."
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+}
+
+// Handler is what all sessions of a server share.
+type Handler struct {
+	opts       Options
+	procedures map[string]*procedure
+	date       dateCache
+}
+
+// NewHandler returns a handler of requests to the databases of o.Catalog.
+func NewHandler(o Options) *Handler {
+	o.setDefaults()
+	return &Handler{opts: o, procedures: procedureMap()}
+}
+
+// NewSession begins a session on a connection. peer is the client's address as the log shows it, IP:PORT.
+func (h *Handler) NewSession(c *netio.Conn, peer string) *Session {
+	return &Session{h: h, c: c, peer: peer}
+}

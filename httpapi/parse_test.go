@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseInt(t *testing.T) {
+	for text, want := range map[string]int64{
+		"": 0, "abc": 0, "5": 5, "+5": 5, "-5": -5, " \t5x": 5, "- 5": 0, "1.9": 1, "0x10": 0,
+		"9223372036854775808": math.MinInt64, "99999999999999999999": 7766279631452241919,
+		"-9223372036854775808": math.MinInt64, "\x005": 0,
+	} {
+		require.Equal(t, want, parseInt([]byte(text)), "%q", text)
+	}
+}
+
+func TestParseFloat(t *testing.T) {
+	for text, want := range map[string]float64{
+		"": 0, "x": 0, "1.5": 1.5, "-1.5": -1.5, " +.5y": 0.5, "1e3": 1000, "1.5E-1": 0.15, "1e+2": 100, "5.": 5, "1e": 1,
+		"0.12345678901234567": 0.1234567890123456, "inf": math.Inf(1), "-INFINITY": math.Inf(-1), "1e999": math.Inf(1),
+		"123456789012345678": 123456789012345678, "0.00000000000000001e5": 0,
+	} {
+		require.Equal(t, want, parseFloat([]byte(text)), "%q", text)
+	}
+	require.True(t, math.IsNaN(parseFloat([]byte("nano"))))
+}
+
+func TestParseDate(t *testing.T) {
+	const year2100 = 4102444800
+	for text, want := range map[string]int64{
+		"4102444800": year2100, "4102444800 ": year2100, "0x7fffffff": math.MaxInt32, "4102444800s": year2100,
+		"68374080m": year2100, "1139568h": year2100, "47482d": year2100, "47482D": year2100, "0": 0,
+		"2100-01-01": year2100, "2100-01-01T12:34": year2100 + 45240, "2100-01-01T00:00:00Z": year2100,
+		"2100-01-01T00:00:00.5Z": year2100, "2100-01-01T09:00:00+09:00": year2100, "2100-01-01T00:00:00-05:00": year2100 + 18000,
+		"2100/01/01 00:00:00": year2100, "2100/01/01 09:00:00+09:00": year2100,
+		"Fri, 01 Jan 2100 00:00:00 GMT": year2100, "01 Jan 2100 00:00:00 GMT": year2100, "Fri, 01 jan 2100 00:00:00": year2100,
+		"Fri, 01 Jan 2100 09:00:00 +0900": year2100, "Fri, 01 Jan 2100 09:00:00 JST": year2100,
+		"Thu, 31 Dec 2099 19:00:00 EST": year2100, "Thu, 31 Dec 2099 16:00:00 PST": year2100,
+		"Fri, 01 Jan 80 00:00:00 GMT": 315532800, "Fri, 01 Jan 2100 00:00:00 XYZ": year2100,
+	} {
+		require.Equal(t, want, parseDate([]byte(text)), "%q", text)
+	}
+	for _, text := range []string{
+		"", "abc", "-100", "+4102444800", "4102444800.5", "100 apples", "0x", "0xzz", "Friday, 01 Jan 2100 00:00:00 GMT",
+		"Friday, 01-Jan-2100 00:00:00 GMT", "Fri Jan  1 00:00:00 2100", "Fri, 01 Foo 2100 00:00:00 GMT", "2100-01",
+		"2100-01-01T", "2100-01-01T12", "2100-01-01X", "01 Jan", "2100-01-01T00:00:00+9",
+	} {
+		require.Equal(t, int64(noDate), parseDate([]byte(text)), "%q", text)
+	}
+}
+
+func TestHTTPDate(t *testing.T) {
+	require.Equal(t, "Fri, 01 Jan 2100 00:00:00 GMT", string(appendHTTPDate(nil, 4102444800)))
+	require.Equal(t, "Mon, 20 Feb 36812 00:36:14 GMT", string(appendHTTPDate(nil, 1<<40-2)))
+	var d dateCache
+	now := time.Unix(4102444800, 0)
+	first := d.text(now)
+	require.Equal(t, "Fri, 01 Jan 2100 00:00:00 GMT", string(first))
+	require.Same(t, &first[0], &d.text(now.Add(999 * time.Millisecond))[0], "one text per second")
+	require.Equal(t, "Fri, 01 Jan 2100 00:00:01 GMT", string(d.text(now.Add(time.Second))))
+}
+
+func TestSplitPath(t *testing.T) {
+	for path, want := range map[string][2]string{
+		"/": {"", ""}, "/k": {"", "k"}, "k": {"", "k"}, "/0/k": {"0", "k"}, "/0/": {"0", ""}, "/foo/": {"foo", ""},
+		"//k": {"", "k"}, "///k": {"", "k"}, "/0//k": {"0", "k"}, "/0/x/y": {"0", "x/y"}, "/a%2Fb": {"", "a%2Fb"},
+		"rpc/void": {"rpc", "void"}, "http://h/rpc/void": {"http:", "h/rpc/void"},
+	} {
+		expr, key := splitPath([]byte(path))
+		require.Equal(t, want, [2]string{string(expr), string(key)}, path)
+	}
+}
+
+func TestParseChunkSize(t *testing.T) {
+	for text, want := range map[string]int{
+		"": 0, "zz": 0, "A;x=y": 10, "0x1f": 31, "0": 0, " 10": 16, "10000000": maxBody, "10000001": maxBody + 1,
+		"ffffffffffffffffffff": maxBody + 1,
+	} {
+		require.Equal(t, want, parseChunkSize([]byte(text)), text)
+	}
+}
+
+func TestLineReader(t *testing.T) {
+	long := strings.Repeat("x", maxLine)
+	for _, tc := range []struct {
+		name, in string
+		want     []string
+		cut      bool
+	}{
+		{"both line ends", "a\r\nb\n\r\n", []string{"a", "b", ""}, false},
+		{"no end yet", "a\r\nb", []string{"a"}, false},
+		{"carriage returns anywhere", "\ra\rb\r\r\nc\n", []string{"ab", "c"}, false},
+		{"NUL hides", "a\x00b\r\nc\n", []string{"a", "c"}, false},
+		{"just short enough", long[1:] + "\r\nc\n", []string{long[1:], "c"}, false},
+		{"the longest leaves its end behind", long + "\r\nc\n", []string{long, "", "c"}, true},
+		{"longer is cut", long + "yz\r\n", []string{long, "yz"}, true},
+		{"cut without an end", long + "y", []string{long}, true},
+		{"carriage returns do not count", long[:10] + "\r\r" + long[11:] + "\nc\n", []string{long[1:], "c"}, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, step := range []int{1, 7, 1 << 20} {
+				got, cut := takeAll([]byte(tc.in), step)
+				require.Equal(t, tc.want, got)
+				require.Equal(t, tc.cut, cut)
+			}
+		})
+	}
+}
+
+// takeAll reads lines while the bytes arrive step by step.
+func takeAll(in []byte, step int) (lines []string, cut bool) {
+	var l lineReader
+	for n := 0; n < len(in); {
+		n = min(n+step, len(in))
+		for {
+			line, ok := l.take(in[:n])
+			if !ok {
+				break
+			}
+			lines = append(lines, string(in[line.from:line.to]))
+		}
+	}
+	return lines, l.cut
+}
+
+func TestQuote(t *testing.T) {
+	require.Equal(t, "\"a b;\\\"\\\\\\$\\`\\!'\"", quote("a b;\"\\$`!'"))
+}
+
+func TestAppendBlankless(t *testing.T) {
+	require.Equal(t, "a b c", string(appendBlankless(nil, []byte(" \ta \x01 b\x7f\tc "))))
+}
+
+func TestProceduresAreSorted(t *testing.T) {
+	for i := 1; i < len(procedures); i++ {
+		require.Less(t, procedures[i-1].name, procedures[i].name)
+	}
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package httpapi_test
+
+// raceEnabled: the race detector makes sync.Pool forget things, which costs allocations.
+const raceEnabled = false

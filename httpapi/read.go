@@ -1,0 +1,96 @@
+package httpapi
+
+// fault is why a request cannot be served.
+type fault byte
+
+const (
+	faultNone      fault = iota
+	faultMalformed       // closed without a word (3.1)
+	faultTooLarge        // 413
+	faultCutOff          // the body does not arrive: 400
+	faultChunk           // a chunk does not end where it should: 400
+	faultLength          // the headers disagree about the length of the body: 400
+)
+
+// readRequest reads and parses one request.
+func (s *Session) readRequest() fault {
+	s.req.reset()
+	if f := s.readHead(); f != faultNone {
+		return f
+	}
+	return s.readBody()
+}
+
+// readHead reads the request line and the headers.
+func (s *Session) readHead() fault {
+	r := &s.req
+	var lines lineReader
+	line, ok := s.nextLine(&lines)
+	if !ok || !r.parseRequestLine(s.c.Buffered()[line.from:line.to]) {
+		return faultMalformed
+	}
+	for {
+		line, ok = s.nextLine(&lines)
+		if !ok {
+			return faultMalformed
+		}
+		if line.from == line.to {
+			break
+		}
+		if !r.header(s.c.Buffered(), line) {
+			return faultLength
+		}
+	}
+	r.buf = s.c.Buffered()
+	r.size = lines.next
+	r.desynchronized = r.desynchronized || lines.cut
+	return faultNone
+}
+
+// nextLine waits for a whole line.
+func (s *Session) nextLine(lines *lineReader) (span, bool) {
+	for {
+		line, ok := lines.take(s.c.Buffered())
+		if ok {
+			return line, true
+		}
+		if lines.scanned > maxHeader || s.c.Fill() != nil {
+			return span{}, false
+		}
+	}
+}
+
+// readBody reads the body, if the request has one (3.4).
+//
+// The original does not read the body of GET, HEAD and DELETE and takes it for the next request. Such a request
+// gets the same answer here, and nothing more is served on its connection.
+func (s *Session) readBody() fault {
+	r := &s.req
+	r.body = span{r.size, r.size}
+	switch {
+	case r.chunked && r.contentLength >= 0:
+		return faultLength
+	case !r.method.takesBody():
+		r.desynchronized = r.desynchronized || r.chunked || r.contentLength > 0
+	case r.contentLength > maxBody:
+		return faultTooLarge
+	case r.contentLength >= 0:
+		return s.readPlain(int(r.contentLength))
+	case r.chunked:
+		return s.readChunks()
+	}
+	return faultNone
+}
+
+func (s *Session) readPlain(n int) fault {
+	r := &s.req
+	r.body.to = r.body.from + n
+	for len(s.c.Buffered()) < r.body.to {
+		if s.c.Fill() != nil {
+			return faultCutOff
+		}
+	}
+	r.buf = s.c.Buffered()[:r.body.to:r.body.to]
+	r.size = r.body.to
+	return faultNone
+}

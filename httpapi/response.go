@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"gotycoon/httpapi/tsv"
+)
+
+// Status codes of the protocol (4.4, 11).
+const (
+	statusOK             = 200
+	statusCreated        = 201
+	statusNoContent      = 204
+	statusBadRequest     = 400
+	statusNotFound       = 404
+	statusTooLarge       = 413
+	statusLogical        = 450
+	statusInternal       = 500
+	statusNotImplemented = 501
+	statusUnavailable    = 503
+
+	// statusBroken means that the connection broke and nothing was answered.
+	statusBroken = 0
+)
+
+// statusLine returns the code and its reason.
+func statusLine(status int) string {
+	switch status {
+	case statusOK:
+		return "200 OK"
+	case statusCreated:
+		return "201 Created"
+	case statusNoContent:
+		return "204 No Content"
+	case statusBadRequest:
+		return "400 Bad Request"
+	case statusNotFound:
+		return "404 Not Found"
+	case statusTooLarge:
+		return "413 Request Entity Too Large"
+	case statusLogical:
+		return "450 Logical Inconsistency"
+	case statusNotImplemented:
+		return "501 Not Implemented"
+	case statusUnavailable:
+		return "503 Service Unavailable"
+	}
+	return "500 Internal Server Error"
+}
+
+// serverName is what clients of Kyoto Tycoon look for.
+const serverName = "KyotoTycoon/0.9.56b"
+
+// noLength leaves the Content-Length out.
+const noLength = -1
+
+// appendHead appends the status line and the headers that every reply has (3.6). The caller appends its own
+// headers, in the order of their names, and the empty line.
+func (s *Session) appendHead(status int, keepAlive bool, length int) {
+	out := append(s.c.Out, "HTTP/1.1 "...)
+	out = append(out, statusLine(status)...)
+	out = append(out, "\r\nServer: "+serverName+"\r\nDate: "...)
+	out = append(out, s.h.date.text(s.h.opts.Now())...)
+	if !keepAlive {
+		out = append(out, "\r\nConnection: close"...)
+	}
+	if length != noLength {
+		out = append(out, "\r\nContent-Length: "...)
+		out = strconv.AppendInt(out, int64(length), 10)
+	}
+	s.c.Out = append(out, crlf...)
+}
+
+// appendHeader appends one header. Text from the request cannot break out of it: lines have no line ends.
+func (s *Session) appendHeader(name, value string) {
+	s.c.Out = append(append(append(s.c.Out, name...), value...), crlf...)
+}
+
+func (s *Session) endHead() { s.c.Out = append(s.c.Out, crlf...) }
+
+// replyTable answers a procedure with its output rows.
+func (s *Session) replyTable(status int) {
+	rows := s.out.List()
+	enc := tsv.Choose(rows)
+	length := noLength
+	if s.req.method != methodHEAD {
+		length = tsv.EncodedLen(rows, enc)
+	}
+	s.appendHead(status, s.req.keepAlive, length)
+	s.appendHeader("Content-Type: ", enc.ContentType())
+	s.endHead()
+	if s.req.method != methodHEAD {
+		s.c.Out = tsv.AppendEncoded(s.c.Out, rows, enc)
+	}
+}
+
+// refuse answers a request that cannot be served. The connection ends with it (3.5).
+func (s *Session) refuse(f fault) {
+	status, reason := statusBadRequest, ""
+	switch f {
+	case faultTooLarge:
+		status, reason = statusTooLarge, "request entity too large"
+	case faultCutOff:
+		reason = "receiving data failed"
+	case faultChunk:
+		reason = "invalid chunk"
+	case faultLength:
+		reason = "conflicting lengths"
+	default:
+		return
+	}
+	text := statusLine(status) + " (" + reason + ")\n"
+	s.appendHead(status, false, len(text))
+	s.appendHeader("Content-Type: ", "text/plain")
+	s.endHead()
+	s.c.Out = append(s.c.Out, text...)
+}

@@ -1,0 +1,172 @@
+package httpapi
+
+import (
+	"bytes"
+	"strconv"
+
+	"gotycoon/db"
+	"gotycoon/httpapi/tsv"
+)
+
+// serveREST answers GET, HEAD, PUT and DELETE of one record (section 11).
+func (s *Session) serveREST() (status int) {
+	d, key := s.restTarget()
+	if d == nil {
+		return s.replyNoDatabase()
+	}
+	switch s.req.method {
+	case methodGET:
+		return s.restGet(d, key)
+	case methodHEAD:
+		return s.restHead(d, key)
+	case methodPUT:
+		return s.restPut(d, key)
+	case methodDELETE:
+		return s.restDelete(d, key)
+	}
+	return s.replyEmpty(statusNotImplemented)
+}
+
+// restTarget finds database and key in the path. They are decoded in a copy, since Location shows the target as it
+// came.
+func (s *Session) restTarget() (d *db.DB, key []byte) {
+	s.text = append(s.text[:0], s.req.text(s.req.path)...)
+	expr, key := splitPath(s.text)
+	return s.h.database(tsv.DecodeURL(expr)), tsv.DecodeURL(key)
+}
+
+// splitPath cuts /DB/KEY or /KEY. A slash before the key is dropped once more.
+func splitPath(path []byte) (expr, key []byte) {
+	path = bytes.TrimPrefix(path, []byte("/"))
+	i := bytes.IndexByte(path, '/')
+	if i < 0 {
+		return nil, path
+	}
+	return path[:i:i], bytes.TrimPrefix(path[i+1:], []byte("/"))
+}
+
+func (s *Session) restGet(d *db.DB, key []byte) int {
+	value, xt, err := d.Get(s.value[:0], key)
+	s.count(tallyGet, err)
+	if err != nil {
+		return s.replyError(err)
+	}
+	s.keepValue(value)
+	s.appendHead(statusOK, s.req.keepAlive, len(value))
+	s.appendXT(xt)
+	s.endHead()
+	s.c.Out = append(s.c.Out, value...)
+	return statusOK
+}
+
+func (s *Session) restHead(d *db.DB, key []byte) int {
+	size, xt, err := d.Check(key)
+	s.count(tallyGet, err)
+	if err != nil {
+		return s.replyError(err)
+	}
+	s.appendHead(statusOK, s.req.keepAlive, size)
+	s.appendXT(xt)
+	s.endHead()
+	return statusOK
+}
+
+func (s *Session) restPut(d *db.DB, key []byte) int {
+	value, xt := s.req.text(s.req.body), s.restXT()
+	mode := s.req.text(s.req.ktMode)
+	var err error
+	switch {
+	case equalFold(mode, "add"):
+		err = d.Add(&s.c.Owed, key, value, xt)
+	case equalFold(mode, "replace"):
+		err = d.Replace(&s.c.Owed, key, value, xt)
+	default:
+		err = d.Set(&s.c.Owed, key, value, xt)
+	}
+	s.count(tallySet, err)
+	if err != nil {
+		return s.replyError(err)
+	}
+	s.appendHead(statusCreated, s.req.keepAlive, 0)
+	s.appendLocation()
+	s.endHead()
+	return statusCreated
+}
+
+func (s *Session) restDelete(d *db.DB, key []byte) int {
+	err := d.Remove(&s.c.Owed, key)
+	s.count(tallyRemove, err)
+	if err != nil {
+		return s.replyError(err)
+	}
+	return s.replyEmpty(statusNoContent)
+}
+
+// restXT returns the expiration argument of the header X-Kt-Xt, which is always absolute.
+func (s *Session) restXT() db.XT {
+	if at := parseDate(s.req.text(s.req.ktXt)); at > 0 && at < db.MaxXT {
+		return db.XT(-at)
+	}
+	return db.Never
+}
+
+func (s *Session) replyEmpty(status int) int {
+	s.appendHead(status, s.req.keepAlive, 0)
+	s.endHead()
+	return status
+}
+
+func (s *Session) replyNoDatabase() int {
+	text := errNoDatabase.Error() + "\n"
+	length := len(text)
+	if s.req.method == methodHEAD {
+		text, length = "", noLength
+	}
+	s.appendHead(statusBadRequest, s.req.keepAlive, length)
+	s.endHead()
+	s.c.Out = append(s.c.Out, text...)
+	return statusBadRequest
+}
+
+func (s *Session) replyError(err error) int {
+	status := restStatus(s.req.method, err)
+	s.logFailure(status, err)
+	s.appendHead(status, s.req.keepAlive, 0)
+	s.c.Out = append(s.c.Out, "X-Kt-Error: "...)
+	s.c.Out = appendBlankless(s.c.Out, s.errorText(err))
+	s.c.Out = append(s.c.Out, crlf...)
+	s.endHead()
+	return status
+}
+
+func (s *Session) appendXT(xt int64) {
+	if xt < db.MaxXT {
+		s.c.Out = appendHTTPDate(append(s.c.Out, "X-Kt-Xt: "...), xt)
+		s.c.Out = append(s.c.Out, crlf...)
+	}
+}
+
+// appendLocation appends the URL of the record as the original gives it: this host, whatever it is called, and the
+// target as it came.
+func (s *Session) appendLocation() {
+	out := append(s.c.Out, "Location: http://localhost"...)
+	if s.h.opts.Port != 80 {
+		out = strconv.AppendInt(append(out, ':'), int64(s.h.opts.Port), 10)
+	}
+	out = appendBlankless(out, s.req.text(s.req.target))
+	s.c.Out = append(out, crlf...)
+}
+
+// appendBlankless appends a header value with its runs of blanks and control bytes turned into single spaces.
+func appendBlankless(dst, value []byte) []byte {
+	from := len(dst)
+	for i, c := range value {
+		switch {
+		case c > ' ' && c != 0x7f:
+			dst = append(dst, c)
+		case len(dst) > from && i+1 < len(value) && value[i+1] > ' ':
+			dst = append(dst, ' ')
+		}
+	}
+	return dst
+}

@@ -1,0 +1,156 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/httpapi/tsv"
+)
+
+// call is one procedure call with its common parameters (section 5).
+type call struct {
+	db  *db.DB  // nil: there is no such database
+	cur *cursor // nil: there is no such cursor
+
+	curID  int64
+	curNew bool // the cursor was made for this call
+	mute   bool // the call sends no signal, whatever it asks for
+}
+
+// serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
+func (s *Session) serveRPC() (status int) {
+	name := s.decodeInput()
+	p := s.h.procedures[string(name)]
+	err := s.waitForSignal()
+	if err == nil {
+		s.pickDatabase()
+		s.pickCursor()
+		err = s.run(p, name)
+	}
+	if errors.Is(err, errBroken) {
+		return statusBroken
+	}
+	status = statusOf(p, err)
+	if err != nil {
+		s.failure(status, err)
+	}
+	if !s.call.mute {
+		s.sendSignal()
+	}
+	s.replyTable(status)
+	return status
+}
+
+// decodeInput fills the table of inputs from query and body (4.2) and returns the name of the procedure. Path and
+// query are decoded in a copy, since the request line is still needed.
+func (s *Session) decodeInput() (name []byte) {
+	r := &s.req
+	path := r.text(r.path)[len(rpcPrefix):]
+	s.text = append(append(s.text[:0], path...), r.text(r.query)...)
+	name = tsv.DecodeURL(s.text[:len(path):len(path)])
+	tsv.DecodeForm(&s.in, s.text[len(path):])
+	tsv.Decode(&s.in, r.text(r.body), r.text(r.contentType))
+	return name
+}
+
+// run calls the procedure, when what it needs is there, and counts it.
+func (s *Session) run(p *procedure, name []byte) error {
+	switch {
+	case p == nil:
+		return fmt.Errorf("%w: %s", errNotImplemented, name)
+	case p.uses == usesDB && s.call.db == nil:
+		return errNoDatabase
+	case p.uses == usesCursor && s.call.cur == nil:
+		return errNoCursor
+	}
+	err := p.run(s)
+	s.count(p.tally, err)
+	return err
+}
+
+func (s *Session) pickDatabase() {
+	expr, _ := s.in.Get("DB")
+	s.call.db = s.h.database(expr)
+}
+
+// database finds a database as clients name it: a number when it begins with a digit, else a name; nothing is 0.
+func (h *Handler) database(expr []byte) *db.DB {
+	if len(expr) == 0 {
+		return h.opts.Catalog.DB(0)
+	}
+	if n, ok := leadingNumber(expr); ok {
+		return h.opts.Catalog.DB(int(uint32(n)))
+	}
+	return h.opts.Catalog.Lookup(string(untilNUL(expr)))
+}
+
+// pickCursor finds the cursor CUR, or makes it when the connection has none of that number. An existing one keeps its
+// database.
+func (s *Session) pickCursor() {
+	text, ok := s.in.Get("CUR")
+	if !ok {
+		return
+	}
+	id, ok := leadingNumber(text)
+	if !ok || id < 0 {
+		return
+	}
+	s.call.curID = id
+	s.call.cur = s.cursors[id]
+	if s.call.cur != nil || s.call.db == nil {
+		return
+	}
+	if s.cursors == nil {
+		s.cursors = make(map[int64]*cursor)
+	}
+	s.call.cur = &cursor{s.call.db, s.call.db.NewCursor()}
+	s.call.curNew = true
+	s.cursors[id] = s.call.cur
+}
+
+// waitDefault is how long WAIT waits without a WAITTIME, and waitMost what a Duration holds with ease.
+const (
+	waitDefault = 30 * time.Second
+	waitMost    = 100 * 365 * 24 * time.Hour
+)
+
+// waitForSignal waits for the signal WAIT, if the call asks for one. Earlier replies leave first.
+func (s *Session) waitForSignal() error {
+	name, ok := s.in.Get("WAIT")
+	if !ok {
+		return nil
+	}
+	if s.c.Flush() != nil {
+		return errBroken
+	}
+	if !s.h.opts.Signals.Wait(string(name), s.waitTime()) {
+		s.call.mute = true
+		return errTimedOut
+	}
+	return nil
+}
+
+func (s *Session) waitTime() time.Duration {
+	text, _ := s.in.Get("WAITTIME")
+	seconds := parseFloat(text)
+	switch {
+	case !(seconds > 0): // NaN too
+		return waitDefault
+	case seconds >= waitMost.Seconds():
+		return waitMost
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// sendSignal sends the signal SIGNAL and reports how many were waiting.
+func (s *Session) sendSignal() {
+	name, ok := s.in.Get("SIGNAL")
+	if !ok {
+		return
+	}
+	woken := s.h.opts.Signals.Signal(string(name), s.in.Has("SIGNALBROAD"))
+	s.outInt("SIGNALED", int64(woken))
+	s.out.Sort() // a procedure may have a row of that name
+}

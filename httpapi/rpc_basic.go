@@ -1,0 +1,115 @@
+package httpapi
+
+// Procedures on one record (section 7).
+
+// record returns the parameters key and value.
+func (s *Session) record() (key, value []byte, err error) {
+	key, ok := s.in.Get("key")
+	value, alsoOK := s.in.Get("value")
+	if !ok || !alsoOK {
+		return nil, nil, errInvalidParameters
+	}
+	return key, value, nil
+}
+
+func rpcSet(s *Session) error {
+	key, value, err := s.record()
+	if err != nil {
+		return err
+	}
+	return s.call.db.Set(&s.c.Owed, key, value, s.xt())
+}
+
+func rpcAdd(s *Session) error {
+	key, value, err := s.record()
+	if err != nil {
+		return err
+	}
+	return s.call.db.Add(&s.c.Owed, key, value, s.xt())
+}
+
+func rpcReplace(s *Session) error {
+	key, value, err := s.record()
+	if err != nil {
+		return err
+	}
+	return s.call.db.Replace(&s.c.Owed, key, value, s.xt())
+}
+
+func rpcAppend(s *Session) error {
+	key, value, err := s.record()
+	if err != nil {
+		return err
+	}
+	return s.call.db.Append(&s.c.Owed, key, value, s.xt())
+}
+
+// rpcCas compares with oval and stores nval. Absent, oval means no record and nval no record from now on.
+func rpcCas(s *Session) error {
+	key, err := s.param("key")
+	if err != nil {
+		return err
+	}
+	return s.call.db.CAS(&s.c.Owed, key, s.optional("oval"), s.optional("nval"), s.xt())
+}
+
+// optional returns a parameter that is not nil when it is there, even if it is empty.
+func (s *Session) optional(name string) []byte {
+	value, ok := s.in.Get(name)
+	if ok && value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+func rpcRemove(s *Session) error {
+	key, err := s.param("key")
+	if err != nil {
+		return err
+	}
+	return s.call.db.Remove(&s.c.Owed, key)
+}
+
+func rpcGet(s *Session) error {
+	key, err := s.param("key")
+	if err != nil {
+		return err
+	}
+	value, xt, err := s.call.db.Get(s.value[:0], key)
+	return s.outRecord(value, xt, err)
+}
+
+// rpcSeize gets a record and removes it.
+func rpcSeize(s *Session) error {
+	key, err := s.param("key")
+	if err != nil {
+		return err
+	}
+	value, xt, err := s.call.db.Seize(&s.c.Owed, s.value[:0], key)
+	return s.outRecord(value, xt, err)
+}
+
+func (s *Session) outRecord(value []byte, xt int64, err error) error {
+	if err != nil {
+		return err
+	}
+	s.keepValue(value)
+	s.outBytes("value", value)
+	s.outXT(xt)
+	return nil
+}
+
+// rpcCheck tells the size of a value.
+func rpcCheck(s *Session) error {
+	key, err := s.param("key")
+	if err != nil {
+		return err
+	}
+	size, xt, err := s.call.db.Check(key)
+	if err != nil {
+		return err
+	}
+	s.outInt("vsiz", int64(size))
+	s.outXT(xt)
+	return nil
+}

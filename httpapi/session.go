@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"bytes"
+
+	"gotycoon/db"
+	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/netio"
+)
+
+const (
+	keepScratch = 64 << 10 // larger scratch buffers are not kept for the next request
+	keepRows    = 1 << 10  // nor are longer tables
+
+	// maxUnsent is how much the replies to pipelined requests may grow before they are sent.
+	maxUnsent = 256 << 10
+)
+
+// Session is the HTTP side of one connection. It belongs to the goroutine of the connection.
+type Session struct {
+	h    *Handler
+	c    *netio.Conn
+	peer string
+
+	cursors map[int64]*cursor // by the client's number; nil until the first one
+
+	req   request
+	call  call
+	in    tsv.Rows // input of a procedure
+	out   tsv.Rows // its output
+	text  []byte   // decoded path and query
+	arena []byte   // text of the output
+	value []byte   // value of a record
+
+	keys    [][]byte    // of a bulk procedure
+	records []db.Record // of a bulk procedure
+}
+
+// cursor is a cursor of the client, which remembers its database.
+type cursor struct {
+	db  *db.DB
+	pos *db.Cursor
+}
+
+// ServeOne answers the request that begins with the first buffered byte and reports whether the connection may be
+// used further. When it may not, the caller sends what is in Out and closes it.
+func (s *Session) ServeOne() (keep bool) {
+	defer s.recycle()
+	if fault := s.readRequest(); fault != faultNone {
+		s.refuse(fault)
+		return false
+	}
+	line := s.requestLine()
+	var status int
+	if s.req.isRPC() {
+		status = s.serveRPC()
+	} else {
+		status = s.serveREST()
+	}
+	s.logRequest(line, status)
+	s.c.Advance(s.req.size)
+	if !s.req.keepAlive || status == statusBroken {
+		return false
+	}
+	if len(s.c.Out) >= maxUnsent && s.c.Flush() != nil {
+		return false
+	}
+	if s.req.desynchronized {
+		s.awaitEnd()
+		return false
+	}
+	return true
+}
+
+// awaitEnd leaves a connection on which nobody can tell where the next request begins. The client gets its reply
+// and may send the rest of its request, up to the first line end or the time limit; then the connection ends.
+func (s *Session) awaitEnd() {
+	for {
+		rest := s.c.Buffered()
+		if bytes.IndexByte(rest, '\n') >= 0 {
+			return
+		}
+		s.c.Advance(len(rest))
+		if s.c.Fill() != nil {
+			return
+		}
+	}
+}
+
+// recycle prepares the buffers for the next request and lets go of large ones.
+func (s *Session) recycle() {
+	s.in.Reset(keepRows)
+	s.out.Reset(keepRows)
+	s.text = shrink(s.text)
+	s.arena = shrink(s.arena)
+	s.value = shrink(s.value)
+	s.req.copied = shrink(s.req.copied)
+	s.call = call{}
+	if cap(s.keys) > keepRows || cap(s.records) > keepRows {
+		s.keys, s.records = nil, nil
+	}
+}
+
+func shrink(b []byte) []byte {
+	if cap(b) > keepScratch {
+		return nil
+	}
+	return b[:0]
+}
+
+// Close ends the session and its cursors.
+func (s *Session) Close() {
+	for _, cur := range s.cursors {
+		cur.pos.Close()
+	}
+	s.cursors = nil
+}

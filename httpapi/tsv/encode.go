@@ -1,0 +1,161 @@
+package tsv
+
+import (
+	"bytes"
+	"encoding/base64"
+	"slices"
+)
+
+// EncodedLen returns the number of bytes that AppendEncoded appends.
+func EncodedLen(rows []Row, e Encoding) int {
+	n := 2 * len(rows)
+	for i := range rows {
+		n += columnLen(rows[i].Name, e) + columnLen(rows[i].Value, e)
+	}
+	return n
+}
+
+// AppendEncoded appends the rows in encoding e and in the order of their encoded names, into which it brings the
+// slice. Names must differ: use Rows.Sort where they may not.
+func AppendEncoded(dst []byte, rows []Row, e Encoding) []byte {
+	sortEncoded(rows, e)
+	for i := range rows {
+		dst = AppendColumn(dst, rows[i].Name, e)
+		dst = append(dst, '\t')
+		dst = AppendColumn(dst, rows[i].Value, e)
+		dst = append(dst, '\n')
+	}
+	return dst
+}
+
+// AppendColumn appends one column in encoding e.
+func AppendColumn(dst, col []byte, e Encoding) []byte {
+	switch e {
+	case Base64:
+		return base64.StdEncoding.AppendEncode(dst, col)
+	case Quoted:
+		return appendQuoted(dst, col)
+	case URL:
+		return AppendURL(dst, col)
+	}
+	return append(dst, col...)
+}
+
+const lowerHex = "0123456789abcdef"
+
+// AppendURL appends text with everything but letters, digits and "-._~" as percent escapes in lower case.
+func AppendURL(dst, text []byte) []byte {
+	for _, c := range text {
+		if byteClass[c]&classPlain != 0 {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', lowerHex[c>>4], lowerHex[c&15])
+		}
+	}
+	return dst
+}
+
+func appendQuoted(dst, text []byte) []byte {
+	for _, c := range text {
+		if quotedPlain(c) {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '=', lowerHex[c>>4], lowerHex[c&15])
+		}
+	}
+	return dst
+}
+
+func quotedPlain(c byte) bool { return c >= ' ' && c < 0x7f && c != '=' }
+
+func columnLen(col []byte, e Encoding) int {
+	n := len(col)
+	switch e {
+	case Base64:
+		return base64.StdEncoding.EncodedLen(n)
+	case Quoted:
+		for _, c := range col {
+			if !quotedPlain(c) {
+				n += 2
+			}
+		}
+	case URL:
+		for _, c := range col {
+			if byteClass[c]&classPlain == 0 {
+				n += 2
+			}
+		}
+	}
+	return n
+}
+
+// sortEncoded sorts the rows as their encoded names compare.
+func sortEncoded(rows []Row, e Encoding) {
+	compare := compareRaw
+	switch e {
+	case Base64:
+		compare = compareBase64
+	case Quoted:
+		compare = compareQuoted
+	case URL:
+		compare = compareURL
+	}
+	if !slices.IsSortedFunc(rows, compare) {
+		slices.SortFunc(rows, compare)
+	}
+}
+
+func compareRaw(a, b Row) int { return bytes.Compare(a.Name, b.Name) }
+
+// compareURL relies on '%' being less than every byte that is written unescaped, and on hexadecimal digits
+// comparing like the bytes they stand for.
+func compareURL(a, b Row) int {
+	return compareAt(a.Name, b.Name, func(c byte) int {
+		if byteClass[c]&classPlain != 0 {
+			return 256 + int(c)
+		}
+		return int(c)
+	})
+}
+
+// compareQuoted compares the encoded text only where it is not the order of the bytes: around the escapes.
+func compareQuoted(a, b Row) int {
+	return compareAt(a.Name, b.Name, func(c byte) int {
+		if quotedPlain(c) {
+			return 256 * int(c)
+		}
+		return 256*'=' + int(c)
+	})
+}
+
+// compareAt compares by the rank of the first bytes that differ; a prefix comes first.
+func compareAt(a, b []byte, rank func(byte) int) int {
+	i := commonPrefix(a, b)
+	if i == len(a) || i == len(b) {
+		return len(a) - len(b)
+	}
+	return rank(a[i]) - rank(b[i])
+}
+
+// compareBase64 compares the first groups of four letters that differ.
+func compareBase64(a, b Row) int {
+	at := commonPrefix(a.Name, b.Name) / 3 * 3
+	var buf [8]byte
+	x := appendGroupOf(buf[:0:4], a.Name[at:])
+	y := appendGroupOf(buf[4:4], b.Name[at:])
+	return bytes.Compare(x, y)
+}
+
+func appendGroupOf(dst, rest []byte) []byte {
+	return base64.StdEncoding.AppendEncode(dst, rest[:min(3, len(rest))])
+}
+
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}

@@ -1,0 +1,45 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+var (
+	errNoServerID    = errors.New("update log requires the server ID")
+	errManyDatabases = errors.New("too much databases")
+)
+
+// check finds what is wrong with the configuration before anything is touched (reference: section 1.2).
+func (c *Config) check() error {
+	if err := c.checkDaemonPaths(); err != nil {
+		return err
+	}
+	switch {
+	case c.UpdateLog != "" && c.ServerID < 0:
+		return errNoServerID
+	case c.ServerID > maxServerID:
+		return fmt.Errorf("%d: the server ID is at most %d", c.ServerID, maxServerID)
+	case len(c.Databases) > MaxDatabases:
+		return errManyDatabases
+	}
+	if info, err := os.Stat(c.CmdDir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: no such directory", c.CmdDir)
+	}
+	return nil
+}
+
+// checkDaemonPaths refuses paths that would mean something else once the daemon has changed its directory.
+func (c *Config) checkDaemonPaths() error {
+	if !c.Daemon {
+		return nil
+	}
+	for _, path := range []string{c.LogPath, c.UpdateLog, c.PIDPath, c.CmdDir} {
+		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
+			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
+		}
+	}
+	return nil
+}

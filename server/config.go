@@ -1,0 +1,72 @@
+package server
+
+import (
+	"log/slog"
+	"net"
+	"time"
+)
+
+const (
+	// MaxDatabases is how many databases a server can have open.
+	MaxDatabases = 200
+
+	// MaxThreads is the largest number of threads that is reported.
+	MaxThreads = 64
+
+	// MaxPort is the largest port: clients in use cannot parse larger ones.
+	MaxPort = 32767
+
+	// NoServerID is the ServerID of a server that was not given one.
+	NoServerID = -1
+
+	maxServerID = 65535
+)
+
+// Config is everything a server can be told. DefaultConfig has the values of a server started without options; the
+// options that set the fields are in parentheses.
+type Config struct {
+	Host    string        // address to listen on, a name or IPv4 (-host); empty: all addresses
+	Port    int           // port to listen on (-port); 0: any free one, for tests
+	Timeout time.Duration // limit of each wait for more bytes of a request or for send space (-tout); must be positive
+	Threads int           // number that report tells, at most MaxThreads (-th); every connection has a goroutine anyway
+
+	LogPath  string     // log file, continued at its end (-log); empty or "-": standard output
+	LogLevel slog.Level // least kind of lines (-li, -ls, -le, -lz); the kinds are those of package klog
+
+	UpdateLog      string        // directory of the update log (-ulog); empty: none, file databases keep private logs
+	UpdateLogLimit int64         // size of a segment in bytes (-ulim); 0: 256 MiB, below 0: unlimited
+	SyncInterval   time.Duration // the log is synced to the disk at least this often (-uasi); 0: every second
+	ServerID       int           // origin of updates in the update log, 0 to 65535 (-sid), or NoServerID
+
+	ReadOnly bool // refuse updates (-ord)
+	SyncEach bool // acknowledge an update after it is on the disk (-oas)
+	TryLock  bool // do not wait for a file that another process has locked (-otl)
+	NoRepair bool // refuse a log with an incomplete end (-onr)
+
+	CheckpointSize int64 // bytes of updates in memory that start a checkpoint into the file (-checkpoint); 0: default
+
+	AutoSync     time.Duration // synchronize all databases this often (-asi); 0: never
+	AutoSyncHard bool          // down to the disk (-ash)
+
+	Daemon  bool   // detach from the terminal (-dmn)
+	PIDPath string // file that holds the process ID while the server runs (-pid); empty: none
+	CmdDir  string // directory of the commands that synchronize may run (-cmd)
+
+	Databases []string // path expressions
+
+	// Listening is called each time the server begins to listen, with the address; nil: nobody wants to know.
+	Listening func(net.Addr)
+}
+
+// DefaultConfig returns the configuration of a server started without options.
+func DefaultConfig() Config {
+	return Config{
+		Port:      1978,
+		Timeout:   30 * time.Second,
+		Threads:   16,
+		LogLevel:  slog.LevelDebug,
+		ServerID:  NoServerID,
+		CmdDir:    ".",
+		Databases: []string{":"},
+	}
+}

@@ -1,0 +1,103 @@
+package server
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/httpapi"
+	"gotycoon/internal/netio"
+)
+
+const (
+	lingerTime  = 500 * time.Millisecond // how long a client may go on sending after the last reply
+	lingerBytes = 1 << 20                // and how much
+)
+
+// conn is one client connection.
+type conn struct {
+	l       *listener
+	socket  *net.TCPConn
+	peer    string // IP:PORT of the client
+	io      *netio.Conn
+	session *httpapi.Session
+	busy    atomic.Bool   // a request is being served
+	ended   chan struct{} // closed after the last line of the log
+}
+
+// newConn makes an accepted connection known to the listener.
+func (l *listener) newConn(socket *net.TCPConn) *conn {
+	c := &conn{l: l, socket: socket, peer: socket.RemoteAddr().String(), ended: make(chan struct{})}
+	c.io = netio.New(socket, l.pool, netio.Options{Timeout: l.cfg.Timeout})
+	c.session = l.http.NewSession(c.io, c.peer)
+	l.conns.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[c] = struct{}{}
+	return c
+}
+
+// run serves the connection to its end.
+func (c *conn) run() {
+	c.l.log.info("connected: expr=%s", c.peer)
+	finished := c.serve()
+	c.session.Close()
+	c.io.Close()
+	c.l.conns.Add(-1)
+	c.l.log.info("disconnecting: expr=%s", c.peer)
+	close(c.ended)
+	if finished {
+		c.linger()
+	}
+	c.socket.Close()
+	c.l.mu.Lock()
+	defer c.l.mu.Unlock()
+	delete(c.l.open, c)
+}
+
+// serve serves one request after the other. It reports whether it ended with a reply, after which the server closes.
+func (c *conn) serve() (finished bool) {
+	for c.io.WaitByte() == nil {
+		if !c.l.active.Load() { // look first: all connections share it
+			c.l.active.Store(true)
+		}
+		c.busy.Store(true)
+		keep := c.serveOne()
+		c.busy.Store(false)
+		if !keep {
+			return c.io.Flush() == nil
+		}
+	}
+	return false
+}
+
+// serveOne decides by the first byte which protocol the next request speaks. It reports whether the connection stays.
+func (c *conn) serveOne() bool {
+	if first := c.io.Buffered()[0]; first == 0 || first >= 0x80 {
+		return c.l.bin.ServeOne(c.io, c.peer)
+	}
+	return c.session.ServeOne()
+}
+
+// linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
+func (c *conn) linger() {
+	if c.socket.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	select {
+	case <-c.l.stopping: // stop has set its deadline before this one
+	default:
+		_, _ = io.CopyN(io.Discard, c.socket, lingerBytes)
+	}
+}
+
+// stop ends the connection after the request being served; more bytes of a half received one have the grace.
+func (c *conn) stop(grace time.Duration) {
+	if c.io.Stop(grace) != nil {
+		c.cut()
+	}
+}
+
+// cut ends the connection whatever it is doing.
+func (c *conn) cut() { c.socket.Close() }

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"gotycoon/internal/klog"
+)
+
+// logger adds the formatting and the level of this package's lines.
+type logger struct{ *slog.Logger }
+
+func newLogger(w io.Writer, level slog.Level) logger {
+	return logger{slog.New(klog.NewHandler(w, level))}
+}
+
+func (l logger) info(format string, args ...any)   { l.print(slog.LevelInfo, format, args) }
+func (l logger) system(format string, args ...any) { l.print(klog.LevelSystem, format, args) }
+func (l logger) error(format string, args ...any)  { l.print(slog.LevelError, format, args) }
+
+func (l logger) print(level slog.Level, format string, args []any) {
+	if l.Enabled(context.Background(), level) {
+		l.Log(context.Background(), level, fmt.Sprintf(format, args...))
+	}
+}
+
+// sink is where log lines go: a file or standard output.
+type sink struct {
+	io.Writer
+	file *klog.File // nil: standard output
+}
+
+func openSink(path string, stdout io.Writer) (*sink, error) {
+	if path == "" || path == "-" {
+		return &sink{Writer: stdout}, nil
+	}
+	f, err := klog.OpenFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: could not open the log file", path)
+	}
+	return &sink{Writer: f, file: f}, nil
+}
+
+// reopen continues in a new file where somebody has renamed the old one.
+func (s *sink) reopen(log logger) {
+	if s.file == nil {
+		return
+	}
+	if err := s.file.Reopen(); err != nil {
+		log.error("reopening the log file: %v", err)
+	}
+}
+
+// Close closes the file.
+func (s *sink) Close() {
+	if s.file != nil {
+		_ = s.file.Close() // nobody to tell
+	}
+}

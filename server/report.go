@@ -1,0 +1,54 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"gotycoon/internal/procinfo"
+)
+
+// Versions that clients see. They are those of the original whose protocols and files this server speaks.
+const (
+	Version       = "0.9.56b (2.19)"
+	EngineVersion = "1.2.76a (16.13)"
+
+	features       = "(epoll)"
+	engineFeatures = "(atomic)"
+)
+
+// report adds the rows about program, process and machine (reference: section 10).
+func (p *process) report(rows map[string]string) {
+	now := time.Now()
+	rows["conf_kt_version"] = Version
+	rows["conf_kt_features"] = features
+	rows["conf_kc_version"] = EngineVersion
+	rows["conf_kc_features"] = engineFeatures
+	rows["conf_os_name"] = "Linux"
+	rows["serv_conn_count"] = strconv.FormatInt(p.conns.Load(), 10)
+	rows["serv_task_count"] = "0" // requests are never queued
+	rows["serv_thread_count"] = strconv.Itoa(min(p.cfg.Threads, MaxThreads))
+	rows["serv_current_time"] = seconds(time.Duration(now.UnixNano()))
+	rows["serv_running_term"] = seconds(now.Sub(p.started))
+	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
+	reportSystem(rows)
+}
+
+func reportSystem(rows map[string]string) {
+	info := procinfo.Read()
+	for name, bytes := range map[string]int64{
+		"sys_mem_total":  info.MemTotal,
+		"sys_mem_free":   info.MemFree,
+		"sys_mem_cached": info.MemCached,
+		"sys_mem_size":   info.MemSize,
+		"sys_mem_rss":    info.MemRSS,
+		"sys_mem_peak":   info.MemPeak,
+	} {
+		rows[name] = strconv.FormatInt(bytes, 10)
+	}
+	rows["sys_ru_utime"] = seconds(info.User)
+	rows["sys_ru_stime"] = seconds(info.System)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.6f", d.Seconds()) }

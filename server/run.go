@@ -1,0 +1,115 @@
+// Package server puts the parts together to a running server: databases, protocols, the port, process signals, timers
+// and the log. Run is the whole life of the process, to be read from top to bottom.
+//
+// A connection has a goroutine that looks at the first byte of each request and gives it to package binproto or
+// httpapi. See listener for who starts and ends these goroutines.
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/internal/opcount"
+)
+
+// Program is the name under which the server reports errors of its configuration.
+const Program = "ktserver"
+
+// process is what lives as long as the server, across restarts of the listener.
+type process struct {
+	cfg     Config
+	log     logger
+	host    string // cfg.Host as an IPv4 address, or empty
+	started time.Time
+	catalog *db.Catalog
+	counts  opcount.Counts
+	conns   atomic.Int64 // open connections
+	active  atomic.Bool  // there has been a request since the idle timer last looked
+}
+
+// Run runs a server until ctx ends or the process is told to stop by a signal, and returns the exit code. Errors of
+// the configuration go to stderr, and everything else to the log, which is stdout unless Config.LogPath names a file.
+//
+// A daemon continues in another process: Run returns as soon as that is started.
+func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
+	sink, err := prepare(&cfg, stdout)
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", Program, err)
+		return 1
+	}
+	defer sink.Close()
+	if cfg.Daemon && !enterDaemon() {
+		return launchDaemon(stderr)
+	}
+	signals := watchSignals(cfg.Daemon)
+	defer signals.close()
+	p := &process{cfg: cfg, log: newLogger(sink, cfg.LogLevel), started: time.Now()}
+	if !p.run(ctx, signals, sink) {
+		return 1
+	}
+	return 0
+}
+
+// prepare checks the configuration and opens the log.
+func prepare(cfg *Config, stdout io.Writer) (*sink, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return openSink(cfg.LogPath, stdout)
+}
+
+// run reports whether everything went well.
+func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
+	pid := os.Getpid()
+	p.log.system("================ [START]: pid=%d", pid)
+	if err := p.resolveHost(); err != nil {
+		p.log.error("unknown host: %s", p.cfg.Host)
+		return false
+	}
+	if err := p.openDatabases(); err != nil {
+		p.logOpenError(err)
+		return false
+	}
+	p.log.info("%s", p.durability())
+	p.writePID(pid)
+	timers := p.startTimers()
+	ok := p.serve(ctx, signals, sink)
+	timers.stop()
+	p.removePID()
+	ok = p.closeDatabases() && ok
+	p.log.system("================ [FINISH]: pid=%d", pid)
+	return ok
+}
+
+// serve listens, and listens again after each restart, until the server shall stop. It reports whether nothing failed.
+func (p *process) serve(ctx context.Context, signals *signals, sink *sink) bool {
+	port := p.cfg.Port
+	for {
+		l, err := p.listen(port)
+		if err != nil {
+			p.log.error("%v", err)
+			return false
+		}
+		port = l.port // a restart must not change it
+		select {
+		case <-ctx.Done():
+			l.stop()
+			return true
+		case <-p.catalog.Failed():
+			p.log.error("no update is acknowledged any more, stopping: %v", p.catalog.Err())
+			l.stop()
+			return false
+		case restart := <-signals.received:
+			l.stop()
+			if !restart {
+				return true
+			}
+			sink.reopen(p.log)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// idleEvery is how often the server looks whether it has nothing to do.
+const idleEvery = 100 * time.Millisecond
+
+// timers is the goroutine for what the server does without being asked.
+type timers struct {
+	quit chan struct{}
+	wg   sync.WaitGroup
+}
+
+func (p *process) startTimers() *timers {
+	t := &timers{quit: make(chan struct{})}
+	t.wg.Go(func() { p.repeat(t.quit, idleEvery, p.collectWhenIdle) })
+	if p.cfg.AutoSync > 0 && !p.cfg.ReadOnly {
+		t.wg.Go(func() { p.repeat(t.quit, p.cfg.AutoSync, p.synchronize) })
+	}
+	return t
+}
+
+// stop returns after the last action has ended.
+func (t *timers) stop() {
+	close(t.quit)
+	t.wg.Wait()
+}
+
+func (p *process) repeat(quit <-chan struct{}, every time.Duration, action func()) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-quit:
+			return
+		case <-tick.C:
+			action()
+		}
+	}
+}
+
+// collectWhenIdle removes some expired records when there has been no request since the last call.
+func (p *process) collectWhenIdle() {
+	if !p.active.Swap(false) {
+		p.catalog.Idle()
+	}
+}
+
+// synchronize is the periodic synchronization of -asi and -ash.
+func (p *process) synchronize() {
+	p.log.info("synchronizing databases")
+	for i := range p.catalog.Len() {
+		if err := p.catalog.DB(i).Synchronize(p.cfg.AutoSyncHard, nil); err != nil {
+			p.log.error("database error: %v", err)
+		}
+	}
+}

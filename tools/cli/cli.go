@@ -1,0 +1,68 @@
+// Package cli is the command line that users of the original have in their scripts: long options with one dash or two,
+// all of them before the first argument that is none, and numbers with units.
+//
+//	f := cli.New("ktremotemgr get")
+//	port := f.Integer("port", 1978, "port of the server")
+//	err := f.Parse(args)
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Version is the first line that --version prints: scripts and clients know the original by it.
+const Version = "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)"
+
+// Flags are the options of one command.
+type Flags struct {
+	*pflag.FlagSet
+}
+
+// New returns an empty set of options. name is for messages.
+func New(name string) *Flags {
+	f := pflag.NewFlagSet(name, pflag.ContinueOnError)
+	f.SetInterspersed(false)
+	f.SortFlags = false
+	f.Usage = func() {}
+	return &Flags{f}
+}
+
+// Parse reads options up to the first argument that is none, or "--". The rest is Args.
+func (f *Flags) Parse(args []string) error {
+	return f.FlagSet.Parse(f.doubleDashes(args))
+}
+
+// doubleDashes gives every option two dashes, which is all that pflag understands, and leaves values and arguments as
+// they are.
+func (f *Flags) doubleDashes(args []string) []string {
+	out := make([]string, 0, len(args))
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" || arg == "-" || !strings.HasPrefix(arg, "-") {
+			return append(out, args[i:]...)
+		}
+		name := strings.TrimLeft(arg, "-")
+		out = append(out, "--"+name)
+		name, _, joined := strings.Cut(name, "=")
+		if flag := f.Lookup(name); flag != nil && flag.NoOptDefVal == "" && !joined && i+1 < len(args) {
+			i++
+			out = append(out, args[i])
+		}
+	}
+	return out
+}
+
+// Integer defines an option with a whole number.
+func (f *Flags) Integer(name string, value int64, help string) *int64 {
+	f.Var(Int(&value), name, help)
+	return &value
+}
+
+// Seconds defines an option with a length of time in seconds, a fraction allowed.
+func (f *Flags) Seconds(name string, value time.Duration, help string) *time.Duration {
+	f.Var(Duration(&value), name, help)
+	return &value
+}

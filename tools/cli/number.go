@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// Number is the value of an option that takes a decimal number, a fraction allowed, with a unit behind it: k m g t p e
+// are powers of 1024. What it does with the number is the function. It implements pflag.Value.
+type Number func(n float64)
+
+const units = "kmgtpe"
+
+var errNumber = errors.New("must be a number")
+
+// Set reads the number.
+func (set Number) Set(text string) error {
+	factor := 1.0
+	digits := strings.ToLower(text)
+	if digits != "" {
+		if i := strings.IndexByte(units, digits[len(digits)-1]); i >= 0 {
+			factor = math.Pow(1024, float64(i+1))
+			digits = digits[:len(digits)-1]
+		}
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || math.IsNaN(n) || math.Abs(n*factor) > 1<<62 {
+		return errNumber
+	}
+	set(n * factor)
+	return nil
+}
+
+// String is empty: defaults are part of the help text where they matter.
+func (Number) String() string { return "" }
+
+// Type stands for the value in the help text.
+func (Number) Type() string { return "number" }
+
+// exact is a Number whose digits count to the last one, as in time stamps.
+type exact struct{ p *int64 }
+
+// Set reads the number, as a whole one if it can.
+func (e exact) Set(text string) error {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*e.p = n
+		return nil
+	}
+	return Number(func(n float64) { *e.p = int64(n) }).Set(text)
+}
+
+// String is empty, as that of Number.
+func (exact) String() string { return "" }
+
+// Type stands for the value in the help text.
+func (exact) Type() string { return "number" }
+
+// Int is the value of an option with a whole number; fractions are cut off.
+func Int(p *int64) pflag.Value {
+	return exact{p}
+}
+
+// Duration is the value of an option with a length of time in seconds.
+func Duration(p *time.Duration) Number {
+	return func(n float64) {
+		const longest = 1 << 62
+		*p = time.Duration(max(-longest, min(longest, n*float64(time.Second))))
+	}
+}

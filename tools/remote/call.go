@@ -1,0 +1,142 @@
+package remote
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"time"
+
+	"gotycoon/client"
+	"gotycoon/tools/cli"
+)
+
+// call is one run of a sub-command: its options, and the server it talks to.
+type call struct {
+	flags *cli.Flags
+	raw   []string
+	stdin io.Reader
+	out   *bufio.Writer
+	term  io.Writer // stdout as it was given, to find out whether it is a terminal
+
+	host    string
+	port    *int64
+	timeout *time.Duration
+	db      string
+	help    bool
+	json    bool
+	hexIn   bool // -sx
+	hexOut  bool // -px
+	signals client.Signals
+
+	args   []string
+	client *client.Client
+}
+
+func newCall(cmd command, args []string, stdin io.Reader, stdout io.Writer) *call {
+	c := &call{flags: cli.New(program + " " + cmd.name), raw: args, stdin: stdin, out: bufio.NewWriter(stdout), term: stdout}
+	c.flags.StringVar(&c.host, "host", "", "`name` of the server (default localhost)")
+	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
+	c.timeout = c.flags.Seconds("tout", 0, "give up after so many seconds (default: never)")
+	c.flags.BoolVarP(&c.help, "help", "h", false, "explain the options")
+	return c
+}
+
+// withDB adds the option that chooses a database.
+func (c *call) withDB() *call {
+	c.flags.StringVar(&c.db, "db", "", "`name` or number of the database (default: the first)")
+	return c
+}
+
+// withSignals adds the options that wait for other clients, and wake them.
+func (c *call) withSignals() *call {
+	c.flags.StringVar(&c.signals.Wait, "swname", "", "wait for the signal of this `name` first")
+	c.flags.Var(cli.Duration(&c.signals.WaitTime), "swtime", "wait for it at most so many seconds (default 30)")
+	c.flags.StringVar(&c.signals.Send, "ssname", "", "send the signal of this `name` afterwards")
+	c.flags.BoolVar(&c.signals.Broadcast, "ssbrd", false, "send it to all who wait, not only to one")
+	return c
+}
+
+// withHex adds the option that takes arguments in hexadecimal.
+func (c *call) withHex() *call {
+	c.flags.BoolVar(&c.hexIn, "sx", false, "arguments are hexadecimal")
+	return c
+}
+
+// withHexOut adds the option that prints in hexadecimal.
+func (c *call) withHexOut() *call {
+	c.flags.BoolVar(&c.hexOut, "px", false, "print hexadecimal")
+	return c
+}
+
+// withJSON adds the option that prints for programs.
+func (c *call) withJSON() *call {
+	c.flags.BoolVar(&c.json, "json", false, "print JSON; bytes that are no UTF-8 are replaced, see -px")
+	return c
+}
+
+// withExpiry adds the option that sets an expiration time, and returns where it is.
+func (c *call) withExpiry() *int64 {
+	return c.flags.Integer("xt", math.MaxInt64, "let records expire after so many seconds; negative: at this time in seconds since 1970")
+}
+
+var errHelp = errors.New("help is wanted")
+
+// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
+func (c *call) parse(least, most int) error {
+	if err := c.flags.Parse(c.raw); err != nil {
+		return errUsage
+	}
+	if c.help {
+		return errHelp
+	}
+	n := c.flags.NArg()
+	if n < least || (most >= 0 && n > most) || *c.port < 1 {
+		return errUsage
+	}
+	for _, arg := range c.flags.Args() {
+		if c.hexIn {
+			arg = string(decodeHex(arg))
+		}
+		c.args = append(c.args, arg)
+	}
+	return nil
+}
+
+// open connects to the server.
+func (c *call) open(ctx context.Context) (*client.DB, error) {
+	host := c.host
+	if host == "" {
+		host = "localhost"
+	}
+	addr := host + ":" + strconv.FormatInt(*c.port, 10)
+	c.client = client.New(addr, client.Options{Timeout: max(0, *c.timeout)})
+	if err := c.client.Connect(ctx); err != nil {
+		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed", int(client.Network), client.Network)
+	}
+	c.signals.Waits, c.signals.Sends = c.flags.Changed("swname"), c.flags.Changed("ssname")
+	return c.client.DB(c.db).With(c.signals), nil
+}
+
+// failed gives an error of a call the form that scripts know. name is that of the original's call.
+func (c *call) failed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s failed: %s: %w", name, c.peer(), err)
+}
+
+// peer is the server as error lines name it.
+func (c *call) peer() string { return fmt.Sprintf("%s:%d", c.host, *c.port) }
+
+// number is the database for the binary protocol, which knows no names: those are the first one, as in the original.
+func (c *call) number() uint16 {
+	n, err := strconv.ParseUint(c.db, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return uint16(n)
+}

@@ -1,0 +1,136 @@
+package remote_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/tools/remote"
+)
+
+// recordings is where the recordings come from; testdata is a copy.
+const recordings = "../../../shared/golden"
+
+// Ports of the recordings.
+const (
+	portMain     = "20250" // server with an update log
+	portBare     = "20251" // server without options
+	portSegments = "20252" // server on a copy of the recorded update log
+	portNobody   = "20299"
+)
+
+// run is one recorded run of the original.
+type run struct {
+	Argv   []string
+	Stdin  string `json:"stdin"` // Base64
+	Exit   int
+	Stdout string `json:"stdout_b64"`
+	Stderr string `json:"stderr_b64"`
+	Note   string
+}
+
+// result is what a run gave.
+type result struct {
+	exit           int
+	stdout, stderr string
+}
+
+// TestCopies compares the copy with the recordings where they are at hand.
+func TestCopies(t *testing.T) {
+	if _, err := os.Stat(recordings); err != nil {
+		t.Skipf("the recordings are not beside this module (%s), testdata is used as it is", recordings)
+	}
+	names, err := filepath.Glob("testdata/ktremotemgr-*.jsonl")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		want, err := os.ReadFile(filepath.Join(recordings, "cli", filepath.Base(name)))
+		require.NoError(t, err)
+		have, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(have), name)
+	}
+}
+
+// load reads the recorded runs of a file.
+func load(t *testing.T, name string) []run {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", "ktremotemgr-"+name+".jsonl"))
+	require.NoError(t, err)
+	var runs []run
+	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
+		var r run
+		require.NoError(t, dec.Decode(&r))
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// title names a run in messages.
+func (r run) title() string { return strings.Join(r.Argv[1:], " ") }
+
+// result is what the original printed.
+func (r run) result(t *testing.T) result {
+	t.Helper()
+	return result{exit: r.Exit, stdout: decode(t, r.Stdout), stderr: decode(t, r.Stderr)}
+}
+
+func decode(t *testing.T, text string) string {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(text)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// option returns the value of an option of the run, "" where it is not there.
+func (r run) option(name string) string {
+	for i, arg := range r.Argv[:len(r.Argv)-1] {
+		if arg == name {
+			return r.Argv[i+1]
+		}
+	}
+	return ""
+}
+
+// has tells whether an argument is there.
+func (r run) has(arg string) bool {
+	for _, a := range r.Argv {
+		if a == arg {
+			return true
+		}
+	}
+	return false
+}
+
+// replay runs a recorded command line against the servers behind ports, and gives the output the recorded ports.
+func replay(t *testing.T, r run, ports map[string]int) result {
+	t.Helper()
+	args := append([]string{}, r.Argv[1:]...)
+	for i, arg := range args {
+		if port, ok := ports[arg]; ok {
+			args[i] = strconv.Itoa(port)
+		}
+	}
+	out := command(t, decode(t, r.Stdin), args...)
+	for recorded, port := range ports {
+		out.stderr = strings.ReplaceAll(out.stderr, fmt.Sprintf(":%d:", port), ":"+recorded+":")
+	}
+	return out
+}
+
+// command runs the tool in this process.
+func command(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	exit := remote.Main(context.Background(), args, strings.NewReader(stdin), &stdout, &stderr)
+	return result{exit: exit, stdout: stdout.String(), stderr: stderr.String()}
+}
