@@ -9,8 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/internal/netio"
 )
 
 var refused = []byte{byte(frame.Error)}
@@ -168,10 +170,19 @@ func TestLogLines(t *testing.T) {
 	}, strings.Split(strings.TrimSpace(f.log.String()), "\n"))
 }
 
-func TestReplicationWithLog(t *testing.T) {
-	f := newFixture(t, db.Options{LogDir: filepath.Join(t.TempDir(), "ulog"), SID: 1}, ":")
-	require.Equal(t, refused, f.exchange(t, frame.AppendFollow(nil, frame.Follow{})))
-	require.Contains(t, f.log.String(), "replication is not served")
+// fakeSource answers with the follower's own words.
+type fakeSource struct{}
+
+func (fakeSource) Serve(c *netio.Conn, f frame.Follow) {
+	c.Out = fmt.Appendf(append(c.Out, byte(frame.Replication)), "%d %d %d", f.Flags, f.TS, f.SID)
+}
+
+func TestReplicationIsHandedOn(t *testing.T) {
+	f := newFixture(t, db.Options{}, ":")
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog, Source: fakeSource{}})
+	follow := frame.AppendFollow(nil, frame.Follow{Flags: frame.WhiteSID, TS: 12, SID: 7})
+	got := f.exchange(t, join(setBulk(0), follow, setBulk(0)))
+	require.Equal(t, join(reply(frame.SetBulk, 0), []byte("\xb11 12 7")), got, "nothing is served behind the stream")
 }
 
 func TestCounters(t *testing.T) {

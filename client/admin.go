@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Clear removes all records.
@@ -13,7 +14,7 @@ func (db *DB) Clear(ctx context.Context) error {
 }
 
 // Synchronize puts everything into the database's file, and with hard on the disk. command, where it is not empty, is run
-// by the server afterwards.
+// by the server afterwards; its failure is an error with the code Internal.
 func (db *DB) Synchronize(ctx context.Context, hard bool, command string) error {
 	var params []string
 	if hard {
@@ -26,7 +27,7 @@ func (db *DB) Synchronize(ctx context.Context, hard bool, command string) error 
 	return err
 }
 
-// Vacuum removes expired records, of the next step records only where step is over 1.
+// Vacuum removes expired records. It looks at the next step records where step is over 1, else at all.
 func (db *DB) Vacuum(ctx context.Context, step int64) error {
 	var params []string
 	if step > 0 {
@@ -48,22 +49,25 @@ func (c *Client) Void(ctx context.Context) error {
 	return err
 }
 
-// Echo returns its parameters.
+// Echo returns its parameters, names and values in turn.
 func (c *Client) Echo(ctx context.Context, params ...string) (Rows, error) {
 	return c.DB("").Call(ctx, "echo", params...)
 }
 
 // LogFile is a file of the server's update log.
 type LogFile struct {
-	Path string
-	Size int64
+	Path string // as the server knows it
+	Size int64  // bytes
 	Last uint64 // newest time stamp in it
 }
 
-// LogFiles lists the server's update log.
-func (c *Client) LogFiles(ctx context.Context) ([]LogFile, error) {
+// UlogList lists the files of the server's update log, oldest first.
+func (c *Client) UlogList(ctx context.Context) ([]LogFile, error) {
 	out, err := c.DB("").Call(ctx, "ulog_list")
-	var files []LogFile
+	if err != nil {
+		return nil, err
+	}
+	files := make([]LogFile, 0, len(out))
 	for _, path := range out.sorted() {
 		size, last, _ := strings.Cut(string(out[path]), ":")
 		f := LogFile{Path: path}
@@ -71,27 +75,49 @@ func (c *Client) LogFiles(ctx context.Context) ([]LogFile, error) {
 		f.Last, _ = strconv.ParseUint(last, 10, 64) // likewise
 		files = append(files, f)
 	}
-	return files, err
+	return files, nil
 }
 
-// RemoveLogFiles removes files of the server's update log with nothing newer than a time stamp, a number or "now"; ""
-// stands for all but the newest.
-func (c *Client) RemoveLogFiles(ctx context.Context, ts string) error {
+// UlogRemove removes the files of the server's update log in which nothing is newer than the time stamp, 0 meaning now. The
+// newest file stays in any case.
+func (c *Client) UlogRemove(ctx context.Context, upTo uint64) error {
 	var params []string
-	if ts != "" {
-		params = []string{"ts", ts}
+	if upTo > 0 {
+		params = []string{"ts", strconv.FormatUint(upTo, 10)}
 	}
 	_, err := c.DB("").Call(ctx, "ulog_remove", params...)
 	return err
 }
 
-// TuneReplication changes the master that the server follows. params are those of tune_replication: host, port, ts, iv.
-func (c *Client) TuneReplication(ctx context.Context, params ...string) error {
+// Master is where a server replicates from.
+type Master struct {
+	Host     string        // empty: from nowhere
+	Port     int           // 0: 1978
+	TS       string        // time stamp to begin after, or "now"; empty: where the server is
+	Interval time.Duration // pause between two looks for updates, to the millisecond; 0: unchanged
+}
+
+// TuneReplication changes the master that the server follows.
+func (c *Client) TuneReplication(ctx context.Context, m Master) error {
+	var params []string
+	add := func(name, value string) { params = append(params, name, value) }
+	if m.Host != "" {
+		add("host", m.Host)
+	}
+	if m.Port != 0 {
+		add("port", strconv.Itoa(m.Port))
+	}
+	if m.TS != "" {
+		add("ts", m.TS)
+	}
+	if m.Interval > 0 {
+		add("iv", formatFloat(float64(m.Interval)/float64(time.Millisecond)))
+	}
 	_, err := c.DB("").Call(ctx, "tune_replication", params...)
 	return err
 }
 
-// PlayScript calls a script procedure. params are names and values in turn; so is the result.
+// PlayScript calls a procedure of the server's script with params and returns what it gives.
 func (db *DB) PlayScript(ctx context.Context, name string, params map[string][]byte) (Rows, error) {
 	rows := append(db.rows("name", name), prefixed(params)...)
 	out, err := db.call(ctx, "play_script", rows)

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -29,14 +31,7 @@ func (r Rows) unprefixed() Rows {
 }
 
 // sorted returns the names.
-func (r Rows) sorted() []string {
-	names := make([]string, 0, len(r))
-	for name := range r {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (r Rows) sorted() []string { return slices.Sorted(maps.Keys(r)) }
 
 // SetBulk stores records and returns how many. With atomic all are stored or none.
 func (db *DB) SetBulk(ctx context.Context, records map[string][]byte, xt XT, atomic bool) (int64, error) {
@@ -52,13 +47,13 @@ func atomicParam(atomic bool) []string {
 	return nil
 }
 
-// RemoveBulk removes records and returns how many there were.
+// RemoveBulk removes records and returns how many there were. With atomic nobody sees only some of them.
 func (db *DB) RemoveBulk(ctx context.Context, keys []string, atomic bool) (int64, error) {
 	out, err := db.call(ctx, "remove_bulk", db.keyRows(keys, atomic))
 	return out.Int("num"), err
 }
 
-// GetBulk returns the records that exist, by key.
+// GetBulk returns the records that exist, by key. With atomic no other update comes between them.
 func (db *DB) GetBulk(ctx context.Context, keys []string, atomic bool) (map[string][]byte, error) {
 	out, err := db.call(ctx, "get_bulk", db.keyRows(keys, atomic))
 	return out.unprefixed(), err
@@ -72,30 +67,33 @@ func (db *DB) keyRows(keys []string, atomic bool) []tsv.Row {
 	return rows
 }
 
-// MatchPrefix returns at most max keys that begin with prefix, all where max is negative.
-func (db *DB) MatchPrefix(ctx context.Context, prefix string, max int64) ([]string, error) {
-	return db.match(ctx, "match_prefix", "prefix", prefix, max)
+// MatchPrefix returns at most limit keys that begin with prefix, all where limit is negative. The server may list records
+// that have expired a short time ago.
+func (db *DB) MatchPrefix(ctx context.Context, prefix string, limit int64) ([]string, error) {
+	return db.match(ctx, "match_prefix", "prefix", prefix, limit)
 }
 
-// MatchRegex returns at most max keys that match a regular expression.
-func (db *DB) MatchRegex(ctx context.Context, regex string, max int64) ([]string, error) {
-	return db.match(ctx, "match_regex", "regex", regex, max)
+// MatchRegex returns at most limit keys in which a POSIX extended regular expression occurs. One that is none is an error
+// with the code Logic.
+func (db *DB) MatchRegex(ctx context.Context, regex string, limit int64) ([]string, error) {
+	return db.match(ctx, "match_regex", "regex", regex, limit)
 }
 
-// MatchSimilar returns at most max keys that at most limit characters set apart from origin, nearest first.
-func (db *DB) MatchSimilar(ctx context.Context, origin string, limit int64, utf bool, max int64) ([]string, error) {
-	params := []string{"range", strconv.FormatInt(limit, 10)}
+// MatchSimilar returns at most limit keys that at most distance edits set apart from origin, nearest first. An edit is of a
+// byte, or with utf of a character.
+func (db *DB) MatchSimilar(ctx context.Context, origin string, distance int64, utf bool, limit int64) ([]string, error) {
+	params := []string{"range", strconv.FormatInt(distance, 10)}
 	if utf {
 		params = append(params, "utf", "")
 	}
-	return db.match(ctx, "match_similar", "origin", origin, max, params...)
+	return db.match(ctx, "match_similar", "origin", origin, limit, params...)
 }
 
 // match returns keys in the order that the server gives them: each row's value is the key's place.
-func (db *DB) match(ctx context.Context, proc, name, value string, max int64, more ...string) ([]string, error) {
+func (db *DB) match(ctx context.Context, proc, name, value string, limit int64, more ...string) ([]string, error) {
 	params := append([]string{name, value}, more...)
-	if max >= 0 {
-		params = append(params, "max", strconv.FormatInt(max, 10))
+	if limit >= 0 {
+		params = append(params, "max", strconv.FormatInt(limit, 10))
 	}
 	out, err := db.Call(ctx, proc, params...)
 	if err != nil {
@@ -103,6 +101,6 @@ func (db *DB) match(ctx context.Context, proc, name, value string, max int64, mo
 	}
 	ranks := out.unprefixed()
 	keys := ranks.sorted()
-	slices.SortStableFunc(keys, func(a, b string) int { return int(ranks.Int(a) - ranks.Int(b)) })
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(ranks.Int(a), ranks.Int(b)) })
 	return keys, nil
 }

@@ -3,12 +3,13 @@
 //	c := client.New("localhost:1978", client.Options{})
 //	defer c.Close()
 //	db := c.DB("")
-//	err := db.Set(ctx, "japan", []byte("tokyo"), client.Never)
+//	err := db.Set(ctx, "japan", []byte("tokyo"), client.In(time.Hour))
 //	value, err := db.Get(ctx, "japan")
-//	for key, value := range db.Cursor().All(ctx) { … }
+//	for record, err := range db.All(ctx) { … }
 //
 // A Client keeps connections and may be used by many goroutines. A Cursor has a connection of its own and belongs to one
-// goroutine. Errors are *Error; test for ErrNoRecord, ErrDuplicate and ErrConflict with errors.Is.
+// goroutine. The context of a call limits its time. Errors are *Error; test for ErrNoRecord, ErrDuplicate and ErrConflict
+// with errors.Is. No call is sent twice: after an error of the network nobody knows whether an update was done.
 package client
 
 import (
@@ -74,19 +75,35 @@ func (c *Client) Close() error {
 
 // take returns an idle connection or a new one.
 func (c *Client) take(ctx context.Context) (*conn, error) {
+	for {
+		cn, err := c.takeIdle()
+		if err != nil {
+			return nil, networkError(err)
+		}
+		if cn == nil {
+			return dial(ctx, c.addr)
+		}
+		if alive(cn.Conn) {
+			return cn, nil
+		}
+		_ = cn.Close() // the server was restarted, for example
+	}
+}
+
+// takeIdle returns the connection used last, nil when there is none.
+func (c *Client) takeIdle() (*conn, error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed {
-		c.mu.Unlock()
-		return nil, networkError(errClosed)
+		return nil, errClosed
 	}
-	if n := len(c.idle); n > 0 {
-		cn := c.idle[n-1]
-		c.idle = c.idle[:n-1]
-		c.mu.Unlock()
-		return cn, nil
+	n := len(c.idle)
+	if n == 0 {
+		return nil, nil
 	}
-	c.mu.Unlock()
-	return dial(ctx, c.addr)
+	cn := c.idle[n-1]
+	c.idle = c.idle[:n-1]
+	return cn, nil
 }
 
 // give keeps a connection for later, unless there are enough.
@@ -97,6 +114,7 @@ func (c *Client) give(cn *conn) {
 		_ = cn.Close()
 		return
 	}
+	cn.rest()
 	c.idle = append(c.idle, cn)
 }
 

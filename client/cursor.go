@@ -7,20 +7,22 @@ import (
 )
 
 // Cursor is a place in a database. It has a connection of its own, where the server keeps the place, and belongs to one
-// goroutine.
+// goroutine. Signals of its database count for its first call only.
 type Cursor struct {
 	db   *DB
-	conn *conn // nil before the first call
-	err  error // of an iteration
+	conn *conn // nil before the first call, and after Close
 }
 
 // cursorID is the cursor's number on its connection.
 const cursorID = "1"
 
 // Cursor returns a cursor that is on no record. Close it after use.
-func (db *DB) Cursor() *Cursor { return &Cursor{db: db} }
+func (db *DB) Cursor() *Cursor {
+	own := *db
+	return &Cursor{db: &own}
+}
 
-// Close ends the cursor.
+// Close ends the cursor. The next call would begin with a new one, on no record.
 func (c *Cursor) Close() error {
 	if c.conn == nil {
 		return nil
@@ -31,19 +33,29 @@ func (c *Cursor) Close() error {
 }
 
 func (c *Cursor) call(ctx context.Context, proc string, params ...string) (out Rows, err error) {
-	ctx, cancel := c.db.client.limit(ctx)
-	defer cancel()
-	if c.conn == nil {
-		if c.conn, err = dial(ctx, c.db.client.addr); err != nil {
-			return nil, err
-		}
-	}
 	rows := c.db.rows(append([]string{"CUR", cursorID}, params...)...)
-	err = c.conn.during(ctx, func(cn *conn) error {
+	c.db.signals = Signals{}
+	err = c.during(ctx, func(cn *conn) error {
 		out, err = cn.call(proc, rows)
 		return err
 	})
 	return out, err
+}
+
+// during runs f on the cursor's connection, which ends with the first error of the network.
+func (c *Cursor) during(ctx context.Context, f func(*conn) error) (err error) {
+	ctx, cancel := c.db.client.limit(ctx)
+	defer cancel()
+	if c.conn == nil {
+		if c.conn, err = dial(ctx, c.db.client.addr); err != nil {
+			return err
+		}
+	}
+	err = c.conn.during(ctx, f)
+	if errors.Is(err, ErrNetwork) {
+		_ = c.Close()
+	}
+	return err
 }
 
 func (c *Cursor) do(ctx context.Context, proc string, params ...string) error {
@@ -51,7 +63,7 @@ func (c *Cursor) do(ctx context.Context, proc string, params ...string) error {
 	return err
 }
 
-// Jump goes to the first record.
+// Jump goes to the first record. In an empty database that is ErrNoRecord.
 func (c *Cursor) Jump(ctx context.Context) error { return c.do(ctx, "cur_jump") }
 
 // JumpKey goes to a record; in an ordered database to the next one where it does not exist.
@@ -59,10 +71,10 @@ func (c *Cursor) JumpKey(ctx context.Context, key string) error {
 	return c.do(ctx, "cur_jump", "key", key)
 }
 
-// JumpBack goes to the last record of an ordered database.
+// JumpBack goes to the last record of an ordered database. Stepping goes backward from there.
 func (c *Cursor) JumpBack(ctx context.Context) error { return c.do(ctx, "cur_jump_back") }
 
-// JumpBackKey goes to a record of an ordered database, or the one before.
+// JumpBackKey goes to a record of an ordered database, or the one before. Stepping goes backward from there.
 func (c *Cursor) JumpBackKey(ctx context.Context, key string) error {
 	return c.do(ctx, "cur_jump_back", "key", key)
 }
@@ -73,10 +85,22 @@ func (c *Cursor) Step(ctx context.Context) error { return c.do(ctx, "cur_step") 
 // StepBack goes to the record before, in an ordered database.
 func (c *Cursor) StepBack(ctx context.Context) error { return c.do(ctx, "cur_step_back") }
 
-// Get returns the record; with step the cursor then moves on.
+// Get returns the record; with step the cursor then moves on. ErrNoRecord means that there are no more.
 func (c *Cursor) Get(ctx context.Context, step bool) (Record, error) {
 	out, err := c.call(ctx, "cur_get", stepParam(step)...)
-	return Record{Key: string(out["key"]), Value: out["value"], XT: out.xt()}, err
+	return out.record(), err
+}
+
+// GetKey returns the key of the record; with step the cursor then moves on.
+func (c *Cursor) GetKey(ctx context.Context, step bool) (string, error) {
+	out, err := c.call(ctx, "cur_get_key", stepParam(step)...)
+	return string(out["key"]), err
+}
+
+// GetValue returns the value of the record; with step the cursor then moves on.
+func (c *Cursor) GetValue(ctx context.Context, step bool) ([]byte, error) {
+	out, err := c.call(ctx, "cur_get_value", stepParam(step)...)
+	return out["value"], err
 }
 
 func stepParam(step bool) []string {
@@ -84,6 +108,10 @@ func stepParam(step bool) []string {
 		return []string{"step", ""}
 	}
 	return nil
+}
+
+func (r Rows) record() Record {
+	return Record{Key: string(r["key"]), Value: r["value"], Expires: r.expires()}
 }
 
 // SetValue stores the value of the record; with step the cursor then moves on.
@@ -98,25 +126,33 @@ func (c *Cursor) Remove(ctx context.Context) error { return c.do(ctx, "cur_remov
 // Seize returns the record, removes it and moves on.
 func (c *Cursor) Seize(ctx context.Context) (Record, error) {
 	out, err := c.call(ctx, "cur_seize")
-	return Record{Key: string(out["key"]), Value: out["value"], XT: out.xt()}, err
+	return out.record(), err
 }
 
-// All iterates from the first record to the last. Err tells afterwards whether it got there.
-func (c *Cursor) All(ctx context.Context) iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
-		for c.err = c.Jump(ctx); c.err == nil; {
-			var r Record
-			if r, c.err = c.Get(ctx, true); c.err == nil && !yield(r.Key, r.Value) {
-				return
-			}
+// Records iterates over the record under the cursor and all that follow in its direction, and then closes the cursor.
+// Records are fetched ahead, so that a distant server does not make it slow. An error is the last that is yielded.
+func (c *Cursor) Records(ctx context.Context) iter.Seq2[Record, error] {
+	return fetch(ctx, c, "cur_get", Rows.record)
+}
+
+// Keys is as Records for keys alone.
+func (c *Cursor) Keys(ctx context.Context) iter.Seq2[string, error] {
+	return fetch(ctx, c, "cur_get_key", func(r Rows) string { return string(r["key"]) })
+}
+
+// All iterates over all records in the order of the database. An error is the last that is yielded.
+func (db *DB) All(ctx context.Context) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		c := db.Cursor()
+		defer c.Close()
+		err := c.Jump(ctx)
+		if errors.Is(err, ErrNoRecord) {
+			return
 		}
+		if err != nil {
+			yield(Record{}, err)
+			return
+		}
+		c.Records(ctx)(yield)
 	}
-}
-
-// Err returns the error that ended the last iteration; to have reached the end is none.
-func (c *Cursor) Err() error {
-	if errors.Is(c.err, ErrNoRecord) {
-		return nil
-	}
-	return c.err
 }

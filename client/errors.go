@@ -56,6 +56,7 @@ var (
 	ErrDuplicate = errors.New("the record exists")        // of Add
 	ErrConflict  = errors.New("the record is in the way") // of CAS and increments: not the state expected
 	ErrTimeout   = errors.New("the condition timed out")  // no signal came in time
+	ErrNetwork   = errors.New("no reply")                 // whatever code Network means
 )
 
 // Is tells whether the error is one of those above.
@@ -69,16 +70,21 @@ func (e *Error) Is(target error) bool {
 		return e.Code == Logic && strings.HasPrefix(e.Message, "DB: 8:")
 	case ErrTimeout:
 		return e.Code == Miscellaneous && e.Message == ErrTimeout.Error()
+	case ErrNetwork:
+		return e.Code == Network
 	}
 	return false
 }
 
 const statusLogic = 450
 
-// callError turns a status into an error.
-func callError(status int, message string) error {
+// callError turns a status into an error. Without a message from a procedure the status speaks.
+func callError(res *http.Response, message string) error {
+	if message == "" {
+		message = res.Status
+	}
 	code := Miscellaneous
-	switch status {
+	switch res.StatusCode {
 	case http.StatusBadRequest:
 		code = Invalid
 	case statusLogic:

@@ -89,6 +89,16 @@ func (c *goldenCase) onTheSecond() bool {
 	return false
 }
 
+// waits tells whether some client waits for a signal.
+func (c *goldenCase) waits() bool {
+	for _, s := range c.all() {
+		if s.Send != nil && strings.Contains(string(*s.Send), "WAIT") {
+			return true
+		}
+	}
+	return false
+}
+
 // loadCases returns the cases of all files of testdata whose names do not begin with 9, in the files' order.
 func loadCases(t *testing.T) []goldenCase {
 	t.Helper()

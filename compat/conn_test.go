@@ -25,6 +25,8 @@ type replayConn struct {
 	buf  []byte
 	eof  bool
 	sent string // latest bytes sent since the last answer
+
+	unwatched bool // nobody has looked yet whether something came behind the latest answer
 }
 
 func dial(addr string) (*replayConn, error) {

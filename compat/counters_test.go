@@ -27,5 +27,6 @@ func TestCounters(t *testing.T) {
 		}
 		require.Empty(t, r.run(&c))
 	}
+	require.Empty(t, r.surplus())
 	server.Stop(t)
 }

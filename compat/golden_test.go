@@ -15,7 +15,7 @@ import (
 
 // laterOptions are options of the profiles whose features are missing yet. The profiles run without them, so that
 // their other cases are replayed.
-var laterOptions = []string{"-scr", "-rts"}
+var laterOptions = []string{"-scr"}
 
 // tally counts the cases of all profiles.
 type tally struct {
@@ -74,6 +74,7 @@ func replayProfile(t *testing.T, bin string, p profile, cases []goldenCase, list
 			}
 		})
 	}
+	require.Empty(t, r.surplus())
 	server.Stop(t)
 }
 

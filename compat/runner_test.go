@@ -2,6 +2,8 @@ package compat
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -10,6 +12,10 @@ type runner struct {
 	addr string
 	port int
 	dbs  int
+
+	watching sync.WaitGroup
+	mu       sync.Mutex
+	late     []string // what came behind the ends of cases
 }
 
 // run replays one case and says what differed, or nothing.
@@ -27,14 +33,52 @@ func (r *runner) run(c *goldenCase) (difference string) {
 		clock:  clock{now: time.Now().Unix(), port: r.port},
 		conns:  map[string]*replayConn{},
 	}
-	defer replay.close()
-	steps := c.all()
+	difference = replay.run(c.all())
+	r.watch(c, replay.conns, difference != "")
+	return difference
+}
+
+func (r *replay) run(steps []goldenStep) (difference string) {
 	for i := range steps {
-		if difference := replay.step(&steps[i], needsSilence(steps[i:])); difference != "" {
+		if difference := r.step(&steps[i], needsSilence(steps[i:])); difference != "" {
 			return fmt.Sprintf("step %d: %s", i, difference)
 		}
 	}
-	return replay.groups()
+	return r.groups()
+}
+
+// watch looks for bytes behind the last answers of a case, and for connections closed behind them, while the next
+// case begins. Afterwards it closes the connections. A case that differs already is not looked at.
+func (r *runner) watch(c *goldenCase, conns map[string]*replayConn, differs bool) {
+	deadline := time.Now().Add(surplusLimit)
+	for label, conn := range conns {
+		look := func() {
+			defer conn.Close()
+			if differs || !conn.unwatched {
+				return
+			}
+			for conn.fill(deadline) {
+			}
+			if len(conn.buf) > 0 || conn.eof {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.late = append(r.late, fmt.Sprintf("%s: behind the end on %s: %q, closed: %v", c.id(), label, conn.buf, conn.eof))
+			}
+		}
+		if c.waits() {
+			look() // whoever waits for a signal could get one of the next case
+		} else {
+			r.watching.Go(look)
+		}
+	}
+}
+
+// surplus returns what has come behind the ends of the cases so far.
+func (r *runner) surplus() string {
+	r.watching.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.late, "\n")
 }
 
 // clear empties the databases over a connection of its own.
@@ -73,15 +117,15 @@ func awaitEarlySecond() {
 	}
 }
 
-// needsSilence tells whether a look for surplus bytes must follow the first of steps. It need not where the next
-// answer on the connection would show them: that answer has bytes, and all of them are compared.
+// needsSilence tells whether a look for surplus bytes must follow the first of steps at once. It need not where the
+// next answer on the connection would show them, because that has bytes and all are compared, and not at the end.
 func needsSilence(steps []goldenStep) bool {
 	for _, next := range steps[1:] {
 		if next.C == steps[0].C && (next.Recv != nil || next.Op == "close") {
 			return next.Op == "close" || *next.Recv == "" || (next.Cmp != "" && next.Cmp != "exact")
 		}
 	}
-	return true
+	return false
 }
 
 // replay is one case being replayed.
@@ -91,12 +135,6 @@ type replay struct {
 	conns    map[string]*replayConn
 	walks    group
 	statuses group
-}
-
-func (r *replay) close() {
-	for _, c := range r.conns {
-		_ = c.Close()
-	}
 }
 
 func (r *replay) conn(label string) (*replayConn, error) {
@@ -147,9 +185,9 @@ func (r *replay) send(c *replayConn, s *goldenStep) {
 }
 
 func (r *replay) receive(c *replayConn, s *goldenStep, silence bool) (difference string) {
-	sent := c.sent
+	sent, want := c.sent, string(*s.Recv)
 	got := c.receive(s, silence)
-	want := string(*s.Recv)
+	c.unwatched = !silence && !s.EOF && want != ""
 	switch s.Cmp {
 	case "walk":
 		r.walks.add(want, got, whole)

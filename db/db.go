@@ -27,6 +27,7 @@ type DB struct {
 	file     *filestore.Store // the same store where it is on disk, else nil
 	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
 	shared   bool             // log is the server's update log
+	followed bool             // the file was a database of log before it was opened
 	readOnly bool
 	maxKey   int // longest key in bytes
 
@@ -51,6 +52,9 @@ func (d *DB) Name() string { return d.expr.Name }
 
 // Persistent tells whether records have no expiration time (ktopts=p).
 func (d *DB) Persistent() bool { return d.expr.Params.Persistent }
+
+// OnDisk tells whether the records are in a file.
+func (d *DB) OnDisk() bool { return d.file != nil }
 
 // ReadOnly tells whether the database refuses updates.
 func (d *DB) ReadOnly() bool { return d.readOnly }

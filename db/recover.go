@@ -24,13 +24,16 @@ func (c *Catalog) recover() error {
 			continue
 		}
 		if err := c.recoverPrivate(d); err != nil {
-			return &OpenError{Expr: d.Expr(), Err: err}
+			return d.openError(err)
 		}
 	}
 	if c.log == nil {
 		return nil
 	}
 	if err := c.recoverShared(); err != nil {
+		if _, ok := errors.AsType[*OpenError](err); ok {
+			return err
+		}
 		return &LogError{c.log.Dir(), err}
 	}
 	for _, d := range c.dbs {
@@ -38,10 +41,18 @@ func (c *Catalog) recover() error {
 			continue
 		}
 		if err := d.adopt(c.log, d.index); err != nil {
-			return &OpenError{Expr: d.Expr(), Err: err}
+			return d.openError(err)
 		}
 	}
 	return nil
+}
+
+// openError names the database in an error that does not yet.
+func (d *DB) openError(err error) error {
+	if _, ok := errors.AsType[*OpenError](err); ok {
+		return err
+	}
+	return &OpenError{Expr: d.Expr(), Err: err}
 }
 
 // recoverPrivate replays a private log, and opens one where the database has no shared log.
@@ -66,7 +77,12 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		d.log = log.Log
 		return d.adopt(log, d.index)
 	}
-	if err := d.file.Checkpoint(); err != nil { // the shared log takes over from here
+	if !d.followed {
+		d.logger.Warn(dir + " is not the log of the database beside it; it is left as it is")
+		return c.forgetLog(log)
+	}
+	d.followed = false // the shared log takes over from here
+	if err := d.adopt(c.log, d.index); err != nil {
 		return err
 	}
 	return c.dropLog(log)
@@ -109,15 +125,15 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	from := ulog.Stamp(math.MaxUint64)
 	for _, d := range files {
 		m := d.file.Meta()
-		if !c.belongs(d, m, log) {
+		if d.followed = c.belongs(d, m, log); !d.followed {
 			continue
+		}
+		if err := d.resume(log); err != nil {
+			return err
 		}
 		if m.Stamp >= log.Last() {
 			d.warnIfAhead(m, log)
 			continue
-		}
-		if !d.readOnly {
-			d.attach(log)
 		}
 		targets = append(targets, target{d, m.DBID, m.Stamp})
 		from = min(from, m.Stamp)
@@ -130,6 +146,12 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 		return err
 	}
 	return errors.Join(targets[0].db.applyAll(r, targets), r.Close())
+}
+
+// errHalfMerged refuses a file that is of no single moment without its log.
+func errHalfMerged(m filestore.Meta) error {
+	return &Error{Code: BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
+		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
 }
 
 // belongs tells whether the log goes on where the file ends. A file that it does not belong to is opened as it is,
@@ -189,7 +211,7 @@ func (d *DB) applyAll(r *ulog.Reader, targets []target) error {
 
 func (d *DB) replayOne(at ulog.Stamp, u ulog.Update) error {
 	if !d.readOnly {
-		if err := d.file.Throttle(); err != nil {
+		if err := d.file.ThrottleReplay(); err != nil {
 			return err
 		}
 	}
@@ -202,8 +224,28 @@ func (d *DB) attach(log *logDir) {
 	d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, m) })
 }
 
-// adopt makes the database a database of the log: everything up to now is in the file.
+// resume goes on with the log that the file belongs to. It comes before the replay: what is replayed stays in memory, and
+// may already be on its way into the file, so a start never waits for a checkpoint.
+func (d *DB) resume(log *logDir) error {
+	if d.readOnly {
+		return nil
+	}
+	d.attach(log)
+	return d.file.Amend(func(m *filestore.Meta) {
+		m.LogDir, m.Clean = log.Dir(), false
+		m.Epoch++
+	})
+}
+
+// adopt makes the database a database of the log, if resume has not.
 func (d *DB) adopt(log *logDir, dbid uint16) error {
+	m := d.file.Meta()
+	if d.followed && m.DBID == dbid && m.Stamp <= log.Last() {
+		return nil
+	}
+	if !d.followed && m.Merging != nil {
+		return errHalfMerged(m)
+	}
 	d.attach(log)
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.Dir(), dbid, log.Last()
@@ -248,6 +290,14 @@ func (c *Catalog) closePrivateLog(d *DB) error {
 
 // dropLog closes a private log and removes its directory.
 func (c *Catalog) dropLog(l *logDir) error {
+	if err := c.forgetLog(l); err != nil {
+		return err
+	}
+	return vfs.RemoveDir(c.opts.FS, l.Dir())
+}
+
+// forgetLog closes a private log.
+func (c *Catalog) forgetLog(l *logDir) error {
 	if err := l.Close(); err != nil {
 		return &LogError{l.Dir(), err}
 	}
@@ -257,5 +307,5 @@ func (c *Catalog) dropLog(l *logDir) error {
 			break
 		}
 	}
-	return vfs.RemoveDir(c.opts.FS, l.Dir())
+	return nil
 }

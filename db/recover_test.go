@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/filestore"
 	"gotycoon/ulog"
 )
 
@@ -237,4 +238,21 @@ func TestOpenErrors(t *testing.T) {
 			require.ErrorContains(t, open.Err, tc.want)
 		})
 	}
+}
+
+// TestHalfMergedFileNeedsItsLog opens a file whose process stopped within a checkpoint.
+func TestHalfMergedFileNeedsItsLog(t *testing.T) {
+	dir := t.TempDir()
+	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
+	mustSet(t, c.DB(0), "k", "v")
+	require.NoError(t, c.DB(0).file.Amend(func(m *filestore.Meta) { m.Merging = []byte("j") }))
+	after := image(t, dir)
+	_, err := Open([]string{filepath.Join(after, "a.kct")}, Options{LogDir: filepath.Join(after, "other")})
+	require.ErrorContains(t, err, "start once with that log")
+	_, err = Open([]string{filepath.Join(after, "a.kct")}, Options{})
+	require.ErrorContains(t, err, "start once with that log")
+	c = mustOpen(t, in(after), filepath.Join(after, "a.kct"))
+	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
+	require.NoError(t, c.DB(0).file.Checkpoint())
+	require.Nil(t, c.DB(0).file.Meta().Merging)
 }

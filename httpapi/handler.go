@@ -11,14 +11,15 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	Catalog *db.Catalog
-	Counts  *opcount.Counts              // nil: counted for nobody
-	Signals *Signals                     // nil: a set of its own
-	Logger  *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
-	Port    int                          // for the Location header
-	CmdDir  string                       // directory of the commands of synchronize; empty means "."
-	Report  func(rows map[string]string) // adds the rows of report that this package does not know; may be nil
-	Now     func() time.Time             // default time.Now
+	Catalog  *db.Catalog
+	Counts   *opcount.Counts              // nil: counted for nobody
+	Signals  *Signals                     // nil: a set of its own
+	Follower Follower                     // nil: the server cannot replicate from a master
+	Logger   *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
+	Port     int                          // for the Location header
+	CmdDir   string                       // directory of the commands of synchronize; empty means "."
+	Report   func(rows map[string]string) // adds the rows of report that this package does not know; may be nil
+	Now      func() time.Time             // default time.Now
 }
 
 func (o *Options) setDefaults() {

@@ -15,8 +15,8 @@ func rpcSynchronize(s *Session) error {
 	}
 	var post func(path string, ts ulog.Stamp) error
 	if name, _ := s.in.Get("command"); len(name) > 0 {
-		command := string(name)
-		post = func(path string, ts ulog.Stamp) error { return s.h.runCommand(command, path, ts) }
+		command, limit := string(name), s.h.positionLimit()
+		post = func(path string, ts ulog.Stamp) error { return s.h.runCommand(command, path, min(ts, limit)) }
 	}
 	return s.call.db.Synchronize(s.in.Has("hard"), post)
 }

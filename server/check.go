@@ -9,6 +9,8 @@ import (
 
 var (
 	errNoServerID    = errors.New("update log requires the server ID")
+	errFollowerID    = errors.New("replication requires the server ID")
+	errFollowerRTS   = errors.New("replication requires the replication time stamp file")
 	errManyDatabases = errors.New("too much databases")
 )
 
@@ -20,6 +22,10 @@ func (c *Config) check() error {
 	switch {
 	case c.UpdateLog != "" && c.ServerID < 0:
 		return errNoServerID
+	case c.MasterHost != "" && c.ServerID < 0:
+		return errFollowerID
+	case c.MasterHost != "" && c.RTSPath == "":
+		return errFollowerRTS
 	case c.ServerID > maxServerID:
 		return fmt.Errorf("%d: the server ID is at most %d", c.ServerID, maxServerID)
 	case len(c.Databases) > MaxDatabases:
@@ -36,7 +42,7 @@ func (c *Config) checkDaemonPaths() error {
 	if !c.Daemon {
 		return nil
 	}
-	for _, path := range []string{c.LogPath, c.UpdateLog, c.PIDPath, c.CmdDir} {
+	for _, path := range []string{c.LogPath, c.UpdateLog, c.RTSPath, c.PIDPath, c.CmdDir} {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
 		}

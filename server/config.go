@@ -38,6 +38,11 @@ type Config struct {
 	SyncInterval   time.Duration // the log is synced to the disk at least this often (-uasi); 0: every second
 	ServerID       int           // origin of updates in the update log, 0 to 65535 (-sid), or NoServerID
 
+	MasterHost     string        // server whose updates are pulled (-mhost); empty: none, unless a client tells one later
+	MasterPort     int           // its port (-mport)
+	MasterInterval time.Duration // what each update from it costs at least (-riv); 0: full speed
+	RTSPath        string        // file that holds how far they are pulled (-rts); empty: no replication, then or later
+
 	ReadOnly bool // refuse updates (-ord)
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
 	TryLock  bool // do not wait for a file that another process has locked (-otl)
@@ -61,12 +66,14 @@ type Config struct {
 // DefaultConfig returns the configuration of a server started without options.
 func DefaultConfig() Config {
 	return Config{
-		Port:      1978,
-		Timeout:   30 * time.Second,
-		Threads:   16,
-		LogLevel:  slog.LevelDebug,
-		ServerID:  NoServerID,
-		CmdDir:    ".",
-		Databases: []string{":"},
+		Port:           1978,
+		Timeout:        30 * time.Second,
+		Threads:        16,
+		LogLevel:       slog.LevelDebug,
+		ServerID:       NoServerID,
+		MasterPort:     1978,
+		MasterInterval: 40 * time.Microsecond,
+		CmdDir:         ".",
+		Databases:      []string{":"},
 	}
 }

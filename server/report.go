@@ -32,6 +32,7 @@ func (p *process) report(rows map[string]string) {
 	rows["serv_current_time"] = seconds(time.Duration(now.UnixNano()))
 	rows["serv_running_term"] = seconds(now.Sub(p.started))
 	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
+	p.reportReplication(rows, now)
 	reportSystem(rows)
 }
 

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
+	"gotycoon/replication"
 )
 
 // Program is the name under which the server reports errors of its configuration.
@@ -22,14 +24,15 @@ const Program = "ktserver"
 
 // process is what lives as long as the server, across restarts of the listener.
 type process struct {
-	cfg     Config
-	log     logger
-	host    string // cfg.Host as an IPv4 address, or empty
-	started time.Time
-	catalog *db.Catalog
-	counts  opcount.Counts
-	conns   atomic.Int64 // open connections
-	active  atomic.Bool  // there has been a request since the idle timer last looked
+	cfg      Config
+	log      logger
+	host     string // cfg.Host as an IPv4 address, or empty
+	started  time.Time
+	catalog  *db.Catalog
+	follower *replication.Follower // nil without Config.RTSPath
+	counts   opcount.Counts
+	conns    atomic.Int64 // open connections
+	active   atomic.Bool  // there has been a request since the idle timer last looked
 }
 
 // Run runs a server until ctx ends or the process is told to stop by a signal, and returns the exit code. Errors of
@@ -75,15 +78,36 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.logOpenError(err)
 		return false
 	}
+	p.openFollower()
+	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())
 	p.writePID(pid)
 	timers := p.startTimers()
 	ok := p.serve(ctx, signals, sink)
+	p.closeFollower()
 	timers.stop()
 	p.removePID()
 	ok = p.closeDatabases() && ok
 	p.log.system("================ [FINISH]: pid=%d", pid)
 	return ok
+}
+
+// stalledReads is how many goroutines may wait for pages of database files at once before others have to wait too.
+const stalledReads = 6
+
+// makeRoomForColdPages raises GOMAXPROCS when there are database files: those are mapped into memory, and a goroutine that meets
+// a page which is not there keeps its processor in Go's eyes while it waits for the disk. GOMAXPROCS in the environment has
+// its way.
+func (p *process) makeRoomForColdPages() {
+	if _, set := os.LookupEnv("GOMAXPROCS"); set {
+		return
+	}
+	for i := range p.catalog.Len() {
+		if p.catalog.DB(i).OnDisk() {
+			runtime.GOMAXPROCS(runtime.NumCPU() + stalledReads)
+			return
+		}
+	}
 }
 
 // serve listens, and listens again after each restart, until the server shall stop. It reports whether nothing failed.
@@ -96,6 +120,7 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink) bool 
 			return false
 		}
 		port = l.port // a restart must not change it
+		p.startFollower()
 		select {
 		case <-ctx.Done():
 			l.stop()

@@ -18,8 +18,7 @@ const (
 
 // queue holds those who wait for a group. All fields are guarded by Log.mu.
 //
-// A channel to close per group instead of one mutex to queue on wakes all waiters of a group at once: each
-// runs again without taking a lock, which doubles what 64 goroutines get through.
+// A channel per group, closed when it is done, wakes all its waiters at once, and each runs on without taking a lock.
 type queue struct {
 	phase   phase
 	taken   Stamp         // last stamp of the group being written
@@ -90,6 +89,9 @@ func (q *queue) join(s Stamp) chan struct{} {
 
 // lead writes everything pending as one group. The caller is the leader until lead returns.
 func (l *Log) lead() {
+	// Goroutines that are about to append get to run first, and join the group. Measured on 2 cores, 130-byte records without
+	// fsync, in thousands per second: 8 writers 1,900 instead of 1,300, 64 writers 2,100 instead of 1,300, 512 writers
+	// 2,400 instead of 1,360; a writer alone pays 0.1 µs. With fsync the difference is in the noise.
 	runtime.Gosched()
 	g, err := l.take()
 	if err == nil {

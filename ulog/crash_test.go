@@ -69,9 +69,7 @@ func (w *crashWorld) live(after string) {
 		require.NoError(w.t, err)
 		require.GreaterOrEqual(w.t, l.Last(), w.check(filepath.Join(w.dir, "ulog")))
 		if i < kills {
-			n := 1 + w.rnd.IntN(40)
-			fs.FailWrite(n, errKilled)
-			fs.FailSync(n, errKilled)
+			fs.FailChange(1+w.rnd.IntN(60), errKilled)
 		}
 		if i == 0 {
 			disk.CutAfter(1 + w.rnd.IntN(60*(kills+1)))
@@ -224,7 +222,7 @@ func TestDeathThenPowerCut(t *testing.T) {
 	l := mustOpen(t, dir, Options{FS: fs, SyncInterval: time.Hour})
 	want := keys("k", 50)
 	mustCommit(t, l, want...)
-	fs.FailSync(1, errKilled)
+	fs.FailChange(1, errKilled)
 	require.ErrorIs(t, l.Close(), errKilled)
 
 	l = mustOpen(t, dir, Options{FS: disk, SyncInterval: time.Hour})
@@ -237,5 +235,37 @@ func TestDeathThenPowerCut(t *testing.T) {
 		l := mustOpen(t, filepath.Join(after, "ulog"), Options{})
 		require.NoError(t, l.Close())
 		require.Equal(t, want, readKeys(t, filepath.Join(after, "ulog")))
+	}
+}
+
+// TestDeathAtEachStep ends the process at every single change of a short life; the next one goes on until a power cut.
+func TestDeathAtEachStep(t *testing.T) {
+	o := Options{SyncEach: true, SyncInterval: time.Hour}
+	for step := 1; ; step++ {
+		root := t.TempDir()
+		disk, err := crashfs.New(root)
+		require.NoError(t, err)
+		fs := faultfs.New(disk)
+		fs.FailChange(step, errKilled)
+		o.FS, o.Limit = fs, 150
+		acked, died := shortLife(filepath.Join(root, "ulog"), o)
+		o.FS, o.Limit = disk, -1 // a rotation would sync what the first process has not
+		more, err := shortLife(filepath.Join(root, "ulog"), o)
+		require.NoError(t, err)
+		disk.Cut()
+		for seed := range uint64(5) {
+			after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+			require.NoError(t, disk.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
+			have := readKeys(t, filepath.Join(after, "ulog"))
+			rest := len(have) - len(more)
+			require.GreaterOrEqual(t, rest, len(acked), "step %d seed %d: %v", step, seed, have)
+			require.LessOrEqual(t, rest, len(acked)+1)
+			require.Equal(t, acked, append([]string{}, have[:len(acked)]...))
+			require.Equal(t, more, have[rest:])
+		}
+		if died == nil {
+			require.Greater(t, step, 30, "all steps were tried")
+			return
+		}
 	}
 }

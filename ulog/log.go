@@ -1,8 +1,10 @@
 package ulog
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -82,15 +84,17 @@ func Open(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// makeDir creates the directory if need be, and then makes its name survive a power cut.
+// makeDir creates the directory if need be, and makes its name survive a power cut. A parent that may not be read was not
+// made by us.
 func (l *Log) makeDir() error {
-	if _, err := l.fs.Stat(l.dir); err == nil {
-		return nil
-	}
 	if err := l.fs.MkdirAll(l.dir, dirPerm); err != nil {
 		return err
 	}
-	return l.fs.SyncDir(filepath.Dir(filepath.Clean(l.dir)))
+	err := l.fs.SyncDir(filepath.Dir(filepath.Clean(l.dir)))
+	if errors.Is(err, os.ErrPermission) {
+		return nil
+	}
+	return err
 }
 
 // Append gives updates consecutive stamps and returns the last one. They will be written as a whole or not at all. It does no

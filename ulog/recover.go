@@ -85,9 +85,12 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 	} else {
 		at.off, head, err = l.continueSegment(f, n, size)
 	}
+	if err != nil {
+		return err
+	}
 	at.last = l.last
 	l.f, l.headed, l.written, l.synced = f, head, at, at
-	return err
+	return l.fs.SyncDir(l.dir) // a process that died may have left names that a power cut would take
 }
 
 // newestHeaderStamp returns the largest stamp in the headers of the segments before n. Headers that cannot be read are left
@@ -129,7 +132,7 @@ func (l *Log) boundaryStamp() Stamp {
 	return l.last
 }
 
-// createSegment creates segment n. The file is locked before it can be the newest for anybody.
+// createSegment creates segment n and makes it survive a power cut.
 func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
 	f, err := l.fs.OpenFile(l.segmentPath(n), createNew, filePerm)
 	if err != nil {
@@ -139,14 +142,16 @@ func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
 	if err = l.fs.Lock(f, lockWait); err == nil {
 		head, err = l.beginSegment(f, last)
 	}
+	if err == nil {
+		err = l.fs.SyncDir(l.dir)
+	}
 	if err != nil {
 		return nil, header{}, errors.Join(err, f.Close())
 	}
 	return f, head, nil
 }
 
-// beginSegment gives an empty segment its header and a commit record of zero records, and makes it and its name survive a
-// power cut.
+// beginSegment gives an empty segment its header and a commit record of zero records, and syncs it.
 func (l *Log) beginSegment(f vfs.File, last Stamp) (header, error) {
 	head := header{headerSize + commitSize, last}
 	b := appendHeader(nil, head)
@@ -157,10 +162,7 @@ func (l *Log) beginSegment(f vfs.File, last Stamp) (header, error) {
 	if _, err := f.WriteAt(b, 0); err != nil {
 		return head, err
 	}
-	if err := f.Sync(); err != nil {
-		return head, err
-	}
-	return head, l.fs.SyncDir(l.dir)
+	return head, f.Sync()
 }
 
 // continueSegment checks the records of a segment, cuts off what is torn, and returns where to go on.
@@ -219,12 +221,13 @@ func (l *Log) resume(f vfs.File, s *scanner) (int64, header, error) {
 		}
 		off += int64(len(b))
 	}
+	if err := f.Sync(); err != nil {
+		return 0, s.head, err
+	}
+	l.sealed = s.head
 	head := header{off, l.last}
 	if head == s.head {
 		return off, head, nil
-	}
-	if err := f.Sync(); err != nil {
-		return 0, head, err
 	}
 	_, err := f.WriteAt(appendHeader(nil, head), 0)
 	return off, head, err

@@ -8,8 +8,12 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// windowSize is how much is read at once. A larger record gets a larger buffer, until the next read.
-const windowSize = 256 << 10
+// windowSize is how much is read at once at most, but for a larger record. minWindow is the smallest buffer: what a reader at the end of
+// a log needs.
+const (
+	windowSize = 256 << 10
+	minWindow  = 4 << 10
+)
 
 // window gives access to the bytes of a file through a buffer.
 type window struct {
@@ -37,10 +41,9 @@ func (w *window) fill(keep, off int64, n int, limit int64) error {
 	if off+int64(n)-keep > windowSize {
 		keep = off
 	}
-	size := max(windowSize, int(off-keep)+n)
+	size := int(min(int64(max(windowSize, int(off-keep)+n)), limit-keep))
 	have := w.slide(keep, size)
-	size = int(min(int64(size), limit-keep))
-	got, err := w.f.ReadAt(w.buf[have:size], keep+int64(have))
+	got, err := w.f.ReadAt(w.buf[have:], keep+int64(have))
 	w.buf = w.buf[:have+got]
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read update log: %w", err)
@@ -51,11 +54,11 @@ func (w *window) fill(keep, off int64, n int, limit int64) error {
 	return nil
 }
 
-// slide makes keep the beginning of a buffer of the given size and returns how many bytes it already holds.
+// slide makes keep the beginning of a buffer of size bytes and returns how many of them it already holds.
 func (w *window) slide(keep int64, size int) int {
 	old := w.buf
-	if cap(old) < size || cap(old) > 4*size {
-		w.buf = make([]byte, size)
+	if cap(old) < size || cap(old) > windowSize && size <= windowSize {
+		w.buf = make([]byte, max(size, minWindow, min(2*cap(old), windowSize)))
 	}
 	w.buf = w.buf[:size]
 	have := 0

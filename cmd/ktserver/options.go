@@ -52,7 +52,7 @@ func (o *options) check() error {
 		return fmt.Errorf("-port: must be at least 1")
 	case o.Threads < 1:
 		return fmt.Errorf("-th: must be at least 1")
-	case o.later.masterPort < 1:
+	case o.MasterPort < 1:
 		return fmt.Errorf("-mport: must be at least 1")
 	case o.flags.NArg() == 0 && o.flags.Changed("pldb"):
 		return fmt.Errorf("-pldb: needs the name of a database")
@@ -83,6 +83,11 @@ func (o *options) define() {
 	f.Var(limit(&o.UpdateLogLimit), "ulim", "begin a new file of the update log at this `size`, 0: never (default 256m)")
 	f.Var(cli.Duration(&o.SyncInterval), "uasi", "send the update log to the disk every so many seconds (default 1)")
 	f.Var(integer(&o.ServerID), "sid", "ID of this server in update logs, 0 to 65535")
+
+	f.StringVar(&o.MasterHost, "mhost", "", "replicate from the server with this `address`; needs -sid and -rts")
+	f.Var(integer(&o.MasterPort), "mport", "its port (default 1978)")
+	f.StringVar(&o.RTSPath, "rts", "", "keep the time stamp up to which updates are replicated in a `file`; allows to replicate")
+	f.Var(milliseconds(&o.MasterInterval), "riv", "replicate one update in so many milliseconds at most, 0: as many as possible (default 0.04)")
 
 	f.BoolVar(&o.ReadOnly, "ord", false, "open databases for reading only")
 	f.Var(ignored{}, "oat", "accepted: every update is a transaction")

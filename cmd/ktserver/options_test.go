@@ -16,12 +16,13 @@ import (
 
 func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
-		"-ord -oat -oas -onl -otl -onr -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c a.kct -b"))
+		"-mhost h -mport 2001 -rts r -riv 0.3 -ord -oat -oas -onl -otl -onr -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c a.kct -b"))
 	require.NoError(t, err)
 	require.Equal(t, server.Config{
 		Host: "localhost", Port: 2000, Timeout: 1500 * time.Millisecond, Threads: 4,
 		LogPath: "l", LogLevel: klog.LevelSystem,
 		UpdateLog: "u", UpdateLogLimit: 2048, SyncInterval: 500 * time.Millisecond, ServerID: 7,
+		MasterHost: "h", MasterPort: 2001, RTSPath: "r", MasterInterval: 300 * time.Microsecond,
 		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, CheckpointSize: 1 << 20,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
 		Daemon: true, PIDPath: "p", CmdDir: "c", Databases: []string{"a.kct", "-b"},
@@ -86,10 +87,6 @@ func TestRefusedCommandLines(t *testing.T) {
 		"-pldb x.so":              "-pldb: needs the name of a database",
 		"-mhost localhost":        "replication requires the server ID",
 		"-mhost localhost -sid 1": "replication requires the replication time stamp file",
-		"-mhost l -sid 1 -rts r":  "-mhost: this version has no replication",
-		"-rts r":                  "-rts: this version has no replication",
-		"-riv 1":                  "-riv: this version has no replication",
-		"-mport 2000":             "-mport: this version has no replication",
 		"-bgs d":                  "-bgs: this version has no background snapshots",
 		"-bgsi 3":                 "-bgsi: this version has no background snapshots",
 		"-bgsc zlib":              "-bgsc: this version has no background snapshots",
@@ -119,9 +116,9 @@ func TestVersionAndHelp(t *testing.T) {
 	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n", stdout.String())
 	stdout.Reset()
 	require.Zero(t, run([]string{"--help"}, &stdout, &stderr))
-	for _, option := range []string{"--port", "--ulog", "--checkpoint", "--dmn"} {
+	for _, option := range []string{"--port", "--ulog", "--mhost", "--checkpoint", "--dmn"} {
 		require.Contains(t, stdout.String(), option)
 	}
-	require.NotContains(t, stdout.String(), "--mhost")
+	require.NotContains(t, stdout.String(), "--bgs")
 	require.Empty(t, stderr.String())
 }

@@ -3,12 +3,21 @@ package main
 import (
 	"log/slog"
 	"math"
+	"time"
 
 	"gotycoon/tools/cli"
 )
 
 // integer is the value of an option with a number of ordinary size.
 func integer(p *int) cli.Number { return func(n float64) { *p = int(n) } }
+
+// milliseconds is the value of an option with a short length of time.
+func milliseconds(p *time.Duration) cli.Number {
+	const longest = 1 << 62
+	return func(n float64) {
+		*p = time.Duration(math.Round(max(-longest, min(longest, n*float64(time.Millisecond)))))
+	}
+}
 
 // limit is the value of an option with a size of which 0 means unlimited, which in server.Config is below 0.
 func limit(p *int64) cli.Number {

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	retryAfter = time.Second // between checkpoints while they do not succeed
-	stallAt    = 2           // times the limit at which writers wait
+	retryAfter  = time.Second // between checkpoints while they do not succeed
+	stallAt     = 2           // times the limit at which writers wait
+	replayStall = 8           // the same for a replay, which should not wait for what a crash had left to do
 )
 
 // checkpointer is the state of the background checkpoint. Its goroutine is started by Open and ended by Close.
@@ -69,6 +70,20 @@ func (s *Store) Rebase(change func(*Meta)) error {
 	s.view.Load().active.stamp = s.Meta().Stamp
 	s.applyMu.Unlock()
 	return s.checkpointLocked(false)
+}
+
+// Amend changes the file's description without what is in memory going to the file: the stamp stays.
+func (s *Store) Amend(change func(*Meta)) error {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	m := s.Meta()
+	change(&m)
+	if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
+		return fmt.Errorf("write %s: %w", s.path, err)
+	}
+	s.changeMeta(func(now *Meta) { *now = m })
+	s.tellDone()
+	return nil
 }
 
 // changeMeta changes what the next checkpoint writes.
@@ -129,14 +144,19 @@ func (s *Store) retryLater() {
 
 // Throttle waits while the overlay is over twice its limit. When the file cannot take the updates (a full disk,
 // for one) it returns why instead of waiting for ever.
-func (s *Store) Throttle() error {
-	if s.activeBytes.Load() < stallAt*s.opts.Limit {
+func (s *Store) Throttle() error { return s.throttleAt(stallAt * s.opts.Limit) }
+
+// ThrottleReplay is Throttle for the replay of the log at the start.
+func (s *Store) ThrottleReplay() error { return s.throttleAt(replayStall * s.opts.Limit) }
+
+func (s *Store) throttleAt(limit int64) error {
+	if s.activeBytes.Load() < limit {
 		return nil
 	}
 	s.cp.mu.Lock()
 	defer s.cp.mu.Unlock()
 	s.cp.stalls++
-	for s.activeBytes.Load() >= stallAt*s.opts.Limit {
+	for s.activeBytes.Load() >= limit {
 		if s.cp.err != nil {
 			return s.cp.err
 		}
@@ -188,21 +208,21 @@ func (s *Store) leftover() *overlay {
 
 // finish writes a frozen overlay and tells those who wait for it. The caller holds runMu.
 func (s *Store) finish(o *overlay, clean bool) error {
-	meta, err := s.flush(o, clean)
+	err := s.flush(o, clean)
 	s.cp.mu.Lock()
 	s.cp.err = err
-	if err == nil {
-		s.cp.meta = meta
-	}
 	s.cp.room.Broadcast()
 	s.cp.mu.Unlock()
-	if err != nil {
-		return err
+	if err == nil {
+		s.tellDone()
 	}
+	return err
+}
+
+func (s *Store) tellDone() {
 	if s.cp.done != nil {
-		s.cp.done(meta)
+		s.cp.done(s.Meta())
 	}
-	return nil
 }
 
 // freeze puts a fresh overlay before the active one, which from now on does not change, and returns the latter.
@@ -220,40 +240,57 @@ func (s *Store) freeze() *overlay {
 }
 
 // flush writes a frozen overlay into the file and takes it out of the view.
-func (s *Store) flush(o *overlay, clean bool) (Meta, error) {
+func (s *Store) flush(o *overlay, clean bool) error {
 	if s.cp.log != nil {
 		if err := s.cp.log.SyncTo(o.stamp); err != nil {
-			return Meta{}, err
+			return err
 		}
 	}
-	meta := s.Meta()
-	meta.Stamp, meta.Checkpoints, meta.Clean = o.stamp, o.checkpoint, clean
-	err := s.file.Update(func(tx *bolt.Tx) error { return o.write(tx, &meta) })
-	if err != nil {
-		return Meta{}, fmt.Errorf("write %s: %w", s.path, err)
+	if err := s.merge(o, clean); err != nil {
+		return fmt.Errorf("write %s: %w", s.path, err)
 	}
 	s.applyMu.Lock()
 	defer s.applyMu.Unlock()
 	old := s.view.Load()
 	s.view.Store(newView(old.active, nil))
 	old.release()
-	return meta, nil
+	return nil
 }
 
-// write puts the overlay's entries and the new description into one transaction.
-func (o *overlay) write(tx *bolt.Tx, m *Meta) error {
-	if o.cleared.Load() {
-		if err := emptyBucket(tx); err != nil {
+// merge writes the overlay in transactions of a bounded size, because bbolt keeps all pages that a transaction touches
+// in memory. Only the last one moves the stamp: after a crash in between, the log from the old stamp on has
+// everything that was merged already, and applying it again leads to the same records. Until then the file by itself is
+// of no single moment, which Meta.Merging tells.
+func (s *Store) merge(o *overlay, clean bool) error {
+	from, m := store.Start{Edge: true}, s.Meta()
+	for {
+		var last []byte
+		err := s.file.Update(func(tx *bolt.Tx) (err error) {
+			if from.Edge && o.cleared.Load() {
+				if err := emptyBucket(tx); err != nil {
+					return err
+				}
+				m.Count, m.Bytes = 0, 0
+			}
+			w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: &m, limit: s.opts.Limit / batchShare}
+			o.scan(from, w.visit)
+			if w.err != nil {
+				return w.err
+			}
+			if last, m.Merging = w.next, w.next; last == nil {
+				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
+			}
+			return writeMeta(tx, m)
+		})
+		if err != nil {
 			return err
 		}
-		m.Count, m.Bytes = 0, 0
+		s.changeMeta(func(now *Meta) { *now = m })
+		if last == nil {
+			return nil
+		}
+		from = store.Start{Key: last}
 	}
-	w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: m}
-	o.scan(store.Start{Edge: true}, w.visit)
-	if w.err != nil {
-		return w.err
-	}
-	return writeMeta(tx, *m)
 }
 
 func emptyBucket(tx *bolt.Tx) error {
@@ -264,18 +301,37 @@ func emptyBucket(tx *bolt.Tx) error {
 	return err
 }
 
-const arenaSize = 1 << 20
+const (
+	arenaSize    = 1 << 20
+	batchEntries = 20_000 // entries of one transaction: each may touch a page, which takes about 7 KiB
+	batchShare   = 4      // and at most this part of the overlay's limit
+)
 
 // batchWriter puts overlay entries into the file and keeps the sums right.
 type batchWriter struct {
-	bucket *bolt.Bucket
-	meta   *Meta
-	key    []byte // scratch: bbolt copies keys
-	arena  []byte // values, which bbolt refers to until the commit
-	err    error
+	bucket  *bolt.Bucket
+	meta    *Meta
+	limit   int64
+	entries int
+	bytes   int64
+	key     []byte // scratch: bbolt copies keys
+	arena   []byte // values, which bbolt refers to until the commit
+	next    []byte // key of the last entry, when there are more than the transaction takes
+	err     error
 }
 
+// visit takes one entry. The one too many ends the batch.
 func (w *batchWriter) visit(key, flagged []byte) bool {
+	if w.entries == batchEntries || (w.bytes >= w.limit && w.entries > 0) {
+		w.next = append(make([]byte, 0, len(w.key)), w.key[1:]...)
+		return false
+	}
+	w.entries++
+	w.bytes += int64(len(key) + len(flagged))
+	return w.write(key, flagged)
+}
+
+func (w *batchWriter) write(key, flagged []byte) bool {
 	w.key = appendBoltKey(w.key[:0], key)
 	at, old := w.key, w.bucket.Get(w.key)
 	if old != nil {

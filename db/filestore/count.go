@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 
 	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/store"
 )
 
 // Count returns the exact number of records at one instant of the call. It looks at the keys that were first
@@ -39,16 +41,43 @@ func (s *Store) usage() (usage, error) {
 	lower := layers{base: tx.Bucket([]byte(dataBucket))}
 	sum := usage{m.Count, m.Bytes}
 	if f := v.frozen; f != nil && m.Checkpoints < f.checkpoint {
-		sum = f.count(lower, sum)
+		sum = f.merged(lower, m)
 		lower.frozen = f
 	}
 	return v.active.count(lower, sum), nil
 }
 
+// merged returns what the file will have when the checkpoint of o ends. It is found out once, by looking at those
+// entries that are not in the file yet.
+func (o *overlay) merged(lower layers, m Meta) usage {
+	o.countMu.Lock()
+	defer o.countMu.Unlock()
+	if o.total != nil {
+		return *o.total
+	}
+	sum := usage{m.Count, m.Bytes}
+	if m.Merging == nil && o.cleared.Load() {
+		sum, lower.base = usage{}, nil
+	}
+	o.scan(store.Start{Edge: m.Merging == nil, Key: m.Merging}, func(key, flagged []byte) bool {
+		if size := lower.size(key); size >= 0 {
+			sum.count--
+			sum.bytes -= size
+		}
+		if flagged[0] == flagLive {
+			sum.count++
+			sum.bytes += int64(len(key) + len(flagged) - 1)
+		}
+		return true
+	})
+	o.total = &sum
+	return sum
+}
+
 // layers is what lies below an overlay.
 type layers struct {
-	frozen *overlay // nil: none, or its content is in base
-	base   *bolt.Bucket
+	frozen *overlay     // nil: none, or its content is in base
+	base   *bolt.Bucket // nil: hidden
 }
 
 // size returns the key and value bytes that key has in the layers, -1 for none.
@@ -62,6 +91,9 @@ func (l layers) size(key []byte) int64 {
 		case dead:
 			return -1
 		}
+	}
+	if l.base == nil {
+		return -1
 	}
 	value := l.base.Get(appendBoltKey(room[:0], key))
 	if value == nil {

@@ -250,3 +250,34 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	_, err := Open(path, Options{TryLock: true})
 	require.ErrorIs(t, err, ErrInUse)
 }
+
+// TestCountDuringCheckpoints counts while the overlay goes into the file in many transactions.
+func TestCountDuringCheckpoints(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "c.kct"), 1<<30)
+	defer s.Close()
+	const base, over = 3000, 4500
+	for i := range base {
+		s.Apply(1, []ulog.Update{set(fmt.Sprintf("%05d", i), "old")})
+	}
+	require.NoError(t, s.Checkpoint())
+	s.opts.Limit = 4 << 10 // so that a checkpoint takes many transactions
+	for i := base / 2; i < over; i++ {
+		s.Apply(2, []ulog.Update{set(fmt.Sprintf("%05d", i), "new")})
+	}
+	s.Apply(3, []ulog.Update{remove("00001"), remove("04000"), remove("no such")})
+	done := make(chan error, 1)
+	go func() { done <- s.Checkpoint() }()
+	for seen := 0; ; seen++ {
+		n, err := s.Count()
+		require.NoError(t, err)
+		require.Equal(t, int64(over-2), n)
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			require.Nil(t, s.Meta().Merging)
+			require.Positive(t, seen, "the checkpoint was over before anybody counted")
+			return
+		default:
+		}
+	}
+}

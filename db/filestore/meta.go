@@ -37,6 +37,7 @@ type Meta struct {
 	Clean       bool       // closed with everything in the file
 	Persistent  bool       // created with ktopts=p: values have no expiration prefix
 	Checkpoints uint64     // number of checkpoints so far
+	Merging     []byte     // key up to which a checkpoint under way is in the file already; nil: none is
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
 }

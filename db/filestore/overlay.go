@@ -25,6 +25,7 @@ type overlay struct {
 	checkpoint uint64 // number of the checkpoint that takes it into the file; set when it is frozen
 
 	countMu sync.Mutex // held while keys are looked up for count; before mu
+	total   *usage     // of a frozen one: what the file has after its checkpoint, when known; guarded by countMu
 
 	// For the exact count. A blind set does not look at the file, so it is not known whether its key exists below.
 	mu        sync.Mutex // guards the fields below

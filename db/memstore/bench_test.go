@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -120,5 +121,24 @@ func BenchmarkScan(b *testing.B) {
 				})
 			}
 		})
+	}
+}
+
+// BenchmarkTableGrow shows how long an insert and the readers of one table wait when the table grows, with as many slots
+// as at ten million records.
+func BenchmarkTableGrow(b *testing.B) {
+	a := slab.New()
+	defer a.Release()
+	for range b.N {
+		b.StopTimer()
+		var t table
+		t.resize(a, 10_000_000/tableCount)
+		for frag := uint64(0); !t.crowded(); frag += 1500 {
+			t.insert(t.first(frag), frag<<slab.AddrBits|1)
+		}
+		b.StartTimer()
+		t.grow(a)
+		b.StopTimer()
+		t.free(a)
 	}
 }

@@ -99,7 +99,7 @@ func TestCapacityWithinOneApply(t *testing.T) {
 	defer c.Close() //nolint:errcheck // always nil
 	var ups []ulog.Update
 	for i := range 1000 {
-		ups = append(ups, set(fmt.Sprint(i%100), "value"))
+		ups = append(ups, set(fmt.Sprint(i), "value"))
 	}
 	c.Apply(0, ups)
 	n, _ := c.Count()

@@ -112,7 +112,7 @@ func (x *index) put(hash uint64, key []byte, at slab.Addr) (old slab.Addr) {
 		i, _ = x.seek(t, hash, key)
 	}
 	for !t.insert(i, s) {
-		t.grow(x.arena)
+		t.lengthen(x.arena)
 		i, _ = x.seek(t, hash, key)
 	}
 	return 0

@@ -14,7 +14,7 @@ const (
 	addrMask = 1<<slab.AddrBits - 1
 
 	minSlots = 8
-	maxSlack = 64 // slots behind the last home
+	maxSlack = 64 // slots behind the last home, usually
 )
 
 // table is a part of a hash index: an array of slots in ascending order of their hash fragments.
@@ -99,28 +99,40 @@ func (t *table) remove(i int) {
 func (t *table) crowded() bool { return uint64(t.n)*5 >= t.homes*4 }
 
 // sparse says that the table takes more than four times the memory it needs.
-func (t *table) sparse() bool { return t.size() > minSlots && uint64(t.n)*5 < t.homes }
+func (t *table) sparse() bool { return t.homes > 2*minSlots && uint64(t.n)*5 < t.homes }
 
-// resize moves the slots to a new block with room for n records and more if need be.
+// slack returns the number of slots behind the last home.
+func (t *table) slack() int { return t.size() - int(t.homes) }
+
+// resize moves the slots to a new block with room for n records.
 func (t *table) resize(a *slab.Arena, n int) {
+	slots := max(minSlots, n*4/3)
+	t.move(a, slots, min(maxSlack, slots/4))
+}
+
+// grow makes the table half as large again: at 80 % full before, it is 53 % full afterwards.
+func (t *table) grow(a *slab.Arena) { t.resize(a, t.size()*9/8) }
+
+// lengthen makes more room behind the last home. No more than 64 slots there should ever be needed (the chance is below
+// 1 in 10^11), but if they are, the table must not try to grow for ever.
+func (t *table) lengthen(a *slab.Arena) { t.move(a, t.size(), t.slack()*2) }
+
+// move moves the slots to a new block with at least the given number of slots besides the slack.
+func (t *table) move(a *slab.Arena, slots, slack int) {
 	old := *t
-	for slots := max(minSlots, n*4/3); !t.fill(a, &old, slots); slots += slots / 4 {
+	for ; !t.fill(a, &old, slots, slack); slack *= 2 {
 	}
 	old.free(a)
 }
 
-// grow makes the table half as large again: at 80 % full before, it is 53 % full afterwards.
-func (t *table) grow(a *slab.Arena) { t.resize(a, max(t.n, t.size()*3/4)*3/2) }
-
-// fill makes t a table of at least the given number of slots with the content of old. It returns false, with nothing
-// done, if the slots behind the last home do not suffice.
-func (t *table) fill(a *slab.Arena, old *table, slots int) bool {
-	bytes := slab.Round(slots * slotSize)
+// fill makes t a table with the content of old. It returns false, with nothing done, if the slack does not suffice.
+func (t *table) fill(a *slab.Arena, old *table, slots, slack int) bool {
+	bytes := slab.Round((slots + slack) * slotSize)
 	at := a.Alloc(bytes)
 	made := table{slots: a.Bytes(at)[:bytes:bytes], at: at, n: old.n}
 	clear(made.slots)
 	size := made.size()
-	made.homes = uint64(size - min(maxSlack, size/4) - 1)
+	made.homes = uint64(size - slack)
 	to := 0
 	for from := 0; from < old.size(); from++ {
 		s := old.slot(from)

@@ -1,13 +1,16 @@
-// Package cli is the command line that users of the original have in their scripts: long options with one dash or two,
-// all of them before the first argument that is none, and numbers with units.
+// Package cli is the command line that users of the original have in their scripts: long options with one dash or two
+// (-port 1978, --port 1978, -port=1978), all of them before the first argument that is none, and numbers with units.
 //
 //	f := cli.New("ktremotemgr get")
 //	port := f.Integer("port", 1978, "port of the server")
-//	err := f.Parse(args)
+//	err := f.Parse(args) // pflag.ErrHelp for -h and --help
+//	fmt.Print(f.FlagUsages())
 package cli
 
 import (
+	"fmt"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -45,6 +48,9 @@ func (f *Flags) doubleDashes(args []string) []string {
 			return append(out, args[i:]...)
 		}
 		name := strings.TrimLeft(arg, "-")
+		if name == "h" {
+			name = "help"
+		}
 		out = append(out, "--"+name)
 		name, _, joined := strings.Cut(name, "=")
 		if flag := f.Lookup(name); flag != nil && flag.NoOptDefVal == "" && !joined && i+1 < len(args) {
@@ -65,4 +71,25 @@ func (f *Flags) Integer(name string, value int64, help string) *int64 {
 func (f *Flags) Seconds(name string, value time.Duration, help string) *time.Duration {
 	f.Var(Duration(&value), name, help)
 	return &value
+}
+
+// Number defines an option whose number is given to set.
+func (f *Flags) Number(name string, set func(float64), help string) {
+	f.Var(Number(set), name, help)
+}
+
+// FlagUsages explains the options, a line each, with one dash as users write them. Names in backquotes within the help
+// texts stand for the values.
+func (f *Flags) FlagUsages() string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if flag.Hidden {
+			return
+		}
+		value, help := pflag.UnquoteUsage(flag)
+		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimRight("-"+flag.Name+" "+value, " "), help)
+	})
+	_ = w.Flush() // into memory
+	return b.String()
 }

@@ -29,7 +29,7 @@ func (set Number) Set(text string) error {
 		}
 	}
 	n, err := strconv.ParseFloat(digits, 64)
-	if err != nil || math.IsNaN(n) || math.Abs(n*factor) > 1<<62 {
+	if err != nil || math.IsNaN(n) || math.Abs(n*factor) >= 1<<63 {
 		return errNumber
 	}
 	set(n * factor)

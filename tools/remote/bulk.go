@@ -3,6 +3,8 @@ package remote
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"gotycoon/client"
 )
@@ -15,21 +17,26 @@ func setBulk(ctx context.Context, c *call) error {
 		return err
 	}
 	if len(c.args)%2 != 0 {
-		return errUsage
+		return usageError("the last key has no value")
 	}
 	db, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	if !*binary {
-		_, err := db.SetBulk(ctx, pairs(c.args), client.XT(*xt), false)
-		return c.failed("DB::set_bulk", err)
+	if *binary {
+		return c.setBinary(ctx, pairs(c.args), client.XT(*xt))
 	}
+	_, err = db.SetBulk(ctx, pairs(c.args), client.XT(*xt), false)
+	return c.failed("DB::set_bulk", err)
+}
+
+// setBinary stores records sorted by key, which is what the log of the original shows.
+func (c *call) setBinary(ctx context.Context, values map[string][]byte, xt client.XT) error {
 	var records []client.BinaryRecord
-	for i := 0; i < len(c.args); i += 2 {
-		records = append(records, client.BinaryRecord{DB: c.number(), Key: c.args[i], Value: []byte(c.args[i+1]), XT: client.XT(*xt)})
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		records = append(records, client.BinaryRecord{DB: c.number(), Key: key, Value: values[key], XT: xt})
 	}
-	n, err := c.client.SetBinary(ctx, records, false)
+	n, err := c.client.SetBinary(ctx, records)
 	if err == nil && n != len(records) { // the binary protocol passes over a database that does not exist
 		return fmt.Errorf("DB::set_bulk_binary failed: %s: 0: success: no error", c.peer())
 	}
@@ -52,7 +59,7 @@ func removeBulk(ctx context.Context, c *call) error {
 		return err
 	}
 	if *binary {
-		_, err = c.client.RemoveBinary(ctx, c.number(), c.args, false)
+		_, err = c.client.RemoveBinary(ctx, c.number(), c.args)
 		return c.failed("DB::remove_bulk_binary", err)
 	}
 	_, err = db.RemoveBulk(ctx, c.args, false)
@@ -76,7 +83,7 @@ func getBulk(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.failed("DB::get_bulk", err)
 	}
-	return c.printRows(records, "\t")
+	return c.printRecords(records)
 }
 
 func (c *call) getBinary(ctx context.Context) error {
@@ -85,7 +92,7 @@ func (c *call) getBinary(ctx context.Context) error {
 		return c.failed("DB::get_bulk_binary", err)
 	}
 	for _, r := range records {
-		if err := c.printRows(client.Rows{r.Key: r.Value}, "\t"); err != nil {
+		if err := c.printPair(r.Key, r.Value); err != nil {
 			return err
 		}
 	}

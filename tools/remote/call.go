@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"strconv"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"gotycoon/client"
 	"gotycoon/tools/cli"
@@ -16,17 +19,17 @@ import (
 
 // call is one run of a sub-command: its options, and the server it talks to.
 type call struct {
-	flags *cli.Flags
-	raw   []string
-	stdin io.Reader
-	out   *bufio.Writer
-	term  io.Writer // stdout as it was given, to find out whether it is a terminal
+	flags  *cli.Flags
+	raw    []string
+	stdin  io.Reader
+	out    *bufio.Writer
+	stdout io.Writer // below out
+	stderr io.Writer
 
 	host    string
 	port    *int64
 	timeout *time.Duration
 	db      string
-	help    bool
 	json    bool
 	hexIn   bool // -sx
 	hexOut  bool // -px
@@ -36,12 +39,14 @@ type call struct {
 	client *client.Client
 }
 
-func newCall(cmd command, args []string, stdin io.Reader, stdout io.Writer) *call {
-	c := &call{flags: cli.New(program + " " + cmd.name), raw: args, stdin: stdin, out: bufio.NewWriter(stdout), term: stdout}
+const outBuffer = 64 << 10
+
+func newCall(cmd command, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
+	c := &call{flags: cli.New(cmd.name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
+	c.out = bufio.NewWriterSize(stdout, outBuffer)
 	c.flags.StringVar(&c.host, "host", "", "`name` of the server (default localhost)")
 	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
-	c.timeout = c.flags.Seconds("tout", 0, "give up after so many seconds (default: never)")
-	c.flags.BoolVarP(&c.help, "help", "h", false, "explain the options")
+	c.timeout = c.flags.Seconds("tout", 0, "give up when a reply takes longer than so many seconds (default: never)")
 	return c
 }
 
@@ -74,7 +79,7 @@ func (c *call) withHexOut() *call {
 
 // withJSON adds the option that prints for programs.
 func (c *call) withJSON() *call {
-	c.flags.BoolVar(&c.json, "json", false, "print JSON; bytes that are no UTF-8 are replaced, see -px")
+	c.flags.BoolVar(&c.json, "json", false, "print JSON, an object per line; what is no UTF-8 is in Base64 under a name that ends in _base64")
 	return c
 }
 
@@ -83,19 +88,21 @@ func (c *call) withExpiry() *int64 {
 	return c.flags.Integer("xt", math.MaxInt64, "let records expire after so many seconds; negative: at this time in seconds since 1970")
 }
 
-var errHelp = errors.New("help is wanted")
-
 // parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
 func (c *call) parse(least, most int) error {
-	if err := c.flags.Parse(c.raw); err != nil {
-		return errUsage
-	}
-	if c.help {
-		return errHelp
-	}
+	err := c.flags.Parse(c.raw)
 	n := c.flags.NArg()
-	if n < least || (most >= 0 && n > most) || *c.port < 1 {
-		return errUsage
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case err != nil:
+		return usageError(err.Error())
+	case *c.port < 1:
+		return usageError("-port: must be at least 1")
+	case n < least:
+		return usageError("an argument is missing")
+	case most >= 0 && n > most:
+		return usageError("there are too many arguments")
 	}
 	for _, arg := range c.flags.Args() {
 		if c.hexIn {
@@ -106,13 +113,13 @@ func (c *call) parse(least, most int) error {
 	return nil
 }
 
-// open connects to the server.
+// open connects to the server. The error has the words that scripts know.
 func (c *call) open(ctx context.Context) (*client.DB, error) {
 	host := c.host
 	if host == "" {
 		host = "localhost"
 	}
-	addr := host + ":" + strconv.FormatInt(*c.port, 10)
+	addr := net.JoinHostPort(host, strconv.FormatInt(*c.port, 10))
 	c.client = client.New(addr, client.Options{Timeout: max(0, *c.timeout)})
 	if err := c.client.Connect(ctx); err != nil {
 		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed", int(client.Network), client.Network)

@@ -2,19 +2,14 @@ package remote_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"gotycoon/tools/remote"
 )
 
 // recordings is where the recordings come from; testdata is a copy.
@@ -36,12 +31,6 @@ type run struct {
 	Stdout string `json:"stdout_b64"`
 	Stderr string `json:"stderr_b64"`
 	Note   string
-}
-
-// result is what a run gave.
-type result struct {
-	exit           int
-	stdout, stderr string
 }
 
 // TestCopies compares the copy with the recordings where they are at hand.
@@ -111,26 +100,23 @@ func (r run) has(arg string) bool {
 	return false
 }
 
-// replay runs a recorded command line against the servers behind ports, and gives the output the recorded ports.
-func replay(t *testing.T, r run, ports map[string]int) result {
-	t.Helper()
+// withPorts is the recorded command line with other ports.
+func withPorts(r run, ports map[string]string) []string {
 	args := append([]string{}, r.Argv[1:]...)
 	for i, arg := range args {
 		if port, ok := ports[arg]; ok {
-			args[i] = strconv.Itoa(port)
+			args[i] = port
 		}
 	}
-	out := command(t, decode(t, r.Stdin), args...)
-	for recorded, port := range ports {
-		out.stderr = strings.ReplaceAll(out.stderr, fmt.Sprintf(":%d:", port), ":"+recorded+":")
-	}
-	return out
+	return args
 }
 
-// command runs the tool in this process.
-func command(t *testing.T, stdin string, args ...string) result {
+// replay runs a recorded command line against the servers behind ports, and gives the output the recorded ports.
+func replay(t *testing.T, r run, ports map[string]string) result {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	exit := remote.Main(context.Background(), args, strings.NewReader(stdin), &stdout, &stderr)
-	return result{exit: exit, stdout: stdout.String(), stderr: stderr.String()}
+	out := command(t, decode(t, r.Stdin), withPorts(r, ports)...)
+	for recorded, port := range ports {
+		out.stderr = strings.ReplaceAll(out.stderr, ":"+port+":", ":"+recorded+":")
+	}
+	return out
 }

@@ -2,34 +2,25 @@ package remote
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"gotycoon/client"
 )
 
-const (
-	importRecordsAtOnce = 1000
-	importBytesAtOnce   = 1 << 20
-)
-
-// importer stores the lines of a file. Lines that set and lines that remove are sent together as far as they stand
-// together, so that the order per key is kept.
+// importer stores the lines of a file.
 type importer struct {
 	*call
-	db       *client.DB
-	xt       client.XT
-	binary   bool
+	store    storer
 	progress progress
-
-	sets    []client.BinaryRecord // lines not yet sent: either these
-	removes []string              // or these
-	size    int
+	batch    batch
 }
+
+const importBuffer = 256 << 10
 
 // importRecords stores records from lines with a key and a value; a line with a key alone removes its record.
 func importRecords(ctx context.Context, c *call) error {
@@ -39,7 +30,6 @@ func importRecords(ctx context.Context, c *call) error {
 	if err := c.parse(0, 1); err != nil {
 		return err
 	}
-	c.args = c.flags.Args() // a file's name is never hexadecimal
 	in, size, err := c.input()
 	if err != nil {
 		return err
@@ -49,31 +39,40 @@ func importRecords(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	im := &importer{call: c, db: db, xt: client.XT(*xt), binary: *binary, progress: newProgress(c, size)}
+	im := &importer{call: c, progress: newProgress(c, size)}
+	im.store = &textStorer{db: db, xt: client.XT(*xt)}
+	if *binary {
+		im.store = &binaryStorer{client: c.client, db: c.number(), xt: client.XT(*xt)}
+	}
 	err = im.run(ctx, in)
 	im.progress.end()
 	return err
 }
 
-// input opens the file, or standard input. size is 0 where it is not known.
-func (c *call) input() (io.ReadCloser, int64, error) {
-	if len(c.args) == 0 {
-		return io.NopCloser(c.stdin), 0, nil
+// input opens the file, or standard input. size is -1 where it is not known.
+func (c *call) input() (in io.ReadCloser, size int64, err error) {
+	if c.flags.NArg() == 0 {
+		return io.NopCloser(c.stdin), -1, nil
 	}
-	f, err := os.Open(c.args[0])
+	name := c.flags.Arg(0) // not from args: a file's name is never hexadecimal
+	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, fmt.Errorf("%s: open error", c.args[0])
+		return nil, 0, fmt.Errorf("%s: open error", name)
 	}
 	info, err := f.Stat()
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
 	}
+	if !info.Mode().IsRegular() {
+		return f, -1, nil
+	}
 	return f, info.Size(), nil
 }
 
-// run reads lines of any length to the end.
+// run reads lines of any length to the end. What has been read is sent when it is enough for one request, and before the
+// next line has to be waited for: whoever writes into a pipe line by line sees each line stored.
 func (im *importer) run(ctx context.Context, in io.Reader) error {
-	r := bufio.NewReaderSize(in, 1<<20)
+	r := bufio.NewReaderSize(in, importBuffer)
 	for {
 		line, err := r.ReadBytes('\n')
 		if len(line) > 0 {
@@ -81,8 +80,13 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 				return err
 			}
 		}
+		if err != nil || im.batch.full() || !lineBuffered(r) {
+			if err := im.send(ctx); err != nil {
+				return err
+			}
+		}
 		if errors.Is(err, io.EOF) {
-			return im.send(ctx)
+			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read the input: %w", err)
@@ -90,21 +94,31 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
+// lineBuffered tells whether the next line can be read without waiting.
+func lineBuffered(r *bufio.Reader) bool {
+	b, _ := r.Peek(r.Buffered()) // they are there
+	return bytes.IndexByte(b, '\n') >= 0
+}
+
 // line takes one line: carriage returns and NUL bytes are dropped, lines with more than two columns are left out.
 func (im *importer) line(ctx context.Context, line []byte) error {
-	im.progress.line(len(line))
-	columns := strings.Split(string(dropped(line)), "\t")
+	size := len(line)
+	columns := bytes.Split(dropped(line), []byte{'\t'})
 	if im.hexIn {
 		for i := range columns {
-			columns[i] = string(decodeHex(columns[i]))
+			columns[i] = decodeHex(string(columns[i]))
 		}
 	}
-	switch len(columns) {
-	case 1:
-		return im.remove(ctx, columns[0])
-	case 2:
-		return im.set(ctx, columns[0], columns[1])
+	if key := string(columns[0]); len(columns) <= 2 {
+		if im.batch.has(key) { // its lines must not be mixed up
+			if err := im.send(ctx); err != nil {
+				return err
+			}
+		}
+		im.batch.add(key, columns[1:])
 	}
+	im.batch.lines++
+	im.batch.bytes += size
 	return nil
 }
 
@@ -119,62 +133,18 @@ func dropped(line []byte) []byte {
 	return out
 }
 
-func (im *importer) set(ctx context.Context, key, value string) error {
-	if len(im.removes) > 0 {
-		if err := im.send(ctx); err != nil {
-			return err
-		}
+// send sends the batch. Its lines count as done once the server has answered, whatever it says.
+func (im *importer) send(ctx context.Context) error {
+	if im.batch.lines == 0 {
+		return nil
 	}
-	im.sets = append(im.sets, client.BinaryRecord{DB: im.number(), Key: key, Value: []byte(value), XT: im.xt})
-	return im.grown(ctx, len(key)+len(value))
-}
-
-func (im *importer) remove(ctx context.Context, key string) error {
-	if len(im.sets) > 0 {
-		if err := im.send(ctx); err != nil {
-			return err
-		}
+	name, err := im.store.send(ctx, &im.batch)
+	if !errors.Is(err, client.ErrNetwork) {
+		im.progress.done(im.batch.lines, im.batch.bytes)
 	}
-	im.removes = append(im.removes, key)
-	return im.grown(ctx, len(key))
-}
-
-// grown sends what has been collected when it is enough for one request.
-func (im *importer) grown(ctx context.Context, by int) error {
-	if im.size += by; im.size >= importBytesAtOnce || len(im.sets)+len(im.removes) >= importRecordsAtOnce {
-		return im.send(ctx)
+	im.batch = batch{}
+	if err == nil {
+		err = im.out.Flush()
 	}
-	return nil
-}
-
-// send stores or removes what has been collected. When it returns the server has acknowledged all of it.
-func (im *importer) send(ctx context.Context) (err error) {
-	switch {
-	case len(im.sets) > 0 && im.binary:
-		err = im.sendBinary(ctx)
-	case len(im.sets) > 0:
-		records := make(map[string][]byte, len(im.sets)) // of lines with one key the last counts, as if one by one
-		for _, r := range im.sets {
-			records[r.Key] = r.Value
-		}
-		_, err = im.db.SetBulk(ctx, records, im.xt, false)
-		err = im.failed("DB::set", err)
-	case len(im.removes) > 0 && im.binary:
-		_, err = im.client.RemoveBinary(ctx, im.number(), im.removes, false)
-		err = im.failed("DB::remove", err)
-	case len(im.removes) > 0:
-		_, err = im.db.RemoveBulk(ctx, im.removes, false)
-		err = im.failed("DB::remove", err)
-	}
-	im.progress.stored(len(im.sets) + len(im.removes))
-	im.sets, im.removes, im.size = im.sets[:0], im.removes[:0], 0
-	return err
-}
-
-func (im *importer) sendBinary(ctx context.Context) error {
-	n, err := im.client.SetBinary(ctx, im.sets, false)
-	if err == nil && n != len(im.sets) {
-		return fmt.Errorf("DB::set failed: %s: %d: %s: no such database", im.peer(), int(client.Invalid), client.Invalid)
-	}
-	return im.failed("DB::set", err)
+	return im.failed(name, err)
 }

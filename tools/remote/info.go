@@ -2,6 +2,9 @@ package remote
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 
 	"gotycoon/client"
 )
@@ -18,12 +21,12 @@ func report(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.failed("DB::report", err)
 	}
-	return c.printRows(rows, ": ")
+	return c.printStatus(rows)
 }
 
 // inform prints the number and size of the records, or with -st everything about a database.
 func inform(ctx context.Context, c *call) error {
-	all := c.withDB().withSignals().withJSON().flags.Bool("st", false, "print everything")
+	all := c.withDB().withSignals().withJSON().flags.Bool("st", false, "print everything about the database")
 	if err := c.parse(0, 0); err != nil {
 		return err
 	}
@@ -36,7 +39,18 @@ func inform(ctx context.Context, c *call) error {
 		return c.failed("DB::status", err)
 	}
 	if !*all {
-		rows = client.Rows{"count": rows["count"], "size": rows["size"]}
+		maps.DeleteFunc(rows, func(name string, _ []byte) bool { return name != "count" && name != "size" })
 	}
-	return c.printRows(rows, ": ")
+	return c.printStatus(rows)
+}
+
+// printStatus writes names and values, sorted.
+func (c *call) printStatus(rows client.Rows) error {
+	if c.json {
+		return c.printJSON(status(rows))
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprintf(c.out, "%s: %s\n", name, rows[name]) // Flush returns the error
+	}
+	return nil
 }

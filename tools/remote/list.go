@@ -3,7 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
 
 	"gotycoon/client"
 )
@@ -58,33 +58,58 @@ func (l *lister) jump(ctx context.Context) error {
 	}
 }
 
-// walk prints records until the end. A record that somebody else has just removed is the next one's turn.
+// walk prints records until the end.
 func (l *lister) walk(ctx context.Context) error {
-	for n := int64(0); *l.max < 0 || n < *l.max; n++ {
-		r, err := l.next(ctx)
-		if errors.Is(err, client.ErrNoRecord) {
-			return nil
-		}
+	n := int64(0)
+	if *l.max == 0 {
+		return nil
+	}
+	for r, err := range l.records(ctx) {
 		if err != nil {
 			return l.failed("Cursor::get", err)
 		}
 		if err := l.show(r); err != nil {
 			return err
 		}
+		if n++; n == *l.max {
+			break
+		}
 	}
 	return nil
 }
 
-func (l *lister) next(ctx context.Context) (client.Record, error) {
-	if *l.seize {
-		return l.cursor.Seize(ctx)
+// records fetches no more of a record than will be printed.
+func (l *lister) records(ctx context.Context) iter.Seq2[client.Record, error] {
+	switch {
+	case *l.seize:
+		return l.seized(ctx)
+	case *l.values || *l.expiry:
+		return l.cursor.Records(ctx)
 	}
-	return l.cursor.Get(ctx, true)
+	return func(yield func(client.Record, error) bool) {
+		for key, err := range l.cursor.Keys(ctx) {
+			if !yield(client.Record{Key: key}, err) {
+				return
+			}
+		}
+	}
+}
+
+// seized removes one record after the other: none that will not be printed.
+func (l *lister) seized(ctx context.Context) iter.Seq2[client.Record, error] {
+	return func(yield func(client.Record, error) bool) {
+		for {
+			r, err := l.cursor.Seize(ctx)
+			if errors.Is(err, client.ErrNoRecord) || !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 func (l *lister) show(r client.Record) error {
 	if l.json {
-		return l.printJSON(l.recordJSON(r))
+		return l.printJSON(l.object(r, *l.values, *l.expiry))
 	}
 	l.print([]byte(r.Key))
 	if *l.values {
@@ -92,7 +117,7 @@ func (l *lister) show(r client.Record) error {
 		l.print(r.Value)
 	}
 	if *l.expiry {
-		fmt.Fprintf(l.out, "\t%d", int64(r.XT))
+		l.printExpiry(r)
 	}
 	return l.out.WriteByte('\n')
 }

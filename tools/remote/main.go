@@ -1,5 +1,5 @@
-// Package remote is ktremotemgr: a client of a running server for people and scripts. Main is the command, every
-// sub-command has a file of its own.
+// Package remote is ktremotemgr: a client of a running server for people and scripts. Main is the command; its sub-commands
+// are in one table.
 package remote
 
 import (
@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"gotycoon/tools/cli"
 )
@@ -22,13 +24,16 @@ type command struct {
 	run  func(ctx context.Context, c *call) error
 }
 
+// usage is the command line as the usage text shows it.
+func (cmd command) usage() string { return strings.TrimSpace(cmd.name + " [option ...] " + cmd.args) }
+
 // commands are the sub-commands in the order of the usage text.
 func commands() []command {
 	return []command{
 		{"report", "", "print what the server tells about itself", report},
 		{"script", "procedure [key value ...]", "call a script procedure", script},
 		{"tunerepl", "[master]", "follow another master, or none", tuneReplication},
-		{"inform", "", "print size and number of records of a database", inform},
+		{"inform", "", "print number and size of the records of a database", inform},
 		{"clear", "", "remove all records", clearRecords},
 		{"sync", "", "write a database to its file", synchronize},
 		{"set", "key value", "store a record", set},
@@ -46,13 +51,16 @@ func commands() []command {
 	}
 }
 
-// errUsage ends a command whose arguments cannot be meant.
-var errUsage = errors.New("usage")
+// usageError is a command line that cannot be meant.
+type usageError string
+
+// Error says what is wrong.
+func (e usageError) Error() string { return string(e) }
 
 // Main runs the command with the arguments behind its name and returns the exit code: 0, or 1 after any failure.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		printUsage(stderr)
+		printUsage(stderr, commands())
 		return 1
 	}
 	switch name := strings.TrimLeft(args[0], "-"); name {
@@ -60,7 +68,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		fmt.Fprintln(stdout, cli.Version)
 		return 0
 	case "help", "h":
-		printUsage(stdout)
+		printUsage(stdout, commands())
 		return 0
 	}
 	for _, cmd := range commands() {
@@ -68,38 +76,43 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 			return runCommand(ctx, cmd, args[1:], stdin, stdout, stderr)
 		}
 	}
-	printUsage(stderr)
+	printUsage(stderr, commands())
+	fmt.Fprintf(stderr, "\n%s: unknown command\n", args[0])
 	return 1
 }
 
 func runCommand(ctx context.Context, cmd command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := newCall(cmd, args, stdin, stdout)
+	c := newCall(cmd, args, stdin, stdout, stderr)
 	err := cmd.run(ctx, c)
-	if c.help {
-		fmt.Fprintf(stdout, "usage: %s %s [option ...] %s\n\n%s.\n\n%s", program, cmd.name, cmd.args, cmd.help, c.flags.FlagUsages())
-		return 0
-	}
 	if flushErr := c.out.Flush(); err == nil {
 		err = flushErr
 	}
 	if c.client != nil {
 		_ = c.client.Close() // everything has been answered
 	}
+	var wrong usageError
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errUsage):
-		printUsage(stderr)
+	case errors.Is(err, pflag.ErrHelp):
+		printUsage(stdout, []command{cmd})
+		fmt.Fprintf(stdout, "\n%s", c.flags.FlagUsages())
+		return 0
+	case errors.As(err, &wrong):
+		printUsage(stderr, []command{cmd})
+		fmt.Fprintf(stderr, "\n%s: %v (\"%s %[1]s --help\" explains the options)\n", cmd.name, wrong, program)
 	default:
 		fmt.Fprintf(stderr, "%s: %v\n", program, err)
 	}
 	return 1
 }
 
-func printUsage(w io.Writer) {
+func printUsage(w io.Writer, cmds []command) {
 	fmt.Fprintf(w, "%s: a client of a key-value server for the Kyoto Tycoon protocols\n\nusage:\n", program)
-	for _, cmd := range commands() {
-		fmt.Fprintf(w, "  %-42s %s\n", strings.TrimSpace(cmd.name+" [option ...] "+cmd.args), cmd.help)
+	for _, cmd := range cmds {
+		fmt.Fprintf(w, "  %s %-42s %s\n", program, cmd.usage(), cmd.help)
 	}
-	fmt.Fprintf(w, "  %-42s print the version\n\n\"%s COMMAND --help\" explains the options of a command.\n", "version", program)
+	if len(cmds) > 1 {
+		fmt.Fprintf(w, "  %s %-42s print the version\n\n\"%[1]s COMMAND --help\" explains the options of a command.\n", program, "version")
+	}
 }

@@ -27,19 +27,31 @@ func match(ctx context.Context, c *call, name string, find func(*client.DB, cont
 	if err != nil {
 		return err
 	}
-	found := []string{}
 	for _, arg := range c.args {
 		keys, err := find(db, ctx, arg, *limit)
 		if err != nil {
 			return c.failed(name, err)
 		}
-		found = append(found, keys...)
+		if err := c.printKeys(keys); err != nil {
+			return err
+		}
+		db = db.With(client.Signals{}) // they are for one call
 	}
-	if c.json {
-		return c.printJSON(found)
-	}
-	for _, key := range found {
-		_, _ = c.out.WriteString(key + "\n") // Flush returns the error
+	return nil
+}
+
+func (c *call) printKeys(keys []string) error {
+	for _, key := range keys {
+		if c.json {
+			if err := c.printJSON(c.object(client.Record{Key: key}, false, false)); err != nil {
+				return err
+			}
+			continue
+		}
+		_, _ = c.out.WriteString(key)
+		if err := c.out.WriteByte('\n'); err != nil {
+			return err
+		}
 	}
 	return nil
 }

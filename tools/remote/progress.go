@@ -12,24 +12,17 @@ import (
 
 // progress shows how far an import is.
 type progress interface {
-	line(size int) // a line of so many bytes was read
-	stored(n int)  // so many records were acknowledged
+	done(lines, bytes int) // so many more lines, with so many bytes, have been answered
 	end()
 }
 
-// newProgress returns a bar for a terminal, and otherwise the dots that scripts know.
+// newProgress returns a bar for a terminal, and otherwise the dots that scripts know. size is that of the input in bytes,
+// -1 where it is not known.
 func newProgress(c *call, size int64) progress {
-	f, ok := c.term.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return &dots{out: c.out}
+	if f, ok := c.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		return newBar(c.stderr, size)
 	}
-	if size == 0 {
-		size = -1 // not known
-	}
-	return &bar{begin: time.Now(), bar: progressbar.NewOptions64(size,
-		progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowBytes(true), progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetDescription("import"))}
+	return &dots{out: c.out}
 }
 
 // dots prints a dot per line and the number of lines now and then, as the original does.
@@ -40,15 +33,16 @@ type dots struct {
 
 const dotsPerRow = 50
 
-func (d *dots) line(int) {
-	d.n++
-	fmt.Fprint(d.out, ".") // the writer is flushed, and looked at, in the end
-	if d.n%dotsPerRow == 0 {
-		fmt.Fprintf(d.out, " (%d)\n", d.n)
+// done prints dots. The writer is flushed, and its error looked at, after each batch.
+func (d *dots) done(lines, _ int) {
+	for range lines {
+		d.n++
+		fmt.Fprint(d.out, ".")
+		if d.n%dotsPerRow == 0 {
+			fmt.Fprintf(d.out, " (%d)\n", d.n)
+		}
 	}
 }
-
-func (d *dots) stored(int) {}
 
 func (d *dots) end() {
 	if d.n%dotsPerRow != 0 {
@@ -56,21 +50,30 @@ func (d *dots) end() {
 	}
 }
 
-// bar shows bytes read, records per second and the time left.
+// bar shows records, records per second, and the time left as far as the size of the input is known.
 type bar struct {
+	out     io.Writer
 	bar     *progressbar.ProgressBar
 	begin   time.Time
 	records int
 }
 
-func (b *bar) line(size int) { _ = b.bar.Add(size) } // a bar that cannot be drawn must not end the import
-
-func (b *bar) stored(n int) {
-	b.records += n
-	b.bar.Describe(fmt.Sprintf("%d records, %.0f/s", b.records, float64(b.records)/time.Since(b.begin).Seconds()))
+func newBar(out io.Writer, size int64) *bar {
+	return &bar{out: out, begin: time.Now(), bar: progressbar.NewOptions64(size,
+		progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
 }
+
+// done moves the bar. One that cannot be drawn must not end the import.
+func (b *bar) done(lines, bytes int) {
+	b.records += lines
+	b.bar.Describe(fmt.Sprintf("%d records, %.0f/s", b.records, b.rate()))
+	_ = b.bar.Add(bytes)
+}
+
+func (b *bar) rate() float64 { return float64(b.records) / max(time.Since(b.begin).Seconds(), 1e-3) }
 
 func (b *bar) end() {
 	_ = b.bar.Finish()
-	fmt.Fprintf(os.Stderr, "%d records in %.1f s\n", b.records, time.Since(b.begin).Seconds())
+	fmt.Fprintf(b.out, "%d records, %.0f/s\n", b.records, b.rate())
 }

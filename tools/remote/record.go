@@ -26,31 +26,34 @@ func set(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	key, value, expires := c.args[0], c.args[1], client.XT(*xt)
+	key, value, expires := c.args[0], []byte(c.args[1]), client.XT(*xt)
 	switch {
 	case *add:
-		return c.failed("DB::add", db.Add(ctx, key, []byte(value), expires))
+		return c.failed("DB::add", db.Add(ctx, key, value, expires))
 	case *replace:
-		return c.failed("DB::replace", db.Replace(ctx, key, []byte(value), expires))
+		return c.failed("DB::replace", db.Replace(ctx, key, value, expires))
 	case *appended:
-		return c.failed("DB::append", db.Append(ctx, key, []byte(value), expires))
+		return c.failed("DB::append", db.Append(ctx, key, value, expires))
 	case *inci:
-		n, _ := strconv.ParseInt(value, 10, 64) // no number is 0, as on the server
-		sum, err := db.Increment(ctx, key, n, expires)
-		return c.sum("DB::increment", strconv.FormatInt(sum, 10), err)
+		return c.increment(ctx, db, "increment", *xt)
 	case *incd:
-		n, _ := strconv.ParseFloat(value, 64) // likewise
-		sum, err := db.IncrementDouble(ctx, key, n, expires)
-		return c.sum("DB::increment_double", fmt.Sprintf("%f", sum), err)
+		return c.increment(ctx, db, "increment_double", *xt)
 	}
-	return c.failed("DB::set", db.Set(ctx, key, []byte(value), expires))
+	return c.failed("DB::set", db.Set(ctx, key, value, expires))
 }
 
-func (c *call) sum(name, text string, err error) error {
-	if err == nil {
-		fmt.Fprintln(c.out, text)
+// increment prints a sum. The server reads the number, so that what counts as one is decided in one place.
+func (c *call) increment(ctx context.Context, db *client.DB, proc string, xt int64) error {
+	params := []string{"key", c.args[0], "num", c.args[1]}
+	if xt != math.MaxInt64 {
+		params = append(params, "xt", strconv.FormatInt(xt, 10))
 	}
-	return c.failed(name, err)
+	rows, err := db.Call(ctx, proc, params...)
+	if err != nil {
+		return c.failed("DB::"+proc, err)
+	}
+	_, err = fmt.Fprintf(c.out, "%s\n", rows["num"])
+	return err
 }
 
 // remove removes a record.
@@ -78,36 +81,23 @@ func get(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	name, read := "DB::get", db.GetRecord
+	read := db.GetRecord
 	if *seize {
 		read = db.Seize
 	}
 	r, err := read(ctx, c.args[0])
 	if err != nil {
-		return c.failed(name, err)
+		return c.failed("DB::get", err) // that of seize too, as in the original
 	}
 	if c.json {
-		return c.printJSON(c.recordJSON(r))
+		return c.printJSON(c.object(r, true, true))
 	}
 	c.print(r.Value)
 	if *expiry {
-		fmt.Fprintf(c.out, "\t%d", int64(r.XT))
+		c.printExpiry(r)
 	}
 	if !*bare {
-		fmt.Fprintln(c.out)
+		_ = c.out.WriteByte('\n') // Flush returns the error
 	}
 	return nil
-}
-
-// recordJSON is a record for programs; xt is left out where the record does not expire.
-func (c *call) recordJSON(r client.Record) any {
-	out := struct {
-		Key   string `json:"key"`
-		Value string `json:"value"`
-		XT    int64  `json:"xt,omitempty"`
-	}{c.text([]byte(r.Key)), c.text(r.Value), int64(r.XT)}
-	if r.XT == math.MaxInt64 {
-		out.XT = 0
-	}
-	return out
 }

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"gotycoon/client"
 )
@@ -14,48 +15,49 @@ func script(ctx context.Context, c *call) error {
 	if err := c.parse(1, -1); err != nil {
 		return err
 	}
-	name, params := c.args[0], pairs(c.args[1:])
 	if len(c.args)%2 == 0 {
-		return errUsage
+		return usageError("the last key has no value")
 	}
 	db, err := c.open(ctx)
 	if err != nil {
 		return err
 	}
-	var rows client.Rows
+	name, play := "DB::play_script", db.PlayScript
 	if *binary {
-		rows, err = c.client.PlayScriptBinary(ctx, name, params)
-		err = c.failed("DB::play_script_binary", err)
-	} else {
-		rows, err = db.PlayScript(ctx, name, params)
-		err = c.failed("DB::play_script", err)
+		name, play = "DB::play_script_binary", c.client.PlayScriptBinary
 	}
+	rows, err := play(ctx, c.args[0], pairs(c.args[1:]))
 	if err != nil {
-		return err
+		return c.failed(name, err)
 	}
-	return c.printRows(rows, "\t")
+	return c.printRecords(rows)
 }
 
 // tuneReplication points the server to another master, or to none.
 func tuneReplication(ctx context.Context, c *call) error {
 	port := c.flags.Integer("mport", 1978, "port of the master (default 1978)")
 	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
-	iv := c.flags.String("iv", "", "pause after each update in `milliseconds`")
+	var interval time.Duration
+	c.flags.Number("iv", func(n float64) { interval = time.Duration(n * float64(time.Millisecond)) },
+		"milliseconds between two looks for updates")
 	if err := c.parse(0, 1); err != nil {
 		return err
+	}
+	m := client.Master{Interval: interval}
+	if len(c.args) > 0 {
+		m.Host, m.Port = c.args[0], int(*port)
+	}
+	if *ts != "" && *ts != "-" && *ts != now {
+		n, err := parseStamp(*ts)
+		if err != nil {
+			return err
+		}
+		m.TS = strconv.FormatUint(n, 10)
+	} else if *ts == now {
+		m.TS = now
 	}
 	if _, err := c.open(ctx); err != nil {
 		return err
 	}
-	var params []string
-	if len(c.args) > 0 {
-		params = append(params, "host", c.args[0], "port", strconv.FormatInt(*port, 10))
-	}
-	if *ts != "" && *ts != "-" {
-		params = append(params, "ts", *ts)
-	}
-	if *iv != "" {
-		params = append(params, "iv", *iv)
-	}
-	return c.failed("DB::tune_replication", c.client.TuneReplication(ctx, params...))
+	return c.failed("DB::tune_replication", c.client.TuneReplication(ctx, m))
 }

@@ -1,8 +1,9 @@
 package remote
 
 import (
-	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"gotycoon/client"
@@ -10,13 +11,13 @@ import (
 
 // decodeHex reads pairs of hexadecimal digits and ignores everything else.
 func decodeHex(text string) []byte {
-	var out []byte
 	var digits []byte
 	for i := range len(text) {
 		if d, ok := hexDigit(text[i]); ok {
 			digits = append(digits, d)
 		}
 	}
+	out := make([]byte, 0, len(digits)/2)
 	for i := 0; i+1 < len(digits); i += 2 {
 		out = append(out, digits[i]<<4|digits[i+1])
 	}
@@ -33,63 +34,43 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// print writes a column, in hexadecimal where that is wanted.
+// print writes a column, in hexadecimal where that is wanted. Flush returns the error of this and other output.
 func (c *call) print(b []byte) {
-	if !c.hexOut {
-		_, _ = c.out.Write(b) // Flush returns the error
+	if c.hexOut {
+		fmt.Fprintf(c.out, "% X", b)
 		return
 	}
-	for i, x := range b {
-		if i > 0 {
-			_ = c.out.WriteByte(' ')
-		}
-		fmt.Fprintf(c.out, "%02X", x)
-	}
+	_, _ = c.out.Write(b)
 }
 
-// printRows writes names and values, sorted.
-func (c *call) printRows(rows client.Rows, separator string) error {
-	if c.json {
-		return c.printJSON(stringMap(c, rows))
+// printExpiry writes the column of -pt.
+func (c *call) printExpiry(r client.Record) {
+	xt := int64(math.MaxInt64)
+	if !r.Expires.IsZero() {
+		xt = r.Expires.Unix()
 	}
-	names := make([]string, 0, len(rows))
-	for name := range rows {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		c.print([]byte(name))
-		_, _ = c.out.WriteString(separator)
-		c.print(rows[name])
-		_ = c.out.WriteByte('\n')
+	fmt.Fprintf(c.out, "\t%d", xt)
+}
+
+// printRecords writes a line for each record, sorted by key.
+func (c *call) printRecords(rows map[string][]byte) error {
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		if err := c.printPair(key, rows[key]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// text is a column as JSON shows it.
-func (c *call) text(b []byte) string {
-	if c.hexOut {
-		return fmt.Sprintf("%X", b)
+// printPair writes key and value.
+func (c *call) printPair(key string, value []byte) error {
+	if c.json {
+		return c.printJSON(c.object(client.Record{Key: key, Value: value}, true, false))
 	}
-	return string(b)
-}
-
-func stringMap(c *call, rows map[string][]byte) map[string]string {
-	out := make(map[string]string, len(rows))
-	for name, value := range rows {
-		out[c.text([]byte(name))] = c.text(value)
-	}
-	return out
-}
-
-// printJSON writes one line of JSON.
-func (c *call) printJSON(v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(c.out, "%s\n", line)
-	return err
+	c.print([]byte(key))
+	_ = c.out.WriteByte('\t')
+	c.print(value)
+	return c.out.WriteByte('\n')
 }
 
 // pairs makes a map of keys and values in turn.

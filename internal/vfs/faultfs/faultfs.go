@@ -14,12 +14,14 @@ import (
 type FS struct {
 	vfs.FS
 
-	mu              sync.Mutex // guards the fields below
-	write           fault
-	sync            fault
-	full            bool // space is limited
-	space           int64
-	onWrite, onSync func()
+	mu      sync.Mutex // guards the fields below
+	write   fault
+	sync    fault
+	change  fault
+	full    bool // space is limited
+	space   int64
+	onWrite func()
+	onSync  func()
 }
 
 // fault counts calls and fails one of them, and those after it.
@@ -54,6 +56,14 @@ func (fs *FS) FailSync(n int, err error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.sync.fail(n, err)
+}
+
+// FailChange makes the n-th change from now fail, and all after it: as if the process had died, when the disk goes on. A
+// change is a write, sync, truncation, creation, renaming or removal. 1 is the next one.
+func (fs *FS) FailChange(n int, err error) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	fs.change.fail(n, err)
 }
 
 // Space limits the bytes written from now on. The write that exceeds them is cut short and returns ENOSPC.
@@ -93,11 +103,53 @@ func (fs *FS) Syncs() int {
 
 // OpenFile implements vfs.FS.
 func (fs *FS) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error) {
+	if flag&(os.O_CREATE|os.O_TRUNC) != 0 {
+		if err := fs.changed(nil); err != nil {
+			return nil, err
+		}
+	}
 	f, err := fs.FS.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
 	return &file{f, fs}, nil
+}
+
+// changed counts a change, of a kind with its own fault or not.
+func (fs *FS) changed(kind *fault) error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	err := fs.change.next()
+	if kind != nil {
+		if kerr := kind.next(); err == nil {
+			err = kerr
+		}
+	}
+	return err
+}
+
+// Rename implements vfs.FS.
+func (fs *FS) Rename(oldname, newname string) error {
+	if err := fs.changed(nil); err != nil {
+		return err
+	}
+	return fs.FS.Rename(oldname, newname)
+}
+
+// Remove implements vfs.FS.
+func (fs *FS) Remove(name string) error {
+	if err := fs.changed(nil); err != nil {
+		return err
+	}
+	return fs.FS.Remove(name)
+}
+
+// SyncDir implements vfs.FS.
+func (fs *FS) SyncDir(name string) error {
+	if err := fs.changed(nil); err != nil {
+		return err
+	}
+	return fs.FS.SyncDir(name)
 }
 
 // Lock implements vfs.FS.
@@ -107,17 +159,27 @@ func (fs *FS) Lock(f vfs.File, wait time.Duration) error {
 
 // allow returns how many of n bytes may be written, and the error that ends the write.
 func (fs *FS) allow(n int) (int, error) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if err := fs.write.next(); err != nil {
+	if err := fs.changed(&fs.write); err != nil {
 		return 0, err
 	}
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
 	if fs.full && int64(n) > fs.space {
 		n, fs.space = int(fs.space), 0
 		return n, syscall.ENOSPC
 	}
 	fs.space -= int64(n)
 	return n, nil
+}
+
+// call calls a hook, which may block.
+func (fs *FS) call(hook *func()) {
+	fs.mu.Lock()
+	f := *hook
+	fs.mu.Unlock()
+	if f != nil {
+		f()
+	}
 }
 
 type file struct {
@@ -127,12 +189,7 @@ type file struct {
 
 // WriteAt implements vfs.File.
 func (f *file) WriteAt(b []byte, off int64) (int, error) {
-	f.fs.mu.Lock()
-	hook := f.fs.onWrite
-	f.fs.mu.Unlock()
-	if hook != nil {
-		hook()
-	}
+	f.fs.call(&f.fs.onWrite)
 	n, fault := f.fs.allow(len(b))
 	if n > 0 {
 		if n, err := f.File.WriteAt(b[:n], off); err != nil {
@@ -142,15 +199,18 @@ func (f *file) WriteAt(b []byte, off int64) (int, error) {
 	return n, fault
 }
 
+// Truncate implements vfs.File.
+func (f *file) Truncate(size int64) error {
+	if err := f.fs.changed(nil); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
 // Sync implements vfs.File.
 func (f *file) Sync() error {
-	f.fs.mu.Lock()
-	err, hook := f.fs.sync.next(), f.fs.onSync
-	f.fs.mu.Unlock()
-	if hook != nil {
-		hook()
-	}
-	if err != nil {
+	f.fs.call(&f.fs.onSync)
+	if err := f.fs.changed(&f.fs.sync); err != nil {
 		return err
 	}
 	return f.File.Sync()

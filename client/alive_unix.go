@@ -1,0 +1,29 @@
+//go:build unix
+
+package client
+
+import (
+	"net"
+	"syscall"
+)
+
+// alive reports whether the server has left an idle connection open: there is nothing to read, not even its end. It does
+// not wait.
+func alive(c net.Conn) bool {
+	socket, ok := c.(syscall.Conn)
+	if !ok {
+		return true
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	open := false
+	err = raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, err := syscall.Read(int(fd), b[:])
+		open = err == syscall.EAGAIN //nolint:errorlint // a bare errno
+		return true
+	})
+	return err == nil && open
+}

@@ -1,0 +1,138 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/client"
+	"gotycoon/server"
+)
+
+func TestManyGoroutines(t *testing.T) {
+	c, db, _ := open(t)
+	var wg sync.WaitGroup
+	for g := range 32 {
+		wg.Go(func() {
+			for i := range 50 {
+				key := fmt.Sprint(g, " ", i)
+				if err := db.Set(t.Context(), key, []byte(key), client.Never); err != nil {
+					t.Error(err)
+				}
+				if value, err := db.Get(t.Context(), key); err != nil || string(value) != key {
+					t.Errorf("%q: %q, %v", key, value, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	rows, err := db.Status(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 32*50, rows.Int("count"))
+	rows, err = c.Report(t.Context())
+	require.NoError(t, err)
+	require.LessOrEqual(t, rows.Int("serv_conn_count"), int64(32))
+}
+
+func TestContextEndsACall(t *testing.T) {
+	c, db, _ := open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	begin := time.Now()
+	err := c.Wait(ctx, "nobody sends this", 20*time.Second)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, client.ErrNetwork)
+	require.Less(t, time.Since(begin), 10*time.Second)
+	require.ErrorIs(t, db.Set(ctx, "k", nil, client.Never), context.DeadlineExceeded, "before it begins")
+	require.NoError(t, db.Set(t.Context(), "k", nil, client.Never))
+
+	limited := client.New(addr, client.Options{Timeout: 50 * time.Millisecond})
+	defer limited.Close()
+	require.ErrorIs(t, limited.Wait(t.Context(), "nobody sends this", 20*time.Second), context.DeadlineExceeded)
+}
+
+func TestSignals(t *testing.T) {
+	c, db, _ := open(t)
+	require.ErrorIs(t, c.Wait(t.Context(), "s", time.Millisecond), client.ErrTimeout)
+	woken := make(chan error, 2)
+	for range cap(woken) {
+		go func() {
+			_, err := db.With(client.Signals{Wait: "s", WaitTime: 30 * time.Second}).Get(t.Context(), "k")
+			woken <- err
+		}()
+	}
+	require.NoError(t, db.Set(t.Context(), "k", []byte("v"), client.Never))
+	require.Eventually(t, func() bool {
+		waiting, err := c.Signal(t.Context(), "s", true)
+		return err == nil && waiting == cap(woken) || len(woken) == cap(woken)
+	}, 10*time.Second, time.Millisecond)
+	for range cap(woken) {
+		require.NoError(t, <-woken)
+	}
+}
+
+func TestStoppedServerAndClosedClient(t *testing.T) {
+	first := startServer(server.DefaultConfig())
+	c := client.New(first.addr, client.Options{})
+	defer c.Close()
+	require.NoError(t, c.Void(t.Context()))
+	require.Zero(t, first.stop())
+	require.ErrorIs(t, c.Void(t.Context()), client.ErrNetwork)
+
+	require.NoError(t, c.Close())
+	require.EqualError(t, c.Void(t.Context()), "6: network error: the client is closed")
+}
+
+// A server may close connections that are idle. The next call must not fail for that.
+func TestConnectionsThatTheServerCloses(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	const calls = 3
+	closed := make(chan struct{})
+	go func() {
+		for range calls {
+			answerOnce(t, ln)
+			closed <- struct{}{}
+		}
+	}()
+	c := client.New(ln.Addr().String(), client.Options{})
+	defer c.Close()
+	for i := range calls {
+		require.NoError(t, c.Void(t.Context()), "call %d", i)
+		<-closed
+	}
+}
+
+// answerOnce answers the first request of one connection and closes it.
+func answerOnce(t *testing.T, ln net.Listener) {
+	t.Helper()
+	nc, err := ln.Accept()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer nc.Close()
+	if _, err := nc.Read(make([]byte, 4096)); err != nil {
+		t.Error(err)
+	}
+	if _, err := nc.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNobodyListens(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, ln.Close())
+	c := client.New(ln.Addr().String(), client.Options{})
+	defer c.Close()
+	require.ErrorIs(t, c.Connect(t.Context()), client.ErrNetwork)
+	_, err = c.DB("").Cursor().Get(t.Context(), false)
+	require.ErrorIs(t, err, client.ErrNetwork)
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"iter"
+)
+
+// maxAhead is how many replies may be on their way to an iterator.
+const maxAhead = 64
+
+// fetch calls a procedure that steps on, again and again until there is no record. It sends several requests at once, one
+// at first and twice as many each time, and yields what take finds in the replies. In the end it closes the cursor: there
+// may be replies left.
+func fetch[T any](ctx context.Context, c *Cursor, proc string, take func(Rows) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		defer c.Close()
+		for n := 1; ; n = min(2*n, maxAhead) {
+			err := c.ask(ctx, proc, n)
+			for i := 0; i < n && err == nil; i++ {
+				var rows Rows
+				if rows, err = c.answer(ctx); err == nil && !yield(take(rows), nil) {
+					return
+				}
+			}
+			switch {
+			case errors.Is(err, ErrNoRecord):
+				return
+			case err != nil:
+				var none T
+				yield(none, err)
+				return
+			}
+		}
+	}
+}
+
+// ask sends n requests to step on.
+func (c *Cursor) ask(ctx context.Context, proc string, n int) error {
+	rows := c.db.rows("CUR", cursorID, "step", "")
+	return c.during(ctx, func(cn *conn) error {
+		for range n {
+			cn.out = appendCall(cn.out, proc, rows)
+		}
+		return cn.send()
+	})
+}
+
+// answer reads the next reply.
+func (c *Cursor) answer(ctx context.Context) (rows Rows, err error) {
+	err = c.during(ctx, func(cn *conn) error {
+		rows, err = cn.reply()
+		return err
+	})
+	return rows, err
+}

@@ -1,0 +1,79 @@
+package client
+
+import (
+	"bytes"
+	"net/http"
+	"strconv"
+
+	"gotycoon/httpapi/tsv"
+)
+
+// call sends a procedure call and reads its rows.
+func (cn *conn) call(proc string, in []tsv.Row) (Rows, error) {
+	cn.out = appendCall(cn.out[:0], proc, in)
+	if err := cn.send(); err != nil {
+		return nil, err
+	}
+	return cn.reply()
+}
+
+// appendCall appends a request in the encoding that its columns need. Of rows with one name the last counts.
+func appendCall(b []byte, proc string, params []tsv.Row) []byte {
+	var unique tsv.Rows
+	for _, row := range params {
+		unique.Add(row.Name, row.Value)
+	}
+	unique.Sort()
+	in := unique.List()
+	enc := tsv.Choose(in)
+	b = append(b, "POST /rpc/"...)
+	b = tsv.AppendURL(b, []byte(proc))
+	b = append(b, " HTTP/1.1\r\nHost: gotycoon\r\nContent-Type: "...)
+	b = append(b, enc.ContentType()...)
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(tsv.EncodedLen(in, enc)), 10)
+	b = append(b, "\r\n\r\n"...)
+	return tsv.AppendEncoded(b, in, enc)
+}
+
+// reply reads the answer to the oldest call that has none yet.
+func (cn *conn) reply() (Rows, error) {
+	cn.broken = true // until it has been read
+	res, err := http.ReadResponse(cn.in, nil)
+	if err != nil {
+		return nil, networkError(err)
+	}
+	var body bytes.Buffer
+	body.Grow(int(min(max(0, res.ContentLength), keepOutBytes)) + bytes.MinRead)
+	if _, err := body.ReadFrom(res.Body); err != nil {
+		return nil, networkError(err)
+	}
+	cn.broken = res.Close
+	out := decodeRows(body.Bytes(), res.Header.Get("Content-Type"))
+	if res.StatusCode != http.StatusOK {
+		return out, callError(res, string(out["ERROR"]))
+	}
+	return out, nil
+}
+
+// Rows is the result of a procedure by name.
+type Rows map[string][]byte
+
+func decodeRows(body []byte, contentType string) Rows {
+	var rows tsv.Rows
+	tsv.Decode(&rows, body, contentType)
+	out := make(Rows, rows.Len())
+	for _, row := range rows.List() {
+		out[string(row.Name)] = row.Value
+	}
+	return out
+}
+
+// Int returns a row as a number, 0 where there is none.
+func (r Rows) Int(name string) int64 {
+	n, err := strconv.ParseInt(string(r[name]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

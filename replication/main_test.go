@@ -1,0 +1,249 @@
+package replication_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"gotycoon/binproto"
+	"gotycoon/db"
+	"gotycoon/internal/klog"
+	"gotycoon/internal/netio"
+	"gotycoon/replication"
+	"gotycoon/ulog"
+)
+
+const (
+	golden = "../../shared/golden/replication"
+	// patience is how long a test waits for something that should happen at once.
+	patience = 30 * time.Second
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// needGolden skips a test when the recordings of the original are not there.
+func needGolden(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat(golden); err != nil {
+		t.Skipf("recordings of the original are missing: %v", err)
+	}
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, patience, time.Millisecond, what)
+}
+
+// logText collects log lines without their times.
+type logText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// lines returns the lines of one kind.
+func (l *logText) lines(kind string) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.buf.String()) {
+		if _, text, ok := strings.Cut(line, ": ["+kind+"]: "); ok {
+			lines = append(lines, strings.TrimSuffix(text, "\n"))
+		}
+	}
+	return lines
+}
+
+func (l *logText) logger() *slog.Logger { return slog.New(klog.NewHandler(l, slog.LevelDebug)) }
+
+// node is a server reduced to its databases, its update log and the port for followers.
+type node struct {
+	t       testing.TB
+	sid     uint16
+	dir     string
+	exprs   []string
+	log     logText
+	catalog *db.Catalog
+	port    int
+	timeout time.Duration    // of connections
+	now     func() time.Time // of the source
+
+	socket  net.Listener
+	done    chan struct{}
+	serving sync.WaitGroup
+	mu      sync.Mutex
+	conns   []net.Conn // guarded by mu
+}
+
+// newNode starts a node with two memory databases, unless others are named.
+func newNode(t testing.TB, sid uint16, exprs ...string) *node {
+	t.Helper()
+	if len(exprs) == 0 {
+		exprs = []string{":", "%"}
+	}
+	n := &node{t: t, sid: sid, dir: t.TempDir(), exprs: exprs, timeout: patience}
+	n.start()
+	t.Cleanup(func() {
+		n.shut()
+		require.NoError(t, n.catalog.Close())
+	})
+	return n
+}
+
+func (n *node) start() {
+	n.t.Helper()
+	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid})
+	require.NoError(n.t, err)
+	n.catalog = catalog
+	n.listen()
+}
+
+// listen serves followers, on the same port as before.
+func (n *node) listen() {
+	n.t.Helper()
+	socket, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", n.port))
+	require.NoError(n.t, err)
+	n.socket, n.done = socket, make(chan struct{})
+	n.port = socket.Addr().(*net.TCPAddr).Port
+	source := replication.NewSource(replication.SourceOptions{Log: n.catalog.Log(), Done: n.done, Logger: n.log.logger(), Now: n.now})
+	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog, Source: source})
+	n.serving.Go(func() {
+		for {
+			c, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			n.mu.Lock()
+			n.conns = append(n.conns, c)
+			n.mu.Unlock()
+			n.serving.Go(func() { serve(c, handler, n.timeout) })
+		}
+	})
+}
+
+func serve(socket net.Conn, handler *binproto.Handler, timeout time.Duration) {
+	defer socket.Close()
+	c := netio.New(socket, netio.NewPool(), netio.Options{Timeout: timeout})
+	defer c.Close()
+	if c.WaitByte() == nil {
+		handler.ServeOne(c, "")
+		_ = c.Flush() // the follower may be gone
+	}
+}
+
+// shut ends the port and its connections.
+func (n *node) shut() {
+	if n.socket == nil {
+		return
+	}
+	close(n.done)
+	n.socket.Close()
+	n.cut()
+	n.serving.Wait()
+	n.socket = nil
+}
+
+// cut ends the connections.
+func (n *node) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		c.Close()
+	}
+	n.conns = nil
+}
+
+func (n *node) set(index int, key, value string) {
+	n.t.Helper()
+	require.NoError(n.t, n.catalog.DB(index).Set(nil, []byte(key), []byte(value), db.Never))
+}
+
+// get returns the value of a key, "" where there is none.
+func (n *node) get(index int, key string) string {
+	n.t.Helper()
+	value, _, err := n.catalog.DB(index).Get(nil, []byte(key))
+	if !errors.Is(err, db.ErrNoRecord) {
+		require.NoError(n.t, err)
+	}
+	return string(value)
+}
+
+// logged returns the updates in the log as text.
+func (n *node) logged() []string { return updates(n.t, n.catalog.Log()) }
+
+func updates(t testing.TB, log *ulog.Log) (lines []string) {
+	t.Helper()
+	r, err := log.NewReader(0)
+	require.NoError(t, err)
+	defer r.Close()
+	return drain(t, r)
+}
+
+func drain(t testing.TB, r *ulog.Reader) (lines []string) {
+	t.Helper()
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return lines
+		}
+		require.NoError(t, err)
+		lines = append(lines, fmt.Sprintf("%x", e.Message))
+	}
+}
+
+// update is the text of one update as updates has it.
+func update(sid, dbid uint16, op ulog.Op, key, value string) string {
+	u := ulog.Update{SID: sid, DBID: dbid, Op: op, Key: []byte(key), Value: []byte(value)}
+	return fmt.Sprintf("%x", ulog.AppendMessage(nil, &u))
+}
+
+func (n *node) rts() string { return filepath.Join(n.dir, "rts") }
+
+// readRTS returns the text of the RTS file.
+func (n *node) readRTS() string {
+	n.t.Helper()
+	text, err := os.ReadFile(n.rts())
+	require.NoError(n.t, err)
+	return string(text)
+}
+
+func (n *node) savedRTS() ulog.Stamp {
+	n.t.Helper()
+	at, err := strconv.ParseUint(strings.TrimSuffix(n.readRTS(), "\n"), 10, 64)
+	require.NoError(n.t, err)
+	return ulog.Stamp(at)
+}
+
+// master is the master at a port of this machine.
+func master(port int) replication.Master { return replication.Master{Host: "127.0.0.1", Port: port} }
+
+// follow makes the node follow a master until the test or end ends it.
+func (n *node) follow(m replication.Master) (f *replication.Follower, end func()) {
+	n.t.Helper()
+	f, err := replication.OpenFollower(replication.FollowerOptions{
+		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(),
+	})
+	require.NoError(n.t, err)
+	f.Start()
+	end = sync.OnceFunc(func() { require.NoError(n.t, f.Close()) })
+	n.t.Cleanup(end)
+	return f, end
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"gotycoon/httpapi"
+	"gotycoon/replication"
+	"gotycoon/ulog"
+)
+
+// stampsPerSecond is how much a time stamp grows in a second.
+const stampsPerSecond = 1e9
+
+// openFollower prepares the replication from a master, where there is an RTS file for it. A server that cannot use the file goes
+// on without, as the original does: it has the data that its clients want.
+func (p *process) openFollower() {
+	if p.cfg.RTSPath == "" {
+		return
+	}
+	f, err := replication.OpenFollower(replication.FollowerOptions{
+		Catalog: p.catalog,
+		SID:     uint16(max(p.cfg.ServerID, 0)),
+		RTS:     p.cfg.RTSPath,
+		Master:  replication.Master{Host: p.cfg.MasterHost, Port: p.cfg.MasterPort, Interval: p.cfg.MasterInterval},
+		Logger:  p.log.Logger,
+	})
+	if err != nil {
+		p.log.error("opening the RTS file failed: path=%s", p.cfg.RTSPath)
+		p.log.error("this server does not replicate: %v", err)
+		return
+	}
+	p.follower = f
+}
+
+// startFollower begins to replicate; once is enough.
+func (p *process) startFollower() {
+	if p.follower != nil {
+		p.follower.Start()
+	}
+}
+
+func (p *process) closeFollower() {
+	if p.follower == nil {
+		return
+	}
+	if err := p.follower.Close(); err != nil {
+		p.log.error("closing the RTS file: %v", err)
+	}
+}
+
+// replica returns what clients can do about the replication from a master, nil when there is no RTS file.
+func (p *process) replica() httpapi.Follower {
+	if p.follower == nil {
+		return nil // not an interface around nil
+	}
+	return p.follower
+}
+
+// reportReplication adds the rows about the master, when there is one.
+func (p *process) reportReplication(rows map[string]string, now time.Time) {
+	if p.follower == nil {
+		return
+	}
+	m := p.follower.Master()
+	at, following := p.follower.Position()
+	if !following {
+		return
+	}
+	rows["repl_master_host"] = m.Host
+	rows["repl_master_port"] = strconv.Itoa(m.Port)
+	rows["repl_timestamp"] = strconv.FormatUint(uint64(at), 10)
+	rows["repl_interval"] = fmt.Sprintf("%.6f", replication.Milliseconds(m.Interval))
+	rows["repl_delay"] = fmt.Sprintf("%.6f", float64(int64(ulog.StampAt(now)-at))/stampsPerSecond)
+}

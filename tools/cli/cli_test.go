@@ -1,0 +1,114 @@
+package cli_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/tools/cli"
+)
+
+// options of a command as the tests need them.
+type options struct {
+	flags *cli.Flags
+	port  *int64
+	tout  *time.Duration
+	db    *string
+	add   *bool
+}
+
+func define() options {
+	f := cli.New("test")
+	return options{
+		flags: f,
+		port:  f.Integer("port", 1978, "listen on this `port`"),
+		tout:  f.Seconds("tout", 0, "give up after so many seconds"),
+		db:    f.String("db", "", "`name` of the database"),
+		add:   f.Bool("add", false, "only new records"),
+	}
+}
+
+func TestOneDashOrTwo(t *testing.T) {
+	for _, args := range [][]string{
+		{"-port", "7"}, {"--port", "7"}, {"-port=7"}, {"--port=7"},
+	} {
+		o := define()
+		require.NoError(t, o.flags.Parse(args), "%v", args)
+		require.EqualValues(t, 7, *o.port, "%v", args)
+		require.Empty(t, o.flags.Args(), "%v", args)
+	}
+}
+
+func TestOptionsEndAtTheFirstArgument(t *testing.T) {
+	for _, row := range []struct{ args, rest []string }{
+		{[]string{"-add", "key", "-port", "7"}, []string{"key", "-port", "7"}},
+		{[]string{"-add", "--", "-port", "7"}, []string{"-port", "7"}},
+		{[]string{"-add", "-", "-port"}, []string{"-", "-port"}},
+		{[]string{"-add", "key", "--", "-port"}, []string{"key", "--", "-port"}},
+		{[]string{"-add", "", "-5"}, []string{"", "-5"}},
+	} {
+		o := define()
+		require.NoError(t, o.flags.Parse(row.args), "%v", row.args)
+		require.True(t, *o.add, "%v", row.args)
+		require.Equal(t, row.rest, o.flags.Args(), "%v", row.args)
+		require.EqualValues(t, 1978, *o.port, "%v", row.args)
+	}
+}
+
+func TestValuesMayLookLikeOptions(t *testing.T) {
+	o := define()
+	require.NoError(t, o.flags.Parse([]string{"-db", "-add", "-port", "-5", "-db", "--", "x"}))
+	require.Equal(t, "--", *o.db)
+	require.EqualValues(t, -5, *o.port)
+	require.False(t, *o.add)
+	require.Equal(t, []string{"x"}, o.flags.Args())
+}
+
+func TestBadOptions(t *testing.T) {
+	for _, args := range [][]string{{"-none"}, {"-port"}, {"-port", "many"}, {"-port="}, {"-tout", "nan"}, {"-port", "9000p"}} {
+		o := define()
+		require.Error(t, o.flags.Parse(args), "%v", args)
+	}
+	for _, arg := range []string{"-h", "-help", "--help"} {
+		require.ErrorIs(t, define().flags.Parse([]string{arg}), pflag.ErrHelp)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "12": 12, "-12": -12, "+3": 3, "1.9": 1, "-1.9": -1, "1k": 1 << 10, "1K": 1 << 10, "2m": 2 << 20, "1g": 1 << 30,
+		"1t": 1 << 40, "1p": 1 << 50, "1e": 1 << 60, "0.5k": 512, "-1.5k": -1536, "1e3": 1000,
+		"1795229614577000006": 1795229614577000006, "9223372036854775807": math.MaxInt64, "-9223372036854775808": math.MinInt64,
+	} {
+		var have int64
+		require.NoError(t, cli.Int(&have).Set(text), text)
+		require.Equal(t, want, have, text)
+	}
+	for _, text := range []string{"", "k", "x", "12x", "1kk", "9223372036854775808", "8e", "inf", "nan"} {
+		var have int64
+		require.Error(t, cli.Int(&have).Set(text), text)
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"1": time.Second, "0.25": 250 * time.Millisecond, "1k": 1024 * time.Second, "1e12": 1 << 62, "-1e12": -1 << 62,
+	} {
+		o := define()
+		require.NoError(t, o.flags.Parse([]string{"-tout", text}), text)
+		require.Equal(t, want, *o.tout, text)
+	}
+}
+
+func TestFlagUsages(t *testing.T) {
+	o := define()
+	o.flags.Bool("secret", false, "not for everybody")
+	o.flags.Lookup("secret").Hidden = true
+	require.Equal(t, "  -port port    listen on this port\n"+
+		"  -tout number  give up after so many seconds\n"+
+		"  -db name      name of the database\n"+
+		"  -add          only new records\n", o.flags.FlagUsages())
+}
