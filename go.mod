@@ -3,6 +3,7 @@ module gotycoon
 go 1.26.0
 
 require (
+	github.com/klauspost/compress v1.20.3
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/spf13/pflag v1.0.10
 	github.com/stretchr/testify v1.12.1

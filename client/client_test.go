@@ -57,23 +57,45 @@ func TestContextEndsACall(t *testing.T) {
 }
 
 func TestSignals(t *testing.T) {
-	c, db, _ := open(t)
+	c, _, _ := open(t)
 	require.ErrorIs(t, c.Wait(t.Context(), "s", time.Millisecond), client.ErrTimeout)
-	woken := make(chan error, 2)
-	for range cap(woken) {
-		go func() {
-			_, err := db.With(client.Signals{Wait: "s", WaitTime: 30 * time.Second}).Get(t.Context(), "k")
-			woken <- err
-		}()
+	requireWoken(t, c, false, 1)
+	requireWoken(t, c, true, 2)
+}
+
+// requireWoken makes calls wait until a signal finds as many of them as it must, and looks whether it has woken those.
+func requireWoken(t *testing.T, c *client.Client, all bool, calls int) {
+	t.Helper()
+	woken := make(chan error, calls)
+	for found := 0; found < calls; {
+		for range calls - found {
+			go func() { woken <- c.Wait(t.Context(), "s", time.Minute) }()
+		}
+		for found = 0; found == 0; {
+			require.NoError(t, c.Void(t.Context())) // time for the others
+			waiting, err := c.Signal(t.Context(), "s", all)
+			require.NoError(t, err)
+			found = waiting
+		}
+		for range found {
+			select {
+			case err := <-woken:
+				require.NoError(t, err)
+			case <-time.After(10 * time.Second):
+				require.Fail(t, "a call that waited was not woken")
+			}
+		}
 	}
-	require.NoError(t, db.Set(t.Context(), "k", []byte("v"), client.Never))
-	require.Eventually(t, func() bool {
-		waiting, err := c.Signal(t.Context(), "s", true)
-		return err == nil && waiting == cap(woken) || len(woken) == cap(woken)
-	}, 10*time.Second, time.Millisecond)
-	for range cap(woken) {
-		require.NoError(t, <-woken)
-	}
+}
+
+func TestCallsWait(t *testing.T) {
+	c, db, _ := open(t)
+	_, err := db.With(client.Signals{Wait: "s", WaitTime: time.Millisecond}).Get(t.Context(), "k")
+	require.ErrorIs(t, err, client.ErrTimeout)
+	rows, err := db.With(client.Signals{Send: "s", Broadcast: true}).Call(t.Context(), "set", "key", "k", "value", "v")
+	require.NoError(t, err)
+	require.Equal(t, "0", string(rows["SIGNALED"]))
+	require.NoError(t, c.Void(t.Context()))
 }
 
 func TestStoppedServerAndClosedClient(t *testing.T) {

@@ -133,7 +133,8 @@ func BenchmarkTableGrow(b *testing.B) {
 		b.StopTimer()
 		var t table
 		t.resize(a, 10_000_000/tableCount)
-		for frag := uint64(0); !t.crowded(); frag += 1500 {
+		step := uint64(1<<fragBits) / uint64(t.size())
+		for frag := uint64(0); !t.crowded(); frag += step {
 			t.insert(t.first(frag), frag<<slab.AddrBits|1)
 		}
 		b.StartTimer()

@@ -112,7 +112,7 @@ func TestGetsBesideChanges(t *testing.T) {
 				}
 			}
 			beside(func() {
-				for range 30000 {
+				for range 10000 {
 					i := rand.IntN(2000)
 					up := set(key(i), strings.Repeat(key(i), rand.IntN(100)))
 					if rand.IntN(3) == 0 {
@@ -184,7 +184,7 @@ func TestReadersBesideClose(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			s := k.open()
 			beside(func() {
-				for n := range 50 {
+				for n := range 20 {
 					for i := range 100 {
 						s.Apply(0, []ulog.Update{set(fmt.Sprint(i), strings.Repeat("x", n*i))})
 					}

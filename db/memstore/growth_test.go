@@ -41,7 +41,7 @@ func TestGrowthAndDecline(t *testing.T) {
 }
 
 func growAndDecline(t *testing.T, m *model, keyOf func(int) string) {
-	const n = 10000
+	const n = 6000
 	r := rand.New(rand.NewPCG(3, 4))
 	for i := range n {
 		m.apply(set(keyOf(i), fmt.Sprint("value", i)))
@@ -104,7 +104,7 @@ func TestLeavesHaveLittleSlack(t *testing.T) {
 		t.Run(form, func(t *testing.T) {
 			tree := NewTree(TreeOptions{})
 			defer tree.Free()
-			for i := range 100000 {
+			for i := range 50000 {
 				tree.Put([]byte(keyOf(i)), make([]byte, 100))
 			}
 			checkTree(t, tree)

@@ -41,17 +41,23 @@ func (b *bench) bulkMemory(expr string) error {
 	if err := fill(p); err != nil {
 		return err
 	}
-	if err := b.bulkRow(p, "`"+expr+"`", "set", frame.SetBulk); err != nil {
+	if err := b.bulkRow(p, "`"+expr+"`", "set", frame.SetBulk, b.length); err != nil {
 		return err
 	}
-	return b.bulkRow(p, "`"+expr+"`", "get", frame.GetBulk)
+	return b.bulkRow(p, "`"+expr+"`", "get", frame.GetBulk, b.length)
 }
 
-// bulkFile measures sets into a file of a million keys: into the overlay, and steadily, with checkpoints going on.
+// bulkFile measures sets into a file of a million keys: into the overlay, and for longer, with checkpoints going on all
+// the time, for several sizes of the overlay.
 func (b *bench) bulkFile() error {
-	for _, mode := range []struct{ name, limit string }{
-		{"set, until the overlay limit", "8g"},
-		{"set, steadily, checkpoints going on", "64m"},
+	for _, mode := range []struct {
+		name, limit string
+		times       time.Duration
+	}{
+		{"set, until the overlay limit", "8g", 1},
+		{"set, steadily, `-checkpoint 16m`", "16m", 4},
+		{"set, steadily, `-checkpoint 64m` (default)", "64m", 4},
+		{"set, steadily, `-checkpoint 256m`", "256m", 4},
 	} {
 		p, err := start(b.server, "-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1", "-checkpoint", mode.limit, "$DIR/a.kct")
 		if err != nil {
@@ -61,7 +67,7 @@ func (b *bench) bulkFile() error {
 		if err := fill(p); err != nil {
 			return err
 		}
-		if err := b.bulkRow(p, "`.kct` of a million keys", mode.name, frame.SetBulk); err != nil {
+		if err := b.bulkRow(p, "`.kct` of a million keys", mode.name, frame.SetBulk, mode.times*b.length); err != nil {
 			return err
 		}
 	}
@@ -74,13 +80,13 @@ func (b *bench) bulkFile() error {
 }
 
 // bulkRow measures one kind of request.
-func (b *bench) bulkRow(p *process, database, name string, m frame.Magic) error {
+func (b *bench) bulkRow(p *process, database, name string, m frame.Magic, length time.Duration) error {
 	before, err := p.cpu()
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	records, err := load(p, m, begin.Add(b.length))
+	records, err := load(p, m, begin.Add(length))
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,9 @@ func (c *call) input() (in io.ReadCloser, size int64, err error) {
 	if !info.Mode().IsRegular() {
 		return f, -1, nil
 	}
+	if in, packed, err := unpacked(name, f); packed {
+		return in, -1, err
+	}
 	return f, info.Size(), nil
 }
 
