@@ -11,6 +11,9 @@ type Source interface {
 	Serve(c *netio.Conn, f frame.Follow)
 }
 
+// IsFollow tells by its first byte whether a request is one to follow the update log, which keeps the connection for good.
+func IsFollow(first byte) bool { return frame.Magic(first) == frame.Replication }
+
 // serveReplication reads a request to follow the update log and hands the connection to the source, for its whole life. Without
 // an update log the answer is Error.
 func (h *Handler) serveReplication(c *netio.Conn) (keep bool) {

@@ -3,6 +3,7 @@
 package client
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
@@ -22,7 +23,7 @@ func alive(c net.Conn) bool {
 	err = raw.Read(func(fd uintptr) bool {
 		var b [1]byte
 		_, err := syscall.Read(int(fd), b[:])
-		open = err == syscall.EAGAIN //nolint:errorlint // a bare errno
+		open = errors.Is(err, syscall.EAGAIN)
 		return true
 	})
 	return err == nil && open

@@ -26,7 +26,7 @@ const DefaultPort = "1978"
 // Options of a Client. The zero value is usable.
 type Options struct {
 	Timeout time.Duration // limit of one call whose context has none; 0 means none
-	MaxIdle int           // connections kept for later calls; 0 means 16
+	MaxIdle int           // connections kept for later calls; 0 means 64
 }
 
 // Client talks to one server.
@@ -47,7 +47,7 @@ func New(addr string, o Options) *Client {
 		addr = net.JoinHostPort(addr, DefaultPort)
 	}
 	if o.MaxIdle == 0 {
-		o.MaxIdle = 16
+		o.MaxIdle = 64
 	}
 	return &Client{addr: addr, opts: o}
 }

@@ -36,7 +36,7 @@ func TestManyGoroutines(t *testing.T) {
 	require.EqualValues(t, 32*50, rows.Int("count"))
 	rows, err = c.Report(t.Context())
 	require.NoError(t, err)
-	require.LessOrEqual(t, rows.Int("serv_conn_count"), int64(32))
+	require.Less(t, rows.Int("serv_conn_count"), int64(100), "connections are used again")
 }
 
 func TestContextEndsACall(t *testing.T) {

@@ -23,7 +23,7 @@ func At(t time.Time) XT {
 	if t.IsZero() {
 		return Never
 	}
-	return XT(-t.Unix())
+	return XT(-max(1, t.Unix())) // not above -1, which would be seconds from now
 }
 
 // Record is a record that was read.

@@ -61,7 +61,7 @@ func TestErrorsSayWhatTheServerSaid(t *testing.T) {
 	require.EqualError(t, err, "2: invalid operation: no such database")
 	_, err = db.Call(t.Context(), "no such/procedure")
 	require.EqualError(t, err, "1: not implemented: not implemented: no such/procedure")
-	require.EqualError(t, db.Synchronize(t.Context(), false, "none"),
+	require.EqualError(t, db.Synchronize(t.Context(), false, "not/allowed"),
 		"5: internal error: DB: 8: logical inconsistency: postprocessing failed")
 	_, err = db.MatchRegex(t.Context(), "(", -1)
 	require.ErrorIs(t, err, client.ErrConflict)
@@ -82,9 +82,11 @@ func TestExpiration(t *testing.T) {
 	require.EqualValues(t, 3, size)
 	require.WithinDuration(t, time.Now().Add(time.Hour), expires, time.Minute)
 
-	require.NoError(t, db.Set(ctx, "past", []byte("x"), client.At(time.Unix(1, 0))))
-	_, err = db.Get(ctx, "past")
-	require.ErrorIs(t, err, client.ErrNoRecord)
+	for _, past := range []int64{-1000, 0, 1} {
+		require.NoError(t, db.Set(ctx, "past", []byte("x"), client.At(time.Unix(past, 0))))
+		_, err = db.Get(ctx, "past")
+		require.ErrorIs(t, err, client.ErrNoRecord)
+	}
 	require.Equal(t, client.Never, client.At(time.Time{}))
 }
 

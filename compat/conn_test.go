@@ -49,7 +49,7 @@ func (c *replayConn) send(p string, split int, gap time.Duration) {
 			return
 		}
 		p = p[n:]
-		time.Sleep(gap)
+		time.Sleep(gap) //lint:sleep the recorded client paused here
 	}
 }
 

@@ -38,7 +38,7 @@ func (l *life) signal(t *testing.T) (difference string) {
 		half.send("POST /rp", 0, 0)
 		awaitLines(t, l.server.Output, connected, 4)
 	}
-	time.Sleep(100 * time.Millisecond) // nothing tells from outside that a request has begun to wait
+	time.Sleep(100 * time.Millisecond) //lint:sleep nothing tells from outside that a request has begun to wait
 	l.server.Signal(t, signalNamed(t, l.Name))
 	if l.ExitCode == 0 {
 		waiter.awaitResponses(1, false, time.Now().Add(answerLimit))

@@ -113,7 +113,7 @@ func awaitEarlySecond() {
 		if ms := time.Now().Nanosecond() / 1e6; 50 < ms && ms < 350 {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond) //lint:sleep waits for the clock itself
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *replay) conn(label string) (*replayConn, error) {
 func (r *replay) step(s *goldenStep, silence bool) (difference string) {
 	switch s.Op {
 	case "sleep":
-		time.Sleep(time.Duration(s.MS) * time.Millisecond)
+		time.Sleep(time.Duration(s.MS) * time.Millisecond) //lint:sleep the recorded client paused here
 		return ""
 	case "close":
 		_ = r.conns[s.C].Close()

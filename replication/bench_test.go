@@ -3,8 +3,8 @@ package replication_test
 import (
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,9 +34,7 @@ func BenchmarkCatchUp(b *testing.B) {
 			a.set(1, "end", "x")
 			b.ResetTimer()
 			_, end := n.follow(replication.Master{Host: "127.0.0.1", Port: a.port})
-			for n.get(1, "end") == "" {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(b, "the last update", func() bool { return n.get(1, "end") != "" })
 			b.StopTimer()
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "updates/s")
 			end()
@@ -49,13 +47,12 @@ func BenchmarkDelay(b *testing.B) {
 	a, n := newNode(b, 1), newNode(b, 2)
 	n.follow(replication.Master{Host: "127.0.0.1", Port: a.port})
 	a.set(0, "k", "start")
-	for n.get(0, "k") != "start" {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(b, "the stream", func() bool { return n.get(0, "k") == "start" })
 	for i := 0; b.Loop(); i++ {
 		value := fmt.Sprint(i)
 		a.set(0, "k", value)
 		for n.get(0, "k") != value {
+			runtime.Gosched()
 		}
 	}
 }

@@ -42,7 +42,7 @@ func needGolden(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
+func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, patience, time.Millisecond, what)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/binproto"
 	"gotycoon/httpapi"
 	"gotycoon/internal/netio"
 )
@@ -23,6 +24,7 @@ type conn struct {
 	io      *netio.Conn
 	session *httpapi.Session
 	busy    atomic.Bool   // a request is being served
+	follows atomic.Bool   // the request being served is one to follow the update log
 	ended   chan struct{} // closed after the last line of the log
 }
 
@@ -75,6 +77,9 @@ func (c *conn) serve() (finished bool) {
 // serveOne decides by the first byte which protocol the next request speaks. It reports whether the connection stays.
 func (c *conn) serveOne() bool {
 	if first := c.io.Buffered()[0]; first == 0 || first >= 0x80 {
+		if binproto.IsFollow(first) {
+			c.follows.Store(true)
+		}
 		return c.l.bin.ServeOne(c.io, c.peer)
 	}
 	return c.session.ServeOne()
@@ -101,3 +106,10 @@ func (c *conn) stop(grace time.Duration) {
 
 // cut ends the connection whatever it is doing.
 func (c *conn) cut() { c.socket.Close() }
+
+// cutFollower ends the connection of a follower: it can take its updates after the stop as well.
+func (c *conn) cutFollower() {
+	if c.follows.Load() {
+		c.cut()
+	}
+}

@@ -177,10 +177,12 @@ func (l *listener) stop() {
 	l.log.system("finishing the server")
 	l.waiters.Shutdown()
 	slow := time.AfterFunc(l.cfg.Timeout, func() { l.each((*conn).cut) })
+	stalled := time.AfterFunc(stopGrace, func() { l.each((*conn).cutFollower) })
 	l.finishRunning()
 	l.each(func(c *conn) { c.stop(stopGrace) })
 	l.serving.Wait()
 	slow.Stop()
+	stalled.Stop()
 	l.log.system("closing the server socket")
 	l.socket.Close()
 }

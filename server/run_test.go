@@ -255,10 +255,15 @@ func TestConfigurationErrors(t *testing.T) {
 		want   string
 	}{
 		{"update log without ID", func(c *server.Config) { c.UpdateLog = "u" }, "update log requires the server ID"},
+		{"master without ID", func(c *server.Config) { c.MasterHost, c.RTSPath = "h", "r" }, "replication requires the server ID"},
+		{"master without RTS file", func(c *server.Config) { c.MasterHost, c.ServerID = "h", 1 },
+			"replication requires the replication time stamp file"},
 		{"ID of more than 16 bits", func(c *server.Config) { c.ServerID = 65536 }, "65536: the server ID is at most 65535"},
 		{"201 databases", func(c *server.Config) { c.Databases = slices.Repeat([]string{":"}, 201) }, "too much databases"},
 		{"missing command directory", func(c *server.Config) { c.CmdDir = "nodir" }, "nodir: no such directory"},
 		{"unwritable log", func(c *server.Config) { c.LogPath = "nodir/a.log" }, "nodir/a.log: could not open the log file"},
+		{"daemon with a relative RTS file", func(c *server.Config) { c.Daemon, c.RTSPath = true, "x.rts" },
+			"x.rts: a daemon can accept absolute path only"},
 		{"daemon with a relative path", func(c *server.Config) { c.Daemon, c.LogPath = true, "rel.log" },
 			"rel.log: a daemon can accept absolute path only"},
 	} {

@@ -116,7 +116,7 @@ func TestVersionAndHelp(t *testing.T) {
 	require.Equal(t, "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n", stdout.String())
 	stdout.Reset()
 	require.Zero(t, run([]string{"--help"}, &stdout, &stderr))
-	for _, option := range []string{"--port", "--ulog", "--mhost", "--checkpoint", "--dmn"} {
+	for _, option := range []string{"-port number", "-ulog directory", "-mhost address", "-checkpoint size", "-dmn"} {
 		require.Contains(t, stdout.String(), option)
 	}
 	require.NotContains(t, stdout.String(), "--bgs")

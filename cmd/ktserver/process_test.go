@@ -131,3 +131,34 @@ func TestAcknowledgedUpdatesSurviveAKill(t *testing.T) {
 	again.signal(syscall.SIGTERM)
 	require.Zero(t, again.exitCode())
 }
+
+// A slave that is killed again and again, in the middle of applying, ends with everything that its master has.
+func TestKilledSlaveMissesNothing(t *testing.T) {
+	master := start(t, "-ls", "-ulog", "ulog", "-sid", "1", ":", "%")
+	slave := &started{t: t, dir: t.TempDir(), port: freePort(t)}
+	args := []string{"-port", strconv.Itoa(slave.port), "-log", "log", "-ls", "-sid", "2", "-ulog", "ulog", "-rts", "rts",
+		"-mhost", "127.0.0.1", "-mport", strconv.Itoa(master.port), "-riv", "0", "a.kct", "b.kch"}
+	written := 0
+	for round := range 4 {
+		slave.cmd = command(t, slave.dir, args...)
+		require.NoError(t, slave.cmd.Start())
+		slave.awaitReply()
+		wanted := written + 300*(round+1)
+		for ; written < wanted; written++ { // the kill comes while the slave applies the rest of it
+			master.get(fmt.Sprintf("/rpc/set?DB=%d&key=%d&value=%d", written%2, written, written))
+		}
+		if round == 3 {
+			break
+		}
+		slave.signal(syscall.SIGKILL)
+		require.Equal(t, -int(syscall.SIGKILL), slave.exitCode())
+	}
+	counts := func(s *started) string {
+		return regexp.MustCompile(`(?m)^db_\d\tcount=\d+`).FindAllString(s.get("/rpc/report"), -1)[0] +
+			regexp.MustCompile(`db_total_count\t\d+`).FindString(s.get("/rpc/report"))
+	}
+	require.Eventually(t, func() bool { return counts(slave) == counts(master) }, patience, 10*time.Millisecond)
+	slave.signal(syscall.SIGTERM)
+	require.Zero(t, slave.exitCode())
+	require.Len(t, slave.read("rts"), 21)
+}

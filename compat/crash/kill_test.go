@@ -112,7 +112,7 @@ func (v *victim) killRepeatedly(t *testing.T, kills int) {
 func (v *victim) killDuringStart(t *testing.T) {
 	t.Helper()
 	server := ktproc.Launch(t, v.opts, ktproc.FreePort(t))
-	time.Sleep(v.random(40 * time.Millisecond))
+	time.Sleep(v.random(40 * time.Millisecond)) //lint:sleep the moment of the kill is meant to be random
 	server.Kill()
 }
 
@@ -125,7 +125,7 @@ func (v *victim) killDuringWork(t *testing.T, server *ktproc.Server) {
 	for i, w := range v.workers {
 		wg.Go(func() { failures[i] = w.run(server.Addr(), &killed) })
 	}
-	time.Sleep(v.random(600 * time.Millisecond))
+	time.Sleep(v.random(600 * time.Millisecond)) //lint:sleep the moment of the kill is meant to be random
 	killed.Store(true)
 	server.Kill()
 	wg.Wait()

@@ -31,16 +31,17 @@ func bound(n, valueSize int) int64 {
 
 func TestMemoryBound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fills stores with a million records")
+		t.Skip("fills stores with half a million records")
 	}
 	for name, open := range benchKinds() {
-		for _, size := range valueSizes {
+		for _, size := range append([]int{50, 235, 400}, valueSizes...) {
 			t.Run(fmt.Sprintf("%s %d", name, size), func(t *testing.T) {
-				const n = 1_000_000
+				const n = 500_000
 				s := open()
 				fill(s, 0, n, make([]byte, size))
 				mapped := s.(interface{ Mapped() int64 }).Mapped()
 				require.Less(t, mapped, bound(n, size), "%d a record", mapped/n)
+				t.Logf("%d bytes a record, bound %d", mapped/n, bound(n, size)/n)
 				require.LessOrEqual(t, s.Size(), mapped)
 				fill(s, 0, n, make([]byte, size)) // overwriting must not cost more
 				mapped = s.(interface{ Mapped() int64 }).Mapped()

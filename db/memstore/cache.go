@@ -14,7 +14,7 @@ import (
 const cacheSlots = 16
 
 // indexShare is what a record is taken to cost in the index, for the capacity in bytes.
-const indexShare = 15
+const indexShare = 13
 
 // CacheOptions are the options of NewCache. 0 and less is no limit.
 type CacheOptions struct {

@@ -35,7 +35,7 @@ func TestPagesBetweenFullOnesDisappear(t *testing.T) {
 
 // removePart fills a tree in order and removes a part of it, in order, against it or at random.
 func removePart(t *testing.T, m *model, key func(int) string, r *rand.Rand, round int) {
-	const n = 10000
+	const n = 14000
 	for i := range n {
 		m.apply(set(key(i), strings.Repeat("v", 100)))
 	}

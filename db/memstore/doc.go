@@ -7,7 +7,7 @@
 //   - Tree, for "%" and "+": a B+tree in key order. Package filestore keeps its overlay in one, too.
 //
 // Records and index live in a slab.Arena. A record costs its key and value bytes, two to six bytes for their lengths, the
-// rounding of the allocator (6 % on average) and 10 to 15 bytes of index (Tree: 8).
+// rounding of the allocator (6 % on average) and 10 to 13 bytes of index (Tree: 6).
 //
 // Each store has one writer at a time (calls that change are serialised) and any number of readers. What a writer does
 // while readers have to wait is kept short: memory for new records is allocated and filled before the lock is taken.

@@ -69,7 +69,7 @@ func (OS) Lock(f File, wait time.Duration) error {
 		if !errors.Is(err, ErrLocked) || !time.Now().Before(end) {
 			return err
 		}
-		time.Sleep(lockPoll)
+		time.Sleep(lockPoll) //lint:sleep the system tells nobody when a lock with a time limit is free
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"gotycoon/client"
 )
@@ -49,29 +48,6 @@ func importRecords(ctx context.Context, c *call) error {
 	return err
 }
 
-// input opens the file, or standard input. size is -1 where it is not known.
-func (c *call) input() (in io.ReadCloser, size int64, err error) {
-	if c.flags.NArg() == 0 {
-		return io.NopCloser(c.stdin), -1, nil
-	}
-	name := c.flags.Arg(0) // not from args: a file's name is never hexadecimal
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: open error", name)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	if !info.Mode().IsRegular() {
-		return f, -1, nil
-	}
-	if in, packed, err := unpacked(name, f); packed {
-		return in, -1, err
-	}
-	return f, info.Size(), nil
-}
-
 // run reads lines of any length to the end. What has been read is sent when it is enough for one request, and before the
 // next line has to be waited for: whoever writes into a pipe line by line sees each line stored.
 func (im *importer) run(ctx context.Context, in io.Reader) error {
@@ -92,7 +68,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read the input: %w", err)
+			return fmt.Errorf("read %s: %w", im.inputName(), err)
 		}
 	}
 }

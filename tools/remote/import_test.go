@@ -107,7 +107,7 @@ func TestImportThatFails(t *testing.T) {
 	}
 	r := command(t, "", at("import", t.TempDir())...)
 	require.Equal(t, 1, r.exit)
-	require.Contains(t, r.stderr, "read the input")
+	require.Contains(t, r.stderr, "ktremotemgr: read /")
 	r = command(t, "", at("import", "one", "two")...)
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.stderr, "usage")

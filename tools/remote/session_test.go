@@ -25,7 +25,7 @@ func TestSession(t *testing.T) {
 	bin := ktproc.Build(t, "ktserver")
 	dir := sessionDir(t)
 	main := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: dir, DBs: []string{"casket.kch", "tree.kct"},
-		Args: []string{"-th", "8", "-ulog", "ulog", "-sid", "1", "-cmd", "cmds"}})
+		Args: []string{"-th", "8", "-ulog", "ulog", "-sid", "1", "-cmd", "cmds", "-rts", "x.rts"}})
 	bare := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir()})
 	ports := map[string]string{portMain: strconv.Itoa(main.Port), portBare: strconv.Itoa(bare.Port),
 		portNobody: strconv.Itoa(ktproc.FreePort(t))}
@@ -66,10 +66,9 @@ func sessionDir(t *testing.T) string {
 	return dir
 }
 
-// later tells which runs need a server with scripts or with a master, which are other work.
+// later tells which runs need a server with scripts, which are other work.
 func later(file string, r run) bool {
-	needsServer := r.option("-port") == portMain && len(r.Stderr) < 1000 // longer: the usage text
-	return needsServer && (file == "script" || file == "tunerepl")
+	return file == "script" && r.option("-port") == portMain && len(r.Stderr) < 1000 // longer: the usage text
 }
 
 // compare fails the test when a run differs in something that must be the same.

@@ -2,7 +2,7 @@ package slab
 
 const (
 	pageSize  = 4 << 10
-	keepSpare = 2 // chunks without blocks that are kept
+	keepSpare = 1 // chunks without blocks that are kept
 )
 
 // kind says how a chunk is cut up.

@@ -4,11 +4,43 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
+
+// input opens the file, or standard input. size is -1 where it is not known.
+func (c *call) input() (in io.ReadCloser, size int64, err error) {
+	if c.flags.NArg() == 0 {
+		return io.NopCloser(c.stdin), -1, nil
+	}
+	name := c.flags.Arg(0) // not from args: a file's name is never hexadecimal
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: open error", name)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return f, -1, nil
+	}
+	if in, packed, err := unpacked(name, f); packed {
+		return in, -1, err
+	}
+	return f, info.Size(), nil
+}
+
+// inputName is the input as messages name it.
+func (c *call) inputName() string {
+	if c.flags.NArg() == 0 {
+		return "standard input"
+	}
+	return c.flags.Arg(0)
+}
 
 // unpacked returns the content of a file that is compressed, as its name says with .gz or .zst; packed tells whether it is.
 func unpacked(name string, f io.ReadCloser) (in io.ReadCloser, packed bool, err error) {
