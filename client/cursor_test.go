@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -49,6 +50,34 @@ func TestIterationsThatAreLeft(t *testing.T) {
 		}
 	}
 	require.Equal(t, keys[:100], have)
+}
+
+// Replies that were fetched ahead must not be taken for those of later calls.
+func TestCursorAfterAnIterationThatWasLeft(t *testing.T) {
+	_, _, db := open(t)
+	keys := fill(t, db, 100)
+	c := db.Cursor()
+	defer c.Close()
+	require.NoError(t, c.Jump(t.Context()))
+	n := 0
+	for range c.Keys(t.Context()) {
+		if n++; n == 20 {
+			break
+		}
+	}
+	require.NoError(t, c.JumpKey(t.Context(), keys[50]))
+	key, err := c.GetKey(t.Context(), false)
+	require.NoError(t, err)
+	require.Equal(t, keys[50], key)
+}
+
+func TestSignalsOfACursorAreForItsFirstCall(t *testing.T) {
+	_, _, db := open(t)
+	fill(t, db, 1)
+	c := db.With(client.Signals{Wait: "never sent", WaitTime: time.Millisecond}).Cursor()
+	defer c.Close()
+	require.ErrorIs(t, c.Jump(t.Context()), client.ErrTimeout)
+	require.NoError(t, c.Jump(t.Context()))
 }
 
 func TestIterationsThatFail(t *testing.T) {

@@ -277,7 +277,8 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			if w.err != nil {
 				return w.err
 			}
-			if last, m.Merging = w.next, w.next; last == nil {
+			m.Merging, m.MergeEpoch = w.next, m.Epoch
+			if last = w.next; last == nil {
 				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
 			}
 			return writeMeta(tx, m)

@@ -55,11 +55,11 @@ func (o *overlay) merged(lower layers, m Meta) usage {
 	if o.total != nil {
 		return *o.total
 	}
-	sum := usage{m.Count, m.Bytes}
-	if m.Merging == nil && o.cleared.Load() {
+	sum, done := usage{m.Count, m.Bytes}, m.progress()
+	if done == nil && o.cleared.Load() {
 		sum, lower.base = usage{}, nil
 	}
-	o.scan(store.Start{Edge: m.Merging == nil, Key: m.Merging}, func(key, flagged []byte) bool {
+	o.scan(store.Start{Edge: done == nil, Key: done}, func(key, flagged []byte) bool {
 		if size := lower.size(key); size >= 0 {
 			sum.count--
 			sum.bytes -= size

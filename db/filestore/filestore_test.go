@@ -281,3 +281,30 @@ func TestCountDuringCheckpoints(t *testing.T) {
 		}
 	}
 }
+
+// TestCountAfterAHalfDoneCheckpoint counts in a file whose last process stopped within a checkpoint, while the
+// overlay of this one waits to be written.
+func TestCountAfterAHalfDoneCheckpoint(t *testing.T) {
+	for name, ups := range map[string][]ulog.Update{
+		"set":   {set("a", "1"), set("b", "2"), set("z", "3")},
+		"clear": {{Op: ulog.OpClear}, set("a", "1"), set("b", "2"), set("z", "3")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "h.kct")
+			s := mustOpen(t, path, 1<<30)
+			s.Apply(1, []ulog.Update{set("a", "0")})
+			require.NoError(t, s.Checkpoint())
+			require.NoError(t, s.Amend(func(m *Meta) { m.Merging, m.MergeEpoch = []byte("m"), m.Epoch }))
+			require.NoError(t, s.Abandon())
+
+			s = mustOpen(t, path, 1<<30)
+			defer s.Close()
+			require.NoError(t, s.Amend(func(m *Meta) { m.Epoch++ })) // as every start does
+			s.Apply(2, ups)
+			s.freeze()
+			n, err := s.Count()
+			require.NoError(t, err)
+			require.Equal(t, int64(3), n)
+		})
+	}
+}

@@ -37,9 +37,19 @@ type Meta struct {
 	Clean       bool       // closed with everything in the file
 	Persistent  bool       // created with ktopts=p: values have no expiration prefix
 	Checkpoints uint64     // number of checkpoints so far
-	Merging     []byte     // key up to which a checkpoint under way is in the file already; nil: none is
+	Merging     []byte     // a checkpoint is in the file up to this key; nil: none is half done
+	MergeEpoch  uint64     // Epoch when Merging was written
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
+}
+
+// progress returns how far the checkpoint under way is. What an earlier process left half done is no progress of this
+// one's: its checkpoint begins anew.
+func (m *Meta) progress() []byte {
+	if m.MergeEpoch != m.Epoch {
+		return nil
+	}
+	return m.Merging
 }
 
 // ID is a random identity.
