@@ -24,13 +24,18 @@ func (d *DB) NewCursor() *Cursor { return &Cursor{db: d} }
 // entry is a record as a cursor sees it, copied.
 type entry struct {
 	key, stored []byte
+	next        []byte // key of the following record; nil: there is none
 }
 
-// seek returns the first record from a place; ok is false when there is none.
+// seek returns the first record from a place, and which one follows; ok is false when there is none.
 func (d *DB) seek(from store.Start) (e entry, ok bool, err error) {
 	err = d.store.Scan(from, func(key, stored []byte) bool {
-		e, ok = entry{bytes.Clone(key), bytes.Clone(stored)}, true
-		return false
+		if ok {
+			e.next = append([]byte{}, key...)
+			return false
+		}
+		e, ok = entry{key: bytes.Clone(key), stored: bytes.Clone(stored)}, true
+		return true
 	})
 	return e, ok, systemError(err)
 }
@@ -210,6 +215,10 @@ func (c *Cursor) Get(step bool) (key, value []byte, xt int64, err error) {
 	e, xt, value, err := c.currentLive()
 	if err != nil {
 		return nil, nil, 0, err
+	}
+	if step && !c.goesBack() {
+		c.key, c.set = e.next, e.next != nil
+		return e.key, value, xt, nil
 	}
 	return e.key, value, xt, c.stepIf(step)
 }

@@ -13,15 +13,16 @@ func (r *Reader) Wait(ctx context.Context) error {
 	if r.log == nil {
 		return r.poll(ctx)
 	}
-	more, err := r.log.moreThan(r.seg, r.pos)
-	if more == nil || err != nil {
-		return err
-	}
-	select {
-	case <-more:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		more, err := r.log.moreThan(r.seg, r.pos)
+		if more == nil || err != nil {
+			return err
+		}
+		select {
+		case <-more: // or the log has ended
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

@@ -96,6 +96,7 @@ func (s *shell) command(line string, w *output) *exec.Cmd {
 // run runs a command to its end and returns what it has written, with ports and places as in the document.
 func (s *shell) run(t *testing.T, line string) string {
 	t.Helper()
+	s.awaitPort(t, line)
 	var out output
 	cmd := s.command(line, &out)
 	require.NoError(t, cmd.Start())
@@ -118,11 +119,7 @@ type job struct {
 func (s *shell) start(t *testing.T, line string) *job {
 	t.Helper()
 	j := &job{port: s.serverPort(line), exited: make(chan struct{})}
-	for _, other := range s.jobs {
-		if j.port != "" && other.port == j.port {
-			other.awaitEnd(t, line)
-		}
-	}
+	s.awaitPort(t, line)
 	j.cmd = s.command("exec "+line, &j.out)
 	require.NoError(t, j.cmd.Start())
 	s.jobs = append(s.jobs, j)
@@ -134,6 +131,17 @@ func (s *shell) start(t *testing.T, line string) *job {
 		require.Eventually(t, func() bool { return listens(j.port) }, patience, pollEvery, "%s\n%s", line, &j.out)
 	}
 	return j
+}
+
+// awaitPort waits for the end of an earlier server on the port of the one that a command starts.
+func (s *shell) awaitPort(t *testing.T, line string) {
+	t.Helper()
+	port := s.serverPort(line)
+	for _, other := range s.jobs {
+		if port != "" && other.port == port {
+			other.awaitEnd(t, line)
+		}
+	}
 }
 
 var portOption = regexp.MustCompile(`-port (\d+)`)
