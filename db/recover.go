@@ -81,6 +81,9 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		d.logger.Warn(dir + " is not the log of the database beside it; it is left as it is")
 		return c.forgetLog(log)
 	}
+	if err := d.file.Checkpoint(); err != nil {
+		return err
+	}
 	d.followed = false // the shared log takes over from here
 	if err := d.adopt(c.log, d.index); err != nil {
 		return err
@@ -90,10 +93,14 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 
 // replayReadOnly shows a read-only database what its private log has beyond the file, without changing either.
 func (c *Catalog) replayReadOnly(d *DB, dir string) error {
-	if _, err := c.opts.FS.Stat(dir); errors.Is(err, os.ErrNotExist) {
+	m := d.file.Meta()
+	id, err := ulog.Identity(c.opts.FS, dir)
+	if errors.Is(err, os.ErrNotExist) || (err == nil && m.LogID != filestore.ID(id)) {
 		return nil
 	}
-	m := d.file.Meta()
+	if err != nil {
+		return err
+	}
 	r, err := ulog.OpenReader(c.opts.FS, dir, m.Stamp, ulog.ReaderOptions{})
 	if err != nil {
 		return err
@@ -145,7 +152,12 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(targets[0].db.applyAll(r, targets), r.Close())
+	err = targets[0].db.applyAll(r, targets)
+	if err == nil && r.Gap() {
+		err = fmt.Errorf("updates after the time stamp %d that are not in the database files may be missing from the log, because "+
+			"files of it were removed: put them back, or start without this log", from)
+	}
+	return errors.Join(err, r.Close())
 }
 
 // errHalfMerged refuses a file that is of no single moment without its log.

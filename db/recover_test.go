@@ -256,3 +256,34 @@ func TestHalfMergedFileNeedsItsLog(t *testing.T) {
 	require.NoError(t, c.DB(0).file.Checkpoint())
 	require.Nil(t, c.DB(0).file.Meta().Merging)
 }
+
+// TestMissingSegmentIsNotPassedOver removes a file of the log that the database needs.
+func TestMissingSegmentIsNotPassedOver(t *testing.T) {
+	dir := t.TempDir()
+	o := in(dir)
+	o.LogLimit = 1
+	c := mustOpen(t, o, filepath.Join(dir, "a.kct"))
+	mustSet(t, c.DB(0), "a", "1", "b", "2", "c", "3", "d", "4")
+	for _, gone := range [][]int{{0, 1}, {2}, {1, 2}} { // the first segment has no updates: it was full when it was made
+		after := image(t, dir)
+		segments, err := filepath.Glob(filepath.Join(after, "ulog", "*.ulog"))
+		require.NoError(t, err)
+		require.Greater(t, len(segments), 3)
+		for _, i := range gone {
+			require.NoError(t, os.Remove(segments[i]))
+		}
+		_, err = Open([]string{filepath.Join(after, "a.kct")}, in(after))
+		require.ErrorContains(t, err, "files of it were removed", "without segments %v", gone)
+	}
+}
+
+// TestHalfMergedPrivateLogAndASharedOneAfterwards stops within a checkpoint with a private log, and starts with -ulog.
+func TestHalfMergedPrivateLogAndASharedOneAfterwards(t *testing.T) {
+	dir := t.TempDir()
+	c := mustOpen(t, Options{}, filepath.Join(dir, "a.kct"))
+	mustSet(t, c.DB(0), "k", "v")
+	require.NoError(t, c.DB(0).file.Amend(func(m *filestore.Meta) { m.Merging = []byte("j") }))
+	after := image(t, dir)
+	c = mustOpen(t, in(after), filepath.Join(after, "a.kct"))
+	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
+}

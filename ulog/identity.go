@@ -44,3 +44,12 @@ func newIdentity(fs vfs.FS, name string) (id [16]byte, err error) {
 	err = vfs.WriteFileAtomic(fs, name, fmt.Appendf(nil, "%x\n", id))
 	return id, err
 }
+
+// Identity returns the identity of the log in a directory, without opening it. It is an os.ErrNotExist for a directory
+// that no Log has opened yet.
+func Identity(fs vfs.FS, dir string) (id [16]byte, err error) {
+	if _, err := fs.Stat(filepath.Join(dir, identityName)); err != nil {
+		return id, err
+	}
+	return loadIdentity(fs, dir)
+}

@@ -11,7 +11,7 @@
 //     and a server on the port of one that was told to stop is started when that one has ended.
 //   - Ports 1978 and 1979 stand for free ones.
 //   - In an output "..." is any text, and a line of it any number of lines. Times of log lines, process IDs, ports of
-//     clients, and seconds and time stamps since 1970 (10 or 19 digits, from 2023 to 2033) are compared by form.
+//     clients, and seconds and time stamps since 1970 (10 or 19 digits, from 2008 to 2033) are compared by form.
 //   - Commands that only read are repeated until they print what is shown, for ten seconds: so expiration and
 //     restarts need no pauses. A command that sends a signal (-ssname) is repeated until who waits for it has ended.
 package tutorial

@@ -109,24 +109,34 @@ func (s *shell) run(t *testing.T, line string) string {
 
 // job is a command in the background.
 type job struct {
-	cmd    *exec.Cmd
-	port   string // of a server
-	out    output
-	exited chan struct{}
+	line  string
+	port  string // of a server
+	out   output
+	stop  func(syscall.Signal)
+	ended func() bool
 }
 
 // start starts a command in the background. A server is awaited until it listens.
 func (s *shell) start(t *testing.T, line string) *job {
 	t.Helper()
-	j := &job{port: s.serverPort(line), exited: make(chan struct{})}
 	s.awaitPort(t, line)
-	j.cmd = s.command("exec "+line, &j.out)
-	require.NoError(t, j.cmd.Start())
-	s.jobs = append(s.jobs, j)
+	j := &job{line: line, port: s.serverPort(line)}
+	cmd, exited := s.command("exec "+line, &j.out), make(chan struct{})
+	require.NoError(t, cmd.Start())
+	j.stop = func(sig syscall.Signal) { _ = cmd.Process.Signal(sig) } // it may have ended already
+	j.ended = func() bool {
+		select {
+		case <-exited:
+			return true
+		default:
+			return false
+		}
+	}
 	go func() {
-		_ = j.cmd.Wait() // killed servers are part of tutorials
-		close(j.exited)
+		_ = cmd.Wait() // killed servers are part of tutorials
+		close(exited)
 	}()
+	s.jobs = append(s.jobs, j)
 	if j.port != "" {
 		require.Eventually(t, func() bool { return listens(j.port) }, patience, pollEvery, "%s\n%s", line, &j.out)
 	}
@@ -167,54 +177,55 @@ func listens(port string) bool {
 
 func (j *job) awaitEnd(t *testing.T, why string) {
 	t.Helper()
-	select {
-	case <-j.exited:
-	case <-time.After(patience):
-		t.Fatalf("%s: %q has not ended:\n%s", why, j.cmd.Args, &j.out)
-	}
+	require.Eventually(t, j.ended, patience, pollEvery, "%s: %q has not ended:\n%s", why, j.line, &j.out)
 }
 
-// awaiting is the job that waits for a signal, nil where none does.
-func (s *shell) awaiting() *job {
+// waiting is the job that waits for a signal, nil where none does.
+func (s *shell) waiting() *job {
 	for _, j := range s.jobs {
-		select {
-		case <-j.exited:
-		default:
-			if j.port == "" {
-				return j
-			}
+		if j.port == "" && !j.ended() {
+			return j
 		}
 	}
 	return nil
 }
 
-// noteDaemon remembers the daemon that a command has started.
+var daemonOptions = regexp.MustCompile(`(?s)ktserver.*-dmn.*-pid (\S+)`)
+
+// noteDaemon remembers the daemon that a command has started. It is no child of ours, so what tells its end is that its
+// file with the process ID and its port are gone.
 func (s *shell) noteDaemon(t *testing.T, line string) {
 	t.Helper()
-	m := regexp.MustCompile(`(?s)ktserver.*-dmn.*-pid (\S+)`).FindStringSubmatch(s.names.Replace(line))
+	m := daemonOptions.FindStringSubmatch(s.names.Replace(line))
 	if m == nil {
 		return
 	}
+	j := &job{line: line, port: s.serverPort(line)}
 	path := strings.ReplaceAll(m[1], "$PWD", s.dir)
-	require.Eventually(t, func() bool { return listens(s.ports["1978"]) }, patience, pollEvery, "a daemon")
+	require.Eventually(t, func() bool { return listens(j.port) }, patience, pollEvery, line)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		if _, err := os.Stat(path); err == nil { // it removes the file when it stops
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+	j.ended = func() bool {
+		_, err := os.Stat(path)
+		return os.IsNotExist(err) && !listens(j.port)
+	}
+	j.stop = func(sig syscall.Signal) {
+		if !j.ended() {
+			_ = syscall.Kill(pid, sig)
 		}
-	})
+	}
+	s.jobs = append(s.jobs, j)
 }
 
 // endJobs ends what a tutorial has left running.
 func (s *shell) endJobs(t *testing.T) {
 	for _, j := range s.jobs {
-		_ = j.cmd.Process.Signal(syscall.SIGTERM)
+		j.stop(syscall.SIGTERM)
 		j.awaitEnd(t, "the end")
 		if strings.Contains(j.out.String(), "DATA RACE") {
-			t.Errorf("data race in %q:\n%s", j.cmd.Args, &j.out)
+			t.Errorf("data race in %q:\n%s", j.line, &j.out)
 		}
 	}
 }

@@ -1,0 +1,83 @@
+package tutorial
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/ktproc"
+)
+
+// What README.md says of the options is compared with what the server says.
+func TestReadmeOptions(t *testing.T) {
+	t.Parallel()
+	bin := ktproc.Build(t, "ktserver")
+	help, err := exec.Command(bin, "--help").Output()
+	require.NoError(t, err)
+	_, table, found := strings.Cut(readme(t), "## Options of ktserver\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+
+	require.Equal(t, words(regexp.MustCompile(`(?m)^  -(\w+) `), string(help)), optionsOf(table), "the table of options")
+	refused, _, found := strings.Cut(after(t, readme(t), "**What does not exist yet.**"), "\n## ")
+	require.True(t, found)
+	for _, option := range optionsOf(refused) {
+		out, err := exec.Command(bin, "-"+option, "facts_test.go").CombinedOutput()
+		require.Error(t, err, "%s is not refused", option)
+		require.Contains(t, string(out), "this version has no")
+	}
+}
+
+func after(t *testing.T, text, mark string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(text, mark)
+	require.True(t, found, mark)
+	return rest
+}
+
+// optionsOf returns the options in the first column of a table.
+func optionsOf(table string) []string {
+	var options []string
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(line, "|"); len(cells) > 2 {
+			options = append(options, words(regexp.MustCompile("`-(\\w+)"), cells[1])...)
+		}
+	}
+	slices.Sort(options)
+	return options
+}
+
+func words(pattern *regexp.Regexp, text string) []string {
+	var found []string
+	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
+		found = append(found, m[1])
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Files, sections and targets of make that README.md speaks of exist.
+func TestReadmeLinks(t *testing.T) {
+	t.Parallel()
+	text := readme(t)
+	for _, link := range words(regexp.MustCompile(`\]\(([^)]+)\)`), text) {
+		if section, ok := strings.CutPrefix(link, "#"); ok {
+			require.Contains(t, strings.ToLower(text), "# "+strings.ReplaceAll(section, "-", " ")+"\n")
+			continue
+		}
+		require.FileExists(t, filepath.Join(root, link))
+	}
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	require.NoError(t, err)
+	targets := words(regexp.MustCompile(`(?m)^make (\w+)`), text)
+	require.NotEmpty(t, targets)
+	for _, target := range targets {
+		require.Regexp(t, `(?m)^`+target+`:`, string(makefile))
+	}
+}
