@@ -171,7 +171,7 @@ func TestCloseInterruptsEveryWait(t *testing.T) {
 	m, b := newFakeMaster(t), newNode(t, 2)
 	_, end := b.follow(master(m.port))
 	m.accept()
-	end()
+	requireQuick(t, end)
 
 	b2 := newNode(t, 3)
 	_, end = b2.follow(master(m.port))
@@ -179,7 +179,15 @@ func TestCloseInterruptsEveryWait(t *testing.T) {
 	_, err := c.Write([]byte{byte(frame.Replication)})
 	require.NoError(t, err)
 	eventually(t, "the stream", func() bool { return len(b2.log.lines("SYSTEM")) == 1 })
-	end()
+	requireQuick(t, end)
+}
+
+// requireQuick fails when f takes as long as the time limits of the network.
+func requireQuick(t *testing.T, f func()) {
+	t.Helper()
+	begun := time.Now()
+	f()
+	require.Less(t, time.Since(begun), patience)
 }
 
 // recordedStreams are streams of the original, each with the log that the follower of the time had afterwards.

@@ -10,15 +10,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"gotycoon/compat/ktproc"
 )
 
-// What README.md says of the options is compared with what the server says.
-func TestReadmeOptions(t *testing.T) {
-	t.Parallel()
-	bin := ktproc.Build(t, "ktserver")
-	help, err := exec.Command(bin, "--help").Output()
+// compareOptions compares what README.md says of the options with what the server says.
+func compareOptions(t *testing.T, p programs) {
+	help, err := exec.Command(p.server, "--help").Output()
 	require.NoError(t, err)
 	_, table, found := strings.Cut(readme(t), "## Options of ktserver\n")
 	require.True(t, found)
@@ -28,7 +24,7 @@ func TestReadmeOptions(t *testing.T) {
 	refused, _, found := strings.Cut(after(t, readme(t), "**What does not exist yet.**"), "\n## ")
 	require.True(t, found)
 	for _, option := range optionsOf(refused) {
-		out, err := exec.Command(bin, "-"+option, "facts_test.go").CombinedOutput()
+		out, err := exec.Command(p.server, "-"+option, "facts_test.go", ":").CombinedOutput()
 		require.Error(t, err, "%s is not refused", option)
 		require.Contains(t, string(out), "this version has no")
 	}

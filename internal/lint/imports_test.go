@@ -46,6 +46,7 @@ var arrows = map[string][]string{
 	"compat":               {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},
+	"compat/tutorial":      {},
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client program does not
