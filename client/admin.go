@@ -94,8 +94,11 @@ type Master struct {
 	Host     string        // empty: from nowhere
 	Port     int           // 0: 1978
 	TS       string        // time stamp to begin after, or "now"; empty: where the server is
-	Interval time.Duration // pause between two looks for updates, to the millisecond; 0: unchanged
+	Interval time.Duration // pause between two looks for updates; NoPause: none; 0: unchanged
 }
+
+// NoPause is the Interval of a server that replicates as fast as it can.
+const NoPause time.Duration = -1
 
 // TuneReplication changes the master that the server follows.
 func (c *Client) TuneReplication(ctx context.Context, m Master) error {
@@ -110,8 +113,8 @@ func (c *Client) TuneReplication(ctx context.Context, m Master) error {
 	if m.TS != "" {
 		add("ts", m.TS)
 	}
-	if m.Interval > 0 {
-		add("iv", formatFloat(float64(m.Interval)/float64(time.Millisecond)))
+	if m.Interval != 0 {
+		add("iv", formatFloat(float64(max(0, m.Interval))/float64(time.Millisecond)))
 	}
 	_, err := c.DB("").Call(ctx, "tune_replication", params...)
 	return err

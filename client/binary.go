@@ -118,7 +118,7 @@ func (cn *conn) beginKeys(m frame.Magic, db uint16, keys []string, flags uint32)
 }
 
 func (cn *conn) begin(m frame.Magic, n int, flags uint32) {
-	cn.out = frame.AppendHeader(cn.out[:0], frame.Header{Magic: m, Flags: flags, RNum: uint32(min(n, math.MaxUint32))})
+	cn.out = frame.AppendHeader(cn.out[:0], frame.Header{Magic: m, Flags: flags, RNum: uint32(min(int64(n), math.MaxUint32))})
 }
 
 // finish sends the request and reads the number that a reply begins with.

@@ -25,7 +25,7 @@ const DefaultPort = "1978"
 
 // Options of a Client. The zero value is usable.
 type Options struct {
-	Timeout time.Duration // limit of one call whose context has none; 0 means none
+	Timeout time.Duration // limit of one call whose context has none, and of one message in Follow; 0 means none
 	MaxIdle int           // connections kept for later calls; 0 means 64
 }
 
@@ -127,7 +127,7 @@ func (c *Client) with(ctx context.Context, f func(*conn) error) error {
 		return err
 	}
 	err = cn.during(ctx, f)
-	if cn.broken {
+	if cn.broken || cn.in.Buffered() > 0 { // what nobody asked for would pass as the next reply
 		_ = cn.Close()
 		return err
 	}

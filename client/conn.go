@@ -42,7 +42,7 @@ func (cn *conn) during(ctx context.Context, f func(*conn) error) error {
 	}
 	cn.broken = true // the deadline has been set, now or soon
 	if errors.Is(err, ErrNetwork) {
-		return networkError(ctx.Err())
+		return networkError(context.Cause(ctx))
 	}
 	return err
 }

@@ -15,8 +15,14 @@ type XT int64
 // Never is the expiration time of a record that stays.
 const Never XT = math.MaxInt64
 
-// In returns the expiration time of a record that lives for d, to the second.
-func In(d time.Duration) XT { return XT(d / time.Second) }
+// In returns the expiration time of a record that lives for d, rounded up to whole seconds. Where d is not above 0 it is over
+// at once.
+func In(d time.Duration) XT {
+	if d <= 0 {
+		return XT(-1)
+	}
+	return XT((d-1)/time.Second + 1)
+}
 
 // At returns the expiration time of a record that lives until t, to the second. The zero time means Never.
 func At(t time.Time) XT {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
+	"time"
 
 	"gotycoon/binproto/frame"
 )
@@ -28,10 +30,38 @@ func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white boo
 			return
 		}
 		defer cn.Close()
-		err = cn.during(ctx, func(cn *conn) error { return cn.follow(after, sid, white, yield) })
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		quiet := c.watch(cancel)
+		defer quiet.Stop()
+		err = cn.during(ctx, func(cn *conn) error { return cn.follow(after, sid, white, quiet.around(yield)) })
 		if err != nil {
 			yield(Update{}, err)
 		}
+	}
+}
+
+// silence is how long the server has sent nothing.
+type silence struct {
+	*time.Timer
+	limit time.Duration
+}
+
+// watch has cancel called when the server sends nothing for longer than the options allow.
+func (c *Client) watch(cancel context.CancelCauseFunc) silence {
+	limit := c.opts.Timeout
+	if limit == 0 {
+		limit = math.MaxInt64
+	}
+	return silence{time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) }), limit}
+}
+
+// around leaves out the time that the caller needs for a message.
+func (s silence) around(yield func(Update, error) bool) func(Update, error) bool {
+	return func(u Update, err error) bool {
+		s.Stop()
+		defer s.Reset(s.limit)
+		return yield(u, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -12,9 +13,20 @@ import (
 func (cn *conn) call(proc string, in []tsv.Row) (Rows, error) {
 	cn.out = appendCall(cn.out[:0], proc, in)
 	if err := cn.send(); err != nil {
-		return nil, err
+		return nil, cn.refusal(err)
 	}
 	return cn.reply()
+}
+
+// refusal returns what the server said before it closed the connection on a request that was not sent to its end, too large
+// for it perhaps. Where it said nothing that is sendErr.
+func (cn *conn) refusal(sendErr error) error {
+	_, err := cn.reply()
+	cn.broken = true
+	if err == nil || errors.Is(err, ErrNetwork) {
+		return sendErr
+	}
+	return err
 }
 
 // appendCall appends a request in the encoding that its columns need. Of rows with one name the last counts.

@@ -191,8 +191,9 @@ func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
 }
 
 func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {
-	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d: %s. To roll it forward stop the "+
-		"server and run: kttimedmgr recover -ts %d -dbid %d %s %s", d.Path(), m.Stamp, why, m.Stamp, m.DBID, d.Path(), dir))
+	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s. Later updates of database %d in "+
+		"the update log %s can be brought in by following it from that time stamp (-rts), see README.md",
+		d.Path(), m.Stamp, why, m.DBID, dir))
 }
 
 // applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after

@@ -134,7 +134,7 @@ func encodedSize(ups []Update) (int, error) {
 		if ups[i].DBID == commitDBID {
 			return 0, ErrReservedDB
 		}
-		if n > maxMessage {
+		if int64(n) > maxMessage {
 			return 0, ErrTooLarge
 		}
 		size += frameSize + n

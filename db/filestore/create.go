@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -14,8 +15,9 @@ import (
 
 var (
 	// ErrKyotoCabinet is returned for a file or directory that the original server wrote.
-	ErrKyotoCabinet = errors.New("this is a Kyoto Cabinet database, which is left untouched: export it with the original's " +
-		"`kctreemgr`/`kttimedmgr list -pv FILE > records.tsv`, start with a new file name and load it with `ktremotemgr import records.tsv`")
+	ErrKyotoCabinet = errors.New("this is a Kyoto Cabinet database, which is left untouched: list it with the original's " +
+		"`kttimedmgr list -pv -px FILE > records.hex`, start with a new file name, and load it with `ktremotemgr import -sx records.hex` " +
+		"(expiration times are not in such a list)")
 	// ErrInUse is returned when another process has the file open.
 	ErrInUse = errors.New("another process has the file open")
 
@@ -105,7 +107,7 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 		Timeout:         wait,
 		ReadOnly:        o.ReadOnly,
 		FreelistType:    bolt.FreelistMapType,
-		InitialMmapSize: mapSize,
+		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // less where addresses are 32 bits
 		NoStatistics:    true,
 	})
 	if errors.Is(err, bolt.ErrTimeout) {

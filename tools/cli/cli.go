@@ -47,7 +47,7 @@ func (f *Flags) doubleDashes(args []string) []string {
 		if arg == "--" || arg == "-" || !strings.HasPrefix(arg, "-") {
 			return append(out, args[i:]...)
 		}
-		name := strings.TrimLeft(arg, "-")
+		name := strings.TrimPrefix(arg[1:], "-") // "---" is no option, and does not end them either
 		if name == "h" {
 			name = "help"
 		}

@@ -68,7 +68,7 @@ func TestValuesMayLookLikeOptions(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	for _, args := range [][]string{{"-none"}, {"-port"}, {"-port", "many"}, {"-port="}, {"-tout", "nan"}, {"-port", "9000p"}} {
+	for _, args := range [][]string{{"-none"}, {"---add"}, {"---"}, {"-port"}, {"-port", "many"}, {"-port="}, {"-tout", "nan"}, {"-port", "9000p"}} {
 		o := define()
 		require.Error(t, o.flags.Parse(args), "%v", args)
 	}

@@ -139,6 +139,12 @@ func (c *call) failed(name string, err error) error {
 // peer is the server as error lines name it.
 func (c *call) peer() string { return fmt.Sprintf("%s:%d", c.host, *c.port) }
 
+// hasNumber tells whether the database is one that the binary protocol can name.
+func (c *call) hasNumber() bool {
+	_, err := strconv.ParseUint(c.db, 10, 16)
+	return c.db == "" || err == nil
+}
+
 // number is the database for the binary protocol, which knows no names: those are the first one, as in the original.
 func (c *call) number() uint16 {
 	n, err := strconv.ParseUint(c.db, 10, 16)

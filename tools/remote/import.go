@@ -29,6 +29,9 @@ func importRecords(ctx context.Context, c *call) error {
 	if err := c.parse(0, 1); err != nil {
 		return err
 	}
+	if *binary && !c.hasNumber() {
+		return usageError("-bin: the database must be a number")
+	}
 	in, size, err := c.input()
 	if err != nil {
 		return err
@@ -49,12 +52,13 @@ func importRecords(ctx context.Context, c *call) error {
 }
 
 // run reads lines of any length to the end. What has been read is sent when it is enough for one request, and before the
-// next line has to be waited for: whoever writes into a pipe line by line sees each line stored.
+// next line has to be waited for: whoever writes into a pipe line by line sees each line stored. A line that a failure to
+// read has cut off is left out: it would store a part of a value, or remove another record.
 func (im *importer) run(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, importBuffer)
 	for {
 		line, err := r.ReadBytes('\n')
-		if len(line) > 0 {
+		if complete := err == nil || errors.Is(err, io.EOF); complete && len(line) > 0 {
 			if err := im.line(ctx, line); err != nil {
 				return err
 			}
@@ -89,7 +93,7 @@ func (im *importer) line(ctx context.Context, line []byte) error {
 		}
 	}
 	if key := string(columns[0]); len(columns) <= 2 {
-		if im.batch.has(key) { // its lines must not be mixed up
+		if im.batch.has(key) || im.batch.bytes+size > batchBytes { // lines of a key must not be mixed up, nor refused for a large one
 			if err := im.send(ctx); err != nil {
 				return err
 			}

@@ -19,10 +19,15 @@ type progress interface {
 // newProgress returns a bar for a terminal, and otherwise the dots that scripts know. size is that of the input in bytes,
 // -1 where it is not known.
 func newProgress(c *call, size int64) progress {
-	if f, ok := c.stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if isTerminal(c.stdout) && isTerminal(c.stderr) {
 		return newBar(c.stderr, size)
 	}
 	return &dots{out: c.out}
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // dots prints a dot per line and the number of lines now and then, as the original does.

@@ -38,8 +38,7 @@ func tuneReplication(ctx context.Context, c *call) error {
 	port := c.flags.Integer("mport", 1978, "port of the master (default 1978)")
 	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
 	var interval time.Duration
-	c.flags.Number("iv", func(n float64) { interval = time.Duration(n * float64(time.Millisecond)) },
-		"milliseconds between two looks for updates")
+	c.flags.Number("iv", func(n float64) { interval = replicateInterval(n) }, "milliseconds between two looks for updates, 0: none")
 	if err := c.parse(0, 1); err != nil {
 		return err
 	}
@@ -60,4 +59,16 @@ func tuneReplication(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.failed("DB::tune_replication", c.client.TuneReplication(ctx, m))
+}
+
+// replicateInterval is the value of -iv. Below zero means unchanged, as it does for the server.
+func replicateInterval(ms float64) time.Duration {
+	const longest = 1 << 62
+	switch {
+	case ms < 0:
+		return 0
+	case ms == 0:
+		return client.NoPause
+	}
+	return time.Duration(max(1, min(longest, ms*float64(time.Millisecond))))
 }

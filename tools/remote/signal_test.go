@@ -2,7 +2,6 @@ package remote_test
 
 import (
 	"bytes"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -36,26 +35,7 @@ func TestSignals(t *testing.T) {
 // The recorded -ssbrd wakes one waiter, since the original sends it in a form that its server ignores. Ours must be
 // understood.
 func TestBroadcastIsAskedFor(t *testing.T) {
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	request := make(chan string, 1)
-	go func() {
-		nc, err := ln.Accept()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer nc.Close()
-		buf := make([]byte, 4096)
-		n, err := nc.Read(buf)
-		if _, writeErr := nc.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")); err != nil || writeErr != nil {
-			t.Error(err, writeErr)
-		}
-		request <- string(buf[:n])
-	}()
-	_, fake, err := net.SplitHostPort(ln.Addr().String())
-	require.NoError(t, err)
+	fake, request := answerOne(t)
 	r := command(t, "", "remove", "-port", fake, "-ssname", "all", "-ssbrd", "k")
 	require.Zero(t, r.exit, r.stderr)
 	require.Contains(t, <-request, "SIGNAL\tall\nSIGNALBROAD\t\n")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"gotycoon/client"
@@ -36,6 +37,8 @@ func slave(ctx context.Context, c *call) error {
 	switch {
 	case err != nil:
 		return err
+	case *f.sid < 0 || *f.sid > math.MaxUint16:
+		return usageError("-sid: must be 0 to 65535")
 	case *cut:
 		return f.removeFiles(ctx)
 	case *files:
