@@ -23,7 +23,7 @@ func (c *Catalog) openStore(d *DB) error {
 	case Cache:
 		s = memstore.NewCache(memstore.CacheOptions{CapCount: p.CapCnt, CapSize: p.CapSiz})
 	case ProtoTree, Grass:
-		s = memstore.NewTreeStore(memstore.TreeOptions{})
+		s = memstore.NewTreeStore()
 	default:
 		return c.openFile(d)
 	}

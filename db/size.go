@@ -30,28 +30,6 @@ func baseSize(e Expr) int64 {
 	return 0
 }
 
-// recordSize returns by how much a record with a value of valueLen stored bytes, the expiration time included, makes
-// a database grow in the original. It gives the recorded sizes, but lengths over 127 take a byte or two more there,
-// and a tree grows only when pages leave its cache.
-func recordSize(e Expr, keyLen, valueLen int) int64 {
-	n := int64(keyLen) + int64(valueLen)
-	switch e.Kind {
-	case Stash:
-		return n + 12
-	case Cache:
-		return n + 40
-	case Grass, FileTree, DirTree:
-		return n + 2
-	case FileHash:
-		return alignUp(n+16, alignment(e))
-	case DirHash:
-		return n + 36
-	case Text:
-		return int64(valueLen) + 1
-	}
-	return n
-}
-
 const cacheTables = 16
 
 func cacheSize(buckets int64) int64 {

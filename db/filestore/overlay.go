@@ -41,7 +41,7 @@ type overlay struct {
 type usage struct{ count, bytes int64 }
 
 func newOverlay(at ulog.Stamp) *overlay {
-	return &overlay{tree: memstore.NewTree(memstore.TreeOptions{}), stamp: at}
+	return &overlay{tree: memstore.NewTree(), stamp: at}
 }
 
 // release drops one view's hold and gives the memory back after the last.

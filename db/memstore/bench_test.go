@@ -23,7 +23,7 @@ func benchKinds() map[string]func() store.Store {
 	return map[string]func() store.Store{
 		"hash":  func() store.Store { return NewHash(HashOptions{}) },
 		"cache": func() store.Store { return NewCache(CacheOptions{}) },
-		"tree":  func() store.Store { return NewTreeStore(TreeOptions{}) },
+		"tree":  func() store.Store { return NewTreeStore() },
 	}
 }
 

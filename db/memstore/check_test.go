@@ -158,17 +158,17 @@ func (c *treeCheck) entries(p page, low, high []byte) {
 			continue // a key that does not count
 		}
 		key := e.key(c.tree.arena)
-		must(c.t, c.tree.head(key, p.prefix()) == p.head(i), "the wrong head")
-		must(c.t, low == nil || c.tree.cmp(low, key) <= 0, "before the low fence")
-		must(c.t, high == nil || c.tree.cmp(key, high) < 0, "behind the high fence")
-		must(c.t, last == nil || c.tree.cmp(last, key) < 0, "order")
+		must(c.t, headOf(key, p.prefix()) == p.head(i), "the wrong head")
+		must(c.t, low == nil || bytes.Compare(low, key) <= 0, "before the low fence")
+		must(c.t, high == nil || bytes.Compare(key, high) < 0, "behind the high fence")
+		must(c.t, last == nil || bytes.Compare(last, key) < 0, "order")
 		last = key
 	}
 	require.Equal(c.t, p.get(offHeap)-p.get(offGarbage), heap)
 }
 
 func TestCheckTreeSeesDamage(t *testing.T) {
-	tree := NewTree(TreeOptions{})
+	tree := NewTree()
 	defer tree.Free()
 	tree.Put([]byte("a"), nil)
 	tree.Put([]byte("b"), nil)

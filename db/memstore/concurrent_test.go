@@ -78,7 +78,7 @@ func getGroup(t *testing.T, s store.Store) {
 
 // A scan of a tree looks at one state.
 func TestTreeScanSeesOneState(t *testing.T) {
-	s := NewTreeStore(TreeOptions{})
+	s := NewTreeStore()
 	defer s.Close() //nolint:errcheck // always nil
 	s.Apply(0, group(0))
 	beside(func() {

@@ -22,7 +22,7 @@ func TestPagesBetweenFullOnesDisappear(t *testing.T) {
 		"deep tree": strings.Repeat("x", 200), // separators are long, inner pages have few children
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &model{store: NewTreeStore(TreeOptions{}), order: strings.Compare, want: map[string]string{}}
+			m := &model{store: NewTreeStore(), order: strings.Compare, want: map[string]string{}}
 			defer m.store.Close() //nolint:errcheck // always nil
 			key := func(i int) string { return fmt.Sprintf("%s%05d/%03d", prefix, i/10, i%10) }
 			r := rand.New(rand.NewPCG(5, 6))

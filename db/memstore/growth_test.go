@@ -102,7 +102,7 @@ func TestLeavesHaveLittleSlack(t *testing.T) {
 			continue // its keys are elsewhere
 		}
 		t.Run(form, func(t *testing.T) {
-			tree := NewTree(TreeOptions{})
+			tree := NewTree()
 			defer tree.Free()
 			for i := range 50000 {
 				tree.Put([]byte(keyOf(i)), make([]byte, 100))

@@ -1,7 +1,6 @@
 package memstore
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"sort"
@@ -23,10 +22,7 @@ var kinds = []struct {
 }{
 	{"hash", func() store.Store { return NewHash(HashOptions{}) }, nil},
 	{"cache", func() store.Store { return NewCache(CacheOptions{}) }, nil},
-	{"tree", func() store.Store { return NewTreeStore(TreeOptions{}) }, strings.Compare},
-	{"tree with another order", func() store.Store {
-		return NewTreeStore(TreeOptions{Compare: func(a, b []byte) int { return bytes.Compare(b, a) }})
-	}, func(a, b string) int { return strings.Compare(b, a) }},
+	{"tree", func() store.Store { return NewTreeStore() }, strings.Compare},
 }
 
 // model is a store beside a plain map.

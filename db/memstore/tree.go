@@ -7,12 +7,6 @@ import (
 	"gotycoon/db/memstore/slab"
 )
 
-// TreeOptions are the options of NewTree.
-type TreeOptions struct {
-	// Compare is the order of keys; nil is byte order, which is faster. It must be 0 only for equal keys.
-	Compare func(a, b []byte) int
-}
-
 // Tree is a map of byte strings in key order: a B+tree whose pages are blocks of a slab.Arena. Any number of goroutines
 // may read it while one changes it; further changes wait.
 //
@@ -27,8 +21,6 @@ type TreeOptions struct {
 //
 // Lock order: writer -> mu.
 type Tree struct {
-	compare func(a, b []byte) int // nil: byte order
-
 	writer  sync.Mutex    // held over a change; guards the fields to the next blank line
 	path    []pathStep    // from the root to the page that is being changed
 	scratch []byte        // an encoded entry
@@ -48,8 +40,8 @@ type pathStep struct {
 }
 
 // NewTree returns an empty Tree.
-func NewTree(o TreeOptions) *Tree {
-	return &Tree{compare: o.Compare, arena: slab.New()}
+func NewTree() *Tree {
+	return &Tree{arena: slab.New()}
 }
 
 // Get appends the value of key to dst.
@@ -109,14 +101,14 @@ func (t *Tree) childSlot(p page, key []byte) int {
 
 // search returns the first slot from the given one on whose key is not before key, and whether it is that key.
 func (t *Tree) search(p page, from int, key []byte) (slot int, found bool) {
-	head := t.head(key, p.prefix())
+	head := headOf(key, p.prefix())
 	low, high := from, p.count()
 	for low < high {
 		mid := int(uint(low+high) >> 1)
 		h := p.head(mid)
 		before := h < head
 		if h == head {
-			c := t.cmp(t.key(p, mid), key)
+			c := bytes.Compare(t.key(p, mid), key)
 			if c == 0 {
 				return mid, true
 			}
@@ -129,21 +121,6 @@ func (t *Tree) search(p page, from int, key []byte) (slot int, found bool) {
 		}
 	}
 	return low, false
-}
-
-func (t *Tree) cmp(a, b []byte) int {
-	if t.compare != nil {
-		return t.compare(a, b)
-	}
-	return bytes.Compare(a, b)
-}
-
-// head returns what a slot holds of a key. Heads say nothing about an order other than that of bytes.
-func (t *Tree) head(key []byte, prefix int) uint32 {
-	if t.compare != nil {
-		return 0
-	}
-	return headOf(key, prefix)
 }
 
 func (t *Tree) key(p page, i int) []byte {

@@ -83,7 +83,7 @@ func (t *Tree) widen(at slab.Addr, prefix int, rightmost bool) {
 		if p.prefix() > prefix {
 			p.set(offPrefix, prefix)
 			for i := range p.count() {
-				p.setHead(i, t.head(t.key(p, i), prefix))
+				p.setHead(i, headOf(t.key(p, i), prefix))
 			}
 		}
 		if p.leaf() {
@@ -153,17 +153,17 @@ func (t *Tree) join(left, right page, between []byte, prefix int) slab.Addr {
 	size := left.live() + right.live() + maxEntry
 	at, p := newPage(t.arena, left.level(), withSlack(size), prefix)
 	for i := range left.count() {
-		p.append(t.head(t.key(left, i), prefix), entryBytes(left, i))
+		p.append(headOf(t.key(left, i), prefix), entryBytes(left, i))
 	}
 	first := 0
 	if !right.leaf() { // slot 0 of an inner page has no key that counts, but here it will not be slot 0
-		p.append(t.head(between, prefix), t.childEntry(between, t.child(right, 0)))
+		p.append(headOf(between, prefix), t.childEntry(between, t.child(right, 0)))
 		e := parseEntry(right.entry(0))
 		t.freeApart(&e)
 		first = 1
 	}
 	for i := first; i < right.count(); i++ {
-		p.append(t.head(t.key(right, i), prefix), entryBytes(right, i))
+		p.append(headOf(t.key(right, i), prefix), entryBytes(right, i))
 	}
 	return at
 }

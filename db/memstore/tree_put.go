@@ -96,7 +96,7 @@ func (t *Tree) insert(depth, i int, key, entry []byte) {
 	} else if t.arena.Sparse(t.path[depth].at) { // without this, pages of changing sizes leave a fifth of the memory unused
 		p = t.rebuild(depth, len(p))
 	}
-	p.insert(i, t.head(key, p.prefix()), entry)
+	p.insert(i, headOf(key, p.prefix()), entry)
 	p.set(offLast, i)
 }
 
@@ -159,7 +159,7 @@ func (t *Tree) fences(depth int) (low, high []byte) {
 
 // prefixOf returns the length of the prefix that all keys between two fences have.
 func (t *Tree) prefixOf(low, high []byte) int {
-	if t.compare != nil || low == nil || high == nil {
+	if low == nil || high == nil {
 		return 0
 	}
 	return commonPrefix(low, high)
@@ -176,9 +176,6 @@ func commonPrefix(a, b []byte) int {
 // separator returns a key that is behind a and not behind b, to lead to pages that end with a and begin with b. In byte
 // order the shortest one is taken.
 func (t *Tree) separator(a, b []byte) []byte {
-	if t.compare != nil {
-		return bytes.Clone(b)
-	}
 	n := 0
 	for n < len(a) && a[n] == b[n] {
 		n++

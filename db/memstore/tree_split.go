@@ -78,7 +78,7 @@ func (s *splitting) build(from, to, prefix int) slab.Addr {
 	for i := from; i < to; i++ {
 		b := s.at(i)
 		e := parseEntry(b)
-		p.append(t.head(e.key(t.arena), prefix), b[:e.size])
+		p.append(headOf(e.key(t.arena), prefix), b[:e.size])
 	}
 	if from <= s.slot && s.slot < to {
 		p.set(offLast, s.slot-from)
@@ -113,8 +113,8 @@ func (t *Tree) growRoot(left slab.Addr, between []byte, right slab.Addr) {
 	l, r := t.childEntry(nil, left), t.childEntry(between, right)
 	size := pageHeader + 2*pageSlot + len(l) + len(r)
 	at, p := newPage(t.arena, pageAt(t.arena, left).level()+1, withSlack(size), 0)
-	p.append(t.head(nil, 0), l)
-	p.append(t.head(between, 0), r)
+	p.append(headOf(nil, 0), l)
+	p.append(headOf(between, 0), r)
 	p.set(offLast, 1)
 	t.root = at
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestReplaceTellsWhatWasThere(t *testing.T) {
-	tree := NewTree(TreeOptions{})
+	tree := NewTree()
 	defer tree.Free()
 	for _, value := range []string{"", "live", strings.Repeat("v", 3000), "live again"} {
 		_, _, existed := tree.Replace([]byte("key"), []byte(value))
@@ -30,7 +30,7 @@ func TestReplaceTellsWhatWasThere(t *testing.T) {
 }
 
 func TestTreeIsUsableAfterFree(t *testing.T) {
-	tree := NewTree(TreeOptions{})
+	tree := NewTree()
 	for range 3 {
 		for i := range 5000 {
 			tree.Put([]byte(fmt.Sprint(i)), []byte("value"))
@@ -43,7 +43,7 @@ func TestTreeIsUsableAfterFree(t *testing.T) {
 }
 
 func TestUpdateIsOneStep(t *testing.T) {
-	tree := NewTree(TreeOptions{})
+	tree := NewTree()
 	defer tree.Free()
 	tree.Put([]byte("a"), []byte("1"))
 	beside(func() {
@@ -66,7 +66,7 @@ func TestUpdateIsOneStep(t *testing.T) {
 }
 
 func TestSeparatorIsShort(t *testing.T) {
-	tree := NewTree(TreeOptions{})
+	tree := NewTree()
 	for _, c := range []struct{ a, b, want string }{
 		{"", "a", "a"},
 		{"abc", "abd", "abd"},
@@ -80,7 +80,7 @@ func TestSeparatorIsShort(t *testing.T) {
 
 // Visits may stop a scan anywhere, in deep trees with long keys as well.
 func TestScanStopsWhereVisitSays(t *testing.T) {
-	tree := NewTree(TreeOptions{})
+	tree := NewTree()
 	defer tree.Free()
 	key := func(i int) string { return fmt.Sprintf("%s%06d", strings.Repeat("k", i%600), i) }
 	for i := range 3000 {

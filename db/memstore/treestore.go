@@ -15,8 +15,8 @@ type TreeStore struct {
 var _ store.Store = (*TreeStore)(nil)
 
 // NewTreeStore returns an empty TreeStore.
-func NewTreeStore(o TreeOptions) *TreeStore {
-	return &TreeStore{tree: Tree{compare: o.Compare, arena: slab.New()}}
+func NewTreeStore() *TreeStore {
+	return &TreeStore{tree: Tree{arena: slab.New()}}
 }
 
 // Get appends the value of key to dst. The error is always nil.
