@@ -70,6 +70,9 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		return err
 	}
 	log.private = true
+	if c.leftBehind(d, log) {
+		return c.dropLog(log)
+	}
 	if err := c.replay(log, []*DB{d}); err != nil {
 		return err
 	}
@@ -89,6 +92,17 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		return err
 	}
 	return c.dropLog(log)
+}
+
+// leftBehind tells whether the shared log has taken over from a private one, and the process ended before it removed that:
+// the file belongs to the shared log, and has gone on since the private log last heard of it.
+func (c *Catalog) leftBehind(d *DB, private *logDir) bool {
+	if c.log == nil {
+		return false
+	}
+	m := d.file.Meta()
+	e, ok := private.ledger[m.ID.String()]
+	return ok && e.Epoch < m.Epoch && m.LogID == filestore.ID(c.log.ID())
 }
 
 // replayReadOnly shows a read-only database what its private log has beyond the file, without changing either.

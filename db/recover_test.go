@@ -287,3 +287,25 @@ func TestHalfMergedPrivateLogAndASharedOneAfterwards(t *testing.T) {
 	c = mustOpen(t, in(after), filepath.Join(after, "a.kct"))
 	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
 }
+
+// TestProcessEndsBeforeThePrivateLogIsRemoved puts the private log back after a shared one has taken over.
+func TestProcessEndsBeforeThePrivateLogIsRemoved(t *testing.T) {
+	dir := t.TempDir()
+	c := mustOpen(t, Options{}, filepath.Join(dir, "a.kct"))
+	mustSet(t, c.DB(0), "k", "old")
+	killed := image(t, dir)
+	private := image(t, filepath.Join(killed, "a.kct"+privateSuffix))
+	c = mustOpen(t, in(killed), filepath.Join(killed, "a.kct"))
+	mustSet(t, c.DB(0), "k", "new")
+
+	after := image(t, killed)
+	path := filepath.Join(after, "a.kct")
+	require.NoError(t, os.Rename(private, path+privateSuffix))
+	var said bytes.Buffer
+	o := in(after)
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	c = mustOpen(t, o, path)
+	require.Equal(t, map[string]string{"k": "new"}, contents(t, c.DB(0)))
+	require.NoDirExists(t, path+privateSuffix)
+	require.NotContains(t, said.String(), "level=WARN")
+}
