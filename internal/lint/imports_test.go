@@ -35,6 +35,7 @@ var arrows = map[string][]string{
 	"client":       {"httpapi/tsv", "binproto/frame"},
 
 	"internal/netio":       {"db"},
+	"internal/portserver":  {},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},

@@ -1,0 +1,139 @@
+// Package portserver runs the connections of one port: a goroutine each, a limit on their number, and a stop that gives
+// them time to finish what they are doing.
+package portserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	defaultGrace = time.Second
+	acceptPause  = 100 * time.Millisecond // after an error of accept, for example too many open files
+)
+
+// Options of a Server.
+type Options struct {
+	// Serve serves one connection until its end. ctx ends when the server stops; reads then return an error at once, and
+	// after Grace the connection is closed. The server closes the connection after Serve has returned.
+	Serve func(ctx context.Context, c net.Conn)
+
+	MaxConns int              // open connections; more are given to Refuse and closed. 0 means no limit
+	Refuse   func(c net.Conn) // may be nil; must be quick
+
+	Grace  time.Duration // how long Serve may take to end after a stop; 0 means one second
+	Logger *slog.Logger  // nil means silent
+}
+
+// Server accepts connections on one listening socket.
+//
+// Its goroutines are accept, and one per connection; Close ends them and waits for them.
+type Server struct {
+	opts     Options
+	socket   net.Listener
+	ctx      context.Context
+	cancel   context.CancelFunc
+	accepted chan struct{}  // closed when accept has ended
+	serving  sync.WaitGroup // one per connection
+
+	mu   sync.Mutex // protects open
+	open map[net.Conn]struct{}
+}
+
+// Start begins to accept connections on l, which now belongs to the server.
+func Start(l net.Listener, o Options) *Server {
+	if o.Grace <= 0 {
+		o.Grace = defaultGrace
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opts: o, socket: l, accepted: make(chan struct{}), open: map[net.Conn]struct{}{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	go s.accept()
+	return s
+}
+
+// Addr returns the address that connections come to.
+func (s *Server) Addr() net.Addr { return s.socket.Addr() }
+
+// Conns returns the number of open connections.
+func (s *Server) Conns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// Close stops accepting, ends the connections and returns when all are gone. It is called once.
+func (s *Server) Close() error {
+	s.cancel()
+	err := s.socket.Close()
+	<-s.accepted
+	s.each(func(c net.Conn) { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+	late := time.AfterFunc(s.opts.Grace, func() { s.each(func(c net.Conn) { c.Close() }) })
+	defer late.Stop()
+	s.serving.Wait()
+	return err
+}
+
+func (s *Server) accept() {
+	defer close(s.accepted)
+	for {
+		c, err := s.socket.Accept()
+		switch {
+		case err == nil:
+			s.take(c)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			s.opts.Logger.Error("accepting a connection: " + err.Error())
+			s.pause()
+		}
+	}
+}
+
+// pause waits a moment, unless the server stops.
+func (s *Server) pause() {
+	select {
+	case <-s.ctx.Done():
+	case <-time.After(acceptPause):
+	}
+}
+
+// take starts the goroutine of a connection, or refuses it.
+func (s *Server) take(c net.Conn) {
+	s.mu.Lock()
+	full := s.opts.MaxConns > 0 && len(s.open) >= s.opts.MaxConns
+	if !full {
+		s.open[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if !full {
+		s.serving.Go(func() { s.serve(c) })
+		return
+	}
+	if s.opts.Refuse != nil {
+		s.opts.Refuse(c)
+	}
+	c.Close()
+}
+
+func (s *Server) serve(c net.Conn) {
+	s.opts.Serve(s.ctx, c)
+	c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+func (s *Server) each(do func(net.Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		do(c)
+	}
+}
