@@ -24,6 +24,8 @@ type Options struct {
 	TryLock  bool // do not wait for another process (-otl)
 	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
 
+	Services string // expression of a database file for records of the server's own, see Catalog.Services; empty: none
+
 	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
 
 	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
@@ -77,7 +79,8 @@ func (e *LogError) Unwrap() error { return e.Err }
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
 	opts   Options
-	dbs    []*DB
+	dbs    []*DB // those of the command line
+	all    []*DB // and the one of the services, if any
 	names  map[string]*DB
 	log    *logDir   // the shared update log; nil without Options.LogDir
 	logs   []*logDir // every open log, private ones included
@@ -106,7 +109,7 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 
 // abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack.
 func (c *Catalog) abandon() {
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.file != nil {
 			_ = d.file.Abandon()
 		} else {
@@ -127,25 +130,39 @@ func (c *Catalog) openAll(exprs []string) error {
 		}
 		c.log = log
 	}
-	for _, expr := range exprs {
-		c.opts.Opening("database", expr)
-		d, err := c.openDB(expr)
+	for i, expr := range exprs {
+		d, err := c.openDB(expr, uint16(i))
 		if err != nil {
-			return &OpenError{Expr: expr, Err: err}
+			return err
 		}
 		c.dbs = append(c.dbs, d)
 		c.names[d.Name()] = d
+	}
+	if c.opts.Services != "" {
+		if _, err := c.openDB(c.opts.Services, servicesIndex); err != nil {
+			return err
+		}
 	}
 	return c.recover()
 }
 
 // openDB opens one database without bringing it up to date.
-func (c *Catalog) openDB(expr string) (*DB, error) {
+func (c *Catalog) openDB(expr string, index uint16) (*DB, error) {
+	c.opts.Opening("database", expr)
+	d, err := c.newDB(expr, index)
+	if err != nil {
+		return nil, &OpenError{Expr: expr, Err: err}
+	}
+	c.all = append(c.all, d)
+	return d, nil
+}
+
+func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 	e, err := ParseExpr(expr)
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{expr: e, index: uint16(len(c.dbs)), sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
+	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
 		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey}
 	d.stripes.init(e.Kind == Text)
 	if err := c.openStore(d); err != nil {
@@ -161,8 +178,18 @@ func (c *Catalog) openDB(expr string) (*DB, error) {
 // Len returns the number of databases.
 func (c *Catalog) Len() int { return len(c.dbs) }
 
-// DB returns the database with an index on the command line, nil where there is none.
+// servicesIndex is the index of the services' database in the update log: out of the way of those of the command line, and unknown
+// to servers without services, which leave its updates alone.
+const servicesIndex = 0xfffe
+
+// Services returns the database for records of the server's own, nil without Options.Services.
+func (c *Catalog) Services() *DB { return c.DB(servicesIndex) }
+
+// DB returns the database with an index on the command line, nil where there is none. The index of the services' database is 65534.
 func (c *Catalog) DB(i int) *DB {
+	if i == servicesIndex && len(c.all) > len(c.dbs) {
+		return c.all[len(c.dbs)]
+	}
 	if i < 0 || i >= len(c.dbs) {
 		return nil
 	}
@@ -186,7 +213,7 @@ func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
 // RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo; the newest segment
 // stays. Databases that still need them for their own recovery are checkpointed first.
 func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.file == nil || d.readOnly {
 			continue
 		}
@@ -246,7 +273,7 @@ func (c *Catalog) keep() {
 				c.fail(&LogError{l.Dir(), err})
 			}
 		}
-		for _, d := range c.dbs {
+		for _, d := range c.all {
 			d.checkpointIfBehind(c.opts.CheckpointSize)
 		}
 	}
@@ -260,18 +287,24 @@ func (c *Catalog) fail(err error) {
 }
 
 // CloseDB closes one database: what it has in memory goes to its file.
-func (c *Catalog) CloseDB(i int) error {
+func (c *Catalog) CloseDB(i int) error { return c.closeDB(c.dbs[i]) }
+
+func (c *Catalog) closeDB(d *DB) error {
 	c.stopKeeper()
-	d := c.dbs[i]
 	if err := d.store.Close(); err != nil {
 		return &OpenError{Expr: d.Expr(), Err: err}
 	}
 	return c.closePrivateLog(d)
 }
 
-// CloseLog closes the shared update log, after the databases.
+// CloseLog closes the services' database and the shared update log, after the databases of the command line.
 func (c *Catalog) CloseLog() error {
 	c.stopKeeper()
+	if d := c.Services(); d != nil {
+		if err := c.closeDB(d); err != nil {
+			return err
+		}
+	}
 	if c.log == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ const (
 
 // recover brings the file databases up to date: first from private logs that a crash left, then from the shared one.
 func (c *Catalog) recover() error {
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.file == nil {
 			continue
 		}
@@ -36,7 +36,7 @@ func (c *Catalog) recover() error {
 		}
 		return &LogError{c.log.Dir(), err}
 	}
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.file == nil || d.readOnly {
 			continue
 		}
@@ -125,7 +125,7 @@ func (c *Catalog) replayReadOnly(d *DB, dir string) error {
 // recoverShared replays the shared log into the databases that belong to it.
 func (c *Catalog) recoverShared() error {
 	var files []*DB
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.file != nil {
 			files = append(files, d)
 		}

@@ -42,7 +42,7 @@ func (c *Config) checkDaemonPaths() error {
 	if !c.Daemon {
 		return nil
 	}
-	for _, path := range []string{c.LogPath, c.UpdateLog, c.RTSPath, c.PIDPath, c.CmdDir} {
+	for _, path := range []string{c.LogPath, c.UpdateLog, c.RTSPath, c.PIDPath, c.CmdDir, c.Services.Export, c.Services.database()} {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
 		}

@@ -57,6 +57,8 @@ type Config struct {
 	PIDPath string // file that holds the process ID while the server runs (-pid); empty: none
 	CmdDir  string // directory of the commands that synchronize may run (-cmd)
 
+	Services ServicesConfig // further protocols on ports of their own
+
 	Databases []string // path expressions
 
 	// Listening is called each time the server begins to listen, with the address; nil: nobody wants to know.

@@ -18,6 +18,7 @@ func (p *process) openDatabases() error {
 		ReadOnly:       p.cfg.ReadOnly,
 		TryLock:        p.cfg.TryLock,
 		NoRepair:       p.cfg.NoRepair,
+		Services:       p.cfg.Services.database(),
 		CheckpointSize: p.cfg.CheckpointSize,
 		Opening:        p.logOpening,
 		Logger:         p.log.Logger,

@@ -88,9 +88,17 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	p.openFollower()
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())
+	services, err := p.openServices()
+	if err != nil {
+		p.log.error("%v", err)
+		p.closeFollower()
+		p.closeDatabases()
+		return false
+	}
 	p.writePID(pid)
 	timers := p.startTimers()
 	ok := p.serve(ctx, signals, sink)
+	ok = services.close(p.log) && ok
 	p.closeFollower()
 	timers.stop()
 	p.removePID()

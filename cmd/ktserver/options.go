@@ -104,6 +104,7 @@ func (o *options) define() {
 	f.StringVar(&o.PIDPath, "pid", o.PIDPath, "keep the process ID in a `file` while the server runs")
 	f.StringVar(&o.CmdDir, "cmd", o.CmdDir, "`directory` of the commands that clients may have run by synchronize")
 
+	o.defineServices()
 	o.later.define(f)
 	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
 	f.BoolVar(&o.version, "version", false, "print the version")

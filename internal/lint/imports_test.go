@@ -14,12 +14,14 @@ var arrows = map[string][]string{
 	"cmd/ktserver":    {"server", "tools/cli", "internal/klog"},
 	"cmd/ktremotemgr": {"tools/remote"},
 
-	"server": {"binproto", "httpapi", "replication", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo"},
+	"server": {"coconut", "binproto", "httpapi", "replication", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo"},
 
 	"httpapi":        {"httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/tsv":    {},
 	"binproto":       {"binproto/frame", "db", "internal/netio", "internal/opcount"},
 	"binproto/frame": {},
+
+	"coconut": {"db", "internal/netio", "internal/portserver"},
 
 	"replication": {"binproto/frame", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 

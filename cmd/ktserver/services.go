@@ -1,0 +1,15 @@
+package main
+
+import "gotycoon/tools/cli"
+
+// defineServices lists the options of the protocols with ports of their own.
+func (o *options) defineServices() {
+	f, s := o.flags, &o.Services
+	f.Var(integer(&s.SequencePort), "sequence-port", "give out sequence numbers on this port, as coconut does")
+	f.Var(integer(&s.Reserve), "sequence-reserve", "their reserve field, 0 to 63")
+	f.Var(integer(&s.ServerNo), "sequence-server-no", "their server_no field, 0 to 4095: no two servers may have the same")
+	f.Var(integer(&s.QuotaPort), "quota-port", "manage quotas on this port, as coconut does")
+	f.Var(cli.Int(&s.Limit), "quota-limit", "`amount` of the quota when it is used for the first time")
+	f.StringVar(&s.Export, "quota-export", "", "write the journals of the quota to this `file` whenever it is used up")
+	f.StringVar(&s.Database, "services", "", "`database` file in which sequences and quotas keep their state (default services.kct)")
+}

@@ -1,0 +1,163 @@
+package coconut
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"gotycoon/db"
+)
+
+// exporter writes the journals of quotas into files, one line per apply in their order:
+//
+//	JOURNAL AMOUNT [CANCELJOURNAL]
+//
+// A file is written beside its name and renamed, so that readers find a whole one, and it stays as it is until the next export.
+// The journals of the quota NAME go to FILE.NAME, those of the quota without a name to FILE.
+//
+// Its goroutine is started by newExporter and ended by close.
+type exporter struct {
+	file    string // empty: nothing is exported
+	records *records
+	logger  *slog.Logger
+
+	mu      sync.Mutex
+	due     []*quota
+	wake    chan struct{}
+	stopped chan struct{}
+}
+
+// newExporter checks that the file can be written, without touching what it has.
+func newExporter(file string, r *records, logger *slog.Logger) (*exporter, error) {
+	e := &exporter{file: file, records: r, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	if file != "" {
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return nil, fmt.Errorf("the export file of quotas: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	go e.run()
+	return e, nil
+}
+
+// want has the quota exported soon. Calls made while an export of it is due are answered by that one.
+func (e *exporter) want(q *quota) {
+	if e.file == "" {
+		return
+	}
+	e.mu.Lock()
+	e.due = append(e.due, q)
+	e.mu.Unlock()
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (e *exporter) run() {
+	defer close(e.stopped)
+	for range e.wake {
+		e.exportDue()
+	}
+	e.exportDue()
+}
+
+func (e *exporter) exportDue() {
+	e.mu.Lock()
+	due := e.due
+	e.due = nil
+	e.mu.Unlock()
+	for _, q := range due {
+		if !q.wanted.Swap(false) {
+			continue
+		}
+		if err := e.export(q.name); err != nil {
+			e.logger.Error("exporting the journals of a quota: " + err.Error())
+		}
+	}
+}
+
+// close finishes the exports that are due.
+func (e *exporter) close() {
+	close(e.wake)
+	<-e.stopped
+}
+
+// path returns the file of a quota. Names are made harmless, since clients choose them.
+func (e *exporter) path(name string) string {
+	if name == "" {
+		return e.file
+	}
+	return fmt.Sprintf("%s.%s", e.file, safeName(name))
+}
+
+// safeName writes bytes that could lead out of the directory, or that terminals take for commands, in hexadecimal.
+func safeName(name string) string {
+	var safe bytes.Buffer
+	for i := range len(name) {
+		if c := name[i]; digit(c) >= 0 || (c == '.' && i > 0) {
+			safe.WriteByte(c)
+		} else {
+			fmt.Fprintf(&safe, "%%%02X", c)
+		}
+	}
+	return safe.String()
+}
+
+// export writes the journals that are safe.
+func (e *exporter) export(name string) error {
+	path := e.path(name)
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	w := bufio.NewWriter(f)
+	err = errors.Join(e.records.writeJournals(w, name), w.Flush(), f.Chmod(0o644), e.records.db.SyncLog(), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// writeJournals writes a line for each apply.
+func (r *records) writeJournals(w io.Writer, name string) error {
+	prefix := quotaKey(name, "journal\x00")
+	c := r.db.NewCursor()
+	defer c.Close()
+	err := c.JumpKey(prefix)
+	for err == nil {
+		var key, value []byte
+		if key, value, _, err = c.Get(true); err != nil || !bytes.HasPrefix(key, prefix) || len(key) != len(prefix)+8 {
+			break
+		}
+		err = writeJournal(w, binary.BigEndian.Uint64(key[len(prefix):]), value)
+	}
+	if errors.Is(err, db.ErrNoRecord) {
+		return nil
+	}
+	return err
+}
+
+func writeJournal(w io.Writer, number uint64, value []byte) error {
+	j, apply, err := parseJournal(value)
+	switch {
+	case err != nil || !apply:
+		return err
+	case j.cancelled != 0:
+		_, err = fmt.Fprintf(w, "%d %d %d\n", number, j.amount, j.cancelled)
+	default:
+		_, err = fmt.Fprintf(w, "%d %d\n", number, j.amount)
+	}
+	return err
+}

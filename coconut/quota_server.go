@@ -1,0 +1,149 @@
+package coconut
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"gotycoon/db"
+)
+
+// QuotaOptions of a QuotaServer.
+type QuotaOptions struct {
+	DB      *db.DB        // a database file, which keeps amounts and journals
+	Limit   int64         // amount of the quota without a name when it is new, 0 or more; one with a name begins with 0
+	Export  string        // file for the journals; empty means none. Quotas with names add theirs
+	Timeout time.Duration // of one wait for more bytes of a request, or for send space; 0 means 30 s
+	Logger  *slog.Logger  // nil means silent
+}
+
+// QuotaServer serves /query, /apply, /cancel, /increase, /decrease and /empty.
+type QuotaServer struct {
+	port
+	opts     QuotaOptions
+	records  *records
+	quotas   *named[*quota]
+	exporter *exporter
+}
+
+// NewQuotaServer opens the quota without a name: an earlier server's goes on with what is left of it, whatever the limit
+// is now. Start begins to serve.
+func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
+	if o.Limit < 0 {
+		return nil, errors.New("the limit of a quota cannot be negative")
+	}
+	if err := durable(o.DB); err != nil {
+		return nil, err
+	}
+	s := &QuotaServer{port: newPort(o.Timeout, o.Logger), opts: o, records: &records{db: o.DB}}
+	s.quotas = newNamed(s.open)
+	s.route = s.answer
+	var err error
+	if s.exporter, err = newExporter(o.Export, s.records, s.logger); err != nil {
+		return nil, err
+	}
+	if _, err = s.quotas.get(nil, true); err != nil {
+		s.exporter.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// errUnknown is the answer to calls of quotas that were never increased.
+var errUnknown = errors.New("no such quota")
+
+// open opens a quota. One with a name comes to be by /increase.
+func (s *QuotaServer) open(name string, create bool) (*quota, error) {
+	now, known, err := s.records.state(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !known && !create:
+		return nil, errUnknown
+	case !known && name == "":
+		now = state{remaining: s.opts.Limit, open: true}
+	case !known:
+		now = state{open: true}
+	}
+	return &quota{name: name, records: s.records, exhausted: s.exporter.want, state: now}, nil
+}
+
+// Start begins to serve connections to l, which now belongs to the server. It is called once.
+func (s *QuotaServer) Start(l net.Listener) { s.start(l) }
+
+// Close ends the connections and finishes exports.
+func (s *QuotaServer) Close() error {
+	err := s.close()
+	s.exporter.close()
+	return err
+}
+
+// answer answers one request. Paths are compared byte for byte.
+func (s *QuotaServer) answer(dst, target []byte, owed *db.Pending) ([]byte, string) {
+	path, query, _ := bytes.Cut(target, []byte("?"))
+	switch string(path) {
+	case "/query":
+		return s.query(dst, query)
+	case "/empty":
+		return s.change(dst, query, "", &call{word: "empty", pending: owed})
+	case "/apply", "/increase", "/decrease":
+		return s.change(dst, query, "amt=", &call{word: string(path[1:]), pending: owed})
+	case "/cancel":
+		return s.change(dst, query, "jnlsno=", &call{word: "cancel", pending: owed})
+	}
+	return notFound(dst)
+}
+
+// query answers /query and /query?name=NAME.
+func (s *QuotaServer) query(dst, query []byte) ([]byte, string) {
+	var name []byte
+	if !params(query, func(param string, value []byte) bool { name = value; return param == "name" }) {
+		return notFound(dst)
+	}
+	q, err := s.quotas.get(name, false)
+	if err != nil {
+		return s.failed(dst, err)
+	}
+	return append(strconv.AppendInt(dst, q.query(), 10), '\n'), statusOK
+}
+
+// change answers the calls that may change a quota. Their query begins with number, if that is given; "name=" and "id=" may follow.
+func (s *QuotaServer) change(dst, query []byte, number string, c *call) ([]byte, string) {
+	rest, ok := bytes.CutPrefix(query, []byte(number))
+	if !ok {
+		return notFound(dst)
+	}
+	if number != "" {
+		c.number = atoll(rest)
+		_, rest, _ = bytes.Cut(rest, []byte("&"))
+	}
+	var name []byte
+	known := params(rest, func(param string, value []byte) bool {
+		switch param {
+		case "name":
+			name = value
+		case "id":
+			c.id = value
+		default:
+			return number != "" // the original looks at nothing behind the number
+		}
+		return true
+	})
+	switch {
+	case !known && number == "":
+		return notFound(dst)
+	case len(name) > maxNameSize || len(c.id) > maxNameSize:
+		return badRequest(dst)
+	}
+	q, err := s.quotas.get(name, c.word == "increase")
+	if err == nil {
+		dst, err = q.do(dst, c)
+	}
+	if err != nil {
+		return s.failed(dst[:0], err)
+	}
+	return append(dst, '\n'), statusOK
+}

@@ -1,0 +1,131 @@
+package coconut
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"gotycoon/db"
+)
+
+// The records, in a database of the server. They are text, to be read and mended with the usual tools; journal numbers in keys
+// are 8 bytes, big-endian, for the order.
+//
+//	key                                    value
+//	"sequence" 00 SERVER-NO 00 NAME        BOUND                            seconds given out are below it
+//	"quota" 00 NAME 00 "state"             REMAINING LAST-JOURNAL OPEN      OPEN is 0 or 1
+//	"quota" 00 NAME 00 "journal" 00 N      AMOUNT [CANCELJOURNAL]           an apply
+//	"quota" 00 NAME 00 "journal" 00 N      - CANCELLED                      a cancel
+//	"quota" 00 NAME 00 "id" 00 ID          CALL LF REPLY                    expires after a day
+type records struct {
+	db       *db.DB
+	serverNo int // servers that replicate each other have sequences of their own
+}
+
+// idLifetime is how long a repeated quota call is recognised.
+const idLifetime = 24 * time.Hour
+
+func (r *records) sequenceKey(name string) []byte {
+	return append(strconv.AppendInt([]byte("sequence\x00"), int64(r.serverNo), 10), "\x00"+name...)
+}
+
+func quotaKey(name, part string) []byte { return []byte("quota\x00" + name + "\x00" + part) }
+
+func journalKey(name string, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(quotaKey(name, "journal\x00"), number)
+}
+
+// get returns the value of a record, nil when there is none.
+func (r *records) get(key []byte) ([]byte, error) {
+	value, _, err := r.db.Get(nil, key)
+	if errors.Is(err, db.ErrNoRecord) {
+		return nil, nil
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	return value, err
+}
+
+// bound returns the durable bound of a sequence, 0 for a new one.
+func (r *records) bound(name string) (uint64, error) {
+	value, err := r.get(r.sequenceKey(name))
+	if err != nil || value == nil {
+		return 0, err
+	}
+	bound, err := strconv.ParseUint(string(value), 10, 64-serialBits)
+	if err != nil {
+		return 0, fmt.Errorf("the record of sequence %q is damaged: %w", name, err)
+	}
+	return bound, nil
+}
+
+// setBound returns when the bound would survive a power cut.
+func (r *records) setBound(name string, bound uint64) error {
+	if err := r.db.Set(nil, r.sequenceKey(name), strconv.AppendUint(nil, bound, 10), db.Never); err != nil {
+		return err
+	}
+	return r.db.SyncLog()
+}
+
+// state returns what is known of a quota, false for a new one.
+func (r *records) state(name string) (s state, known bool, err error) {
+	value, err := r.get(quotaKey(name, "state"))
+	if err != nil || value == nil {
+		return s, false, err
+	}
+	var open int
+	if _, err := fmt.Sscanf(string(value), "%d %d %d", &s.remaining, &s.journal, &open); err != nil {
+		return s, false, fmt.Errorf("the record of quota %q is damaged: %w", name, err)
+	}
+	s.open = open != 0
+	return s, true, nil
+}
+
+func stateRecord(name string, s state) db.Record {
+	open := 0
+	if s.open {
+		open = 1
+	}
+	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: db.Never}
+}
+
+// journal is one apply: how much, and the journal that cancelled it, 0 for none.
+type journal struct {
+	amount    int64
+	cancelled uint64
+}
+
+// journal returns an apply, false when the number is unknown or that of a cancel.
+func (r *records) journal(name string, number uint64) (j journal, found bool, err error) {
+	value, err := r.get(journalKey(name, number))
+	if err != nil || value == nil {
+		return j, false, err
+	}
+	return parseJournal(value)
+}
+
+func parseJournal(value []byte) (j journal, apply bool, err error) {
+	if len(value) > 0 && value[0] == '-' {
+		return j, false, nil
+	}
+	n, err := fmt.Sscanf(string(value), "%d %d", &j.amount, &j.cancelled)
+	if n == 0 {
+		return j, false, fmt.Errorf("the journal record %q is damaged: %w", value, err)
+	}
+	return j, true, nil
+}
+
+func applyRecord(name string, number uint64, j journal) db.Record {
+	value := strconv.AppendInt(nil, j.amount, 10)
+	if j.cancelled != 0 {
+		value = strconv.AppendUint(append(value, ' '), j.cancelled, 10)
+	}
+	return db.Record{Key: journalKey(name, number), Value: value, XT: db.Never}
+}
+
+func cancelRecord(name string, number, cancelled uint64) db.Record {
+	return db.Record{Key: journalKey(name, number), Value: strconv.AppendUint([]byte("- "), cancelled, 10), XT: db.Never}
+}

@@ -1,0 +1,172 @@
+package coconut
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strconv"
+
+	"gotycoon/internal/netio"
+)
+
+const (
+	maxHead = 64 << 10 // request line and header lines
+	maxBody = 1 << 20  // bodies mean nothing here, and are skipped
+)
+
+// errRequest ends a connection without a reply, as the original does when it cannot parse a request.
+var errRequest = errors.New("malformed request")
+
+// methods are all treated alike.
+var methods = []string{"GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "TRACE"}
+
+// request is the part of an HTTP message that matters here. Its slices are valid until the connection reads on.
+type request struct {
+	target  []byte // path and query, as sent: nothing is decoded
+	version string // "HTTP/1.0" or "HTTP/1.1"
+	keep    bool   // the connection stays open after the reply
+	body    int    // bytes that follow the head
+}
+
+// readRequest reads the head of the next request, which may arrive in any number of pieces.
+func readRequest(c *netio.Conn) (r request, err error) {
+	for seen := 0; ; {
+		buffered := c.Buffered()
+		if size := headSize(buffered, seen); size > 0 {
+			r, err = parseHead(buffered[:size])
+			c.Advance(size)
+			return r, err
+		}
+		if len(buffered) >= maxHead {
+			return r, errRequest
+		}
+		seen = max(0, len(buffered)-3)
+		if err := c.Fill(); err != nil {
+			return r, err
+		}
+	}
+}
+
+// headSize returns the length of a complete head with its empty line, 0 when it is not complete. The first from bytes have been looked
+// at before.
+func headSize(b []byte, from int) int {
+	for i := from; ; {
+		n := bytes.IndexByte(b[i:], '\n')
+		if n < 0 {
+			return 0
+		}
+		i += n + 1
+		rest := b[i:]
+		if len(rest) > 0 && rest[0] == '\n' {
+			return i + 1
+		}
+		if len(rest) > 1 && rest[0] == '\r' && rest[1] == '\n' {
+			return i + 2
+		}
+	}
+}
+
+func parseHead(head []byte) (r request, err error) {
+	line, rest := cutLine(head)
+	words := bytes.Split(line, []byte(" "))
+	if len(words) != 3 || !slices.Contains(methods, string(words[0])) {
+		return r, errRequest
+	}
+	r.target = words[1]
+	switch string(words[2]) {
+	case "HTTP/1.1":
+		r.version, r.keep = "HTTP/1.1", true
+	case "HTTP/1.0":
+		r.version = "HTTP/1.0"
+	default:
+		return r, errRequest
+	}
+	for {
+		if line, rest = cutLine(rest); len(line) == 0 {
+			break
+		}
+		if err := r.header(line); err != nil {
+			return r, err
+		}
+	}
+	if string(words[0]) == "HEAD" {
+		r.keep = false // the reply has a body, as the original's: only the end of the connection tells where it ends
+	}
+	return r, nil
+}
+
+// cutLine returns the text up to the next LF, without a CR before it, and what follows.
+func cutLine(b []byte) (line, rest []byte) {
+	line, rest, _ = bytes.Cut(b, []byte("\n"))
+	return bytes.TrimSuffix(line, []byte("\r")), rest
+}
+
+func (r *request) header(line []byte) error {
+	name, value, ok := bytes.Cut(line, []byte(":"))
+	if !ok {
+		return errRequest
+	}
+	value = bytes.TrimSpace(value)
+	switch {
+	case bytes.EqualFold(name, []byte("Connection")):
+		if bytes.EqualFold(value, []byte("close")) {
+			r.keep = false
+		} else if bytes.EqualFold(value, []byte("keep-alive")) {
+			r.keep = true
+		}
+	case bytes.EqualFold(name, []byte("Content-Length")):
+		size, err := strconv.ParseUint(string(value), 10, 31)
+		if err != nil || size > maxBody || r.body > 0 {
+			return errRequest
+		}
+		r.body = int(size)
+	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+		return errRequest // its end would have to be parsed, and no client of this protocol has a body to send
+	}
+	return nil
+}
+
+// skipBody reads past a body.
+func skipBody(c *netio.Conn, size int) error {
+	for size > 0 {
+		n := min(size, len(c.Buffered()))
+		c.Advance(n)
+		if size -= n; size == 0 {
+			return nil
+		}
+		if err := c.Fill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// params calls take with the name and value of each parameter of a query.
+func params(query []byte, take func(name string, value []byte) bool) bool {
+	for len(query) > 0 {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte("&"))
+		name, value, ok := bytes.Cut(pair, []byte("="))
+		if !ok || !take(string(name), value) {
+			return false
+		}
+	}
+	return true
+}
+
+// atoll reads an amount as the original does: blanks and a sign first, then digits up to the first other character, none meaning 0.
+// It stops at the largest and smallest numbers there are.
+func atoll(text []byte) int64 {
+	text = bytes.TrimLeft(text, " \t\n\v\f\r")
+	size := 0
+	for size < len(text) && (isDigit(text[size]) || size == 0 && (text[0] == '-' || text[0] == '+')) {
+		size++
+	}
+	n, err := strconv.ParseInt(string(text[:size]), 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0
+	}
+	return n
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,112 @@
+package coconut
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	reserveSeconds = 4 // how far ahead of the clock a bound is written
+	renewSeconds   = 2 // and how near the clock may come before the next one is
+)
+
+// sequence gives out moments, each greater than all before it, in this process and in those before it.
+//
+// The second is the clock's, but never goes back; the serial goes on from number to number, and where it overflows the second grows.
+// A bound is durable before a second is used: after a crash the sequence goes on at the bound, above everything given out. So
+// neither a restart within a second nor a clock that was set back repeats a number.
+type sequence struct {
+	name    string
+	records *records
+	now     func() time.Time
+
+	last  atomic.Uint64 // moment given out last
+	bound atomic.Uint64 // durable: seconds given out are below it
+
+	reserveMu sync.Mutex // held over the writing of a bound
+	renewing  atomic.Bool
+	renewals  sync.WaitGroup // the goroutine that writes the next bound ahead of time, at most one
+}
+
+func openSequence(name string, r *records, now func() time.Time) (*sequence, error) {
+	bound, err := r.bound(name)
+	if err != nil {
+		return nil, err
+	}
+	s := &sequence{name: name, records: r, now: now}
+	s.bound.Store(bound)
+	s.last.Store(bound << serialBits)
+	return s, nil
+}
+
+// fetch gives out n consecutive moments and returns the first.
+func (s *sequence) fetch(n uint64) (moment, error) {
+	for {
+		old := s.last.Load()
+		last := s.floor(old) + n
+		second := moment(last).second()
+		bound := s.bound.Load()
+		if second >= bound {
+			if err := s.reserve(second); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if s.last.CompareAndSwap(old, last) {
+			if second+renewSeconds >= bound {
+				s.renew(second)
+			}
+			return moment(last - n + 1), nil
+		}
+	}
+}
+
+// floor returns the moment after which the next one comes: the latest, moved to the clock's second if that is later.
+func (s *sequence) floor(last uint64) uint64 {
+	if second := uint64(s.now().Unix()); second > last>>serialBits {
+		return second<<serialBits | last&serialMask
+	}
+	return last
+}
+
+// reserve makes a bound above second durable.
+func (s *sequence) reserve(second uint64) error {
+	s.reserveMu.Lock()
+	defer s.reserveMu.Unlock()
+	if s.bound.Load() >= second+reserveSeconds {
+		return nil // another fetch was faster
+	}
+	return s.setBound(second + reserveSeconds)
+}
+
+func (s *sequence) setBound(bound uint64) error {
+	if err := s.records.setBound(s.name, bound); err != nil {
+		return fmt.Errorf("write the bound of sequence %q: %w", s.name, err)
+	}
+	s.bound.Store(bound)
+	return nil
+}
+
+// renew writes the next bound while numbers below the present one are still given out. An error comes back from the fetch that needs
+// the bound.
+func (s *sequence) renew(second uint64) {
+	if !s.renewing.CompareAndSwap(false, true) {
+		return
+	}
+	s.renewals.Go(func() {
+		_ = s.reserve(second)
+		s.renewing.Store(false)
+	})
+}
+
+// close writes an exact bound, so that the next process does not run ahead of the clock. fetch is not called any more.
+func (s *sequence) close() error {
+	s.renewals.Wait()
+	used := moment(s.last.Load()).second() + 1
+	if used >= s.bound.Load() {
+		return nil
+	}
+	return s.setBound(used)
+}

@@ -1,0 +1,129 @@
+package coconut
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"gotycoon/db"
+)
+
+// MaxCount is how many numbers one /fetch can ask for.
+const MaxCount = 100_000
+
+// SequenceOptions of a SequenceServer.
+type SequenceOptions struct {
+	DB       *db.DB         // a database file, which keeps the bounds
+	Reserve  int            // reserve zone of the numbers, 0 to MaxReserve
+	ServerNo int            // number of this server, 0 to MaxServerNo; no two servers may have the same
+	Timeout  time.Duration  // of one wait for more bytes of a request, or for send space; 0 means 30 s
+	Location *time.Location // in which /explain writes times; nil means time.Local
+	Logger   *slog.Logger   // nil means silent
+
+	Now func() time.Time // nil means time.Now
+}
+
+// SequenceServer serves /fetch and /explain.
+type SequenceServer struct {
+	port
+	opts      SequenceOptions
+	records   *records
+	sequences *named[*sequence]
+}
+
+// NewSequenceServer checks the options. Start begins to serve.
+func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
+	switch {
+	case o.Reserve < 0 || o.Reserve > MaxReserve:
+		return nil, fmt.Errorf("the reserve of sequence numbers is 0 to %d, not %d", MaxReserve, o.Reserve)
+	case o.ServerNo < 0 || o.ServerNo > MaxServerNo:
+		return nil, fmt.Errorf("the server number of sequences is 0 to %d, not %d", MaxServerNo, o.ServerNo)
+	}
+	if err := durable(o.DB); err != nil {
+		return nil, err
+	}
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &SequenceServer{port: newPort(o.Timeout, o.Logger), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
+	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Now) })
+	s.route = s.answer
+	return s, nil
+}
+
+// Start begins to serve connections to l, which now belongs to the server. It is called once.
+func (s *SequenceServer) Start(l net.Listener) { s.start(l) }
+
+// Close ends the connections and records how far the sequences have come.
+func (s *SequenceServer) Close() error {
+	return errors.Join(s.close(), s.sequences.all((*sequence).close))
+}
+
+// answer answers one request. Paths are compared byte for byte.
+func (s *SequenceServer) answer(dst, target []byte, _ *db.Pending) ([]byte, string) {
+	path, query, _ := bytes.Cut(target, []byte("?"))
+	switch string(path) {
+	case "/fetch":
+		return s.fetch(dst, query)
+	case "/explain":
+		return s.explain(dst, query)
+	}
+	return notFound(dst)
+}
+
+// fetch answers /fetch, /fetch?count=N, /fetch?name=NAME and both.
+func (s *SequenceServer) fetch(dst, query []byte) ([]byte, string) {
+	count, name := uint64(1), []byte(nil)
+	good := true
+	known := params(query, func(param string, value []byte) bool {
+		switch param {
+		case "count":
+			n, err := strconv.ParseUint(string(value), 10, 32)
+			good = good && err == nil && n > 0 && n <= MaxCount
+			count = n
+		case "name":
+			name = value
+		default:
+			return false
+		}
+		return true
+	})
+	switch {
+	case !known:
+		return notFound(dst)
+	case !good || len(name) > maxNameSize:
+		return badRequest(dst)
+	}
+	sequence, err := s.sequences.get(name, true)
+	var first moment
+	if err == nil {
+		first, err = sequence.fetch(count)
+	}
+	if err != nil {
+		return s.failed(dst, err)
+	}
+	for m := first; m < first+moment(count); m++ {
+		dst = append(appendNumber(dst, s.opts.Reserve, s.opts.ServerNo, m), '\n')
+	}
+	return dst, statusOK
+}
+
+// explain answers /explain?sequence=NUMBER.
+func (s *SequenceServer) explain(dst, query []byte) ([]byte, string) {
+	number, ok := bytes.CutPrefix(query, []byte("sequence="))
+	if !ok {
+		return notFound(dst)
+	}
+	explained, err := appendExplained(dst, number, s.opts.Location)
+	if err != nil {
+		return badRequest(dst)
+	}
+	return explained, statusOK
+}

@@ -1,0 +1,123 @@
+package coconut
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+	"gotycoon/internal/portserver"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+
+	statusOK         = "200 OK"
+	statusBadRequest = "400 Bad Request"
+	statusNotFound   = "404 Not Found"
+	statusError      = "500 Internal Server Error"
+)
+
+// port is what the sequence server and the quota server have in common: one port, and replies that leave when what they
+// acknowledge is safe.
+type port struct {
+	route   func(dst, target []byte, owed *db.Pending) (body []byte, status string)
+	timeout time.Duration
+	logger  *slog.Logger
+	pool    *sync.Pool
+	server  *portserver.Server
+}
+
+func newPort(timeout time.Duration, logger *slog.Logger) port {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return port{timeout: timeout, logger: logger, pool: netio.NewPool()}
+}
+
+// start begins to serve. It is called once.
+func (p *port) start(l net.Listener) {
+	p.server = portserver.Start(l, portserver.Options{Serve: p.serve, Logger: p.logger})
+}
+
+// close ends the connections.
+func (p *port) close() error {
+	if p.server == nil {
+		return nil
+	}
+	if err := p.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// serve answers the requests of one connection. Pipelined ones are answered together, after one wait for the log.
+func (p *port) serve(ctx context.Context, socket net.Conn) {
+	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody})
+	defer c.Close()
+	body := make([]byte, 0, 64)
+	for ctx.Err() == nil && c.WaitByte() == nil {
+		r, err := readRequest(c)
+		if err != nil {
+			p.say(err, socket)
+			break
+		}
+		var status string
+		body, status = p.route(body[:0], r.target, &c.Owed)
+		c.Out = appendReply(c.Out, &r, status, body)
+		if skipBody(c, r.body) != nil || !r.keep {
+			break
+		}
+	}
+	if err := c.Flush(); err != nil && !errors.Is(err, net.ErrClosed) {
+		p.logger.Debug("sending replies: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
+	}
+}
+
+func (p *port) say(err error, socket net.Conn) {
+	if errors.Is(err, errRequest) {
+		p.logger.Info("malformed request, closing: " + socket.RemoteAddr().String())
+	} else if !errors.Is(err, io.EOF) {
+		p.logger.Debug("reading a request: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
+	}
+}
+
+func appendReply(dst []byte, r *request, status string, body []byte) []byte {
+	dst = append(append(append(dst, r.version...), ' '), status...)
+	if r.keep {
+		dst = append(dst, "\r\nConnection: keep-alive"...)
+	}
+	dst = strconv.AppendInt(append(dst, "\r\nContent-length: "...), int64(len(body)), 10)
+	return append(append(dst, "\r\n\r\n"...), body...)
+}
+
+// notFound and badRequest are replies with the original's bodies.
+func notFound(dst []byte) ([]byte, string)   { return append(dst, "Not Found"...), statusNotFound }
+func badRequest(dst []byte) ([]byte, string) { return append(dst, "Bad Request"...), statusBadRequest }
+
+// failed is the reply to a call that could not be carried out.
+func (p *port) failed(dst []byte, err error) ([]byte, string) {
+	if errors.Is(err, errUnknown) {
+		return notFound(dst)
+	}
+	p.logger.Error("coconut: " + err.Error())
+	return fmt.Appendf(dst, "%v\n", err), statusError
+}
+
+// durable returns an error for a database that does not survive the process.
+func durable(d *db.DB) error {
+	if d == nil || !d.OnDisk() {
+		return errors.New("sequences and quotas need a database file to keep their records in")
+	}
+	return nil
+}

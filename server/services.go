@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"gotycoon/coconut"
+)
+
+// DefaultServices is the database file in which services keep their state.
+const DefaultServices = "services.kct"
+
+// ServicesConfig is which protocols are served on ports of their own. Port 0 is off.
+type ServicesConfig struct {
+	SequencePort int // coconut's sequence numbers (-sequence-port)
+	Reserve      int // their reserve field (-sequence-reserve)
+	ServerNo     int // their server_no field (-sequence-server-no)
+
+	QuotaPort int    // coconut's quotas (-quota-port)
+	Limit     int64  // amount of a new quota (-quota-limit)
+	Export    string // file for its journals (-quota-export); empty: none
+
+	Database string // expression of the database file for their state (-services); empty: DefaultServices
+}
+
+// database returns the expression of the services' database, empty when no service needs one.
+func (c *ServicesConfig) database() string {
+	if c.SequencePort == 0 && c.QuotaPort == 0 {
+		return ""
+	}
+	if c.Database == "" {
+		return DefaultServices
+	}
+	return c.Database
+}
+
+// service is one protocol with a port of its own. Its connections live across restarts of the data port's listener.
+type service interface {
+	Start(net.Listener) // the listener belongs to the service from now on
+	Close() error       // ends everything that Start began
+}
+
+// services are the ones that run.
+type services []service
+
+// openServices starts what the configuration asks for, or nothing.
+func (p *process) openServices() (services, error) {
+	var running services
+	for _, row := range []struct {
+		name string
+		port int
+		open func() (service, error)
+	}{
+		{"sequence", p.cfg.Services.SequencePort, p.newSequences},
+		{"quota", p.cfg.Services.QuotaPort, p.newQuotas},
+	} {
+		if row.port == 0 {
+			continue
+		}
+		s, err := p.startService(row.port, row.open)
+		if err != nil {
+			running.close(p.log)
+			return nil, fmt.Errorf("starting the %s server: %w", row.name, err)
+		}
+		running = append(running, s)
+		p.log.system("%s server started: expr=%s:%d", row.name, p.host, row.port)
+	}
+	return running, nil
+}
+
+func (p *process) startService(port int, open func() (service, error)) (service, error) {
+	s, err := open()
+	if err != nil {
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(p.host, strconv.Itoa(port)))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.Start(l)
+	return s, nil
+}
+
+// close ends the services in the opposite order, and reports whether all went well.
+func (running services) close(log logger) bool {
+	ok := true
+	for i := len(running) - 1; i >= 0; i-- {
+		if err := running[i].Close(); err != nil {
+			log.error("closing a service: %v", err)
+			ok = false
+		}
+	}
+	return ok
+}
+
+func (p *process) newSequences() (service, error) {
+	return coconut.NewSequenceServer(coconut.SequenceOptions{
+		DB:       p.catalog.Services(),
+		Reserve:  p.cfg.Services.Reserve,
+		ServerNo: p.cfg.Services.ServerNo,
+		Timeout:  p.cfg.Timeout,
+		Logger:   p.log.Logger,
+	})
+}
+
+func (p *process) newQuotas() (service, error) {
+	return coconut.NewQuotaServer(coconut.QuotaOptions{
+		DB:      p.catalog.Services(),
+		Limit:   p.cfg.Services.Limit,
+		Export:  p.cfg.Services.Export,
+		Timeout: p.cfg.Timeout,
+		Logger:  p.log.Logger,
+	})
+}
