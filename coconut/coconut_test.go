@@ -10,12 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"gotycoon/db"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // openDB opens the database in a directory. The caller's cleanups that use it come first.
 func openDB(t *testing.T, dir string) *db.DB {
