@@ -92,12 +92,17 @@ var requestsPerSecond = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
 
 // wrk loads a ktserver and returns requests per second.
 func (b *bench) wrk(p *process, op operation, connections int) (float64, error) {
+	return b.wrkScript(p, p.addr(), fmt.Sprintf(op.script, valueSize, keySpace), connections)
+}
+
+// wrkScript sends the requests that a script makes to one of a server's ports.
+func (b *bench) wrkScript(p *process, addr, text string, connections int) (float64, error) {
 	script := filepath.Join(p.dir, "wrk.lua")
-	if err := os.WriteFile(script, fmt.Appendf(nil, op.script, valueSize, keySpace), 0o644); err != nil {
+	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		return 0, err
 	}
 	out, err := exec.Command("wrk", "-t1", "-c"+strconv.Itoa(connections), "-d"+seconds(b.length), "-s", script,
-		"http://"+p.addr()).CombinedOutput()
+		"http://"+addr).CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("wrk: %w: %s", err, out)
 	}

@@ -19,7 +19,8 @@ type process struct {
 	dir  string
 }
 
-// start runs a server and waits until it accepts connections. args see the port and the directory as $PORT and $DIR.
+// start runs a server and waits until it accepts connections. args see the port and the directory as $PORT and $DIR, and two
+// further ports as $PORT1 and $PORT2.
 func start(bin string, args ...string) (*process, error) {
 	port, err := freePort()
 	if err != nil {
@@ -31,7 +32,7 @@ func start(bin string, args ...string) (*process, error) {
 	}
 	for i := range args {
 		args[i] = os.Expand(args[i], func(name string) string {
-			return map[string]string{"PORT": port, "DIR": dir}[name]
+			return map[string]string{"PORT": port, "PORT1": after(port, 1), "PORT2": after(port, 2), "DIR": dir}[name]
 		})
 	}
 	p := &process{cmd: exec.Command(bin, args...), port: port, dir: dir}
@@ -46,6 +47,15 @@ func start(bin string, args ...string) (*process, error) {
 }
 
 func (p *process) addr() string { return "127.0.0.1:" + p.port }
+
+// further returns the address of $PORT1 or $PORT2.
+func (p *process) further(n int) string { return "127.0.0.1:" + after(p.port, n) }
+
+// after returns the n-th port after one that freePort has found.
+func after(port string, n int) string {
+	first, _ := strconv.Atoi(port)
+	return strconv.Itoa(first + n)
+}
 
 // ready waits until the server accepts a connection.
 func (p *process) ready() error {
