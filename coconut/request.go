@@ -68,12 +68,13 @@ func headSize(b []byte, from int) int {
 
 func parseHead(head []byte) (r request, err error) {
 	line, rest := cutLine(head)
-	words := bytes.Split(line, []byte(" "))
-	if len(words) != 3 || !slices.Contains(methods, string(words[0])) {
+	method, line, _ := bytes.Cut(line, []byte(" "))
+	target, version, _ := bytes.Cut(line, []byte(" "))
+	if len(target) == 0 || !slices.Contains(methods, string(method)) {
 		return r, errRequest
 	}
-	r.target = words[1]
-	switch string(words[2]) {
+	r.target = target
+	switch string(version) {
 	case "HTTP/1.1":
 		r.version, r.keep = "HTTP/1.1", true
 	case "HTTP/1.0":
@@ -89,7 +90,7 @@ func parseHead(head []byte) (r request, err error) {
 			return r, err
 		}
 	}
-	if string(words[0]) == "HEAD" {
+	if string(method) == "HEAD" {
 		r.keep = false // the reply has a body, as the original's: only the end of the connection tells where it ends
 	}
 	return r, nil
@@ -106,7 +107,14 @@ func (r *request) header(line []byte) error {
 	if !ok {
 		return errRequest
 	}
-	value = bytes.TrimSpace(value)
+	switch len(name) {
+	case len("Connection"), len("Content-Length"), len("Transfer-Encoding"):
+		return r.knownHeader(name, bytes.TrimSpace(value))
+	}
+	return nil
+}
+
+func (r *request) knownHeader(name, value []byte) error {
 	switch {
 	case bytes.EqualFold(name, []byte("Connection")):
 		if bytes.EqualFold(value, []byte("close")) {

@@ -9,6 +9,9 @@ func (b *bench) coconut() error {
 		return err
 	}
 	defer p.stop() //nolint:errcheck // a measurement's end
+	if _, err := b.wrkScript(p, p.addr(), `request = function() return wrk.format("PUT", "/key", nil, string.rep("x", 16)) end`, 1); err != nil {
+		return err
+	}
 	gets := 0.0
 	for _, row := range []struct{ name, addr, path string }{
 		{"`GET /key`", p.addr(), "/key"},
