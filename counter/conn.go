@@ -1,0 +1,125 @@
+package counter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"gotycoon/counter/frame"
+	"gotycoon/internal/netio"
+)
+
+const (
+	maxRequest = 30 << 20          // a longer request ends its connection
+	bufferSize = 2 * frame.MaxBody // of a read buffer, at most
+	dumpSize   = 64 << 10          // bytes of Dump that gather before they are sent
+	wholeBody  = frame.MaxBody     // bodies up to this length are read whole; of longer ones the beginning is kept
+)
+
+// errTooLong ends a connection.
+var errTooLong = errors.New("request over 30 MiB")
+
+// conn is one client connection.
+type conn struct {
+	*netio.Conn
+	server *Server
+	tally  *tally
+	held   holding
+}
+
+// serve answers the requests of one connection, in their order; pipelined ones are answered together. Then it releases
+// what the connection has acquired.
+func (s *Server) serve(ctx context.Context, socket net.Conn) {
+	s.open.Add(1)
+	defer s.open.Add(-1)
+	number := s.accepted.Add(1)
+	c := &conn{
+		Conn:   netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: bufferSize}),
+		server: s,
+		tally:  &s.tallies[number%tallies],
+	}
+	defer c.Close()
+	defer s.table.releaseAll(&c.held)
+	err := c.run(ctx)
+	if err == nil || ctx.Err() != nil {
+		err = c.Flush()
+	}
+	s.log(err, socket)
+}
+
+func (s *Server) log(err error, socket net.Conn) {
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
+	case errors.Is(err, errTooLong):
+		s.opts.Logger.Warn("counter: closing the connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+	default:
+		s.opts.Logger.Debug("counter: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+	}
+}
+
+// run answers requests until the connection or the server ends.
+func (c *conn) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := c.WaitByte(); err != nil {
+			return err
+		}
+		if err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next answers one request when it is complete.
+func (c *conn) next(ctx context.Context) error {
+	if err := c.need(ctx, frame.HeaderLen); err != nil {
+		return err
+	}
+	h := frame.DecodeHeader(c.Buffered())
+	if h.Size > wholeBody {
+		return c.long(ctx, h)
+	}
+	size := frame.HeaderLen + int(h.Size)
+	if err := c.need(ctx, size); err != nil {
+		return err
+	}
+	err := c.answer(h, c.Buffered()[frame.HeaderLen:size])
+	c.Advance(size)
+	return err
+}
+
+// need reads until n bytes are buffered. An incomplete request has no time limit: its client is not asked to give up what
+// it holds because it is slow.
+func (c *conn) need(ctx context.Context, n int) error {
+	for len(c.Buffered()) < n {
+		err := c.Fill()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// long answers a request of which only the beginning can have a meaning, when it is complete.
+func (c *conn) long(ctx context.Context, h frame.Header) error {
+	if err := c.need(ctx, frame.HeaderLen+wholeBody); err != nil {
+		return err
+	}
+	body := bytes.Clone(c.Buffered()[frame.HeaderLen:][:wholeBody])
+	c.Advance(frame.HeaderLen + wholeBody)
+	for seen, left := frame.HeaderLen+wholeBody, int64(h.Size)-wholeBody; left > 0; {
+		if seen > maxRequest {
+			return errTooLong
+		}
+		if err := c.need(ctx, 1); err != nil {
+			return err
+		}
+		n := min(int64(len(c.Buffered())), left)
+		c.Advance(int(n))
+		seen, left = seen+int(n), left-n
+	}
+	return c.answer(h, body)
+}

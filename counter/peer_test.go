@@ -1,0 +1,74 @@
+package counter_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	yrmcdsd = "/usr/sbin/yrmcdsd"
+	limit   = 20 * time.Second // of anything that a test waits for
+)
+
+// startYrmcds runs the original with its counter extension on free ports of loopback, and returns the address of that and
+// the process ID. settings are further lines of its configuration file.
+func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
+	tb.Helper()
+	if _, err := os.Stat(yrmcdsd); err != nil {
+		tb.Skip("yrmcds is not installed: " + err.Error())
+	}
+	dir := tb.TempDir()
+	ports := freePorts(tb, 3)
+	// It listens on the virtual address, and on each further one; without any it would listen on all of the machine.
+	text := fmt.Sprintf("virtual_ip = 127.0.0.1\nbind_ip = 127.0.0.2\nport = %d\nrepl_port = %d\ntemp_dir = %s\n"+
+		"counter.enable = true\ncounter.port = %d\n", ports[0], ports[1], dir, ports[2])
+	for _, line := range settings {
+		text += line + "\n"
+	}
+	config := filepath.Join(dir, "yrmcds.conf")
+	require.NoError(tb, os.WriteFile(config, []byte(text), 0o600))
+	cmd := exec.Command(yrmcdsd, "-f", config)
+	require.NoError(tb, cmd.Start())
+	tb.Cleanup(func() {
+		require.NoError(tb, cmd.Process.Kill())
+		_ = cmd.Wait() // killed
+	})
+	addr = fmt.Sprintf("127.0.0.1:%d", ports[2])
+	awaitListening(tb, addr)
+	return addr, cmd.Process.Pid
+}
+
+func awaitListening(tb testing.TB, addr string) {
+	tb.Helper()
+	require.Eventually(tb, func() bool {
+		c, err := net.Dial("tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	}, limit, 10*time.Millisecond, addr)
+}
+
+// freePorts returns ports that nobody listens on just now, on the addresses that the original uses.
+func freePorts(tb testing.TB, n int) []int {
+	tb.Helper()
+	var ports []int
+	for len(ports) < n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(tb, err)
+		defer l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
+		if other, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", port)); err == nil {
+			other.Close()
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
