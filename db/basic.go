@@ -186,10 +186,10 @@ func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch)
 }
 
 // Clear removes all records.
-func (d *DB) Clear(p *Pending) error { return d.clear(p, d.sid) }
+func (d *DB) Clear(p *Pending) error { return d.clear(p, d.sid, true) }
 
-// clear is Clear on behalf of the server sid.
-func (d *DB) clear(p *Pending, sid uint16) error {
+// clear is Clear on behalf of the server sid. joins tells whether it may become part of a shared transaction.
+func (d *DB) clear(p *Pending, sid uint16, joins bool) error {
 	if err := d.writable(nil); err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (d *DB) clear(p *Pending, sid uint16) error {
 	b := d.newBatch()
 	defer b.free()
 	b.addFrom(sid, ulog.OpClear, nil, nil)
-	d.stripes.lock(&all)
+	d.lockKeys(&all, joins)
 	err := d.commit(p, b)
 	d.generation.Add(1)
 	if err == nil {

@@ -11,6 +11,8 @@ type batch struct {
 	own  Pending // for an operation that waits itself
 	err  error   // a value cannot be stored
 
+	version uint64 // what the keys get as their version; 0: a new number
+
 	mortals int64 // records that can expire
 }
 
@@ -38,7 +40,7 @@ func (b *batch) free() {
 		b.ups = nil
 	}
 	clear(b.ups)
-	b.ups, b.room, b.err, b.mortals = b.ups[:0], b.room[:0], nil, 0
+	b.ups, b.room, b.err, b.mortals, b.version = b.ups[:0], b.room[:0], nil, 0, 0
 	b.db.batches.Put(b)
 }
 

@@ -56,7 +56,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	}
 	b := d.newBatch()
 	defer b.free()
-	d.stripes.lock(&keys)
+	d.lockKeys(&keys, true)
 	for i := range recs[:stored] {
 		r := &recs[i]
 		b.set(d.target(r.Key, r.Value), r.Value, d.absolute(r.XT))
@@ -101,7 +101,7 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 	}
 	b := d.newBatch()
 	defer b.free()
-	d.stripes.lock(&locked)
+	d.lockKeys(&locked, true)
 	hits, err = b.removeAll(keys[:n])
 	if err == nil {
 		err = d.commit(p, b)

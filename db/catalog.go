@@ -24,6 +24,10 @@ type Options struct {
 	TryLock  bool // do not wait for another process (-otl)
 	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
 
+	Engine *Engine // of all databases (-pldb); nil: each has the kind that its expression names
+
+	Offline *Offline // the caller is a tool, not a server; nil: a server
+
 	Services string // expression of a database file for records of the server's own, see Catalog.Services; empty: none
 
 	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
@@ -91,6 +95,8 @@ type Catalog struct {
 	err      error // set before failed is closed
 
 	quit, stopped chan struct{} // of the keeper goroutine
+
+	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 }
 
 // Open opens the databases of the expressions, in order, and brings file databases up to date from their logs. The
@@ -130,8 +136,12 @@ func (c *Catalog) openAll(exprs []string) error {
 		}
 		c.log = log
 	}
+	first := uint16(0)
+	if c.opts.Offline != nil {
+		first = c.opts.Offline.DBID
+	}
 	for i, expr := range exprs {
-		d, err := c.openDB(expr, uint16(i))
+		d, err := c.openDB(expr, first+uint16(i))
 		if err != nil {
 			return err
 		}
@@ -143,7 +153,15 @@ func (c *Catalog) openAll(exprs []string) error {
 			return err
 		}
 	}
-	return c.recover()
+	if err := c.recover(); err != nil {
+		return err
+	}
+	for _, d := range c.all { // now: the log may have had more lines
+		if err := d.findTextEnd(); err != nil {
+			return d.openError(systemError(err))
+		}
+	}
+	return nil
 }
 
 // openDB opens one database without bringing it up to date.
@@ -158,7 +176,7 @@ func (c *Catalog) openDB(expr string, index uint16) (*DB, error) {
 }
 
 func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
-	e, err := ParseExpr(expr)
+	e, err := c.parse(expr, index)
 	if err != nil {
 		return nil, err
 	}
@@ -213,6 +231,11 @@ func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
 // RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo; the newest segment
 // stays. Databases that still need them for their own recovery are checkpointed first.
 func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
+	if c.beforeRemoval != nil {
+		if err := c.beforeRemoval(upTo); err != nil {
+			return err
+		}
+	}
 	for _, d := range c.all {
 		if d.file == nil || d.readOnly {
 			continue
@@ -291,6 +314,7 @@ func (c *Catalog) CloseDB(i int) error { return c.closeDB(c.dbs[i]) }
 
 func (c *Catalog) closeDB(d *DB) error {
 	c.stopKeeper()
+	d.abortTransaction()
 	if err := d.store.Close(); err != nil {
 		return &OpenError{Expr: d.Expr(), Err: err}
 	}

@@ -33,6 +33,9 @@ func (o Order) String() string {
 	return "lexical"
 }
 
+// descends tells whether the order is against that of the store.
+func (o Order) descends() bool { return o == LexicalDesc || o == DecimalDesc }
+
 // prefixSize returns how many bytes longer a key is in the store.
 func (o Order) prefixSize() int {
 	if o == Decimal || o == DecimalDesc {
@@ -55,6 +58,20 @@ func newOrdered(s store.Store, order Order) store.Store {
 		return newDecimalStore(flipped)
 	}
 	return s
+}
+
+// unordered returns the store that newOrdered was given.
+func unordered(s store.Store) store.Store {
+	for {
+		switch o := s.(type) {
+		case *flippedStore:
+			s = o.Store
+		case *decimalStore:
+			s = o.Store
+		default:
+			return s
+		}
+	}
 }
 
 // flippedStore is a store in the opposite order.

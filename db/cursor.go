@@ -29,7 +29,7 @@ type entry struct {
 
 // seek returns the first record from a place, and which one follows; ok is false when there is none.
 func (d *DB) seek(from store.Start) (e entry, ok bool, err error) {
-	err = d.store.Scan(from, func(key, stored []byte) bool {
+	err = d.records().Scan(from, func(key, stored []byte) bool {
 		if ok {
 			e.next = append([]byte{}, key...)
 			return false
@@ -82,7 +82,7 @@ func (c *Cursor) JumpKey(key []byte) error {
 // moveExactly sets the cursor on the record of key, expired or not.
 func (c *Cursor) moveExactly(key []byte) error {
 	c.set = false
-	_, found, err := c.db.store.Get(nil, key)
+	_, found, err := c.db.records().Get(nil, key)
 	if err != nil {
 		return systemError(err)
 	}
@@ -281,7 +281,7 @@ func (c *Cursor) change(p *Pending, update func(b *batch, key []byte)) (key, sto
 		}
 		err = c.db.modify(p, e.key, func(b *batch) error {
 			found := false
-			if stored, found, err = c.db.store.Get(nil, e.key); err != nil {
+			if stored, found, err = c.db.records().Get(nil, e.key); err != nil {
 				return systemError(err)
 			}
 			if xt, _, ok := c.db.split(stored); !found || !ok || expired(xt, c.db.seconds()) {

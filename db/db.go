@@ -28,6 +28,8 @@ type DB struct {
 	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
 	shared   bool             // log is the server's update log
 	followed bool             // the file was a database of log before it was opened
+	asItIs   bool             // opened as it is on purpose, or nothing more to say about it
+	ownLog   string           // directory of the log that a read-only database was brought up to date from, in memory
 	readOnly bool
 	maxKey   int // longest key in bytes
 
@@ -39,6 +41,11 @@ type DB struct {
 	textEnd    int64 // offset of the next line of a text database; guarded by its one stripe
 
 	checkpointed atomic.Int64 // log.Bytes() at the last checkpoint
+	watch        atomic.Pointer[watch]
+
+	tx       atomic.Pointer[Transaction] // the one that is open
+	over     atomic.Pointer[overlay]     // updates of a shared transaction; operations go through it
+	detached bool                        // this is what the owner of a transaction works on: nothing is collected in it
 }
 
 // Path returns the expression without its parameters.
@@ -64,7 +71,7 @@ func (d *DB) Count() (int64, error) {
 	if d.expr.Kind == Text {
 		return -1, nil
 	}
-	n, err := d.store.Count()
+	n, err := d.records().Count()
 	return n, systemError(err)
 }
 
@@ -86,7 +93,7 @@ func (d *DB) seconds() int64 { return d.now().Unix() }
 // read returns the value of a live record, in the room behind dst where that is large enough.
 func (d *DB) read(dst, key []byte) (value []byte, xt int64, found bool, err error) {
 	at := len(dst)
-	dst, found, err = d.store.Get(dst, key)
+	dst, found, err = d.records().Get(dst, key)
 	if err != nil || !found {
 		return nil, 0, false, systemError(err)
 	}
@@ -140,8 +147,7 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	}
 	b := d.newBatch()
 	defer b.free()
-	stripe := d.stripes.of(key)
-	stripe.Lock()
+	stripe := d.lockKey(key)
 	err := body(b)
 	commitErr := d.commit(p, b)
 	stripe.Unlock()
@@ -164,14 +170,22 @@ func (d *DB) commit(p *Pending, b *batch) error {
 	if b.err != nil {
 		return b.err
 	}
-	at, err := d.appendAndApply(b.ups)
+	return d.commitTo(p, b, d.over.Load())
+}
+
+// commitTo is commit to the updates of a shared transaction, where over is not nil.
+func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
+	at, err := d.appendAndApply(b.ups, over)
 	if err != nil {
 		return systemError(err)
+	}
+	if w := d.watch.Load(); w != nil {
+		w.committed(b.ups, b.version)
 	}
 	if b.mortals > 0 {
 		d.sweeper.mortals.Add(b.mortals) // afterwards, so that a walk that begins now meets the records
 	}
-	if d.log == nil {
+	if d.log == nil || over != nil {
 		return nil
 	}
 	if p == nil {
@@ -181,9 +195,13 @@ func (d *DB) commit(p *Pending, b *batch) error {
 	return nil
 }
 
-func (d *DB) appendAndApply(ups []ulog.Update) (at ulog.Stamp, err error) {
+func (d *DB) appendAndApply(ups []ulog.Update, over *overlay) (at ulog.Stamp, err error) {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
+	if over != nil {
+		over.Apply(0, ups)
+		return 0, nil
+	}
 	if d.log != nil {
 		if at, err = d.log.Append(ups); err != nil {
 			return 0, err

@@ -17,6 +17,8 @@ const (
 	DirHash   Kind = 64 // .kcd
 	DirTree   Kind = 65 // .kcf
 	Text      Kind = 80 // .kcx
+
+	Plugged Kind = 128 // of an engine, see Engine; always ordered
 )
 
 // TypeCode returns the number of rows "type" and "realtype" of status.
@@ -25,17 +27,17 @@ func (k Kind) TypeCode() int { return int(k) }
 // Ordered tells whether records are kept in the order of their keys, so that cursors can go backward.
 func (k Kind) Ordered() bool {
 	switch k {
-	case ProtoTree, Grass, FileTree, DirTree:
+	case ProtoTree, Grass, FileTree, DirTree, Plugged:
 		return true
 	}
 	return false
 }
 
 // Compared tells whether the kind heeds the rcomp parameter.
-func (k Kind) Compared() bool { return k.Ordered() && k != ProtoTree }
+func (k Kind) Compared() bool { return k.Ordered() && k != ProtoTree && k != Plugged }
 
 // OnDisk tells whether records outlive the process.
-func (k Kind) OnDisk() bool { return k >= FileHash }
+func (k Kind) OnDisk() bool { return k >= FileHash && k != Plugged }
 
 // kindOfPath returns the kind that the last component of a path names, and 0 for none.
 func kindOfPath(base string) Kind {

@@ -14,7 +14,7 @@ import (
 )
 
 // ledgerName is the file in a log's directory that remembers how far each database was checkpointed, as a JSON object
-// from database identity to ledgerEntry. A database file that is behind its entry is an older copy that somebody has put
+// from database identity (or what snapshotEntry says) to ledgerEntry. A database file that is behind its entry is an older copy that somebody has put
 // in place: it must not be rolled forward unasked.
 const ledgerName = "gotycoon.checkpoints"
 
@@ -74,9 +74,14 @@ func readLedger(fs vfs.FS, dir string) (map[string]ledgerEntry, error) {
 
 // record notes a checkpoint of a database. It comes after the checkpoint, so an entry never leads its file.
 func (l *logDir) record(path string, m filestore.Meta) error {
+	return l.note(m.ID.String(), ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp})
+}
+
+// note puts an entry into the ledger and its file.
+func (l *logDir) note(name string, e ledgerEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ledger[m.ID.String()] = ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp}
+	l.ledger[name] = e
 	text, err := json.MarshalIndent(l.ledger, "", "\t")
 	if err != nil {
 		return err
@@ -90,4 +95,20 @@ func (l *logDir) restored(m filestore.Meta) bool {
 	defer l.mu.Unlock()
 	e, ok := l.ledger[m.ID.String()]
 	return ok && (m.Epoch < e.Epoch || m.Epoch == e.Epoch && m.Stamp < e.Stamp)
+}
+
+// closed tells whether a file is as its last process has closed it: the log has nothing more for it.
+func (l *logDir) closed(m filestore.Meta) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.ledger[m.ID.String()]
+	return ok && m.Clean && m.Epoch == e.Epoch && m.Stamp == e.Stamp
+}
+
+// place is the log's directory as files note it, so that tools find it wherever they run.
+func (l *logDir) place() string {
+	if dir, err := filepath.Abs(l.Dir()); err == nil {
+		return dir
+	}
+	return l.Dir()
 }

@@ -19,7 +19,7 @@ func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
 	for {
 		room, ends = room[:0], ends[:0]
 		more := false
-		err := d.store.Scan(from, func(key, _ []byte) bool {
+		err := d.records().Scan(from, func(key, _ []byte) bool {
 			if more = len(ends) == scanRecords || len(room) >= scanBytes; more {
 				return false
 			}

@@ -18,6 +18,8 @@ func (c *Catalog) openStore(d *DB) error {
 	p := &d.expr.Params
 	var s store.Store
 	switch d.expr.Kind {
+	case Plugged:
+		return c.openPlugged(d)
 	case ProtoHash, Stash:
 		s = memstore.NewHash(memstore.HashOptions{})
 	case Cache:
@@ -47,7 +49,7 @@ func (c *Catalog) openFile(d *DB) error {
 	p.Persistent = f.Meta().Persistent
 	d.file, d.store = f, newOrdered(f, p.RComp)
 	d.maxKey = filestore.MaxKeySize - p.RComp.prefixSize()
-	return d.findTextEnd()
+	return nil
 }
 
 // openError gives an error of the file store the code and words of the original.

@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -154,6 +155,9 @@ func (w *worker) operate(rnd *rand.Rand, d *DB, oas bool) error {
 	case n < 92:
 		clear(next)
 		run = func() error { return d.Clear(nil) }
+	case n < 95:
+		run = func() error { return frozenAs(d, next) }
+		oas = true // and here
 	default:
 		run = func() error { return d.Synchronize(true, nil) }
 		oas = true // everything before it is safe afterwards
@@ -164,6 +168,24 @@ func (w *worker) operate(rnd *rand.Rand, d *DB, oas bool) error {
 		w.safe = len(w.states) - 1
 	}
 	return err
+}
+
+// frozenAs freezes a database that nobody else writes, and compares it with what it must hold.
+func frozenAs(d *DB, want map[string]string) error {
+	f, err := d.Freeze()
+	if err != nil {
+		return err
+	}
+	got := map[string]string{}
+	err = f.Scan(func(key, stored []byte) error {
+		_, value, _ := d.split(stored)
+		got[string(key)] = string(value)
+		return nil
+	})
+	if err == nil && !maps.Equal(got, want) {
+		panic(fmt.Sprintf("frozen is %v, not %v", got, want))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // check finds the operation after which the database was as it is now, and goes on from there.

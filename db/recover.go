@@ -23,6 +23,9 @@ func (c *Catalog) recover() error {
 		if d.file == nil {
 			continue
 		}
+		if err := c.bringUpToDate(d); err != nil {
+			return d.openError(err)
+		}
 		if err := c.recoverPrivate(d); err != nil {
 			return d.openError(err)
 		}
@@ -115,11 +118,9 @@ func (c *Catalog) replayReadOnly(d *DB, dir string) error {
 	if err != nil {
 		return err
 	}
-	r, err := ulog.OpenReader(c.opts.FS, dir, m.Stamp, ulog.ReaderOptions{})
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
+	d.ownLog = dir
+	_, err = d.replayDir(c.opts.FS, dir, m)
+	return err
 }
 
 // recoverShared replays the shared log into the databases that belong to it.
@@ -185,13 +186,17 @@ func errHalfMerged(m filestore.Meta) error {
 func (c *Catalog) belongs(d *DB, m filestore.Meta, log *logDir) bool {
 	switch {
 	case m.LogID != filestore.ID(log.ID()):
-		if !m.Clean {
+		if !m.Clean && !d.asItIs {
 			d.warnNotRolledForward(m, "its last updates are in another update log", m.LogDir)
 		}
 		return false
 	case log.restored(m):
-		d.warnNotRolledForward(m, "it is an older copy", log.Dir())
+		if !d.asItIs {
+			d.warnNotRolledForward(m, "it is an older copy", log.Dir())
+		}
 		return false
+	case log.closed(m) && m.Stamp < log.Last():
+		return false // what follows is of another file
 	}
 	return true
 }
@@ -205,9 +210,9 @@ func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
 }
 
 func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {
-	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s. Later updates of database %d in "+
-		"the update log %s can be brought in by following it from that time stamp (-rts), see README.md",
-		d.Path(), m.Stamp, why, m.DBID, dir))
+	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s. Later updates in the "+
+		"update log %s can be brought in, while no server has the file open, with: kttimedmgr recover -ts %d -dbid %d %s %s",
+		d.Path(), m.Stamp, why, dir, m.Stamp, m.DBID, d.Path(), dir))
 }
 
 // applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after
@@ -259,7 +264,7 @@ func (d *DB) resume(log *logDir) error {
 	}
 	d.attach(log)
 	return d.file.Amend(func(m *filestore.Meta) {
-		m.LogDir, m.Clean = log.Dir(), false
+		m.LogDir, m.Clean = log.place(), false
 		m.Epoch++
 	})
 }
@@ -275,7 +280,7 @@ func (d *DB) adopt(log *logDir, dbid uint16) error {
 	}
 	d.attach(log)
 	return d.file.Rebase(func(m *filestore.Meta) {
-		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.Dir(), dbid, log.Last()
+		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
 		m.Epoch++
 	})
 }

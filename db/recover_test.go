@@ -127,7 +127,7 @@ func TestRestoredCopyIsNotRolledForward(t *testing.T) {
 			o.Logger = slog.New(slog.NewTextHandler(&said, nil))
 			c = mustOpen(t, o, path)
 			require.Equal(t, map[string]string{"good": "1"}, contents(t, c.DB(0)))
-			require.Contains(t, said.String(), "can be brought in by following")
+			require.Contains(t, said.String(), "can be brought in, while")
 
 			mustSet(t, c.DB(0), "new", "2") // and it is an ordinary database from now on
 			again := image(t, after)

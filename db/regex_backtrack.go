@@ -22,6 +22,7 @@ type backtracker struct {
 	groups []span
 	loops  []loop
 	left   int // steps
+	end    int // of the match
 	depth  int
 }
 
@@ -36,7 +37,10 @@ type loop struct{ count, at int }
 
 func newBacktracker(root *regexNode) *backtracker {
 	b := &backtracker{groups: make([]span, maxBackref+1)}
-	b.run = b.compile(root, func(int) bool { return true })
+	b.run = b.compile(root, func(at int) bool {
+		b.end = at
+		return true
+	})
 	return b
 }
 

@@ -48,7 +48,7 @@ func replicaChunk(ups []ulog.Update) int {
 // replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
 func (d *DB) replicate(p *Pending, ups []ulog.Update) (leftOut, err error) {
 	if ups[0].Op == ulog.OpClear {
-		return nil, d.clear(p, ups[0].SID)
+		return nil, d.clear(p, ups[0].SID, false)
 	}
 	if err := d.throttle(); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update) (leftOut, err error) {
 		b.addFrom(u.SID, u.Op, u.Key, u.Value)
 		keys.add(d.stripes.index(u.Key))
 	}
-	d.stripes.lock(&keys)
+	d.lockKeys(&keys, false)
 	b.placeLines()
 	err = d.commit(p, b)
 	d.stripes.unlock(&keys)

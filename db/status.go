@@ -7,6 +7,9 @@ import "strconv"
 func (d *DB) Status() (map[string]string, error) {
 	rows := statusRows(d.expr)
 	rows["path"] = d.Path()
+	if _, ok := rows["flags"]; ok && d.readOnly {
+		rows["flags"] = "0" // a file that is only read is not marked as open
+	}
 	if d.expr.Kind == Text {
 		rows["size"] = strconv.FormatInt(d.Size(), 10)
 		return rows, nil

@@ -36,6 +36,8 @@ func statusRows(e Expr) map[string]string {
 	rows.add("ktcapcnt", p.KTCapCnt)
 	rows.add("ktcapsiz", p.KTCapSiz)
 	switch k {
+	case Plugged:
+		delete(rows, "realtype")
 	case Cache, Grass:
 		rows.addEngine(e, moduleMemory)
 		rows.add("capcnt", p.CapCnt)

@@ -68,7 +68,7 @@ func (s *sweeper) endWalk() {
 
 // touch adds to the score and examines some records when it is high enough. No stripe may be held.
 func (d *DB) touch(score int64) {
-	if d.sweeper.useless() || d.sweeper.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
+	if d.sweeper.useless() || d.detached || d.sweeper.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
 		return
 	}
 	if !d.sweeper.mu.TryLock() {
@@ -201,6 +201,9 @@ func (d *DB) evict(key []byte, unwanted func(stored []byte) bool) error {
 	stripe := d.stripes.of(key)
 	stripe.Lock()
 	defer stripe.Unlock()
+	if d.over.Load() != nil { // the removal would be part of the transaction
+		return nil
+	}
 	stored, found, err := d.store.Get(nil, key)
 	if err != nil || !found || !unwanted(stored) {
 		return systemError(err)

@@ -41,6 +41,11 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 func (d *DB) tick() ulog.Stamp {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
+	return d.tickLocked()
+}
+
+// tickLocked is tick for callers that hold commitMu.
+func (d *DB) tickLocked() ulog.Stamp {
 	if d.shared {
 		return d.log.Tick()
 	}

@@ -28,24 +28,13 @@ func (l *Log) Files() ([]FileInfo, error) {
 		head := header{current.off, current.last}
 		if name != segmentName(current.seg) {
 			var ok bool
-			if head, ok = l.headerOf(name); !ok {
+			if head, ok = headerAt(l.fs, l.dir+"/"+name); !ok {
 				continue
 			}
 		}
 		files = append(files, FileInfo{l.dir + "/" + name, head.size, head.last})
 	}
 	return files, nil
-}
-
-// headerOf returns the segment header a file begins with.
-func (l *Log) headerOf(name string) (header, bool) {
-	f, err := l.fs.OpenFile(l.dir+"/"+name, readOnly, 0)
-	if err != nil {
-		return header{}, false
-	}
-	defer f.Close()
-	h, err := readHeader(f)
-	return h, err == nil
 }
 
 // RemoveFiles removes the files that Files lists and that hold nothing newer than upTo, but for the last one in the order of

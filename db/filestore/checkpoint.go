@@ -20,7 +20,7 @@ const (
 
 // checkpointer is the state of the background checkpoint. Its goroutine is started by Open and ended by Close.
 type checkpointer struct {
-	runMu sync.Mutex // held over a checkpoint, and while a command works on the file (Hold)
+	runMu sync.Mutex // held over a checkpoint, and while a command works on the file (Hold); taken before the commit lock
 	log   Log        // nil: nothing to sync; guarded by runMu
 	done  func(Meta) // told of each checkpoint; guarded by runMu
 
@@ -191,12 +191,18 @@ func (s *Store) checkpoint(clean bool) error {
 // checkpointLocked writes everything applied so far: first an overlay left from a checkpoint that did not succeed,
 // then the active one. The caller holds runMu.
 func (s *Store) checkpointLocked(clean bool) error {
-	if left := s.leftover(); left != nil {
-		if err := s.finish(left, false); err != nil {
-			return err
-		}
+	if err := s.finishLeftover(); err != nil {
+		return err
 	}
 	return s.finish(s.freeze(), clean)
+}
+
+// finishLeftover writes an overlay left from a checkpoint that did not succeed. The caller holds runMu.
+func (s *Store) finishLeftover() error {
+	if left := s.leftover(); left != nil {
+		return s.finish(left, false)
+	}
+	return nil
 }
 
 // leftover returns the frozen overlay, if any.

@@ -11,7 +11,7 @@
 //   - the log is synced up to a stamp before the transaction that holds the stamp commits;
 //   - stamp, count, log identity and data change in one transaction;
 //   - a reader takes the view (active and frozen) first and begins its transaction afterwards;
-//   - no transaction outlives the call that began it.
+//   - no transaction outlives the call that began it, but that of a Frozen.
 package filestore
 
 import (
@@ -99,6 +99,9 @@ func (s *Store) load() error {
 	})
 	if err != nil {
 		return err
+	}
+	if m.Copied() {
+		m.LogID = ID{} // or a server would bring in unasked what its log has after the copy was made
 	}
 	s.cp.init(m)
 	s.view.Store(newView(newOverlay(m.Stamp), nil))

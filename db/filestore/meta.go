@@ -29,7 +29,7 @@ const (
 type Meta struct {
 	Format      int        // version of the file's layout
 	ID          ID         // identity of the database; a copy of the file has the same
-	Epoch       uint64     // grows whenever copies made before must be told from the file itself
+	Epoch       uint64     // grows whenever copies made before must be told from the file itself; see Copied
 	Stamp       ulog.Stamp // every update of the log up to here is in the file
 	LogID       ID         // the log that Stamp belongs to
 	LogDir      string     // where that log was, for messages only
@@ -42,6 +42,11 @@ type Meta struct {
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
 }
+
+// Copied tells whether the file is a backup that no server has opened yet: it names a log, but has not been a file of a
+// server that writes to it. It is what it was at Stamp. A server opens it as it is; kttimedmgr recover brings in what
+// that log has after the stamp, up to any point.
+func (m *Meta) Copied() bool { return m.Epoch == 0 && m.LogID != ID{} }
 
 // progress returns how far the checkpoint under way is. What an earlier process left half done is no progress of this
 // one's: its checkpoint begins anew.

@@ -19,15 +19,7 @@ func (s *Store) Scan(from store.Start, visit func(key, value []byte) bool) error
 		return fmt.Errorf("scan %s: %w", s.path, err)
 	}
 	defer tx.Rollback() //nolint:errcheck // a read transaction
-	m := merge{backward: from.Backward}
-	m.add(v.active, from)
-	if v.frozen != nil && !v.active.cleared.Load() {
-		m.add(v.frozen, from)
-	}
-	if !v.active.cleared.Load() && (v.frozen == nil || !v.frozen.cleared.Load()) {
-		m.sources = append(m.sources, newBaseSource(tx.Bucket([]byte(dataBucket)), from))
-	}
-	m.run(visit)
+	newMerge(v, tx, from).run(visit)
 	return nil
 }
 
@@ -42,6 +34,19 @@ type source interface {
 type merge struct {
 	sources  []source
 	backward bool
+}
+
+// newMerge merges what a view and a transaction begun after it was taken have.
+func newMerge(v *view, tx *bolt.Tx, from store.Start) *merge {
+	m := &merge{backward: from.Backward}
+	m.add(v.active, from)
+	if v.frozen != nil && !v.active.cleared.Load() {
+		m.add(v.frozen, from)
+	}
+	if !v.active.cleared.Load() && (v.frozen == nil || !v.frozen.cleared.Load()) {
+		m.sources = append(m.sources, newBaseSource(tx.Bucket([]byte(dataBucket)), from))
+	}
+	return m
 }
 
 func (m *merge) add(o *overlay, from store.Start) {

@@ -25,9 +25,10 @@ type CacheOptions struct {
 // Cache is a Hash with a capacity. When a set exceeds it, the least recently used records of the same slot are dropped;
 // Get and set count as use. The record just set is never dropped.
 type Cache struct {
-	writer sync.Mutex // held over a change; guards plan
-	plan   plan
-	count  atomic.Int64
+	writer  sync.Mutex // held over a change; guards plan and freezes
+	plan    plan
+	freezes freezes
+	count   atomic.Int64
 
 	capCount int64 // of a slot
 	capSize  int64
@@ -49,6 +50,7 @@ var _ store.Store = (*Cache)(nil)
 // NewCache returns an empty Cache.
 func NewCache(o CacheOptions) *Cache {
 	c := &Cache{index: newIndex(linkBytes)}
+	c.freezes.init(&c.writer, c.index.place)
 	if o.CapCount > 0 {
 		c.capCount = o.CapCount/cacheSlots + 1
 	}
@@ -81,11 +83,17 @@ func (c *Cache) Apply(_ ulog.Stamp, ups []ulog.Update) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	c.plan.prepare(c.index, ups)
+	kept := c.freezes.prepare(&c.plan, c.index)
 	cleared := c.run(c.plan.slots())
-	if cleared != nil {
+	if cleared != nil && !kept {
 		cleared.Release()
 	}
 	c.plan.finish(c.index)
+}
+
+// Freeze returns the store as it is at an instant. The error is always nil.
+func (c *Cache) Freeze(instant func(take func())) (store.Frozen, error) {
+	return c.freezes.freeze(instant, c, c.count.Load), nil
 }
 
 // run carries the plan out under the locks of the slots. After a clear it returns the old arena.
@@ -144,7 +152,8 @@ func (c *Cache) full(s *cacheSlot) bool {
 
 // evict drops the record that was not used for longest.
 func (c *Cache) evict(s *cacheSlot) {
-	key, _ := c.index.record(s.used.oldest)
+	key, value := c.index.record(s.used.oldest)
+	c.freezes.save(key, value, true)
 	c.forget(s, c.index.remove(c.index.hash(key), key))
 }
 

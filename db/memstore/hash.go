@@ -16,9 +16,10 @@ type HashOptions struct{}
 // Hash is a store without a useful order. The records' order is stable as long as the Hash lives: a Scan that continues
 // from a key meets every record that existed all the time exactly once.
 type Hash struct {
-	writer  sync.Mutex // held over a change; guards plan and touched
+	writer  sync.Mutex // held over a change; guards plan, touched and freezes
 	plan    plan
 	touched tableSet // by the plan
+	freezes freezes
 	count   atomic.Int64
 
 	locks [tableCount]sync.RWMutex // one guards the table of the same number; all together guard index.arena
@@ -28,7 +29,11 @@ type Hash struct {
 var _ store.Store = (*Hash)(nil)
 
 // NewHash returns an empty Hash.
-func NewHash(HashOptions) *Hash { return &Hash{index: newIndex(0)} }
+func NewHash(HashOptions) *Hash {
+	h := &Hash{index: newIndex(0)}
+	h.freezes.init(&h.writer, h.index.place)
+	return h
+}
 
 // Get appends the value of key to dst. The error is always nil.
 func (h *Hash) Get(dst, key []byte) (value []byte, found bool, err error) {
@@ -50,11 +55,17 @@ func (h *Hash) Apply(_ ulog.Stamp, ups []ulog.Update) {
 	defer h.writer.Unlock()
 	h.plan.prepare(h.index, ups)
 	h.touched.of(&h.plan)
+	kept := h.freezes.prepare(&h.plan, h.index)
 	cleared := h.run()
-	if cleared != nil {
+	if cleared != nil && !kept {
 		cleared.Release()
 	}
 	h.plan.finish(h.index)
+}
+
+// Freeze returns the store as it is at an instant. The error is always nil.
+func (h *Hash) Freeze(instant func(take func())) (store.Frozen, error) {
+	return h.freezes.freeze(instant, h, h.count.Load), nil
 }
 
 // run carries the plan out under the locks of the touched tables. After a clear it returns the old arena.

@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"hash/maphash"
 
 	"gotycoon/db/memstore/slab"
@@ -29,6 +30,11 @@ func newIndex(links int) *index {
 }
 
 func (x *index) hash(key []byte) uint64 { return maphash.Bytes(x.seed, key) }
+
+// place appends what is ordered by bytes as the index orders keys.
+func (x *index) place(dst, key []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, x.hash(key)), key...)
+}
 
 // tableOf returns the number of the table for a hash.
 func tableOf(hash uint64) int { return int(hash >> (64 - tableBits)) }

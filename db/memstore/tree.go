@@ -48,8 +48,14 @@ func NewTree() *Tree {
 func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	value, found = t.find(key)
+	return append(dst, value...), found
+}
+
+// find returns the value of key where it lies. The caller holds writer or mu.
+func (t *Tree) find(key []byte) (value []byte, found bool) {
 	if t.root == 0 {
-		return dst, false
+		return nil, false
 	}
 	p := pageAt(t.arena, t.root)
 	for !p.leaf() {
@@ -57,10 +63,18 @@ func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
 	}
 	i, found := t.search(p, 0, key)
 	if !found {
-		return dst, false
+		return nil, false
 	}
 	e := parseEntry(p.entry(i))
-	return append(dst, e.value(t.arena)...), true
+	return e.value(t.arena), true
+}
+
+// has tells whether there is a record with key.
+func (t *Tree) has(key []byte) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, found := t.find(key)
+	return found
 }
 
 // Len returns the number of records.

@@ -8,15 +8,18 @@ import (
 
 // TreeStore is a Tree as the store of a database.
 type TreeStore struct {
-	tree  Tree
-	apart []slab.Addr // blocks made for the updates being applied; guarded by tree.writer
+	tree    Tree
+	apart   []slab.Addr // blocks made for the updates being applied; guarded by tree.writer
+	freezes freezes     // guarded by tree.writer
 }
 
 var _ store.Store = (*TreeStore)(nil)
 
 // NewTreeStore returns an empty TreeStore.
 func NewTreeStore() *TreeStore {
-	return &TreeStore{tree: Tree{arena: slab.New()}}
+	s := &TreeStore{tree: Tree{arena: slab.New()}}
+	s.freezes.init(&s.tree.writer, func(dst, key []byte) []byte { return append(dst, key...) })
+	return s
 }
 
 // Get appends the value of key to dst. The error is always nil.
@@ -35,8 +38,37 @@ func (s *TreeStore) Apply(_ ulog.Stamp, ups []ulog.Update) {
 		ups = ups[n+1:]
 	}
 	s.makeAparts(arena, ups)
+	kept := s.prepare(clears, ups)
 	s.run(arena, clears, ups)
+	if kept {
+		s.tree.cleared = nil // theirs now
+	}
 	s.tree.releaseCleared()
+}
+
+// prepare keeps what the updates are about to change for those who need the tree as it was. It returns true when they
+// have taken the cleared records over.
+func (s *TreeStore) prepare(clears bool, ups []ulog.Update) (kept bool) {
+	switch {
+	case s.freezes.none():
+		return false
+	case clears:
+		t := &s.tree
+		s.freezes.leave(&Tree{arena: t.arena, root: t.root, count: t.count}, t.arena)
+		return true
+	}
+	for i := range ups {
+		if u := &ups[i]; u.Op == ulog.OpSet || u.Op == ulog.OpRemove {
+			value, found := s.tree.find(u.Key)
+			s.freezes.save(u.Key, value, found)
+		}
+	}
+	return false
+}
+
+// Freeze returns the tree as it is at an instant. The error is always nil.
+func (s *TreeStore) Freeze(instant func(take func())) (store.Frozen, error) {
+	return s.freezes.freeze(instant, s, func() int64 { return int64(s.tree.Len()) }), nil
 }
 
 // makeAparts copies long values before readers have to wait.
@@ -83,6 +115,6 @@ func (s *TreeStore) Mapped() int64 { return s.tree.Mapped() }
 
 // Close gives all memory back. The error is always nil.
 func (s *TreeStore) Close() error {
-	s.tree.Free()
+	s.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
 	return nil
 }

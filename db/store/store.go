@@ -31,6 +31,31 @@ type Store interface {
 	Close() error
 }
 
+// Freezer is a Store whose records can be had as they are at an instant. Those of package memstore and filestore are. The
+// Close of one on disk waits for every Frozen to be closed; others may be closed before.
+type Freezer interface {
+	Store
+
+	// Freeze returns the records as they are at an instant, while changes go on. It calls instant once, and the instant is
+	// when that calls take, which takes a few microseconds. instant takes the locks that keep the store from changing;
+	// the caller of Freeze holds none of them.
+	Freeze(instant func(take func())) (Frozen, error)
+}
+
+// Frozen is the records of a Freezer at an instant. It is for one goroutine, which must close it.
+type Frozen interface {
+	// Count returns the number of records.
+	Count() int64
+
+	// Scan calls visit for every record in the store's order, or against it, until there are no more or visit returns an
+	// error, which Scan then returns. visit may take as long as it likes; its slices are valid only during the call. Scan may be
+	// called once: what it has passed is forgotten.
+	Scan(backward bool, visit func(key, value []byte) error) error
+
+	// Close gives back what the Frozen holds. Closing twice is fine.
+	Close() error
+}
+
 // Start says where a Scan begins and which way it goes.
 type Start struct {
 	Key       []byte // begin at this place of the order, whether a record has the key or not

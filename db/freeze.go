@@ -1,0 +1,90 @@
+package db
+
+import (
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// Frozen is a database as it was at an instant. It is for one goroutine, which must close it.
+type Frozen struct {
+	stamp   ulog.Stamp
+	size    int64
+	order   Order
+	logID   [16]byte
+	records store.Frozen
+}
+
+// Freeze returns the database as it is at an instant of the call, while clients go on reading and writing. They wait for
+// some microseconds, however large the database is. Any number of Frozen may be open at a time.
+//
+// In memory, what a record was is kept from when it changes until the scan has passed it, and cleared records until
+// Close: memory grows by what changes meanwhile. A file is brought up to date first, which takes as long as a checkpoint
+// and fails when the disk is full; until Close it grows by what changes, see filestore.(*Store).Freeze. The
+// update log is on the disk up to the stamp when Freeze returns.
+//
+// The server closes what is frozen before it closes databases: closing a file waits for it.
+func (d *DB) Freeze() (*Frozen, error) {
+	s, ok := unordered(d.store).(store.Freezer)
+	if !ok {
+		return nil, ErrNotImplemented
+	}
+	f := &Frozen{order: d.expr.Params.RComp}
+	var err error
+	f.records, err = s.Freeze(func(take func()) {
+		d.commitMu.Lock()
+		defer d.commitMu.Unlock()
+		f.stamp = d.tickLocked()
+		take()
+		if d.file == nil {
+			f.size = d.used()
+		}
+	})
+	if err != nil {
+		return nil, systemError(err)
+	}
+	if d.file != nil {
+		f.size = d.file.FileSize()
+	}
+	if !d.shared {
+		return f, nil
+	}
+	f.logID = d.log.ID()
+	if err := d.log.SyncTo(f.stamp); err != nil {
+		_ = f.Close() // the log's error says more
+		return nil, systemError(err)
+	}
+	return f, nil
+}
+
+// Stamp returns the time stamp of the instant: every update of the server's update log up to it is there, and nothing
+// newer. Without -ulog it is the time, in the same unit.
+func (f *Frozen) Stamp() ulog.Stamp { return f.stamp }
+
+// LogID returns the identity of the update log that the stamp belongs to, zeros without -ulog.
+func (f *Frozen) LogID() [16]byte { return f.logID }
+
+// Count returns the number of records that Scan visits, expired ones included; also for a text database.
+func (f *Frozen) Count() int64 { return f.records.Count() }
+
+// Size returns the size of the database in bytes, as DB.Size does.
+func (f *Frozen) Size() int64 { return f.size }
+
+// Scan calls visit for every record of the instant, expired ones included, in the order of the database: the key as clients
+// know it, the value in its stored form, with the expiration time in front unless the database is persistent. The
+// slices are valid during the call, which may take as long as it likes. An error of visit ends the scan and is
+// returned. There is one scan in a Frozen: it forgets what it has passed.
+func (f *Frozen) Scan(visit func(key, value []byte) error) error {
+	skip := f.order.prefixSize()
+	return f.records.Scan(f.order.descends(), func(key, value []byte) error { return visit(key[skip:], value) })
+}
+
+// Close gives back what is kept for the Frozen. Closing twice is fine.
+func (f *Frozen) Close() error { return f.records.Close() }
+
+// Order returns the order in which a Frozen's records come; ordered is false where they come in none.
+func (d *DB) Order() (order Order, ordered bool) {
+	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
+}
+
+// Index returns the number of the database on the command line, which is also its number in the update log.
+func (d *DB) Index() int { return int(d.index) }

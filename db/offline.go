@@ -1,0 +1,190 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gotycoon/db/filestore"
+	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
+)
+
+// Offline tells Open that the caller is a tool that works on files while no server has them open.
+//
+// The last server may have crashed, and the newest updates of a file then are only in that server's log. A file is therefore
+// first brought up to date from the log that it names itself: its private one, or a shared one, which is only read. Where that log
+// cannot be found, a database opened with ReadOnly shows what is in the file and warns; otherwise Open refuses. After that the
+// file belongs to the tool's own log, is closed cleanly, and a server adopts it as it is.
+type Offline struct {
+	DBID  uint16   // index of the first database in the log of Options.LogDir (-dbid)
+	Logs  []string // directories where a file's own log may be too, when it was moved
+	AsIs  bool     // leave files as they are: the caller brings in the updates itself
+	Force bool     // open a file as it is when its log cannot be found (-onr)
+}
+
+// bringUpToDate replays the log that a file names itself, for a tool. A private log, and the shared one that the tool writes to, are
+// left to the ordinary recovery.
+func (c *Catalog) bringUpToDate(d *DB) error {
+	o, m := c.opts.Offline, d.file.Meta()
+	if o == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
+		return nil
+	}
+	d.asItIs = o.AsIs
+	if o.AsIs {
+		return nil
+	}
+	dir, found := c.ownLog(d.Path(), m)
+	switch {
+	case !found && m.Clean && m.Merging == nil:
+		return nil
+	case !found:
+		return c.missingLog(d, m)
+	case dir == d.Path()+privateSuffix:
+		return nil
+	}
+	d.asItIs = true // from here on: whatever is missing has been told
+	return c.bringUpToDateFrom(dir, d, m)
+}
+
+// ownLog finds the log of a file: where the caller says, beside the file as it was when both were moved or copied together, and
+// where it was.
+func (c *Catalog) ownLog(path string, m filestore.Meta) (dir string, found bool) {
+	beside := filepath.Dir(path)
+	places := slices.Clone(c.opts.Offline.Logs)
+	if m.LogDir != "" {
+		places = append(places, filepath.Join(beside, filepath.Base(m.LogDir)))
+		if !filepath.IsAbs(m.LogDir) {
+			places = append(places, filepath.Join(beside, m.LogDir))
+		}
+		places = append(places, m.LogDir)
+	}
+	for _, dir := range append([]string{path + privateSuffix}, places...) {
+		id, err := ulog.Identity(c.opts.FS, dir)
+		if err == nil && filestore.ID(id) == m.LogID {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+// bringUpToDateFrom replays a shared log that is only read.
+func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
+	ledger, err := readLedger(c.opts.FS, dir)
+	if err != nil {
+		return &LogError{dir, err}
+	}
+	l := logDir{ledger: ledger}
+	switch {
+	case l.restored(m):
+		d.warnNotRolledForward(m, "it is an older copy", dir)
+		return nil
+	case l.closed(m):
+		return nil
+	}
+	if !d.readOnly {
+		if err := c.syncLog(dir); err != nil {
+			return &LogError{dir, err}
+		}
+	}
+	if err := c.replayFrom(dir, d, m); err != nil {
+		return err
+	}
+	if d.readOnly {
+		d.ownLog = dir
+		return nil
+	}
+	return d.file.Checkpoint()
+}
+
+// replayFrom replays what the log in a directory has beyond a file.
+func (c *Catalog) replayFrom(dir string, d *DB, m filestore.Meta) error {
+	gap, err := d.replayDir(c.opts.FS, dir, m)
+	if damage, ok := errors.AsType[*ulog.DamageError](err); ok && c.opts.Offline.Force {
+		d.logger.Warn(fmt.Sprintf("the update log of %s is damaged, what comes after is left out: %v", d.Path(), damage))
+		return nil
+	}
+	if err != nil || !gap {
+		return err
+	}
+	missing := fmt.Sprintf("updates after the time stamp %d that are not in %s may be missing from its log %s, because files of it "+
+		"were removed", m.Stamp, d.Path(), dir)
+	if d.readOnly || c.opts.Offline.Force {
+		d.logger.Warn(missing)
+		return nil
+	}
+	return &Error{Code: BrokenFile, Message: missing + ": put them back, or use -onr to go on without them"}
+}
+
+// replayDir applies what the log in a directory has beyond a file. gap tells that updates may be missing from the log.
+func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta) (gap bool, err error) {
+	r, err := ulog.OpenReader(fs, dir, m.Stamp, ulog.ReaderOptions{Report: func(err error) { d.logger.Warn(err.Error()) }})
+	if err != nil {
+		return false, err
+	}
+	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
+	return r.Gap(), err
+}
+
+// missingLog says what a file lacks whose log is not there. It is an error where the file would be changed: then no server would
+// ever look for the updates again.
+func (c *Catalog) missingLog(d *DB, m filestore.Meta) error {
+	text := fmt.Sprintf("%s was not closed by the last process that had it open, and its update log, which was %s, is not there: updates "+
+		"of database %d after the time stamp %d may be missing", d.Path(), m.LogDir, m.DBID, m.Stamp)
+	switch {
+	case m.Merging != nil && !d.readOnly:
+		return errHalfMerged(m)
+	case m.Merging != nil:
+		text += ", and some newer ones may be there, because that process stopped within a checkpoint"
+	}
+	if d.readOnly || c.opts.Offline.Force {
+		d.logger.Warn(text)
+		d.asItIs = true
+		return nil
+	}
+	return &Error{Code: BrokenFile, Message: text + ". Put the log back, name its directory with -ulog, or use -onr to go on without it"}
+}
+
+// syncLog makes a log that a crash has left survive a power cut as it is, before a file goes on from it.
+func (c *Catalog) syncLog(dir string) error {
+	names, err := c.opts.FS.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if filepath.Ext(name) != ".ulog" {
+			continue
+		}
+		f, err := c.opts.FS.OpenFile(filepath.Join(dir, name), 0, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reset puts an empty database in the place of the file that an expression names, if there is one, and removes its private log. Neither
+// may be in use. For a database in memory it does nothing.
+func Reset(expr string, o Options) error {
+	o.setDefaults()
+	e, err := ParseExpr(expr)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(e.Path); !e.Kind.OnDisk() || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err = filestore.Reset(e.Path, filestore.Options{TryLock: o.TryLock, Persistent: e.Params.Persistent, Logger: o.Logger})
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // an empty file is none
+		return openError(err)
+	}
+	if err := vfs.RemoveDir(o.FS, e.Path+privateSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return openError(err)
+	}
+	return nil
+}

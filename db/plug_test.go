@@ -1,0 +1,83 @@
+package db
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db/memstore"
+	"gotycoon/db/store"
+	"gotycoon/db/store/storetest"
+)
+
+func TestFindEngine(t *testing.T) {
+	for path, want := range map[string]bool{"ktplugdbvoid.so": true, "/no/such/dir/ktplugdbvoid.so": true, "./ktplugdbmap.so": true,
+		"xktplugdbvoid.so": false, "ktplugdbvoid": false, "": false, "/ktplugdbvoid.so/x": false} {
+		_, ok := FindEngine(path)
+		require.Equal(t, want, ok, path)
+	}
+}
+
+func openPlugged(t *testing.T, file string, o Options, exprs ...string) *Catalog {
+	t.Helper()
+	e, ok := FindEngine(file)
+	require.True(t, ok)
+	o.Engine = &e
+	c, err := Open(exprs, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+func TestThePluggedExpression(t *testing.T) {
+	c := openPlugged(t, "ktplugdbvoid.so", Options{}, "alpha#ktopts=p#ktcapcnt=5#bnum=7", "/some/dir/beta.kch#bnum=7")
+	rows, err := c.DB(0).Status()
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"type": "128", "path": "alpha#ktopts=p#ktcapcnt=5#bnum=7", "count": "0", "size": "0",
+		"ktopts": "2", "ktcapcnt": "5", "ktcapsiz": "-1"}, rows)
+	require.Equal(t, c.DB(1), c.Lookup("beta.kch#bnum=7"))
+	require.Nil(t, c.Lookup("beta.kch"))
+}
+
+func TestTheVoidTakesUpdatesAlsoWhenReadOnly(t *testing.T) {
+	d := openPlugged(t, "ktplugdbvoid.so", Options{ReadOnly: true}, "x").DB(0)
+	require.NoError(t, d.Set(nil, []byte("a"), []byte("b"), Never))
+	require.NoError(t, d.Add(nil, []byte("a"), []byte("b"), Never))
+	require.ErrorIs(t, d.Remove(nil, []byte("a")), ErrNoRecord)
+	require.ErrorIs(t, openPlugged(t, "ktplugdbmap.so", Options{ReadOnly: true}, "x").DB(0).Set(nil, nil, nil, Never), ErrReadOnly)
+}
+
+func TestTheVoidLogsUpdates(t *testing.T) {
+	dir := t.TempDir()
+	c := openPlugged(t, "ktplugdbvoid.so", Options{LogDir: dir, SID: 9}, "x")
+	d := c.DB(0)
+	require.NoError(t, d.Set(nil, []byte("foo"), []byte("bar"), Never))
+	require.NoError(t, d.Append(nil, []byte("foo"), []byte("+"), Never))
+	require.ErrorIs(t, d.Remove(nil, []byte("foo")), ErrNoRecord)
+	require.Equal(t, []string{`9 0 a1 foo "\xff\xff\xff\xff\xffbar"`, `9 0 a1 foo "\xff\xff\xff\xff\xff+"`, `9 0 a2 foo ""`}, logged(t, c.Log()))
+}
+
+// An engine is a database like every other.
+func TestOperationsOnAnEngine(t *testing.T) {
+	d := openPlugged(t, "ktplugdbmap.so", Options{}, "x").DB(0)
+	for _, key := range []string{"b", "a", "c"} {
+		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), Never))
+	}
+	require.ErrorIs(t, d.Add(nil, []byte("a"), nil, Never), ErrDuplicate)
+	keys, err := d.MatchPrefix(nil, -1)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{[]byte("a"), []byte("b"), []byte("c")}, keys)
+	cur := d.NewCursor()
+	require.NoError(t, cur.JumpBack())
+	key, err := cur.GetKey(false)
+	require.NoError(t, err)
+	require.Equal(t, "c", string(key))
+	require.NoError(t, d.Set(nil, []byte("d"), nil, XT(-1)))
+	_, _, err = d.Get(nil, []byte("d"))
+	require.ErrorIs(t, err, ErrNoRecord)
+}
+
+// The server's own tree passes what engines must.
+func TestConformanceOfTheTree(t *testing.T) {
+	storetest.Run(t, func(*testing.T) store.Store { return memstore.NewTreeStore() })
+}

@@ -1,0 +1,215 @@
+package rebuild
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"gotycoon/db/filestore"
+)
+
+// maxFindings is how many findings a Report keeps; it counts them all.
+const maxFindings = 1000
+
+// Report is what Check has found.
+type Report struct {
+	Meta     filestore.Meta
+	Pages    uint64 // of the file
+	Leaves   uint64 // pages with records
+	Branches uint64
+	Free     uint64 // pages that hold nothing
+	Records  int64
+	Bytes    int64    // of keys and values
+	Damage   []Damage // the first thousand findings
+	Found    int      // all
+}
+
+// add adds a finding.
+func (r *Report) add(d *Damage) {
+	if r.Found++; len(r.Damage) < maxFindings {
+		r.Damage = append(r.Damage, *d)
+	}
+}
+
+// checker looks at a whole file.
+type checker struct {
+	*Report
+	pages
+	meta     meta
+	used     bitmap // pages that are reached, or free
+	progress func(pages int)
+}
+
+// Check looks at every page of a database file: that each is reached once or free, its form, the order of all keys, the form of all
+// records, and the sums that the file says of itself. What values hold has no checksum. progress is told of pages as they are done, and
+// may be nil. An error means that the file could not be examined, not that it is damaged.
+func Check(path string, tryLock bool, progress func(pages int)) (*Report, error) {
+	f, err := filestore.OpenOffline(path, false, tryLock)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return check(f, info.Size(), progress)
+}
+
+func check(r io.ReaderAt, size int64, progress func(int)) (*Report, error) {
+	c := &checker{Report: &Report{}, progress: progress}
+	if c.progress == nil {
+		c.progress = func(int) {}
+	}
+	c.pages = pages{r: r, size: size, pageSize: int64(os.Getpagesize())}
+	return c.Report, c.check()
+}
+
+func (c *checker) check() (err error) {
+	_, errs := metas(c.r)
+	for i, err := range errs {
+		if err != nil {
+			c.add(c.damage(uint64(i), "%v", err))
+		}
+	}
+	c.meta, err = newestMeta(c.r, c.size)
+	if damage, ok := errors.AsType[*Damage](err); ok {
+		c.add(damage)
+		return nil
+	}
+	c.pageSize, c.end = int64(c.meta.pageSize), c.meta.end
+	c.Pages, c.used = c.end, newBitmap(c.end)
+	if err := c.tree(); err != nil {
+		return err
+	}
+	c.freelist()
+	c.account()
+	return nil
+}
+
+// tree checks all that is reached from the top.
+func (c *checker) tree() error {
+	top, err := c.top(c.meta.root)
+	if damage, ok := errors.AsType[*Damage](err); ok {
+		c.add(damage)
+		return nil
+	}
+	c.Meta = top.desc
+	pg, _, err := c.read(c.meta.root, flagLeaf, nil)
+	if err != nil {
+		return err
+	}
+	c.reach(pg)
+	for _, b := range top.list {
+		w := walker{pages: &c.pages, seen: c.seen, bad: func(d *Damage, _ span) error { c.add(d); return nil }}
+		w.leaf = func(page, span) error { return nil }
+		if sameBucket(b, top.data) {
+			w.leaf = c.records
+		}
+		if err := w.bucket(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sameBucket(a, b bucket) bool {
+	return a.root == b.root && (a.root != 0 || len(a.inline) > 0 && len(b.inline) > 0 && &a.inline[0] == &b.inline[0])
+}
+
+// seen takes note of a page of a tree.
+func (c *checker) seen(p page) error {
+	if !c.reach(p) {
+		return c.damage(p.id, "is reached twice")
+	}
+	if p.flags == flagBranch {
+		c.Branches++
+	} else {
+		c.Leaves++
+	}
+	return nil
+}
+
+// reach marks a page, and those that it goes on for; false means that one was marked before.
+func (c *checker) reach(p page) bool {
+	fresh := true
+	for i := uint64(0); i <= uint64(p.overflow); i++ {
+		fresh = c.used.set(p.id+i) && fresh
+	}
+	c.progress(int(p.overflow) + 1)
+	return fresh
+}
+
+func (c *checker) records(p page, in span) error {
+	return p.records(in, func(e element) error {
+		if e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
+			return c.damage(p.id, "holds something that is no record")
+		}
+		if !c.Meta.Persistent && len(e.value) < 5 {
+			c.add(c.damage(p.id, "the value of key %q has no expiration time", e.key[1:]))
+		}
+		c.Records++
+		c.Bytes += int64(len(e.key) - 1 + len(e.value))
+		return nil
+	})
+}
+
+// freelist checks the list of the pages that hold nothing.
+func (c *checker) freelist() {
+	ids, p, err := c.freePages(c.meta.freelist)
+	if damage, ok := errors.AsType[*Damage](err); ok {
+		c.add(damage)
+		return
+	}
+	if !c.reach(p) {
+		c.add(c.damage(p.id, "is both the list of free pages and something else"))
+	}
+	for _, id := range ids {
+		if id < 2 || id >= c.end {
+			c.add(c.damage(p.id, "lists page %d, of %d pages, as free", id, c.end))
+		} else if !c.used.set(id) {
+			c.add(c.damage(id, "is listed as free, and is used"))
+		}
+	}
+	c.Free = uint64(len(ids))
+	c.progress(len(ids))
+}
+
+// freePages reads the list of free pages.
+func (p *pages) freePages(id uint64) ([]uint64, page, error) {
+	if id == noFreelist {
+		return nil, page{}, p.damage(0, "has no list of free pages")
+	}
+	pg, _, err := p.read(id, flagFreelist, nil)
+	if err != nil {
+		return nil, pg, err
+	}
+	count, body := uint64(pg.count), pg.raw[headSize:]
+	if count == 0xFFFF {
+		count, body = binary.NativeEndian.Uint64(body), body[8:]
+	}
+	if count > uint64(len(body))/8 {
+		return nil, pg, p.damage(id, "lists %d free pages and is too short", count)
+	}
+	ids := make([]uint64, count)
+	for i := range ids {
+		ids[i] = binary.NativeEndian.Uint64(body[8*i:])
+	}
+	return ids, pg, nil
+}
+
+// account checks the sums, and that nothing is left over.
+func (c *checker) account() {
+	if c.Found > 0 {
+		return // pages behind the damage are missing anyhow
+	}
+	if left, first := c.used.missing(2); left > 0 {
+		c.add(c.damage(first, "and %d other pages are neither used nor free", left-1))
+	}
+	if c.Records != c.Meta.Count || c.Bytes != c.Meta.Bytes {
+		c.add(&Damage{What: fmt.Sprintf("the file has %d records with %d bytes, and says that it has %d with %d",
+			c.Records, c.Bytes, c.Meta.Count, c.Meta.Bytes)})
+	}
+}

@@ -1,0 +1,116 @@
+package rebuild
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"gotycoon/db/filestore"
+)
+
+// Damage is one thing that is wrong in a database file.
+type Damage struct {
+	Page   uint64
+	Offset int64 // of the page in the file
+	What   string
+}
+
+// Error names the place and what is wrong.
+func (d *Damage) Error() string {
+	return fmt.Sprintf("page %d, offset %d: %s", d.Page, d.Offset, d.What)
+}
+
+// File is a database file that is read page by page. Nothing in it is believed without a look.
+type File struct {
+	path string
+	f    *os.File
+	pages
+	meta meta           // that counts
+	desc filestore.Meta // the description
+	data bucket
+}
+
+// pages gives access to the pages of a file.
+type pages struct {
+	r        io.ReaderAt
+	size     int64 // of the file in bytes
+	pageSize int64
+	end      uint64 // pages in use
+}
+
+// bucket is where a bucket's records are.
+type bucket struct {
+	page   uint64 // that names the bucket
+	root   uint64 // 0: in inline
+	inline []byte
+}
+
+// page is a page, with those that it goes on for.
+type page struct {
+	head
+	raw []byte
+}
+
+// Open opens a database file, whose lock it takes: exclusive keeps everybody out until Close, otherwise others may read. The error is
+// filestore.ErrInUse when a server has it open, and a *Damage when what stands at its top cannot be read.
+func Open(path string, exclusive, tryLock bool) (*File, error) {
+	f, err := filestore.OpenOffline(path, exclusive, tryLock)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	file := &File{path: path, f: f}
+	if err := file.load(); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return file, nil
+}
+
+func (f *File) load() error {
+	info, err := f.f.Stat()
+	if err != nil {
+		return err
+	}
+	f.pages = pages{r: f.f, size: info.Size()}
+	if f.meta, err = newestMeta(f.r, f.size); err != nil {
+		return err
+	}
+	f.pageSize, f.end = int64(f.meta.pageSize), f.meta.end
+	top, err := f.top(f.meta.root)
+	if err != nil {
+		return err
+	}
+	f.desc, f.data = top.desc, top.data
+	return nil
+}
+
+// Meta returns the file's description.
+func (f *File) Meta() filestore.Meta { return f.desc }
+
+// Size returns the size of the file in bytes.
+func (f *File) Size() int64 { return f.size }
+
+// Current tells whether the file still is the one that its path names.
+func (f *File) Current() bool { return filestore.Current(f.f, f.path) }
+
+// Close gives the file and its lock back.
+func (f *File) Close() error { return f.f.Close() }
+
+// Records calls visit for every record in the order of keys, with the value in stored form; both are valid during the call. It ends at
+// the first error of visit, or with a *Damage.
+func (f *File) Records(visit func(key, value []byte) error) error {
+	w := walker{pages: &f.pages, bad: func(d *Damage, _ span) error { return d }}
+	w.leaf = func(p page, in span) error {
+		return p.records(in, func(e element) error {
+			if e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
+				return f.damage(p.id, "holds something that is no record")
+			}
+			return visit(e.key[1:], e.value)
+		})
+	}
+	err := w.bucket(f.data)
+	if d, ok := err.(*Damage); ok { //nolint:errorlint // made by the walker, wrapped by nobody
+		return fmt.Errorf("%s is damaged: %w", f.path, d)
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package rebuild
+
+import (
+	"bytes"
+	"container/heap"
+	"fmt"
+)
+
+const (
+	runBuffer   = 1 << 20 // bytes of one write of a run
+	mergeMemory = 64 << 20
+	minWindow   = 16 << 10
+)
+
+// merged is several updates as one: of a key that is in more than one, the update of the youngest counts.
+type merged struct {
+	heap youngest
+}
+
+// youngest is a heap of updates: first the smallest key, of equal keys the latest update.
+type youngest []aged
+
+// aged is updates with their age: a larger number is younger.
+type aged struct {
+	updates
+	age int
+}
+
+func (h youngest) Len() int { return len(h) }
+
+func (h youngest) Less(i, j int) bool {
+	if n := bytes.Compare(h[i].current().key, h[j].current().key); n != 0 {
+		return n < 0
+	}
+	return h[i].age > h[j].age
+}
+
+func (h youngest) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *youngest) Push(x any) { *h = append(*h, x.(aged)) }
+
+// Pop implements heap.Interface.
+func (h *youngest) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+// merged returns everything that was added. It comes after settle.
+func (s *sorter) merged() (*merged, error) {
+	m := &merged{}
+	window := max(mergeMemory/max(len(s.runs), 1), minWindow)
+	for _, r := range s.runs {
+		if r.number >= s.dropped {
+			room := make([]byte, min(int64(window), max(r.end-r.off, 1)))
+			m.heap = append(m.heap, aged{&fileRun{f: s.f, run: r, all: room}, r.number})
+		}
+	}
+	for _, c := range s.held {
+		if c.number >= s.dropped {
+			m.heap = append(m.heap, aged{&memoryRun{chunk: c}, c.number})
+		}
+	}
+	for i := 0; i < len(m.heap); {
+		if err := m.heap[i].next(); err != nil {
+			return nil, fmt.Errorf("read sorted records: %w", err)
+		}
+		if m.heap[i].current().end {
+			m.heap = append(m.heap[:i], m.heap[i+1:]...)
+			continue
+		}
+		i++
+	}
+	heap.Init(&m.heap)
+	return m, nil
+}
+
+// current returns the update at hand, nil at the end.
+func (m *merged) current() *update {
+	if len(m.heap) == 0 {
+		return nil
+	}
+	return m.heap[0].current()
+}
+
+// next moves on to the next key.
+func (m *merged) next(scratch []byte) ([]byte, error) {
+	key := append(scratch[:0], m.heap[0].current().key...)
+	for len(m.heap) > 0 && bytes.Equal(m.heap[0].current().key, key) {
+		if err := m.heap[0].next(); err != nil {
+			return key, fmt.Errorf("read sorted records: %w", err)
+		}
+		if m.heap[0].current().end {
+			heap.Pop(&m.heap)
+		} else {
+			heap.Fix(&m.heap, 0)
+		}
+	}
+	return key, nil
+}
+
+// merge writes what was set over the records of the base.
+func (b *Builder) merge() error {
+	if err := b.sorter.settle(); err != nil {
+		return err
+	}
+	m, err := b.sorter.merged()
+	if err != nil {
+		return err
+	}
+	w := mergeWriter{m: m, b: b}
+	if b.base != nil && !b.sorter.cleared {
+		if err := b.base.Records(w.base); err != nil {
+			return err
+		}
+	}
+	for m.current() != nil {
+		if err := w.take(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type mergeWriter struct {
+	m   *merged
+	b   *Builder
+	key []byte // scratch
+}
+
+// base takes a record of the file below, behind all updates of smaller keys. An update of its own key replaces it.
+func (w *mergeWriter) base(key, value []byte) error {
+	for {
+		u := w.m.current()
+		order := -1
+		if u != nil {
+			order = bytes.Compare(key, u.key)
+		}
+		if order < 0 {
+			return w.b.Append(key, value)
+		}
+		if err := w.take(); err != nil || order == 0 {
+			return err
+		}
+	}
+}
+
+// take writes the update at hand.
+func (w *mergeWriter) take() (err error) {
+	if u := w.m.current(); !u.gone {
+		err = w.b.Append(u.key, u.value)
+	}
+	if err == nil {
+		w.key, err = w.m.next(w.key)
+	}
+	return err
+}

@@ -1,0 +1,175 @@
+package rebuild
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"gotycoon/db/filestore"
+)
+
+// ErrOrder is returned for a key that is not greater than the one before it.
+var ErrOrder = errors.New("keys are not in growing order")
+
+// tree writes the pages of a database whose records come in order: leaves as they fill, branches behind those they lead to, and
+// the two buckets at the end. It holds two nodes of each level.
+type tree struct {
+	out      *output
+	pageSize int
+	next     uint64  // id of the next page
+	levels   []level // the leaves, then the branches above them
+	key      []byte  // scratch
+	count    int64
+	bytes    int64 // of keys and values
+}
+
+// level is one level of the tree. A branch is written one later than it is full, so that an only child of the last one can be
+// put there too: bbolt does not expect branches with one child.
+type level struct {
+	node *node
+	full *node // nil: none
+}
+
+func newTree(out *output, pageSize int) *tree {
+	t := &tree{out: out, pageSize: pageSize, next: 2}
+	list := out.take(pageSize)
+	head{id: t.next, flags: flagFreelist}.write(list)
+	t.next++
+	t.levels = []level{{node: &node{flags: flagLeaf}}}
+	return t
+}
+
+// put adds a record with a greater key than all before.
+func (t *tree) put(key, value []byte) error {
+	if len(key) > filestore.MaxKeySize {
+		return fmt.Errorf("a key of %d bytes is longer than the file format can hold, %d", len(key), filestore.MaxKeySize)
+	}
+	t.key = append(append(t.key[:0], filestore.KeyPrefix), key...)
+	leaf := t.levels[0].node
+	if !leaf.fits(t.pageSize, len(t.key), len(value)) && len(leaf.items) > 0 {
+		if err := t.close(0); err != nil {
+			return err
+		}
+		leaf = t.levels[0].node
+	}
+	leaf.add(item{}, t.key, value)
+	t.count++
+	t.bytes += int64(len(key) + len(value))
+	return t.out.failure()
+}
+
+// close ends the node of a level: a leaf is written, a branch takes the place of the full one.
+func (t *tree) close(i int) error {
+	l := &t.levels[i]
+	if i == 0 {
+		id, err := t.write(l.node)
+		if err == nil {
+			err = t.link(1, l.node.first(), id)
+		}
+		t.levels[0].node.reset()
+		return err
+	}
+	spare := l.full
+	if spare != nil {
+		if err := t.writeFull(i); err != nil {
+			return err
+		}
+		l = &t.levels[i] // link may have moved it
+		spare.reset()
+	} else {
+		spare = &node{flags: flagBranch}
+	}
+	l.full, l.node = l.node, spare
+	return nil
+}
+
+func (t *tree) writeFull(i int) error {
+	full := t.levels[i].full
+	t.levels[i].full = nil
+	id, err := t.write(full)
+	if err != nil {
+		return err
+	}
+	return t.link(i+1, full.first(), id)
+}
+
+// link adds a child to the branch of a level.
+func (t *tree) link(i int, key []byte, id uint64) error {
+	if i == len(t.levels) {
+		t.levels = append(t.levels, level{node: &node{flags: flagBranch}})
+	}
+	branch := t.levels[i].node
+	if !branch.fits(t.pageSize, len(key), 0) && len(branch.items) > 1 {
+		if err := t.close(i); err != nil {
+			return err
+		}
+		branch = t.levels[i].node
+	}
+	branch.add(item{child: id}, key, nil)
+	return nil
+}
+
+// write gives a node the next pages.
+func (t *tree) write(n *node) (uint64, error) {
+	count := (n.size() + t.pageSize - 1) / t.pageSize
+	id := t.next
+	t.next += uint64(count)
+	n.write(t.out.take(count*t.pageSize), id, t.pageSize)
+	return id, t.out.failure()
+}
+
+// finish writes what is left of all levels and returns the root of the records.
+func (t *tree) finish() (uint64, error) {
+	for i := 0; ; i++ {
+		t.levels[i].adoptOnlyChild()
+		if t.levels[i].full != nil {
+			if err := t.writeFull(i); err != nil {
+				return 0, err
+			}
+		}
+		id, err := t.write(t.levels[i].node)
+		if err != nil || i == len(t.levels)-1 {
+			return id, err
+		}
+		if err := t.link(i+1, t.levels[i].node.first(), id); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (l *level) adoptOnlyChild() {
+	if l.full != nil && len(l.node.items) == 1 {
+		l.full.items, l.full.data = append(l.full.items, l.node.items...), append(l.full.data, l.node.data...)
+		l.node, l.full = l.full, nil
+	}
+}
+
+// buckets writes the page that names both buckets and returns its id. The description stands inside it: so a file whose meta
+// pages are broken still tells which of its pages are the newest.
+func (t *tree) buckets(root uint64, description []byte) (uint64, error) {
+	inline := &node{flags: flagLeaf}
+	inline.add(item{}, []byte(filestore.MetaKey), description)
+	text := make([]byte, bucketSize+inline.size())
+	inline.write(text[bucketSize:], 0, len(text)) // one page, whatever its size
+	data := make([]byte, bucketSize)
+	binary.NativeEndian.PutUint64(data, root)
+	top := &node{flags: flagLeaf}
+	top.add(item{flags: elementBucket}, []byte(filestore.DataBucket), data)
+	top.add(item{flags: elementBucket}, []byte(filestore.MetaBucket), text)
+	return t.write(top)
+}
+
+// metaPages returns pages 0 and 1.
+func (t *tree) metaPages(root uint64) []byte {
+	b := make([]byte, 2*t.pageSize)
+	for i := range uint64(2) {
+		at := b[int(i)*t.pageSize:]
+		head{id: i, flags: flagMeta}.write(at)
+		meta{uint32(t.pageSize), root, 2, t.next, i}.write(at[headSize:])
+	}
+	return b
+}
+
+// less tells whether a stored key is before another.
+func less(a, b []byte) bool { return bytes.Compare(a, b) < 0 }

@@ -1,0 +1,268 @@
+package db
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"gotycoon/db/filestore"
+	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
+)
+
+// Loader puts records into a database that nobody uses yet, past the update log. It is for one goroutine.
+type Loader struct {
+	db    *DB
+	ups   []ulog.Update
+	room  []byte // keys and values of ups
+	count int64  // records that can expire
+}
+
+const (
+	loadRecords = 512
+	loadBytes   = 256 << 10
+)
+
+// Load calls fill with a Loader for the database, which must be in memory. What is there already stays, unless a record has the
+// same key. Nobody else may use the database meanwhile.
+func (d *DB) Load(fill func(*Loader) error) error {
+	if d.file != nil {
+		return ErrNotImplemented
+	}
+	return d.load(fill)
+}
+
+func (d *DB) load(fill func(*Loader) error) error {
+	l := &Loader{db: d}
+	err := fill(l)
+	if err == nil {
+		err = l.flush()
+	}
+	d.sweeper.mortals.Add(l.count)
+	return err
+}
+
+// Add stores a record; value is in stored form, and an expired one is stored too. Neither is kept. It fails for what the
+// database cannot hold.
+func (l *Loader) Add(key, value []byte) error {
+	d := l.db
+	if err := d.checkKey(key); err != nil {
+		return err
+	}
+	if len(value) > MaxValueSize+prefixLen {
+		return errLongValue
+	}
+	xt, plain, ok := d.split(value)
+	if !ok {
+		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
+	}
+	if xt != MaxXT {
+		l.count++
+	}
+	return l.add(ulog.Update{Op: ulog.OpSet, Key: d.target(key, plain), Value: value})
+}
+
+// add copies an update into the batch.
+func (l *Loader) add(u ulog.Update) error {
+	if len(l.ups) == loadRecords || len(l.room)+len(u.Key)+len(u.Value) > loadBytes {
+		if err := l.flush(); err != nil {
+			return err
+		}
+	}
+	at := len(l.room)
+	l.room = append(append(l.room, u.Key...), u.Value...)
+	u.Key, u.Value = l.room[at:at+len(u.Key):at+len(u.Key)], l.room[at+len(u.Key):len(l.room):len(l.room)]
+	l.ups = append(l.ups, u)
+	return nil
+}
+
+func (l *Loader) flush() error {
+	if l.db.file != nil {
+		if err := l.db.file.ThrottleReplay(); err != nil {
+			return systemError(err)
+		}
+	}
+	if len(l.ups) > 0 {
+		l.db.store.Apply(0, l.ups)
+	}
+	l.ups, l.room = l.ups[:0], l.room[:0]
+	return nil
+}
+
+// restoringSuffix is added to the name of a database file while it is made from a snapshot.
+const restoringSuffix = ".restoring"
+
+// RestoreFile makes the database file that an expression names of the records that fill adds. The file must not be there, or must be
+// empty; otherwise the error is os.ErrExist. It gets its name when it is complete: a crash leaves nothing that Open would take for a
+// database.
+func RestoreFile(expr string, o Options, fill func(*Loader) error) error {
+	o.setDefaults()
+	e, err := ParseExpr(expr)
+	if err != nil {
+		return err
+	}
+	if !e.Kind.OnDisk() {
+		return ErrNotImplemented
+	}
+	if err := absent(e.Path); err != nil {
+		return err
+	}
+	tmp := e.Path + restoringSuffix
+	err = removeIfThere(tmp)
+	if err == nil {
+		err = fillFile(tmp, e, o, fill)
+	}
+	if err == nil {
+		err = absent(e.Path)
+	}
+	if err == nil {
+		err = os.Rename(tmp, e.Path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(tmp))
+	}
+	return systemError(vfs.OS{}.SyncDir(filepath.Dir(e.Path)))
+}
+
+// absent returns nil where there is no database file.
+func absent(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err == nil && info.Mode().IsRegular() && info.Size() == 0:
+		return nil
+	case err == nil:
+		err = os.ErrExist
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// fillFile makes a database file with a name of its own, complete and on the disk.
+func fillFile(path string, e Expr, o Options, fill func(*Loader) error) error {
+	f, err := filestore.Open(path, filestore.Options{TryLock: true, Persistent: e.Params.Persistent, Limit: o.CheckpointSize, Logger: o.Logger})
+	if err != nil {
+		return openError(err)
+	}
+	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: newOrdered(f, e.Params.RComp),
+		maxKey: filestore.MaxKeySize - e.Params.RComp.prefixSize()}
+	if err := d.load(fill); err != nil {
+		return errors.Join(err, f.Abandon())
+	}
+	return systemError(f.Close())
+}
+
+// Restored is a database in memory that has been loaded from a snapshot.
+type Restored struct {
+	DB    *DB
+	Stamp ulog.Stamp // instant of the snapshot
+}
+
+// RollForward brings databases in memory from their snapshots up to date, with the updates of the shared log after each one's stamp,
+// whatever servers have made them. Nothing is logged again. It is called before anybody uses the databases, and does nothing without
+// a shared log. Where updates may be missing from the log, or it is damaged, the error is a *LogError.
+func (c *Catalog) RollForward(restored []Restored) error {
+	if c.log == nil {
+		return nil
+	}
+	loaders := map[uint16]*roll{}
+	from := c.log.Last()
+	for _, r := range restored {
+		if r.Stamp < c.log.Last() {
+			loaders[r.DB.index] = &roll{Loader{db: r.DB}, r.Stamp}
+			from = min(from, r.Stamp)
+		}
+	}
+	if len(loaders) == 0 {
+		return nil
+	}
+	if err := c.rollAll(loaders, from); err != nil {
+		return &LogError{c.log.Dir(), err}
+	}
+	return nil
+}
+
+// roll is a database being rolled forward, with updates after a stamp.
+type roll struct {
+	Loader
+	after ulog.Stamp
+}
+
+func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
+	r, err := c.log.NewReader(from)
+	if err != nil {
+		return err
+	}
+	err = rollOver(r, loaders)
+	if err == nil && r.Gap() {
+		err = fmt.Errorf("updates after the time stamp %d of a snapshot may be missing from the update log, because files of it were removed: "+
+			"put them back, or start once without -ulog to go on without them", from)
+	}
+	for _, l := range loaders {
+		err = errors.Join(err, l.flush())
+		l.db.sweeper.mortals.Add(l.count)
+	}
+	return errors.Join(err, r.Close())
+}
+
+// rollOver reads the log to its end. As in the replay of files, damage ends it.
+func rollOver(r *ulog.Reader, loaders map[uint16]*roll) error {
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("replay the update log: %w", err)
+		}
+		u, err := ulog.ParseMessage(e.Message)
+		if err != nil {
+			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
+		}
+		l := loaders[u.DBID]
+		if l == nil || e.Stamp <= l.after {
+			continue
+		}
+		if err := l.apply(u); err != nil {
+			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
+		}
+	}
+}
+
+func (l *roll) apply(u ulog.Update) error {
+	if u.Op == ulog.OpSet && !l.db.Persistent() {
+		if xt, _, ok := splitValue(u.Value); ok && xt != MaxXT {
+			l.count++
+		}
+	}
+	return l.add(u)
+}
+
+// snapshotEntry names the snapshots of a database in the ledger of a log.
+func snapshotEntry(index uint16) string { return fmt.Sprintf("snapshot of database %d", index) }
+
+// SnapshotTaken notes that a snapshot of a database in memory is on the disk. It does nothing without a shared log.
+func (c *Catalog) SnapshotTaken(d *DB, path string, at ulog.Stamp) error {
+	if c.log == nil || d.file != nil {
+		return nil
+	}
+	return c.log.note(snapshotEntry(d.index), ledgerEntry{Path: path, Stamp: at})
+}
+
+// SnapshotOutdated tells whether a snapshot of a database is older than the last one noted: somebody has put it in its place. Then the
+// updates after it are not what the user wants.
+func (c *Catalog) SnapshotOutdated(d *DB, at ulog.Stamp) bool {
+	if c.log == nil {
+		return false
+	}
+	c.log.mu.Lock()
+	defer c.log.mu.Unlock()
+	e, ok := c.log.ledger[snapshotEntry(d.index)]
+	return ok && at < e.Stamp
+}
+
+// BeforeRemoval has f called before files of the shared update log are removed up to a stamp. f makes sure that nothing else
+// needs them; its error keeps them. It is set before anybody uses the catalog.
+func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }

@@ -1,0 +1,220 @@
+package db
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// ErrNoTransaction: the database kind has no transactions (a text database keeps only what is appended).
+var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemented"}
+
+// ErrInterrupted: Begin was told to stop waiting.
+var ErrInterrupted error = &Error{Code: LogicInconsistency, Message: "interrupted"}
+
+// errEnded: the transaction has been committed or aborted already.
+var errEnded = errors.New("the transaction has ended")
+
+// Transaction collects updates of one database and commits them as one group of the log, or none of them.
+//
+// It has two lives. At first it is its owner's: who has begun it works on DB(), which shows the collected updates;
+// everybody else sees the database as it was, and their updates wait. After Share it is everybody's, as transactions of the
+// original are: all operations of all clients see the collected updates and add to them, until somebody commits or aborts.
+// Updates of a master wait in both: what it has acknowledged must not be taken back. Nothing of a transaction is in the log
+// before the commit, so the end of the process aborts it.
+type Transaction struct {
+	db   *DB
+	view *DB
+	over *overlay
+	hard bool
+
+	shared atomic.Bool
+	turned chan struct{} // closed when it is shared, or has ended
+	ended  chan struct{}
+
+	mu   sync.Mutex // ends are one at a time
+	gone bool       // committed or aborted
+}
+
+// Begin begins a transaction. While there is another one it waits, until stop is closed (ErrInterrupted). A hard one is on the disk
+// when Commit returns.
+func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
+	switch {
+	case d.readOnly:
+		return nil, ErrReadOnly
+	case d.expr.Kind == Text:
+		return nil, ErrNoTransaction
+	}
+	t := d.newTransaction()
+	t.hard = hard
+	for !d.tx.CompareAndSwap(nil, t) {
+		other := d.tx.Load()
+		if other == nil {
+			continue
+		}
+		select {
+		case <-other.ended:
+		case <-stop:
+			return nil, ErrInterrupted
+		}
+	}
+	d.passStripes() // whoever has not seen t has its update in the store now
+	t.view.generation.Store(d.generation.Load())
+	return t, nil
+}
+
+// Transaction returns the shared transaction that is open, nil when there is none.
+func (d *DB) Transaction() *Transaction {
+	if t := d.tx.Load(); t != nil && t.shared.Load() {
+		return t
+	}
+	return nil
+}
+
+func (d *DB) newTransaction() *Transaction {
+	t := &Transaction{db: d, over: newOverlay(d), turned: make(chan struct{}), ended: make(chan struct{})}
+	t.view = &DB{expr: d.expr, index: d.index, sid: d.sid, now: d.now, logger: d.logger,
+		store: t.over, file: d.file, maxKey: d.maxKey, detached: true}
+	t.view.stripes.init(false)
+	return t
+}
+
+// passStripes returns when every update that was under way has ended.
+func (d *DB) passStripes() {
+	var all stripeSet
+	all.all()
+	d.stripes.lock(&all)
+	d.stripes.unlock(&all)
+}
+
+// DB returns the database with the collected updates, for the owner before Share.
+func (t *Transaction) DB() *DB { return t.view }
+
+// Shared tells whether the transaction is everybody's.
+func (t *Transaction) Shared() bool { return t.shared.Load() }
+
+// Ended is closed when the transaction is committed or aborted.
+func (t *Transaction) Ended() <-chan struct{} { return t.ended }
+
+// Share makes the transaction everybody's.
+func (t *Transaction) Share() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone || t.shared.Load() {
+		return
+	}
+	d := t.db
+	var all stripeSet
+	all.all()
+	d.stripes.lock(&all)
+	defer d.stripes.unlock(&all)
+	d.generation.Store(t.view.generation.Load())
+	d.over.Store(t.over)
+	t.shared.Store(true)
+	close(t.turned)
+}
+
+// Commit stores the collected updates, all or none, also when the machine stops. p is as for every operation.
+func (t *Transaction) Commit(p *Pending) error {
+	err := t.end(func(d *DB) error {
+		b := d.newBatch()
+		defer b.free()
+		if err := t.over.collect(b); err != nil {
+			return systemError(err)
+		}
+		if b.err == nil && len(b.ups) > 0 {
+			b.err = d.commitTo(p, b, nil)
+		}
+		if b.err != nil {
+			return b.err
+		}
+		d.generation.Store(max(d.generation.Load(), t.view.generation.Load()))
+		return d.settle(p, b)
+	})
+	if err != nil || !t.hard {
+		return err
+	}
+	return t.db.SyncLog()
+}
+
+// Abort forgets the collected updates.
+func (t *Transaction) Abort() error {
+	return t.end(func(d *DB) error {
+		if t.over.cleared() || t.shared.Load() {
+			d.generation.Add(1) // cursors may stand on records that never were
+		}
+		return nil
+	})
+}
+
+// end ends the transaction, whatever finish returns.
+func (t *Transaction) end(finish func(d *DB) error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.gone {
+		return errEnded
+	}
+	t.gone = true
+	d := t.db
+	var all stripeSet
+	all.all()
+	d.stripes.lock(&all)
+	err := finish(d)
+	d.over.Store(nil)
+	d.tx.Store(nil)
+	d.stripes.unlock(&all)
+	if !t.shared.Load() {
+		close(t.turned)
+	}
+	close(t.ended)
+	return err
+}
+
+// barred tells whether an update has to wait, and for what. A transaction that is not shared bars everybody else; updates of a
+// master (joins is false) are barred by a shared one too.
+func (d *DB) barred(joins bool) <-chan struct{} {
+	t := d.tx.Load()
+	switch {
+	case t == nil:
+		return nil
+	case !t.shared.Load():
+		return t.turned
+	case !joins:
+		return t.ended
+	}
+	return nil
+}
+
+// lockKey locks the stripe of a key that is to be updated.
+func (d *DB) lockKey(key []byte) *sync.Mutex {
+	stripe := d.stripes.of(key)
+	for {
+		stripe.Lock()
+		wait := d.barred(true)
+		if wait == nil {
+			return stripe
+		}
+		stripe.Unlock()
+		<-wait
+	}
+}
+
+// lockKeys locks the stripes of keys that are to be updated.
+func (d *DB) lockKeys(keys *stripeSet, joins bool) {
+	for {
+		d.stripes.lock(keys)
+		wait := d.barred(joins)
+		if wait == nil {
+			return
+		}
+		d.stripes.unlock(keys)
+		<-wait
+	}
+}
+
+// abortTransaction ends what a client has left open.
+func (d *DB) abortTransaction() {
+	if t := d.tx.Load(); t != nil {
+		_ = t.Abort() // it has ended otherwise
+	}
+}

@@ -1,0 +1,222 @@
+package db
+
+import (
+	"bytes"
+	"errors"
+
+	"gotycoon/db/store"
+)
+
+// Verdict is what a visitor wants done with the record that it has been shown.
+type Verdict struct {
+	Op    VisitOp
+	Value []byte // to store, with Store and Renew
+	XT    XT     // expiration argument, with Renew
+}
+
+// VisitOp is what is done with a visited record.
+type VisitOp int
+
+const (
+	Keep    VisitOp = iota // nothing
+	Discard                // remove it; nothing where there is none
+	Store                  // store Value; an existing record keeps its expiration time
+	Renew                  // store Value with the expiration time XT
+)
+
+// Visitor is shown a record: its value and absolute expiration time in seconds, or found = false where there is none. The
+// slices are valid during the call. It may take its time, but nobody else can update the key meanwhile; it must not use the
+// same database.
+type Visitor func(key, value []byte, xt int64, found bool) Verdict
+
+// Accept shows the record of key to visit and does what it says, in one step for everybody else. What a read-only database
+// refuses is refused before.
+func (d *DB) Accept(p *Pending, key []byte, visit Visitor) error {
+	return d.modify(p, key, func(b *batch) error { return b.accept(key, visit) })
+}
+
+// accept visits one record and adds the update.
+func (b *batch) accept(key []byte, visit Visitor) error {
+	value, xt, found, err := b.db.read(nil, key)
+	if err != nil {
+		return err
+	}
+	b.obey(key, xt, found, visit(key, value, xt, found))
+	return nil
+}
+
+// obey adds the update that a verdict asks for. xt is the expiration time of the record as it was.
+func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
+	switch v.Op {
+	case Keep:
+		return
+	case Discard:
+		if found {
+			b.remove(key)
+		}
+		return
+	case Renew:
+		xt = b.db.absolute(v.XT)
+	default:
+		if !found {
+			xt = MaxXT
+		}
+	}
+	if !found {
+		key = b.db.target(key, v.Value)
+	}
+	b.set(key, v.Value, xt)
+}
+
+// AcceptBulk shows the records of keys to visit, in their order, a key as often as it is in keys, each time as the visits
+// before have left it. All updates are committed together, in one step for everybody else.
+func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
+	var locked stripeSet
+	for _, key := range keys {
+		if err := d.writable(key); err != nil {
+			return err
+		}
+		locked.add(d.stripes.index(key))
+	}
+	b := d.newBatch()
+	defer b.free()
+	d.lockKeys(&locked, true)
+	err := b.acceptAll(keys, visit)
+	if err == nil {
+		err = d.commit(p, b)
+	}
+	d.stripes.unlock(&locked)
+	if err != nil {
+		return err
+	}
+	d.touch(writeScore * int64(len(keys)))
+	return d.settle(p, b)
+}
+
+// acceptAll visits the records and adds the updates. What the batch holds for a key is newer than the store.
+func (b *batch) acceptAll(keys [][]byte, visit Visitor) error {
+	latest := make(map[string]int, len(keys)) // index of the key's last update, plus one
+	for _, key := range keys {
+		value, xt, found, err := b.now(key, latest[string(key)])
+		if err != nil {
+			return err
+		}
+		before := len(b.ups)
+		b.obey(key, xt, found, visit(key, value, xt, found))
+		if len(b.ups) > before {
+			latest[string(key)] = len(b.ups)
+		}
+	}
+	return nil
+}
+
+// now returns a record as the batch leaves it; update is the index of the key's last update, plus one.
+func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool, err error) {
+	if update == 0 {
+		return b.db.read(nil, key)
+	}
+	stored := b.ups[update-1].Value
+	if stored == nil {
+		return nil, 0, false, nil
+	}
+	xt, value, found = b.db.split(stored)
+	return value, xt, found, nil
+}
+
+// errStopped ends an iteration early.
+var errStopped = errors.New("the iteration has been stopped")
+
+// Iterate shows every record to visit, in the database's order, and does what it says, one record after the other; records that
+// others add or remove meanwhile may be met or not. It ends early when more returns false.
+func (d *DB) Iterate(p *Pending, visit Visitor, more func() bool) error {
+	var failed error
+	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+		if !more() {
+			failed = errStopped
+			return false
+		}
+		key = bytes.Clone(key)
+		failed = d.modify(p, key, func(b *batch) error { return b.acceptLive(key, visit) })
+		return failed == nil
+	})
+	switch {
+	case errors.Is(failed, errStopped):
+		return nil
+	case failed != nil:
+		return failed
+	}
+	return err
+}
+
+// acceptLive is accept where there still is a record.
+func (b *batch) acceptLive(key []byte, visit Visitor) error {
+	value, xt, found, err := b.db.read(nil, key)
+	if err != nil || !found {
+		return err
+	}
+	b.obey(key, xt, true, visit(key, value, xt, true))
+	return nil
+}
+
+// Walk shows every live record to visit until it returns false. The slices are the visitor's. Nothing is locked meanwhile.
+func (d *DB) Walk(visit func(key, value []byte, xt int64) bool) error {
+	var failed error
+	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+		value, xt, found, err := d.read(nil, key)
+		if failed = err; err != nil {
+			return false
+		}
+		return !found || visit(bytes.Clone(key), value, xt)
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Accept shows the record that the cursor is on to visit, does what it says, and with step moves on. After a removal the cursor is
+// on the next record anyway.
+func (c *Cursor) Accept(p *Pending, visit Visitor, step bool) error {
+	removed := false
+	e, err := c.acceptCurrent(p, func(key, value []byte, xt int64, found bool) Verdict {
+		v := visit(key, value, xt, found)
+		removed = v.Op == Discard
+		return v
+	})
+	if err != nil {
+		return err
+	}
+	if removed {
+		return c.stepIf(true)
+	}
+	c.key = e.key
+	return c.stepIf(step)
+}
+
+// acceptCurrent visits the first live record from the cursor on that is still there when its key is locked.
+func (c *Cursor) acceptCurrent(p *Pending, visit Visitor) (entry, error) {
+	for {
+		e, _, _, err := c.currentLive()
+		if err != nil {
+			return entry{}, err
+		}
+		met := false
+		err = c.db.modify(p, e.key, func(b *batch) error {
+			return b.acceptLive(e.key, func(key, value []byte, xt int64, found bool) Verdict {
+				met = true
+				return visit(key, value, xt, found)
+			})
+		})
+		if err != nil || met {
+			return e, err
+		}
+	}
+}
+
+// On moves the cursor to another view of the same database, see Transaction.DB. It stays where it is.
+func (c *Cursor) On(d *DB) {
+	if c.db != d {
+		c.set = c.valid()
+		c.db, c.generation = d, d.generation.Load()
+	}
+}

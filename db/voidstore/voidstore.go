@@ -1,0 +1,49 @@
+// Package voidstore is a store that forgets everything: for a server that only writes the update log, from which its followers
+// are fed (reference: plug-in databases, section 2).
+package voidstore
+
+import (
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// Store is always empty.
+type Store struct{}
+
+var _ store.Freezer = Store{}
+
+// Get finds nothing.
+func (Store) Get(dst, _ []byte) ([]byte, bool, error) { return dst, false, nil }
+
+// Apply forgets the updates.
+func (Store) Apply(ulog.Stamp, []ulog.Update) {}
+
+// Scan visits nothing.
+func (Store) Scan(store.Start, func(key, value []byte) bool) error { return nil }
+
+// Count returns 0.
+func (Store) Count() (int64, error) { return 0, nil }
+
+// Size returns 0.
+func (Store) Size() int64 { return 0 }
+
+// Freeze returns nothing, of the instant asked for.
+func (Store) Freeze(instant func(take func())) (store.Frozen, error) {
+	instant(func() {})
+	return frozen{}, nil
+}
+
+// Close does nothing.
+func (Store) Close() error { return nil }
+
+// frozen is no records.
+type frozen struct{}
+
+// Count returns 0.
+func (frozen) Count() int64 { return 0 }
+
+// Scan visits nothing.
+func (frozen) Scan(bool, func(key, value []byte) error) error { return nil }
+
+// Close does nothing.
+func (frozen) Close() error { return nil }

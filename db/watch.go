@@ -1,0 +1,107 @@
+package db
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/ulog"
+)
+
+// versionSlots is a power of two. Two keys that share a slot share its number: a client that compares versions is then told of a
+// change that there was not, never the reverse. With a million slots that is one in a million for each update of another key.
+const versionSlots = 1 << 20
+
+// versionBits is the size of a version: programs that keep one as a floating-point number do not round it.
+const versionBits = 53
+
+// WatchOptions are what a database shall keep while it is used, besides its records.
+type WatchOptions struct {
+	Versions bool             // numbers that change with every update of a key, see DB.Version; 8 MiB
+	Claims   bool             // records can be claimed, see DB.Claim
+	News     func(key []byte) // called with the key of each record stored or given back; quick, must not use the database; may be nil
+}
+
+// watch sees every update of a database, from whatever protocol, after it has become visible and before its keys are unlocked.
+type watch struct {
+	opts   WatchOptions
+	seed   maphash.Seed
+	slots  []atomic.Uint64 // version of each slot; 0 means first
+	first  uint64
+	last   atomic.Uint64 // newest version given out
+	claims claims
+}
+
+// Watch begins to keep what the options ask for. It is called at most once, before anybody else uses the database.
+func (d *DB) Watch(o WatchOptions) {
+	w := &watch{opts: o, seed: maphash.MakeSeed(), first: uint64(d.now().UnixMicro())}
+	w.last.Store(w.first)
+	if o.Versions {
+		w.slots = make([]atomic.Uint64, versionSlots)
+	}
+	w.claims.init(d)
+	d.watch.Store(w)
+}
+
+func (w *watch) slot(key []byte) *atomic.Uint64 {
+	return &w.slots[maphash.Bytes(w.seed, key)%versionSlots]
+}
+
+// committed takes note of updates; version is the number that their keys get, 0 for a new one.
+func (w *watch) committed(ups []ulog.Update, version uint64) {
+	if w.slots != nil && version == 0 {
+		version = w.last.Add(1)
+	}
+	for i := range ups {
+		u := &ups[i]
+		if w.slots != nil {
+			w.slot(u.Key).Store(version)
+		}
+		w.claims.overwritten(u)
+		if u.Op == ulog.OpSet && w.opts.News != nil {
+			w.opts.News(u.Key)
+		}
+	}
+}
+
+// Version returns a number that is another one after every update of the key, whoever makes it, and after every restart. To learn
+// the version of a value, ask for the version first. Needs WatchOptions.Versions.
+//
+// It is not stored: a table in memory has the number of the last update for each hash of a key. It begins with the
+// microseconds of the start, and so is ahead of all numbers of the process before.
+func (d *DB) Version(key []byte) uint64 {
+	w := d.watch.Load()
+	n := w.slot(key).Load()
+	if n == 0 {
+		n = w.first
+	}
+	return d.mixed(n)
+}
+
+// mixed adds the number of clears and undone transactions, so that they change every version. Versions are never 0.
+func (d *DB) mixed(n uint64) uint64 {
+	const spread = 0x9e3779b97f4a7c15
+	n = (n + d.generation.Load()*spread) & (1<<versionBits - 1)
+	return max(n, 1)
+}
+
+// AcceptVersion is Accept; it returns the version that the record has afterwards.
+func (d *DB) AcceptVersion(p *Pending, key []byte, visit Visitor) (version uint64, err error) {
+	w := d.watch.Load()
+	err = d.modify(p, key, func(b *batch) error {
+		if err := b.accept(key, visit); err != nil {
+			return err
+		}
+		if len(b.ups) == 0 {
+			version = d.Version(key)
+			return nil
+		}
+		b.version = w.last.Add(1)
+		version = d.mixed(b.version)
+		return nil
+	})
+	return version, err
+}
+
+// Now is the time by which records expire.
+func (d *DB) Now() time.Time { return d.now() }
