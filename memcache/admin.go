@@ -1,0 +1,212 @@
+package memcache
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Version is what version and stats tell: that of the original.
+const Version = "KyotoTycoon/0.9.56b"
+
+// ModernVersion is the same of a modern server. libmemcached takes no server for alive whose version does not begin with a number,
+// and clients decide by it which commands they may use: it is that of the memcached whose commands there are.
+const ModernVersion = "1.6.18-" + Version
+
+// versionText is what a server of this configuration tells.
+func (cfg *Config) versionText() string {
+	if cfg.Modern {
+		return ModernVersion
+	}
+	return Version
+}
+
+// version serves "version".
+func (c *conn) version() bool {
+	c.say("VERSION " + c.s.opts.versionText())
+	return true
+}
+
+// verbosity serves "verbosity N [noreply]": the level of the log is the server's matter.
+func (c *conn) verbosity() bool {
+	const most = 3
+	if len(c.words) > most {
+		c.say(replyError)
+		return true
+	}
+	c.wantsReply(1)
+	c.answer("OK")
+	return true
+}
+
+// flushAll serves "flush_all [delay] [noreply]". The original ignores the delay.
+func (c *conn) flushAll() bool {
+	c.wantsReply(1)
+	delay := int64(0)
+	if c.modern && len(c.words) > 1 && !c.quietAt(1) {
+		n, ok := unsigned(c.words[1])
+		if !ok && c.words[1][0] != '-' {
+			c.answer(replyFormat)
+			return true
+		}
+		delay = int64(min(n, 1<<40))
+	}
+	if err := c.clear(delay); err != nil {
+		c.fail("clear", err)
+		return true
+	}
+	c.answer("OK")
+	return true
+}
+
+// quietAt tells whether a word is noreply.
+func (c *conn) quietAt(i int) bool { return string(c.words[i]) == "noreply" }
+
+// clear removes everything: now, or after a delay in seconds or at a time, as with expiration times.
+func (c *conn) clear(delay int64) error {
+	c.s.counts.flushes.Add(1)
+	const longest = 1 << 24
+	if delay > longest {
+		delay = max(0, delay-time.Now().Unix())
+	}
+	if delay > 0 {
+		c.s.flush.plan(time.Duration(delay) * time.Second)
+		return nil
+	}
+	c.s.flush.plan(0)
+	return c.db.Clear(&c.io.Owed)
+}
+
+// flusher is the timer of a flush_all with a delay. A later flush_all takes its place.
+type flusher struct {
+	mu     sync.Mutex // protects the fields below
+	server *Server    // nil while closed
+	timer  *time.Timer
+	due    sync.WaitGroup // the timer's function
+}
+
+func (f *flusher) open(s *Server) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.server = s
+}
+
+// plan clears the database after a delay; 0 only forgets what has been planned.
+func (f *flusher) plan(delay time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forget()
+	if delay == 0 || f.server == nil {
+		return
+	}
+	s := f.server
+	f.due.Add(1)
+	f.timer = time.AfterFunc(delay, func() {
+		defer f.due.Done()
+		if err := s.db.Clear(nil); err != nil {
+			s.logFailure(err)
+		}
+	})
+}
+
+// forget stops the timer. The caller holds f.mu.
+func (f *flusher) forget() {
+	if f.timer != nil && f.timer.Stop() {
+		f.due.Done()
+	}
+	f.timer = nil
+}
+
+// close forgets what has been planned, and waits for what has begun.
+func (f *flusher) close() {
+	f.mu.Lock()
+	f.forget()
+	f.server = nil
+	f.mu.Unlock()
+	f.due.Wait()
+}
+
+// row is one line of stats.
+type row struct{ name, value string }
+
+func number(name string, n int64) row { return row{name, strconv.FormatInt(n, 10)} }
+
+// stats serves "stats [family]". The original has one list, whatever the family; modern servers have others besides.
+func (c *conn) stats() bool {
+	family := ""
+	if len(c.words) > 1 && c.modern {
+		family = string(c.words[1])
+	}
+	if family == "reset" {
+		c.s.counts.reset()
+		c.say("RESET")
+		return true
+	}
+	rows, known, err := c.rows(family)
+	switch {
+	case err != nil:
+		c.fail("status", err)
+		return true
+	case !known:
+		c.say(replyError)
+		return true
+	}
+	for _, r := range rows {
+		c.say("STAT " + r.name + " " + r.value)
+	}
+	c.say("END")
+	return true
+}
+
+// rows returns the rows of a family, of "" those that the original has.
+func (c *conn) rows(family string) (rows []row, known bool, err error) {
+	switch family {
+	case "":
+		rows, err = c.general()
+		return rows, true, err
+	case "settings":
+		return c.s.settings(), true, nil
+	case "items", "slabs", "sizes", "conns", "detail", "cachedump", "malloc", "maps": // nothing of the kind is here
+		return nil, true, nil
+	}
+	return nil, false, nil
+}
+
+// general returns the rows of the original (reference: section 6) and, in modern servers, more behind them.
+func (c *conn) general() ([]row, error) {
+	status, err := c.db.Status()
+	if err != nil {
+		return nil, err
+	}
+	n := &c.s.counts
+	rows := c.s.head(status)
+	names := make([]string, 0, len(status))
+	for name := range status {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		rows = append(rows, row{"db_" + name, status[name]})
+	}
+	rows = append(rows, n.rows()...)
+	if c.modern {
+		rows = append(rows, n.moreRows()...)
+	}
+	return rows, nil
+}
+
+// settings are the rows of "stats settings".
+func (s *Server) settings() []row {
+	cas := "no"
+	if s.opts.Modern {
+		cas = "yes"
+	}
+	return []row{
+		number("maxbytes", 0), number("maxconns", 0), number("tcpport", int64(s.opts.Port)), number("udpport", 0),
+		{"inter", s.opts.Host}, number("verbosity", 0), {"evictions", "off"}, {"cas_enabled", cas},
+		number("num_threads", int64(s.opts.Threads)), {"flush_enabled", fmt.Sprint(!s.opts.ReadOnly)},
+		number("item_size_max", maxValue),
+	}
+}

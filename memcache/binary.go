@@ -1,0 +1,165 @@
+package memcache
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"gotycoon/db"
+)
+
+// A message of the binary protocol, all numbers big-endian:
+//
+//	offset size
+//	     0    1  magic: 0x80 request, 0x81 reply
+//	     1    1  opcode
+//	     2    2  length of the key
+//	     4    1  length of the extras
+//	     5    1  data type, 0
+//	     6    2  request: reserved; reply: status
+//	     8    4  length of the body: extras, key, value
+//	    12    4  opaque, copied into the reply
+//	    16    8  version (cas)
+//	    24       the body
+const (
+	requestMagic = 0x80
+	replyMagic   = 0x81
+	headerSize   = 24
+)
+
+// status is the result of a request.
+type status uint16
+
+const (
+	statusOK        status = 0x00
+	statusNotFound  status = 0x01
+	statusExists    status = 0x02
+	statusTooLarge  status = 0x03
+	statusInvalid   status = 0x04
+	statusNotStored status = 0x05
+	statusNotNumber status = 0x06
+	statusDenied    status = 0x24
+	statusUnknown   status = 0x81
+	statusInternal  status = 0x84
+)
+
+// text is the value of a reply that reports an error.
+func (s status) text() string {
+	switch s {
+	case statusNotFound:
+		return "Not found"
+	case statusExists:
+		return "Data exists for key."
+	case statusTooLarge:
+		return "Too large."
+	case statusInvalid:
+		return "Invalid arguments"
+	case statusNotStored:
+		return "Not stored."
+	case statusNotNumber:
+		return "Non-numeric server-side value for incr or decr"
+	case statusDenied:
+		return "The server is read-only"
+	case statusUnknown:
+		return "Unknown command"
+	}
+	return "Internal error"
+}
+
+// request is a received message. Its slices are valid until the next read.
+type request struct {
+	op                 opcode
+	opaque             [4]byte
+	unique             uint64
+	extras, key, value []byte
+}
+
+// reply is what is sent for a request.
+type reply struct {
+	status             status
+	unique             uint64
+	extras, key, value []byte
+}
+
+// serveBinary serves one message. It reports whether the connection stays.
+func (c *conn) serveBinary() bool {
+	c.quiet = false
+	if !c.need(headerSize) {
+		return false
+	}
+	head := c.io.Buffered()[:headerSize]
+	body := int64(binary.BigEndian.Uint32(head[8:]))
+	if body > maxRequest-headerSize {
+		c.sayBinary(&request{op: opcode(head[1]), opaque: [4]byte(head[12:])}, &reply{status: statusTooLarge})
+		return false
+	}
+	if !c.need(headerSize + int(body)) {
+		return false
+	}
+	message := c.io.Buffered()[:headerSize+body]
+	c.io.Advance(len(message))
+	r, ok := parseRequest(message)
+	if !ok {
+		c.sayBinary(&r, &reply{status: statusInvalid})
+		return false
+	}
+	return c.executeBinary(&r)
+}
+
+// parseRequest takes a message apart. ok is false when the lengths in it contradict each other.
+func parseRequest(message []byte) (r request, ok bool) {
+	r = request{op: opcode(message[1]), opaque: [4]byte(message[12:16]), unique: binary.BigEndian.Uint64(message[16:])}
+	keyEnd := int(message[4]) + int(binary.BigEndian.Uint16(message[2:]))
+	body := message[headerSize:]
+	if keyEnd > len(body) {
+		return r, false
+	}
+	r.extras, r.key, r.value = body[:message[4]], body[message[4]:keyEnd], body[keyEnd:]
+	return r, true
+}
+
+// sayBinary adds a reply.
+func (c *conn) sayBinary(r *request, a *reply) {
+	if a.status != statusOK {
+		a.unique = 0
+		if a.value == nil {
+			a.value = []byte(a.status.text())
+		}
+	}
+	out := append(c.io.Out, replyMagic, byte(r.op))
+	out = binary.BigEndian.AppendUint16(out, uint16(len(a.key)))
+	out = append(out, byte(len(a.extras)), 0)
+	out = binary.BigEndian.AppendUint16(out, uint16(a.status))
+	out = binary.BigEndian.AppendUint32(out, uint32(len(a.extras)+len(a.key)+len(a.value)))
+	out = append(out, r.opaque[:]...)
+	out = binary.BigEndian.AppendUint64(out, a.unique)
+	out = append(out, a.extras...)
+	out = append(out, a.key...)
+	c.io.Out = append(out, a.value...)
+}
+
+// statusOf maps the error of an operation to a status.
+func (c *conn) statusOf(err error) status {
+	switch {
+	case err == nil:
+		return statusOK
+	case errors.Is(err, db.ErrNoRecord):
+		return statusNotFound
+	case errors.Is(err, db.ErrDuplicate), errors.Is(err, errChanged):
+		return statusExists
+	case errors.Is(err, errNotNumber):
+		return statusNotNumber
+	}
+	c.s.logFailure(err)
+	if errors.Is(err, db.ErrReadOnly) {
+		return statusDenied
+	}
+	return statusInternal
+}
+
+// answerBinary sends the result of a request: a quiet one says nothing when it has done what it should.
+func (c *conn) answerBinary(r *request, a *reply) {
+	if c.quiet && a.status == statusOK {
+		return
+	}
+	c.sayBinary(r, a)
+}

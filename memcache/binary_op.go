@@ -1,0 +1,150 @@
+package memcache
+
+// opcode is the command of a binary request.
+type opcode byte
+
+const (
+	opGet       opcode = 0x00
+	opSet       opcode = 0x01
+	opAdd       opcode = 0x02
+	opReplace   opcode = 0x03
+	opDelete    opcode = 0x04
+	opIncrement opcode = 0x05
+	opDecrement opcode = 0x06
+	opQuit      opcode = 0x07
+	opFlush     opcode = 0x08
+	opGetQ      opcode = 0x09
+	opNoop      opcode = 0x0a
+	opVersion   opcode = 0x0b
+	opGetK      opcode = 0x0c
+	opGetKQ     opcode = 0x0d
+	opAppend    opcode = 0x0e
+	opPrepend   opcode = 0x0f
+	opStat      opcode = 0x10
+	opSetQ      opcode = 0x11
+	opAddQ      opcode = 0x12
+	opReplaceQ  opcode = 0x13
+	opDeleteQ   opcode = 0x14
+	opIncrQ     opcode = 0x15
+	opDecrQ     opcode = 0x16
+	opQuitQ     opcode = 0x17
+	opFlushQ    opcode = 0x18
+	opAppendQ   opcode = 0x19
+	opPrependQ  opcode = 0x1a
+	opVerbosity opcode = 0x1b
+	opTouch     opcode = 0x1c
+	opGAT       opcode = 0x1d
+	opGATQ      opcode = 0x1e
+	opGATK      opcode = 0x23
+	opGATKQ     opcode = 0x24
+)
+
+// operation is what an opcode stands for.
+type operation struct {
+	name   string
+	base   opcode // the same without "quiet"
+	quiet  bool   // says nothing when all is well; a get, when there is nothing
+	keyed  bool   // the reply repeats the key
+	writes bool   // refused by a read-only service
+	extras [2]int // least and greatest length of the extras
+	key    bool   // must have a key
+	value  bool   // may have a value
+}
+
+// operation returns the row of an opcode; ok is false where there is none, as for SASL.
+func (o opcode) operation() (row operation, ok bool) {
+	switch o {
+	case opGet, opGetQ, opGetK, opGetKQ:
+		row = operation{name: "get", base: opGet, key: true, keyed: o == opGetK || o == opGetKQ}
+		row.quiet = o == opGetQ || o == opGetKQ
+	case opSet, opSetQ, opAdd, opAddQ, opReplace, opReplaceQ:
+		row = operation{name: "set", base: o, writes: true, extras: [2]int{8, 8}, key: true, value: true}
+		if o >= opSetQ {
+			row.base, row.quiet = opSet+(o-opSetQ), true
+		}
+	case opAppend, opAppendQ, opPrepend, opPrependQ:
+		row = operation{name: "append", base: o, writes: true, key: true, value: true}
+		if o >= opAppendQ {
+			row.base, row.quiet = opAppend+(o-opAppendQ), true
+		}
+	case opDelete, opDeleteQ:
+		row = operation{name: "delete", base: opDelete, quiet: o == opDeleteQ, writes: true, key: true}
+	case opIncrement, opDecrement, opIncrQ, opDecrQ:
+		row = operation{name: "incr", base: o, writes: true, extras: [2]int{20, 20}, key: true}
+		if o >= opIncrQ {
+			row.base, row.quiet = opIncrement+(o-opIncrQ), true
+		}
+	case opTouch:
+		row = operation{name: "touch", base: o, writes: true, extras: [2]int{4, 4}, key: true}
+	case opGAT, opGATQ, opGATK, opGATKQ:
+		row = operation{name: "gat", base: opGAT, writes: true, extras: [2]int{4, 4}, key: true, keyed: o >= opGATK}
+		row.quiet = o == opGATQ || o == opGATKQ
+	default:
+		return o.service()
+	}
+	return row, true
+}
+
+// service is operation for the opcodes that are not about an item.
+func (o opcode) service() (row operation, ok bool) {
+	switch o {
+	case opQuit, opQuitQ:
+		row = operation{name: "quit", base: opQuit, quiet: o == opQuitQ}
+	case opFlush, opFlushQ:
+		row = operation{name: "flush", base: opFlush, quiet: o == opFlushQ, writes: true, extras: [2]int{0, 4}}
+	case opNoop:
+		row = operation{name: "noop", base: o}
+	case opVersion:
+		row = operation{name: "version", base: o}
+	case opStat:
+		row = operation{name: "stat", base: o}
+	case opVerbosity:
+		row = operation{name: "verbosity", base: o, extras: [2]int{4, 4}}
+	default:
+		return row, false
+	}
+	return row, true
+}
+
+// fits tells whether a request has the parts that its operation wants.
+func (row *operation) fits(r *request) bool {
+	return len(r.extras) >= row.extras[0] && len(r.extras) <= row.extras[1] &&
+		(len(r.key) > 0 || !row.key) && (len(r.value) == 0 || row.value)
+}
+
+// executeBinary serves a request. It reports whether the connection stays.
+func (c *conn) executeBinary(r *request) bool {
+	row, known := r.op.operation()
+	if !known {
+		c.logCommand([]byte("bin_unknown"))
+		c.sayBinary(r, &reply{status: statusUnknown})
+		return true
+	}
+	if c.s.logs() {
+		c.logCommand([]byte("bin_" + row.name))
+	}
+	switch {
+	case !row.fits(r):
+		c.sayBinary(r, &reply{status: statusInvalid})
+		return true
+	case row.writes && c.s.opts.ReadOnly:
+		c.sayBinary(r, &reply{status: statusDenied})
+		return true
+	}
+	c.quiet = row.quiet
+	switch row.base {
+	case opGet, opGAT:
+		return c.binaryGet(r, &row)
+	case opTouch:
+		c.binaryTouch(r)
+	case opDelete:
+		c.answerBinary(r, &reply{status: c.statusOf(c.remove(r.key, r.unique))})
+	case opIncrement, opDecrement:
+		c.binaryAdd(r, row.base == opDecrement)
+	case opSet, opAdd, opReplace, opAppend, opPrepend:
+		c.binaryStore(r, row.base)
+	default:
+		return c.binaryService(r, row.base)
+	}
+	return true
+}

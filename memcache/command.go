@@ -1,0 +1,114 @@
+package memcache
+
+// command is one row of the table: a word that begins a request line.
+type command struct {
+	name   string
+	least  int              // words that there must be, the command's included
+	writes bool             // refused by a read-only service
+	run    func(*conn) bool // reports whether the connection stays
+}
+
+// Replies that several commands share.
+const (
+	replyError    = "ERROR"
+	replyWords    = "CLIENT_ERROR invalid parameters"
+	replyFormat   = "CLIENT_ERROR bad command line format"
+	replyReadOnly = "SERVER_ERROR server is read-only"
+	replyNotFound = "NOT_FOUND"
+	replyStored   = "STORED"
+	replyNot      = "NOT_STORED"
+	replyExists   = "EXISTS"
+)
+
+// classic are the commands of the original (reference: section 3).
+func classic() []command {
+	return []command{
+		{"add", 5, true, func(c *conn) bool { return c.storage(modeAdd) }},
+		{"decr", 3, true, func(c *conn) bool { return c.arithmetic(true) }},
+		{"delete", 2, true, (*conn).delete},
+		{"flush_all", 1, true, (*conn).flushAll},
+		{"get", 1, false, func(c *conn) bool { return c.get(false) }},
+		{"gets", 1, false, func(c *conn) bool { return c.get(true) }},
+		{"incr", 3, true, func(c *conn) bool { return c.arithmetic(false) }},
+		{"quit", 1, false, func(*conn) bool { return false }},
+		{"replace", 5, true, func(c *conn) bool { return c.storage(modeReplace) }},
+		{"set", 5, true, func(c *conn) bool { return c.storage(modeSet) }},
+		{"stats", 1, false, (*conn).stats},
+		{"version", 1, false, (*conn).version},
+	}
+}
+
+// modern are the commands that memcached has besides.
+func modern() []command {
+	return []command{
+		{"append", 5, true, func(c *conn) bool { return c.storage(modeAppend) }},
+		{"cas", 6, true, func(c *conn) bool { return c.storage(modeCAS) }},
+		{"gat", 3, true, func(c *conn) bool { return c.getAndTouch(false) }},
+		{"gats", 3, true, func(c *conn) bool { return c.getAndTouch(true) }},
+		{"ma", 2, true, (*conn).metaArithmetic},
+		{"md", 2, true, (*conn).metaDelete},
+		{"me", 2, false, (*conn).metaDebug},
+		{"mg", 2, false, (*conn).metaGet},
+		{"mn", 1, false, (*conn).metaNoop},
+		{"ms", 3, true, (*conn).metaSet},
+		{"prepend", 5, true, func(c *conn) bool { return c.storage(modePrepend) }},
+		{"touch", 3, true, (*conn).touch},
+		{"verbosity", 2, false, (*conn).verbosity},
+	}
+}
+
+// table returns the commands of a configuration by name.
+func table(cfg Config) map[string]*command {
+	rows := classic()
+	if cfg.Modern {
+		rows = append(rows, modern()...)
+	}
+	byName := make(map[string]*command, len(rows))
+	for i := range rows {
+		if cfg.Queue && (rows[i].name == "get" || rows[i].name == "gets") {
+			rows[i].least = 2
+		}
+		byName[rows[i].name] = &rows[i]
+	}
+	return byName
+}
+
+// execute runs the command of the words. It reports whether the connection stays.
+func (c *conn) execute() bool {
+	c.quiet = false
+	if len(c.words) == 0 {
+		c.s.info("(%s): ", c.peer)
+		c.say(replyError)
+		return true
+	}
+	c.logCommand(c.words[0])
+	row, known := c.s.commands[string(c.words[0])]
+	switch {
+	case !known:
+		c.say(replyError)
+		return true
+	case row.writes && c.s.opts.ReadOnly:
+		c.say(replyReadOnly)
+		return true
+	case len(c.words) < row.least:
+		c.say(replyWords)
+		return true
+	}
+	return row.run(c)
+}
+
+// wantsReply looks for noreply among the words behind the first n.
+func (c *conn) wantsReply(n int) {
+	for _, word := range c.words[n:] {
+		if string(word) == "noreply" {
+			c.quiet = true
+		}
+	}
+}
+
+// logCommand writes the line that every command gets.
+func (c *conn) logCommand(word []byte) {
+	if c.s.logs() {
+		c.s.info("(%s): %s", c.peer, word)
+	}
+}

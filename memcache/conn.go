@@ -1,0 +1,192 @@
+package memcache
+
+import (
+	"bytes"
+	"context"
+
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+)
+
+const (
+	maxValue   = 1 << 28            // bytes of a value that a client may send
+	maxRequest = maxValue + 1<<20   // and of its request
+	maxLine    = 8191               // characters of a line, as in the original
+	longLine   = 1 << 20            // the same in modern servers, for long lists of keys
+	keepRoom   = 64 << 10           // larger scratch space is not kept
+	flushSize  = 256 << 10          // of the replies to one command leave at once
+	binaryByte = byte(requestMagic) // begins a request of the binary protocol
+)
+
+// conn is one connection. It belongs to one goroutine.
+type conn struct {
+	s      *Server
+	db     *db.DB
+	io     *netio.Conn
+	ctx    context.Context // ends when the server stops //nolint:containedctx // of the connection's life
+	peer   string
+	modern bool
+
+	line   []byte   // the request line, without carriage returns
+	words  [][]byte // of line
+	quiet  bool     // the command's replies are not wanted (noreply)
+	value  []byte   // scratch for a value read, or to be stored
+	number []byte   // scratch for text made of numbers
+
+	claims map[string][]*db.Claim // messages fetched and not deleted, by name, oldest first
+}
+
+// run serves one request after the other.
+func (c *conn) run() {
+	for c.io.WaitByte() == nil {
+		if c.serveOne() {
+			c.trim()
+			continue
+		}
+		_ = c.io.Flush() // the connection ends anyway
+		return
+	}
+}
+
+// serveOne serves the request that begins with the next byte. It reports whether the connection stays.
+func (c *conn) serveOne() bool {
+	if c.modern && c.io.Buffered()[0] == binaryByte {
+		return c.serveBinary()
+	}
+	if !c.readLine() {
+		return false
+	}
+	c.split()
+	return c.execute()
+}
+
+// trim lets go of scratch space that is too large to keep.
+func (c *conn) trim() {
+	if cap(c.value) > keepRoom {
+		c.value = nil
+	}
+	if cap(c.line) > keepRoom {
+		c.line, c.words = nil, nil
+	}
+}
+
+// readLine reads a line up to its line feed into c.line and drops every carriage return in it. A line longer than the limit ends
+// there, and the rest is the next line. It returns false when the connection has to end.
+func (c *conn) readLine() bool {
+	limit := maxLine
+	if c.modern {
+		limit = longLine
+	}
+	c.line = c.line[:0]
+	for {
+		got := c.io.Buffered()
+		end := bytes.IndexByte(got, '\n')
+		part := got
+		if end >= 0 {
+			part = got[:end]
+		}
+		used, full := c.addToLine(part, limit)
+		switch {
+		case full:
+			c.io.Advance(used)
+			return true
+		case end >= 0:
+			c.io.Advance(end + 1)
+			return true
+		}
+		c.io.Advance(len(got))
+		if c.io.Fill() != nil {
+			return false
+		}
+	}
+}
+
+// addToLine appends part without its carriage returns. full tells that the line has reached the limit after used bytes.
+func (c *conn) addToLine(part []byte, limit int) (used int, full bool) {
+	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(c.line)+len(part)-1 < limit { // the usual line
+		c.line = append(c.line, part[:len(part)-1]...)
+		return len(part), false
+	}
+	for i, b := range part {
+		if b == '\r' {
+			continue
+		}
+		c.line = append(c.line, b)
+		if len(c.line) == limit {
+			return i + 1, true
+		}
+	}
+	return len(part), false
+}
+
+// split finds the words of the line, which ends at a zero byte.
+func (c *conn) split() {
+	c.words = c.words[:0]
+	line := c.line
+	if end := bytes.IndexByte(line, 0); end >= 0 {
+		line = line[:end]
+	}
+	for i := 0; i < len(line); {
+		if isBlank(line[i]) {
+			i++
+			continue
+		}
+		start := i
+		for i < len(line) && !isBlank(line[i]) {
+			i++
+		}
+		c.words = append(c.words, line[start:i])
+	}
+}
+
+// block reads the data block of a storage command: size bytes and a line end. ok is false when it is not there; then the
+// connection has to end. The data is valid until the next read.
+func (c *conn) block(size int64) (data []byte, ok bool) {
+	if size < 0 || size > maxValue {
+		return nil, false
+	}
+	n := int(size)
+	if !c.need(n + 1) {
+		return nil, false
+	}
+	end := 1
+	if c.io.Buffered()[n] == '\r' {
+		if end = 2; !c.need(n + 2) {
+			return nil, false
+		}
+	}
+	data = c.io.Buffered()[:n+end]
+	if data[n+end-1] != '\n' {
+		return nil, false
+	}
+	c.io.Advance(n + end)
+	return data[:n], true
+}
+
+// need returns when n bytes are buffered, false when they do not come.
+func (c *conn) need(n int) bool {
+	for len(c.io.Buffered()) < n {
+		if c.io.Fill() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// say adds a reply to those that leave together.
+func (c *conn) say(line string) {
+	c.io.Out = append(append(c.io.Out, line...), '\r', '\n')
+}
+
+// answer is say, unless the client does not want to know.
+func (c *conn) answer(line string) {
+	if !c.quiet {
+		c.say(line)
+	}
+}
+
+// fail logs a database error and tells the client which call of the original would have failed.
+func (c *conn) fail(call string, err error) {
+	c.s.logFailure(err)
+	c.answer("SERVER_ERROR DB::" + call + " failed")
+}

@@ -1,0 +1,79 @@
+package memcache
+
+import (
+	"os"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// tally counts the operations of one kind that met a record and those that did not.
+type tally struct{ hits, misses atomic.Int64 }
+
+func (t *tally) count(hit bool) {
+	if hit {
+		t.hits.Add(1)
+	} else {
+		t.misses.Add(1)
+	}
+}
+
+func (t *tally) sum() int64 { return t.hits.Load() + t.misses.Load() }
+
+// counts is what stats reports.
+type counts struct {
+	set, get, remove, incr, decr, touch, cas tally
+
+	casBad, flushes   atomic.Int64
+	connections, open atomic.Int64 // ever, and now
+}
+
+// reset begins anew, but for the open connections.
+func (n *counts) reset() {
+	for _, t := range []*tally{&n.set, &n.get, &n.remove, &n.incr, &n.decr, &n.touch, &n.cas} {
+		t.hits.Store(0)
+		t.misses.Store(0)
+	}
+	n.casBad.Store(0)
+	n.flushes.Store(0)
+	n.connections.Store(0)
+}
+
+// head are the rows about process and database.
+func (s *Server) head(status map[string]string) []row {
+	now := time.Now()
+	return []row{
+		number("pid", int64(os.Getpid())),
+		number("uptime", int64(now.Sub(s.opts.Started).Seconds())),
+		number("time", now.Unix()),
+		{"version", s.opts.versionText()},
+		number("pointer_size", strconv.IntSize),
+		number("curr_connections", s.counts.open.Load()),
+		number("threads", int64(s.opts.Threads)),
+		{"curr_items", status["count"]},
+		{"bytes", status["size"]},
+	}
+}
+
+// rows are the counters of the original.
+func (n *counts) rows() []row {
+	return []row{
+		number("set_hits", n.set.hits.Load()), number("set_misses", n.set.misses.Load()),
+		number("get_hits", n.get.hits.Load()), number("get_misses", n.get.misses.Load()),
+		number("delete_hits", n.remove.hits.Load()), number("delete_misses", n.remove.misses.Load()),
+		number("incr_hits", n.incr.hits.Load()), number("incr_misses", n.incr.misses.Load()),
+		number("decr_hits", n.decr.hits.Load()), number("decr_misses", n.decr.misses.Load()),
+		number("cmd_set", n.set.sum()), number("cmd_get", n.get.sum()),
+		number("cmd_delete", n.remove.sum()), number("cmd_flush", n.flushes.Load()),
+	}
+}
+
+// moreRows are counters that memcached has besides.
+func (n *counts) moreRows() []row {
+	return []row{
+		number("cmd_touch", n.touch.sum()),
+		number("touch_hits", n.touch.hits.Load()), number("touch_misses", n.touch.misses.Load()),
+		number("cas_hits", n.cas.hits.Load()), number("cas_misses", n.cas.misses.Load()), number("cas_badval", n.casBad.Load()),
+		number("total_connections", n.connections.Load()), number("limit_maxbytes", 0), number("evictions", 0),
+	}
+}

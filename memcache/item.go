@@ -1,0 +1,358 @@
+package memcache
+
+import (
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"time"
+
+	"gotycoon/db"
+)
+
+// mode is what a storage command does.
+type mode int
+
+const (
+	modeSet mode = iota
+	modeAdd
+	modeReplace
+	modeAppend
+	modePrepend
+	modeCAS // set, if the item is there
+)
+
+// call is the operation of the original that the mode stands for, as error replies name it.
+func (m mode) call() string {
+	switch m {
+	case modeAdd:
+		return "add"
+	case modeReplace:
+		return "replace"
+	case modeSet:
+		return "set"
+	}
+	return "accept"
+}
+
+// errChanged: the item is not of the version that the client has seen.
+var errChanged = errors.New("the item has been changed")
+
+// errNotNumber: the item's value is not a number.
+var errNotNumber = errors.New("cannot increment or decrement non-numeric value")
+
+// item is a record as memcached clients see it.
+type item struct {
+	key     []byte
+	data    []byte
+	flags   uint32
+	xt      int64  // absolute expiration time in seconds, db.MaxXT for never
+	version uint64 // 0 where nobody asked for it
+}
+
+// flagBytes is the length of the flags behind a value.
+const flagBytes = 4
+
+// encode appends the stored form of a value: the data and, with Config.Flags, the flags as a big-endian number.
+func (c *conn) encode(dst, data []byte, flags uint32) []byte {
+	dst = append(dst, data...)
+	if c.s.opts.Flags {
+		dst = binary.BigEndian.AppendUint32(dst, flags)
+	}
+	return dst
+}
+
+// decode takes a stored value apart. One too short for flags has none.
+func (c *conn) decode(stored []byte) (data []byte, flags uint32) {
+	n := len(stored) - flagBytes
+	if !c.s.opts.Flags || n < 0 {
+		return stored, 0
+	}
+	return stored[:n], binary.BigEndian.Uint32(stored[n:])
+}
+
+// expiry turns a client's expiration time into the database's: seconds from now, or the time itself where it is larger than
+// any sensible number of seconds.
+func (c *conn) expiry(n int64) db.XT {
+	const longest = 1 << 24
+	switch {
+	case n == 0:
+		return db.Never
+	case n < 0 && c.modern:
+		return -1 // has passed
+	case n < 0:
+		return db.Never
+	case n <= longest:
+		return db.XT(n)
+	}
+	return db.XT(-n)
+}
+
+// fetch reads an item; its data is valid until the next operation. It returns db.ErrNoRecord when there is none.
+func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
+	it.key = key
+	if versioned {
+		it.version = c.db.Version(key) // before the value, so that it is not newer
+	}
+	stored, xt, err := c.db.Get(c.value[:0], key)
+	if cap(stored) > cap(c.value) {
+		c.value = stored[:0]
+	}
+	c.s.counts.get.count(err == nil)
+	if err != nil {
+		return it, err
+	}
+	it.data, it.flags = c.decode(stored)
+	it.xt = xt
+	return it, nil
+}
+
+// change is a storage operation.
+type change struct {
+	mode      mode
+	key, data []byte
+	flags     uint32
+	xt        db.XT
+	unique    uint64 // version that the item must have; 0: any
+	versioned bool   // the new version is asked for
+	vivify    bool   // append and prepend store a missing item
+}
+
+// store carries out a storage operation. It returns db.ErrDuplicate, db.ErrNoRecord or errChanged when nothing is stored.
+func (c *conn) store(ch change) (version uint64, err error) {
+	c.value = c.encode(c.value[:0], ch.data, ch.flags)
+	owed := &c.io.Owed
+	switch {
+	case c.s.queues != nil && ch.mode == modeSet:
+		err = c.s.queues.put(owed, ch.key, c.value, ch.xt)
+	case ch.unique != 0 || ch.versioned || ch.mode >= modeAppend:
+		version, err = c.storeVersion(ch)
+	case ch.mode == modeAdd:
+		err = c.db.Add(owed, ch.key, c.value, ch.xt)
+	case ch.mode == modeReplace:
+		err = c.db.Replace(owed, ch.key, c.value, ch.xt)
+	default:
+		err = c.db.Set(owed, ch.key, c.value, ch.xt)
+	}
+	c.countStore(ch, err)
+	return version, err
+}
+
+func (c *conn) countStore(ch change, err error) {
+	n := &c.s.counts
+	if ch.mode != modeCAS && ch.unique == 0 {
+		n.set.count(err == nil)
+		return
+	}
+	switch {
+	case errors.Is(err, errChanged):
+		n.casBad.Add(1)
+	default:
+		n.cas.count(err == nil)
+	}
+}
+
+// storeVersion is store where the old item matters. c.value has the new value.
+func (c *conn) storeVersion(ch change) (version uint64, err error) {
+	var refused error
+	version, err = c.db.AcceptVersion(&c.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) db.Verdict {
+		if refused = c.refusal(ch, found); refused != nil {
+			return db.Verdict{}
+		}
+		if found && (ch.mode == modeAppend || ch.mode == modePrepend) {
+			c.join(ch, old)
+			return db.Verdict{Op: db.Store, Value: c.value}
+		}
+		return db.Verdict{Op: db.Renew, Value: c.value, XT: ch.xt}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return version, refused
+}
+
+// refusal says why a storage operation does nothing.
+func (c *conn) refusal(ch change, found bool) error {
+	switch {
+	case !found && (ch.mode == modeReplace || ch.mode == modeCAS || ch.unique != 0):
+		return db.ErrNoRecord
+	case !found && (ch.mode == modeAppend || ch.mode == modePrepend) && !ch.vivify:
+		return db.ErrNoRecord
+	case found && ch.mode == modeAdd:
+		return db.ErrDuplicate
+	case ch.unique != 0 && c.db.Version(ch.key) != ch.unique:
+		return errChanged
+	}
+	return nil
+}
+
+// join makes the value of an append or prepend: the item keeps its flags.
+func (c *conn) join(ch change, old []byte) {
+	data, flags := c.decode(old)
+	first, second := data, ch.data
+	if ch.mode == modePrepend {
+		first, second = second, first
+	}
+	c.value = append(make([]byte, 0, len(old)+len(ch.data)), first...)
+	c.value = c.encode(c.value, second, flags)
+}
+
+// remove removes an item; unique is as in change.
+func (c *conn) remove(key []byte, unique uint64) (err error) {
+	switch {
+	case c.s.queues != nil:
+		err = c.finish(key)
+	case unique == 0:
+		err = c.db.Remove(&c.io.Owed, key)
+	default:
+		err = c.removeVersion(key, unique)
+	}
+	c.s.counts.remove.count(err == nil)
+	return err
+}
+
+func (c *conn) removeVersion(key []byte, unique uint64) error {
+	var refused error
+	_, err := c.db.AcceptVersion(&c.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
+		switch {
+		case !found:
+			refused = db.ErrNoRecord
+		case c.db.Version(key) != unique:
+			refused = errChanged
+		default:
+			return db.Verdict{Op: db.Discard}
+		}
+		return db.Verdict{}
+	})
+	if err != nil {
+		return err
+	}
+	return refused
+}
+
+// renew gives an item another expiration time and returns it as it was.
+func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
+	missing := false
+	it.version, err = c.db.AcceptVersion(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
+		if missing = !found; missing {
+			return db.Verdict{}
+		}
+		c.value = append(c.value[:0], old...)
+		it.xt = was
+		return db.Verdict{Op: db.Renew, Value: c.value, XT: xt}
+	})
+	if err == nil && missing {
+		err = db.ErrNoRecord
+	}
+	c.s.counts.touch.count(err == nil)
+	if err != nil {
+		return it, err
+	}
+	it.key = key
+	it.data, it.flags = c.decode(c.value)
+	return it, nil
+}
+
+// addition is an increment or a decrement.
+type addition struct {
+	key     []byte
+	delta   uint64
+	down    bool
+	create  bool   // store initial where there is no item
+	initial uint64 // for create
+	xt      db.XT  // for create
+	renew   bool   // with xt also where there is an item
+	unique  uint64 // as in change
+}
+
+// add carries out an addition as memcached does: unsigned, wrapping at 64 bits, and never below 0.
+func (c *conn) add(a addition) (sum, version uint64, xt int64, err error) {
+	var refused error
+	version, err = c.db.AcceptVersion(&c.io.Owed, a.key, func(key, old []byte, was int64, found bool) db.Verdict {
+		xt = was
+		sum, refused = c.sum(a, old, found)
+		if refused != nil {
+			return db.Verdict{}
+		}
+		c.number = strconv.AppendUint(c.number[:0], sum, 10)
+		if !found {
+			xt = db.MaxXT
+			return db.Verdict{Op: db.Renew, Value: c.encode(nil, c.number, 0), XT: a.xt}
+		}
+		if a.renew {
+			return db.Verdict{Op: db.Renew, Value: c.withFlagsOf(old), XT: a.xt}
+		}
+		return db.Verdict{Op: db.Store, Value: c.withFlagsOf(old)}
+	})
+	if err == nil {
+		err = refused
+	}
+	c.countAddition(a.down, err)
+	return sum, version, xt, err
+}
+
+func (c *conn) countAddition(down bool, err error) {
+	n := &c.s.counts.incr
+	if down {
+		n = &c.s.counts.decr
+	}
+	n.count(err == nil)
+}
+
+// sum is the number that an addition makes of a stored value.
+func (c *conn) sum(a addition, old []byte, found bool) (uint64, error) {
+	switch {
+	case !found && a.create:
+		return a.initial, nil
+	case !found:
+		return 0, db.ErrNoRecord
+	case a.unique != 0 && c.db.Version(a.key) != a.unique:
+		return 0, errChanged
+	}
+	data, _ := c.decode(old)
+	n, ok := counter(data)
+	switch {
+	case !ok:
+		return 0, errNotNumber
+	case !a.down:
+		return n + a.delta, nil
+	case a.delta > n:
+		return 0, nil
+	}
+	return n - a.delta, nil
+}
+
+// withFlagsOf is c.number as a stored value with the flags of another, if that has some.
+func (c *conn) withFlagsOf(old []byte) []byte {
+	data, _ := c.decode(old)
+	return append(append([]byte(nil), c.number...), old[len(data):]...)
+}
+
+// addClassic is add by the original's rules: signed, lenient with what is no number, and 0 for every sum below.
+func (c *conn) addClassic(key []byte, delta int64, down bool) (sum int64, err error) {
+	missing := false
+	err = c.db.Accept(&c.io.Owed, key, func(_, old []byte, _ int64, found bool) db.Verdict {
+		if missing = !found; missing {
+			return db.Verdict{}
+		}
+		data, _ := c.decode(old)
+		sum = max(0, leadingInt(data)+delta)
+		c.number = strconv.AppendInt(c.number[:0], sum, 10)
+		return db.Verdict{Op: db.Store, Value: c.withFlagsOf(old)}
+	})
+	if err == nil && missing {
+		err = db.ErrNoRecord
+	}
+	c.countAddition(down, err)
+	return sum, err
+}
+
+// ttl is the time that an item has left in seconds, -1 for ever.
+func (c *conn) ttl(xt int64) int64 {
+	if xt == db.MaxXT {
+		return -1
+	}
+	return max(0, xt-c.db.Now().Unix())
+}
+
+// deadline is when a get that begins now stops waiting for messages.
+func (c *conn) deadline() time.Time { return time.Now().Add(c.s.opts.QueueTimeout) }

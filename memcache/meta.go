@@ -1,0 +1,164 @@
+package memcache
+
+import (
+	"encoding/base64"
+	"strconv"
+
+	"gotycoon/db"
+)
+
+// maxMetaKey is the longest key of a meta command, decoded.
+const maxMetaKey = 250
+
+// Return codes of meta commands.
+const (
+	metaHeader    = "HD"
+	metaMissing   = "NF"
+	metaMiss      = "EN"
+	metaNotStored = "NS"
+	metaExists    = "EX"
+	metaBadFlag   = "CLIENT_ERROR invalid flag"
+	metaBadToken  = "CLIENT_ERROR bad token in command line format"
+)
+
+// meta is a parsed meta command: its key, and its flags in their order, each a letter with a token behind it.
+type meta struct {
+	key    []byte // decoded
+	asSent []byte
+	flags  [][]byte
+	quiet  bool // q
+}
+
+// parseMeta reads key and flags; options is the index of the first flag. allowed are the letters that the command has. It answers
+// what is wrong and returns false.
+func (c *conn) parseMeta(options int, allowed string) (m meta, ok bool) {
+	m = meta{key: c.words[1], asSent: c.words[1], flags: c.words[options:]}
+	for _, flag := range m.flags {
+		switch letter := flag[0]; {
+		case !has(allowed, letter):
+			c.say(metaBadFlag)
+			return m, false
+		case letter == 'q':
+			m.quiet = true
+		case letter == 'b':
+			key, err := base64.StdEncoding.DecodeString(string(m.asSent))
+			if err != nil {
+				c.say("CLIENT_ERROR error decoding key")
+				return m, false
+			}
+			m.key = key
+		}
+	}
+	if len(m.key) > maxMetaKey {
+		c.say(replyFormat)
+		return m, false
+	}
+	return m, true
+}
+
+func has(letters string, letter byte) bool {
+	for i := range len(letters) {
+		if letters[i] == letter {
+			return true
+		}
+	}
+	return false
+}
+
+// token returns what is behind a flag's letter, nil where the flag is not there.
+func (m *meta) token(letter byte) []byte {
+	for _, flag := range m.flags {
+		if flag[0] == letter {
+			return flag[1:]
+		}
+	}
+	return nil
+}
+
+// has tells whether a flag is there.
+func (m *meta) has(letter byte) bool { return m.token(letter) != nil }
+
+// number returns the number behind a flag's letter, otherwise where the flag is not there.
+func (m *meta) number(letter byte, otherwise int64) (n int64, ok bool) {
+	token := m.token(letter)
+	if token == nil {
+		return otherwise, true
+	}
+	n, err := strconv.ParseInt(string(token), 10, 64)
+	return n, err == nil
+}
+
+// unsigned is number for versions and counters.
+func (m *meta) unsigned(letter byte, otherwise uint64) (n uint64, ok bool) {
+	token := m.token(letter)
+	if token == nil {
+		return otherwise, true
+	}
+	return unsigned(token)
+}
+
+// expiry returns the expiration time behind a flag's letter: never where the flag is not there.
+func (c *conn) metaExpiry(m *meta, letter byte) (xt db.XT, ok bool) {
+	n, ok := m.number(letter, 0)
+	return c.expiry(n), ok
+}
+
+// sayMeta adds a reply: its code, and the flags that describe the item, in the order of the request. value is for VA only.
+func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
+	out := append(c.io.Out, code...)
+	if code == "VA" {
+		out = append(out, ' ')
+		out = strconv.AppendInt(out, int64(len(it.data)), 10)
+	}
+	for _, flag := range m.flags {
+		out = c.appendFlag(out, m, flag, it)
+	}
+	out = append(append(out, marks...), '\r', '\n')
+	if code == "VA" {
+		out = append(append(out, it.data...), '\r', '\n')
+	}
+	c.io.Out = out
+}
+
+// appendFlag adds what a flag asks for. it is nil where there is no item.
+func (c *conn) appendFlag(out []byte, m *meta, flag []byte, it *item) []byte {
+	switch letter := flag[0]; letter {
+	case 'O':
+		return append(append(out, ' '), flag...)
+	case 'k':
+		return append(append(out, " k"...), m.asSent...)
+	case 'b':
+		return append(out, " b"...)
+	case 'f', 's', 't', 'c':
+		if it == nil || len(flag) > 1 {
+			return out
+		}
+		return strconv.AppendInt(append(out, ' ', letter), c.describe(letter, it), 10)
+	}
+	return out
+}
+
+// describe returns the number that a flag without a token asks for.
+func (c *conn) describe(letter byte, it *item) int64 {
+	switch letter {
+	case 'f':
+		return int64(it.flags)
+	case 's':
+		return int64(len(it.data))
+	case 't':
+		return c.ttl(it.xt)
+	}
+	return int64(it.version) // at most 53 bits
+}
+
+// metaNoop serves "mn".
+func (c *conn) metaNoop() bool {
+	c.say("MN")
+	return true
+}
+
+// metaFail answers what an operation says that is no ordinary result.
+func (c *conn) metaFail(call string, err error) {
+	c.quiet = false
+	c.fail(call, err)
+}

@@ -1,0 +1,258 @@
+package memcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"gotycoon/db"
+)
+
+const (
+	maxLines    = 10_000      // names remembered although nobody waits for their messages
+	lookAnew    = time.Second // how often what is remembered of a name is checked
+	sequenceEnd = 10_000
+)
+
+// queues are the messages of a database by name. A message is a record whose key is the name, a blank, the time in milliseconds
+// and a sequence number; a fetched one is claimed (db.Claim) until it is deleted.
+//
+// Who wants a message of a name stands in the name's line, and only the first of the line looks into the database: so messages are
+// given out in the order of the requests. Whoever leaves a line wakes the next, and every message that arrives wakes the
+// first, so nobody sleeps while there is a message.
+type queues struct {
+	db *db.DB
+
+	mu    sync.Mutex // protects the fields below; the database is not used under it
+	lines map[string]*line
+	next  int   // sequence number
+	last  int64 // milliseconds in the newest key
+}
+
+// line is those who wait for messages of one name. Guarded by queues.mu.
+type line struct {
+	waiters []*waiter
+	from    []byte    // there is no message before this key
+	news    uint64    // messages that have arrived; what was found out before is void
+	looked  time.Time // when the database was last searched from the beginning
+}
+
+// waiter is one request in a line. poke has room for one, so that nothing is lost while it is awake.
+type waiter struct{ poke chan struct{} }
+
+func (w *waiter) wake() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+func newQueues(d *db.DB) *queues { return &queues{db: d, lines: map[string]*line{}} }
+
+// messageKey returns the key of a new message. Keys of one name only grow, also when the clock is set back.
+func (q *queues) messageKey(name []byte) []byte {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := max(q.last, time.Now().UnixMilli())
+	if q.next == 0 && now == q.last {
+		now++
+	}
+	q.last = now
+	key := fmt.Appendf(bytes.Clone(name), " %014d %04d", now, q.next)
+	q.next = (q.next + 1) % sequenceEnd
+	return key
+}
+
+// put stores a message.
+func (q *queues) put(p *db.Pending, name, value []byte, xt db.XT) error {
+	for {
+		err := q.db.Add(p, q.messageKey(name), value, xt)
+		if !errors.Is(err, db.ErrDuplicate) { // of a process before, when the clock was ahead
+			return err
+		}
+	}
+}
+
+// arrived is told of every record that is stored or given back, by anybody. A name may have blanks in it.
+func (q *queues) arrived(key []byte) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.lines) == 0 {
+		return
+	}
+	for i, b := range key {
+		if b != ' ' {
+			continue
+		}
+		l := q.lines[string(key[:i])]
+		if l == nil {
+			continue
+		}
+		l.news++
+		if bytes.Compare(key, l.from) < 0 {
+			l.from = bytes.Clone(key)
+		}
+		l.wakeFirst()
+	}
+}
+
+func (l *line) wakeFirst() {
+	if len(l.waiters) > 0 {
+		l.waiters[0].wake()
+	}
+}
+
+// take claims the oldest message of a name, and waits for one until the deadline. It returns db.ErrNoRecord when none has come.
+func (q *queues) take(ctx context.Context, name []byte, deadline time.Time) (*db.Claim, error) {
+	w := &waiter{poke: make(chan struct{}, 1)}
+	l := q.join(string(name), w)
+	defer q.leave(string(name), l, w)
+	limit := time.NewTimer(time.Until(deadline))
+	defer limit.Stop()
+	for {
+		if q.first(l, w) {
+			claim, err := q.claim(l, name)
+			if !errors.Is(err, db.ErrNoRecord) {
+				return claim, err
+			}
+		}
+		select {
+		case <-w.poke:
+			continue
+		default:
+		}
+		select {
+		case <-w.poke:
+		case <-limit.C:
+			return q.claim(l, name) // every key is tried at least once, also behind others
+		case <-ctx.Done():
+			return nil, db.ErrNoRecord
+		}
+	}
+}
+
+func (q *queues) join(name string, w *waiter) *line {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l := q.lines[name]
+	if l == nil {
+		l = &line{}
+		q.lines[name] = l
+	}
+	l.waiters = append(l.waiters, w)
+	return l
+}
+
+func (q *queues) leave(name string, l *line, w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(l.waiters, w)
+	l.waiters = slices.Delete(l.waiters, i, i+1)
+	if len(l.waiters) == 0 && len(q.lines) > maxLines {
+		delete(q.lines, name)
+	}
+	l.wakeFirst()
+}
+
+func (q *queues) first(l *line, w *waiter) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.waiters[0] == w
+}
+
+// claim claims the first message of a line, and remembers that there is none before it.
+func (q *queues) claim(l *line, name []byte) (*db.Claim, error) {
+	prefix := append(bytes.Clone(name), ' ')
+	from, news := q.startOf(l)
+	claim, err := q.db.Claim(prefix, from)
+	if claim != nil {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if l.news == news {
+			l.from = claim.Key
+		}
+	}
+	return claim, err
+}
+
+// startOf returns where the search for a line's first message begins. Now and then that is the beginning: records can also come
+// back because a transaction was aborted, of which nobody is told.
+func (q *queues) startOf(l *line) (from []byte, news uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := time.Now(); now.Sub(l.looked) > lookAnew {
+		l.looked = now
+		return nil, l.news
+	}
+	return l.from, l.news
+}
+
+// getMessages serves "get NAME..." of a queue. The deadline is one for all names.
+func (c *conn) getMessages() bool {
+	if c.io.Flush() != nil { // earlier replies do not wait for messages
+		return false
+	}
+	deadline := c.deadline()
+	for _, name := range c.words[1:] {
+		it, err := c.fetchMessage(name, deadline)
+		switch {
+		case err == nil:
+			c.sayValue(&it)
+		case errors.Is(err, db.ErrNoRecord):
+		default:
+			c.fail("get", err)
+			return true
+		}
+	}
+	c.say("END")
+	return true
+}
+
+// fetchMessage claims a message. The caller has sent earlier replies.
+func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
+	claim, err := c.s.queues.take(c.ctx, name, deadline)
+	c.s.counts.get.count(err == nil)
+	if err != nil {
+		return item{}, err
+	}
+	if c.claims == nil {
+		c.claims = map[string][]*db.Claim{}
+	}
+	c.claims[string(name)] = append(c.claims[string(name)], claim)
+	it := item{key: name, xt: db.MaxXT}
+	it.data, it.flags = c.decode(claim.Value)
+	return it, nil
+}
+
+// finish deletes the oldest message of a name that this connection has fetched.
+func (c *conn) finish(name []byte) error {
+	fetched := c.claims[string(name)]
+	if len(fetched) == 0 {
+		return db.ErrNoRecord
+	}
+	if err := fetched[0].Finish(&c.io.Owed); err != nil {
+		return err
+	}
+	if len(fetched) == 1 {
+		delete(c.claims, string(name))
+	} else {
+		c.claims[string(name)] = fetched[1:]
+	}
+	return nil
+}
+
+// giveBack makes the messages that have not been deleted visible again, at the end of the connection.
+func (c *conn) giveBack() {
+	for _, fetched := range c.claims {
+		for _, claim := range fetched {
+			if err := claim.GiveBack(nil); err != nil {
+				c.s.logFailure(err)
+			}
+		}
+	}
+	c.claims = nil
+}

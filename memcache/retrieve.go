@@ -1,0 +1,93 @@
+package memcache
+
+import (
+	"errors"
+	"strconv"
+
+	"gotycoon/db"
+)
+
+// get serves "get K..." and "gets K...". In modern servers gets shows the versions.
+func (c *conn) get(versioned bool) bool {
+	if c.s.queues != nil {
+		return c.getMessages()
+	}
+	if c.modern && len(c.words) == 1 {
+		c.say(replyError)
+		return true
+	}
+	begin := len(c.io.Out)
+	for _, key := range c.words[1:] {
+		it, err := c.fetch(key, versioned && c.modern)
+		switch {
+		case err == nil:
+			c.sayValue(&it)
+		case errors.Is(err, db.ErrNoRecord):
+		default:
+			c.io.Out = c.io.Out[:min(begin, len(c.io.Out))] // what looks like a miss must be one
+			c.fail("get", err)
+			return true
+		}
+		if len(c.io.Out) > flushSize {
+			if c.io.Flush() != nil {
+				return false
+			}
+			begin = 0
+		}
+	}
+	c.say("END")
+	return true
+}
+
+// sayValue adds an item: its version too where it has been asked for.
+func (c *conn) sayValue(it *item) {
+	out := append(c.io.Out, "VALUE "...)
+	out = append(out, it.key...)
+	out = append(out, ' ')
+	out = strconv.AppendUint(out, uint64(it.flags), 10)
+	out = append(out, ' ')
+	out = strconv.AppendInt(out, int64(len(it.data)), 10)
+	if it.version != 0 {
+		out = append(out, ' ')
+		out = strconv.AppendUint(out, it.version, 10)
+	}
+	out = append(out, '\r', '\n')
+	out = append(out, it.data...)
+	c.io.Out = append(out, '\r', '\n')
+}
+
+// getAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
+func (c *conn) getAndTouch(versioned bool) bool {
+	xt := c.expiry(leadingInt(c.words[1]))
+	for _, key := range c.words[2:] {
+		it, err := c.renew(key, xt)
+		c.s.counts.get.count(err == nil)
+		switch {
+		case err == nil:
+			if !versioned {
+				it.version = 0
+			}
+			c.sayValue(&it)
+		case errors.Is(err, db.ErrNoRecord):
+		default:
+			c.fail("accept", err)
+			return true
+		}
+	}
+	c.say("END")
+	return true
+}
+
+// touch serves "touch K EXPTIME [noreply]".
+func (c *conn) touch() bool {
+	c.wantsReply(3)
+	switch _, err := c.renew(c.words[1], c.expiry(leadingInt(c.words[2]))); {
+	case err == nil:
+		c.answer("TOUCHED")
+	case errors.Is(err, db.ErrNoRecord):
+		c.answer(replyNotFound)
+	default:
+		c.fail("accept", err)
+	}
+	return true
+}

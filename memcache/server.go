@@ -1,0 +1,113 @@
+package memcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+	"gotycoon/internal/portserver"
+)
+
+// ErrReadOnlyQueue: a queue needs updates.
+var ErrReadOnlyQueue = errors.New("message queue cannot be read-only")
+
+// Options of a Server.
+type Options struct {
+	Config
+
+	DB      *db.DB       // the database served; nobody else may call its Watch
+	Started time.Time    // when the process began, for stats
+	Logger  *slog.Logger // nil means silent
+}
+
+// Server is the service. It is opened and closed as often as the process listens anew.
+type Server struct {
+	opts     Options
+	db       *db.DB
+	commands map[string]*command
+	pool     *sync.Pool
+	counts   counts
+	queues   *queues // nil unless Config.Queue
+	wins     wins
+	flush    flusher
+	ports    *portserver.Server // nil while closed
+}
+
+// New prepares a service. The error is ErrReadOnlyQueue.
+func New(o Options) (*Server, error) {
+	if o.Queue && o.ReadOnly {
+		return nil, ErrReadOnlyQueue
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{opts: o, db: o.DB, pool: netio.NewPool()}
+	s.commands = table(o.Config)
+	watch := db.WatchOptions{Versions: o.Modern, Claims: o.Queue}
+	if o.Queue {
+		s.queues = newQueues(o.DB)
+		watch.News = s.queues.arrived
+	}
+	if o.Modern || o.Queue {
+		o.DB.Watch(watch)
+	}
+	return s, nil
+}
+
+// Open begins to serve the connections of l, which now belongs to the server. Counters begin at 0.
+func (s *Server) Open(l net.Listener) {
+	s.counts.reset()
+	s.flush.open(s)
+	s.ports = portserver.Start(l, portserver.Options{Serve: s.serve, Logger: s.opts.Logger})
+}
+
+// Close ends the connections and gives back the messages that they hold. The server may be opened again.
+func (s *Server) Close() error {
+	if s.ports == nil {
+		return nil
+	}
+	err := s.ports.Close()
+	s.ports = nil
+	s.flush.close()
+	return err
+}
+
+// serve serves one connection to its end.
+func (s *Server) serve(ctx context.Context, socket net.Conn) {
+	s.counts.connections.Add(1)
+	s.counts.open.Add(1)
+	c := &conn{s: s, db: s.db, ctx: ctx, peer: socket.RemoteAddr().String(), modern: s.opts.Modern}
+	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest})
+	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
+	defer stop()
+	s.info("connected: expr=%s", c.peer)
+	c.run()
+	c.giveBack()
+	c.io.Close()
+	s.counts.open.Add(-1)
+	s.info("disconnecting: expr=%s", c.peer)
+}
+
+// stopGrace is what a half received request has left when the server stops.
+const stopGrace = 500 * time.Millisecond
+
+// info writes a line about a connection.
+func (s *Server) info(format string, args ...any) {
+	if s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+		s.opts.Logger.Info(fmt.Sprintf(format, args...))
+	}
+}
+
+// logFailure writes the line about a database error.
+func (s *Server) logFailure(err error) {
+	s.opts.Logger.Error("database error: " + err.Error())
+}
+
+// logs tells whether lines of connections and commands are written.
+func (s *Server) logs() bool { return s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) }
