@@ -1,5 +1,5 @@
 // Package binproto serves the requests of the binary protocol (reference: section 12): set_bulk, remove_bulk and
-// get_bulk, the beginning of play_script, and replication, which it hands on. Their bytes are in package frame.
+// get_bulk, the beginning of play_script, replication, which it hands on, and copy, which only gotycoon has. Their bytes are in package frame.
 package binproto
 
 import (
@@ -17,6 +17,7 @@ import (
 type Options struct {
 	Catalog *db.Catalog
 	Counts  *opcount.Counts // nil: counted for nobody
+	Scripts Scripts         // nil: the server has no script
 	Source  Source          // nil: there is no update log to follow
 	Logger  *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 }
@@ -54,6 +55,8 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		keep = h.servePlayScript(c)
 	case frame.Replication:
 		keep = h.serveReplication(c)
+	case frame.Copy:
+		keep = h.serveCopy(c)
 	}
 	h.logRequest(peer, magic, keep)
 	return keep

@@ -11,8 +11,11 @@ type Source interface {
 	Serve(c *netio.Conn, f frame.Follow)
 }
 
-// IsFollow tells by its first byte whether a request is one to follow the update log, which keeps the connection for good.
-func IsFollow(first byte) bool { return frame.Magic(first) == frame.Replication }
+// IsFollow tells by its first byte whether a request is one to follow the update log, which keeps the connection for good, or
+// to copy a database, which keeps it for long. When the server stops neither is waited for.
+func IsFollow(first byte) bool {
+	return frame.Magic(first) == frame.Replication || frame.Magic(first) == frame.Copy
+}
 
 // serveReplication reads a request to follow the update log and hands the connection to the source, for its whole life. Without
 // an update log the answer is Error.

@@ -1,25 +1,66 @@
 package binproto
 
 import (
+	"bytes"
+	"iter"
+
 	"gotycoon/binproto/frame"
+	"gotycoon/db"
 	"gotycoon/internal/netio"
 )
 
-// servePlayScript reads a request to call a procedure. There are none, so the answer is Error, after which the
-// connection is good for more. A request that cannot be read to its end is not answered.
+// Scripts calls the procedures of the server's script. Call returns 0 for success, and then has given the output to out, in the order
+// of the keys. Its updates are added to owed.
+type Scripts interface {
+	Call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
+}
+
+// servePlayScript calls a procedure. Whatever goes wrong in it is answered with Error, after which the connection is good for more. A
+// request that cannot be read to its end is not answered.
 func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	var script frame.Script
-	var pair frame.Pair
 	if next(c, frame.DecodeScript, &script) != nil {
 		return false
 	}
+	name, _, _ := bytes.Cut(script.Name, []byte{0})
+	procedure := string(name) // the buffer moves on
+	var input []frame.Pair
 	for range script.RNum {
+		var pair frame.Pair
 		if next(c, frame.DecodePair, &pair) != nil {
 			return false
 		}
+		input = append(input, frame.Pair{Key: bytes.Clone(pair.Key), Value: bytes.Clone(pair.Value)})
 	}
-	if script.Flags&frame.NoReply == 0 {
+	reply, ok := h.playScript(c, procedure, input)
+	switch {
+	case script.Flags&frame.NoReply != 0:
+	case !ok:
 		c.Out = append(c.Out, byte(frame.Error))
+	default:
+		c.Out = append(c.Out, reply...)
 	}
 	return true
+}
+
+// playScript calls the procedure and returns the reply.
+func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (reply []byte, ok bool) {
+	if h.opts.Scripts == nil {
+		return nil, false
+	}
+	h.opts.Counts.Script.Add(1)
+	var pairs []byte
+	n := uint32(0)
+	in := func(yield func(key, value []byte) bool) {
+		for _, pair := range input {
+			if !yield(pair.Key, pair.Value) {
+				return
+			}
+		}
+	}
+	status := h.opts.Scripts.Call(&c.Owed, name, in, func(key, value []byte) {
+		pairs = frame.AppendPair(pairs, frame.Pair{Key: key, Value: value})
+		n++
+	})
+	return append(frame.AppendReply(nil, frame.PlayScript, n), pairs...), status == 0
 }

@@ -40,6 +40,9 @@ func statusOf(p *procedure, err error) int {
 		}
 		return statusInternal
 	}
+	if e, ok := errors.AsType[*scriptError](err); ok {
+		return e.status
+	}
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest

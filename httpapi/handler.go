@@ -14,6 +14,7 @@ type Options struct {
 	Catalog  *db.Catalog
 	Counts   *opcount.Counts              // nil: counted for nobody
 	Signals  *Signals                     // nil: a set of its own
+	Scripts  Scripts                      // nil: the server has no script
 	Follower Follower                     // nil: the server cannot replicate from a master
 	Logger   *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
 	Port     int                          // for the Location header

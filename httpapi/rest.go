@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/tsv"
 )
 
@@ -104,7 +105,7 @@ func (s *Session) restDelete(d *db.DB, key []byte) int {
 
 // restXT returns the expiration argument of the header X-Kt-Xt, which is always absolute.
 func (s *Session) restXT() db.XT {
-	if at := parseDate(s.req.text(s.req.ktXt)); at > 0 && at < db.MaxXT {
+	if at := date.Parse(s.req.text(s.req.ktXt)); at > 0 && at < db.MaxXT {
 		return db.XT(-at)
 	}
 	return db.Never

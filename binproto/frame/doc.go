@@ -9,6 +9,7 @@
 //	BA get_bulk        Header, Key * rnum             Reply, Record * rnum
 //	B4 play_script     Script, Pair * rnum            Reply, Pair * rnum
 //	B1 replication     Follow                         Replication, then Message for ever
+//	B5 copy            CopyRequest                    CopyHeader, CopyPart * n
 //
 // Append functions add one part to a buffer. Decode functions read one part from the beginning of p and return it
 // with its length n. Where p ends too early they return ErrShort, and n is the least length that p must have
@@ -26,6 +27,7 @@ const (
 	Heartbeat   Magic = 0xB0 // stream: nothing to send; the follower answers with Ack
 	Replication Magic = 0xB1 // request and beginning of the stream; stream: an update
 	PlayScript  Magic = 0xB4
+	Copy        Magic = 0xB5 // gotycoon's own: a database as it is at an instant
 	SetBulk     Magic = 0xB8
 	RemoveBulk  Magic = 0xB9
 	GetBulk     Magic = 0xBA
@@ -41,6 +43,8 @@ func (m Magic) String() string {
 		return "replication"
 	case PlayScript:
 		return "play_script"
+	case Copy:
+		return "copy"
 	case SetBulk:
 		return "set_bulk"
 	case RemoveBulk:

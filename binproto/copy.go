@@ -1,0 +1,143 @@
+package binproto
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"strconv"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+)
+
+// copyBlock is the size of the records in a block, unless the last of them is larger.
+const copyBlock = 64 << 10
+
+var (
+	errCopyFlags = errors.New("the request has flags that this server does not know")
+	errCopyFrom  = errors.New("this server cannot begin a copy behind a key")
+)
+
+// serveCopy sends a database as it is at this moment. The client may be as slow as the connection's time limit allows: it
+// holds up nobody, but what is kept for it grows by what changes meanwhile, see db.(*DB).Freeze. A connection that ends
+// gives that back.
+func (h *Handler) serveCopy(c *netio.Conn) (keep bool) {
+	var request frame.CopyRequest
+	if next(c, frame.DecodeCopyRequest, &request) != nil {
+		return false
+	}
+	s := copySender{conn: c, digest: sha256.New()}
+	if err := s.serve(h, request); err != nil {
+		if s.lost {
+			return false
+		}
+		h.opts.Logger.Error("copy of a database: " + err.Error())
+		s.part(frame.CopyPart{Kind: frame.CopyFailed, Text: []byte(err.Error())})
+		return false
+	}
+	return true
+}
+
+// copySender sends one copy.
+type copySender struct {
+	conn   *netio.Conn
+	block  []byte
+	count  uint64
+	bytes  uint64
+	digest hash.Hash
+	lost   bool // the client is gone
+}
+
+func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
+	d, err := h.copied(r)
+	if err != nil {
+		return err
+	}
+	f, err := d.Freeze()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	s.conn.Out = frame.AppendCopyHeader(s.conn.Out, frame.CopyHeader{
+		Flags: copyFlags(d), DBIdx: uint16(d.Index()), TS: uint64(f.Stamp()),
+		Count: uint64(f.Count()), Size: uint64(f.Size()), LogID: f.LogID(),
+	})
+	if err := f.Scan(s.record); err != nil {
+		return err
+	}
+	if err := s.send(); err != nil {
+		return err
+	}
+	if s.count != uint64(f.Count()) {
+		return fmt.Errorf("the database has %d records, but its count is %d", s.count, f.Count())
+	}
+	end := frame.CopyPart{Kind: frame.CopyEnd, Count: s.count, Bytes: s.bytes}
+	s.digest.Sum(end.Digest[:0])
+	s.part(end)
+	return nil
+}
+
+// copied returns the database that a request names, by its name or number.
+func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
+	switch {
+	case r.Flags != 0:
+		return nil, errCopyFlags
+	case len(r.From) > 0:
+		return nil, errCopyFrom
+	}
+	name := string(r.Name)
+	if name == "" {
+		name = strconv.Itoa(int(r.DBIdx))
+	}
+	d := h.opts.Catalog.Lookup(name)
+	if n, err := strconv.Atoi(name); d == nil && err == nil {
+		d = h.opts.Catalog.DB(n)
+	}
+	if d == nil {
+		return nil, fmt.Errorf("there is no database %s", name)
+	}
+	return d, nil
+}
+
+func copyFlags(d *db.DB) (flags uint32) {
+	if d.Persistent() {
+		flags |= frame.CopyPersistent
+	}
+	switch order, ordered := d.Order(); {
+	case !ordered:
+	case order == db.Lexical:
+		flags |= frame.CopyAscending
+	case order != db.LexicalDesc:
+		flags |= frame.CopyDecimal
+	}
+	return flags
+}
+
+// record puts a record into the block, and sends the block when it is full.
+func (s *copySender) record(key, value []byte) error {
+	s.block = frame.AppendCopyRecord(s.block, frame.CopyRecord{Key: key, Value: value})
+	s.count++
+	if len(s.block) < copyBlock {
+		return nil
+	}
+	return s.send()
+}
+
+// send sends the records of the block.
+func (s *copySender) send() error {
+	if len(s.block) > 0 {
+		_, _ = s.digest.Write(s.block) // documented never to fail
+		s.bytes += uint64(len(s.block))
+		s.part(frame.CopyPart{Kind: frame.CopyBlock, Records: s.block})
+		if s.block = s.block[:0]; cap(s.block) > keepReply {
+			s.block = nil
+		}
+	}
+	err := s.conn.Flush()
+	s.lost = err != nil
+	return err
+}
+
+func (s *copySender) part(p frame.CopyPart) { s.conn.Out = frame.AppendCopyPart(s.conn.Out, p) }

@@ -1,0 +1,249 @@
+package frame
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+)
+
+// CopyRequest asks for a database as it is at an instant. The server answers with a CopyHeader and then CopyParts until
+// one that ends the copy, or at once with a CopyPart that says why not. Other servers close the connection.
+//
+//	magic 1 | flags 4 | dbidx 2 | nsiz 4 | fsiz 4 | name | from
+type CopyRequest struct {
+	Flags uint32 // none are known; 0
+	DBIdx uint16 // the database, unless Name says which
+	Name  []byte
+	From  []byte // reserved for going on behind a key; empty
+}
+
+const copyRequestHead = 15
+
+// AppendCopyRequest appends r to dst.
+func AppendCopyRequest(dst []byte, r CopyRequest) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, byte(Copy)), r.Flags)
+	dst = binary.BigEndian.AppendUint16(dst, r.DBIdx)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Name)))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.From)))
+	return append(append(dst, r.Name...), r.From...)
+}
+
+// DecodeCopyRequest reads a CopyRequest from p.
+func DecodeCopyRequest(p []byte) (r CopyRequest, n int, err error) {
+	if len(p) > 0 && Magic(p[0]) != Copy {
+		return CopyRequest{}, 0, ErrMagic
+	}
+	if len(p) < copyRequestHead {
+		return CopyRequest{}, copyRequestHead, ErrShort
+	}
+	nsiz, fsiz := binary.BigEndian.Uint32(p[7:]), binary.BigEndian.Uint32(p[11:])
+	if nsiz > MaxSize || fsiz > MaxSize {
+		return CopyRequest{}, 0, ErrTooLarge
+	}
+	nameEnd := copyRequestHead + int(nsiz)
+	n = nameEnd + int(fsiz)
+	if len(p) < n {
+		return CopyRequest{}, n, ErrShort
+	}
+	return CopyRequest{
+		Flags: binary.BigEndian.Uint32(p[1:]),
+		DBIdx: binary.BigEndian.Uint16(p[5:]),
+		Name:  p[copyRequestHead:nameEnd:nameEnd],
+		From:  p[nameEnd:n:n],
+	}, n, nil
+}
+
+// Flags of a CopyHeader.
+const (
+	CopyPersistent uint32 = 1 << iota // values have no expiration time in front
+	CopyAscending                     // records come in the order of their keys' bytes
+	CopyDecimal                       // the database compares keys as numbers
+)
+
+// CopyHeader begins a copy.
+//
+//	magic 1 | flags 4 | dbidx 2 | ts 8 | count 8 | size 8 | log identity 16
+type CopyHeader struct {
+	Flags uint32
+	DBIdx uint16
+	TS    uint64   // every update of the server's log up to it is in the copy, and nothing newer
+	Count uint64   // records that follow
+	Size  uint64   // of the database in bytes, to show how far the copy is
+	LogID [16]byte // the server's update log; zeros: it has none
+}
+
+const copyHeaderLen = 47
+
+// AppendCopyHeader appends h to dst.
+func AppendCopyHeader(dst []byte, h CopyHeader) []byte {
+	dst = binary.BigEndian.AppendUint32(append(dst, byte(Copy)), h.Flags)
+	dst = binary.BigEndian.AppendUint16(dst, h.DBIdx)
+	dst = binary.BigEndian.AppendUint64(dst, h.TS)
+	dst = binary.BigEndian.AppendUint64(dst, h.Count)
+	dst = binary.BigEndian.AppendUint64(dst, h.Size)
+	return append(dst, h.LogID[:]...)
+}
+
+// DecodeCopyHeader reads a CopyHeader from p. The error is ErrMagic where p begins with something else, a CopyPart
+// perhaps.
+func DecodeCopyHeader(p []byte) (h CopyHeader, n int, err error) {
+	if len(p) > 0 && Magic(p[0]) != Copy {
+		return CopyHeader{}, 0, ErrMagic
+	}
+	if len(p) < copyHeaderLen {
+		return CopyHeader{}, copyHeaderLen, ErrShort
+	}
+	return CopyHeader{
+		Flags: binary.BigEndian.Uint32(p[1:]),
+		DBIdx: binary.BigEndian.Uint16(p[5:]),
+		TS:    binary.BigEndian.Uint64(p[7:]),
+		Count: binary.BigEndian.Uint64(p[15:]),
+		Size:  binary.BigEndian.Uint64(p[23:]),
+		LogID: [16]byte(p[31:copyHeaderLen]),
+	}, copyHeaderLen, nil
+}
+
+// CopyKind is the first byte of a CopyPart.
+type CopyKind byte
+
+// The kinds.
+const (
+	CopyEnd    CopyKind = 0 // the copy is complete
+	CopyBlock  CopyKind = 1
+	CopyFailed          = CopyKind(Error) // there is no copy, or it ends here
+)
+
+// CopyPart is what a copy goes on with.
+//
+//	block     01 1 | size 4 | crc 4 | CopyRecord *     crc: CRC-32C of the records
+//	end       00 1 | count 8 | bytes 8 | digest 32     of all records; digest: SHA-256 of their bytes
+//	failed    BF 1 | size 4 | text
+type CopyPart struct {
+	Kind    CopyKind
+	Records []byte // of a block: at least one
+	Count   uint64 // of the end
+	Bytes   uint64
+	Digest  [32]byte
+	Text    []byte // of a failure: why
+}
+
+// ErrChecksum: the bytes of a block are not those that were sent.
+var ErrChecksum = errors.New("checksum of a block is wrong")
+
+const (
+	copyBlockHead  = 9
+	copyEndLen     = 49
+	copyFailedHead = 5
+)
+
+func copyCRC(records []byte) uint32 {
+	return crc32.Checksum(records, crc32.MakeTable(crc32.Castagnoli))
+}
+
+// AppendCopyPart appends part to dst.
+func AppendCopyPart(dst []byte, part CopyPart) []byte {
+	dst = append(dst, byte(part.Kind))
+	switch part.Kind {
+	case CopyBlock:
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(part.Records)))
+		dst = binary.BigEndian.AppendUint32(dst, copyCRC(part.Records))
+		return append(dst, part.Records...)
+	case CopyEnd:
+		dst = binary.BigEndian.AppendUint64(dst, part.Count)
+		dst = binary.BigEndian.AppendUint64(dst, part.Bytes)
+		return append(dst, part.Digest[:]...)
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(part.Text)))
+	return append(dst, part.Text...)
+}
+
+// DecodeCopyPart reads a CopyPart from p.
+func DecodeCopyPart(p []byte) (part CopyPart, n int, err error) {
+	if len(p) == 0 {
+		return CopyPart{}, 1, ErrShort
+	}
+	switch part.Kind = CopyKind(p[0]); part.Kind {
+	case CopyBlock:
+		return decodeCopyBlock(p, part)
+	case CopyFailed:
+		return decodeCopyFailed(p, part)
+	case CopyEnd:
+		if len(p) < copyEndLen {
+			return CopyPart{}, copyEndLen, ErrShort
+		}
+		part.Count, part.Bytes = binary.BigEndian.Uint64(p[1:]), binary.BigEndian.Uint64(p[9:])
+		part.Digest = [32]byte(p[17:copyEndLen])
+		return part, copyEndLen, nil
+	}
+	return CopyPart{}, 0, ErrMagic
+}
+
+// decodeCopyBlock completes part, of which the kind is known.
+func decodeCopyBlock(p []byte, part CopyPart) (CopyPart, int, error) {
+	if len(p) < copyBlockHead {
+		return CopyPart{}, copyBlockHead, ErrShort
+	}
+	size := binary.BigEndian.Uint32(p[1:])
+	if size > MaxMessage {
+		return CopyPart{}, 0, ErrTooLarge
+	}
+	n := copyBlockHead + int(size)
+	if len(p) < n {
+		return CopyPart{}, n, ErrShort
+	}
+	part.Records = p[copyBlockHead:n:n]
+	if copyCRC(part.Records) != binary.BigEndian.Uint32(p[5:]) {
+		return CopyPart{}, 0, ErrChecksum
+	}
+	return part, n, nil
+}
+
+// decodeCopyFailed completes part, of which the kind is known.
+func decodeCopyFailed(p []byte, part CopyPart) (CopyPart, int, error) {
+	if len(p) < copyFailedHead {
+		return CopyPart{}, copyFailedHead, ErrShort
+	}
+	size := binary.BigEndian.Uint32(p[1:])
+	if size > MaxSize {
+		return CopyPart{}, 0, ErrTooLarge
+	}
+	n := copyFailedHead + int(size)
+	if len(p) < n {
+		return CopyPart{}, n, ErrShort
+	}
+	part.Text = p[copyFailedHead:n:n]
+	return part, n, nil
+}
+
+// CopyRecord is a record of a block.
+//
+//	ksiz 4 | vsiz 4 | key | value
+type CopyRecord struct {
+	Key, Value []byte // the value in stored form: 40 bits of expiration time in front, unless CopyPersistent
+}
+
+const copyRecordHead = 8
+
+// AppendCopyRecord appends r to dst.
+func AppendCopyRecord(dst []byte, r CopyRecord) []byte {
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Key)))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Value)))
+	return append(append(dst, r.Key...), r.Value...)
+}
+
+// DecodeCopyRecord reads a CopyRecord from p.
+func DecodeCopyRecord(p []byte) (r CopyRecord, n int, err error) {
+	if len(p) < copyRecordHead {
+		return CopyRecord{}, copyRecordHead, ErrShort
+	}
+	ksiz, vsiz := binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:])
+	if ksiz > MaxMessage || vsiz > MaxMessage {
+		return CopyRecord{}, 0, ErrTooLarge
+	}
+	keyEnd := copyRecordHead + int(ksiz)
+	n = keyEnd + int(vsiz)
+	if len(p) < n {
+		return CopyRecord{}, n, ErrShort
+	}
+	return CopyRecord{Key: p[copyRecordHead:keyEnd:keyEnd], Value: p[keyEnd:n:n]}, n, nil
+}

@@ -1,0 +1,113 @@
+package frame_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/binproto/frame"
+)
+
+func copyParts() []part {
+	request := frame.CopyRequest{Flags: 1, DBIdx: 2, Name: []byte("ab"), From: []byte("c")}
+	header := frame.CopyHeader{Flags: frame.CopyPersistent | frame.CopyAscending, DBIdx: 2, TS: 3, Count: 4, Size: 5,
+		LogID: [16]byte{0: 6, 15: 7}}
+	record := frame.CopyRecord{Key: []byte("k"), Value: []byte("vw")}
+	block := frame.CopyPart{Kind: frame.CopyBlock, Records: []byte("123456789")}
+	end := frame.CopyPart{Kind: frame.CopyEnd, Count: 1, Bytes: 2, Digest: [32]byte{0: 3, 31: 4}}
+	failed := frame.CopyPart{Kind: frame.CopyFailed, Text: []byte("no")}
+	return []part{
+		{"request", "b5 00000001 0002 00000002 00000001 6162 63",
+			func() []byte { return frame.AppendCopyRequest(nil, request) }, decodeCopyRequest, request},
+		{"header", "b5 00000003 0002 0000000000000003 0000000000000004 0000000000000005 06000000000000000000000000000007",
+			func() []byte { return frame.AppendCopyHeader(nil, header) }, decodeCopyHeader, header},
+		{"record", "00000001 00000002 6b 7677",
+			func() []byte { return frame.AppendCopyRecord(nil, record) }, decodeCopyRecord, record},
+		{"block", "01 00000009 e3069283 313233343536373839", // the check value of CRC-32C
+			func() []byte { return frame.AppendCopyPart(nil, block) }, decodeCopyPart, block},
+		{"end", "00 0000000000000001 0000000000000002 0300000000000000000000000000000000000000000000000000000000000004",
+			func() []byte { return frame.AppendCopyPart(nil, end) }, decodeCopyPart, end},
+		{"failed", "bf 00000002 6e6f",
+			func() []byte { return frame.AppendCopyPart(nil, failed) }, decodeCopyPart, failed},
+	}
+}
+
+func decodeCopyRequest(p []byte) (any, int, error) {
+	v, n, err := frame.DecodeCopyRequest(p)
+	return v, n, err
+}
+func decodeCopyHeader(p []byte) (any, int, error) {
+	v, n, err := frame.DecodeCopyHeader(p)
+	return v, n, err
+}
+func decodeCopyRecord(p []byte) (any, int, error) {
+	v, n, err := frame.DecodeCopyRecord(p)
+	return v, n, err
+}
+func decodeCopyPart(p []byte) (any, int, error) {
+	v, n, err := frame.DecodeCopyPart(p)
+	return v, n, err
+}
+
+func TestCopyLayout(t *testing.T) {
+	for _, c := range copyParts() {
+		t.Run(c.name, func(t *testing.T) {
+			want := unhex(t, c.bytes)
+			require.Equal(t, want, c.encode(), "encoded")
+			got, n, err := c.decode(append(want, "more"...))
+			require.NoError(t, err)
+			require.Equal(t, len(want), n)
+			require.Equal(t, c.want, got)
+			for cut := range want {
+				_, n, err := c.decode(want[:cut])
+				require.ErrorIs(t, err, frame.ErrShort, "%d bytes", cut)
+				require.Greater(t, n, cut)
+				require.LessOrEqual(t, n, len(want))
+			}
+		})
+	}
+}
+
+func TestCopyRefused(t *testing.T) {
+	for _, c := range []struct {
+		name, bytes string
+		decode      func([]byte) (any, int, error)
+		want        error
+	}{
+		{"request of another kind", "b4", decodeCopyRequest, frame.ErrMagic},
+		{"name too long", "b5 00000000 0000 10000001 00000000", decodeCopyRequest, frame.ErrTooLarge},
+		{"no header", "bf", decodeCopyHeader, frame.ErrMagic},
+		{"no part", "02", decodeCopyPart, frame.ErrMagic},
+		{"block too long", "01 60000001 00000000", decodeCopyPart, frame.ErrTooLarge},
+		{"text too long", "bf 10000001", decodeCopyPart, frame.ErrTooLarge},
+		{"wrong checksum", "01 00000001 00000000 00", decodeCopyPart, frame.ErrChecksum},
+		{"key too long", "60000001 00000000", decodeCopyRecord, frame.ErrTooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, _, err := c.decode(unhex(t, c.bytes))
+			require.ErrorIs(t, err, c.want)
+		})
+	}
+}
+
+// FuzzCopy decodes arbitrary bytes as every part: what is decoded must encode to the bytes it was decoded from.
+func FuzzCopy(f *testing.F) {
+	for _, c := range copyParts() {
+		f.Add(c.encode())
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		if v, n, err := frame.DecodeCopyRequest(p); err == nil {
+			require.True(t, bytes.Equal(p[:n], frame.AppendCopyRequest(nil, v)))
+		}
+		if v, n, err := frame.DecodeCopyHeader(p); err == nil {
+			require.True(t, bytes.Equal(p[:n], frame.AppendCopyHeader(nil, v)))
+		}
+		if v, n, err := frame.DecodeCopyPart(p); err == nil {
+			require.True(t, bytes.Equal(p[:n], frame.AppendCopyPart(nil, v)))
+		}
+		if v, n, err := frame.DecodeCopyRecord(p); err == nil {
+			require.True(t, bytes.Equal(p[:n], frame.AppendCopyRecord(nil, v)))
+		}
+	})
+}

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"iter"
+
+	"gotycoon/db"
+)
+
+// Scripts calls the procedures of the server's script. Call returns 0 for success, and then has given the output to out; 1 when there
+// is no such procedure, and otherwise what the procedure has returned or is told for it. Its updates are added to owed.
+type Scripts interface {
+	Call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
+}
+
+// scriptError is the outcome of a procedure that is no success.
+type scriptError struct {
+	status int // of the response
+	text   string
+}
+
+// Error returns the text of the original.
+func (e *scriptError) Error() string { return e.text }
+
+// scriptErrors are the outcomes by what Call returns, from 1 on. All others are as the last one.
+var scriptErrors = [...]*scriptError{
+	{statusNotImplemented, "no such scripting procedure"},
+	{statusBadRequest, "the scripting procedure failed"},
+	{statusLogical, "the scripting procedure failed"},
+	{statusUnavailable, "the scripting procedure failed"},
+	{statusInternal, "the scripting procedure failed"},
+}
+
+// rpcPlayScript calls a procedure of the script (reference: Lua, section 2). Its input is the rows whose names begin with an
+// underscore, without that, and its output gets one in front.
+func rpcPlayScript(s *Session) error {
+	scripts := s.h.opts.Scripts
+	if scripts == nil {
+		return errNoScript
+	}
+	name, _ := s.in.Get("name")
+	if !isAlphanumeric(name) {
+		return errInvalidParameters
+	}
+	s.h.opts.Counts.Script.Add(1)
+	status := scripts.Call(&s.c.Owed, string(name), s.scriptInput, func(key, value []byte) {
+		s.out.Add(s.internBytes("_", key), s.internBytes("", value))
+	})
+	if status == 0 {
+		return nil
+	}
+	if status < 0 || status > len(scriptErrors) {
+		status = len(scriptErrors)
+	}
+	return scriptErrors[status-1]
+}
+
+// scriptInput yields the rows for the procedure.
+func (s *Session) scriptInput(yield func(key, value []byte) bool) {
+	for _, row := range s.in.List() {
+		if len(row.Name) > 0 && row.Name[0] == '_' && !yield(row.Name[1:], row.Value) {
+			return
+		}
+	}
+}
+
+// isAlphanumeric tells whether there is a name of letters and digits of ASCII only.
+func isAlphanumeric(name []byte) bool {
+	for _, c := range name {
+		if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z') {
+			return false
+		}
+	}
+	return len(name) > 0
+}

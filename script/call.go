@@ -1,0 +1,141 @@
+package script
+
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// call is a call of one of the functions that scripts have for the server. Arguments are counted from 1; of a method the first one
+// is the object.
+type call struct {
+	s    *state
+	l    *lua.LState
+	name string // as errors have it
+}
+
+// function makes a function that takes from least to most arguments.
+func (s *state) function(name string, least, most int, body func(c call) int) *lua.LFunction {
+	return s.l.NewFunction(func(l *lua.LState) int {
+		c := call{s, l, name}
+		if n := l.GetTop(); n < least || n > most {
+			c.refuse()
+		}
+		return body(c)
+	})
+}
+
+// anyNumber is the most arguments of a function that does not mind more.
+const anyNumber = 1 << 30
+
+// refuse raises the error for wrong arguments. As in the original it has no position.
+func (c call) refuse() { c.raise("invalid arguments") }
+
+// raise raises an error of the function.
+func (c call) raise(message string) { c.l.Error(lua.LString(c.name+": "+message), 0) }
+
+// text returns a text argument.
+func (c call) text(i int) string {
+	t, ok := text(c.l.Get(i))
+	if !ok {
+		c.refuse()
+	}
+	return t
+}
+
+func (c call) bytes(i int) []byte { return []byte(c.text(i)) }
+
+// has tells whether an argument is there and not nil.
+func (c call) has(i int) bool { return c.l.Get(i) != lua.LNil }
+
+// float returns a number argument: 0 for what is none.
+func (c call) float(i int) float64 {
+	f, _ := number(c.l.Get(i))
+	return f
+}
+
+func (c call) int(i int, absent int64) int64 {
+	if !c.has(i) {
+		return absent
+	}
+	return cInt64(c.float(i))
+}
+
+// xt returns an expiration argument.
+func (c call) xt(i int) db.XT { return db.XT(c.int(i, int64(db.Never))) }
+
+// flag returns a boolean argument, or the default where it is absent.
+func (c call) flag(i int, absent bool) bool {
+	if i > c.l.GetTop() || !c.has(i) {
+		return absent
+	}
+	return lua.LVAsBool(c.l.Get(i))
+}
+
+func (c call) table(i int) *lua.LTable {
+	t, ok := c.l.Get(i).(*lua.LTable)
+	if !ok {
+		c.refuse()
+	}
+	return t
+}
+
+// texts returns the strings and numbers of an array.
+func (c call) texts(i int) [][]byte {
+	var list [][]byte
+	t := c.table(i)
+	for k := range t.MaxN() {
+		if v, ok := text(t.RawGetInt(k + 1)); ok {
+			list = append(list, []byte(v))
+		}
+	}
+	return list
+}
+
+func (c call) pushBool(ok bool) int {
+	c.l.Push(lua.LBool(ok))
+	return 1
+}
+
+func (c call) pushBytes(b []byte) int {
+	c.l.Push(lua.LString(b))
+	return 1
+}
+
+func (c call) pushNumber(f float64) int {
+	c.l.Push(lua.LNumber(f))
+	return 1
+}
+
+func (c call) pushNil() int {
+	c.l.Push(lua.LNil)
+	return 1
+}
+
+// pushTexts pushes an array.
+func (c call) pushTexts(list [][]byte) int {
+	t := c.l.CreateTable(len(list), 0)
+	for _, v := range list {
+		t.Append(lua.LString(v))
+	}
+	c.l.Push(t)
+	return 1
+}
+
+// callable tells whether a value can be called.
+func (c call) callable(v lua.LValue) bool {
+	return v.Type() == lua.LTFunction || c.s.ownMetamethod(c.l, v, "__call") != lua.LNil
+}
+
+// protect calls f and returns its results, as many as wanted. The error is what f has raised, translated.
+func (c call) protect(f lua.LValue, results int, args ...lua.LValue) ([]lua.LValue, error) {
+	return c.s.apart(c.l, f, args, results, nil)
+}
+
+// again raises an error of protect once more.
+func (c call) again(err error) {
+	if e, ok := err.(*raised); ok {
+		c.l.Error(e.value, 0)
+	}
+	c.l.Error(lua.LString(err.Error()), 0)
+}

@@ -1,0 +1,246 @@
+package script
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+)
+
+// ktCodec encodes, or with ~ in front of the name decodes. It has no result for what cannot be decoded.
+func ktCodec(c call) int {
+	mode, t := strings.ToLower(c.text(1)), c.text(2)
+	name, decode := strings.CutPrefix(mode, "~")
+	out, ok := encoders(name, []byte(t))
+	if decode {
+		out, ok = decoders(c, name, []byte(t))
+	}
+	if !ok {
+		return c.pushNil()
+	}
+	return c.pushBytes(out)
+}
+
+func encoders(name string, p []byte) ([]byte, bool) {
+	switch name {
+	case "url":
+		return encodeURL(p), true
+	case "base":
+		return []byte(base64.StdEncoding.EncodeToString(p)), true
+	case "quote":
+		return encodeQuote(p), true
+	case "hex":
+		return []byte(hex.EncodeToString(p)), true
+	case "zlib", "deflate", "gzip":
+		return compress(name, p), true
+	}
+	return nil, false
+}
+
+func decoders(c call, name string, p []byte) ([]byte, bool) {
+	switch name {
+	case "url":
+		return decodeURL(p), true
+	case "base":
+		return decodeBase(p), true
+	case "quote":
+		return decodeQuote(p), true
+	case "hex":
+		return decodeHex(p), true
+	case "zlib", "deflate", "gzip":
+		return decompress(c, name, p)
+	}
+	return nil, false
+}
+
+// compress makes what the original calls zlib (deflate without any frame), deflate (the format of zlib) and gzip.
+func compress(name string, p []byte) []byte {
+	var out bytes.Buffer
+	var w io.WriteCloser
+	switch name {
+	case "zlib":
+		w, _ = flate.NewWriter(&out, flate.DefaultCompression) // the level is one that there is
+	case "deflate":
+		w, _ = zlib.NewWriterLevel(&out, zlib.DefaultCompression)
+	default:
+		gz, _ := gzip.NewWriterLevel(&out, gzip.DefaultCompression)
+		gz.OS = 3
+		w = gz
+	}
+	_, _ = w.Write(p) // memory
+	_ = w.Close()
+	return out.Bytes()
+}
+
+func decompress(c call, name string, p []byte) ([]byte, bool) {
+	var r io.Reader
+	var err error
+	switch name {
+	case "zlib":
+		r = flate.NewReader(bytes.NewReader(p))
+	case "deflate":
+		r, err = zlib.NewReader(bytes.NewReader(p))
+	default:
+		r, err = gzip.NewReader(bytes.NewReader(p))
+	}
+	if err != nil {
+		return nil, false
+	}
+	var out bytes.Buffer
+	for {
+		n, err := io.CopyN(&out, r, 1<<20)
+		c.s.leash.check(c.l)
+		c.s.allow(c.l, float64(out.Len()))
+		switch {
+		case errors.Is(err, io.EOF):
+			return out.Bytes(), true
+		case err != nil || n == 0:
+			return nil, false
+		}
+	}
+}
+
+const (
+	lowerHex = "0123456789abcdef"
+	upperHex = "0123456789ABCDEF"
+)
+
+func encodeURL(p []byte) []byte {
+	var out []byte
+	for _, b := range p {
+		if isLetter(b) || isDigit(b) || strings.IndexByte("_-.~", b) >= 0 {
+			out = append(out, b)
+		} else {
+			out = append(out, '%', lowerHex[b>>4], lowerHex[b&15])
+		}
+	}
+	return out
+}
+
+// digitOf returns the value of a hexadecimal digit, 0 for other characters.
+func digitOf(b byte) byte {
+	switch {
+	case isDigit(b):
+		return b - '0'
+	case 'a' <= b|0x20 && b|0x20 <= 'f':
+		return b | 0x20 - 'a' + 10
+	}
+	return 0
+}
+
+// decodeURL takes a % with less than two characters behind it away, with them.
+func decodeURL(p []byte) []byte {
+	var out []byte
+	for i := 0; i < len(p); i++ {
+		switch {
+		case p[i] == '+':
+			out = append(out, ' ')
+		case p[i] != '%':
+			out = append(out, p[i])
+		case i+2 < len(p):
+			out = append(out, pairOf(p[i+1], p[i+2]))
+			i += 2
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+func pairOf(high, low byte) byte { return digitOf(high)<<4 | digitOf(low) }
+
+func encodeQuote(p []byte) []byte {
+	var out []byte
+	for _, b := range p {
+		if b == '=' || b < ' ' || b > '~' {
+			out = append(out, '=', upperHex[b>>4], upperHex[b&15])
+		} else {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+func decodeQuote(p []byte) []byte {
+	var out []byte
+	for i := 0; i < len(p); i++ {
+		if p[i] != '=' {
+			out = append(out, p[i])
+			continue
+		}
+		switch rest := p[i+1:]; {
+		case bytes.HasPrefix(rest, []byte("\r\n")):
+			i += 2
+		case bytes.HasPrefix(rest, []byte("\n")):
+			i++
+		case len(rest) >= 2:
+			out = append(out, pairOf(rest[0], rest[1]))
+			i += 2
+		default:
+			return out
+		}
+	}
+	return out
+}
+
+// decodeHex reads two characters a byte; those that are no digits do not count.
+func decodeHex(p []byte) []byte {
+	var out []byte
+	for ; len(p) > 0; p = p[min(2, len(p)):] {
+		n := byte(0)
+		for _, b := range p[:min(2, len(p))] {
+			if isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'f' {
+				n = n<<4 | digitOf(b)
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// decodeBase reads groups of four digits and passes what is none. A group without its end is three bytes, too, as if its digits
+// were the last ones; an = takes a byte away.
+func decodeBase(p []byte) []byte {
+	var out []byte
+	for len(p) > 0 {
+		n, count, missing := uint32(0), 0, 0
+		for ; len(p) > 0 && count < 4; p = p[1:] {
+			d, ok := baseDigit(p[0])
+			switch {
+			case p[0] == '=':
+				missing++
+			case !ok:
+				continue
+			}
+			n = n<<6 | uint32(d)
+			count++
+		}
+		if count == 0 {
+			break
+		}
+		group := []byte{byte(n >> 16), byte(n >> 8), byte(n)}
+		out = append(out, group[:max(3-missing, 0)]...)
+	}
+	return out
+}
+
+func baseDigit(b byte) (digit byte, ok bool) {
+	switch {
+	case 'A' <= b && b <= 'Z':
+		return b - 'A', true
+	case 'a' <= b && b <= 'z':
+		return b - 'a' + 26, true
+	case isDigit(b):
+		return b - '0' + 52, true
+	case b == '+':
+		return 62, true
+	case b == '/':
+		return 63, true
+	}
+	return 0, false
+}

@@ -1,0 +1,169 @@
+package script
+
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// cursor is what a cursor object stands for.
+type cursor struct {
+	h  *handle
+	at *db.Cursor
+	of *db.DB // that it was made for: the object can be opened anew
+}
+
+// openCursor makes the class Cursor.
+func (s *state) openCursor(kt *lua.LTable) {
+	k := &s.classes
+	k.cursor, k.cursorMeta = s.class(kt, "Cursor", s.function("cur_new", 2, 2, curNew), map[string]*lua.LFunction{
+		"__tostring": s.function("cur_tostring", 1, anyNumber, curString),
+		"__call":     s.function("cur_call", 1, anyNumber, curCall),
+	})
+	for _, m := range []method{
+		{"disable", 1, 1, curDisable}, {"accept", 2, 4, curAccept}, {"set_value", 2, 4, curSetValue},
+		{"remove", 1, 1, curRemove}, {"get_key", 1, 2, curGetKey}, {"get_value", 1, 2, curGetValue}, {"get", 1, 2, curGet},
+		{"seize", 1, 1, curSeize}, {"jump", 1, 2, curJump}, {"jump_back", 1, 2, curJumpBack}, {"step", 1, 1, curStep},
+		{"step_back", 1, 1, curStepBack}, {"db", 1, 1, curDB}, {"error", 1, 1, curError},
+	} {
+		k.cursorMembers = append(k.cursorMembers, member{m.name, s.function("cur_"+m.name, m.least, m.most, m.body)})
+	}
+}
+
+// newCursor makes the object of a cursor; object is the one of its database.
+func (s *state) newCursor(h *handle, object lua.LValue) *lua.LTable {
+	cur := &cursor{h: h, of: h.db}
+	if h.db != nil {
+		cur.at = h.db.NewCursor()
+	}
+	t := s.object(s.classes.cursorMembers, s.classes.cursorMeta)
+	t.RawSetString("cur_ptr_", s.userdata(cur))
+	t.RawSetString("db_", object)
+	return t
+}
+
+func (c call) cursorOf(i int) *cursor {
+	t, ok := c.l.Get(i).(*lua.LTable)
+	if !ok {
+		c.refuse()
+	}
+	u, ok := t.RawGetString("cur_ptr_").(*lua.LUserData)
+	if !ok {
+		c.refuse()
+	}
+	cur, ok := u.Value.(*cursor)
+	if !ok {
+		c.refuse()
+	}
+	return cur
+}
+
+// do runs an operation on the cursor.
+func (cur *cursor) do(c call, op func(at *db.Cursor) error) bool {
+	return cur.h.do(c, cur.on(op))
+}
+
+func (cur *cursor) on(op func(at *db.Cursor) error) func(d *db.DB) error {
+	return func(d *db.DB) error {
+		if cur.of != cur.h.db {
+			cur.of, cur.at = cur.h.db, d.NewCursor()
+		}
+		cur.at.On(d)
+		return op(cur.at)
+	}
+}
+
+func dbCursor(c call) int {
+	c.l.Push(c.s.newCursor(c.handleOf(1), c.l.Get(1)))
+	return 1
+}
+
+func curNew(c call) int {
+	c.l.Push(c.s.newCursor(c.handleOf(2), c.l.Get(2)))
+	return 1
+}
+
+// dbCursorProcess gives a function a cursor that is disabled when it has returned.
+func dbCursorProcess(c call) int {
+	f := c.l.Get(2)
+	if !c.callable(f) {
+		c.refuse()
+	}
+	t := c.s.newCursor(c.handleOf(1), c.l.Get(1))
+	_, err := c.protect(f, 0, t)
+	t.RawSetString("cur_ptr_", lua.LNil)
+	if err != nil {
+		c.again(err)
+	}
+	return 0
+}
+
+// dbPairs is for loops over all records.
+func dbPairs(c call) int {
+	h := c.handleOf(1)
+	cur := &cursor{h: h}
+	begun := false
+	c.l.Push(c.s.function("db_pairs", 0, anyNumber, func(c call) int {
+		if !begun {
+			begun = true
+			if !cur.do(c, (*db.Cursor).Jump) {
+				return c.pushNil()
+			}
+		}
+		return next(c, cur)
+	}))
+	return 1
+}
+
+// next pushes the record of a cursor and steps on.
+func next(c call, cur *cursor) int {
+	var key, value []byte
+	if !cur.do(c, func(at *db.Cursor) (err error) {
+		key, value, _, err = at.Get(true)
+		return err
+	}) {
+		return c.pushNil()
+	}
+	c.pushBytes(key)
+	return 1 + c.pushBytes(value)
+}
+
+func curCall(c call) int { return next(c, c.cursorOf(1)) }
+
+func curDisable(c call) int {
+	c.cursorOf(1)
+	c.table(1).RawSetString("cur_ptr_", lua.LNil)
+	return 0
+}
+
+func curString(c call) int {
+	t := c.table(1)
+	if t.RawGetString("cur_ptr_") == lua.LNil {
+		return c.pushBytes([]byte("(disabled)"))
+	}
+	cur := c.cursorOf(1)
+	key, path := "(nil)", "(nil)"
+	if cur.h.db != nil {
+		path = cur.h.db.Path()
+		cur.do(c, func(at *db.Cursor) error {
+			k, err := at.GetKey(false)
+			if err == nil {
+				key = string(k)
+			}
+			return err
+		})
+	}
+	return c.pushBytes([]byte(path + ": " + key))
+}
+
+func curDB(c call) int {
+	c.cursorOf(1)
+	c.l.Push(c.table(1).RawGetString("db_"))
+	return 1
+}
+
+func curError(c call) int {
+	h := c.cursorOf(1).h
+	c.l.Push(c.s.newError(h.code, h.message))
+	return 1
+}

@@ -1,0 +1,90 @@
+package script
+
+import (
+	"gotycoon/db"
+)
+
+// jump moves to a key where one is given.
+func jump(c call, first func(*db.Cursor) error, byKey func(*db.Cursor, []byte) error) int {
+	cur := c.cursorOf(1)
+	if c.l.GetTop() == 1 {
+		return c.pushBool(cur.do(c, first))
+	}
+	key := c.bytes(2)
+	return c.pushBool(cur.do(c, func(at *db.Cursor) error { return byKey(at, key) }))
+}
+
+func curJump(c call) int     { return jump(c, (*db.Cursor).Jump, (*db.Cursor).JumpKey) }
+func curJumpBack(c call) int { return jump(c, (*db.Cursor).JumpBack, (*db.Cursor).JumpBackKey) }
+
+func curStep(c call) int { return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).Step)) }
+
+func curStepBack(c call) int { return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).StepBack)) }
+
+// part is get_key and get_value.
+func part(c call, get func(at *db.Cursor, step bool) ([]byte, error)) int {
+	var value []byte
+	step := c.flag(2, false)
+	if !c.cursorOf(1).do(c, func(at *db.Cursor) (err error) {
+		value, err = get(at, step)
+		return err
+	}) {
+		return c.pushNil()
+	}
+	return c.pushBytes(value)
+}
+
+func curGetKey(c call) int   { return part(c, (*db.Cursor).GetKey) }
+func curGetValue(c call) int { return part(c, (*db.Cursor).GetValue) }
+
+// whole pushes key, value and expiration time, or nil.
+func whole(c call, get func(at *db.Cursor) (key, value []byte, xt int64, err error)) int {
+	var key, value []byte
+	var xt int64
+	if !c.cursorOf(1).do(c, func(at *db.Cursor) (err error) {
+		key, value, xt, err = get(at)
+		return err
+	}) {
+		return c.pushNil()
+	}
+	c.pushBytes(key)
+	c.pushBytes(value)
+	return 2 + c.pushNumber(float64(xt))
+}
+
+func curGet(c call) int {
+	step := c.flag(2, false)
+	return whole(c, func(at *db.Cursor) ([]byte, []byte, int64, error) { return at.Get(step) })
+}
+
+func curSeize(c call) int {
+	h := c.cursorOf(1).h
+	return whole(c, func(at *db.Cursor) ([]byte, []byte, int64, error) { return at.Seize(h.pending()) })
+}
+
+func curRemove(c call) int {
+	cur := c.cursorOf(1)
+	return c.pushBool(cur.do(c, func(at *db.Cursor) error { return at.Remove(cur.h.pending()) }))
+}
+
+// curSetValue does what the documentation of the original says: value, expiration, step. The original mixes the last two up.
+func curSetValue(c call) int {
+	cur := c.cursorOf(1)
+	value, xt, step := c.bytes(2), c.xt(3), c.flag(4, false)
+	return c.pushBool(cur.do(c, func(at *db.Cursor) error { return at.SetValue(cur.h.pending(), value, xt, step) }))
+}
+
+func curAccept(c call) int {
+	cur := c.cursorOf(1)
+	visit, writable, step := c.visitor(c.visitorOf(2)), c.flag(3, true), c.flag(4, false)
+	return c.pushBool(cur.h.visit(c, cur.on(func(at *db.Cursor) error {
+		if writable {
+			return at.Accept(cur.h.pending(), visit, step)
+		}
+		key, value, xt, err := at.Get(step)
+		if err == nil {
+			visit(key, value, xt, true)
+		}
+		return err
+	})))
+}

@@ -1,0 +1,92 @@
+package script
+
+import lua "github.com/yuin/gopher-lua"
+
+// Texts for arrays and maps: each part with its length in front, as a variable-length number.
+
+// appendVarint appends a number of 7 bits a byte, the highest first; all bytes but the last have the bit 7.
+func appendVarint(dst []byte, n uint64) []byte {
+	for shift := 7 * (varintSize64(n) - 1); shift > 0; shift -= 7 {
+		dst = append(dst, byte(n>>shift)|0x80)
+	}
+	return append(dst, byte(n)&0x7f)
+}
+
+func varintSize64(n uint64) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+func varintSize(n int) int { return varintSize64(uint64(n)) }
+
+// takeVarint reads a number. Where it has no end, what there is of it counts; ok is false where there is nothing.
+func takeVarint(p []byte) (n uint64, rest []byte, ok bool) {
+	for i, b := range p {
+		n = n<<7 | uint64(b&0x7f)
+		if b < 0x80 {
+			return n, p[i+1:], true
+		}
+	}
+	return n, nil, len(p) > 0
+}
+
+func ktArrayDump(c call) int {
+	t := c.table(1)
+	var out []byte
+	for i := range t.MaxN() {
+		if v, ok := bulkValue(t.RawGetInt(i + 1)); ok {
+			out = append(appendVarint(out, uint64(len(v))), v...)
+			c.s.allow(c.l, float64(len(out)))
+		}
+	}
+	return c.pushBytes(out)
+}
+
+func ktArrayLoad(c call) int {
+	p := c.bytes(1)
+	t := c.l.NewTable()
+	for len(p) > 0 {
+		n, rest, ok := takeVarint(p)
+		if !ok || n > uint64(len(rest)) {
+			break
+		}
+		t.Append(lua.LString(rest[:n]))
+		p = rest[n:]
+	}
+	c.l.Push(t)
+	return 1
+}
+
+func ktMapDump(c call) int {
+	t := c.table(1)
+	var out []byte
+	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
+		k, ok := bulkValue(key)
+		v, alsoOK := bulkValue(value)
+		if ok && alsoOK {
+			out = appendVarint(appendVarint(out, uint64(len(k))), uint64(len(v)))
+			out = append(append(out, k...), v...)
+			c.s.allow(c.l, float64(len(out)))
+		}
+	}
+	return c.pushBytes(out)
+}
+
+func ktMapLoad(c call) int {
+	p := c.bytes(1)
+	t := c.l.NewTable()
+	for len(p) > 0 {
+		ksiz, rest, ok := takeVarint(p)
+		vsiz, rest, alsoOK := takeVarint(rest)
+		if !ok || !alsoOK || ksiz > uint64(len(rest)) || vsiz > uint64(len(rest))-ksiz {
+			break
+		}
+		t.RawSetString(string(rest[:ksiz]), lua.LString(rest[ksiz:ksiz+vsiz]))
+		p = rest[ksiz+vsiz:]
+	}
+	c.l.Push(t)
+	return 1
+}

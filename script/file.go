@@ -1,0 +1,159 @@
+package script
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+
+	"gotycoon/db"
+)
+
+// file is a database that a script has opened for itself. It is closed when the script closes it, when its object is garbage, and
+// with the pool.
+type file struct {
+	catalog *db.Catalog
+	once    sync.Once
+	err     error
+}
+
+func (f *file) close() error {
+	f.once.Do(func() { f.err = f.catalog.Close() })
+	return f.err
+}
+
+// files is the open ones of a pool.
+type files struct {
+	mu   sync.Mutex
+	open map[*file]struct{}
+}
+
+func (fs *files) add(f *file) {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	if fs.open == nil {
+		fs.open = map[*file]struct{}{}
+	}
+	fs.open[f] = struct{}{}
+}
+
+// drop closes one.
+func (fs *files) drop(f *file) error {
+	fs.mu.Lock()
+	delete(fs.open, f)
+	fs.mu.Unlock()
+	return f.close()
+}
+
+// close closes all.
+func (fs *files) close() error {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	var all error
+	for f := range fs.open {
+		all = errors.Join(all, f.close())
+	}
+	fs.open = nil
+	return all
+}
+
+var (
+	errOpened   error = &db.Error{Code: db.InvalidOperation, Message: "already opened"}
+	errMissing  error = &db.Error{Code: db.NoRepository, Message: "open failed (file not found)"}
+	errServed   error = &db.Error{Code: db.NoPermission, Message: "a script cannot open or close a database of the server"}
+	errNotOpen  error = &db.Error{Code: db.InvalidOperation, Message: "not opened"}
+	errOpenFail error = &db.Error{Code: db.NoRepository, Message: "open failed"}
+)
+
+// openFile opens a database of the script's own.
+func (h *handle) openFile(path string, mode int64) error {
+	switch {
+	case h.served:
+		return errServed
+	case h.db != nil:
+		return errOpened
+	}
+	e, err := db.ParseExpr(path)
+	if err != nil {
+		return err
+	}
+	writer := mode&(openWriter|openCreate|openTruncate) != 0
+	if _, err := os.Stat(e.Path); e.Kind.OnDisk() && mode&openCreate == 0 && err != nil {
+		return errMissing
+	}
+	catalog, err := db.Open([]string{path}, db.Options{ReadOnly: !writer, TryLock: true, Logger: h.s.pool.opts.Logger})
+	if err != nil {
+		return err
+	}
+	f := &file{catalog: catalog}
+	h.s.pool.files.add(f)
+	h.db, h.file = catalog.DB(0), f
+	runtime.AddCleanup(h, func(fs *files) { _ = fs.drop(f) }, &h.s.pool.files)
+	if mode&openTruncate != 0 {
+		return h.db.Clear(nil)
+	}
+	return nil
+}
+
+// closeFile closes it again.
+func (h *handle) closeFile() error {
+	switch {
+	case h.served:
+		return errServed
+	case h.db == nil:
+		return errNotOpen
+	}
+	err := h.settle()
+	if h.tx != nil {
+		_ = h.tx.Abort() // what was not committed is not wanted
+		h.tx = nil
+	}
+	f := h.file
+	h.db, h.file = nil, nil
+	return errors.Join(err, h.s.pool.files.drop(f))
+}
+
+func dbOpen(c call) int {
+	h := c.handleOf(1)
+	path := ":"
+	if c.has(2) {
+		path = c.text(2)
+	}
+	return c.pushBool(h.note(h.openFile(path, c.int(3, openWriter|openCreate))))
+}
+
+func dbClose(c call) int {
+	h := c.handleOf(1)
+	if h.busy > 0 {
+		c.raise("the database is being visited by this script")
+	}
+	return c.pushBool(h.note(h.closeFile()))
+}
+
+// dbProcess opens a database for one function.
+func dbProcess(c call) int {
+	c.table(1)
+	f := c.l.Get(2)
+	if !c.callable(f) {
+		c.refuse()
+	}
+	h := &handle{s: c.s, message: "no error"}
+	path := ":"
+	if c.has(3) {
+		path = c.text(3)
+	}
+	if !h.note(h.openFile(path, c.int(4, openWriter|openCreate))) {
+		c.l.Push(c.s.newError(h.code, h.message))
+		return 1
+	}
+	_, err := c.protect(f, 0, c.s.newDB(h))
+	closed := h.db == nil || h.note(h.closeFile())
+	if err != nil {
+		c.again(err)
+	}
+	if !closed {
+		c.l.Push(c.s.newError(h.code, h.message))
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,127 @@
+package script
+
+import (
+	"errors"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// handle is what a database object of a script stands for.
+type handle struct {
+	s      *state
+	db     *db.DB // nil: not open
+	served bool   // a database of the server; else file is the script's own
+	file   *file
+
+	tx    *db.Transaction // that this call has begun
+	owed  db.Pending      // updates of a database of the script's own
+	dirty bool            // there may be some
+	busy  int             // visitors that are running
+
+	code    db.Code // last error
+	message string
+}
+
+// handleOf returns the database of an object.
+func (c call) handleOf(i int) *handle {
+	t, ok := c.l.Get(i).(*lua.LTable)
+	if !ok {
+		c.refuse()
+	}
+	u, ok := t.RawGetString("db_ptr_").(*lua.LUserData)
+	if !ok {
+		c.refuse()
+	}
+	h, ok := u.Value.(*handle)
+	if !ok {
+		c.refuse()
+	}
+	return h
+}
+
+// note remembers an error and tells whether there is none.
+func (h *handle) note(err error) bool {
+	if err == nil {
+		return true
+	}
+	h.code, h.message = db.Miscellaneous, err.Error()
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		h.code, h.message = e.Code, e.Message
+	}
+	return false
+}
+
+func (h *handle) fail(code db.Code, message string) bool {
+	h.code, h.message = code, message
+	return false
+}
+
+// do runs an operation on the database, or on the transaction of this call, and notes its error. Who holds a database already
+// takes a hold on this one, too, for the time of the operation.
+func (h *handle) do(c call, op func(d *db.DB) error) bool {
+	if h.db == nil {
+		return h.fail(db.InvalidOperation, "not opened")
+	}
+	if h.busy > 0 {
+		c.raise("the database is being visited by this script")
+	}
+	if h.served && h.s.holder.any() {
+		h.hold(c)
+		defer h.release()
+	}
+	return h.note(op(h.current()))
+}
+
+// current is where operations find the records.
+func (h *handle) current() *db.DB {
+	if h.tx != nil {
+		return h.tx.DB()
+	}
+	return h.db
+}
+
+// pending is what the updates of an operation are added to.
+func (h *handle) pending() *db.Pending {
+	if h.served {
+		return h.s.owed
+	}
+	if !h.dirty {
+		h.dirty = true
+		h.s.dirty = append(h.s.dirty, h)
+	}
+	return &h.owed
+}
+
+// hold takes a hold on the database.
+func (h *handle) hold(c call) {
+	if h.s.pool.holds.take(h.s.holder, h.db, h.s.leash.done) {
+		return
+	}
+	h.s.leash.check(c.l)
+	c.raise("deadlock: another call holds this database and waits for one that this call holds")
+}
+
+func (h *handle) release() { h.s.pool.holds.give(h.s.holder, h.db) }
+
+// visit is do for operations that run functions of the script while something is locked.
+func (h *handle) visit(c call, op func(d *db.DB) error) bool {
+	ok := h.do(c, func(d *db.DB) error {
+		if h.served {
+			h.hold(c)
+			defer h.release()
+		}
+		h.busy++
+		defer func() { h.busy-- }()
+		return op(d)
+	})
+	h.s.leash.check(c.l) // a visitor's errors are swallowed, its end is not
+	return ok
+}
+
+// settle waits for what is owed to a database of the script's own.
+func (h *handle) settle() error {
+	h.dirty = false
+	return h.owed.Wait()
+}

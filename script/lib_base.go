@@ -1,0 +1,169 @@
+package script
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// baseFunctions replace global functions of the interpreter that show its differences.
+func (s *state) baseFunctions() map[string]lua.LGFunction {
+	return map[string]lua.LGFunction{
+		"tostring": s.baseToString, "tonumber": s.baseToNumber, "print": s.basePrint, "getmetatable": s.baseGetMetatable,
+		"setmetatable": s.baseSetMetatable, "collectgarbage": s.baseCollectGarbage, "gcinfo": s.baseGCInfo, "assert": s.baseAssert,
+		"select": s.baseSelect, "load": s.baseLoad, "loadstring": s.baseLoadString, "loadfile": s.baseLoadFile, "dofile": s.baseDoFile,
+		"pcall": s.basePCall, "xpcall": s.baseXPCall, "error": s.baseError, "unpack": s.baseUnpack,
+	}
+}
+
+// valueText is tostring.
+func (s *state) valueText(l *lua.LState, v lua.LValue) lua.LValue {
+	if own := s.ownMetamethod(l, v, "__tostring"); own != lua.LNil {
+		l.Push(own)
+		l.Push(v)
+		l.Call(1, 1)
+		result := l.Get(-1)
+		l.Pop(1)
+		return result
+	}
+	if t, ok := text(v); ok {
+		return lua.LString(t)
+	}
+	return lua.LString(v.String())
+}
+
+func (s *state) baseToString(l *lua.LState) int {
+	l.Push(s.valueText(l, l.CheckAny(1)))
+	return 1
+}
+
+func (s *state) baseToNumber(l *lua.LState) int {
+	v := l.CheckAny(1)
+	base := optInt(l, 2, 10)
+	if base < 2 || base > 36 {
+		l.ArgError(2, "base out of range")
+	}
+	f, ok := number(v)
+	if base != 10 {
+		f, ok = parseBase(s.checkText(l, 1), base)
+	}
+	if !ok {
+		l.Push(lua.LNil)
+		return 1
+	}
+	l.Push(lua.LNumber(f))
+	return 1
+}
+
+func (s *state) basePrint(l *lua.LState) int {
+	var line strings.Builder
+	for i := 1; i <= l.GetTop(); i++ {
+		if i > 1 {
+			line.WriteByte('\t')
+		}
+		t, ok := text(s.valueText(l, l.Get(i)))
+		if !ok {
+			l.RaiseError("'tostring' must return a string to 'print'")
+		}
+		line.WriteString(t)
+	}
+	line.WriteByte('\n')
+	_, _ = fmt.Fprint(os.Stdout, line.String()) // as in C, nobody looks whether it arrives
+	return 0
+}
+
+func (s *state) baseGetMetatable(l *lua.LState) int {
+	v := l.CheckAny(1)
+	switch v.Type() {
+	case lua.LTTable, lua.LTUserData, lua.LTString:
+		l.Push(l.GetMetatable(v))
+	default:
+		l.Push(lua.LNil)
+	}
+	return 1
+}
+
+func (s *state) baseSetMetatable(l *lua.LState) int {
+	t, ok := l.Get(1).(*lua.LTable)
+	if !ok {
+		badType(l, 1, "table")
+	}
+	mt := l.Get(2)
+	if mt != lua.LNil && mt.Type() != lua.LTTable || l.GetTop() < 2 {
+		l.ArgError(2, "nil or table expected")
+	}
+	if l.GetMetaField(t, "__metatable") != lua.LNil {
+		l.RaiseError("cannot change a protected metatable")
+	}
+	l.SetMetatable(t, mt)
+	l.Push(t)
+	return 1
+}
+
+// baseCollectGarbage leaves the collector, which is the server's, alone but for the question how much there is.
+func (s *state) baseCollectGarbage(l *lua.LState) int {
+	switch l.OptString(1, "collect") {
+	case "count":
+		return s.baseGCInfo(l)
+	case "collect", "stop", "restart", "step", "setpause", "setstepmul":
+		l.Push(lua.LNumber(0))
+		return 1
+	}
+	l.ArgError(1, "invalid option '"+l.OptString(1, "")+"'")
+	return 0
+}
+
+func (s *state) baseGCInfo(l *lua.LState) int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	l.Push(lua.LNumber(float64(m.HeapAlloc) / 1024))
+	return 1
+}
+
+func (s *state) baseAssert(l *lua.LState) int {
+	if !l.ToBool(1) {
+		l.CheckAny(1)
+		message, ok := text(l.Get(2))
+		if !ok {
+			message = "assertion failed!"
+		}
+		l.Error(lua.LString(message), 0)
+	}
+	return l.GetTop()
+}
+
+func (s *state) baseSelect(l *lua.LState) int {
+	if l.Get(1) == lua.LString("#") {
+		l.Push(lua.LNumber(l.GetTop() - 1))
+		return 1
+	}
+	n, i := l.GetTop(), checkInt(l, 1)
+	if i < 0 {
+		i += n
+	}
+	if i < 1 {
+		l.ArgError(1, "index out of range")
+	}
+	return max(n-i, 0)
+}
+
+func (s *state) baseUnpack(l *lua.LState) int {
+	t := l.CheckTable(1)
+	from, to := optInt(l, 2, 1), optInt(l, 3, t.Len())
+	if from > to {
+		return 0
+	}
+	if to-from >= maxUnpack {
+		l.RaiseError("too many results to unpack")
+	}
+	for i := from; i <= to; i++ {
+		l.Push(t.RawGetInt(i))
+	}
+	return to - from + 1
+}
+
+// maxUnpack is how many results a function can have.
+const maxUnpack = 1 << 20

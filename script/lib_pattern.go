@@ -1,0 +1,190 @@
+package script
+
+import (
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// newMatcher prepares a match whose errors are errors of the script.
+func (s *state) newMatcher(l *lua.LState, src, pat string) *matcher {
+	return &matcher{src: src, pat: pat,
+		raise: func(message string) { l.RaiseError("%s", message) },
+		tick:  func() { s.leash.check(l) },
+	}
+}
+
+func (s *state) strFind(l *lua.LState) int  { return s.search(l, true) }
+func (s *state) strMatch(l *lua.LState) int { return s.search(l, false) }
+
+// search is string.find, which tells the places, and string.match.
+func (s *state) search(l *lua.LState, find bool) int {
+	src, pat := s.checkText(l, 1), s.checkText(l, 2)
+	init := min(max(place(optInt(l, 3, 1), len(src))-1, 0), len(src))
+	if find && (lua.LVAsBool(l.Get(4)) || !strings.ContainsAny(pat, "^$*+?.([%-")) {
+		at := strings.Index(src[init:], pat)
+		if at < 0 {
+			l.Push(lua.LNil)
+			return 1
+		}
+		l.Push(lua.LNumber(init + at + 1))
+		l.Push(lua.LNumber(init + at + len(pat)))
+		return 2
+	}
+	m := s.newMatcher(l, src, pat)
+	begin, end := m.find(init)
+	switch {
+	case begin == noMatch:
+		l.Push(lua.LNil)
+		return 1
+	case find:
+		l.Push(lua.LNumber(begin + 1))
+		l.Push(lua.LNumber(end))
+		return 2 + m.pushCaptures(l, begin, end, false)
+	}
+	return m.pushCaptures(l, begin, end, true)
+}
+
+// value returns a capture. Where there is none, the first one is the whole match.
+func (m *matcher) value(i, begin, end int) lua.LValue {
+	if i >= m.level {
+		if i > 0 {
+			m.raise("invalid capture index")
+		}
+		return lua.LString(m.src[begin:end])
+	}
+	c := m.captures[i]
+	switch c.length {
+	case openCapture:
+		m.raise("unfinished capture")
+	case placeCapture:
+		return lua.LNumber(c.at + 1)
+	}
+	return lua.LString(m.src[c.at : c.at+c.length])
+}
+
+// pushCaptures pushes the captures and returns how many. With whole the whole match stands for none.
+func (m *matcher) pushCaptures(l *lua.LState, begin, end int, whole bool) int {
+	n := m.level
+	if n == 0 && whole {
+		n = 1
+	}
+	for i := range n {
+		l.Push(m.value(i, begin, end))
+	}
+	return n
+}
+
+func (s *state) strGmatch(l *lua.LState) int {
+	m := s.newMatcher(l, s.checkText(l, 1), s.checkText(l, 2))
+	at := 0
+	l.Push(l.NewFunction(func(l *lua.LState) int {
+		m.raise = func(message string) { l.RaiseError("%s", message) }
+		for ; at <= len(m.src); at++ {
+			m.level = 0
+			end := m.match(at, 0)
+			if end == noMatch {
+				continue
+			}
+			begin := at
+			if at = end; end == begin {
+				at++
+			}
+			return m.pushCaptures(l, begin, end, true)
+		}
+		return 0
+	}))
+	return 1
+}
+
+func (s *state) strGsub(l *lua.LState) int {
+	src, pat := s.checkText(l, 1), s.checkText(l, 2)
+	repl := l.Get(3)
+	switch repl.Type() {
+	case lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction:
+	default:
+		badType(l, 3, "string/function/table")
+	}
+	limit := optInt(l, 4, len(src)+1)
+	m := s.newMatcher(l, src, pat)
+	p := 0
+	if strings.HasPrefix(pat, "^") {
+		p = 1
+	}
+	out := make([]byte, 0, len(src))
+	at, count := 0, 0
+	for count < limit {
+		m.level = 0
+		end := m.match(at, p)
+		if end != noMatch {
+			count++
+			out = s.substitute(l, m, out, repl, at, end)
+			s.allow(l, float64(len(out)))
+		}
+		switch {
+		case end != noMatch && end > at:
+			at = end
+		case at < len(src):
+			out = append(out, src[at])
+			at++
+		default:
+			limit = count
+		}
+		if p == 1 {
+			break
+		}
+	}
+	out = append(out, src[min(at, len(src)):]...)
+	l.Push(lua.LString(out))
+	l.Push(lua.LNumber(count))
+	return 2
+}
+
+// substitute appends what stands for a match.
+func (s *state) substitute(l *lua.LState, m *matcher, out []byte, repl lua.LValue, begin, end int) []byte {
+	var v lua.LValue
+	switch repl := repl.(type) {
+	case *lua.LTable:
+		v = l.GetTable(repl, m.value(0, begin, end))
+	case *lua.LFunction:
+		l.Push(repl)
+		l.Call(m.pushCaptures(l, begin, end, true), 1)
+		v = l.Get(-1)
+		l.Pop(1)
+	default:
+		t, _ := text(repl)
+		return m.expand(out, t, begin, end)
+	}
+	if lua.LVIsFalse(v) {
+		return append(out, m.src[begin:end]...)
+	}
+	t, ok := text(v)
+	if !ok {
+		l.RaiseError("invalid replacement value (a %s)", v.Type())
+	}
+	return append(out, t...)
+}
+
+// expand appends a replacement text, in which % with a digit stands for a capture.
+func (m *matcher) expand(out []byte, t string, begin, end int) []byte {
+	for i := 0; i < len(t); i++ {
+		if t[i] != '%' {
+			out = append(out, t[i])
+			continue
+		}
+		if i++; i == len(t) {
+			out = append(out, 0) // what stands behind a text in C
+			break
+		}
+		switch c := t[i]; {
+		case c == '0':
+			out = append(out, m.src[begin:end]...)
+		case isDigit(c):
+			v, _ := text(m.value(int(c-'1'), begin, end))
+			out = append(out, v...)
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package script
+
+import (
+	"slices"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// tableFunctions replace and complete those of the interpreter.
+func (s *state) tableFunctions() map[string]lua.LGFunction {
+	return map[string]lua.LGFunction{
+		"concat": s.tableConcat, "insert": s.tableInsert, "remove": s.tableRemove, "sort": s.tableSort,
+		"foreach": s.tableForEach, "foreachi": s.tableForEachI,
+	}
+}
+
+func (s *state) tableConcat(l *lua.LState) int {
+	t := l.CheckTable(1)
+	separator := ""
+	if l.Get(2) != lua.LNil {
+		separator = s.checkText(l, 2)
+	}
+	from, to := optInt(l, 3, 1), optInt(l, 4, t.Len())
+	var out strings.Builder
+	for i := from; i <= to; i++ {
+		v := t.RawGetInt(i)
+		part, ok := text(v)
+		if !ok {
+			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
+		}
+		out.WriteString(part)
+		if i < to {
+			out.WriteString(separator)
+		}
+		s.allow(l, float64(out.Len()))
+	}
+	return s.pushText(l, out.String())
+}
+
+func (s *state) tableInsert(l *lua.LState) int {
+	t := l.CheckTable(1)
+	last := t.Len() + 1
+	switch l.GetTop() {
+	case 2:
+		t.RawSetInt(last, l.Get(2))
+	case 3:
+		at := checkInt(l, 2)
+		for i := max(last, at); i > at; i-- {
+			t.RawSetInt(i, t.RawGetInt(i-1))
+		}
+		t.RawSetInt(at, l.Get(3))
+	default:
+		l.RaiseError("wrong number of arguments to 'insert'")
+	}
+	return 0
+}
+
+func (s *state) tableRemove(l *lua.LState) int {
+	t := l.CheckTable(1)
+	last := t.Len()
+	at := optInt(l, 2, last)
+	if at < 1 || at > last {
+		return 0
+	}
+	l.Push(t.RawGetInt(at))
+	for i := at; i < last; i++ {
+		t.RawSetInt(i, t.RawGetInt(i+1))
+	}
+	t.RawSetInt(last, lua.LNil)
+	return 1
+}
+
+// tableSort sorts in place. A function that contradicts itself leaves some order.
+func (s *state) tableSort(l *lua.LState) int {
+	t := l.CheckTable(1)
+	var less *lua.LFunction
+	if l.Get(2) != lua.LNil {
+		less = l.CheckFunction(2)
+	}
+	values := make([]lua.LValue, t.Len())
+	for i := range values {
+		values[i] = t.RawGetInt(i + 1)
+	}
+	before := func(a, b lua.LValue) bool {
+		if less == nil {
+			return s.lessThan(l, a, b)
+		}
+		l.Push(less)
+		l.Push(a)
+		l.Push(b)
+		l.Call(2, 1)
+		result := lua.LVAsBool(l.Get(-1))
+		l.Pop(1)
+		return result
+	}
+	slices.SortFunc(values, func(a, b lua.LValue) int {
+		s.leash.check(l)
+		switch {
+		case before(a, b):
+			return -1
+		case before(b, a):
+			return 1
+		}
+		return 0
+	})
+	for i, v := range values {
+		t.RawSetInt(i+1, v)
+	}
+	return 0
+}
+
+// lessThan is the operator <.
+func (s *state) lessThan(l *lua.LState, a, b lua.LValue) bool {
+	switch x := a.(type) {
+	case lua.LNumber:
+		if y, ok := b.(lua.LNumber); ok {
+			return x < y
+		}
+	case lua.LString:
+		if y, ok := b.(lua.LString); ok {
+			return x < y
+		}
+	}
+	return l.LessThan(a, b)
+}
+
+func (s *state) tableForEach(l *lua.LState) int {
+	t, f := l.CheckTable(1), l.CheckFunction(2)
+	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
+		if s.visited(l, f, key, value) {
+			return 1
+		}
+	}
+	return 0
+}
+
+func (s *state) tableForEachI(l *lua.LState) int {
+	t, f := l.CheckTable(1), l.CheckFunction(2)
+	for i := 1; i <= t.Len(); i++ {
+		if s.visited(l, f, lua.LNumber(i), t.RawGetInt(i)) {
+			return 1
+		}
+	}
+	return 0
+}
+
+// visited calls f and tells whether its result, which then is on the stack, ends the walk.
+func (s *state) visited(l *lua.LState, f *lua.LFunction, key, value lua.LValue) bool {
+	l.Push(f)
+	l.Push(key)
+	l.Push(value)
+	l.Call(2, 1)
+	if l.Get(-1) != lua.LNil {
+		return true
+	}
+	l.Pop(1)
+	return false
+}

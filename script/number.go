@@ -1,0 +1,143 @@
+package script
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// numberText is a number as the language writes it: C's %.14g.
+func numberText(f float64) string {
+	if n := int64(f); float64(n) == f && n > -1e14 && n < 1e14 && (n != 0 || !math.Signbit(f)) {
+		return strconv.FormatInt(n, 10)
+	}
+	if s, special := specialText(f); special {
+		return s
+	}
+	return strconv.FormatFloat(f, 'g', 14, 64)
+}
+
+// specialText is how C writes what is no finite number.
+func specialText(f float64) (string, bool) {
+	sign := ""
+	if math.Signbit(f) {
+		sign = "-"
+	}
+	switch {
+	case math.IsNaN(f):
+		return sign + "nan", true
+	case math.IsInf(f, 0):
+		return sign + "inf", true
+	}
+	return "", false
+}
+
+// bulkText is a number as tables of records write it (reference: section 3): whole ones as 64-bit integers, others with six
+// decimals.
+func bulkText(f float64) string {
+	if math.Floor(f) == f {
+		return strconv.FormatInt(cInt64(f), 10)
+	}
+	if s, special := specialText(f); special {
+		return s
+	}
+	return strconv.FormatFloat(f, 'f', 6, 64)
+}
+
+// cInt64 cuts a number to a 64-bit integer as the original's processor does: what does not fit becomes the least one.
+func cInt64(f float64) int64 {
+	if f >= -1<<63 && f < 1<<63 {
+		return int64(f)
+	}
+	return math.MinInt64
+}
+
+// text returns the text of a string or number. ok is false for other values.
+func text(v lua.LValue) (s string, ok bool) {
+	switch v := v.(type) {
+	case lua.LString:
+		return string(v), true
+	case lua.LNumber:
+		return numberText(float64(v)), true
+	}
+	return "", false
+}
+
+// bulkValue is text with the numbers of bulkText.
+func bulkValue(v lua.LValue) (s string, ok bool) {
+	if n, isNumber := v.(lua.LNumber); isNumber {
+		return bulkText(float64(n)), true
+	}
+	return text(v)
+}
+
+// number returns the value of a number or numeric text. ok is false for other values.
+func number(v lua.LValue) (f float64, ok bool) {
+	switch v := v.(type) {
+	case lua.LNumber:
+		return float64(v), true
+	case lua.LString:
+		return parseNumber(string(v))
+	}
+	return 0, false
+}
+
+const cSpace = " \t\n\v\f\r"
+
+// parseNumber reads text that is a number as a whole, between spaces: decimal, hexadecimal, inf or nan, as C's strtod does.
+func parseNumber(s string) (f float64, ok bool) {
+	s = strings.Trim(s, cSpace)
+	if s == "" || strings.ContainsRune(s, '_') {
+		return 0, false
+	}
+	if f, whole := smallInteger(s); whole {
+		return f, true
+	}
+	digits := strings.ToLower(strings.TrimLeft(s, "+-"))
+	if len(s)-len(digits) > 1 {
+		return 0, false
+	}
+	if strings.HasPrefix(digits, "0x") && !strings.ContainsRune(digits, 'p') {
+		s += "p0"
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// smallInteger reads what most numbers are.
+func smallInteger(s string) (f float64, ok bool) {
+	if len(s) > 15 {
+		return 0, false
+	}
+	n := 0
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return float64(n), true
+}
+
+// parseBase reads an integer in a base from 2 to 36. Like C's strtoul it goes round below zero and saturates.
+func parseBase(s string, base int) (f float64, ok bool) {
+	s = strings.Trim(s, cSpace)
+	digits, negative := strings.CutPrefix(s, "-")
+	if !negative {
+		digits, _ = strings.CutPrefix(s, "+")
+	}
+	if lower := strings.ToLower(digits); base == 16 && strings.HasPrefix(lower, "0x") {
+		digits = digits[2:]
+	}
+	n, err := strconv.ParseUint(digits, base, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) || strings.ContainsRune(digits, '_') {
+		return 0, false
+	}
+	if negative && err == nil {
+		n = -n
+	}
+	return float64(n), true
+}

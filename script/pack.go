@@ -1,0 +1,194 @@
+package script
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// packItem is a letter of a pack format with its count.
+type packItem struct {
+	letter byte
+	count  int
+}
+
+// all is the count of a star.
+const all = math.MaxInt
+
+// packItems takes a format apart.
+func packItems(format string) []packItem {
+	var items []packItem
+	for i := 0; i < len(format); {
+		item := packItem{format[i], 1}
+		i++
+		switch {
+		case i < len(format) && format[i] == '*':
+			item.count = all
+			i++
+		case i < len(format) && isDigit(format[i]):
+			item.count = 0
+			for ; i < len(format) && isDigit(format[i]); i++ {
+				item.count = min(item.count*10+int(format[i]-'0'), math.MaxInt32)
+			}
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// ktPack makes bytes of numbers. Arrays among them stand for their elements.
+func ktPack(c call) int {
+	format := c.text(1)
+	var values []float64
+	for i := 2; i <= c.l.GetTop(); i++ {
+		t, ok := c.l.Get(i).(*lua.LTable)
+		if !ok {
+			values = append(values, c.float(i))
+			continue
+		}
+		for k := range t.MaxN() {
+			f, _ := number(t.RawGetInt(k + 1))
+			values = append(values, f)
+		}
+	}
+	var out []byte
+	for _, item := range packItems(format) {
+		for ; item.count > 0 && len(values) > 0; item.count-- {
+			out = packOne(out, item.letter, values[0])
+			values = values[1:]
+		}
+	}
+	return c.pushBytes(out)
+}
+
+// packOne appends one number. Letters that mean nothing use it up.
+func packOne(out []byte, letter byte, f float64) []byte {
+	little, big := binary.LittleEndian, binary.BigEndian
+	switch letter {
+	case 'c', 'C':
+		return append(out, byte(cInt32(f)))
+	case 's', 'S':
+		return little.AppendUint16(out, uint16(cInt32(f)))
+	case 'i':
+		return little.AppendUint32(out, uint32(cInt32(f)))
+	case 'I':
+		return little.AppendUint32(out, uint32(cInt64(f)))
+	case 'l':
+		return little.AppendUint64(out, uint64(cInt64(f)))
+	case 'L':
+		return little.AppendUint64(out, cWrapped(f))
+	case 'f', 'F':
+		return little.AppendUint32(out, math.Float32bits(float32(f)))
+	case 'd', 'D':
+		return little.AppendUint64(out, math.Float64bits(f))
+	case 'n':
+		return big.AppendUint16(out, uint16(cInt32(f)))
+	case 'N':
+		return big.AppendUint32(out, uint32(cInt64(f)))
+	case 'M':
+		return big.AppendUint64(out, cWrapped(f))
+	case 'w', 'W':
+		return appendVarint(out, cWrapped(f))
+	}
+	return out
+}
+
+// cInt32 cuts a number to 32 bits as the original's processor does: what does not fit becomes the least one.
+func cInt32(f float64) int32 {
+	if f > -1<<31-1 && f < 1<<31 {
+		return int32(f)
+	}
+	return math.MinInt32
+}
+
+// cWrapped cuts a number to 64 bits without a sign, as the original's processor does: negative ones go round, and so does what is
+// beyond.
+func cWrapped(f float64) uint64 {
+	if f < 1<<63 {
+		return uint64(cInt64(f))
+	}
+	return uint64(cInt64(f-1<<63)) ^ 1<<63
+}
+
+// packSize returns how many bytes a letter reads; 0 for those that read nothing or as many as they like.
+func packSize(letter byte) int {
+	switch letter {
+	case 'c', 'C':
+		return 1
+	case 's', 'S', 'n':
+		return 2
+	case 'i', 'I', 'f', 'F', 'N':
+		return 4
+	case 'l', 'L', 'd', 'D', 'M':
+		return 8
+	}
+	return 0
+}
+
+// ktUnpack makes numbers of bytes.
+func ktUnpack(c call) int {
+	format := c.text(1)
+	var p []byte
+	if c.has(2) {
+		p = c.bytes(2)
+	}
+	t := c.l.NewTable()
+	for _, item := range packItems(format) {
+		if !strings.ContainsRune("cCsSiIlLfFdDnNMwW", rune(item.letter)) {
+			continue
+		}
+		for ; item.count > 0 && len(p) > 0; item.count-- {
+			var f float64
+			var ok bool
+			if f, p, ok = unpackOne(p, item.letter); ok {
+				t.Append(lua.LNumber(f))
+			}
+		}
+	}
+	c.l.Push(t)
+	return 1
+}
+
+// unpackOne reads one number; where there are too few bytes they are used up.
+func unpackOne(p []byte, letter byte) (f float64, rest []byte, ok bool) {
+	if letter == 'w' || letter == 'W' {
+		n, rest, ok := takeVarint(p)
+		return float64(n), rest, ok
+	}
+	size := packSize(letter)
+	if len(p) < size {
+		return 0, nil, false
+	}
+	little, big := binary.LittleEndian, binary.BigEndian
+	switch letter {
+	case 'c':
+		f = float64(int8(p[0]))
+	case 'C':
+		f = float64(p[0])
+	case 's':
+		f = float64(int16(little.Uint16(p)))
+	case 'S':
+		f = float64(little.Uint16(p))
+	case 'i':
+		f = float64(int32(little.Uint32(p)))
+	case 'I':
+		f = float64(little.Uint32(p))
+	case 'l':
+		f = float64(int64(little.Uint64(p)))
+	case 'L':
+		f = float64(little.Uint64(p))
+	case 'f', 'F':
+		f = float64(math.Float32frombits(little.Uint32(p)))
+	case 'd', 'D':
+		f = math.Float64frombits(little.Uint64(p))
+	case 'n':
+		f = float64(big.Uint16(p))
+	case 'N':
+		f = float64(big.Uint32(p))
+	case 'M':
+		f = float64(big.Uint64(p))
+	}
+	return f, p[size:], true
+}

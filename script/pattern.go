@@ -1,0 +1,230 @@
+package script
+
+import "strings"
+
+// Patterns of the language: matching with backtracking over bytes, captures, %b and %f.
+
+const (
+	maxCaptures  = 32
+	maxMatchDeep = 200_000 // matches inside each other; one takes some hundred bytes of stack
+
+	openCapture  = -1
+	placeCapture = -2
+)
+
+// capture is what a pair of parentheses has matched; length is openCapture before its end, placeCapture for "()".
+type capture struct{ at, length int }
+
+// matcher tries one pattern on one subject.
+type matcher struct {
+	src, pat string
+	raise    func(message string) // ends the function for good
+	tick     func()               // called now and then; may do so too
+	steps    int
+	depth    int
+	level    int
+	captures [maxCaptures]capture
+}
+
+// noMatch is returned for the end of a match where there is none.
+const noMatch = -1
+
+// find looks for the pattern from a place on. An anchored one matches there or nowhere.
+func (m *matcher) find(init int) (begin, end int) {
+	p := 0
+	anchored := strings.HasPrefix(m.pat, "^")
+	if anchored {
+		p = 1
+	}
+	for at := init; at <= len(m.src); at++ {
+		m.level = 0
+		if end := m.match(at, p); end != noMatch {
+			return at, end
+		}
+		if anchored {
+			break
+		}
+	}
+	return noMatch, noMatch
+}
+
+// match matches the pattern from p on at s and returns the end.
+func (m *matcher) match(s, p int) int {
+	m.depth++
+	if m.depth > maxMatchDeep {
+		m.raise("pattern too complex")
+	}
+	end := m.matchHere(s, p)
+	m.depth--
+	return end
+}
+
+func (m *matcher) matchHere(s, p int) int {
+	for p < len(m.pat) {
+		if m.steps++; m.steps&0xfff == 0 {
+			m.tick()
+		}
+		switch c := m.pat[p]; {
+		case c == '(' && p+1 < len(m.pat) && m.pat[p+1] == ')':
+			return m.begin(s, p+2, placeCapture)
+		case c == '(':
+			return m.begin(s, p+1, openCapture)
+		case c == ')':
+			return m.finish(s, p+1)
+		case c == '$' && p+1 == len(m.pat):
+			if s == len(m.src) {
+				return s
+			}
+			return noMatch
+		case c == '%' && p+1 < len(m.pat) && (m.pat[p+1] == 'b' || m.pat[p+1] == 'f' || isDigit(m.pat[p+1])):
+			if s, p = m.special(s, p+1); s == noMatch {
+				return noMatch
+			}
+			continue
+		}
+		next := m.classEnd(p)
+		if next < len(m.pat) && strings.IndexByte("?*+-", m.pat[next]) >= 0 {
+			if m.pat[next] != '?' {
+				return m.repeat(s, p, next)
+			}
+			if m.single(s, p, next) {
+				if end := m.match(s+1, next+1); end != noMatch {
+					return end
+				}
+			}
+			p = next + 1
+			continue
+		}
+		if !m.single(s, p, next) {
+			return noMatch
+		}
+		s, p = s+1, next
+	}
+	return s
+}
+
+// special matches %b, %f and back references, p being on their letter. It returns where to go on.
+func (m *matcher) special(s, p int) (int, int) {
+	switch m.pat[p] {
+	case 'b':
+		return m.balance(s, p+1), p + 3
+	case 'f':
+		return m.frontier(s, p+1)
+	}
+	c := m.captureIndex(int(m.pat[p] - '1'))
+	part := m.src[c.at : c.at+c.length]
+	if !strings.HasPrefix(m.src[s:], part) {
+		return noMatch, p
+	}
+	return s + len(part), p + 1
+}
+
+func (m *matcher) captureIndex(i int) capture {
+	if i < 0 || i >= m.level || m.captures[i].length == openCapture {
+		m.raise("invalid capture index")
+	}
+	c := m.captures[i]
+	if c.length == placeCapture {
+		c.length = 0
+	}
+	return c
+}
+
+// balance matches from one byte to the other that closes it.
+func (m *matcher) balance(s, p int) int {
+	if p+1 >= len(m.pat) {
+		m.raise("unbalanced pattern")
+	}
+	if s >= len(m.src) || m.src[s] != m.pat[p] {
+		return noMatch
+	}
+	opens, closes, depth := m.pat[p], m.pat[p+1], 1
+	for at := s + 1; at < len(m.src); at++ {
+		switch m.src[at] {
+		case closes:
+			if depth--; depth == 0 {
+				return at + 1
+			}
+		case opens:
+			depth++
+		}
+	}
+	return noMatch
+}
+
+// frontier matches between a byte outside of a set and one in it. Beyond both ends stands a NUL.
+func (m *matcher) frontier(s, p int) (int, int) {
+	if p >= len(m.pat) || m.pat[p] != '[' {
+		m.raise("missing '[' after '%f' in pattern")
+	}
+	end := m.classEnd(p)
+	var before, after byte
+	if s > 0 {
+		before = m.src[s-1]
+	}
+	if s < len(m.src) {
+		after = m.src[s]
+	}
+	if m.inSet(before, p, end-1) || !m.inSet(after, p, end-1) {
+		return noMatch, p
+	}
+	return s, end
+}
+
+func (m *matcher) begin(s, p, kind int) int {
+	if m.level >= maxCaptures {
+		m.raise("too many captures")
+	}
+	m.captures[m.level] = capture{s, kind}
+	m.level++
+	end := m.match(s, p)
+	if end == noMatch {
+		m.level--
+	}
+	return end
+}
+
+func (m *matcher) finish(s, p int) int {
+	i := m.level - 1
+	for i >= 0 && m.captures[i].length != openCapture {
+		i--
+	}
+	if i < 0 {
+		m.raise("invalid pattern capture")
+	}
+	m.captures[i].length = s - m.captures[i].at
+	end := m.match(s, p)
+	if end == noMatch {
+		m.captures[i].length = openCapture
+	}
+	return end
+}
+
+// repeat matches the single class from p to next with the suffix * + or -.
+func (m *matcher) repeat(s, p, next int) int {
+	if m.pat[next] == '-' {
+		for {
+			if end := m.match(s, next+1); end != noMatch {
+				return end
+			}
+			if !m.single(s, p, next) {
+				return noMatch
+			}
+			s++
+		}
+	}
+	least := 0
+	if m.pat[next] == '+' {
+		least = 1
+	}
+	count := 0
+	for m.single(s+count, p, next) {
+		count++
+	}
+	for ; count >= least; count-- {
+		if end := m.match(s+count, next+1); end != noMatch {
+			return end
+		}
+	}
+	return noMatch
+}

@@ -1,0 +1,168 @@
+package script
+
+import (
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// Version is the one of the original whose functions these are.
+const Version = "0.9.56b"
+
+// member is an entry of the tables that objects are.
+type member struct {
+	name  string
+	value lua.LValue
+}
+
+// classes are the tables that objects are made with.
+type classes struct {
+	errors, visitor, processor, cursor, db *lua.LTable
+	dbMembers, cursorMembers, errorMembers []member
+	dbMeta, cursorMeta, errorMeta          *lua.LTable
+	remove, nop                            *lua.LUserData
+}
+
+// openServer makes the global table of the server.
+func (s *state) openServer() {
+	kt := s.l.NewTable()
+	for _, c := range []struct {
+		name  string
+		value int
+	}{{"RVSUCCESS", Success}, {"RVENOIMPL", NoImpl}, {"RVEINVALID", Invalid}, {"RVELOGIC", Logic}, {"RVEINTERNAL", Internal}} {
+		kt.RawSetString(c.name, lua.LNumber(c.value))
+	}
+	kt.RawSetString("VERSION", lua.LString(Version))
+	kt.RawSetString("thid", lua.LNumber(s.thid))
+	kt.RawSetString("__serv__", s.userdata(s.pool))
+	s.openError(kt)
+	s.openVisitor(kt)
+	s.openCursor(kt)
+	s.openDB(kt)
+	s.openUtilities(kt)
+	s.openDatabases(kt)
+	s.l.SetGlobal("__kyototycoon__", kt)
+}
+
+func (s *state) userdata(v any) *lua.LUserData {
+	u := s.l.NewUserData()
+	u.Value = v
+	return u
+}
+
+// openDatabases gives the script the server's databases, by number and by name.
+func (s *state) openDatabases(kt *lua.LTable) {
+	dbs := s.l.NewTable()
+	for i := range s.pool.opts.Catalog.Len() {
+		d := s.pool.opts.Catalog.DB(i)
+		h := &handle{s: s, db: d, served: true, message: "no error"}
+		object := s.newDB(h)
+		s.served = append(s.served, h)
+		dbs.RawSetInt(i+1, object)
+		if d.Name() != "" {
+			dbs.RawSetString(d.Name(), object)
+		}
+		if i == 0 {
+			kt.RawSetString("db", object)
+		}
+	}
+	kt.RawSetString("dbs", dbs)
+}
+
+// class makes a table of a class: new, and meta_ with what its objects do beside their methods.
+func (s *state) class(kt *lua.LTable, name string, create *lua.LFunction, meta map[string]*lua.LFunction) (class, mt *lua.LTable) {
+	class, mt = s.l.NewTable(), s.l.NewTable()
+	for event, f := range meta {
+		mt.RawSetString(event, f)
+	}
+	class.RawSetString("new", create)
+	class.RawSetString("meta_", mt)
+	kt.RawSetString(name, class)
+	return class, mt
+}
+
+// object makes a table with members.
+func (s *state) object(members []member, mt *lua.LTable) *lua.LTable {
+	t := s.l.CreateTable(0, len(members)+4)
+	for _, m := range members {
+		t.RawSetString(m.name, m.value)
+	}
+	if mt != nil {
+		t.Metatable = mt
+	}
+	return t
+}
+
+func numbers(t *lua.LTable, list []number64) {
+	for _, c := range list {
+		t.RawSetString(c.name, lua.LNumber(c.value))
+	}
+}
+
+type number64 struct {
+	name  string
+	value int64
+}
+
+// openError makes the class of what db:error() returns.
+func (s *state) openError(kt *lua.LTable) {
+	s.classes.errors, s.classes.errorMeta = s.class(kt, "Error", s.function("err_new", 1, 3, errNew),
+		map[string]*lua.LFunction{"__tostring": s.function("err_tostring", 1, anyNumber, errString)})
+	numbers(s.classes.errors, []number64{{"SUCCESS", int64(db.Success)}, {"NOIMPL", int64(db.NotImplemented)},
+		{"INVALID", int64(db.InvalidOperation)}, {"NOREPOS", int64(db.NoRepository)}, {"NOPERM", int64(db.NoPermission)},
+		{"BROKEN", int64(db.BrokenFile)}, {"DUPREC", int64(db.RecordDuplication)}, {"NOREC", int64(db.NoRecord)},
+		{"LOGIC", int64(db.LogicInconsistency)}, {"SYSTEM", int64(db.SystemError)}, {"MISC", int64(db.Miscellaneous)}})
+	s.classes.errorMembers = []member{
+		{"set", s.function("err_set", 3, 3, errSet)},
+		{"code", s.function("err_code", 1, 1, errCode)},
+		{"name", s.function("err_name", 1, 1, errName)},
+		{"message", s.function("err_message", 1, 1, errMessage)},
+	}
+}
+
+// newError makes an error object.
+func (s *state) newError(code db.Code, message string) *lua.LTable {
+	t := s.object(s.classes.errorMembers, s.classes.errorMeta)
+	t.RawSetString("code_", lua.LNumber(code))
+	t.RawSetString("message_", lua.LString(message))
+	return t
+}
+
+func errNew(c call) int {
+	c.table(1)
+	code, message := db.Success, "error"
+	if c.l.GetTop() == 3 {
+		code, message = db.Code(c.int(2, 0)), c.text(3)
+	}
+	c.l.Push(c.s.newError(code, message))
+	return 1
+}
+
+func errSet(c call) int {
+	t := c.table(1)
+	t.RawSetString("code_", lua.LNumber(c.int(2, 0)))
+	t.RawSetString("message_", lua.LString(c.text(3)))
+	return 0
+}
+
+func errCode(c call) int {
+	c.l.Push(c.table(1).RawGetString("code_"))
+	return 1
+}
+
+func errMessage(c call) int {
+	c.l.Push(c.table(1).RawGetString("message_"))
+	return 1
+}
+
+func errName(c call) int {
+	code, _ := number(c.table(1).RawGetString("code_"))
+	return c.pushBytes([]byte(db.Code(code).String()))
+}
+
+func errString(c call) int {
+	t := c.table(1)
+	code, _ := number(t.RawGetString("code_"))
+	message, _ := text(t.RawGetString("message_"))
+	return c.pushBytes([]byte(db.Code(code).String() + ": " + message))
+}

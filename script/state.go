@@ -1,0 +1,190 @@
+package script
+
+import (
+	"errors"
+	"iter"
+	"math"
+	"sort"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// Sizes of an interpreter's stacks. They grow when they are needed.
+const (
+	maxCalls      = 20_000 // calls inside each other, as in the reference interpreter
+	stackValues   = 512
+	stackGrowth   = 4 << 10
+	maxStackValue = 4 << 20
+)
+
+// state is one interpreter. It belongs to the goroutine that has taken it from the pool.
+type state struct {
+	pool   *Pool
+	thid   int
+	l      *lua.LState
+	leash  *leash
+	hints  map[string]hints
+	concat *lua.LFunction
+
+	quietly *lua.LFunction // callQuietly
+
+	served  []*handle // the server's databases
+	classes classes   // kt.DB and the others
+
+	// Of the call being served.
+	owed   *db.Pending
+	begun  []*handle     // in a transaction that this call has begun
+	nested int           // protected calls inside each other
+	spare  []*lua.LState // threads for them
+	dirty  []*handle     // databases of the script's own with updates to wait for
+	holder *holder       // what it keeps others from
+}
+
+func (p *Pool) newState(thid int) *state {
+	l := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
+		RegistrySize: stackValues, RegistryMaxSize: maxStackValue, RegistryGrowStep: stackGrowth})
+	s := &state{pool: p, thid: thid, l: l, leash: newLeash(), hints: map[string]hints{}}
+	if p.opts.Memory > 0 {
+		s.leash.memory = newMemory(l, p.opts.Memory)
+	}
+	s.holder = &holder{state: s}
+	s.quietly = l.NewFunction(callQuietly)
+	s.openLibraries()
+	s.openServer()
+	l.SetContext(s.leash)
+	return s
+}
+
+// run runs the script itself.
+func (s *state) run(source string) error {
+	var owed db.Pending
+	s.begin(&owed)
+	f, err := s.load(source, source)
+	if err == nil {
+		err = s.protected(s.l, f, nil, 0, nil)
+	}
+	if err != nil {
+		err = errors.New(s.errorText(err))
+	}
+	s.end(err != nil)
+	return errors.Join(err, owed.Wait())
+}
+
+// errorText is an error as the log shows it: what is no text has none.
+func (s *state) errorText(err error) string {
+	if _, ok := errors.AsType[*lua.ApiError](err); !ok {
+		return err.Error()
+	}
+	if t, ok := text(s.errorValue(err)); ok {
+		return t
+	}
+	return "(null)"
+}
+
+func (s *state) begin(owed *db.Pending) {
+	s.owed = owed
+	s.leash.begin(s.pool.opts.Time)
+	if s.pool.stopped() { // Stop has come between
+		s.leash.pull(errStopping)
+	}
+}
+
+// end ends a call: a transaction that it has left open is for everybody from now on, or aborted when the call has failed.
+func (s *state) end(failed bool) {
+	s.leash.end()
+	for _, h := range s.begun {
+		if failed {
+			_ = h.tx.Abort() // the call has failed anyway
+		} else {
+			h.tx.Share()
+		}
+		h.tx = nil
+	}
+	s.begun = s.begun[:0]
+	s.pool.holds.releaseAll(s.holder)
+	s.owed = nil
+	for _, h := range s.dirty {
+		if err := h.settle(); err != nil {
+			s.pool.error("[SCRIPT]: a database of the script: %s", err)
+		}
+	}
+	s.dirty = s.dirty[:0]
+}
+
+// call calls a procedure; see Pool.Call.
+func (s *state) call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
+	f, ok := s.global(name)
+	if !ok {
+		return NoImpl
+	}
+	input, output := s.l.NewTable(), s.l.NewTable()
+	for key, value := range in {
+		input.RawSetString(string(key), lua.LString(value))
+	}
+	s.begin(owed)
+	err := s.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
+	status = Internal
+	if err == nil {
+		status = statusOf(s.l.Get(-1))
+		s.l.Pop(1)
+	} else {
+		s.pool.error("[SCRIPT]: %s: %s", name, s.errorText(err))
+	}
+	s.end(err != nil)
+	if status == Success {
+		rows(output, out)
+	}
+	return status
+}
+
+// global returns a function by the name that clients call it.
+func (s *state) global(name string) (*lua.LFunction, bool) {
+	f, ok := s.l.G.Global.RawGetString(name).(*lua.LFunction)
+	return f, ok
+}
+
+// statusOf is what a procedure's result means.
+func statusOf(v lua.LValue) int {
+	f, ok := number(v)
+	if !ok {
+		return Success
+	}
+	if f != math.Trunc(f) {
+		f = math.Trunc(f)
+	}
+	n := int64(int32(cInt64(f)))
+	if n < 0 || n > Internal {
+		return Internal
+	}
+	return int(n)
+}
+
+// rows gives the output table to out, in the order of the keys. Pairs that are no records are left out.
+func rows(t *lua.LTable, out func(key, value []byte)) {
+	var keys []string
+	values := map[string]string{}
+	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
+		k, ok := outputText(key)
+		v, alsoOK := outputText(value)
+		if !ok || !alsoOK {
+			continue
+		}
+		if _, twice := values[k]; !twice {
+			keys = append(keys, k)
+		}
+		values[k] = v
+	}
+	sort.Strings(keys)
+	for _, k := range keys {
+		out([]byte(k), []byte(values[k]))
+	}
+}
+
+func outputText(v lua.LValue) (string, bool) {
+	if v.Type() == lua.LTBool {
+		return v.String(), true
+	}
+	return bulkValue(v)
+}

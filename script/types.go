@@ -1,0 +1,164 @@
+package script
+
+import (
+	"math"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// installTypes gives the types without tables of their own what the operators do with their values: arithmetic reads numbers as
+// parseNumber does, and errors are worded as in the reference interpreter. getmetatable does not show these tables.
+func (s *state) installTypes(strings *lua.LTable) {
+	arith := map[string]lua.LGFunction{}
+	for name, operate := range operators() {
+		arith[name] = func(l *lua.LState) int { return s.arithmetic(l, name, operate) }
+	}
+	arith["__unm"] = s.minus
+	for _, v := range []lua.LValue{lua.LNil, lua.LFalse, lua.LNumber(0), lua.LString(""), s.l.NewFunction(s.minus)} {
+		mt := s.l.NewTable()
+		s.l.SetFuncs(mt, arith)
+		if v.Type() != lua.LTFunction {
+			mt.RawSetString("__call", s.l.NewFunction(s.callValue))
+		}
+		switch v.Type() {
+		case lua.LTString:
+			mt.RawSetString("__index", strings)
+		case lua.LTNumber:
+			mt.RawSetString("__index", s.l.NewFunction(s.indexNumber))
+			fallthrough
+		default:
+			mt.RawSetString("__len", s.l.NewFunction(s.lengthOf))
+		}
+		s.l.SetMetatable(v, mt)
+	}
+}
+
+// operators returns the arithmetic operators by their metamethods.
+func operators() map[string]func(a, b float64) float64 {
+	return map[string]func(a, b float64) float64{
+		"__add": func(a, b float64) float64 { return a + b },
+		"__sub": func(a, b float64) float64 { return a - b },
+		"__mul": func(a, b float64) float64 { return a * b },
+		"__div": func(a, b float64) float64 { return a / b },
+		"__mod": func(a, b float64) float64 { return a - math.Floor(a/b)*b },
+		"__pow": math.Pow,
+	}
+}
+
+// arithmetic is an operator with an operand that is no number.
+func (s *state) arithmetic(l *lua.LState, name string, operate func(a, b float64) float64) int {
+	a, b := l.Get(1), l.Get(2)
+	for _, v := range []lua.LValue{a, b} {
+		if own := s.ownMetamethod(l, v, name); own != lua.LNil {
+			l.Push(own)
+			l.Push(a)
+			l.Push(b)
+			l.Call(2, 1)
+			return 1
+		}
+	}
+	x, ok := number(a)
+	y, alsoOK := number(b)
+	if !ok || !alsoOK {
+		culprit := b
+		if !ok {
+			culprit = a
+		}
+		s.complain(l, arithmetic, "attempt to perform arithmetic on", "", culprit.Type().String())
+	}
+	l.Push(lua.LNumber(operate(x, y)))
+	return 1
+}
+
+// ownMetamethod returns a metamethod that a script has given a table or userdata.
+func (s *state) ownMetamethod(l *lua.LState, v lua.LValue, name string) lua.LValue {
+	switch v.Type() {
+	case lua.LTTable, lua.LTUserData:
+		return l.GetMetaField(v, name)
+	}
+	return lua.LNil
+}
+
+func (s *state) minus(l *lua.LState) int {
+	f, ok := number(l.Get(1))
+	if !ok {
+		s.complain(l, arithmetic, "attempt to perform arithmetic on", "", l.Get(1).Type().String())
+	}
+	l.Push(lua.LNumber(-f))
+	return 1
+}
+
+func (s *state) callValue(l *lua.LState) int {
+	s.complain(l, calling, "attempt to call", "", l.Get(1).Type().String())
+	return 0
+}
+
+func (s *state) lengthOf(l *lua.LState) int {
+	s.complain(l, lengthOf, "attempt to get length of", "", l.Get(1).Type().String())
+	return 0
+}
+
+// indexNumber gives away the function of concatenations (compile.go).
+func (s *state) indexNumber(l *lua.LState) int {
+	if l.Get(2) == lua.LString(concatKey) {
+		l.Push(s.concat)
+		return 1
+	}
+	key, _ := text(l.Get(2))
+	s.complain(l, indexing, "attempt to index", key, lua.LTNumber.String())
+	return 0
+}
+
+// join is the concatenation of its arguments, from right to left where a metamethod has a say.
+func (s *state) join(l *lua.LState) int {
+	n := l.GetTop()
+	var room [8]string
+	parts := room[:0]
+	size := 0
+	for i := 1; i <= n; i++ {
+		t, ok := text(l.Get(i))
+		if !ok {
+			return s.joinValues(l, n)
+		}
+		parts = append(parts, t)
+		size += len(t)
+	}
+	s.allow(l, float64(size))
+	return s.pushText(l, strings.Join(parts, ""))
+}
+
+func (s *state) joinValues(l *lua.LState, n int) int {
+	right := l.Get(n)
+	for i := n - 1; i > 0; i-- {
+		right = s.joinTwo(l, l.Get(i), right)
+	}
+	l.Push(right)
+	return 1
+}
+
+func (s *state) joinTwo(l *lua.LState, a, b lua.LValue) lua.LValue {
+	x, ok := text(a)
+	y, alsoOK := text(b)
+	if ok && alsoOK {
+		s.allow(l, float64(len(x)+len(y)))
+		return lua.LString(x + y)
+	}
+	for _, v := range []lua.LValue{a, b} {
+		if own := s.ownMetamethod(l, v, "__concat"); own != lua.LNil {
+			l.Push(own)
+			l.Push(a)
+			l.Push(b)
+			l.Call(2, 1)
+			result := l.Get(-1)
+			l.Pop(1)
+			return result
+		}
+	}
+	culprit := b
+	if !ok {
+		culprit = a
+	}
+	s.complain(l, joining, "attempt to concatenate", "", culprit.Type().String())
+	return lua.LNil
+}

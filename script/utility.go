@@ -1,0 +1,212 @@
+package script
+
+import (
+	"strings"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// openUtilities makes the functions of the server table.
+func (s *state) openUtilities(kt *lua.LTable) {
+	kt.RawSetString("log", s.function("serv_log", 2, 2, servLog))
+	for _, m := range []method{
+		{"atoi", 1, 1, ktAtoi}, {"atoix", 1, 1, ktAtoix}, {"atof", 1, 1, ktAtof},
+		{"hash_murmur", 1, 1, ktHashMurmur}, {"hash_fnv", 1, 1, ktHashFNV}, {"levdist", 2, anyNumber, ktLevdist},
+		{"time", 0, 0, ktTime}, {"sleep", 0, 1, ktSleep}, {"pack", 1, anyNumber, ktPack}, {"unpack", 2, anyNumber, ktUnpack},
+		{"split", 1, anyNumber, ktSplit}, {"codec", 2, anyNumber, ktCodec}, {"bit", 2, anyNumber, ktBit},
+		{"strstr", 2, anyNumber, ktStrstr}, {"strfwm", 2, anyNumber, ktStrfwm}, {"strbwm", 2, anyNumber, ktStrbwm},
+		{"regex", 2, anyNumber, ktRegex}, {"arraydump", 1, anyNumber, ktArrayDump}, {"arrayload", 1, anyNumber, ktArrayLoad},
+		{"mapdump", 1, anyNumber, ktMapDump}, {"mapload", 1, anyNumber, ktMapLoad},
+	} {
+		kt.RawSetString(m.name, s.function("kt_"+m.name, m.least, m.most, m.body))
+	}
+}
+
+// servLog writes a line to the server's log.
+func servLog(c call) int {
+	kind := c.text(1)
+	if message, ok := text(c.l.Get(2)); ok {
+		c.s.pool.log(logLevel(kind), "[SCRIPT]: "+message)
+	}
+	return 0
+}
+
+// convert pushes what convert makes of a text argument; nothing where there is none.
+func convert(c call, convert func(t string) float64) int {
+	t, ok := text(c.l.Get(1))
+	if !ok {
+		return 0
+	}
+	return c.pushNumber(convert(t))
+}
+
+func ktAtoi(c call) int  { return convert(c, func(t string) float64 { return float64(atoi(t)) }) }
+func ktAtoix(c call) int { return convert(c, func(t string) float64 { return float64(atoix(t)) }) }
+func ktAtof(c call) int  { return convert(c, atof) }
+
+func ktHashMurmur(c call) int {
+	return convert(c, func(t string) float64 { return float64(murmur([]byte(t)) & hashMask) })
+}
+
+func ktHashFNV(c call) int {
+	return convert(c, func(t string) float64 { return float64(fnv([]byte(t)) & hashMask) })
+}
+
+func ktLevdist(c call) int {
+	a, b := c.text(1), c.text(2)
+	return c.pushNumber(float64(db.Distance([]byte(a), []byte(b), c.flag(3, false))))
+}
+
+func ktTime(c call) int {
+	return c.pushNumber(float64(time.Now().UnixMicro()) / 1e6)
+}
+
+// ktSleep waits. Nothing is locked meanwhile but what the script has locked itself.
+func ktSleep(c call) int {
+	const most = 1e9 // seconds
+	if seconds := c.float(1); seconds > 0 {
+		c.s.leash.sleep(c.l, time.Duration(min(seconds, most)*float64(time.Second)))
+	}
+	return 0
+}
+
+// ktSplit cuts at each of some characters; without any, at NUL. With them the text ends at its first NUL.
+func ktSplit(c call) int {
+	t := c.text(1)
+	delimiters, ok := text(c.l.Get(2))
+	if !ok {
+		return c.pushParts(strings.Split(t, "\x00"))
+	}
+	t, _, _ = strings.Cut(t, "\x00")
+	var parts []string
+	for {
+		at := -1
+		for i := range len(t) {
+			if strings.IndexByte(delimiters, t[i]) >= 0 {
+				at = i
+				break
+			}
+		}
+		if at < 0 {
+			return c.pushParts(append(parts, t))
+		}
+		parts, t = append(parts, t[:at]), t[at+1:]
+	}
+}
+
+func (c call) pushParts(parts []string) int {
+	t := c.l.CreateTable(len(parts), 0)
+	for _, part := range parts {
+		t.Append(lua.LString(part))
+	}
+	c.l.Push(t)
+	return 1
+}
+
+// ktBit computes with 32 bits.
+func ktBit(c call) int {
+	mode, num, aux := strings.ToLower(c.text(1)), bits32(c.float(2)), bits32(c.float(3))
+	switch mode {
+	case "and":
+		num &= aux
+	case "or":
+		num |= aux
+	case "xor":
+		num ^= aux
+	case "not":
+		num = ^num
+	case "left":
+		num <<= aux % 32
+	case "right":
+		num >>= aux % 32
+	}
+	return c.pushNumber(float64(num))
+}
+
+func bits32(f float64) uint32 { return uint32(cInt64(f)) }
+
+func cString(t string) string {
+	t, _, _ = strings.Cut(t, "\x00")
+	return t
+}
+
+// ktStrstr looks for a text, or replaces every occurrence.
+func ktStrstr(c call) int {
+	t, pat := cString(c.text(1)), cString(c.text(2))
+	alt, ok := text(c.l.Get(3))
+	if !ok {
+		return c.pushNumber(float64(strings.Index(t, pat) + 1))
+	}
+	if pat != "" {
+		c.s.allow(c.l, float64(strings.Count(t, pat))*float64(len(alt)))
+		t = strings.ReplaceAll(t, pat, cString(alt))
+	}
+	return c.pushBytes([]byte(t))
+}
+
+func ktStrfwm(c call) int {
+	return c.pushBool(strings.HasPrefix(cString(c.text(1)), cString(c.text(2))))
+}
+func ktStrbwm(c call) int {
+	return c.pushBool(strings.HasSuffix(cString(c.text(1)), cString(c.text(2))))
+}
+
+// ktRegex looks for a POSIX extended expression, or replaces its matches.
+func ktRegex(c call) int {
+	t, pattern := []byte(cString(c.text(1))), c.text(2)
+	re, err := db.CompileRegex(pattern)
+	alt, replace := text(c.l.Get(3))
+	switch {
+	case !replace:
+		return c.pushBool(err == nil && re.Match(t))
+	case err != nil:
+		return c.pushBytes(t)
+	}
+	return c.pushBytes(regexReplace(c, re, t, cString(alt)))
+}
+
+// regexReplace replaces the matches up to an empty one.
+func regexReplace(c call, re *db.Regex, t []byte, alt string) []byte {
+	var out []byte
+	at := 0
+	for at < len(t) {
+		c.s.leash.check(c.l)
+		places := re.Find(t, at)
+		if places == nil {
+			break
+		}
+		out = append(out, t[at:places[0]]...)
+		out = expandRegex(out, t, places, alt)
+		c.s.allow(c.l, float64(len(out)))
+		if at = places[1]; places[1] == places[0] {
+			break
+		}
+	}
+	return append(out, t[at:]...)
+}
+
+// expandRegex appends a replacement, in which $0 to $9 and $& stand for parts of the match.
+func expandRegex(out, t []byte, places []int, alt string) []byte {
+	for i := 0; i < len(alt); i++ {
+		if alt[i] != '$' || i+1 == len(alt) {
+			out = append(out, alt[i])
+			continue
+		}
+		i++
+		group := int(alt[i]) - '0'
+		switch {
+		case alt[i] == '&':
+			group = 0
+		case !isDigit(alt[i]):
+			out = append(out, alt[i])
+			continue
+		}
+		if 2*group+1 < len(places) && places[2*group] >= 0 {
+			out = append(out, t[places[2*group]:places[2*group+1]]...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,159 @@
+package script
+
+import (
+	"errors"
+
+	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/db"
+)
+
+// openVisitor makes the classes Visitor and FileProcessor.
+func (s *state) openVisitor(kt *lua.LTable) {
+	k := &s.classes
+	k.visitor, _ = s.class(kt, "Visitor", s.function("vis_new", 1, anyNumber, visNew), nil)
+	k.nop, k.remove = s.userdata(nil), s.userdata(nil)
+	k.visitor.RawSetString("NOP", k.nop)
+	k.visitor.RawSetString("REMOVE", k.remove)
+	k.processor, _ = s.class(kt, "FileProcessor", s.function("fproc_new", 1, anyNumber, processorNew), nil)
+}
+
+// visNew makes a visitor that does nothing.
+func visNew(c call) int {
+	t := c.l.NewTable()
+	for _, name := range []string{"visit_full", "visit_empty"} {
+		t.RawSetString(name, c.s.function("vis_"+name, 0, anyNumber, func(c call) int {
+			c.l.Push(c.s.classes.nop)
+			return 1
+		}))
+	}
+	c.l.Push(t)
+	return 1
+}
+
+// processorNew makes a processor that is content.
+func processorNew(c call) int {
+	t := c.l.NewTable()
+	t.RawSetString("process", c.s.function("fproc_process", 0, anyNumber, func(c call) int { return c.pushBool(true) }))
+	c.l.Push(t)
+	return 1
+}
+
+// visitorOf returns a visitor argument: a function, or a table with methods.
+func (c call) visitorOf(i int) lua.LValue {
+	v := c.l.Get(i)
+	if v.Type() != lua.LTFunction && v.Type() != lua.LTTable {
+		c.refuse()
+	}
+	return v
+}
+
+// visitor returns what the database calls for the records. Errors of the script change nothing.
+func (c call) visitor(v lua.LValue) db.Visitor {
+	return func(key, value []byte, xt int64, found bool) db.Verdict {
+		args := []lua.LValue{lua.LString(key), lua.LNil}
+		method := "visit_empty"
+		if found {
+			args = []lua.LValue{lua.LString(key), lua.LString(value), lua.LNumber(xt)}
+			method = "visit_full"
+		}
+		f := v
+		if t, ok := v.(*lua.LTable); ok {
+			if f = t.RawGetString(method); f.Type() != lua.LTFunction {
+				return db.Verdict{}
+			}
+			if !found {
+				args = args[:1]
+			}
+			args = append([]lua.LValue{t}, args...)
+		}
+		results, err := c.protect(f, 2, args...)
+		if err != nil {
+			return db.Verdict{}
+		}
+		return c.verdict(results[0], results[1])
+	}
+}
+
+// verdict is what the results of a visitor mean.
+func (c call) verdict(result, xt lua.LValue) db.Verdict {
+	if result == c.s.classes.remove {
+		return db.Verdict{Op: db.Discard}
+	}
+	value, ok := text(result)
+	if !ok {
+		return db.Verdict{}
+	}
+	if seconds, ok := number(xt); ok {
+		return db.Verdict{Op: db.Renew, Value: []byte(value), XT: db.XT(cInt64(seconds))}
+	}
+	return db.Verdict{Op: db.Store, Value: []byte(value)}
+}
+
+// around calls the method of a visitor before or after it visits many records.
+func (c call) around(v lua.LValue, method string) {
+	if t, ok := v.(*lua.LTable); ok {
+		if f := t.RawGetString(method); f.Type() == lua.LTFunction {
+			_, _ = c.protect(f, 0, t) // as for visits, an error changes nothing
+		}
+	}
+}
+
+// show runs a visitor that cannot change anything.
+func (c call) show(d *db.DB, key []byte, visit db.Visitor) error {
+	value, xt, err := d.Get(nil, key)
+	if err != nil && !errors.Is(err, db.ErrNoRecord) {
+		return err
+	}
+	visit(key, value, xt, err == nil)
+	return nil
+}
+
+func dbAccept(c call) int {
+	h := c.handleOf(1)
+	key, visit, writable := c.bytes(2), c.visitor(c.visitorOf(3)), c.flag(4, true)
+	return c.pushBool(h.visit(c, func(d *db.DB) error {
+		if !writable {
+			return c.show(d, key, visit)
+		}
+		return d.Accept(h.pending(), key, visit)
+	}))
+}
+
+func dbAcceptBulk(c call) int {
+	h := c.handleOf(1)
+	keys, v, writable := c.texts(2), c.visitorOf(3), c.flag(4, true)
+	visit := c.visitor(v)
+	return c.pushBool(h.visit(c, func(d *db.DB) error {
+		c.around(v, "visit_before")
+		defer c.around(v, "visit_after")
+		if writable {
+			return d.AcceptBulk(h.pending(), keys, visit)
+		}
+		for _, key := range keys {
+			if err := c.show(d, key, visit); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+}
+
+// dbIterate visits all records. Each is locked for the time of its own visit only.
+func dbIterate(c call) int {
+	h := c.handleOf(1)
+	v, writable := c.visitorOf(2), c.flag(3, true)
+	visit := c.visitor(v)
+	more := func() bool { return c.s.leash.Err() == nil }
+	return c.pushBool(h.visit(c, func(d *db.DB) error {
+		c.around(v, "visit_before")
+		defer c.around(v, "visit_after")
+		if writable {
+			return d.Iterate(h.pending(), visit, more)
+		}
+		return d.Walk(func(key, value []byte, xt int64) bool {
+			visit(key, value, xt, true)
+			return more()
+		})
+	}))
+}
