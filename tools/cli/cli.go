@@ -53,9 +53,13 @@ func (f *Flags) doubleDashes(args []string) []string {
 		}
 		out = append(out, "--"+name)
 		name, _, joined := strings.Cut(name, "=")
-		if flag := f.Lookup(name); flag != nil && flag.NoOptDefVal == "" && !joined && i+1 < len(args) {
-			i++
-			out = append(out, args[i])
+		flag := f.Lookup(name)
+		if flag == nil || flag.NoOptDefVal != "" || joined {
+			continue
+		}
+		values := args[i+1 : min(i+1+valuesOf(flag), len(args))]
+		if i += len(values); len(values) > 0 {
+			out = append(out, strings.Join(values, pairSeparator))
 		}
 	}
 	return out

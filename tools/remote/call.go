@@ -15,6 +15,7 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/tools/cli"
+	"gotycoon/tools/show"
 )
 
 // call is one run of a sub-command: its options, and the server it talks to.
@@ -106,7 +107,7 @@ func (c *call) parse(least, most int) error {
 	}
 	for _, arg := range c.flags.Args() {
 		if c.hexIn {
-			arg = string(decodeHex(arg))
+			arg = string(show.DecodeHex(arg))
 		}
 		c.args = append(c.args, arg)
 	}

@@ -9,13 +9,14 @@ import (
 	"io"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
 
 // importer stores the lines of a file.
 type importer struct {
 	*call
 	store    storer
-	progress progress
+	progress show.Progress
 	batch    batch
 }
 
@@ -41,13 +42,13 @@ func importRecords(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	im := &importer{call: c, progress: newProgress(c, size)}
+	im := &importer{call: c, progress: c.progress(size)}
 	im.store = &textStorer{db: db, xt: client.XT(*xt)}
 	if *binary {
 		im.store = &binaryStorer{client: c.client, db: c.number(), xt: client.XT(*xt)}
 	}
 	err = im.run(ctx, in)
-	im.progress.end()
+	im.progress.End()
 	return err
 }
 
@@ -86,12 +87,7 @@ func lineBuffered(r *bufio.Reader) bool {
 // line takes one line: carriage returns and NUL bytes are dropped, lines with more than two columns are left out.
 func (im *importer) line(ctx context.Context, line []byte) error {
 	size := len(line)
-	columns := bytes.Split(dropped(line), []byte{'\t'})
-	if im.hexIn {
-		for i := range columns {
-			columns[i] = decodeHex(string(columns[i]))
-		}
-	}
+	columns := show.Columns(line, im.hexIn)
 	if key := string(columns[0]); len(columns) <= 2 {
 		if im.batch.has(key) || im.batch.bytes+size > batchBytes { // lines of a key must not be mixed up, nor refused for a large one
 			if err := im.send(ctx); err != nil {
@@ -105,17 +101,6 @@ func (im *importer) line(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// dropped returns a line without its end and without the bytes that no column has.
-func dropped(line []byte) []byte {
-	out := line[:0]
-	for _, b := range line {
-		if b != '\n' && b != '\r' && b != 0 {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
 // send sends the batch. Its lines count as done once the server has answered, whatever it says.
 func (im *importer) send(ctx context.Context) error {
 	if im.batch.lines == 0 {
@@ -123,7 +108,7 @@ func (im *importer) send(ctx context.Context) error {
 	}
 	name, err := im.store.send(ctx, &im.batch)
 	if !errors.Is(err, client.ErrNetwork) {
-		im.progress.done(im.batch.lines, im.batch.bytes)
+		im.progress.Done(im.batch.lines, im.batch.bytes)
 	}
 	im.batch = batch{}
 	if err == nil {

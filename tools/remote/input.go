@@ -1,14 +1,9 @@
 package remote
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"os"
-	"strings"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
+	"gotycoon/tools/show"
 )
 
 // input opens the file, or standard input. size is -1 where it is not known.
@@ -16,22 +11,7 @@ func (c *call) input() (in io.ReadCloser, size int64, err error) {
 	if c.flags.NArg() == 0 {
 		return io.NopCloser(c.stdin), -1, nil
 	}
-	name := c.flags.Arg(0) // not from args: a file's name is never hexadecimal
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: open error", name)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	if !info.Mode().IsRegular() {
-		return f, -1, nil
-	}
-	if in, packed, err := unpacked(name, f); packed {
-		return in, -1, err
-	}
-	return f, info.Size(), nil
+	return show.OpenInput(c.flags.Arg(0)) // not from args: a file's name is never hexadecimal
 }
 
 // inputName is the input as messages name it.
@@ -42,30 +22,7 @@ func (c *call) inputName() string {
 	return c.flags.Arg(0)
 }
 
-// unpacked returns the content of a file that is compressed, as its name says with .gz or .zst; packed tells whether it is.
-func unpacked(name string, f io.ReadCloser) (in io.ReadCloser, packed bool, err error) {
-	switch {
-	case strings.HasSuffix(name, ".gz"):
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			return nil, true, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
-		}
-		return unpacker{z, f}, true, nil
-	case strings.HasSuffix(name, ".zst"):
-		z, err := zstd.NewReader(f)
-		if err != nil {
-			return nil, true, errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
-		}
-		return unpacker{z.IOReadCloser(), f}, true, nil
-	}
-	return nil, false, nil
+// progress shows how far an import of size bytes is.
+func (c *call) progress(size int64) show.Progress {
+	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: "records", Size: size})
 }
-
-// unpacker reads what is unpacked, and closes the file under it too.
-type unpacker struct {
-	io.ReadCloser
-	file io.Closer
-}
-
-// Close closes both.
-func (u unpacker) Close() error { return errors.Join(u.ReadCloser.Close(), u.file.Close()) }

@@ -43,11 +43,15 @@ func commands() []command {
 		{"import", "[file]", "store records from lines KEY<tab>VALUE; lines KEY remove", importRecords},
 		{"vacuum", "", "remove expired records", vacuum},
 		{"slave", "", "print the update log, or list (-uf) and remove (-ur) its files", slave},
+		{"backup", "file", "write a database as it is now to a file: a snapshot (.ktss, or - for the standard output) or a database (.kct .kch .kcd .kcf)", backup},
 		{"setbulk", "[key value ...]", "store records together", setBulk},
 		{"removebulk", "[key ...]", "remove records together", removeBulk},
 		{"getbulk", "[key ...]", "print records together", getBulk},
 		{"match", "[prefix ...]", "print keys that begin alike", matchPrefix},
 		{"regex", "[expression ...]", "print keys that match a regular expression", matchRegex},
+		{"seq", "[number]", "print sequence numbers, or explain one (-port of -sequence-port)", seq},
+		{"quota", "call [number]", "query, apply, cancel, increase, decrease or empty a quota (-port of -quota-port)", quota},
+		{"counter", "call [argument ...]", "get, acquire, release, stats or dump counters (-port of -counter-port)", counter},
 	}
 }
 
@@ -57,7 +61,8 @@ type usageError string
 // Error says what is wrong.
 func (e usageError) Error() string { return string(e) }
 
-// Main runs the command with the arguments behind its name and returns the exit code: 0, or 1 after any failure.
+// Main runs the command with the arguments behind its name and returns the exit code: 0, 1 after any failure, or that of
+// the command that counter acquire ran.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		printUsage(stderr, commands())
@@ -91,9 +96,12 @@ func runCommand(ctx context.Context, cmd command, args []string, stdin io.Reader
 		_ = c.client.Close() // everything has been answered
 	}
 	var wrong usageError
+	var exit exitStatus
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &exit):
+		return int(exit)
 	case errors.Is(err, pflag.ErrHelp):
 		printUsage(stdout, []command{cmd})
 		fmt.Fprintf(stdout, "\n%s", c.flags.FlagUsages())

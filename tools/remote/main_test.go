@@ -22,7 +22,13 @@ import (
 // port is that of a server in this process: databases 0 ":" (hash) and 1 "tree" (ordered).
 var port string
 
+// alone makes the test binary the tool: for tests that send it signals, which the server in this process would obey too.
+const alone = "KTREMOTEMGR_TEST_ALONE"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(alone) != "" {
+		os.Exit(remote.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	}
 	os.Exit(runTests(m))
 }
 

@@ -7,40 +7,12 @@ import (
 	"slices"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
-
-// decodeHex reads pairs of hexadecimal digits and ignores everything else.
-func decodeHex(text string) []byte {
-	var digits []byte
-	for i := range len(text) {
-		if d, ok := hexDigit(text[i]); ok {
-			digits = append(digits, d)
-		}
-	}
-	out := make([]byte, 0, len(digits)/2)
-	for i := 0; i+1 < len(digits); i += 2 {
-		out = append(out, digits[i]<<4|digits[i+1])
-	}
-	return out
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10, true
-	}
-	return 0, false
-}
 
 // print writes a column, in hexadecimal where that is wanted. Flush returns the error of this and other output.
 func (c *call) print(b []byte) {
-	if c.hexOut {
-		fmt.Fprintf(c.out, "% X", b)
-		return
-	}
-	_, _ = c.out.Write(b)
+	show.Column(c.out, b, c.hexOut)
 }
 
 // printExpiry writes the column of -pt.

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"gotycoon/binproto/frame"
+)
+
+// copyBuffer has room for the usual block of a copy.
+const copyBuffer = 256 << 10
+
+// ErrNoCopy means that the server does not know how to copy a database.
+var ErrNoCopy = errors.New("the server does not know the copy request: it needs gotycoon")
+
+// CopyInfo is what is known of a copy when it begins.
+type CopyInfo struct {
+	TS         uint64   // every update of the server's update log up to it is in the copy, and nothing newer
+	LogID      [16]byte // identity of that log; zeros: the server has none, and TS is merely the time
+	DB         uint16   // number of the database
+	Count      int64    // records
+	Size       int64    // of the database on the server, in bytes
+	Persistent bool     // values have no expiration time in front
+	Ascending  bool     // records come in the order of their keys' bytes
+	Decimal    bool     // the database compares keys as numbers
+}
+
+// CopyOptions are the options of a Copy.
+type CopyOptions struct {
+	Limit int64                         // bytes to receive per second; 0 means no limit
+	Begin func(CopyInfo) error          // called first
+	Visit func(key, value []byte) error // called for each record; the slices are valid during the call
+}
+
+// Copy receives a database as it is at one moment: all records, also expired ones that the server has not collected,
+// their values as they are stored, with the expiration time in front (5 bytes, big-endian, seconds) unless the
+// database is persistent. Clients of the server go on meanwhile. Every byte is checked. An error of Begin or Visit ends
+// the copy and is returned. What Visit was given is worth something only when Copy returns nil. Options.Timeout limits
+// each wait for the server, not the whole.
+func (d *DB) Copy(ctx context.Context, o CopyOptions) error {
+	cn, err := d.client.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer cn.Close() // its reader is not that of other calls
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	quiet := d.client.watch(cancel)
+	defer quiet.Stop()
+	paced := &pacedReader{ctx: ctx, in: cn.Conn, quiet: quiet, limit: o.Limit}
+	cn.in = bufio.NewReaderSize(paced, copyBuffer)
+	return cn.during(ctx, func(cn *conn) error {
+		in := copyReceiver{conn: cn, opts: o, digest: sha256.New()}
+		return in.run(frame.CopyRequest{Name: []byte(d.name)})
+	})
+}
+
+// copyReceiver takes one copy.
+type copyReceiver struct {
+	conn   *conn
+	opts   CopyOptions
+	info   CopyInfo
+	count  uint64
+	bytes  uint64
+	digest hash.Hash
+}
+
+func (r *copyReceiver) run(request frame.CopyRequest) error {
+	r.conn.out = frame.AppendCopyRequest(r.conn.out[:0], request)
+	if err := r.conn.send(); err != nil {
+		return err
+	}
+	if err := r.begin(); err != nil {
+		return err
+	}
+	for {
+		part, err := readPart(r.conn, frame.DecodeCopyPart)
+		if err != nil {
+			return err
+		}
+		switch part.Kind {
+		case frame.CopyBlock:
+			err = r.block(part.Records)
+		case frame.CopyFailed:
+			err = copyFailed(part)
+		default:
+			return r.end(part)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// begin reads the header, or why there is none.
+func (r *copyReceiver) begin() error {
+	switch first, err := r.conn.in.Peek(1); {
+	case errors.Is(err, io.EOF):
+		return &Error{Code: NotImplemented, Message: ErrNoCopy.Error(), Err: ErrNoCopy}
+	case err != nil:
+		return networkError(err)
+	case frame.Magic(first[0]) != frame.Copy:
+		part, err := readPart(r.conn, frame.DecodeCopyPart)
+		if err == nil && part.Kind == frame.CopyFailed {
+			return copyFailed(part)
+		}
+		return &Error{Code: NotImplemented, Message: ErrNoCopy.Error(), Err: ErrNoCopy}
+	}
+	h, err := readPart(r.conn, frame.DecodeCopyHeader)
+	if err != nil {
+		return err
+	}
+	r.info = CopyInfo{
+		TS: h.TS, LogID: h.LogID, DB: h.DBIdx, Count: int64(h.Count), Size: int64(h.Size),
+		Persistent: h.Flags&frame.CopyPersistent != 0,
+		Ascending:  h.Flags&frame.CopyAscending != 0,
+		Decimal:    h.Flags&frame.CopyDecimal != 0,
+	}
+	return r.opts.Begin(r.info)
+}
+
+func copyFailed(part frame.CopyPart) error {
+	return &Error{Code: Internal, Message: string(part.Text)}
+}
+
+// block visits the records of a block.
+func (r *copyReceiver) block(records []byte) error {
+	_, _ = r.digest.Write(records) // documented never to fail
+	r.bytes += uint64(len(records))
+	for len(records) > 0 {
+		record, n, err := frame.DecodeCopyRecord(records)
+		if err != nil {
+			return networkError(err)
+		}
+		if err := r.opts.Visit(record.Key, record.Value); err != nil {
+			return err
+		}
+		r.count++
+		records = records[n:]
+	}
+	return nil
+}
+
+// end compares what has come with what was sent.
+func (r *copyReceiver) end(part frame.CopyPart) error {
+	if r.count != part.Count || r.bytes != part.Bytes || !bytes.Equal(r.digest.Sum(nil), part.Digest[:]) {
+		return networkError(fmt.Errorf("the copy is damaged: %d records with %d bytes came of %d with %d, or other ones",
+			r.count, r.bytes, part.Count, part.Bytes))
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package remote
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gotycoon/client"
+	"gotycoon/internal/vfs"
+	"gotycoon/snapshot"
+	"gotycoon/tools/show"
+	"gotycoon/ulog"
+)
+
+// leastLimit is the slowest that a backup may be asked to be, in bytes a second: a server gives up a client that takes nothing
+// for some time.
+const leastLimit = 64 << 10
+
+// standardOutput as a destination is the standard output.
+const standardOutput = "-"
+
+// backupJob is one run of backup.
+type backupJob struct {
+	*call
+	fs       vfs.FS
+	path     string
+	limit    int64
+	compress snapshot.Compressor
+
+	info     client.CopyInfo
+	target   backupTarget
+	progress show.Progress
+	done     int64 // records
+	shown    int64 // bytes that the progress has been told
+}
+
+// backupTarget is what a backup is written to. Until commit nothing changes under its name, and with discard nothing has.
+type backupTarget interface {
+	begin(client.CopyInfo) error
+	put(key, value []byte) error
+	commit() (written, error)
+	discard() error
+}
+
+// written is what a backup has become.
+type written struct {
+	size   int64
+	digest [sha256.Size]byte
+}
+
+// backup writes a database of the server, as it is at one moment, to a file of its own.
+func backup(ctx context.Context, c *call) error { return backupTo(ctx, c, vfs.OS{}) }
+
+func backupTo(ctx context.Context, c *call, fs vfs.FS) error {
+	j := &backupJob{call: c.withDB(), fs: fs}
+	limit := c.flags.Integer("limit", 0, "receive at most so many bytes a second, 20m for example (default: no limit)")
+	compress := c.flags.String("compress", "none", "how a snapshot is compressed: none, zlib, lzo, lzma, zstd or s2; the last two only this server can read")
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	if err := j.configure(*limit, *compress); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::copy", j.run(ctx, db))
+}
+
+// configure finds out what is to be done, and what is no way to ask for it.
+func (j *backupJob) configure(limit int64, compress string) error {
+	var known bool
+	j.path, j.limit = j.args[0], limit
+	if j.compress, known = snapshot.ParseCompressor(compress); !known {
+		return usageError("-compress: must be none, zlib, lzo, lzma, zstd or s2")
+	}
+	if j.flags.Changed("limit") && limit < leastLimit {
+		return usageError("-limit: must be at least 64k")
+	}
+	switch {
+	case j.path == standardOutput:
+		j.target = &streamTarget{out: j.out, compress: j.compress}
+	case strings.HasSuffix(j.path, ".ktss"):
+		j.target = &snapshotTarget{fs: j.fs, path: j.path, compress: j.compress}
+	case !isDatabaseFile(j.path):
+		return usageError("the name must end in .ktss for a snapshot, or in .kct, .kch, .kcd or .kcf for a database file; - is the standard output")
+	case j.flags.Changed("compress"):
+		return usageError("-compress: a database file is not compressed")
+	default:
+		j.target = &databaseTarget{fs: j.fs, path: j.path}
+	}
+	return nil
+}
+
+func isDatabaseFile(path string) bool {
+	switch filepath.Ext(path) {
+	case ".kct", ".kch", ".kcd", ".kcf":
+		return true
+	}
+	return false
+}
+
+// run makes the backup and prints what it is.
+func (j *backupJob) run(ctx context.Context, db *client.DB) error {
+	err := db.Copy(ctx, client.CopyOptions{Limit: j.limit, Begin: j.begin, Visit: j.visit})
+	if j.progress != nil {
+		j.progress.End()
+	}
+	if err != nil {
+		return errors.Join(err, j.target.discard())
+	}
+	w, err := j.target.commit()
+	if err != nil {
+		return errors.Join(err, j.target.discard())
+	}
+	return j.tell(w)
+}
+
+// begin opens the destination.
+func (j *backupJob) begin(info client.CopyInfo) error {
+	j.info = info
+	j.progress = show.NewProgress(io.Discard, j.stderr, j.stderr, show.ProgressOptions{Items: "records", Size: max(info.Size, 1)})
+	return j.target.begin(info)
+}
+
+// visit takes one record. The progress shows the part of the database's size that has come with the records so far.
+func (j *backupJob) visit(key, value []byte) error {
+	j.done++
+	share := float64(j.done) / float64(max(j.info.Count, 1))
+	upTo := int64(share * float64(j.info.Size))
+	j.progress.Done(1, int(upTo-j.shown))
+	j.shown = upTo
+	return j.target.put(key, value)
+}
+
+// tell prints the description of the backup, a line each.
+func (j *backupJob) tell(w written) error {
+	out := io.Writer(j.out)
+	if j.path == standardOutput {
+		out = j.stderr
+	}
+	at := ulog.Stamp(j.info.TS)
+	_, err := fmt.Fprintf(out, "ts: %d\ntime: %s\ncount: %d\nsize: %d\nsha256: %x\n",
+		at, at.Time().UTC().Format(time.RFC3339Nano), j.done, w.size, w.digest)
+	return err
+}

@@ -1,0 +1,103 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"gotycoon/client"
+)
+
+// coconut is the server of the options, with the sequence or quota of a name.
+func (c *call) coconut(name string) *client.Coconut {
+	host := c.host
+	if host == "" {
+		host = "localhost"
+	}
+	return &client.Coconut{Addr: net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), Name: name, Timeout: max(0, *c.timeout)}
+}
+
+// seq prints sequence numbers, or explains one.
+func seq(ctx context.Context, c *call) error {
+	name := c.flags.String("name", "", "`name` of the sequence (default: the one without a name)")
+	count := c.flags.Integer("count", 1, "print so many numbers")
+	explain := c.flags.Bool("explain", false, "print the parts of the number that follows")
+	if err := c.parse(0, 1); err != nil {
+		return err
+	}
+	if *explain != (len(c.args) == 1) {
+		return usageError("-explain and a number belong together")
+	}
+	server := c.coconut(*name)
+	if *explain {
+		text, err := server.Explain(ctx, c.args[0])
+		if err == nil {
+			fmt.Fprintln(c.out, text)
+		}
+		return err
+	}
+	numbers, err := server.Fetch(ctx, int(*count))
+	for _, n := range numbers {
+		fmt.Fprintln(c.out, n)
+	}
+	return err
+}
+
+// quota makes a call of a quota and prints the reply: what remains, with the number of the journal before it where there is one.
+func quota(ctx context.Context, c *call) error {
+	name := c.flags.String("name", "", "`name` of the quota (default: the one without a name)")
+	id := c.flags.String("id", "", "`name` of this call: repeated under it, it counts once")
+	if err := c.parse(1, 2); err != nil {
+		return err
+	}
+	number, err := c.quotaNumber()
+	if err != nil {
+		return err
+	}
+	server := c.coconut(*name)
+	var journal, remaining int64
+	switch c.args[0] {
+	case "query":
+		remaining, err = server.Query(ctx)
+	case "apply":
+		journal, remaining, err = server.Apply(ctx, number, *id)
+	case "cancel":
+		journal, remaining, err = server.Cancel(ctx, number, *id)
+	case "increase":
+		remaining, err = server.Increase(ctx, number, *id)
+	case "decrease":
+		remaining, err = server.Decrease(ctx, number, *id)
+	case "empty":
+		err = server.Empty(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("quota %s: %w", c.args[0], err)
+	}
+	if journal != 0 {
+		fmt.Fprintf(c.out, "%d ", journal)
+	}
+	fmt.Fprintln(c.out, remaining)
+	return nil
+}
+
+// quotaNumber reads the argument of a call that has one.
+func (c *call) quotaNumber() (int64, error) {
+	switch c.args[0] {
+	case "query", "empty":
+		if len(c.args) > 1 {
+			return 0, usageError(c.args[0] + " has no argument")
+		}
+		return 0, nil
+	case "apply", "cancel", "increase", "decrease":
+		if len(c.args) < 2 {
+			return 0, usageError(c.args[0] + " needs a number")
+		}
+		number, err := strconv.ParseInt(c.args[1], 10, 64)
+		if err != nil {
+			return 0, usageError(c.args[1] + " is no number")
+		}
+		return number, nil
+	}
+	return 0, usageError(c.args[0] + ": unknown call; there are query, apply, cancel, increase, decrease and empty")
+}

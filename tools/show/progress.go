@@ -1,0 +1,109 @@
+package show
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+)
+
+// Progress shows how far a long command is.
+type Progress interface {
+	// Done tells that so many more items, with so many bytes, are done.
+	Done(items, bytes int)
+	// End ends the last line.
+	End()
+}
+
+// ProgressOptions say what the progress is of.
+type ProgressOptions struct {
+	Items  string // what is counted, for people: "records"
+	Size   int64  // bytes in all, -1 where it is not known; for the bar
+	Every  int    // items per dot; 0 means 1
+	Ending string // what ends the dots; empty: their number, as far as the line does not end with it anyway
+}
+
+// NewProgress returns a bar on stderr when a person watches, and otherwise the dots that scripts know, which go to out, the buffer
+// over stdout.
+func NewProgress(out, stdout, stderr io.Writer, o ProgressOptions) Progress {
+	if IsTerminal(stdout) && IsTerminal(stderr) {
+		return newBar(stderr, o)
+	}
+	return &dots{out: out, every: max(1, o.Every), ending: o.Ending}
+}
+
+// IsTerminal tells whether a person reads what is written.
+func IsTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// dots prints a dot for every so many items and their number now and then, as the original does.
+type dots struct {
+	out    io.Writer
+	every  int
+	ending string
+	n      int
+}
+
+const dotsPerRow = 50
+
+// Done prints dots. The writer is flushed, and its error looked at, by its owner.
+func (d *dots) Done(items, _ int) {
+	for range items {
+		d.n++
+		if d.n%d.every != 0 {
+			continue
+		}
+		fmt.Fprint(d.out, ".")
+		if d.n%(d.every*dotsPerRow) == 0 {
+			fmt.Fprintf(d.out, " (%d)\n", d.n)
+		}
+	}
+}
+
+// End prints what ends the dots.
+func (d *dots) End() {
+	switch {
+	case d.ending != "":
+		fmt.Fprintf(d.out, "%s\n", d.ending)
+	case d.n%(d.every*dotsPerRow) != 0:
+		fmt.Fprintf(d.out, " (%d)\n", d.n)
+	}
+}
+
+// bar shows items, items per second, and the time left as far as the size of the whole is known.
+type bar struct {
+	out   io.Writer
+	bar   *progressbar.ProgressBar
+	begin time.Time
+	what  string
+	items int
+}
+
+func newBar(out io.Writer, o ProgressOptions) *bar {
+	return &bar{out: out, begin: time.Now(), what: o.Items, bar: progressbar.NewOptions64(o.Size,
+		progressbar.OptionSetWriter(out), progressbar.OptionSetWidth(30), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
+}
+
+// Done moves the bar. One that cannot be drawn must not end the command.
+func (b *bar) Done(items, bytes int) {
+	b.items += items
+	b.bar.Describe(b.text())
+	_ = b.bar.Add(bytes)
+}
+
+func (b *bar) text() string {
+	rate := float64(b.items) / max(time.Since(b.begin).Seconds(), 1e-3)
+	return fmt.Sprintf("%d %s, %.0f/s", b.items, b.what, rate)
+}
+
+// End takes the bar away and leaves the figures.
+func (b *bar) End() {
+	_ = b.bar.Finish()
+	fmt.Fprintf(b.out, "%s\n", b.text())
+}

@@ -1,0 +1,90 @@
+package timed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"gotycoon/snapshot"
+)
+
+// serverSuffix is what the names of a server's snapshots end with.
+const serverSuffix = ".ktss"
+
+// bgsInform tells of each snapshot in a directory, or of one, to which database it belongs, its time stamp, number and size of the
+// records.
+func bgsInform(_ context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	path := c.args[0]
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("%s: no such file or directory", path)
+	}
+	if info.IsDir() {
+		return c.informDir(path)
+	}
+	head, err := readServerHead(path)
+	if err != nil {
+		return fmt.Errorf("%s: could not open the file", path)
+	}
+	index, _ := snapshotIndex(path)
+	c.printHead(index, head)
+	return nil
+}
+
+func (c *call) informDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		index, numbered := snapshotIndex(e.Name())
+		if !numbered || !strings.EqualFold(filepath.Ext(e.Name()), serverSuffix) {
+			continue
+		}
+		head, err := readServerHead(filepath.Join(dir, e.Name()))
+		switch {
+		case errors.Is(err, snapshot.ErrNoSnapshot):
+			fmt.Fprintf(c.stderr, "%s: warning: %s is no snapshot\n", program, e.Name())
+		case err != nil:
+			return err
+		default:
+			c.printHead(index, head)
+		}
+	}
+	return nil
+}
+
+func (c *call) printHead(index uint64, h snapshot.Header) {
+	fmt.Fprintf(c.out, "%d\t%d\t%d\t%d\n", index, h.Stamp, h.Count, h.Size) // Flush returns the error
+}
+
+// snapshotIndex returns the number that a name begins with. For a path with a slash the original's scripts expect 0.
+func snapshotIndex(name string) (index uint64, numbered bool) {
+	digits := name[:len(name)-len(strings.TrimLeft(name, "0123456789"))]
+	index, err := strconv.ParseUint(digits, 10, 64)
+	if strings.Contains(name, "/") {
+		return 0, err == nil
+	}
+	return index, err == nil
+}
+
+// readServerHead reads the header of a snapshot, whatever its compressor.
+func readServerHead(path string) (snapshot.Header, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return snapshot.Header{}, err
+	}
+	defer f.Close()
+	h, err := snapshot.ReadHeader(f)
+	if errors.Is(err, snapshot.ErrCompressor) {
+		err = nil
+	}
+	return h, err
+}

@@ -1,0 +1,129 @@
+package timed
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/spf13/pflag"
+
+	"gotycoon/db"
+	"gotycoon/tools/cli"
+	"gotycoon/tools/show"
+)
+
+// call is one run of a sub-command: its options, and the databases it has open.
+type call struct {
+	flags  *cli.Flags
+	raw    []string
+	stdin  io.Reader
+	out    *bufio.Writer
+	stdout io.Writer // below out
+	stderr io.Writer
+
+	tryLock  bool   // -otl
+	noRepair bool   // -onr
+	ulog     string // directory; empty: updates are not logged
+	ulim     *int64
+	sid      *int64
+	dbid     *int64
+	hexIn    bool // -sx
+	hexOut   bool // -px
+
+	args     []string
+	catalogs []*db.Catalog // what open has opened
+}
+
+const outBuffer = 64 << 10
+
+func newCall(cmd command, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
+	c := &call{flags: cli.New(cmd.name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
+	c.out = bufio.NewWriterSize(stdout, outBuffer)
+	f := c.flags
+	f.Bool("onl", false, "accepted: files are always locked")
+	f.BoolVar(&c.tryLock, "otl", false, "fail at once when another process has the file open, instead of waiting for ten seconds")
+	f.BoolVar(&c.noRepair, "onr", false, "do not insist on the update log of a file that was not closed; then updates may be missing")
+	f.StringVar(&c.ulog, "ulog", "", "log the updates in this `directory`; the file's own log may be there too")
+	c.ulim = f.Integer("ulim", 0, "size limit of a log file (default 256m)")
+	c.sid = f.Integer("sid", 0, "server ID in the log (default 0)")
+	c.dbid = f.Integer("dbid", 0, "number of the database in the log (default 0)")
+	return c
+}
+
+// withHex adds the option that takes arguments in hexadecimal.
+func (c *call) withHex() *call {
+	c.flags.BoolVar(&c.hexIn, "sx", false, "keys and values are hexadecimal")
+	return c
+}
+
+// withHexOut adds the option that prints in hexadecimal.
+func (c *call) withHexOut() *call {
+	c.flags.BoolVar(&c.hexOut, "px", false, "print hexadecimal")
+	return c
+}
+
+// withExpiry adds the option that sets an expiration time, and returns where it is.
+func (c *call) withExpiry() *int64 {
+	return c.flags.Integer("xt", math.MaxInt64, "let records expire after so many seconds; negative: at this time in seconds since 1970")
+}
+
+// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
+func (c *call) parse(least, most int) error {
+	err := c.flags.Parse(c.raw)
+	n := c.flags.NArg()
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return err
+	case err != nil:
+		return usageError(err.Error())
+	case *c.sid < 0 || *c.sid > math.MaxUint16:
+		return usageError("-sid: must be 0 to 65535")
+	case *c.dbid < 0 || *c.dbid > math.MaxUint16:
+		return usageError("-dbid: must be 0 to 65535")
+	case n < least:
+		return usageError("an argument is missing")
+	case most >= 0 && n > most:
+		return usageError("there are too many arguments")
+	}
+	c.args = c.flags.Args()
+	return nil
+}
+
+// data is an argument that is a key or a value.
+func (c *call) data(i int) []byte {
+	if c.hexIn {
+		return show.DecodeHex(c.args[i])
+	}
+	return []byte(c.args[i])
+}
+
+// failed gives an error the form that scripts know. name is that of the original's call, path the database.
+func (c *call) failed(name, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &callError{name, path, err}
+}
+
+// callError is a failed call on a database.
+type callError struct {
+	name, path string
+	err        error
+}
+
+// Error is "NAME failed: PATH: CODE: NAME: MESSAGE".
+func (e *callError) Error() string {
+	reason := e.err
+	var known *db.Error
+	if errors.As(reason, &known) {
+		reason = known
+	} else {
+		reason = &db.Error{Code: db.SystemError, Message: reason.Error()}
+	}
+	return fmt.Sprintf("%s failed: %s: %v", e.name, e.path, reason)
+}
+
+// Unwrap returns the reason.
+func (e *callError) Unwrap() error { return e.err }

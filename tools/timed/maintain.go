@@ -1,0 +1,101 @@
+package timed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gotycoon/db"
+)
+
+// inform prints the number and size of the records, or with -st everything about a database.
+func inform(_ context.Context, c *call) error {
+	all := c.flags.Bool("st", false, "print everything about the database")
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], reads)
+	if err != nil {
+		return err
+	}
+	rows, err := d.Status()
+	if err != nil {
+		return c.failed("DB::status", c.args[0], err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if *all || name == "count" || name == "size" {
+			fmt.Fprintf(c.out, "%s: %s\n", name, rows[name]) // Flush returns the error
+		}
+	}
+	return nil
+}
+
+// clearRecords removes all records.
+func clearRecords(_ context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], writes)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::clear", c.args[0], d.Clear(nil))
+}
+
+// vacuum removes expired records.
+func vacuum(_ context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], writes)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::vacuum", c.args[0], d.Vacuum(0))
+}
+
+// check reads every record in the order of the database and by its key.
+func check(_ context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], reads)
+	if err != nil {
+		return err
+	}
+	p, n := c.steps("records", -1), 0
+	err = d.Stored(func(key, stored []byte) error {
+		xt, value, live := d.SplitStored(stored)
+		if !live {
+			return nil
+		}
+		if err := c.checkOne(d, key, value, xt); err != nil {
+			return err
+		}
+		n++
+		p.Done(1, len(key)+len(stored))
+		return nil
+	})
+	p.End()
+	if err != nil {
+		return c.failed("DB::check", c.args[0], err)
+	}
+	_, err = fmt.Fprintf(c.out, "%d records were checked successfully\n", n)
+	return err
+}
+
+func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
+	found, at, err := d.Get(nil, key)
+	switch {
+	case errors.Is(err, db.ErrNoRecord) && d.ExpiredAt(xt):
+		return nil // meanwhile
+	case err != nil:
+		return fmt.Errorf("get %q: %w", key, err)
+	case at != xt || !bytes.Equal(found, value):
+		return &db.Error{Code: db.BrokenFile, Message: fmt.Sprintf("the record of %q has another value when it is read by its key", key)}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package timed
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+
+	"gotycoon/db"
+)
+
+// set stores a record in one of several ways.
+func set(_ context.Context, c *call) error {
+	f := c.withHex().flags
+	add := f.Bool("add", false, "only when there is none")
+	replace := f.Bool("rep", false, "only when there is one")
+	appended := f.Bool("app", false, "behind the value that there is")
+	inci := f.Bool("inci", false, "add the value to a whole number and print the sum")
+	incd := f.Bool("incd", false, "add the value to a number with a fraction and print the sum")
+	xt := c.withExpiry()
+	if err := c.parse(3, 3); err != nil {
+		return err
+	}
+	path, key, value, expires := c.args[0], c.data(1), c.data(2), db.XT(*xt)
+	switch {
+	case *inci:
+		return c.increment(key, string(value), expires)
+	case *incd:
+		return c.incrementDouble(key, string(value), expires)
+	}
+	d, err := c.open(path, writes)
+	if err != nil {
+		return err
+	}
+	switch {
+	case *add:
+		return c.failed("DB::add", path, d.Add(nil, key, value, expires))
+	case *replace:
+		return c.failed("DB::replace", path, d.Replace(nil, key, value, expires))
+	case *appended:
+		return c.failed("DB::append", path, d.Append(nil, key, value, expires))
+	}
+	return c.failed("DB::set", path, d.Set(nil, key, value, expires))
+}
+
+// increment adds to a whole number and prints the sum.
+func (c *call) increment(key []byte, text string, xt db.XT) error {
+	num, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return usageError("-inci: the value must be a whole number")
+	}
+	d, err := c.open(c.args[0], writes)
+	if err != nil {
+		return err
+	}
+	sum, err := d.Increment(nil, key, num, 0, xt)
+	if err != nil {
+		return c.failed("DB::increment", c.args[0], err)
+	}
+	_, err = fmt.Fprintf(c.out, "%d\n", sum)
+	return err
+}
+
+// incrementDouble adds to a number with a fraction and prints the sum.
+func (c *call) incrementDouble(key []byte, text string, xt db.XT) error {
+	num, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(num) {
+		return usageError("-incd: the value must be a number")
+	}
+	d, err := c.open(c.args[0], writes)
+	if err != nil {
+		return err
+	}
+	sum, err := d.IncrementDouble(nil, key, num, 0, xt)
+	if err != nil {
+		return c.failed("DB::increment_double", c.args[0], err)
+	}
+	_, err = fmt.Fprintf(c.out, "%f\n", sum)
+	return err
+}
+
+// remove removes a record.
+func remove(_ context.Context, c *call) error {
+	if err := c.withHex().parse(2, 2); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], writes)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::remove", c.args[0], d.Remove(nil, c.data(1)))
+}
+
+// get prints a value.
+func get(_ context.Context, c *call) error {
+	f := c.withHex().withHexOut().flags
+	seize := f.Bool("rm", false, "and remove the record")
+	expiry := f.Bool("pt", false, "print the expiration time behind it")
+	bare := f.Bool("pz", false, "without a line feed behind it")
+	if err := c.parse(2, 2); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], readsOr(*seize))
+	if err != nil {
+		return err
+	}
+	value, xt, err := fetch(d, c.data(1), *seize)
+	if err != nil {
+		return c.failed("DB::get", c.args[0], err) // that of seize too, as in the original
+	}
+	c.print(value)
+	if *expiry {
+		c.printExpiry(d, xt)
+	}
+	if !*bare {
+		_ = c.out.WriteByte('\n') // Flush returns the error
+	}
+	return nil
+}
+
+// readsOr is the access of a command that removes what it prints, when it does.
+func readsOr(removes bool) access {
+	if removes {
+		return writes
+	}
+	return reads
+}
+
+func fetch(d *db.DB, key []byte, seize bool) (value []byte, xt int64, err error) {
+	if seize {
+		return d.Seize(nil, nil, key)
+	}
+	return d.Get(nil, key)
+}

@@ -1,0 +1,115 @@
+package timed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"gotycoon/db"
+	"gotycoon/db/filestore"
+	"gotycoon/db/rebuild"
+)
+
+// errLost is the end of a repair that could not save everything.
+var errLost = errors.New("not everything could be saved")
+
+// repair saves what can be read of a damaged file into a new one. It never changes the damaged one.
+func repair(ctx context.Context, c *call) error {
+	if err := c.parse(2, 2); err != nil {
+		return err
+	}
+	path, err := c.filePath(c.args[0])
+	if err != nil {
+		return err
+	}
+	e, err := db.ParseExpr(c.args[1])
+	if err == nil && !e.Kind.OnDisk() {
+		err = &db.Error{Code: db.InvalidOperation, Message: "nothing remains of a database in memory"}
+	}
+	if err != nil {
+		return c.openFailed(err)
+	}
+	b, err := rebuild.New(e.Path, rebuild.Options{})
+	if err != nil {
+		return c.failed("DB::repair", c.args[1], err)
+	}
+	defer b.Discard() //nolint:errcheck // after an error that is returned
+	s, err := c.salvage(ctx, path, b)
+	if err == nil {
+		err = save(s, b, e.Params.Persistent)
+	}
+	if err != nil {
+		return c.failed("DB::repair", c.args[0], inUse(err))
+	}
+	return c.saved(path, s, b.Count())
+}
+
+func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*rebuild.Salvaged, error) {
+	done := c.quietProgress("pages", -1)
+	defer done(0, 0)
+	var count int64
+	return rebuild.Salvage(path, c.tryLock, func(key, value []byte) error {
+		if count++; count%lookEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return b.Set(key, value)
+	}, func(pages int) { done(pages, 0) })
+}
+
+// save completes the new file. It says of itself what the damaged one did, so that a server brings in what is in its log.
+func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
+	m := s.Meta
+	if m.Format == 0 {
+		if s.Records == 0 {
+			return errors.New("nothing in it can be read")
+		}
+		m = filestore.Meta{ID: filestore.NewID(), Clean: true, Persistent: persistent}
+	}
+	return b.Commit(m)
+}
+
+// saved tells what was saved and what was not.
+func (c *call) saved(path string, s *rebuild.Salvaged, count int64) error {
+	for _, l := range s.Lost {
+		line := l.Error()
+		if l.Keys != "" {
+			line += "; missing may be keys from " + l.Keys
+		}
+		fmt.Fprintf(c.stderr, "%s: %s: %s\n", program, path, line)
+	}
+	if more := s.Found - len(s.Lost); more > 0 {
+		fmt.Fprintf(c.stderr, "%s: %s: and %d more\n", program, path, more)
+	}
+	fmt.Fprintf(c.out, "records saved: %d\n", count)
+	known := s.Meta.Format != 0
+	if known {
+		fmt.Fprintf(c.out, "records in the file, as it says: %d\n", s.Meta.Count)
+	}
+	if s.Orphans > 0 {
+		fmt.Fprintf(c.out, "records from pages that nothing led to: %d\n", s.Orphans)
+	}
+	if s.Doubtful > 0 {
+		fmt.Fprintf(c.out, "records that may be out of date: %d\n", s.Doubtful)
+	}
+	c.tellLog(path, s.Meta)
+	if !known || s.Doubtful > 0 || count != s.Meta.Count {
+		return errLost
+	}
+	return nil
+}
+
+// tellLog says where updates are that the file has never had.
+func (c *call) tellLog(path string, m filestore.Meta) {
+	wal := path + privateSuffix
+	if _, err := os.Stat(wal); err == nil {
+		fmt.Fprintf(c.stderr, "%s: newer updates may be in %s: \"%[1]s recover %s %[2]s\" brings them in\n", program, wal, c.args[1])
+	} else if m.Format != 0 && !m.Clean {
+		fmt.Fprintf(c.stderr, "%s: newer updates may be in the update log %s: a server with that log brings them in\n", program, m.LogDir)
+	} else if m.Format == 0 {
+		fmt.Fprintf(c.stderr, "%s: which update log the file belonged to is not known any more: a server takes the new file as it is\n", program)
+	}
+}
+
+// privateSuffix is the end of the name of a file's private log.
+const privateSuffix = ".wal"

@@ -1,0 +1,26 @@
+package timed
+
+import (
+	"fmt"
+	"math"
+
+	"gotycoon/db"
+	"gotycoon/tools/show"
+)
+
+// print writes a column. Flush returns the error of this and other output.
+func (c *call) print(b []byte) { show.Column(c.out, b, c.hexOut) }
+
+// printExpiry writes the column of -pt: what is stored, and for a database that has no expiration times the largest number.
+func (c *call) printExpiry(d *db.DB, xt int64) {
+	if d.Persistent() {
+		xt = math.MaxInt64
+	}
+	fmt.Fprintf(c.out, "\t%d", xt)
+}
+
+// steps is the progress of a command that goes through many records.
+func (c *call) steps(items string, size int64) show.Progress {
+	const every = 1000
+	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: items, Size: size, Every: every, Ending: " (end)"})
+}

@@ -1,0 +1,201 @@
+package timed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"gotycoon/db/filestore"
+	"gotycoon/db/rebuild"
+	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
+)
+
+// errDamage is the end of a verification that has found something.
+var errDamage = errors.New("the database is damaged")
+
+// verification is one run of verify.
+type verification struct {
+	*call
+	fs       vfs.FS
+	path     string
+	meta     filestore.Meta
+	findings int
+}
+
+// verify looks at every page of a database file and at every record of its log.
+func verify(ctx context.Context, c *call) error {
+	if err := c.parse(1, 2); err != nil {
+		return err
+	}
+	path, err := c.filePath(c.args[0])
+	if err != nil {
+		return err
+	}
+	v := &verification{call: c, fs: vfs.OS{}, path: path}
+	if err := v.file(); err != nil {
+		return c.openFailed(inUse(err))
+	}
+	if err := v.log(ctx); err != nil {
+		return err
+	}
+	if v.findings > 0 {
+		fmt.Fprintf(c.out, "findings: %d\n", v.findings)
+		return errDamage
+	}
+	fmt.Fprintf(c.out, "sound\n")
+	return nil
+}
+
+// found tells one thing that is wrong.
+func (v *verification) found(where string, err error) {
+	v.findings++
+	fmt.Fprintf(v.stderr, "%s: %s: %v\n", program, where, err)
+}
+
+func (v *verification) file() error {
+	done := v.quietProgress("pages", -1)
+	r, err := rebuild.Check(v.path, v.tryLock, func(pages int) { done(pages, 0) })
+	done(0, 0)
+	if err != nil {
+		return err
+	}
+	v.meta = r.Meta
+	fmt.Fprintf(v.out, "file: %s\npages: %d (leaves %d, branches %d, free %d)\nrecords: %d\nbytes: %d\n",
+		v.path, r.Pages, r.Leaves, r.Branches, r.Free, r.Records, r.Bytes)
+	if r.Meta.Format != 0 {
+		fmt.Fprintf(v.out, "identity: %v\nstamp: %s\nclosed: %v\n", r.Meta.ID, moment(r.Meta.Stamp), yes(r.Meta.Clean))
+	}
+	for i := range r.Damage {
+		v.found(v.path, &r.Damage[i])
+	}
+	if more := r.Found - len(r.Damage); more > 0 {
+		v.findings += more
+		fmt.Fprintf(v.stderr, "%s: %s: and %d more\n", program, v.path, more)
+	}
+	return nil
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// log examines the log that was named, or that the file belongs to, and whether both fit together.
+func (v *verification) log(ctx context.Context) error {
+	dir := v.logDir()
+	if dir == "" {
+		if v.meta.Format != 0 && (!v.meta.Clean || v.meta.Merging != nil) {
+			v.found(v.path, fmt.Errorf("was not closed, and its update log, which was %s, is not there: name its directory", v.meta.LogDir))
+		}
+		return nil
+	}
+	l, err := v.readLog(ctx, dir)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(v.out, "log: %s\nupdates: %d\nlast update: %s\n", dir, l.updates, moment(l.last))
+	if v.meta.Format == 0 {
+		return nil
+	}
+	if !v.owns(dir) {
+		fmt.Fprintf(v.out, "file and log: do not belong together\n")
+		if !v.meta.Clean {
+			v.found(v.path, fmt.Errorf("was not closed, and its newest updates are in another log, which was %s", v.meta.LogDir))
+		}
+		return nil
+	}
+	if l.reachesBack {
+		fmt.Fprintf(v.out, "updates that the file lacks: %d\n", l.lacking)
+	} else {
+		v.found(dir, fmt.Errorf("does not reach back to where the file ends, the time stamp %d: files of it were removed", v.meta.Stamp))
+	}
+	return nil
+}
+
+// logDir returns the directory of the log, "" for none.
+func (v *verification) logDir() string {
+	if len(v.args) > 1 {
+		return v.args[1]
+	}
+	if v.ulog != "" {
+		return v.ulog
+	}
+	for _, dir := range []string{v.path + privateSuffix, v.meta.LogDir} {
+		if dir != "" && v.owns(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// owns tells whether the file belongs to the log in a directory.
+func (v *verification) owns(dir string) bool {
+	id, err := ulog.Identity(v.fs, dir)
+	return err == nil && v.meta.LogID == filestore.ID(id) && id != [16]byte{}
+}
+
+// logFacts is what a log holds.
+type logFacts struct {
+	updates     int64
+	last        ulog.Stamp
+	lacking     int64 // updates of the database that are not in the file
+	reachesBack bool  // to where the file ends
+}
+
+// readLog reads the whole log, with all its checksums.
+func (v *verification) readLog(ctx context.Context, dir string) (l logFacts, err error) {
+	r, err := ulog.OpenReader(v.fs, dir, 0, ulog.ReaderOptions{Report: func(err error) { v.found(dir, err) }})
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	done := v.quietProgress("updates", -1)
+	defer done(0, 0)
+	for {
+		e, err := r.Next()
+		if damage, ok := errors.AsType[*ulog.DamageError](err); ok {
+			v.found(dir, damage)
+			r.SkipDamage()
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			l.reachesBack, err = v.reachesBack(dir)
+			return l, err
+		}
+		if err != nil {
+			return l, err
+		}
+		v.update(dir, e, &l)
+		done(1, len(e.Message))
+		if l.updates%lookEvery == 0 && ctx.Err() != nil {
+			return l, ctx.Err()
+		}
+	}
+}
+
+func (v *verification) update(dir string, e ulog.Entry, l *logFacts) {
+	u, err := ulog.ParseMessage(e.Message)
+	switch {
+	case err != nil:
+		v.found(dir, fmt.Errorf("update with the time stamp %d: %w", e.Stamp, err))
+	case e.Stamp <= l.last:
+		v.found(dir, fmt.Errorf("the time stamp %d comes after %d", e.Stamp, l.last))
+	case u.DBID == v.meta.DBID && e.Stamp > v.meta.Stamp:
+		l.lacking++
+	}
+	l.updates++
+	l.last = max(l.last, e.Stamp)
+}
+
+// reachesBack tells whether the log has all updates that the file lacks.
+func (v *verification) reachesBack(dir string) (bool, error) {
+	r, err := ulog.OpenReader(v.fs, dir, v.meta.Stamp, ulog.ReaderOptions{})
+	if err != nil {
+		return false, err
+	}
+	return !r.Gap(), r.Close()
+}

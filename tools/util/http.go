@@ -1,0 +1,169 @@
+package util
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// requester is what http was asked for.
+type requester struct {
+	*call
+	get, head, post, put, del *bool
+	body                      *string
+	headers, query            *[][2]string
+	timeout                   *time.Duration
+	showHead                  *bool
+	expected                  *int64
+	url                       string
+}
+
+// request makes an HTTP request and prints the answer.
+func request(ctx context.Context, c *call) error {
+	f := c.flags
+	r := &requester{call: c,
+		get:      f.Bool("get", false, "the method GET (default)"),
+		head:     f.Bool("head", false, "the method HEAD"),
+		post:     f.Bool("post", false, "the method POST; the body is standard input"),
+		put:      f.Bool("put", false, "the method PUT; the body is standard input"),
+		del:      f.Bool("delete", false, "the method DELETE"),
+		body:     f.String("body", "", "send the content of this `file`, or what follows a @"),
+		headers:  f.Pairs("ah", "send this header"),
+		query:    f.Pairs("qs", "add this parameter to the URL"),
+		timeout:  f.Seconds("tout", 0, "give up when it takes longer than so many seconds (default: never)"),
+		showHead: f.Bool("ph", false, "print the status line and the headers too"),
+		expected: f.Integer("ec", -1, "fail when the status is another one"),
+	}
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	r.url = c.args[0]
+	req, err := r.message(ctx)
+	if err != nil {
+		return err
+	}
+	return r.exchange(req)
+}
+
+// failed gives an error the form that scripts know.
+func (r *requester) failed(status int, what string) error {
+	return fmt.Errorf("%s: error: %d: %s", r.url, status, what)
+}
+
+func (r *requester) method() string {
+	switch {
+	case *r.get:
+		return http.MethodGet
+	case *r.head:
+		return http.MethodHead
+	case *r.post:
+		return http.MethodPost
+	case *r.put:
+		return http.MethodPut
+	case *r.del:
+		return http.MethodDelete
+	}
+	return http.MethodGet
+}
+
+// message is the request.
+func (r *requester) message(ctx context.Context) (*http.Request, error) {
+	target, err := url.Parse(r.url)
+	if err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
+		return nil, r.failed(-1, "[invalid URL expression]")
+	}
+	for _, q := range *r.query {
+		if target.RawQuery != "" {
+			target.RawQuery += "&"
+		}
+		target.RawQuery += url.QueryEscape(q[0]) + "=" + strings.ReplaceAll(url.QueryEscape(q[1]), "+", "%20")
+	}
+	body, err := r.content()
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method(), target.String(), strings.NewReader(string(body)))
+	if err != nil {
+		return nil, r.failed(-1, "[invalid URL expression]")
+	}
+	req.Header.Set("User-Agent", program)
+	for _, h := range *r.headers {
+		req.Header.Add(h[0], h[1])
+		if strings.EqualFold(h[0], "Host") {
+			req.Host = h[1]
+		}
+	}
+	return req, nil
+}
+
+// content is the body of the request.
+func (r *requester) content() ([]byte, error) {
+	text, literal := strings.CutPrefix(*r.body, "@")
+	switch {
+	case literal:
+		return []byte(text), nil
+	case text != "":
+		content, err := os.ReadFile(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: open error", text)
+		}
+		return content, nil
+	case *r.post || *r.put:
+		return io.ReadAll(r.stdin)
+	}
+	return nil, nil
+}
+
+// exchange sends the request, once and to this address only, and prints what comes back.
+func (r *requester) exchange(req *http.Request) error {
+	client := http.Client{
+		Timeout:       max(0, *r.timeout),
+		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return r.failed(-1, "["+why(err)+"]")
+	}
+	defer resp.Body.Close()
+	if *r.expected >= 0 && int64(resp.StatusCode) != *r.expected {
+		return r.failed(resp.StatusCode, resp.Proto+" "+resp.Status)
+	}
+	if resp.Close { // net/http takes the header away
+		resp.Header.Set("Connection", "close")
+	}
+	if *r.showHead {
+		fmt.Fprintf(r.out, "%s %s\n", resp.Proto, resp.Status)
+		for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
+			for _, value := range resp.Header[name] {
+				fmt.Fprintf(r.out, "%s: %s\n", name, value)
+			}
+		}
+		fmt.Fprintln(r.out)
+	}
+	if _, err := io.Copy(r.out, resp.Body); err != nil {
+		return r.failed(-1, "["+why(err)+"]")
+	}
+	return nil
+}
+
+// why is an error without the words that net/http puts in front of it.
+func why(err error) string {
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return "connection refused"
+	}
+	var outer *url.Error
+	if errors.As(err, &outer) {
+		err = outer.Err
+	}
+	return err.Error()
+}
