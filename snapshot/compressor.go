@@ -1,0 +1,116 @@
+package snapshot
+
+import (
+	"strings"
+)
+
+// Compressor is how the records of a snapshot are compressed (-bgsc).
+type Compressor int
+
+// The compressors. Those behind Plain, Zlib, LZO and LZMA cannot be read by the original: Zstd and S2 it refuses, because it does not
+// know their check values.
+const (
+	Plain Compressor = iota // not at all ("none")
+	Zlib                    // "zlib", "gz": raw deflate
+	LZO                     // "lzo", "oz"; written without compression, as literals
+	LZMA                    // "lzma", "xz"
+	Zstd                    // "zstd"
+	S2                      // "s2"
+
+	// What builds of the original without the library write: two bytes, and the records as they are. They are only read.
+	bareLZMA
+	bareLZO
+	bareZlib
+)
+
+// A compressor is known in a file by the low half of the hash of what it makes of the magic bytes. The constants are those of the
+// libraries that the original uses: another library may make other bytes. For our own it is the hash of the names below.
+const (
+	checkZlib     = 0x87454510
+	checkLZO      = 0xd78654f1
+	checkLZMA     = 0x7c1679ec
+	checkZstd     = 0xa3ea4bec // hash of "KTSS\n\0zstd"
+	checkS2       = 0xcc2df1b6 // hash of "KTSS\n\0s2"
+	checkBareLZMA = 0x7d4f7907
+	checkBareLZO  = 0x89f4e5c4
+	checkBareZlib = 0xc945ebc7
+)
+
+// String returns the name that -bgsc knows, or that of what the compressor stands in for.
+func (c Compressor) String() string { return c.row().names[0] }
+
+func (c Compressor) check() uint32 { return c.row().check }
+
+// compressorRow is what there is to know about a compressor.
+type compressorRow struct {
+	names []string // what -bgsc may say
+	check uint32
+}
+
+func (c Compressor) row() compressorRow {
+	switch c {
+	case Zlib:
+		return compressorRow{[]string{"zlib", "gz"}, checkZlib}
+	case LZO:
+		return compressorRow{[]string{"lzo", "oz"}, checkLZO}
+	case LZMA:
+		return compressorRow{[]string{"lzma", "xz"}, checkLZMA}
+	case Zstd:
+		return compressorRow{[]string{"zstd"}, checkZstd}
+	case S2:
+		return compressorRow{[]string{"s2"}, checkS2}
+	case bareLZMA:
+		return compressorRow{[]string{"none (in place of lzma)"}, checkBareLZMA}
+	case bareLZO:
+		return compressorRow{[]string{"none (in place of lzo)"}, checkBareLZO}
+	case bareZlib:
+		return compressorRow{[]string{"none (in place of zlib)"}, checkBareZlib}
+	}
+	return compressorRow{[]string{"none"}, 0}
+}
+
+// ParseCompressor returns the compressor with a name, whatever the case of its letters.
+func ParseCompressor(name string) (c Compressor, known bool) {
+	for c := Plain; c <= S2; c++ {
+		for _, n := range c.row().names {
+			if strings.EqualFold(n, name) {
+				return c, true
+			}
+		}
+	}
+	return Plain, false
+}
+
+// compressorOf returns the compressor with a check value.
+func compressorOf(check uint32) (c Compressor, known bool) {
+	for c := Plain; c <= bareZlib; c++ {
+		if c.check() == check {
+			return c, true
+		}
+	}
+	return Plain, false
+}
+
+// hash is the 64-bit hash that the original's check values are the low half of: MurmurHash64A with a seed of its own.
+func hash(b []byte) uint64 {
+	const m, seed, shift = 0xc6a4a7935bd1e995, 19780211, 47
+	h := uint64(seed) ^ uint64(len(b))*m
+	for ; len(b) >= 8; b = b[8:] {
+		k := littleEndian(b[:8]) * m
+		k ^= k >> shift
+		h = h*m ^ k*m
+	}
+	if len(b) > 0 {
+		h = (h ^ littleEndian(b)) * m
+	}
+	h ^= h >> shift
+	h *= m
+	return h ^ h>>shift
+}
+
+func littleEndian(b []byte) (n uint64) {
+	for i := len(b) - 1; i >= 0; i-- {
+		n = n<<8 | uint64(b[i])
+	}
+	return n
+}

@@ -1,0 +1,39 @@
+package snapshot
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+)
+
+const readOnly = os.O_RDONLY
+
+// damaged says where an error has been met, unless it says so itself, or is one of reading the file.
+func damaged(at int64, err error) error {
+	var damage *DamageError
+	var system *fs.PathError
+	if err == nil || errors.As(err, &damage) || errors.As(err, &system) {
+		return err
+	}
+	return &DamageError{Offset: at, Err: cut(err, errCutBlock)}
+}
+
+// cut replaces the errors that say that a file has ended.
+func cut(err, by error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		return by
+	}
+	return err
+}
+
+// nameFile adds the file to an error that says where in it.
+func nameFile(path string, err error) error {
+	if damage, ok := errors.AsType[*DamageError](err); ok && damage.File == "" {
+		return &DamageError{path, damage.Offset, damage.Err}
+	}
+	return err
+}
+
+func bytesReader(b []byte) io.Reader { return bytes.NewReader(b) }

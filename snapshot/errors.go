@@ -1,0 +1,42 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of reading, wrapped in a DamageError.
+var (
+	// ErrNoSnapshot says that a file does not begin as one, or is shorter than a header.
+	ErrNoSnapshot = errors.New("it does not begin with the header of a snapshot")
+	// ErrCompressor says that the records are compressed in a way that this version does not know.
+	ErrCompressor = errors.New("its compressor is unknown")
+
+	errCut      = errors.New("the file ends within a record")
+	errCutBlock = errors.New("the file ends within a block")
+	errBehind   = errors.New("there is something behind the compressed records")
+	errMark     = errors.New("no record begins where one should")
+	errSize     = errors.New("the size of a record is out of range")
+	errNoEnd    = errors.New("the end mark is missing")
+)
+
+// ErrStopped is what an interrupted Options.Write returns.
+var ErrStopped = errors.New("the snapshot was interrupted")
+
+// DamageError says where a snapshot cannot be read on. Records before that place are good.
+type DamageError struct {
+	File   string // empty when the reader was not told
+	Offset int64  // of the record, or of the block that has it
+	Err    error
+}
+
+// Error names the file, the place and the reason.
+func (e *DamageError) Error() string {
+	if e.File == "" {
+		return fmt.Sprintf("damaged snapshot: offset %d: %v", e.Offset, e.Err)
+	}
+	return fmt.Sprintf("damaged snapshot %s: offset %d: %v", e.File, e.Offset, e.Err)
+}
+
+// Unwrap returns the reason.
+func (e *DamageError) Unwrap() error { return e.Err }

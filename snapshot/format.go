@@ -1,0 +1,105 @@
+package snapshot
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"gotycoon/ulog"
+)
+
+// What the bytes of a snapshot are, with all numbers big-endian.
+//
+//	offset  0       6        10      18      26     34
+//	        ┌───────┬────────┬───────┬───────┬──────┬─────────────────────────────────────────────────┐
+//	        │ magic │ check  │ stamp │ count │ size │ records, or blocks of compressed records        │
+//	        └───────┴────────┴───────┴───────┴──────┴─────────────────────────────────────────────────┘
+//	record  cc, varnum key size, varnum value size, key, value in stored form
+//	block   4 bytes size, that many bytes that decompress to whole records; it ends when those take 1 MiB
+//
+// The check value says how blocks are compressed. A dump of the command line tools is
+//
+//	┌────────────┬────────────────────────────────────────────────────────────────────────┬────┐
+//	│ "KCSS\n\0" │ records: 00, varnum key size, varnum value size, key, value            │ ff │
+//	└────────────┴────────────────────────────────────────────────────────────────────────┴────┘
+const (
+	magic      = "KTSS\n\x00"
+	dumpMagic  = "KCSS\n\x00"
+	headerSize = 34
+
+	recordMark     = 0xcc
+	dumpRecordMark = 0x00
+	dumpEndMark    = 0xff
+
+	blockLimit = 1 << 20 // raw size from which on a block is closed
+)
+
+// Header is what a snapshot says about itself.
+type Header struct {
+	Compressor Compressor
+	Stamp      ulog.Stamp // of the instant
+	Count      int64      // records of the database then; the original's may be off, and is -1 for a text database
+	Size       int64      // size of the database in bytes, for information
+}
+
+// appendHeader appends the 34 bytes of a header.
+func appendHeader(dst []byte, h Header) []byte {
+	dst = append(dst, magic...)
+	dst = binary.BigEndian.AppendUint32(dst, h.Compressor.check())
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Stamp))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.Count))
+	return binary.BigEndian.AppendUint64(dst, uint64(h.Size))
+}
+
+// parseHeader decodes the 34 bytes of a header. For a compressor that nobody knows the other fields are right.
+func parseHeader(b []byte) (Header, error) {
+	if !bytes.HasPrefix(b, []byte(magic)) {
+		return Header{}, ErrNoSnapshot
+	}
+	h := Header{
+		Stamp: ulog.Stamp(binary.BigEndian.Uint64(b[10:])),
+		Count: int64(binary.BigEndian.Uint64(b[18:])),
+		Size:  int64(binary.BigEndian.Uint64(b[26:])),
+	}
+	check := binary.BigEndian.Uint32(b[6:])
+	var known bool
+	if h.Compressor, known = compressorOf(check); !known {
+		return h, fmt.Errorf("%w (check value %08x)", ErrCompressor, check)
+	}
+	return h, nil
+}
+
+// appendVarnum appends n in groups of 7 bits, the most significant first, each but the last with its high bit set.
+func appendVarnum(dst []byte, n int) []byte {
+	if n < 0x80 {
+		return append(dst, byte(n))
+	}
+	var groups [10]byte
+	at := len(groups) - 1
+	groups[at] = byte(n & 0x7f)
+	for n >>= 7; n > 0; n >>= 7 {
+		at--
+		groups[at] = 0x80 | byte(n&0x7f)
+	}
+	return append(dst, groups[at:]...)
+}
+
+// maxVarnum is the longest a varnum can be; one of a record is shorter.
+const maxVarnum = 10
+
+// varnum decodes a number at the beginning of b: size 0 says that b ends within it, below 0 that it is none.
+func varnum(b []byte) (n uint64, size int) {
+	for i, c := range b {
+		if i == maxVarnum {
+			return 0, -1
+		}
+		n = n<<7 | uint64(c&0x7f)
+		if c < 0x80 {
+			return n, i + 1
+		}
+	}
+	if len(b) >= maxVarnum {
+		return 0, -1
+	}
+	return 0, 0
+}

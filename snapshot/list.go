@@ -1,0 +1,89 @@
+package snapshot
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gotycoon/internal/vfs"
+)
+
+// File is a snapshot in a directory.
+type File struct {
+	Path   string
+	Index  int // of its database
+	Header Header
+	Err    error // why Header is not known (*DamageError), or could not be read
+}
+
+// List returns the snapshots in a directory, in the order of their names: the files whose name begins with a digit and ends in .ktss,
+// in whatever case. The digits are the index of the database.
+func List(fs vfs.FS, dir string) ([]File, error) {
+	names, err := fs.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	for _, name := range names {
+		index, ok := indexOf(name)
+		if !ok {
+			continue
+		}
+		f := File{Path: filepath.Join(dir, name), Index: index}
+		f.Header, f.Err = headerOf(fs, f.Path)
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// Oldest sorts snapshots by their time stamps. Those that cannot be read come last.
+func Oldest(files []File) {
+	slices.SortStableFunc(files, func(a, b File) int {
+		switch {
+		case (a.Err == nil) != (b.Err == nil):
+			if a.Err == nil {
+				return -1
+			}
+			return 1
+		case a.Header.Stamp < b.Header.Stamp:
+			return -1
+		case a.Header.Stamp > b.Header.Stamp:
+			return 1
+		}
+		return 0
+	})
+}
+
+// indexOf returns the index of the database that a file name is about.
+func indexOf(name string) (index int, ok bool) {
+	if !strings.EqualFold(filepath.Ext(name), extension) {
+		return 0, false
+	}
+	digits := 0
+	for digits < len(name) && '0' <= name[digits] && name[digits] <= '9' {
+		digits++
+	}
+	if digits == 0 {
+		return 0, false
+	}
+	index, err := strconv.Atoi(name[:digits])
+	return index, err == nil // no database has a number that is too large
+}
+
+func headerOf(fs vfs.FS, path string) (h Header, err error) {
+	f, err := fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return Header{}, err
+	}
+	b := make([]byte, headerSize)
+	n, err := f.ReadAt(b, 0)
+	if n < headerSize {
+		err = cut(err, ErrNoSnapshot)
+	} else {
+		h, err = parseHeader(b)
+	}
+	return h, errors.Join(nameFile(path, damaged(0, err)), f.Close())
+}
