@@ -13,10 +13,6 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// laterOptions are options of the profiles whose features are missing yet. The profiles run without them, so that
-// their other cases are replayed.
-var laterOptions = []string{"-scr"}
-
 // tally counts the cases of all profiles.
 type tally struct {
 	mu            sync.Mutex
@@ -100,7 +96,7 @@ func startProfile(t *testing.T, bin string, p profile) *ktproc.Server {
 		sendAll(t, server, p.Prepare.Requests)
 		server.Stop(t)
 	}
-	o.Args = withoutOptions(p.Args, laterOptions)
+	o.Args = p.Args
 	return ktproc.Start(t, o)
 }
 
@@ -126,21 +122,4 @@ func sendAll(t *testing.T, server *ktproc.Server, requests []latin1) {
 	for _, request := range requests {
 		require.NoError(t, c.request(string(request)))
 	}
-}
-
-// withoutOptions returns args without some options and their arguments.
-func withoutOptions(args, options []string) []string {
-	var kept []string
-	for i := 0; i < len(args); i++ {
-		drop := false
-		for _, o := range options {
-			drop = drop || args[i] == o
-		}
-		if drop {
-			i++
-			continue
-		}
-		kept = append(kept, args[i])
-	}
-	return kept
 }

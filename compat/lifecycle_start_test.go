@@ -2,6 +2,8 @@ package compat
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
@@ -20,6 +22,9 @@ func (l *life) start(t *testing.T) (difference string) {
 		ln, err := net.Listen("tcp4", ":"+strconv.Itoa(port))
 		require.NoError(t, err)
 		defer ln.Close()
+	}
+	if l.Name == "start-scr-syntax-error" {
+		require.NoError(t, os.WriteFile(filepath.Join(l.dir, "bad.lua"), []byte("this is not lua"), 0o600))
 	}
 	if l.ExitCode != 0 {
 		l.server = ktproc.Launch(t, l.launchOptions(), port)

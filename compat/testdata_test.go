@@ -19,6 +19,11 @@ func TestCopies(t *testing.T) {
 	for _, pattern := range []string{"http/*.jsonl", "binary/*.jsonl", "kt-servers.json"} {
 		require.Equal(t, contents(t, recordings, pattern), contents(t, "testdata", pattern))
 	}
+	for _, file := range append(cliFiles(), "cli/ktutilmgr-relog-after-recover") {
+		require.Equal(t, contents(t, recordings, file+".jsonl"), contents(t, "testdata", file+".jsonl"))
+	}
+	require.Equal(t, contents(t, recordings, "ulog/main/ulog/*.ulog"), contents(t, "testdata", "ulog/*.ulog"))
+	require.Equal(t, contents(t, recordings, "snapshot/zlib/*.ktss"), contents(t, "testdata", "snapshot/*.ktss"))
 }
 
 // contents returns what files have in them.

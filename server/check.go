@@ -31,6 +31,18 @@ func (c *Config) check() error {
 	case len(c.Databases) > MaxDatabases:
 		return errManyDatabases
 	}
+	if err := c.Snapshots.check(); err != nil {
+		return err
+	}
+	if err := c.Plugins.check(); err != nil {
+		return err
+	}
+	if err := c.Services.check(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.Script.Path); err != nil && c.Script.Path != "" {
+		return fmt.Errorf("%s: no such file", c.Script.Path)
+	}
 	if info, err := os.Stat(c.CmdDir); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: no such directory", c.CmdDir)
 	}
@@ -42,7 +54,7 @@ func (c *Config) checkDaemonPaths() error {
 	if !c.Daemon {
 		return nil
 	}
-	for _, path := range []string{c.LogPath, c.UpdateLog, c.RTSPath, c.PIDPath, c.CmdDir, c.Services.Export, c.Services.database()} {
+	for _, path := range append(c.Plugins.paths(), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database()) {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
 		}

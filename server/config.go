@@ -57,6 +57,12 @@ type Config struct {
 	PIDPath string // file that holds the process ID while the server runs (-pid); empty: none
 	CmdDir  string // directory of the commands that synchronize may run (-cmd)
 
+	Snapshots SnapshotConfig // of all databases
+
+	Plugins PluginConfig // the memcached protocol, and other engines
+
+	Script ScriptConfig // procedures in Lua
+
 	Services ServicesConfig // further protocols on ports of their own
 
 	Databases []string // path expressions
@@ -76,6 +82,7 @@ func DefaultConfig() Config {
 		MasterPort:     1978,
 		MasterInterval: 40 * time.Microsecond,
 		CmdDir:         ".",
+		Snapshots:      SnapshotConfig{Interval: 180 * time.Second},
 		Databases:      []string{":"},
 	}
 }

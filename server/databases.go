@@ -9,7 +9,11 @@ import (
 )
 
 func (p *process) openDatabases() error {
-	catalog, err := db.Open(p.cfg.Databases, db.Options{
+	engine, err := p.engine()
+	if err != nil {
+		return err
+	}
+	opts := db.Options{
 		LogDir:         p.cfg.UpdateLog,
 		LogLimit:       p.cfg.UpdateLogLimit,
 		SID:            uint16(max(p.cfg.ServerID, 0)),
@@ -19,12 +23,23 @@ func (p *process) openDatabases() error {
 		TryLock:        p.cfg.TryLock,
 		NoRepair:       p.cfg.NoRepair,
 		Services:       p.cfg.Services.database(),
+		Engine:         engine,
 		CheckpointSize: p.cfg.CheckpointSize,
 		Opening:        p.logOpening,
 		Logger:         p.log.Logger,
-	})
-	p.catalog = catalog
-	return err
+	}
+	found, err := p.findSnapshots(opts)
+	if err != nil {
+		return err
+	}
+	if p.catalog, err = db.Open(p.cfg.Databases, opts); err != nil {
+		return err
+	}
+	if err := p.restoreMemory(found); err != nil {
+		_ = p.catalog.Close() // what went wrong before is said
+		return err
+	}
+	return nil
 }
 
 func (p *process) logOpening(what, path string) {
@@ -37,6 +52,9 @@ func (p *process) logOpening(what, path string) {
 
 // logOpenError writes the established line, and a second one where there is more to know.
 func (p *process) logOpenError(err error) {
+	if errors.Is(err, errNoEngine) { // has its line
+		return
+	}
 	if open, ok := errors.AsType[*db.OpenError](err); ok {
 		p.log.error("could not open a database file: %s: %s", open.Expr, reason(open.Err))
 		return

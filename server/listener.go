@@ -114,6 +114,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 			Catalog:  p.catalog,
 			Counts:   &p.counts,
 			Signals:  waiters,
+			Scripts:  p.procedures(),
 			Follower: p.replica(),
 			Logger:   p.log.Logger,
 			Port:     port,
@@ -123,6 +124,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 		bin: binproto.NewHandler(binproto.Options{
 			Catalog: p.catalog,
 			Counts:  &p.counts,
+			Scripts: p.binaryProcedures(),
 			Source:  p.newSource(stopping),
 			Logger:  p.log.Logger,
 		}),
@@ -176,7 +178,7 @@ func (l *listener) stop() {
 	<-l.accepted
 	l.log.system("finishing the server")
 	l.waiters.Shutdown()
-	slow := time.AfterFunc(l.cfg.Timeout, func() { l.each((*conn).cut) })
+	slow := time.AfterFunc(l.cfg.Timeout, func() { l.each((*conn).cut); l.stopCalls() })
 	stalled := time.AfterFunc(stopGrace, func() { l.each((*conn).cutFollower) })
 	l.finishRunning()
 	l.each(func(c *conn) { c.stop(stopGrace) })

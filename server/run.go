@@ -24,15 +24,17 @@ const Program = "ktserver"
 
 // process is what lives as long as the server, across restarts of the listener.
 type process struct {
-	cfg      Config
-	log      logger
-	host     string // cfg.Host as an IPv4 address, or empty
-	started  time.Time
-	catalog  *db.Catalog
-	follower *replication.Follower // nil without Config.RTSPath
-	counts   opcount.Counts
-	conns    atomic.Int64 // open connections
-	active   atomic.Bool  // there has been a request since the idle timer last looked
+	cfg       Config
+	log       logger
+	host      string // cfg.Host as an IPv4 address, or empty
+	started   time.Time
+	catalog   *db.Catalog
+	follower  *replication.Follower // nil without Config.RTSPath
+	scripts   scripts
+	snapshots *snapshots // nil without Config.Snapshots
+	counts    opcount.Counts
+	conns     atomic.Int64 // open connections
+	active    atomic.Bool  // there has been a request since the idle timer last looked
 }
 
 // Run runs a server until ctx ends or the process is told to stop by a signal, and returns the exit code. Errors of
@@ -58,7 +60,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
 	if !ok {
 		return 1
 	}
-	return 0
+	return p.scripts.code
 }
 
 // ballastSize is memory that is never touched, and so is none of the machine's. Records are kept outside of the collector's
@@ -88,20 +90,34 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	p.openFollower()
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())
+	p.loadScript()
+	plugin, ok := p.loadPlugin()
+	if !ok {
+		p.closeScript()
+		p.closeFollower()
+		_ = p.catalog.Close() // the reason is in the log already
+		return false
+	}
 	services, err := p.openServices()
 	if err != nil {
 		p.log.error("%v", err)
+		p.closeScript()
 		p.closeFollower()
 		p.closeDatabases()
 		return false
 	}
 	p.writePID(pid)
 	timers := p.startTimers()
-	ok := p.serve(ctx, signals, sink)
+	p.snapshots.start()
+	ok = p.serve(ctx, signals, sink, plugin)
+	p.snapshots.stop()
 	ok = services.close(p.log) && ok
+	ok = plugin.finish() && ok
+	p.closeScript()
 	p.closeFollower()
 	timers.stop()
 	p.removePID()
+	ok = p.snapshots.last() && ok
 	ok = p.closeDatabases() && ok
 	p.log.system("================ [FINISH]: pid=%d", pid)
 	return ok
@@ -125,8 +141,9 @@ func (p *process) makeRoomForColdPages() {
 }
 
 // serve listens, and listens again after each restart, until the server shall stop. It reports whether nothing failed.
-func (p *process) serve(ctx context.Context, signals *signals, sink *sink) bool {
+func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugin *plugin) bool {
 	port := p.cfg.Port
+	defer plugin.stop()
 	for {
 		l, err := p.listen(port)
 		if err != nil {
@@ -135,6 +152,10 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink) bool 
 		}
 		port = l.port // a restart must not change it
 		p.startFollower()
+		if !plugin.start() {
+			l.stop()
+			return false
+		}
 		select {
 		case <-ctx.Done():
 			l.stop()
@@ -143,12 +164,17 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink) bool 
 			p.log.error("no update is acknowledged any more, stopping: %v", p.catalog.Err())
 			l.stop()
 			return false
+		case p.scripts.code = <-p.scripts.exit:
+			l.stop()
+			return true
 		case restart := <-signals.received:
 			l.stop()
 			if !restart {
 				return true
 			}
+			plugin.stop()
 			sink.reopen(p.log)
+			p.reloadScript()
 		}
 	}
 }

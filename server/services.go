@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"gotycoon/coconut"
+	"gotycoon/counter"
 )
 
 // DefaultServices is the database file in which services keep their state.
@@ -15,6 +17,11 @@ const DefaultServices = "services.kct"
 
 // ServicesConfig is which protocols are served on ports of their own. Port 0 is off.
 type ServicesConfig struct {
+	CounterPort     int           // counters of yrmcds (-counter-port)
+	CounterConns    int           // their connections at most (-counter-max-connections); 0: no limit
+	CounterBuckets  int           // size of their hash table (-counter-buckets); 0: counter.DefaultBuckets
+	CounterInterval time.Duration // of their maxima (-counter-stats-interval); 0: counter.DefaultStatsInterval
+
 	SequencePort int // coconut's sequence numbers (-sequence-port)
 	Reserve      int // their reserve field (-sequence-reserve)
 	ServerNo     int // their server_no field (-sequence-server-no)
@@ -24,6 +31,27 @@ type ServicesConfig struct {
 	Export    string // file for its journals (-quota-export); empty: none
 
 	Database string // expression of the database file for their state (-services); empty: DefaultServices
+}
+
+// shortestInterval is the least that yrmcds takes.
+const shortestInterval = 10 * time.Second
+
+// check finds values that no service can have.
+func (c *ServicesConfig) check() error {
+	for _, port := range []int{c.CounterPort, c.SequencePort, c.QuotaPort} {
+		if port < 0 || port > 65535 {
+			return fmt.Errorf("%d: a port is at most 65535", port)
+		}
+	}
+	switch {
+	case c.CounterConns < 0:
+		return fmt.Errorf("%d: the connections of counters cannot be negative", c.CounterConns)
+	case c.CounterBuckets < 0:
+		return fmt.Errorf("%d: the buckets of counters cannot be negative", c.CounterBuckets)
+	case c.CounterInterval != 0 && c.CounterInterval < shortestInterval:
+		return fmt.Errorf("the interval of counters is at least %v", shortestInterval)
+	}
+	return nil
 }
 
 // database returns the expression of the services' database, empty when no service needs one.
@@ -54,6 +82,7 @@ func (p *process) openServices() (services, error) {
 		port int
 		open func() (service, error)
 	}{
+		{"counter", p.cfg.Services.CounterPort, p.newCounters},
 		{"sequence", p.cfg.Services.SequencePort, p.newSequences},
 		{"quota", p.cfg.Services.QuotaPort, p.newQuotas},
 	} {
@@ -94,6 +123,16 @@ func (running services) close(log logger) bool {
 		}
 	}
 	return ok
+}
+
+func (p *process) newCounters() (service, error) {
+	return counter.New(counter.Options{
+		MaxConns:      p.cfg.Services.CounterConns,
+		Buckets:       p.cfg.Services.CounterBuckets,
+		StatsInterval: p.cfg.Services.CounterInterval,
+		Timeout:       p.cfg.Timeout,
+		Logger:        p.log.Logger,
+	}), nil
 }
 
 func (p *process) newSequences() (service, error) {

@@ -14,7 +14,7 @@ type options struct {
 	server.Config
 	flags         *cli.Flags
 	help, version bool
-	later         later
+	config        string
 }
 
 // parse reads the arguments. Its errors end the program.
@@ -27,13 +27,18 @@ func parse(args []string) (*options, error) {
 	if o.help || o.version {
 		return o, nil
 	}
+	if o.config != "" {
+		if err := o.readConfig(o.config); err != nil {
+			return nil, err
+		}
+	}
 	if names := o.flags.Args(); len(names) > 0 {
 		o.Databases = names
 	}
 	if err := o.check(); err != nil {
 		return nil, usageError{err}
 	}
-	return o, o.later.check(o)
+	return o, nil
 }
 
 // usageError is an error of the user's that the list of options may help with.
@@ -104,8 +109,11 @@ func (o *options) define() {
 	f.StringVar(&o.PIDPath, "pid", o.PIDPath, "keep the process ID in a `file` while the server runs")
 	f.StringVar(&o.CmdDir, "cmd", o.CmdDir, "`directory` of the commands that clients may have run by synchronize")
 
+	o.defineSnapshots()
+	o.defineScript()
+	o.definePlugins()
 	o.defineServices()
-	o.later.define(f)
+	f.StringVar(&o.config, "config", "", "read options from a `file` of lines NAME = VALUE; the command line counts more")
 	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
 	f.BoolVar(&o.version, "version", false, "print the version")
 	for _, name := range []string{"oat", "onl"} {

@@ -16,7 +16,7 @@ import (
 
 func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
-		"-mhost h -mport 2001 -rts r -riv 0.3 -ord -oat -oas -onl -otl -onr -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c a.kct -b"))
+		"-mhost h -mport 2001 -rts r -riv 0.3 -ord -oat -oas -onl -otl -onr -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo a.kct -b"))
 	require.NoError(t, err)
 	require.Equal(t, server.Config{
 		Host: "localhost", Port: 2000, Timeout: 1500 * time.Millisecond, Threads: 4,
@@ -25,7 +25,8 @@ func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 		MasterHost: "h", MasterPort: 2001, RTSPath: "r", MasterInterval: 300 * time.Microsecond,
 		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, CheckpointSize: 1 << 20,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
-		Daemon: true, PIDPath: "p", CmdDir: "c", Databases: []string{"a.kct", "-b"},
+		Snapshots: server.SnapshotConfig{Dir: "s", Interval: 2500 * time.Millisecond, Compressor: "lzo"},
+		Daemon:    true, PIDPath: "p", CmdDir: "c", Databases: []string{"a.kct", "-b"},
 	}, o.Config)
 }
 
@@ -77,24 +78,20 @@ func TestSpellings(t *testing.T) {
 
 func TestRefusedCommandLines(t *testing.T) {
 	for args, want := range map[string]string{
-		"-nosuch":                 "--nosuch",
-		"-port":                   "port",
-		"-port 0":                 "-port: must be at least 1",
-		"-port x":                 "must be a number",
-		"-th 0":                   "-th: must be at least 1",
-		"-mport 0":                "-mport: must be at least 1",
-		"-":                       "the database \"-\" must come after",
-		"-pldb x.so":              "-pldb: needs the name of a database",
-		"-mhost localhost":        "replication requires the server ID",
-		"-mhost localhost -sid 1": "replication requires the replication time stamp file",
-		"-bgs d":                  "-bgs: this version has no background snapshots",
-		"-bgsi 3":                 "-bgsi: this version has no background snapshots",
-		"-bgsc zlib":              "-bgsc: this version has no background snapshots",
-		"-scr nofile.lua":         "nofile.lua: no such file",
-		"-scr options.go":         "-scr: this version has no Lua scripts",
-		"-plsv x":                 "-plsv: this version has no plug-ins",
-		"-plex x":                 "-plex: this version has no plug-ins",
-		"-pldb x.so a":            "-pldb: this version has no plug-ins",
+		"-nosuch":                  "--nosuch",
+		"-port":                    "port",
+		"-port 0":                  "-port: must be at least 1",
+		"-port x":                  "must be a number",
+		"-th 0":                    "-th: must be at least 1",
+		"-mport 0":                 "-mport: must be at least 1",
+		"-":                        "the database \"-\" must come after",
+		"-pldb x.so":               "-pldb: needs the name of a database",
+		"-mhost localhost":         "replication requires the server ID",
+		"-mhost localhost -sid 1":  "replication requires the replication time stamp file",
+		"-bgs nodir":               "nodir: could not open the directory",
+		"-bgs options.go":          "options.go: could not open the directory",
+		"-scr nofile.lua":          "nofile.lua: no such file",
+		"-plsv a -memcache-port 9": "-memcache-port cannot be used together with -plsv",
 	} {
 		var stdout, stderr bytes.Buffer
 		require.Equal(t, 1, run(strings.Fields(args), &stdout, &stderr), args)

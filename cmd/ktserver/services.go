@@ -5,6 +5,10 @@ import "gotycoon/tools/cli"
 // defineServices lists the options of the protocols with ports of their own.
 func (o *options) defineServices() {
 	f, s := o.flags, &o.Services
+	f.Var(integer(&s.CounterPort), "counter-port", "serve counters on this port, as yrmcds does")
+	f.Var(integer(&s.CounterConns), "counter-max-connections", "their connections at most, 0: any number")
+	f.Var(integer(&s.CounterBuckets), "counter-buckets", "size of their hash table (default 1000000)")
+	f.Var(cli.Duration(&s.CounterInterval), "counter-stats-interval", "measure their maxima within so many seconds (default 86400)")
 	f.Var(integer(&s.SequencePort), "sequence-port", "give out sequence numbers on this port, as coconut does")
 	f.Var(integer(&s.Reserve), "sequence-reserve", "their reserve field, 0 to 63")
 	f.Var(integer(&s.ServerNo), "sequence-server-no", "their server_no field, 0 to 4095: no two servers may have the same")

@@ -61,7 +61,7 @@ func (s *shell) awaitPort(t *testing.T, line string) {
 	}
 }
 
-var portOption = regexp.MustCompile(`-port (\d+)`)
+var portOption = regexp.MustCompile(`(?:^|\s)-port (\d+)`)
 
 // serverPort is the port of the server that a command line starts, empty where it starts none.
 func (s *shell) serverPort(line string) string {

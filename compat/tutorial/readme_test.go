@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"gotycoon/compat/ktproc"
 )
 
 const root = "../.."
@@ -21,9 +19,9 @@ func readme(t *testing.T) string {
 
 // TestTutorial runs everything that needs the commands of this module.
 func TestTutorial(t *testing.T) {
-	p := programs{server: ktproc.Build(t, "ktserver"), manager: ktproc.Build(t, "ktremotemgr")}
+	p := build(t)
 	for name, run := range map[string]func(*testing.T, programs){
-		"readme": typeReadme, "published": typePublished, "options": compareOptions,
+		"readme": typeReadme, "published": typePublished, "options": compareOptions, "pages": typePages,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,5 +39,23 @@ func typeReadme(t *testing.T, p programs) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "old.kch"), []byte("KC\n\x00\x10\x0e\x06\xb4\x30\x06"), 0o644))
 	for _, st := range steps {
 		s.play(t, st, fits)
+	}
+}
+
+// typePages types what each page of docs shows, in a directory of its own.
+func typePages(t *testing.T, p programs) {
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, page := range pages {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(page)
+			require.NoError(t, err)
+			s := newShell(t, p)
+			for _, st := range parse(string(text)) {
+				s.play(t, st, fits)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,7 +19,8 @@ import (
 )
 
 const (
-	patience  = 10 * time.Second // for an output to become the one shown
+	standIns  = "1978 1979 1980 1981 1982 1983 11211 11215 11400" // ports that stand for free ones
+	patience  = 10 * time.Second                                  // for an output to become the one shown
 	pollEvery = 20 * time.Millisecond
 	longest   = 60 * time.Second // of one command
 )
@@ -34,7 +36,15 @@ type shell struct {
 }
 
 // programs are the paths of the commands of this module.
-type programs struct{ server, manager string }
+type programs struct{ server, manager, timed, util string }
+
+func build(t *testing.T) programs {
+	t.Helper()
+	return programs{
+		server: ktproc.Build(t, "ktserver"), manager: ktproc.Build(t, "ktremotemgr"),
+		timed: ktproc.Build(t, "kttimedmgr"), util: ktproc.Build(t, "ktutilmgr"),
+	}
+}
 
 // newShell returns a shell with these programs. places are directories as written that stand for ones
 // below dir; they are created.
@@ -44,7 +54,7 @@ func newShell(t *testing.T, p programs, places ...string) *shell {
 		t.Skip("curl is needed to try what a tutorial shows")
 	}
 	s := &shell{dir: t.TempDir(), names: &replacer{}, back: &replacer{}, ports: map[string]string{}}
-	for _, port := range []string{"1978", "1979"} {
+	for _, port := range strings.Fields(standIns) {
 		s.ports[port] = freePort(t, s.ports)
 		s.rename(`\b`, port, s.ports[port])
 	}
@@ -79,6 +89,8 @@ func (s *shell) commands(t *testing.T, p programs) string {
 	for name, script := range map[string]string{
 		"ktserver":    fmt.Sprintf("exec '%s' -port %s \"$@\"", p.server, port),
 		"ktremotemgr": fmt.Sprintf("sub=$1; shift\nexec '%s' \"$sub\" -port %s \"$@\"", p.manager, port),
+		"kttimedmgr":  fmt.Sprintf("exec '%s' \"$@\"", p.timed),
+		"ktutilmgr":   fmt.Sprintf("exec '%s' \"$@\"", p.util),
 		"curl":        fmt.Sprintf("exec '%s' -sS \"$@\"", lookPath(t, "curl")),
 		"go":          fmt.Sprintf("[ \"$1\" = run ] || exit 1\nhere=$PWD; cd '%s' && exec '%s' run \"$here/$2\"", root, lookPath(t, "go")),
 	} {

@@ -1,0 +1,134 @@
+package compat
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/ktproc"
+)
+
+// cliRun is a recorded run of one of the original's tools.
+type cliRun struct {
+	Argv   []string
+	Stdin  string // Base64
+	Exit   int
+	Stdout string `json:"stdout_b64"`
+	Stderr string `json:"stderr_b64"`
+
+	name string // the arguments, and a number where they come again
+}
+
+// cliFiles are the recordings of tools that are replayed here, as DIFFERENCES.md names them.
+func cliFiles() []string { return []string{"cli/kttimedmgr", "cli/ktutilmgr"} }
+
+// programs are the paths of the built commands.
+type programs struct{ server, timed, util string }
+
+// TestTools runs the tests of the tools that work without a server, with programs built once.
+func TestTools(t *testing.T) {
+	p := programs{ktproc.Build(t, "ktserver"), ktproc.Build(t, "kttimedmgr"), ktproc.Build(t, "ktutilmgr")}
+	t.Run("kttimedmgr", func(t *testing.T) { replayTimedManager(t, p) })
+	t.Run("ktutilmgr", func(t *testing.T) { replayUtilityManager(t, p) })
+	t.Run("kill", func(t *testing.T) { testTimedManagerAfterAKill(t, p) })
+}
+
+// loadRuns reads the recorded runs of a file.
+func loadRuns(t *testing.T, file string) []cliRun {
+	t.Helper()
+	data, err := os.ReadFile("testdata/" + file + ".jsonl")
+	require.NoError(t, err)
+	var runs []cliRun
+	seen := map[string]int{}
+	for dec := json.NewDecoder(bytes.NewReader(data)); dec.More(); {
+		var r cliRun
+		require.NoError(t, dec.Decode(&r))
+		r.name = strings.Join(r.Argv[1:], " ")
+		if seen[r.name]++; seen[r.name] > 1 {
+			r.name = fmt.Sprintf("%s (%d)", r.name, seen[r.name])
+		}
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+// cliResult is how a run ended.
+type cliResult struct {
+	exit           int
+	stdout, stderr string
+}
+
+func (r cliRun) result(t *testing.T) cliResult {
+	return cliResult{r.Exit, fromBase64(t, r.Stdout), fromBase64(t, r.Stderr)}
+}
+
+func fromBase64(t *testing.T, text string) string {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(text)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// runTool runs a program in a directory.
+func runTool(t *testing.T, dir, bin, stdin string, args ...string) cliResult {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := exec.Command(bin, args...)
+	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, strings.NewReader(stdin), &stdout, &stderr
+	cmd.Env = append(os.Environ(), "TZ=UTC", "GORACE=atexit_sleep_ms=0") // the race detector's second at the end is not needed
+	err := cmd.Run()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		require.NoError(t, err)
+	}
+	return cliResult{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// differs says in which way a result is not the recorded one; "" is good.
+func (r cliResult) differs(want cliResult) string {
+	switch {
+	case r.exit != want.exit:
+		return fmt.Sprintf("exit code %d, want %d; stderr: %s", r.exit, want.exit, r.stderr)
+	case r.stdout != want.stdout:
+		return fmt.Sprintf("stdout\n%q, want\n%q", r.stdout, want.stdout)
+	case strings.Contains(want.stderr, "\nusage:\n") && strings.Contains(r.stderr, "\nusage:\n"):
+		return "" // the text is our own
+	case r.stderr != want.stderr:
+		return fmt.Sprintf("stderr\n%q, want\n%q", r.stderr, want.stderr)
+	}
+	return ""
+}
+
+// mask replaces what is different on every machine or at every time.
+func (r cliResult) mask(what *regexp.Regexp, by string) cliResult {
+	r.stdout = what.ReplaceAllString(r.stdout, by)
+	return r
+}
+
+// sorted puts the lines of the output into an order of their own: that of a hash database is undefined.
+func (r cliResult) sorted() cliResult {
+	lines := strings.SplitAfter(r.stdout, "\n")
+	sort.Strings(lines)
+	r.stdout = strings.Join(lines, "")
+	return r
+}
+
+// copyTo copies files into a directory, which it makes.
+func copyTo(t *testing.T, dir, pattern string) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	for name, content := range contents(t, "testdata", pattern) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+}

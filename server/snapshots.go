@@ -1,0 +1,201 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/internal/vfs"
+	"gotycoon/snapshot"
+	"gotycoon/ulog"
+)
+
+// SnapshotConfig is where snapshots of all databases are kept, and how often they are taken.
+type SnapshotConfig struct {
+	Dir        string        // directory, which must be there (-bgs); empty: no snapshots
+	Interval   time.Duration // between two of them (-bgsi); 0 or less: only when the server ends
+	Compressor string        // of new ones (-bgsc): none, zlib, lzo, lzma, zstd, s2; another name is taken for none
+}
+
+func (c *SnapshotConfig) check() error {
+	if c.Dir == "" {
+		return nil
+	}
+	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: could not open the directory", c.Dir)
+	}
+	return nil
+}
+
+// snapshots takes snapshots of all databases. It owns one goroutine, from start to stop.
+type snapshots struct {
+	catalog *db.Catalog
+	log     logger
+	opts    snapshot.Options
+	every   time.Duration
+	quit    chan struct{}
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex   // held while snapshots are taken
+	taken []ulog.Stamp // newest snapshot on the disk of each database; 0: none
+}
+
+// newSnapshots returns nil without Config.Snapshots.Dir.
+func (p *process) newSnapshots() *snapshots {
+	c := p.cfg.Snapshots
+	if c.Dir == "" {
+		return nil
+	}
+	compressor, known := snapshot.ParseCompressor(c.Compressor)
+	if !known && c.Compressor != "" {
+		p.log.info("there is no compressor %q: snapshots are not compressed", c.Compressor)
+	}
+	return &snapshots{
+		log:   p.log,
+		opts:  snapshot.Options{FS: vfs.OS{}, Dir: c.Dir, Compressor: compressor},
+		every: c.Interval,
+		quit:  make(chan struct{}),
+		taken: make([]ulog.Stamp, len(p.cfg.Databases)),
+	}
+}
+
+// start begins to take snapshots from time to time.
+func (s *snapshots) start() {
+	if s == nil || s.every <= 0 {
+		return
+	}
+	s.wg.Go(func() {
+		tick := time.NewTicker(s.every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-s.quit:
+				return
+			case <-tick.C:
+				s.log.info("snapshotting databases")
+				s.takeAll(newPauses(s.quit).pause)
+			}
+		}
+	})
+}
+
+// stop interrupts a snapshot under way and ends the goroutine.
+func (s *snapshots) stop() {
+	if s == nil {
+		return
+	}
+	close(s.quit)
+	s.wg.Wait()
+}
+
+// last takes the snapshots of the end, when nobody uses the databases any more. It reports whether all could be taken.
+func (s *snapshots) last() bool {
+	if s == nil {
+		return true
+	}
+	s.log.system("snapshotting databases")
+	ok := s.takeAll(nil)
+	if !ok {
+		s.log.system("snapshotting was abandoned")
+	}
+	return ok
+}
+
+// takeAll takes a snapshot of one database after the other, and goes on after a failure.
+func (s *snapshots) takeAll(pause func() error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ok := true
+	for i := range s.catalog.Len() {
+		err := s.takeLocked(i, pause)
+		if errors.Is(err, snapshot.ErrStopped) {
+			return false
+		}
+		if err != nil {
+			s.log.error("could not take a snapshot of %s: %v", s.catalog.DB(i).Expr(), err)
+			ok = false
+		}
+	}
+	return ok
+}
+
+// takeLocked takes a snapshot of one database. The caller holds mu.
+func (s *snapshots) takeLocked(i int, pause func() error) error {
+	d := s.catalog.DB(i)
+	frozen, err := d.Freeze()
+	if errors.Is(err, db.ErrNotImplemented) { // a plugged engine that keeps nothing
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	opts := s.opts
+	opts.Pause = pause
+	err = opts.Write(i, frozen)
+	if err := errors.Join(err, frozen.Close()); err != nil {
+		return err
+	}
+	s.taken[i] = frozen.Stamp()
+	if err := s.catalog.SnapshotTaken(d, filepath.Join(s.opts.Dir, snapshot.Name(i)), frozen.Stamp()); err != nil {
+		return fmt.Errorf("note the snapshot in the update log's directory: %w", err)
+	}
+	return nil
+}
+
+// beforeRemoval has snapshots taken of the databases in memory that files of the update log are about to be removed for:
+// without a snapshot that is newer, they could not be brought back after a crash.
+func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
+	upTo = min(upTo, s.catalog.Log().Last())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.catalog.Len() {
+		d := s.catalog.DB(i)
+		if d.OnDisk() || s.taken[i] >= upTo {
+			continue
+		}
+		if err := s.takeLocked(i, nil); err != nil {
+			return fmt.Errorf("take a snapshot of %s first: %w", d.Expr(), err)
+		}
+	}
+	return nil
+}
+
+// pauses leaves the processors to the clients while a snapshot is taken: it rests as long as it works.
+type pauses struct {
+	quit  <-chan struct{}
+	calls int
+	since time.Time // when the work began
+	timer *time.Timer
+}
+
+const (
+	workSlice    = 200 * time.Microsecond // how long a client may have to wait for the processor
+	callsPerLook = 4                      // records between two looks at the clock
+)
+
+func newPauses(quit <-chan struct{}) *pauses {
+	return &pauses{quit: quit, since: time.Now(), timer: time.NewTimer(0)}
+}
+
+// pause is called between records. It returns snapshot.ErrStopped when the server ends.
+func (p *pauses) pause() error {
+	if p.calls++; p.calls%callsPerLook != 0 {
+		return nil
+	}
+	worked := time.Since(p.since)
+	if worked < workSlice {
+		return nil
+	}
+	p.timer.Reset(worked)
+	select {
+	case <-p.quit:
+		return snapshot.ErrStopped
+	case <-p.timer.C:
+	}
+	p.since = time.Now()
+	return nil
+}
