@@ -28,7 +28,7 @@ type Config struct {
 	Host    string        // address to listen on, a name or IPv4 (-host); empty: all addresses
 	Port    int           // port to listen on (-port); 0: any free one, for tests
 	Timeout time.Duration // limit of each wait for more bytes of a request or for send space (-tout); must be positive
-	Threads int           // number that report tells, at most MaxThreads (-th); every connection has a goroutine anyway
+	Threads int           // interpreters of the script, and the number that report tells, at most MaxThreads (-th)
 
 	LogPath  string     // log file, continued at its end (-log); empty or "-": standard output
 	LogLevel slog.Level // least kind of lines (-li, -ls, -le, -lz); the kinds are those of package klog

@@ -16,7 +16,7 @@ import (
 
 // SnapshotConfig is where snapshots of all databases are kept, and how often they are taken.
 type SnapshotConfig struct {
-	Dir        string        // directory, which must be there (-bgs); empty: no snapshots
+	Dir        string        // directory, made if its parent is there (-bgs); empty: no snapshots
 	Interval   time.Duration // between two of them (-bgsi); 0 or less: only when the server ends
 	Compressor string        // of new ones (-bgsc): none, zlib, lzo, lzma, zstd, s2; another name is taken for none
 }
@@ -25,8 +25,11 @@ func (c *SnapshotConfig) check() error {
 	if c.Dir == "" {
 		return nil
 	}
-	if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
-		return fmt.Errorf("%s: could not open the directory", c.Dir)
+	const mode = 0o755
+	if err := os.Mkdir(c.Dir, mode); err != nil {
+		if info, err := os.Stat(c.Dir); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: could not open the directory", c.Dir)
+		}
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (o *options) define() {
 	f.StringVar(&o.Host, "host", o.Host, "listen on this `address` only, a name or IPv4")
 	f.Var(integer(&o.Port), "port", "listen on this port (default 1978)")
 	f.Var(cli.Duration(&o.Timeout), "tout", "give up a client that keeps the server waiting for so many seconds within a request (default 30)")
-	f.Var(integer(&o.Threads), "th", "number of threads to report; connections never wait for one (default 16)")
+	f.Var(integer(&o.Threads), "th", "number of interpreters of the script, and of threads to report; connections never wait for a thread (default 16)")
 
 	f.StringVar(&o.LogPath, "log", o.LogPath, "append log lines to a `file` instead of standard output")
 	o.level("li", slog.LevelInfo, "log what happens to connections and requests, the server's life, and errors")

@@ -55,7 +55,9 @@ func TestEndlessScriptDoesNotKeepTheServer(t *testing.T) {
 	c := s.dial()
 	_, err := c.Write([]byte("GET /rpc/play_script?name=spin HTTP/1.1\r\n\r\n"))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(s.read("log")) > 0 && slices.Contains(s.log("log"), "[ERROR]: [SCRIPT]: spinning") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return len(s.read("log")) > 0 && slices.Contains(s.log("log"), "[ERROR]: [SCRIPT]: spinning")
+	}, patience, time.Millisecond)
 	s.signal(syscall.SIGTERM)
 	require.Zero(t, s.exitCode())
 }
