@@ -10,6 +10,7 @@ import (
 
 	"gotycoon/coconut"
 	"gotycoon/counter"
+	"gotycoon/jesync"
 )
 
 // DefaultServices is the database file in which services keep their state.
@@ -22,6 +23,12 @@ type ServicesConfig struct {
 	CounterBuckets  int           // size of their hash table (-counter-buckets); 0: counter.DefaultBuckets
 	CounterInterval time.Duration // of their maxima (-counter-stats-interval); 0: counter.DefaultStatsInterval
 
+	LockPort    int           // locks of JESync (-lock-port)
+	LockTTL     time.Duration // longest time that a lock is held without renewal (-lock-max-ttl); 0: 68 years
+	LockKeys    int           // keys in use at most (-lock-max-keys); 0: jesync.DefaultMaxKeys
+	LockWaiters int           // waiting requests at most (-lock-max-waiters); 0: jesync.DefaultMaxWaiters
+	LockStrict  bool          // no request overtakes another (-lock-strict)
+
 	SequencePort int // coconut's sequence numbers (-sequence-port)
 	Reserve      int // their reserve field (-sequence-reserve)
 	ServerNo     int // their server_no field (-sequence-server-no)
@@ -30,7 +37,7 @@ type ServicesConfig struct {
 	Limit     int64  // amount of a new quota (-quota-limit)
 	Export    string // file for its journals (-quota-export); empty: none
 
-	Database string // expression of the database file for their state (-services); empty: DefaultServices
+	Database string // expression of the database file for the state of locks, sequences and quotas (-services); empty: DefaultServices
 }
 
 // shortestInterval is the least that yrmcds takes.
@@ -38,7 +45,7 @@ const shortestInterval = 10 * time.Second
 
 // check finds values that no service can have.
 func (c *ServicesConfig) check() error {
-	for _, port := range []int{c.CounterPort, c.SequencePort, c.QuotaPort} {
+	for _, port := range []int{c.CounterPort, c.LockPort, c.SequencePort, c.QuotaPort} {
 		if port < 0 || port > 65535 {
 			return fmt.Errorf("%d: a port is at most 65535", port)
 		}
@@ -48,6 +55,8 @@ func (c *ServicesConfig) check() error {
 		return fmt.Errorf("%d: the connections of counters cannot be negative", c.CounterConns)
 	case c.CounterBuckets < 0:
 		return fmt.Errorf("%d: the buckets of counters cannot be negative", c.CounterBuckets)
+	case c.LockTTL < 0 || c.LockKeys < 0 || c.LockWaiters < 0:
+		return errors.New("the limits of locks cannot be negative")
 	case c.CounterInterval != 0 && c.CounterInterval < shortestInterval:
 		return fmt.Errorf("the interval of counters is at least %v", shortestInterval)
 	}
@@ -56,7 +65,7 @@ func (c *ServicesConfig) check() error {
 
 // database returns the expression of the services' database, empty when no service needs one.
 func (c *ServicesConfig) database() string {
-	if c.SequencePort == 0 && c.QuotaPort == 0 {
+	if c.LockPort == 0 && c.SequencePort == 0 && c.QuotaPort == 0 {
 		return ""
 	}
 	if c.Database == "" {
@@ -83,6 +92,7 @@ func (p *process) openServices() (services, error) {
 		open func() (service, error)
 	}{
 		{"counter", p.cfg.Services.CounterPort, p.newCounters},
+		{"lock", p.cfg.Services.LockPort, p.newLocks},
 		{"sequence", p.cfg.Services.SequencePort, p.newSequences},
 		{"quota", p.cfg.Services.QuotaPort, p.newQuotas},
 	} {
@@ -133,6 +143,22 @@ func (p *process) newCounters() (service, error) {
 		Timeout:       p.cfg.Timeout,
 		Logger:        p.log.Logger,
 	}), nil
+}
+
+func (p *process) newLocks() (service, error) {
+	fences, err := jesync.DatabaseFences(p.catalog.Services())
+	if err != nil {
+		return nil, err
+	}
+	return jesync.New(jesync.Options{
+		MaxTTL:      p.cfg.Services.LockTTL,
+		MaxKeys:     p.cfg.Services.LockKeys,
+		MaxWaiters:  p.cfg.Services.LockWaiters,
+		StrictOrder: p.cfg.Services.LockStrict,
+		Fences:      fences,
+		Timeout:     p.cfg.Timeout,
+		Logger:      p.log.Logger,
+	})
 }
 
 func (p *process) newSequences() (service, error) {

@@ -88,7 +88,7 @@ func TestRefusedCommandLines(t *testing.T) {
 		"-pldb x.so":               "-pldb: needs the name of a database",
 		"-mhost localhost":         "replication requires the server ID",
 		"-mhost localhost -sid 1":  "replication requires the replication time stamp file",
-		"-bgs nodir":               "nodir: could not open the directory",
+		"-bgs no/dir":              "no/dir: could not open the directory",
 		"-bgs options.go":          "options.go: could not open the directory",
 		"-scr nofile.lua":          "nofile.lua: no such file",
 		"-plsv a -memcache-port 9": "-memcache-port cannot be used together with -plsv",

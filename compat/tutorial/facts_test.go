@@ -20,21 +20,7 @@ func compareOptions(t *testing.T, p programs) {
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "\n## ")
 
-	require.Equal(t, words(regexp.MustCompile(`(?m)^  -(\w+) `), string(help)), optionsOf(table), "the table of options")
-	refused, _, found := strings.Cut(after(t, readme(t), "**What does not exist yet.**"), "\n## ")
-	require.True(t, found)
-	for _, option := range optionsOf(refused) {
-		out, err := exec.Command(p.server, "-"+option, "facts_test.go", ":").CombinedOutput()
-		require.Error(t, err, "%s is not refused", option)
-		require.Contains(t, string(out), "this version has no")
-	}
-}
-
-func after(t *testing.T, text, mark string) string {
-	t.Helper()
-	_, rest, found := strings.Cut(text, mark)
-	require.True(t, found, mark)
-	return rest
+	require.Equal(t, words(regexp.MustCompile(`(?m)^  -([\w-]+) `), string(help)), optionsOf(table), "the table of options")
 }
 
 // optionsOf returns the options in the first column of a table.
@@ -42,7 +28,7 @@ func optionsOf(table string) []string {
 	var options []string
 	for line := range strings.Lines(table) {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
-			options = append(options, words(regexp.MustCompile("`-(\\w+)"), cells[1])...)
+			options = append(options, words(regexp.MustCompile("`-([\\w-]+)"), cells[1])...)
 		}
 	}
 	slices.Sort(options)

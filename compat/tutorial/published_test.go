@@ -25,7 +25,6 @@ const (
 	background = "a terminal of its own there"
 	added      = "not in the tutorial: shows that the line before had its effect"
 	shorter    = "one second instead of 60, and asked again until it has passed"
-	notYet     = "needs a feature that is not there yet; must be refused"
 	noRecord   = "ktremotemgr: DB::get failed: :1978: 3: logical inconsistency: DB: 7: no record: no record"
 )
 
@@ -75,7 +74,11 @@ var sampleApplication = []typed{
 }
 
 var scripts = []typed{
-	{cmd: "ktserver -scr test.lua", out: "ktserver: -scr: this version has no Lua scripts", note: notYet},
+	{cmd: "ktserver -scr test.lua &", note: background + ", with log lines", out: "...\n...loading a script file: path=test.lua\n..."},
+	{cmd: "ktremotemgr script set key japan value japan xt 60"},
+	{cmd: "ktremotemgr get -pt japan", out: "japan\t1286108387", note: added},
+	{cmd: "ktremotemgr script set key japan", out: "ktremotemgr: DB::play_script failed: :1978: 2: invalid operation: the scripting procedure failed", note: added},
+	{cmd: interrupt},
 }
 
 var typicalServer = []typed{
@@ -100,11 +103,13 @@ var onMemoryServer = []typed{
 }
 
 var snapshots = []typed{
-	{cmd: "ktserver -bgs mysnap -bgsi 30", out: "ktserver: -bgs: this version has no background snapshots", note: notYet},
-	{cmd: "ktserver &", note: background + ", with -bgs"},
+	{cmd: "ktserver -bgs mysnap -bgsi 1 &", note: background + "; one second instead of 30"},
 	{cmd: "ktremotemgr set france paris"},
 	{cmd: "ktremotemgr set germany berlin"},
-	{cmd: "ktremotemgr list -pv", out: "germany\tberlin\nfrance\tparis", anyOrder: true, note: "after a restart there"},
+	{cmd: "ls mysnap", out: "00000000.ktss", note: added},
+	{cmd: interrupt},
+	{cmd: "ktserver -bgs mysnap -bgsi 30 &", note: background},
+	{cmd: "ktremotemgr list -pv", out: "germany\tberlin\nfrance\tparis", anyOrder: true},
 }
 
 var signals = []typed{
@@ -127,17 +132,67 @@ var hotBackup = []typed{
 	{cmd: "ktremotemgr list -pv", out: "one\tfirst", note: added},
 }
 
+var updateLogging = []typed{
+	{cmd: interrupt},
+	{cmd: "rm casket.kch*", note: "a directory of its own there"},
+	{cmd: "ktserver -ulog 0001-ulog -sid 1 -cmd /ktbin casket.kch &", note: background + "; published with the database before an option, which the original does not take"},
+	{cmd: "ktremotemgr set one first"},
+	{cmd: "ktremotemgr set two second"},
+	{cmd: "ktremotemgr sync -cmd dbbackup"},
+	{cmd: "ktremotemgr set three third"},
+	{cmd: "ktremotemgr set four fourth"},
+	{cmd: interrupt},
+	{cmd: "rm casket.kch"},
+	{cmd: "cp $(ls casket.kch.0*) casket.kch", note: "xxx… there"},
+	{cmd: "kttimedmgr recover -ts $(ls casket.kch.0* | cut -d . -f 3) casket.kch 0001-ulog", out: ".. (2)\n...", note: "a line more: where the file ends"},
+	{cmd: "kttimedmgr list -pv casket.kch", out: "one\tfirst\ntwo\tsecond\nthree\tthird\nfour\tfourth", anyOrder: true},
+	{cmd: "ktserver -ulog 0001-ulog -sid 1 -ulim 1 -cmd /ktbin casket.kch &", note: "added, with a log file for every update, so that there are several"},
+	{cmd: "ktremotemgr set five fifth", note: added},
+	{cmd: "ktremotemgr set six sixth", note: added},
+	{cmd: "ktremotemgr slave -uf", out: "0001-ulog/0000000001.ulog\t...\t1293335993793000167\n0001-ulog/0000000002.ulog\t...\n0001-ulog/0000000003.ulog\t..."},
+	{cmd: "ktremotemgr slave -ur -ts $(ktremotemgr slave -uf | head -n 1 | cut -f 3)", note: "of another file there"},
+	{cmd: "ktremotemgr slave -uf", out: "0001-ulog/0000000002.ulog\t...\n0001-ulog/0000000003.ulog\t...", note: added},
+	{cmd: "ktremotemgr list -pv", out: "one\tfirst\ntwo\tsecond\nthree\tthird\nfour\tfourth\nfive\tfifth\nsix\tsixth", anyOrder: true, note: added},
+	{cmd: interrupt},
+}
+
+var snapshotReplication = []typed{
+	{cmd: "ktserver -port 1980 -ulog 0003-ulog -sid 1 -bgs 0001-bgs -bgsi 1 ':#bnum=10000000#ktopts=p' &",
+		note: background + "; port 10001, 0001-ulog and 60 seconds there"},
+	{cmd: "ktremotemgr setbulk -port 1980 one first two second"},
+	{cmd: "ktremotemgr inform -port 1980", out: "count: 2\n...", note: added},
+	{cmd: "until kttimedmgr bgsinform 0001-bgs | cut -f 3 | grep -q 2; do :; done", note: "wait for 60 seconds, there"},
+	{cmd: "kttimedmgr bgsinform 0001-bgs", out: "0\t1295607805662000000\t2\t..."},
+	{cmd: "cp -r 0001-bgs 0002-bgs"},
+	{cmd: "kttimedmgr bgsinform 0001-bgs | cut -f 2 > 0002.rts", note: "published with < for >"},
+	{cmd: "ktserver -port 1981 -sid 2 -bgs 0002-bgs -bgsi 60 -mhost localhost -mport 1980 -rts 0002.rts ':#bnum=10000000#ktopts=p' &",
+		note: background},
+	{cmd: "ktremotemgr set -port 1980 three third", note: added},
+	{cmd: "ktremotemgr get -port 1981 two", out: "second", note: added},
+	{cmd: "ktremotemgr get -port 1981 three", out: "third", note: added},
+}
+
 // backupScript is the script that the tutorial has clients call, in /ktbin.
 const backupScript = "#! /bin/sh\nsrcfile=\"$1\"\ndestfile=\"$1.$2\"\ncp -f \"$srcfile\" \"$destfile\"\n"
 
-// typePublished types the original's tutorial up to and including hot backup, in its order.
+// scriptOfSet is a procedure with the parameters of the tutorial's.
+const scriptOfSet = `local kt = __kyototycoon__
+function set(given, result)
+  if not given.key or not given.value then return kt.RVEINVALID end
+  return kt.db:set(given.key, given.value, given.xt) and kt.RVSUCCESS or kt.RVEINTERNAL
+end
+`
+
+// typePublished types the original's tutorial, in its order, but for the sections on replication between running servers (package
+// replication), memcached and the void database (package compat).
 func typePublished(t *testing.T, p programs) {
 	s := newShell(t, p, "/ktbin", "/var/data")
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "ktbin/dbbackup"), []byte(backupScript), 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "test.lua"), nil, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "test.lua"), []byte(scriptOfSet), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "sample.go"), []byte(s.names.Replace(sample)), 0o644))
 	for _, section := range [][]typed{
 		kickStart, overHTTP, expiration, sampleApplication, scripts, typicalServer, onMemoryServer, snapshots, signals, hotBackup,
+		updateLogging, snapshotReplication,
 	} {
 		for _, row := range section {
 			s.playTyped(t, row)

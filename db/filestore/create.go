@@ -103,7 +103,7 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 	if o.TryLock {
 		wait = noWait
 	}
-	file, err := bolt.Open(path, 0o644, &bolt.Options{
+	file, err := openCurrent(path, bolt.Options{
 		Timeout:         wait,
 		ReadOnly:        o.ReadOnly,
 		FreelistType:    bolt.FreelistMapType,

@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"coconut", "counter", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+	"server": {"coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
 
 	"httpapi":        {"httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/date":   {},
@@ -28,6 +28,7 @@ var arrows = map[string][]string{
 
 	"memcache": {"db", "internal/netio", "internal/portserver"},
 
+	"jesync":  {"db", "internal/netio", "internal/portserver"},
 	"coconut": {"db", "internal/netio", "internal/portserver"},
 
 	"script":      {"db", "ulog", "internal/klog"},

@@ -115,6 +115,7 @@ func (r *recovery) commit() error {
 
 // tell says what people have to know. Scripts that recover as with the original get nothing to read.
 func (r *recovery) tell() {
+	_ = r.out.Flush() // what was printed comes first; an error comes back from the last flush
 	if r.skipped > 0 && r.applied == 0 {
 		fmt.Fprintf(r.stderr, "%s: warning: all %d updates of the database were left out, because they come from server %d: -sid with another "+
 			"number brings them in\n", program, r.skipped, *r.sid)

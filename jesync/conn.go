@@ -1,0 +1,214 @@
+package jesync
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"gotycoon/internal/netio"
+)
+
+const (
+	readSize  = 16 << 10 // bytes of a read buffer, at most: room for the longest line
+	flushSize = 64 << 10 // bytes of replies that gather while pipelined commands are answered
+	keepLines = 4 << 10  // larger buffers for lines are not kept by an idle connection
+)
+
+// How a connection ends that has done nothing wrong.
+var (
+	errQuit    = errors.New("the client has quit")
+	errStopped = errors.New("the server stops")
+)
+
+// conn is one client connection. Its goroutine reads and answers; what other goroutines may use is in session and in the fields
+// that its lock protects (outbox.go).
+type conn struct {
+	session
+	server *Server
+	in     *netio.Conn
+	socket net.Conn
+	raw    syscall.RawConn // nil when the socket is something else, for example a pipe
+	step   step
+	skips  bool // within a line that is too long
+
+	// Protected by session.mu.
+	busy    bool      // the goroutine will look at lines again before it waits
+	writing bool      // somebody writes to the socket
+	written sync.Cond // writing has become false
+	spare   []byte    // for lines while they are being written
+}
+
+// serve answers the commands of one connection until it ends. Then it ends the requests of the connection.
+func (s *Server) serve(ctx context.Context, socket net.Conn) {
+	c := &conn{
+		server: s,
+		socket: socket,
+		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize}),
+		busy:   true,
+	}
+	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
+	c.written.L = &c.mu
+	if sc, ok := socket.(syscall.Conn); ok {
+		c.raw, _ = sc.SyscallConn() // without it lines take another way
+	}
+	defer c.in.Close()
+	err := c.run(ctx)
+	c.begin()
+	c.step.now = s.now() // those who are granted its locks now have their whole time
+	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
+	if flushErr := c.flush(); err == nil {
+		err = flushErr
+	}
+	s.log(err, socket)
+}
+
+func (s *Server) log(err error, socket net.Conn) {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, errQuit), errors.Is(err, errStopped):
+	case err != nil:
+		s.opts.Logger.Debug("locks: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+	}
+}
+
+// run answers commands until the connection or the server ends.
+func (c *conn) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := c.answerAll(); err != nil {
+			return err
+		}
+		if err := c.rest(); err != nil {
+			return err
+		}
+		if err := c.read(ctx); err != nil {
+			return err
+		}
+		c.begin()
+	}
+	return errStopped
+}
+
+// read waits for more bytes, without a time limit: a client that is slow is not asked to give up what it holds.
+func (c *conn) read(ctx context.Context) error {
+	if len(c.in.Buffered()) == 0 {
+		return c.in.WaitByte()
+	}
+	err := c.in.Fill()
+	if err != nil && ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// answerAll answers the complete lines that are buffered.
+func (c *conn) answerAll() error {
+	for {
+		buffered := c.in.Buffered()
+		end := bytes.IndexByte(buffered, '\n')
+		if end < 0 {
+			c.skipLong(len(buffered))
+			return nil
+		}
+		if err := c.answerLine(buffered[:end]); err != nil {
+			return err
+		}
+		c.in.Advance(end + 1)
+		if len(c.step.told) >= deliverEvery {
+			c.step.deliver()
+		}
+		if err := c.flushLarge(); err != nil {
+			return err
+		}
+	}
+}
+
+// skipLong drops the beginning of a line that is too long, with one byte more for a CR.
+func (c *conn) skipLong(buffered int) {
+	if c.skips || buffered > maxLine+1 {
+		c.skips = true
+		c.in.Advance(buffered)
+	}
+}
+
+func (c *conn) answerLine(line []byte) error {
+	long := c.skips || len(bytes.TrimSuffix(line, []byte{'\r'})) > maxLine
+	c.skips = false
+	if long {
+		c.say(invalidCommand)
+		return nil
+	}
+	cmd := parse(line)
+	c.step.now = c.server.now()
+	return c.answer(&cmd)
+}
+
+// answer carries out one command. An error ends the connection.
+func (c *conn) answer(cmd *command) error {
+	switch string(cmd.name) {
+	case "lock", "lock-fenced", "release", "status", "renew", "cancel":
+		c.withKey(cmd)
+	case "status-by-key":
+		return c.statusList(byKey)
+	case "status-by-grants":
+		return c.statusList(byGrants)
+	case "status-by-requests":
+		return c.statusList(byRequests)
+	case "list":
+		return c.list(cmd)
+	case "quit":
+		return errQuit
+	default:
+		c.say(invalidCommand)
+	}
+	return nil
+}
+
+// withKey carries out a command that needs a key.
+func (c *conn) withKey(cmd *command) {
+	if cmd.n == 0 {
+		c.say(invalidKeyMissing)
+		return
+	}
+	t, key := c.server.table, cmd.words[0]
+	switch string(cmd.name) {
+	case "lock", "lock-fenced":
+		w, refusal := cmd.wish(string(cmd.name) == "lock-fenced")
+		if c.accepts(refusal) {
+			t.lock(&c.step, key, w)
+		}
+	case "renew":
+		expires, refusal := cmd.prolongation()
+		if c.accepts(refusal) {
+			t.renew(&c.step, key, expires)
+		}
+	case "release":
+		t.release(&c.step, key)
+	case "status":
+		t.status(&c.step, key)
+	case "cancel":
+		if cmd.n > 1 {
+			t.cancelOf(&c.step, key, string(cmd.words[1]))
+		} else {
+			t.cancel(&c.step, key)
+		}
+	}
+}
+
+// accepts says a refusal if there is one.
+func (c *conn) accepts(refusal string) bool {
+	if refusal != "" {
+		c.say(refusal)
+	}
+	return refusal == ""
+}
+
+// say adds a line about no key to the replies.
+func (c *conn) say(line string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lines = append(append(c.lines, line...), '\n')
+}

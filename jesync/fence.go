@@ -1,0 +1,194 @@
+package jesync
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db"
+)
+
+// Fences is where fencing tokens come from.
+type Fences interface {
+	// Reserve returns the first of n consecutive numbers above 0, greater than all that were ever returned. The numbers
+	// will not be returned again, whatever happens to process and machine.
+	Reserve(n uint64) (first uint64, err error)
+}
+
+// fenceKey is the record that holds a number in decimal: tokens given out are below it.
+const fenceKey = "lock\x00fence"
+
+// databaseFences keeps the bound in a record of a database.
+type databaseFences struct{ db *db.DB }
+
+// DatabaseFences returns fencing tokens whose bound is a record of d, which must be a database file.
+func DatabaseFences(d *db.DB) (Fences, error) {
+	if d == nil || !d.OnDisk() {
+		return nil, errors.New("fencing tokens need a database file to keep their bound in")
+	}
+	return databaseFences{d}, nil
+}
+
+// Reserve raises the bound and returns when that would survive a power cut.
+func (f databaseFences) Reserve(n uint64) (uint64, error) {
+	const attempts = 10
+	for i := 1; ; i++ {
+		bound, err := f.raise(n)
+		switch {
+		case err == nil:
+			return bound, nil
+		case !errors.Is(err, db.ErrConflict) || i == attempts: // a conflict: somebody else, a master for one, has written it
+			return 0, fmt.Errorf("the bound of fencing tokens: %w", err)
+		}
+	}
+}
+
+func (f databaseFences) raise(n uint64) (uint64, error) {
+	old, bound, err := f.bound()
+	if err != nil {
+		return 0, err
+	}
+	if bound+n < bound {
+		return 0, errors.New("64 bits are used up")
+	}
+	if err := f.db.CAS(nil, []byte(fenceKey), old, strconv.AppendUint(nil, bound+n, 10), db.Never); err != nil {
+		return 0, err
+	}
+	return bound, f.db.SyncLog()
+}
+
+// bound returns the record, nil when there is none, and its meaning.
+func (f databaseFences) bound() ([]byte, uint64, error) {
+	value, _, err := f.db.Get(nil, []byte(fenceKey))
+	switch {
+	case errors.Is(err, db.ErrNoRecord):
+		return nil, 1, nil
+	case err != nil:
+		return nil, 0, err
+	}
+	bound, err := strconv.ParseUint(string(value), 10, 64)
+	if err != nil || bound == 0 {
+		return nil, 0, fmt.Errorf("the record %q holds %q, which is no number", fenceKey, value)
+	}
+	return value, bound, nil
+}
+
+const (
+	tokenBlock = 1_000_000   // tokens that are reserved together
+	tokenRetry = time.Second // after an error of Reserve
+)
+
+// tokens gives out numbers that grow. They are reserved in blocks, the next one in the background while there is still half of
+// the last, so that no lock waits for the disk.
+//
+// Its goroutine is run; the server ends it and waits for it.
+type tokens struct {
+	source  Fences
+	logger  *slog.Logger
+	current atomic.Pointer[block]
+	low     chan struct{} // asks for the next block
+}
+
+// block is a range of reserved numbers.
+type block struct {
+	next      atomic.Uint64
+	half, end uint64
+	following atomic.Pointer[block]
+}
+
+// newTokens reserves the first block. A nil source has none.
+func newTokens(source Fences, logger *slog.Logger) (*tokens, error) {
+	if source == nil {
+		return nil, nil //nolint:nilnil // no tokens is an answer
+	}
+	t := &tokens{source: source, logger: logger, low: make(chan struct{}, 1)}
+	b, err := t.reserve()
+	if err != nil {
+		return nil, err
+	}
+	t.current.Store(b)
+	return t, nil
+}
+
+func (t *tokens) reserve() (*block, error) {
+	first, err := t.source.Reserve(tokenBlock)
+	if err != nil {
+		return nil, fmt.Errorf("reserve fencing tokens: %w", err)
+	}
+	b := &block{half: first + tokenBlock/2, end: first + tokenBlock}
+	b.next.Store(first)
+	return b, nil
+}
+
+// take returns the next token, 0 when there is none. Whoever takes one after another has taken one gets a greater one.
+func (t *tokens) take() uint64 {
+	if t == nil {
+		return 0
+	}
+	for {
+		b := t.current.Load()
+		if b.next.Load() >= b.half {
+			t.ask(b)
+		}
+		n := b.next.Add(1) - 1
+		if n < b.end {
+			return n
+		}
+		following := b.following.Load()
+		if following == nil {
+			return 0
+		}
+		t.current.CompareAndSwap(b, following)
+	}
+}
+
+// ask has the next block reserved unless it is there.
+func (t *tokens) ask(b *block) {
+	if b.following.Load() != nil {
+		return
+	}
+	select {
+	case t.low <- struct{}{}:
+	default:
+	}
+}
+
+// run reserves blocks until quit.
+func (t *tokens) run(quit <-chan struct{}) {
+	for {
+		select {
+		case <-quit:
+			return
+		case <-t.low:
+		}
+		if err := t.extend(); err != nil {
+			t.logger.Error("locks: " + err.Error())
+			pause(quit, tokenRetry)
+		}
+	}
+}
+
+// extend reserves what follows the current block, unless that is there.
+func (t *tokens) extend() error {
+	b := t.current.Load()
+	if b.following.Load() != nil {
+		return nil
+	}
+	following, err := t.reserve()
+	if err == nil {
+		b.following.Store(following)
+	}
+	return err
+}
+
+func pause(quit <-chan struct{}, length time.Duration) {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-quit:
+	case <-timer.C:
+	}
+}

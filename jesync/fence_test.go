@@ -1,0 +1,133 @@
+package jesync
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db"
+)
+
+func openDB(t *testing.T, file string) (*db.Catalog, *db.DB) {
+	t.Helper()
+	c, err := db.Open([]string{file}, db.Options{})
+	require.NoError(t, err)
+	return c, c.DB(0)
+}
+
+// Whatever happens between, numbers only grow.
+func TestTokensGrowAcrossRestarts(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "services.kct")
+	last := uint64(0)
+	for range 3 {
+		c, d := openDB(t, file)
+		fences, err := DatabaseFences(d)
+		require.NoError(t, err)
+		tk, err := newTokens(fences, slog.New(slog.DiscardHandler))
+		require.NoError(t, err)
+		for range 10 {
+			n := tk.take()
+			require.Greater(t, n, last)
+			last = n
+		}
+		first, err := fences.Reserve(5)
+		require.NoError(t, err)
+		require.Greater(t, first, last)
+		last = first + 4
+		require.NoError(t, c.Close())
+	}
+	require.EqualValues(t, 3*(tokenBlock+5), last)
+}
+
+func TestADatabaseThatIsNoPlaceForTokens(t *testing.T) {
+	_, err := DatabaseFences(nil)
+	require.Error(t, err)
+	c, d := openDB(t, ":")
+	_, err = DatabaseFences(d)
+	require.Error(t, err)
+	require.NoError(t, c.Close())
+
+	c, d = openDB(t, filepath.Join(t.TempDir(), "x.kct"))
+	fences, err := DatabaseFences(d)
+	require.NoError(t, err)
+	for _, text := range []string{"0", "no number", "", "18446744073709551615"} {
+		require.NoError(t, d.Set(nil, []byte(fenceKey), []byte(text), db.Never))
+		_, err = fences.Reserve(10)
+		require.Error(t, err, text)
+	}
+	require.NoError(t, c.Close())
+}
+
+// lockedFences is fakeFences for several goroutines, with a gate.
+type lockedFences struct {
+	mu sync.Mutex
+	fakeFences
+	calls int
+}
+
+func (f *lockedFences) Reserve(n uint64) (uint64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls++
+	return f.fakeFences.Reserve(n)
+}
+
+func (f *lockedFences) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = err
+}
+
+// Blocks follow each other while tokens are taken by many; none comes twice, and none is 0 while the disk is well.
+func TestBlocksOfTokens(t *testing.T) {
+	f := &lockedFences{}
+	tk, err := newTokens(f, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	quit := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { tk.run(quit) })
+	defer running.Wait()
+	defer close(quit)
+
+	tk.current.Load().next.Store(tokenBlock/2 - 100) // near the half
+	var takers sync.WaitGroup
+	taken := make([][]uint64, 4)
+	for i := range taken {
+		takers.Go(func() {
+			for range tokenBlock / 4 {
+				taken[i] = append(taken[i], tk.take())
+			}
+		})
+	}
+	takers.Wait()
+	seen := map[uint64]bool{}
+	for _, list := range taken {
+		last := uint64(0)
+		for _, n := range list {
+			require.Greater(t, n, last)
+			last = n
+			require.False(t, seen[n])
+			seen[n] = true
+		}
+	}
+}
+
+// Without a next block there are tokens to the end of the last one, and then none until the disk is well again.
+func TestTokensRunOut(t *testing.T) {
+	f := &lockedFences{}
+	tk, err := newTokens(f, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	f.fail(errors.New("disk"))
+	tk.current.Load().next.Store(tokenBlock) // the last one
+	require.EqualValues(t, tokenBlock, tk.take())
+	require.Zero(t, tk.take())
+	require.Zero(t, tk.take())
+	require.Error(t, tk.extend())
+	f.fail(nil)
+	require.NoError(t, tk.extend())
+	require.EqualValues(t, tokenBlock+1, tk.take())
+}

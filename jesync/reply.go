@@ -1,0 +1,72 @@
+package jesync
+
+import "strconv"
+
+// The words that replies begin with. The first block is the original's.
+const (
+	wordGranted     = "GRANTED"
+	wordTimeout     = "TIMEOUT"
+	wordReleased    = "RELEASED"
+	wordExpired     = "EXPIRED"
+	wordNotReleased = "NOT_RELEASED"
+	wordStatus      = "STATUS"
+
+	wordRenewed        = "RENEWED"
+	wordNotRenewed     = "NOT_RENEWED"
+	wordCancelled      = "CANCELLED"
+	wordNotCancelled   = "NOT_CANCELLED"
+	wordNoToken        = "NO_TOKEN"
+	wordTooManyKeys    = "TOO_MANY_KEYS"
+	wordTooManyWaiters = "TOO_MANY_WAITERS"
+	wordHolder         = "HOLDER"
+	wordWaiter         = "WAITER"
+	wordEnd            = "END"
+)
+
+// Replies to lines that cannot be understood. The last two are not the original's, which says nothing at all. They have no more
+// than four words, because a known client stops where the fifth of any reply is no number.
+const (
+	invalidCommand    = "INVALID_COMMAND"
+	invalidMax        = "INVALID_PARAMETER: Max concurrent should be greater or equal than 1"
+	invalidTimeout    = "INVALID_PARAMETER: Timeout should be greater or equal than -1"
+	invalidExpires    = "INVALID_PARAMETER: Expire timeout should be greater or equal than 0"
+	invalidKeyMissing = "INVALID_PARAMETER: Key is missing"
+	invalidNumber     = "INVALID_PARAMETER: Not a number"
+)
+
+// reply is a line about a key: WORD HOLDERS WAITERS KEY [SECONDS [TOKEN]].
+type reply struct {
+	word             string
+	holders, waiters int
+	timed            bool // with seconds
+	seconds          int32
+	token            uint64 // 0: none
+}
+
+// about makes a reply with the counts of this moment.
+func (k *key) about(word string) reply {
+	return reply{word: word, holders: k.holders.n, waiters: k.waiting}
+}
+
+// left is about with the seconds that r has left, and its token if it wants one.
+func (r *request) left(word string) reply {
+	a := r.key.about(word)
+	a.timed, a.seconds = true, r.expires
+	if r.fenced {
+		a.token = r.token
+	}
+	return a
+}
+
+func appendReply(dst []byte, name string, r reply) []byte {
+	dst = strconv.AppendInt(append(append(dst, r.word...), ' '), int64(r.holders), 10)
+	dst = strconv.AppendInt(append(dst, ' '), int64(r.waiters), 10)
+	dst = append(append(dst, ' '), name...)
+	if r.timed {
+		dst = strconv.AppendInt(append(dst, ' '), int64(r.seconds), 10)
+	}
+	if r.token != 0 {
+		dst = strconv.AppendUint(append(dst, ' '), r.token, 10)
+	}
+	return append(dst, '\n')
+}

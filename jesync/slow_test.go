@@ -1,0 +1,149 @@
+package jesync
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A client that does not read what others cause holds up nobody.
+func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
+	const keys = 2500 // more than the buffers of a socket take
+	s, addr := start(t, Options{})
+	a, deaf := dial(t, addr), dial(t, addr)
+	long := strings.Repeat("k", 6000)
+	for i := range keys {
+		require.Equal(t, "GRANTED", a.call("lock %d%s", i, long)[:7])
+	}
+	for i := range keys {
+		deaf.send("lock %d%s", i, long)
+	}
+	require.Eventually(t, func() bool { return s.Stats().Waiters == keys }, waitLimit, time.Millisecond)
+	for i := range keys {
+		require.Equal(t, "RELEASED", a.call("release %d%s", i, long)[:8])
+	}
+	require.Equal(t, keys, s.Stats().Holders)
+	for i := range keys {
+		require.Equal(t, fmt.Sprintf("GRANTED 1 0 %d%s 120", i, long), deaf.line(), "all is there, in order")
+	}
+}
+
+// What a client does not take at all ends its connection, and frees what it holds.
+func TestAClientThatNeverReadsIsEnded(t *testing.T) {
+	s, addr := start(t, Options{Timeout: 50 * time.Millisecond})
+	a, deaf := dial(t, addr), dial(t, addr)
+	require.Equal(t, "GRANTED 1 0 k 120", deaf.call("lock k"))
+	a.send("lock k")
+	line := "status " + strings.Repeat("k", 8000) + "\n"
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	sending.Go(func() {
+		for {
+			if _, err := deaf.Write([]byte(line)); err != nil {
+				return
+			}
+		}
+	})
+	require.Equal(t, "GRANTED 1 0 k 120", a.line())
+	require.Equal(t, 1, s.Stats().Conns)
+	deaf.Close()
+}
+
+// What others cause for a client that does not read is bounded.
+func TestTooManyLinesForAClientEndIt(t *testing.T) {
+	s, err := New(Options{})
+	require.NoError(t, err)
+	client, socket := net.Pipe() // takes nothing until it is read
+	defer client.Close()
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	served := make(chan struct{})
+	serving.Go(func() { defer close(served); s.serve(ctx, socket) })
+	other := &step{by: &session{push: func() {}}}
+	name := strings.Repeat("k", 8000)
+	_, err = client.Write([]byte("lock " + name + "\n"))
+	require.NoError(t, err)
+	line := make([]byte, 9000)
+	_, err = io.ReadFull(client, line[:len("GRANTED 1 0  120\n")+len(name)])
+	require.NoError(t, err)
+	sh := s.table.shard([]byte(name))
+	sh.mu.Lock()
+	to := sh.keys[name].holders.first.session
+	sh.mu.Unlock()
+	for i := 0; ; i++ {
+		require.Less(t, i, 10_000)
+		other.tell(to, name, reply{word: wordStatus})
+		other.deliver()
+		select {
+		case <-served:
+			require.Greater(t, i, maxLines/9000)
+			require.NoError(t, s.Close())
+			return
+		default:
+		}
+	}
+}
+
+// Locks come and go; memory does not grow with their number.
+func TestMemoryStaysFlat(t *testing.T) {
+	pairs := 200_000
+	if big() {
+		pairs = 10_000_000
+	}
+	_, addr := start(t, Options{})
+	churn(t, addr, pairs/10)
+	before := heap()
+	churn(t, addr, pairs)
+	after := heap()
+	t.Logf("%d pairs: %d KiB before, %d KiB after", pairs, before>>10, after>>10)
+	require.Less(t, after, before+4<<20)
+}
+
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// churn locks and releases new keys all the time over eight connections.
+func churn(t *testing.T, addr string, pairs int) {
+	const conns, together = 8, 100
+	var clients sync.WaitGroup
+	for i := range conns {
+		p := dial(t, addr)
+		clients.Go(func() {
+			defer p.Close()
+			_ = p.SetDeadline(time.Time{})
+			for n := 0; n < pairs/conns; n += together {
+				var b strings.Builder
+				for j := range together {
+					fmt.Fprintf(&b, "lock %d-%d\nrelease %[1]d-%[2]d\n", i, n+j)
+				}
+				if _, err := p.Write([]byte(b.String())); err != nil {
+					t.Error(err)
+					return
+				}
+				for range 2 * together {
+					line, err := p.in.ReadSlice('\n')
+					if err != nil || line[0] != 'G' && line[0] != 'R' {
+						t.Errorf("%q: %v", line, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	clients.Wait()
+}

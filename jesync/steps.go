@@ -1,0 +1,233 @@
+package jesync
+
+// The steps below look the key up, do one thing, and drop the key if nobody uses it any more.
+
+// release gives a lock back.
+func (t *table) release(st *step, name []byte) {
+	t.own(st, name, wordNotReleased, func(r *request) bool {
+		if r.state != holding {
+			return false
+		}
+		t.giveBack(st, r)
+		return true
+	})
+}
+
+// giveBack tells RELEASED, with the counts before the next holders enter.
+func (t *table) giveBack(st *step, r *request) {
+	k := r.key
+	t.leave(r)
+	k.shard.counts.Releases++
+	st.tell(r.session, k.name, k.about(wordReleased))
+	t.handOver(st, k)
+}
+
+// renew prolongs a lock: by as many seconds as before when expires is negative. It does not wait for one.
+func (t *table) renew(st *step, name []byte, expires int32) {
+	t.own(st, name, wordNotRenewed, func(r *request) bool {
+		if r.state != holding {
+			return false
+		}
+		if expires < 0 {
+			expires = r.expires
+		}
+		t.prolong(st, r, min(expires, t.bounds.expires), wordRenewed)
+		return true
+	})
+}
+
+// cancel ends the waiting of a session's own request.
+func (t *table) cancel(st *step, name []byte) {
+	t.own(st, name, wordNotCancelled, func(r *request) bool {
+		if r.state != waiting {
+			return false
+		}
+		t.giveUp(r)
+		st.tell(st.by, r.key.name, r.key.about(wordCancelled))
+		t.moveUp(st, r.key)
+		return true
+	})
+}
+
+// giveUp ends a waiting request.
+func (t *table) giveUp(r *request) {
+	t.stopWaiting(r)
+	t.forget(r)
+	r.key.shard.counts.Cancels++
+}
+
+// moveUp lets those enter that were kept back only by a request that waits no longer. That takes a strict order.
+func (t *table) moveUp(st *step, k *key) {
+	if t.bounds.strict {
+		t.handOver(st, k)
+	}
+}
+
+// own does something with the session's own request for a key, or answers refusal when there is none or do returns false.
+func (t *table) own(st *step, name []byte, refusal string, do func(*request) bool) {
+	sh := t.shard(name)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	k := sh.keys[string(name)]
+	if k == nil {
+		st.tell(st.by, string(name), reply{word: refusal})
+		return
+	}
+	if r := st.by.find(k); r == nil || !do(r) {
+		st.tell(st.by, k.name, k.about(refusal))
+	}
+	t.drop(k)
+}
+
+// cancelOf ends the request of the session with an address: one that waits times out, a lock expires.
+func (t *table) cancelOf(st *step, name []byte, address string) {
+	sh := t.shard(name)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	k := sh.keys[string(name)]
+	if k == nil {
+		st.tell(st.by, string(name), reply{word: wordNotCancelled})
+		return
+	}
+	r := k.of(address)
+	switch {
+	case r == nil:
+		st.tell(st.by, k.name, k.about(wordNotCancelled))
+		return
+	case r.state == waiting:
+		t.giveUp(r)
+		if r.session != st.by {
+			st.tell(r.session, k.name, k.about(wordTimeout))
+		}
+		t.moveUp(st, k)
+	default:
+		t.expire(st, r)
+	}
+	st.tell(st.by, k.name, k.about(wordCancelled))
+	t.drop(k)
+}
+
+// of returns the request of the session with an address, nil when there is none.
+func (k *key) of(address string) *request {
+	for r := k.holders.first; r != nil; r = r.next {
+		if r.session.address == address {
+			return r
+		}
+	}
+	for i := range k.lines {
+		for r := k.lines[i].first; r != nil; r = r.next {
+			if r.session.address == address {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// status tells the counts of a key.
+func (t *table) status(st *step, name []byte) {
+	sh := t.shard(name)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if k := sh.keys[string(name)]; k != nil {
+		st.tell(st.by, k.name, k.about(wordStatus))
+		return
+	}
+	st.tell(st.by, string(name), reply{word: wordStatus})
+}
+
+// deliverEvery is how many sessions may wait for their lines while a long step goes on.
+const deliverEvery = 64
+
+// end ends all requests of a session, with a RELEASED line for each lock if told is set.
+func (t *table) end(st *step, s *session, told bool) {
+	for _, r := range s.all() {
+		t.endOne(st, r, told)
+		if len(st.told) >= deliverEvery {
+			st.deliver()
+		}
+	}
+}
+
+func (t *table) endOne(st *step, r *request, told bool) {
+	k := r.key
+	k.shard.mu.Lock()
+	defer k.shard.mu.Unlock()
+	switch {
+	case r.state == waiting:
+		t.giveUp(r)
+		t.moveUp(st, k)
+	case r.state == holding && told:
+		t.giveBack(st, r)
+	case r.state == holding:
+		t.leave(r)
+		k.shard.counts.Releases++
+		t.handOver(st, k)
+	default:
+		return // others have been faster: the key may be another one
+	}
+	t.drop(k)
+}
+
+// expire takes a lock away from its holder, who is told RELEASED, and EXPIRED when others have it.
+func (t *table) expire(st *step, r *request) {
+	k := r.key
+	t.leave(r)
+	k.shard.counts.Expiries++
+	st.tell(r.session, k.name, k.about(wordReleased))
+	t.handOver(st, k)
+	st.tell(r.session, k.name, k.about(wordExpired))
+}
+
+// pass does what is due at st.now in all shards.
+func (t *table) pass(st *step) {
+	for i := range t.shards {
+		sh := &t.shards[i]
+		for sh.timers.next.Load() <= st.now {
+			t.passSome(st, sh)
+			st.deliver()
+		}
+	}
+}
+
+// passSome does some of what is due in a shard.
+func (t *table) passSome(st *step, sh *shard) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for range deliverEvery {
+		r := sh.timers.due(st.now)
+		if r == nil {
+			return
+		}
+		k := r.key
+		if r.state == waiting {
+			t.stopWaiting(r)
+			t.forget(r)
+			sh.counts.Timeouts++
+			st.tell(r.session, k.name, k.about(wordTimeout))
+			t.moveUp(st, k)
+		} else {
+			t.expire(st, r)
+		}
+		t.drop(k)
+	}
+}
+
+// next returns when something is due, and makes that known to those who set timers: a shorter one kicks the clock.
+func (t *table) next() int64 {
+	for {
+		when := t.earliest()
+		t.alarm.Store(when)
+		if t.earliest() >= when {
+			return when
+		}
+	}
+}
+
+func (t *table) earliest() int64 {
+	when := int64(never)
+	for i := range t.shards {
+		when = min(when, t.shards[i].timers.next.Load())
+	}
+	return when
+}

@@ -1,0 +1,279 @@
+package jesync
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	shardCount = 128
+	second     = int64(time.Second)
+)
+
+// table is the state of all locks. Each shard of the keys has a lock of its own; the lock of a session comes after it.
+type table struct {
+	seed   maphash.Seed
+	shards [shardCount]shard
+	bounds bounds
+	tokens *tokens // nil: there are none
+
+	keys    atomic.Int64
+	waiters atomic.Int64
+
+	alarm atomic.Int64  // when the clock will look at the shards next
+	kick  chan struct{} // tells the clock that this is too late
+}
+
+// bounds are the limits of a table.
+type bounds struct {
+	keys, waiters int64
+	expires       int32 // seconds
+	strict        bool  // nobody is overtaken
+}
+
+// shard is the part of a table that one lock protects.
+type shard struct {
+	mu      sync.Mutex
+	keys    map[string]*key
+	peak    int // most keys since the map was made
+	timers  timers
+	arrival uint64 // of the latest request
+	counts  Counts
+	_       [64]byte // a cache line between the locks
+}
+
+// keepKeys is the size of a map whose memory is kept when it is empty.
+const keepKeys = 1 << 10
+
+func newTable(b bounds, tk *tokens) *table {
+	t := &table{seed: maphash.MakeSeed(), bounds: b, tokens: tk, kick: make(chan struct{}, 1)}
+	t.alarm.Store(never)
+	for i := range t.shards {
+		t.shards[i].keys = map[string]*key{}
+		t.shards[i].timers.next.Store(never)
+	}
+	return t
+}
+
+func (t *table) shard(name []byte) *shard {
+	return &t.shards[maphash.Bytes(t.seed, name)%shardCount]
+}
+
+// wish is what a lock command asks for.
+type wish struct {
+	max, timeout, expires int32 // seconds; timeout -1: for ever
+	fenced                bool
+}
+
+// lock grants a lock to a session, renews it, or lets the request wait.
+func (t *table) lock(st *step, name []byte, w wish) {
+	w.expires = min(w.expires, t.bounds.expires)
+	sh := t.shard(name)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	k := sh.keys[string(name)]
+	if k == nil {
+		t.lockNew(st, sh, string(name), w)
+		return
+	}
+	switch r := st.by.find(k); {
+	case r == nil:
+		t.arrive(st, k, w)
+	case r.state == holding:
+		t.renewBy(st, r, w)
+	default:
+		t.merge(st, r, w)
+	}
+	t.drop(k)
+}
+
+// lockNew is lock for a key that nobody uses. The caller holds sh.mu.
+func (t *table) lockNew(st *step, sh *shard, name string, w wish) {
+	if t.keys.Add(1) > t.bounds.keys {
+		t.keys.Add(-1)
+		sh.counts.Refusals++
+		st.tell(st.by, name, reply{word: wordTooManyKeys})
+		return
+	}
+	k := newKey(sh, name)
+	sh.keys[k.name] = k
+	sh.peak = max(sh.peak, len(sh.keys))
+	t.arrive(st, k, w)
+	t.drop(k)
+}
+
+// drop removes a key that nobody uses any more. The caller holds the lock of the shard.
+func (t *table) drop(k *key) {
+	if k.holders.n+k.waiting > 0 {
+		return
+	}
+	sh := k.shard
+	delete(sh.keys, k.name)
+	t.keys.Add(-1)
+	if len(sh.keys) == 0 && sh.peak > keepKeys {
+		sh.keys, sh.peak = map[string]*key{}, 0
+	}
+}
+
+// arrive is the first request of a session for a key. Nobody who waits could enter before it came. The caller holds the lock of
+// the shard, as for all functions below that are given a key or request.
+func (t *table) arrive(st *step, k *key, w wish) {
+	enters := k.admits(w.max) && (k.waiting == 0 || !t.bounds.strict)
+	if !enters && !t.mayWait(st, k, w) {
+		return
+	}
+	sh := k.shard
+	sh.arrival++
+	r := &request{key: k, session: st.by, max: w.max, expires: w.expires, fenced: w.fenced, arrival: sh.arrival, since: st.now, when: never}
+	st.by.add(r)
+	if enters {
+		if !t.grant(st, r) {
+			st.tell(r.session, k.name, k.about(wordExpired))
+		}
+		return
+	}
+	r.state = waiting
+	k.enqueue(r)
+	if w.timeout > 0 {
+		t.at(r, st.now+int64(w.timeout)*second)
+	}
+}
+
+// mayWait answers a request that cannot enter and will not wait, or is one too many. Otherwise it counts it.
+func (t *table) mayWait(st *step, k *key, w wish) bool {
+	if w.timeout == 0 {
+		k.shard.counts.Timeouts++
+		st.tell(st.by, k.name, k.about(wordTimeout))
+		return false
+	}
+	if t.waiters.Add(1) > t.bounds.waiters {
+		t.waiters.Add(-1)
+		k.shard.counts.Refusals++
+		st.tell(st.by, k.name, k.about(wordTooManyWaiters))
+		return false
+	}
+	return true
+}
+
+// grant makes r a holder. A lock that expires at once is never granted: grant returns false, and the caller tells EXPIRED
+// when the key has been handed over. A request without its token is refused.
+func (t *table) grant(st *step, r *request) bool {
+	k := r.key
+	if r.expires == 0 {
+		t.forget(r)
+		k.shard.counts.Expiries++
+		st.tell(r.session, k.name, k.about(wordReleased))
+		return false
+	}
+	if !t.number(r) {
+		t.forget(r)
+		st.tell(r.session, k.name, k.about(wordNoToken))
+		return true
+	}
+	r.state, r.since = holding, st.now
+	k.enter(r)
+	t.at(r, st.now+int64(r.expires)*second)
+	k.shard.counts.Grants++
+	st.tell(r.session, k.name, r.left(wordGranted))
+	return true
+}
+
+// number gives r its token if it wants one. It returns false when there is none that is safe to use.
+func (t *table) number(r *request) bool {
+	if !r.fenced || r.token != 0 {
+		return true
+	}
+	r.token = t.tokens.take()
+	if r.token == 0 {
+		r.key.shard.counts.Refusals++
+	}
+	return r.token != 0
+}
+
+// renewBy is another lock command by a holder: it is granted whatever the limits are.
+func (t *table) renewBy(st *step, r *request, w wish) {
+	k := r.key
+	r.fenced = w.fenced
+	if !t.number(r) {
+		st.tell(r.session, k.name, k.about(wordNoToken))
+		return
+	}
+	if r.max != w.max {
+		k.removeLimit(r.max)
+		k.addLimit(w.max)
+		r.max = w.max
+	}
+	t.prolong(st, r, w.expires, wordGranted)
+	t.handOver(st, k) // there may be room for more now
+}
+
+// prolong lets a lock expire so many seconds from now.
+func (t *table) prolong(st *step, r *request, expires int32, word string) {
+	if expires == 0 {
+		t.expire(st, r)
+		return
+	}
+	r.expires = expires
+	t.at(r, st.now+int64(expires)*second)
+	r.key.shard.counts.Renewals++
+	st.tell(r.session, r.key.name, r.left(word))
+}
+
+// merge is another lock command by a session that waits: one reply will be for both. The place and the time limit stay those of the first.
+func (t *table) merge(st *step, r *request, w wish) {
+	k := r.key
+	r.expires, r.fenced = w.expires, w.fenced
+	if r.max != w.max {
+		k.dequeue(r)
+		r.max = w.max
+		k.enqueue(r)
+	}
+	t.handOver(st, k)
+}
+
+// handOver grants the lock to waiting requests until no more may enter.
+func (t *table) handOver(st *step, k *key) {
+	var lapsed []*session
+	for r := k.next(t.bounds.strict); r != nil; r = k.next(t.bounds.strict) {
+		t.stopWaiting(r)
+		if !t.grant(st, r) {
+			lapsed = append(lapsed, r.session)
+		}
+	}
+	for _, s := range lapsed {
+		st.tell(s, k.name, k.about(wordExpired))
+	}
+}
+
+// at moves r to a moment of the timers, or out of them.
+func (t *table) at(r *request, when int64) {
+	r.key.shard.timers.set(r, when)
+	if when < t.alarm.Load() {
+		select {
+		case t.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// stopWaiting takes a waiting request out of the queue.
+func (t *table) stopWaiting(r *request) {
+	r.key.dequeue(r)
+	t.waiters.Add(-1)
+	t.at(r, never)
+}
+
+// forget ends a request that neither waits nor holds.
+func (t *table) forget(r *request) {
+	r.state = gone
+	r.session.remove(r)
+}
+
+// leave takes a lock away from its holder. The caller hands it over.
+func (t *table) leave(r *request) {
+	r.key.leave(r)
+	t.at(r, never)
+	t.forget(r)
+}

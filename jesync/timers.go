@@ -1,0 +1,104 @@
+package jesync
+
+import (
+	"math"
+	"sync/atomic"
+)
+
+// never is a moment that does not come.
+const never = math.MaxInt64
+
+// timers holds the requests of a shard that time out or expire: a heap, the earliest first. The lock of the shard protects
+// it, but for next.
+type timers struct {
+	heap []*request
+	next atomic.Int64 // no request is due before; may be too early
+}
+
+// set moves r to a moment, or out of the timers for never.
+func (t *timers) set(r *request, when int64) {
+	old := r.when
+	r.when = when
+	switch {
+	case old == never && when != never:
+		r.slot = len(t.heap)
+		t.heap = append(t.heap, r)
+		t.up(r.slot)
+	case old == never:
+	case when == never:
+		t.remove(r)
+	default:
+		t.down(t.up(r.slot))
+	}
+	if when < t.next.Load() {
+		t.next.Store(when)
+	}
+}
+
+// due returns the earliest request when its moment has come, nil otherwise.
+func (t *timers) due(now int64) *request {
+	if len(t.heap) == 0 {
+		t.next.Store(never)
+		return nil
+	}
+	if r := t.heap[0]; r.when <= now {
+		return r
+	}
+	t.next.Store(t.heap[0].when)
+	return nil
+}
+
+func (t *timers) remove(r *request) {
+	i, last := r.slot, len(t.heap)-1
+	t.swap(i, last)
+	t.heap[last] = nil
+	t.heap = t.heap[:last]
+	if last == 0 && cap(t.heap) > keepHeap {
+		t.heap = nil
+	}
+	if i < last {
+		t.down(t.up(i))
+	}
+}
+
+// keepHeap is the size of a heap whose memory is kept when it is empty.
+const keepHeap = 1 << 10
+
+func (t *timers) up(i int) int {
+	for i > 0 {
+		above := (i - 1) / 2
+		if !t.heap[i].before(t.heap[above]) {
+			break
+		}
+		t.swap(i, above)
+		i = above
+	}
+	return i
+}
+
+func (t *timers) down(i int) {
+	for {
+		least := 2*i + 1
+		if least >= len(t.heap) {
+			return
+		}
+		if right := least + 1; right < len(t.heap) && t.heap[right].before(t.heap[least]) {
+			least = right
+		}
+		if !t.heap[least].before(t.heap[i]) {
+			return
+		}
+		t.swap(i, least)
+		i = least
+	}
+}
+
+// before tells whether r is due before s. What is due at once goes in the order of arrival.
+func (r *request) before(s *request) bool {
+	return r.when < s.when || r.when == s.when && r.arrival < s.arrival
+}
+
+func (t *timers) swap(i, j int) {
+	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
+	t.heap[i].slot, t.heap[j].slot = i, j
+}
