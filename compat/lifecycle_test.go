@@ -25,6 +25,9 @@ type lifecycleCase struct {
 	ExitCode   int      `json:"exit_code"`
 	Output     []string // log lines, or what went to standard error
 	RotatedLog []string `json:"rotated_log"`
+
+	SnapshotFiles []string `json:"snapshot_files"`
+	GetReply      string   `json:"get_reply"`
 }
 
 // life is a case being replayed.
@@ -68,6 +71,10 @@ func (l *life) replay(t *testing.T) (difference string) {
 		return l.logLines(t)
 	case family == "start":
 		return l.start(t)
+	case l.Name == "full-options-order":
+		return l.fullOptions(t)
+	case l.Name == "snapshot-loaded-at-start":
+		return l.loadSnapshots(t)
 	}
 	return "no test knows this case"
 }

@@ -59,7 +59,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	defer c.in.Close()
 	err := c.run(ctx)
 	c.begin()
-	c.step.now = s.now() // those who are granted its locks now have their whole time
+	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
 	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
 	if flushErr := c.flush(); err == nil {
 		err = flushErr

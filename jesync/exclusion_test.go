@@ -132,7 +132,7 @@ func TestMutualExclusion(t *testing.T) {
 		n += len(list)
 	}
 	t.Logf("%d tenures, %d expiries, %d writes refused", n, w.lapsed, w.stale)
-	require.Greater(t, n, 200)
+	require.Greater(t, n, 50)
 	require.Positive(t, w.lapsed)
 	require.Eventually(t, func() bool { return s.Stats().Keys == 0 }, waitLimit, time.Millisecond)
 }

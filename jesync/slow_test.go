@@ -53,7 +53,7 @@ func TestAClientThatNeverReadsIsEnded(t *testing.T) {
 		}
 	})
 	require.Equal(t, "GRANTED 1 0 k 120", a.line())
-	require.Equal(t, 1, s.Stats().Conns)
+	require.Eventually(t, func() bool { return s.Stats().Conns == 1 }, 10*time.Second, time.Millisecond)
 	deaf.Close()
 }
 

@@ -18,9 +18,9 @@ func copyParts() []part {
 	end := frame.CopyPart{Kind: frame.CopyEnd, Count: 1, Bytes: 2, Digest: [32]byte{0: 3, 31: 4}}
 	failed := frame.CopyPart{Kind: frame.CopyFailed, Text: []byte("no")}
 	return []part{
-		{"request", "b5 00000001 0002 00000002 00000001 6162 63",
+		{"request", "b6 00000001 0002 00000002 00000001 6162 63",
 			func() []byte { return frame.AppendCopyRequest(nil, request) }, decodeCopyRequest, request},
-		{"header", "b5 00000003 0002 0000000000000003 0000000000000004 0000000000000005 06000000000000000000000000000007",
+		{"header", "b6 00000003 0002 0000000000000003 0000000000000004 0000000000000005 06000000000000000000000000000007",
 			func() []byte { return frame.AppendCopyHeader(nil, header) }, decodeCopyHeader, header},
 		{"record", "00000001 00000002 6b 7677",
 			func() []byte { return frame.AppendCopyRecord(nil, record) }, decodeCopyRecord, record},
@@ -76,7 +76,7 @@ func TestCopyRefused(t *testing.T) {
 		want        error
 	}{
 		{"request of another kind", "b4", decodeCopyRequest, frame.ErrMagic},
-		{"name too long", "b5 00000000 0000 10000001 00000000", decodeCopyRequest, frame.ErrTooLarge},
+		{"name too long", "b6 00000000 0000 10000001 00000000", decodeCopyRequest, frame.ErrTooLarge},
 		{"no header", "bf", decodeCopyHeader, frame.ErrMagic},
 		{"no part", "02", decodeCopyPart, frame.ErrMagic},
 		{"block too long", "01 60000001 00000000", decodeCopyPart, frame.ErrTooLarge},

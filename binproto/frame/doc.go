@@ -27,7 +27,7 @@ const (
 	Heartbeat   Magic = 0xB0 // stream: nothing to send; the follower answers with Ack
 	Replication Magic = 0xB1 // request and beginning of the stream; stream: an update
 	PlayScript  Magic = 0xB4
-	Copy        Magic = 0xB5 // gotycoon's own: a database as it is at an instant
+	Copy        Magic = 0xB6 // gotycoon's own: a database as it is at an instant
 	SetBulk     Magic = 0xB8
 	RemoveBulk  Magic = 0xB9
 	GetBulk     Magic = 0xBA

@@ -51,6 +51,7 @@ func commands() []command {
 		{"regex", "[expression ...]", "print keys that match a regular expression", matchRegex},
 		{"seq", "[number]", "print sequence numbers, or explain one (-port of -sequence-port)", seq},
 		{"quota", "call [number]", "query, apply, cancel, increase, decrease or empty a quota (-port of -quota-port)", quota},
+		{"lock", "[key [-- command ...]]", "run a command under a lock; -status, -list or -cancel locks (-port of -lock-port)", lock},
 		{"counter", "call [argument ...]", "get, acquire, release, stats or dump counters (-port of -counter-port)", counter},
 	}
 }
@@ -62,7 +63,7 @@ type usageError string
 func (e usageError) Error() string { return string(e) }
 
 // Main runs the command with the arguments behind its name and returns the exit code: 0, 1 after any failure, or that of
-// the command that counter acquire ran.
+// the command that lock or counter acquire ran.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		printUsage(stderr, commands())
