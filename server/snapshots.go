@@ -43,8 +43,9 @@ type snapshots struct {
 	quit    chan struct{}
 	wg      sync.WaitGroup
 
-	mu    sync.Mutex   // held while snapshots are taken
-	taken []ulog.Stamp // newest snapshot on the disk of each database; 0: none
+	mu    sync.Mutex              // held while snapshots are taken
+	taken []ulog.Stamp            // newest snapshot on the disk of each database; 0: none
+	own   map[string][]ulog.Stamp // see ownSnapshots
 }
 
 // newSnapshots returns nil without Config.Snapshots.Dir.
@@ -63,6 +64,7 @@ func (p *process) newSnapshots() *snapshots {
 		every: c.Interval,
 		quit:  make(chan struct{}),
 		taken: make([]ulog.Stamp, len(p.cfg.Databases)),
+		own:   map[string][]ulog.Stamp{},
 	}
 }
 
@@ -136,9 +138,7 @@ func (s *snapshots) takeLocked(i int, pause func() error) error {
 	if err != nil {
 		return err
 	}
-	opts := s.opts
-	opts.Pause = pause
-	err = opts.Write(i, frozen)
+	err = s.write(i, d.OnDisk(), frozen, pause)
 	if err := errors.Join(err, frozen.Close()); err != nil {
 		return err
 	}
@@ -147,6 +147,22 @@ func (s *snapshots) takeLocked(i int, pause func() error) error {
 		return fmt.Errorf("note the snapshot in the update log's directory: %w", err)
 	}
 	return nil
+}
+
+// write puts a snapshot into the directory, and says so there where it will not be loaded as long as the database file is there.
+func (s *snapshots) write(i int, file bool, frozen *db.Frozen, pause func() error) error {
+	opts := s.opts
+	opts.Pause = pause
+	if !file {
+		return opts.Write(i, frozen)
+	}
+	if err := s.noteOwn(i, append(s.lastOwn(i), frozen.Stamp())...); err != nil {
+		return err
+	}
+	if err := opts.Write(i, frozen); err != nil {
+		return err
+	}
+	return s.noteOwn(i, frozen.Stamp())
 }
 
 // beforeRemoval has snapshots taken of the databases in memory that files of the update log are about to be removed for:

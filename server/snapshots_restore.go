@@ -58,7 +58,10 @@ func (p *process) findSnapshots(o db.Options) ([][]snapshot.File, error) {
 		return nil, nil
 	}
 	found, err := p.snapshots.find()
-	if err != nil || o.ReadOnly || o.Engine != nil {
+	if err == nil {
+		err = p.snapshots.readOwn()
+	}
+	if err != nil || o.Engine != nil {
 		return found, err
 	}
 	return found, p.restoreFiles(found, o)
@@ -71,11 +74,13 @@ func (p *process) restoreFiles(found [][]snapshot.File, o db.Options) error {
 		if len(files) == 0 || err != nil || !expr.Kind.OnDisk() {
 			continue
 		}
-		err = db.RestoreFile(expr.Raw, o, func(to *db.Loader) error { return p.load(files, to) })
+		err = p.restoreFile(i, expr, files, o)
 		switch newest := files[len(files)-1]; {
 		case errors.Is(err, os.ErrExist):
-			p.log.info("%s is not applied: %s has its own data. To bring it in on purpose, stop the server and run: kttimedmgr load %s %s",
-				newest.Path, expr.Path, expr.Path, newest.Path)
+			if err := p.snapshots.leaveAlone(i, expr.Path, files); err != nil {
+				return err
+			}
+		case o.ReadOnly: // the file is missing, as will be said when it is opened
 		case err != nil:
 			return namedError(newest.Path, err)
 		case p.cfg.UpdateLog != "":
@@ -84,6 +89,21 @@ func (p *process) restoreFiles(found [][]snapshot.File, o db.Options) error {
 		}
 	}
 	return nil
+}
+
+// restoreFile makes a database file, or returns os.ErrExist.
+func (p *process) restoreFile(index int, expr db.Expr, files []snapshot.File, o db.Options) error {
+	if o.ReadOnly {
+		_, err := os.Stat(expr.Path)
+		if err == nil {
+			err = os.ErrExist
+		}
+		return err
+	}
+	if err := db.RestoreFile(expr.Raw, o, func(to *db.Loader) error { return p.load(files, to) }); err != nil {
+		return err
+	}
+	return p.snapshots.noteOwn(index, stampOf(files))
 }
 
 // namedError adds the file to an error that does not have it yet.

@@ -287,8 +287,18 @@ func TestAMissingFileIsRestoredAndAnOtherIsLeftAlone(t *testing.T) {
 	write(t, dir, 0, snapshot.Header{Stamp: 9, Count: 1}, "k", "snapshot")
 	s = start(t, withSnapshots(dir, true, path))
 	require.Equal(t, "file", s.dial().value(0, "k"))
-	require.Contains(t, strings.Join(s.log.lines(), "\n"), "kttimedmgr load "+path)
+	aside := filepath.Join(dir, "bgs", "00000000.ktss.set-aside")
+	require.Contains(t, strings.Join(s.log.lines(), "\n"), "kttimedmgr load "+path+" "+aside)
 	require.NotContains(t, strings.Join(s.log.lines(), "\n"), "applying")
+	require.Zero(t, s.stop())
+	require.FileExists(t, aside, "a snapshot that a user has put there is not overwritten")
+
+	s = start(t, withSnapshots(dir, true, path))
+	require.Contains(t, strings.Join(s.log.lines(), "\n"), "kttimedmgr load "+path+" "+filepath.Join(dir, "bgs", "00000000.ktss"))
+	require.Zero(t, s.stop())
+	names, err := filepath.Glob(filepath.Join(dir, "bgs", "*set-aside*"))
+	require.NoError(t, err)
+	require.Equal(t, []string{aside}, names)
 }
 
 func TestRemovingLogFilesTakesSnapshotsFirst(t *testing.T) {
