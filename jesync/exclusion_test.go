@@ -109,7 +109,8 @@ func (w *witness) leave(t *testing.T, p *peer, addr, key string, had tenure, rnd
 
 // No two clients have a lock at the same time, and whoever has it later has a greater token.
 func TestMutualExclusion(t *testing.T) {
-	length := 4 * time.Second
+	t.Parallel()
+	length := 3 * time.Second
 	if big() {
 		length = 2 * time.Minute
 	}

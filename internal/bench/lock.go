@@ -87,7 +87,7 @@ func takeTurns(addr string, number int, requests [2]string, end string, until ti
 		return 0, err
 	}
 	in := bufio.NewReader(c)
-	for ; n%2 == 1 || time.Now().Before(until); n++ {
+	for ; n%2 == 1 || n == 0 || time.Now().Before(until); n++ {
 		request := strings.ReplaceAll(requests[n%2], "%d", fmt.Sprint(number))
 		if _, err := c.Write([]byte(request)); err != nil {
 			return n, err
@@ -101,11 +101,14 @@ func takeTurns(addr string, number int, requests [2]string, end string, until ti
 
 // readTo reads up to the end of a reply.
 func readTo(in *bufio.Reader, end string) error {
-	last := end[len(end)-1]
-	for {
-		part, err := in.ReadSlice(last)
-		if err != nil || strings.HasSuffix(string(part), end) {
+	tail := ""
+	for !strings.HasSuffix(tail, end) {
+		part, err := in.ReadSlice(end[len(end)-1])
+		if err != nil {
 			return err
 		}
+		tail += string(part)
+		tail = tail[max(0, len(tail)-len(end)):]
 	}
+	return nil
 }
