@@ -3,15 +3,12 @@ package remote
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net"
 	"strconv"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"gotycoon/client"
 	"gotycoon/tools/cli"
@@ -42,8 +39,8 @@ type call struct {
 
 const outBuffer = 64 << 10
 
-func newCall(cmd command, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
-	c := &call{flags: cli.New(cmd.name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
+func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
+	c := &call{flags: cli.New(name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
 	c.out = bufio.NewWriterSize(stdout, outBuffer)
 	c.flags.StringVar(&c.host, "host", "", "`name` of the server (default localhost)")
 	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
@@ -91,21 +88,14 @@ func (c *call) withExpiry() *int64 {
 
 // parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
 func (c *call) parse(least, most int) error {
-	err := c.flags.Parse(c.raw)
-	n := c.flags.NArg()
+	args, err := c.flags.ParseArgs(c.raw, least, most)
 	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return err
 	case err != nil:
-		return usageError(err.Error())
+		return err
 	case *c.port < 1:
 		return usageError("-port: must be at least 1")
-	case n < least:
-		return usageError("an argument is missing")
-	case most >= 0 && n > most:
-		return usageError("there are too many arguments")
 	}
-	for _, arg := range c.flags.Args() {
+	for _, arg := range args {
 		if c.hexIn {
 			arg = string(show.DecodeHex(arg))
 		}

@@ -16,12 +16,6 @@ const (
 	holdLimit = 30 * time.Second // it is lost when the server does not answer for so long
 )
 
-// exitStatus is the exit code of a command that was run, if not 0.
-type exitStatus int
-
-// Error names the code.
-func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
 // holder holds something on a server while a command runs.
 type holder struct {
 	*call

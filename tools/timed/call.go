@@ -7,8 +7,6 @@ import (
 	"io"
 	"math"
 
-	"github.com/spf13/pflag"
-
 	"gotycoon/db"
 	"gotycoon/tools/cli"
 	"gotycoon/tools/show"
@@ -38,8 +36,8 @@ type call struct {
 
 const outBuffer = 64 << 10
 
-func newCall(cmd command, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
-	c := &call{flags: cli.New(cmd.name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
+func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
+	c := &call{flags: cli.New(name), raw: args, stdin: stdin, stdout: stdout, stderr: stderr}
 	c.out = bufio.NewWriterSize(stdout, outBuffer)
 	f := c.flags
 	f.Bool("onl", false, "accepted: files are always locked")
@@ -70,24 +68,16 @@ func (c *call) withExpiry() *int64 {
 }
 
 // parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
-func (c *call) parse(least, most int) error {
-	err := c.flags.Parse(c.raw)
-	n := c.flags.NArg()
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
+func (c *call) parse(least, most int) (err error) {
+	if c.args, err = c.flags.ParseArgs(c.raw, least, most); err != nil {
 		return err
-	case err != nil:
-		return usageError(err.Error())
+	}
+	switch {
 	case *c.sid < 0 || *c.sid > math.MaxUint16:
 		return usageError("-sid: must be 0 to 65535")
 	case *c.dbid < 0 || *c.dbid > math.MaxUint16:
 		return usageError("-dbid: must be 0 to 65535")
-	case n < least:
-		return usageError("an argument is missing")
-	case most >= 0 && n > most:
-		return usageError("there are too many arguments")
 	}
-	c.args = c.flags.Args()
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (c *call) printResult(rows client.Rows, err error, e tsv.Encoding) error {
 		fmt.Fprintf(c.out, "%s\t%s\n", encoded([]byte(name), e), encoded(rows[name], e)) // Flush returns the error
 	}
 	if failed {
-		return errSaid
+		return exitStatus(1) // the output tells it already
 	}
 	return nil
 }
