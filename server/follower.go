@@ -32,6 +32,20 @@ func (p *process) openFollower() {
 		return
 	}
 	p.follower = f
+	if p.cfg.Snapshots.Dir != "" && p.cfg.UpdateLog == "" && p.inMemory() {
+		p.log.Warn("updates from a master that come after the latest snapshot of a database in memory are missing after a crash: " +
+			"give this server an update log too (-ulog)")
+	}
+}
+
+// inMemory tells whether there are databases that live on in snapshots only.
+func (p *process) inMemory() bool {
+	for i := range p.catalog.Len() {
+		if !p.catalog.DB(i).OnDisk() {
+			return true
+		}
+	}
+	return false
 }
 
 // startFollower begins to replicate; once is enough.
