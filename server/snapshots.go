@@ -44,7 +44,7 @@ type snapshots struct {
 	wg      sync.WaitGroup
 
 	mu    sync.Mutex              // held while snapshots are taken
-	taken []ulog.Stamp            // newest snapshot on the disk of each database; 0: none
+	taken []ulog.Stamp            // newest snapshot on the disk of each database of the command line; 0: none
 	own   map[string][]ulog.Stamp // see ownSnapshots
 }
 
@@ -115,7 +115,7 @@ func (s *snapshots) takeAll(pause func() error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ok := true
-	for i := range s.catalog.Len() {
+	for _, i := range s.indexes() {
 		err := s.takeLocked(i, pause)
 		if errors.Is(err, snapshot.ErrStopped) {
 			return false
@@ -126,6 +126,18 @@ func (s *snapshots) takeAll(pause func() error) bool {
 		}
 	}
 	return ok
+}
+
+// indexes are those of all databases, the services' one included: that is a file, and its snapshot is for people to load.
+func (s *snapshots) indexes() []int {
+	all := make([]int, 0, s.catalog.Len()+1)
+	for i := range s.catalog.Len() {
+		all = append(all, i)
+	}
+	if d := s.catalog.Services(); d != nil {
+		all = append(all, d.Index())
+	}
+	return all
 }
 
 // takeLocked takes a snapshot of one database. The caller holds mu.
@@ -142,7 +154,9 @@ func (s *snapshots) takeLocked(i int, pause func() error) error {
 	if err := errors.Join(err, frozen.Close()); err != nil {
 		return err
 	}
-	s.taken[i] = frozen.Stamp()
+	if i < len(s.taken) {
+		s.taken[i] = frozen.Stamp()
+	}
 	if err := s.catalog.SnapshotTaken(d, filepath.Join(s.opts.Dir, snapshot.Name(i)), frozen.Stamp()); err != nil {
 		return fmt.Errorf("note the snapshot in the update log's directory: %w", err)
 	}
