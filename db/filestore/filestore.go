@@ -166,7 +166,9 @@ func (s *Store) Abandon() error {
 	return s.closeFile()
 }
 
+// closeFile leaves an empty view: who comes too late gets the error of the closed file.
 func (s *Store) closeFile() error {
-	s.view.Load().release()
+	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp), nil))
+	old.release()
 	return s.file.Close()
 }

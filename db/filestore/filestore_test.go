@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt/errors"
 	"go.uber.org/goleak"
 
 	"gotycoon/db/store"
@@ -307,4 +308,15 @@ func TestCountAfterAHalfDoneCheckpoint(t *testing.T) {
 			require.Equal(t, int64(3), n)
 		})
 	}
+}
+
+// Who comes too late, after Close, gets an error and not what was there.
+func TestAClosedStoreSaysSo(t *testing.T) {
+	s, err := Open(filepath.Join(t.TempDir(), "a.kct"), Options{})
+	require.NoError(t, err)
+	s.Apply(1, []ulog.Update{{Op: ulog.OpSet, Key: []byte("k"), Value: []byte("v")}})
+	require.NoError(t, s.Close())
+	_, _, err = s.Get(nil, []byte("k"))
+	require.ErrorIs(t, err, errors.ErrDatabaseNotOpen)
+	require.Error(t, s.Scan(store.Start{Edge: true}, func(_, _ []byte) bool { return true }))
 }
