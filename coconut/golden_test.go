@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net"
 	"net/textproto"
@@ -20,9 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const goldenDir = "../../shared/golden"
-
-// goldenCase is a recorded conversation. README-primitives.md beside the recordings describes the fields.
+// goldenCase is a recorded conversation. The fields are those of the steps below; byte strings are UTF-8.
 type goldenCase struct {
 	Name        string       `json:"name"`
 	Requires    []string     `json:"requires"`
@@ -40,10 +37,7 @@ type goldenStep struct {
 
 func readGolden(t *testing.T, file string) []goldenCase {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(goldenDir, file))
-	if errors.Is(err, os.ErrNotExist) {
-		t.Skip("no recordings beside the project")
-	}
+	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
 	var cases []goldenCase
 	for line := range bytes.Lines(text) {
@@ -130,7 +124,7 @@ func readReply(t *testing.T, r *bufio.Reader) (status int, body string) {
 }
 
 func TestSequenceConversations(t *testing.T) {
-	cases := readGolden(t, "sequence/sequence.jsonl")
+	cases := readGolden(t, "sequence.jsonl")
 	addr := startSequence(t, SequenceOptions{Reserve: 2, ServerNo: 1, Location: time.UTC})
 	played := 0
 	for _, c := range cases {
@@ -149,7 +143,7 @@ func TestSequenceConversations(t *testing.T) {
 
 func TestQuotaConversations(t *testing.T) {
 	played := 0
-	for _, c := range readGolden(t, "quota/quota.jsonl") {
+	for _, c := range readGolden(t, "quota.jsonl") {
 		if slices.Contains(c.Requires, "copy-bugs") {
 			continue
 		}
