@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"sync"
 
 	"gotycoon/db"
@@ -114,20 +113,23 @@ func safeName(name string) string {
 	return safe.String()
 }
 
+// unfinished is behind the name of a file that is being written; no quota's file ends in it (safeName). The next export begins
+// anew what a killed process has left.
+const unfinished = "~"
+
 // export writes the journals that are safe.
 func (e *exporter) export(name string) error {
 	path := e.path(name)
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	f, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone already when all went well
 	w := bufio.NewWriter(f)
-	err = errors.Join(e.records.writeJournals(w, name), w.Flush(), f.Chmod(0o644), e.records.db.SyncLog(), f.Sync(), f.Close())
+	err = errors.Join(e.records.writeJournals(w, name), w.Flush(), e.records.db.SyncLog(), f.Sync(), f.Close())
 	if err != nil {
-		return err
+		return errors.Join(err, os.Remove(path+unfinished))
 	}
-	return os.Rename(f.Name(), path)
+	return os.Rename(path+unfinished, path)
 }
 
 // writeJournals writes a line for each apply.

@@ -102,6 +102,26 @@ func TestARestartGoesOnWithWhatIsLeft(t *testing.T) {
 	})
 }
 
+// What a process that was killed within an export has left is in nobody's way, and is gone after the next one.
+func TestAnExportIsWholeWhateverWasLeft(t *testing.T) {
+	dir := t.TempDir()
+	export := filepath.Join(dir, "out")
+	require.NoError(t, os.WriteFile(export, []byte("1 2\n"), 0o644))
+	require.NoError(t, os.WriteFile(export+unfinished, []byte("half of a journal, and more than there is to come"), 0o644))
+	c := newClient(t, startQuota(t, QuotaOptions{Limit: 1, Export: export}))
+	text, err := os.ReadFile(export)
+	require.NoError(t, err)
+	require.Equal(t, "1 2\n", string(text), "a start leaves it as it was")
+	c.is("/apply?amt=1", "1 0")
+	waitFor(t, "the export", func() bool {
+		text, err := os.ReadFile(export)
+		return err == nil && string(text) == "1 1\n"
+	})
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
 func TestExportFilesOfNamesStayInTheirDirectory(t *testing.T) {
 	dir := t.TempDir()
 	c := newClient(t, startQuota(t, QuotaOptions{Limit: 1, Export: filepath.Join(dir, "out")}))
