@@ -2,7 +2,7 @@ package db
 
 import (
 	"bytes"
-	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -60,38 +60,55 @@ func contents(t testing.TB, d *DB) map[string]string {
 	return got
 }
 
-// image copies a directory as it is at this moment: what kill -9 leaves behind. Database files are copied again when
-// a second checkpoint may have overwritten pages that the first half of the copy refers to.
+// image copies a directory as it is at one moment: what kill -9 leaves behind. A copy takes a while, and a checkpoint may
+// meanwhile trim the log that a file copied earlier needs: the copy counts when a second look finds the same bytes.
 func image(t testing.TB, from string) string {
 	t.Helper()
-	to := t.TempDir()
-	require.NoError(t, filepath.WalkDir(from, func(path string, e os.DirEntry, err error) error {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		first := readTree(t, from)
+		if !maps.EqualFunc(first, readTree(t, from), bytes.Equal) {
+			continue
+		}
+		to := t.TempDir()
+		for name, content := range first {
+			path := filepath.Join(to, name)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+			require.NoError(t, os.WriteFile(path, content, 0o644))
+		}
+		return to
+	}
+	t.Fatal("the files never came to rest")
+	return ""
+}
+
+// readTree returns the files of a directory by their path below it. Those that are removed meanwhile are left out.
+func readTree(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if os.IsNotExist(err) || err == nil && e.IsDir() {
+			return nil
+		}
+		require.NoError(t, err)
+		name, err := filepath.Rel(dir, path)
+		require.NoError(t, err)
+		content, err := os.ReadFile(path)
 		if os.IsNotExist(err) {
-			return nil // removed meanwhile
+			return nil
 		}
-		require.NoError(t, err)
-		rel, err := filepath.Rel(from, path)
-		require.NoError(t, err)
-		if e.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		return copyFile(path, filepath.Join(to, rel))
+		files[name] = content
+		return err
 	}))
-	return to
+	return files
 }
 
 func copyFile(from, to string) error {
-	src, err := os.Open(from)
+	content, err := os.ReadFile(from)
 	if os.IsNotExist(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer src.Close()
-	var content bytes.Buffer
-	if _, err := io.Copy(&content, src); err != nil {
-		return err
-	}
-	return os.WriteFile(to, content.Bytes(), 0o644)
+	return os.WriteFile(to, content, 0o644)
 }
