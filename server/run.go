@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
 	"gotycoon/replication"
@@ -110,6 +112,7 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	timers := p.startTimers()
 	p.snapshots.start()
 	ok = p.serve(ctx, signals, sink, plugin)
+	p.tell(daemon.SdNotifyStopping)
 	p.snapshots.stop()
 	ok = services.close(p.log) && ok
 	ok = plugin.finish() && ok
@@ -156,6 +159,7 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 			l.stop()
 			return false
 		}
+		p.tell(daemon.SdNotifyReady)
 		select {
 		case <-ctx.Done():
 			l.stop()
@@ -172,6 +176,7 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 			if !restart {
 				return true
 			}
+			p.tell(daemon.SdNotifyReloading)
 			plugin.stop()
 			sink.reopen(p.log)
 			p.reloadScript()

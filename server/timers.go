@@ -20,6 +20,9 @@ func (p *process) startTimers() *timers {
 	if p.cfg.AutoSync > 0 && !p.cfg.ReadOnly {
 		t.wg.Go(func() { p.repeat(t.quit, p.cfg.AutoSync, p.synchronize) })
 	}
+	if every := p.watchdogEvery(); every > 0 {
+		t.wg.Go(func() { p.repeat(t.quit, every, p.feedWatchdog) })
+	}
 	return t
 }
 
