@@ -19,6 +19,9 @@ func main() {
 }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && describes(args[0]) {
+		return describe(args, stdout, stderr)
+	}
 	o, err := parse(args)
 	switch {
 	case err != nil:

@@ -126,12 +126,16 @@ func (o *options) level(name string, least slog.Level, help string) {
 	o.flags.VarPF(choice{&o.LogLevel, least}, name, "", help).NoOptDefVal = "true"
 }
 
+const (
+	about         = "a key-value server for the Kyoto Tycoon protocols"
+	databasesHelp = "A database is a file (a.kch a.kct a.kcd a.kcf a.kcx), or in memory: \":\" hash, \"*\" cache, \"%\" tree, \"-\" and \"+\"\n" +
+		"plain hash and tree. Parameters follow after \"#\": a.kct#ktopts=p. Without any there is one \":\"."
+	signalsHelp = "TERM, INT, USR2 stop; USR1 listens again and continues in a new log file; HUP stops, or does as USR1 with -dmn."
+)
+
 func (o *options) usage() string {
-	return fmt.Sprintf("%s - a key-value server for the Kyoto Tycoon protocols\n\n"+
-		"usage: %[1]s [option ...] [database ...]\n\n%s\n"+
-		"Options may have one dash or two. Numbers may end in k, m, g, t, p, e (powers of 1024).\n"+
-		"A database is a file (a.kch a.kct a.kcd a.kcf a.kcx), or in memory: \":\" hash, \"*\" cache, \"%%\" tree, \"-\" and \"+\"\n"+
-		"plain hash and tree. Parameters follow after \"#\": a.kct#ktopts=p. Without any there is one \":\".\n"+
-		"Signals: TERM, INT, USR2 stop; USR1 listens again and continues in a new log file; HUP stops, or does as USR1 with -dmn.\n",
-		server.Program, o.flags.FlagUsages())
+	return fmt.Sprintf("%s - %s\n\n"+
+		"usage: %[1]s [option ...] [database ...]\n\n%[3]s\n"+
+		"Options may have one dash or two. Numbers may end in k, m, g, t, p, e (powers of 1024).\n%[4]s\nSignals: %[5]s\n",
+		server.Program, about, o.flags.FlagUsages(), databasesHelp, signalsHelp)
 }

@@ -11,7 +11,7 @@ import (
 // arrows are the packages that a package may import: the drawing in ARCHITECTURE.md as a table. A package that may
 // import nothing of ours is a leaf. Think twice before you add an arrow; one that points up is a design error.
 var arrows = map[string][]string{
-	"cmd/ktserver":    {"server", "tools/cli", "internal/klog", "internal/yrmconf"},
+	"cmd/ktserver":    {"server", "tools/cli", "tools/manual", "internal/klog", "internal/yrmconf"},
 	"cmd/ktremotemgr": {"tools/remote"},
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
@@ -46,11 +46,12 @@ var arrows = map[string][]string{
 	"db/voidstore":       {"db/store", "ulog"},
 	"ulog":               {"internal/vfs"},
 
-	"tools/remote": {"tools/cli", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/remote": {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":   {},
-	"tools/timed":  {"tools/cli", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
-	"tools/util":   {"tools/cli", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
-	"tools/cli":    {},
+	"tools/timed":  {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/util":   {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
+	"tools/cli":    {"tools/manual"},
+	"tools/manual": {},
 	"client":       {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
 	"internal/netio":       {"db"},

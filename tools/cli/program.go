@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"gotycoon/tools/manual"
 )
 
 // Program is a command line tool whose first argument is the name of a sub-command. C is one run of one of them.
@@ -15,6 +17,8 @@ type Program[C Call] struct {
 	Name     string
 	About    string // a line for the usage text
 	Commands []Command[C]
+	Notes    []manual.Section // of the manual page
+	See      []string         // names of other manual pages
 
 	// New prepares a run with the arguments behind the name of the sub-command.
 	New func(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) C
@@ -61,6 +65,8 @@ func (p *Program[C]) Main(ctx context.Context, args []string, stdin io.Reader, s
 	case "help", "h", "usage":
 		p.usage(stdout, p.Commands)
 		return 0
+	case "man", "completion":
+		return p.write(ctx, args, stdout, stderr)
 	}
 	for _, cmd := range p.Commands {
 		if cmd.Name == args[0] {

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"gotycoon/tools/cli"
+	"gotycoon/tools/manual"
 )
 
 const program = "ktremotemgr"
@@ -59,6 +60,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		About:    "a client of a key-value server for the Kyoto Tycoon protocols",
 		Commands: commands(),
 		New:      newCall,
+		Notes: []manual.Section{{Title: "EXIT STATUS", Text: []string{
+			"0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run.",
+		}}},
+		See: []string{"ktserver", "kttimedmgr", "ktutilmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)
 }

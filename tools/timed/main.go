@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"gotycoon/tools/cli"
+	"gotycoon/tools/manual"
 )
 
 const program = "kttimedmgr"
@@ -51,6 +52,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		About:    "works on database files that no server has open",
 		Commands: commands(),
 		New:      newCall,
+		Notes:    []manual.Section{{Title: "EXIT STATUS", Text: []string{"0, or 1 after any failure."}}},
+		See:      []string{"ktserver", "ktremotemgr", "ktutilmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"gotycoon/tools/cli"
+	"gotycoon/tools/manual"
 )
 
 const program = "ktutilmgr"
@@ -73,6 +74,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		About:    "small tools around a key-value server for the Kyoto Tycoon protocols",
 		Commands: commands(),
 		New:      newCall,
+		Notes:    []manual.Section{{Title: "EXIT STATUS", Text: []string{"0, or 1 after any failure."}}},
+		See:      []string{"ktserver", "ktremotemgr", "kttimedmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)
 }
