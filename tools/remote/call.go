@@ -77,7 +77,7 @@ func (c *call) withHexOut() *call {
 
 // withJSON adds the option that prints for programs.
 func (c *call) withJSON() *call {
-	c.flags.BoolVar(&c.json, "json", false, "print JSON, an object per line; what is no UTF-8 is in Base64 under a name that ends in _base64")
+	c.flags.BoolVar(&c.json, "json", false, show.JSONHelp)
 	return c
 }
 

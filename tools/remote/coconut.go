@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
 
 // coconut is the server of the options, with the sequence or quota of a name.
@@ -23,6 +24,7 @@ func seq(ctx context.Context, c *call) error {
 	name := c.flags.String("name", "", "`name` of the sequence (default: the one without a name)")
 	count := c.flags.Integer("count", 1, "print so many numbers")
 	explain := c.flags.Bool("explain", false, "print the parts of the number that follows")
+	c.withJSON()
 	if err := c.parse(0, 1); err != nil {
 		return err
 	}
@@ -32,15 +34,26 @@ func seq(ctx context.Context, c *call) error {
 	server := c.coconut(*name)
 	if *explain {
 		text, err := server.Explain(ctx, c.args[0])
-		if err == nil {
-			fmt.Fprintln(c.out, text)
+		if err != nil {
+			return err
 		}
-		return err
+		return c.printOne("number", text)
 	}
 	numbers, err := server.Fetch(ctx, int(*count))
 	for _, n := range numbers {
-		fmt.Fprintln(c.out, n)
+		if err := c.printOne("number", fmt.Sprint(n)); err != nil {
+			return err
+		}
 	}
+	return err
+}
+
+// printOne prints a line, or an object with one column.
+func (c *call) printOne(name, text string) error {
+	if c.json {
+		return c.printJSON(show.Object{name: text})
+	}
+	_, err := fmt.Fprintln(c.out, text)
 	return err
 }
 
@@ -48,6 +61,7 @@ func seq(ctx context.Context, c *call) error {
 func quota(ctx context.Context, c *call) error {
 	name := c.flags.String("name", "", "`name` of the quota (default: the one without a name)")
 	id := c.flags.String("id", "", "`name` of this call: repeated under it, it counts once")
+	c.withJSON()
 	if err := c.parse(1, 2); err != nil {
 		return err
 	}
@@ -74,11 +88,20 @@ func quota(ctx context.Context, c *call) error {
 	if err != nil {
 		return fmt.Errorf("quota %s: %w", c.args[0], err)
 	}
-	if journal != 0 {
-		fmt.Fprintf(c.out, "%d ", journal)
+	return c.printQuota(journal, remaining)
+}
+
+func (c *call) printQuota(journal, remaining int64) error {
+	switch {
+	case c.json && journal != 0:
+		return c.printJSON(show.Object{"journal": journal, "remaining": remaining})
+	case c.json:
+		return c.printJSON(show.Object{"remaining": remaining})
+	case journal != 0:
+		fmt.Fprintf(c.out, "%d ", journal) // Flush returns the error
 	}
-	fmt.Fprintln(c.out, remaining)
-	return nil
+	_, err := fmt.Fprintln(c.out, remaining)
+	return err
 }
 
 // quotaNumber reads the argument of a call that has one.

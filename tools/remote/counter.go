@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
 
 // counterCall is a call of the counter sub-command.
@@ -166,9 +167,9 @@ func (c *counterCall) dump(ctx context.Context) error {
 			fmt.Fprintf(c.out, "%s\t%d\t%d\n", e.Name, e.Current, e.Maximum) // Flush returns the error
 			continue
 		}
-		m := map[string]any{"current": e.Current, "maximum": e.Maximum}
-		c.column(m, "name", []byte(e.Name))
-		if err := c.printJSON(m); err != nil {
+		o := show.Object{"current": e.Current, "maximum": e.Maximum}
+		o.Bytes("name", []byte(e.Name), c.hexOut)
+		if err := c.printJSON(o); err != nil {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
 
 // Exit codes of lock beside those of the command that it runs. Scripts can tell them from common ones.
@@ -45,6 +46,7 @@ func lock(ctx context.Context, c *call) error {
 		list:   c.flags.Bool("list", false, "print who holds and waits for a key, or for all keys"),
 		cancel: c.flags.String("cancel", "", "end the request of the client with this `address`, which -list prints, for the key"),
 	}
+	c.withJSON()
 	if err := c.parse(0, -1); err != nil {
 		return err
 	}
@@ -105,9 +107,13 @@ func (c *lockCall) hold(ctx context.Context) error {
 
 func (c *lockCall) printStatus(ctx context.Context) error {
 	s, err := c.locks.Status(ctx, c.args[0])
-	if err == nil {
-		fmt.Fprintf(c.out, "holders: %d\nwaiters: %d\n", s.Holders, s.Waiters)
+	switch {
+	case err != nil:
+		return err
+	case c.json:
+		return c.printJSON(show.Object{"holders": s.Holders, "waiters": s.Waiters})
 	}
+	_, err = fmt.Fprintf(c.out, "holders: %d\nwaiters: %d\n", s.Holders, s.Waiters)
 	return err
 }
 
@@ -123,7 +129,23 @@ func (c *lockCall) printList(ctx context.Context) error {
 		if e.Holds {
 			state = "holds"
 		}
+		if c.json {
+			if err := c.printJSON(lockObject(e, state)); err != nil {
+				return err
+			}
+			continue
+		}
 		fmt.Fprintf(c.out, "%s\t%s\t%s\t%.3f\t%.3f\t%d\t%d\n", e.Key, state, e.Address, e.Age.Seconds(), e.Left.Seconds(), e.Max, e.Fence)
 	}
 	return err
+}
+
+// lockObject is an entry for programs. Times are seconds; no left: it never ends by itself.
+func lockObject(e client.LockEntry, state string) show.Object {
+	o := show.Object{"state": state, "address": e.Address, "age": e.Age.Seconds(), "max": e.Max, "fence": e.Fence}
+	o.Bytes("key", []byte(e.Key), false)
+	if e.Left >= 0 {
+		o["left"] = e.Left.Seconds()
+	}
+	return o
 }

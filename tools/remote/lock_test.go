@@ -66,6 +66,8 @@ func TestLockThatIsNotGranted(t *testing.T) {
 	listed := l.run("-list").stdout
 	require.Regexp(t, `\Ajob\tholds\t127\.0\.0\.1:\d+\t\d+\.\d{3}\t\d+\.\d{3}\t1\t1\n\z`, listed)
 	require.Equal(t, listed[:10], l.run("-list", "job").stdout[:10])
+	require.Regexp(t, `\A\{"address":"127\.0\.0\.1:\d+","age":[0-9.e-]+,"fence":1,"key":"job","left":[0-9.]+,"max":1,"state":"holds"\}\n\z`, l.run("-list", "-json").stdout)
+	require.Equal(t, result{stdout: "{\"holders\":1,\"waiters\":0}\n"}, l.run("-status", "-json", "job"))
 	require.NoError(t, held.Release(t.Context()))
 	require.Empty(t, l.run("-list").stdout)
 }

@@ -21,6 +21,7 @@ func command(name, args, help string, run func(context.Context, *call) error) cl
 func commands() []cli.Command[*call] {
 	return []cli.Command[*call]{
 		command("report", "", "print what the server tells about itself", report),
+		command("top", "", "show what the server is doing, again and again", top),
 		command("script", "procedure [key value ...]", "call a script procedure", script),
 		command("tunerepl", "[master]", "follow another master, or none", tuneReplication),
 		command("inform", "", "print number and size of the records of a database", inform),

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gotycoon/snapshot"
+	"gotycoon/tools/show"
 )
 
 // serverSuffix is what the names of a server's snapshots end with.
@@ -18,7 +19,7 @@ const serverSuffix = ".ktss"
 // bgsInform tells of each snapshot in a directory, or of one, to which database it belongs, its time stamp, number and size of the
 // records.
 func bgsInform(_ context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
+	if err := c.withJSON().parse(1, 1); err != nil {
 		return err
 	}
 	path := c.args[0]
@@ -34,8 +35,7 @@ func bgsInform(_ context.Context, c *call) error {
 		return fmt.Errorf("%s: could not open the file", path)
 	}
 	index, _ := snapshotIndex(path)
-	c.printHead(index, head)
-	return nil
+	return c.printHead(index, head)
 }
 
 func (c *call) informDir(dir string) error {
@@ -52,17 +52,23 @@ func (c *call) informDir(dir string) error {
 		switch {
 		case errors.Is(err, snapshot.ErrNoSnapshot):
 			fmt.Fprintf(c.stderr, "%s: warning: %s is no snapshot\n", program, e.Name())
+			continue
 		case err != nil:
 			return err
-		default:
-			c.printHead(index, head)
+		}
+		if err := c.printHead(index, head); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (c *call) printHead(index uint64, h snapshot.Header) {
-	fmt.Fprintf(c.out, "%d\t%d\t%d\t%d\n", index, h.Stamp, h.Count, h.Size) // Flush returns the error
+func (c *call) printHead(index uint64, h snapshot.Header) error {
+	if c.json {
+		return show.JSON(c.out, show.Object{"db": index, "ts": h.Stamp, "count": h.Count, "size": h.Size})
+	}
+	_, err := fmt.Fprintf(c.out, "%d\t%d\t%d\t%d\n", index, h.Stamp, h.Count, h.Size)
+	return err
 }
 
 // snapshotIndex returns the number that a name begins with. For a path with a slash the original's scripts expect 0.

@@ -29,6 +29,7 @@ type call struct {
 	dbid     *int64
 	hexIn    bool // -sx
 	hexOut   bool // -px
+	json     bool
 
 	args     []string
 	catalogs []*db.Catalog // what open has opened
@@ -59,6 +60,12 @@ func (c *call) withHex() *call {
 // withHexOut adds the option that prints in hexadecimal.
 func (c *call) withHexOut() *call {
 	c.flags.BoolVar(&c.hexOut, "px", false, "print hexadecimal")
+	return c
+}
+
+// withJSON adds the option that prints for programs.
+func (c *call) withJSON() *call {
+	c.flags.BoolVar(&c.json, "json", false, show.JSONHelp)
 	return c
 }
 

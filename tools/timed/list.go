@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gotycoon/db"
+	"gotycoon/tools/show"
 )
 
 // lister is what list was asked for.
@@ -18,7 +19,7 @@ type lister struct {
 
 // list prints records in the order of the database.
 func list(_ context.Context, c *call) error {
-	f := c.withHex().withHexOut().flags
+	f := c.withHex().withHexOut().withJSON().flags
 	l := &lister{call: c}
 	l.back = f.Bool("des", false, "from the last record to the first")
 	l.max = f.Integer("max", -1, "at most so many records")
@@ -78,6 +79,9 @@ func (l *lister) walk(cursor *db.Cursor) error {
 }
 
 func (l *lister) show(key, value []byte, xt int64) error {
+	if l.json {
+		return show.JSON(l.out, l.object(l.db, key, value, xt, *l.values, *l.expiry))
+	}
 	l.print(key)
 	if *l.values {
 		_ = l.out.WriteByte('\t')

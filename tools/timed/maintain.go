@@ -9,11 +9,12 @@ import (
 	"slices"
 
 	"gotycoon/db"
+	"gotycoon/tools/show"
 )
 
 // inform prints the number and size of the records, or with -st everything about a database.
 func inform(_ context.Context, c *call) error {
-	all := c.flags.Bool("st", false, "print everything about the database")
+	all := c.withJSON().flags.Bool("st", false, "print everything about the database")
 	if err := c.parse(1, 1); err != nil {
 		return err
 	}
@@ -25,10 +26,22 @@ func inform(_ context.Context, c *call) error {
 	if err != nil {
 		return c.failed("DB::status", c.args[0], err)
 	}
+	if !*all {
+		maps.DeleteFunc(rows, func(name, _ string) bool { return name != "count" && name != "size" })
+	}
+	return c.printRows(rows)
+}
+
+// printRows prints a report.
+func (c *call) printRows(rows map[string]string) error {
+	o := show.Object{}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		if *all || name == "count" || name == "size" {
+		if o.Text(name, rows[name]); !c.json {
 			fmt.Fprintf(c.out, "%s: %s\n", name, rows[name]) // Flush returns the error
 		}
+	}
+	if c.json {
+		return show.JSON(c.out, o)
 	}
 	return nil
 }

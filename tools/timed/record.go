@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/tools/show"
 )
 
 // set stores a record in one of several ways.
@@ -93,7 +94,7 @@ func remove(_ context.Context, c *call) error {
 
 // get prints a value.
 func get(_ context.Context, c *call) error {
-	f := c.withHex().withHexOut().flags
+	f := c.withHex().withHexOut().withJSON().flags
 	seize := f.Bool("rm", false, "and remove the record")
 	expiry := f.Bool("pt", false, "print the expiration time behind it")
 	bare := f.Bool("pz", false, "without a line feed behind it")
@@ -107,6 +108,9 @@ func get(_ context.Context, c *call) error {
 	value, xt, err := fetch(d, c.data(1), *seize)
 	if err != nil {
 		return c.failed("DB::get", c.args[0], err) // that of seize too, as in the original
+	}
+	if c.json {
+		return show.JSON(c.out, c.object(d, c.data(1), value, xt, true, true))
 	}
 	c.print(value)
 	if *expiry {

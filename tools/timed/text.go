@@ -19,6 +19,19 @@ func (c *call) printExpiry(d *db.DB, xt int64) {
 	fmt.Fprintf(c.out, "\t%d", xt)
 }
 
+// object is a record for programs. Its expiration time is there only where it has one.
+func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpiry bool) show.Object {
+	o := show.Object{}
+	o.Bytes("key", key, c.hexOut)
+	if withValue {
+		o.Bytes("value", value, c.hexOut)
+	}
+	if withExpiry && xt != db.MaxXT && !d.Persistent() {
+		o["xt"] = xt
+	}
+	return o
+}
+
 // steps is the progress of a command that goes through many records.
 func (c *call) steps(items string, size int64) show.Progress {
 	const every = 1000

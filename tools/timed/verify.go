@@ -9,6 +9,7 @@ import (
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
 	"gotycoon/internal/vfs"
+	"gotycoon/tools/show"
 	"gotycoon/ulog"
 )
 
@@ -22,30 +23,51 @@ type verification struct {
 	path     string
 	meta     filestore.Meta
 	findings int
+	facts    show.Object // with -json
 }
 
 // verify looks at every page of a database file and at every record of its log.
 func verify(ctx context.Context, c *call) error {
-	if err := c.parse(1, 2); err != nil {
+	if err := c.withJSON().parse(1, 2); err != nil {
 		return err
 	}
 	path, err := c.filePath(c.args[0])
 	if err != nil {
 		return err
 	}
-	v := &verification{call: c, fs: vfs.OS{}, path: path}
+	v := &verification{call: c, fs: vfs.OS{}, path: path, facts: show.Object{}}
 	if err := v.file(); err != nil {
 		return c.openFailed(inUse(err))
 	}
 	if err := v.log(ctx); err != nil {
 		return err
 	}
+	return v.verdict()
+}
+
+func (v *verification) verdict() error {
+	v.facts["findings"] = v.findings
+	if v.json {
+		if err := show.JSON(v.out, v.facts); err != nil {
+			return err
+		}
+	}
 	if v.findings > 0 {
-		fmt.Fprintf(c.out, "findings: %d\n", v.findings)
+		v.fact("findings", v.findings)
 		return errDamage
 	}
-	fmt.Fprintf(c.out, "sound\n")
+	if !v.json {
+		fmt.Fprintf(v.out, "sound\n") // Flush returns the error
+	}
 	return nil
+}
+
+// fact tells something about the file or its log.
+func (v *verification) fact(name string, value any) {
+	v.facts[name] = value
+	if !v.json {
+		fmt.Fprintf(v.out, "%s: %v\n", name, value) // Flush returns the error
+	}
 }
 
 // found tells one thing that is wrong.
@@ -62,10 +84,14 @@ func (v *verification) file() error {
 		return err
 	}
 	v.meta = r.Meta
-	fmt.Fprintf(v.out, "file: %s\npages: %d (leaves %d, branches %d, free %d)\nrecords: %d\nbytes: %d\n",
-		v.path, r.Pages, r.Leaves, r.Branches, r.Free, r.Records, r.Bytes)
+	v.fact("file", v.path)
+	v.fact("pages", fmt.Sprintf("%d (leaves %d, branches %d, free %d)", r.Pages, r.Leaves, r.Branches, r.Free))
+	v.fact("records", r.Records)
+	v.fact("bytes", r.Bytes)
 	if r.Meta.Format != 0 {
-		fmt.Fprintf(v.out, "identity: %v\nstamp: %s\nclosed: %v\n", r.Meta.ID, moment(r.Meta.Stamp), yes(r.Meta.Clean))
+		v.fact("identity", r.Meta.ID.String())
+		v.fact("stamp", moment(r.Meta.Stamp))
+		v.fact("closed", yes(r.Meta.Clean))
 	}
 	for i := range r.Damage {
 		v.found(v.path, &r.Damage[i])
@@ -97,19 +123,21 @@ func (v *verification) log(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(v.out, "log: %s\nupdates: %d\nlast update: %s\n", dir, l.updates, moment(l.last))
+	v.fact("log", dir)
+	v.fact("updates", l.updates)
+	v.fact("last update", moment(l.last))
 	if v.meta.Format == 0 {
 		return nil
 	}
 	if !v.owns(dir) {
-		fmt.Fprintf(v.out, "file and log: do not belong together\n")
+		v.fact("file and log", "do not belong together")
 		if !v.meta.Clean {
 			v.found(v.path, fmt.Errorf("was not closed, and its newest updates are in another log, which was %s", v.meta.LogDir))
 		}
 		return nil
 	}
 	if l.reachesBack {
-		fmt.Fprintf(v.out, "updates that the file lacks: %d\n", l.lacking)
+		v.fact("updates that the file lacks", l.lacking)
 	} else {
 		v.found(dir, fmt.Errorf("does not reach back to where the file ends, the time stamp %d: files of it were removed", v.meta.Stamp))
 	}
