@@ -67,6 +67,9 @@ type Config struct {
 
 	Databases []string // path expressions
 
+	// Now is the clock of records and logs; nil means time.Now. Tests set it back.
+	Now func() time.Time
+
 	// Listening is called each time the server begins to listen, with the address; nil: nobody wants to know.
 	Listening func(net.Addr)
 }

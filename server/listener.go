@@ -50,7 +50,7 @@ func (p *process) newSource(done <-chan struct{}) binproto.Source {
 	if log == nil {
 		return nil
 	}
-	return replication.NewSource(replication.SourceOptions{Log: log, Done: done, Logger: p.log.Logger})
+	return replication.NewSource(replication.SourceOptions{Log: log, Done: done, Logger: p.log.Logger, Now: p.cfg.Now})
 }
 
 // resolveHost finds the IPv4 address of Config.Host.

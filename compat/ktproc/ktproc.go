@@ -46,6 +46,7 @@ type Options struct {
 	Args    []string // options; -port is added
 	DBs     []string // database expressions
 	BareDBs bool     // leave out the -- before them
+	Env     []string // variables beside those of the test
 }
 
 // Server is a running server process.
@@ -64,7 +65,7 @@ func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	for range portTries {
 		s := Launch(tb, o, FreePort(tb))
-		if s.awaitListening() {
+		if s.AwaitListening() {
 			return s
 		}
 		if !strings.Contains(s.Output(), "bind failed") {
@@ -92,7 +93,7 @@ func Launch(tb testing.TB, o Options, port int) *Server {
 	s.log = log.Name()
 	s.cmd = exec.Command(o.Bin, args...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = o.Dir, log, log
-	s.cmd.Env = append(os.Environ(), "TZ=UTC")
+	s.cmd.Env = append(append(os.Environ(), "TZ=UTC"), o.Env...)
 	if err := s.cmd.Start(); err != nil {
 		tb.Fatal(err)
 	}
@@ -114,7 +115,8 @@ func (s *Server) end(tb testing.TB) {
 	}
 }
 
-func (s *Server) awaitListening() bool {
+// AwaitListening returns when the server accepts connections, or false when it has ended before, or does not within half a minute.
+func (s *Server) AwaitListening() bool {
 	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
 		c, err := net.Dial("tcp4", s.Addr())
 		if err == nil {
