@@ -33,10 +33,8 @@ func TestTutorial(t *testing.T) {
 // typeReadme types what README.md shows.
 func typeReadme(t *testing.T, p programs) {
 	steps := parse(readme(t))
-	require.Greater(t, len(steps), 50, "the tutorial was not found")
+	require.Greater(t, len(steps), 5, "the first steps were not found")
 	s := newShell(t, p)
-	// The file of the original that README.md speaks of; its first bytes are what tells it.
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "old.kch"), []byte("KC\n\x00\x10\x0e\x06\xb4\x30\x06"), 0o644))
 	for _, st := range steps {
 		s.play(t, st, fits)
 	}
