@@ -24,7 +24,7 @@ var ErrNoLog = errors.New("the server keeps no update log")
 // with an error, or when the loop does.
 func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white bool) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		cn, err := dial(ctx, c.addr)
+		cn, err := c.dialWithin(ctx)
 		if err != nil {
 			yield(Update{}, err)
 			return
@@ -39,6 +39,13 @@ func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white boo
 			yield(Update{}, err)
 		}
 	}
+}
+
+// dialWithin connects in the time that the options allow for a message.
+func (c *Client) dialWithin(ctx context.Context) (*conn, error) {
+	ctx, cancel := c.limit(ctx)
+	defer cancel()
+	return dial(ctx, c.addr)
 }
 
 // silence is how long the server has sent nothing.

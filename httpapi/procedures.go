@@ -72,6 +72,7 @@ var procedures = [...]procedure{
 	{"synchronize", rpcSynchronize, usesDB, tallyMisc, db.Success},
 	{"tune_replication", rpcTuneReplication, usesNothing, tallyNone, db.Success},
 	{"ulog_list", rpcUlogList, usesNothing, tallyNone, db.Success},
+	{"ulog_reach", rpcUlogReach, usesNothing, tallyNone, db.Success},
 	{"ulog_remove", rpcUlogRemove, usesNothing, tallyNone, db.Success},
 	{"vacuum", rpcVacuum, usesDB, tallyMisc, db.Success},
 	{"void", rpcVoid, usesNothing, tallyNone, db.Success},

@@ -2,12 +2,10 @@ package remote
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
 
-	"gotycoon/client"
 	"gotycoon/tools/cli"
 	"gotycoon/ulog"
 )
@@ -15,11 +13,16 @@ import (
 // follower is what slave was asked for.
 type follower struct {
 	*call
-	after uint64 // -ts
-	sid   *int64
-	white *bool
-	wait  *bool
+	after  uint64 // -ts
+	sid    *int64
+	white  *bool
+	wait   *bool
+	pos    string // -pos
+	accept *bool  // -gap-continue
 }
+
+// quietLimit is after how much silence a server is given up that is to be waited for: it sends a heartbeat ten times a second.
+const quietLimit = 10 * time.Second
 
 // slave prints the server's update log, lists its files, or removes them.
 func slave(ctx context.Context, c *call) error {
@@ -27,9 +30,11 @@ func slave(ctx context.Context, c *call) error {
 	ts := c.flags.String("ts", "0", "begin after this `time stamp`, a number or \"now\"; with -ur: remove what is not newer")
 	f.sid = c.flags.Integer("sid", 0, "leave out the updates of the server with this ID")
 	f.white = c.flags.Bool("ux", false, "print the updates of that server only")
-	f.wait = c.flags.Bool("uw", false, "wait for more updates, for ever")
+	f.wait = c.flags.Bool("uw", false, "wait for more updates, for ever; a server that is gone is waited for, too")
 	files := c.flags.Bool("uf", false, "list the log's files")
 	cut := c.flags.Bool("ur", false, "remove the log's files but the newest")
+	c.flags.StringVar(&f.pos, "pos", "", "keep the time stamp of the last update printed in this `file`, and begin after the one in it")
+	f.accept = c.flags.Bool("gap-continue", false, "with -uw or -pos: go on, with a warning, when the log no longer has all updates (default: exit code 1)")
 	err := c.parse(0, 0)
 	if err == nil {
 		f.after, err = parseStamp(*ts)
@@ -44,10 +49,10 @@ func slave(ctx context.Context, c *call) error {
 	case *files:
 		return f.listFiles(ctx)
 	}
-	if _, err := c.open(ctx); err != nil {
-		return f.openError()
+	if *f.wait && *c.timeout <= 0 {
+		*c.timeout = quietLimit
 	}
-	return f.follow(ctx)
+	return f.feed(ctx)
 }
 
 // now as a time stamp means: from here on. So does "-".
@@ -89,31 +94,6 @@ func (f *follower) listFiles(ctx context.Context) error {
 			continue
 		}
 		if err := f.printJSON(map[string]any{"path": file.Path, "size": file.Size, "ts": file.Last}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// follow prints updates until nothing is left, or with -uw until the server closes the connection.
-func (f *follower) follow(ctx context.Context) error {
-	for u, err := range f.client.Follow(ctx, f.after, uint16(*f.sid), *f.white) {
-		switch {
-		case errors.Is(err, client.ErrNetwork) && *f.wait:
-			return nil // the server has ended
-		case errors.Is(err, client.ErrNetwork):
-			return f.failed("DB::slave", err) // the log is not complete
-		case err != nil:
-			return f.openError()
-		case !u.Heartbeat && len(u.Log) > 0: // none: a filler, updates that are not for us
-			if err := f.show(u); err != nil {
-				return err
-			}
-			continue
-		case u.Heartbeat && !*f.wait:
-			return nil
-		}
-		if err := f.out.Flush(); err != nil {
 			return err
 		}
 	}
