@@ -7,6 +7,7 @@ FUZZTIME ?= 30s
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
+	$(GO) -C tools/replsql build -trimpath -o ../../bin/ ./cmd/...
 
 run: build ## a server with a persistent database and its update log under ./data
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\n' && exec bin/ktserver -port $(PORT) -ulog data/ulog -sid 1 data/casket.kct
@@ -15,6 +16,7 @@ test: lint test-race ## everything that must hold before a change is handed in
 
 test-race: ## all tests, recorded conversations of the original included, under the race detector
 	$(GO) test -race -timeout 9m ./...
+	$(GO) -C tools/replsql test -race -timeout 9m ./...
 
 bench: build ## the server beside redis-server, as a table for BENCHMARKS.md, then the benchmarks of the packages
 	$(GO) run ./internal/bench -server bin/ktserver && $(GO) test -run '^$$' -bench . -benchmem ./...
@@ -23,6 +25,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
 lint: ## go vet, formatting, and our own rules: import directions, comments, no global state
+	$(GO) -C tools/replsql vet ./...
 	$(GO) vet ./... && test -z "$$(gofmt -s -l . | tee /dev/stderr)" && $(GO) test ./internal/lint
 
 fmt: ## format all sources

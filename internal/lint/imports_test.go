@@ -46,13 +46,15 @@ var arrows = map[string][]string{
 	"db/voidstore":       {"db/store", "ulog"},
 	"ulog":               {"internal/vfs"},
 
-	"tools/remote": {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
-	"tools/show":   {},
-	"tools/timed":  {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
-	"tools/util":   {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
-	"tools/cli":    {"tools/manual"},
-	"tools/manual": {},
-	"client":       {"httpapi/tsv", "binproto/frame", "counter/frame"},
+	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/show":                  {},
+	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/util":                  {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
+	"tools/replsql":               {}, // a module of its own
+	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
+	"tools/cli":                   {"tools/manual"},
+	"tools/manual":                {},
+	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
 	"internal/netio":       {"db"},
 	"internal/portserver":  {},

@@ -189,4 +189,6 @@ func (r *feed) missing(reach client.Reach) string {
 }
 
 // warn writes a line for people.
-func (r *feed) warn(text string) { fmt.Fprintf(r.stderr, "%s: warning: %s: %s\n", program, r.peer(), text) }
+func (r *feed) warn(text string) {
+	fmt.Fprintf(r.stderr, "%s: warning: %s: %s\n", program, r.peer(), text)
+}

@@ -1,0 +1,130 @@
+package replsql
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+const program = "ktreplsql"
+
+const about = `ktreplsql keeps a table of a database like the records of a server.
+
+usage:
+  ktremotemgr slave -uw -sid 65535 -ts $(ktreplsql position DATABASE) | ktreplsql [option ...] DATABASE
+  ktreplsql position [option ...] DATABASE    print the time stamp behind which the table goes on
+
+DATABASE is postgres://USER@HOST/NAME or sqlite:FILE.
+
+options:
+`
+
+// tableName is what may be the name of a table, with a schema or without.
+var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
+
+// command is one run.
+type command struct {
+	flags      *flag.FlagSet
+	names      names
+	batch      int
+	databases  map[int]bool
+	persistent map[int]bool
+}
+
+// Main runs ktreplsql with the arguments behind its name, and returns the exit code: 0 when the input has ended and everything is in
+// the table, else 1.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	err := run(ctx, args, stdin, stdout, stderr)
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	default:
+		fmt.Fprintf(stderr, "%s: %v\n", program, err)
+	}
+	return 1
+}
+
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (err error) {
+	ask := len(args) > 0 && args[0] == "position"
+	if ask {
+		args = args[1:]
+	}
+	c := newCommand()
+	if err := c.parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			c.help(stdout)
+		}
+		return err
+	}
+	s, err := openStore(ctx, c.flags.Arg(0), c.names)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if !ask {
+		f := feed{store: s, stderr: stderr, batch: c.batch, databases: c.databases, persistent: c.persistent}
+		return f.run(ctx, stdin)
+	}
+	at, err := s.position(ctx)
+	if err == nil {
+		_, err = fmt.Fprintln(stdout, at)
+	}
+	return err
+}
+
+// newCommand defines the options.
+func newCommand() *command {
+	c := &command{flags: flag.NewFlagSet(program, flag.ContinueOnError), databases: map[int]bool{}, persistent: map[int]bool{}}
+	f := c.flags
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	f.StringVar(&c.names.table, "table", "ktrecords", "`name` of the table; the positions are in NAME_position")
+	f.StringVar(&c.names.feed, "feed", "main", "`name` of the feed, whose position it is: one for each server that a table is fed from; their databases need different numbers")
+	f.IntVar(&c.batch, "batch", 1000, "most `lines` in a transaction")
+	f.Func("db", "`numbers` of the databases to keep, with commas (default all)", list(c.databases))
+	f.Func("persistent", "`numbers` of the databases with ktopts=p, whose values have no expiration time in front", list(c.persistent))
+	return c
+}
+
+// list reads numbers with commas between them.
+func list(into map[int]bool) func(string) error {
+	return func(text string) error {
+		for part := range strings.SplitSeq(text, ",") {
+			n, err := strconv.ParseUint(part, 10, 16)
+			if err != nil {
+				return errors.New("must be numbers of databases, with commas")
+			}
+			into[int(n)] = true
+		}
+		return nil
+	}
+}
+
+func (c *command) help(out io.Writer) {
+	fmt.Fprint(out, about) // whoever closes the output has read enough
+	c.flags.SetOutput(out)
+	c.flags.PrintDefaults()
+}
+
+func (c *command) parse(args []string) error {
+	if err := c.flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return fmt.Errorf("%w (%s -h explains the options)", err, program)
+	}
+	switch {
+	case c.flags.NArg() != 1:
+		return fmt.Errorf("give one database, behind the options (%s -h explains them)", program)
+	case !tableName.MatchString(c.names.table):
+		return errors.New("-table: must be small letters, digits and underscores")
+	case c.batch < 1:
+		return errors.New("-batch: must be at least 1")
+	}
+	return nil
+}
