@@ -40,6 +40,7 @@ var procedures = [...]procedure{
 	{"append", rpcAppend, usesDB, tallySet, db.Success},
 	{"cas", rpcCas, usesDB, tallySet, db.LogicInconsistency},
 	{"check", rpcCheck, usesDB, tallyGet, db.NoRecord},
+	{"checksum", rpcChecksum, usesDB, tallyNone, db.Success},
 	{"clear", rpcClear, usesDB, tallyMisc, db.Success},
 	{"cur_delete", rpcCurDelete, usesNothing, tallyNone, db.Success},
 	{"cur_get", rpcCurGet, usesCursor, tallyGet, db.NoRecord},

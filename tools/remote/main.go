@@ -35,6 +35,8 @@ func commands() []cli.Command[*call] {
 		command("vacuum", "", "remove expired records", vacuum),
 		command("slave", "", "print the update log, or list (-uf) and remove (-ur) its files", slave),
 		command("backup", "file", "write a database as it is now to a file: a snapshot (.ktss, or - for the standard output) or a database (.kct .kch .kcd .kcf)", backup),
+		command("checksum", "[from [to]]", "print number and checksum of records, in parts", checksum),
+		command("compare", "[host:port] host:port", "tell whether two servers have the same records, without moving them", compare),
 		command("setbulk", "[key value ...]", "store records together", setBulk),
 		command("removebulk", "[key ...]", "remove records together", removeBulk),
 		command("getbulk", "[key ...]", "print records together", getBulk),

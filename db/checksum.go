@@ -1,0 +1,257 @@
+package db
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+
+	"github.com/cespare/xxhash/v2"
+
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// Checksums compare databases without moving records: each side adds up the digests of its records in ranges that both
+// have been told, in any order. Two kinds of ranges are known: of keys, by their bytes, and of the keys' hashes, in which every
+// kind of database has about as many records in ranges of one size. A place in the latter is written as 16 hexadecimal
+// digits, so that both are compared as bytes.
+
+// ChecksumRange is the records whose key, or hash of the key, is at least From and before To; an empty To is behind all.
+type ChecksumRange struct{ From, To []byte }
+
+// ChecksumPart is what is in a range.
+type ChecksumPart struct {
+	ChecksumRange
+	Count int64  // records
+	Sum   uint64 // of their digests
+}
+
+// ChecksumOptions of a Checksum.
+type ChecksumOptions struct {
+	Hash  bool  // ranges are of hashes
+	Parts int   // into which each range is divided; 0 means 1
+	At    int64 // records that have expired by then, in seconds since 1970, are left out; 0 means now
+}
+
+// KeyDigest is one record.
+type KeyDigest struct {
+	Key    []byte
+	Digest uint64 // of key, value and expiration time
+}
+
+// KeyHash returns the place of a key among the hashes.
+func KeyHash(key []byte) []byte { return hashPlace(xxhash.Sum64(key)) }
+
+func hashPlace(hash uint64) []byte {
+	return hex.AppendEncode(nil, binary.BigEndian.AppendUint64(nil, hash))
+}
+
+// Stamp returns a new time stamp: every update that has one before it, and has been made here, is seen by those who read from now on.
+func (d *DB) Stamp() ulog.Stamp {
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	return d.tickLocked()
+}
+
+// Checksum adds up the records in ranges, which ascend and do not overlap, each divided into parts. Ranges of hashes are
+// divided evenly; ranges of keys by the number of records, into up to twice as many parts, for which the database must be in the order
+// of the keys' bytes: ErrNotImplemented otherwise. It reads in small steps, and nobody waits for it; a record that changes
+// meanwhile is there as it was or as it is. All of the database is read, but where ranges of keys name some of it and it is in
+// their order.
+func (d *DB) Checksum(ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart, error) {
+	divide := o.Parts > 1 && !o.Hash
+	if divide && !d.bytewise() {
+		return nil, ErrNotImplemented
+	}
+	if o.Parts > 1 && o.Hash {
+		ranges = divideHashes(ranges, uint64(o.Parts))
+	}
+	all := make([]splitter, len(ranges))
+	for i, r := range ranges {
+		all[i] = splitter{quantum: 1, most: 2 * max(o.Parts, 1)}
+		if !divide {
+			all[i].most = 1
+		}
+		all[i].parts = append(all[i].parts, ChecksumPart{ChecksumRange: r})
+	}
+	err := d.digests(ranges, o, func(i int, key []byte, digest uint64) bool {
+		all[i].add(key, digest, divide)
+		return true
+	})
+	var parts []ChecksumPart
+	for _, s := range all {
+		parts = append(parts, s.parts...)
+	}
+	return parts, err
+}
+
+// KeyDigests returns the records in ranges, at most so many; more tells that there are others.
+func (d *DB) KeyDigests(ranges []ChecksumRange, o ChecksumOptions, most int) (found []KeyDigest, more bool, err error) {
+	err = d.digests(ranges, o, func(_ int, key []byte, digest uint64) bool {
+		if more = len(found) == most; more {
+			return false
+		}
+		found = append(found, KeyDigest{bytes.Clone(key), digest})
+		return true
+	})
+	return found, more, err
+}
+
+// splitter divides a range of keys while it is being read: parts are as small as they can be, and when they are too many,
+// neighbours become one.
+type splitter struct {
+	parts   []ChecksumPart
+	quantum int64 // records in a part
+	most    int   // parts
+}
+
+func (s *splitter) add(key []byte, digest uint64, divide bool) {
+	last := &s.parts[len(s.parts)-1]
+	if divide && last.Count == s.quantum {
+		if len(s.parts) == s.most {
+			s.join()
+		}
+		if last = &s.parts[len(s.parts)-1]; last.Count == s.quantum {
+			next := ChecksumPart{ChecksumRange: ChecksumRange{From: bytes.Clone(key), To: last.To}}
+			last.To = next.From
+			s.parts = append(s.parts, next)
+			last = &s.parts[len(s.parts)-1]
+		}
+	}
+	last.Count++
+	last.Sum += digest
+}
+
+// join makes one part of each two.
+func (s *splitter) join() {
+	n := 0
+	for i := 0; i < len(s.parts); i += 2 {
+		p := s.parts[i]
+		if i+1 < len(s.parts) {
+			q := s.parts[i+1]
+			p.To, p.Count, p.Sum = q.To, p.Count+q.Count, p.Sum+q.Sum
+		}
+		s.parts[n] = p
+		n++
+	}
+	s.parts = s.parts[:n]
+	s.quantum *= 2
+}
+
+// divideHashes divides ranges of hashes evenly. Ends that are no hashes are left where they are.
+func divideHashes(ranges []ChecksumRange, parts uint64) (all []ChecksumRange) {
+	for _, r := range ranges {
+		from, to := hashOf(r.From, 0), hashOf(r.To, 0)
+		width := (to-from-1)/parts + 1 // of 2^64 where both are 0: in arithmetic of 64 bits the same
+		rest := r
+		for i := uint64(1); i < parts && width > 0 && i*width < to-from-1; i++ {
+			end := hashPlace(from + i*width)
+			all = append(all, ChecksumRange{rest.From, end})
+			rest.From = end
+		}
+		all = append(all, rest)
+	}
+	return all
+}
+
+func hashOf(place []byte, empty uint64) uint64 {
+	var b [8]byte
+	if n, err := hex.Decode(b[:], place[:min(len(place), 16)]); err != nil || n < len(b) {
+		return empty
+	}
+	return binary.BigEndian.Uint64(b[:])
+}
+
+// digests visits the live records in ranges, each with the index of its range, until visit returns false.
+func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int, key []byte, digest uint64) bool) error {
+	at := o.At
+	if at == 0 {
+		at = d.seconds()
+	}
+	r := digester{db: d, at: at, hash: xxhash.New()}
+	if o.Hash || !d.bytewise() {
+		return r.scan(store.Start{Edge: true}, func(key []byte, digest func() uint64) bool {
+			place := key
+			if o.Hash {
+				place = KeyHash(key)
+			}
+			i, in := findRange(ranges, place)
+			return !in || visit(i, key, digest())
+		})
+	}
+	more := true
+	for i := 0; i < len(ranges) && more; i++ {
+		to := ranges[i].To
+		err := r.scan(store.Start{Key: ranges[i].From, Inclusive: true}, func(key []byte, digest func() uint64) bool {
+			if len(to) > 0 && bytes.Compare(key, to) >= 0 {
+				return false
+			}
+			more = visit(i, key, digest())
+			return more
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findRange returns the range that a place is in.
+func findRange(ranges []ChecksumRange, place []byte) (int, bool) {
+	i, exact := slices.BinarySearchFunc(ranges, place, func(r ChecksumRange, place []byte) int { return bytes.Compare(r.From, place) })
+	if !exact {
+		i--
+	}
+	return i, i >= 0 && (len(ranges[i].To) == 0 || bytes.Compare(place, ranges[i].To) < 0)
+}
+
+// digester reads a database for digests.
+type digester struct {
+	db   *DB
+	at   int64
+	hash *xxhash.Digest
+}
+
+// scan visits the live records from a place on, in steps, until visit returns false. visit is called within the store: it is quick.
+func (r *digester) scan(from store.Start, visit func(key []byte, digest func() uint64) bool) error {
+	for {
+		var last []byte
+		records, size, ended := 0, 0, false
+		err := r.db.records().Scan(from, func(key, stored []byte) bool {
+			records++
+			size += len(key) + len(stored)
+			if xt, value, ok := r.db.split(stored); ok && !expired(xt, r.at) {
+				ended = !visit(key, func() uint64 { return r.digest(key, xt, value) })
+			}
+			if ended {
+				return false
+			}
+			if records == scanRecords || size >= scanBytes {
+				last = bytes.Clone(key)
+				return false
+			}
+			return true
+		})
+		if err != nil || ended || records < scanRecords && size < scanBytes {
+			return systemError(err)
+		}
+		from = store.Start{Key: last}
+	}
+}
+
+// digest of a record:
+//
+//	xxhash64 of: length of the key 8 | expiration time 8 | key | value
+//
+// The numbers are big-endian; a record that stays has MaxXT, in every database.
+func (r *digester) digest(key []byte, xt int64, value []byte) uint64 {
+	r.hash.Reset()
+	var head [16]byte
+	binary.BigEndian.PutUint64(head[:], uint64(len(key)))
+	binary.BigEndian.PutUint64(head[8:], uint64(xt))
+	_, _ = r.hash.Write(head[:]) // documented never to fail, these three
+	_, _ = r.hash.Write(key)
+	_, _ = r.hash.Write(value)
+	return r.hash.Sum64()
+}

@@ -1,0 +1,179 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gotycoon/client"
+)
+
+// Exit codes of compare beside 0, equal, and 1, any failure.
+const (
+	exitDiffers   = exitStatus(2)
+	exitUndecided = exitStatus(3)
+)
+
+// comparison is one run of compare.
+type comparison struct {
+	*call
+	sides  [2]*client.Client
+	names  [2]string // HOST:PORT
+	other  string    // database of the second side, where it has another name
+	by     string
+	list   bool // -keys
+	wait   time.Duration
+	rounds int64
+}
+
+// compare tells whether two servers have the same records.
+func compare(ctx context.Context, c *call) error {
+	p := &comparison{call: c.withDB().withHexOut()}
+	c.flags.StringVar(&p.other, "db2", "", "`name` or number of the second server's database (default that of -db)")
+	c.flags.StringVar(&p.by, "by", "", "narrow down by ranges of the \"key\" or of its \"hash\" (default: by key where the database is in that order)")
+	c.flags.BoolVar(&p.list, "keys", false, "list the keys that differ: < only in the first, > only in the second, ! another value or expiration time")
+	wait := c.flags.Seconds("wait", 30*time.Second, "wait so many seconds for a slave to receive what the other had when they differed (default 30)")
+	rounds := c.flags.Integer("rounds", 10, "look so often whether a difference stays; records that change all the time stay undecided (default 10)")
+	if err := c.parse(1, 2); err != nil {
+		return err
+	}
+	p.wait, p.rounds = *wait, *rounds
+	switch {
+	case p.by != "" && p.by != byHash && p.by != byKey:
+		return usageError("-by: must be key or hash")
+	case p.other != "" && p.db == "":
+		return usageError("-db2: needs -db")
+	case p.rounds < 1:
+		return usageError("-rounds: must be at least 1")
+	}
+	defer p.connect()()
+	return p.run(ctx)
+}
+
+// connect prepares the two clients: of the two arguments, or of -host and -port and the one argument.
+func (p *comparison) connect() (close func()) {
+	p.names = [2]string{net.JoinHostPort(p.host, strconv.FormatInt(*p.port, 10)), p.args[0]}
+	if p.host == "" {
+		p.names[0] = net.JoinHostPort("localhost", strconv.FormatInt(*p.port, 10))
+	}
+	if len(p.args) == 2 {
+		p.names = [2]string(p.args)
+	}
+	for i, addr := range p.names {
+		p.sides[i] = client.New(addr, client.Options{Timeout: max(0, *p.timeout)})
+	}
+	return func() {
+		for _, side := range p.sides {
+			_ = side.Close() // everything has been answered
+		}
+	}
+}
+
+// run compares one database, or all.
+func (p *comparison) run(ctx context.Context) error {
+	databases := []string{p.db}
+	if p.db == "" {
+		var err error
+		if databases, err = p.all(ctx); err != nil {
+			return err
+		}
+	}
+	var worst verdict
+	for _, db := range databases {
+		v, err := p.database(ctx, db)
+		if err != nil {
+			return err
+		}
+		worst = max(worst, v)
+	}
+	switch worst {
+	case differs:
+		return exitDiffers
+	case undecided:
+		return exitUndecided
+	}
+	return nil
+}
+
+// all returns the numbers of the databases, of which both sides must have as many.
+func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
+	var counts [2]int
+	for i, side := range p.sides {
+		rows, err := side.Report(ctx)
+		if err != nil {
+			return nil, p.fail(i, "DB::report", err)
+		}
+		for name := range maps.Keys(rows) {
+			number, is := strings.CutPrefix(name, "db_")
+			if _, err := strconv.Atoi(number); is && err == nil {
+				counts[i]++
+			}
+		}
+	}
+	if counts[0] != counts[1] {
+		return nil, fmt.Errorf("%s has %d databases and %s has %d: choose one with -db", p.names[0], counts[0], p.names[1], counts[1])
+	}
+	for i := range counts[0] {
+		numbers = append(numbers, strconv.Itoa(i))
+	}
+	return numbers, nil
+}
+
+func (p *comparison) fail(side int, name string, err error) error {
+	return fmt.Errorf("%s failed: %s: %w", name, p.names[side], err)
+}
+
+// verdict about a database; the greater the worse.
+type verdict int
+
+const (
+	equal verdict = iota
+	undecided
+	differs
+)
+
+// database compares one and prints the result: database, verdict, records on both sides, keys that differ.
+func (p *comparison) database(ctx context.Context, name string) (verdict, error) {
+	d := newDifference(p, name)
+	if err := d.find(ctx); err != nil {
+		return 0, err
+	}
+	v, word := equal, "equal"
+	switch {
+	case len(d.certain) > 0:
+		v, word = differs, "differs"
+	case len(d.pending) > 0 || d.more:
+		v, word = undecided, "undecided"
+	}
+	atLeast := ""
+	if d.more {
+		atLeast = ">="
+	}
+	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, len(d.certain)+len(d.pending)) // Flush returns the error
+	if p.list {
+		p.printKeys(d.certain)
+		p.printKeys(d.pending)
+	}
+	return v, p.out.Flush()
+}
+
+// printKeys lists keys with what is the matter with them.
+func (p *comparison) printKeys(keys map[string]digests) {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		mark := "!"
+		switch d := keys[key]; {
+		case d[1] == "":
+			mark = "<"
+		case d[0] == "":
+			mark = ">"
+		}
+		fmt.Fprintf(p.out, "%s\t", mark)
+		p.print([]byte(key))
+		_ = p.out.WriteByte('\n')
+	}
+}
