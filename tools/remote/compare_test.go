@@ -17,7 +17,7 @@ import (
 // pairOf starts two servers that know nothing of each other.
 func pairOf(t *testing.T, a, b []string) (one, two string) {
 	t.Helper()
-	bin := ktproc.Build(t, "ktserver")
+	bin := serverBin(t)
 	s := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), DBs: a})
 	u := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), DBs: b})
 	return s.Addr(), u.Addr()
@@ -41,7 +41,7 @@ func put(t *testing.T, addr, db string, n int) *client.DB {
 }
 
 func TestCompare(t *testing.T) {
-	const n = 20_000
+	const n = 3_000
 	one, two := pairOf(t, []string{"a.kct", ":", ":"}, []string{"%", "b.kch", "%"})
 	var sides [2][]*client.DB
 	for i, addr := range []string{one, two} {
@@ -50,21 +50,21 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	r := command(t, "", "compare", one, two)
-	require.Equal(t, result{stdout: "0\tequal\t20000\t20000\t0\n1\tequal\t20000\t20000\t0\n2\tequal\t20000\t20000\t0\n"}, r)
+	require.Equal(t, result{stdout: "0\tequal\t3000\t3000\t0\n1\tequal\t3000\t3000\t0\n2\tequal\t3000\t3000\t0\n"}, r)
 
 	ctx := t.Context()
 	require.NoError(t, sides[0][1].Remove(ctx, "key0000007"))
-	require.NoError(t, sides[1][1].Remove(ctx, "key0019999"))
+	require.NoError(t, sides[1][1].Remove(ctx, "key0002999"))
 	require.NoError(t, sides[0][2].Set(ctx, "key0000100", []byte("value"), client.XT(-4_000_000_000)))
 	require.NoError(t, sides[1][2].Set(ctx, "new", []byte("value"), client.XT(3))) // is left out
-	want := "0\tequal\t20000\t20000\t0\n1\tdiffers\t19999\t19999\t2\n>\tkey0000007\n<\tkey0019999\n2\tdiffers\t20000\t20000\t1\n!\tkey0000100\n"
+	want := "0\tequal\t3000\t3000\t0\n1\tdiffers\t2999\t2999\t2\n>\tkey0000007\n<\tkey0002999\n2\tdiffers\t3000\t3000\t1\n!\tkey0000100\n"
 	host, port, _ := strings.Cut(one, ":")
 	for _, args := range [][]string{{one, two}, {"-by", "hash", one, two}, {"-host", host, "-port", port, two}} {
 		require.Equal(t, result{exit: 2, stdout: want}, command(t, "", append([]string{"compare", "-keys"}, args...)...), args)
 	}
-	require.Equal(t, result{stdout: "0\tequal\t20000\t20000\t0\n"}, command(t, "", "compare", "-db", "0", "-db2", "0", one, two))
+	require.Equal(t, result{stdout: "0\tequal\t3000\t3000\t0\n"}, command(t, "", "compare", "-db", "0", "-db2", "0", one, two))
 	r = command(t, "", "compare", "-by", "key", "-db", "0", "-db2", "1", one, two)
-	require.Equal(t, result{exit: 2, stdout: "0\tdiffers\t20000\t19999\t1\n"}, r)
+	require.Equal(t, result{exit: 2, stdout: "0\tdiffers\t3000\t2999\t1\n"}, r)
 	r = command(t, "", "compare", "-by", "key", "-db", "1", one, two)
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.stderr, "by=hash")
@@ -75,22 +75,22 @@ func TestCompare(t *testing.T) {
 
 // TestCompareEmpty compares much with nothing, in both directions.
 func TestCompareEmpty(t *testing.T) {
-	const n = 60_000
+	const n = 12_000
 	for _, kind := range []string{"%", ":"} {
 		one, two := pairOf(t, []string{kind}, []string{kind})
 		put(t, two, "", n)
 		r := command(t, "", "compare", one, two)
 		require.Equal(t, 2, r.exit, r.stderr)
-		require.Regexp(t, `^0\tdiffers\t0\t60000\t>=\d{3,5}\n$`, r.stdout)
+		require.Regexp(t, `^0\tdiffers\t0\t12000\t>=\d{3,5}\n$`, r.stdout)
 		r = command(t, "", "compare", "-keys", two, one)
 		require.Equal(t, 2, r.exit, r.stderr)
-		require.Regexp(t, `^0\tdiffers\t60000\t0\t>=\d{3,5}\n<\tkey`, r.stdout)
+		require.Regexp(t, `^0\tdiffers\t12000\t0\t>=\d{3,5}\n<\tkey`, r.stdout)
 	}
 }
 
 // TestCompareWhileReplicating finds a slave equal that receives updates all the time, and the one record that it lost.
 func TestCompareWhileReplicating(t *testing.T) {
-	bin, dir := ktproc.Build(t, "ktserver"), t.TempDir()
+	bin, dir := serverBin(t), t.TempDir()
 	master := logged(t, bin, dir, 0)
 	slave := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: []string{"-sid", "2", "-ulog", "ulog", "-rts", "x.rts",
 		"-mhost", "127.0.0.1", "-mport", strconv.Itoa(master.Port)}})
@@ -122,7 +122,7 @@ func TestCompareWhileReplicating(t *testing.T) {
 
 // TestCompareUndecided does not judge a slave that gets no updates.
 func TestCompareUndecided(t *testing.T) {
-	bin := ktproc.Build(t, "ktserver")
+	bin := serverBin(t)
 	master := logged(t, bin, t.TempDir(), 0)
 	slave := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: []string{"-sid", "2", "-rts", "x.rts",
 		"-mhost", "127.0.0.1", "-mport", strconv.Itoa(ktproc.FreePort(t))}}) // nobody is there

@@ -43,6 +43,7 @@ func runTests(m *testing.M) int {
 	go func() { ended <- server.Run(ctx, cfg, io.Discard, io.Discard) }()
 	_, port, _ = net.SplitHostPort((<-listening).String())
 	code := m.Run()
+	_ = os.RemoveAll(serverBuilt.dir) // empty when no test has built it
 	cancel()
 	<-ended
 	if err := goleak.Find(); code == 0 && err != nil {

@@ -66,7 +66,7 @@ func awaitLines(t *testing.T, o *output, n int) {
 
 // TestFeedSurvivesServers follows a server through kills: no line is lost, none comes twice.
 func TestFeedSurvivesServers(t *testing.T) {
-	bin, dir := ktproc.Build(t, "ktserver"), t.TempDir()
+	bin, dir := serverBin(t), t.TempDir()
 	s := logged(t, bin, dir, 0)
 	port := strconv.Itoa(s.Port)
 	stdout, stderr, stop := background(t, "slave", "-port", port, "-uw")
@@ -89,7 +89,7 @@ func TestFeedSurvivesServers(t *testing.T) {
 
 // TestFeedKeepsPosition prints every line once over several runs.
 func TestFeedKeepsPosition(t *testing.T) {
-	bin, dir := ktproc.Build(t, "ktserver"), t.TempDir()
+	bin, dir := serverBin(t), t.TempDir()
 	s := logged(t, bin, dir, 0)
 	port, pos := strconv.Itoa(s.Port), filepath.Join(dir, "feed.pos")
 	var all string
@@ -119,7 +119,7 @@ func TestFeedKeepsPosition(t *testing.T) {
 
 // TestFeedFindsGaps does not pass over what has been removed from the log.
 func TestFeedFindsGaps(t *testing.T) {
-	bin, dir := ktproc.Build(t, "ktserver"), t.TempDir()
+	bin, dir := serverBin(t), t.TempDir()
 	s := logged(t, bin, dir, 0, "-ulim", "1k")
 	port, pos := strconv.Itoa(s.Port), filepath.Join(dir, "feed.pos")
 	fill(t, port, "seen", 1)
