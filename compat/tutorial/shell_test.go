@@ -36,14 +36,23 @@ type shell struct {
 }
 
 // programs are the paths of the commands of this module.
-type programs struct{ server, manager, timed, util string }
+type programs struct{ server, manager, timed, util, replsql string }
 
 func build(t *testing.T) programs {
 	t.Helper()
 	return programs{
 		server: ktproc.Build(t, "ktserver"), manager: ktproc.Build(t, "ktremotemgr"),
-		timed: ktproc.Build(t, "kttimedmgr"), util: ktproc.Build(t, "ktutilmgr"),
+		timed: ktproc.Build(t, "kttimedmgr"), util: ktproc.Build(t, "ktutilmgr"), replsql: buildReplSQL(t),
 	}
+}
+
+// buildReplSQL builds the command of the other module.
+func buildReplSQL(t *testing.T) string {
+	t.Helper()
+	bin := filepath.Join(t.TempDir(), "ktreplsql")
+	out, err := exec.Command("go", "-C", "../../tools/replsql", "build", "-o", bin, "./cmd/ktreplsql").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return bin
 }
 
 // newShell returns a shell with these programs. places are directories as written that stand for ones
@@ -91,6 +100,7 @@ func (s *shell) commands(t *testing.T, p programs) string {
 		"ktremotemgr": fmt.Sprintf("case $1 in man|completion) exec '%[1]s' \"$@\" ;; esac\nsub=$1; shift\nexec '%[1]s' \"$sub\" -port %[2]s \"$@\"", p.manager, port),
 		"kttimedmgr":  fmt.Sprintf("exec '%s' \"$@\"", p.timed),
 		"ktutilmgr":   fmt.Sprintf("exec '%s' \"$@\"", p.util),
+		"ktreplsql":   fmt.Sprintf("exec '%s' \"$@\"", p.replsql),
 		"curl":        fmt.Sprintf("exec '%s' -sS \"$@\"", lookPath(t, "curl")),
 		"go":          fmt.Sprintf("[ \"$1\" = run ] || exit 1\nhere=$PWD; cd '%s' && exec '%s' run \"$here/$2\"", root, lookPath(t, "go")),
 	} {
