@@ -45,16 +45,18 @@ func (f *follower) feed(ctx context.Context) error {
 		return f.openError()
 	}
 	if f.pos != "" {
-		ctx = untilSignal(ctx)
+		var stop func()
+		ctx, stop = untilSignal(ctx)
+		defer stop()
 	}
 	return errors.Join(r.run(ctx), r.settle())
 }
 
 // untilSignal returns a context that ends when the process is asked to: the position can be saved then. The next signal kills.
-func untilSignal(ctx context.Context) context.Context {
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
-	return ctx
+	return ctx, stop
 }
 
 // run follows the server, and with -uw the one that takes its place after a restart, from where the last line has ended.

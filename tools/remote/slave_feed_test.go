@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,6 +116,27 @@ func TestFeedKeepsPosition(t *testing.T) {
 	r := command(t, "", "slave", "-port", port, "-pos", pos)
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.stderr, "no time stamp")
+	s.Stop(t)
+}
+
+// TestFeedEndsInOrder saves the position when the process is asked to end.
+func TestFeedEndsInOrder(t *testing.T) {
+	dir := t.TempDir()
+	s := logged(t, serverBin(t), dir, 0)
+	port, pos := strconv.Itoa(s.Port), filepath.Join(dir, "feed.pos")
+	var stdout, stderr output
+	agent := exec.Command(os.Args[0], "slave", "-port", port, "-uw", "-pos", pos)
+	agent.Env, agent.Stdout, agent.Stderr = append(os.Environ(), alone+"=1"), &stdout, &stderr
+	require.NoError(t, agent.Start())
+	awaitFollower(t, s)
+	fill(t, port, "key", 3)
+	awaitLines(t, &stdout, 3)
+	require.NoError(t, agent.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, agent.Wait(), stderr.String())
+	kept, err := os.ReadFile(pos)
+	require.NoError(t, err)
+	lines := strings.Split(stdout.String(), "\n")
+	require.True(t, strings.HasPrefix(string(kept), "0"+firstColumn(lines[2])+"\n"), string(kept))
 	s.Stop(t)
 }
 
