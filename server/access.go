@@ -28,10 +28,14 @@ func (p *process) openAccess() bool {
 		return false
 	}
 	p.access = guard
-	if guard.Protects() {
-		p.log.Warn("protected: " + access.OpenHint)
-	}
 	return true
+}
+
+// tellProtection warns who wonders why nobody else is served. It is at the level of the other lines about what the server promises.
+func (p *process) tellProtection() {
+	if p.access.Protects() {
+		p.log.info("protected: %s", access.OpenHint)
+	}
 }
 
 // accessOn is the guard of a listener: one with an address of its own needs no protection by default.

@@ -98,6 +98,7 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	p.openFollower()
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())
+	p.tellProtection()
 	p.loadScript()
 	plugin, ok := p.loadPlugin()
 	if !ok {
