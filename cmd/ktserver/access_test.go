@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// about runs a command about access files.
-func about(stdin string, args ...string) (code int, stdout, stderr string) {
+// aboutAccess runs a command about access files.
+func aboutAccess(stdin string, args ...string) (code int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	code = runAccess(args, strings.NewReader(stdin), &out, &err)
 	return code, out.String(), err.String()
@@ -22,14 +22,14 @@ func about(stdin string, args ...string) (code int, stdout, stderr string) {
 func TestAccessCommands(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "access")
-	_, hash, _ := about("secret\n", "hash", "anna")
+	_, hash, _ := aboutAccess("secret\n", "hash", "anna")
 	require.Regexp(t, `^anna:\$2a\$10\$.{53}\n$`, hash)
-	_, bare, _ := about("secret", "hash")
+	_, bare, _ := aboutAccess("secret", "hash")
 	require.Regexp(t, `^\$2a\$10\$.{53}\n$`, bare)
-	_, token, _ := about("0123456789abcdef\r\n", "token", "ci")
+	_, token, _ := aboutAccess("0123456789abcdef\r\n", "token", "ci")
 	require.Equal(t, "token ci 9f9f5111f7b27a781f1f1ddde5ebc2dd2b796bfc7365c9c28b548e564176929f\n", token)
 	require.NoError(t, os.WriteFile(file, []byte(hash+token+"allow anna read\n"), 0o600))
-	code, out, _ := about("", "check", file)
+	code, out, _ := aboutAccess("", "check", file)
 	require.Zero(t, code)
 	require.Equal(t, file+": 1 users with a password, 1 tokens, 0 certificates, 1 rules\n", out)
 	require.NoError(t, os.WriteFile(file, []byte("allow anna read\n"), 0o600))
@@ -45,7 +45,7 @@ func TestAccessCommands(t *testing.T) {
 		{"usage:", []string{"check"}},
 		{"usage:", []string{"hash", "a", "b"}},
 	} {
-		code, out, stderr := about("", row.args...)
+		code, out, stderr := aboutAccess("", row.args...)
 		require.Equal(t, 1, code)
 		require.Empty(t, out)
 		require.Contains(t, stderr, row.want)
