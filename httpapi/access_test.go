@@ -197,3 +197,35 @@ func TestChangesHoldFromTheNextRequestOn(t *testing.T) {
 	require.Equal(t, "401 Unauthorized", c.do(as("anna", set)).status)
 	c.requireEnd()
 }
+
+// guardedHot returns a function that serves a get with credentials.
+func guardedHot(tb testing.TB) func() {
+	hash, err := bcrypt.GenerateFromPassword([]byte("anna"), bcrypt.MinCost)
+	require.NoError(tb, err)
+	path := filepath.Join(tb.TempDir(), "access")
+	require.NoError(tb, os.WriteFile(path, []byte("anna:"+string(hash)+"\nallow anna read db=0 prefix=key"), 0o600))
+	s := hotServer(tb)
+	s.access, err = access.Open(access.Options{Path: path})
+	require.NoError(tb, err)
+	tb.Cleanup(s.access.Close)
+	return hotSession(tb, s, as("anna", "GET /key1 HTTP/1.1\r\nHost: localhost\r\nUser-Agent: benchmark\r\n\r\n"))
+}
+
+func BenchmarkServeOneWithCredentials(b *testing.B) {
+	serve := guardedHot(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		serve()
+	}
+}
+
+func TestKnownCredentialsDoNotAllocate(t *testing.T) {
+	if raceEnabled {
+		t.Skip("pools do not work under the race detector")
+	}
+	serve := guardedHot(t)
+	for range 100 {
+		serve()
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, serve), 0.0)
+}
