@@ -69,6 +69,9 @@ func Open(o Options) (*Guard, error) {
 	}
 	g.seen, g.text = info, text
 	g.rules.Store(t)
+	if info.Mode().Perm()&0o022 != 0 {
+		o.Logger.Warn("the access file can be changed by others than its owner: chmod go-w " + o.Path)
+	}
 	return g, nil
 }
 

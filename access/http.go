@@ -15,7 +15,9 @@ var errCredentials = &Denied{Reason: "unknown user, wrong password or unknown to
 
 // Present makes the visitor the one of an Authorization header for what is asked from now on; an empty one is nobody. Wrong
 // credentials are an error, also where nobody would be allowed to. They may take seconds.
-func (v *Visitor) Present(header []byte) error {
+func (v *Visitor) Present(header []byte) error { return v.present(context.Background(), header) }
+
+func (v *Visitor) present(ctx context.Context, header []byte) error {
 	if v == nil || v.guard.Protects() {
 		return nil
 	}
@@ -35,11 +37,11 @@ func (v *Visitor) Present(header []byte) error {
 	user, secret, kind := parseAuthorization(header)
 	switch kind {
 	case basic:
-		v.who = g.password(context.Background(), v.peer, v.rules, user, secret)
+		v.who = g.password(ctx, v.peer, v.rules, user, secret)
 	case bearer:
-		v.who = g.bearer(v.peer, v.rules, secret)
+		v.who = g.bearer(ctx, v.peer, v.rules, secret)
 	case malformed:
-		g.failed(v.peer, "")
+		g.nonsense(ctx, v.peer)
 	}
 	if v.who == nil {
 		return errCredentials
@@ -105,7 +107,7 @@ func (g *Guard) Authorize(r *http.Request, admin bool) error {
 	if r.TLS != nil {
 		v.peer.certs = subjects(r.TLS)
 	}
-	if err := v.Present([]byte(strings.Join(r.Header.Values("Authorization"), ","))); err != nil {
+	if err := v.present(r.Context(), []byte(strings.Join(r.Header.Values("Authorization"), ","))); err != nil {
 		return err
 	}
 	if admin {

@@ -20,7 +20,7 @@ const (
 	freeTries   = 3      // wrong passwords that cost no waiting
 	firstDelay  = 100 * time.Millisecond
 	longestWait = 2 * time.Second  // between two tries of a peer
-	patience    = 5 * time.Second  // a try that would have to wait longer is refused
+	patience    = 5 * time.Second  // a try that would have to wait longer, behind others of its peer, is refused
 	forgive     = 10 * time.Minute // without a wrong password
 )
 
@@ -83,11 +83,11 @@ func (g *Guard) password(ctx context.Context, from peer, t *table, name string, 
 		hash = p.hash
 	}
 	if hash == nil {
-		g.failed(from, "")
+		g.nonsense(ctx, from)
 		return nil
 	}
 	key := g.loginKey(hash, password)
-	for {
+	for waited := time.Duration(0); ; {
 		if p != nil && g.logins.has(key) {
 			return p
 		}
@@ -95,9 +95,10 @@ func (g *Guard) password(ctx context.Context, from peer, t *table, name string, 
 		switch {
 		case right:
 			return p
-		case wait == 0 || wait > patience || g.pause(ctx, wait) != nil:
+		case wait == 0 || waited+wait > patience || g.pause(ctx, wait) != nil:
 			return nil
 		}
+		waited += wait
 	}
 }
 
@@ -134,7 +135,7 @@ func name(p *principal) string {
 }
 
 // bearer returns who has a token, nil for nobody.
-func (g *Guard) bearer(from peer, t *table, text []byte) *principal {
+func (g *Guard) bearer(ctx context.Context, from peer, t *table, text []byte) *principal {
 	digest := sha256.Sum256(text)
 	var found *principal
 	for i := range t.tokens {
@@ -143,9 +144,17 @@ func (g *Guard) bearer(from peer, t *table, text []byte) *principal {
 		}
 	}
 	if found == nil {
-		g.failed(from, "")
+		g.nonsense(ctx, from)
 	}
 	return found
+}
+
+// nonsense is what is done about credentials that are nobody's: the answer waits when the peer has sent many.
+func (g *Guard) nonsense(ctx context.Context, from peer) {
+	g.failed(from, "")
+	if wait := g.slow.wait(from.addr, g.opts.Now()); wait > 0 {
+		_ = g.pause(ctx, wait) // however that ends, the answer is the same
+	}
 }
 
 // failed counts wrong credentials and logs them: the first ones of a peer, then ever fewer. user is empty where there is none of
@@ -159,6 +168,13 @@ func (g *Guard) failed(from peer, user string) {
 		user = "nobody we know"
 	}
 	g.warn(fmt.Sprintf("access: wrong credentials from %s for %s, %d so far", from.text, user, n))
+}
+
+// refused logs that a protected server has refused a peer: the first times, then ever fewer.
+func (g *Guard) refused(from peer) {
+	if n := g.slow.fail(from.addr, g.opts.Now()); bits.OnesCount(uint(n)) == 1 {
+		g.warn(fmt.Sprintf("access: refused %s, which is on another machine, %d so far: %s", from.text, n, OpenHint))
+	}
 }
 
 // throttle remembers which peers have sent wrong credentials.

@@ -111,7 +111,7 @@ func TestTheLogHasNoSecretsAndFewLines(t *testing.T) {
 	_ = f.from("10.0.0.1:7").Present(basicHeader("hunter3", "x"))
 	_ = f.from("10.0.0.1:7").Present([]byte("Bearer hunter4"))
 	for range 100 {
-		_ = f.from("10.0.0.1:7").Present([]byte("Bearer hunter5"))
+		f.failed(peerOf(textAddr("10.0.0.1:7")), "")
 	}
 	text := f.log.String()
 	require.NotContains(t, text, "hunter")
@@ -122,7 +122,7 @@ func TestTheLogHasNoSecretsAndFewLines(t *testing.T) {
 	require.Equal(t, linesPerSecond, strings.Count(text, "wrong credentials"))
 	f.clock.add(2 * time.Second)
 	for range 30 {
-		_ = f.from("10.0.0.1:7").Present([]byte("Bearer hunter5"))
+		f.failed(peerOf(textAddr("10.0.0.1:7")), "")
 	}
 	require.Contains(t, f.log.String(), "more lines like this")
 }
@@ -206,4 +206,22 @@ func BenchmarkPresent(b *testing.B) {
 			b.Fatal("refused")
 		}
 	}
+}
+
+// Also a wrong token has to wait, and who waits is answered when the guard ends.
+func TestWrongTokensWait(t *testing.T) {
+	f := open(t, tokenLine(t, "ci"), "allow ci read")
+	for range 50 {
+		f.failed(peerOf(textAddr("10.0.0.1:1")), "")
+	}
+	ended := make(chan error, 3)
+	go func() { ended <- f.from("10.0.0.1:1").Present([]byte("Bearer wrong")) }()
+	go func() { ended <- f.from("10.0.0.1:1").Present([]byte("nonsense")) }()
+	go func() { ended <- f.from("10.0.0.1:1").Present(basicHeader("anna", "no users at all")) }()
+	require.NoError(t, f.from("10.0.0.1:1").Present([]byte("Bearer "+tokenText)), "a right one does not")
+	f.Close()
+	for range 3 {
+		require.Error(t, <-ended)
+	}
+	f.done = make(chan struct{}) // for the clean-up
 }

@@ -30,7 +30,8 @@ var errFormat = errors.New("a line is USER:HASH, \"token NAME SHA256\", \"cert N
 type table struct {
 	names  map[string]*principal
 	tokens []token
-	certs  map[string][]*principal // by subject
+	owners map[[sha256.Size]byte]*principal // of tokens
+	certs  map[string][]*principal          // by subject
 	anyone []rule
 	worst  []byte // the hash that takes longest, for users who do not exist; nil without any
 }
@@ -53,7 +54,7 @@ func parse(text []byte) (*table, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("an access file has at most %d bytes", maxFile)
 	}
-	t := &table{names: map[string]*principal{}, certs: map[string][]*principal{}}
+	t := &table{names: map[string]*principal{}, owners: map[[sha256.Size]byte]*principal{}, certs: map[string][]*principal{}}
 	n := 0
 	for line := range bytes.Lines(text) {
 		n++
@@ -158,11 +159,10 @@ func (t *table) token(name, digest string) error {
 	if n, err := hex.Decode(d.digest[:], []byte(digest[:min(len(digest), 2*len(d.digest))])); err != nil || n != len(d.digest) || len(digest) != 2*n {
 		return fmt.Errorf("a token of %s is not a SHA-256 in hexadecimal: make it with ktserver access token", name)
 	}
-	for _, other := range t.tokens {
-		if other.digest == d.digest && other.of != p {
-			return fmt.Errorf("%s and %s have the same token", name, other.of.name)
-		}
+	if other := t.owners[d.digest]; other != nil {
+		return fmt.Errorf("%s and %s have the same token", name, other.name)
 	}
+	t.owners[d.digest] = p
 	p.known = true
 	t.tokens = append(t.tokens, d)
 	return nil

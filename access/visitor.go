@@ -110,7 +110,7 @@ func (v *Visitor) need(need Rights, what target) error {
 		return nil
 	}
 	if v.guard.Protects() {
-		v.guard.warn("access: refused " + v.peer.text + ", which is on another machine: " + OpenHint)
+		v.guard.refused(v.peer)
 		return errRemote
 	}
 	if !v.pinned {

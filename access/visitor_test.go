@@ -9,10 +9,12 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,7 +113,7 @@ func TestLocalIsThisMachine(t *testing.T) {
 
 func TestProtectionByDefault(t *testing.T) {
 	log := new(logBuffer)
-	g, err := Open(Options{})
+	g, err := Open(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
 	defer g.Close()
 	require.True(t, g.Protects())
@@ -127,7 +129,11 @@ func TestProtectionByDefault(t *testing.T) {
 	require.NoError(t, g.Authorize(&http.Request{RemoteAddr: "127.0.0.1:1"}, true))
 	requireDenied(t, g.Authorize(&http.Request{RemoteAddr: "192.0.2.1:1"}, false), 403, "-access FILE")
 	g.Poll()
-	require.Empty(t, log.String())
+	for range 100 {
+		_ = v.Enter()
+	}
+	require.Contains(t, log.String(), "refused 192.0.2.1:1, which is on another machine, 1 so far")
+	require.Less(t, strings.Count(log.String(), "\n"), 10)
 }
 
 func TestLoginLastsUntilThePasswordChanges(t *testing.T) {
