@@ -3,6 +3,7 @@ package remote
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"gotycoon/client"
@@ -21,8 +22,14 @@ type credentials struct {
 	passwordFile, tokenFile string
 }
 
-// defineCredentials adds the options that every sub-command has. Secrets themselves are no options: everybody sees those of a process.
-func (c *call) defineCredentials() {
+// withoutCredentials are the sub-commands whose protocols have none.
+var withoutCredentials = []string{"backup", "counter", "lock"}
+
+// defineCredentials adds the options of all other sub-commands. Secrets themselves are no options: everybody sees those of a process.
+func (c *call) defineCredentials(command string) {
+	if slices.Contains(withoutCredentials, command) {
+		return
+	}
 	w := &c.who
 	c.flags.StringVar(&w.User, "user", "", "`name` for a server with an access file (default $"+envUser+")")
 	c.flags.StringVar(&w.passwordFile, "password-file", "", "`file` with the user's password in its first line (default $"+envPassword+" is the password)")

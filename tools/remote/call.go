@@ -46,7 +46,7 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	c.flags.StringVar(&c.host, "host", "", "`name` of the server (default localhost)")
 	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
 	c.timeout = c.flags.Seconds("tout", 0, "give up when a reply takes longer than so many seconds (default: never)")
-	c.defineCredentials()
+	c.defineCredentials(name)
 	return c
 }
 
