@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net/http"
 	"time"
 
 	"gotycoon/access"
@@ -44,9 +43,4 @@ func (p *process) accessOn(host string) *access.Guard {
 		return nil
 	}
 	return p.access
-}
-
-// authorize decides about the requests to a listener of net/http on a host, empty for all addresses.
-func (p *process) authorize(host string) func(r *http.Request, admin bool) error {
-	return p.accessOn(host).Authorize
 }
