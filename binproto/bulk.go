@@ -77,6 +77,9 @@ func (b *bulk) serve() error {
 		if err != nil {
 			return err
 		}
+		if err := b.permit(); err != nil {
+			return err
+		}
 		if err := b.execute(); err != nil {
 			b.h.logFailure(err)
 			return err

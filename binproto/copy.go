@@ -7,6 +7,7 @@ import (
 	"hash"
 	"strconv"
 
+	"gotycoon/access"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
@@ -53,6 +54,9 @@ type copySender struct {
 func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 	d, err := h.copied(r)
 	if err != nil {
+		return err
+	}
+	if err := s.conn.Visitor.Database(access.Replicate, d); err != nil {
 		return err
 	}
 	f, err := d.Freeze()

@@ -48,6 +48,10 @@ func NewHandler(o Options) *Handler {
 // peer is the client's address as the log shows it, IP:PORT.
 func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	magic := frame.Magic(c.Buffered()[0])
+	if c.Visitor != nil && !h.admit(c, magic) {
+		h.logRequest(peer, magic, false)
+		return false
+	}
 	switch magic {
 	case frame.SetBulk, frame.RemoveBulk, frame.GetBulk:
 		keep = h.serveBulk(c)

@@ -1,6 +1,7 @@
 package binproto
 
 import (
+	"gotycoon/access"
 	"gotycoon/binproto/frame"
 	"gotycoon/internal/netio"
 )
@@ -29,6 +30,7 @@ func (h *Handler) serveReplication(c *netio.Conn) (keep bool) {
 		c.Out = append(c.Out, byte(frame.Error))
 		return false
 	}
+	defer c.Visitor.While(access.Replicate, c.Cut)()
 	h.opts.Source.Serve(c, follow)
 	return false
 }

@@ -27,6 +27,10 @@ const DefaultPort = "1978"
 type Options struct {
 	Timeout time.Duration // limit of one call whose context has none, and of one message in Follow; 0 means none
 	MaxIdle int           // connections kept for later calls; 0 means 64
+
+	// Credentials are sent with every call over HTTP. The binary protocol has none: SetBinary, Follow and Copy, for example, depend
+	// on where the client is.
+	Credentials
 }
 
 // Client talks to one server.
@@ -81,7 +85,7 @@ func (c *Client) take(ctx context.Context) (*conn, error) {
 			return nil, networkError(err)
 		}
 		if cn == nil {
-			return dial(ctx, c.addr)
+			return c.dial(ctx)
 		}
 		if alive(cn.Conn) {
 			return cn, nil

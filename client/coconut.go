@@ -23,6 +23,7 @@ type Coconut struct {
 	Addr    string        // HOST:PORT
 	Name    string        // of the sequence or quota; empty: the one without a name
 	Timeout time.Duration // of one call; 0: none
+	Credentials
 }
 
 // Fetch returns the next n numbers of the sequence, in their order. The server gives out at most 100,000 at once.
@@ -37,7 +38,8 @@ func (c *Coconut) Fetch(ctx context.Context, n int) ([]string, error) {
 
 // Explain returns the parts of a number in words.
 func (c *Coconut) Explain(ctx context.Context, number string) (string, error) {
-	unnamed := Coconut{Addr: c.Addr, Timeout: c.Timeout}
+	unnamed := *c
+	unnamed.Name = ""
 	body, err := unnamed.call(ctx, "/explain", "sequence="+number, nil)
 	return strings.TrimSuffix(body, "\n"), err
 }
@@ -139,14 +141,15 @@ func (c *Coconut) call(ctx context.Context, path, argument string, query url.Val
 	if len(all) > 0 {
 		target += "?" + strings.Join(all, "&")
 	}
-	return get(ctx, target)
+	return c.get(ctx, target)
 }
 
-func get(ctx context.Context, target string) (string, error) {
+func (c *Coconut) get(ctx context.Context, target string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return "", err
 	}
+	c.authorize(req)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err

@@ -17,6 +17,7 @@ const (
 type conn struct {
 	net.Conn
 	in     *bufio.Reader
+	auth   string // header line with credentials; empty: none
 	out    []byte // requests being made
 	large  []byte // a part of a reply that is larger than in's buffer
 	broken bool   // a reply was not read to its end

@@ -57,6 +57,7 @@ var (
 	ErrConflict  = errors.New("the record is in the way") // of CAS and increments: not the state expected
 	ErrTimeout   = errors.New("the condition timed out")  // no signal came in time
 	ErrNetwork   = errors.New("no reply")                 // whatever code Network means
+	ErrDenied    = errors.New("access denied")            // wrong or no credentials, or no right; the message says which
 )
 
 // Is tells whether the error is one of those above.
@@ -70,6 +71,8 @@ func (e *Error) Is(target error) bool {
 		return e.Code == Logic && strings.HasPrefix(e.Message, "DB: 8:")
 	case ErrTimeout:
 		return e.Code == Miscellaneous && e.Message == ErrTimeout.Error()
+	case ErrDenied:
+		return e.Code == Miscellaneous && strings.HasPrefix(e.Message, ErrDenied.Error()+": ")
 	case ErrNetwork:
 		return e.Code == Network
 	}

@@ -40,7 +40,7 @@ func (c *Cursor) ask(ctx context.Context, proc string, n int) error {
 	rows := c.db.rows("CUR", cursorID, "step", "")
 	return c.during(ctx, func(cn *conn) error {
 		for range n {
-			cn.out = appendCall(cn.out, proc, rows)
+			cn.out = appendCall(cn.out, cn.auth, proc, rows)
 		}
 		return cn.send()
 	})

@@ -18,7 +18,7 @@ type Update struct {
 }
 
 // ErrNoLog means that the server does not let its update log be followed.
-var ErrNoLog = errors.New("the server keeps no update log")
+var ErrNoLog = errors.New("the server keeps no update log, or does not let this client follow it")
 
 // Follow iterates over the updates after a time stamp, for ever: of all servers but sid, or with white of sid only. It ends
 // with an error, or when the loop does.

@@ -11,7 +11,7 @@ import (
 
 // call sends a procedure call and reads its rows.
 func (cn *conn) call(proc string, in []tsv.Row) (Rows, error) {
-	cn.out = appendCall(cn.out[:0], proc, in)
+	cn.out = appendCall(cn.out[:0], cn.auth, proc, in)
 	if err := cn.send(); err != nil {
 		return nil, cn.refusal(err)
 	}
@@ -29,8 +29,8 @@ func (cn *conn) refusal(sendErr error) error {
 	return err
 }
 
-// appendCall appends a request in the encoding that its columns need. Of rows with one name the last counts.
-func appendCall(b []byte, proc string, params []tsv.Row) []byte {
+// appendCall appends a request in the encoding that its columns need, with a header line more. Of rows with one name the last counts.
+func appendCall(b []byte, header, proc string, params []tsv.Row) []byte {
 	var unique tsv.Rows
 	for _, row := range params {
 		unique.Add(row.Name, row.Value)
@@ -40,7 +40,8 @@ func appendCall(b []byte, proc string, params []tsv.Row) []byte {
 	enc := tsv.Choose(in)
 	b = append(b, "POST /rpc/"...)
 	b = tsv.AppendURL(b, []byte(proc))
-	b = append(b, " HTTP/1.1\r\nHost: gotycoon\r\nContent-Type: "...)
+	b = append(b, " HTTP/1.1\r\nHost: gotycoon\r\n"...)
+	b = append(append(b, header...), "Content-Type: "...)
 	b = append(b, enc.ContentType()...)
 	b = append(b, "\r\nContent-Length: "...)
 	b = strconv.AppendInt(b, int64(tsv.EncodedLen(in, enc)), 10)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -17,6 +18,7 @@ type QuotaOptions struct {
 	Limit   int64         // amount of the quota without a name when it is new, 0 or more; one with a name begins with 0
 	Export  string        // file for the journals; empty means none. Quotas with names add theirs
 	Timeout time.Duration // of one wait for more bytes of a request, or for send space; 0 means 30 s
+	Access  *access.Guard // who may do what; nil: everybody everything
 	Logger  *slog.Logger  // nil means silent
 }
 
@@ -38,7 +40,7 @@ func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	if err := durable(o.DB); err != nil {
 		return nil, err
 	}
-	s := &QuotaServer{port: newPort(o.Timeout, o.Logger), opts: o, records: &records{db: o.DB}}
+	s := &QuotaServer{port: newPort(o.Timeout, o.Logger).guarded(o.Access, access.Quota), opts: o, records: &records{db: o.DB}}
 	s.quotas = newNamed(s.open)
 	s.route = s.answer
 	var err error

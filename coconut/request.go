@@ -26,6 +26,8 @@ type request struct {
 	version string // "HTTP/1.0" or "HTTP/1.1"
 	keep    bool   // the connection stays open after the reply
 	body    int    // bytes that follow the head
+
+	authorization []byte // the header's value
 }
 
 // readRequest reads the head of the next request, which may arrive in any number of pieces.
@@ -108,7 +110,7 @@ func (r *request) header(line []byte) error {
 		return errRequest
 	}
 	switch len(name) {
-	case len("Connection"), len("Content-Length"), len("Transfer-Encoding"):
+	case len("Connection"), len("Authorization"), len("Content-Length"), len("Transfer-Encoding"):
 		return r.knownHeader(name, bytes.TrimSpace(value))
 	}
 	return nil
@@ -122,6 +124,8 @@ func (r *request) knownHeader(name, value []byte) error {
 		} else if bytes.EqualFold(value, []byte("keep-alive")) {
 			r.keep = true
 		}
+	case bytes.EqualFold(name, []byte("Authorization")):
+		r.authorization = value
 	case bytes.EqualFold(name, []byte("Content-Length")):
 		size, err := strconv.ParseUint(string(value), 10, 31)
 		if err != nil || size > maxBody || r.body > 0 {

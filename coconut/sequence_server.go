@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -22,6 +23,7 @@ type SequenceOptions struct {
 	ServerNo int            // number of this server, 0 to MaxServerNo; no two servers may have the same
 	Timeout  time.Duration  // of one wait for more bytes of a request, or for send space; 0 means 30 s
 	Location *time.Location // in which /explain writes times; nil means time.Local
+	Access   *access.Guard  // who may do what; nil: everybody everything
 	Logger   *slog.Logger   // nil means silent
 
 	Now func() time.Time // nil means time.Now
@@ -52,7 +54,7 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &SequenceServer{port: newPort(o.Timeout, o.Logger), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
+	s := &SequenceServer{port: newPort(o.Timeout, o.Logger).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
 	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Now) })
 	s.route = s.answer
 	return s, nil

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
@@ -31,6 +32,8 @@ type port struct {
 	route   func(dst, target []byte, owed *db.Pending) (body []byte, status string)
 	timeout time.Duration
 	logger  *slog.Logger
+	access  *access.Guard
+	name    string // of the service, for the rights
 	pool    *sync.Pool
 	server  *portserver.Server
 }
@@ -63,7 +66,7 @@ func (p *port) close() error {
 
 // serve answers the requests of one connection. Pipelined ones are answered together, after one wait for the log.
 func (p *port) serve(ctx context.Context, socket net.Conn) {
-	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody})
+	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody, Access: p.access})
 	defer c.Close()
 	body := make([]byte, 0, 64)
 	for ctx.Err() == nil && c.WaitByte() == nil {
@@ -71,6 +74,16 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 		if err != nil {
 			p.say(err, socket)
 			break
+		}
+		if c.Visitor != nil {
+			if denied := p.permit(c, &r); denied != nil {
+				r.keep = r.keep && !denied.Remote
+				c.Out = appendRefusal(c.Out, &r, denied)
+				if denied.Remote || skipBody(c, r.body) != nil || !r.keep {
+					break
+				}
+				continue
+			}
 		}
 		var status string
 		body, status = p.route(body[:0], r.target, &c.Owed)

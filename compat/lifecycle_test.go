@@ -94,8 +94,11 @@ var (
 	logPeer = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// durabilityLine is the one line that only our server writes: what an acknowledgement means.
-const durabilityLine = "@TS@: [INFO]: durability: "
+// Lines that only our server writes: what an acknowledgement means, and that only clients on this machine are served.
+const (
+	durabilityLine = "@TS@: [INFO]: durability: "
+	protectedLine  = "@TS@: [INFO]: protected: "
+)
 
 // mask replaces what changes from run to run by the recordings' tokens.
 func (l *life) mask(output string) []string {
@@ -107,7 +110,7 @@ func (l *life) mask(output string) []string {
 		line = logFD.ReplaceAllLiteralString(line, "fd=@FD@")
 		line = strings.ReplaceAll(line, fmt.Sprintf(":%d", l.server.Port), ":@PORT@")
 		line = logPeer.ReplaceAllLiteralString(line, "@PEER@")
-		if !strings.HasPrefix(line, durabilityLine) {
+		if !strings.HasPrefix(line, durabilityLine) && !strings.HasPrefix(line, protectedLine) {
 			lines = append(lines, line)
 		}
 	}

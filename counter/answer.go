@@ -4,6 +4,11 @@ import "gotycoon/counter/frame"
 
 // answer does what a request asks for and appends the reply to Out. body is valid until it returns.
 func (c *conn) answer(h frame.Header, body []byte) error {
+	if c.Visitor != nil {
+		if err := c.permit(h.Op); err != nil {
+			return c.refuse(h, err)
+		}
+	}
 	if h.Magic != frame.RequestMagic {
 		c.reply(h, frame.InvalidArguments)
 		return nil

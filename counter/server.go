@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
 )
@@ -52,6 +53,7 @@ type Options struct {
 	// it holds is released; 0 means 30 seconds.
 	Timeout time.Duration
 
+	Access *access.Guard    // who may do what; nil: everybody everything
 	Logger *slog.Logger     // nil means silent
 	Now    func() time.Time // the wall clock; nil means time.Now
 }

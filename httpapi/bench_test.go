@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"log/slog"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ var hotRequests = []struct{ name, request string }{
 
 // hotSession returns a function that serves one request.
 func hotSession(tb testing.TB, s *server, request string) func() {
-	c := netio.New(&loop{request: []byte(request)}, netio.NewPool(), netio.Options{Timeout: time.Minute})
+	c := netio.New(&loop{request: []byte(request)}, netio.NewPool(), netio.Options{Timeout: time.Minute, Access: s.access})
 	session := s.handler.NewSession(c, "bench")
 	tb.Cleanup(session.Close)
 	return func() {
@@ -90,3 +91,6 @@ func TestHotRequestsDoNotAllocate(t *testing.T) {
 		})
 	}
 }
+
+// RemoteAddr implements net.Conn.
+func (*loop) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 50000} }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/httpapi"
 	"gotycoon/internal/netio"
@@ -33,6 +34,7 @@ type server struct {
 	catalog *db.Catalog
 	log     *bytes.Buffer
 	timeout time.Duration
+	access  *access.Guard
 	conns   sync.WaitGroup
 }
 
@@ -79,7 +81,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 // serve answers the requests of one connection as a server does.
 func (s *server) serve(conn net.Conn) {
 	defer conn.Close()
-	c := netio.New(conn, netio.NewPool(), netio.Options{Timeout: s.timeout})
+	c := netio.New(conn, netio.NewPool(), netio.Options{Timeout: s.timeout, Access: s.access})
 	defer c.Close()
 	session := s.handler.NewSession(c, "127.0.0.1:50000")
 	defer session.Close()

@@ -28,6 +28,10 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 		if equalFold(name, "connection") {
 			r.connection(buf[value.from:value.to])
 		}
+	case len("authorization"):
+		if equalFold(name, "authorization") {
+			r.authorization = value
+		}
 	case len("content-type"):
 		if equalFold(name, "content-type") {
 			r.contentType = value

@@ -10,6 +10,7 @@ const (
 	faultCutOff          // the body does not arrive: 400
 	faultChunk           // a chunk does not end where it should: 400
 	faultLength          // the headers disagree about the length of the body: 400
+	faultDenied          // the client may do nothing: 401 or 403
 )
 
 // readRequest reads and parses one request.
@@ -17,6 +18,9 @@ func (s *Session) readRequest() fault {
 	s.req.reset()
 	if f := s.readHead(); f != faultNone {
 		return f
+	}
+	if s.c.Visitor != nil && !s.enter() {
+		return faultDenied
 	}
 	return s.readBody()
 }

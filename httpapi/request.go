@@ -38,9 +38,10 @@ type request struct {
 	query     span
 	body      span
 
-	contentType span
-	ktMode      span // X-Kt-Mode
-	ktXt        span // X-Kt-Xt
+	contentType   span
+	authorization span
+	ktMode        span // X-Kt-Mode
+	ktXt          span // X-Kt-Xt
 
 	contentLength int64 // -1: none
 	chunked       bool

@@ -12,6 +12,8 @@ const (
 	statusCreated        = 201
 	statusNoContent      = 204
 	statusBadRequest     = 400
+	statusUnauthorized   = 401
+	statusForbidden      = 403
 	statusNotFound       = 404
 	statusTooLarge       = 413
 	statusLogical        = 450
@@ -34,6 +36,10 @@ func statusLine(status int) string {
 		return "204 No Content"
 	case statusBadRequest:
 		return "400 Bad Request"
+	case statusUnauthorized:
+		return "401 Unauthorized"
+	case statusForbidden:
+		return "403 Forbidden"
 	case statusNotFound:
 		return "404 Not Found"
 	case statusTooLarge:
@@ -98,6 +104,9 @@ func (s *Session) replyTable(status int) {
 func (s *Session) refuse(f fault) {
 	status, reason := statusBadRequest, ""
 	switch f {
+	case faultDenied:
+		s.refuseDenied()
+		return
 	case faultTooLarge:
 		status, reason = statusTooLarge, "request entity too large"
 	case faultCutOff:

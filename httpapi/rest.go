@@ -15,6 +15,9 @@ func (s *Session) serveREST() (status int) {
 	if d == nil {
 		return s.replyNoDatabase()
 	}
+	if s.c.Visitor != nil && !s.mayREST(d, key) {
+		return s.replyDenied()
+	}
 	switch s.req.method {
 	case methodGET:
 		return s.restGet(d, key)

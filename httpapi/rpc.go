@@ -23,6 +23,9 @@ type call struct {
 func (s *Session) serveRPC() (status int) {
 	name := s.decodeInput()
 	p := s.h.procedures[string(name)]
+	if s.c.Visitor != nil && !s.allowed(s.permit(p)) {
+		return s.replyDenied()
+	}
 	err := s.waitForSignal()
 	if err == nil {
 		s.pickDatabase()

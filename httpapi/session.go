@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
@@ -23,6 +24,8 @@ type Session struct {
 	peer string
 
 	cursors map[int64]*cursor // by the client's number; nil until the first one
+
+	denied *access.Denied // why the request is refused; nil: it is not (access.go)
 
 	req   request
 	call  call
@@ -96,6 +99,7 @@ func (s *Session) recycle() {
 	s.value = shrink(s.value)
 	s.req.copied = shrink(s.req.copied)
 	s.call = call{}
+	s.denied = nil
 	if cap(s.keys) > keepRows || cap(s.records) > keepRows {
 		s.keys, s.records = nil, nil
 	}

@@ -48,7 +48,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	c := &conn{
 		server: s,
 		socket: socket,
-		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize}),
+		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize, Access: s.opts.Access}),
 		busy:   true,
 	}
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
@@ -142,6 +142,11 @@ func (c *conn) answerLine(line []byte) error {
 		return nil
 	}
 	cmd := parse(line)
+	if c.in.Visitor != nil {
+		if err := c.permit(&cmd); err != nil {
+			return c.refuse(err)
+		}
+	}
 	c.step.now = c.server.now()
 	return c.answer(&cmd)
 }

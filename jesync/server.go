@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
 )
@@ -43,7 +44,8 @@ type Options struct {
 	// locks are released; 0 means 30 seconds.
 	Timeout time.Duration
 
-	Logger *slog.Logger // nil means silent
+	Access *access.Guard // who may do what; nil: everybody everything
+	Logger *slog.Logger  // nil means silent
 }
 
 func (o *Options) setDefaults() {

@@ -38,6 +38,7 @@ const (
 	statusNotStored status = 0x05
 	statusNotNumber status = 0x06
 	statusDenied    status = 0x24
+	statusAuth      status = 0x20
 	statusUnknown   status = 0x81
 	statusInternal  status = 0x84
 )
@@ -59,6 +60,8 @@ func (s status) text() string {
 		return "Non-numeric server-side value for incr or decr"
 	case statusDenied:
 		return "The server is read-only"
+	case statusAuth:
+		return "Auth failure."
 	case statusUnknown:
 		return "Unknown command"
 	}
@@ -88,7 +91,7 @@ func (c *conn) serveBinary() bool {
 	}
 	head := c.io.Buffered()[:headerSize]
 	body := int64(binary.BigEndian.Uint32(head[8:]))
-	if body > maxRequest-headerSize {
+	if body > maxRequest-headerSize || c.io.Visitor != nil && body > maxCredentials && c.io.Visitor.Enter() != nil {
 		c.sayBinary(&request{op: opcode(head[1]), opaque: [4]byte(head[12:])}, &reply{status: statusTooLarge})
 		return false
 	}

@@ -114,6 +114,11 @@ func (row *operation) fits(r *request) bool {
 
 // executeBinary serves a request. It reports whether the connection stays.
 func (c *conn) executeBinary(r *request) bool {
+	if c.io.Visitor != nil {
+		if done, keep := c.guardBinary(r); done {
+			return keep
+		}
+	}
 	row, known := r.op.operation()
 	if !known {
 		c.logCommand([]byte("bin_unknown"))

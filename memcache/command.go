@@ -82,6 +82,11 @@ func (c *conn) execute() bool {
 		return true
 	}
 	c.logCommand(c.words[0])
+	if c.io.Visitor != nil {
+		if done, keep := c.guard(); done {
+			return keep
+		}
+	}
 	row, known := c.s.commands[string(c.words[0])]
 	switch {
 	case !known:

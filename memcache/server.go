@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
@@ -21,9 +22,10 @@ var ErrReadOnlyQueue = errors.New("message queue cannot be read-only")
 type Options struct {
 	Config
 
-	DB      *db.DB       // the database served; nobody else may call its Watch
-	Started time.Time    // when the process began, for stats
-	Logger  *slog.Logger // nil means silent
+	DB      *db.DB        // the database served; nobody else may call its Watch
+	Started time.Time     // when the process began, for stats
+	Access  *access.Guard // who may do what; nil: everybody everything
+	Logger  *slog.Logger  // nil means silent
 }
 
 // Server is the service. It is opened and closed as often as the process listens anew.
@@ -83,7 +85,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	s.counts.connections.Add(1)
 	s.counts.open.Add(1)
 	c := &conn{s: s, db: s.db, ctx: ctx, peer: socket.RemoteAddr().String(), modern: s.opts.Modern}
-	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest})
+	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Access: s.opts.Access})
 	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	defer stop()
 	s.info("connected: expr=%s", c.peer)

@@ -54,7 +54,7 @@ func (c *Config) checkDaemonPaths() error {
 	if !c.Daemon {
 		return nil
 	}
-	for _, path := range append(c.Plugins.paths(), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database()) {
+	for _, path := range append(c.Plugins.paths(), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(), c.Access.Path) {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
 		}

@@ -31,7 +31,7 @@ type conn struct {
 // newConn makes an accepted connection known to the listener.
 func (l *listener) newConn(socket *net.TCPConn) *conn {
 	c := &conn{l: l, socket: socket, peer: socket.RemoteAddr().String(), ended: make(chan struct{})}
-	c.io = netio.New(socket, l.pool, netio.Options{Timeout: l.cfg.Timeout})
+	c.io = netio.New(socket, l.pool, netio.Options{Timeout: l.cfg.Timeout, Access: l.access})
 	c.session = l.http.NewSession(c.io, c.peer)
 	l.conns.Add(1)
 	l.mu.Lock()

@@ -61,6 +61,7 @@ func mask(line string) string {
 		{`fd=\d+`, "fd=N"},
 		{`expr=:\d+`, "expr=:PORT"},
 		{`durability: .*`, "durability"},
+		{`protected: .*`, "protected"},
 	} {
 		line = regexp.MustCompile(m.pattern).ReplaceAllString(line, m.with)
 	}

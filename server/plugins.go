@@ -104,7 +104,7 @@ func (p *process) loadPlugin() (*plugin, bool) {
 		return g, true
 	}
 	g.cfg = cfg
-	service, err := memcache.New(memcache.Options{Config: cfg, DB: p.catalog.DB(0), Started: p.started, Logger: p.log.Logger})
+	service, err := memcache.New(memcache.Options{Config: cfg, DB: p.catalog.DB(0), Started: p.started, Logger: p.log.Logger, Access: p.accessOn(cfg.Host)})
 	if err != nil {
 		p.log.error("%v", err)
 		g.failed = true

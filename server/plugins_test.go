@@ -81,7 +81,7 @@ func TestConfigurationsThatDoNotStart(t *testing.T) {
 		lines  []string // of the log, behind the first
 	}{
 		"another plug-in server": {func(c *server.Config) { c.Plugins.Server = "no.so" }, []string{
-			"[SYSTEM]: opening a database: path=:", "[INFO]: durability",
+			"[SYSTEM]: opening a database: path=:", "[INFO]: durability", "[INFO]: protected",
 			"[SYSTEM]: loading a plug-in server file: path=no.so", "[ERROR]: could not load a plug-in server file: no.so"}},
 		"another engine": {func(c *server.Config) { c.Plugins.Database = "no.so" }, []string{
 			"[SYSTEM]: loading a plug-in database file: path=no.so", "[ERROR]: could not load a plug-in database file: no.so"}},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
 	"gotycoon/replication"
@@ -29,6 +30,7 @@ type process struct {
 	cfg       Config
 	log       logger
 	host      string // cfg.Host as an IPv4 address, or empty
+	access    *access.Guard
 	started   time.Time
 	catalog   *db.Catalog
 	follower  *replication.Follower // nil without Config.RTSPath
@@ -85,6 +87,10 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.log.error("unknown host: %s", p.cfg.Host)
 		return false
 	}
+	if !p.openAccess() {
+		return false
+	}
+	defer p.access.Close()
 	if err := p.openDatabases(); err != nil {
 		p.logOpenError(err)
 		return false
@@ -92,6 +98,7 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	p.openFollower()
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())
+	p.tellProtection()
 	p.loadScript()
 	plugin, ok := p.loadPlugin()
 	if !ok {
@@ -180,6 +187,7 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 			plugin.stop()
 			sink.reopen(p.log)
 			p.reloadScript()
+			p.access.Reload()
 		}
 	}
 }

@@ -32,6 +32,7 @@ func TestLogOfALife(t *testing.T) {
 		"[SYSTEM]: ================ [START]: pid=N",
 		"[SYSTEM]: opening a database: path=:",
 		"[INFO]: durability",
+		"[INFO]: protected",
 		"[SYSTEM]: starting the server: expr=:PORT",
 		"[SYSTEM]: server socket opened: expr=:PORT timeout=30.0",
 		"[SYSTEM]: listening server socket started: fd=N",
@@ -203,17 +204,18 @@ func takePort(t *testing.T) int {
 func TestStartErrors(t *testing.T) {
 	busyPort := takePort(t)
 	opened := []string{"[SYSTEM]: ================ [START]: pid=N", "[SYSTEM]: opening a database: path=:", "[INFO]: durability"}
+	protected := append(slices.Clone(opened), "[INFO]: protected")
 	closed := []string{"[SYSTEM]: closing a database: path=:", "[SYSTEM]: ================ [FINISH]: pid=N"}
 	for _, row := range []struct {
 		name   string
 		change func(*server.Config)
 		log    []string
 	}{
-		{"no time for the network", func(c *server.Config) { c.Timeout = 0 }, slices.Concat(opened, []string{
+		{"no time for the network", func(c *server.Config) { c.Timeout = 0 }, slices.Concat(protected, []string{
 			"[SYSTEM]: starting the server: expr=", "[ERROR]: the network configuration is not set"}, closed)},
 		{"port in use", func(c *server.Config) { c.Host, c.Port = "localhost", busyPort }, slices.Concat(opened, []string{
 			"[SYSTEM]: starting the server: expr=PEER", "[ERROR]: socket error: expr=PEER msg=bind failed"}, closed)},
-		{"port that clients cannot parse", func(c *server.Config) { c.Port = 40000 }, slices.Concat(opened, []string{
+		{"port that clients cannot parse", func(c *server.Config) { c.Port = 40000 }, slices.Concat(protected, []string{
 			"[SYSTEM]: starting the server: expr=:PORT", "[ERROR]: socket error: expr=:PORT msg=invalid address expression"}, closed)},
 		{"unknown host", func(c *server.Config) { c.Host = "no.such.host.invalid" }, []string{opened[0],
 			"[ERROR]: unknown host: no.such.host.invalid"}},

@@ -141,6 +141,7 @@ func (p *process) newCounters() (service, error) {
 		Buckets:       p.cfg.Services.CounterBuckets,
 		StatsInterval: p.cfg.Services.CounterInterval,
 		Timeout:       p.cfg.Timeout,
+		Access:        p.access,
 		Logger:        p.log.Logger,
 	}), nil
 }
@@ -157,6 +158,7 @@ func (p *process) newLocks() (service, error) {
 		StrictOrder: p.cfg.Services.LockStrict,
 		Fences:      fences,
 		Timeout:     p.cfg.Timeout,
+		Access:      p.access,
 		Logger:      p.log.Logger,
 	})
 }
@@ -167,6 +169,7 @@ func (p *process) newSequences() (service, error) {
 		Reserve:  p.cfg.Services.Reserve,
 		ServerNo: p.cfg.Services.ServerNo,
 		Timeout:  p.cfg.Timeout,
+		Access:   p.access,
 		Logger:   p.log.Logger,
 	})
 }
@@ -177,6 +180,7 @@ func (p *process) newQuotas() (service, error) {
 		Limit:   p.cfg.Services.Limit,
 		Export:  p.cfg.Services.Export,
 		Timeout: p.cfg.Timeout,
+		Access:  p.access,
 		Logger:  p.log.Logger,
 	})
 }

@@ -17,6 +17,9 @@ type timers struct {
 func (p *process) startTimers() *timers {
 	t := &timers{quit: make(chan struct{})}
 	t.wg.Go(func() { p.repeat(t.quit, idleEvery, p.collectWhenIdle) })
+	if p.cfg.Access.Path != "" {
+		t.wg.Go(func() { p.repeat(t.quit, accessEvery, p.access.Poll) })
+	}
 	if p.cfg.AutoSync > 0 && !p.cfg.ReadOnly {
 		t.wg.Go(func() { p.repeat(t.quit, p.cfg.AutoSync, p.synchronize) })
 	}

@@ -22,6 +22,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && describes(args[0]) {
 		return describe(args, stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == accessCommand {
+		return runAccess(args[1:], os.Stdin, stdout, stderr)
+	}
 	o, err := parse(args)
 	switch {
 	case err != nil:

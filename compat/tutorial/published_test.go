@@ -29,9 +29,10 @@ const (
 )
 
 var kickStart = []typed{
-	{cmd: "ktserver &", note: background + "; one line more, durability, see compat/DIFFERENCES.md", out: `2010-10-03T16:24:38.467252+09:00: [SYSTEM]: ================ [START]: pid=19069
+	{cmd: "ktserver &", note: background + "; two lines more, durability and protected, see compat/DIFFERENCES.md", out: `2010-10-03T16:24:38.467252+09:00: [SYSTEM]: ================ [START]: pid=19069
 2010-10-03T16:24:38.467473+09:00: [SYSTEM]: opening a database: path=:
 2010-10-03T16:24:38.467473+09:00: [INFO]: durability: ...
+2010-10-03T16:24:38.467473+09:00: [INFO]: protected: ...
 2010-10-03T16:24:38.467645+09:00: [SYSTEM]: starting the server: expr=:1978
 2010-10-03T16:24:38.467751+09:00: [SYSTEM]: server socket opened: expr=:1978 timeout=30.0
 2010-10-03T16:24:38.467775+09:00: [SYSTEM]: listening server socket started: fd=3`},

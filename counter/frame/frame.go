@@ -58,6 +58,7 @@ const (
 	OK               Status = 0x00
 	NotFound         Status = 0x01 // Get, Release: there is no counter of that name
 	InvalidArguments Status = 0x04 // the request is malformed, or asks for what can never be
+	Denied           Status = 0x20 // the client may not do this; the body says why
 	NotAvailable     Status = 0x21 // Acquire: the consumption would be over the maximum
 	NotAcquired      Status = 0x22 // Release: more than this connection has acquired
 	UnknownCommand   Status = 0x81
@@ -73,6 +74,8 @@ func (s Status) String() string {
 		return "Not found"
 	case InvalidArguments:
 		return "Invalid arguments"
+	case Denied:
+		return "Access denied"
 	case NotAvailable:
 		return "Resource not available"
 	case NotAcquired:

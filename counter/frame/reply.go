@@ -15,6 +15,12 @@ func AppendReply(dst []byte, op Opcode, opaque uint32, s Status) []byte {
 	return append(dst, text...)
 }
 
+// AppendRefusal appends a reply with the status Denied and a reason.
+func AppendRefusal(dst []byte, op Opcode, opaque uint32, reason string) []byte {
+	dst = AppendHeader(dst, Header{Magic: ReplyMagic, Op: op, Status: Denied, Size: uint32(len(reason)), Opaque: opaque})
+	return append(dst, reason...)
+}
+
 // AppendNumber appends the reply to Get and to Acquire.
 func AppendNumber(dst []byte, op Opcode, opaque, n uint32) []byte {
 	dst = AppendHeader(dst, Header{Magic: ReplyMagic, Op: op, Size: 4, Opaque: opaque})

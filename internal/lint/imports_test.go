@@ -11,25 +11,27 @@ import (
 // arrows are the packages that a package may import: the drawing in ARCHITECTURE.md as a table. A package that may
 // import nothing of ours is a leaf. Think twice before you add an arrow; one that points up is a design error.
 var arrows = map[string][]string{
-	"cmd/ktserver":    {"server", "tools/cli", "tools/manual", "internal/klog", "internal/yrmconf"},
+	"cmd/ktserver":    {"access", "server", "tools/cli", "tools/manual", "internal/klog", "internal/yrmconf"},
 	"cmd/ktremotemgr": {"tools/remote"},
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
 
-	"httpapi":        {"httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
+	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/date":   {},
 	"httpapi/tsv":    {},
-	"binproto":       {"binproto/frame", "db", "internal/netio", "internal/opcount"},
+	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount"},
 	"binproto/frame": {},
-	"counter":        {"counter/frame", "internal/netio", "internal/portserver"},
+	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver"},
 	"counter/frame":  {},
 
-	"memcache": {"db", "internal/netio", "internal/portserver"},
+	"access": {},
 
-	"jesync":  {"db", "internal/netio", "internal/portserver"},
-	"coconut": {"db", "internal/netio", "internal/portserver"},
+	"memcache": {"access", "db", "internal/netio", "internal/portserver"},
+
+	"jesync":  {"access", "db", "internal/netio", "internal/portserver"},
+	"coconut": {"access", "db", "internal/netio", "internal/portserver"},
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -56,7 +58,7 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio":       {"db"},
+	"internal/netio":       {"access", "db"},
 	"internal/portserver":  {},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -28,6 +29,7 @@ var (
 type Options struct {
 	Timeout    time.Duration // limit of one wait for more bytes of a request, or for send space (-tout)
 	MaxRequest int           // largest read buffer in bytes; 0 means 600 MiB
+	Access     *access.Guard // who may do what; nil: everybody everything
 }
 
 // Conn is one client connection. It belongs to one goroutine, except for Stop.
@@ -40,6 +42,8 @@ type Options struct {
 type Conn struct {
 	Out  []byte     // replies not yet sent
 	Owed db.Pending // updates acknowledged by Out
+
+	Visitor *access.Visitor // who is at the other end; nil: everything is allowed
 
 	net  net.Conn
 	raw  *rawSocket // nil when net is not a plain socket
@@ -59,7 +63,7 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 	if o.MaxRequest == 0 {
 		o.MaxRequest = 600 << 20
 	}
-	conn := &Conn{net: c, pool: pool, opts: o}
+	conn := &Conn{net: c, pool: pool, opts: o, Visitor: o.Access.Visit(c)}
 	conn.raw = newRawSocket(conn)
 	return conn
 }
@@ -158,6 +162,9 @@ func (c *Conn) Stop(grace time.Duration) error {
 	}
 	return c.net.SetReadDeadline(c.stopBy)
 }
+
+// Cut ends the connection whatever it is doing. Any goroutine may call Cut.
+func (c *Conn) Cut() { c.net.Close() }
 
 // Flush waits until the updates acknowledged by Out are safe and sends Out. When they cannot be made safe
 // nothing is sent.

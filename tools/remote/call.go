@@ -32,6 +32,7 @@ type call struct {
 	hexIn   bool // -sx
 	hexOut  bool // -px
 	signals client.Signals
+	who     credentials
 
 	args   []string
 	client *client.Client
@@ -45,6 +46,7 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	c.flags.StringVar(&c.host, "host", "", "`name` of the server (default localhost)")
 	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
 	c.timeout = c.flags.Seconds("tout", 0, "give up when a reply takes longer than so many seconds (default: never)")
+	c.defineCredentials(name)
 	return c
 }
 
@@ -95,6 +97,9 @@ func (c *call) parse(least, most int) error {
 	case *c.port < 1:
 		return usageError("-port: must be at least 1")
 	}
+	if err := c.who.read(); err != nil {
+		return err
+	}
 	for _, arg := range args {
 		if c.hexIn {
 			arg = string(show.DecodeHex(arg))
@@ -111,7 +116,7 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 		host = "localhost"
 	}
 	addr := net.JoinHostPort(host, strconv.FormatInt(*c.port, 10))
-	c.client = client.New(addr, client.Options{Timeout: max(0, *c.timeout)})
+	c.client = client.New(addr, client.Options{Timeout: max(0, *c.timeout), Credentials: c.who.Credentials})
 	if err := c.client.Connect(ctx); err != nil {
 		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed", int(client.Network), client.Network)
 	}

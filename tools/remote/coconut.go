@@ -16,7 +16,7 @@ func (c *call) coconut(name string) *client.Coconut {
 	if host == "" {
 		host = "localhost"
 	}
-	return &client.Coconut{Addr: net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), Name: name, Timeout: max(0, *c.timeout)}
+	return &client.Coconut{Addr: net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), Name: name, Timeout: max(0, *c.timeout), Credentials: c.who.Credentials}
 }
 
 // seq prints sequence numbers, or explains one.

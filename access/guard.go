@@ -1,0 +1,256 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options of a Guard.
+type Options struct {
+	Path   string           // the access file; empty: protection by default, peers on other machines are refused
+	Logger *slog.Logger     // nil: silent. Warn has wrong credentials, refused peers, and files that cannot be used
+	Now    func() time.Time // nil: time.Now
+}
+
+// Guard decides for all ports of a server. It may be used by many goroutines. A nil Guard allows everything.
+//
+// It has no goroutine: somebody calls Poll from time to time.
+type Guard struct {
+	opts   Options
+	rules  atomic.Pointer[table] // nil without a file
+	secret [32]byte              // salt of what is remembered of credentials
+	own    ownAddresses
+	logins logins
+	slow   throttle
+	said   limiter
+	done   chan struct{} // closed by Close
+
+	mu      sync.Mutex // protects the fields below
+	seen    os.FileInfo
+	text    []byte // of the file, whether it can be used or not
+	missing bool   // the file could not be read, which has been said
+	streams map[*stream]struct{}
+}
+
+// Open reads the access file.
+func Open(o Options) (*Guard, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	g := &Guard{opts: o, done: make(chan struct{}), streams: map[*stream]struct{}{}}
+	g.logins.init()
+	g.said.now = o.Now
+	if _, err := rand.Read(g.secret[:]); err != nil {
+		return nil, err
+	}
+	if o.Path == "" {
+		return g, nil
+	}
+	info, text, err := readFile(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the access file: %w", err)
+	}
+	t, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	g.seen, g.text = info, text
+	g.rules.Store(t)
+	if info.Mode().Perm()&0o022 != 0 {
+		o.Logger.Warn("the access file can be changed by others than its owner: chmod go-w " + o.Path)
+	}
+	return g, nil
+}
+
+// Check reads an access file as Open does and says what is in it.
+func Check(path string) (summary string, err error) {
+	_, text, err := readFile(path)
+	if err != nil {
+		return "", err
+	}
+	t, err := parse(text)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return t.summary(), nil
+}
+
+func (t *table) summary() string {
+	users, rules := 0, len(t.anyone)
+	for _, p := range t.names {
+		rules += len(p.rules)
+		if p.hash != nil {
+			users++
+		}
+	}
+	return fmt.Sprintf("%d users with a password, %d tokens, %d certificates, %d rules", users, len(t.tokens), len(t.certs), rules)
+}
+
+func readFile(path string) (os.FileInfo, []byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is no file", path)
+	case info.Size() > maxFile:
+		return nil, nil, fmt.Errorf("%s: an access file has at most %d bytes", path, maxFile)
+	}
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(f); err != nil {
+		return nil, nil, err
+	}
+	return info, text.Bytes(), nil
+}
+
+// Close ends what waits within the guard. Whatever is asked afterwards is refused where it would have to wait.
+func (g *Guard) Close() {
+	if g != nil {
+		close(g.done)
+	}
+}
+
+// Protects tells whether the guard is protection by default.
+func (g *Guard) Protects() bool { return g != nil && g.opts.Path == "" }
+
+// Poll looks whether the file has changed, and reads it when it has. It costs one stat.
+func (g *Guard) Poll() {
+	if g == nil || g.opts.Path == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	info, err := os.Stat(g.opts.Path)
+	if err == nil && !g.missing && sameFile(info, g.seen) && g.opts.Now().Sub(info.ModTime()).Abs() > settled {
+		return
+	}
+	g.reload()
+}
+
+// settled is the age of a file from which on a change shows in its time: clocks of file systems are coarse.
+const settled = 3 * time.Second
+
+func sameFile(a, b os.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// Reload reads the file. One that cannot be used leaves the rules as they are, and is an error in the log.
+func (g *Guard) Reload() {
+	if g == nil || g.opts.Path == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reload()
+}
+
+// reload does so. The caller holds mu.
+func (g *Guard) reload() {
+	info, text, err := readFile(g.opts.Path)
+	if err != nil {
+		if !g.missing {
+			g.opts.Logger.Error("the access file cannot be read, the rules stay as they are: " + err.Error())
+		}
+		g.missing = true
+		return
+	}
+	g.seen, g.missing = info, false
+	if bytes.Equal(text, g.text) {
+		return
+	}
+	g.text = text
+	t, err := parse(text)
+	if err != nil {
+		g.opts.Logger.Error("the access file has an error, the rules stay as they are: " + g.opts.Path + ": " + err.Error())
+		return
+	}
+	g.rules.Store(t)
+	g.logins.clear()
+	g.opts.Logger.Warn("the access file has been read again: " + t.summary())
+	g.cutStreams()
+}
+
+// stream is a request that goes on for good.
+type stream struct {
+	peer peer
+	need Rights
+	cut  func()
+}
+
+// cutStreams ends the streams that the rules do not allow any more. The caller holds mu.
+func (g *Guard) cutStreams() {
+	for s := range g.streams {
+		v := &Visitor{guard: g, peer: s.peer}
+		if v.Server(s.need) != nil {
+			g.opts.Logger.Warn("access: the rules do not allow any more what a peer is receiving, cut off: " + s.peer.text)
+			s.cut()
+		}
+	}
+}
+
+// isLocal tells whether an address is one of this machine.
+func (g *Guard) isLocal(at netip.Addr) bool { return at.IsLoopback() || g.own.has(at, g.opts.Now()) }
+
+// ownAddresses are those of the machine's interfaces, which may come and go.
+type ownAddresses struct {
+	mu     sync.Mutex // protects the fields below
+	known  map[netip.Addr]bool
+	looked time.Time
+}
+
+const lookAgain = time.Second // after a peer that was not among them
+
+func (o *ownAddresses) has(at netip.Addr, now time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if age := now.Sub(o.looked); age >= 0 && age < lookAgain {
+		return o.known[at]
+	}
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	o.known, o.looked = map[netip.Addr]bool{}, now
+	for _, a := range found {
+		if n, ok := a.(*net.IPNet); ok {
+			if own, ok := netip.AddrFromSlice(n.IP); ok {
+				o.known[own.Unmap()] = true
+			}
+		}
+	}
+	return o.known[at]
+}
+
+// pause waits. It returns an error when the guard is closed meanwhile, or ctx ends.
+func (g *Guard) pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-g.done:
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+var errClosed = errors.New("the server stops")

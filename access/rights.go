@@ -1,0 +1,144 @@
+package access
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rights is a set of things that a rule allows.
+type Rights uint8
+
+// The rights. They do not contain each other, but Admin in a file means all of them.
+const (
+	Read      Rights = 1 << iota // see records
+	Write                        // change records
+	Replicate                    // follow the update log, copy databases
+	Admin                        // remove files of the log, run commands, choose a master
+)
+
+const allRights = Read | Write | Replicate | Admin
+
+// rightNames are the words of the file, in the order of the bits.
+var rightNames = [...]string{"read", "write", "replicate", "admin"}
+
+// String returns the words of the file.
+func (r Rights) String() string {
+	var words []string
+	for i, name := range rightNames {
+		if r&(1<<i) != 0 {
+			words = append(words, name)
+		}
+	}
+	return strings.Join(words, ",")
+}
+
+func parseRights(text string) (r Rights, err error) {
+	for word := range strings.SplitSeq(text, ",") {
+		i := slices.Index(rightNames[:], word)
+		if i < 0 {
+			return 0, fmt.Errorf("%q is no right: they are %s", word, strings.Join(rightNames[:], ", "))
+		}
+		r |= 1 << i
+	}
+	if r&Admin != 0 {
+		r = allRights
+	}
+	return r, nil
+}
+
+// Services are the names that service= takes.
+const (
+	Counter  = "counter"
+	Lock     = "lock"
+	Sequence = "sequence"
+	Quota    = "quota"
+)
+
+// Database is a database as rules name it.
+type Database interface {
+	Index() int
+	Name() string
+}
+
+// rule is one line that begins with allow.
+type rule struct {
+	rights Rights
+	from   []netip.Prefix // nil: from everywhere, unless local
+	local  bool           // from this machine
+
+	databases    []string // names and numbers
+	allDatabases bool
+	prefix       []byte
+	services     []string
+	allServices  bool
+}
+
+// target is what a request is about.
+type target struct {
+	kind    targetKind
+	db      Database // of aKey, aDatabase
+	key     []byte   // of aKey
+	service string   // of aService
+}
+
+type targetKind byte
+
+const (
+	anything targetKind = iota
+	aKey
+	aDatabase
+	theServer // all databases, and what belongs to none of them
+	aService
+)
+
+// coveredBy tells whether a rule is about the target.
+func (t *target) coveredBy(r *rule) bool {
+	switch t.kind {
+	case aKey:
+		return r.coversDatabase(t.db) && bytes.HasPrefix(t.key, r.prefix)
+	case aDatabase:
+		return r.coversDatabase(t.db) && len(r.prefix) == 0
+	case theServer:
+		return r.allDatabases && len(r.prefix) == 0
+	case aService:
+		return r.allServices || slices.Contains(r.services, t.service)
+	}
+	return true
+}
+
+// String names the target without showing its key.
+func (t target) String() string {
+	switch t.kind {
+	case aKey:
+		return fmt.Sprintf("this key of database %d (%s)", t.db.Index(), t.db.Name())
+	case aDatabase:
+		return fmt.Sprintf("the whole database %d (%s)", t.db.Index(), t.db.Name())
+	case theServer:
+		return "the whole server"
+	case aService:
+		return "the service " + t.service
+	}
+	return "anything"
+}
+
+func (r *rule) coversDatabase(d Database) bool {
+	return r.allDatabases || len(r.databases) > 0 &&
+		(slices.Contains(r.databases, d.Name()) || slices.Contains(r.databases, strconv.Itoa(d.Index())))
+}
+
+// holdsFrom tells whether the rule holds for a peer.
+func (r *rule) holdsFrom(at netip.Addr, isLocal func(netip.Addr) bool) bool {
+	if len(r.from) == 0 && !r.local {
+		return true
+	}
+	for _, network := range r.from {
+		if network.Contains(at) {
+			return true
+		}
+	}
+	return r.local && isLocal(at)
+}

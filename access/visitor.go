@@ -1,0 +1,261 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+)
+
+// peer is what is known of the other end of a connection without asking it.
+type peer struct {
+	addr  netip.Addr
+	text  string   // IP:PORT
+	certs []string // subjects of its certificate
+}
+
+// Visitor is who is at the other end of a connection, and what they may do there. It belongs to the connection's goroutine. The
+// rules are those of the moment of each call, of an HTTP request those of Present. A nil Visitor may do everything.
+type Visitor struct {
+	guard *Guard
+	peer  peer
+	state func() tls.ConnectionState // nil: no TLS, or the certificate is known
+
+	rules  *table // for which the fields below hold
+	pinned bool   // they are those of an HTTP request, to its end
+
+	base []*rule    // of anyone and of the certificate
+	who  *principal // by credentials; nil: none
+	held []*rule    // base and those of who
+
+	login string            // name of a user who stays, "" for none
+	hash  []byte            // and the hash that the password was compared with
+	memo  [sha256.Size]byte // of the credentials that have made who; zero: none
+}
+
+// Visit returns the visitor of a connection, nil when everything is allowed: without a guard, or with protection by default for peers
+// on this machine. TLS is a method ConnectionState of the connection, and client certificates count that were verified.
+func (g *Guard) Visit(c net.Conn) *Visitor {
+	if g == nil {
+		return nil
+	}
+	v := &Visitor{guard: g, peer: peerOf(c.RemoteAddr())}
+	if g.Protects() && g.isLocal(v.peer.addr) {
+		return nil
+	}
+	if secure, ok := c.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		v.state = secure.ConnectionState
+	}
+	return v
+}
+
+// peerOf reads an address. One that is no IP address and port is that of this machine: a pipe, or a socket in a directory.
+func peerOf(a net.Addr) peer {
+	if a == nil {
+		return peer{addr: netip.IPv6Loopback()}
+	}
+	p := peer{text: a.String(), addr: netip.IPv6Loopback()}
+	if at, err := netip.ParseAddrPort(p.text); err == nil {
+		p.addr = at.Addr().Unmap().WithZone("")
+	}
+	return p
+}
+
+// Enter returns nil when there is anything that the visitor may do now.
+func (v *Visitor) Enter() error { return v.need(0, target{kind: anything}) }
+
+// Key returns nil when the visitor has all of the rights for a key of a database.
+func (v *Visitor) Key(need Rights, d Database, key []byte) error {
+	return v.need(need, target{kind: aKey, db: d, key: key})
+}
+
+// Database returns nil when the visitor has all of the rights for a whole database.
+func (v *Visitor) Database(need Rights, d Database) error {
+	return v.need(need, target{kind: aDatabase, db: d})
+}
+
+// Server returns nil when the visitor has all of the rights for all databases, and so for what belongs to none of them.
+func (v *Visitor) Server(need Rights) error { return v.need(need, target{kind: theServer}) }
+
+// Service returns nil when the visitor has all of the rights for a service: Counter, Lock, Sequence or Quota.
+func (v *Visitor) Service(need Rights, name string) error {
+	return v.need(need, target{kind: aService, service: name})
+}
+
+// While calls cut when the rights for the whole server are taken away from the visitor, until done is called.
+func (v *Visitor) While(need Rights, cut func()) (done func()) {
+	if v == nil {
+		return func() {}
+	}
+	s := &stream{peer: v.peer, need: need, cut: cut}
+	g := v.guard
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.streams[s] = struct{}{}
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.streams, s)
+	}
+}
+
+// need looks for rules that cover something and have the rights together.
+func (v *Visitor) need(need Rights, what target) error {
+	if v == nil {
+		return nil
+	}
+	if v.guard.Protects() {
+		v.guard.refused(v.peer)
+		return errRemote
+	}
+	if !v.pinned {
+		v.refresh()
+	}
+	missing, covered := need, false
+	for _, r := range v.held {
+		if what.coveredBy(r) {
+			missing &^= r.rights
+			covered = true
+		}
+		if covered && missing == 0 {
+			return nil
+		}
+	}
+	return v.denied(missing, what)
+}
+
+// denied makes the error of a request that needs other rights.
+func (v *Visitor) denied(missing Rights, what target) error {
+	names := v.names()
+	switch {
+	case names == "" && len(v.held) == 0:
+		return &Denied{Reason: "this needs a user and password, a token, or a certificate", Unknown: true}
+	case names == "":
+		return &Denied{Reason: fmt.Sprintf("without a user or token there is no right to %s for %s", missing, what), Unknown: true}
+	case missing == 0:
+		return &Denied{Reason: names + " has no rights here"}
+	}
+	return &Denied{Reason: fmt.Sprintf("%s has no right to %s for %s", names, missing, what)}
+}
+
+// names is who the visitor has proved to be, "" for nobody.
+func (v *Visitor) names() string {
+	if v.who != nil {
+		return v.who.name
+	}
+	for _, subject := range v.peer.certs {
+		for _, p := range v.rules.certs[subject] {
+			return p.name
+		}
+	}
+	return ""
+}
+
+// refresh finds the rules that hold when they have changed, or the certificate has become known.
+func (v *Visitor) refresh() {
+	t := v.guard.rules.Load()
+	if t == v.rules && v.state == nil {
+		return
+	}
+	v.readCertificate()
+	v.rules, v.who, v.memo = t, nil, [sha256.Size]byte{}
+	v.base = v.base[:0]
+	v.add(t.anyone)
+	var found []*principal
+	for _, subject := range v.peer.certs {
+		for _, p := range t.certs[subject] {
+			if !slices.Contains(found, p) {
+				found = append(found, p)
+				v.add(p.rules)
+			}
+		}
+	}
+	if p := t.names[v.login]; p != nil && v.login != "" && bytes.Equal(p.hash, v.hash) {
+		v.who = p
+	}
+	v.hold()
+}
+
+// add takes those of some rules that hold from here.
+func (v *Visitor) add(rules []rule) {
+	for i := range rules {
+		if rules[i].holdsFrom(v.peer.addr, v.guard.isLocal) {
+			v.base = append(v.base, &rules[i])
+		}
+	}
+}
+
+// hold puts together the rules of base and who.
+func (v *Visitor) hold() {
+	v.held = append(v.held[:0], v.base...)
+	if v.who == nil {
+		return
+	}
+	for i := range v.who.rules {
+		if r := &v.who.rules[i]; r.holdsFrom(v.peer.addr, v.guard.isLocal) {
+			v.held = append(v.held, r)
+		}
+	}
+}
+
+// readCertificate takes the subjects of a certificate that has been verified.
+func (v *Visitor) readCertificate() {
+	if v.state == nil {
+		return
+	}
+	state := v.state()
+	if !state.HandshakeComplete {
+		return
+	}
+	v.state = nil
+	v.peer.certs = subjects(&state)
+}
+
+func subjects(state *tls.ConnectionState) []string {
+	if len(state.VerifiedChains) == 0 || len(state.VerifiedChains[0]) == 0 {
+		return nil
+	}
+	return subjectsOf(state.VerifiedChains[0][0])
+}
+
+func subjectsOf(c *x509.Certificate) []string {
+	var all []string
+	if c.Subject.CommonName != "" {
+		all = append(all, c.Subject.CommonName)
+	}
+	all = append(append(all, c.DNSNames...), c.EmailAddresses...)
+	for _, uri := range c.URIs {
+		all = append(all, uri.String())
+	}
+	return all
+}
+
+// LoggedIn tells whether the visitor is a user by Login.
+func (v *Visitor) LoggedIn() bool {
+	if v == nil || v.guard.Protects() {
+		return false
+	}
+	v.refresh()
+	return v.who != nil
+}
+
+// Login makes the visitor a user until the connection ends, or the password in the file changes, and tells whether name and password
+// are right. A wrong one may take seconds.
+func (v *Visitor) Login(ctx context.Context, name string, password []byte) bool {
+	if v == nil || v.guard.Protects() {
+		return false
+	}
+	v.refresh()
+	p := v.guard.password(ctx, v.peer, v.rules, name, password)
+	if p == nil {
+		return false
+	}
+	v.login, v.hash, v.who = p.name, p.hash, p
+	v.hold()
+	return true
+}

@@ -1,0 +1,58 @@
+package binproto
+
+import (
+	"gotycoon/access"
+	"gotycoon/binproto/frame"
+	"gotycoon/internal/netio"
+)
+
+// The protocol has no credentials: what counts is where a client is, and its certificate.
+
+// admit tells whether a client may begin a request of a kind. A refused one is answered with Error, and its connection ends; its
+// own words follow for a copy, whose protocol has some.
+func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
+	var err error
+	switch magic {
+	case frame.PlayScript:
+		err = c.Visitor.Server(access.Read | access.Write) // a script may do what it likes
+	case frame.Replication:
+		err = c.Visitor.Server(access.Replicate)
+	default:
+		err = c.Visitor.Enter()
+	}
+	if err == nil {
+		return true
+	}
+	c.Out = append(c.Out, byte(frame.Error))
+	if magic == frame.Copy {
+		c.Out = frame.AppendCopyPart(c.Out[:len(c.Out)-1], frame.CopyPart{Kind: frame.CopyFailed, Text: []byte(err.Error())})
+	}
+	h.tell(err)
+	return false
+}
+
+// tell logs a refusal: the client is not told the reason.
+func (h *Handler) tell(err error) { h.opts.Logger.Info(err.Error()) }
+
+// permit returns nil when the client may do what the request asks with the records of the run.
+func (b *bulk) permit() error {
+	v := b.c.Visitor
+	if v == nil || b.db == nil {
+		return nil
+	}
+	need := access.Write
+	if b.head.Magic == frame.GetBulk {
+		need = access.Read
+	}
+	err := error(nil)
+	for i := 0; i < len(b.recs) && err == nil; i++ {
+		err = v.Key(need, b.db, b.recs[i].Key)
+	}
+	for i := 0; i < len(b.keys) && err == nil; i++ {
+		err = v.Key(need, b.db, b.keys[i])
+	}
+	if err != nil {
+		b.h.tell(err)
+	}
+	return err
+}

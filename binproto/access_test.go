@@ -1,0 +1,84 @@
+package binproto_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/access"
+	"gotycoon/binproto/frame"
+	"gotycoon/db"
+)
+
+// guard is one whose access file has these lines.
+func guard(t *testing.T, lines ...string) *access.Guard {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "access")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
+	g, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func TestRights(t *testing.T) {
+	set := setBulk(0, rec(0, "eu:1", "v"), rec(7, "x", "y"), rec(1, "eu:2", "v"))
+	get := keysBulk(frame.GetBulk, 0, key(0, "eu:1"))
+	remove := keysBulk(frame.RemoveBulk, 0, key(1, "eu:2"))
+	script := frame.AppendScript(nil, frame.Script{Name: []byte("f")})
+	follow := frame.AppendFollow(nil, frame.Follow{})
+	clone := frame.AppendCopyRequest(nil, frame.CopyRequest{DBIdx: 1})
+	for rule, want := range map[string]string{ // of each request: allowed or not
+		"allow anyone read":                           "n y n n n n",
+		"allow anyone write":                          "y n y n n n",
+		"allow anyone write db=1":                     "n n y n n n",
+		"allow anyone write prefix=eu:":               "y n y n n n",
+		"allow anyone write prefix=us:":               "n n n n n n",
+		"allow anyone read,write":                     "y y y y n n",
+		"allow anyone replicate":                      "n n n n y y",
+		"allow anyone replicate db=1":                 "n n n n n y",
+		"allow anyone admin":                          "y y y y y y",
+		"allow anyone admin from=10.1.2.3":            "n n n n n n",
+		"# nobody":                                    "n n n n n n",
+		"allow anyone read db=0 prefix=eu from=local": "n y n n n n",
+	} {
+		f := newFixture(t, db.Options{}, ":", "%")
+		f.limits.Access = guard(t, rule)
+		for i, request := range [][]byte{set, get, remove, script, follow, clone} {
+			f.log.Reset()
+			got := f.exchange(t, request)
+			require.NotEmpty(t, got)
+			denied := strings.Contains(f.log.String(), "access denied: ")
+			require.Equal(t, want[2*i] == 'n', denied, "%s: request %d: %q", rule, i, got)
+			if denied {
+				require.Equal(t, byte(frame.Error), got[0])
+			}
+			if denied && i == 5 {
+				part, n, err := frame.DecodeCopyPart(got)
+				require.NoError(t, err)
+				require.Len(t, got, n)
+				require.Contains(t, string(part.Text), "access denied: ")
+			} else if denied {
+				require.Len(t, got, 1)
+			}
+		}
+	}
+}
+
+// What stands before the first key that is refused stays done, as with every error, and nothing behind it.
+func TestARefusedKeyEndsABulk(t *testing.T) {
+	f := newFixture(t, db.Options{}, ":", "%")
+	f.limits.Access = guard(t, "allow anyone write db=0")
+	require.Equal(t, []byte{byte(frame.Error)}, f.exchange(t, setBulk(0, rec(0, "a", "1"), rec(1, "b", "2"), rec(0, "c", "3"))))
+	for name, there := range map[string]bool{"a": true, "c": false} {
+		_, _, err := f.catalog.DB(0).Get(nil, []byte(name))
+		require.Equal(t, there, err == nil, name)
+	}
+	n, err := f.catalog.DB(1).Count()
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Empty(t, f.exchange(t, setBulk(frame.NoReply, rec(1, "b", "2"))))
+}

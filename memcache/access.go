@@ -1,0 +1,173 @@
+package memcache
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+
+	"gotycoon/access"
+)
+
+// What a client must send to be a user is in a set command: "USER PASSWORD" as the value of any key.
+
+// maxCredentials is how many bytes of a value are read from a client who may do nothing.
+const maxCredentials = 2048
+
+const (
+	replyUnauthenticated = "CLIENT_ERROR unauthenticated"
+	replyAuthFailure     = "CLIENT_ERROR authentication failure"
+)
+
+// right is what a command needs.
+type right struct {
+	rights access.Rights
+	keys   int // which word is the key, or the first of several; 0: it is about the whole database, or nothing
+	many   bool
+	size   int // which word is the length of a data block; 0: there is none
+}
+
+// rightOf returns what a command needs. One that both tells and changes something needs both rights.
+func rightOf(word string) right {
+	const both = access.Read | access.Write
+	switch word {
+	case "set", "add", "replace", "append", "prepend", "cas":
+		return right{rights: access.Write, keys: 1, size: 4}
+	case "ms":
+		return right{rights: access.Write, keys: 1, size: 2}
+	case "delete", "touch", "md":
+		return right{rights: access.Write, keys: 1}
+	case "incr", "decr", "ma":
+		return right{rights: both, keys: 1}
+	case "gat", "gats":
+		return right{rights: both, keys: 2, many: true}
+	case "get", "gets":
+		return right{rights: access.Read, keys: 1, many: true}
+	case "mg", "me":
+		return right{rights: access.Read, keys: 1}
+	case "flush_all":
+		return right{rights: access.Write}
+	case "stats":
+		return right{rights: access.Read}
+	}
+	return right{}
+}
+
+// guard looks whether the client may give the command of the words. done tells that the command has been answered, keep whether the
+// connection stays.
+func (c *conn) guard() (done, keep bool) {
+	word := string(c.words[0])
+	row, known := c.s.commands[word]
+	v := c.io.Visitor
+	entered := v.Enter()
+	switch {
+	case isRemote(entered):
+		c.say("SERVER_ERROR " + entered.Error())
+		return true, false
+	case word == "quit":
+		return false, true
+	case known && len(c.words) < row.least || !known && entered == nil: // is told so
+		return false, true
+	case !known:
+		c.say(replyUnauthenticated)
+		return true, true
+	}
+	need := rightOf(word)
+	err := entered
+	if err == nil {
+		err = c.permit(word, need)
+	}
+	switch {
+	case err == nil:
+		return false, true
+	case word == "set" && !v.LoggedIn():
+		return true, c.logIn(leadingInt(c.words[need.size]))
+	}
+	return true, c.refuse(need, err, entered == nil)
+}
+
+func isRemote(err error) bool {
+	denied, ok := errors.AsType[*access.Denied](err)
+	return ok && denied.Remote
+}
+
+// permit returns nil when the client may do what a command asks with its keys.
+func (c *conn) permit(word string, need right) error {
+	v := c.io.Visitor
+	switch {
+	case need.rights == 0:
+		return nil
+	case need.keys == 0:
+		return v.Database(need.rights, c.db)
+	case word[0] == 'm':
+		return c.permitMeta(word, need)
+	}
+	keys := c.words[need.keys:]
+	if !need.many {
+		keys = keys[:1]
+	}
+	for _, key := range keys {
+		if err := v.Key(need.rights, c.db, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permitMeta is permit for a meta command, whose key may be encoded, and of which a get may change the item.
+func (c *conn) permitMeta(word string, need right) error {
+	key := c.words[1]
+	for _, flag := range c.words[2:] {
+		switch {
+		case flag[0] == 'b':
+			text, err := base64.StdEncoding.DecodeString(string(c.words[1]))
+			if err != nil { // is told so
+				return nil
+			}
+			key = text
+		case word == "mg" && (flag[0] == 'N' || flag[0] == 'T'):
+			need.rights |= access.Write
+		}
+	}
+	return c.io.Visitor.Key(need.rights, c.db, key)
+}
+
+// refuse answers a command that is refused, after its data block. It reports whether the connection stays.
+func (c *conn) refuse(need right, reason error, entered bool) bool {
+	if need.size > 0 {
+		size := leadingInt(c.words[need.size])
+		if !entered && size > maxCredentials {
+			c.say(replyUnauthenticated)
+			return false
+		}
+		if _, ok := c.block(size); !ok {
+			return false
+		}
+	}
+	switch {
+	case string(c.words[len(c.words)-1]) == "noreply":
+	case !entered:
+		c.say(replyUnauthenticated)
+	default:
+		c.say("CLIENT_ERROR " + reason.Error())
+	}
+	return true
+}
+
+// logIn takes the data block of a set for credentials. It reports whether the connection stays.
+func (c *conn) logIn(size int64) bool {
+	if size > maxCredentials {
+		c.say(replyAuthFailure)
+		return false
+	}
+	text, ok := c.block(size)
+	if !ok {
+		return false
+	}
+	user, password, _ := bytes.Cut(text, []byte{' '})
+	if c.io.Visitor.Login(c.ctx, string(user), password) {
+		c.say(replyStored)
+		return true
+	}
+	c.say(replyAuthFailure)
+	return true
+}

@@ -1,0 +1,155 @@
+package memcache
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
+
+	"gotycoon/access"
+	"gotycoon/db"
+)
+
+// guarded is a service whose access file has these lines, and for each user a line with the name as the password.
+func guarded(t *testing.T, plex, users string, lines ...string) (st *started, change func(lines ...string)) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "access")
+	write := func(lines ...string) {
+		for name := range strings.FieldsSeq(users) {
+			hash, err := bcrypt.GenerateFromPassword([]byte(name), bcrypt.MinCost)
+			require.NoError(t, err)
+			lines = append(lines, name+":"+string(hash))
+		}
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
+	}
+	write(lines...)
+	g, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	catalog, err := db.Open([]string{":"}, db.Options{})
+	require.NoError(t, err)
+	s, err := New(Options{Config: ParseConfig(plex), DB: catalog.DB(0), Started: time.Now(), Access: g})
+	require.NoError(t, err)
+	st = &started{Server: s, db: catalog.DB(0), catalog: catalog}
+	st.open(t)
+	t.Cleanup(func() {
+		require.NoError(t, s.Close())
+		require.NoError(t, catalog.Close())
+	})
+	return st, func(lines ...string) { write(lines...); g.Reload() }
+}
+
+func TestTextAuthentication(t *testing.T) {
+	for _, plex := range []string{"", "opts=f"} {
+		s, change := guarded(t, plex, "anna", "allow anna read,write prefix=eu:")
+		c := s.dial(t)
+		c.ask("get eu:1\n", "CLIENT_ERROR unauthenticated\n")
+		c.ask("version\n", "CLIENT_ERROR unauthenticated\n")
+		c.ask("nonsense\n", "CLIENT_ERROR unauthenticated\n")
+		c.ask("add eu:1 0 0 5\nget x\n", "CLIENT_ERROR unauthenticated\n") // the block is no command
+		c.ask("set x 0 0 10\nanna wrong\n", "CLIENT_ERROR authentication failure\n")
+		c.ask("set x 0 0 4\nanna\n", "CLIENT_ERROR authentication failure\n")
+		c.ask("set x 0 0 9\nanna anna\n", "STORED\n")
+		c.ask("get x\n", "CLIENT_ERROR access denied: anna has no right to read for this key of database 0 (:)\n")
+		c.ask("set x 0 0 9\nanna anna\n", "CLIENT_ERROR access denied: anna has no right to write for this key of database 0 (:)\n")
+		c.send("%s", crlf("set x 0 0 1 noreply\n1\n"))
+		c.ask("set eu:1 0 0 1\n1\nget eu:1\n", "STORED\nVALUE eu:1 0 1\n1\nEND\n")
+		c.ask("get eu:1 us:1\n", "CLIENT_ERROR access denied: anna has no right to read for this key of database 0 (:)\n")
+		c.ask("incr eu:1 4\ndelete us:1\n", "5\nCLIENT_ERROR access denied: anna has no right to write for this key of database 0 (:)\n")
+		c.ask("flush_all\n", "CLIENT_ERROR access denied: anna has no right to write for the whole database 0 (:)\n")
+		c.ask("set\n", "CLIENT_ERROR invalid parameters\n")
+
+		change("allow anna read,write") // the line of the password is a new one
+		c.ask("get eu:1\n", "CLIENT_ERROR unauthenticated\n")
+		c.ask("set x 0 0 9\nanna anna\nset us:1 0 0 1\n1\n", "STORED\nSTORED\n")
+		c.ask("flush_all\n", "OK\n")
+		c.ask("quit\n", "")
+		c.ended()
+		require.Zero(t, count(t, s))
+
+		c = s.dial(t)
+		c.ask("set x 0 0 100000\n", "CLIENT_ERROR authentication failure\n")
+		c.ended()
+		c = s.dial(t)
+		c.ask("add x 0 0 100000\n", "CLIENT_ERROR unauthenticated\n")
+		c.ended()
+	}
+}
+
+func count(t *testing.T, s *started) int64 {
+	t.Helper()
+	n, err := s.db.Count()
+	require.NoError(t, err)
+	return n
+}
+
+func TestMetaCommandsNeedTheRightsOfTheirFlags(t *testing.T) {
+	s, _ := guarded(t, "opts=m", "anna berta", "allow anna read prefix=eu:", "allow berta write prefix=eu:", "allow anyone read prefix=free:")
+	c := s.dial(t)
+	c.ask("mg free:1 v\n", "EN\n")
+	c.ask("mg eu:1 v\n", "CLIENT_ERROR access denied: without a user or token there is no right to read for this key of database 0 (:)\n")
+	c.ask("set x 0 0 9\nanna anna\n", "STORED\n")
+	c.ask("mg eu:1 v\nmg ZXU6MQ== b v\n", "EN\nEN\n")
+	no := "CLIENT_ERROR access denied: anna has no right to "
+	c.ask("mg dXM6MQ== b v\n", no+"read for this key of database 0 (:)\n")
+	c.ask("mg eu:1 N10 v\n", no+"write for this key of database 0 (:)\n")
+	c.ask("mg eu:1 T10 v\n", no+"write for this key of database 0 (:)\n")
+	c.ask("ms eu:1 2\nab\n", no+"write for this key of database 0 (:)\n")
+	c.ask("ma eu:1\n", no+"write for this key of database 0 (:)\n")
+	c.ask("md eu:1\n", no+"write for this key of database 0 (:)\n")
+	c.ask("mn\nme eu:1\n", "MN\nEN\n")
+	c = s.dial(t)
+	c.ask("set x 0 0 11\nberta berta\nms ZXU6MQ== 2 b\nab\nms dXM6MQ== 2 b\nab\n",
+		"STORED\nHD b\nCLIENT_ERROR access denied: berta has no right to write for this key of database 0 (:)\n")
+	c.ask("gat 10 eu:1\n", "CLIENT_ERROR access denied: berta has no right to read for this key of database 0 (:)\n")
+}
+
+func TestBinaryAuthentication(t *testing.T) {
+	s, _ := guarded(t, "opts=m", "anna", "allow anna read,write prefix=eu:")
+	c := s.dial(t)
+	ask := func(m []byte, want status, value string) {
+		t.Helper()
+		c.send("%s", m)
+		got := c.binary()
+		require.Equal(t, want, got.status)
+		require.Equal(t, value, got.value)
+	}
+	denied := "access denied: anna has no right to "
+	ask(message(opVersion, 0, "", ""), statusOK, ModernVersion)
+	ask(message(opGet, 0, "eu:1", ""), statusAuth, "Auth failure.")
+	ask(message(opNoop, 0, "", ""), statusAuth, "Auth failure.")
+	ask(message(opMechanisms, 0, "", ""), statusOK, "PLAIN")
+	ask(message(opAuth, 0, "PLAIN", "\x00anna\x00wrong"), statusAuth, "Auth failure.")
+	ask(message(opAuth, 0, "PLAIN", "anna"), statusAuth, "Auth failure.")
+	ask(message(opAuth, 0, "CRAM-MD5", "\x00anna\x00anna"), statusAuth, "Auth failure.")
+	ask(message(opStep, 0, "PLAIN", ""), statusAuth, "Auth failure.")
+	ask(message(opAuth, 0, "PLAIN", "\x00anna\x00anna"), statusOK, "Authenticated")
+	ask(message(opSet, 0, "eu:1", "5", uint32(0), uint32(0)), statusOK, "")
+	ask(message(opGet, 0, "eu:1", ""), statusOK, "5")
+	ask(message(opGetQ, 0, "us:1", ""), statusAuth, denied+"read for this key of database 0 (:)")
+	ask(message(opSetQ, 0, "us:1", "5", uint32(0), uint32(0)), statusAuth, denied+"write for this key of database 0 (:)")
+	ask(message(opIncrement, 0, "us:1", "", uint64(1), uint64(1), uint32(0)), statusAuth, denied+"read,write for this key of database 0 (:)")
+	ask(message(opDelete, 0, "us:1", ""), statusAuth, denied+"write for this key of database 0 (:)")
+	ask(message(opFlush, 0, "", ""), statusAuth, denied+"write for the whole database 0 (:)")
+	ask(message(opStat, 0, "", ""), statusAuth, denied+"read for the whole database 0 (:)")
+	ask(message(0x77, 0, "", ""), statusUnknown, "Unknown command")
+
+	c = s.dial(t)
+	big := message(opSet, 0, "x", "", uint32(0), uint32(0))
+	big[9] = 0x10 // a body of a megabyte
+	ask(big, statusTooLarge, "Too large.")
+	c.ended()
+}
+
+// Without a guard the opcodes of SASL are unknown, as they were.
+func TestWithoutAGuardThereIsNoSASL(t *testing.T) {
+	c := start(t, "opts=m", ":").dial(t)
+	for _, op := range []opcode{opMechanisms, opAuth, opStep} {
+		c.send("%s", message(op, 0, "", ""))
+		require.Equal(t, statusUnknown, c.binary().status)
+	}
+}
