@@ -47,7 +47,7 @@ func (c *Cursor) during(ctx context.Context, f func(*conn) error) (err error) {
 	ctx, cancel := c.db.client.limit(ctx)
 	defer cancel()
 	if c.conn == nil {
-		if c.conn, err = dial(ctx, c.db.client.addr); err != nil {
+		if c.conn, err = dial(ctx, c.db.client.addr, c.db.client.opts.TLS); err != nil {
 			return err
 		}
 	}

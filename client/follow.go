@@ -24,7 +24,7 @@ var ErrNoLog = errors.New("the server keeps no update log")
 // with an error, or when the loop does.
 func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white bool) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
-		cn, err := dial(ctx, c.addr)
+		cn, err := dial(ctx, c.addr, c.opts.TLS)
 		if err != nil {
 			yield(Update{}, err)
 			return

@@ -65,6 +65,8 @@ type Config struct {
 
 	Services ServicesConfig // further protocols on ports of their own
 
+	TLS TLSConfig // of all ports, and of the way to a master
+
 	Databases []string // path expressions
 
 	// Now is the clock of records and logs; nil means time.Now. Tests set it back.

@@ -18,6 +18,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
+	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
 )
 
@@ -33,7 +34,8 @@ type process struct {
 	catalog   *db.Catalog
 	follower  *replication.Follower // nil without Config.RTSPath
 	scripts   scripts
-	snapshots *snapshots // nil without Config.Snapshots
+	snapshots *snapshots     // nil without Config.Snapshots
+	tls       *tlsport.Guard // nil without Config.TLS
 	counts    opcount.Counts
 	conns     atomic.Int64 // open connections
 	active    atomic.Bool  // there has been a request since the idle timer last looked
@@ -85,6 +87,11 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.log.error("unknown host: %s", p.cfg.Host)
 		return false
 	}
+	if err := p.openTLS(); err != nil {
+		p.log.error("%v", err)
+		return false
+	}
+	defer p.closeTLS()
 	if err := p.openDatabases(); err != nil {
 		p.logOpenError(err)
 		return false

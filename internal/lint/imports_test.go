@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+	"server": {"coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport"},
 
 	"httpapi":        {"httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/date":   {},
@@ -52,10 +52,18 @@ var arrows = map[string][]string{
 	"tools/util":   {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
 	"tools/cli":    {"tools/manual"},
 	"tools/manual": {},
+	"tools/timed":  {"tools/cli", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/util":   {"tools/cli", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
+	"tools/cli":    {"internal/tlsfiles"},
 	"client":       {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio":       {"db"},
-	"internal/portserver":  {},
+	"internal/netio":      {"db"},
+	"internal/portserver": {},
+	"internal/tlsfiles":   {"internal/klog"},
+	"internal/tlsport":    {"internal/tlsfiles"},
+
+	"internal/tlsfiles/testca": {},
+
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},

@@ -43,6 +43,7 @@ type Conn struct {
 
 	net  net.Conn
 	raw  *rawSocket // nil when net is not a plain socket
+	wait waiter     // nil when net cannot wait without a buffer
 	opts Options
 	pool *sync.Pool
 	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
@@ -59,8 +60,8 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 	if o.MaxRequest == 0 {
 		o.MaxRequest = 600 << 20
 	}
-	conn := &Conn{net: c, pool: pool, opts: o}
-	conn.raw = newRawSocket(conn)
+	conn := &Conn{pool: pool, opts: o}
+	conn.Replace(c)
 	return conn
 }
 
@@ -109,6 +110,12 @@ func (c *Conn) Fill() error {
 func (c *Conn) read() error {
 	if c.raw != nil {
 		return c.raw.read()
+	}
+	if c.wait != nil && c.w == 0 {
+		c.parkBuffers()
+		if err := c.wait.Wait(); err != nil {
+			return err
+		}
 	}
 	c.takeBuffers()
 	n, err := c.net.Read(c.bufs.in[c.w:])
