@@ -16,7 +16,10 @@ import (
 	"time"
 )
 
-const day = 24 * time.Hour
+const (
+	day   = 24 * time.Hour
+	month = 30 * day
+)
 
 // CA is an authority that writes what it makes to a directory. It belongs to one goroutine.
 type CA struct {
@@ -34,7 +37,7 @@ type Spec struct {
 	Hosts   []string      // names and addresses of a server
 	Client  bool          // for a client; otherwise for a server
 	Expired bool          // since yesterday
-	Life    time.Duration // 0 means a day
+	Life    time.Duration // 0 means 30 days
 }
 
 // New makes an authority, whose certificate is in NAME.pem.
@@ -45,7 +48,7 @@ func New(dir, name string) (*CA, error) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-2 * day), NotAfter: time.Now().Add(day), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		NotBefore: time.Now().Add(-2 * day), NotAfter: time.Now().Add(month), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -66,7 +69,7 @@ func (ca *CA) Issue(s Spec) (serial int64, err error) {
 	ca.serial++
 	t := &x509.Certificate{
 		SerialNumber: big.NewInt(ca.serial), Subject: pkix.Name{CommonName: s.Name},
-		NotBefore: time.Now().Add(-2 * day), NotAfter: time.Now().Add(day),
+		NotBefore: time.Now().Add(-2 * day), NotAfter: time.Now().Add(month),
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	if s.Client {
