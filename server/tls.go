@@ -2,8 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -137,23 +135,4 @@ func (p *process) secure(l net.Listener) net.Listener {
 		return l
 	}
 	return p.tls.Listen(l)
-}
-
-// dialer connects to masters. It returns nil where plaintext will do.
-func (p *process) dialer() (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
-	if !p.cfg.TLS.toMaster() {
-		return nil, nil //nolint:nilnil // no function, no error
-	}
-	files, err := p.cfg.TLS.client(p.log.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("TLS to the master: %w", err)
-	}
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		host, _, err := net.SplitHostPort(addr)
-		if err != nil {
-			return nil, err
-		}
-		d := tls.Dialer{NetDialer: &net.Dialer{}, Config: files.Config(host)}
-		return d.DialContext(ctx, network, addr)
-	}, nil
 }
