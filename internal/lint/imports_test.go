@@ -57,10 +57,11 @@ var arrows = map[string][]string{
 	"tools/cli":    {"internal/tlsfiles"},
 	"client":       {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio":      {"db"},
+	"internal/rawio":      {},
+	"internal/netio":      {"db", "internal/rawio"},
 	"internal/portserver": {},
 	"internal/tlsfiles":   {"internal/klog"},
-	"internal/tlsport":    {"internal/tlsfiles"},
+	"internal/tlsport":    {"internal/rawio", "internal/tlsfiles"},
 
 	"internal/tlsfiles/testca": {},
 
@@ -72,7 +73,7 @@ var arrows = map[string][]string{
 	"internal/procinfo":    {},
 	"internal/yrmconf":     {},
 	"internal/lint":        {},
-	"internal/bench":       {"binproto/frame"},
+	"internal/bench":       {"binproto/frame", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},

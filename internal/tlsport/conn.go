@@ -127,7 +127,7 @@ func (c *Conn) applyDeadline() error {
 	return c.socket.SetReadDeadline(t)
 }
 
-// SetWriteDeadline implements net.Conn. It limits the time without progress: a slow client that takes something gets as much time again.
+// SetWriteDeadline implements net.Conn. The time until then is what each wait for send space may take, not the whole.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.socket.SetWriteDeadline(t) }
 
 // SetDeadline implements net.Conn.

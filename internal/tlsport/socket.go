@@ -8,17 +8,20 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"gotycoon/internal/rawio"
 )
 
-// socket is what is below TLS. It differs from a TCP connection in two ways: a write deadline is a limit of the time without progress,
+// rawChunk bounds one write, so that copying it does not delay the scheduler.
+const rawChunk = 256 << 10
+
+// socket is what is below TLS. It differs from a TCP connection in two ways: a write deadline is a limit of each wait for send space,
 // because TLS has no way to go on after one that has passed; and reads can be asked not to wait, and the last write.
 type socket struct {
 	*net.TCPConn
-	rc    syscall.RawConn
-	limit atomic.Int64 // of the writes, in nanoseconds; 0: none, or a deadline in the past
-	moved atomic.Bool  // something was sent since the deadline was set
-
-	closing atomic.Bool // writes do not wait, either
+	rc      syscall.RawConn
+	limit   atomic.Int64 // of each wait for send space, in nanoseconds; 0: none; below 0: it is over
+	closing atomic.Bool  // writes do not wait, either
 
 	// Of the goroutine that reads.
 	dry        bool // reads do not wait: errDry
@@ -26,6 +29,12 @@ type socket struct {
 	into       []byte
 	n          int
 	err        error
+
+	// Of the one that writes; TLS lets in one at a time.
+	onWritable func(fd uintptr) bool
+	rest       []byte
+	writeErr   error
+	armed      bool // the deadline is set
 }
 
 // errDry is returned by a read that would have to wait. TLS goes on after an error that is temporary.
@@ -45,7 +54,7 @@ func (dryError) Temporary() bool { return true }
 func newSocket(c *net.TCPConn) (*socket, error) {
 	rc, err := c.SyscallConn()
 	s := &socket{TCPConn: c, rc: rc}
-	s.onReadable = s.readSome
+	s.onReadable, s.onWritable = s.readSome, s.writeSome
 	return s, err
 }
 
@@ -65,17 +74,14 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // readSome reports false when it has to be called again after bytes have arrived.
 func (s *socket) readSome(fd uintptr) bool {
-	n, err := syscall.Read(int(fd), s.into)
-	for err == syscall.EINTR {
-		n, err = syscall.Read(int(fd), s.into)
-	}
+	n, errno := rawio.Read(fd, s.into)
 	switch {
-	case err == syscall.EAGAIN && s.dry:
+	case errno == syscall.EAGAIN && s.dry:
 		s.err = errDry
-	case err == syscall.EAGAIN:
+	case errno == syscall.EAGAIN:
 		return false
-	case err != nil:
-		s.err = os.NewSyscallError("read", err)
+	case errno != 0:
+		s.err = os.NewSyscallError("read", errno)
 	case n == 0:
 		s.err = io.EOF
 	default:
@@ -88,7 +94,7 @@ func (s *socket) readSome(fd uintptr) bool {
 func (s *socket) peek(p []byte) (n int, err error) {
 	waitErr := s.rc.Read(func(fd uintptr) bool {
 		n, _, err = syscall.Recvfrom(int(fd), p, syscall.MSG_PEEK)
-		return err != syscall.EAGAIN && err != syscall.EINTR
+		return !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.EINTR)
 	})
 	switch {
 	case waitErr != nil:
@@ -101,15 +107,19 @@ func (s *socket) peek(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// SetWriteDeadline implements net.Conn. A write that has sent something since gets as much time again.
+// SetWriteDeadline implements net.Conn. The time until then is what each wait for send space may take.
 func (s *socket) SetWriteDeadline(t time.Time) error {
-	left := time.Duration(0)
-	if !t.IsZero() {
-		left = max(0, time.Until(t))
+	if t.IsZero() {
+		s.limit.Store(0)
+		return nil
 	}
-	s.moved.Store(false)
-	s.limit.Store(int64(left))
-	return s.TCPConn.SetWriteDeadline(t)
+	left := time.Until(t)
+	if left > 0 {
+		s.limit.Store(int64(left))
+		return nil
+	}
+	s.limit.Store(-1)
+	return s.TCPConn.SetWriteDeadline(t) // for who waits
 }
 
 // SetDeadline implements net.Conn.
@@ -118,36 +128,47 @@ func (s *socket) SetDeadline(t time.Time) error {
 }
 
 // Write implements net.Conn.
-func (s *socket) Write(p []byte) (n int, err error) {
-	if s.closing.Load() {
-		return s.writeOnce(p)
+func (s *socket) Write(p []byte) (int, error) {
+	s.rest, s.writeErr = p, nil
+	err := s.rc.Write(s.onWritable)
+	n := len(p) - len(s.rest)
+	s.rest = nil
+	if err == nil {
+		err = s.writeErr
 	}
-	for {
-		m, err := s.TCPConn.Write(p[n:])
-		n += m
-		if m > 0 {
-			s.moved.Store(true)
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || !s.extend() {
-			return n, err
-		}
+	if s.armed && err == nil {
+		s.armed = false
+		err = s.TCPConn.SetWriteDeadline(time.Time{})
 	}
+	return n, err
 }
 
-// extend moves the write deadline on if there has been progress.
-func (s *socket) extend() bool {
+// writeSome reports false when it has to be called again after there is send space.
+func (s *socket) writeSome(fd uintptr) bool {
+	for len(s.rest) > 0 {
+		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
+		switch {
+		case errno == syscall.EAGAIN:
+			s.writeErr = s.beforeWait()
+			return s.writeErr != nil
+		case errno != 0:
+			s.writeErr = os.NewSyscallError("write", errno)
+			return true
+		}
+		s.rest = s.rest[n:]
+	}
+	return true
+}
+
+// beforeWait sets the deadline of a wait for send space, or tells why there is none.
+func (s *socket) beforeWait() error {
 	limit := time.Duration(s.limit.Load())
-	return limit > 0 && s.moved.Swap(false) && s.TCPConn.SetWriteDeadline(time.Now().Add(limit)) == nil
-}
-
-// writeOnce sends what the socket takes at once.
-func (s *socket) writeOnce(p []byte) (n int, err error) {
-	waitErr := s.rc.Write(func(fd uintptr) bool {
-		n, err = syscall.Write(int(fd), p)
-		return true
-	})
-	if waitErr != nil {
-		return 0, waitErr
+	switch {
+	case limit < 0 || s.closing.Load():
+		return os.ErrDeadlineExceeded
+	case limit > 0:
+		s.armed = true
+		return s.TCPConn.SetWriteDeadline(time.Now().Add(limit))
 	}
-	return max(0, n), err
+	return nil
 }
