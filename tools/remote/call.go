@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -133,7 +134,10 @@ func whyTLS(o client.Options, err error) string {
 	if o.TLS == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%v)", err)
+	if known, ok := errors.AsType[*client.Error](err); ok {
+		return ": " + known.Message
+	}
+	return ": " + err.Error()
 }
 
 // failed gives an error of a call the form that scripts know. name is that of the original's call.
