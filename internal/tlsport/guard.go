@@ -13,6 +13,7 @@ import (
 const (
 	defaultHandshake = 10 * time.Second
 	sweepEvery       = time.Second
+	failedLines      = 10 // about handshakes at once: their reasons differ
 )
 
 // Options of a Guard.
@@ -48,6 +49,7 @@ func NewGuard(o Options) *Guard {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	g := &Guard{opts: o, config: o.Files.Config(), quit: make(chan struct{}), open: map[*Conn]struct{}{}}
+	g.plain.burst, g.failed.burst = 1, failedLines
 	g.done.Go(g.watch)
 	return g
 }

@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// lineEvery is how often the log has a line about clients that do the same thing wrong.
+// lineEvery is how often the log has a line about clients that do something wrong, in the long run.
 const lineEvery = 10 * time.Second
 
-// seldom counts what is not written about.
+// seldom lets through so many lines at once, and then one after each lineEvery. It counts what is not written about.
 type seldom struct {
+	burst int
+
 	mu   sync.Mutex // protects the fields below
-	last time.Time
+	full time.Time  // when the burst is there again
 	left int
 }
 
@@ -23,14 +25,18 @@ type seldom struct {
 func (s *seldom) now() (also string, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.last.IsZero() && time.Since(s.last) < lineEvery {
+	now := time.Now()
+	if s.full.Before(now) {
+		s.full = now
+	}
+	if s.full.Sub(now) > time.Duration(s.burst-1)*lineEvery {
 		s.left++
 		return "", false
 	}
 	if s.left > 0 {
 		also = fmt.Sprintf(" (and %d more like this since the last line)", s.left)
 	}
-	s.last, s.left = time.Now(), 0
+	s.full, s.left = s.full.Add(lineEvery), 0
 	return also, true
 }
 

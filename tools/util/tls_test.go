@@ -3,6 +3,8 @@ package util_test
 import (
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +29,7 @@ func secureServer(t *testing.T, h http.HandlerFunc) (s *httptest.Server, options
 		Files: tlsfiles.Files{Cert: ca.Path("server.pem"), Key: ca.Path("server.key"), CA: ca.Path("ca.pem")}})
 	require.NoError(t, err)
 	s = httptest.NewUnstartedServer(h)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Listener = tls.NewListener(s.Listener, files.Config())
 	s.Start()
 	t.Cleanup(s.Close)
@@ -46,7 +49,10 @@ func TestHTTPOverTLS(t *testing.T) {
 }
 
 func TestRPCOverTLS(t *testing.T) {
-	s, options := secureServer(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "a\tb\n") })
+	s, options := secureServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/tab-separated-values")
+		fmt.Fprint(w, "a\tb\n")
+	})
 	host, port, err := net.SplitHostPort(s.Listener.Addr().String())
 	require.NoError(t, err)
 	args := []string{"rpc", "-host", host, "-port", port}
