@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 )
 
 // lineEvery is how often the log has a line about clients that do something wrong, in the long run.
 const lineEvery = 10 * time.Second
+
+var errLate = errors.New("it was not complete in time")
 
 // seldom lets through so many lines at once, and then one after each lineEvery. It counts what is not written about.
 type seldom struct {
@@ -53,6 +56,9 @@ func (g *Guard) tellFailed(peer net.Addr, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) { // somebody looks whether the port is open
 		g.opts.Logger.Debug(fmt.Sprintf("TLS: %s has left", peer))
 		return
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errLate
 	}
 	if also, write := g.failed.now(); write {
 		g.opts.Logger.Warn(fmt.Sprintf("TLS: no handshake with %s, closing: %v%s", peer, err, also))
