@@ -50,21 +50,15 @@ var arrows = map[string][]string{
 	"tools/show":   {},
 	"tools/timed":  {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/util":   {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
-	"tools/cli":    {"tools/manual"},
+	"tools/cli":    {"tools/manual", "internal/tlsfiles"},
 	"tools/manual": {},
-	"tools/timed":  {"tools/cli", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
-	"tools/util":   {"tools/cli", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
-	"tools/cli":    {"internal/tlsfiles"},
 	"client":       {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/rawio":      {},
-	"internal/netio":      {"db", "internal/rawio"},
-	"internal/portserver": {},
-	"internal/tlsfiles":   {"internal/klog"},
-	"internal/tlsport":    {"internal/rawio", "internal/tlsfiles"},
-
-	"internal/tlsfiles/testca": {},
-
+	"internal/netio":       {"db", "internal/rawio"},
+	"internal/portserver":  {},
+	"internal/rawio":       {},
+	"internal/tlsfiles":    {"internal/klog"},
+	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},
@@ -78,6 +72,8 @@ var arrows = map[string][]string{
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/tutorial":      {},
+
+	"internal/tlsfiles/testca": {},
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client program does not
