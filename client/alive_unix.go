@@ -11,6 +11,9 @@ import (
 // alive reports whether the server has left an idle connection open: there is nothing to read, not even its end. It does
 // not wait.
 func alive(c net.Conn) bool {
+	if secure, ok := c.(*secureConn); ok {
+		return secure.alive()
+	}
 	socket, ok := c.(syscall.Conn)
 	if !ok {
 		return true

@@ -14,6 +14,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"sync"
@@ -27,6 +28,7 @@ const DefaultPort = "1978"
 type Options struct {
 	Timeout time.Duration // limit of one call whose context has none, and of one message in Follow; 0 means none
 	MaxIdle int           // connections kept for later calls; 0 means 64
+	TLS     *tls.Config   // speak TLS; nil means plaintext. An empty ServerName means the host of the address
 
 	// Credentials are sent with every call over HTTP. The binary protocol has none: SetBinary, Follow and Copy, for example, depend
 	// on where the client is.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +24,10 @@ type Coconut struct {
 	Addr    string        // HOST:PORT
 	Name    string        // of the sequence or quota; empty: the one without a name
 	Timeout time.Duration // of one call; 0: none
+	TLS     *tls.Config   // as in Options
 	Credentials
+
+	secure secureHTTP
 }
 
 // Fetch returns the next n numbers of the sequence, in their order. The server gives out at most 100,000 at once.
@@ -38,9 +42,7 @@ func (c *Coconut) Fetch(ctx context.Context, n int) ([]string, error) {
 
 // Explain returns the parts of a number in words.
 func (c *Coconut) Explain(ctx context.Context, number string) (string, error) {
-	unnamed := *c
-	unnamed.Name = ""
-	body, err := unnamed.call(ctx, "/explain", "sequence="+number, nil)
+	body, err := c.callNamed(ctx, "", "/explain", "sequence="+number, nil)
 	return strings.TrimSuffix(body, "\n"), err
 }
 
@@ -120,8 +122,13 @@ func idQuery(id string) url.Values {
 	return url.Values{"id": {id}}
 }
 
-// call makes one call. The server takes parameters as they are and in this order: argument, then the others.
+// call makes one call.
 func (c *Coconut) call(ctx context.Context, path, argument string, query url.Values) (string, error) {
+	return c.callNamed(ctx, c.Name, path, argument, query)
+}
+
+// callNamed makes a call about a sequence or quota. The server takes parameters as they are and in this order: argument, then the others.
+func (c *Coconut) callNamed(ctx context.Context, name, path, argument string, query url.Values) (string, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -131,26 +138,30 @@ func (c *Coconut) call(ctx context.Context, path, argument string, query url.Val
 	if argument != "" {
 		all = append(all, argument)
 	}
-	if c.Name != "" {
-		all = append(all, "name="+url.QueryEscape(c.Name))
+	if name != "" {
+		all = append(all, "name="+url.QueryEscape(name))
 	}
 	if len(query) > 0 {
 		all = append(all, query.Encode())
 	}
-	target := "http://" + c.Addr + path
+	scheme, client := "http://", http.DefaultClient
+	if c.TLS != nil {
+		scheme, client = "https://", c.secure.client(c.TLS)
+	}
+	target := scheme + c.Addr + path
 	if len(all) > 0 {
 		target += "?" + strings.Join(all, "&")
 	}
-	return c.get(ctx, target)
+	return c.get(ctx, client, target)
 }
 
-func (c *Coconut) get(ctx context.Context, target string) (string, error) {
+func (c *Coconut) get(ctx context.Context, client *http.Client, target string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return "", err
 	}
 	c.authorize(req)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"time"
@@ -23,8 +24,12 @@ type conn struct {
 	broken bool   // a reply was not read to its end
 }
 
-func dial(ctx context.Context, addr string) (*conn, error) {
+// dial connects to a server, over TLS if there is a configuration of it.
+func dial(ctx context.Context, addr string, secure *tls.Config) (*conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err == nil && secure != nil {
+		nc, err = handshake(ctx, nc, addr, secure)
+	}
 	if err != nil {
 		return nil, networkError(err)
 	}

@@ -56,7 +56,7 @@ type Counters struct {
 	lost    error // why the connection has ended
 }
 
-// DialCounters connects to the counter server at addr, HOST:PORT or HOST. Of the options it uses the time limit.
+// DialCounters connects to the counter server at addr, HOST:PORT or HOST. Of the options it uses the time limit and TLS.
 func DialCounters(ctx context.Context, addr string, o Options) (*Counters, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultCounterPort))
@@ -65,7 +65,7 @@ func DialCounters(ctx context.Context, addr string, o Options) (*Counters, error
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	var err error
-	if c.cn, err = dial(ctx, addr); err != nil {
+	if c.cn, err = dial(ctx, addr, o.TLS); err != nil {
 		return nil, err
 	}
 	return c, nil

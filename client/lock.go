@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +28,7 @@ var (
 type Locks struct {
 	Addr    string        // HOST:PORT or HOST
 	Timeout time.Duration // of one call but for Acquire; 0: none
+	TLS     *tls.Config   // as in Options
 }
 
 // LockOptions are what Acquire asks for.
@@ -169,7 +171,7 @@ func (l *Locks) dial(ctx context.Context) (*conn, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultLockPort))
 	}
-	return dial(ctx, addr)
+	return dial(ctx, addr, l.TLS)
 }
 
 // checkLockKey refuses what would be another command, or none.

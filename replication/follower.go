@@ -33,6 +33,9 @@ type FollowerOptions struct {
 	RTS     string       // path of the RTS file (-rts)
 	Master  Master       // to begin with
 	Logger  *slog.Logger // nil means silent
+
+	// Dial connects to the master, within the time of ctx, and over TLS perhaps; nil means plain TCP.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Follower pulls updates from a master, which may change at any time, and applies them. Start and Close are for its owner; the

@@ -32,8 +32,7 @@ type pull struct {
 
 // connect asks a master for everything behind the position. The connection ends with the context.
 func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
-	dialer := net.Dialer{Timeout: netTimeout}
-	socket, err := dialer.DialContext(ctx, "tcp", m.address())
+	socket, err := f.dial(ctx, m.address())
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,9 @@ func (c *Config) check() error {
 	if err := c.Services.check(); err != nil {
 		return err
 	}
+	if err := c.TLS.check(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(c.Script.Path); err != nil && c.Script.Path != "" {
 		return fmt.Errorf("%s: no such file", c.Script.Path)
 	}
@@ -54,7 +57,7 @@ func (c *Config) checkDaemonPaths() error {
 	if !c.Daemon {
 		return nil
 	}
-	for _, path := range append(c.Plugins.paths(), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(), c.Access.Path) {
+	for _, path := range append(append(c.Plugins.paths(), c.TLS.paths()...), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(), c.Access.Path) {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
 		}

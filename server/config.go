@@ -66,6 +66,7 @@ type Config struct {
 	Services ServicesConfig // further protocols on ports of their own
 
 	Access AccessConfig // who may do what
+	TLS    TLSConfig    // of all ports, and of the way to a master
 
 	Databases []string // path expressions
 

@@ -19,7 +19,8 @@ const (
 // conn is one client connection.
 type conn struct {
 	l       *listener
-	socket  *net.TCPConn
+	socket  *net.TCPConn // below wire
+	wire    wire
 	peer    string // IP:PORT of the client
 	io      *netio.Conn
 	session *httpapi.Session
@@ -29,9 +30,9 @@ type conn struct {
 }
 
 // newConn makes an accepted connection known to the listener.
-func (l *listener) newConn(socket *net.TCPConn) *conn {
-	c := &conn{l: l, socket: socket, peer: socket.RemoteAddr().String(), ended: make(chan struct{})}
-	c.io = netio.New(socket, l.pool, netio.Options{Timeout: l.cfg.Timeout, Access: l.access})
+func (l *listener) newConn(socket *net.TCPConn, plain bool) *conn {
+	c := &conn{l: l, socket: socket, wire: l.newWire(socket, plain), peer: socket.RemoteAddr().String(), ended: make(chan struct{})}
+	c.io = netio.New(c.wire, l.pool, netio.Options{Timeout: l.cfg.Timeout, Access: l.access})
 	c.session = l.http.NewSession(c.io, c.peer)
 	l.conns.Add(1)
 	l.mu.Lock()
@@ -43,7 +44,7 @@ func (l *listener) newConn(socket *net.TCPConn) *conn {
 // run serves the connection to its end.
 func (c *conn) run() {
 	c.l.log.info("connected: expr=%s", c.peer)
-	finished := c.serve()
+	finished := c.open() && c.serve()
 	c.session.Close()
 	c.io.Close()
 	c.l.conns.Add(-1)
@@ -52,7 +53,7 @@ func (c *conn) run() {
 	if finished {
 		c.linger()
 	}
-	c.socket.Close()
+	c.wire.Close()
 	c.l.mu.Lock()
 	defer c.l.mu.Unlock()
 	delete(c.l.open, c)
@@ -87,7 +88,7 @@ func (c *conn) serveOne() bool {
 
 // linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
 func (c *conn) linger() {
-	if c.socket.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if c.wire.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	select {

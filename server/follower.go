@@ -19,11 +19,17 @@ func (p *process) openFollower() {
 	if p.cfg.RTSPath == "" {
 		return
 	}
+	dial, err := p.dialer()
+	if err != nil {
+		p.log.error("this server does not replicate: %v", err)
+		return
+	}
 	f, err := replication.OpenFollower(replication.FollowerOptions{
 		Catalog: p.catalog,
 		SID:     uint16(max(p.cfg.ServerID, 0)),
 		RTS:     p.cfg.RTSPath,
 		Master:  replication.Master{Host: p.cfg.MasterHost, Port: p.cfg.MasterPort, Interval: p.cfg.MasterInterval},
+		Dial:    dial,
 		Logger:  p.log.Logger,
 	})
 	if err != nil {

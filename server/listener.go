@@ -31,14 +31,15 @@ type listener struct {
 	*process
 	port    int
 	socket  *net.TCPListener
+	plain   *net.TCPListener // beside it, without TLS; nil: none
 	http    *httpapi.Handler
 	bin     *binproto.Handler
 	waiters *httpapi.Signals
 	pool    *sync.Pool
 
-	stopping chan struct{}
-	accepted chan struct{}  // closed when accept has ended
-	serving  sync.WaitGroup // one per connection
+	stopping  chan struct{}
+	accepting sync.WaitGroup // one per port
+	serving   sync.WaitGroup // one per connection
 
 	mu   sync.Mutex // protects open
 	open map[*conn]struct{}
@@ -78,12 +79,19 @@ func (p *process) listen(port int) (*listener, error) {
 		return nil, err
 	}
 	l := p.newListener(socket)
+	if err := l.listenPlain(); err != nil {
+		socket.Close()
+		return nil, err
+	}
 	p.log.system("server socket opened: expr=%s:%d timeout=%.1f", p.host, l.port, p.cfg.Timeout.Seconds())
 	p.log.system("listening server socket started: fd=%d", descriptor(socket))
 	if p.cfg.Listening != nil {
 		p.cfg.Listening(socket.Addr())
 	}
-	go l.accept()
+	l.accepting.Go(func() { l.accept(l.socket) })
+	if l.plain != nil {
+		l.accepting.Go(func() { l.accept(l.plain) })
+	}
 	return l, nil
 }
 
@@ -130,7 +138,6 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 		}),
 		pool:     netio.NewPool(),
 		stopping: stopping,
-		accepted: make(chan struct{}),
 		open:     make(map[*conn]struct{}),
 	}
 }
@@ -145,12 +152,11 @@ func descriptor(socket *net.TCPListener) int {
 }
 
 // accept starts a goroutine for every connection until the listener stops.
-func (l *listener) accept() {
-	defer close(l.accepted)
+func (l *listener) accept(from *net.TCPListener) {
 	for {
-		socket, err := l.socket.AcceptTCP()
+		socket, err := from.AcceptTCP()
 		if err == nil {
-			c := l.newConn(socket)
+			c := l.newConn(socket, from == l.plain)
 			l.serving.Go(c.run)
 			continue
 		}
@@ -172,10 +178,7 @@ func (l *listener) accept() {
 func (l *listener) stop() {
 	l.log.system("server stopped")
 	close(l.stopping)
-	if err := l.socket.SetDeadline(time.Unix(1, 0)); err != nil {
-		l.socket.Close()
-	}
-	<-l.accepted
+	l.stopAccepting()
 	l.log.system("finishing the server")
 	l.waiters.Shutdown()
 	slow := time.AfterFunc(l.cfg.Timeout, func() { l.each((*conn).cut); l.stopCalls() })
@@ -186,7 +189,25 @@ func (l *listener) stop() {
 	slow.Stop()
 	stalled.Stop()
 	l.log.system("closing the server socket")
-	l.socket.Close()
+	l.sockets(func(s *net.TCPListener) { s.Close() })
+}
+
+// stopAccepting returns when no more connections come in. The ports stay taken.
+func (l *listener) stopAccepting() {
+	l.sockets(func(s *net.TCPListener) {
+		if s.SetDeadline(time.Unix(1, 0)) != nil {
+			s.Close()
+		}
+	})
+	l.accepting.Wait()
+}
+
+// sockets calls do for the ports.
+func (l *listener) sockets(do func(*net.TCPListener)) {
+	do(l.socket)
+	if l.plain != nil {
+		do(l.plain)
+	}
 }
 
 // finishRunning ends the connections with a request being served, and waits a moment for them: the log has tidier

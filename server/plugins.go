@@ -125,7 +125,7 @@ func (g *plugin) start() bool {
 		g.failed = true
 		return !g.fatal
 	}
-	g.service.Open(l)
+	g.service.Open(g.p.secure(l))
 	g.open = true
 	return true
 }

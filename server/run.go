@@ -19,6 +19,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
+	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
 )
 
@@ -35,7 +36,8 @@ type process struct {
 	catalog   *db.Catalog
 	follower  *replication.Follower // nil without Config.RTSPath
 	scripts   scripts
-	snapshots *snapshots // nil without Config.Snapshots
+	snapshots *snapshots     // nil without Config.Snapshots
+	tls       *tlsport.Guard // nil without Config.TLS
 	counts    opcount.Counts
 	conns     atomic.Int64 // open connections
 	active    atomic.Bool  // there has been a request since the idle timer last looked
@@ -87,6 +89,11 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.log.error("unknown host: %s", p.cfg.Host)
 		return false
 	}
+	if err := p.openTLS(); err != nil {
+		p.log.error("%v", err)
+		return false
+	}
+	defer p.closeTLS()
 	if !p.openAccess() {
 		return false
 	}

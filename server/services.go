@@ -119,7 +119,7 @@ func (p *process) startService(port int, open func() (service, error)) (service,
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.Start(l)
+	s.Start(p.secure(l))
 	return s, nil
 }
 

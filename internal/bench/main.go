@@ -1,7 +1,7 @@
 // Command bench measures a built ktserver side by side with redis-server in one run, and prints a Markdown table. It starts
 // its own servers on loopback and ends them. wrk, redis-server and redis-benchmark must be installed.
 //
-//	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,oas,coconut,lock]
+//	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,oas,coconut,lock,tls]
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 func main() {
 	server := flag.String("server", "bin/ktserver", "ktserver binary")
 	length := flag.Duration("time", 5*time.Second, "length of one measurement")
-	only := flag.String("only", "http,one,bulk,oas,coconut,lock", "measurements to take")
+	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls", "measurements to take")
 	flag.Parse()
 	b := &bench{server: *server, length: *length, out: os.Stdout}
 	if err := b.run(strings.Split(*only, ",")); err != nil {
@@ -42,6 +42,7 @@ func (b *bench) run(names []string) error {
 		{"oas", b.oas},
 		{"coconut", b.coconut},
 		{"lock", b.lock},
+		{"tls", b.tls},
 	} {
 		if !slices.Contains(names, m.name) {
 			continue

@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport"},
 
 	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/date":   {},
@@ -54,12 +54,16 @@ var arrows = map[string][]string{
 	"tools/util":                  {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
 	"tools/replsql":               {}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
-	"tools/cli":                   {"tools/manual"},
+	"tools/cli":                   {"tools/manual", "internal/tlsfiles"},
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio":       {"access", "db"},
+	"internal/netio": {"access", "db", "internal/rawio"},
+
 	"internal/portserver":  {},
+	"internal/rawio":       {},
+	"internal/tlsfiles":    {"internal/klog"},
+	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},
@@ -68,11 +72,13 @@ var arrows = map[string][]string{
 	"internal/procinfo":    {},
 	"internal/yrmconf":     {},
 	"internal/lint":        {},
-	"internal/bench":       {"binproto/frame"},
+	"internal/bench":       {"binproto/frame", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/tutorial":      {},
+
+	"internal/tlsfiles/testca": {},
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client program does not

@@ -47,6 +47,7 @@ type Conn struct {
 
 	net  net.Conn
 	raw  *rawSocket // nil when net is not a plain socket
+	wait waiter     // nil when net cannot wait without a buffer
 	opts Options
 	pool *sync.Pool
 	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
@@ -63,8 +64,8 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 	if o.MaxRequest == 0 {
 		o.MaxRequest = 600 << 20
 	}
-	conn := &Conn{net: c, pool: pool, opts: o, Visitor: o.Access.Visit(c)}
-	conn.raw = newRawSocket(conn)
+	conn := &Conn{pool: pool, opts: o}
+	conn.Replace(c)
 	return conn
 }
 
@@ -113,6 +114,12 @@ func (c *Conn) Fill() error {
 func (c *Conn) read() error {
 	if c.raw != nil {
 		return c.raw.read()
+	}
+	if c.wait != nil && c.w == 0 {
+		c.parkBuffers()
+		if err := c.wait.Wait(); err != nil {
+			return err
+		}
 	}
 	c.takeBuffers()
 	n, err := c.net.Read(c.bufs.in[c.w:])

@@ -5,15 +5,15 @@ import (
 	"os"
 	"syscall"
 	"time"
-	"unsafe"
+
+	"gotycoon/internal/rawio"
 )
 
 // rawChunk bounds one write, so that copying it does not delay the scheduler.
 const rawChunk = 256 << 10
 
-// rawSocket moves bytes with system calls that the scheduler is not told about. The socket does not block, so
-// there is nothing to tell; measured at 64 connections, requests per second go up by a fifth. It also lets a
-// connection wait for bytes without holding a buffer for them.
+// rawSocket moves bytes with the system calls of package rawio. It also lets a connection wait for bytes without
+// holding a buffer for them.
 type rawSocket struct {
 	c  *Conn
 	rc syscall.RawConn
@@ -53,7 +53,7 @@ func (s *rawSocket) read() error {
 func (s *rawSocket) readSome(fd uintptr) bool {
 	c := s.c
 	c.takeBuffers()
-	n, errno := rawCall(syscall.SYS_READ, fd, c.bufs.in[c.w:])
+	n, errno := rawio.Read(fd, c.bufs.in[c.w:])
 	switch {
 	case errno == syscall.EAGAIN:
 		if c.w == 0 {
@@ -87,7 +87,7 @@ func (s *rawSocket) write(p []byte) error {
 // writeSome reports false when it has to be called again after there is send space.
 func (s *rawSocket) writeSome(fd uintptr) bool {
 	for len(s.rest) > 0 {
-		n, errno := rawCall(syscall.SYS_WRITE, fd, s.rest[:min(len(s.rest), rawChunk)])
+		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
 		if errno == syscall.EAGAIN {
 			s.armed = true
 			s.err = s.c.net.SetWriteDeadline(time.Now().Add(s.c.opts.Timeout))
@@ -100,18 +100,4 @@ func (s *rawSocket) writeSome(fd uintptr) bool {
 		s.rest = s.rest[n:]
 	}
 	return true
-}
-
-// rawCall is read(2) or write(2) on a socket that does not block. p is not empty.
-func rawCall(trap, fd uintptr, p []byte) (int, syscall.Errno) {
-	for {
-		n, _, errno := syscall.RawSyscall(trap, fd, uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
-		switch errno {
-		case 0:
-			return int(n), 0
-		case syscall.EINTR:
-		default:
-			return 0, errno
-		}
-	}
 }

@@ -123,7 +123,9 @@ func (s *Server) take(c net.Conn) {
 }
 
 func (s *Server) serve(c net.Conn) {
-	s.opts.Serve(s.ctx, c)
+	if ready, err := open(c); err == nil {
+		s.opts.Serve(s.ctx, ready)
+	}
 	c.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,9 @@ package remote
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -27,6 +29,7 @@ type call struct {
 	host    string
 	port    *int64
 	timeout *time.Duration
+	tls     *cli.TLS
 	db      string
 	json    bool
 	hexIn   bool // -sx
@@ -47,6 +50,7 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	c.port = c.flags.Integer("port", 1978, "port of the server (default 1978)")
 	c.timeout = c.flags.Seconds("tout", 0, "give up when a reply takes longer than so many seconds (default: never)")
 	c.defineCredentials(name)
+	c.tls = c.flags.TLS()
 	return c
 }
 
@@ -111,17 +115,34 @@ func (c *call) parse(least, most int) error {
 
 // open connects to the server. The error has the words that scripts know.
 func (c *call) open(ctx context.Context) (*client.DB, error) {
-	host := c.host
-	if host == "" {
-		host = "localhost"
+	addr, options, err := c.server()
+	if err != nil {
+		return nil, err
 	}
-	addr := net.JoinHostPort(host, strconv.FormatInt(*c.port, 10))
-	c.client = client.New(addr, client.Options{Timeout: max(0, *c.timeout), Credentials: c.who.Credentials})
+	c.client = client.New(addr, options)
 	if err := c.client.Connect(ctx); err != nil {
-		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed", int(client.Network), client.Network)
+		return nil, fmt.Errorf("DB::open failed: : %d: %s: connection failed%s", int(client.Network), client.Network, whyTLS(options, err))
 	}
 	c.signals.Waits, c.signals.Sends = c.flags.Changed("swname"), c.flags.Changed("ssname")
 	return c.client.DB(c.db).With(c.signals), nil
+}
+
+// server is the server that the options name, and how to talk to it.
+func (c *call) server() (addr string, o client.Options, err error) {
+	host := cmp.Or(c.host, "localhost")
+	secure, err := c.tls.Config(host)
+	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), client.Options{Timeout: max(0, *c.timeout), TLS: secure, Credentials: c.who.Credentials}, err
+}
+
+// whyTLS tells what went wrong with a connection over TLS, where there are more reasons than without.
+func whyTLS(o client.Options, err error) string {
+	if o.TLS == nil {
+		return ""
+	}
+	if known, ok := errors.AsType[*client.Error](err); ok {
+		return ": " + known.Message
+	}
+	return ": " + err.Error()
 }
 
 // failed gives an error of a call the form that scripts know. name is that of the original's call.

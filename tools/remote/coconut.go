@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"fmt"
-	"net"
 	"strconv"
 
 	"gotycoon/client"
@@ -11,12 +10,9 @@ import (
 )
 
 // coconut is the server of the options, with the sequence or quota of a name.
-func (c *call) coconut(name string) *client.Coconut {
-	host := c.host
-	if host == "" {
-		host = "localhost"
-	}
-	return &client.Coconut{Addr: net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), Name: name, Timeout: max(0, *c.timeout), Credentials: c.who.Credentials}
+func (c *call) coconut(name string) (*client.Coconut, error) {
+	addr, o, err := c.server()
+	return &client.Coconut{Addr: addr, Name: name, Timeout: o.Timeout, TLS: o.TLS, Credentials: o.Credentials}, err
 }
 
 // seq prints sequence numbers, or explains one.
@@ -31,7 +27,10 @@ func seq(ctx context.Context, c *call) error {
 	if *explain != (len(c.args) == 1) {
 		return usageError("-explain and a number belong together")
 	}
-	server := c.coconut(*name)
+	server, err := c.coconut(*name)
+	if err != nil {
+		return err
+	}
 	if *explain {
 		text, err := server.Explain(ctx, c.args[0])
 		if err != nil {
@@ -69,7 +68,10 @@ func quota(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	server := c.coconut(*name)
+	server, err := c.coconut(*name)
+	if err != nil {
+		return err
+	}
 	var journal, remaining int64
 	switch c.args[0] {
 	case "query":

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"time"
@@ -62,8 +61,11 @@ func counter(ctx context.Context, c *call) error {
 
 // on runs a call on a connection of its own.
 func (c *counterCall) on(ctx context.Context, cmd counterCommand) (err error) {
-	addr := net.JoinHostPort(cmp.Or(c.host, "localhost"), strconv.FormatInt(*c.port, 10))
-	if c.counters, err = client.DialCounters(ctx, addr, client.Options{Timeout: max(0, *c.timeout)}); err != nil {
+	addr, o, err := c.server()
+	if err != nil {
+		return err
+	}
+	if c.counters, err = client.DialCounters(ctx, addr, o); err != nil {
 		return fmt.Errorf("counter server %s: %w", addr, err)
 	}
 	defer c.counters.Close()

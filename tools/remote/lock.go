@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"time"
 
 	"gotycoon/client"
@@ -50,16 +48,12 @@ func lock(ctx context.Context, c *call) error {
 	if err := c.parse(0, -1); err != nil {
 		return err
 	}
-	lc.locks = client.Locks{Addr: lc.addr(), Timeout: max(0, *c.timeout)}
-	return lc.do(ctx)
-}
-
-func (c *lockCall) addr() string {
-	host := c.host
-	if host == "" {
-		host = "localhost"
+	addr, o, err := c.server()
+	if err != nil {
+		return err
 	}
-	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10))
+	lc.locks = client.Locks{Addr: addr, Timeout: o.Timeout, TLS: o.TLS}
+	return lc.do(ctx)
 }
 
 func (c *lockCall) do(ctx context.Context) error {

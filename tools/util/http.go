@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"gotycoon/tools/cli"
 )
 
 // requester is what http was asked for.
@@ -24,6 +26,7 @@ type requester struct {
 	timeout                   *time.Duration
 	showHead                  *bool
 	expected                  *int64
+	tls                       *cli.TLS
 	url                       string
 }
 
@@ -42,6 +45,7 @@ func request(ctx context.Context, c *call) error {
 		timeout:  f.Seconds("tout", 0, "give up when it takes longer than so many seconds (default: never)"),
 		showHead: f.Bool("ph", false, "print the status line and the headers too"),
 		expected: f.Integer("ec", -1, "fail when the status is another one"),
+		tls:      f.TLSFiles(),
 	}
 	if err := c.parse(1, 1); err != nil {
 		return err
@@ -125,9 +129,17 @@ func (r *requester) content() ([]byte, error) {
 
 // exchange sends the request, once and to this address only, and prints what comes back.
 func (r *requester) exchange(req *http.Request) error {
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	if req.URL.Scheme == "https" {
+		config, err := r.tls.Trust(req.URL.Hostname())
+		if err != nil {
+			return err
+		}
+		transport.TLSClientConfig = config
+	}
 	client := http.Client{
 		Timeout:       max(0, *r.timeout),
-		Transport:     &http.Transport{DisableKeepAlives: true, DisableCompression: true},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	resp, err := client.Do(req)

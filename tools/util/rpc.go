@@ -19,6 +19,7 @@ func rpc(ctx context.Context, c *call) error {
 	host := c.flags.String("host", "localhost", "`name` of the server")
 	port := c.flags.Integer("port", 1978, "port of the server (default 1978)")
 	timeout := c.flags.Seconds("tout", 0, "give up when it takes longer than so many seconds (default: never)")
+	secure := c.flags.TLS()
 	in := c.flags.String("ienc", "", "names and values are encoded: B for Base64, Q for quoted-printable, U for URL encoding")
 	out := c.flags.String("oenc", "", "print names and values encoded")
 	if err := c.parse(1, -1); err != nil {
@@ -35,9 +36,16 @@ func rpc(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	cl := client.New(net.JoinHostPort(*host, strconv.FormatInt(*port, 10)), client.Options{Timeout: max(0, *timeout)})
+	config, err := secure.Config(*host)
+	if err != nil {
+		return err
+	}
+	cl := client.New(net.JoinHostPort(*host, strconv.FormatInt(*port, 10)), client.Options{Timeout: max(0, *timeout), TLS: config})
 	defer cl.Close()
 	if err := cl.Connect(ctx); err != nil {
+		if config != nil {
+			return fmt.Errorf("opening the connection failed: %w", err)
+		}
 		return errors.New("opening the connection failed")
 	}
 	params := make([]string, 0, len(c.args))

@@ -1,0 +1,62 @@
+//go:build unix
+
+package client
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+// belowTLS is the connection below TLS, which can be read without waiting.
+type belowTLS struct {
+	net.Conn
+	dry bool // reads do not wait
+}
+
+// errDry is returned by a read that would have to wait. TLS goes on after an error that is temporary.
+var errDry net.Error = dryError{}
+
+type dryError struct{}
+
+// Error implements error.
+func (dryError) Error() string { return "nothing has arrived" }
+
+// Timeout implements net.Error.
+func (dryError) Timeout() bool { return true }
+
+// Temporary implements net.Error.
+func (dryError) Temporary() bool { return true }
+
+// Read implements net.Conn.
+func (b *belowTLS) Read(p []byte) (n int, err error) {
+	if !b.dry {
+		return b.Conn.Read(p)
+	}
+	socket, ok := b.Conn.(syscall.Conn)
+	if !ok {
+		return 0, errDry
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	if waitErr := raw.Read(func(fd uintptr) bool { n, err = syscall.Read(int(fd), p); return true }); waitErr != nil {
+		return 0, waitErr
+	}
+	switch {
+	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EINTR):
+		return 0, errDry
+	case err != nil || n <= 0:
+		return 0, net.ErrClosed
+	}
+	return n, nil
+}
+
+// alive is as for a connection without TLS. What TLS has to say after its handshake does not count as an answer.
+func (c *secureConn) alive() bool {
+	c.below.dry = true
+	_, err := c.Read(make([]byte, 1))
+	c.below.dry = false
+	return errors.Is(err, errDry)
+}

@@ -1,0 +1,64 @@
+package tlsfiles
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"strings"
+)
+
+// keyPair is the certificate and the key of the files.
+func keyPair(f Files, all contents) (pair tls.Certificate, err error) {
+	if pair, err = tls.X509KeyPair(all[f.Cert], all[f.Key]); err == nil {
+		return pair, nil
+	}
+	if _, err := parseCertificates(f.Cert, all[f.Cert]); err != nil {
+		return pair, err
+	}
+	switch kind := firstKey(all[f.Key]); {
+	case kind == "":
+		return pair, fmt.Errorf("%s: there is no private key in PEM in it", f.Key)
+	case strings.Contains(kind, "ENCRYPTED") || bytes.Contains(all[f.Key], []byte("Proc-Type: 4,ENCRYPTED")):
+		return pair, fmt.Errorf("%s: the key is encrypted, and nobody is there to type the password: store it without one, readable for the server only", f.Key)
+	}
+	return pair, fmt.Errorf("the key in %s does not fit the certificate in %s: %w", f.Key, f.Cert, err)
+}
+
+// firstKey returns the kind of the first block that is a private key, empty without one.
+func firstKey(data []byte) string {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			return block.Type
+		}
+	}
+	return ""
+}
+
+// parseCertificates reads all certificates of a file, at least one.
+func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
+	var list []*x509.Certificate
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		list = append(list, cert)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: there is no certificate in PEM in it", path)
+	}
+	return list, nil
+}
+
+func pool(certs []*x509.Certificate) *x509.CertPool {
+	p := x509.NewCertPool()
+	for _, c := range certs {
+		p.AddCert(c)
+	}
+	return p
+}

@@ -1,0 +1,141 @@
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// expiresSoon is how long before the end of a certificate the log warns.
+const expiresSoon = 14 * 24 * time.Hour
+
+// ServerOptions are the parts that a Server is made of.
+type ServerOptions struct {
+	Files         // Cert and Key are needed, CRL needs CA
+	Optional bool // with CA: a client may do without a certificate
+	Logger   *slog.Logger
+}
+
+// Server is the configuration of a server. Many goroutines may use it.
+type Server struct {
+	files reloader[serverState]
+}
+
+// serverState is made of the files. It does not change.
+type serverState struct {
+	config  *tls.Config
+	roots   *x509.CertPool // nil: clients are not asked for certificates
+	revoked revocations
+}
+
+// NewServer reads the files. What is wrong with them is the error; a certificate that is expired, or soon will be, is a line in the log.
+func NewServer(o ServerOptions) (*Server, error) {
+	switch {
+	case o.Cert == "" || o.Key == "":
+		return nil, errors.New("a certificate and its key are needed")
+	case o.CRL != "" && o.CA == "":
+		return nil, errors.New("a revocation list needs the certificates of the authorities that have signed it")
+	}
+	s := &Server{}
+	log := orSilent(o.Logger)
+	s.files = reloader[serverState]{files: o.Files, log: log}
+	s.files.make = func(all contents) (serverState, error) { return makeServer(o, all, log) }
+	return s, s.files.open()
+}
+
+// Config returns the configuration of listeners and of tls.Server. Each handshake gets what the files hold at the time.
+func (s *Server) Config() *tls.Config {
+	return &tls.Config{
+		MinVersion: MinVersion,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return s.files.current().config, nil
+		},
+	}
+}
+
+// Refresh looks at the files now. It reports whether new content is in use.
+func (s *Server) Refresh() bool { return s.files.refresh() }
+
+// Version is another one after each change of what the files hold.
+func (s *Server) Version() any { return s.files.latest.Load() }
+
+// Verify tells whether clients with this certificate, which those between it and the authority follow, are let in now.
+func (s *Server) Verify(certs []*x509.Certificate) error { return s.files.latest.Load().verify(certs) }
+
+// Expires returns when the certificate in use ends.
+func (s *Server) Expires() time.Time {
+	return s.files.latest.Load().config.Certificates[0].Leaf.NotAfter
+}
+
+func makeServer(o ServerOptions, all contents, log *slog.Logger) (st serverState, err error) {
+	pair, err := keyPair(o.Files, all)
+	if err != nil {
+		return st, err
+	}
+	warnOfEnd(log, o.Cert, pair.Leaf)
+	st.config = &tls.Config{
+		MinVersion:                  MinVersion,
+		Certificates:                []tls.Certificate{pair},
+		DynamicRecordSizingDisabled: true, // which is for pages that are shown before they have arrived
+	}
+	if o.CA == "" {
+		return st, nil
+	}
+	authorities, err := parseCertificates(o.CA, all[o.CA])
+	if err != nil {
+		return st, err
+	}
+	if o.CRL != "" {
+		if st.revoked, err = parseRevocations(o.CRL, all[o.CRL], authorities, log); err != nil {
+			return st, err
+		}
+	}
+	st.roots = pool(authorities)
+	st.config.ClientCAs, st.config.ClientAuth = st.roots, tls.RequireAndVerifyClientCert
+	if o.Optional {
+		st.config.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	st.config.VerifyConnection = st.verifyConnection
+	return st, nil
+}
+
+// verifyConnection is asked after crypto/tls has verified a certificate, which it does not do again when a session is resumed.
+func (st *serverState) verifyConnection(c tls.ConnectionState) error {
+	switch {
+	case len(c.PeerCertificates) == 0:
+		return nil
+	case c.DidResume:
+		return st.verify(c.PeerCertificates)
+	}
+	return st.revoked.check(c.VerifiedChains)
+}
+
+func (st *serverState) verify(certs []*x509.Certificate) error {
+	if st.roots == nil || len(certs) == 0 {
+		return nil
+	}
+	between := pool(certs[1:])
+	chains, err := certs[0].Verify(x509.VerifyOptions{
+		Roots: st.roots, Intermediates: between, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return err
+	}
+	return st.revoked.check(chains)
+}
+
+func warnOfEnd(log *slog.Logger, path string, leaf *x509.Certificate) {
+	end := leaf.NotAfter.UTC().Format(time.RFC3339)
+	switch left := time.Until(leaf.NotAfter); {
+	case left < 0:
+		log.Warn(fmt.Sprintf("TLS: the certificate in %s has expired on %s: clients will refuse it, put a new one in its place", path, end))
+	case left < expiresSoon:
+		log.Warn(fmt.Sprintf("TLS: the certificate in %s expires on %s", path, end))
+	}
+	if time.Now().Before(leaf.NotBefore) {
+		log.Warn(fmt.Sprintf("TLS: the certificate in %s is valid from %s on only", path, leaf.NotBefore.UTC().Format(time.RFC3339)))
+	}
+}

@@ -1,0 +1,138 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"gotycoon/internal/tlsfiles"
+	"gotycoon/internal/tlsport"
+)
+
+// Values of TLSConfig.
+const (
+	TLSRequired = "required"
+	TLSAllowed  = "allowed"
+	TLSOptional = "optional"
+)
+
+// TLSConfig is the encryption of all ports, and of the way to a master. Without Cert and Key all ports speak plaintext.
+type TLSConfig struct {
+	Cert      string // file of the certificate, and those up to its authority (-tls-cert)
+	Key       string // file of its key (-tls-key)
+	CA        string // file of the authorities of clients (-tls-ca); empty: clients are not asked for certificates
+	Client    string // with CA: TLSRequired or TLSOptional certificates (-tls-client); empty: TLSRequired
+	CRL       string // file of the revocation lists of these authorities (-tls-crl); empty: none
+	Mode      string // TLSRequired, or TLSAllowed: plaintext on the same ports, too (-tls); empty: TLSRequired
+	PlainPort int    // plaintext port for databases beside Config.Port (-plain-port); 0: none
+
+	MasterTLS  bool   // speak TLS with the master (-master-tls), implied by the following
+	MasterCA   string // file of the authorities of the master (-master-tls-ca); empty: those of the system
+	MasterCert string // file of the certificate to show the master (-master-tls-cert); empty: none
+	MasterKey  string // file of its key (-master-tls-key)
+	MasterName string // name in the master's certificate (-master-tls-name); empty: that of the master's host
+}
+
+// on tells whether the ports speak TLS.
+func (c *TLSConfig) on() bool { return c.Cert != "" || c.Key != "" }
+
+// toMaster tells whether the connection to a master does.
+func (c *TLSConfig) toMaster() bool {
+	return c.MasterTLS || c.MasterCA != "" || c.MasterCert != "" || c.MasterKey != "" || c.MasterName != ""
+}
+
+// paths are the files.
+func (c *TLSConfig) paths() []string {
+	return []string{c.Cert, c.Key, c.CA, c.CRL, c.MasterCA, c.MasterCert, c.MasterKey}
+}
+
+// check finds what is wrong with the options, and with the files.
+func (c *TLSConfig) check() error {
+	switch {
+	case c.on() && (c.Cert == "" || c.Key == ""):
+		return errors.New("-tls-cert and -tls-key belong together")
+	case !c.on() && (c.CA != "" || c.CRL != "" || c.Client != "" || c.Mode != "" || c.PlainPort != 0):
+		return errors.New("-tls, -tls-ca, -tls-client, -tls-crl and -plain-port need a certificate: -tls-cert and -tls-key")
+	case c.CA == "" && (c.CRL != "" || c.Client != ""):
+		return errors.New("-tls-client and -tls-crl need the authorities of the clients: -tls-ca")
+	case c.Mode != "" && c.Mode != TLSRequired && c.Mode != TLSAllowed:
+		return fmt.Errorf("-tls is required or allowed, not %q", c.Mode)
+	case c.Client != "" && c.Client != TLSRequired && c.Client != TLSOptional:
+		return fmt.Errorf("-tls-client is required or optional, not %q", c.Client)
+	case c.PlainPort < 0 || c.PlainPort > MaxPort:
+		return fmt.Errorf("-plain-port: a port is at most %d", MaxPort)
+	}
+	if c.on() {
+		if _, err := c.server(nil); err != nil {
+			return fmt.Errorf("TLS: %w", err)
+		}
+	}
+	if c.toMaster() {
+		if _, err := c.client(nil); err != nil {
+			return fmt.Errorf("TLS to the master: %w", err)
+		}
+	}
+	return nil
+}
+
+// server reads the files of the ports.
+func (c *TLSConfig) server(log *slog.Logger) (*tlsfiles.Server, error) {
+	return tlsfiles.NewServer(tlsfiles.ServerOptions{
+		Files:    tlsfiles.Files{Cert: c.Cert, Key: c.Key, CA: c.CA, CRL: c.CRL},
+		Optional: c.Client == TLSOptional,
+		Logger:   log,
+	})
+}
+
+// client reads the files of the connection to a master.
+func (c *TLSConfig) client(log *slog.Logger) (*tlsfiles.Client, error) {
+	return tlsfiles.NewClient(tlsfiles.ClientOptions{
+		Files:      tlsfiles.Files{Cert: c.MasterCert, Key: c.MasterKey, CA: c.MasterCA},
+		ServerName: c.MasterName,
+		Logger:     log,
+	})
+}
+
+// openTLS prepares what the ports need; nothing without TLS.
+func (p *process) openTLS() error {
+	c := &p.cfg.TLS
+	if !c.on() {
+		return nil
+	}
+	files, err := c.server(p.log.Logger)
+	if err != nil {
+		return fmt.Errorf("TLS: %w", err)
+	}
+	p.log.system("TLS: %s, client certificates %s; the certificate is valid until %s", c.mode(), c.clients(),
+		files.Expires().UTC().Format(time.RFC3339))
+	p.tls = tlsport.NewGuard(tlsport.Options{Files: files, Plaintext: c.Mode == TLSAllowed, Logger: p.log.Logger})
+	return nil
+}
+
+// mode is Mode in effect.
+func (c *TLSConfig) mode() string { return cmp.Or(c.Mode, TLSRequired) }
+
+// clients tells what is asked of clients.
+func (c *TLSConfig) clients() string {
+	if c.CA == "" {
+		return "are not asked for"
+	}
+	return cmp.Or(c.Client, TLSRequired)
+}
+
+func (p *process) closeTLS() {
+	if p.tls != nil {
+		p.tls.Close()
+	}
+}
+
+// secure makes a port speak what the configuration says.
+func (p *process) secure(l net.Listener) net.Listener {
+	if p.tls == nil {
+		return l
+	}
+	return p.tls.Listen(l)
+}
