@@ -175,7 +175,7 @@ func (d *DB) commit(p *Pending, b *batch) error {
 
 // commitTo is commit to the updates of a shared transaction, where over is not nil.
 func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
-	at, err := d.appendAndApply(b.ups, over)
+	at, err := d.appendAndApply(b.ups, b.follow, over)
 	if err != nil {
 		return systemError(err)
 	}
@@ -195,7 +195,7 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 	return nil
 }
 
-func (d *DB) appendAndApply(ups []ulog.Update, over *overlay) (at ulog.Stamp, err error) {
+func (d *DB) appendAndApply(ups []ulog.Update, f *ulog.Follow, over *overlay) (at ulog.Stamp, err error) {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	if over != nil {
@@ -203,7 +203,7 @@ func (d *DB) appendAndApply(ups []ulog.Update, over *overlay) (at ulog.Stamp, er
 		return 0, nil
 	}
 	if d.log != nil {
-		if at, err = d.log.Append(ups); err != nil {
+		if at, err = d.log.AppendFollow(ups, f); err != nil {
 			return 0, err
 		}
 	}

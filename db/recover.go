@@ -230,6 +230,7 @@ func (d *DB) applyAll(r *ulog.Reader, targets []target) error {
 		if err != nil {
 			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
 		}
+		u.Origin = e.Origin
 		for _, t := range targets {
 			if t.dbid != u.DBID || e.Stamp <= t.after {
 				continue

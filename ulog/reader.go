@@ -21,12 +21,13 @@ type ReaderOptions struct {
 type Entry struct {
 	Stamp   Stamp
 	Message []byte // see ParseMessage; valid until the next call of Next
+	Origin  Origin // where the update was made, unless here
 }
 
 // A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
 //
 // Only groups that are complete and whose checksum matches are delivered; see scanner for the rules. The commit records
-// themselves are not.
+// themselves are not, nor are follow records: what those say is in Entry.Origin, and goes to OnFollow.
 type Reader struct {
 	fs     vfs.FS
 	dir    string
@@ -46,6 +47,10 @@ type Reader struct {
 	damage  *DamageError
 	noticed bool // a shortage of the open segment was reported
 	closed  bool
+
+	origins  []Origin // of the next records, from a follow record
+	passed   int      // origins already used
+	onFollow func(Stamp, Follow)
 }
 
 // OpenReader reads the log in a directory, from the first record newer than after. The log may be open for writing in
@@ -126,8 +131,40 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 		return e, false, fmt.Errorf("read %s: %w", r.scan.path, err)
 	}
 	r.pos = rec.end
-	e = Entry{rec.stamp, rec.message()}
-	return e, rec.stamp > r.after && !isCommit(e.Message), nil
+	e = Entry{Stamp: rec.stamp, Message: rec.message()}
+	switch {
+	case isCommit(e.Message):
+		return e, false, nil
+	case isFollow(e.Message):
+		return e, false, r.follow(e)
+	}
+	e.Origin = r.origin()
+	return e, rec.stamp > r.after, nil
+}
+
+// OnFollow has f called when Next passes what the log remembers about a server that is followed. Follow.State is valid during the call.
+func (r *Reader) OnFollow(f func(Stamp, Follow)) { r.onFollow = f }
+
+// follow takes what a follow record says about the records behind it.
+func (r *Reader) follow(e Entry) error {
+	f, origins, err := parseFollow(r.origins[:0], e.Message)
+	r.origins, r.passed = origins, 0
+	if err != nil {
+		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
+	}
+	if r.onFollow != nil && e.Stamp > r.after {
+		r.onFollow(e.Stamp, f)
+	}
+	return nil
+}
+
+// origin returns the origin of the next record.
+func (r *Reader) origin() (o Origin) {
+	if r.passed < len(r.origins) {
+		o = r.origins[r.passed]
+		r.passed++
+	}
+	return o
 }
 
 // advance accepts more records, in the next segment if need be. io.EOF means that there are none for now.
@@ -253,7 +290,7 @@ func (r *Reader) open(n uint64) error {
 	}
 	r.seg, r.f, r.pos = n, f, headerSize
 	r.scan = scanner{win: window{f: f, buf: r.scan.win.buf[:0]}, path: path, off: headerSize}
-	r.limit, r.headed, r.final, r.noticed = 0, false, false, false
+	r.limit, r.headed, r.final, r.noticed, r.origins = 0, false, false, false, nil
 	_, err = r.refresh()
 	return err
 }
@@ -268,7 +305,7 @@ func (r *Reader) SkipDamage() {
 	if r.headed {
 		to = min(r.scan.head.size, r.limit)
 	}
-	r.damage, r.gap = nil, true
+	r.damage, r.gap, r.origins = nil, true, nil
 	r.pos, r.scan.off = to, to
 	r.headed = true
 }
