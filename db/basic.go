@@ -191,7 +191,7 @@ func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}
 // clear is Clear on behalf of the server that from names, and puts f into the log with it. joins tells whether it may become part of a
 // shared transaction.
 func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, joins bool) error {
-	if err := d.writable(nil); err != nil {
+	if err := d.clearable(joins); err != nil {
 		return err
 	}
 	var all stripeSet

@@ -41,6 +41,8 @@ type DB struct {
 	textEnd    int64 // offset of the next line of a text database; guarded by its one stripe
 
 	checkpointed atomic.Int64 // log.Bytes() at the last checkpoint
+	remembered   []byte       // what recovery has found of Catalog.Remember
+	guard        *atomic.Bool // the catalog's clients may not update; nil for the services' database
 	watch        atomic.Pointer[watch]
 
 	tx       atomic.Pointer[Transaction] // the one that is open
@@ -114,7 +116,7 @@ func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
 
 // writable returns why key cannot be changed now, and waits while too much is waiting for the disk.
 func (d *DB) writable(key []byte) error {
-	if d.readOnly {
+	if d.refuses() {
 		return ErrReadOnly
 	}
 	if err := d.checkKey(key); err != nil {
@@ -208,6 +210,9 @@ func (d *DB) appendAndApply(ups []ulog.Update, f *ulog.Follow, over *overlay) (a
 		}
 	}
 	d.store.Apply(at, ups)
+	if f != nil && d.file != nil {
+		d.file.SetFollow(f.State)
+	}
 	return at, nil
 }
 

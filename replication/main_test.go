@@ -86,11 +86,12 @@ type node struct {
 	timeout time.Duration    // of connections
 	now     func() time.Time // of the source
 
-	socket  net.Listener
-	done    chan struct{}
-	serving sync.WaitGroup
-	mu      sync.Mutex
-	conns   []net.Conn // guarded by mu
+	replicas replication.Replicas
+	socket   net.Listener
+	done     chan struct{}
+	serving  sync.WaitGroup
+	mu       sync.Mutex
+	conns    []net.Conn // guarded by mu
 }
 
 // newNode starts a node with two memory databases, unless others are named.
@@ -123,7 +124,8 @@ func (n *node) listen() {
 	require.NoError(n.t, err)
 	n.socket, n.done = socket, make(chan struct{})
 	n.port = socket.Addr().(*net.TCPAddr).Port
-	source := replication.NewSource(replication.SourceOptions{Log: n.catalog.Log(), Done: n.done, Logger: n.log.logger(), Now: n.now})
+	source := replication.NewSource(replication.SourceOptions{
+		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now})
 	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog, Source: source})
 	n.serving.Go(func() {
 		for {

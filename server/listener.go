@@ -50,7 +50,7 @@ func (p *process) newSource(done <-chan struct{}) binproto.Source {
 	if log == nil {
 		return nil
 	}
-	return replication.NewSource(replication.SourceOptions{Log: log, Done: done, Logger: p.log.Logger})
+	return replication.NewSource(p.sourceOptions(log, done))
 }
 
 // resolveHost finds the IPv4 address of Config.Host.
@@ -116,6 +116,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 			Signals:  waiters,
 			Scripts:  p.procedures(),
 			Follower: p.replica(),
+			Replicas: &p.replicas,
 			Logger:   p.log.Logger,
 			Port:     port,
 			CmdDir:   p.cfg.CmdDir,

@@ -30,6 +30,7 @@ type process struct {
 	started   time.Time
 	catalog   *db.Catalog
 	follower  *replication.Follower // nil without Config.RTSPath
+	replicas  replicas
 	scripts   scripts
 	snapshots *snapshots // nil without Config.Snapshots
 	counts    opcount.Counts

@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,10 +43,12 @@ type Log struct {
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu
 	sealed header     // what its header says on disk; guarded by syncMu
+	stated []byte     // state of the newest follow record that is written; used by the leader
 
 	mu      sync.Mutex    // guards the fields below
 	pending []byte        // encoded records not yet taken into a group
 	count   uint32        // records in pending
+	notes   uint32        // follow records among them
 	spare   []byte        // empty buffer to become pending
 	bytes   int64         // record bytes appended since Open
 	last    Stamp         // newest stamp given out
@@ -55,6 +58,9 @@ type Log struct {
 	safe    tail          // written or synced, by mode, as of the last group without an error
 	queue   queue         // who writes, and who waits for it
 	changed chan struct{} // closed when safe grows; nil while no reader waits
+	newest  newest        // groups in memory, for readers
+	follow  []byte        // state of the newest follow record; replaced, never changed
+	first   Stamp         // of the first pending record
 	closed  bool
 	err     error // first failed write or sync
 }
@@ -64,6 +70,8 @@ type tail struct {
 	seg  uint64 // number of the segment
 	off  int64  // in the segment
 	last Stamp  // newest stamp in front of it
+
+	records uint64 // updates written since Open
 }
 
 // Open opens the log in a directory for writing, and creates both when missing. It waits up to 10 seconds for
@@ -123,12 +131,19 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	}
 	l.past = max(l.past, newest)
 	l.pending = slices.Grow(l.pending, size+len(note)+frameSize+commitSize)
+	if l.count == 0 {
+		l.first = max(l.last, l.past, now-1) + 1
+	}
 	if note != nil {
 		l.nextLocked(now)
 		l.pending = appendFrameHead(l.pending, l.last, len(note))
 		l.pending = append(append(l.pending, note...), endMark)
 		l.count++
+		l.notes++
 		size += frameSize + len(note)
+		if f != nil {
+			l.follow = bytes.Clone(f.State)
+		}
 	}
 	for i := range ups {
 		l.nextLocked(now)

@@ -22,6 +22,7 @@ func commands() []cli.Command[*call] {
 		command("report", "", "print what the server tells about itself", report),
 		command("script", "procedure [key value ...]", "call a script procedure", script),
 		command("tunerepl", "[master]", "follow another master, or none", tuneReplication),
+		command("replicas", "", "list the servers that replicate from this one", listReplicas),
 		command("inform", "", "print number and size of the records of a database", inform),
 		command("clear", "", "remove all records", clearRecords),
 		command("sync", "", "write a database to its file", synchronize),
