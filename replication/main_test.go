@@ -28,6 +28,8 @@ import (
 
 const (
 	golden = "../../shared/golden/replication"
+	// logLimit is small, so that logs have several files.
+	logLimit = 16 << 10
 	// patience is how long a test waits for something that should happen at once.
 	patience = 30 * time.Second
 )
@@ -87,6 +89,7 @@ type node struct {
 	now     func() time.Time // of the source
 
 	replicas replication.Replicas
+	silence  time.Duration // after which its follower gives its master up
 	socket   net.Listener
 	done     chan struct{}
 	serving  sync.WaitGroup
@@ -111,7 +114,7 @@ func newNode(t testing.TB, sid uint16, exprs ...string) *node {
 
 func (n *node) start() {
 	n.t.Helper()
-	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid})
+	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: logLimit})
 	require.NoError(n.t, err)
 	n.catalog = catalog
 	n.listen()
@@ -241,7 +244,7 @@ func master(port int) replication.Master { return replication.Master{Host: "127.
 func (n *node) follow(m replication.Master) (f *replication.Follower, end func()) {
 	n.t.Helper()
 	f, err := replication.OpenFollower(replication.FollowerOptions{
-		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(),
+		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(), Silence: n.silence,
 	})
 	require.NoError(n.t, err)
 	f.Start()
@@ -249,3 +252,5 @@ func (n *node) follow(m replication.Master) (f *replication.Follower, end func()
 	n.t.Cleanup(end)
 	return f, end
 }
+
+func writeFile(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }
