@@ -217,8 +217,9 @@ func TestTheDataKnowWhereTheyAre(t *testing.T) {
 	caughtUp(t, f, a)
 	restart()
 	a.set(0, "c", "1")
-	eventually(t, "only what is new", func() bool { return b.get(0, "c") == "1" })
-	require.Len(t, b.logged(), 5)
+	eventually(t, "what is new", func() bool { return b.get(0, "c") == "1" })
+	caughtUp(t, f, a)
+	require.Len(t, b.logged(), 5, "only what is new")
 }
 
 func writeRTS(t *testing.T, n *node, at ulog.Stamp) {

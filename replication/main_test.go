@@ -88,13 +88,14 @@ type node struct {
 	timeout time.Duration    // of connections
 	now     func() time.Time // of the source
 
-	replicas replication.Replicas
-	silence  time.Duration // after which its follower gives its master up
-	socket   net.Listener
-	done     chan struct{}
-	serving  sync.WaitGroup
-	mu       sync.Mutex
-	conns    []net.Conn // guarded by mu
+	replicas    replication.Replicas
+	silence     time.Duration // after which its follower gives its master up
+	gapContinue bool
+	socket      net.Listener
+	done        chan struct{}
+	serving     sync.WaitGroup
+	mu          sync.Mutex
+	conns       []net.Conn // guarded by mu
 }
 
 // newNode starts a node with two memory databases, unless others are named.
@@ -244,7 +245,7 @@ func master(port int) replication.Master { return replication.Master{Host: "127.
 func (n *node) follow(m replication.Master) (f *replication.Follower, end func()) {
 	n.t.Helper()
 	f, err := replication.OpenFollower(replication.FollowerOptions{
-		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(), Silence: n.silence,
+		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(), Silence: n.silence, GapContinue: n.gapContinue,
 	})
 	require.NoError(n.t, err)
 	f.Start()
