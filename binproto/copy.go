@@ -1,6 +1,7 @@
 package binproto
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -18,16 +19,19 @@ const copyBlock = 64 << 10
 
 var (
 	errCopyFlags = errors.New("the request has flags that this server does not know")
-	errCopyFrom  = errors.New("this server cannot begin a copy behind a key")
+	errCopyFrom  = errors.New("a copy can go on behind a key only where keys are in the order of their bytes")
 )
 
 // serveCopy sends a database as it is at this moment. The client may be as slow as the connection's time limit allows: it
 // holds up nobody, but what is kept for it grows by what changes meanwhile, see db.(*DB).Freeze. A connection that ends
 // gives that back.
-func (h *Handler) serveCopy(c *netio.Conn) (keep bool) {
+func (h *Handler) serveCopy(c *netio.Conn, peer string) (keep bool) {
 	var request frame.CopyRequest
 	if next(c, frame.DecodeCopyRequest, &request) != nil {
 		return false
+	}
+	if request.Flags&frame.CopyForFollower != 0 && h.opts.Source != nil {
+		defer h.opts.Source.Copying(peer, request)()
 	}
 	s := copySender{conn: c, digest: sha256.New()}
 	if err := s.serve(h, request); err != nil {
@@ -49,6 +53,8 @@ type copySender struct {
 	bytes  uint64
 	digest hash.Hash
 	lost   bool // the client is gone
+	from   []byte
+	passed uint64 // records up to from
 }
 
 func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
@@ -68,14 +74,15 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 		Flags: copyFlags(d), DBIdx: uint16(d.Index()), TS: uint64(f.Stamp()),
 		Count: uint64(f.Count()), Size: uint64(f.Size()), LogID: f.LogID(),
 	})
+	s.from = r.From
 	if err := f.Scan(s.record); err != nil {
 		return err
 	}
 	if err := s.send(); err != nil {
 		return err
 	}
-	if s.count != uint64(f.Count()) {
-		return fmt.Errorf("the database has %d records, but its count is %d", s.count, f.Count())
+	if n := s.passed + s.count; n != uint64(f.Count()) {
+		return fmt.Errorf("the database has %d records, but its count is %d", n, f.Count())
 	}
 	end := frame.CopyPart{Kind: frame.CopyEnd, Count: s.count, Bytes: s.bytes}
 	s.digest.Sum(end.Digest[:0])
@@ -85,11 +92,8 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 
 // copied returns the database that a request names, by its name or number.
 func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
-	switch {
-	case r.Flags != 0:
+	if r.Flags&0xffff&^frame.CopyForFollower != 0 {
 		return nil, errCopyFlags
-	case len(r.From) > 0:
-		return nil, errCopyFrom
 	}
 	name := string(r.Name)
 	if name == "" {
@@ -101,6 +105,9 @@ func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
 	}
 	if d == nil {
 		return nil, fmt.Errorf("there is no database %s", name)
+	}
+	if len(r.From) > 0 && copyFlags(d)&frame.CopyAscending == 0 {
+		return nil, errCopyFrom
 	}
 	return d, nil
 }
@@ -121,6 +128,10 @@ func copyFlags(d *db.DB) (flags uint32) {
 
 // record puts a record into the block, and sends the block when it is full.
 func (s *copySender) record(key, value []byte) error {
+	if len(s.from) > 0 && bytes.Compare(key, s.from) <= 0 {
+		s.passed++
+		return nil
+	}
 	s.block = frame.AppendCopyRecord(s.block, frame.CopyRecord{Key: key, Value: value})
 	s.count++
 	if len(s.block) < copyBlock {

@@ -76,10 +76,10 @@ func TestCopy(t *testing.T) {
 func TestCopyRefused(t *testing.T) {
 	f := newFixture(t, db.Options{}, ":")
 	for text, request := range map[string]frame.CopyRequest{
-		"there is no database 1":                               {DBIdx: 1},
-		"there is no database no.kct":                          {Name: []byte("no.kct")},
-		"this server cannot begin a copy behind a key":         {From: []byte("a")},
-		"the request has flags that this server does not know": {Flags: 1},
+		"there is no database 1":      {DBIdx: 1},
+		"there is no database no.kct": {Name: []byte("no.kct")},
+		"a copy can go on behind a key only where keys are in the order of their bytes": {From: []byte("a")},
+		"the request has flags that this server does not know":                          {Flags: 2},
 	} {
 		part, _, err := frame.DecodeCopyPart(f.exchange(t, frame.AppendCopyRequest(nil, request)))
 		require.NoError(t, err)

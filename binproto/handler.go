@@ -58,9 +58,9 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	case frame.PlayScript:
 		keep = h.servePlayScript(c)
 	case frame.Replication:
-		keep = h.serveReplication(c)
+		keep = h.serveReplication(c, peer)
 	case frame.Copy:
-		keep = h.serveCopy(c)
+		keep = h.serveCopy(c, peer)
 	}
 	h.logRequest(peer, magic, keep)
 	return keep

@@ -8,8 +8,11 @@ import (
 
 // Source feeds followers of the update log.
 type Source interface {
-	// Serve streams to a follower until the connection is to be closed. It collects in c.Out what the caller then sends.
-	Serve(c *netio.Conn, f frame.Follow)
+	// Serve streams to a follower until the connection is to be closed. It collects in c.Out what the caller then sends. peer is the
+	// follower's address.
+	Serve(c *netio.Conn, f frame.Follow, peer string)
+	// Copying is told that a follower fetches a copy of a database, and returns what is to be called at its end.
+	Copying(peer string, r frame.CopyRequest) (end func())
 }
 
 // IsFollow tells by its first byte whether a request is one to follow the update log, which keeps the connection for good, or
@@ -20,7 +23,7 @@ func IsFollow(first byte) bool {
 
 // serveReplication reads a request to follow the update log and hands the connection to the source, for its whole life. Without
 // an update log the answer is Error.
-func (h *Handler) serveReplication(c *netio.Conn) (keep bool) {
+func (h *Handler) serveReplication(c *netio.Conn, peer string) (keep bool) {
 	var follow frame.Follow
 	if next(c, frame.DecodeFollow, &follow) != nil {
 		return false
@@ -31,6 +34,6 @@ func (h *Handler) serveReplication(c *netio.Conn) (keep bool) {
 		return false
 	}
 	defer c.Visitor.While(access.Replicate, c.Cut)()
-	h.opts.Source.Serve(c, follow)
+	h.opts.Source.Serve(c, follow, peer)
 	return false
 }

@@ -173,7 +173,9 @@ func TestLogLines(t *testing.T) {
 // fakeSource answers with the follower's own words.
 type fakeSource struct{}
 
-func (fakeSource) Serve(c *netio.Conn, f frame.Follow) {
+func (fakeSource) Copying(string, frame.CopyRequest) func() { return func() {} }
+
+func (fakeSource) Serve(c *netio.Conn, f frame.Follow, _ string) {
 	c.Out = fmt.Appendf(append(c.Out, byte(frame.Replication)), "%d %d %d", f.Flags, f.TS, f.SID)
 }
 

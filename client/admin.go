@@ -120,6 +120,18 @@ func (c *Client) TuneReplication(ctx context.Context, m Master) error {
 	return err
 }
 
+// SetReadOnly has a server that replicates refuse the updates of its clients, but not those of its master, or ends that.
+func (c *Client) SetReadOnly(ctx context.Context, on bool) error {
+	_, err := c.DB("").Call(ctx, "tune_replication", "readonly", strconv.FormatBool(on))
+	return err
+}
+
+// Replicas lists the servers and programs that follow the server's update log: for each the number of its connection, and fields
+// NAME=VALUE with blanks between them.
+func (c *Client) Replicas(ctx context.Context) (Rows, error) {
+	return c.DB("").Call(ctx, "replicas")
+}
+
 // PlayScript calls a procedure of the server's script with params and returns what it gives.
 func (db *DB) PlayScript(ctx context.Context, name string, params map[string][]byte) (Rows, error) {
 	rows := append(db.rows("name", name), prefixed(params)...)

@@ -34,8 +34,18 @@ type CopyInfo struct {
 // CopyOptions are the options of a Copy.
 type CopyOptions struct {
 	Limit int64                         // bytes to receive per second; 0 means no limit
+	From  []byte                        // only records behind this key; of databases with CopyInfo.Ascending
 	Begin func(CopyInfo) error          // called first
 	Visit func(key, value []byte) error // called for each record; the slices are valid during the call
+
+	flags uint32
+	index uint16 // of the database, where it has no name
+}
+
+// CopyForFollower is Copy of the database with a number, for a server with an ID that follows this one.
+func (c *Client) CopyForFollower(ctx context.Context, sid, index uint16, o CopyOptions) error {
+	o.flags, o.index = frame.CopyForFollower|uint32(sid)<<16, index
+	return c.DB("").Copy(ctx, o)
 }
 
 // Copy receives a database as it is at one moment: all records, also expired ones that the server has not collected,
@@ -57,7 +67,7 @@ func (d *DB) Copy(ctx context.Context, o CopyOptions) error {
 	cn.in = bufio.NewReaderSize(paced, copyBuffer)
 	return cn.during(ctx, func(cn *conn) error {
 		in := copyReceiver{conn: cn, opts: o, digest: sha256.New()}
-		return in.run(frame.CopyRequest{Name: []byte(d.name)})
+		return in.run(frame.CopyRequest{Flags: o.flags, Name: []byte(d.name), DBIdx: o.index, From: o.From})
 	})
 }
 

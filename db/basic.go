@@ -186,18 +186,21 @@ func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch)
 }
 
 // Clear removes all records.
-func (d *DB) Clear(p *Pending) error { return d.clear(p, d.sid, true) }
+func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}, nil, true) }
 
-// clear is Clear on behalf of the server sid. joins tells whether it may become part of a shared transaction.
-func (d *DB) clear(p *Pending, sid uint16, joins bool) error {
-	if err := d.writable(nil); err != nil {
+// clear is Clear on behalf of the server that from names, and puts f into the log with it. joins tells whether it may become part of a
+// shared transaction.
+func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, joins bool) error {
+	if err := d.clearable(joins); err != nil {
 		return err
 	}
 	var all stripeSet
 	all.all()
 	b := d.newBatch()
 	defer b.free()
-	b.addFrom(sid, ulog.OpClear, nil, nil)
+	b.follow = f
+	b.addFrom(from.SID, ulog.OpClear, nil, nil)
+	b.ups[0].Origin = from.Origin
 	d.lockKeys(&all, joins)
 	err := d.commit(p, b)
 	d.generation.Add(1)

@@ -14,6 +14,8 @@ type batch struct {
 	version uint64 // what the keys get as their version; 0: a new number
 
 	mortals int64 // records that can expire
+
+	follow *ulog.Follow // what goes into the log with updates of a master; nil: nothing
 }
 
 const (
@@ -40,7 +42,7 @@ func (b *batch) free() {
 		b.ups = nil
 	}
 	clear(b.ups)
-	b.ups, b.room, b.err, b.mortals, b.version = b.ups[:0], b.room[:0], nil, 0, 0
+	b.ups, b.room, b.err, b.mortals, b.version, b.follow = b.ups[:0], b.room[:0], nil, 0, 0, nil
 	b.db.batches.Put(b)
 }
 

@@ -97,6 +97,8 @@ type Catalog struct {
 	quit, stopped chan struct{} // of the keeper goroutine
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
+
+	guard atomic.Bool // clients may not update, see SetGuarded
 }
 
 // Open opens the databases of the expressions, in order, and brings file databases up to date from their logs. The
@@ -189,6 +191,9 @@ func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 	d.sweeper.init(d.expr.Params, d.file != nil)
 	if c.log != nil {
 		d.log, d.shared = c.log.Log, true
+	}
+	if index != servicesIndex {
+		d.guard = &c.guard
 	}
 	return d, nil
 }

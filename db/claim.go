@@ -113,7 +113,7 @@ func (d *DB) unclaimed(s store.Store) store.Store {
 // Claim claims the first record whose key begins with prefix and is not before from. It returns ErrNoRecord when there is none, and
 // in databases without an order. Needs WatchOptions.Claims.
 func (d *DB) Claim(prefix, from []byte) (*Claim, error) {
-	if d.readOnly {
+	if d.refuses() {
 		return nil, ErrReadOnly
 	}
 	if !d.expr.Kind.Ordered() {

@@ -41,6 +41,8 @@ type DB struct {
 	textEnd    int64 // offset of the next line of a text database; guarded by its one stripe
 
 	checkpointed atomic.Int64 // log.Bytes() at the last checkpoint
+	remembered   []byte       // what recovery has found of Catalog.Remember
+	guard        *atomic.Bool // the catalog's clients may not update; nil for the services' database
 	watch        atomic.Pointer[watch]
 
 	tx       atomic.Pointer[Transaction] // the one that is open
@@ -114,7 +116,7 @@ func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
 
 // writable returns why key cannot be changed now, and waits while too much is waiting for the disk.
 func (d *DB) writable(key []byte) error {
-	if d.readOnly {
+	if d.refuses() {
 		return ErrReadOnly
 	}
 	if err := d.checkKey(key); err != nil {
@@ -175,7 +177,7 @@ func (d *DB) commit(p *Pending, b *batch) error {
 
 // commitTo is commit to the updates of a shared transaction, where over is not nil.
 func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
-	at, err := d.appendAndApply(b.ups, over)
+	at, err := d.appendAndApply(b.ups, b.follow, over)
 	if err != nil {
 		return systemError(err)
 	}
@@ -195,7 +197,7 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 	return nil
 }
 
-func (d *DB) appendAndApply(ups []ulog.Update, over *overlay) (at ulog.Stamp, err error) {
+func (d *DB) appendAndApply(ups []ulog.Update, f *ulog.Follow, over *overlay) (at ulog.Stamp, err error) {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	if over != nil {
@@ -203,11 +205,14 @@ func (d *DB) appendAndApply(ups []ulog.Update, over *overlay) (at ulog.Stamp, er
 		return 0, nil
 	}
 	if d.log != nil {
-		if at, err = d.log.Append(ups); err != nil {
+		if at, err = d.log.AppendFollow(ups, f); err != nil {
 			return 0, err
 		}
 	}
 	d.store.Apply(at, ups)
+	if f != nil && d.file != nil {
+		d.file.SetFollow(f.State)
+	}
 	return at, nil
 }
 

@@ -30,6 +30,7 @@ func (c *Catalog) recover() error {
 			return d.openError(err)
 		}
 	}
+	defer c.recall()
 	if c.log == nil {
 		return nil
 	}
@@ -168,6 +169,9 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 		return err
 	}
 	err = targets[0].db.applyAll(r, targets)
+	for _, t := range targets {
+		t.db.recallFrom(log)
+	}
 	if err == nil && r.Gap() {
 		err = fmt.Errorf("updates after the time stamp %d that are not in the database files may be missing from the log, because "+
 			"files of it were removed: put them back, or start without this log", from)
@@ -230,6 +234,7 @@ func (d *DB) applyAll(r *ulog.Reader, targets []target) error {
 		if err != nil {
 			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
 		}
+		u.Origin = e.Origin
 		for _, t := range targets {
 			if t.dbid != u.DBID || e.Stamp <= t.after {
 				continue

@@ -13,21 +13,32 @@ import (
 // Updates that the database can never hold (a key too long, an unknown operation) are left out, and the first of them is
 // returned as an *Error with the code InvalidOperation after the others are stored. Every other error ends the call. The
 // updates may then be given again: storing one twice changes nothing, except that a text database has one more line.
-func (d *DB) Replicate(p *Pending, ups []ulog.Update) error {
+func (d *DB) Replicate(p *Pending, ups []ulog.Update) error { return d.Follow(p, ups, nil) }
+
+// Noting returns what the log remembers, with the updates, when the first n of them are stored; nil is nothing.
+type Noting func(n int) *ulog.Follow
+
+// Follow is Replicate for a server that goes on where it was after a crash: each commit puts what note returns into the log, and later
+// into the file, together with its updates. note may be nil.
+func (d *DB) Follow(p *Pending, ups []ulog.Update, note Noting) error {
 	if d.readOnly {
 		return ErrReadOnly
 	}
 	var refused error
-	for len(ups) > 0 {
-		n := replicaChunk(ups)
-		leftOut, err := d.replicate(p, ups[:n])
+	for done := 0; done < len(ups); {
+		n := replicaChunk(ups[done:])
+		var f *ulog.Follow
+		if note != nil {
+			f = note(done + n)
+		}
+		leftOut, err := d.replicate(p, ups[done:done+n], f)
 		if err != nil {
 			return err
 		}
 		if refused == nil {
 			refused = leftOut
 		}
-		ups = ups[n:]
+		done += n
 	}
 	return refused
 }
@@ -46,15 +57,16 @@ func replicaChunk(ups []ulog.Update) int {
 }
 
 // replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
-func (d *DB) replicate(p *Pending, ups []ulog.Update) (leftOut, err error) {
+func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow) (leftOut, err error) {
 	if ups[0].Op == ulog.OpClear {
-		return nil, d.clear(p, ups[0].SID, false)
+		return nil, d.clear(p, ups[0], f, false)
 	}
 	if err := d.throttle(); err != nil {
 		return nil, err
 	}
 	b := d.newBatch()
 	defer b.free()
+	b.follow = f
 	var keys stripeSet
 	for i := range ups {
 		u := &ups[i]
@@ -65,6 +77,7 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update) (leftOut, err error) {
 			continue
 		}
 		b.addFrom(u.SID, u.Op, u.Key, u.Value)
+		b.ups[len(b.ups)-1].Origin = u.Origin
 		keys.add(d.stripes.index(u.Key))
 	}
 	d.lockKeys(&keys, false)

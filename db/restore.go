@@ -221,6 +221,7 @@ func rollOver(r *ulog.Reader, loaders map[uint16]*roll) error {
 		if err != nil {
 			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
 		}
+		u.Origin = e.Origin
 		l := loaders[u.DBID]
 		if l == nil || e.Stamp <= l.after {
 			continue

@@ -40,7 +40,7 @@ type Transaction struct {
 // when Commit returns.
 func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	switch {
-	case d.readOnly:
+	case d.refuses():
 		return nil, ErrReadOnly
 	case d.expr.Kind == Text:
 		return nil, ErrNoTransaction

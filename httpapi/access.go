@@ -59,6 +59,7 @@ var procedureRights = map[string]right{
 	"remove_bulk":      {access.Write, aboutKeys},
 	"replace":          {access.Write, aboutKey},
 	"report":           {access.Read, aboutServer},
+	"replicas":         {access.Read, aboutServer},
 	"seize":            {access.Read | access.Write, aboutKey},
 	"set":              {access.Write, aboutKey},
 	"set_bulk":         {access.Write, aboutKeys},

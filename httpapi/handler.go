@@ -16,6 +16,7 @@ type Options struct {
 	Signals  *Signals                     // nil: a set of its own
 	Scripts  Scripts                      // nil: the server has no script
 	Follower Follower                     // nil: the server cannot replicate from a master
+	Replicas Replicas                     // the server's followers; nil: it has no update log
 	Logger   *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
 	Port     int                          // for the Location header
 	CmdDir   string                       // directory of the commands of synchronize; empty means "."

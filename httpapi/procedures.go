@@ -65,6 +65,7 @@ var procedures = [...]procedure{
 	{"remove", rpcRemove, usesDB, tallyRemove, db.NoRecord},
 	{"remove_bulk", rpcRemoveBulk, usesDB, tallyNone, db.Success},
 	{"replace", rpcReplace, usesDB, tallySet, db.NoRecord},
+	{"replicas", rpcReplicas, usesNothing, tallyNone, db.Success},
 	{"report", rpcReport, usesNothing, tallyNone, db.Success},
 	{"seize", rpcSeize, usesDB, tallySeize, db.NoRecord},
 	{"set", rpcSet, usesDB, tallySet, db.Success},

@@ -23,6 +23,9 @@ func rpcTuneReplication(s *Session) error {
 	if s.h.opts.Follower == nil {
 		return errNoRTS
 	}
+	if only, err := s.tuneReadOnly(); only || err != nil {
+		return err
+	}
 	host, _ := s.in.Get("host")
 	port := s.intOr("port", masterPort)
 	if port < 1 {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -28,11 +27,16 @@ type Master struct {
 
 // FollowerOptions are the parts that a Follower works with.
 type FollowerOptions struct {
-	Catalog *db.Catalog  // where updates go; those for databases it does not have are dropped
-	SID     uint16       // this server's ID; updates with it are dropped
-	RTS     string       // path of the RTS file (-rts)
-	Master  Master       // to begin with
-	Logger  *slog.Logger // nil means silent
+	Catalog     *db.Catalog  // where updates go; those for databases it does not have are dropped
+	SID         uint16       // this server's ID; updates with it are dropped
+	RTS         string       // path of the RTS file (-rts)
+	Master      Master       // to begin with
+	GapContinue bool         // go on when an original master has not kept all updates (-gap-continue)
+	CopyLimit   int64        // bytes per second of a copy (-copy-limit); 0: no limit
+	Logger      *slog.Logger // nil means silent
+
+	// Silence is after which time without a message a master is given up. It sends heartbeats all the time. Default 5 s.
+	Silence time.Duration
 
 	// Dial connects to the master, within the time of ctx, and over TLS perhaps; nil means plain TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -41,13 +45,19 @@ type FollowerOptions struct {
 // Follower pulls updates from a master, which may change at any time, and applies them. Start and Close are for its owner; the
 // other methods may be called by many goroutines.
 type Follower struct {
-	opts     FollowerOptions
-	pool     *sync.Pool
-	position atomic.Uint64 // a ulog.Stamp: everything up to it is applied and safe; set by run
+	opts   FollowerOptions
+	pool   *sync.Pool
+	ownLog uint64 // ulog.LogKey of this server's log; 0: none
+	status status // what others are told
 
+	place    place     // where the follower is; used by run
+	good     []byte    // place as it was remembered last
+	next     []byte    // place as the commit under way remembers it
+	moved    bool      // updates have come since the RTS file was written
 	rts      *rtsFile  // used by run
 	saved    time.Time // when run wrote it last
 	deferred string    // address that run has failed to reach since it last reached one
+	attempts int       // in vain, since a connection that was good for something
 
 	stop context.CancelFunc // ends run; nil before Start
 	done sync.WaitGroup     // waits for run
@@ -58,10 +68,13 @@ type Follower struct {
 	retuned context.CancelFunc // ends the round that is under way
 }
 
-// OpenFollower reads the position in the RTS file, which is created if need be. Nothing is pulled before Start.
+// OpenFollower finds out where the databases are. The RTS file is created if need be. Nothing is pulled before Start.
 func OpenFollower(o FollowerOptions) (*Follower, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Silence <= 0 {
+		o.Silence = silenceTimeout
 	}
 	o.Master.Interval = clampInterval(o.Master.Interval)
 	rts, err := openRTS(o.RTS)
@@ -69,7 +82,13 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 		return nil, fmt.Errorf("open the RTS file: %w", err)
 	}
 	f := &Follower{opts: o, pool: netio.NewPool(), rts: rts, master: o.Master}
-	f.position.Store(uint64(rts.saved))
+	if log := o.Catalog.Log(); log != nil {
+		f.ownLog = ulog.LogKey(log.ID())
+	}
+	f.place = f.recall(rts.saved)
+	f.good = f.place.encode()
+	f.status.position.Store(uint64(f.place.position))
+	f.status.set(f.idleState())
 	return f, nil
 }
 
@@ -124,7 +143,7 @@ func (f *Follower) Master() Master {
 // Position returns the stamp in the master's log up to which everything is in the databases. following is false when there is no
 // master: what is in the databases then has nothing to do with the stamp.
 func (f *Follower) Position() (at ulog.Stamp, following bool) {
-	return ulog.Stamp(f.position.Load()), f.Master().Host != ""
+	return ulog.Stamp(f.status.position.Load()), f.Master().Host != ""
 }
 
 func (m Master) address() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"time"
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
@@ -21,13 +23,20 @@ const maxBatch = 1000
 // then its heartbeats are acknowledged and the position moves on.
 type pull struct {
 	f        *Follower
+	master   Master
 	socket   net.Conn
 	conn     *netio.Conn
 	unhook   func() bool // keeps the end of the context from closing the socket
 	throttle throttle
+	hello    *frame.Hello // of a master of our kind; nil: another
+	key      uint64       // ulog.LogKey of its log
+	good     bool         // something has come
 
-	ups  []ulog.Update // updates of one database, not yet applied; parts of the read buffer
-	last ulog.Stamp    // newest stamp taken
+	ups    []ulog.Update // updates of one database, not yet applied; parts of the read buffer
+	stamps []ulog.Stamp  // theirs in the master's log
+	noted  int           // those that the place knows of already
+	origin ulog.Origin   // of the next update; zero: the master
+	last   ulog.Stamp    // newest stamp taken
 }
 
 // connect asks a master for everything behind the position. The connection ends with the context.
@@ -36,8 +45,8 @@ func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pull{f: f, socket: socket, throttle: throttle{interval: m.Interval}}
-	p.conn = netio.New(socket, f.pool, netio.Options{Timeout: netTimeout, MaxRequest: frame.MaxMessage + 1<<10})
+	p := &pull{f: f, master: m, socket: socket, throttle: throttle{interval: m.Interval}}
+	p.conn = netio.New(socket, f.pool, netio.Options{Timeout: f.opts.Silence, MaxRequest: frame.MaxMessage + 1<<10})
 	p.unhook = context.AfterFunc(ctx, func() { socket.Close() })
 	if err := p.request(); err != nil {
 		p.close()
@@ -54,8 +63,9 @@ func (p *pull) close() {
 
 // request sends the request and reads the first byte of the answer.
 func (p *pull) request() error {
-	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{TS: p.f.position.Load(), SID: p.f.opts.SID})
-	if err := p.conn.Fill(); err != nil {
+	from := p.f.place.needs(p.f.opts.Catalog.Len())
+	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: p.f.opts.SID})
+	if err := p.fillFirst(); err != nil {
 		return err
 	}
 	switch frame.Magic(p.conn.Buffered()[0]) {
@@ -68,16 +78,61 @@ func (p *pull) request() error {
 	return frame.ErrMagic
 }
 
+// fillFirst is Fill for a master that may still have to look for the beginning.
+func (p *pull) fillFirst() error {
+	end := time.Now().Add(firstTimeout)
+	for {
+		err := p.conn.Fill()
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
 // run applies what comes until the connection or the context ends, and returns why.
 func (p *pull) run(ctx context.Context) error {
+	first, err := p.first()
+	if err != nil {
+		return err
+	}
+	if err := p.greet(ctx, first); err != nil {
+		return err
+	}
+	p.f.status.set(Streaming)
+	err = p.stream(ctx)
+	if err != nil {
+		p.forget()
+	}
+	return err
+}
+
+// first waits for the first message, and leaves it where it is. An original master sends one within a tenth of a second after it has found
+// where to begin.
+func (p *pull) first() (frame.Message, error) {
+	for {
+		m, _, err := frame.DecodeMessage(p.conn.Buffered())
+		if !errors.Is(err, frame.ErrShort) {
+			return m, err
+		}
+		if err := p.fillFirst(); err != nil {
+			return m, err
+		}
+	}
+}
+
+func (p *pull) stream(ctx context.Context) error {
 	for {
 		taken, err := p.take()
 		if err != nil {
 			return err
 		}
 		if !taken {
-			if err := p.conn.Fill(); err != nil {
-				return err
+			fill := p.conn.Fill
+			if !p.good {
+				fill = p.fillFirst
+			}
+			if err := fill(); err != nil {
+				return p.silence(err)
 			}
 			continue
 		}
@@ -86,6 +141,21 @@ func (p *pull) run(ctx context.Context) error {
 		}
 		p.f.advance(p.last)
 		p.throttle.pay(ctx)
+	}
+}
+
+func (p *pull) silence(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("nothing has come from the master for %v", p.f.opts.Silence)
+	}
+	return err
+}
+
+// forget goes back to the place that is remembered: a batch has failed, and what was noted of it is not true.
+func (p *pull) forget() {
+	if p.noted > 0 {
+		p.f.place, _ = decodePlace(p.f.good) // it is our own
+		p.f.status.position.Store(uint64(p.f.place.position))
 	}
 }
 
@@ -106,26 +176,37 @@ func (p *pull) take() (taken bool, err error) {
 		}
 		taken = true
 	}
-	return taken, p.apply()
+	if err := p.apply(); err != nil {
+		return false, err
+	}
+	return taken, nil
 }
 
 // handle notes what a message brings. Updates are applied when one for another database comes.
 func (p *pull) handle(m frame.Message) error {
+	if m.Magic == frame.Replication && p.hello != nil && m.IsExtended() {
+		p.takeExtended(m)
+		return nil
+	}
 	p.last = max(p.last, ulog.Stamp(m.TS))
-	switch {
-	case m.Magic == frame.Heartbeat:
+	if m.Magic == frame.Heartbeat {
+		p.good = true
+		p.f.status.beat(time.Now())
 		p.conn.Out = append(p.conn.Out, byte(frame.Ack))
 		return nil
-	case len(m.Log) == 0:
+	}
+	p.heard()
+	if len(m.Log) == 0 {
 		p.throttle.add(0, 1)
 		return nil
 	}
 	u, err := ulog.ParseMessage(m.Log)
 	if err != nil {
+		p.origin = ulog.Origin{}
 		p.leftOut(err)
 		return nil
 	}
-	if u.SID == p.f.opts.SID || int(u.DBID) >= p.f.opts.Catalog.Len() {
+	if !p.wants(&u, ulog.Stamp(m.TS)) {
 		return nil
 	}
 	if len(p.ups) > 0 && p.ups[0].DBID != u.DBID {
@@ -133,8 +214,63 @@ func (p *pull) handle(m frame.Message) error {
 			return err
 		}
 	}
-	p.ups = append(p.ups, u)
+	p.ups, p.stamps = append(p.ups, u), append(p.stamps, ulog.Stamp(m.TS))
+	p.f.status.bytes.Add(int64(len(m.Log)))
 	return nil
+}
+
+// heard notes that a message came which is no heartbeat.
+func (p *pull) heard() {
+	p.good = true
+	if p.f.status.complete.Load() || len(p.ups) == 0 {
+		p.f.status.message(time.Now())
+	}
+}
+
+// takeExtended takes a message of a master of our kind.
+func (p *pull) takeExtended(m frame.Message) {
+	if o, ok := m.Origin(); ok {
+		p.origin = ulog.Origin{Log: o.Log, Stamp: ulog.Stamp(o.Stamp)}
+	}
+	if n, ok := m.Behind(); ok {
+		p.f.status.behind.Store(int64(n))
+	}
+}
+
+// wants tells whether an update is to be applied, and completes its origin.
+//
+// What has been made here, and what has been here on whatever way, is not: updates of a third server would otherwise circulate for ever
+// between servers that follow each other. Streams are complete and in order, so an update from a log is known when a newer one from there is.
+func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
+	o, place := p.origin, &p.f.place
+	p.origin = ulog.Origin{}
+	if u.SID == p.f.opts.SID || int(u.DBID) >= p.f.opts.Catalog.Len() {
+		return false
+	}
+	if part := place.part(u.DBID); part != nil && at <= part.at {
+		return false // it is in the copy
+	}
+	switch {
+	case p.hello == nil: // counts as made here
+		return true
+	case o.Log == 0:
+		o = ulog.Origin{Log: p.key, Stamp: at}
+	case o.Log == p.f.ownLog || o.Stamp <= place.marks[o.Log] || p.waits(o):
+		p.f.status.dropped.Add(1)
+		return false
+	}
+	u.Origin = o
+	return true
+}
+
+// waits tells whether an update with an origin, or a newer one from there, is among those that are not yet applied.
+func (p *pull) waits(o ulog.Origin) bool {
+	for i := len(p.ups) - 1; i >= 0; i-- {
+		if p.ups[i].Origin.Log == o.Log {
+			return o.Stamp <= p.ups[i].Origin.Stamp
+		}
+	}
+	return false
 }
 
 // apply stores the collected updates. conn.Owed knows that they are still to be made safe.
@@ -142,15 +278,41 @@ func (p *pull) apply() error {
 	if len(p.ups) == 0 {
 		return nil
 	}
+	p.noted = 0
 	d := p.f.opts.Catalog.DB(int(p.ups[0].DBID))
-	err := d.Replicate(&p.conn.Owed, p.ups)
+	err := d.Follow(&p.conn.Owed, p.ups, p.note)
 	p.throttle.add(len(p.ups), 0)
-	p.ups = p.ups[:0]
-	if e, ok := errors.AsType[*db.Error](err); ok && e.Code == db.InvalidOperation {
+	e, ok := errors.AsType[*db.Error](err)
+	if ok && e.Code == db.InvalidOperation {
 		p.leftOut(e)
-		return nil
+		err = nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if p.noted > 0 {
+		p.f.good = p.f.next
+	}
+	p.f.status.updates.Add(int64(len(p.ups)))
+	p.f.moved = true
+	p.ups, p.stamps, p.noted = p.ups[:0], p.stamps[:0], 0
+	return nil
+}
+
+// note returns what is remembered with the first n of the collected updates.
+func (p *pull) note(n int) *ulog.Follow {
+	place := &p.f.place
+	if p.noted > 0 { // the call before has succeeded
+		p.f.good = p.f.next
+	}
+	for ; p.noted < n; p.noted++ {
+		if o := p.ups[p.noted].Origin; o.Log != 0 {
+			place.mark(o.Log, o.Stamp)
+		}
+		place.position = max(place.position, p.stamps[p.noted])
+	}
+	p.f.next = place.encode()
+	return &ulog.Follow{DBID: p.ups[0].DBID, State: p.f.next}
 }
 
 // leftOut tells that an update is not applied, now or ever. Like the original the follower goes on: the master would send the

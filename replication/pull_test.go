@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,34 +19,63 @@ import (
 	"gotycoon/ulog"
 )
 
-// fakeMaster is a port on which a test plays the master.
+// fakeMaster is a port on which a test plays the master. It does not answer what a follower asks by HTTP.
 type fakeMaster struct {
-	t      *testing.T
-	socket net.Listener
-	port   int
+	t         *testing.T
+	port      int
+	followers chan followed
+}
+
+// followed is a connection with the request that came on it.
+type followed struct {
+	net.Conn
+	frame.Follow
 }
 
 func newFakeMaster(t *testing.T) *fakeMaster {
 	t.Helper()
 	socket, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { socket.Close() })
-	return &fakeMaster{t, socket, socket.Addr().(*net.TCPAddr).Port}
+	m := &fakeMaster{t, socket.Addr().(*net.TCPAddr).Port, make(chan followed, 100)}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			m.take(c)
+		}
+	})
+	t.Cleanup(func() { socket.Close(); serving.Wait() })
+	return m
+}
+
+func (m *fakeMaster) take(c net.Conn) {
+	request := make([]byte, frame.FollowLen)
+	_ = c.SetDeadline(time.Now().Add(patience))
+	_, err := io.ReadFull(c, request)
+	f, _, derr := frame.DecodeFollow(request)
+	if err != nil || derr != nil {
+		c.Close()
+		return
+	}
+	m.followers <- followed{c, f}
 }
 
 // accept waits for the follower and reads its request.
 func (m *fakeMaster) accept() (net.Conn, frame.Follow) {
 	m.t.Helper()
-	c, err := m.socket.Accept()
-	require.NoError(m.t, err)
-	m.t.Cleanup(func() { c.Close() })
-	require.NoError(m.t, c.SetDeadline(time.Now().Add(patience)))
-	request := make([]byte, frame.FollowLen)
-	_, err = io.ReadFull(c, request)
-	require.NoError(m.t, err)
-	f, _, err := frame.DecodeFollow(request)
-	require.NoError(m.t, err)
-	return c, f
+	select {
+	case f := <-m.followers:
+		m.t.Cleanup(func() { f.Conn.Close() })
+		require.Equal(m.t, frame.Extended, f.Flags)
+		f.Flags = 0
+		return f.Conn, f.Follow
+	case <-time.After(patience):
+		m.t.Fatal("no follower has come")
+		return nil, frame.Follow{}
+	}
 }
 
 // send sends messages and waits for the acknowledgement of a heartbeat with a stamp.

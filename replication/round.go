@@ -12,16 +12,28 @@ import (
 )
 
 const (
-	// retryAfter is the pause before a master is called again. Up to a quarter is added by chance, so that the followers of
-	// a master that was restarted do not all come at once.
-	retryAfter = time.Second
-	// retryRefused is the pause when this server cannot store what comes.
+	// retryFirst is the pause before a master is called again, retryMost what it grows to. A quarter more or less is by chance, so that
+	// the followers of a master that was restarted do not all come at once.
+	retryFirst = 250 * time.Millisecond
+	retryMost  = 5 * time.Second
+	// retryRefused is the pause when this server cannot store what comes, or must not go on.
 	retryRefused = 10 * time.Second
-	// netTimeout limits connecting, and each wait for bytes or send space. A master sends heartbeats all the time.
-	netTimeout = time.Minute
-	// saveEvery is how far the RTS file may be behind while updates come.
+	// connectTimeout limits connecting.
+	connectTimeout = 10 * time.Second
+	// firstTimeout is how long a master may take to find where in its log it has to begin.
+	firstTimeout = time.Minute
+	// silenceTimeout is after which time without a message a master is given up: it sends heartbeats all the time.
+	silenceTimeout = 5 * time.Second
+	// saveEvery is how far the RTS file may be behind while updates come, idleEvery while none do.
 	saveEvery = time.Second
+	idleEvery = 10 * time.Second
 )
+
+// errAgain ends a connection that is to be followed by another at once.
+var errAgain = errors.New("the connection is begun anew")
+
+// errGap ends a connection to a master whose log does not reach back far enough.
+var errGap = errors.New("the master has not kept the updates that this server needs")
 
 // run does one round after the other until the context ends.
 func (f *Follower) run(ctx context.Context) {
@@ -35,11 +47,25 @@ func (f *Follower) round(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	m := f.begin(cancel)
+	f.status.set(f.idleState())
 	if m.Host == "" {
 		<-ctx.Done()
+		f.attempts = 0
 		return
 	}
-	sleep(ctx, f.follow(ctx, m))
+	pause := f.follow(ctx, m)
+	sleep(ctx, pause)
+	if ctx.Err() != nil {
+		f.attempts = 0
+	}
+}
+
+// idleState is the state without a connection.
+func (f *Follower) idleState() State {
+	if f.Master().Host == "" {
+		return None
+	}
+	return Connecting
 }
 
 // begin takes over what Tune has set. From now on Tune calls retuned.
@@ -49,7 +75,8 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.from, f.retuned = nil, retuned
 	f.mu.Unlock()
 	if from != nil {
-		f.position.Store(uint64(*from))
+		f.place = place{position: *from, rts: f.place.rts}
+		f.status.position.Store(uint64(*from))
 		f.save()
 	}
 	return m
@@ -57,54 +84,108 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 
 // follow pulls from a master until the connection ends, and returns how long to wait before the next attempt.
 func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
-	pause := retryAfter + rand.N(retryAfter/4)
 	p, err := f.connect(ctx, m)
 	if err != nil {
-		if f.deferred != m.address() && ctx.Err() == nil {
+		if ctx.Err() != nil {
+			return 0
+		}
+		f.status.explain(Connecting, err.Error())
+		if f.deferred != m.address() {
 			f.deferred = m.address()
 			f.system("replication was deferred: host=%s port=%d", m.Host, m.Port)
 			f.opts.Logger.Info(fmt.Sprintf("the master cannot be reached: %v", err))
 		}
-		return pause
+		return f.backOff()
 	}
 	f.deferred = ""
-	f.system("replication started: host=%s port=%d rts=%d", m.Host, m.Port, f.position.Load())
+	f.system("replication started: host=%s port=%d rts=%d", m.Host, m.Port, f.place.position)
 	err = p.run(ctx)
 	p.close()
+	if p.good {
+		f.attempts = 0
+	}
 	f.system("replication finished: host=%s port=%d", m.Host, m.Port)
 	f.save()
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if errors.Is(err, errCopy) {
+		err = f.copyDatabases(ctx, m, *p.hello)
+	}
+	return f.ended(ctx, err)
+}
+
+// ended says what comes after a connection that has ended.
+func (f *Follower) ended(ctx context.Context, err error) time.Duration {
+	e, refused := errors.AsType[*db.Error](err)
+	switch {
+	case errors.Is(err, errAgain) || ctx.Err() != nil:
+		return 0
+	case errors.Is(err, errGap):
+		f.status.explain(Gap, err.Error())
+		f.opts.Logger.Error(err.Error())
+		return retryRefused
+	case errors.Is(err, errOtherKind):
+		f.status.explain(Stalled, err.Error())
+		f.opts.Logger.Error(err.Error())
+		return retryRefused
+	case refused:
 		f.opts.Logger.Error(fmt.Sprintf("replication waits, since updates cannot be stored: %v", e))
+		f.status.explain(Stalled, e.Error())
 		return retryRefused
 	}
-	if ctx.Err() == nil {
-		f.opts.Logger.Info(fmt.Sprintf("the connection to the master has ended: %v", err))
-	}
-	return pause
+	f.status.explain(Connecting, err.Error())
+	f.opts.Logger.Info(fmt.Sprintf("the connection to the master has ended: %v", err))
+	return f.backOff()
+}
+
+// backOff returns the pause after an attempt, which grows while they are in vain.
+func (f *Follower) backOff() time.Duration {
+	pause := min(retryFirst<<min(f.attempts, 10), retryMost)
+	f.attempts++
+	return pause*3/4 + rand.N(pause/2)
 }
 
 // advance moves the position on and sees to it that the RTS file is not far behind.
 func (f *Follower) advance(to ulog.Stamp) {
-	if to > ulog.Stamp(f.position.Load()) {
-		f.position.Store(uint64(to))
+	f.place.advance(to)
+	f.status.position.Store(uint64(f.place.position))
+	pause := idleEvery
+	if f.moved || !f.remembers() {
+		pause = saveEvery
 	}
-	if time.Since(f.saved) >= saveEvery {
+	if time.Since(f.saved) >= pause {
 		f.save()
 	}
 }
 
-// save puts the position into the RTS file, after the updates up to it are on the disk.
+// remembers tells whether there is a place for what goes with the data.
+func (f *Follower) remembers() bool {
+	for i := range f.opts.Catalog.Len() {
+		if f.opts.Catalog.DB(i).Remembers() {
+			return true
+		}
+	}
+	return false
+}
+
+// save puts the position into the RTS file, after the updates up to it are on the disk, and with them that it will be there: a crash
+// leaves what it was or what it will be, and recall knows both.
 func (f *Follower) save() {
-	f.saved = time.Now()
-	at := ulog.Stamp(f.position.Load())
-	if at == f.rts.saved {
+	f.saved, f.moved = time.Now(), false
+	before := f.place.rts
+	f.place.rts = [2]ulog.Stamp{f.place.position, f.rts.saved}
+	state := f.place.encode()
+	if f.place.rts[0] == f.rts.saved && string(state) == string(f.good) {
 		return
 	}
-	err := f.opts.Catalog.SyncLogs()
+	err := f.opts.Catalog.Remember(state)
 	if err == nil {
-		err = f.rts.save(at)
+		err = f.opts.Catalog.SyncLogs()
+	}
+	if err == nil {
+		f.good = state
+		err = f.rts.save(f.place.position)
 	}
 	if err != nil {
+		f.place.rts = before
 		f.opts.Logger.Error(fmt.Sprintf("writing the RTS file: %v", err))
 	}
 }

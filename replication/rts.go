@@ -57,6 +57,9 @@ func (r *rtsFile) save(at ulog.Stamp) error {
 	if _, err := r.f.WriteAt(fmt.Appendf(nil, "%020d\n", at), 0); err != nil {
 		return err
 	}
+	if err := r.f.Sync(); err != nil { // or it might say, after a power cut, what nobody remembers to have written
+		return err
+	}
 	r.saved = at
 	return nil
 }

@@ -255,5 +255,5 @@ func TestMissingLogFilesAreReported(t *testing.T) {
 	r.take(1)
 	r.next()
 	require.Equal(t, []string{"the slave with sid=1 may miss updates: files of the update log that held some newer than ts=5 " +
-		"have been removed"}, n.log.lines("ERROR"))
+		"have been removed: give it a copy of the databases"}, n.log.lines("ERROR"))
 }

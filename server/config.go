@@ -43,6 +43,8 @@ type Config struct {
 	MasterInterval time.Duration // what each update from it costs at least (-riv); 0: full speed
 	RTSPath        string        // file that holds how far they are pulled (-rts); empty: no replication, then or later
 
+	Replication ReplicationConfig // what the original's has not
+
 	ReadOnly bool // refuse updates (-ord)
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
 	TryLock  bool // do not wait for a file that another process has locked (-otl)
@@ -80,15 +82,14 @@ type Config struct {
 // DefaultConfig returns the configuration of a server started without options.
 func DefaultConfig() Config {
 	return Config{
-		Port:           1978,
-		Timeout:        30 * time.Second,
-		Threads:        16,
-		LogLevel:       slog.LevelDebug,
-		ServerID:       NoServerID,
-		MasterPort:     1978,
-		MasterInterval: 40 * time.Microsecond,
-		CmdDir:         ".",
-		Snapshots:      SnapshotConfig{Interval: 180 * time.Second},
-		Databases:      []string{":"},
+		Port:       1978,
+		Timeout:    30 * time.Second,
+		Threads:    16,
+		LogLevel:   slog.LevelDebug,
+		ServerID:   NoServerID,
+		MasterPort: 1978,
+		CmdDir:     ".",
+		Snapshots:  SnapshotConfig{Interval: 180 * time.Second},
+		Databases:  []string{":"},
 	}
 }

@@ -80,6 +80,7 @@ func (c *conn) serveOne() bool {
 	if first := c.io.Buffered()[0]; first == 0 || first >= 0x80 {
 		if binproto.IsFollow(first) {
 			c.follows.Store(true)
+			c.limitSilence()
 		}
 		return c.l.bin.ServeOne(c.io, c.peer)
 	}

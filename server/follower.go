@@ -24,20 +24,14 @@ func (p *process) openFollower() {
 		p.log.error("this server does not replicate: %v", err)
 		return
 	}
-	f, err := replication.OpenFollower(replication.FollowerOptions{
-		Catalog: p.catalog,
-		SID:     uint16(max(p.cfg.ServerID, 0)),
-		RTS:     p.cfg.RTSPath,
-		Master:  replication.Master{Host: p.cfg.MasterHost, Port: p.cfg.MasterPort, Interval: p.cfg.MasterInterval},
-		Dial:    dial,
-		Logger:  p.log.Logger,
-	})
+	f, err := replication.OpenFollower(p.followerOptions(dial))
 	if err != nil {
 		p.log.error("opening the RTS file failed: path=%s", p.cfg.RTSPath)
 		p.log.error("this server does not replicate: %v", err)
 		return
 	}
 	p.follower = f
+	p.catalog.SetGuarded(p.cfg.Replication.ReadOnly)
 	if p.cfg.Snapshots.Dir != "" && p.cfg.UpdateLog == "" && p.inMemory() {
 		p.log.Warn("updates from a master that come after the latest snapshot of a database in memory are missing after a crash: " +
 			"give this server an update log too (-ulog)")
@@ -92,5 +86,6 @@ func (p *process) reportReplication(rows map[string]string, now time.Time) {
 	rows["repl_master_port"] = strconv.Itoa(m.Port)
 	rows["repl_timestamp"] = strconv.FormatUint(uint64(at), 10)
 	rows["repl_interval"] = fmt.Sprintf("%.6f", replication.Milliseconds(m.Interval))
+	p.reportFollower(rows, now)
 	rows["repl_delay"] = fmt.Sprintf("%.6f", float64(int64(ulog.StampAt(now)-at))/stampsPerSecond)
 }

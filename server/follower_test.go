@@ -86,7 +86,7 @@ func TestSlaveFollowsItsMaster(t *testing.T) {
 	rows := toSlave.rows("/rpc/report")
 	require.Equal(t, "127.0.0.1", rows["repl_master_host"])
 	require.Equal(t, strconv.Itoa(master.port()), rows["repl_master_port"])
-	require.Equal(t, "0.040000", rows["repl_interval"])
+	require.Equal(t, "0.000000", rows["repl_interval"])
 	require.Regexp(t, `^\d\.\d{6}$`, rows["repl_delay"])
 	require.NotContains(t, toMaster.rows("/rpc/report"), "repl_delay")
 

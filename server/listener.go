@@ -51,7 +51,7 @@ func (p *process) newSource(done <-chan struct{}) binproto.Source {
 	if log == nil {
 		return nil
 	}
-	return replication.NewSource(replication.SourceOptions{Log: log, Done: done, Logger: p.log.Logger, Now: p.cfg.Now})
+	return replication.NewSource(p.sourceOptions(log, done))
 }
 
 // resolveHost finds the IPv4 address of Config.Host.
@@ -124,6 +124,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 			Signals:  waiters,
 			Scripts:  p.procedures(),
 			Follower: p.replica(),
+			Replicas: &p.replicas,
 			Logger:   p.log.Logger,
 			Port:     port,
 			CmdDir:   p.cfg.CmdDir,

@@ -33,6 +33,7 @@ func (p *process) report(rows map[string]string) {
 	rows["serv_running_term"] = seconds(now.Sub(p.started))
 	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
 	p.reportReplication(rows, now)
+	p.reportReplicas(rows)
 	reportSystem(rows)
 }
 

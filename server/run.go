@@ -35,6 +35,7 @@ type process struct {
 	started   time.Time
 	catalog   *db.Catalog
 	follower  *replication.Follower // nil without Config.RTSPath
+	replicas  replicas
 	scripts   scripts
 	snapshots *snapshots     // nil without Config.Snapshots
 	tls       *tlsport.Guard // nil without Config.TLS

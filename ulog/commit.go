@@ -106,16 +106,19 @@ func (l *Log) lead() {
 // group is what one write puts into the log.
 type group struct {
 	buf   []byte
-	count uint32
+	count uint32 // records
+	notes uint32 // follow records among them
+	first Stamp
 	last  Stamp
+	state []byte // of the newest follow record
 }
 
 // take makes the pending records the group to write.
 func (l *Log) take() (group, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := group{l.pending, l.count, l.last}
-	l.pending, l.spare, l.count = l.spare, nil, 0
+	g := group{buf: l.pending, count: l.count, notes: l.notes, first: l.first, last: l.last, state: l.follow}
+	l.pending, l.spare, l.count, l.notes = l.spare, nil, 0, 0
 	q := &l.queue
 	q.phase, q.taken, q.current, q.next, q.elected = writing, g.last, q.next, nil, false
 	return g, l.err
@@ -129,15 +132,34 @@ func (l *Log) writeGroup(g *group) error {
 		if at, err = l.rotate(); err != nil {
 			return err
 		}
+		if at, err = l.repeatState(at); err != nil {
+			return err
+		}
 	}
+	records := len(g.buf)
 	g.buf = appendCommit(g.buf, 0, g.last, g.count)
 	if _, err := l.f.WriteAt(g.buf, at.off); err != nil {
 		return l.fail(fmt.Errorf("write update log: %w", err))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.written = tail{at.seg, at.off + int64(len(g.buf)), g.last}
+	l.written = tail{at.seg, at.off + int64(len(g.buf)), g.last, at.records + uint64(g.count-g.notes)}
+	l.stated = g.state
+	l.keepLocked(g, g.buf[:records], l.written)
 	return l.err
+}
+
+// repeatState begins a new segment with what is remembered, and returns where to go on.
+func (l *Log) repeatState(at tail) (tail, error) {
+	b := repeated(l.stated, at.last)
+	if len(b) == 0 {
+		return at, nil
+	}
+	if _, err := l.f.WriteAt(b, at.off); err != nil {
+		return at, l.fail(fmt.Errorf("write update log: %w", err))
+	}
+	at.off += int64(len(b))
+	return at, nil
 }
 
 // leaderTail returns the end of the written groups, which only the leader changes.

@@ -37,6 +37,10 @@ func (r *Reader) poll(ctx context.Context) error {
 	}
 }
 
+// More returns nil when Next may return more than io.EOF, or a channel that is closed when that may have changed. It is for readers of an
+// open Log; the error says why the log will not grow any more.
+func (r *Reader) More() (<-chan struct{}, error) { return r.log.moreThan(r.seg, r.pos) }
+
 // safeTail returns up to where readers may read.
 func (l *Log) safeTail() tail {
 	l.mu.Lock()

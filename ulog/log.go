@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,19 +43,24 @@ type Log struct {
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu
 	sealed header     // what its header says on disk; guarded by syncMu
+	stated []byte     // state of the newest follow record that is written; used by the leader
 
 	mu      sync.Mutex    // guards the fields below
 	pending []byte        // encoded records not yet taken into a group
 	count   uint32        // records in pending
+	notes   uint32        // follow records among them
 	spare   []byte        // empty buffer to become pending
 	bytes   int64         // record bytes appended since Open
 	last    Stamp         // newest stamp given out
-	past    Stamp         // newest stamp that Settle has promised not to give out any more
+	past    Stamp         // newest stamp not to be given out any more: Settle has promised it, or another server has had it
 	written tail          // end of the groups written
 	synced  tail          // end of the groups synced
 	safe    tail          // written or synced, by mode, as of the last group without an error
 	queue   queue         // who writes, and who waits for it
 	changed chan struct{} // closed when safe grows; nil while no reader waits
+	newest  newest        // groups in memory, for readers
+	follow  []byte        // state of the newest follow record; replaced, never changed
+	first   Stamp         // of the first pending record
 	closed  bool
 	err     error // first failed write or sync
 }
@@ -64,6 +70,8 @@ type tail struct {
 	seg  uint64 // number of the segment
 	off  int64  // in the segment
 	last Stamp  // newest stamp in front of it
+
+	records uint64 // updates written since Open
 }
 
 // Open opens the log in a directory for writing, and creates both when missing. It waits up to 10 seconds for
@@ -97,11 +105,21 @@ func (l *Log) makeDir() error {
 	return err
 }
 
-// Append gives updates consecutive stamps and returns the last one. They will be written as a whole or not at all. It does no
-// I/O, so the caller may hold its own lock over Append and the change to its memory: both then happen in the
-// same order. The updates are copied. Without updates it returns Last.
-func (l *Log) Append(ups []Update) (Stamp, error) {
+// Append gives updates consecutive stamps and returns the last one: that of the i-th of n is so much less as there are behind it.
+// They will be written as a whole or not at all. It does no I/O, so the caller may hold its own lock over Append and the change to
+// its memory: both then happen in the same order. The updates are copied. Without updates it returns Last.
+//
+// Updates with an Origin get stamps greater than those that they had there.
+func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendFollow(ups, nil) }
+
+// AppendFollow is Append for the updates of another server, together with what is to be remembered about it; f may be nil. There need
+// not be updates; the stamp returned is then that of the record that holds f.
+func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	size, err := encodedSize(ups)
+	if err != nil {
+		return 0, err
+	}
+	note, newest, err := encodeFollow(ups, f)
 	if err != nil {
 		return 0, err
 	}
@@ -111,9 +129,24 @@ func (l *Log) Append(ups []Update) (Stamp, error) {
 		l.mu.Unlock()
 		return 0, err
 	}
-	l.pending = slices.Grow(l.pending, size+commitSize)
+	l.past = max(l.past, newest)
+	l.pending = slices.Grow(l.pending, size+len(note)+frameSize+commitSize)
+	if l.count == 0 {
+		l.first = max(l.last, l.past, now-1) + 1
+	}
+	if note != nil {
+		l.nextLocked(now)
+		l.pending = appendFrameHead(l.pending, l.last, len(note))
+		l.pending = append(append(l.pending, note...), endMark)
+		l.count++
+		l.notes++
+		size += frameSize + len(note)
+		if f != nil {
+			l.follow = bytes.Clone(f.State)
+		}
+	}
 	for i := range ups {
-		l.last = max(l.last+1, l.past+1, now)
+		l.nextLocked(now)
 		l.pending = appendRecord(l.pending, l.last, &ups[i])
 	}
 	l.count += uint32(len(ups))
@@ -125,6 +158,9 @@ func (l *Log) Append(ups []Update) (Stamp, error) {
 	}
 	return last, nil
 }
+
+// nextLocked gives out a stamp. The caller holds mu.
+func (l *Log) nextLocked(now Stamp) { l.last = max(l.last+1, l.past+1, now) }
 
 // encodedSize returns the size of the records of updates, or why they cannot be logged.
 func encodedSize(ups []Update) (int, error) {
@@ -147,7 +183,7 @@ func (l *Log) Tick() Stamp {
 	now := StampAt(l.opts.Now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = max(l.last+1, l.past+1, now)
+	l.nextLocked(now)
 	return l.last
 }
 

@@ -28,6 +28,8 @@ type Update struct {
 	// Value of OpSet in stored form: with the 5-byte expiration time in front unless the database is persistent.
 	// ParseMessage puts the operands of an unknown operation here.
 	Value []byte
+	// Origin is where the update was made, unless here. It is no part of the message: see Entry and Log.Append.
+	Origin Origin
 }
 
 // AppendMessage appends the message of an update, which is

@@ -21,12 +21,13 @@ type ReaderOptions struct {
 type Entry struct {
 	Stamp   Stamp
 	Message []byte // see ParseMessage; valid until the next call of Next
+	Origin  Origin // where the update was made, unless here
 }
 
 // A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
 //
 // Only groups that are complete and whose checksum matches are delivered; see scanner for the rules. The commit records
-// themselves are not.
+// themselves are not, nor are follow records: what those say is in Entry.Origin, and goes to OnFollow.
 type Reader struct {
 	fs     vfs.FS
 	dir    string
@@ -42,10 +43,19 @@ type Reader struct {
 	headed bool    // the header was read
 	final  bool    // the segment does not grow any more
 
-	gap     bool // records may be missing
+	begins  Stamp // of the first segment that was opened, unless that is the log's first
+	gap     bool  // records may be missing
 	damage  *DamageError
 	noticed bool // a shortage of the open segment was reported
 	closed  bool
+
+	origins  []Origin // of the next records, from a follow record
+	passed   int      // origins already used
+	onFollow func(Stamp, Follow)
+
+	safe    tail   // where the log was safe when the reader last looked
+	records uint64 // where the reader is in Log.tail.records, once counted
+	counted bool
 }
 
 // OpenReader reads the log in a directory, from the first record newer than after. The log may be open for writing in
@@ -62,7 +72,12 @@ func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, e
 func (l *Log) NewReader(after Stamp) (*Reader, error) {
 	r := &Reader{fs: l.fs, dir: l.dir, after: after, log: l}
 	r.report = func(err error) { l.logger.Warn("reading the update log", "error", err) }
-	return r, r.start()
+	l.countReaders(1)
+	if err := r.start(); err != nil {
+		_ = r.Close() // the first error says more
+		return r, err
+	}
+	return r, nil
 }
 
 // start opens the segment to begin with, if there is one.
@@ -75,20 +90,29 @@ func (r *Reader) start() error {
 		if err = r.open(seg); err != nil {
 			return err
 		}
-		r.gap = !older && seg > 1 && !r.beginsInTime()
+		if seg > 1 {
+			r.begins = r.firstStamp()
+		}
+		r.gap = !older && r.begins > r.after
 		return nil
 	})
 }
 
-// beginsInTime tells whether the open segment begins with a record that proves that nothing in front of the segment is newer
-// than after: stamps grow, and a commit record has that of the last record before it.
-func (r *Reader) beginsInTime() bool {
+// firstStamp returns the stamp that the open segment begins with. Nothing in front of the segment is newer: stamps grow, and a commit record
+// has that of the last record before it.
+func (r *Reader) firstStamp() Stamp {
 	if r.limit < headerSize {
-		return false
+		return maxStamp
 	}
 	rec, err := r.scan.record(headerSize, headerSize, r.limit)
-	return err == nil && rec.stamp <= r.after
+	if err != nil {
+		return maxStamp
+	}
+	return rec.stamp
 }
+
+// Begins returns the stamp from which on the reader has everything that the log ever had; 0 is the beginning.
+func (r *Reader) Begins() Stamp { return r.begins }
 
 // again repeats what has met a segment that was just removed.
 func again(f func() error) (err error) {
@@ -114,8 +138,16 @@ func (r *Reader) Next() (Entry, error) {
 			continue
 		}
 		if err := r.advance(); err != nil {
+			r.countAtEnd(err)
 			return Entry{}, err
 		}
+	}
+}
+
+// countAtEnd notes where the reader is when it is at the end of the log.
+func (r *Reader) countAtEnd(err error) {
+	if r.log != nil && errors.Is(err, io.EOF) && r.safe.seg == r.seg && r.safe.off == r.pos {
+		r.records, r.counted = r.safe.records, true
 	}
 }
 
@@ -126,8 +158,41 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 		return e, false, fmt.Errorf("read %s: %w", r.scan.path, err)
 	}
 	r.pos = rec.end
-	e = Entry{rec.stamp, rec.message()}
-	return e, rec.stamp > r.after && !isCommit(e.Message), nil
+	e = Entry{Stamp: rec.stamp, Message: rec.message()}
+	switch {
+	case isCommit(e.Message):
+		return e, false, nil
+	case isFollow(e.Message):
+		return e, false, r.follow(e)
+	}
+	e.Origin = r.origin()
+	r.records++
+	return e, rec.stamp > r.after, nil
+}
+
+// OnFollow has f called when Next passes what the log remembers about a server that is followed. Follow.State is valid during the call.
+func (r *Reader) OnFollow(f func(Stamp, Follow)) { r.onFollow = f }
+
+// follow takes what a follow record says about the records behind it.
+func (r *Reader) follow(e Entry) error {
+	f, origins, err := parseFollow(r.origins[:0], e.Message)
+	r.origins, r.passed = origins, 0
+	if err != nil {
+		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
+	}
+	if r.onFollow != nil && e.Stamp > r.after {
+		r.onFollow(e.Stamp, f)
+	}
+	return nil
+}
+
+// origin returns the origin of the next record.
+func (r *Reader) origin() (o Origin) {
+	if r.passed < len(r.origins) {
+		o = r.origins[r.passed]
+		r.passed++
+	}
+	return o
 }
 
 // advance accepts more records, in the next segment if need be. io.EOF means that there are none for now.
@@ -190,6 +255,7 @@ func (r *Reader) refresh() (bool, error) {
 func (r *Reader) extent() (limit int64, final bool, err error) {
 	if r.log != nil {
 		safe := r.log.safeTail()
+		r.safe = safe
 		if safe.seg < r.seg { // just created
 			return 0, false, nil
 		}
@@ -253,7 +319,7 @@ func (r *Reader) open(n uint64) error {
 	}
 	r.seg, r.f, r.pos = n, f, headerSize
 	r.scan = scanner{win: window{f: f, buf: r.scan.win.buf[:0]}, path: path, off: headerSize}
-	r.limit, r.headed, r.final, r.noticed = 0, false, false, false
+	r.limit, r.headed, r.final, r.noticed, r.origins = 0, false, false, false, nil
 	_, err = r.refresh()
 	return err
 }
@@ -268,7 +334,7 @@ func (r *Reader) SkipDamage() {
 	if r.headed {
 		to = min(r.scan.head.size, r.limit)
 	}
-	r.damage, r.gap = nil, true
+	r.damage, r.gap, r.origins = nil, true, nil
 	r.pos, r.scan.off = to, to
 	r.headed = true
 }
@@ -283,6 +349,9 @@ func (r *Reader) Close() error {
 		return ErrClosed
 	}
 	r.closed = true
+	if r.log != nil {
+		r.log.countReaders(-1)
+	}
 	if r.f == nil {
 		return nil
 	}

@@ -82,6 +82,9 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 	} else if unborn {
 		head, err = l.beginSegment(f, l.boundaryStamp())
 		at.off, l.sealed = head.size, head
+		if err == nil {
+			err = l.findState(nil, n, true)
+		}
 	} else {
 		at.off, head, err = l.continueSegment(f, n, size)
 	}
@@ -89,7 +92,7 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		return err
 	}
 	at.last = l.last
-	l.f, l.headed, l.written, l.synced = f, head, at, at
+	l.f, l.headed, l.written, l.synced, l.stated = f, head, at, at, l.follow
 	return l.fs.SyncDir(l.dir) // a process that died may have left names that a power cut would take
 }
 
@@ -172,7 +175,7 @@ func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, 
 	if err != nil {
 		return 0, head, adviseRepair(&DamageError{File: path, Err: err})
 	}
-	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, last: head.last}
+	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, last: head.last, keeps: true}
 	if err = s.all(size); err != nil {
 		return 0, head, err
 	}
@@ -180,6 +183,9 @@ func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, 
 		return 0, head, adviseRepair(&DamageError{File: path, Offset: headerSize, Err: errStamp})
 	}
 	l.last = max(l.last, s.last)
+	if err = l.findState(s.state, n, s.off <= headerSize+commitSize); err != nil {
+		return 0, head, err
+	}
 	if s.off < size || size < head.size {
 		if err = l.cutTail(f, &s, size); err != nil {
 			return 0, head, err

@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ type scanner struct {
 	last      Stamp // largest stamp accepted
 	committed bool  // a commit record was seen
 	closed    bool  // a commit record stands right before off
+
+	state []byte // of the newest follow record accepted, where keeps
+	keeps bool   // somebody wants to know it
 }
 
 // record is one record of a segment.
@@ -59,6 +63,7 @@ type run struct {
 	last  Stamp  // largest stamp seen
 	crc   uint32 // over the records seen
 	count uint32
+	state []byte // of the newest follow record seen
 }
 
 // next accepts the next records that stand or fall together. It reads nothing behind limit. The error is nil,
@@ -74,6 +79,9 @@ func (s *scanner) next(limit int64) error {
 			return s.commit(&g, &r)
 		}
 		g.add(&r, s.head.size)
+		if s.keeps && isFollow(r.message()) {
+			g.note(r.message())
+		}
 		if !s.committed {
 			s.accept(g.pos, g.last, false)
 			return nil
@@ -88,6 +96,13 @@ func (g *run) add(r *record, size int64) {
 	g.pos = r.end
 	if r.end <= size {
 		g.vouch = r.end
+	}
+}
+
+// note remembers what a follow record says.
+func (g *run) note(msg []byte) {
+	if f, _, err := parseFollow(nil, msg); err == nil && len(f.State) > 0 {
+		g.state = bytes.Clone(f.State)
 	}
 }
 
@@ -150,6 +165,9 @@ func (s *scanner) commit(g *run, r *record) error {
 		return s.bad(s.off, s.off, errChecksum)
 	}
 	s.accept(r.end, max(g.last, r.stamp), true)
+	if g.state != nil {
+		s.state = g.state
+	}
 	return nil
 }
 

@@ -111,7 +111,7 @@ func (l *Log) rotate() (tail, error) {
 		return tail{}, l.fail(fmt.Errorf("close segment: %w", err))
 	}
 	l.f, l.headed, l.sealed = f, head, head
-	at = tail{at.seg + 1, head.size, head.last}
+	at = tail{at.seg + 1, head.size, head.last, at.records}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written, l.synced = at, at

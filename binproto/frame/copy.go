@@ -11,11 +11,14 @@ import (
 //
 //	magic 1 | flags 4 | dbidx 2 | nsiz 4 | fsiz 4 | name | from
 type CopyRequest struct {
-	Flags uint32 // none are known; 0
+	Flags uint32 // CopyForFollower; others are refused
 	DBIdx uint16 // the database, unless Name says which
 	Name  []byte
-	From  []byte // reserved for going on behind a key; empty
+	From  []byte // go on behind this key, in a database whose copies are CopyAscending; empty: from the beginning
 }
+
+// CopyForFollower says that the copy is for a server that follows this one. Its server ID is in the upper half of the flags.
+const CopyForFollower uint32 = 1 << 0
 
 const copyRequestHead = 15
 
@@ -67,7 +70,7 @@ type CopyHeader struct {
 	Flags uint32
 	DBIdx uint16
 	TS    uint64   // every update of the server's log up to it is in the copy, and nothing newer
-	Count uint64   // records that follow
+	Count uint64   // records of the database: those that follow, unless the copy goes on behind a key
 	Size  uint64   // of the database in bytes, to show how far the copy is
 	LogID [16]byte // the server's update log; zeros: it has none
 }

@@ -43,6 +43,8 @@ func DecodeFollow(p []byte) (f Follow, n int, err error) {
 //	update       B1 1 | ts 8 | size 4 | log message
 //	filler       B1 1 | ts 8 | 0 4                     updates up to ts were not for the follower
 //	heartbeat    B0 1 | ts 8                           the follower answers with Ack
+//
+// An Extended stream has further kinds: Hello, Origin and Behind.
 type Message struct {
 	Magic Magic  // Replication or Heartbeat
 	TS    uint64 // time stamp of the update, or one up to which nothing is left to send

@@ -92,7 +92,7 @@ func (o *options) define() {
 	f.StringVar(&o.MasterHost, "mhost", "", "replicate from the server with this `address`; needs -sid and -rts")
 	f.Var(integer(&o.MasterPort), "mport", "its port (default 1978)")
 	f.StringVar(&o.RTSPath, "rts", "", "keep the time stamp up to which updates are replicated in a `file`; allows to replicate")
-	f.Var(milliseconds(&o.MasterInterval), "riv", "replicate one update in so many milliseconds at most, 0: as many as possible (default 0.04)")
+	f.Var(milliseconds(&o.MasterInterval), "riv", "replicate one update in so many milliseconds at most, 0: as many as possible (default 0)")
 
 	f.BoolVar(&o.ReadOnly, "ord", false, "open databases for reading only")
 	f.Var(ignored{}, "oat", "accepted: every update is a transaction")
@@ -115,6 +115,7 @@ func (o *options) define() {
 	o.defineServices()
 	o.defineAccess()
 	o.defineTLS()
+	o.defineReplication()
 	f.StringVar(&o.config, "config", "", "read options from a `file` of lines NAME = VALUE; the command line counts more")
 	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
 	f.BoolVar(&o.version, "version", false, "print the version")

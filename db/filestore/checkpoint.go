@@ -286,6 +286,9 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			m.Merging, m.MergeEpoch = w.next, m.Epoch
 			if last = w.next; last == nil {
 				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
+				if o.follow != nil {
+					m.Follow = o.follow
+				}
 			}
 			return writeMeta(tx, m)
 		})

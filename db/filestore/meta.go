@@ -41,6 +41,7 @@ type Meta struct {
 	MergeEpoch  uint64     // Epoch when Merging was written
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
+	Follow      []byte     `json:",omitempty"` // how far a master was followed at Stamp, see ulog.Follow
 }
 
 // Copied tells whether the file is a backup that no server has opened yet: it names a log, but has not been a file of a

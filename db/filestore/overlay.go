@@ -22,6 +22,8 @@ type overlay struct {
 	cleared atomic.Bool  // everything below is hidden
 	refs    atomic.Int64 // views that have it
 
+	follow []byte // what becomes Meta.Follow; nil: unchanged. Guarded by applyMu, as stamp is in effect
+
 	checkpoint uint64 // number of the checkpoint that takes it into the file; set when it is frozen
 
 	countMu sync.Mutex // held while keys are looked up for count; before mu

@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
-	"replication": {"binproto/frame", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
+	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 
 	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog"},

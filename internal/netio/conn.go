@@ -188,6 +188,14 @@ func (c *Conn) Flush() error {
 	return err
 }
 
+// Send sends what is in Out and then p, without a copy of p: what many connections are sent need be in memory once only.
+func (c *Conn) Send(p []byte) error {
+	if err := c.Flush(); err != nil || len(p) == 0 {
+		return err
+	}
+	return c.write(p)
+}
+
 // write sends all of p. The time limit holds for each wait for send space, not for the whole.
 func (c *Conn) write(p []byte) error {
 	if c.raw != nil {

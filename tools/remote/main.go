@@ -24,6 +24,7 @@ func commands() []cli.Command[*call] {
 		command("top", "", "show what the server is doing, again and again", top),
 		command("script", "procedure [key value ...]", "call a script procedure", script),
 		command("tunerepl", "[master]", "follow another master, or none", tuneReplication),
+		command("replicas", "", "list the servers that replicate from this one", listReplicas),
 		command("inform", "", "print number and size of the records of a database", inform),
 		command("clear", "", "remove all records", clearRecords),
 		command("sync", "", "write a database to its file", synchronize),

@@ -1,0 +1,95 @@
+package db
+
+import "gotycoon/ulog"
+
+// A server that follows a master remembers how far: with each batch of updates (DB.Follow), and at times without any (Catalog.Remember).
+// What it remembers is bytes to this package, and is where the updates are that it speaks of: in the log, and in a database file. So after
+// a crash it is what belongs to the data, whatever that crash has taken.
+
+// Remember notes in each log, and with each database file, how far a master has been followed: every update that was handed to Follow
+// before is covered. The caller makes it safe with SyncLogs.
+func (c *Catalog) Remember(state []byte) error {
+	for _, l := range c.logs {
+		index, ok := c.indexOf(l)
+		if !ok {
+			continue
+		}
+		if _, err := l.AppendFollow(nil, &ulog.Follow{DBID: index, State: state}); err != nil {
+			return &LogError{l.Dir(), err}
+		}
+	}
+	for _, d := range c.dbs {
+		if d.file != nil && !d.readOnly {
+			d.commitMu.Lock()
+			d.file.SetFollow(state)
+			d.commitMu.Unlock()
+		}
+	}
+	return nil
+}
+
+// indexOf returns the index under which a note for all databases goes into a log. ok is false for the log of the services' database: that
+// is not replicated.
+func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
+	if !l.private {
+		return 0, true
+	}
+	for _, d := range c.dbs {
+		if d.log == l.Log {
+			return d.index, true
+		}
+	}
+	return 0, false
+}
+
+// Remembers tells whether the database has a place where it can remember how far a master was followed.
+func (d *DB) Remembers() bool { return !d.readOnly && (d.file != nil || d.log != nil) }
+
+// Remembered returns what the database remembered when it was opened: the state that was given with the last of the updates it has, or
+// later. It is nil where there is none.
+func (d *DB) Remembered() []byte { return d.remembered }
+
+// recallFrom takes over what a log remembers that has been replayed into a database file.
+func (d *DB) recallFrom(log *logDir) {
+	if state := log.Remembered(); state != nil && !d.readOnly {
+		d.file.SetFollow(state)
+		d.remembered = state
+	}
+}
+
+// recall finds out what the databases remember that no replay has told.
+func (c *Catalog) recall() {
+	for _, d := range c.dbs {
+		switch {
+		case d.remembered != nil || d.readOnly:
+		case d.file == nil && c.log != nil:
+			d.remembered = c.log.Remembered()
+		case d.file == nil:
+		case d.followed && d.shared && c.log.Remembered() != nil: // nothing was to be replayed
+			d.remembered = c.log.Remembered()
+		default:
+			d.remembered = d.file.Meta().Follow
+		}
+	}
+}
+
+// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or ends that. Updates of a master are
+// stored all the same. The services' database is not concerned.
+func (c *Catalog) SetGuarded(on bool) { c.guard.Store(on) }
+
+// Guarded tells what SetGuarded has set last.
+func (c *Catalog) Guarded() bool { return c.guard.Load() }
+
+// refuses tells whether clients may not update.
+func (d *DB) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
+
+// clearable returns why the database cannot be cleared now, by a client or by a master.
+func (d *DB) clearable(client bool) error {
+	if client {
+		return d.writable(nil)
+	}
+	if d.readOnly {
+		return ErrReadOnly
+	}
+	return d.throttle()
+}

@@ -1,0 +1,57 @@
+package replication
+
+import (
+	"gotycoon/binproto/frame"
+	"gotycoon/ulog"
+)
+
+// feed is a group of updates as followers are sent it, made once for all of them.
+type feed struct {
+	plain    []byte // messages
+	extended []byte // with those of an extended stream; the same bytes where there are none
+	sid      int    // of all updates, or mixed
+}
+
+const mixed = -1
+
+// feedOf returns the messages of a group.
+func feedOf(g *ulog.Group) *feed {
+	return g.Memo(func(g *ulog.Group) any {
+		f := &feed{}
+		first, relayed := true, false
+		g.Each(func(e ulog.Entry) {
+			sid, ok := sidOf(e.Message)
+			if !ok || !first && sid != f.sid {
+				sid = mixed
+			}
+			f.sid, first = sid, false
+			relayed = relayed || e.Origin.Log != 0
+			f.plain = appendUpdate(f.plain, e)
+		})
+		f.extended = f.plain
+		if relayed {
+			f.extended = nil
+			g.Each(func(e ulog.Entry) { f.extended = appendUpdate(appendOrigin(f.extended, e.Origin), e) })
+		}
+		return f
+	}).(*feed)
+}
+
+func appendUpdate(dst []byte, e ulog.Entry) []byte {
+	return frame.AppendMessage(dst, frame.Message{Magic: frame.Replication, TS: uint64(e.Stamp), Log: e.Message})
+}
+
+func appendOrigin(dst []byte, o ulog.Origin) []byte {
+	if o.Log == 0 {
+		return dst
+	}
+	return frame.AppendOrigin(dst, frame.Origin{Log: o.Log, Stamp: uint64(o.Stamp)})
+}
+
+// sidOf returns the ID of the server that a message of the log names. ok is false for a message that is too short to name one.
+func sidOf(msg []byte) (sid int, ok bool) {
+	if len(msg) < messageHead {
+		return mixed, false
+	}
+	return int(msg[0])<<8 | int(msg[1]), true
+}

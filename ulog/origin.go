@@ -1,0 +1,178 @@
+package ulog
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// Origin says where an update was first made, for updates that came from another server. The zero value means: here.
+type Origin struct {
+	Log   uint64 // the beginning of the identity of that server's log, see LogKey
+	Stamp Stamp  // the update's stamp there
+}
+
+// LogKey is the part of a log's identity that origins name it by. It is never 0.
+func LogKey(id [16]byte) uint64 { return max(1, binary.BigEndian.Uint64(id[:])) }
+
+// Follow is what a server that follows another remembers about it, in its own log: in the same group as the updates it speaks of, so
+// that both are there after a crash or neither is.
+type Follow struct {
+	DBID  uint16 // the database of the updates
+	State []byte // how far the server has followed; package replication knows what it says
+}
+
+const (
+	followOp      = 0xA1
+	followVersion = 1
+	followHead    = prefixSize + 1 + 2
+)
+
+var (
+	errFollowVersion = errors.New("follow record of an unknown version")
+	errFollow        = errors.New("malformed follow record")
+)
+
+// appendFollow appends the message of the follow record for ups:
+//
+//	offset  0       2       4      5         6          8
+//	        ┌───────┬───────┬──────┬─────────┬──────────┬──────┬─────────┬───────┐
+//	        │ 00 00 │ ff ff │ a1   │ version │ dbid,u16 │ logs │ origins │ state │
+//	        └───────┴───────┴──────┴─────────┴──────────┴──────┴─────────┴───────┘
+//	logs     varnum count, then 8 bytes for each
+//	origins  varnum count, then for each of as many records behind this one: varnum 0 for none, or the number of its log,
+//	         from 1, and varnum difference of its stamp to that of the origin before, doubled, plus 1 when it is negative
+//	state    the rest, see Follow
+//
+// The record stands in front of the updates it speaks of, in the same group. As with commit records, database 65535 makes the original's
+// slaves and tools pass it over.
+func appendFollow(dst []byte, f *Follow, ups []Update) []byte {
+	dst = append(dst, 0, 0, 0xFF, 0xFF, followOp, followVersion)
+	dst = binary.BigEndian.AppendUint16(dst, f.DBID)
+	logs := originLogs(ups)
+	dst = appendVarnum(dst, uint64(len(logs)))
+	for _, log := range logs {
+		dst = binary.BigEndian.AppendUint64(dst, log)
+	}
+	if len(logs) == 0 {
+		return append(append(dst, 0), f.State...)
+	}
+	dst = appendVarnum(dst, uint64(len(ups)))
+	before := Stamp(0)
+	for i := range ups {
+		o := ups[i].Origin
+		n := logNumber(logs, o.Log)
+		if dst = appendVarnum(dst, uint64(n)); n > 0 {
+			dst = appendVarnum(dst, zigzag(int64(o.Stamp)-int64(before)))
+			before = o.Stamp
+		}
+	}
+	return append(dst, f.State...)
+}
+
+// originLogs returns the logs that updates come from, each once.
+func originLogs(ups []Update) (logs []uint64) {
+	for i := range ups {
+		if log := ups[i].Origin.Log; log != 0 && logNumber(logs, log) == 0 {
+			logs = append(logs, log)
+		}
+	}
+	return logs
+}
+
+// logNumber returns the number of a log, from 1, and 0 where it is not in the list.
+func logNumber(logs []uint64, log uint64) int {
+	for i := range logs {
+		if logs[i] == log {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+func zigzag(n int64) uint64   { return uint64(n)<<1 ^ uint64(n>>63) }
+func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
+
+// isFollow tells whether a message belongs to a follow record, of whatever version.
+func isFollow(msg []byte) bool {
+	return len(msg) > prefixSize && msg[2] == 0xFF && msg[3] == 0xFF && msg[4] == followOp
+}
+
+// parseFollow decodes the message of a follow record. The origins are appended to dst; State is a part of msg.
+func parseFollow(dst []Origin, msg []byte) (Follow, []Origin, error) {
+	if msg[prefixSize] != followVersion {
+		return Follow{}, dst, fmt.Errorf("%w: %d", errFollowVersion, msg[prefixSize])
+	}
+	if len(msg) < followHead {
+		return Follow{}, dst, errFollow
+	}
+	f := Follow{DBID: binary.BigEndian.Uint16(msg[prefixSize+1:])}
+	n, rest, ok := cutVarnum(msg[followHead:])
+	if !ok || n > uint64(len(rest))/8 {
+		return f, dst, errFollow
+	}
+	logs, rest := rest[:8*n], rest[8*n:]
+	dst, rest, err := parseOrigins(dst, logs, rest)
+	f.State = rest
+	return f, dst, err
+}
+
+func parseOrigins(dst []Origin, logs, rest []byte) ([]Origin, []byte, error) {
+	count, rest, ok := cutVarnum(rest)
+	if !ok || count > uint64(len(rest)) {
+		return dst, nil, errFollow
+	}
+	before := Stamp(0)
+	for range count {
+		var n, diff uint64
+		if n, rest, ok = cutVarnum(rest); !ok || n > uint64(len(logs)/8) {
+			return dst, nil, errFollow
+		}
+		if n == 0 {
+			dst = append(dst, Origin{})
+			continue
+		}
+		if diff, rest, ok = cutVarnum(rest); !ok {
+			return dst, nil, errFollow
+		}
+		before += Stamp(unzigzag(diff))
+		log := binary.BigEndian.Uint64(logs[8*(n-1):])
+		if log == 0 || before >= maxStamp {
+			return dst, nil, errFollow
+		}
+		dst = append(dst, Origin{log, before})
+	}
+	return dst, rest, nil
+}
+
+// encodeFollow returns the message of the follow record that updates need, nil where they need none, and the newest stamp among their
+// origins.
+func encodeFollow(ups []Update, f *Follow) (note []byte, newest Stamp, err error) {
+	foreign := false
+	for i := range ups {
+		if o := &ups[i].Origin; o.Log != 0 {
+			newest, foreign = max(newest, o.Stamp), true
+		}
+	}
+	switch {
+	case newest >= maxStamp:
+		return nil, 0, errStamp
+	case f == nil && !foreign:
+		return nil, 0, nil
+	case f == nil:
+		f = &Follow{DBID: ups[0].DBID}
+	}
+	return appendFollow(nil, f, ups), newest, nil
+}
+
+// Observe makes every stamp given out from now on greater than at, which another server has given out. The error says that at is no
+// stamp that a clock gives.
+func (l *Log) Observe(at Stamp) error {
+	if at >= maxStamp {
+		return errStamp
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.past = max(l.past, at)
+	return nil
+}

@@ -1,0 +1,158 @@
+package ulog
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/vfs"
+)
+
+// from is an update that was made elsewhere.
+func from(log uint64, at Stamp, key string) Update {
+	u := set(key)
+	u.Origin = Origin{log, at}
+	return u
+}
+
+type noted struct {
+	dbid  uint16
+	state string
+}
+
+// readOrigins returns the origins of the updates after a stamp, and what the log remembers about those who are followed.
+func readOrigins(t *testing.T, r *Reader) (origins []Origin, notes []noted) {
+	t.Helper()
+	r.OnFollow(func(_ Stamp, f Follow) { notes = append(notes, noted{f.DBID, string(f.State)}) })
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return origins, notes
+		}
+		require.NoError(t, err)
+		origins = append(origins, e.Origin)
+	}
+}
+
+func TestOriginsTravelThroughTheLog(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{Now: newClock().now})
+	base := StampAt(newClock().now())
+	mustAppend(t, l, "own 1")
+	_, err := l.AppendFollow([]Update{from(7, base+5, "a"), set("b"), from(9, base-1e12, "c"), from(7, base+9, "d")},
+		&Follow{DBID: 3, State: []byte("state")})
+	require.NoError(t, err)
+	middle := l.Last()
+	mustAppend(t, l, "own 2")
+	_, err = l.Append([]Update{from(1<<63, base+10, "e")})
+	require.NoError(t, err)
+	at, err := l.AppendFollow(nil, &Follow{DBID: 1})
+	require.NoError(t, err)
+	require.NoError(t, l.Wait(at))
+
+	want := []Origin{{}, {7, base + 5}, {}, {9, base - 1e12}, {7, base + 9}, {}, {1 << 63, base + 10}}
+	notes := []noted{{3, "state"}, {0, ""}, {1, ""}}
+	check := func(after Stamp, want []Origin, notes []noted) {
+		r, err := OpenReader(vfs.OS{}, dir, after, ReaderOptions{})
+		require.NoError(t, err)
+		defer r.Close()
+		origins, got := readOrigins(t, r)
+		require.Equal(t, want, origins)
+		require.Equal(t, notes, got)
+	}
+	check(0, want, notes)
+	check(middle-1, want[4:], notes[1:]) // begins within the group
+	check(middle, want[5:], notes[1:])
+	require.NoError(t, l.Close())
+	l = mustOpen(t, dir, Options{})
+	require.Equal(t, at, l.Last(), "the stamp of a record that only remembers counts, too")
+	require.NoError(t, l.Close())
+	check(0, want, notes)
+}
+
+// Half a group is nothing, wherever it is cut: what is remembered is there with its updates, or neither is.
+func TestFollowRecordsStandAndFallWithTheirUpdates(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	mustCommit(t, l, "before")
+	before := l.leaderTail().off
+	at, err := l.AppendFollow([]Update{from(7, 5, "a"), from(7, 6, "b")}, &Follow{State: []byte("s")})
+	require.NoError(t, err)
+	require.NoError(t, l.Wait(at))
+	after := l.leaderTail().off
+	require.NoError(t, l.Close())
+	whole, err := os.ReadFile(filepath.Join(dir, segmentName(1)))
+	require.NoError(t, err)
+	for cut := before; cut <= after; cut++ {
+		name := filepath.Join(t.TempDir(), segmentName(1))
+		head := appendHeader(nil, header{before, at})
+		require.NoError(t, os.WriteFile(name, append(head, whole[headerSize:cut]...), filePerm))
+		r, err := OpenReader(vfs.OS{}, filepath.Dir(name), 0, ReaderOptions{})
+		require.NoError(t, err)
+		origins, notes := readOrigins(t, r)
+		require.NoError(t, r.Close())
+		if cut < after {
+			require.Len(t, origins, 1, cut)
+			require.Empty(t, notes, cut)
+		} else {
+			require.Len(t, origins, 3)
+			require.Len(t, notes, 1)
+		}
+	}
+}
+
+func TestStampsPassThoseOfOrigins(t *testing.T) {
+	c := newClock()
+	now := StampAt(c.now())
+	l := mustOpen(t, t.TempDir(), Options{Now: c.now})
+	defer l.Close()
+	at, err := l.Append([]Update{from(7, now+1000, "a"), set("b")})
+	require.NoError(t, err)
+	require.Equal(t, now+1003, at, "the follow record has one, too")
+	require.NoError(t, l.Observe(now+5000))
+	require.Equal(t, now+5001, mustAppend(t, l, "c"))
+	require.NoError(t, l.Observe(now+10), "an older one changes nothing")
+	require.Equal(t, now+5002, mustAppend(t, l, "d"))
+	require.ErrorIs(t, l.Observe(maxStamp), errStamp)
+	_, err = l.Append([]Update{from(7, maxStamp, "a")})
+	require.ErrorIs(t, err, errStamp)
+	require.Equal(t, now+5003, mustAppend(t, l, "e"))
+}
+
+func TestFollowRecordsOfLaterVersionsAreNotPassedOver(t *testing.T) {
+	msg := appendFollow(nil, &Follow{DBID: 1}, nil)
+	msg[prefixSize]++
+	_, _, err := parseFollow(nil, msg)
+	require.ErrorIs(t, err, errFollowVersion)
+}
+
+func FuzzParseFollow(f *testing.F) {
+	f.Add(appendFollow(nil, &Follow{DBID: 1, State: []byte("s")}, nil)[prefixSize:])
+	f.Add(appendFollow(nil, &Follow{}, []Update{from(7, 5, "a"), set("b"), from(8, 1, "c")})[prefixSize:])
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		msg := append([]byte{0, 0, 0xFF, 0xFF, followOp}, rest...)
+		if !isFollow(msg) {
+			return
+		}
+		follow, origins, err := parseFollow(nil, msg)
+		if err != nil {
+			return
+		}
+		require.LessOrEqual(t, len(follow.State)+len(origins), len(msg))
+		ups := make([]Update, len(origins))
+		for i := range ups {
+			ups[i].Origin = origins[i]
+		}
+		again, origins2, err := parseFollow(nil, appendFollow(nil, &follow, ups))
+		require.NoError(t, err)
+		require.Equal(t, follow.DBID, again.DBID)
+		require.Equal(t, string(follow.State), string(again.State))
+		if originLogs(ups) != nil {
+			require.Equal(t, origins, origins2)
+		}
+	})
+}
