@@ -12,6 +12,6 @@
 //   - Ports 1978 to 1983, and those of memcached, counters and locks, stand for free ones.
 //   - In an output "..." is any text, and a line of it any number of lines. Times of log lines, process IDs, ports of
 //     clients, and seconds and time stamps since 1970 (10 or 19 digits, from 2008 to 2033) are compared by form.
-//   - Commands that only read are repeated until they print what is shown, for ten seconds: so expiration and
+//   - Commands that only read are repeated until they print what is shown, for a minute: so expiration and
 //     restarts need no pauses. A command that sends a signal (-ssname) is repeated until who waits for it has ended.
 package tutorial

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 // there are in note: where the published line is not what anybody saw, where it takes a minute, or where it says less
 // than must be checked.
 type typed struct {
-	cmd      string // interrupt: Ctrl-C in the terminal of the newest server
+	cmd      string // interrupt: Ctrl-C in the terminal of the newest server, or of that on the port behind it
 	out      string // as published, unless note says otherwise
 	anyOrder bool   // lines of a hash database: their order is that of a hash table
 	note     string
@@ -184,8 +185,8 @@ function set(given, result)
 end
 `
 
-// typePublished types the original's tutorial, in its order, but for the sections on replication between running servers (package
-// replication), memcached and the void database (package compat).
+// typePublished types the original's tutorial, in its order, but for the sections on memcached and the void database
+// (package compat).
 func typePublished(t *testing.T, p programs) {
 	s := newShell(t, p, "/ktbin", "/var/data")
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "ktbin/dbbackup"), []byte(backupScript), 0o755))
@@ -193,7 +194,7 @@ func typePublished(t *testing.T, p programs) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "sample.go"), []byte(s.names.Replace(sample)), 0o644))
 	for _, section := range [][]typed{
 		kickStart, overHTTP, expiration, sampleApplication, scripts, typicalServer, onMemoryServer, snapshots, signals, hotBackup,
-		updateLogging, snapshotReplication,
+		updateLogging, replicated, dualMaster, snapshotReplication,
 	} {
 		for _, row := range section {
 			s.playTyped(t, row)
@@ -203,8 +204,8 @@ func typePublished(t *testing.T, p programs) {
 
 func (s *shell) playTyped(t *testing.T, row typed) {
 	t.Helper()
-	if row.cmd == interrupt {
-		s.interrupt(t)
+	if port, ok := strings.CutPrefix(row.cmd, interrupt); ok {
+		s.interrupt(t, s.ports[strings.TrimSpace(port)])
 		return
 	}
 	compare := fits
@@ -214,15 +215,16 @@ func (s *shell) playTyped(t *testing.T, row typed) {
 	s.play(t, step{cmd: row.cmd, out: lines(row.out)}, compare)
 }
 
-// interrupt presses Ctrl-C in the terminal of the newest server, which must end well.
-func (s *shell) interrupt(t *testing.T) {
+// interrupt presses Ctrl-C in the terminal of the newest server, or of the newest on a port. It must end well.
+func (s *shell) interrupt(t *testing.T, port string) {
 	t.Helper()
 	for _, j := range slices.Backward(s.jobs) {
-		if j.port != "" {
+		if j.port != "" && (port == "" || j.port == port) {
 			j.stop(syscall.SIGINT)
 			j.awaitEnd(t, interrupt)
 			require.Contains(t, j.out.String(), "[FINISH]", j.line)
 			return
 		}
 	}
+	t.Fatal("there is no such server")
 }
