@@ -3,7 +3,7 @@ GO       ?= go
 PORT     ?= 1978
 FUZZTIME ?= 30s
 
-.PHONY: build run test test-race bench fuzz lint fmt cover clean
+.PHONY: build run test test-tools test-race bench fuzz lint fmt cover clean
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -11,6 +11,13 @@ build: ## the commands, into bin/
 
 run: build ## a server with a persistent database and its update log under ./data
 	@mkdir -p data && printf 'Try in another terminal:\n  curl -X PUT -d hello http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/greeting\n  curl http://localhost:$(PORT)/rpc/report\n' && exec bin/ktserver -port $(PORT) -ulog data/ulog -sid 1 data/casket.kct
+
+# Programs of Debian that some tests try the server with. A test without its programs is skipped, and says so.
+TEST_TOOLS := chromium=chromium psql=postgresql promtool=prometheus curl=curl openssl=openssl ip=iproute2 mandoc=mandoc fish=fish zsh=zsh
+
+test-tools: ## what some tests need beside Go, from Debian's packages; as root
+	@missing=; for t in $(TEST_TOOLS); do command -v $${t%%=*} >/dev/null || missing="$$missing $${t#*=}"; done; \
+	if [ -n "$$missing" ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
 
 test: lint test-race ## everything that must hold before a change is handed in
 
