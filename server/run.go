@@ -17,6 +17,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"gotycoon/access"
+	"gotycoon/admin"
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
@@ -40,8 +41,9 @@ type process struct {
 	snapshots *snapshots     // nil without Config.Snapshots
 	tls       *tlsport.Guard // nil without Config.TLS
 	counts    opcount.Counts
-	conns     atomic.Int64 // open connections
-	active    atomic.Bool  // there has been a request since the idle timer last looked
+	admin     *admin.Server // nil without Config.Admin.Addr
+	conns     atomic.Int64  // open connections
+	active    atomic.Bool   // there has been a request since the idle timer last looked
 }
 
 // Run runs a server until ctx ends or the process is told to stop by a signal, and returns the exit code. Errors of
@@ -99,6 +101,11 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		return false
 	}
 	defer p.access.Close()
+	if err := p.openAdmin(); err != nil {
+		p.log.error("%v", err)
+		return false
+	}
+	defer p.closeAdmin()
 	if err := p.openDatabases(); err != nil {
 		p.logOpenError(err)
 		return false

@@ -17,6 +17,10 @@ var arrows = map[string][]string{
 	"cmd/ktutilmgr":   {"tools/util"},
 
 	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+	"server": {"admin", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+
+	"admin": {},
 
 	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
 	"httpapi/date":   {},

@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ErrUnauthenticated is wrapped by an error of Options.Authorize when it is not known who asks: the client is then
+// asked for a password. Any other error is a plain refusal.
+var ErrUnauthenticated = errors.New("a user and password, or a token, is needed")
+
+// Access is who may use a path.
+type Access int
+
+// The kinds of access. Open paths tell whoever asks no more than their status.
+const (
+	Open  Access = iota // everybody who can connect
+	Read                // those who may read
+	Admin               // those who may change the server
+)
+
+// Options of a Server.
+type Options struct {
+	Addr   string       // HOST:PORT to listen on; port 0 is any free one
+	TLS    *tls.Config  // nil: plain text
+	Logger *slog.Logger // nil: silent
+
+	// Authorize returns why a request is refused; admin tells whether it needs Admin access. Nil: all are allowed.
+	Authorize func(r *http.Request, admin bool) error
+
+	// Routes adds paths before the first request; nil: none. More can be added later with Handle.
+	Routes func(s *Server)
+
+	Collectors []prometheus.Collector // of /metrics; more can be added later with Register
+
+	Live  func() error    // why the process has failed; nil: it never has
+	Ready func() []string // why no requests should come; nil: they may always
+
+	Version string // of the product, for /version and the metrics
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Authorize == nil {
+		o.Authorize = func(*http.Request, bool) error { return nil }
+	}
+	if o.Routes == nil {
+		o.Routes = func(*Server) {}
+	}
+	if o.Live == nil {
+		o.Live = func() error { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func() []string { return nil }
+	}
+}
