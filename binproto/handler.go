@@ -19,6 +19,7 @@ type Options struct {
 	Counts  *opcount.Counts // nil: counted for nobody
 	Scripts Scripts         // nil: the server has no script
 	Source  Source          // nil: there is no update log to follow
+	Meters  Meters          // where requests are counted; the zero value: nowhere
 	Logger  *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 }
 
@@ -52,6 +53,7 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		h.logRequest(peer, magic, false)
 		return false
 	}
+	h.longRequest(c, magic)
 	switch magic {
 	case frame.SetBulk, frame.RemoveBulk, frame.GetBulk:
 		keep = h.serveBulk(c)
@@ -63,6 +65,7 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		keep = h.serveCopy(c, peer)
 	}
 	h.logRequest(peer, magic, keep)
+	h.measure(c, magic, keep)
 	return keep
 }
 

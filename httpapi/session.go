@@ -61,6 +61,7 @@ func (s *Session) ServeOne() (keep bool) {
 		status = s.serveREST()
 	}
 	s.logRequest(line, status)
+	s.measure(status)
 	s.c.Advance(s.req.size)
 	if !s.req.keepAlive || status == statusBroken {
 		return false

@@ -64,6 +64,9 @@ var arrows = map[string][]string{
 
 	"internal/netio": {"access", "db", "internal/rawio"},
 
+	"internal/netio":       {"access", "db"},
+	"internal/netio":       {"db", "internal/metrics"},
+	"internal/metrics":     {},
 	"internal/portserver":  {},
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
