@@ -10,6 +10,7 @@ import (
 type Meters struct {
 	Binary   *metrics.Protocol // made by NewMeters; nil: requests are not counted
 	Sampling bool              // not every request has a line in the log
+	Copies   *Copies           // made by NewMeters; nil: copies are not counted
 }
 
 // The counted requests, in the order of NewMeters.
@@ -25,8 +26,10 @@ const (
 
 // NewMeters returns counters of all requests.
 func NewMeters() Meters {
-	return Meters{Binary: metrics.NewProtocol("binary",
-		"set_bulk", "remove_bulk", "get_bulk", "play_script", "replication", "copy", "unknown")}
+	return Meters{
+		Binary: metrics.NewProtocol("binary", "set_bulk", "remove_bulk", "get_bulk", "play_script", "replication", "copy", "unknown"),
+		Copies: new(Copies),
+	}
 }
 
 // counted returns the place of a request, and whether it lasts as long as the client likes.

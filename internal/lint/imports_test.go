@@ -36,13 +36,25 @@ var arrows = map[string][]string{
 
 	"jesync":  {"access", "db", "internal/netio", "internal/portserver"},
 	"coconut": {"access", "db", "internal/netio", "internal/portserver"},
+	"httpapi":        {"httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/metrics", "internal/opcount"},
+	"httpapi/date":   {},
+	"httpapi/tsv":    {},
+	"binproto":       {"binproto/frame", "db", "internal/netio", "internal/metrics", "internal/opcount"},
+	"binproto/frame": {},
+	"counter":        {"counter/frame", "internal/netio", "internal/metrics", "internal/portserver"},
+	"counter/frame":  {},
+
+	"memcache": {"db", "internal/netio", "internal/metrics", "internal/portserver"},
+
+	"jesync":  {"db", "internal/netio", "internal/metrics", "internal/portserver"},
+	"coconut": {"db", "internal/netio", "internal/metrics", "internal/portserver"},
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 
 	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics"},
 	"db/rebuild":         {"db/filestore", "internal/vfs"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog"},
 	"db/memstore/slab":   {},
@@ -50,7 +62,7 @@ var arrows = map[string][]string{
 	"db/store":           {"ulog"},
 	"db/store/storetest": {"db/store", "ulog"},
 	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/vfs"},
+	"ulog":               {"internal/metrics", "internal/vfs"},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},

@@ -10,23 +10,15 @@ var bounds = [...]int64{
 
 const bucketCount = len(bounds) + 1 // the last one is for all longer times
 
-// firstBucket has, for the number of bits of a time, the bucket of the shortest time with so many bits.
-var firstBucket = func() (table [65]uint8) {
-	for n := 1; n <= 64; n++ {
-		for shortest := int64(1) << min(n-1, 62); int(table[n]) < len(bounds) && bounds[table[n]] < shortest; {
-			table[n]++
-		}
-	}
-	return table
-}()
-
-// bucketOf returns the bucket of a time in nanoseconds.
+// bucketOf returns the bucket of a time in nanoseconds. Three bounds are a factor of 10, which is 3.3 bits: so the search begins near
+// its end.
 func bucketOf(ns int64) int {
-	i := int(firstBucket[bits.Len64(uint64(max(0, ns)))])
+	const bitsBelow = 11 // of 1 µs, and one
+	i := max(0, (bits.Len64(uint64(max(0, ns)))-bitsBelow)*9/10-1)
 	for i < len(bounds) && ns > bounds[i] {
 		i++
 	}
-	return i
+	return min(i, len(bounds))
 }
 
 // Bounds returns the upper ends of the buckets of times, in seconds.
