@@ -17,7 +17,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"gotycoon/access"
-	"gotycoon/admin"
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
@@ -41,8 +40,9 @@ type process struct {
 	snapshots *snapshots     // nil without Config.Snapshots
 	tls       *tlsport.Guard // nil without Config.TLS
 	counts    opcount.Counts
-	admin     *admin.Server // nil without Config.Admin.Addr
+	admin     adminState
 	conns     atomic.Int64  // open connections
+	allConns  atomic.Uint64 // connections so far
 	active    atomic.Bool   // there has been a request since the idle timer last looked
 }
 
@@ -130,11 +130,13 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.closeDatabases()
 		return false
 	}
+	p.export(services, plugin)
 	p.writePID(pid)
 	timers := p.startTimers()
 	p.snapshots.start()
 	ok = p.serve(ctx, signals, sink, plugin)
 	p.tell(daemon.SdNotifyStopping)
+	p.shutAdmin()
 	p.snapshots.stop()
 	ok = services.close(p.log) && ok
 	ok = plugin.finish() && ok
@@ -182,6 +184,7 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 			return false
 		}
 		p.tell(daemon.SdNotifyReady)
+		p.admin.phase.set("")
 		select {
 		case <-ctx.Done():
 			l.stop()
