@@ -11,9 +11,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
+// maxScrapes is how many scrapes there can be at a time; more are refused.
+const maxScrapes = 4
+
 func (s *Server) routes() {
 	s.Handle("GET /metrics", Read, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.ContinueOnError,
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: maxScrapes,
 	}))
 	s.Handle("GET /livez", Open, http.HandlerFunc(s.live))
 	s.Handle("GET /readyz", Open, http.HandlerFunc(s.ready))

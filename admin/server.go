@@ -28,6 +28,7 @@ type Server struct {
 	registry *prometheus.Registry
 	http     *http.Server
 	listener net.Listener
+	started  bool
 	served   chan struct{} // closed when no more connections are accepted
 }
 
@@ -79,6 +80,7 @@ func (s *Server) Register(c prometheus.Collector) error {
 
 // Start begins to answer.
 func (s *Server) Start() {
+	s.started = true
 	go func() {
 		defer close(s.served)
 		if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
@@ -89,6 +91,9 @@ func (s *Server) Start() {
 
 // Close ends the listener: requests being served have a second.
 func (s *Server) Close() error {
+	if !s.started {
+		return s.listener.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopGrace)
 	defer cancel()
 	err := s.http.Shutdown(ctx)

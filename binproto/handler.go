@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 )
@@ -54,9 +55,10 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		return false
 	}
 	h.longRequest(c, magic)
+	var detail metrics.Detail
 	switch magic {
 	case frame.SetBulk, frame.RemoveBulk, frame.GetBulk:
-		keep = h.serveBulk(c)
+		keep, detail = h.serveBulk(c)
 	case frame.PlayScript:
 		keep = h.servePlayScript(c)
 	case frame.Replication:
@@ -65,7 +67,7 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		keep = h.serveCopy(c, peer)
 	}
 	h.logRequest(peer, magic, keep)
-	h.measure(c, magic, keep)
+	h.measure(c, magic, keep, detail)
 	return keep
 }
 

@@ -59,13 +59,29 @@ func (h *Handler) longRequest(c *netio.Conn, magic frame.Magic) {
 }
 
 // measure counts a request that has been served.
-func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool) {
+func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics.Detail) {
 	place, long := counted(magic)
 	if c.Meter == nil || long {
 		return
 	}
-	c.Meter.Note(h.opts.Meters.Binary, place, !keep)
+	d.Protocol, d.Command, d.Out, d.Failed = h.opts.Meters.Binary, place, len(c.Out), !keep
+	c.Meter.Note(d.Protocol, place, d.Failed)
 	if c.Meter.Detailed() {
-		c.Meter.Describe(metrics.Detail{Protocol: h.opts.Meters.Binary, Command: place, Out: len(c.Out), Failed: !keep})
+		c.Meter.Describe(d)
 	}
+}
+
+// detail is what the log says of a bulk: its size, and the first key and the database of its last run.
+func (b *bulk) detail() metrics.Detail {
+	d := metrics.Detail{In: b.read}
+	if b.db != nil {
+		d.Database = b.db.Name()
+	}
+	switch {
+	case len(b.recs) > 0:
+		d.Key = b.recs[0].Key
+	case len(b.keys) > 0:
+		d.Key = b.keys[0]
+	}
+	return d
 }
