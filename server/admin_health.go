@@ -1,11 +1,8 @@
 package server
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
-
-	"gotycoon/ulog"
 )
 
 // phase is why the server cannot be used just now, empty while it can. What is set before a phase can be read after it.
@@ -39,18 +36,5 @@ func (p *process) ready() (reasons []string) {
 	if p.cfg.ReadOnly {
 		reasons = append(reasons, "read-only: the server was started with -ord")
 	}
-	limit := p.cfg.Admin.ReadyLag
-	if lag, following := p.lag(time.Now()); following && limit > 0 && lag > limit {
-		reasons = append(reasons, fmt.Sprintf("behind its master: %.1f s, more than the %.1f s of -ready-lag", lag.Seconds(), limit.Seconds()))
-	}
-	return reasons
-}
-
-// lag returns how far this server is behind the clock of its master, if it has one.
-func (p *process) lag(now time.Time) (lag time.Duration, following bool) {
-	if p.follower == nil {
-		return 0, false
-	}
-	at, following := p.follower.Position()
-	return max(0, time.Duration(int64(ulog.StampAt(now)-at))), following
+	return append(reasons, p.behind(time.Now())...)
 }

@@ -52,12 +52,7 @@ func (p *process) export(running services, g *plugin) {
 	for _, s := range running {
 		e.service(s)
 	}
-	if p.follower != nil {
-		e.add(exporter.Replication(p.replicationNow))
-	}
-	if p.catalog.Log() != nil {
-		e.add(exporter.Replicas(p.replicasNow))
-	}
+	e.replication()
 	if p.snapshots != nil {
 		e.add(exporter.Snapshots(p.snapshotsNow))
 	}
@@ -105,16 +100,6 @@ func (e *export) service(s service) {
 		e.add(exporter.Quotas(s))
 	}
 }
-
-// replicationNow is what is known of the replication from a master.
-func (p *process) replicationNow() exporter.Follower {
-	at, _ := p.follower.Position()
-	lag, following := p.lag(time.Now())
-	return exporter.Follower{Following: following, Lag: lag, Position: at.Time()}
-}
-
-// replicasNow are the followers of this server.
-func (p *process) replicasNow() []exporter.Replica { return nil }
 
 func (p *process) snapshotsNow() exporter.SnapshotStats {
 	s := &p.snapshots.stats

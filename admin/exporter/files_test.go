@@ -100,7 +100,9 @@ func TestDashboard(t *testing.T) {
 		UID, Title    string
 		SchemaVersion int
 		Panels        []panel
-		Templating    struct{ List []struct{ Name, Definition string } }
+		Templating    struct {
+			List []struct{ Name, Definition string }
+		}
 	}
 	require.NoError(t, json.Unmarshal(text, &d))
 	require.Equal(t, "gotycoon", d.UID)
