@@ -19,12 +19,20 @@ func (s *Server) guard(access Access, h http.Handler) http.Handler {
 	})
 }
 
+// challenge asks a client for a user and password.
+const challenge = `Basic realm="gotycoon", charset="UTF-8"`
+
 // refuse tells a client that it may not, and how it could.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusForbidden
-	if errors.Is(err, ErrUnauthenticated) {
-		w.Header().Set("WWW-Authenticate", `Basic realm="gotycoon", charset="UTF-8"`)
-		status = http.StatusUnauthorized
+	if e, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](err); ok {
+		status = e.Status()
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge)
 	}
 	http.Error(w, err.Error(), status)
 }

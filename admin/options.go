@@ -2,16 +2,11 @@ package admin
 
 import (
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// ErrUnauthenticated is wrapped by an error of Options.Authorize when it is not known who asks: the client is then
-// asked for a password. Any other error is a plain refusal.
-var ErrUnauthenticated = errors.New("a user and password, or a token, is needed")
 
 // Access is who may use a path.
 type Access int
@@ -29,7 +24,8 @@ type Options struct {
 	TLS    *tls.Config  // nil: plain text
 	Logger *slog.Logger // nil: silent
 
-	// Authorize returns why a request is refused; admin tells whether it needs Admin access. Nil: all are allowed.
+	// Authorize returns why a request is refused; admin tells whether it needs Admin access. An error may have a method Status that
+	// returns the HTTP status, else it is 403. Nil: all are allowed.
 	Authorize func(r *http.Request, admin bool) error
 
 	// Routes adds paths before the first request; nil: none. More can be added later with Handle.

@@ -87,7 +87,7 @@ func TestAccess(t *testing.T) {
 			user, _, _ := r.BasicAuth()
 			switch {
 			case user == "":
-				return errUnknown
+				return unknown{errors.New("who are you")}
 			case admin && user != "root":
 				return errors.New("only admins may")
 			}
@@ -120,7 +120,11 @@ func TestAccess(t *testing.T) {
 	require.Contains(t, body, "secret reason")
 }
 
-var errUnknown = errors.Join(errors.New("who are you"), admin.ErrUnauthenticated)
+// unknown is the error about a stranger.
+type unknown struct{ error }
+
+// Status is the HTTP status.
+func (unknown) Status() int { return http.StatusUnauthorized }
 
 func TestPortInUse(t *testing.T) {
 	s := start(t, admin.Options{})

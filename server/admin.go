@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"gotycoon/admin"
@@ -59,9 +60,16 @@ func (p *process) openAdmin() error {
 	if c.Addr == "" {
 		return nil
 	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return fmt.Errorf("-admin %s: %w", c.Addr, err)
+	}
 	s, err := admin.New(admin.Options{
-		Addr:    c.Addr,
-		Logger:  p.log.Logger,
+		Addr:   c.Addr,
+		Logger: p.log.Logger,
+
+		Authorize: p.accessOn(host).Authorize,
+
 		Routes:  p.adminRoutes,
 		Live:    p.live,
 		Ready:   p.ready,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/access"
 	"gotycoon/admin/exporter"
 	"gotycoon/server"
 )
@@ -285,4 +286,30 @@ func TestAdminPortInUse(t *testing.T) {
 	cfg.Port, cfg.Admin.Addr = 0, addr
 	require.Equal(t, 1, server.Run(t.Context(), cfg, &log, &stderr))
 	require.Contains(t, strings.Join(log.lines(), "\n"), "[ERROR]: -admin "+mask(addr))
+}
+
+// TestAdminAccess: the access file holds for the admin listener too. A stranger learns whether the server is ready, and no more.
+func TestAdminAccess(t *testing.T) {
+	hash, err := access.HashToken([]byte("a secret of 32 characters or so"))
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "access")
+	require.NoError(t, os.WriteFile(path, []byte("token anna "+hash+"\nallow anna read\n"), 0o600))
+	_, addr := startAdmin(t, func(c *server.Config) { c.Access.Path = path })
+	ready(t, addr)
+	ask := func(path, token string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, http.NoBody)
+		require.NoError(t, err)
+		if token != "" {
+			request.Header.Set("Authorization", "Bearer "+token)
+		}
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	require.Equal(t, http.StatusUnauthorized, ask("/metrics", ""))
+	require.Equal(t, http.StatusUnauthorized, ask("/metrics", "guess"))
+	require.Equal(t, http.StatusOK, ask("/metrics", "a secret of 32 characters or so"))
+	require.Equal(t, http.StatusForbidden, ask("/debug/pprof/", "a secret of 32 characters or so"))
+	require.Equal(t, http.StatusOK, ask("/livez", ""))
 }

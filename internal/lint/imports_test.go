@@ -20,36 +20,25 @@ var arrows = map[string][]string{
 	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
 	"server": {"admin", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
 	"server": {"admin", "admin/exporter", "internal/metrics", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "admin", "admin/exporter", "internal/metrics"},
 
 	"admin":          {},
 	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
 
-	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
+	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics"},
 	"httpapi/date":   {},
 	"httpapi/tsv":    {},
-	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount"},
+	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics"},
 	"binproto/frame": {},
-	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver"},
+	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
 	"counter/frame":  {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/netio", "internal/portserver"},
+	"memcache": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
 
-	"jesync":  {"access", "db", "internal/netio", "internal/portserver"},
-	"coconut": {"access", "db", "internal/netio", "internal/portserver"},
-	"httpapi":        {"httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/metrics", "internal/opcount"},
-	"httpapi/date":   {},
-	"httpapi/tsv":    {},
-	"binproto":       {"binproto/frame", "db", "internal/netio", "internal/metrics", "internal/opcount"},
-	"binproto/frame": {},
-	"counter":        {"counter/frame", "internal/netio", "internal/metrics", "internal/portserver"},
-	"counter/frame":  {},
-
-	"memcache": {"db", "internal/netio", "internal/metrics", "internal/portserver"},
-
-	"jesync":  {"db", "internal/netio", "internal/metrics", "internal/portserver"},
-	"coconut": {"db", "internal/netio", "internal/metrics", "internal/portserver"},
+	"jesync":  {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
+	"coconut": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -64,7 +53,7 @@ var arrows = map[string][]string{
 	"db/store":           {"ulog"},
 	"db/store/storetest": {"db/store", "ulog"},
 	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/metrics", "internal/vfs"},
+	"ulog":               {"internal/vfs", "internal/metrics"},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
@@ -85,6 +74,9 @@ var arrows = map[string][]string{
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
 	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},
+	"internal/netio":       {"access", "db", "internal/metrics"},
+	"internal/portserver":  {},
+	"internal/metrics":     {},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},
