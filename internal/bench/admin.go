@@ -7,61 +7,67 @@ import (
 	"slices"
 )
 
-// adminRounds is how often each of the two servers is measured, in turn: neighbours on the machine disturb both alike.
-const adminRounds = 15
+// adminRounds is how often each of the two kinds of servers is measured, in turn: neighbours on the machine disturb both alike. Each
+// run has a server of its own, because some processes are faster than others all their life.
+const adminRounds = 12
 
-// admin compares a server that is measured with one that is not.
+// admin compares servers that are measured with servers that are not.
 func (b *bench) admin() error {
-	b.table("64 connections, values of 100 bytes, requests/s: medians of interleaved runs, one scrape in each", "operation", "database",
-		"without -admin", "with -admin", "ratio", "of the best runs", "least processor time of a request, without and with")
+	b.table("64 connections, values of 100 bytes, requests/s, a scrape in each run with -admin", "operation", "database",
+		"without -admin", "with -admin", "ratio of medians", "ratio of best runs", "least processor time of a request, without and with")
 	for _, kind := range kinds() {
-		plain, err := start(b.server, append([]string(nil), kind.args...)...)
-		if err != nil {
-			return err
-		}
-		defer plain.stop() //nolint:errcheck // a measurement's end
-		measured, err := start(b.server, append([]string{"-admin", "127.0.0.1:$PORT1"}, kind.args...)...)
-		if err != nil {
-			return err
-		}
-		defer measured.stop() //nolint:errcheck // a measurement's end
-		for _, op := range []operation{set, get} {
-			if err := b.compareAdmin(plain, measured, kind.name, op); err != nil {
+		runs := map[string]*adminRuns{}
+		for round := range 2 * adminRounds {
+			if err := b.adminRound((round+round/2)%2 == 1, kind.args, runs); err != nil {
 				return err
 			}
+		}
+		for _, op := range []operation{set, get} {
+			without, with := runs[op.name+"plain"], runs[op.name+"measured"]
+			b.row(op.name, kind.name, median(without.rates), median(with.rates), ratio3(median(with.rates)/median(without.rates)),
+				ratio3(slices.Max(with.rates)/slices.Max(without.rates)),
+				fmt.Sprintf("%.2f µs, %.2f µs", slices.Min(without.costs), slices.Min(with.costs)))
 		}
 	}
 	return nil
 }
 
-// compareAdmin measures one operation, the two servers in turn.
-func (b *bench) compareAdmin(plain, measured *process, database string, op operation) error {
-	const connections = 64
-	var without, with adminRuns
-	for round := range adminRounds {
-		if err := scrape(measured.further(1)); err != nil {
-			return err
-		}
-		for i := range 2 {
-			server, into := plain, &without
-			if (i+round)%2 == 1 {
-				server, into = measured, &with
-			}
-			if err := into.add(b, server, op, connections); err != nil {
+// adminRound measures one server.
+func (b *bench) adminRound(measured bool, args []string, into map[string]*adminRuns) error {
+	name := "plain"
+	args = slices.Clone(args)
+	if measured {
+		name = "measured"
+		args = append([]string{"-admin", "127.0.0.1:$PORT1"}, args...)
+	}
+	p, err := start(b.server, args...)
+	if err != nil {
+		return err
+	}
+	defer p.stop() //nolint:errcheck // a measurement's end
+	for _, op := range []operation{set, get} {
+		if measured {
+			if err := scrape(p.further(1)); err != nil {
 				return err
 			}
 		}
+		runs := into[op.name+name]
+		if runs == nil {
+			runs = &adminRuns{}
+			into[op.name+name] = runs
+		}
+		if err := runs.add(b, p, op); err != nil {
+			return err
+		}
 	}
-	before, after := median(without.rates), median(with.rates)
-	b.row(op.name, database, before, after, ratio3(after/before), ratio3(slices.Max(with.rates)/slices.Max(without.rates)),
-		fmt.Sprintf("%.2f µs, %.2f µs", slices.Min(without.costs), slices.Min(with.costs)))
 	return nil
 }
 
 // adminRuns are requests per second, and the processor time of each in microseconds, which neighbours disturb less.
 type adminRuns struct{ rates, costs []float64 }
 
-func (r *adminRuns) add(b *bench, p *process, op operation, connections int) error {
+func (r *adminRuns) add(b *bench, p *process, op operation) error {
+	const connections = 64
 	before, err := p.cpu()
 	if err != nil {
 		return err
