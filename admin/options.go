@@ -1,8 +1,8 @@
 package admin
 
 import (
-	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,8 +21,11 @@ const (
 // Options of a Server.
 type Options struct {
 	Addr   string       // HOST:PORT to listen on; port 0 is any free one
-	TLS    *tls.Config  // nil: plain text
 	Logger *slog.Logger // nil: silent
+
+	// Secure makes the listener, a TCP one, speak TLS. Nil: plain text. What its connections say by a method ConnectionState is
+	// Request.TLS for Authorize.
+	Secure func(net.Listener) net.Listener
 
 	// Authorize returns why a request is refused; admin tells whether it needs Admin access. An error may have a method Status that
 	// returns the HTTP status, else it is 403. Nil: all are allowed.

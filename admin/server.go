@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,7 +36,8 @@ func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{opts: o, mux: http.NewServeMux(), registry: prometheus.NewPedanticRegistry(), served: make(chan struct{})}
 	s.http = &http.Server{
-		Handler:           s.mux,
+		Handler:           withState(s.mux),
+		ConnContext:       keepConn,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
@@ -55,8 +55,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the admin port: %w", err)
 	}
-	if o.TLS != nil {
-		l = tls.NewListener(l, o.TLS)
+	if o.Secure != nil {
+		l = o.Secure(l)
 	}
 	s.listener = l
 	return s, nil

@@ -69,6 +69,7 @@ func (p *process) openAdmin() error {
 		Logger: p.log.Logger,
 
 		Authorize: p.accessOn(host).Authorize,
+		Secure:    p.secure,
 
 		Routes:  p.adminRoutes,
 		Live:    p.live,

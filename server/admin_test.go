@@ -313,3 +313,29 @@ func TestAdminAccess(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, ask("/debug/pprof/", "a secret of 32 characters or so"))
 	require.Equal(t, http.StatusOK, ask("/livez", ""))
 }
+
+// TestAdminTLS: the listener speaks TLS like the other ports, and knows clients by their certificates.
+func TestAdminTLS(t *testing.T) {
+	ca := authority(t)
+	path := filepath.Join(t.TempDir(), "access")
+	require.NoError(t, os.WriteFile(path, []byte("cert user\nallow user admin\n"), 0o600))
+	_, addr := startAdmin(t, func(c *server.Config) {
+		withTLS(c, ca)
+		c.TLS.Client = server.TLSOptional
+		c.Access.Path = path
+	})
+	ask := func(name, path string) int {
+		client := &http.Client{Transport: &http.Transport{TLSClientConfig: trusting(t, ca, name)}}
+		defer client.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+addr+path, http.NoBody)
+		require.NoError(t, err)
+		response, err := client.Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		return response.StatusCode
+	}
+	require.Equal(t, http.StatusOK, ask("", "/livez"))
+	require.Equal(t, http.StatusUnauthorized, ask("", "/metrics"))
+	require.Equal(t, http.StatusOK, ask("user", "/metrics"))
+	require.Equal(t, http.StatusOK, ask("user", "/debug/pprof/"))
+}

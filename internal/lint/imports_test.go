@@ -16,11 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport"},
-	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
-	"server": {"admin", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
-	"server": {"admin", "admin/exporter", "internal/metrics", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script"},
-	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "admin", "admin/exporter", "internal/metrics"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics"},
 
 	"admin":          {},
 	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
@@ -65,17 +61,12 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio": {"access", "db", "internal/rawio"},
+	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics"},
 
-	"internal/netio":       {"access", "db"},
-	"internal/netio":       {"db", "internal/metrics"},
-	"internal/metrics":     {},
 	"internal/portserver":  {},
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
 	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},
-	"internal/netio":       {"access", "db", "internal/metrics"},
-	"internal/portserver":  {},
 	"internal/metrics":     {},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},

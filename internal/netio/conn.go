@@ -44,8 +44,8 @@ type Conn struct {
 	Out  []byte     // replies not yet sent
 	Owed db.Pending // updates acknowledged by Out
 
-	Visitor *access.Visitor // who is at the other end; nil: everything is allowed
-	Meter *metrics.Recorder // measures the requests; nil: nobody does
+	Visitor *access.Visitor   // who is at the other end; nil: everything is allowed
+	Meter   *metrics.Recorder // measures the requests; nil: nobody does
 
 	net  net.Conn
 	raw  *rawSocket // nil when net is not a plain socket
