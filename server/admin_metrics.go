@@ -39,7 +39,7 @@ func (p *process) export(running services, g *plugin) {
 		return
 	}
 	for _, l := range p.catalog.Logs() {
-		l.Observe(ulog.NewObserver())
+		l.Measure(ulog.NewObserver())
 	}
 	e := &export{p: p, protocols: []*metrics.Protocol{p.admin.meters.http.RPC, p.admin.meters.http.REST, p.admin.meters.bin.Binary}}
 	e.port("data", func() (int, uint64) { return int(p.conns.Load()), p.allConns.Load() })

@@ -339,3 +339,43 @@ func TestAdminTLS(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask("user", "/metrics"))
 	require.Equal(t, http.StatusOK, ask("user", "/debug/pprof/"))
 }
+
+// TestMetricsOfReplication: a master knows its slave, and the slave how far it is.
+func TestMetricsOfReplication(t *testing.T) {
+	dir := t.TempDir()
+	master, masterAddr := startAdmin(t, func(c *server.Config) { c.UpdateLog, c.ServerID = filepath.Join(dir, "ulog"), 1 })
+	_, port, err := net.SplitHostPort(master.addr)
+	require.NoError(t, err)
+	_, slaveAddr := startAdmin(t, func(c *server.Config) {
+		c.ServerID, c.MasterHost, c.RTSPath = 2, "127.0.0.1", filepath.Join(dir, "a.rts")
+		c.MasterPort, err = strconv.Atoi(port)
+		c.Admin.ReadyLag = patience
+	})
+	require.NoError(t, err)
+	ready(t, masterAddr)
+	master.dial().get("/rpc/set?key=a&value=b")
+	eventually(t, func() bool {
+		_, text := fetch(t, slaveAddr, "/metrics")
+		return strings.Contains(text, `gotycoon_replication_state{state="streaming"} 1`) && strings.Contains(text, "\ngotycoon_replication_applied_total 1\n")
+	})
+	ready(t, slaveAddr)
+	eventually(t, func() bool {
+		_, text := fetch(t, masterAddr, "/metrics")
+		return strings.Contains(text, "\ngotycoon_replicas 1\n") && strings.Contains(text, `gotycoon_replica_lag_records{peer="127.0.0.1:`)
+	})
+	for _, addr := range []string{masterAddr, slaveAddr} {
+		_, text := fetch(t, addr, "/metrics")
+		for _, m := range regexp.MustCompile(`(?m)^# TYPE (gotycoon_repl\S+)`).FindAllStringSubmatch(text, -1) {
+			require.Contains(t, names(), m[1])
+		}
+		checkWithPromtool(t, text)
+	}
+}
+
+// names are those of all metrics.
+func names() (all []string) {
+	for _, d := range exporter.All() {
+		all = append(all, d.Name)
+	}
+	return all
+}

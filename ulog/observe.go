@@ -22,15 +22,15 @@ func NewObserver() *Observer {
 	}
 }
 
-// Observe has the log measured from now on, by one Observer at a time.
-func (l *Log) Observe(o *Observer) { l.observer.Store(o) }
+// Measure has the log measured from now on, by one Observer at a time.
+func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
 
-// Observer returns what Observe was given last, or nil.
+// Observer returns what Measure was given last, or nil.
 func (l *Log) Observer() *Observer { return l.observer.Load() }
 
 func (o *Observer) group(g *group) {
 	if o != nil {
-		o.Records.Observe(int64(g.count))
+		o.Records.Observe(int64(g.count - g.notes))
 		o.Bytes.Observe(int64(len(g.buf)))
 	}
 }
