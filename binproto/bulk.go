@@ -6,6 +6,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
 
@@ -25,6 +26,7 @@ type bulk struct {
 	head frame.Header
 	left uint32 // records not yet taken
 	hits uint32
+	read int    // bytes of the records taken
 	out  []byte // reply; not in c.Out before it is certain that the request succeeds
 
 	// The run.
@@ -42,7 +44,7 @@ func (h *Handler) takeBulk(c *netio.Conn, head frame.Header) *bulk {
 		b = &bulk{h: h}
 		b.visit = b.addHit
 	}
-	b.c, b.head, b.left, b.hits = c, head, head.RNum, 0
+	b.c, b.head, b.left, b.hits, b.read = c, head, head.RNum, 0, 0
 	b.out = frame.AppendReply(b.out[:0], head.Magic, 0)
 	return b
 }
@@ -58,16 +60,16 @@ func (b *bulk) put() {
 
 // serveBulk serves one request. A request cut within its fixed beginning is not answered; any later failure is
 // answered with Error and ends the connection, and what came before it stays done.
-func (h *Handler) serveBulk(c *netio.Conn) (keep bool) {
+func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 	var head frame.Header
 	if next(c, frame.DecodeHeader, &head) != nil {
-		return false
+		return false, detail
 	}
 	b := h.takeBulk(c, head)
 	defer b.put()
 	err := b.serve()
 	b.reply(err)
-	return err == nil
+	return err == nil, b.detail()
 }
 
 // serve takes and executes all records.
@@ -85,6 +87,7 @@ func (b *bulk) serve() error {
 			return err
 		}
 		b.c.Advance(n)
+		b.read += n
 	}
 	return nil
 }

@@ -34,7 +34,10 @@ func (h *Handler) serveCopy(c *netio.Conn, peer string) (keep bool) {
 		defer h.opts.Source.Copying(peer, request)()
 	}
 	s := copySender{conn: c, digest: sha256.New()}
-	if err := s.serve(h, request); err != nil {
+	end := h.opts.Meters.Copies.begin()
+	err := s.serve(h, request)
+	end(err == nil)
+	if err != nil {
 		if s.lost {
 			return false
 		}

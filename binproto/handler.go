@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 )
@@ -19,6 +20,7 @@ type Options struct {
 	Counts  *opcount.Counts // nil: counted for nobody
 	Scripts Scripts         // nil: the server has no script
 	Source  Source          // nil: there is no update log to follow
+	Meters  Meters          // where requests are counted; the zero value: nowhere
 	Logger  *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 }
 
@@ -52,9 +54,11 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		h.logRequest(peer, magic, false)
 		return false
 	}
+	h.longRequest(c, magic)
+	var detail metrics.Detail
 	switch magic {
 	case frame.SetBulk, frame.RemoveBulk, frame.GetBulk:
-		keep = h.serveBulk(c)
+		keep, detail = h.serveBulk(c)
 	case frame.PlayScript:
 		keep = h.servePlayScript(c)
 	case frame.Replication:
@@ -63,6 +67,7 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		keep = h.serveCopy(c, peer)
 	}
 	h.logRequest(peer, magic, keep)
+	h.measure(c, magic, keep, detail)
 	return keep
 }
 

@@ -12,7 +12,7 @@ import (
 
 // logRequest writes the line that every request gets (1.3): 1 when the connection is kept, 0 when it is closed.
 func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
-	if !h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+	if h.opts.Meters.Sampling || !h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
 		return
 	}
 	kept := 0

@@ -10,6 +10,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 )
 
 // QuotaOptions of a QuotaServer.
@@ -20,6 +21,9 @@ type QuotaOptions struct {
 	Timeout time.Duration // of one wait for more bytes of a request, or for send space; 0 means 30 s
 	Access  *access.Guard // who may do what; nil: everybody everything
 	Logger  *slog.Logger  // nil means silent
+
+	Meter    *metrics.Meter    // measures connections; nil: nobody does
+	Requests *metrics.Protocol // made by NewQuotaRequests; nil: requests are not counted
 }
 
 // QuotaServer serves /query, /apply, /cancel, /increase, /decrease and /empty.
@@ -40,7 +44,7 @@ func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	if err := durable(o.DB); err != nil {
 		return nil, err
 	}
-	s := &QuotaServer{port: newPort(o.Timeout, o.Logger).guarded(o.Access, access.Quota), opts: o, records: &records{db: o.DB}}
+	s := &QuotaServer{port: newPort(o.Timeout, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Quota), opts: o, records: &records{db: o.DB}}
 	s.quotas = newNamed(s.open)
 	s.route = s.answer
 	var err error

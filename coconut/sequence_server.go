@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 )
 
 // MaxCount is how many numbers one /fetch can ask for.
@@ -25,6 +26,9 @@ type SequenceOptions struct {
 	Location *time.Location // in which /explain writes times; nil means time.Local
 	Access   *access.Guard  // who may do what; nil: everybody everything
 	Logger   *slog.Logger   // nil means silent
+
+	Meter    *metrics.Meter    // measures connections; nil: nobody does
+	Requests *metrics.Protocol // made by NewSequenceRequests; nil: requests are not counted
 
 	Now func() time.Time // nil means time.Now
 }
@@ -54,7 +58,7 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &SequenceServer{port: newPort(o.Timeout, o.Logger).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
+	s := &SequenceServer{port: newPort(o.Timeout, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
 	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Now) })
 	s.route = s.answer
 	return s, nil

@@ -13,6 +13,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
 )
@@ -31,6 +32,8 @@ const (
 type port struct {
 	route   func(dst, target []byte, owed *db.Pending) (body []byte, status string)
 	timeout time.Duration
+	meter   *metrics.Meter
+	counted *requests // nil: requests are not counted
 	logger  *slog.Logger
 	access  *access.Guard
 	name    string // of the service, for the rights
@@ -38,14 +41,14 @@ type port struct {
 	server  *portserver.Server
 }
 
-func newPort(timeout time.Duration, logger *slog.Logger) port {
+func newPort(timeout time.Duration, logger *slog.Logger, meter *metrics.Meter, counted *metrics.Protocol) port {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return port{timeout: timeout, logger: logger, pool: netio.NewPool()}
+	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, pool: netio.NewPool()}
 }
 
 // start begins to serve. It is called once.
@@ -67,6 +70,7 @@ func (p *port) close() error {
 // serve answers the requests of one connection. Pipelined ones are answered together, after one wait for the log.
 func (p *port) serve(ctx context.Context, socket net.Conn) {
 	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody, Access: p.access})
+	c.Meter = p.meter.NewRecorder(socket.RemoteAddr().String())
 	defer c.Close()
 	body := make([]byte, 0, 64)
 	for ctx.Err() == nil && c.WaitByte() == nil {
@@ -88,6 +92,7 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 		var status string
 		body, status = p.route(body[:0], r.target, &c.Owed)
 		c.Out = appendReply(c.Out, &r, status, body)
+		p.measure(c, &r, status)
 		if skipBody(c, r.body) != nil || !r.keep {
 			break
 		}

@@ -41,6 +41,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 		server: s,
 		tally:  &s.tallies[number%tallies],
 	}
+	c.Meter = s.opts.Meter.NewRecorder(socket.RemoteAddr().String())
 	defer c.Close()
 	defer s.table.releaseAll(&c.held)
 	err := c.run(ctx)
@@ -86,7 +87,9 @@ func (c *conn) next(ctx context.Context) error {
 	if err := c.need(ctx, size); err != nil {
 		return err
 	}
-	err := c.answer(h, c.Buffered()[frame.HeaderLen:size])
+	body := c.Buffered()[frame.HeaderLen:size]
+	err := c.answer(h, body)
+	c.measure(h, body)
 	c.Advance(size)
 	return err
 }
@@ -121,5 +124,7 @@ func (c *conn) long(ctx context.Context, h frame.Header) error {
 		c.Advance(int(n))
 		seen, left = seen+int(n), left-n
 	}
-	return c.answer(h, body)
+	err := c.answer(h, body)
+	c.measure(h, body)
+	return err
 }

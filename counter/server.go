@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
 )
@@ -53,7 +54,10 @@ type Options struct {
 	// it holds is released; 0 means 30 seconds.
 	Timeout time.Duration
 
-	Access *access.Guard    // who may do what; nil: everybody everything
+	Access   *access.Guard     // who may do what; nil: everybody everything
+	Meter    *metrics.Meter    // measures connections; nil: nobody does
+	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
+
 	Logger *slog.Logger     // nil means silent
 	Now    func() time.Time // the wall clock; nil means time.Now
 }

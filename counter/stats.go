@@ -91,3 +91,8 @@ func (s Stats) Rows() []frame.Stat {
 		number("command:dump", s.Dump),
 	}
 }
+
+// Connections returns how many connections are open, and how many there have been.
+func (s *Server) Connections() (open int, total uint64) {
+	return int(max(0, s.open.Load())), s.accepted.Load()
+}

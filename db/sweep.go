@@ -27,6 +27,8 @@ type sweeper struct {
 	limited bool         // there are capacity limits
 	mortals atomic.Int64 // records stored so far that can expire
 	settled atomic.Int64 // mortals when the last walk began that met none
+	expired atomic.Int64 // records removed because their time was over
+	evicted atomic.Int64 // and because of a limit
 
 	mu         sync.Mutex // held by the one collector; guards the fields below
 	met        bool       // the walk has met a record that can expire
@@ -100,11 +102,11 @@ func (d *DB) Vacuum(step int64) error {
 	d.sweeper.mu.Lock()
 	defer d.sweeper.mu.Unlock()
 	if step > 1 {
-		return d.collect(step, d.expiredNow)
+		return d.collect(step, d.expiredNow, &d.sweeper.expired)
 	}
 	d.sweeper.on = false
 	for {
-		if err := d.collect(maxCollect, d.expiredNow); err != nil || !d.sweeper.on {
+		if err := d.collect(maxCollect, d.expiredNow, &d.sweeper.expired); err != nil || !d.sweeper.on {
 			return err
 		}
 	}
@@ -119,16 +121,16 @@ func (d *DB) sweep(steps int64) {
 	if d.rewound() {
 		return
 	}
-	if err := d.collect(min(steps, maxCollect), d.expiredNow); err != nil {
+	if err := d.collect(min(steps, maxCollect), d.expiredNow, &d.sweeper.expired); err != nil {
 		return
 	}
 	if limit := d.expr.Params.KTCapCnt; limit >= 0 {
 		if n, err := d.store.Count(); err == nil && n > limit {
-			_ = d.collect(n-limit, always)
+			_ = d.collect(n-limit, always, &d.sweeper.evicted)
 		}
 	}
 	if limit := d.expr.Params.KTCapSiz; limit >= 0 && d.used() > limit {
-		_ = d.collect(steps, always)
+		_ = d.collect(steps, always, &d.sweeper.evicted)
 	}
 }
 
@@ -155,9 +157,9 @@ func (d *DB) expiredNow(stored []byte) bool {
 
 func always([]byte) bool { return true }
 
-// collect examines the next steps records and removes those that unwanted names. At the end of the database the
+// collect examines the next steps records and removes those that unwanted names, which it adds to removed. At the end of the database the
 // walk stops; the next call begins anew. The caller holds sweeper.mu.
-func (d *DB) collect(steps int64, unwanted func(stored []byte) bool) error {
+func (d *DB) collect(steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
 	var victims [][]byte
 	seen := int64(0)
 	s := &d.sweeper
@@ -186,6 +188,7 @@ func (d *DB) collect(steps int64, unwanted func(stored []byte) bool) error {
 		if err := d.evict(key, unwanted); err != nil {
 			return err
 		}
+		removed.Add(1)
 	}
 	return nil
 }

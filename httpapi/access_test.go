@@ -208,7 +208,7 @@ func guardedHot(tb testing.TB) func() {
 	s.access, err = access.Open(access.Options{Path: path})
 	require.NoError(tb, err)
 	tb.Cleanup(s.access.Close)
-	return hotSession(tb, s, as("anna", "GET /key1 HTTP/1.1\r\nHost: localhost\r\nUser-Agent: benchmark\r\n\r\n"))
+	return hotSession(tb, s, as("anna", "GET /key1 HTTP/1.1\r\nHost: localhost\r\nUser-Agent: benchmark\r\n\r\n"), nil)
 }
 
 func BenchmarkServeOneWithCredentials(b *testing.B) {

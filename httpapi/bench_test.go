@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/httpapi"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
 
@@ -45,8 +46,9 @@ var hotRequests = []struct{ name, request string }{
 }
 
 // hotSession returns a function that serves one request.
-func hotSession(tb testing.TB, s *server, request string) func() {
+func hotSession(tb testing.TB, s *server, request string, m *metrics.Meter) func() {
 	c := netio.New(&loop{request: []byte(request)}, netio.NewPool(), netio.Options{Timeout: time.Minute, Access: s.access})
+	c.Meter = m.NewRecorder("bench")
 	session := s.handler.NewSession(c, "bench")
 	tb.Cleanup(session.Close)
 	return func() {
@@ -57,7 +59,7 @@ func hotSession(tb testing.TB, s *server, request string) func() {
 }
 
 func hotServer(tb testing.TB) *server {
-	s := newServerWith(tb, db.Options{}, httpapi.Options{Logger: slog.New(slog.DiscardHandler)})
+	s := newServerWith(tb, db.Options{}, httpapi.Options{Logger: slog.New(slog.DiscardHandler), Meters: httpapi.NewMeters()})
 	for i := range 10_000 { // few records in a large table would measure the sweep
 		key := []byte("key" + strconv.Itoa(i))
 		require.NoError(tb, s.catalog.DB(0).Set(nil, key, []byte(strings.Repeat("v", 100)), db.Never))
@@ -65,10 +67,16 @@ func hotServer(tb testing.TB) *server {
 	return s
 }
 
+// BenchmarkServeOne serves without and with a meter; the socket is not in it.
 func BenchmarkServeOne(b *testing.B) {
+	b.Run("plain", func(b *testing.B) { benchmarkServeOne(b, nil) })
+	b.Run("measured", func(b *testing.B) { benchmarkServeOne(b, metrics.New(metrics.Options{})) })
+}
+
+func benchmarkServeOne(b *testing.B, m *metrics.Meter) {
 	for _, hot := range hotRequests {
 		b.Run(hot.name, func(b *testing.B) {
-			serve := hotSession(b, hotServer(b), hot.request)
+			serve := hotSession(b, hotServer(b), hot.request, m)
 			b.ReportAllocs()
 			for b.Loop() {
 				serve()
@@ -83,7 +91,7 @@ func TestHotRequestsDoNotAllocate(t *testing.T) {
 	}
 	for _, hot := range hotRequests {
 		t.Run(hot.name, func(t *testing.T) {
-			serve := hotSession(t, hotServer(t), hot.request)
+			serve := hotSession(t, hotServer(t), hot.request, metrics.New(metrics.Options{}))
 			for range 100 {
 				serve()
 			}

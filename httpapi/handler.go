@@ -18,6 +18,7 @@ type Options struct {
 	Follower Follower                     // nil: the server cannot replicate from a master
 	Replicas Replicas                     // the server's followers; nil: it has no update log
 	Logger   *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
+	Meters   Meters                       // where requests are counted; the zero value: nowhere
 	Port     int                          // for the Location header
 	CmdDir   string                       // directory of the commands of synchronize; empty means "."
 	Report   func(rows map[string]string) // adds the rows of report that this package does not know; may be nil
@@ -46,13 +47,18 @@ func (o *Options) setDefaults() {
 type Handler struct {
 	opts       Options
 	procedures map[string]*procedure
+	places     map[*procedure]int // in their table
 	date       dateCache
 }
 
 // NewHandler returns a handler of requests to the databases of o.Catalog.
 func NewHandler(o Options) *Handler {
 	o.setDefaults()
-	return &Handler{opts: o, procedures: procedureMap()}
+	h := &Handler{opts: o, procedures: procedureMap(), places: map[*procedure]int{}}
+	for i := range procedures {
+		h.places[&procedures[i]] = i
+	}
+	return h
 }
 
 // NewSession begins a session on a connection. peer is the client's address as the log shows it, IP:PORT.

@@ -12,7 +12,7 @@ import (
 // requestLine returns the line of the request for the log, or "" when nobody reads it. Serving the request changes
 // the buffer.
 func (s *Session) requestLine() string {
-	if !s.h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+	if s.h.opts.Meters.Sampling || !s.h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
 		return ""
 	}
 	return string(s.req.text(s.req.line))

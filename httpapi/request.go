@@ -19,6 +19,7 @@ const (
 	methodPOST
 	methodPUT
 	methodDELETE
+	methods // how many there are
 )
 
 // span is a part of the request as offsets from its first byte: the buffer may move while the request arrives.

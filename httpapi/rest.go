@@ -12,6 +12,7 @@ import (
 // serveREST answers GET, HEAD, PUT and DELETE of one record (section 11).
 func (s *Session) serveREST() (status int) {
 	d, key := s.restTarget()
+	s.call.db, s.call.key = d, key
 	if d == nil {
 		return s.replyNoDatabase()
 	}

@@ -17,12 +17,16 @@ type call struct {
 	curID  int64
 	curNew bool // the cursor was made for this call
 	mute   bool // the call sends no signal, whatever it asks for
+
+	procedure *procedure // nil: there is none of the name
+	key       []byte     // of a REST request
 }
 
 // serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
 func (s *Session) serveRPC() (status int) {
 	name := s.decodeInput()
 	p := s.h.procedures[string(name)]
+	s.call.procedure = p
 	if s.c.Visitor != nil && !s.allowed(s.permit(p)) {
 		return s.replyDenied()
 	}
@@ -128,7 +132,9 @@ func (s *Session) waitForSignal() error {
 	if s.c.Flush() != nil {
 		return errBroken
 	}
-	if !s.h.opts.Signals.Wait(string(name), s.waitTime()) {
+	arrived := s.h.opts.Signals.Wait(string(name), s.waitTime())
+	s.c.Meter.Restart()
+	if !arrived {
 		s.call.mute = true
 		return errTimedOut
 	}

@@ -51,6 +51,7 @@ func (s *Session) ServeOne() (keep bool) {
 	defer s.recycle()
 	if fault := s.readRequest(); fault != faultNone {
 		s.refuse(fault)
+		s.c.Meter.Note(s.h.opts.Meters.REST, int(methodOther), true)
 		return false
 	}
 	line := s.requestLine()
@@ -61,6 +62,7 @@ func (s *Session) ServeOne() (keep bool) {
 		status = s.serveREST()
 	}
 	s.logRequest(line, status)
+	s.measure(status)
 	s.c.Advance(s.req.size)
 	if !s.req.keepAlive || status == statusBroken {
 		return false

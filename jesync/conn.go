@@ -53,6 +53,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	}
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
 	c.written.L = &c.mu
+	c.in.Meter = s.opts.Meter.NewRecorder(c.address)
 	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it lines take another way
 	}
@@ -111,6 +112,7 @@ func (c *conn) answerAll() error {
 		end := bytes.IndexByte(buffered, '\n')
 		if end < 0 {
 			c.skipLong(len(buffered))
+			c.in.Meter.Done() // before the replies: their clients may be slow
 			return nil
 		}
 		if err := c.answerLine(buffered[:end]); err != nil {
@@ -148,7 +150,9 @@ func (c *conn) answerLine(line []byte) error {
 		}
 	}
 	c.step.now = c.server.now()
-	return c.answer(&cmd)
+	err := c.answer(&cmd)
+	c.measure(&cmd, len(line))
+	return err
 }
 
 // answer carries out one command. An error ends the connection.

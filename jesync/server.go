@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
 )
@@ -44,8 +45,11 @@ type Options struct {
 	// locks are released; 0 means 30 seconds.
 	Timeout time.Duration
 
-	Access *access.Guard // who may do what; nil: everybody everything
-	Logger *slog.Logger  // nil means silent
+	Access   *access.Guard     // who may do what; nil: everybody everything
+	Meter    *metrics.Meter    // measures connections; nil: nobody does
+	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
+
+	Logger *slog.Logger // nil means silent
 }
 
 func (o *Options) setDefaults() {
@@ -79,6 +83,7 @@ func (o *Options) bounds() bounds {
 type Server struct {
 	opts    Options
 	table   *table
+	places  map[string]int // see measure.go
 	started time.Time
 	pool    *sync.Pool
 	lists   chan struct{}      // a place for each list in memory
@@ -97,6 +102,7 @@ func New(o Options) (*Server, error) {
 	}
 	return &Server{
 		opts:    o,
+		places:  places(),
 		table:   newTable(o.bounds(), tk),
 		started: time.Now(),
 		pool:    netio.NewPool(),

@@ -59,3 +59,11 @@ func (sh *shard) addTo(all *Stats, now int64) {
 		}
 	}
 }
+
+// Connections returns how many connections are open, and how many there have been.
+func (s *Server) Connections() (open int, total uint64) {
+	if s.port == nil {
+		return 0, 0
+	}
+	return s.port.Conns(), s.port.Total()
+}

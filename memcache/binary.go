@@ -105,7 +105,9 @@ func (c *conn) serveBinary() bool {
 		c.sayBinary(&r, &reply{status: statusInvalid})
 		return false
 	}
-	return c.executeBinary(&r)
+	keep := c.executeBinary(&r)
+	c.measureBinary(&r)
+	return keep
 }
 
 // parseRequest takes a message apart. ok is false when the lengths in it contradict each other.
@@ -152,6 +154,7 @@ func (c *conn) statusOf(err error) status {
 	case errors.Is(err, errNotNumber):
 		return statusNotNumber
 	}
+	c.failed = true
 	c.s.logFailure(err)
 	if errors.Is(err, db.ErrReadOnly) {
 		return statusDenied

@@ -77,7 +77,7 @@ func table(cfg Config) map[string]*command {
 func (c *conn) execute() bool {
 	c.quiet = false
 	if len(c.words) == 0 {
-		c.s.info("(%s): ", c.peer)
+		c.logCommand(nil)
 		c.say(replyError)
 		return true
 	}

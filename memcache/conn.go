@@ -32,6 +32,7 @@ type conn struct {
 	quiet  bool     // the command's replies are not wanted (noreply)
 	value  []byte   // scratch for a value read, or to be stored
 	number []byte   // scratch for text made of numbers
+	failed bool     // the command could not be carried out
 
 	claims map[string][]*db.Claim // messages fetched and not deleted, by name, oldest first
 }
@@ -57,7 +58,9 @@ func (c *conn) serveOne() bool {
 		return false
 	}
 	c.split()
-	return c.execute()
+	keep := c.execute()
+	c.measureText()
+	return keep
 }
 
 // trim lets go of scratch space that is too large to keep.
@@ -187,6 +190,7 @@ func (c *conn) answer(line string) {
 
 // fail logs a database error and tells the client which call of the original would have failed.
 func (c *conn) fail(call string, err error) {
+	c.failed = true
 	c.s.logFailure(err)
 	c.answer("SERVER_ERROR DB::" + call + " failed")
 }

@@ -215,6 +215,7 @@ func (c *conn) getMessages() bool {
 // fetchMessage claims a message. The caller has sent earlier replies.
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	claim, err := c.s.queues.take(c.ctx, name, deadline)
+	c.io.Meter.Restart()
 	c.s.counts.get.count(err == nil)
 	if err != nil {
 		return item{}, err

@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
 )
@@ -26,6 +27,9 @@ type Options struct {
 	Started time.Time     // when the process began, for stats
 	Access  *access.Guard // who may do what; nil: everybody everything
 	Logger  *slog.Logger  // nil means silent
+
+	Meter    *metrics.Meter    // measures connections; nil: nobody does
+	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
 }
 
 // Server is the service. It is opened and closed as often as the process listens anew.
@@ -33,6 +37,7 @@ type Server struct {
 	opts     Options
 	db       *db.DB
 	commands map[string]*command
+	places   map[string]int // of words in the list of NewRequests
 	pool     *sync.Pool
 	counts   counts
 	queues   *queues // nil unless Config.Queue
@@ -50,7 +55,7 @@ func New(o Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{opts: o, db: o.DB, pool: netio.NewPool()}
-	s.commands = table(o.Config)
+	s.commands, s.places = table(o.Config), places()
 	watch := db.WatchOptions{Versions: o.Modern, Claims: o.Queue}
 	if o.Queue {
 		s.queues = newQueues(o.DB)
@@ -86,6 +91,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	s.counts.open.Add(1)
 	c := &conn{s: s, db: s.db, ctx: ctx, peer: socket.RemoteAddr().String(), modern: s.opts.Modern}
 	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Access: s.opts.Access})
+	c.io.Meter = s.opts.Meter.NewRecorder(c.peer)
 	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	defer stop()
 	s.info("connected: expr=%s", c.peer)
@@ -112,4 +118,6 @@ func (s *Server) logFailure(err error) {
 }
 
 // logs tells whether lines of connections and commands are written.
-func (s *Server) logs() bool { return s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) }
+func (s *Server) logs() bool {
+	return !s.opts.Meter.Sampling() && s.opts.Logger.Enabled(context.Background(), slog.LevelInfo)
+}

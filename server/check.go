@@ -43,6 +43,9 @@ func (c *Config) check() error {
 	if err := c.TLS.check(); err != nil {
 		return err
 	}
+	if err := c.Admin.check(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(c.Script.Path); err != nil && c.Script.Path != "" {
 		return fmt.Errorf("%s: no such file", c.Script.Path)
 	}

@@ -70,6 +70,8 @@ type Config struct {
 	Access AccessConfig // who may do what
 	TLS    TLSConfig    // of all ports, and of the way to a master
 
+	Admin AdminConfig // metrics and probes
+
 	Databases []string // path expressions
 
 	// Now is the clock of records and logs; nil means time.Now. Tests set it back.

@@ -104,7 +104,10 @@ func (p *process) loadPlugin() (*plugin, bool) {
 		return g, true
 	}
 	g.cfg = cfg
-	service, err := memcache.New(memcache.Options{Config: cfg, DB: p.catalog.DB(0), Started: p.started, Logger: p.log.Logger, Access: p.accessOn(cfg.Host)})
+	service, err := memcache.New(memcache.Options{
+		Config: cfg, DB: p.catalog.DB(0), Started: p.started, Logger: p.log.Logger, Access: p.accessOn(cfg.Host),
+		Meter: p.admin.meter, Requests: p.admin.meters.memcache,
+	})
 	if err != nil {
 		p.log.error("%v", err)
 		g.failed = true

@@ -40,8 +40,10 @@ type process struct {
 	snapshots *snapshots     // nil without Config.Snapshots
 	tls       *tlsport.Guard // nil without Config.TLS
 	counts    opcount.Counts
-	conns     atomic.Int64 // open connections
-	active    atomic.Bool  // there has been a request since the idle timer last looked
+	admin     adminState
+	conns     atomic.Int64  // open connections
+	allConns  atomic.Uint64 // connections so far
+	active    atomic.Bool   // there has been a request since the idle timer last looked
 }
 
 // Run runs a server until ctx ends or the process is told to stop by a signal, and returns the exit code. Errors of
@@ -99,6 +101,11 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		return false
 	}
 	defer p.access.Close()
+	if err := p.openAdmin(); err != nil {
+		p.log.error("%v", err)
+		return false
+	}
+	defer p.closeAdmin()
 	if err := p.openDatabases(); err != nil {
 		p.logOpenError(err)
 		return false
@@ -123,11 +130,13 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.closeDatabases()
 		return false
 	}
+	p.export(services, plugin)
 	p.writePID(pid)
 	timers := p.startTimers()
 	p.snapshots.start()
 	ok = p.serve(ctx, signals, sink, plugin)
 	p.tell(daemon.SdNotifyStopping)
+	p.shutAdmin()
 	p.snapshots.stop()
 	ok = services.close(p.log) && ok
 	ok = plugin.finish() && ok
@@ -175,6 +184,7 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 			return false
 		}
 		p.tell(daemon.SdNotifyReady)
+		p.admin.phase.set("")
 		select {
 		case <-ctx.Done():
 			l.stop()

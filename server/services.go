@@ -142,6 +142,8 @@ func (p *process) newCounters() (service, error) {
 		StatsInterval: p.cfg.Services.CounterInterval,
 		Timeout:       p.cfg.Timeout,
 		Access:        p.access,
+		Meter:         p.admin.meter,
+		Requests:      p.admin.meters.counter,
 		Logger:        p.log.Logger,
 	}), nil
 }
@@ -159,6 +161,8 @@ func (p *process) newLocks() (service, error) {
 		Fences:      fences,
 		Timeout:     p.cfg.Timeout,
 		Access:      p.access,
+		Meter:       p.admin.meter,
+		Requests:    p.admin.meters.lock,
 		Logger:      p.log.Logger,
 	})
 }
@@ -170,17 +174,21 @@ func (p *process) newSequences() (service, error) {
 		ServerNo: p.cfg.Services.ServerNo,
 		Timeout:  p.cfg.Timeout,
 		Access:   p.access,
+		Meter:    p.admin.meter,
+		Requests: p.admin.meters.sequence,
 		Logger:   p.log.Logger,
 	})
 }
 
 func (p *process) newQuotas() (service, error) {
 	return coconut.NewQuotaServer(coconut.QuotaOptions{
-		DB:      p.catalog.Services(),
-		Limit:   p.cfg.Services.Limit,
-		Export:  p.cfg.Services.Export,
-		Timeout: p.cfg.Timeout,
-		Access:  p.access,
-		Logger:  p.log.Logger,
+		DB:       p.catalog.Services(),
+		Limit:    p.cfg.Services.Limit,
+		Export:   p.cfg.Services.Export,
+		Timeout:  p.cfg.Timeout,
+		Access:   p.access,
+		Meter:    p.admin.meter,
+		Requests: p.admin.meters.quota,
+		Logger:   p.log.Logger,
 	})
 }

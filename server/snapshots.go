@@ -43,6 +43,8 @@ type snapshots struct {
 	quit    chan struct{}
 	wg      sync.WaitGroup
 
+	stats snapshotStats
+
 	mu    sync.Mutex              // held while snapshots are taken
 	taken []ulog.Stamp            // newest snapshot on the disk of each database of the command line; 0: none
 	own   map[string][]ulog.Stamp // see ownSnapshots
@@ -114,6 +116,8 @@ func (s *snapshots) last() bool {
 func (s *snapshots) takeAll(pause func() error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	begun := time.Now()
+	defer func() { s.stats.took(time.Since(begun)) }()
 	ok := true
 	for _, i := range s.indexes() {
 		err := s.takeLocked(i, pause)
@@ -121,6 +125,7 @@ func (s *snapshots) takeAll(pause func() error) bool {
 			return false
 		}
 		if err != nil {
+			s.stats.failed.Add(1)
 			s.log.error("could not take a snapshot of %s: %v", s.catalog.DB(i).Expr(), err)
 			ok = false
 		}
@@ -154,6 +159,7 @@ func (s *snapshots) takeLocked(i int, pause func() error) error {
 	if err := errors.Join(err, frozen.Close()); err != nil {
 		return err
 	}
+	s.stats.taken(i, frozen.Stamp())
 	if i < len(s.taken) {
 		s.taken[i] = frozen.Stamp()
 	}

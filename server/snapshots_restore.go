@@ -39,6 +39,7 @@ func (s *snapshots) find() ([][]snapshot.File, error) {
 			return nil, &snapshotError{f.Path, unnamed(f.Err)}
 		}
 		found[f.Index] = append(found[f.Index], f)
+		s.stats.taken(f.Index, f.Header.Stamp)
 	}
 	return found, nil
 }

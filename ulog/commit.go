@@ -141,6 +141,7 @@ func (l *Log) writeGroup(g *group) error {
 	if _, err := l.f.WriteAt(g.buf, at.off); err != nil {
 		return l.fail(fmt.Errorf("write update log: %w", err))
 	}
+	l.observer.Load().group(g)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written = tail{at.seg, at.off + int64(len(g.buf)), g.last, at.records + uint64(g.count-g.notes)}

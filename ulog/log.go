@@ -39,6 +39,8 @@ type Log struct {
 	failed chan struct{} // closed when err is set
 	flush  flusher
 
+	observer atomic.Pointer[Observer] // nil: nobody measures
+
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu

@@ -61,9 +61,11 @@ func (l *Log) tidy(head bool) error {
 
 // syncFileLocked syncs the newest segment. The caller holds syncMu.
 func (l *Log) syncFileLocked() error {
+	begun := l.observer.Load().begin()
 	if err := l.f.Sync(); err != nil {
 		return l.fail(fmt.Errorf("sync update log: %w", err))
 	}
+	l.observer.Load().synced(begun)
 	l.sealed = l.headed
 	return nil
 }

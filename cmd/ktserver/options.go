@@ -116,6 +116,7 @@ func (o *options) define() {
 	o.defineAccess()
 	o.defineTLS()
 	o.defineReplication()
+	o.defineAdmin()
 	f.StringVar(&o.config, "config", "", "read options from a `file` of lines NAME = VALUE; the command line counts more")
 	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
 	f.BoolVar(&o.version, "version", false, "print the version")

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	standIns  = "1978 1979 1980 1981 1982 1983 11211 11215 11400" // ports that stand for free ones
-	patience  = 60 * time.Second                                  // for an output to become the one shown
+	standIns  = "1978 1979 1980 1981 1982 1983 1990 11211 11215 11400" // ports that stand for free ones
+	patience  = 60 * time.Second                                       // for an output to become the one shown
 	pollEvery = 20 * time.Millisecond
 	longest   = 60 * time.Second // of one command
 )

@@ -10,6 +10,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"gotycoon/db/store"
+	"gotycoon/internal/metrics"
 )
 
 const (
@@ -32,11 +33,16 @@ type checkpointer struct {
 	room   *sync.Cond // signalled when a checkpoint ends, well or not
 	meta   Meta       // of the last checkpoint
 	err    error      // why the last one did not succeed
-	stalls int64      // writers that had to wait
+	stalls stalls     // of writers
+	exact  usage      // the latest exact count; see estimate.go
+
+	times *metrics.Histogram // of checkpoints, in nanoseconds
 }
 
 func (c *checkpointer) init(m Meta) {
 	c.meta = m
+	c.exact = usage{m.Count, m.Bytes}
+	c.times = metrics.NewTimes()
 	c.wake = make(chan struct{}, 1)
 	c.quit = make(chan struct{})
 	c.room = sync.NewCond(&c.mu)
@@ -155,7 +161,8 @@ func (s *Store) throttleAt(limit int64) error {
 	}
 	s.cp.mu.Lock()
 	defer s.cp.mu.Unlock()
-	s.cp.stalls++
+	s.cp.stalls.begin()
+	defer s.cp.stalls.end()
 	for s.activeBytes.Load() >= limit {
 		if s.cp.err != nil {
 			return s.cp.err
@@ -214,7 +221,9 @@ func (s *Store) leftover() *overlay {
 
 // finish writes a frozen overlay and tells those who wait for it. The caller holds runMu.
 func (s *Store) finish(o *overlay, clean bool) error {
+	begun := time.Now()
 	err := s.flush(o, clean)
+	s.cp.times.Observe(int64(time.Since(begun)))
 	s.cp.mu.Lock()
 	s.cp.err = err
 	s.cp.room.Broadcast()
@@ -297,6 +306,7 @@ func (s *Store) merge(o *overlay, clean bool) error {
 		}
 		s.changeMeta(func(now *Meta) { *now = m })
 		if last == nil {
+			s.noteExact(usage{m.Count, m.Bytes})
 			return nil
 		}
 		from = store.Start{Key: last}

@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"encoding/binary"
+	"math"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -12,6 +13,9 @@ import (
 // written since the last checkpoint or call, whichever is later.
 func (s *Store) Count() (int64, error) {
 	u, err := s.usage()
+	if err == nil {
+		s.noteExact(u)
+	}
 	return u.count, err
 }
 
@@ -26,7 +30,10 @@ func (s *Store) Size() int64 {
 
 // usage adds up file and overlays. The view is taken first and the transaction begun afterwards: then the frozen
 // overlay is either not yet in the file, or wholly.
-func (s *Store) usage() (usage, error) {
+func (s *Store) usage() (usage, error) { return s.usageWithin(math.MaxInt) }
+
+// usageWithin is usage that looks no more than about most bytes of keys up, and then is not exact.
+func (s *Store) usageWithin(most int) (usage, error) {
 	v := s.acquire()
 	defer v.release()
 	tx, err := s.file.Begin(false)
@@ -44,7 +51,7 @@ func (s *Store) usage() (usage, error) {
 		sum = f.merged(lower, m)
 		lower.frozen = f
 	}
-	return v.active.count(lower, sum), nil
+	return v.active.count(lower, sum, most), nil
 }
 
 // merged returns what the file will have when the checkpoint of o ends. It is found out once, by looking at those
@@ -102,13 +109,28 @@ func (l layers) size(key []byte) int64 {
 	return int64(len(key) + len(value))
 }
 
-// count returns the records in and below o, where below has sum. It settles the keys not yet looked up.
-func (o *overlay) count(lower layers, sum usage) usage {
+// cutKeys cuts a list of keys behind about n bytes.
+func cutKeys(keys []byte, n int) (first, rest []byte) {
+	at := 0
+	for at < n {
+		length, w := binary.Uvarint(keys[at:])
+		at += w + int(length)
+	}
+	return keys[:at:at], keys[at:]
+}
+
+// count returns the records in and below o, where below has sum. It settles the keys not yet looked up, but no more than about most bytes
+// of them; if there are more, the result is too large by those of them that are below.
+func (o *overlay) count(lower layers, sum usage, most int) usage {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
 	o.mu.Lock()
-	keys, cleared := o.fresh, o.cleared.Load()
-	o.fresh = nil
+	keys, rest := o.fresh, []byte(nil)
+	if most < len(keys) {
+		keys, rest = cutKeys(keys, most)
+	}
+	o.fresh = rest
+	cleared := o.cleared.Load()
 	own, settled := usage{o.liveCount, o.liveBytes}, o.below
 	o.mu.Unlock()
 

@@ -1,7 +1,7 @@
 // Command bench measures a built ktserver side by side with redis-server in one run, and prints a Markdown table. It starts
 // its own servers on loopback and ends them. wrk, redis-server and redis-benchmark must be installed.
 //
-//	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,oas,coconut,lock,tls]
+//	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,oas,coconut,lock,tls,admin]
 package main
 
 import (
@@ -43,6 +43,7 @@ func (b *bench) run(names []string) error {
 		{"coconut", b.coconut},
 		{"lock", b.lock},
 		{"tls", b.tls},
+		{"admin", b.admin},
 	} {
 		if !slices.Contains(names, m.name) {
 			continue

@@ -16,29 +16,32 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics"},
 
-	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount"},
+	"admin":          {},
+	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
+
+	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics"},
 	"httpapi/date":   {},
 	"httpapi/tsv":    {},
-	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount"},
+	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics"},
 	"binproto/frame": {},
-	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver"},
+	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
 	"counter/frame":  {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/netio", "internal/portserver"},
+	"memcache": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
 
-	"jesync":  {"access", "db", "internal/netio", "internal/portserver"},
-	"coconut": {"access", "db", "internal/netio", "internal/portserver"},
+	"jesync":  {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
+	"coconut": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 
 	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics"},
 	"db/rebuild":         {"db/filestore", "internal/vfs"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog"},
 	"db/memstore/slab":   {},
@@ -46,7 +49,7 @@ var arrows = map[string][]string{
 	"db/store":           {"ulog"},
 	"db/store/storetest": {"db/store", "ulog"},
 	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/vfs"},
+	"ulog":               {"internal/vfs", "internal/metrics"},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
@@ -58,12 +61,13 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio": {"access", "db", "internal/rawio"},
+	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics"},
 
 	"internal/portserver":  {},
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
 	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},
+	"internal/metrics":     {},
 	"internal/vfs":         {},
 	"internal/vfs/crashfs": {"internal/vfs"},
 	"internal/vfs/faultfs": {"internal/vfs"},

@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/metrics"
 )
 
 // flushSize is how many bytes of replies may gather while pipelined requests are served.
@@ -43,7 +44,8 @@ type Conn struct {
 	Out  []byte     // replies not yet sent
 	Owed db.Pending // updates acknowledged by Out
 
-	Visitor *access.Visitor // who is at the other end; nil: everything is allowed
+	Visitor *access.Visitor   // who is at the other end; nil: everything is allowed
+	Meter   *metrics.Recorder // measures the requests; nil: nobody does
 
 	net  net.Conn
 	raw  *rawSocket // nil when net is not a plain socket
@@ -93,7 +95,8 @@ func (c *Conn) WaitByte() error {
 	if err := c.beginIdle(); err != nil {
 		return err
 	}
-	return c.read()
+	c.Meter.Idle()
+	return c.measured(c.read())
 }
 
 // Fill reads at least one more byte of the current request, within the time limit.
@@ -107,7 +110,16 @@ func (c *Conn) Fill() error {
 	if err := c.beginLimited(); err != nil {
 		return err
 	}
-	return c.read()
+	c.Meter.Leave()
+	return c.measured(c.read())
+}
+
+// measured tells the meter when bytes have arrived.
+func (c *Conn) measured(err error) error {
+	if err == nil {
+		c.Meter.Arrived()
+	}
+	return err
 }
 
 // read reads what has arrived, at least one byte.
@@ -180,6 +192,7 @@ func (c *Conn) Flush() error {
 		c.Out = c.Out[:0]
 		return err
 	}
+	c.Meter.Done()
 	if len(c.Out) == 0 {
 		return nil
 	}

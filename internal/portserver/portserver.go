@@ -40,8 +40,9 @@ type Server struct {
 	accepted chan struct{}  // closed when accept has ended
 	serving  sync.WaitGroup // one per connection
 
-	mu   sync.Mutex // protects open
-	open map[net.Conn]struct{}
+	mu    sync.Mutex // protects the fields below
+	open  map[net.Conn]struct{}
+	total uint64 // connections so far
 }
 
 // Start begins to accept connections on l, which now belongs to the server.
@@ -66,6 +67,13 @@ func (s *Server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
+}
+
+// Total returns how many connections there have been, those that were refused included.
+func (s *Server) Total() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.total
 }
 
 // Close stops accepting, ends the connections and returns when all are gone. It is called once.
@@ -107,6 +115,7 @@ func (s *Server) pause() {
 // take starts the goroutine of a connection, or refuses it.
 func (s *Server) take(c net.Conn) {
 	s.mu.Lock()
+	s.total++
 	full := s.opts.MaxConns > 0 && len(s.open) >= s.opts.MaxConns
 	if !full {
 		s.open[c] = struct{}{}

@@ -1,0 +1,117 @@
+package exporter
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/internal/metrics"
+)
+
+// Kind is how a metric behaves.
+type Kind string
+
+// The kinds of metrics.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// Definition is one metric.
+type Definition struct {
+	Name   string
+	Kind   Kind
+	Help   string
+	Labels []string
+}
+
+// labels are the names of a metric's labels.
+func labels(names ...string) []string { return names }
+
+// All returns the definitions of all metrics that a server can have, but for those of Go and the process.
+func All() []Definition {
+	return slices.Concat(
+		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
+		snapshotMetrics(), copyMetrics(), memcacheMetrics(), counterMetrics(), lockMetrics(), sequenceMetrics(), quotaMetrics(), serverMetrics(),
+	)
+}
+
+// collector is the metrics of one part of the server. It implements prometheus.Collector.
+type collector struct {
+	kinds map[string]Kind
+	descs map[string]*prometheus.Desc
+	read  func(*sink)
+}
+
+func newCollector(definitions []Definition, read func(*sink)) *collector {
+	c := &collector{kinds: map[string]Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
+	for _, d := range definitions {
+		c.kinds[d.Name] = d.Kind
+		c.descs[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)
+	}
+	return c
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) { c.read(&sink{c, to}) }
+
+// sink takes the values of one scrape.
+type sink struct {
+	c  *collector
+	to chan<- prometheus.Metric
+}
+
+// put sends the value of a metric.
+func (s *sink) put(name string, value float64, labels ...string) {
+	kind := prometheus.GaugeValue
+	if s.c.kinds[name] == Counter {
+		kind = prometheus.CounterValue
+	}
+	s.to <- prometheus.MustNewConstMetric(s.c.descs[name], kind, value, clean(labels)...)
+}
+
+// count sends the value of a metric that is a number of something.
+func (s *sink) count(name string, value int64, labels ...string) {
+	s.put(name, float64(value), labels...)
+}
+
+// histogram sends the buckets of a metric. Scale makes base units of what was observed.
+func (s *sink) histogram(name string, h *metrics.Histogram, scale float64, labels ...string) {
+	count, sum, upTo := h.Snapshot(scale)
+	s.buckets(name, count, sum, upTo, labels...)
+}
+
+func (s *sink) buckets(name string, count uint64, sum float64, upTo map[float64]uint64, labels ...string) {
+	s.to <- prometheus.MustNewConstHistogram(s.c.descs[name], count, sum, upTo, clean(labels)...)
+}
+
+// clean makes UTF-8 of labels: a file may have any name.
+func clean(labels []string) []string {
+	for i, text := range labels {
+		labels[i] = strings.ToValidUTF8(text, "\uFFFD")
+	}
+	return labels
+}
+
+// boolean is 1 or 0.
+func boolean(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+const (
+	perNano   = 1e-9 // makes seconds of nanoseconds
+	asItIs    = 1
+	unixNanos = 1e9
+)

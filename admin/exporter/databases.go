@@ -1,0 +1,100 @@
+package exporter
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/db"
+)
+
+func databaseMetrics() []Definition {
+	of := labels("database", "index")
+	return []Definition{
+		{"gotycoon_database_records", Gauge, "Records, expired ones that are not yet collected included. Of a file that is written to a lot: as of the " +
+			"latest checkpoint or count. Not for text databases.", of},
+		{"gotycoon_database_bytes", Gauge, "Size of the file, or of the records in memory.", of},
+		{"gotycoon_database_overlay_bytes", Gauge, "Memory of the updates that are not yet in the file. Files only.", of},
+		{"gotycoon_database_checkpoint_duration_seconds", Histogram, "Time of checkpoints, which move updates into the file. Files only.", of},
+		{"gotycoon_database_checkpoint_failing", Gauge, "1 when the latest checkpoint has failed: updates stay in memory and log. Files only.", of},
+		{"gotycoon_database_stalls_total", Counter, "Updates that had to wait for a checkpoint. Files only.", of},
+		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other had to wait for a checkpoint. Files only.", of},
+		{"gotycoon_database_expired_total", Counter, "Records collected because their time was over.", of},
+		{"gotycoon_database_evicted_total", Counter, "Records removed because of a capacity limit. The engines' own limits (capcnt, capsiz) are not counted.", of},
+	}
+}
+
+// Databases returns the metrics of all databases.
+func Databases(c *db.Catalog) prometheus.Collector {
+	return newCollector(databaseMetrics(), func(s *sink) {
+		for _, d := range c.All() {
+			readDatabase(s, d)
+		}
+	})
+}
+
+func readDatabase(s *sink, d *db.DB) {
+	name, index := d.Name(), strconv.Itoa(d.Index())
+	m := d.Measure()
+	if m.Records >= 0 {
+		s.count("gotycoon_database_records", m.Records, name, index)
+	}
+	s.count("gotycoon_database_bytes", m.Bytes, name, index)
+	s.count("gotycoon_database_expired_total", m.Expired, name, index)
+	s.count("gotycoon_database_evicted_total", m.Evicted, name, index)
+	if !d.OnDisk() {
+		return
+	}
+	s.count("gotycoon_database_overlay_bytes", m.File.OverlayBytes, name, index)
+	s.histogram("gotycoon_database_checkpoint_duration_seconds", m.File.Checkpoints, perNano, name, index)
+	s.put("gotycoon_database_checkpoint_failing", boolean(m.File.Err != nil), name, index)
+	s.count("gotycoon_database_stalls_total", m.File.Stalls, name, index)
+	s.put("gotycoon_database_stall_seconds_total", m.File.Stalled.Seconds(), name, index)
+}
+
+func logMetrics() []Definition {
+	of := labels("log")
+	return []Definition{
+		{"gotycoon_log_appended_bytes_total", Counter, "Bytes of records appended.", of},
+		{"gotycoon_log_bytes", Gauge, "Size of all segments.", of},
+		{"gotycoon_log_segments", Gauge, "Segments.", of},
+		{"gotycoon_log_group_records", Histogram, "Records written together.", of},
+		{"gotycoon_log_group_bytes", Histogram, "Bytes written together.", of},
+		{"gotycoon_log_fsync_duration_seconds", Histogram, "Time of fsyncs.", of},
+		{"gotycoon_log_failed", Gauge, "1 when a write or fsync has failed: nothing is acknowledged any more.", of},
+		{"gotycoon_log_last_timestamp_seconds", Gauge, "Time stamp of the newest update.", of},
+	}
+}
+
+// Logs returns the metrics of all update logs, private ones included. Those with an observer have all of them.
+func Logs(c *db.Catalog) prometheus.Collector {
+	return newCollector(logMetrics(), func(s *sink) {
+		for _, l := range c.Logs() {
+			readLog(s, l)
+		}
+	})
+}
+
+func readLog(s *sink, l db.OpenLog) {
+	dir := l.Dir()
+	s.count("gotycoon_log_appended_bytes_total", l.Bytes(), dir)
+	s.put("gotycoon_log_failed", boolean(l.Err() != nil), dir)
+	s.put("gotycoon_log_last_timestamp_seconds", seconds(l.Last().Time()), dir)
+	if files, err := l.Files(); err == nil {
+		size := int64(0)
+		for _, f := range files {
+			size += f.Size
+		}
+		s.count("gotycoon_log_bytes", size, dir)
+		s.count("gotycoon_log_segments", int64(len(files)), dir)
+	}
+	if o := l.Observer(); o != nil {
+		s.histogram("gotycoon_log_group_records", o.Records, asItIs, dir)
+		s.histogram("gotycoon_log_group_bytes", o.Bytes, asItIs, dir)
+		s.histogram("gotycoon_log_fsync_duration_seconds", o.Fsyncs, perNano, dir)
+	}
+}
+
+// seconds is a moment as Prometheus counts it.
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / unixNanos }

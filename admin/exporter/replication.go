@@ -1,0 +1,110 @@
+package exporter
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func followerMetrics() []Definition {
+	return []Definition{
+		{"gotycoon_replication_following", Gauge, "1 when this server replicates from a master.", nil},
+		{"gotycoon_replication_state", Gauge, "1 for the state that the replication from the master is in. Only where it is known.", labels("state")},
+		{"gotycoon_replication_lag_seconds", Gauge, "How far this server is behind its master: a second or two when it is not behind. Only while following.", nil},
+		{"gotycoon_replication_lag_records", Gauge, "How many updates of the master are not here yet. Only where it is known.", nil},
+		{"gotycoon_replication_position_timestamp_seconds", Gauge, "Time stamp of the master up to which everything is here.", nil},
+		{"gotycoon_replication_last_contact_timestamp_seconds", Gauge, "When something last came from the master. Only where it is known.", nil},
+		{"gotycoon_replication_applied_total", Counter, "Updates of the master that were applied. Only where it is known.", nil},
+		{"gotycoon_replication_applied_bytes_total", Counter, "Their size on the network. Only where it is known.", nil},
+		{"gotycoon_replication_dropped_total", Counter, "Updates of the master that had come on another way before. Only where it is known.", nil},
+	}
+}
+
+// Unknown is a lag that nobody knows.
+const Unknown = -1
+
+// Follower is the replication from a master at one moment.
+type Follower struct {
+	Following bool
+	State     string  // empty: not known
+	Seconds   float64 // that it is behind; Unknown
+	Records   int64   // the same; Unknown
+	Position  time.Time
+	Contact   time.Time // when something last came from the master; zero: not known
+	Applied   *Applied  // nil: not known
+}
+
+// Applied is what has come from a master since the start.
+type Applied struct{ Updates, Bytes, Dropped int64 }
+
+// Replication returns the metrics of a server that can follow a master.
+func Replication(now func() Follower) prometheus.Collector {
+	return newCollector(followerMetrics(), func(s *sink) { readFollower(s, now()) })
+}
+
+func readFollower(s *sink, f Follower) {
+	s.put("gotycoon_replication_following", boolean(f.Following))
+	s.put("gotycoon_replication_position_timestamp_seconds", seconds(f.Position))
+	if f.State != "" {
+		s.put("gotycoon_replication_state", 1, f.State)
+	}
+	if f.Following && f.Seconds >= 0 {
+		s.put("gotycoon_replication_lag_seconds", f.Seconds)
+	}
+	if f.Following && f.Records >= 0 {
+		s.count("gotycoon_replication_lag_records", f.Records)
+	}
+	if !f.Contact.IsZero() {
+		s.put("gotycoon_replication_last_contact_timestamp_seconds", seconds(f.Contact))
+	}
+	if a := f.Applied; a != nil {
+		s.count("gotycoon_replication_applied_total", a.Updates)
+		s.count("gotycoon_replication_applied_bytes_total", a.Bytes)
+		s.count("gotycoon_replication_dropped_total", a.Dropped)
+	}
+}
+
+func replicaMetrics() []Definition {
+	of := labels("sid", "peer")
+	return []Definition{
+		{"gotycoon_replicas", Gauge, "Followers connected to this server.", nil},
+		{"gotycoon_replica_state", Gauge, "1 for the state that a follower is in.", labels("sid", "peer", "state")},
+		{"gotycoon_replica_lag_seconds", Gauge, "How long a follower has lacked something. Only where it is known.", of},
+		{"gotycoon_replica_lag_records", Gauge, "How many updates it lacks. Only where it is known.", of},
+		{"gotycoon_replica_last_contact_timestamp_seconds", Gauge, "When it last acknowledged something.", of},
+	}
+}
+
+// Replica is a follower of this server at one moment.
+type Replica struct {
+	SID     string  // its server ID
+	Peer    string  // IP:PORT
+	State   string  // empty: not known
+	Seconds float64 // that it is behind; Unknown
+	Records int64   // the same; Unknown
+	Contact time.Time
+}
+
+// Replicas returns the metrics of the followers of a server with an update log.
+func Replicas(now func() []Replica) prometheus.Collector {
+	return newCollector(replicaMetrics(), func(s *sink) {
+		all := now()
+		s.count("gotycoon_replicas", int64(len(all)))
+		for _, r := range all {
+			readReplica(s, &r)
+		}
+	})
+}
+
+func readReplica(s *sink, r *Replica) {
+	s.put("gotycoon_replica_last_contact_timestamp_seconds", seconds(r.Contact), r.SID, r.Peer)
+	if r.State != "" {
+		s.put("gotycoon_replica_state", 1, r.SID, r.Peer, r.State)
+	}
+	if r.Seconds >= 0 {
+		s.put("gotycoon_replica_lag_seconds", r.Seconds, r.SID, r.Peer)
+	}
+	if r.Records >= 0 {
+		s.count("gotycoon_replica_lag_records", r.Records, r.SID, r.Peer)
+	}
+}

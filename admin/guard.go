@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"errors"
+	"net/http"
+)
+
+// guard serves those who have the access that a path needs.
+func (s *Server) guard(access Access, h http.Handler) http.Handler {
+	if access == Open {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.opts.Authorize(r, access == Admin); err != nil {
+			refuse(w, err)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// challenge asks a client for a user and password.
+const challenge = `Basic realm="gotycoon", charset="UTF-8"`
+
+// refuse tells a client that it may not, and how it could.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusForbidden
+	if e, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](err); ok {
+		status = e.Status()
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	http.Error(w, err.Error(), status)
+}

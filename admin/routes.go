@@ -1,0 +1,74 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/pprof"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// maxScrapes is how many scrapes there can be at a time; more are refused.
+const maxScrapes = 4
+
+func (s *Server) routes() {
+	s.Handle("GET /metrics", Read, promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{
+		ErrorHandling:       promhttp.ContinueOnError,
+		MaxRequestsInFlight: maxScrapes,
+	}))
+	s.Handle("GET /livez", Open, http.HandlerFunc(s.live))
+	s.Handle("GET /readyz", Open, http.HandlerFunc(s.ready))
+	s.Handle("GET /version", Read, http.HandlerFunc(s.version))
+	s.Handle("GET /debug/pprof/", Admin, http.HandlerFunc(pprof.Index))
+	s.Handle("GET /debug/pprof/cmdline", Admin, http.HandlerFunc(pprof.Cmdline))
+	s.Handle("GET /debug/pprof/profile", Admin, http.HandlerFunc(pprof.Profile))
+	s.Handle("GET /debug/pprof/symbol", Admin, http.HandlerFunc(pprof.Symbol))
+	s.Handle("GET /debug/pprof/trace", Admin, http.HandlerFunc(pprof.Trace))
+}
+
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+	var reasons []string
+	if err := s.opts.Live(); err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	s.probe(w, r, reasons)
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) { s.probe(w, r, s.opts.Ready()) }
+
+// probe answers a probe. The reasons are for those who may read; everybody may know the status.
+func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons []string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	if len(reasons) == 0 {
+		fmt.Fprintln(w, "ok")
+		return
+	}
+	w.WriteHeader(http.StatusServiceUnavailable)
+	if s.opts.Authorize(r, false) != nil {
+		reasons = []string{"no"}
+	}
+	fmt.Fprintln(w, strings.Join(reasons, "\n"))
+}
+
+func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	fmt.Fprintf(w, "gotycoon %s\ngo %s\nrevision %s\n", s.opts.Version, runtime.Version(), Revision())
+}
+
+// Revision returns the version control revision that the program was built from, "unknown" when it does not say.
+func Revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "vcs.revision" {
+			return setting.Value
+		}
+	}
+	return "unknown"
+}

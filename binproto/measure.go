@@ -1,0 +1,87 @@
+package binproto
+
+import (
+	"gotycoon/binproto/frame"
+	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
+)
+
+// Meters are where the requests of a Handler are counted.
+type Meters struct {
+	Binary   *metrics.Protocol // made by NewMeters; nil: requests are not counted
+	Sampling bool              // not every request has a line in the log
+	Copies   *Copies           // made by NewMeters; nil: copies are not counted
+}
+
+// The counted requests, in the order of NewMeters.
+const (
+	countedSetBulk = iota
+	countedRemoveBulk
+	countedGetBulk
+	countedPlayScript
+	countedReplication
+	countedCopy
+	countedUnknown
+)
+
+// NewMeters returns counters of all requests.
+func NewMeters() Meters {
+	return Meters{
+		Binary: metrics.NewProtocol("binary", "set_bulk", "remove_bulk", "get_bulk", "play_script", "replication", "copy", "unknown"),
+		Copies: new(Copies),
+	}
+}
+
+// counted returns the place of a request, and whether it lasts as long as the client likes.
+func counted(magic frame.Magic) (place int, long bool) {
+	switch magic {
+	case frame.SetBulk:
+		return countedSetBulk, false
+	case frame.RemoveBulk:
+		return countedRemoveBulk, false
+	case frame.GetBulk:
+		return countedGetBulk, false
+	case frame.PlayScript:
+		return countedPlayScript, false
+	case frame.Replication:
+		return countedReplication, true
+	case frame.Copy:
+		return countedCopy, true
+	}
+	return countedUnknown, false
+}
+
+// longRequest counts a request that has no end to be counted at.
+func (h *Handler) longRequest(c *netio.Conn, magic frame.Magic) {
+	if place, long := counted(magic); long {
+		c.Meter.Long(h.opts.Meters.Binary, place)
+	}
+}
+
+// measure counts a request that has been served.
+func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics.Detail) {
+	place, long := counted(magic)
+	if c.Meter == nil || long {
+		return
+	}
+	d.Protocol, d.Command, d.Out, d.Failed = h.opts.Meters.Binary, place, len(c.Out), !keep
+	c.Meter.Note(d.Protocol, place, d.Failed)
+	if c.Meter.Detailed() {
+		c.Meter.Describe(d)
+	}
+}
+
+// detail is what the log says of a bulk: its size, and the first key and the database of its last run.
+func (b *bulk) detail() metrics.Detail {
+	d := metrics.Detail{In: b.read}
+	if b.db != nil {
+		d.Database = b.db.Name()
+	}
+	switch {
+	case len(b.recs) > 0:
+		d.Key = b.recs[0].Key
+	case len(b.keys) > 0:
+		d.Key = b.keys[0]
+	}
+	return d
+}

@@ -1,0 +1,42 @@
+package coconut
+
+// Connections returns how many connections are open, and how many there have been.
+func (p *port) Connections() (open int, total uint64) {
+	if p.server == nil {
+		return 0, 0
+	}
+	return p.server.Conns(), p.server.Total()
+}
+
+// Names returns how many sequences have been used since the start.
+func (s *SequenceServer) Names() int { return s.sequences.len() }
+
+// QuotaStats are the figures of a QuotaServer.
+type QuotaStats struct {
+	Names     int   // quotas used since the start, the one without a name included
+	Exhausted int   // of them: closed, because they were used up or had to refuse
+	Remaining int64 // what is left of the quota without a name
+}
+
+// Stats returns the figures.
+func (s *QuotaServer) Stats() QuotaStats {
+	stats := QuotaStats{Names: s.quotas.len()}
+	_ = s.quotas.all(func(q *quota) error {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if !q.state.open {
+			stats.Exhausted++
+		}
+		if q.name == "" {
+			stats.Remaining = q.state.remaining
+		}
+		return nil
+	})
+	return stats
+}
+
+func (n *named[T]) len() int {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return len(n.of)
+}

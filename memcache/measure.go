@@ -1,0 +1,66 @@
+package memcache
+
+import "gotycoon/internal/metrics"
+
+// requestNames are the commands as they are counted: the words of both text protocols, and what the binary protocol has besides.
+func requestNames() []string {
+	rows := append(classic(), modern()...)
+	names := make([]string, 0, len(rows)+1)
+	for _, row := range rows {
+		names = append(names, row.name)
+	}
+	return append(names, "flush", "noop", "stat", unknownRequest)
+}
+
+// unknownRequest stands for all that there is not.
+const unknownRequest = "unknown"
+
+// NewRequests returns counters of all commands.
+func NewRequests() *metrics.Protocol { return metrics.NewProtocol("memcached", requestNames()...) }
+
+func places() map[string]int {
+	of := map[string]int{}
+	for i, name := range requestNames() {
+		of[name] = i
+	}
+	return of
+}
+
+// measureText counts the command of the words.
+func (c *conn) measureText() {
+	if c.io.Meter == nil {
+		return
+	}
+	d := metrics.Detail{In: len(c.line), Out: len(c.io.Out)}
+	word := ""
+	if len(c.words) > 0 {
+		word = string(c.words[0])
+	}
+	if len(c.words) > 1 {
+		d.Key = c.words[1]
+	}
+	c.measure(word, d)
+}
+
+// measureBinary counts a message.
+func (c *conn) measureBinary(r *request) {
+	if c.io.Meter == nil {
+		return
+	}
+	row, _ := r.op.operation()
+	c.measure(row.name, metrics.Detail{Key: r.key, In: headerSize + len(r.extras) + len(r.key) + len(r.value), Out: len(c.io.Out)})
+}
+
+func (c *conn) measure(word string, d metrics.Detail) {
+	place, known := c.s.places[word]
+	if !known {
+		place = c.s.places[unknownRequest]
+	}
+	d.Protocol, d.Command, d.Failed = c.s.opts.Requests, place, !known || c.failed
+	c.failed = false
+	c.io.Meter.Note(d.Protocol, place, d.Failed)
+	if c.io.Meter.Detailed() {
+		d.Database = c.db.Name()
+		c.io.Meter.Describe(d)
+	}
+}

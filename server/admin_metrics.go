@@ -1,0 +1,113 @@
+package server
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/admin/exporter"
+	"gotycoon/binproto"
+	"gotycoon/coconut"
+	"gotycoon/counter"
+	"gotycoon/httpapi"
+	"gotycoon/internal/metrics"
+	"gotycoon/jesync"
+	"gotycoon/memcache"
+	"gotycoon/ulog"
+)
+
+// meters are where the requests of the protocols are counted. Without anybody to look, they are empty.
+type meters struct {
+	http                                     httpapi.Meters
+	bin                                      binproto.Meters
+	memcache, counter, lock, sequence, quota *metrics.Protocol
+}
+
+func (p *process) newMeters() meters {
+	m := meters{http: httpapi.NewMeters(), bin: binproto.NewMeters()}
+	m.http.Sampling, m.bin.Sampling = p.admin.meter.Sampling(), p.admin.meter.Sampling()
+	m.memcache = memcache.NewRequests()
+	m.counter = counter.NewRequests()
+	m.lock = jesync.NewRequests()
+	m.sequence, m.quota = coconut.NewSequenceRequests(), coconut.NewQuotaRequests()
+	return m
+}
+
+// export begins to publish the metrics of what runs. The databases are open, and so are the services.
+func (p *process) export(running services, g *plugin) {
+	if p.admin.server == nil {
+		return
+	}
+	for _, l := range p.catalog.Logs() {
+		l.Measure(ulog.NewObserver())
+	}
+	e := &export{p: p, protocols: []*metrics.Protocol{p.admin.meters.http.RPC, p.admin.meters.http.REST, p.admin.meters.bin.Binary}}
+	e.port("data", func() (int, uint64) { return int(p.conns.Load()), p.allConns.Load() })
+	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Logs(p.catalog), exporter.Backups(p.admin.meters.bin.Copies))
+	if g.service != nil {
+		e.protocols = append(e.protocols, p.admin.meters.memcache)
+		e.port("memcached", g.service.Connections)
+		e.add(exporter.Memcache(g.service))
+	}
+	for _, s := range running {
+		e.service(s)
+	}
+	e.replication()
+	if p.snapshots != nil {
+		e.add(exporter.Snapshots(p.snapshotsNow))
+	}
+	e.add(exporter.Connections(e.ports...), exporter.Requests(p.admin.meter, e.protocols...))
+}
+
+// export collects what is to be published.
+type export struct {
+	p         *process
+	protocols []*metrics.Protocol
+	ports     []exporter.Port
+}
+
+func (e *export) port(name string, connections func() (int, uint64)) {
+	e.ports = append(e.ports, exporter.Port{Name: name, Connections: connections})
+}
+
+func (e *export) add(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := e.p.admin.server.Register(e.p.admin.gate.Collector(c)); err != nil {
+			e.p.log.error("%v", err)
+		}
+	}
+}
+
+// service adds one of the services with a port of its own.
+func (e *export) service(s service) {
+	m := &e.p.admin.meters
+	switch s := s.(type) {
+	case *counter.Server:
+		e.protocols = append(e.protocols, m.counter)
+		e.port("counter", s.Connections)
+		e.add(exporter.Counters(s))
+	case *jesync.Server:
+		e.protocols = append(e.protocols, m.lock)
+		e.port("lock", s.Connections)
+		e.add(exporter.Locks(s))
+	case *coconut.SequenceServer:
+		e.protocols = append(e.protocols, m.sequence)
+		e.port("sequence", s.Connections)
+		e.add(exporter.Sequences(s))
+	case *coconut.QuotaServer:
+		e.protocols = append(e.protocols, m.quota)
+		e.port("quota", s.Connections)
+		e.add(exporter.Quotas(s))
+	}
+}
+
+func (p *process) snapshotsNow() exporter.SnapshotStats {
+	s := &p.snapshots.stats
+	now := exporter.SnapshotStats{Rounds: s.rounds.Load(), Failures: s.failed.Load(), Duration: time.Duration(s.nanos.Load())}
+	for _, d := range p.catalog.All() {
+		if at, ok := s.at(d.Index()); ok {
+			now.Newest = append(now.Newest, exporter.Snapshot{Database: d.Name(), Index: d.Index(), At: at.Time()})
+		}
+	}
+	return now
+}
