@@ -154,6 +154,9 @@ func (c *copier) flush(all bool) error {
 		return err
 	}
 	c.records, c.room = c.records[:0], c.room[:0]
+	if n > 0 {
+		c.f.attempts = 0 // they are not in vain
+	}
 	c.f.status.heard.Store(time.Now().UnixNano())
 	c.f.status.copied(func(s *CopyStatus) { s.Records += int64(n); s.Bytes += int64(bytes) })
 	c.tell()

@@ -7,8 +7,14 @@
 //
 // # What a follower promises
 //
-// A position is the stamp in the master's log up to which everything is applied here. It moves on only over updates that are
-// as safe here as the server's mode promises, and gets into the RTS file only after they are on the disk. Therefore
-// neither a killed process nor a power cut makes a follower pass over an update. At most the updates of about the last second
-// are fetched and applied again, which changes nothing; where the follower has an update log they are in it twice.
+// A position is the stamp in the master's log up to which everything is applied here. It is remembered in the log, in one group with the
+// updates that lead to it, and in a database file with its checkpoint: after a killed process or a power cut it is what belongs to the data that are
+// left, so every update is stored and logged once. The RTS file mirrors it for people and scripts; who edits the file gets what he writes there.
+// Databases in memory without an update log have the RTS file only.
+//
+// Updates keep the log and the stamp of their origin on their way through servers of this kind. What has been here on any way is not
+// stored again.
+//
+// When the master's log no longer reaches back to the position, a follower fetches copies of the databases and goes on from the stamp of
+// the first. An original master cannot give any: then it stops and says so.
 package replication

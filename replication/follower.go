@@ -50,14 +50,15 @@ type Follower struct {
 	ownLog uint64 // ulog.LogKey of this server's log; 0: none
 	status status // what others are told
 
-	place    place     // where the follower is; used by run
-	good     []byte    // place as it was remembered last
-	next     []byte    // place as the commit under way remembers it
-	moved    bool      // updates have come since the RTS file was written
-	rts      *rtsFile  // used by run
-	saved    time.Time // when run wrote it last
-	deferred string    // address that run has failed to reach since it last reached one
-	attempts int       // in vain, since a connection that was good for something
+	place    place      // where the follower is; used by run
+	good     []byte     // place as it was remembered last
+	next     []byte     // place as the commit under way remembers it
+	moved    bool       // updates have come since the RTS file was written
+	rts      *rtsFile   // used by run, and by the goroutine that saving is for
+	saving   chan error // the RTS file is being written; nil: it is not
+	saved    time.Time  // when that was begun last
+	deferred string     // address that run has failed to reach since it last reached one
+	attempts int        // in vain, since a connection that was good for something
 
 	stop context.CancelFunc // ends run; nil before Start
 	done sync.WaitGroup     // waits for run

@@ -130,6 +130,7 @@ func TestFollowerComesBackAfterTheMasterRestarts(t *testing.T) {
 		"replication started: " + place + " rts=0", "replication finished: " + place, "replication was deferred: " + place,
 	}, lines[:3], "deferred is logged once, however often it is tried")
 	require.Regexp(t, "^replication started: "+place+` rts=1\d{18}$`, lines[3])
+	eventually(t, "the log to have it", func() bool { return len(b.logged()) >= 2 })
 	require.Len(t, b.logged(), 2, "nothing is fetched twice")
 }
 

@@ -133,7 +133,7 @@ func TestInterruptedCopies(t *testing.T) {
 	for i := range 500 {
 		b.set(0, fmt.Sprintf("stranger %05d", i), "x")
 	}
-	for i := range 20_000 {
+	for i := range 8_000 {
 		a.set(i%2, fmt.Sprintf("key %05d", i), strings.Repeat("v", 40))
 	}
 	require.NoError(t, a.catalog.Log().RemoveFiles(1<<62))
@@ -142,15 +142,15 @@ func TestInterruptedCopies(t *testing.T) {
 	way := newCutter(t, a.port, func() int64 {
 		mu.Lock()
 		defer mu.Unlock()
-		return 100_000 + rng.Int64N(400_000)
+		return 40_000 + rng.Int64N(150_000)
 	})
 	f, _ := b.follow(master(way.port))
 	n := 0
 	require.Eventually(t, func() bool {
 		n++
-		a.set(n%2, fmt.Sprintf("key %05d", n%20_000), "changed")
+		a.set(n%2, fmt.Sprintf("key %05d", n%8_000), "changed")
 		if n%5 == 0 {
-			require.NoError(t, a.catalog.DB(0).Remove(nil, fmt.Appendf(nil, "key %05d", n%20_000/2*2)))
+			require.NoError(t, a.catalog.DB(0).Remove(nil, fmt.Appendf(nil, "key %05d", n%8_000/2*2)))
 		}
 		return f.Status().State == replication.Streaming
 	}, 2*patience, 5*time.Millisecond)

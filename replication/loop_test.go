@@ -91,6 +91,7 @@ func TestAnotherMasterOfTheSameUpdates(t *testing.T) {
 	b.set(1, "early", "1")
 	ofC.Tune("127.0.0.1", b.port, new(ulog.Stamp(0)), nil)
 	eventually(t, "the log of b", func() bool { return c.get(1, "early") == "1" })
+	caughtUp(t, ofC, b)
 	require.Len(t, c.logged(), 41, "a position that was set by hand counts: all comes again")
 	ofC.Tune("127.0.0.1", a.port, nil, nil)
 	b.set(1, "later", "1") // c does not hear of it

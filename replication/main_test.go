@@ -28,8 +28,6 @@ import (
 
 const (
 	golden = "../../shared/golden/replication"
-	// logLimit is small, so that logs have several files.
-	logLimit = 16 << 10
 	// patience is how long a test waits for something that should happen at once.
 	patience = 30 * time.Second
 )
@@ -113,9 +111,17 @@ func newNode(t testing.TB, sid uint16, exprs ...string) *node {
 	return n
 }
 
+// logLimit is small in tests, so that logs have several files.
+func (n *node) logLimit() int64 {
+	if _, ok := n.t.(*testing.B); ok {
+		return 0
+	}
+	return 16 << 10
+}
+
 func (n *node) start() {
 	n.t.Helper()
-	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: logLimit})
+	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit()})
 	require.NoError(n.t, err)
 	n.catalog = catalog
 	n.listen()

@@ -151,8 +151,8 @@ func (f *Follower) advance(to ulog.Stamp) {
 	if f.moved || !f.remembers() {
 		pause = saveEvery
 	}
-	if time.Since(f.saved) >= pause {
-		f.save()
+	if time.Since(f.saved) >= pause && f.pollSaving() {
+		f.beginSaving()
 	}
 }
 
@@ -166,26 +166,67 @@ func (f *Follower) remembers() bool {
 	return false
 }
 
-// save puts the position into the RTS file, after the updates up to it are on the disk, and with them that it will be there: a crash
-// leaves what it was or what it will be, and recall knows both.
+// save puts the position into the RTS file, and returns when it is there.
 func (f *Follower) save() {
+	f.awaitSaving()
+	f.beginSaving()
+	f.awaitSaving()
+}
+
+// beginSaving has the position put into the RTS file by a goroutine that awaitSaving waits for, after the updates up to it are on the disk, and
+// with them that it will be there: a crash leaves what it was or what it will be, and recall knows both. Updates do not wait for the disk.
+func (f *Follower) beginSaving() {
 	f.saved, f.moved = time.Now(), false
-	before := f.place.rts
-	f.place.rts = [2]ulog.Stamp{f.place.position, f.rts.saved}
+	at, before := f.place.position, f.place.rts
+	f.place.rts = [2]ulog.Stamp{at, f.rts.saved}
 	state := f.place.encode()
-	if f.place.rts[0] == f.rts.saved && string(state) == string(f.good) {
+	if at == f.rts.saved && string(state) == string(f.good) {
 		return
 	}
-	err := f.opts.Catalog.Remember(state)
-	if err == nil {
-		err = f.opts.Catalog.SyncLogs()
-	}
-	if err == nil {
-		f.good = state
-		err = f.rts.save(f.place.position)
-	}
-	if err != nil {
+	if err := f.opts.Catalog.Remember(state); err != nil {
 		f.place.rts = before
-		f.opts.Logger.Error(fmt.Sprintf("writing the RTS file: %v", err))
+		f.failedToSave(err)
+		return
 	}
+	f.good = state
+	f.saving = make(chan error, 1)
+	f.done.Go(func() {
+		err := f.opts.Catalog.SyncLogs()
+		if err == nil {
+			err = f.rts.save(at)
+		}
+		f.saving <- err
+	})
+}
+
+// awaitSaving waits for what beginSaving has begun.
+func (f *Follower) awaitSaving() {
+	if f.saving != nil {
+		f.endSaving(<-f.saving)
+	}
+}
+
+// pollSaving tells whether nothing is being saved.
+func (f *Follower) pollSaving() bool {
+	if f.saving == nil {
+		return true
+	}
+	select {
+	case err := <-f.saving:
+		f.endSaving(err)
+		return true
+	default:
+		return false
+	}
+}
+
+func (f *Follower) endSaving(err error) {
+	f.saving = nil
+	if err != nil {
+		f.failedToSave(err)
+	}
+}
+
+func (f *Follower) failedToSave(err error) {
+	f.opts.Logger.Error(fmt.Sprintf("writing the RTS file: %v", err))
 }

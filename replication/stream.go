@@ -21,6 +21,8 @@ const (
 	// followers wake up as seldom as those of the original, for more updates at a time. An update after a pause leaves at once.
 	wakeShare = 50 * time.Microsecond
 	maxSpread = 100 * time.Millisecond
+	// idleSpread is how much longer that is for a follower that was woken up for nothing.
+	idleSpread = 4
 	// fewFollowers need not be spread.
 	fewFollowers = 8
 	// fillerEvery is the number of consecutive updates not for the follower after which it is told how far they go.
@@ -53,6 +55,9 @@ type stream struct {
 	filtered int        // consecutive updates not sent
 	woken    time.Time  // when the follower was last sent something for other reasons than the time
 	told     time.Time  // when it was last told how far it is behind
+	beaten   time.Time  // when it has acknowledged the last heartbeat
+	sent     bool       // something has left since
+	idle     bool       // there was nothing for it when it was last woken up
 }
 
 // run alternates between what the log has and heartbeats. What a heartbeat says is found out before the log is read to its end:
@@ -69,13 +74,26 @@ func (t *stream) run() error {
 		if err := t.send(); err != nil {
 			return err
 		}
-		if err := t.heartbeat(max(t.last, settled)); err != nil {
-			return err
+		if t.heartbeatDue() {
+			if err := t.heartbeat(max(t.last, settled)); err != nil {
+				return err
+			}
 		}
 		if err := t.pause(); err != nil {
 			return err
 		}
 	}
+}
+
+// heartbeatDue tells whether the follower has been sent something, or has heard nothing for long.
+func (t *stream) heartbeatDue() bool {
+	t.idle = !t.sent && len(t.conn.Out) == 0
+	return !t.idle || time.Since(t.beaten) >= t.heartbeatPause()
+}
+
+// heartbeatPause is how long the log is quiet before the follower is sent a heartbeat.
+func (t *stream) heartbeatPause() time.Duration {
+	return heartbeatPause(t.source.opts.Replicas.len(), extended(t.follow))
 }
 
 // now is what a heartbeat may say at most.
@@ -91,6 +109,7 @@ func (t *stream) now() ulog.Stamp {
 func (t *stream) send() error {
 	t.told = time.Now()
 	for {
+		t.skip()
 		t.groups = t.reader.Tail(t.groups[:0])
 		for _, g := range t.groups {
 			if err := t.offerGroup(g); err != nil {
@@ -109,6 +128,14 @@ func (t *stream) send() error {
 		if err := t.flushIfMuch(); err != nil {
 			return err
 		}
+	}
+}
+
+// skip passes over what is not for the follower, where that is all there is: thousands of followers that want nothing of what is written must
+// not each look at it. The next heartbeat tells how far it goes.
+func (t *stream) skip() {
+	if n, last := t.reader.Skip(t.follow.SID, !t.white()); n > 0 {
+		t.last, t.filtered = last, 0
 	}
 }
 
@@ -136,6 +163,7 @@ func (t *stream) offerGroup(g *ulog.Group) error {
 		t.conn.Out = append(t.conn.Out, b...)
 		return t.flushIfMuch()
 	}
+	t.sent = true
 	if t.conn.Send(b) != nil {
 		return errEnded
 	}
@@ -170,6 +198,7 @@ func (t *stream) flushIfMuch() error {
 	if len(t.conn.Out) < flushAt {
 		return nil
 	}
+	t.sent = true
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -207,6 +236,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	}
 	t.conn.Advance(1)
 	t.replica.acknowledged(at, asked)
+	t.beaten, t.sent = time.Now(), false
 	return nil
 }
 
@@ -219,9 +249,12 @@ func (t *stream) flush() error {
 
 // pause waits for the next update, but not longer than until the next heartbeat.
 func (t *stream) pause() error {
-	n := t.source.opts.Replicas.len()
-	due := time.Now().Add(heartbeatPause(n, extended(t.follow)))
-	if spread := wakePause(n) - time.Since(t.woken); spread > 0 {
+	due := t.beaten.Add(t.heartbeatPause())
+	spread := wakePause(t.source.opts.Replicas.len())
+	if t.idle {
+		spread *= idleSpread
+	}
+	if spread -= time.Since(t.woken); spread > 0 {
 		if err := t.wait(nil, spread); err != nil {
 			return err
 		}

@@ -87,5 +87,15 @@ func (p *process) reportReplication(rows map[string]string, now time.Time) {
 	rows["repl_timestamp"] = strconv.FormatUint(uint64(at), 10)
 	rows["repl_interval"] = fmt.Sprintf("%.6f", replication.Milliseconds(m.Interval))
 	p.reportFollower(rows, now)
-	rows["repl_delay"] = fmt.Sprintf("%.6f", float64(int64(ulog.StampAt(now)-at))/stampsPerSecond)
+	rows["repl_delay"] = fmt.Sprintf("%.6f", delay(now, at))
+}
+
+// delay is how old a position is, in seconds. One of the present millisecond may be a little ahead of it.
+func delay(now time.Time, at ulog.Stamp) float64 {
+	const milli = 1e-3
+	d := float64(int64(ulog.StampAt(now)-at)) / stampsPerSecond
+	if d < 0 && d > -milli {
+		return 0
+	}
+	return d
 }

@@ -89,6 +89,30 @@ func TestSlaveFollowsItsMaster(t *testing.T) {
 	require.Equal(t, "0.000000", rows["repl_interval"])
 	require.Regexp(t, `^\d\.\d{6}$`, rows["repl_delay"])
 	require.NotContains(t, toMaster.rows("/rpc/report"), "repl_delay")
+	require.Equal(t, "streaming", rows["repl_state"])
+	require.Equal(t, "2", rows["repl_applied_records"])
+	require.Equal(t, "false", rows["repl_read_only"])
+	eventually(t, func() bool {
+		rows := toSlave.rows("/rpc/report")
+		return rows["repl_lag_seconds"] == "0.000" && rows["repl_lag_records"] == "0"
+	})
+	eventually(t, func() bool {
+		rows := toMaster.rows("/rpc/report")
+		return rows["repl_slave_count"] == "1" && rows["repl_slave_lag_seconds"] == "0.000" && rows["repl_slave_lag_records"] == "0"
+	})
+	require.Regexp(t, `^peer=127\.0\.0\.1:\d+ sid=2 white=false ours=true state=streaming connected=\S+ position=\d{19} seconds=0\.000 records=0 contact=\S+$`,
+		toMaster.rows("/rpc/replicas")["1"])
+	toSlave.get("/rpc/tune_replication?readonly=true")
+	require.Equal(t, "true", toSlave.rows("/rpc/report")["repl_read_only"])
+	require.Equal(t, "127.0.0.1", toSlave.rows("/rpc/report")["repl_master_host"], "the master stays")
+	status, body := toSlave.get("/rpc/set?key=refused&value=2")
+	require.Equal(t, 500, status)
+	require.Contains(t, body, "permission denied")
+	toMaster.get("/rpc/set?key=again&value=3")
+	toSlave.awaitValue("again", "3")
+	toSlave.get("/rpc/tune_replication?readonly=false")
+	toSlave.get("/rpc/set?key=accepted&value=2")
+	toSlave.awaitValue("accepted", "2")
 
 	require.Zero(t, slave.stop())
 	require.Zero(t, master.stop())

@@ -64,6 +64,11 @@ type newest struct {
 	readers int // open readers of the log; without any nothing is kept
 	groups  []*Group
 	bytes   int
+
+	// For readers that want the updates of one server only, or of all others: the number (see tail.records) of the newest update of each
+	// server, since somebody reads.
+	last  map[uint16]uint64
+	since uint64
 }
 
 // keepLocked keeps a group that has been written, its records being those of buf from offset from on. The caller holds mu.
@@ -72,6 +77,7 @@ func (l *Log) keepLocked(g *group, records []byte, at tail) {
 	if n.readers == 0 {
 		return
 	}
+	n.count(records, at.records)
 	if len(records) > groupKept {
 		n.drop()
 		return
@@ -89,12 +95,72 @@ func (l *Log) keepLocked(g *group, records []byte, at tail) {
 
 func (n *newest) drop() { n.groups, n.bytes = nil, 0 }
 
+// count notes the servers whose updates are in records, of which the last is number last: a group is small enough to be looked at as a whole.
+func (n *newest) count(records []byte, last uint64) {
+	before := -1
+	eachRecord(records, func(_ Stamp, msg []byte) {
+		if len(msg) < 2 || isFollow(msg) {
+			return
+		}
+		if sid := binary.BigEndian.Uint16(msg); int(sid) != before {
+			n.last[sid], before = last, int(sid)
+		}
+	})
+}
+
+// wanted tells whether there may be updates behind number seen that are of a server, or with others are not.
+func (n *newest) wanted(seen uint64, sid uint16, others bool) bool {
+	if seen < n.since {
+		return true
+	}
+	if !others {
+		return n.last[sid] > seen
+	}
+	for other, last := range n.last {
+		if other != sid && last > seen {
+			return true
+		}
+	}
+	return false
+}
+
+// Skip passes over everything that there is in the log, where it holds no update that is of a server, or with others none that is not. It
+// returns how many updates those were and the stamp of the last. Where it cannot tell without reading, it passes over nothing.
+func (r *Reader) Skip(sid uint16, others bool) (n uint64, last Stamp) {
+	if r.log == nil || r.f == nil || r.closed || r.damage != nil || !r.counted || !r.betweenGroups() {
+		return 0, 0
+	}
+	r.log.mu.Lock()
+	safe := r.log.safe
+	may := safe.seg != r.seg || safe.off <= r.pos || r.log.newest.wanted(r.records, sid, others)
+	r.log.mu.Unlock()
+	if may {
+		return 0, 0
+	}
+	n = safe.records - r.records
+	r.goOn(safe.off, safe.last, safe.records)
+	return n, safe.last
+}
+
+// goOn goes on behind a group.
+func (r *Reader) goOn(off int64, last Stamp, records uint64) {
+	r.pos, r.scan.off, r.limit = off, off, max(r.limit, off)
+	r.scan.last, r.scan.committed, r.scan.closed = max(r.scan.last, last), true, true
+	r.headed, r.scan.head.size = true, max(r.scan.head.size, off)
+	r.origins = nil
+	r.records, r.counted = records, true
+}
+
 // countReaders notes that a reader has been opened or closed.
 func (l *Log) countReaders(by int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.newest.readers += by; l.newest.readers == 0 {
-		l.newest.drop()
+	n := &l.newest
+	if n.readers == 0 {
+		n.last, n.since = map[uint16]uint64{}, l.written.records
+	}
+	if n.readers += by; n.readers == 0 {
+		n.drop()
 	}
 }
 
@@ -130,11 +196,7 @@ func (r *Reader) Tail(dst []*Group) []*Group {
 		return dst[:have]
 	}
 	last := dst[len(dst)-1]
-	r.pos, r.scan.off, r.limit = last.to, last.to, max(r.limit, last.to)
-	r.scan.last, r.scan.committed, r.scan.closed = max(r.scan.last, last.Last), true, true
-	r.headed, r.scan.head.size = true, max(r.scan.head.size, last.to)
-	r.origins = nil
-	r.records, r.counted = last.records, true
+	r.goOn(last.to, last.Last, last.records)
 	return dst
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -221,6 +222,53 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 			n++
 		}
 		require.Equal(t, fmt.Sprint(n-1), string(l.Remembered()), "cut at %d of %d", cut, len(whole))
+		require.NoError(t, r.Close())
+		require.NoError(t, l.Close())
+	}
+}
+
+func TestSkipPassesOverWhatIsNotWantedOnly(t *testing.T) {
+	for _, row := range []struct {
+		sid    uint16
+		others bool
+	}{{7, false}, {1, true}} { // both want what 7 does
+		l := mustOpen(t, t.TempDir(), Options{Limit: 2000})
+		mustCommit(t, l, "before")
+		r, err := l.NewReader(0)
+		require.NoError(t, err)
+		n, _ := r.Skip(row.sid, row.others)
+		require.Zero(t, n, "it has not been at the end")
+		entries, _ := tailed(t, r)
+		require.Len(t, entries, 1)
+		written, skipped, read := 0, 0, 0
+		for i := range 400 {
+			u := set("k")
+			if i%17 == 5 {
+				u.SID = 7
+				written++
+			}
+			at, err := l.Append([]Update{u})
+			require.NoError(t, err)
+			require.NoError(t, l.Wait(at))
+			if i%3 > 0 {
+				continue
+			}
+			if n, last := r.Skip(row.sid, row.others); n > 0 {
+				require.Equal(t, at, last)
+				skipped += int(n)
+			}
+			entries, _ := tailed(t, r)
+			for _, e := range entries {
+				if strings.Contains(e, "\x00\x07\x00\x00\xa1") {
+					read++
+				}
+			}
+		}
+		require.Equal(t, written, read)
+		require.Positive(t, skipped)
+		delivered, known := r.Delivered()
+		require.True(t, known)
+		require.Equal(t, l.Updates(), delivered)
 		require.NoError(t, r.Close())
 		require.NoError(t, l.Close())
 	}
