@@ -41,6 +41,12 @@ type Meta struct {
 	MergeEpoch  uint64     // Epoch when Merging was written
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
+	LWW         bool       `json:",omitempty"` // versions are kept, see Version
+	Base        ulog.Stamp `json:",omitempty"` // version of the records that were there before versions were kept
+	ClearedAt   ulog.Stamp `json:",omitempty"` // version of the last clear
+	ClearedBy   uint16     `json:",omitempty"`
+	Removals    int64      `json:",omitempty"` // how many are remembered in the file
+	Floor       ulog.Stamp `json:",omitempty"` // newest removal that was forgotten
 	Follow      []byte     `json:",omitempty"` // how far a master was followed at Stamp, see ulog.Follow
 }
 
@@ -90,6 +96,11 @@ func writeMeta(tx *bolt.Tx, m Meta) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the database's description: %w", err)
+	}
+	if m.LWW {
+		if _, err := tx.CreateBucketIfNotExists([]byte(versionBucket)); err != nil {
+			return err
+		}
 	}
 	b, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
 	if err != nil {
