@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -76,7 +77,8 @@ type copier struct {
 	db     *db.DB
 	part   *part
 	hello  frame.Hello
-	stamp  ulog.Stamp // of this connection's copy
+	log    uint64     // where its updates count as made
+	stamp  ulog.Stamp // and when the last one did
 	merges bool
 	told   time.Time
 
@@ -93,23 +95,33 @@ func (c *copier) begin(info client.CopyInfo) error {
 	case info.Persistent != c.db.Persistent():
 		return errOtherKind
 	}
-	c.merges, c.stamp = info.Ascending && c.db.Mergeable(), ulog.Stamp(info.TS)
+	c.merges, c.log = info.Ascending && c.db.Mergeable(), copyLog(c.hello, c.f.ownLog)
+	c.stamp = max(ulog.Stamp(max(info.TS, copySpan))-copySpan, c.f.place.marks[c.log])
 	c.f.status.copied(func(s *CopyStatus) { *s = CopyStatus{DB: int(c.part.db), Total: info.Count} })
 	if c.part.key != nil && c.merges {
 		c.f.opts.Logger.Info(fmt.Sprintf("the copy goes on behind the key %q", c.part.key))
 		return nil
 	}
-	c.part.at, c.part.key = c.stamp, nil
+	c.part.at, c.part.key = ulog.Stamp(info.TS), nil
 	if c.merges {
 		return nil
 	}
 	return c.store([]ulog.Update{c.update(ulog.OpClear, nil, nil)}, nil)
 }
 
-// update is an update that makes this database more like the copy. It counts as made by the master when the copy was.
+// copyLog returns the log in which the updates of a copy count as made. It must be another than the master's: the followers of this server
+// take the stamps from there as a sign of what they have had already.
+func copyLog(h frame.Hello, own uint64) uint64 {
+	return max(1, bits.RotateLeft64(ulog.LogKey(h.Log), 1)^own)
+}
+
+// copySpan is how long before the copy's stamp its updates count as made. Newer updates of the master must count as newer, so they begin so
+// much earlier, and each has the next stamp.
+const copySpan = 1_000_000_000
+
+// update is an update that makes this database more like the copy.
 func (c *copier) update(op ulog.Op, key, value []byte) ulog.Update {
-	return ulog.Update{SID: c.hello.SID, DBID: c.part.db, Op: op, Key: key, Value: value,
-		Origin: ulog.Origin{Log: ulog.LogKey(c.hello.Log), Stamp: c.stamp}}
+	return ulog.Update{SID: c.hello.SID, DBID: c.part.db, Op: op, Key: key, Value: value}
 }
 
 // visit takes a record. The slices are valid during the call.
@@ -202,7 +214,12 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 // store stores updates, and remembers with the last of them the key that the copy has reached.
 func (c *copier) store(ups []ulog.Update, reached []byte) error {
 	place, before := &c.f.place, c.part.key
+	for i := range ups {
+		c.stamp++
+		ups[i].Origin = ulog.Origin{Log: c.log, Stamp: c.stamp}
+	}
 	note := func(n int) *ulog.Follow {
+		place.mark(c.log, ups[n-1].Origin.Stamp)
 		if n == len(ups) {
 			c.part.key = reached
 		}

@@ -34,6 +34,9 @@ type FollowerOptions struct {
 	GapContinue bool         // go on when an original master has not kept all updates (-gap-continue)
 	CopyLimit   int64        // bytes per second of a copy (-copy-limit); 0: no limit
 	Logger      *slog.Logger // nil means silent
+
+	// Silence is after which time without a message a master is given up. It sends heartbeats all the time. Default 5 s.
+	Silence time.Duration
 }
 
 // Follower pulls updates from a master, which may change at any time, and applies them. Start and Close are for its owner; the
@@ -66,6 +69,9 @@ type Follower struct {
 func OpenFollower(o FollowerOptions) (*Follower, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Silence <= 0 {
+		o.Silence = silenceTimeout
 	}
 	o.Master.Interval = clampInterval(o.Master.Interval)
 	rts, err := openRTS(o.RTS)

@@ -28,6 +28,8 @@ import (
 
 const (
 	golden = "../../shared/golden/replication"
+	// logLimit is small, so that logs have several files.
+	logLimit = 16 << 10
 	// patience is how long a test waits for something that should happen at once.
 	patience = 30 * time.Second
 )
@@ -86,12 +88,14 @@ type node struct {
 	timeout time.Duration    // of connections
 	now     func() time.Time // of the source
 
-	replicas replication.Replicas
-	socket   net.Listener
-	done     chan struct{}
-	serving  sync.WaitGroup
-	mu       sync.Mutex
-	conns    []net.Conn // guarded by mu
+	replicas    replication.Replicas
+	silence     time.Duration // after which its follower gives its master up
+	gapContinue bool
+	socket      net.Listener
+	done        chan struct{}
+	serving     sync.WaitGroup
+	mu          sync.Mutex
+	conns       []net.Conn // guarded by mu
 }
 
 // newNode starts a node with two memory databases, unless others are named.
@@ -111,7 +115,7 @@ func newNode(t testing.TB, sid uint16, exprs ...string) *node {
 
 func (n *node) start() {
 	n.t.Helper()
-	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid})
+	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: logLimit})
 	require.NoError(n.t, err)
 	n.catalog = catalog
 	n.listen()
@@ -241,7 +245,7 @@ func master(port int) replication.Master { return replication.Master{Host: "127.
 func (n *node) follow(m replication.Master) (f *replication.Follower, end func()) {
 	n.t.Helper()
 	f, err := replication.OpenFollower(replication.FollowerOptions{
-		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(),
+		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(), Silence: n.silence, GapContinue: n.gapContinue,
 	})
 	require.NoError(n.t, err)
 	f.Start()
@@ -249,3 +253,5 @@ func (n *node) follow(m replication.Master) (f *replication.Follower, end func()
 	n.t.Cleanup(end)
 	return f, end
 }
+
+func writeFile(path, text string) error { return os.WriteFile(path, []byte(text), 0o600) }

@@ -47,7 +47,7 @@ func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
 		return nil, err
 	}
 	p := &pull{f: f, master: m, socket: socket, throttle: throttle{interval: m.Interval}}
-	p.conn = netio.New(socket, f.pool, netio.Options{Timeout: silenceTimeout, MaxRequest: frame.MaxMessage + 1<<10})
+	p.conn = netio.New(socket, f.pool, netio.Options{Timeout: f.opts.Silence, MaxRequest: frame.MaxMessage + 1<<10})
 	p.unhook = context.AfterFunc(ctx, func() { socket.Close() })
 	if err := p.request(); err != nil {
 		p.close()
@@ -133,7 +133,7 @@ func (p *pull) stream(ctx context.Context) error {
 				fill = p.fillFirst
 			}
 			if err := fill(); err != nil {
-				return silence(err)
+				return p.silence(err)
 			}
 			continue
 		}
@@ -145,9 +145,9 @@ func (p *pull) stream(ctx context.Context) error {
 	}
 }
 
-func silence(err error) error {
+func (p *pull) silence(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("nothing has come from the master for %v", silenceTimeout)
+		return fmt.Errorf("nothing has come from the master for %v", p.f.opts.Silence)
 	}
 	return err
 }

@@ -51,7 +51,7 @@ type replica struct {
 	position     atomic.Uint64
 	had          atomic.Int64 // UnixNano of the last moment at which it had everything; 0: none yet
 	delivered    atomic.Int64 // of ulog.Reader.Delivered; Unknown
-	sent         atomic.Uint64
+	acked        atomic.Int64 // the same when it had everything last
 }
 
 // add lists a follower.
@@ -59,6 +59,7 @@ func (rs *Replicas) add(log *ulog.Log, peer string, f frame.Follow) *replica {
 	now := time.Now()
 	r := &replica{log: log, info: Replica{Peer: peer, SID: f.SID, White: f.Flags&frame.WhiteSID != 0, Ours: extended(f), Since: now}}
 	r.delivered.Store(Unknown)
+	r.acked.Store(Unknown)
 	r.heard.Store(now.UnixNano())
 	r.position.Store(f.TS)
 	rs.mu.Lock()
@@ -97,8 +98,7 @@ func (rs *Replicas) List() []Replica {
 }
 
 // sending notes how far the stream is.
-func (r *replica) sending(reader *ulog.Reader, last ulog.Stamp) {
-	r.sent.Store(uint64(last))
+func (r *replica) sending(reader *ulog.Reader) {
 	if n, known := reader.Delivered(); known && n <= math.MaxInt64 {
 		r.delivered.Store(int64(n))
 	}
@@ -108,21 +108,24 @@ func (r *replica) sending(reader *ulog.Reader, last ulog.Stamp) {
 func (r *replica) asking(at time.Time) { r.asked.Store(at.UnixNano()) }
 
 // acknowledged notes that the follower has everything up to a stamp, which was all there was when it was asked.
-func (r *replica) acknowledged(_ *ulog.Reader, at ulog.Stamp, asked time.Time) {
+func (r *replica) acknowledged(at ulog.Stamp, asked time.Time) {
+	r.acked.Store(r.delivered.Load())
 	r.position.Store(uint64(at))
 	r.had.Store(asked.UnixNano())
 	r.heard.Store(time.Now().UnixNano())
 	r.asked.Store(0)
 }
 
-// recordsBehind returns how many updates are still to be sent.
-func (r *replica) recordsBehind() (n uint64, known bool) {
-	delivered := r.delivered.Load()
-	if delivered < 0 {
+// unsent returns how many updates are still to be sent.
+func (r *replica) unsent() (n uint64, known bool) { return r.behind(r.delivered.Load()) }
+
+// behind returns how many updates come after the first n.
+func (r *replica) behind(n int64) (updates uint64, known bool) {
+	if n < 0 {
 		return 0, false
 	}
 	all := r.log.Updates()
-	return max(all, uint64(delivered)) - uint64(delivered), true
+	return max(all, uint64(n)) - uint64(n), true
 }
 
 // look returns what is known now.
@@ -130,7 +133,7 @@ func (r *replica) look(now time.Time) Replica {
 	i := r.info
 	i.Position, i.Contact = ulog.Stamp(r.position.Load()), time.Unix(0, r.heard.Load())
 	i.State, i.Seconds, i.Records = Streaming, Unknown, Unknown
-	n, known := r.recordsBehind()
+	n, known := r.behind(r.acked.Load())
 	if known {
 		i.Records = int64(n)
 	}

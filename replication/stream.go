@@ -178,13 +178,13 @@ func (t *stream) flushIfMuch() error {
 
 // tellBehind tells a follower that has been sent updates for long how many there still are. The list of followers knows it, too.
 func (t *stream) tellBehind() error {
-	t.replica.sending(t.reader, t.last)
+	t.replica.sending(t.reader)
 	now := time.Now()
 	if now.Sub(t.told) < behindEvery {
 		return nil
 	}
 	t.told = now
-	if n, known := t.replica.recordsBehind(); known && extended(t.follow) {
+	if n, known := t.replica.unsent(); known && extended(t.follow) {
 		t.conn.Out = frame.AppendBehind(t.conn.Out, n)
 	}
 	return nil
@@ -192,7 +192,7 @@ func (t *stream) tellBehind() error {
 
 // heartbeat tells the follower up to where it has everything, and reads its acknowledgement.
 func (t *stream) heartbeat(at ulog.Stamp) error {
-	t.replica.sending(t.reader, t.last)
+	t.replica.sending(t.reader)
 	asked := time.Now()
 	t.put(frame.Message{Magic: frame.Heartbeat, TS: uint64(at)})
 	if err := t.flush(); err != nil {
@@ -206,7 +206,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 		return errEnded
 	}
 	t.conn.Advance(1)
-	t.replica.acknowledged(t.reader, at, asked)
+	t.replica.acknowledged(at, asked)
 	return nil
 }
 
