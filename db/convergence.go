@@ -28,6 +28,14 @@ func (e *Expr) keepsVersions() (bool, error) {
 // lww tells whether the database keeps versions.
 func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
 
+// outdo makes what is updated from now on newer than all that the file has, also when it comes to a new log while the clock is behind.
+func (d *DB) outdo(log *logDir, m filestore.Meta) error {
+	if !d.lww() {
+		return nil
+	}
+	return log.Observe(max(m.Newest, m.Stamp))
+}
+
 // dropOlder takes the updates of other servers out of a batch that are older than what there is. The keys are locked.
 func (d *DB) dropOlder(b *batch) error {
 	kept := b.ups[:0]
@@ -101,8 +109,8 @@ func (b *batch) clear(from ulog.Update) {
 	b.ups[len(b.ups)-1].Origin = from.Origin
 }
 
-// addAgain adds an update that leaves a key as it is, with its version. Which log the version is of is not known any more; that it is this
-// one's keeps others from taking it for news.
+// addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep versions leave it out; others need it
+// after the clear.
 func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
 	value, found, err := d.store.Get(nil, key)
 	if err != nil {
@@ -113,6 +121,6 @@ func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
 		op, value = ulog.OpRemove, nil
 	}
 	b.addFrom(e.SID, op, key, bytes.Clone(value))
-	b.ups[len(b.ups)-1].Origin = ulog.Origin{Log: ulog.LogKey(d.log.ID()), Stamp: e.Stamp}
+	b.ups[len(b.ups)-1].Origin = ulog.Origin{Log: ulog.UnknownLog, Stamp: e.Stamp}
 	return nil
 }

@@ -55,6 +55,9 @@ func (c *Catalog) openFile(d *DB) error {
 	if err != nil {
 		return openError(err)
 	}
+	if f.LWW() && p.RComp != Lexical {
+		return errors.Join(errNoVersions, f.Abandon())
+	}
 	p.Persistent = f.Meta().Persistent
 	d.file, d.store = f, newOrdered(f, p.RComp)
 	d.maxKey = filestore.MaxKeySize - p.RComp.prefixSize()

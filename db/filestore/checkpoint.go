@@ -393,8 +393,9 @@ func (w *batchWriter) writeVersion(key []byte, removed bool) error {
 		if !known || !removed || old.Removed {
 			return nil
 		}
-		e = Entry{old.Version, true}
+		e.Version = old.Version
 	}
+	e.Removed = removed // it may have been evicted after it was noted
 	if known && old.Removed {
 		w.meta.Removals--
 	}

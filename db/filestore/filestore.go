@@ -111,7 +111,7 @@ func (s *Store) load() error {
 		m.LogID = ID{} // or a server would bring in unasked what its log has after the copy was made
 	}
 	if s.opts.LWW && !m.LWW && !s.opts.ReadOnly {
-		m.LWW, m.Base = true, max(1, m.Stamp)
+		m.LWW, m.Base = true, Oldest
 		if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
 			return err
 		}

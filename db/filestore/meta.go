@@ -42,7 +42,8 @@ type Meta struct {
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
 	LWW         bool       `json:",omitempty"` // versions are kept, see Version
-	Base        ulog.Stamp `json:",omitempty"` // version of the records that were there before versions were kept
+	Base        ulog.Stamp `json:",omitempty"` // version of records without one, from before versions were kept; 0: there are none
+	Newest      ulog.Stamp `json:",omitempty"` // no version is newer than this, or than Stamp
 	ClearedAt   ulog.Stamp `json:",omitempty"` // version of the last clear
 	ClearedBy   uint16     `json:",omitempty"`
 	Removals    int64      `json:",omitempty"` // how many are remembered in the file
@@ -54,6 +55,13 @@ type Meta struct {
 // server that writes to it. It is what it was at Stamp. A server opens it as it is; kttimedmgr recover brings in what
 // that log has after the stamp, up to any point.
 func (m *Meta) Copied() bool { return m.Epoch == 0 && m.LogID != ID{} }
+
+// Outlive keeps in mind how new versions are, before Stamp becomes one of another log.
+func (m *Meta) Outlive() {
+	if m.LWW {
+		m.Newest = max(m.Newest, m.Stamp)
+	}
+}
 
 // progress returns how far the checkpoint under way is. What an earlier process left half done is no progress of this
 // one's: its checkpoint begins anew.

@@ -26,8 +26,12 @@ func (s *Store) prune() error {
 	if err != nil {
 		return err
 	}
+	keep := int(s.opts.Removals / 2)
+	if len(stamps) <= keep {
+		return nil
+	}
 	slices.Sort(stamps)
-	floor := stamps[len(stamps)-int(s.opts.Removals/2)-1]
+	floor := stamps[len(stamps)-keep-1]
 	for from := []byte{}; from != nil; {
 		m := s.Meta()
 		err := s.file.Update(func(tx *bolt.Tx) (err error) {

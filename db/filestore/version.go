@@ -16,6 +16,10 @@ type Version struct {
 	SID   uint16     // of that server
 }
 
+// Oldest is the stamp of the records that were there before versions were kept: whatever comes counts more, as it does in files without
+// versions.
+const Oldest ulog.Stamp = 1
+
 // Less tells whether v loses against o.
 func (v Version) Less(o Version) bool {
 	return v.Stamp < o.Stamp || v.Stamp == o.Stamp && v.SID < o.SID
@@ -146,7 +150,8 @@ func (s *Store) noteClear(at ulog.Stamp, ups []ulog.Update) {
 }
 
 // EachEntry calls visit for what is remembered of every key, in no order, and for a key that was changed lately more than once: the
-// last call counts, and clear, when it is not nil, is called where everything told before counts no more. Nothing is changed meanwhile.
+// last call counts. forget is called where everything told before counts no more. The caller keeps everything from being changed
+// meanwhile.
 func (s *Store) EachEntry(visit func(key []byte, e Entry), forget func()) error {
 	v := s.acquire()
 	defer v.release()
