@@ -387,6 +387,8 @@ func (w *batchWriter) write(key, flagged []byte) bool {
 // writeVersion puts what the overlay has noted of the key into the file. An expired or evicted record, of which it has nothing, becomes a
 // removal.
 func (w *batchWriter) writeVersion(key []byte, removed bool) error {
+	w.key[0] = versionPrefix
+	defer func() { w.key[0] = keyPrefix }()
 	old, known := decodeEntry(w.versions.Get(w.key))
 	e, noted := w.noted.entry(key)
 	if !noted {

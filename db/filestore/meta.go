@@ -3,6 +3,7 @@ package filestore
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
@@ -11,7 +12,7 @@ import (
 )
 
 // The file has two buckets. "data" holds the records under the key 0x01 ‖ key, so that the empty key works and
-// the order is kept; "meta" holds one entry, "meta", the JSON text of a Meta.
+// the order is kept; "meta" holds one entry, "meta", the JSON text of a Meta. With Meta.LWW there is a third one, see Entry.
 const (
 	dataBucket = "data"
 	metaBucket = "meta"
@@ -93,6 +94,9 @@ func readMeta(tx *bolt.Tx) (Meta, error) {
 	}
 	if err := json.Unmarshal(b.Get([]byte(metaKey)), &m); err != nil {
 		return m, fmt.Errorf("read the database's description: %w", err)
+	}
+	if m.LWW && tx.Bucket([]byte(versionBucket)) == nil {
+		return m, errors.New("the versions of the records are missing")
 	}
 	if m.Format != formatVersion {
 		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)

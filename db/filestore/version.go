@@ -40,7 +40,8 @@ type Entry struct {
 	Removed bool
 }
 
-// An entry in the bucket "version", under the key of the record's in "data":
+// An entry in the bucket "version", under the key 0x02 ‖ key: another prefix than in "data", so that a page tells what it is of when
+// nothing leads to it any more.
 //
 //	offset  0       8     10        11
 //	        ┌───────┬─────┬─────────┐
@@ -48,6 +49,7 @@ type Entry struct {
 //	        └───────┴─────┴─────────┘
 const (
 	versionBucket = "version"
+	versionPrefix = 0x02
 	entrySize     = 11
 )
 
@@ -101,10 +103,11 @@ func (s *Store) Entry(key []byte) (e Entry, found bool, err error) {
 // baseEntry looks into the file. A record that was there before versions were kept has the one of that moment.
 func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (Entry, bool) {
 	var room [64]byte
-	at := appendBoltKey(room[:0], key)
+	at := append(append(room[:0], versionPrefix), key...)
 	if e, ok := decodeEntry(tx.Bucket([]byte(versionBucket)).Get(at)); ok {
 		return e, true
 	}
+	at[0] = keyPrefix
 	if base := s.Meta().Base; base > 0 && tx.Bucket([]byte(dataBucket)).Get(at) != nil {
 		return Entry{Version: Version{Stamp: base}}, true
 	}
