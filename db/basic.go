@@ -199,10 +199,11 @@ func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, joins bool) err
 	b := d.newBatch()
 	defer b.free()
 	b.follow = f
-	b.addFrom(from.SID, ulog.OpClear, nil, nil)
-	b.ups[0].Origin = from.Origin
 	d.lockKeys(&all, joins)
-	err := d.commit(p, b)
+	err := d.addClear(b, from)
+	if err == nil {
+		err = d.commit(p, b)
+	}
 	d.generation.Add(1)
 	if err == nil {
 		d.textEnd = 0

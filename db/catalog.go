@@ -32,6 +32,8 @@ type Options struct {
 
 	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
 
+	Removals int64 // removals that a file with lww=true remembers; 0 means filestore.DefaultRemovals
+
 	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
 	Logger  *slog.Logger            // nil means silent
 	Now     func() time.Time        // nil means time.Now

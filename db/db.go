@@ -166,7 +166,7 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 // commit appends the batch to the log and applies it, in one step for everybody else. The caller has locked the
 // stripes of its keys.
 func (d *DB) commit(p *Pending, b *batch) error {
-	if len(b.ups) == 0 {
+	if len(b.ups) == 0 && b.follow == nil {
 		return nil
 	}
 	if b.err != nil {

@@ -29,6 +29,9 @@ func (c *Catalog) openStore(d *DB) error {
 	default:
 		return c.openFile(d)
 	}
+	if _, err := d.expr.keepsVersions(); err != nil {
+		return err
+	}
 	d.store = newOrdered(s, p.RComp)
 	return nil
 }
@@ -36,15 +39,24 @@ func (c *Catalog) openStore(d *DB) error {
 // openFile opens a database file. Whether it was created persistent is written in it and overrides the expression.
 func (c *Catalog) openFile(d *DB) error {
 	p := &d.expr.Params
+	lww, err := d.expr.keepsVersions()
+	if err != nil {
+		return err
+	}
 	f, err := filestore.Open(d.Path(), filestore.Options{
 		ReadOnly:   c.opts.ReadOnly,
 		TryLock:    c.opts.TryLock,
 		Persistent: p.Persistent,
 		Limit:      c.opts.CheckpointSize,
+		LWW:        lww,
+		Removals:   c.opts.Removals,
 		Logger:     c.opts.Logger,
 	})
 	if err != nil {
 		return openError(err)
+	}
+	if f.LWW() && p.RComp != Lexical {
+		return errors.Join(errNoVersions, f.Abandon())
 	}
 	p.Persistent = f.Meta().Persistent
 	d.file, d.store = f, newOrdered(f, p.RComp)

@@ -29,6 +29,8 @@ type Params struct {
 	Persistent bool  // ktopts=p: records do not expire and values have no prefix
 	KTCapCnt   int64 // records from which on the collector removes some
 	KTCapSiz   int64 // bytes from which on the collector removes some
+
+	LWW bool // lww=true: of concurrent updates on servers that follow each other the last one counts, see (*DB).Follow; not of the original
 }
 
 // Opts are the storage options of a file, directory or cache database.
@@ -63,6 +65,8 @@ func (p *Params) set(key, value string) {
 		p.Opts |= parseOpts(value)
 	case "rcomp", "comparator":
 		p.RComp = parseOrder(value, p.RComp)
+	case "lww":
+		p.LWW = value == "true" || value == "1"
 	case "ktopts", "ktoptions":
 		p.Persistent = p.Persistent || strings.Contains(value, "p")
 	}

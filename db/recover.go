@@ -277,6 +277,9 @@ func (d *DB) resume(log *logDir) error {
 // adopt makes the database a database of the log, if resume has not.
 func (d *DB) adopt(log *logDir, dbid uint16) error {
 	m := d.file.Meta()
+	if err := d.outdo(log, m); err != nil {
+		return err
+	}
 	if d.followed && m.DBID == dbid && m.Stamp <= log.Last() {
 		return nil
 	}
@@ -285,6 +288,7 @@ func (d *DB) adopt(log *logDir, dbid uint16) error {
 	}
 	d.attach(log)
 	return d.file.Rebase(func(m *filestore.Meta) {
+		m.Outlive()
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
 		m.Epoch++
 	})

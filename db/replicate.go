@@ -82,7 +82,12 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow) (leftOut, 
 	}
 	d.lockKeys(&keys, false)
 	b.placeLines()
-	err = d.commit(p, b)
+	if d.lww() {
+		err = d.dropOlder(b)
+	}
+	if err == nil {
+		err = d.commit(p, b)
+	}
 	d.stripes.unlock(&keys)
 	if err != nil {
 		return nil, err

@@ -255,6 +255,7 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 		return true
 	case o.Log == 0:
 		o = ulog.Origin{Log: p.key, Stamp: at}
+	case o.Log == ulog.UnknownLog: // files that keep versions know better
 	case o.Log == p.f.ownLog || o.Stamp <= place.marks[o.Log] || p.waits(o):
 		p.f.status.dropped.Add(1)
 		return false
@@ -306,7 +307,7 @@ func (p *pull) note(n int) *ulog.Follow {
 		p.f.good = p.f.next
 	}
 	for ; p.noted < n; p.noted++ {
-		if o := p.ups[p.noted].Origin; o.Log != 0 {
+		if o := p.ups[p.noted].Origin; o.Log != 0 && o.Log != ulog.UnknownLog {
 			place.mark(o.Log, o.Stamp)
 		}
 		place.position = max(place.position, p.stamps[p.noted])

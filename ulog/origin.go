@@ -12,8 +12,14 @@ type Origin struct {
 	Stamp Stamp  // the update's stamp there
 }
 
-// LogKey is the part of a log's identity that origins name it by. It is never 0.
-func LogKey(id [16]byte) uint64 { return max(1, binary.BigEndian.Uint64(id[:])) }
+// UnknownLog in an Origin says that the update was made in some log at a stamp, and nobody knows any more in which: it was found in a
+// database that keeps versions. It tells nothing about what else has come from there.
+const UnknownLog = ^uint64(0)
+
+// LogKey is the part of a log's identity that origins name it by. It is neither 0 nor UnknownLog.
+func LogKey(id [16]byte) uint64 {
+	return min(max(1, binary.BigEndian.Uint64(id[:])), UnknownLog-1)
+}
 
 // Follow is what a server that follows another remembers about it, in its own log: in the same group as the updates it speaks of, so
 // that both are there after a crash or neither is.

@@ -201,7 +201,10 @@ func (s *Store) checkpointLocked(clean bool) error {
 	if err := s.finishLeftover(); err != nil {
 		return err
 	}
-	return s.finish(s.freeze(), clean)
+	if err := s.finish(s.freeze(), clean); err != nil {
+		return err
+	}
+	return s.prune()
 }
 
 // finishLeftover writes an overlay left from a checkpoint that did not succeed. The caller holds runMu.
@@ -247,8 +250,8 @@ func (s *Store) freeze() *overlay {
 	defer s.applyMu.Unlock()
 	old := s.view.Load()
 	o := old.active
-	o.checkpoint = s.Meta().Checkpoints + 1
-	s.view.Store(newView(newOverlay(o.stamp), o))
+	o.checkpoint, o.clearedBy = s.Meta().Checkpoints+1, s.cleared
+	s.view.Store(newView(newOverlay(o.stamp, s.lww), o))
 	old.release()
 	s.activeBytes.Store(0)
 	return o
@@ -282,12 +285,15 @@ func (s *Store) merge(o *overlay, clean bool) error {
 		var last []byte
 		err := s.file.Update(func(tx *bolt.Tx) (err error) {
 			if from.Edge && o.cleared.Load() {
-				if err := emptyBucket(tx); err != nil {
+				if err := s.emptyBuckets(tx); err != nil {
 					return err
 				}
-				m.Count, m.Bytes = 0, 0
+				m.Count, m.Bytes, m.Removals, m.Base = 0, 0, 0, 0
 			}
 			w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: &m, limit: s.opts.Limit / batchShare}
+			if s.lww {
+				w.versions, w.noted = tx.Bucket([]byte(versionBucket)), o
+			}
 			o.scan(from, w.visit)
 			if w.err != nil {
 				return w.err
@@ -295,6 +301,7 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			m.Merging, m.MergeEpoch = w.next, m.Epoch
 			if last = w.next; last == nil {
 				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
+				m.ClearedAt, m.ClearedBy = o.clearedBy.Stamp, o.clearedBy.SID
 				if o.follow != nil {
 					m.Follow = o.follow
 				}
@@ -313,12 +320,21 @@ func (s *Store) merge(o *overlay, clean bool) error {
 	}
 }
 
-func emptyBucket(tx *bolt.Tx) error {
-	if err := tx.DeleteBucket([]byte(dataBucket)); err != nil {
-		return err
+// emptyBuckets removes all records, and what is remembered of them.
+func (s *Store) emptyBuckets(tx *bolt.Tx) error {
+	names := []string{dataBucket}
+	if s.lww {
+		names = append(names, versionBucket)
 	}
-	_, err := tx.CreateBucket([]byte(dataBucket))
-	return err
+	for _, name := range names {
+		if err := tx.DeleteBucket([]byte(name)); err != nil {
+			return err
+		}
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (
@@ -337,7 +353,10 @@ type batchWriter struct {
 	key     []byte // scratch: bbolt copies keys
 	arena   []byte // values, which bbolt refers to until the commit
 	next    []byte // key of the last entry, when there are more than the transaction takes
-	err     error
+
+	versions *bolt.Bucket // nil where the file keeps none
+	noted    *overlay     // has those of the entries
+	err      error
 }
 
 // visit takes one entry. The one too many ends the batch.
@@ -353,6 +372,11 @@ func (w *batchWriter) visit(key, flagged []byte) bool {
 
 func (w *batchWriter) write(key, flagged []byte) bool {
 	w.key = appendBoltKey(w.key[:0], key)
+	if w.versions != nil {
+		if w.err = w.writeVersion(key, flagged[0] == flagDead); w.err != nil {
+			return false
+		}
+	}
 	at, old := w.key, w.bucket.Get(w.key)
 	if old != nil {
 		w.meta.Count--
@@ -368,6 +392,30 @@ func (w *batchWriter) write(key, flagged []byte) bool {
 	w.meta.Bytes += int64(len(key) + len(flagged) - 1)
 	w.err = w.bucket.Put(at, w.keep(flagged[1:]))
 	return w.err == nil
+}
+
+// writeVersion puts what the overlay has noted of the key into the file. An expired or evicted record, of which it has nothing, becomes a
+// removal.
+func (w *batchWriter) writeVersion(key []byte, removed bool) error {
+	w.key[0] = versionPrefix
+	defer func() { w.key[0] = keyPrefix }()
+	old, known := decodeEntry(w.versions.Get(w.key))
+	e, noted := w.noted.entry(key)
+	if !noted {
+		if !known || !removed || old.Removed {
+			return nil
+		}
+		e.Version = old.Version
+	}
+	e.Removed = removed // it may have been evicted after it was noted
+	if known && old.Removed {
+		w.meta.Removals--
+	}
+	if e.Removed {
+		w.meta.Removals++
+	}
+	var room [entrySize]byte
+	return w.versions.Put(w.key, w.keep(appendEntry(room[:0], e)))
 }
 
 // keep copies value to where it stays until the transaction ends.

@@ -37,6 +37,8 @@ type Options struct {
 	TryLock    bool  // do not wait when another process has the file open
 	Persistent bool  // for a new file: no expiration prefix
 	Limit      int64 // overlay bytes that start a checkpoint; 0 means DefaultLimit
+	LWW        bool  // keep versions, from now on where the file has none; a file that has some keeps them in any case
+	Removals   int64 // removals that are remembered, with versions; 0 means DefaultRemovals
 
 	Logger *slog.Logger // nil means silent
 }
@@ -56,6 +58,8 @@ type Store struct {
 
 	applyMu     sync.Mutex   // held over a change of the active overlay and over a freeze
 	activeBytes atomic.Int64 // memory of the active overlay
+	lww         bool         // versions are kept
+	cleared     Version      // of the last clear; guarded by applyMu
 
 	cp checkpointer
 }
@@ -66,12 +70,15 @@ func Open(path string, o Options) (*Store, error) {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}
+	if o.Removals <= 0 {
+		o.Removals = DefaultRemovals
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	err := identify(path)
 	if errors.Is(err, os.ErrNotExist) && !o.ReadOnly {
-		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent})
+		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, LWW: o.LWW})
 	}
 	if err != nil {
 		return nil, err
@@ -103,8 +110,15 @@ func (s *Store) load() error {
 	if m.Copied() {
 		m.LogID = ID{} // or a server would bring in unasked what its log has after the copy was made
 	}
+	if s.opts.LWW && !m.LWW && !s.opts.ReadOnly {
+		m.LWW, m.Base = true, Oldest
+		if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
+			return err
+		}
+	}
+	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
 	s.cp.init(m)
-	s.view.Store(newView(newOverlay(m.Stamp), nil))
+	s.view.Store(newView(newOverlay(m.Stamp, s.lww), nil))
 	return nil
 }
 
@@ -134,6 +148,9 @@ func (s *Store) getBase(dst, key []byte) ([]byte, bool, error) {
 func (s *Store) Apply(at ulog.Stamp, ups []ulog.Update) {
 	s.applyMu.Lock()
 	size := s.view.Load().active.apply(at, ups)
+	if s.lww {
+		s.noteClear(at, ups)
+	}
 	s.activeBytes.Store(size)
 	s.applyMu.Unlock()
 	if size >= s.opts.Limit {
@@ -168,7 +185,7 @@ func (s *Store) Abandon() error {
 
 // closeFile leaves an empty view: who comes too late gets the error of the closed file.
 func (s *Store) closeFile() error {
-	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp), nil))
+	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww), nil))
 	old.release()
 	return s.file.Close()
 }

@@ -3,6 +3,7 @@ package filestore
 import (
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	bolt "go.etcd.io/bbolt"
@@ -11,7 +12,7 @@ import (
 )
 
 // The file has two buckets. "data" holds the records under the key 0x01 ‖ key, so that the empty key works and
-// the order is kept; "meta" holds one entry, "meta", the JSON text of a Meta.
+// the order is kept; "meta" holds one entry, "meta", the JSON text of a Meta. With Meta.LWW there is a third one, see Entry.
 const (
 	dataBucket = "data"
 	metaBucket = "meta"
@@ -41,6 +42,13 @@ type Meta struct {
 	MergeEpoch  uint64     // Epoch when Merging was written
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
+	LWW         bool       `json:",omitempty"` // versions are kept, see Version
+	Base        ulog.Stamp `json:",omitempty"` // version of records without one, from before versions were kept; 0: there are none
+	Newest      ulog.Stamp `json:",omitempty"` // no version is newer than this, or than Stamp
+	ClearedAt   ulog.Stamp `json:",omitempty"` // version of the last clear
+	ClearedBy   uint16     `json:",omitempty"`
+	Removals    int64      `json:",omitempty"` // how many are remembered in the file
+	Floor       ulog.Stamp `json:",omitempty"` // newest removal that was forgotten
 	Follow      []byte     `json:",omitempty"` // how far a master was followed at Stamp, see ulog.Follow
 }
 
@@ -48,6 +56,13 @@ type Meta struct {
 // server that writes to it. It is what it was at Stamp. A server opens it as it is; kttimedmgr recover brings in what
 // that log has after the stamp, up to any point.
 func (m *Meta) Copied() bool { return m.Epoch == 0 && m.LogID != ID{} }
+
+// Outlive keeps in mind how new versions are, before Stamp becomes one of another log.
+func (m *Meta) Outlive() {
+	if m.LWW {
+		m.Newest = max(m.Newest, m.Stamp)
+	}
+}
 
 // progress returns how far the checkpoint under way is. What an earlier process left half done is no progress of this
 // one's: its checkpoint begins anew.
@@ -80,6 +95,9 @@ func readMeta(tx *bolt.Tx) (Meta, error) {
 	if err := json.Unmarshal(b.Get([]byte(metaKey)), &m); err != nil {
 		return m, fmt.Errorf("read the database's description: %w", err)
 	}
+	if m.LWW && tx.Bucket([]byte(versionBucket)) == nil {
+		return m, errors.New("the versions of the records are missing")
+	}
 	if m.Format != formatVersion {
 		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
 	}
@@ -90,6 +108,11 @@ func writeMeta(tx *bolt.Tx, m Meta) error {
 	text, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("encode the database's description: %w", err)
+	}
+	if m.LWW {
+		if _, err := tx.CreateBucketIfNotExists([]byte(versionBucket)); err != nil {
+			return err
+		}
 	}
 	b, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
 	if err != nil {

@@ -17,7 +17,16 @@ const (
 	MetaBucket = metaBucket // bucket of the description
 	MetaKey    = metaKey    // key of the description in its bucket
 	KeyPrefix  = keyPrefix  // byte in front of every record's key
+
+	VersionBucket = versionBucket // bucket of what is remembered of keys, in files with Meta.LWW
+	VersionPrefix = versionPrefix // byte in front of every key there
 )
+
+// AppendEntry appends an entry as the bucket "version" holds it.
+func AppendEntry(dst []byte, e Entry) []byte { return appendEntry(dst, e) }
+
+// DecodeEntry is the reverse of AppendEntry; ok is false for what is no entry.
+func DecodeEntry(b []byte) (e Entry, ok bool) { return decodeEntry(b) }
 
 // EncodeMeta returns a description as the file holds it.
 func EncodeMeta(m Meta) ([]byte, error) {

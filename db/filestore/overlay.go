@@ -18,11 +18,14 @@ const (
 
 // overlay holds the updates since a checkpoint, by key. Many read while one changes it; a frozen one is only read.
 type overlay struct {
-	tree    *memstore.Tree
-	cleared atomic.Bool  // everything below is hidden
-	refs    atomic.Int64 // views that have it
+	tree     *memstore.Tree
+	versions *memstore.Tree // of the same keys; nil where the file keeps none
+	cleared  atomic.Bool    // everything below is hidden
+	refs     atomic.Int64   // views that have it
 
 	follow []byte // what becomes Meta.Follow; nil: unchanged. Guarded by applyMu, as stamp is in effect
+
+	clearedBy Version // of the last clear when it was frozen
 
 	checkpoint uint64 // number of the checkpoint that takes it into the file; set when it is frozen
 
@@ -42,14 +45,21 @@ type overlay struct {
 // usage is a number of records and their key and value bytes.
 type usage struct{ count, bytes int64 }
 
-func newOverlay(at ulog.Stamp) *overlay {
-	return &overlay{tree: memstore.NewTree(), stamp: at}
+func newOverlay(at ulog.Stamp, lww bool) *overlay {
+	o := &overlay{tree: memstore.NewTree(), stamp: at}
+	if lww {
+		o.versions = memstore.NewTree()
+	}
+	return o
 }
 
 // release drops one view's hold and gives the memory back after the last.
 func (o *overlay) release() {
 	if o.refs.Add(-1) == 0 {
 		o.tree.Free()
+		if o.versions != nil {
+			o.versions.Free()
+		}
 	}
 }
 
@@ -88,7 +98,12 @@ func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update) (size int64) {
 		}
 	})
 	o.stamp = max(o.stamp, at)
-	return o.tree.Bytes() + int64(len(o.fresh))
+	size = o.tree.Bytes() + int64(len(o.fresh))
+	if o.versions != nil {
+		o.note(at, ups)
+		size += o.versions.Bytes()
+	}
+	return size
 }
 
 func (o *overlay) put(b *memstore.Batch, key, value []byte) {

@@ -38,6 +38,7 @@ type Builder struct {
 	out    *output
 	tree   *tree
 	sorter *sorter // nil: Append only
+	memory *memory // of keys; nil: nothing has been remembered
 	base   *File   // nil: none
 	last   []byte  // key of the last Append
 	ended  bool
@@ -91,7 +92,7 @@ func removeLeftovers(fs vfs.FS, path string) {
 	}
 	for _, name := range names {
 		rest, ok := strings.CutPrefix(name, filepath.Base(path)+suffix)
-		if !ok || len(strings.TrimSuffix(rest, sortSuffix)) != 8 {
+		if !ok || len(strings.TrimSuffix(strings.TrimSuffix(rest, sortSuffix), versionSuffix)) != 8 {
 			continue
 		}
 		name = filepath.Join(filepath.Dir(path), name)
@@ -133,7 +134,14 @@ func (b *Builder) Set(key, value []byte) error {
 func (b *Builder) Remove(key []byte) error { return b.sorted().add(key, nil, true) }
 
 // Clear removes all records, those of Over included.
-func (b *Builder) Clear() error { return b.sorted().clear() }
+func (b *Builder) Clear() error {
+	if b.memory != nil {
+		if err := b.memory.clear(); err != nil {
+			return err
+		}
+	}
+	return b.sorted().clear()
+}
 
 // Over puts the records of a file below everything that is set, removed or cleared, before and after.
 func (b *Builder) Over(f *File) {
@@ -158,23 +166,27 @@ func (b *Builder) Commit(m filestore.Meta) (err error) {
 		}
 	}
 	m.Count, m.Bytes = b.tree.count, b.tree.bytes
-	text, err := filestore.EncodeMeta(m)
-	if err != nil {
-		return err
-	}
-	if err := b.complete(text); err != nil {
+	if err := b.complete(m); err != nil {
 		return fmt.Errorf("write %s: %w", b.temp, err)
 	}
 	return b.rename()
 }
 
 // complete writes what is left of the file, and makes it survive a power cut.
-func (b *Builder) complete(description []byte) error {
+func (b *Builder) complete(m filestore.Meta) error {
 	root, err := b.tree.finish()
 	if err != nil {
 		return err
 	}
-	top, err := b.tree.buckets(root, description)
+	versions, err := b.versions(&m)
+	if err != nil {
+		return err
+	}
+	description, err := filestore.EncodeMeta(m)
+	if err != nil {
+		return err
+	}
+	top, err := b.tree.buckets(root, versions, description)
 	if err == nil {
 		err = b.out.close()
 	}
@@ -215,6 +227,9 @@ func (b *Builder) release() error {
 	var err error
 	if b.sorter != nil {
 		err = b.sorter.close()
+	}
+	if b.memory != nil {
+		err = errors.Join(err, b.memory.sorter.close())
 	}
 	if b.out != nil {
 		_ = b.out.close() // a failed write has been returned before, or is of no interest any more

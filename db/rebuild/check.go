@@ -39,6 +39,7 @@ type checker struct {
 	pages
 	meta     meta
 	used     bitmap // pages that are reached, or free
+	removals int64  // that the file remembers
 	progress func(pages int)
 }
 
@@ -105,8 +106,11 @@ func (c *checker) tree() error {
 	for _, b := range top.list {
 		w := walker{pages: &c.pages, seen: c.seen, bad: func(d *Damage, _ span) error { c.add(d); return nil }}
 		w.leaf = func(page, span) error { return nil }
-		if sameBucket(b, top.data) {
+		switch {
+		case sameBucket(b, top.data):
 			w.leaf = c.records
+		case sameBucket(b, top.versions):
+			w.leaf = c.versions
 		}
 		if err := w.bucket(b); err != nil {
 			return err
@@ -152,6 +156,20 @@ func (c *checker) records(p page, in span) error {
 		}
 		c.Records++
 		c.Bytes += int64(len(e.key) - 1 + len(e.value))
+		return nil
+	})
+}
+
+// versions checks what is remembered of keys.
+func (c *checker) versions(p page, in span) error {
+	return p.records(in, func(el element) error {
+		e, ok := filestore.DecodeEntry(el.value)
+		if !ok || el.flags != 0 || len(el.key) == 0 || el.key[0] != filestore.VersionPrefix {
+			return c.damage(p.id, "holds something that is "+noVersion)
+		}
+		if e.Removed {
+			c.removals++
+		}
 		return nil
 	})
 }
@@ -211,5 +229,8 @@ func (c *checker) account() {
 	if c.Records != c.Meta.Count || c.Bytes != c.Meta.Bytes {
 		c.add(&Damage{What: fmt.Sprintf("the file has %d records with %d bytes, and says that it has %d with %d",
 			c.Records, c.Bytes, c.Meta.Count, c.Meta.Bytes)})
+	}
+	if c.removals != c.Meta.Removals {
+		c.add(&Damage{What: fmt.Sprintf("the file remembers %d removals, and says that it remembers %d", c.removals, c.Meta.Removals)})
 	}
 }

@@ -28,6 +28,8 @@ type File struct {
 	meta meta           // that counts
 	desc filestore.Meta // the description
 	data bucket
+
+	versions bucket // with Meta.LWW
 }
 
 // pages gives access to the pages of a file.
@@ -80,7 +82,7 @@ func (f *File) load() error {
 	if err != nil {
 		return err
 	}
-	f.desc, f.data = top.desc, top.data
+	f.desc, f.data, f.versions = top.desc, top.data, top.versions
 	return nil
 }
 
@@ -99,16 +101,36 @@ func (f *File) Close() error { return f.f.Close() }
 // Records calls visit for every record in the order of keys, with the value in stored form; both are valid during the call. It ends at
 // the first error of visit, or with a *Damage.
 func (f *File) Records(visit func(key, value []byte) error) error {
+	return f.each(f.data, filestore.KeyPrefix, "no record", visit)
+}
+
+// Versions is Records for what a file with Meta.LWW remembers of keys. In other files there is nothing.
+func (f *File) Versions(visit func(key []byte, e filestore.Entry) error) error {
+	if f.versions.page == 0 {
+		return nil
+	}
+	return f.each(f.versions, filestore.VersionPrefix, noVersion, func(key, value []byte) error {
+		e, ok := filestore.DecodeEntry(value)
+		if !ok {
+			return f.damage(f.versions.page, "leads to something that is "+noVersion)
+		}
+		return visit(key, e)
+	})
+}
+
+const noVersion = "no version of a record"
+
+func (f *File) each(b bucket, prefix byte, not string, visit func(key, value []byte) error) error {
 	w := walker{pages: &f.pages, bad: func(d *Damage, _ span) error { return d }}
 	w.leaf = func(p page, in span) error {
 		return p.records(in, func(e element) error {
-			if e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
-				return f.damage(p.id, "holds something that is no record")
+			if e.flags != 0 || len(e.key) == 0 || e.key[0] != prefix {
+				return f.damage(p.id, "holds something that is %s", not)
 			}
 			return visit(e.key[1:], e.value)
 		})
 	}
-	err := w.bucket(f.data)
+	err := w.bucket(b)
 	if d, ok := err.(*Damage); ok { //nolint:errorlint // made by the walker, wrapped by nobody
 		return fmt.Errorf("%s is damaged: %w", f.path, d)
 	}

@@ -110,13 +110,18 @@ func (b *Builder) merge() error {
 	if err != nil {
 		return err
 	}
-	w := mergeWriter{m: m, b: b}
+	w := mergeWriter{m: m, put: b.Append}
 	if b.base != nil && !b.sorter.cleared {
 		if err := b.base.Records(w.base); err != nil {
 			return err
 		}
 	}
-	for m.current() != nil {
+	return w.rest()
+}
+
+// rest writes what is left of the updates.
+func (w *mergeWriter) rest() error {
+	for w.m.current() != nil {
 		if err := w.take(); err != nil {
 			return err
 		}
@@ -126,7 +131,7 @@ func (b *Builder) merge() error {
 
 type mergeWriter struct {
 	m   *merged
-	b   *Builder
+	put func(key, value []byte) error
 	key []byte // scratch
 }
 
@@ -139,7 +144,7 @@ func (w *mergeWriter) base(key, value []byte) error {
 			order = bytes.Compare(key, u.key)
 		}
 		if order < 0 {
-			return w.b.Append(key, value)
+			return w.put(key, value)
 		}
 		if err := w.take(); err != nil || order == 0 {
 			return err
@@ -150,7 +155,7 @@ func (w *mergeWriter) base(key, value []byte) error {
 // take writes the update at hand.
 func (w *mergeWriter) take() (err error) {
 	if u := w.m.current(); !u.gone {
-		err = w.b.Append(u.key, u.value)
+		err = w.put(u.key, u.value)
 	}
 	if err == nil {
 		w.key, err = w.m.next(w.key)

@@ -100,7 +100,9 @@ func (p *pages) read(id uint64, flags uint16, buf []byte) (page, []byte, error) 
 type top struct {
 	desc filestore.Meta
 	data bucket
-	list []bucket // both
+	list []bucket // all
+
+	versions bucket // with Meta.LWW
 }
 
 // top reads the page that names the buckets.
@@ -122,13 +124,19 @@ func (p *pages) top(id uint64) (top, error) {
 		switch string(e.key) {
 		case filestore.DataBucket:
 			t.data = b
+		case filestore.VersionBucket:
+			t.versions = b
 		case filestore.MetaBucket:
 			return p.description(b, &t.desc)
 		}
 		return nil
 	})
-	if err == nil && (t.data.page == 0 || t.desc.Format == 0) {
+	switch {
+	case err != nil:
+	case t.data.page == 0 || t.desc.Format == 0:
 		err = p.damage(id, "does not name the two parts of a database")
+	case t.desc.LWW && t.versions.page == 0:
+		err = p.damage(id, "does not name the versions of the records")
 	}
 	return t, p.placed(err, id)
 }

@@ -33,14 +33,16 @@ type salvager struct {
 	*Salvaged
 	pages
 	take     func(key, value []byte) error
+	remember func(key []byte, e filestore.Entry) error // nil: nobody asks
 	progress func(pages int)
 
-	data    bucket
-	noTree  bool   // nothing leads to the records
-	free    bitmap // pages that are in the list of free ones
-	freeOK  bool
-	reached bitmap
-	lost    []span // keys that may be missing
+	data     bucket
+	versions bucket
+	noTree   bool   // nothing leads to the records
+	free     bitmap // pages that are in the list of free ones
+	freeOK   bool
+	reached  bitmap
+	lost     []span // keys that may be missing
 }
 
 // Salvage hands out every record of a database file that can be read, however damaged the file is. Those that the file leads to come
@@ -50,8 +52,11 @@ type salvager struct {
 // pages that are not in use and not free. When the list of free pages is gone, too, old pages cannot be told from current ones: their
 // records are Doubtful. Which one of two valid states of the file is the newer one is told by their descriptions.
 //
-// progress is told of pages as they are read and may be nil. The error is that of take, or says that the file cannot be opened.
-func Salvage(path string, tryLock bool, take func(key, value []byte) error, progress func(pages int)) (*Salvaged, error) {
+// remember is given what a file with Meta.LWW remembers of keys, and may be nil. Nobody looks for pages of that to which nothing leads.
+//
+// progress is told of pages as they are read and may be nil. The error is that of take or remember, or says that the file cannot be opened.
+func Salvage(path string, tryLock bool, take func(key, value []byte) error, remember func(key []byte, e filestore.Entry) error,
+	progress func(pages int)) (*Salvaged, error) {
 	f, err := filestore.OpenOffline(path, false, tryLock)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
@@ -62,6 +67,7 @@ func Salvage(path string, tryLock bool, take func(key, value []byte) error, prog
 		return nil, err
 	}
 	s := newSalvager(f, info.Size(), take, progress)
+	s.remember = remember
 	return s.Salvaged, s.run()
 }
 
@@ -88,7 +94,10 @@ func (s *salvager) run() error {
 		return nil
 	}
 	s.reached = newBitmap(s.end)
-	return s.tree(s.take)
+	if err := s.tree(s.take); err != nil {
+		return err
+	}
+	return s.memory()
 }
 
 // lose notes a finding and the keys that may be missing because of it.
@@ -141,7 +150,7 @@ func max2(a, b meta) meta {
 }
 
 func (s *salvager) begun(t top) {
-	s.Meta, s.data = t.desc, t.data
+	s.Meta, s.data, s.versions = t.desc, t.data, t.versions
 	s.noTree = t.data.page == 0
 }
 
@@ -178,7 +187,7 @@ func (s *salvager) looksLikeTop(id uint64) bool {
 		return false
 	}
 	h := readHead(b[:])
-	return h.id == id && h.flags == flagLeaf && h.count == 2 && binary.NativeEndian.Uint32(b[headSize:]) == elementBucket
+	return h.id == id && h.flags == flagLeaf && (h.count == 2 || h.count == 3) && binary.NativeEndian.Uint32(b[headSize:]) == elementBucket
 }
 
 // newer tells which of two descriptions a file had later.

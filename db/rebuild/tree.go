@@ -13,10 +13,11 @@ import (
 var ErrOrder = errors.New("keys are not in growing order")
 
 // tree writes the pages of a database whose records come in order: leaves as they fill, branches behind those they lead to, and
-// the two buckets at the end. It holds two nodes of each level.
+// the buckets at the end. It holds two nodes of each level.
 type tree struct {
 	out      *output
 	pageSize int
+	prefix   byte    // in front of every key
 	next     uint64  // id of the next page
 	levels   []level // the leaves, then the branches above them
 	key      []byte  // scratch
@@ -32,7 +33,7 @@ type level struct {
 }
 
 func newTree(out *output, pageSize int) *tree {
-	t := &tree{out: out, pageSize: pageSize, next: 2}
+	t := &tree{out: out, pageSize: pageSize, prefix: filestore.KeyPrefix, next: 2}
 	list := out.take(pageSize)
 	head{id: t.next, flags: flagFreelist}.write(list)
 	t.next++
@@ -40,12 +41,17 @@ func newTree(out *output, pageSize int) *tree {
 	return t
 }
 
+// behind returns a tree whose pages come behind those of t, which is finished.
+func (t *tree) behind(prefix byte) *tree {
+	return &tree{out: t.out, pageSize: t.pageSize, prefix: prefix, next: t.next, levels: []level{{node: &node{flags: flagLeaf}}}}
+}
+
 // put adds a record with a greater key than all before.
 func (t *tree) put(key, value []byte) error {
 	if len(key) > filestore.MaxKeySize {
 		return fmt.Errorf("a key of %d bytes is longer than the file format can hold, %d", len(key), filestore.MaxKeySize)
 	}
-	t.key = append(append(t.key[:0], filestore.KeyPrefix), key...)
+	t.key = append(append(t.key[:0], t.prefix), key...)
 	leaf := t.levels[0].node
 	if !leaf.fits(t.pageSize, len(t.key), len(value)) && len(leaf.items) > 0 {
 		if err := t.close(0); err != nil {
@@ -145,19 +151,26 @@ func (l *level) adoptOnlyChild() {
 	}
 }
 
-// buckets writes the page that names both buckets and returns its id. The description stands inside it: so a file whose meta
+// buckets writes the page that names the buckets and returns its id; versions is 0 where there are none. The description stands inside it: so a file whose meta
 // pages are broken still tells which of its pages are the newest.
-func (t *tree) buckets(root uint64, description []byte) (uint64, error) {
+func (t *tree) buckets(root, versions uint64, description []byte) (uint64, error) {
 	inline := &node{flags: flagLeaf}
 	inline.add(item{}, []byte(filestore.MetaKey), description)
 	text := make([]byte, bucketSize+inline.size())
 	inline.write(text[bucketSize:], 0, len(text)) // one page, whatever its size
-	data := make([]byte, bucketSize)
-	binary.NativeEndian.PutUint64(data, root)
 	top := &node{flags: flagLeaf}
-	top.add(item{flags: elementBucket}, []byte(filestore.DataBucket), data)
+	top.add(item{flags: elementBucket}, []byte(filestore.DataBucket), bucketValue(root))
 	top.add(item{flags: elementBucket}, []byte(filestore.MetaBucket), text)
+	if versions != 0 {
+		top.add(item{flags: elementBucket}, []byte(filestore.VersionBucket), bucketValue(versions))
+	}
 	return t.write(top)
+}
+
+func bucketValue(root uint64) []byte {
+	b := make([]byte, bucketSize)
+	binary.NativeEndian.PutUint64(b, root)
+	return b
 }
 
 // metaPages returns pages 0 and 1.

@@ -69,6 +69,9 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 	if err != nil {
 		return err
 	}
+	if err := f.Versions(b.Remember); err != nil {
+		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
+	}
 	return b.Commit(m)
 }
 

@@ -44,10 +44,11 @@ type recovery struct {
 type result struct {
 	read    int64 // updates looked at, those of other databases included
 	applied int64
-	skipped int64      // for their server ID
-	last    ulog.Stamp // of those read
-	damage  error      // that ended the log early
-	refused error      // the last update that could not be applied, told at the end
+	skipped int64             // for their server ID
+	last    ulog.Stamp        // of those read
+	cleared filestore.Version // of the last clear among those applied
+	damage  error             // that ended the log early
+	refused error             // the last update that could not be applied, told at the end
 
 	untold, untoldBytes int // updates that progress has not been told of
 }
@@ -216,6 +217,9 @@ func (r *recovery) openLogs() (err error) {
 		return r.failed("DB::recover", r.args[0], err)
 	}
 	r.fresh.Over(r.file)
+	if err := r.file.Versions(r.fresh.Remember); err != nil {
+		return r.failed("DB::recover", r.args[0], err)
+	}
 	return nil
 }
 

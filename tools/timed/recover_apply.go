@@ -100,11 +100,17 @@ func (r *recovery) one(e ulog.Entry) error {
 		r.skipped++
 		return nil
 	}
-	return r.store(u)
+	v := filestore.Version{Stamp: e.Stamp, SID: u.SID}
+	if e.Origin.Log != 0 {
+		v.Stamp = e.Origin.Stamp
+	}
+	return r.store(u, v)
 }
 
-func (r *recovery) store(u ulog.Update) error {
+// store applies an update. The file remembers its version, if it keeps versions.
+func (r *recovery) store(u ulog.Update, v filestore.Version) error {
 	var err error
+	lww := r.file.Meta().LWW
 	switch u.Op {
 	case ulog.OpSet:
 		if err := storable(u); err != nil {
@@ -116,8 +122,12 @@ func (r *recovery) store(u ulog.Update) error {
 		err = r.fresh.Remove(u.Key)
 	case ulog.OpClear:
 		err = r.fresh.Clear()
+		r.cleared = v
 	default:
 		return nil // reserved by the original, and passed over by it
+	}
+	if lww && err == nil && u.Op != ulog.OpClear {
+		err = r.fresh.Remember(u.Key, filestore.Entry{Version: v, Removed: u.Op == ulog.OpRemove})
 	}
 	if err != nil {
 		return err

@@ -58,6 +58,10 @@ func (r *recovery) description() (filestore.Meta, error) {
 	m.Epoch++
 	m.Checkpoints++
 	m.Persistent = m.Persistent || r.noXT && m.Count == 0 // before that there was nothing to tell it by
+	m.Outlive()
+	if last := (filestore.Version{Stamp: m.ClearedAt, SID: m.ClearedBy}); m.LWW && last.Less(r.cleared) {
+		m.ClearedAt, m.ClearedBy, m.Base = r.cleared.Stamp, r.cleared.SID, 0
+	}
 	m.Stamp = max(r.last, r.after)
 	if r.own {
 		m.Stamp = max(m.Stamp, r.file.Meta().Stamp)

@@ -54,7 +54,7 @@ func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*r
 			return ctx.Err()
 		}
 		return b.Set(key, value)
-	}, func(pages int) { done(pages, 0) })
+	}, b.Remember, func(pages int) { done(pages, 0) })
 }
 
 // save completes the new file. It says of itself what the damaged one did, so that a server brings in what is in its log.
@@ -65,6 +65,9 @@ func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
 			return errors.New("nothing in it can be read")
 		}
 		m = filestore.Meta{ID: filestore.NewID(), Clean: true, Persistent: persistent}
+	}
+	if m.LWW { // some of the versions may be lost: what comes for their keys counts, as in files without versions
+		m.Base = filestore.Oldest
 	}
 	return b.Commit(m)
 }

@@ -1,0 +1,126 @@
+package db
+
+import (
+	"bytes"
+
+	"gotycoon/db/filestore"
+	"gotycoon/ulog"
+)
+
+// Two servers that follow each other end with the same records when their files keep versions (#lww=true): an update of another server
+// that is older than what the database has of its key is left out. An update of a client always counts: its log has given out no
+// stamp, and has received none, that is as great.
+
+// errNoVersions refuses a database that cannot keep versions.
+var errNoVersions = &Error{Code: InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
+
+// keepsVersions returns whether an expression asks for versions, or why it cannot have them.
+func (e *Expr) keepsVersions() (bool, error) {
+	if !e.Params.LWW {
+		return false, nil
+	}
+	if !e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical {
+		return false, errNoVersions
+	}
+	return true, nil
+}
+
+// lww tells whether the database keeps versions.
+func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
+
+// outdo makes what is updated from now on newer than all that the file has, also when it comes to a new log while the clock is behind.
+func (d *DB) outdo(log *logDir, m filestore.Meta) error {
+	if !d.lww() {
+		return nil
+	}
+	return log.Observe(max(m.Newest, m.Stamp))
+}
+
+// dropOlder takes the updates of other servers out of a batch that are older than what there is. The keys are locked.
+func (d *DB) dropOlder(b *batch) error {
+	kept := b.ups[:0]
+	later := make(map[string]filestore.Version, len(b.ups)) // versions within the batch
+	for _, u := range b.ups {
+		if u.Origin.Log == 0 { // of an original server: nobody knows
+			kept = append(kept, u)
+			continue
+		}
+		v := filestore.Version{Stamp: u.Origin.Stamp, SID: u.SID}
+		has, known := later[string(u.Key)]
+		if !known {
+			var err error
+			if has, err = d.version(u.Key); err != nil {
+				return err
+			}
+		}
+		if has.Less(v) {
+			later[string(u.Key)] = v
+			kept = append(kept, u)
+		}
+	}
+	b.ups = kept
+	return nil
+}
+
+// version returns that of what the database has of a key: of its record, its removal, or the last clear.
+func (d *DB) version(key []byte) (filestore.Version, error) {
+	e, found, err := d.file.Entry(key)
+	if err != nil {
+		return filestore.Version{}, systemError(err)
+	}
+	if !found {
+		return d.file.Cleared(), nil
+	}
+	return e.Version, nil
+}
+
+// addClear adds the clear of another server to a batch: records that are newer are stored again behind it, and removals that are newer
+// are repeated. All keys are locked.
+func (d *DB) addClear(b *batch, from ulog.Update) error {
+	v := filestore.Version{Stamp: from.Origin.Stamp, SID: from.SID}
+	if !d.lww() || from.Origin.Log == 0 {
+		b.clear(from)
+		return nil
+	}
+	if !d.file.Cleared().Less(v) {
+		return nil
+	}
+	newer := map[string]filestore.Entry{}
+	err := d.file.EachEntry(func(key []byte, e filestore.Entry) {
+		delete(newer, string(key))
+		if v.Less(e.Version) {
+			newer[string(key)] = e
+		}
+	}, func() { clear(newer) })
+	if err != nil {
+		return systemError(err)
+	}
+	b.clear(from)
+	for key, e := range newer {
+		if err := d.addAgain(b, []byte(key), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) clear(from ulog.Update) {
+	b.addFrom(from.SID, ulog.OpClear, nil, nil)
+	b.ups[len(b.ups)-1].Origin = from.Origin
+}
+
+// addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep versions leave it out; others need it
+// after the clear.
+func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
+	value, found, err := d.store.Get(nil, key)
+	if err != nil {
+		return systemError(err)
+	}
+	op := ulog.OpSet
+	if e.Removed || !found {
+		op, value = ulog.OpRemove, nil
+	}
+	b.addFrom(e.SID, op, key, bytes.Clone(value))
+	b.ups[len(b.ups)-1].Origin = ulog.Origin{Log: ulog.UnknownLog, Stamp: e.Stamp}
+	return nil
+}

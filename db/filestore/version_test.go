@@ -1,0 +1,179 @@
+package filestore
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/ulog"
+)
+
+func mustOpenLWW(t *testing.T, path string, limit, removals int64) *Store {
+	t.Helper()
+	s, err := Open(path, Options{Limit: limit, LWW: true, Removals: removals})
+	require.NoError(t, err)
+	return s
+}
+
+// remembered returns what a store remembers, as text by key.
+func remembered(t *testing.T, s *Store) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	require.NoError(t, s.EachEntry(func(key []byte, e Entry) {
+		got[string(key)] = fmt.Sprint(e.Stamp, " ", e.SID, " ", e.Removed)
+	}, func() { clear(got) }))
+	for key, text := range got {
+		e, found, err := s.Entry([]byte(key))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, text, fmt.Sprint(e.Stamp, " ", e.SID, " ", e.Removed), key)
+	}
+	return got
+}
+
+// from makes an update one of another server.
+func from(u ulog.Update, sid uint16, at ulog.Stamp) ulog.Update {
+	u.SID, u.Origin = sid, ulog.Origin{Log: 7, Stamp: at}
+	return u
+}
+
+func TestVersionsGoWithTheRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "v.kct")
+	s := mustOpenLWW(t, path, 1<<30, 0)
+	s.Apply(10, []ulog.Update{set("a", "1"), set("b", "1"), set("c", "1"), remove("no such")})
+	s.Apply(11, []ulog.Update{from(set("d", "1"), 9, 5)})
+	s.Apply(0, []ulog.Update{remove("b")}) // expired, or evicted: not in the log
+	require.NoError(t, s.Checkpoint())
+	want := map[string]string{"a": "7 0 false", "b": "8 0 true", "c": "9 0 false", "d": "5 9 false", "no such": "10 0 true"}
+	require.Equal(t, want, remembered(t, s))
+	require.EqualValues(t, 2, s.Meta().Removals)
+
+	s.Apply(0, []ulog.Update{remove("c")})
+	s.Apply(12, []ulog.Update{set("no such", "1")})
+	want["no such"] = "12 0 false"
+	require.Equal(t, want, remembered(t, s), "that c is gone is not known yet")
+	require.NoError(t, s.Close())
+
+	s = mustOpenLWW(t, path, 1<<30, 0)
+	want["c"] = "9 0 true"
+	require.Equal(t, want, remembered(t, s))
+	require.EqualValues(t, 2, s.Meta().Removals)
+	s.Apply(13, []ulog.Update{from(ulog.Update{Op: ulog.OpClear}, 3, 8)})
+	s.Apply(14, []ulog.Update{set("e", "1")})
+	require.Equal(t, map[string]string{"e": "14 0 false"}, remembered(t, s))
+	require.Equal(t, Version{8, 3}, s.Cleared())
+	require.NoError(t, s.Close())
+
+	s, err := Open(path, Options{}) // what it has, it keeps
+	require.NoError(t, err)
+	require.True(t, s.LWW())
+	require.Equal(t, map[string]string{"e": "14 0 false"}, remembered(t, s))
+	require.Equal(t, Version{8, 3}, s.Cleared())
+	require.NoError(t, s.Close())
+}
+
+func TestRecordsFromBeforeAreTheOldest(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "v.kct")
+	s := mustOpen(t, path, 1<<30)
+	s.Apply(10, []ulog.Update{set("a", "1"), set("b", "1")})
+	require.False(t, s.LWW())
+	require.NoError(t, s.Close())
+	s = mustOpenLWW(t, path, 1<<30, 0)
+	s.Apply(11, []ulog.Update{set("b", "2")})
+	want := map[string]string{"a": "1 0 false", "b": "11 0 false"}
+	require.Equal(t, want, remembered(t, s))
+	require.NoError(t, s.Close())
+	s = mustOpenLWW(t, path, 1<<30, 0)
+	require.Equal(t, want, remembered(t, s))
+	s.Apply(12, []ulog.Update{{Op: ulog.OpClear}, set("c", "1")})
+	require.Equal(t, map[string]string{"c": "12 0 false"}, remembered(t, s))
+	require.NoError(t, s.Checkpoint())
+	require.Zero(t, s.Meta().Base)
+	require.NoError(t, s.Close())
+}
+
+// A process may be killed between any two transactions of a checkpoint. What it has not brought into the file is in the log.
+func TestVersionsAfterAHalfDoneCheckpoint(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "v.kct")
+	s := mustOpenLWW(t, path, 1<<30, 0)
+	const n = 2000
+	for i := range n {
+		s.Apply(ulog.Stamp(i+1), []ulog.Update{set(fmt.Sprintf("%05d", i), "old")})
+	}
+	require.NoError(t, s.Checkpoint())
+	replay := []ulog.Update{{Op: ulog.OpClear}}
+	for i := n / 2; i < 2*n; i++ {
+		u := set(fmt.Sprintf("%05d", i), "new")
+		if i%3 == 0 {
+			u = remove(string(u.Key))
+		}
+		replay = append(replay, from(u, 2, ulog.Stamp(i+1)))
+	}
+	apply := func(s *Store) {
+		for i, u := range replay {
+			s.Apply(ulog.Stamp(n+i+1), []ulog.Update{u})
+		}
+	}
+	apply(s)
+	want := remembered(t, s)
+	s.opts.Limit = 4 << 10 // so that the checkpoint takes many transactions
+	done := make(chan error, 1)
+	go func() { done <- s.Checkpoint() }()
+	for seen, over := 0, false; !over; {
+		left := filepath.Join(t.TempDir(), "left.kct")
+		f, err := os.Create(left)
+		require.NoError(t, err)
+		_, err = s.CopyTo(f)
+		require.NoError(t, err)
+		require.NoError(t, f.Close())
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			over = true
+			require.Positive(t, seen, "the checkpoint was over before anybody looked")
+		default:
+		}
+		l := mustOpenLWW(t, left, 1<<30, 0)
+		if l.Meta().Merging != nil && seen < 5 {
+			seen++
+			apply(l)
+			require.Equal(t, want, remembered(t, l))
+			require.NoError(t, l.Checkpoint())
+			require.Equal(t, want, remembered(t, l))
+			require.EqualValues(t, removalsIn(want), l.Meta().Removals)
+		}
+		require.NoError(t, l.Close())
+	}
+	require.Equal(t, want, remembered(t, s))
+	require.NoError(t, s.Close())
+}
+
+func removalsIn(entries map[string]string) (n int) {
+	for _, text := range entries {
+		if len(text) > 5 && text[len(text)-4:] == "true" {
+			n++
+		}
+	}
+	return n
+}
+
+func TestRemovalsAreForgottenOldestFirst(t *testing.T) {
+	s := mustOpenLWW(t, filepath.Join(t.TempDir(), "v.kct"), 1<<30, 10)
+	s.Apply(1, []ulog.Update{set("kept", "1")})
+	for i := range 10 {
+		s.Apply(ulog.Stamp(100-i), []ulog.Update{remove(fmt.Sprintf("%03d", i))})
+	}
+	require.NoError(t, s.Checkpoint())
+	require.EqualValues(t, 10, s.Meta().Removals)
+	require.Zero(t, s.Meta().Floor)
+	s.Apply(101, []ulog.Update{remove("one more")})
+	require.NoError(t, s.Checkpoint())
+	require.EqualValues(t, 5, s.Meta().Removals)
+	require.EqualValues(t, 96, s.Meta().Floor)
+	require.Equal(t, map[string]string{"kept": "1 0 false", "one more": "101 0 true", "000": "100 0 true", "001": "99 0 true",
+		"002": "98 0 true", "003": "97 0 true"}, remembered(t, s))
+	require.NoError(t, s.Close())
+}
