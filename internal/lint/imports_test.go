@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 
 	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics"},
-	"db/rebuild":         {"db/filestore", "internal/vfs"},
+	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog"},
 	"db/memstore/slab":   {},
 	"db/mapstore":        {"db/store", "ulog"},
