@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"net"
 	"time"
+
+	"gotycoon/internal/klog"
 )
 
 const (
@@ -30,8 +32,9 @@ type Config struct {
 	Timeout time.Duration // limit of each wait for more bytes of a request or for send space (-tout); must be positive
 	Threads int           // interpreters of the script, and the number that report tells, at most MaxThreads (-th)
 
-	LogPath  string     // log file, continued at its end (-log); empty or "-": standard output
-	LogLevel slog.Level // least kind of lines (-li, -ls, -le, -lz); the kinds are those of package klog
+	LogPath   string      // log file, continued at its end (-log); empty or "-": standard output
+	LogLevel  slog.Level  // least kind of lines (-li, -ls, -le, -lz); the kinds are those of package klog
+	LogFormat klog.Format // how they are written (-log-format)
 
 	UpdateLog      string        // directory of the update log (-ulog); empty: none, file databases keep private logs
 	UpdateLogLimit int64         // size of a segment in bytes (-ulim); 0: 256 MiB, below 0: unlimited
@@ -76,6 +79,8 @@ type Config struct {
 
 	// Now is the clock of records and logs; nil means time.Now. Tests set it back.
 	Now func() time.Time
+
+	Reload ReloadConfig // what HUP has read again
 
 	// Listening is called each time the server begins to listen, with the address; nil: nobody wants to know.
 	Listening func(net.Addr)

@@ -32,7 +32,7 @@ type conn struct {
 // newConn makes an accepted connection known to the listener.
 func (l *listener) newConn(socket *net.TCPConn, plain bool) *conn {
 	c := &conn{l: l, socket: socket, wire: l.newWire(socket, plain), peer: socket.RemoteAddr().String(), ended: make(chan struct{})}
-	c.io = netio.New(c.wire, l.pool, netio.Options{Timeout: l.cfg.Timeout, Access: l.access})
+	c.io = netio.New(c.wire, l.pool, netio.Options{Limits: &l.tuned.limits, Access: l.access})
 	c.session = l.http.NewSession(c.io, c.peer)
 	c.io.Meter = l.admin.meter.NewRecorder(c.peer)
 	l.conns.Add(1)

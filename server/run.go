@@ -29,6 +29,7 @@ const Program = "ktserver"
 // process is what lives as long as the server, across restarts of the listener.
 type process struct {
 	cfg       Config
+	tuned     *live // the part of cfg that can change
 	log       logger
 	host      string // cfg.Host as an IPv4 address, or empty
 	access    *access.Guard
@@ -60,9 +61,10 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
 	if cfg.Daemon && !enterDaemon() {
 		return launchDaemon(stderr)
 	}
-	signals := watchSignals(cfg.Daemon)
+	signals := watchSignals(cfg.Daemon, cfg.Reload.Again != nil)
 	defer signals.close()
-	p := &process{cfg: cfg, log: newLogger(sink, cfg.LogLevel), started: time.Now()}
+	live := newLive(&cfg)
+	p := &process{cfg: cfg, tuned: live, log: newFormatted(cfg.LogFormat, sink, &live.level), started: time.Now()}
 	ballast := make([]byte, ballastSize)
 	ok := p.run(ctx, signals, sink)
 	runtime.KeepAlive(ballast)
@@ -185,27 +187,35 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 		}
 		p.tell(daemon.SdNotifyReady)
 		p.admin.phase.set("")
+		if again, ok := p.attend(ctx, signals, sink); !again {
+			l.stop()
+			return ok
+		}
+		l.stop()
+		p.tell(daemon.SdNotifyReloading)
+		plugin.stop()
+		sink.reopen(p.log)
+		p.reloadScript()
+		p.access.Reload()
+	}
+}
+
+// attend waits until the listener must stop. It reports whether to listen again, and else whether nothing failed.
+func (p *process) attend(ctx context.Context, signals *signals, sink *sink) (again, ok bool) {
+	for {
 		select {
 		case <-ctx.Done():
-			l.stop()
-			return true
+			return false, true
 		case <-p.catalog.Failed():
 			p.log.error("no update is acknowledged any more, stopping: %v", p.catalog.Err())
-			l.stop()
-			return false
+			return false, false
 		case p.scripts.code = <-p.scripts.exit:
-			l.stop()
-			return true
-		case restart := <-signals.received:
-			l.stop()
-			if !restart {
-				return true
+			return false, true
+		case d := <-signals.received:
+			if d != demandReload {
+				return d == demandRestart, true
 			}
-			p.tell(daemon.SdNotifyReloading)
-			plugin.stop()
-			sink.reopen(p.log)
-			p.reloadScript()
-			p.access.Reload()
+			p.reload(sink)
 		}
 	}
 }

@@ -38,6 +38,7 @@ func TestServicesAreInTheSnapshots(t *testing.T) {
 	defer func() { require.NoError(t, c.Close()) }()
 	p := &process{cfg: DefaultConfig(), catalog: c}
 	p.cfg.Snapshots.Dir = dir
+	p.tuned = newLive(&p.cfg)
 	p.log = newLogger(io.Discard, p.cfg.LogLevel)
 	s := p.newSnapshots()
 	s.catalog = c
@@ -57,6 +58,7 @@ func TestAServiceThatCannotListenStopsTheStart(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	p := &process{cfg: DefaultConfig(), catalog: c, host: "127.0.0.1"}
+	p.tuned = newLive(&p.cfg)
 	p.log = newLogger(io.Discard, p.cfg.LogLevel)
 	p.cfg.Services.CounterPort = l.Addr().(*net.TCPAddr).Port
 	_, err = p.openServices()

@@ -7,24 +7,41 @@ import (
 	"syscall"
 )
 
+// demand is what a signal asks for.
+type demand int
+
+const (
+	demandStop demand = iota
+	demandRestart
+	demandReload
+)
+
 // signals turns the signals of the process into requests to stop or to restart (reference: section 1.4).
 type signals struct {
-	received chan bool // true: restart, false: stop
+	received chan demand
 	raw      chan os.Signal
 	quit     chan struct{}
 	wg       sync.WaitGroup
 }
 
-// watchSignals begins to listen for signals. HUP restarts a daemon and stops a server in the foreground.
-func watchSignals(daemon bool) *signals {
-	s := &signals{received: make(chan bool), raw: make(chan os.Signal, 8), quit: make(chan struct{})}
+// watchSignals begins to listen for signals. HUP has the configuration read again where there is a file of it; else it restarts a
+// daemon and stops a server in the foreground.
+func watchSignals(daemon, file bool) *signals {
+	hangup := demandStop
+	switch {
+	case file:
+		hangup = demandReload
+	case daemon:
+		hangup = demandRestart
+	}
+	s := &signals{received: make(chan demand), raw: make(chan os.Signal, 8), quit: make(chan struct{})}
 	signal.Ignore(syscall.SIGPIPE)
 	signal.Notify(s.raw, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGUSR1)
 	s.wg.Go(func() {
 		for {
 			select {
 			case sig := <-s.raw:
-				s.pass(sig == syscall.SIGUSR1 || sig == syscall.SIGHUP && daemon)
+				s.pass(demanded(sig, hangup))
 			case <-s.quit:
 				return
 			}
@@ -33,10 +50,20 @@ func watchSignals(daemon bool) *signals {
 	return s
 }
 
+func demanded(sig os.Signal, hangup demand) demand {
+	switch sig {
+	case syscall.SIGHUP:
+		return hangup
+	case syscall.SIGUSR1:
+		return demandRestart
+	}
+	return demandStop
+}
+
 // pass hands a request over when the server is ready for it: a stop that comes during a restart is not lost.
-func (s *signals) pass(restart bool) {
+func (s *signals) pass(d demand) {
 	select {
-	case s.received <- restart:
+	case s.received <- d:
 	case <-s.quit:
 	}
 }

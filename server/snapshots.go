@@ -39,7 +39,7 @@ type snapshots struct {
 	catalog *db.Catalog
 	log     logger
 	opts    snapshot.Options
-	every   time.Duration
+	every   *pace
 	quit    chan struct{}
 	wg      sync.WaitGroup
 
@@ -63,7 +63,7 @@ func (p *process) newSnapshots() *snapshots {
 	return &snapshots{
 		log:   p.log,
 		opts:  snapshot.Options{FS: vfs.OS{}, Dir: c.Dir, Compressor: compressor},
-		every: c.Interval,
+		every: p.tuned.snapshots,
 		quit:  make(chan struct{}),
 		taken: make([]ulog.Stamp, len(p.cfg.Databases)),
 		own:   map[string][]ulog.Stamp{},
@@ -72,21 +72,14 @@ func (p *process) newSnapshots() *snapshots {
 
 // start begins to take snapshots from time to time.
 func (s *snapshots) start() {
-	if s == nil || s.every <= 0 {
+	if s == nil {
 		return
 	}
 	s.wg.Go(func() {
-		tick := time.NewTicker(s.every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-s.quit:
-				return
-			case <-tick.C:
-				s.log.info("snapshotting databases")
-				s.takeAll(newPauses(s.quit).pause)
-			}
-		}
+		s.every.run(s.quit, func() {
+			s.log.info("snapshotting databases")
+			s.takeAll(newPauses(s.quit).pause)
+		})
 	})
 }
 

@@ -20,8 +20,8 @@ func (p *process) startTimers() *timers {
 	if p.cfg.Access.Path != "" {
 		t.wg.Go(func() { p.repeat(t.quit, accessEvery, p.access.Poll) })
 	}
-	if p.cfg.AutoSync > 0 && !p.cfg.ReadOnly {
-		t.wg.Go(func() { p.repeat(t.quit, p.cfg.AutoSync, p.synchronize) })
+	if !p.cfg.ReadOnly {
+		t.wg.Go(func() { p.tuned.sync.run(t.quit, p.synchronize) })
 	}
 	if every := p.watchdogEvery(); every > 0 {
 		t.wg.Go(func() { p.repeat(t.quit, every, p.feedWatchdog) })
@@ -59,7 +59,7 @@ func (p *process) collectWhenIdle() {
 func (p *process) synchronize() {
 	p.log.info("synchronizing databases")
 	for i := range p.catalog.Len() {
-		if err := p.catalog.DB(i).Synchronize(p.cfg.AutoSyncHard, nil); err != nil {
+		if err := p.catalog.DB(i).Synchronize(p.tuned.syncHard.Load(), nil); err != nil {
 			p.log.error("database error: %v", err)
 		}
 	}

@@ -6,105 +6,121 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/pflag"
-
-	"gotycoon/internal/yrmconf"
+	"gotycoon/server"
 )
 
-// The keys of a configuration file are the options' names without dashes ("port", "ulog", "counter-port"), "database", which may come
-// several times, and those of the counter document. What the command line says counts more.
+// Where the value of an option comes from. What comes later counts more.
 const (
-	databaseKey = "database"
-
-	counterPrefix      = "counter."
-	counterEnable      = "counter.enable" // the document's switch; among the options a port is one
-	counterPort        = "counter-port"
-	counterDefaultPort = "11215"
+	fromDefault     = "default"
+	fromEnvironment = "environment" // a file is named by its path and the line
+	fromCommandLine = "command line"
 )
 
-// configFile is a file of -config on its way into the options.
-type configFile struct {
-	path      string
-	options   *options
-	given     []string // options of the command line
-	databases []string
-	counters  struct{ mentioned, enabled bool }
-}
+const (
+	configVariable    = variablePrefix + "CONFIG"
+	databasesVariable = variablePrefix + "DATABASES"
+)
 
-// readConfig takes the settings of a configuration file.
-func (o *options) readConfig(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("-config: %w", err)
+// layers puts the options together: file, environment, command line. Each sets what it mentions, so that the last one counts.
+// The arguments have been read before, by the options that are given: that is how the file is known.
+func layers(args []string, first *options) (*options, error) {
+	o := newOptions()
+	path, named := first.config, first.flags.Changed("config")
+	if !named {
+		path = os.Getenv(configVariable)
 	}
-	defer f.Close()
-	settings, err := yrmconf.Parse(path, f)
-	if err != nil {
-		return fmt.Errorf("-config: %w", err)
-	}
-	c := &configFile{path: path, options: o}
-	o.flags.Visit(func(f *pflag.Flag) { c.given = append(c.given, f.Name) })
-	for _, s := range settings {
-		if err := c.take(s); err != nil {
-			return fmt.Errorf("%s:%d: %w", path, s.Line, err)
+	if path != "" {
+		if err := o.readConfig(path); err != nil {
+			return nil, err
 		}
 	}
-	if len(c.databases) > 0 {
-		o.Databases = c.databases
+	if err := o.readEnvironment(os.Environ()); err != nil {
+		return nil, err
 	}
-	return c.switchCounters()
+	o.from = fromCommandLine
+	if err := o.flags.Parse(args); err != nil {
+		return nil, usageError{err}
+	}
+	o.config = path
+	if names := o.flags.Args(); len(names) > 0 {
+		o.setDatabases(names)
+	}
+	if err := o.check(); err != nil {
+		return nil, usageError{err}
+	}
+	return o, nil
 }
 
-// take puts one setting in its place.
-func (c *configFile) take(s yrmconf.Setting) error {
-	if strings.HasPrefix(s.Key, counterPrefix) {
-		c.counters.mentioned = true
-		number, _, _ := strings.Cut(s.Value, "#") // yrmcds reads a number up to what is none
-		s.Value = strings.TrimSpace(number)
-	}
-	switch s.Key {
-	case databaseKey:
-		c.databases = append(c.databases, s.Value)
-		return nil
-	case counterEnable:
-		if s.Value != "true" && s.Value != "false" {
-			return fmt.Errorf("counter.enable is true or false, not %q", s.Value)
+// setDatabases replaces the databases by those of a source that counts more.
+func (o *options) setDatabases(names []string) {
+	o.Databases, o.databasesFrom = slices.Clone(names), o.from
+}
+
+// readEnvironment takes the options from variables: GOTYCOON_PORT is -port, GOTYCOON_DATABASES lists databases with blanks between
+// them. Other programs may have variables with the same beginning; one that is nearly an option is an error.
+func (o *options) readEnvironment(environment []string) error {
+	o.from = fromEnvironment
+	slices.Sort(environment) // so that the same environment always means the same
+	for _, entry := range environment {
+		name, value, _ := strings.Cut(entry, "=")
+		word, ours := strings.CutPrefix(name, variablePrefix)
+		if !ours || name == configVariable {
+			continue
 		}
-		c.counters.enabled = s.Value == "true"
-		return nil
-	}
-	name := optionName(s.Key)
-	flag := c.options.flags.Lookup(name)
-	if flag == nil || name == "config" || name == "help" || name == "version" {
-		return fmt.Errorf("there is no option %q (of an yrmcds.conf, keep the lines of counters)", s.Key)
-	}
-	if slices.Contains(c.given, name) {
-		return nil
-	}
-	if err := c.options.flags.Set(name, s.Value); err != nil {
-		return fmt.Errorf("%s: %w", s.Key, err)
+		if name == databasesVariable {
+			o.setDatabases(strings.Fields(value))
+			continue
+		}
+		if err := o.takeVariable(strings.ToLower(strings.ReplaceAll(word, "_", "-")), value); err != nil {
+			return fmt.Errorf("%s in the environment: %w", name, err)
+		}
 	}
 	return nil
 }
 
-// switchCounters makes the document's switch the port of an option: it has a default port, and is off by default.
-func (c *configFile) switchCounters() error {
-	flags := c.options.flags
-	switch {
-	case !c.counters.mentioned || slices.Contains(c.given, counterPort):
+func (o *options) takeVariable(name, value string) error {
+	if o.settable(name) {
+		if err := o.flags.Set(name, value); err != nil {
+			return cause(err)
+		}
 		return nil
-	case !c.counters.enabled:
-		c.options.Services.CounterPort = 0
-	case !flags.Changed(counterPort):
-		return flags.Set(counterPort, counterDefaultPort)
+	}
+	const fewLetters = 4 // shorter words are near to each other without being meant
+	if near := o.nearest(name, 1); near != "" && len(name) >= fewLetters {
+		return fmt.Errorf("there is no such option; %s is one", variable(near))
 	}
 	return nil
 }
 
-// optionName is the option that a key means.
-func optionName(key string) string {
-	if key == "counter.stat_interval" { // the program's spelling; the document has the other one
-		key = "counter.stats_interval"
+const variablePrefix = "GOTYCOON_"
+
+// variable is the name of the environment variable that sets an option.
+func variable(name string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+// settable tells whether files and the environment can set an option: not those that are about the command line.
+func (o *options) settable(name string) bool {
+	return !commandLineOnly(name) && o.flags.Lookup(name) != nil
+}
+
+func commandLineOnly(name string) bool {
+	return name == "config" || name == "help" || name == "version"
+}
+
+// settings returns the effective configuration for those who may look at it.
+func (o *options) settings() []server.Setting {
+	all := []server.Setting{{Name: databasesKey, Value: strings.Join(o.Databases, " "), Source: o.databasesFrom}}
+	for _, name := range o.names() {
+		r := o.record(name)
+		s := server.Setting{Name: name, Value: r.text, Source: r.source, Reload: o.reloadable(name), Secret: secret(name)}
+		if r.source == fromDefault {
+			s.Value = defaultOf(r.flag)
+		}
+		if s.Secret {
+			s.Value = ""
+		}
+		all = append(all, s)
 	}
-	return strings.NewReplacer(".", "-", "_", "-").Replace(key)
+	return all
 }

@@ -69,7 +69,7 @@ func TestErrorsOfConfigFilesNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"port = 1\nlog.threshold = info\n": `server.conf:2: there is no option "log.threshold"`,
 		"port = x\n":                       "server.conf:1: port: ",
-		"\nhello\n":                        "server.conf:2: neither KEY = VALUE nor a comment",
+		"\nhello\n":                        "server.conf:2: expected '=' after key",
 		"counter.enable = yes\n":           `server.conf:1: counter.enable is true or false, not "yes"`,
 		"config = other\n":                 "there is no option",
 		"ord = maybe\n":                    "server.conf:1: ord: ",

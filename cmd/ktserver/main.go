@@ -25,6 +25,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == accessCommand {
 		return runAccess(args[1:], os.Stdin, stdout, stderr)
 	}
+	if len(args) > 0 && args[0] == "config" {
+		return configure(args[1:], stdout, stderr)
+	}
 	o, err := parse(args)
 	switch {
 	case err != nil:
@@ -37,5 +40,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stdout, cli.Version)
 		return 0
 	}
+	o.prepareReload(args)
 	return server.Run(context.Background(), o.Config, stdout, stderr)
 }

@@ -14,8 +14,7 @@ func describes(arg string) bool { return arg == "man" || arg == "completion" }
 
 // describe prints what the arguments ask for and returns the exit code.
 func describe(args []string, stdout, stderr io.Writer) int {
-	o := &options{Config: server.DefaultConfig()}
-	o.define()
+	o := newOptions()
 	if err := cli.WriteManual(o.manual(), args, stdout); err != nil {
 		fmt.Fprintf(stderr, "%s: %v\n", server.Program, err)
 		return 1

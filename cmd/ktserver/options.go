@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 
-	"gotycoon/internal/klog"
 	"gotycoon/server"
 	"gotycoon/tools/cli"
 )
@@ -14,31 +12,21 @@ type options struct {
 	server.Config
 	flags         *cli.Flags
 	help, version bool
-	config        string
+	config        string // path of the file, empty for none
+	from          string // where the options that are set come from
+	databasesFrom string
 }
 
-// parse reads the arguments. Its errors end the program.
+// parse reads the arguments, and what counts less than they do. Its errors end the program.
 func parse(args []string) (*options, error) {
-	o := &options{Config: server.DefaultConfig()}
-	o.define()
+	o := newOptions()
 	if err := o.flags.Parse(args); err != nil {
 		return nil, usageError{err}
 	}
 	if o.help || o.version {
 		return o, nil
 	}
-	if o.config != "" {
-		if err := o.readConfig(o.config); err != nil {
-			return nil, err
-		}
-	}
-	if names := o.flags.Args(); len(names) > 0 {
-		o.Databases = names
-	}
-	if err := o.check(); err != nil {
-		return nil, usageError{err}
-	}
-	return o, nil
+	return layers(args, o)
 }
 
 // usageError is an error of the user's that the list of options may help with.
@@ -59,7 +47,7 @@ func (o *options) check() error {
 		return fmt.Errorf("-th: must be at least 1")
 	case o.MasterPort < 1:
 		return fmt.Errorf("-mport: must be at least 1")
-	case o.flags.NArg() == 0 && o.flags.Changed("pldb"):
+	case o.databasesFrom == fromDefault && o.flags.Changed("pldb"):
 		return fmt.Errorf("-pldb: needs the name of a database")
 	case o.flags.NArg() > 0 && o.flags.Arg(0) == "-" && o.flags.ArgsLenAtDash() < 0:
 		return fmt.Errorf("the database \"-\" must come after \"--\" or another database")
@@ -79,10 +67,11 @@ func (o *options) define() {
 	f.Var(integer(&o.Threads), "th", "number of interpreters of the script, and of threads to report; connections never wait for a thread (default 16)")
 
 	f.StringVar(&o.LogPath, "log", o.LogPath, "append log lines to a `file` instead of standard output")
-	o.level("li", slog.LevelInfo, "log what happens to connections and requests, the server's life, and errors")
-	o.level("ls", klog.LevelSystem, "log the server's life and errors")
-	o.level("le", slog.LevelError, "log errors")
-	o.level("lz", klog.LevelSilent, "log nothing")
+	o.defineLogs()
+	o.level("li", "info", "log what happens to connections and requests, the server's life, and errors")
+	o.level("ls", "system", "log the server's life and errors")
+	o.level("le", "error", "log errors")
+	o.level("lz", "none", "log nothing")
 
 	f.StringVar(&o.UpdateLog, "ulog", o.UpdateLog, "keep an update log in a `directory`; needs -sid")
 	f.Var(limit(&o.UpdateLogLimit), "ulim", "begin a new file of the update log at this `size`, 0: never (default 256m)")
@@ -117,24 +106,26 @@ func (o *options) define() {
 	o.defineTLS()
 	o.defineReplication()
 	o.defineAdmin()
-	f.StringVar(&o.config, "config", "", "read options from a `file` of lines NAME = VALUE; the command line counts more")
+	f.StringVar(&o.config, "config", "", "read options from a TOML `file`, again on HUP; see docs/configuration.md")
 	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
 	f.BoolVar(&o.version, "version", false, "print the version")
 	for _, name := range []string{"oat", "onl"} {
 		f.Lookup(name).NoOptDefVal = "true"
 	}
+	o.describeTable()
 }
 
 // level defines one of the options that choose the log lines; the last one given counts.
-func (o *options) level(name string, least slog.Level, help string) {
-	o.flags.VarPF(choice{&o.LogLevel, least}, name, "", help).NoOptDefVal = "true"
+func (o *options) level(name, level, help string) {
+	o.flags.VarPF(alias{o, "log-level", level}, name, "", help).NoOptDefVal = "true"
 }
 
 const (
 	about         = "a key-value server for the Kyoto Tycoon protocols"
 	databasesHelp = "A database is a file (a.kch a.kct a.kcd a.kcf a.kcx), or in memory: \":\" hash, \"*\" cache, \"%\" tree, \"-\" and \"+\"\n" +
 		"plain hash and tree. Parameters follow after \"#\": a.kct#ktopts=p. Without any there is one \":\"."
-	signalsHelp = "TERM, INT, USR2 stop; USR1 listens again and continues in a new log file; HUP stops, or does as USR1 with -dmn."
+	signalsHelp = "TERM, INT, USR2 stop; USR1 listens again and continues in a new log file; HUP stops, or does as USR1 with -dmn,\n" +
+		"or with -config has the file read again, which changes what can be changed while the server runs."
 )
 
 func (o *options) usage() string {

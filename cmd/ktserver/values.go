@@ -1,8 +1,11 @@
 package main
 
 import (
-	"log/slog"
+	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"gotycoon/tools/cli"
@@ -29,26 +32,58 @@ func limit(p *int64) cli.Number {
 	}
 }
 
-// choice is an option without an argument that sets a variable to one of several values.
-type choice struct {
-	p     *slog.Level
-	value slog.Level
+// alias is an option without an argument that gives another one a value.
+type alias struct {
+	o           *options
+	name, value string
 }
 
 // Set implements pflag.Value.
-func (c choice) Set(string) error { *c.p = c.value; return nil }
+func (a alias) Set(text string) error {
+	yes, err := strconv.ParseBool(text)
+	if err != nil || !yes {
+		return err
+	}
+	return a.o.flags.Set(a.name, a.value)
+}
 
 // String implements pflag.Value.
-func (choice) String() string { return "" }
+func (alias) String() string { return "" }
 
 // Type implements pflag.Value: the help text shows no argument.
-func (choice) Type() string { return "bool" }
+func (alias) Type() string { return "bool" }
+
+// oneOf is an option with one of several words.
+type oneOf[T any] struct {
+	p     *T
+	words []string
+	means []T // what each of them stands for
+}
+
+// Set implements pflag.Value.
+func (w oneOf[T]) Set(text string) error {
+	i := slices.Index(w.words, text)
+	if i < 0 {
+		return fmt.Errorf("must be one of %s", strings.Join(w.words, ", "))
+	}
+	*w.p = w.means[i]
+	return nil
+}
+
+// String implements pflag.Value: the default is part of the help text.
+func (oneOf[T]) String() string { return "" }
+
+// Type implements pflag.Value.
+func (oneOf[T]) Type() string { return "word" }
 
 // ignored is an option without an argument whose effect the server has anyway.
 type ignored struct{}
 
 // Set implements pflag.Value.
-func (ignored) Set(string) error { return nil }
+func (ignored) Set(text string) error {
+	_, err := strconv.ParseBool(text)
+	return err
+}
 
 // String implements pflag.Value.
 func (ignored) String() string { return "" }

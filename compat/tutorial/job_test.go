@@ -65,7 +65,7 @@ var portOption = regexp.MustCompile(`(?:^|\s)-port (\d+)`)
 
 // serverPort is the port of the server that a command line starts, empty where it starts none.
 func (s *shell) serverPort(line string) string {
-	if !strings.HasPrefix(line, "ktserver") || strings.HasPrefix(line, "ktserver access ") {
+	if !strings.HasPrefix(line, "ktserver") || strings.HasPrefix(line, "ktserver access ") || strings.HasPrefix(line, "ktserver config ") {
 		return ""
 	}
 	if m := portOption.FindStringSubmatch(line); m != nil {

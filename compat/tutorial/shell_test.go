@@ -96,7 +96,7 @@ func (s *shell) commands(t *testing.T, p programs) string {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	for name, script := range map[string]string{
-		"ktserver":    fmt.Sprintf("[ \"$1\" = access ] && exec '%[1]s' \"$@\"\nexec '%[1]s' -port %[2]s \"$@\"", p.server, port),
+		"ktserver":    fmt.Sprintf("[ \"$1\" = access ] && exec '%[1]s' \"$@\"\n[ \"$1\" = config ] && sub=$2 && shift 2 && exec '%[1]s' config \"$sub\" -port %[2]s \"$@\"\nexec '%[1]s' -port %[2]s \"$@\"", p.server, port),
 		"ktremotemgr": fmt.Sprintf("case $1 in man|completion) exec '%[1]s' \"$@\" ;; esac\nsub=$1; shift\nexec '%[1]s' \"$sub\" -port %[2]s \"$@\"", p.manager, port),
 		"kttimedmgr":  fmt.Sprintf("exec '%s' \"$@\"", p.timed),
 		"ktutilmgr":   fmt.Sprintf("exec '%s' \"$@\"", p.util),

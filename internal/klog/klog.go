@@ -29,7 +29,7 @@ const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
 // handler is a slog.Handler. The handlers derived from one by WithAttrs and WithGroup share its output.
 type handler struct {
 	out    *output
-	level  slog.Level
+	level  slog.Leveler
 	attrs  string // attributes of WithAttrs, ready to be appended to the text
 	prefix string // of the keys of further attributes: the open groups
 }
@@ -43,12 +43,12 @@ type output struct {
 
 // NewHandler returns a handler that writes the records of the given level and above to w, with one Write per line.
 // It may be used by many goroutines; w need not. Errors of w are ignored: there is nobody left to tell.
-func NewHandler(w io.Writer, level slog.Level) slog.Handler {
+func NewHandler(w io.Writer, level slog.Leveler) slog.Handler {
 	return &handler{out: &output{w: w}, level: level}
 }
 
 // Enabled reports whether lines of the level are written.
-func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+func (h *handler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level.Level() }
 
 // Handle writes one line: the record's message and after it " key=value" for each attribute.
 func (h *handler) Handle(_ context.Context, r slog.Record) error {

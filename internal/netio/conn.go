@@ -28,9 +28,10 @@ var (
 
 // Options of a connection.
 type Options struct {
-	Timeout    time.Duration // limit of one wait for more bytes of a request, or for send space (-tout)
+	Timeout    time.Duration // limit of one wait for more bytes of a request, or for send space (-tout); 0: that of Limits
 	MaxRequest int           // largest read buffer in bytes; 0 means 600 MiB
 	Access     *access.Guard // who may do what; nil: everybody everything
+	Limits     *Limits       // shared with other connections; nil: none
 }
 
 // Conn is one client connection. It belongs to one goroutine, except for Stop.
@@ -163,7 +164,7 @@ func (c *Conn) beginLimited() error {
 	defer c.mu.Unlock()
 	c.idle = false
 	c.limited = true
-	limit := time.Now().Add(c.opts.Timeout)
+	limit := time.Now().Add(c.timeout())
 	if !c.stopBy.IsZero() && c.stopBy.Before(limit) {
 		limit = c.stopBy
 	}
@@ -215,7 +216,7 @@ func (c *Conn) write(p []byte) error {
 		return c.raw.write(p)
 	}
 	for {
-		if err := c.net.SetWriteDeadline(time.Now().Add(c.opts.Timeout)); err != nil {
+		if err := c.net.SetWriteDeadline(time.Now().Add(c.timeout())); err != nil {
 			return err
 		}
 		n, err := c.net.Write(p)

@@ -90,7 +90,7 @@ func (s *rawSocket) writeSome(fd uintptr) bool {
 		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
 		if errno == syscall.EAGAIN {
 			s.armed = true
-			s.err = s.c.net.SetWriteDeadline(time.Now().Add(s.c.opts.Timeout))
+			s.err = s.c.net.SetWriteDeadline(time.Now().Add(s.c.timeout()))
 			return s.err != nil
 		}
 		if errno != 0 {

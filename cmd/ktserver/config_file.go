@@ -1,0 +1,317 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/pelletier/go-toml/v2/unstable"
+	"github.com/spf13/pflag"
+
+	"gotycoon/internal/yrmconf"
+)
+
+// A configuration file is TOML. Its keys are the options' names without dashes ("port", "ulog", "counter-port"). In a table, the
+// table's name and a dash may be left out ([counter], port), and an option may stand in the table of its section ([replication],
+// mhost). An underscore is a dash. "databases" is the list of databases.
+//
+// The dotted keys of the counter document (counter.enable, counter.max_connections) are the same thing, but that counters are off
+// there until they are enabled. A file that is not TOML and has lines NAME = VALUE only, values without quotes, is read as one of
+// those, as yrmcds has them.
+const (
+	databasesKey = "databases"
+	databaseKey  = "database" // the same, one at a time
+
+	counterSection     = "counter"
+	counterEnable      = "counter.enable" // the document's switch; among the options a port is one
+	counterPort        = "counter-port"
+	counterDefaultPort = "11215"
+)
+
+// configFile is a file of -config on its way into the options.
+type configFile struct {
+	path      string
+	options   *options
+	lines     map[string]int // options given, and where
+	databases []string
+	at        string // where the databases are
+	counters  struct{ mentioned, enabled bool }
+}
+
+// entry is one setting of a file.
+type entry struct {
+	key    []string // table and key
+	values []string // several only in a list
+	list   bool
+	kind   kind
+	line   int
+	dotted bool // outside of any table
+}
+
+// readConfig takes the settings of a configuration file.
+func (o *options) readConfig(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("-config: %w", err)
+	}
+	c := &configFile{path: path, options: o, lines: map[string]int{}}
+	if err := c.read(content); err != nil {
+		return err
+	}
+	if len(c.databases) > 0 {
+		o.from = c.at
+		o.setDatabases(c.databases)
+	}
+	o.from = path
+	return c.switchCounters()
+}
+
+// read takes a file of either form.
+func (c *configFile) read(content []byte) error {
+	var document map[string]any
+	err := toml.Unmarshal(content, &document)
+	if err == nil {
+		return c.readTOML(content)
+	}
+	lines, noLines := yrmconf.Parse(c.path, bytes.NewReader(content))
+	if noLines != nil || slices.ContainsFunc(lines, onlyTOML) {
+		return c.notTOML(err)
+	}
+	if lineErr := c.readLines(lines); lineErr != nil {
+		return fmt.Errorf("%w (read as lines NAME = VALUE, because it is not TOML: %w)", lineErr, c.notTOML(err))
+	}
+	return nil
+}
+
+// onlyTOML tells whether a line is one that somebody meant as TOML.
+func onlyTOML(s yrmconf.Setting) bool {
+	v := s.Value
+	return strings.HasPrefix(v, "[") || strings.HasPrefix(v, "{") || strings.HasPrefix(v, `"`)
+}
+
+// notTOML says where a file is no TOML.
+func (c *configFile) notTOML(err error) error {
+	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, _ := wrong.Position()
+		return fmt.Errorf("%s:%d: %s", c.path, line, strings.TrimPrefix(wrong.Error(), "toml: "))
+	}
+	return fmt.Errorf("%s: %w", c.path, err)
+}
+
+// readTOML takes the settings of a document that is known to be good.
+func (c *configFile) readTOML(content []byte) error {
+	var p unstable.Parser
+	p.Reset(content)
+	var table []string
+	for p.NextExpression() {
+		e := p.Expression()
+		if e.Kind == unstable.Table || e.Kind == unstable.ArrayTable {
+			table = keyOf(e)
+			continue
+		}
+		if err := c.takeNode(&p, table, e); err != nil {
+			return err
+		}
+	}
+	return p.Error()
+}
+
+func keyOf(e *unstable.Node) []string {
+	var parts []string
+	for it := e.Key(); it.Next(); {
+		parts = append(parts, string(it.Node().Data))
+	}
+	return parts
+}
+
+// takeNode takes KEY = VALUE, where the value may be a table.
+func (c *configFile) takeNode(p *unstable.Parser, table []string, e *unstable.Node) error {
+	key := slices.Concat(table, keyOf(e))
+	value := e.Value()
+	if value.Kind == unstable.InlineTable {
+		for it := value.Children(); it.Next(); {
+			if err := c.takeNode(p, key, it.Node()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	first := e.Key()
+	first.Next()
+	s := entry{key: key, line: p.Shape(first.Node().Raw).Start.Line, dotted: len(table) == 0 && len(key) > 1}
+	err := s.read(value)
+	if err == nil {
+		err = c.take(s)
+	}
+	if err != nil {
+		return fmt.Errorf("%s:%d: %w", c.path, s.line, err)
+	}
+	return nil
+}
+
+// read takes the value, a list of texts at most.
+func (s *entry) read(value *unstable.Node) error {
+	switch value.Kind {
+	case unstable.Array:
+		s.list = true
+		for it := value.Children(); it.Next(); {
+			n := it.Node()
+			if n.Kind != unstable.String {
+				return fmt.Errorf("%s: is a list of texts", s.key[len(s.key)-1])
+			}
+			s.values = append(s.values, string(n.Data))
+		}
+		return nil
+	case unstable.String:
+		s.kind = text
+	case unstable.Bool:
+		s.kind = boolean
+	case unstable.Integer, unstable.Float:
+		s.kind = number
+	default:
+		return fmt.Errorf("%s: no option has a value of this type", s.key[len(s.key)-1])
+	}
+	s.values = []string{string(value.Data)}
+	if s.kind == number {
+		s.values[0] = decimal(s.values[0])
+	}
+	return nil
+}
+
+// decimal is a number of TOML as an option takes it.
+func decimal(number string) string {
+	if n, err := strconv.ParseInt(number, 0, 64); err == nil {
+		return strconv.FormatInt(n, 10)
+	}
+	return strings.ReplaceAll(number, "_", "")
+}
+
+// take puts one setting of a document in its place.
+func (c *configFile) take(s entry) error {
+	c.options.from = fmt.Sprintf("%s:%d", c.path, s.line)
+	key := strings.Join(s.key, ".")
+	c.counters.mentioned = c.counters.mentioned || key == counterEnable || s.dotted && s.key[0] == counterSection
+	switch {
+	case key == databasesKey || key == databaseKey:
+		if s.kind != text {
+			return fmt.Errorf("%s: is a list of texts", key)
+		}
+		c.databases, c.at = append(c.databases, s.values...), c.options.from
+		return nil
+	case key == counterEnable:
+		return c.enableCounters(s.values[0])
+	}
+	name, err := c.option(s.key)
+	if err != nil {
+		return err
+	}
+	flag := c.options.flags.Lookup(name)
+	want := kindOf(flag)
+	switch given, list := s.kind, isList(flag); {
+	case s.list && !list:
+		return fmt.Errorf("%s: is %v, not a list", key, want)
+	case want != given && (want != number || given != text): // numbers with units are texts
+		return fmt.Errorf("%s: is %v, not %v", key, want, given)
+	}
+	return c.set(name, key, s.line, s.values...)
+}
+
+// isList tells whether an option may be given several times.
+func isList(f *pflag.Flag) bool {
+	t := f.Value.Type()
+	return strings.HasSuffix(t, "Slice") || strings.HasSuffix(t, "Array")
+}
+
+// set gives an option its value, once in a file.
+func (c *configFile) set(name, key string, line int, values ...string) error {
+	if before, given := c.lines[name]; given {
+		return fmt.Errorf("%s: is given in line %d already", key, before)
+	}
+	c.lines[name] = line
+	for _, v := range values {
+		if err := c.options.flags.Set(name, v); err != nil {
+			return fmt.Errorf("%s: %w", key, cause(err))
+		}
+	}
+	return nil
+}
+
+// cause is what is wrong with a value, without the words for command lines.
+func cause(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return err
+}
+
+// option finds the option that a key means.
+func (c *configFile) option(key []string) (string, error) {
+	o := c.options
+	name := strings.NewReplacer(".", "-", "_", "-").Replace(strings.Join(key, "."))
+	if name == "counter-stat-interval" { // the program's spelling; the document has the other one
+		name = "counter-stats-interval"
+	}
+	if o.settable(name) {
+		return name, nil
+	}
+	last := strings.ReplaceAll(key[len(key)-1], "_", "-")
+	if len(key) > 1 && o.settable(last) && o.section(last) == strings.ReplaceAll(strings.Join(key[:len(key)-1], "-"), "_", "-") {
+		return last, nil
+	}
+	return "", c.unknown(key, name, last)
+}
+
+// unknown says that there is no such option, and which may be meant.
+func (c *configFile) unknown(key []string, name, last string) error {
+	const farthest, share = 3, 3
+	near := c.options.nearest(name, min(farthest, len(name)/share))
+	if near == "" && len(key) > 1 {
+		if near = last; !c.options.settable(last) {
+			near = c.options.nearest(last, min(farthest, len(last)/share))
+		}
+	}
+	hint := "of an yrmcds.conf, keep the lines of counters"
+	if near != "" {
+		hint = fmt.Sprintf("is it %q?", near)
+		if section := c.options.sectionOf(near); len(key) > 1 && section != "" {
+			hint = fmt.Sprintf("is it %q, in the table %q?", near, section)
+		}
+	}
+	return fmt.Errorf("there is no option %q (%s)", strings.Join(key, "."), hint)
+}
+
+// sectionOf is section, for the list of databases too.
+func (o *options) sectionOf(name string) string {
+	if name == databasesKey {
+		return ""
+	}
+	return o.section(name)
+}
+
+func (c *configFile) enableCounters(value string) error {
+	if value != "true" && value != "false" {
+		return fmt.Errorf("counter.enable is true or false, not %q", value)
+	}
+	c.counters.enabled = value == "true"
+	return nil
+}
+
+// switchCounters makes the document's switch the port of an option: it has a default port, and is off by default.
+func (c *configFile) switchCounters() error {
+	flags := c.options.flags
+	_, port := c.lines[counterPort]
+	switch {
+	case !c.counters.mentioned:
+		return nil
+	case !c.counters.enabled:
+		return flags.Set(counterPort, "0")
+	case !port:
+		return flags.Set(counterPort, counterDefaultPort)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"gotycoon/db"
+)
+
+// Examine looks for what would keep a server with this configuration from running, or from keeping its data, without starting or
+// creating anything. It returns everything that it finds. The notes are no errors: a port in use may be that of the server that is
+// running now.
+func Examine(cfg Config) (wrong []error, notes []string) {
+	e := &examiner{cfg: &cfg}
+	static := cfg
+	static.Snapshots.Dir = "" // its check makes the directory
+	if err := static.check(); err != nil {
+		e.wrong = append(e.wrong, err)
+	}
+	e.directories()
+	e.databases()
+	e.ports()
+	return e.wrong, e.notes
+}
+
+type examiner struct {
+	cfg   *Config
+	wrong []error
+	notes []string
+}
+
+func (e *examiner) fail(format string, args ...any) {
+	e.wrong = append(e.wrong, fmt.Errorf(format, args...))
+}
+
+// directories looks whether files can be written where the configuration says.
+func (e *examiner) directories() {
+	c := e.cfg
+	for option, path := range map[string]string{"-log": c.LogPath, "-rts": c.RTSPath, "-pid": c.PIDPath, "-quota-export": c.Services.Export} {
+		if path != "" && path != "-" {
+			e.writable(option, path)
+		}
+	}
+	for option, path := range map[string]string{"-ulog": c.UpdateLog, "-bgs": c.Snapshots.Dir} {
+		if path == "" {
+			continue
+		}
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			e.fail("%s: %s is no directory", option, path)
+			continue
+		}
+		e.writable(option, path)
+	}
+}
+
+// writable looks whether a file or directory can be written, or created where it is missing.
+func (e *examiner) writable(option, path string) {
+	at := path
+	if _, err := os.Stat(at); errors.Is(err, os.ErrNotExist) {
+		at = filepath.Dir(at)
+	}
+	if err := unix.Access(at, unix.W_OK); err != nil {
+		e.fail("%s: %s cannot be written: %w", option, path, err)
+	}
+}
+
+// databases looks whether the expressions mean something, and their files can be opened.
+func (e *examiner) databases() {
+	all := e.cfg.Databases
+	if d := e.cfg.Services.database(); d != "" {
+		all = append(all[:len(all):len(all)], d)
+	}
+	for _, text := range all {
+		expr, err := db.ParseExpr(text)
+		switch {
+		case err != nil:
+			e.fail("database %s: %s", text, reason(err))
+		case expr.Kind.OnDisk() && e.cfg.ReadOnly:
+			if _, err := os.Stat(expr.Path); err != nil {
+				e.fail("database %s: %w", text, err)
+			}
+		case expr.Kind.OnDisk():
+			e.writable("database "+text, expr.Path)
+		}
+	}
+}
+
+// ports looks whether the server can listen.
+func (e *examiner) ports() {
+	if err := (&process{cfg: *e.cfg}).resolveHost(); err != nil {
+		e.fail("-host: %w", err)
+		return
+	}
+	names := map[int]string{}
+	for _, p := range e.cfg.ports() {
+		if p.port == 0 {
+			continue
+		}
+		if other, taken := names[p.port]; taken {
+			e.fail("%s and %s have the same port, %d", other, p.option, p.port)
+			continue
+		}
+		names[p.port] = p.option
+		e.listen(p.option, p.port)
+	}
+}
+
+func (e *examiner) listen(option string, port int) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(e.cfg.Host, strconv.Itoa(port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.notes = append(e.notes, fmt.Sprintf("%s: port %d is in use, maybe by the server that is running", option, port))
+	case err != nil:
+		e.fail("%s: %w", option, err)
+	default:
+		l.Close()
+	}
+}
+
+// portOption is a port that the server listens on.
+type portOption struct {
+	option string
+	port   int
+}
+
+// ports lists those of all services.
+func (c *Config) ports() []portOption {
+	all := []portOption{
+		{"-port", c.Port}, {"-counter-port", c.Services.CounterPort}, {"-lock-port", c.Services.LockPort},
+		{"-sequence-port", c.Services.SequencePort}, {"-quota-port", c.Services.QuotaPort},
+	}
+	if m, ok := c.Plugins.memcache(); ok {
+		all = append(all, portOption{"-memcache-port", m.Port})
+	}
+	return all
+}
