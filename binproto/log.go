@@ -24,7 +24,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 
 // logFailure writes the line about a database error. Errors of the connection have none.
 func (h *Handler) logFailure(err error) {
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*db.Error](err); ok && !db.Refused(err) {
 		h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

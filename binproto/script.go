@@ -25,9 +25,13 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	name, _, _ := bytes.Cut(script.Name, []byte{0})
 	procedure := string(name) // the buffer moves on
 	var input []frame.Pair
+	size := 0
 	for range script.RNum {
 		var pair frame.Pair
 		if next(c, frame.DecodePair, &pair) != nil {
+			return false
+		}
+		if size += pairOverhead + len(pair.Key) + len(pair.Value); size > maxScriptInput || c.Hold(pairOverhead+len(pair.Key)+len(pair.Value)) != nil {
 			return false
 		}
 		input = append(input, frame.Pair{Key: bytes.Clone(pair.Key), Value: bytes.Clone(pair.Value)})
@@ -42,6 +46,11 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	}
 	return true
 }
+
+const (
+	maxScriptInput = 600 << 20 // bytes of the input of a procedure, as of any request
+	pairOverhead   = 64        // what keeping a pair takes beside its bytes
+)
 
 // playScript calls the procedure and returns the reply.
 func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (reply []byte, ok bool) {

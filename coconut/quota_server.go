@@ -20,6 +20,7 @@ type QuotaOptions struct {
 	Export  string        // file for the journals; empty means none. Quotas with names add theirs
 	Timeout time.Duration // of one wait for more bytes of a request, or for send space; 0 means 30 s
 	Access  *access.Guard // who may do what; nil: everybody everything
+	Limits  Limits        // of connections
 	Logger  *slog.Logger  // nil means silent
 
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
@@ -44,7 +45,7 @@ func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	if err := durable(o.DB); err != nil {
 		return nil, err
 	}
-	s := &QuotaServer{port: newPort(o.Timeout, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Quota), opts: o, records: &records{db: o.DB}}
+	s := &QuotaServer{port: newPort(o.Timeout, o.Limits, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Quota), opts: o, records: &records{db: o.DB}}
 	s.quotas = newNamed(s.open)
 	s.route = s.answer
 	var err error

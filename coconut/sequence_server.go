@@ -25,6 +25,7 @@ type SequenceOptions struct {
 	Timeout  time.Duration  // of one wait for more bytes of a request, or for send space; 0 means 30 s
 	Location *time.Location // in which /explain writes times; nil means time.Local
 	Access   *access.Guard  // who may do what; nil: everybody everything
+	Limits   Limits         // of connections
 	Logger   *slog.Logger   // nil means silent
 
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
@@ -58,7 +59,7 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &SequenceServer{port: newPort(o.Timeout, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
+	s := &SequenceServer{port: newPort(o.Timeout, o.Limits, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
 	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Now) })
 	s.route = s.answer
 	return s, nil

@@ -34,26 +34,35 @@ type port struct {
 	timeout time.Duration
 	meter   *metrics.Meter
 	counted *requests // nil: requests are not counted
+	limits  *netio.Limits
 	logger  *slog.Logger
 	access  *access.Guard
 	name    string // of the service, for the rights
 	pool    *sync.Pool
 	server  *portserver.Server
+
+	maxConns int
 }
 
-func newPort(timeout time.Duration, logger *slog.Logger, meter *metrics.Meter, counted *metrics.Protocol) port {
+// Limits of a server. The zero value has none.
+type Limits struct {
+	MaxConns int           // open connections; more are closed at once. 0 means no limit
+	Conns    *netio.Limits // of all connections of the process; nil means none
+}
+
+func newPort(timeout time.Duration, o Limits, logger *slog.Logger, meter *metrics.Meter, counted *metrics.Protocol) port {
 	if timeout <= 0 {
 		timeout = defaultTimeout
 	}
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, pool: netio.NewPool()}
+	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, pool: netio.NewPool(), limits: o.Conns, maxConns: o.MaxConns}
 }
 
 // start begins to serve. It is called once.
 func (p *port) start(l net.Listener) {
-	p.server = portserver.Start(l, portserver.Options{Serve: p.serve, Logger: p.logger})
+	p.server = portserver.Start(l, portserver.Options{Serve: p.serve, MaxConns: p.maxConns, Logger: p.logger})
 }
 
 // close ends the connections.
@@ -69,7 +78,7 @@ func (p *port) close() error {
 
 // serve answers the requests of one connection. Pipelined ones are answered together, after one wait for the log.
 func (p *port) serve(ctx context.Context, socket net.Conn) {
-	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody, Access: p.access})
+	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody, Limits: p.limits, Access: p.access})
 	c.Meter = p.meter.NewRecorder(socket.RemoteAddr().String())
 	defer c.Close()
 	body := make([]byte, 0, 64)

@@ -37,7 +37,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	defer s.open.Add(-1)
 	number := s.accepted.Add(1)
 	c := &conn{
-		Conn:   netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: bufferSize, Access: s.opts.Access}),
+		Conn:   netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: bufferSize, Limits: s.opts.Limits, Patient: true, Access: s.opts.Access}),
 		server: s,
 		tally:  &s.tallies[number%tallies],
 	}

@@ -57,6 +57,7 @@ type Options struct {
 	Access   *access.Guard     // who may do what; nil: everybody everything
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
 	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
+	Limits   *netio.Limits     // of all connections of the process; nil means none
 
 	Logger *slog.Logger     // nil means silent
 	Now    func() time.Time // the wall clock; nil means time.Now

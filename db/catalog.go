@@ -98,6 +98,8 @@ type Catalog struct {
 
 	quit, stopped chan struct{} // of the keeper goroutine
 
+	gate gate // of all databases
+
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 
 	guard atomic.Bool // clients may not update, see SetGuarded
@@ -185,7 +187,7 @@ func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
-		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey}
+		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey, gate: &c.gate}
 	d.stripes.init(e.Kind == Text)
 	if err := c.openStore(d); err != nil {
 		return nil, err

@@ -31,7 +31,8 @@ type DB struct {
 	asItIs   bool             // opened as it is on purpose, or nothing more to say about it
 	ownLog   string           // directory of the log that a read-only database was brought up to date from, in memory
 	readOnly bool
-	maxKey   int // longest key in bytes
+	gate     *gate // of the catalog; nil: everything is let through
+	maxKey   int   // longest key in bytes
 
 	stripes    stripes
 	commitMu   sync.Mutex    // log and store change together, in one order
@@ -177,6 +178,11 @@ func (d *DB) commit(p *Pending, b *batch) error {
 
 // commitTo is commit to the updates of a shared transaction, where over is not nil.
 func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
+	if over == nil {
+		if err := d.admit(b.ups); err != nil {
+			return err
+		}
+	}
 	at, err := d.appendAndApply(b.ups, b.follow, over)
 	if err != nil {
 		return systemError(err)

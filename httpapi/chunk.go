@@ -17,7 +17,7 @@ func (s *Session) readChunks() fault {
 		if last {
 			break
 		}
-		if len(r.copied)-r.body.from+n > maxBody {
+		if len(r.copied)-r.body.from+n > s.c.Largest(maxBody) {
 			return faultTooLarge
 		}
 		if f := s.readChunk(n); f != faultNone {
@@ -54,12 +54,16 @@ func (s *Session) chunkSize() (n int, last bool, f fault) {
 // readChunk reads n bytes and the line end behind them.
 func (s *Session) readChunk(n int) fault {
 	for n > 0 {
-		if len(s.c.Buffered()) == 0 && s.c.Fill() != nil {
-			return faultCutOff
+		if len(s.c.Buffered()) == 0 {
+			if err := s.c.Fill(); err != nil {
+				return faultOf(err)
+			}
 		}
 		piece := s.c.Buffered()
 		piece = piece[:min(n, len(piece))]
-		s.req.copied = append(s.req.copied, piece...)
+		if err := s.appendChunk(piece); err != nil {
+			return faultOf(err)
+		}
 		s.c.Advance(len(piece))
 		n -= len(piece)
 	}
@@ -73,6 +77,17 @@ func (s *Session) readChunk(n int) fault {
 	}
 	s.c.Advance(len(crlf))
 	return faultNone
+}
+
+// appendChunk adds a piece of the body to what is kept, which counts when it is large.
+func (s *Session) appendChunk(piece []byte) error {
+	r := &s.req
+	before := cap(r.copied)
+	r.copied = append(r.copied, piece...)
+	if grown := cap(r.copied); grown > before && grown > keepScratch {
+		return s.c.Hold(grown - before)
+	}
+	return nil
 }
 
 const crlf = "\r\n"

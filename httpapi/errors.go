@@ -69,6 +69,8 @@ func restStatus(m method, err error) int {
 	switch {
 	case !ok:
 		return statusInternal
+	case db.Refused(err):
+		return statusNoSpace
 	case m == methodPUT && (e.Code == db.NoRecord || e.Code == db.RecordDuplication):
 		return statusLogical
 	case e.Code == db.NoRecord:

@@ -28,7 +28,7 @@ func (s *Session) logRequest(line string, status int) {
 
 // logFailure writes the line about a database error that was not expected.
 func (s *Session) logFailure(status int, err error) {
-	if status != statusInternal {
+	if status != statusInternal || db.Refused(err) {
 		return
 	}
 	if e, ok := errors.AsType[*db.Error](err); ok {

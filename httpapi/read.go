@@ -1,5 +1,11 @@
 package httpapi
 
+import (
+	"errors"
+
+	"gotycoon/internal/netio"
+)
+
 // fault is why a request cannot be served.
 type fault byte
 
@@ -11,6 +17,7 @@ const (
 	faultChunk           // a chunk does not end where it should: 400
 	faultLength          // the headers disagree about the length of the body: 400
 	faultDenied          // the client may do nothing: 401 or 403
+	faultBusy            // there is no memory for it now: 503
 )
 
 // readRequest reads and parses one request.
@@ -76,7 +83,7 @@ func (s *Session) readBody() fault {
 		return faultLength
 	case !r.method.takesBody():
 		r.desynchronized = r.desynchronized || r.chunked || r.contentLength > 0
-	case r.contentLength > maxBody:
+	case r.contentLength > int64(s.c.Largest(maxBody)):
 		return faultTooLarge
 	case r.contentLength >= 0:
 		return s.readPlain(int(r.contentLength))
@@ -90,11 +97,22 @@ func (s *Session) readPlain(n int) fault {
 	r := &s.req
 	r.body.to = r.body.from + n
 	for len(s.c.Buffered()) < r.body.to {
-		if s.c.Fill() != nil {
-			return faultCutOff
+		if err := s.c.Fill(); err != nil {
+			return faultOf(err)
 		}
 	}
 	r.buf = s.c.Buffered()[:r.body.to:r.body.to]
 	r.size = r.body.to
 	return faultNone
+}
+
+// faultOf is why the rest of a body cannot be read.
+func faultOf(err error) fault {
+	switch {
+	case errors.Is(err, netio.ErrBusy):
+		return faultBusy
+	case errors.Is(err, netio.ErrTooLarge):
+		return faultTooLarge
+	}
+	return faultCutOff
 }

@@ -20,6 +20,7 @@ const (
 	statusInternal       = 500
 	statusNotImplemented = 501
 	statusUnavailable    = 503
+	statusNoSpace        = 507
 
 	// statusBroken means that the connection broke and nothing was answered.
 	statusBroken = 0
@@ -50,6 +51,8 @@ func statusLine(status int) string {
 		return "501 Not Implemented"
 	case statusUnavailable:
 		return "503 Service Unavailable"
+	case statusNoSpace:
+		return "507 Insufficient Storage"
 	}
 	return "500 Internal Server Error"
 }
@@ -111,6 +114,8 @@ func (s *Session) refuse(f fault) {
 		status, reason = statusTooLarge, "request entity too large"
 	case faultCutOff:
 		reason = "receiving data failed"
+	case faultBusy:
+		status, reason = statusUnavailable, "no memory for a request of this size now"
 	case faultChunk:
 		reason = "invalid chunk"
 	case faultLength:

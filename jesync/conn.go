@@ -48,7 +48,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	c := &conn{
 		server: s,
 		socket: socket,
-		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize, Access: s.opts.Access}),
+		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize, Limits: s.opts.Limits, Patient: true, Access: s.opts.Access}),
 		busy:   true,
 	}
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session

@@ -48,6 +48,7 @@ type Options struct {
 	Access   *access.Guard     // who may do what; nil: everybody everything
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
 	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
+	Limits   *netio.Limits     // of all connections of the process; nil means none
 
 	Logger *slog.Logger // nil means silent
 }

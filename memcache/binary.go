@@ -40,6 +40,7 @@ const (
 	statusDenied    status = 0x24
 	statusAuth      status = 0x20
 	statusUnknown   status = 0x81
+	statusNoMemory  status = 0x82
 	statusInternal  status = 0x84
 )
 
@@ -58,6 +59,8 @@ func (s status) text() string {
 		return "Not stored."
 	case statusNotNumber:
 		return "Non-numeric server-side value for incr or decr"
+	case statusNoMemory:
+		return "Out of memory"
 	case statusDenied:
 		return "The server is read-only"
 	case statusAuth:
@@ -153,6 +156,8 @@ func (c *conn) statusOf(err error) status {
 		return statusExists
 	case errors.Is(err, errNotNumber):
 		return statusNotNumber
+	case db.Refused(err):
+		return statusNoMemory
 	}
 	c.failed = true
 	c.s.logFailure(err)

@@ -3,6 +3,7 @@ package memcache
 import (
 	"bytes"
 	"context"
+	"errors"
 
 	"gotycoon/db"
 	"gotycoon/internal/netio"
@@ -191,6 +192,18 @@ func (c *conn) answer(line string) {
 // fail logs a database error and tells the client which call of the original would have failed.
 func (c *conn) fail(call string, err error) {
 	c.failed = true
+	if db.Refused(err) {
+		c.answer("SERVER_ERROR " + reason(err))
+		return
+	}
 	c.s.logFailure(err)
 	c.answer("SERVER_ERROR DB::" + call + " failed")
+}
+
+// reason is the text of a database error.
+func reason(err error) string {
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
 }

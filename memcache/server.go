@@ -30,6 +30,8 @@ type Options struct {
 
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
 	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
+	MaxConns int               // open connections; more are closed at once. 0 means no limit
+	Limits   *netio.Limits     // of all connections of the process; nil means none
 }
 
 // Server is the service. It is opened and closed as often as the process listens anew.
@@ -71,7 +73,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) Open(l net.Listener) {
 	s.counts.reset()
 	s.flush.open(s)
-	s.ports = portserver.Start(l, portserver.Options{Serve: s.serve, Logger: s.opts.Logger})
+	s.ports = portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger})
 }
 
 // Close ends the connections and gives back the messages that they hold. The server may be opened again.
@@ -90,7 +92,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	s.counts.connections.Add(1)
 	s.counts.open.Add(1)
 	c := &conn{s: s, db: s.db, ctx: ctx, peer: socket.RemoteAddr().String(), modern: s.opts.Modern}
-	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Access: s.opts.Access})
+	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Access: s.opts.Access})
 	c.io.Meter = s.opts.Meter.NewRecorder(c.peer)
 	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	defer stop()

@@ -228,6 +228,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 		return err
 	}
 	t.replica.asking(asked)
+	t.conn.Restart()
 	if len(t.conn.Buffered()) == 0 && t.conn.Fill() != nil {
 		return errEnded
 	}

@@ -37,6 +37,9 @@ func (c *Config) check() error {
 	if err := c.Plugins.check(); err != nil {
 		return err
 	}
+	if err := c.Limits.check(); err != nil {
+		return err
+	}
 	if err := c.Services.check(); err != nil {
 		return err
 	}

@@ -80,6 +80,8 @@ type Config struct {
 	// Now is the clock of records and logs; nil means time.Now. Tests set it back.
 	Now func() time.Time
 
+	Limits LimitsConfig // of clients, memory and disk
+
 	Reload ReloadConfig // what HUP has read again
 
 	// Listening is called each time the server begins to listen, with the address; nil: nobody wants to know.
@@ -97,6 +99,7 @@ func DefaultConfig() Config {
 		MasterPort: 1978,
 		CmdDir:     ".",
 		Snapshots:  SnapshotConfig{Interval: 180 * time.Second},
+		Limits:     defaultLimits(),
 		Databases:  []string{":"},
 	}
 }

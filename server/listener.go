@@ -41,8 +41,12 @@ type listener struct {
 	accepting sync.WaitGroup // one per port
 	serving   sync.WaitGroup // one per connection
 
-	mu   sync.Mutex // protects open
-	open map[*conn]struct{}
+	most int // connections
+
+	mu        sync.Mutex // protects the fields below
+	open      map[*conn]struct{}
+	refused   int       // connections since refusedAt
+	refusedAt time.Time // when the log told of a connection too many
 }
 
 // newSource returns what feeds the followers of the update log, nil without one.
@@ -139,6 +143,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 			Meters:  p.admin.meters.bin,
 			Logger:  p.log.Logger,
 		}),
+		most:     p.cfg.Limits.conns(),
 		pool:     netio.NewPool(),
 		stopping: stopping,
 		open:     make(map[*conn]struct{}),
@@ -158,6 +163,10 @@ func descriptor(socket *net.TCPListener) int {
 func (l *listener) accept(from *net.TCPListener) {
 	for {
 		socket, err := from.AcceptTCP()
+		if err == nil && l.full() {
+			socket.Close()
+			continue
+		}
 		if err == nil {
 			c := l.newConn(socket, from == l.plain)
 			l.serving.Go(c.run)

@@ -106,6 +106,7 @@ func (p *process) loadPlugin() (*plugin, bool) {
 	g.cfg = cfg
 	service, err := memcache.New(memcache.Options{
 		Config: cfg, DB: p.catalog.DB(0), Started: p.started, Logger: p.log.Logger, Access: p.accessOn(cfg.Host),
+		MaxConns: p.cfg.Limits.conns(), Limits: &p.tuned.limits,
 		Meter: p.admin.meter, Requests: p.admin.meters.memcache,
 	})
 	if err != nil {

@@ -37,6 +37,7 @@ type live struct {
 	snapshots *pace
 	sync      *pace
 	syncHard  atomic.Bool
+	room      atomic.Pointer[LimitsConfig]
 	settings  atomic.Pointer[[]Setting]
 }
 
@@ -50,6 +51,7 @@ func newLive(cfg *Config) *live {
 func (l *live) set(cfg *Config) {
 	l.level.Set(cfg.LogLevel)
 	l.limits.SetTimeout(cfg.Timeout)
+	l.setLimits(cfg.Limits)
 	l.snapshots.set(cfg.Snapshots.Interval)
 	l.sync.set(cfg.AutoSync)
 	l.syncHard.Store(cfg.AutoSyncHard)

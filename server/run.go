@@ -41,6 +41,7 @@ type process struct {
 	snapshots *snapshots     // nil without Config.Snapshots
 	tls       *tlsport.Guard // nil without Config.TLS
 	counts    opcount.Counts
+	room      *room
 	admin     adminState
 	conns     atomic.Int64  // open connections
 	allConns  atomic.Uint64 // connections so far
@@ -112,6 +113,8 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 		p.logOpenError(err)
 		return false
 	}
+	p.room = p.newRoom()
+	p.room.look()
 	p.openFollower()
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())

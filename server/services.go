@@ -137,7 +137,8 @@ func (running services) close(log logger) bool {
 
 func (p *process) newCounters() (service, error) {
 	return counter.New(counter.Options{
-		MaxConns:      p.cfg.Services.CounterConns,
+		MaxConns:      fewer(p.cfg.Services.CounterConns, p.cfg.Limits.conns()),
+		Limits:        &p.tuned.limits,
 		Buckets:       p.cfg.Services.CounterBuckets,
 		StatsInterval: p.cfg.Services.CounterInterval,
 		Timeout:       p.cfg.Timeout,
@@ -159,6 +160,8 @@ func (p *process) newLocks() (service, error) {
 		MaxWaiters:  p.cfg.Services.LockWaiters,
 		StrictOrder: p.cfg.Services.LockStrict,
 		Fences:      fences,
+		MaxConns:    p.cfg.Limits.conns(),
+		Limits:      &p.tuned.limits,
 		Timeout:     p.cfg.Timeout,
 		Access:      p.access,
 		Meter:       p.admin.meter,
@@ -172,6 +175,7 @@ func (p *process) newSequences() (service, error) {
 		DB:       p.catalog.Services(),
 		Reserve:  p.cfg.Services.Reserve,
 		ServerNo: p.cfg.Services.ServerNo,
+		Limits:   p.portLimits(),
 		Timeout:  p.cfg.Timeout,
 		Access:   p.access,
 		Meter:    p.admin.meter,
@@ -185,10 +189,16 @@ func (p *process) newQuotas() (service, error) {
 		DB:       p.catalog.Services(),
 		Limit:    p.cfg.Services.Limit,
 		Export:   p.cfg.Services.Export,
+		Limits:   p.portLimits(),
 		Timeout:  p.cfg.Timeout,
 		Access:   p.access,
 		Meter:    p.admin.meter,
 		Requests: p.admin.meters.quota,
 		Logger:   p.log.Logger,
 	})
+}
+
+// portLimits are those of coconut's ports.
+func (p *process) portLimits() coconut.Limits {
+	return coconut.Limits{MaxConns: p.cfg.Limits.conns(), Conns: &p.tuned.limits}
 }

@@ -20,6 +20,7 @@ func (p *process) startTimers() *timers {
 	if p.cfg.Access.Path != "" {
 		t.wg.Go(func() { p.repeat(t.quit, accessEvery, p.access.Poll) })
 	}
+	t.wg.Go(func() { p.repeat(t.quit, roomEvery, p.room.look) })
 	if !p.cfg.ReadOnly {
 		t.wg.Go(func() { p.tuned.sync.run(t.quit, p.synchronize) })
 	}

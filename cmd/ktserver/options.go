@@ -106,6 +106,7 @@ func (o *options) define() {
 	o.defineTLS()
 	o.defineReplication()
 	o.defineAdmin()
+	o.defineLimits()
 	f.StringVar(&o.config, "config", "", "read options from a TOML `file`, again on HUP; see docs/configuration.md")
 	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
 	f.BoolVar(&o.version, "version", false, "print the version")

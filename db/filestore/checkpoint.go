@@ -430,3 +430,14 @@ func (w *batchWriter) keep(value []byte) []byte {
 
 // AskCheckpoint asks for a checkpoint without waiting for it.
 func (s *Store) AskCheckpoint() { s.cp.wakeUp() }
+
+// Unwritten returns the bytes of memory of the updates that the file is still to take.
+func (s *Store) Unwritten() int64 {
+	v := s.acquire()
+	defer v.release()
+	sum := s.activeBytes.Load()
+	if v.frozen != nil {
+		sum += v.frozen.tree.Bytes()
+	}
+	return sum
+}

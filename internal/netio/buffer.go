@@ -30,6 +30,7 @@ func (c *Conn) parkBuffers() {
 		return
 	}
 	if len(b.in) > keepSize {
+		c.letGo(c.held - int64(len(b.in)))
 		b.in = make([]byte, readSize)
 	}
 	b.out = c.Out[:0]
@@ -50,12 +51,31 @@ func (c *Conn) makeRoom() error {
 	case c.w < size:
 	case c.r >= size/growFactor:
 		c.moveUnread(c.bufs.in)
-	case c.w-c.r >= c.opts.MaxRequest:
+	case c.w-c.r >= c.Largest(c.opts.MaxRequest):
 		return ErrTooLarge
 	default:
-		c.moveUnread(make([]byte, growFactor*size))
+		return c.grow(growFactor * size)
 	}
 	return nil
+}
+
+// grow makes the read buffer larger.
+func (c *Conn) grow(size int) error {
+	if size > keepSize {
+		if err := c.Hold(size - int(c.largeBuffer())); err != nil {
+			return err
+		}
+	}
+	c.moveUnread(make([]byte, size))
+	return nil
+}
+
+// largeBuffer is what the read buffer counts in Limits.held.
+func (c *Conn) largeBuffer() int64 {
+	if c.bufs == nil || len(c.bufs.in) <= keepSize {
+		return 0
+	}
+	return int64(len(c.bufs.in))
 }
 
 // moveUnread puts the unread bytes at the beginning of in, which becomes the read buffer.

@@ -32,6 +32,7 @@ type Options struct {
 	MaxRequest int           // largest read buffer in bytes; 0 means 600 MiB
 	Access     *access.Guard // who may do what; nil: everybody everything
 	Limits     *Limits       // shared with other connections; nil: none
+	Patient    bool          // who is connected holds something: neither slow requests nor silence end the connection
 }
 
 // Conn is one client connection. It belongs to one goroutine, except for Stop.
@@ -55,6 +56,10 @@ type Conn struct {
 	pool *sync.Pool
 	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
 	r, w int      // unread bytes are bufs.in[r:w]
+
+	held  int64     // of Limits.held
+	began time.Time // when the request being read had to be waited for; zero when it had not
+	came  int64     // bytes of it that have come since
 
 	mu      sync.Mutex // protects the fields below, which Stop looks at
 	idle    bool       // the latest read waits for the first byte of a request
@@ -86,6 +91,7 @@ func (c *Conn) Advance(n int) { c.r += n }
 // WaitByte waits without a time limit until at least one byte is buffered. Before it waits it sends what is in
 // Out. After Stop it returns ErrStopped instead of waiting.
 func (c *Conn) WaitByte() error {
+	c.endRequest()
 	if c.r < c.w && len(c.Out) < flushSize {
 		return nil
 	}
@@ -108,11 +114,18 @@ func (c *Conn) Fill() error {
 	if err := c.makeRoom(); err != nil {
 		return err
 	}
-	if err := c.beginLimited(); err != nil {
+	slow, err := c.beginLimited()
+	if err != nil {
 		return err
 	}
 	c.Meter.Leave()
-	return c.measured(c.read())
+	w := c.w
+	err = c.measured(c.read())
+	c.came += int64(c.w - w)
+	if slow && errors.Is(err, os.ErrDeadlineExceeded) && !c.stopping() {
+		return ErrSlow
+	}
+	return err
 }
 
 // measured tells the meter when bytes have arrived.
@@ -121,6 +134,16 @@ func (c *Conn) measured(err error) error {
 		c.Meter.Arrived()
 	}
 	return err
+}
+
+// endRequest forgets what belongs to one request.
+func (c *Conn) endRequest() {
+	if !c.began.IsZero() {
+		c.Restart()
+	}
+	if c.held > 0 {
+		c.letGo(c.largeBuffer())
+	}
 }
 
 // read reads what has arrived, at least one byte.
@@ -151,24 +174,33 @@ func (c *Conn) beginIdle() error {
 		return ErrStopped
 	}
 	c.idle = true
-	if !c.limited {
+	end := c.idleEnd()
+	if !c.limited && end.IsZero() {
 		return nil
 	}
-	c.limited = false
-	return c.net.SetReadDeadline(time.Time{})
+	c.limited = !end.IsZero()
+	return c.net.SetReadDeadline(end)
 }
 
-// beginLimited prepares a read within a request. It also takes away a deadline that Stop meant for an idle read.
-func (c *Conn) beginLimited() error {
+// beginLimited prepares a read within a request. It also takes away a deadline that Stop meant for an idle read. slow tells that the
+// deadline is the end of the request's time.
+func (c *Conn) beginLimited() (slow bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle = false
 	c.limited = true
-	limit := time.Now().Add(c.timeout())
+	limit, slow := c.deadline(time.Now())
 	if !c.stopBy.IsZero() && c.stopBy.Before(limit) {
-		limit = c.stopBy
+		limit, slow = c.stopBy, false
 	}
-	return c.net.SetReadDeadline(limit)
+	return slow, c.net.SetReadDeadline(limit)
+}
+
+// stopping tells whether Stop was called.
+func (c *Conn) stopping() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.stopBy.IsZero()
 }
 
 // Stop ends the connection's reads: at once when it waits for a request, after grace within one. What is being
@@ -237,4 +269,5 @@ func (c *Conn) write(p []byte) error {
 func (c *Conn) Close() {
 	c.r, c.w = 0, 0
 	c.parkBuffers()
+	c.letGo(0)
 }

@@ -1,18 +1,72 @@
 package netio
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 )
+
+var (
+	// ErrSlow is returned by Fill when a request has taken longer than Limits allow. It is no timeout of one wait.
+	ErrSlow = errors.New("the request comes too slowly")
+
+	// ErrBusy is returned by Fill, Hold and Flush when the connections hold as much as Limits allow.
+	ErrBusy = errors.New("all connections together hold too much")
+)
+
+// leastRate is how many bytes of a request must come in a second, once its time is over.
+const leastRate = 1 << 10
 
 // Limits are those of all connections of a server. They may change while connections use them: the next wait has the new ones. The
 // zero value has no limits.
 type Limits struct {
 	timeout atomic.Int64 // of one wait; 0: Options.Timeout
+	idle    atomic.Int64 // between requests; 0: none
+	request atomic.Int64 // from the first wait for the rest of a request; 0: none
+	largest atomic.Int64 // bytes of a request; 0: Options.MaxRequest
+
+	budget atomic.Int64 // of held; 0: none
+	held   atomic.Int64 // bytes of large buffers
+	closed atomic.Bool  // nothing more may be held
+	denied atomic.Int64 // how often ErrBusy was the answer
 }
 
 // SetTimeout sets the limit of one wait for more bytes of a request, or for send space (-tout).
 func (l *Limits) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
+
+// SetIdle sets how long a client may wait with its next request; 0: for ever.
+func (l *Limits) SetIdle(d time.Duration) { l.idle.Store(int64(d)) }
+
+// SetRequest sets how long a request may take to arrive, once the server has to wait for its rest: a second more for every KiB of it
+// that has come. 0: for ever, as long as some of it comes within each timeout.
+func (l *Limits) SetRequest(d time.Duration) { l.request.Store(int64(d)) }
+
+// SetLargest sets how many bytes a request may have; 0: what the protocol allows.
+func (l *Limits) SetLargest(bytes int64) { l.largest.Store(bytes) }
+
+// SetBudget sets how many bytes the large buffers of all connections may have together; 0: any number. Buffers up to 64 KiB do not
+// count.
+func (l *Limits) SetBudget(bytes int64) { l.budget.Store(bytes) }
+
+// SetClosed tells whether buffers may not grow over 64 KiB at all, since the memory is used up.
+func (l *Limits) SetClosed(closed bool) { l.closed.Store(closed) }
+
+// Held returns the bytes of large buffers.
+func (l *Limits) Held() int64 { return l.held.Load() }
+
+// Denied returns how often a request was refused because of the budget.
+func (l *Limits) Denied() int64 { return l.denied.Load() }
+
+// hold takes n bytes of the budget.
+func (l *Limits) hold(n int64) error {
+	sum, budget := l.held.Add(n), l.budget.Load()
+	if budget > 0 && sum > budget {
+		l.held.Add(-n)
+		l.denied.Add(1)
+		return ErrBusy
+	}
+	return nil
+}
 
 // timeout is the limit of one wait.
 func (c *Conn) timeout() time.Duration {
@@ -20,4 +74,87 @@ func (c *Conn) timeout() time.Duration {
 		return own
 	}
 	return time.Duration(c.opts.Limits.timeout.Load())
+}
+
+// Largest returns how many bytes a request may have, of those that its protocol allows.
+func (c *Conn) Largest(allowed int) int {
+	if l := c.opts.Limits; l != nil {
+		if most := l.largest.Load(); most > 0 && most < int64(allowed) {
+			return int(most)
+		}
+	}
+	return allowed
+}
+
+// Hold counts n bytes that the request being served keeps elsewhere than in the connection's buffers, until the next one. It returns
+// ErrBusy when that is more than all connections together may hold: then the request has to be refused.
+func (c *Conn) Hold(n int) error {
+	if l := c.opts.Limits; l != nil && l.closed.Load() {
+		l.denied.Add(1)
+		return ErrBusy
+	}
+	return c.hold(n)
+}
+
+func (c *Conn) hold(n int) error {
+	if c.opts.Limits == nil {
+		return nil
+	}
+	if err := c.opts.Limits.hold(int64(n)); err != nil {
+		return err
+	}
+	c.held += int64(n)
+	return nil
+}
+
+// holdReply counts a large reply that its client does not take at once.
+func (c *Conn) holdReply() (n int, err error) {
+	if n = cap(c.Out); n <= keepSize {
+		return 0, nil
+	}
+	return n, c.hold(n)
+}
+
+// letGo gives back what was held but for n bytes.
+func (c *Conn) letGo(n int64) {
+	if n = max(n, 0); c.held > n {
+		c.opts.Limits.held.Add(n - c.held)
+		c.held = n
+	}
+}
+
+// Restart begins the time of a request anew, for protocols in which one lasts as long as the connection.
+func (c *Conn) Restart() { c.began, c.came = time.Time{}, 0 }
+
+// deadline is when the next bytes of the request must have come. slow tells that it is the request's time that ends then, and not that
+// of one wait.
+func (c *Conn) deadline(now time.Time) (at time.Time, slow bool) {
+	at = now.Add(c.timeout())
+	if c.opts.Limits == nil || c.opts.Patient {
+		return at, false
+	}
+	whole := time.Duration(c.opts.Limits.request.Load())
+	if whole <= 0 {
+		return at, false
+	}
+	if c.began.IsZero() {
+		c.began = now
+	}
+	end := c.began.Add(whole + time.Duration(c.came)*(time.Second/leastRate))
+	if end.Before(at) {
+		return end, true
+	}
+	return at, false
+}
+
+// idleEnd is when the next request must have begun, zero for never.
+func (c *Conn) idleEnd() time.Time {
+	if c.opts.Limits == nil || c.opts.Patient {
+		return time.Time{}
+	}
+	idle := time.Duration(c.opts.Limits.idle.Load())
+	if idle <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(idle)
 }

@@ -23,6 +23,7 @@ type rawSocket struct {
 	err        error                 // result of the latest callback
 	rest       []byte                // still to be written
 	armed      bool                  // a write deadline is set
+	counted    int                   // bytes of the reply in Limits.held
 }
 
 // newRawSocket returns nil when the connection is something else, for example a pipe in a test.
@@ -74,6 +75,10 @@ func (s *rawSocket) write(p []byte) error {
 	s.err, s.rest = nil, p
 	err := s.rc.Write(s.onWritable)
 	s.rest = nil
+	if s.counted > 0 {
+		s.c.letGo(s.c.held - int64(s.counted))
+		s.counted = 0
+	}
 	if err != nil {
 		return err
 	}
@@ -89,6 +94,12 @@ func (s *rawSocket) writeSome(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
 		if errno == syscall.EAGAIN {
+			if s.counted == 0 {
+				if s.counted, s.err = s.c.holdReply(); s.err != nil {
+					s.counted = 0
+					return true
+				}
+			}
 			s.armed = true
 			s.err = s.c.net.SetWriteDeadline(time.Now().Add(s.c.timeout()))
 			return s.err != nil

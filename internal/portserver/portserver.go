@@ -43,6 +43,23 @@ type Server struct {
 	mu    sync.Mutex // protects the fields below
 	open  map[net.Conn]struct{}
 	total uint64 // connections so far
+
+	refused, failed seldom // lines of the log; used by accept
+}
+
+// seldom keeps a line that may come very often from filling the log: one in a second is written.
+type seldom struct {
+	last   time.Time
+	passed int // since then
+}
+
+// say calls write with the number of lines that this one stands for, or does nothing.
+func (s *seldom) say(write func(times int)) {
+	s.passed++
+	if now := time.Now(); now.Sub(s.last) >= time.Second {
+		write(s.passed)
+		s.last, s.passed = now, 0
+	}
 }
 
 // Start begins to accept connections on l, which now belongs to the server.
@@ -98,7 +115,7 @@ func (s *Server) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			s.opts.Logger.Error("accepting a connection: " + err.Error())
+			s.failed.say(func(int) { s.opts.Logger.Error("accepting a connection: " + err.Error()) })
 			s.pause()
 		}
 	}
@@ -125,6 +142,9 @@ func (s *Server) take(c net.Conn) {
 		s.serving.Go(func() { s.serve(c) })
 		return
 	}
+	s.refused.say(func(times int) {
+		s.opts.Logger.Warn("too many connections: one is refused", "limit", s.opts.MaxConns, "refused", times)
+	})
 	if s.opts.Refuse != nil {
 		s.opts.Refuse(c)
 	}

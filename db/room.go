@@ -1,0 +1,148 @@
+package db
+
+import (
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+
+	"gotycoon/ulog"
+)
+
+// Errors of updates that there is no room for at the moment. Removals go on; nothing has changed.
+var (
+	// ErrNoSpace: the disk is nearly full.
+	ErrNoSpace error = &Error{Code: SystemError, Message: "no space: the disk is nearly full, only removals are possible"}
+	// ErrNoMemory: records in memory may not grow any more.
+	ErrNoMemory error = &Error{Code: SystemError, Message: "no space: the memory is used up, only removals are possible"}
+	// ErrOverSize: the databases may not grow any more.
+	ErrOverSize error = &Error{Code: SystemError, Message: "no space: the databases have reached their size, only removals are possible"}
+)
+
+// Refused tells whether an error means that there was no room for an update. The server says so in its log when that begins and
+// ends, not at each update.
+func Refused(err error) bool {
+	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
+}
+
+// Room is how much databases may grow, until they are told again.
+type Room struct {
+	Disk    int64 // bytes of updates that logs may take; below 0: none
+	Reserve int64 // bytes beyond that for removals
+	Full    bool  // records in memory may not grow
+	Over    bool  // no database may grow
+}
+
+// gate is where updates are refused before they are in the log or in memory: after that they cannot be taken back. Its zero value
+// lets everything through.
+type gate struct {
+	watched atomic.Bool
+	disk    atomic.Int64 // Room.Disk less what has been appended since
+	reserve atomic.Int64
+	full    atomic.Bool
+	over    atomic.Bool
+}
+
+// SetRoom tells the databases how much they may grow.
+func (c *Catalog) SetRoom(r Room) {
+	g := &c.gate
+	g.disk.Store(r.Disk)
+	g.reserve.Store(r.Reserve)
+	g.full.Store(r.Full)
+	g.over.Store(r.Over)
+	g.watched.Store(true)
+}
+
+// admit returns why there is no room for updates.
+func (d *DB) admit(ups []ulog.Update) error {
+	g := d.gate
+	if g == nil || !g.watched.Load() {
+		return nil
+	}
+	size, grows := int64(0), false
+	for i := range ups {
+		size += int64(len(ups[i].Key) + len(ups[i].Value) + logOverhead)
+		grows = grows || ups[i].Op == ulog.OpSet
+	}
+	grows = grows && d.index != servicesIndex // small, and what others rely on
+	switch {
+	case grows && g.over.Load():
+		return ErrOverSize
+	case grows && d.file == nil && g.full.Load():
+		return ErrNoMemory
+	case d.log == nil:
+		return nil
+	}
+	least := int64(0)
+	if !grows {
+		least = -g.reserve.Load()
+	}
+	if g.disk.Add(-size) < least {
+		g.disk.Add(size)
+		return ErrNoSpace
+	}
+	return nil
+}
+
+// logOverhead is what a log adds to an update at most: the record's frame, sizes, and its group's commit record.
+const logOverhead = 64
+
+// Places returns the directories that updates are written to, each once.
+func (c *Catalog) Places() []string {
+	var places []string
+	seen := map[string]bool{}
+	add := func(dir string) {
+		if !seen[dir] {
+			seen[dir] = true
+			places = append(places, dir)
+		}
+	}
+	for _, l := range c.logs {
+		add(l.Dir())
+	}
+	for _, d := range c.all {
+		if d.file != nil {
+			add(filepath.Dir(d.Path()))
+		}
+	}
+	return places
+}
+
+// Unwritten returns the bytes of updates that files are still to take.
+func (c *Catalog) Unwritten() int64 {
+	var sum int64
+	for _, d := range c.all {
+		if d.file != nil {
+			sum += d.file.Unwritten()
+		}
+	}
+	return sum
+}
+
+// WriteFiles asks for what files are still to take to be written, which lets private logs shrink. It does not wait.
+func (c *Catalog) WriteFiles() {
+	for _, d := range c.all {
+		if d.file != nil && d.file.Unwritten() > 0 {
+			d.file.AskCheckpoint()
+		}
+	}
+}
+
+// MemoryUsed returns the bytes of records in memory, those that files are still to take included.
+func (c *Catalog) MemoryUsed() int64 {
+	sum := c.Unwritten()
+	for _, d := range c.all {
+		if d.file == nil {
+			sum += d.store.Size()
+		}
+	}
+	return sum
+}
+
+// RecordBytes returns the bytes of keys and values of all databases; in memory with what keeping them takes.
+func (c *Catalog) RecordBytes() int64 {
+	var sum int64
+	for _, d := range c.all {
+		sum += d.store.Size()
+	}
+	return sum
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"gotycoon/internal/procinfo"
+)
+
+// LimitsConfig is what clients may use, and what happens when memory or disk are short. 0 is no limit where nothing else is said.
+type LimitsConfig struct {
+	Conns    int   // connections of each port (-max-connections); 0: what memory and open files allow
+	Request  int64 // bytes of a request (-max-request); 0: what each protocol allows
+	InFlight int64 // bytes of large requests and unread replies of all connections (-max-inflight); 0: a quarter of the memory
+
+	RequestTime time.Duration // for a request to arrive, and a second more for each KiB (-request-time)
+	Idle        time.Duration // between two requests of a connection (-idle)
+
+	Memory  int64 // bytes of the process from which on records in memory may not grow (-memory)
+	MaxSize int64 // bytes of records from which on databases may not grow (-max-size)
+	MinFree int64 // bytes that are left to the disk, or a sixteenth of it where that is less (-min-free)
+}
+
+const (
+	defaultRequestTime = 60 * time.Second
+	defaultMinFree     = 64 << 20
+
+	filesKept    = 256      // open files that are not for connections of a port
+	connMemory   = 32 << 10 // memory of a connection, with room for what it does
+	fewestConns  = 64
+	inFlightPart = 4 // of the memory
+	inFlightMin  = 64 << 20
+)
+
+func defaultLimits() LimitsConfig {
+	return LimitsConfig{RequestTime: defaultRequestTime, MinFree: defaultMinFree}
+}
+
+// check finds values that no server can have.
+func (c *LimitsConfig) check() error {
+	if c.Conns < 0 || c.Request < 0 || c.InFlight < 0 || c.RequestTime < 0 || c.Idle < 0 || c.Memory < 0 || c.MaxSize < 0 || c.MinFree < 0 {
+		return errors.New("a limit cannot be negative")
+	}
+	return nil
+}
+
+// conns returns how many connections a port may have.
+func (c *LimitsConfig) conns() int {
+	if c.Conns > 0 {
+		return c.Conns
+	}
+	most := int64(1 << 20)
+	if files := procinfo.OpenFiles(); files > 0 {
+		most = min(most, files-filesKept)
+	}
+	if memory := procinfo.MemoryLimit(); memory > 0 {
+		most = min(most, memory/connMemory)
+	}
+	return int(max(most, fewestConns))
+}
+
+// inFlight returns the bytes that large buffers may have together.
+func (c *LimitsConfig) inFlight() int64 {
+	if c.InFlight > 0 {
+		return c.InFlight
+	}
+	return max(procinfo.MemoryLimit()/inFlightPart, inFlightMin)
+}
+
+// setLimits puts the limits of connections into effect.
+func (l *live) setLimits(c LimitsConfig) {
+	l.limits.SetLargest(c.Request)
+	l.limits.SetBudget(c.inFlight())
+	l.limits.SetRequest(c.RequestTime)
+	l.limits.SetIdle(c.Idle)
+	l.room.Store(&c)
+}
+
+// fewer returns the lesser limit of the two, of which 0 is none.
+func fewer(own, all int) int {
+	if own > 0 {
+		return min(own, all)
+	}
+	return all
+}
+
+// full tells whether the port has all the connections that it may have, and says so in the log, once in a second.
+func (l *listener) full() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := len(l.open)
+	if open < l.most {
+		return false
+	}
+	l.refused++
+	if now := time.Now(); now.Sub(l.refusedAt) >= time.Second {
+		l.log.error("too many connections: limit=%d refused=%d", l.most, l.refused)
+		l.refusedAt, l.refused = now, 0
+	}
+	return true
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"math"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/internal/procinfo"
+)
+
+// roomEvery is how often the server looks at disk and memory. In between the databases count what they write to logs.
+const roomEvery = 100 * time.Millisecond
+
+const (
+	smallestShare = 16 // of a file system: -min-free keeps no more than this part of it
+	reserveNum    = 3  // of four parts of -min-free are for removals
+	reserveDen    = 4
+	again         = 4         // a quarter more than -min-free must be free before updates are taken again
+	memoryAgain   = 20        // the memory must fall by a twentieth
+	sizeAgain     = 64        // the databases by a 64th
+	fragments     = 8         // the process may take an eighth more than what is counted
+	leastGoMemory = 128 << 20 // GOMEMLIMIT is never below: collecting all the time would help nobody
+)
+
+// Pressure is what the server refuses at the moment, and the figures behind it.
+type Pressure struct {
+	Disk, Memory, Size bool // updates are refused because of -min-free, -memory, -max-size
+
+	Free    int64 // bytes free on the fullest disk that updates go to; -1: no disk is looked at
+	Used    int64 // bytes of the process as -memory counts them; 0 without -memory
+	Records int64 // bytes of records as -max-size counts them; 0 without -max-size
+	Held    int64 // bytes of large requests and unread replies
+	Denied  int64 // requests refused because of them
+}
+
+// room looks after disk and memory: updates are refused before there is no room for them. Once an update is in memory and waits for the
+// log, nobody could take it back.
+type room struct {
+	p      *process
+	places []string
+	goFor  int64 // what Go was told it may use; 0: nothing yet
+
+	mu  sync.Mutex // protects now
+	now Pressure
+}
+
+func (p *process) newRoom() *room {
+	return &room{p: p, places: p.catalog.Places(), now: Pressure{Free: -1}}
+}
+
+// Pressure returns what is refused at the moment, and the figures behind it.
+func (r *room) Pressure() Pressure {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now
+	now.Held, now.Denied = r.p.tuned.limits.Held(), r.p.tuned.limits.Denied()
+	return now
+}
+
+// look tells databases and connections how much they may grow.
+func (r *room) look() {
+	c := *r.p.tuned.room.Load()
+	was := r.Pressure()
+	now := Pressure{Free: -1}
+	left := db.Room{Disk: math.MaxInt64}
+	if c.MinFree > 0 && len(r.places) > 0 && !r.p.cfg.ReadOnly {
+		r.lookAtDisk(c.MinFree, was, &now, &left)
+	}
+	if c.Memory > 0 {
+		r.lookAtMemory(c.Memory, was, &now)
+	}
+	if c.MaxSize > 0 {
+		now.Records = r.p.catalog.RecordBytes()
+		now.Size = now.Records >= c.MaxSize-recovery(was.Size, c.MaxSize/sizeAgain)
+	}
+	left.Full, left.Over = now.Memory, now.Size
+	r.p.catalog.SetRoom(left)
+	r.p.tuned.limits.SetClosed(now.Memory)
+	r.mu.Lock()
+	r.now = now
+	r.mu.Unlock()
+	r.tell(c, was, now)
+}
+
+// recovery is how far a figure must be below its limit after it has been there.
+func recovery(was bool, distance int64) int64 {
+	if was {
+		return distance
+	}
+	return 0
+}
+
+// lookAtDisk finds the place with the least room. What files are still to take from memory is not free.
+func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.Room) {
+	now.Free = math.MaxInt64
+	unwritten := r.p.catalog.Unwritten()
+	for _, dir := range r.places {
+		total, free, err := procinfo.Space(dir)
+		if err != nil { // removed at a checkpoint, and comes again
+			continue
+		}
+		least := min(minFree, total/smallestShare)
+		space := free - least - unwritten
+		now.Disk = now.Disk || space < recovery(was.Disk, least/again)
+		if space < left.Disk {
+			now.Free, left.Disk, left.Reserve = free, space, least*reserveNum/reserveDen
+		}
+	}
+	if now.Disk {
+		left.Reserve += unwritten // which is not in the logs any more once files have it
+		left.Disk = min(left.Disk, -1)
+		r.p.catalog.WriteFiles()
+	}
+}
+
+// lookAtMemory adds up what Go and the records take. Memory that removals have freed in between others counts as free, though the
+// process still has it; so the process may have a little more.
+func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
+	records := r.p.catalog.MemoryUsed()
+	now.Used = goMemory() + records
+	now.Memory = now.Used >= limit-recovery(was.Memory, limit/memoryAgain) || procinfo.Anonymous() >= limit+limit/fragments
+	if g := max(limit-records, leastGoMemory); g>>20 != r.goFor>>20 {
+		r.goFor = g
+		debug.SetMemoryLimit(g + ballastSize)
+	}
+}
+
+// goMemory is what Go has taken from the system and not given back.
+func goMemory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return max(0, int64(samples[0].Value.Uint64())-int64(samples[1].Value.Uint64())-ballastSize)
+}
+
+// tell writes a line when something begins or ends to be refused.
+func (r *room) tell(c LimitsConfig, was, now Pressure) {
+	const mib = 1 << 20
+	log := r.p.log
+	switch {
+	case now.Disk && !was.Disk:
+		log.error("no space: updates are refused, removals go on: free=%dMiB (-min-free)", now.Free/mib)
+	case was.Disk && !now.Disk:
+		log.system("there is space again: updates are taken: free=%dMiB", now.Free/mib)
+	}
+	switch {
+	case now.Memory && !was.Memory:
+		log.error("the memory is used up: databases in memory take removals only: used=%dMiB limit=%dMiB (-memory)", now.Used/mib, c.Memory/mib)
+	case was.Memory && !now.Memory:
+		log.system("there is memory again: updates are taken: used=%dMiB", now.Used/mib)
+	}
+	switch {
+	case now.Size && !was.Size:
+		log.error("the databases have reached their size: they take removals only: size=%dMiB limit=%dMiB (-max-size)", now.Records/mib, c.MaxSize/mib)
+	case was.Size && !now.Size:
+		log.system("the databases are below their size again: updates are taken: size=%dMiB", now.Records/mib)
+	}
+}
