@@ -118,11 +118,32 @@ func (c *Catalog) Unwritten() int64 {
 	return sum
 }
 
-// WriteFiles asks for what files are still to take to be written, which lets private logs shrink. It does not wait.
-func (c *Catalog) WriteFiles() {
+// FileSpace returns the bytes by which files may grow when they take what they are still to take, and those that they can take
+// without growing.
+func (c *Catalog) FileSpace() (needed, reusable int64) {
+	const pages = 2 // pages may be half full
 	for _, d := range c.all {
-		if d.file != nil && d.file.Unwritten() > 0 {
+		if d.file == nil {
+			continue
+		}
+		free, wanted := d.file.Reusable(), pages*d.file.Unwritten()
+		needed += max(0, wanted-free)
+		reusable += max(0, free-wanted)
+	}
+	return needed, reusable
+}
+
+// Shrink asks for private logs to become as short as they can: files are written, and the logs go on in new segments. It does not wait.
+func (c *Catalog) Shrink() {
+	for _, d := range c.all {
+		if d.file == nil {
+			continue
+		}
+		if d.file.Unwritten() > 0 {
 			d.file.AskCheckpoint()
+		}
+		if d.log != nil && !d.shared {
+			d.log.BeginSegment()
 		}
 	}
 }

@@ -15,10 +15,8 @@ import (
 const roomEvery = 100 * time.Millisecond
 
 const (
-	smallestShare = 16 // of a file system: -min-free keeps no more than this part of it
-	reserveNum    = 3  // of four parts of -min-free are for removals
-	reserveDen    = 4
-	again         = 4         // a quarter more than -min-free must be free before updates are taken again
+	smallestShare = 16        // of a file system: -min-free keeps no more than this part of it
+	again         = 4         // a quarter more than -min-free must be free before updates are taken again; removals leave a quarter
 	memoryAgain   = 20        // the memory must fall by a twentieth
 	sizeAgain     = 64        // the databases by a 64th
 	fragments     = 8         // the process may take an eighth more than what is counted
@@ -93,26 +91,30 @@ func recovery(was bool, distance int64) int64 {
 	return 0
 }
 
-// lookAtDisk finds the place with the least room. What files are still to take from memory is not free.
+// lookAtDisk finds the place with the least room. What files are still to take from memory has to fit too: a checkpoint that fails
+// would leave nothing for the log. Where files have room inside, half of what is kept free may go to logs, which shrink with the next
+// checkpoint.
 func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.Room) {
 	now.Free = math.MaxInt64
-	unwritten := r.p.catalog.Unwritten()
+	needed, reusable := r.p.catalog.FileSpace()
 	for _, dir := range r.places {
 		total, free, err := procinfo.Space(dir)
 		if err != nil { // removed at a checkpoint, and comes again
 			continue
 		}
 		least := min(minFree, total/smallestShare)
-		space := free - least - unwritten
+		space := free - least - needed + min(reusable, least/2)
 		now.Disk = now.Disk || space < recovery(was.Disk, least/again)
 		if space < left.Disk {
-			now.Free, left.Disk, left.Reserve = free, space, least*reserveNum/reserveDen
+			now.Free, left.Disk, left.Reserve = free, space, max(0, free-least/again)
 		}
 	}
 	if now.Disk {
-		left.Reserve += unwritten // which is not in the logs any more once files have it
 		left.Disk = min(left.Disk, -1)
-		r.p.catalog.WriteFiles()
+		r.p.catalog.Shrink()
+	}
+	if left.Disk != math.MaxInt64 {
+		left.Reserve -= left.Disk // what removals may take counts from there
 	}
 }
 

@@ -127,7 +127,8 @@ func (l *Log) take() (group, error) {
 // writeGroup writes a group with its commit record, to the next segment when this one is full.
 func (l *Log) writeGroup(g *group) error {
 	at := l.leaderTail()
-	if l.opts.Limit > 0 && at.off >= l.opts.Limit {
+	full := l.opts.Limit > 0 && at.off >= l.opts.Limit
+	if l.next.Load() && l.next.Swap(false) || full {
 		var err error
 		if at, err = l.rotate(); err != nil {
 			return err

@@ -37,6 +37,7 @@ type Log struct {
 
 	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
 	failed chan struct{} // closed when err is set
+	next   atomic.Bool   // the next group begins a segment
 	flush  flusher
 
 	observer atomic.Pointer[Observer] // nil: nobody measures

@@ -441,3 +441,9 @@ func (s *Store) Unwritten() int64 {
 	}
 	return sum
 }
+
+// Reusable returns the bytes of the file that updates can take without the file growing.
+func (s *Store) Reusable() int64 {
+	stats := s.file.Stats()
+	return int64(stats.FreePageN+stats.PendingPageN) * int64(s.file.Info().PageSize)
+}

@@ -1,0 +1,165 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/server"
+)
+
+// smallDisk is a file system of its own with so many MiB.
+func smallDisk(t *testing.T, mib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib))
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) {
+		t.Skip("a file system of a test's own needs root")
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	return dir
+}
+
+// put stores a record and returns status and body.
+func (c *client) put(key string, value []byte) (status int, body string) {
+	c.t.Helper()
+	c.send(fmt.Sprintf("PUT /%s HTTP/1.1\r\nContent-Length: %d\r\n\r\n", key, len(value)))
+	_, err := c.Write(value)
+	require.NoError(c.t, err)
+	return c.reply()
+}
+
+func (s *running) says(text string) bool {
+	return slices.ContainsFunc(s.log.lines(), func(line string) bool { return strings.Contains(line, text) })
+}
+
+// A disk that clients fill: updates are refused, everything acknowledged is there, removals make space, and the server goes on.
+func TestDiskFilledAndEmptiedUnderLoad(t *testing.T) {
+	dir := smallDisk(t, 96)
+	change := func(c *server.Config) { c.Databases = []string{filepath.Join(dir, "a.kct")} }
+	s := start(t, change)
+	const writers = 4
+	var mu sync.Mutex
+	acknowledged := map[string]byte{}
+	var wg sync.WaitGroup
+	for w := range writers {
+		c := s.dial()
+		wg.Go(func() {
+			for n := 0; ; n++ {
+				key := fmt.Sprintf("%d-%d", w, n)
+				status, _ := c.put(key, bytes.Repeat([]byte{byte(n)}, 40<<10))
+				if status == 507 {
+					return
+				}
+				if !(status == 201) {
+					panic(status)
+				}
+				mu.Lock()
+				acknowledged[key] = byte(n)
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Greater(t, len(acknowledged), 100)
+	eventually(t, func() bool { return s.says("no space: updates are refused") })
+
+	c := s.dial()
+	status, body := c.get("/rpc/set?key=x&value=" + strings.Repeat("y", 1<<10))
+	if status != 200 { // files have been written meanwhile, otherwise
+		require.Equal(t, 500, status)
+		require.Contains(t, body, "no space: the disk is nearly full")
+	}
+	for key, value := range acknowledged {
+		status, body := c.get("/" + key)
+		require.Equal(t, 200, status)
+		require.Equal(t, bytes.Repeat([]byte{value}, 40<<10), []byte(body))
+	}
+	kept := ""
+	for key := range acknowledged {
+		if kept == "" {
+			kept = key
+			continue
+		}
+		status, body := c.get("/rpc/remove?key=" + key)
+		require.Equal(t, 200, status, body)
+	}
+	eventually(t, func() bool { return s.says("there is space again") })
+	require.Eventually(t, func() bool { status, _ := c.put("new", []byte("value")); return status == 201 }, patience, 20*time.Millisecond)
+	require.Zero(t, s.stop())
+
+	c = start(t, change).dial()
+	status, body = c.get("/" + kept)
+	require.Equal(t, 200, status)
+	require.Equal(t, bytes.Repeat([]byte{acknowledged[kept]}, 40<<10), []byte(body))
+	status, body = c.get("/new")
+	require.Equal(t, 200, status)
+	require.Equal(t, "value", body)
+}
+
+// Somebody else fills the disk under an update log, and clears it away again.
+func TestDiskFilledBySomebodyElse(t *testing.T) {
+	dir := smallDisk(t, 64)
+	s := start(t, func(c *server.Config) { c.UpdateLog, c.ServerID = filepath.Join(dir, "ulog"), 1 })
+	c := s.dial()
+	status, _ := c.put("a", []byte("1"))
+	require.Equal(t, 201, status)
+	filler := filepath.Join(dir, "filler")
+	require.NoError(t, os.WriteFile(filler, make([]byte, 61<<20), 0o600))
+	require.Eventually(t, func() bool { status, _ = c.put("b", []byte("2")); return status == 507 }, patience, 10*time.Millisecond)
+	status, body := c.get("/rpc/increment?key=n&num=1")
+	require.Equal(t, 500, status)
+	require.Contains(t, body, "DB: 9: system error: no space: ")
+	status, _ = c.get("/rpc/remove?key=a")
+	require.Equal(t, 200, status)
+	status, _ = c.get("/rpc/status")
+	require.Equal(t, 200, status)
+	require.NoError(t, os.Remove(filler))
+	require.Eventually(t, func() bool { status, _ = c.put("b", []byte("3")); return status == 201 }, patience, 10*time.Millisecond)
+	require.Zero(t, s.stop())
+	require.True(t, s.says("there is space again"))
+}
+
+func TestDatabasesReachTheirSize(t *testing.T) {
+	s := start(t, func(c *server.Config) { c.Limits.MaxSize = 4 << 20 })
+	fillAndEmpty(t, s, "the databases have reached their size")
+}
+
+func TestMemoryIsUsedUp(t *testing.T) {
+	s := start(t, func(c *server.Config) { c.Limits.Memory = 384 << 20 })
+	fillAndEmpty(t, s, "the memory is used up")
+}
+
+// fillAndEmpty stores records until they are refused, removes them, and stores again.
+func fillAndEmpty(t *testing.T, s *running, why string) {
+	t.Helper()
+	c := s.dial()
+	stored, most := 0, 20_000
+	for ; ; stored++ {
+		require.Less(t, stored, most)
+		status, body := c.put(fmt.Sprint(stored), bytes.Repeat([]byte("x"), 40<<10))
+		if status == 507 {
+			break
+		}
+		require.Equal(t, 201, status, body)
+	}
+	eventually(t, func() bool { return s.says(why) })
+	status, _ := c.get("/0")
+	require.Equal(t, 200, status)
+	for n := range stored {
+		status, body := c.get(fmt.Sprintf("/rpc/remove?key=%d", n))
+		require.Equal(t, 200, status, body)
+	}
+	require.Eventually(t, func() bool { status, _ := c.put("a", []byte("b")); return status == 201 }, patience, 10*time.Millisecond)
+}
