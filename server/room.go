@@ -16,6 +16,7 @@ const roomEvery = 100 * time.Millisecond
 
 const (
 	smallestShare = 16        // of a file system: -min-free keeps no more than this part of it
+	copies        = 3         // an update goes to the log, and to pages of a file that may be half full
 	again         = 4         // a quarter more than -min-free must be free before updates are taken again; removals leave a quarter
 	memoryAgain   = 20        // the memory must fall by a twentieth
 	sizeAgain     = 64        // the databases by a 64th
@@ -108,6 +109,9 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 		if space < left.Disk {
 			now.Free, left.Disk, left.Reserve = free, space, max(0, free-least/again)
 		}
+	}
+	if left.Disk != math.MaxInt64 {
+		left.Disk /= copies
 	}
 	if now.Disk {
 		left.Disk = min(left.Disk, -1)

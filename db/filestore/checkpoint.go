@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -442,8 +444,21 @@ func (s *Store) Unwritten() int64 {
 	return sum
 }
 
-// Reusable returns the bytes of the file that updates can take without the file growing.
+// Reusable returns about how many bytes of updates the file can take without growing, rather too few: what it occupies beside its
+// records, if their pages are half full. While a checkpoint writes nobody can tell: 0.
 func (s *Store) Reusable() int64 {
-	stats := s.file.Stats()
-	return int64(stats.FreePageN+stats.PendingPageN) * int64(s.file.Info().PageSize)
+	if s.leftover() != nil {
+		return 0
+	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return 0
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0
+	}
+	const block, entry, halfFull = 512, 16, 2
+	m := s.Meta()
+	return max(0, int64(stat.Blocks)*block-halfFull*(m.Bytes+entry*m.Count))
 }

@@ -1,0 +1,198 @@
+package server_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/procinfo"
+	"gotycoon/server"
+)
+
+// everything starts a server with all ports, and returns them by the names of their protocols.
+func everything(t *testing.T, change func(*server.Config)) (*running, map[string]string) {
+	t.Helper()
+	ports := map[string]string{}
+	s := start(t, func(c *server.Config) {
+		c.Host = "127.0.0.1"
+		c.LogLevel = 8 // errors
+		c.Limits.InFlight = 32 << 20
+		c.Services.Database = filepath.Join(t.TempDir(), "s.kct")
+		for name, port := range map[string]*int{"counter": &c.Services.CounterPort, "lock": &c.Services.LockPort,
+			"sequence": &c.Services.SequencePort, "quota": &c.Services.QuotaPort, "memcached": &c.Plugins.MemcachePort} {
+			*port = portOnceFree(t)
+			ports[name] = fmt.Sprintf("127.0.0.1:%d", *port)
+		}
+		c.Plugins.MemcacheOptions = "fm"
+		c.Services.CounterBuckets = 1000
+		if change != nil {
+			change(c)
+		}
+	})
+	ports["http"], ports["binary"] = s.addr, s.addr
+	return s, ports
+}
+
+// portOnceFree returns a port that was free a moment ago.
+func portOnceFree(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// lie returns the beginning of a request that promises more than comes, or nonsense.
+func lie(r *rand.Rand, protocol string) []byte {
+	huge := binary.BigEndian.AppendUint32
+	noise := make([]byte, r.IntN(64))
+	for i := range noise {
+		noise[i] = byte(r.Uint32())
+	}
+	var frames [][]byte
+	switch protocol {
+	case "http":
+		frames = [][]byte{
+			[]byte("PUT /a HTTP/1.1\r\nContent-Length: 268435455\r\n\r\n"), []byte("PUT /a HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+			[]byte("POST /rpc/set HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nfffffff\r\n"), []byte("GET / HTTP/1.1\r\nX: "), []byte("\r\n\r\n\r\n"),
+		}
+	case "binary":
+		for _, magic := range []byte{0xb1, 0xb4, 0xb6, 0xb8, 0xb9, 0xba} {
+			frames = append(frames, huge(huge(huge(huge([]byte{magic}, 0), 1<<31), 1<<31), 1<<30))
+		}
+	case "counter":
+		frames = [][]byte{{0x90, 0x02, 0, 0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4, 0xff, 0xff}, {0x90, 0xee, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 9}}
+	case "memcached":
+		frames = [][]byte{[]byte("set a 0 0 268435456\r\n"), []byte("set a 0 0 -1\r\n"), huge([]byte{0x80, 1, 0xff, 0xff, 8, 0, 0, 0}, 1<<31), []byte("mg\r\nms a 999999999\r\n")}
+	case "lock":
+		frames = [][]byte{[]byte("lock\n"), []byte("lock a 99999999999999999999\n"), []byte("\n\n\nquit"), make([]byte, 9000)}
+	default:
+		frames = [][]byte{[]byte("GET /fetch?n=99999999999999999999 HTTP/1.1\r\n\r\n"), []byte("POST / HTTP/1.1\r\nContent-Length: 2147483647\r\n\r\n"), []byte("GET ")}
+	}
+	return append(frames[r.IntN(len(frames))], noise...)
+}
+
+// Clients that send nonsense and promise what never comes take nothing from others, and no memory. GOTYCOON_BIG=1 sends a million frames.
+func TestNonsenseOnEveryPort(t *testing.T) {
+	frames := 1500
+	if os.Getenv("GOTYCOON_BIG") != "" {
+		frames = 1_000_000 / 7
+	}
+	s, ports := everything(t, nil)
+	before := procinfo.Anonymous()
+	var hostile sync.WaitGroup
+	for protocol, addr := range ports {
+		hostile.Go(func() {
+			r := rand.New(rand.NewPCG(1, 2))
+			for range frames {
+				c, err := net.Dial("tcp4", addr)
+				if err != nil {
+					continue // the ports of this machine may run out; that is no fault of the server's
+				}
+				_ = c.SetDeadline(time.Now().Add(patience))
+				_, _ = c.Write(lie(r, protocol))
+				_ = c.(*net.TCPConn).SetLinger(0)
+				c.Close()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { hostile.Wait(); close(done) }()
+	active := s.dial()
+	n, most := 0, int64(0)
+	for busy := true; busy; n++ {
+		select {
+		case <-done:
+			busy = false
+		default:
+		}
+		require.NoError(t, active.SetDeadline(time.Now().Add(patience)))
+		status, _ := active.get(fmt.Sprintf("/rpc/set?key=%d&value=x", n%1000))
+		require.Equal(t, 200, status)
+		most = max(most, procinfo.Anonymous()-before)
+	}
+	require.Positive(t, n)
+	require.Less(t, most, int64(400<<20), "bytes of memory")
+	eventually(t, func() bool { _, body := active.get("/rpc/report"); return strings.Contains(body, "serv_conn_count\t1\n") })
+}
+
+// Clients that send a byte from time to time are disconnected, however long each wait may be.
+func TestSlowSendersAreDisconnected(t *testing.T) {
+	_, ports := everything(t, func(c *server.Config) {
+		c.Timeout, c.Limits.RequestTime = time.Hour, 200*time.Millisecond
+	})
+	var slow sync.WaitGroup
+	for _, protocol := range []string{"http", "binary", "memcached", "sequence", "quota"} {
+		first := map[string]string{"http": "G", "binary": "\xb8", "memcached": "get ", "sequence": "G", "quota": "G"}[protocol]
+		c, err := net.Dial("tcp4", ports[protocol])
+		require.NoError(t, err)
+		t.Cleanup(func() { c.Close() })
+		_, err = io.WriteString(c, first)
+		require.NoError(t, err)
+		slow.Go(func() { // a byte that is no request's end
+			for {
+				if _, err := c.Write([]byte{0}); err != nil {
+					return
+				}
+				_ = c.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+				if _, err := c.Read(make([]byte, 100)); err == io.EOF {
+					return
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { slow.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("slow senders are still connected")
+	}
+}
+
+func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
+	s, ports := everything(t, func(c *server.Config) { c.Limits.Conns = 2 })
+	for protocol, addr := range ports {
+		if protocol == "binary" {
+			continue // the same port
+		}
+		var open []net.Conn
+		for range 2 {
+			c, err := net.Dial("tcp4", addr)
+			require.NoError(t, err)
+			defer c.Close()
+			open = append(open, c)
+		}
+		third, err := net.Dial("tcp4", addr)
+		require.NoError(t, err)
+		defer third.Close()
+		require.NoError(t, third.SetReadDeadline(time.Now().Add(patience)))
+		_, err = third.Read(make([]byte, 1))
+		require.Error(t, err, protocol)
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, protocol)
+		for _, c := range open {
+			c.Close()
+		}
+	}
+	require.True(t, s.says("too many connections: limit=2"))
+}
+
+func TestRequestsLargerThanTheLimit(t *testing.T) {
+	s := start(t, func(c *server.Config) { c.Limits.Request = 1 << 20 })
+	status, _ := s.dial().put("a", make([]byte, 1000<<10))
+	require.Equal(t, 201, status)
+	c := s.dial()
+	c.send("PUT /a HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n")
+	status, _ = c.reply()
+	require.Equal(t, 413, status)
+}
