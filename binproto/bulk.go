@@ -27,6 +27,7 @@ type bulk struct {
 	left uint32 // records not yet taken
 	hits uint32
 	read int    // bytes of the records taken
+	full error  // the reply is larger than connections may hold
 	out  []byte // reply; not in c.Out before it is certain that the request succeeds
 
 	// The run.
@@ -44,7 +45,7 @@ func (h *Handler) takeBulk(c *netio.Conn, head frame.Header) *bulk {
 		b = &bulk{h: h}
 		b.visit = b.addHit
 	}
-	b.c, b.head, b.left, b.hits, b.read = c, head, head.RNum, 0, 0
+	b.c, b.head, b.left, b.hits, b.read, b.full = c, head, head.RNum, 0, 0, nil
 	b.out = frame.AppendReply(b.out[:0], head.Magic, 0)
 	return b
 }

@@ -41,6 +41,9 @@ func (b *bulk) get() error {
 	err := b.db.GetBulk(b.keys, false, b.visit)
 	b.h.opts.Counts.Get.Add(int64(len(b.keys)))
 	b.h.opts.Counts.GetMisses.Add(int64(len(b.keys)) - int64(b.hits-before))
+	if err == nil {
+		err = b.full
+	}
 	return err
 }
 
@@ -49,6 +52,13 @@ func (b *bulk) addHit(i int, value []byte, xt int64) {
 	if b.db.Persistent() {
 		xt = math.MaxInt64 // the database keeps no expiration times at all
 	}
+	if b.full != nil {
+		return
+	}
+	before := cap(b.out)
 	b.out = frame.AppendRecord(b.out, frame.Record{DBIdx: b.dbidx, XT: xt, Key: b.keys[i], Value: value})
+	if grown := cap(b.out); grown > before && grown > keepReply {
+		b.full = b.c.Hold(grown - before)
+	}
 	b.hits++
 }

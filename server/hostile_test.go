@@ -123,7 +123,10 @@ func TestNonsenseOnEveryPort(t *testing.T) {
 	}
 	require.Positive(t, n)
 	require.Less(t, most, int64(400<<20), "bytes of memory")
-	eventually(t, func() bool { _, body := active.get("/rpc/report"); return strings.Contains(body, "serv_conn_count\t1\n") })
+	eventually(t, func() bool {
+		_, body := active.get("/rpc/report")
+		return strings.Contains(body, "serv_conn_count\t1\n")
+	})
 }
 
 // Clients that send a byte from time to time are disconnected, however long each wait may be.
@@ -195,4 +198,22 @@ func TestRequestsLargerThanTheLimit(t *testing.T) {
 	c.send("PUT /a HTTP/1.1\r\nContent-Length: 1048577\r\n\r\n")
 	status, _ = c.reply()
 	require.Equal(t, 413, status)
+}
+
+// A request for the same large record again and again makes no reply without end.
+func TestRepliesAreBounded(t *testing.T) {
+	s := start(t, func(c *server.Config) { c.Limits.InFlight = 8 << 20 })
+	status, _ := s.dial().put("a", make([]byte, 1<<20))
+	require.Equal(t, 201, status)
+	c := s.dial()
+	const times = 100
+	request := binary.BigEndian.AppendUint32([]byte{0xba, 0, 0, 0, 0}, times)
+	for range times {
+		request = append(request, 0, 0, 0, 0, 0, 1, 'a')
+	}
+	c.send(string(request))
+	answer, err := c.in.ReadByte()
+	require.NoError(t, err)
+	require.EqualValues(t, 0xbf, answer)
+	c.requireEOF()
 }

@@ -109,7 +109,7 @@ func (c *Conn) hold(n int) error {
 
 // holdReply counts a large reply that its client does not take at once.
 func (c *Conn) holdReply() (n int, err error) {
-	if n = cap(c.Out); n <= keepSize {
+	if n = cap(c.Out) - int(c.held); n <= keepSize { // what the request holds may be this reply
 		return 0, nil
 	}
 	return n, c.hold(n)
