@@ -40,6 +40,7 @@ type gate struct {
 	reserve atomic.Int64
 	full    atomic.Bool
 	over    atomic.Bool
+	out     atomic.Bool // an update was refused because of disk
 }
 
 // SetRoom tells the databases how much they may grow.
@@ -51,6 +52,9 @@ func (c *Catalog) SetRoom(r Room) {
 	g.over.Store(r.Over)
 	g.watched.Store(true)
 }
+
+// RanOut tells whether an update was refused because of Room.Disk since the last call.
+func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 
 // admit returns why there is no room for updates.
 func (d *DB) admit(ups []ulog.Update) error {
@@ -78,6 +82,9 @@ func (d *DB) admit(ups []ulog.Update) error {
 	}
 	if g.disk.Add(-size) < least {
 		g.disk.Add(size)
+		if !g.out.Load() { // all connections share it
+			g.out.Store(true)
+		}
 		return ErrNoSpace
 	}
 	return nil

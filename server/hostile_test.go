@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,8 +20,8 @@ import (
 	"gotycoon/server"
 )
 
-// everything starts a server with all ports, and returns them by the names of their protocols.
-func everything(t *testing.T, change func(*server.Config)) (*running, map[string]string) {
+// allPorts starts a server with all ports, and returns them by the names of their protocols.
+func allPorts(t *testing.T, change func(*server.Config)) (*running, map[string]string) {
 	t.Helper()
 	ports := map[string]string{}
 	s := start(t, func(c *server.Config) {
@@ -39,6 +40,12 @@ func everything(t *testing.T, change func(*server.Config)) (*running, map[string
 			change(c)
 		}
 	})
+	for _, addr := range ports { // memcached's is opened last
+		eventually(t, func() bool {
+			c, err := net.Dial("tcp4", addr)
+			return err == nil && c.Close() == nil
+		})
+	}
 	ports["http"], ports["binary"] = s.addr, s.addr
 	return s, ports
 }
@@ -88,7 +95,7 @@ func TestNonsenseOnEveryPort(t *testing.T) {
 	if os.Getenv("GOTYCOON_BIG") != "" {
 		frames = 1_000_000 / 7
 	}
-	s, ports := everything(t, nil)
+	s, ports := allPorts(t, nil)
 	before := procinfo.Anonymous()
 	var hostile sync.WaitGroup
 	for protocol, addr := range ports {
@@ -131,7 +138,7 @@ func TestNonsenseOnEveryPort(t *testing.T) {
 
 // Clients that send a byte from time to time are disconnected, however long each wait may be.
 func TestSlowSendersAreDisconnected(t *testing.T) {
-	_, ports := everything(t, func(c *server.Config) {
+	_, ports := allPorts(t, func(c *server.Config) {
 		c.Timeout, c.Limits.RequestTime = time.Hour, 200*time.Millisecond
 	})
 	var slow sync.WaitGroup
@@ -163,16 +170,32 @@ func TestSlowSendersAreDisconnected(t *testing.T) {
 	}
 }
 
+// lasting opens a connection that is not over the limit: the server may still have to notice the end of earlier ones.
+func lasting(t *testing.T, addr string) (c net.Conn) {
+	t.Helper()
+	eventually(t, func() bool {
+		var err error
+		c, err = net.Dial("tcp4", addr)
+		require.NoError(t, err)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+		if _, err = c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			return true
+		}
+		c.Close()
+		return false
+	})
+	return c
+}
+
 func TestConnectionsOverTheLimitAreClosed(t *testing.T) {
-	s, ports := everything(t, func(c *server.Config) { c.Limits.Conns = 2 })
+	s, ports := allPorts(t, func(c *server.Config) { c.Limits.Conns = 2 })
 	for protocol, addr := range ports {
 		if protocol == "binary" {
 			continue // the same port
 		}
 		var open []net.Conn
 		for range 2 {
-			c, err := net.Dial("tcp4", addr)
-			require.NoError(t, err)
+			c := lasting(t, addr)
 			defer c.Close()
 			open = append(open, c)
 		}

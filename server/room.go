@@ -14,6 +14,9 @@ import (
 // roomEvery is how often the server looks at disk and memory. In between the databases count what they write to logs.
 const roomEvery = 100 * time.Millisecond
 
+// leastPause is for how long updates are refused at least, so that the log is not full of it.
+const leastPause = time.Second
+
 const (
 	smallestShare = 16        // of a file system: -min-free keeps no more than this part of it
 	copies        = 3         // an update goes to the log, and to pages of a file that may be half full
@@ -40,7 +43,8 @@ type Pressure struct {
 type room struct {
 	p      *process
 	places []string
-	goFor  int64 // what Go was told it may use; 0: nothing yet
+	since  time.Time // when updates were refused last because of a disk
+	goFor  int64     // what Go was told it may use; 0: nothing yet
 
 	mu  sync.Mutex // protects now
 	now Pressure
@@ -98,6 +102,10 @@ func recovery(was bool, distance int64) int64 {
 func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.Room) {
 	now.Free = math.MaxInt64
 	needed, reusable := r.p.catalog.FileSpace()
+	if r.p.catalog.RanOut() && !was.Disk {
+		now.Disk = true // between two looks, and maybe there is space again already
+	}
+	now.Disk = now.Disk || was.Disk && time.Since(r.since) < leastPause
 	for _, dir := range r.places {
 		total, free, err := procinfo.Space(dir)
 		if err != nil { // removed at a checkpoint, and comes again
@@ -114,6 +122,9 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 		left.Disk /= copies
 	}
 	if now.Disk {
+		if !was.Disk {
+			r.since = time.Now()
+		}
 		left.Disk = min(left.Disk, -1)
 		r.p.catalog.Shrink()
 	}

@@ -46,12 +46,12 @@ func (r *recorded) Set(text string) error {
 func (o *options) record(name string) *recorded { return o.flags.Lookup(name).Value.(*recorded) }
 
 // describeTable adds what configuration files and reloads need to know of options. One that is not mentioned stands outside of
-// tables, or in that of its first word: counter-port is port in [counter].
+// tables, or in that of its first word where it shares that with another: counter-port is port in [counter].
 func (o *options) describeTable() {
 	for section, names := range map[string][]string{
 		"logging":     {"log", "log-format", "log-level", "li", "ls", "le", "lz"},
 		"update-log":  {"ulog", "ulim", "uasi", "sid"},
-		"replication": {"mhost", "mport", "rts", "riv"},
+		"replication": {"mhost", "mport", "rts", "riv", "gap-continue", "copy-limit", "slave-read-only"},
 		"files":       {"ord", "oat", "oas", "onl", "otl", "onr", "checkpoint", "asi", "ash"},
 		"snapshots":   {"bgs", "bgsi", "bgsc"},
 		"script":      {"scr", "scrtime", "scrmem"},
@@ -98,9 +98,11 @@ func (o *options) section(name string) string {
 	if noted := o.noted(name, sectionNote); noted != "" {
 		return noted
 	}
-	first, _, several := strings.Cut(name, "-")
-	if several || slices.ContainsFunc(o.names(), func(other string) bool { return strings.HasPrefix(other, name+"-") }) {
-		return first
+	first, _, _ := strings.Cut(name, "-")
+	for _, other := range o.names() {
+		if other != name && (other == first || strings.HasPrefix(other, first+"-")) {
+			return first
+		}
 	}
 	return ""
 }
