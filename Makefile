@@ -2,8 +2,13 @@
 GO       ?= go
 PORT     ?= 1978
 FUZZTIME ?= 30s
+VERSION  ?= 0.1.0
+ARCH     ?= $(shell $(GO) env GOARCH)
+DIST     ?= dist
+STAGE    := $(DIST)/stage-$(ARCH)
+COMMANDS := ktserver ktremotemgr kttimedmgr ktutilmgr
 
-.PHONY: build run test test-tools test-race bench fuzz lint fmt cover clean
+.PHONY: build run test test-tools test-race bench fuzz lint fmt cover stage packages deb rpm release clean
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -41,5 +46,21 @@ fmt: ## format all sources
 cover: ## test coverage of each function; coverage.out for "go tool cover -html"
 	$(GO) test -coverpkg=./... -coverprofile=coverage.out ./... && $(GO) tool cover -func=coverage.out
 
+stage: ## what packages hold, into dist/: static binaries, manual pages, completions
+	rm -rf $(STAGE) && mkdir -p $(STAGE)/bin $(STAGE)/man $(STAGE)/bash $(STAGE)/zsh $(STAGE)/fish
+	CGO_ENABLED=0 GOARCH=$(ARCH) $(GO) build -trimpath -ldflags="-s -w" -o $(STAGE)/bin/ ./cmd/...
+	cd tools/replsql && CGO_ENABLED=0 GOARCH=$(ARCH) $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $(STAGE))/bin/ ./cmd/...
+	@set -e; for c in $(COMMANDS); do $(GO) run ./cmd/$$c man > $(STAGE)/man/$$c.1; gzip -9n $(STAGE)/man/$$c.1; \
+		$(GO) run ./cmd/$$c completion bash > $(STAGE)/bash/$$c; $(GO) run ./cmd/$$c completion zsh > $(STAGE)/zsh/_$$c; $(GO) run ./cmd/$$c completion fish > $(STAGE)/fish/$$c.fish; done
+
+packages: deb rpm ## the Debian and RPM packages, into dist/; VERSION=1.2.3 and ARCH=arm64 change what they are
+
+deb rpm: stage
+	STAGE=$(STAGE) VERSION=$(VERSION) ARCH=$(ARCH) $(GO) tool -modfile=packaging/tools/go.mod nfpm package -f packaging/nfpm.yaml -p $@ -t $(DIST)/
+
+release: stage ## a tarball for any Linux, into dist/
+	tar -C $(DIST) --transform 's,^stage-$(ARCH),gotycoon-$(VERSION),' --owner=0 --group=0 --numeric-owner --sort=name -czf $(DIST)/gotycoon-$(VERSION)-linux-$(ARCH).tar.gz stage-$(ARCH)
+	tar -tzf $(DIST)/gotycoon-$(VERSION)-linux-$(ARCH).tar.gz | head -3
+
 clean: ## what can be built again; ./data stays
-	rm -rf bin coverage.out
+	rm -rf bin dist coverage.out

@@ -80,6 +80,7 @@ var arrows = map[string][]string{
 	"compat":               {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},
+	"compat/packages":      {},
 	"compat/tutorial":      {},
 
 	"internal/tlsfiles/testca": {},
