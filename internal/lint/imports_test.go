@@ -78,6 +78,7 @@ var arrows = map[string][]string{
 	"internal/lint":        {},
 	"internal/bench":       {"binproto/frame", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
+	"compat/chaos":         {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/packages":      {},
