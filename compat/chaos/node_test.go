@@ -130,7 +130,7 @@ func sameContents(t *testing.T, nodes ...*node) map[string]string {
 const patience = 90 * time.Second
 
 func eventually(condition func() bool) bool {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { // polls processes
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) { //lint:sleep other processes can only be polled
 		if condition() {
 			return true
 		}

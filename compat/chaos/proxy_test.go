@@ -97,7 +97,7 @@ func (p *proxy) pass() bool {
 	defer p.mu.Unlock()
 	if p.mood == slow {
 		p.mu.Unlock()
-		time.Sleep(slowness) // the delay is what is tested
+		time.Sleep(slowness) //lint:sleep the delay is what is tested
 		p.mu.Lock()
 	}
 	for p.mood == halfOpen && !p.closed {
