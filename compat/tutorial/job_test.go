@@ -1,6 +1,7 @@
 package tutorial
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"regexp"
@@ -99,8 +100,8 @@ func (s *shell) waiting() *job {
 
 var daemonOptions = regexp.MustCompile(`(?s)ktserver.*-dmn.*-pid (\S+)`)
 
-// noteDaemon remembers the daemon that a command has started. It is no child of ours, so what tells its end is that its
-// file with the process ID and its port are gone.
+// noteDaemon remembers the daemon that a command has started. It is no child of ours, so the system tells its
+// end.
 func (s *shell) noteDaemon(t *testing.T, line string) {
 	t.Helper()
 	m := daemonOptions.FindStringSubmatch(s.names.Replace(line))
@@ -115,8 +116,8 @@ func (s *shell) noteDaemon(t *testing.T, line string) {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	require.NoError(t, err)
 	j.ended = func() bool {
-		_, err := os.Stat(path)
-		return os.IsNotExist(err) && !listens(j.port)
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ") // one that nobody has waited for does nothing any more
 	}
 	j.stop = func(sig syscall.Signal) {
 		if !j.ended() {
