@@ -150,4 +150,3 @@ func port(args []string) int {
 	}
 	return 0
 }
-
