@@ -82,6 +82,9 @@ func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 // Version says which update of a key was the last.
 type Version = filestore.Entry
 
+// OldestVersion is the stamp of records that were there before their database kept versions.
+const OldestVersion = filestore.Oldest
+
 // versioned is the records of a file that may keep versions.
 type versioned interface {
 	Versions() (filestore.Versions, bool)

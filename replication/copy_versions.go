@@ -2,7 +2,7 @@ package replication
 
 import (
 	"gotycoon/client"
-	"gotycoon/db/filestore"
+	"gotycoon/db"
 	"gotycoon/ulog"
 )
 
@@ -10,7 +10,7 @@ import (
 // is, so nothing is lost that has been made here and has not come to the master yet.
 
 // oldest is the stamp of a record that the master had before it kept versions.
-const oldest = filestore.Oldest
+const oldest = db.OldestVersion
 
 // visitVersion is visit for a copy with versions.
 func (c *copier) visitVersion(key, value []byte, v client.CopyVersion) error {
