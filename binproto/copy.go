@@ -58,6 +58,8 @@ type copySender struct {
 	lost   bool // the client is gone
 	from   []byte
 	passed uint64 // records up to from
+
+	removals uint64 // among the records sent
 }
 
 func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
@@ -73,18 +75,25 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	s.conn.Out = frame.AppendCopyHeader(s.conn.Out, frame.CopyHeader{
+	header := frame.CopyHeader{
 		Flags: copyFlags(d), DBIdx: uint16(d.Index()), TS: uint64(f.Stamp()),
 		Count: uint64(f.Count()), Size: uint64(f.Size()), LogID: f.LogID(),
-	})
+	}
+	scan := func() error { return f.Scan(s.record) }
+	if v, ok := f.Versions(); ok && r.Flags&frame.CopyVersions != 0 {
+		header.Flags |= frame.CopyVersioned
+		header.ClearedAt, header.ClearedBy, header.Floor = uint64(v.Cleared.Stamp), v.Cleared.SID, uint64(v.Floor)
+		scan = func() error { return f.ScanVersions(s.version) }
+	}
+	s.conn.Out = frame.AppendCopyHeader(s.conn.Out, header)
 	s.from = r.From
-	if err := f.Scan(s.record); err != nil {
+	if err := scan(); err != nil {
 		return err
 	}
 	if err := s.send(); err != nil {
 		return err
 	}
-	if n := s.passed + s.count; n != uint64(f.Count()) {
+	if n := s.passed + s.count - s.removals; n != uint64(f.Count()) {
 		return fmt.Errorf("the database has %d records, but its count is %d", n, f.Count())
 	}
 	end := frame.CopyPart{Kind: frame.CopyEnd, Count: s.count, Bytes: s.bytes}
@@ -95,7 +104,7 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 
 // copied returns the database that a request names, by its name or number.
 func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
-	if r.Flags&0xffff&^frame.CopyForFollower != 0 {
+	if r.Flags&0xffff&^(frame.CopyForFollower|frame.CopyVersions) != 0 {
 		return nil, errCopyFlags
 	}
 	name := string(r.Name)
@@ -129,13 +138,34 @@ func copyFlags(d *db.DB) (flags uint32) {
 	return flags
 }
 
-// record puts a record into the block, and sends the block when it is full.
+// record puts a record into the block.
 func (s *copySender) record(key, value []byte) error {
 	if len(s.from) > 0 && bytes.Compare(key, s.from) <= 0 {
 		s.passed++
 		return nil
 	}
 	s.block = frame.AppendCopyRecord(s.block, frame.CopyRecord{Key: key, Value: value})
+	return s.added()
+}
+
+// version is record for a copy with versions.
+func (s *copySender) version(key, value []byte, v db.Version) error {
+	if len(s.from) > 0 && bytes.Compare(key, s.from) <= 0 {
+		if !v.Removed {
+			s.passed++
+		}
+		return nil
+	}
+	s.block = frame.AppendCopyVersion(s.block, frame.CopyVersion{
+		CopyRecord: frame.CopyRecord{Key: key, Value: value}, Stamp: uint64(v.Stamp), SID: v.SID, Removed: v.Removed})
+	if v.Removed {
+		s.removals++
+	}
+	return s.added()
+}
+
+// added counts a record of the block, and sends the block when it is full.
+func (s *copySender) added() error {
 	s.count++
 	if len(s.block) < copyBlock {
 		return nil

@@ -29,6 +29,18 @@ type CopyInfo struct {
 	Persistent bool     // values have no expiration time in front
 	Ascending  bool     // records come in the order of their keys' bytes
 	Decimal    bool     // the database compares keys as numbers
+
+	Versioned bool   // the copy has versions; CopyOptions.Version asks for them
+	ClearedAt uint64 // of the last clear, as with records; 0: there was none
+	ClearedBy uint16
+	Floor     uint64 // removals up to this time stamp may have been forgotten; 0: none
+}
+
+// CopyVersion says which update of a key was the last.
+type CopyVersion struct {
+	Stamp   uint64 // when it was made
+	SID     uint16 // by which server
+	Removed bool   // it was a removal: there is no record
 }
 
 // CopyOptions are the options of a Copy.
@@ -37,6 +49,10 @@ type CopyOptions struct {
 	From  []byte                        // only records behind this key; of databases with CopyInfo.Ascending
 	Begin func(CopyInfo) error          // called first
 	Visit func(key, value []byte) error // called for each record; the slices are valid during the call
+
+	// Version, when it is not nil, is called instead of Visit for databases with CopyInfo.Versioned: with their records, and with the removals
+	// that they remember.
+	Version func(key, value []byte, v CopyVersion) error
 
 	flags uint32
 	index uint16 // of the database, where it has no name
@@ -67,6 +83,9 @@ func (d *DB) Copy(ctx context.Context, o CopyOptions) error {
 	cn.in = bufio.NewReaderSize(paced, copyBuffer)
 	return cn.during(ctx, func(cn *conn) error {
 		in := copyReceiver{conn: cn, opts: o, digest: sha256.New()}
+		if o.Version != nil {
+			o.flags |= frame.CopyVersions
+		}
 		return in.run(frame.CopyRequest{Flags: o.flags, Name: []byte(d.name), DBIdx: o.index, From: o.From})
 	})
 }
@@ -131,6 +150,8 @@ func (r *copyReceiver) begin() error {
 		Persistent: h.Flags&frame.CopyPersistent != 0,
 		Ascending:  h.Flags&frame.CopyAscending != 0,
 		Decimal:    h.Flags&frame.CopyDecimal != 0,
+		Versioned:  h.Flags&frame.CopyVersioned != 0,
+		ClearedAt:  h.ClearedAt, ClearedBy: h.ClearedBy, Floor: h.Floor,
 	}
 	return r.opts.Begin(r.info)
 }
@@ -144,17 +165,30 @@ func (r *copyReceiver) block(records []byte) error {
 	_, _ = r.digest.Write(records) // documented never to fail
 	r.bytes += uint64(len(records))
 	for len(records) > 0 {
-		record, n, err := frame.DecodeCopyRecord(records)
+		n, err := r.record(records)
 		if err != nil {
-			return networkError(err)
-		}
-		if err := r.opts.Visit(record.Key, record.Value); err != nil {
 			return err
 		}
 		r.count++
 		records = records[n:]
 	}
 	return nil
+}
+
+// record visits the first record of several, and returns its length.
+func (r *copyReceiver) record(records []byte) (int, error) {
+	if r.info.Versioned {
+		v, n, err := frame.DecodeCopyVersion(records)
+		if err != nil {
+			return 0, networkError(err)
+		}
+		return n, r.opts.Version(v.Key, v.Value, CopyVersion{Stamp: v.Stamp, SID: v.SID, Removed: v.Removed})
+	}
+	record, n, err := frame.DecodeCopyRecord(records)
+	if err != nil {
+		return 0, networkError(err)
+	}
+	return n, r.opts.Visit(record.Key, record.Value)
 }
 
 // end compares what has come with what was sent.

@@ -124,3 +124,12 @@ func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
 	b.ups[len(b.ups)-1].Origin = ulog.Origin{Log: ulog.UnknownLog, Stamp: e.Stamp}
 	return nil
 }
+
+// KeepsVersions tells whether updates of others are compared with what there is.
+func (d *DB) KeepsVersions() bool { return d.lww() }
+
+// LastVersion returns the version of what there is of a key, in a database that KeepsVersions.
+func (d *DB) LastVersion(key []byte) (v Version, found bool, err error) {
+	v, found, err = d.file.Entry(key)
+	return v, found, systemError(err)
+}

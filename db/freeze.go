@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/filestore"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -76,6 +77,31 @@ func (f *Frozen) Size() int64 { return f.size }
 func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 	skip := f.order.prefixSize()
 	return f.records.Scan(f.order.descends(), func(key, value []byte) error { return visit(key[skip:], value) })
+}
+
+// Version says which update of a key was the last.
+type Version = filestore.Entry
+
+// OldestVersion is the stamp of records that were there before their database kept versions.
+const OldestVersion = filestore.Oldest
+
+// versioned is the records of a file that may keep versions.
+type versioned interface {
+	Versions() (filestore.Versions, bool)
+	ScanVersions(visit func(key, value []byte, v Version) error) error
+}
+
+// Versions tells whether ScanVersions works, and what else the file remembers. Only files created with lww=true keep versions.
+func (f *Frozen) Versions() (v filestore.Versions, ok bool) {
+	if records, is := f.records.(versioned); is {
+		return records.Versions()
+	}
+	return v, false
+}
+
+// ScanVersions is Scan with the version of each record, and with the removals that the file remembers, in the order of keys.
+func (f *Frozen) ScanVersions(visit func(key, value []byte, v Version) error) error {
+	return f.records.(versioned).ScanVersions(visit)
 }
 
 // Close gives back what is kept for the Frozen. Closing twice is fine.

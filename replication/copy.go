@@ -55,9 +55,11 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	defer c.Close()
 	cp := copier{f: f, db: d, part: part, hello: h, told: time.Now()}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
-	err := c.CopyForFollower(ctx, f.opts.SID, part.db, client.CopyOptions{
-		Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit,
-	})
+	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit}
+	if d.KeepsVersions() {
+		o.Version = cp.visitVersion
+	}
+	err := c.CopyForFollower(ctx, f.opts.SID, part.db, o)
 	if err == nil {
 		err = cp.end()
 	}
@@ -82,6 +84,9 @@ type copier struct {
 	merges bool
 	told   time.Time
 
+	versioned bool       // the copy tells the versions of records, see copy_versions.go
+	floor     ulog.Stamp // removals up to here may be missing from it
+
 	records []ulog.Update
 	room    []byte // keys and values of records
 	pending db.Pending
@@ -97,13 +102,17 @@ func (c *copier) begin(info client.CopyInfo) error {
 	}
 	c.merges, c.log = info.Ascending && c.db.Mergeable(), copyLog(c.hello, c.f.ownLog)
 	c.stamp = max(ulog.Stamp(max(info.TS, copySpan))-copySpan, c.f.place.marks[c.log])
+	c.versioned, c.floor = info.Versioned, ulog.Stamp(info.Floor)
 	c.f.status.copied(func(s *CopyStatus) { *s = CopyStatus{DB: int(c.part.db), Total: info.Count} })
 	if c.part.key != nil && c.merges {
 		c.f.opts.Logger.Info(fmt.Sprintf("the copy goes on behind the key %q", c.part.key))
 		return nil
 	}
 	c.part.at, c.part.key = ulog.Stamp(info.TS), nil
-	if c.merges {
+	switch {
+	case c.versioned && info.ClearedAt > 0:
+		return c.store([]ulog.Update{c.clearOf(info)}, nil)
+	case c.merges:
 		return nil
 	}
 	return c.store([]ulog.Update{c.update(ulog.OpClear, nil, nil)}, nil)
@@ -126,6 +135,12 @@ func (c *copier) update(op ulog.Op, key, value []byte) ulog.Update {
 
 // visit takes a record. The slices are valid during the call.
 func (c *copier) visit(key, value []byte) error {
+	return c.take(c.update(ulog.OpSet, key, value))
+}
+
+// take collects an update. Its key and value are copied.
+func (c *copier) take(u ulog.Update) error {
+	key, value := u.Key, u.Value
 	if len(c.records) == copyRecords || len(c.records) > 0 && len(c.room)+len(key)+len(value) > copyBytes {
 		if err := c.flush(false); err != nil {
 			return err
@@ -134,7 +149,8 @@ func (c *copier) visit(key, value []byte) error {
 	at := len(c.room)
 	c.room = append(append(c.room, key...), value...)
 	middle := at + len(key)
-	c.records = append(c.records, c.update(ulog.OpSet, c.room[at:middle:middle], c.room[middle:len(c.room):len(c.room)]))
+	u.Key, u.Value = c.room[at:middle:middle], c.room[middle:len(c.room):len(c.room)]
+	c.records = append(c.records, u)
 	return nil
 }
 
@@ -169,6 +185,9 @@ func (c *copier) storeRecords(last []byte) error {
 	if c.merges {
 		var failed error
 		ups = slices.DeleteFunc(slices.Clone(ups), func(u ulog.Update) bool {
+			if c.versioned && u.Origin.Stamp > oldest {
+				return false // the database compares the versions
+			}
 			same, err := c.db.HasStored(u.Key, u.Value)
 			failed = errors.Join(failed, err)
 			return same
@@ -197,6 +216,9 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 	if all {
 		last = nil
 	}
+	if c.versioned && c.floor == 0 {
+		return nil // it has told all removals
+	}
 	after := c.part.key
 	for {
 		keys, err := c.db.Strangers(after, last, copyRecords, func(key []byte) bool { _, ok := known[string(key)]; return ok })
@@ -206,6 +228,11 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 		ups := make([]ulog.Update, len(keys))
 		for i := range keys {
 			ups[i] = c.update(ulog.OpRemove, keys[i], nil)
+		}
+		if c.versioned {
+			if ups, err = c.forgotten(ups); err != nil {
+				return err
+			}
 		}
 		if err := c.store(ups, c.part.key); err != nil {
 			return err
@@ -218,11 +245,15 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 func (c *copier) store(ups []ulog.Update, reached []byte) error {
 	place, before := &c.f.place, c.part.key
 	for i := range ups {
-		c.stamp++
-		ups[i].Origin = ulog.Origin{Log: c.log, Stamp: c.stamp}
+		if ups[i].Origin.Log == 0 {
+			c.stamp++
+			ups[i].Origin = ulog.Origin{Log: c.log, Stamp: c.stamp}
+		}
 	}
 	note := func(n int) *ulog.Follow {
-		place.mark(c.log, ups[n-1].Origin.Stamp)
+		if o := ups[n-1].Origin; o.Log == c.log {
+			place.mark(c.log, o.Stamp)
+		}
 		if n == len(ups) {
 			c.part.key = reached
 		}

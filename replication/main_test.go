@@ -86,6 +86,8 @@ type node struct {
 	timeout time.Duration    // of connections
 	now     func() time.Time // of the source
 
+	removals int64 // see db.Options
+
 	replicas    replication.Replicas
 	silence     time.Duration // after which its follower gives its master up
 	gapContinue bool
@@ -125,6 +127,15 @@ func (n *node) start() {
 	require.NoError(n.t, err)
 	n.catalog = catalog
 	n.listen()
+}
+
+// restart ends the node as a server ends, and starts it again.
+func (n *node) restart() error {
+	n.t.Helper()
+	n.shut()
+	err := n.catalog.Close()
+	n.start()
+	return err
 }
 
 // listen serves followers, on the same port as before.

@@ -25,6 +25,7 @@ func (p *process) openDatabases() error {
 		Services:       p.cfg.Services.database(),
 		Engine:         engine,
 		CheckpointSize: p.cfg.CheckpointSize,
+		Removals:       p.cfg.Replication.Removals,
 		Now:            p.cfg.Now,
 		Opening:        p.logOpening,
 		Logger:         p.log.Logger,

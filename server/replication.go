@@ -17,6 +17,7 @@ import (
 type ReplicationConfig struct {
 	GapContinue bool  // go on when an original master has not kept all updates (-gap-continue)
 	CopyLimit   int64 // bytes per second of a full copy from a master (-copy-limit); 0: no limit
+	Removals    int64 // that a file with lww=true remembers (-removals); 0: filestore.DefaultRemovals
 	ReadOnly    bool  // refuse updates of clients, not those of the master (-slave-read-only)
 }
 

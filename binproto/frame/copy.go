@@ -11,7 +11,7 @@ import (
 //
 //	magic 1 | flags 4 | dbidx 2 | nsiz 4 | fsiz 4 | name | from
 type CopyRequest struct {
-	Flags uint32 // CopyForFollower; others are refused
+	Flags uint32 // CopyForFollower, CopyVersions; others are refused
 	DBIdx uint16 // the database, unless Name says which
 	Name  []byte
 	From  []byte // go on behind this key, in a database whose copies are CopyAscending; empty: from the beginning
@@ -19,6 +19,10 @@ type CopyRequest struct {
 
 // CopyForFollower says that the copy is for a server that follows this one. Its server ID is in the upper half of the flags.
 const CopyForFollower uint32 = 1 << 0
+
+// CopyVersions asks for the versions of the records, too, and for the removals that the database remembers. Where it keeps versions, the
+// header has CopyVersioned then.
+const CopyVersions uint32 = 1 << 1
 
 const copyRequestHead = 15
 
@@ -61,11 +65,16 @@ const (
 	CopyPersistent uint32 = 1 << iota // values have no expiration time in front
 	CopyAscending                     // records come in the order of their keys' bytes
 	CopyDecimal                       // the database compares keys as numbers
+	CopyVersioned                     // the header is longer, and records are CopyVersion
 )
 
 // CopyHeader begins a copy.
 //
 //	magic 1 | flags 4 | dbidx 2 | ts 8 | count 8 | size 8 | log identity 16
+//
+// and with CopyVersioned
+//
+//	cleared 8 | by 2 | floor 8
 type CopyHeader struct {
 	Flags uint32
 	DBIdx uint16
@@ -73,9 +82,16 @@ type CopyHeader struct {
 	Count uint64   // records of the database: those that follow, unless the copy goes on behind a key
 	Size  uint64   // of the database in bytes, to show how far the copy is
 	LogID [16]byte // the server's update log; zeros: it has none
+
+	ClearedAt uint64 // version of the last clear; 0: there was none
+	ClearedBy uint16
+	Floor     uint64 // newest removal that the server has forgotten; 0: none
 }
 
-const copyHeaderLen = 47
+const (
+	copyHeaderLen    = 47
+	copyVersionedLen = copyHeaderLen + 18
+)
 
 // AppendCopyHeader appends h to dst.
 func AppendCopyHeader(dst []byte, h CopyHeader) []byte {
@@ -84,7 +100,13 @@ func AppendCopyHeader(dst []byte, h CopyHeader) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, h.TS)
 	dst = binary.BigEndian.AppendUint64(dst, h.Count)
 	dst = binary.BigEndian.AppendUint64(dst, h.Size)
-	return append(dst, h.LogID[:]...)
+	dst = append(dst, h.LogID[:]...)
+	if h.Flags&CopyVersioned == 0 {
+		return dst
+	}
+	dst = binary.BigEndian.AppendUint64(dst, h.ClearedAt)
+	dst = binary.BigEndian.AppendUint16(dst, h.ClearedBy)
+	return binary.BigEndian.AppendUint64(dst, h.Floor)
 }
 
 // DecodeCopyHeader reads a CopyHeader from p. The error is ErrMagic where p begins with something else, a CopyPart
@@ -96,14 +118,23 @@ func DecodeCopyHeader(p []byte) (h CopyHeader, n int, err error) {
 	if len(p) < copyHeaderLen {
 		return CopyHeader{}, copyHeaderLen, ErrShort
 	}
-	return CopyHeader{
+	h = CopyHeader{
 		Flags: binary.BigEndian.Uint32(p[1:]),
 		DBIdx: binary.BigEndian.Uint16(p[5:]),
 		TS:    binary.BigEndian.Uint64(p[7:]),
 		Count: binary.BigEndian.Uint64(p[15:]),
 		Size:  binary.BigEndian.Uint64(p[23:]),
 		LogID: [16]byte(p[31:copyHeaderLen]),
-	}, copyHeaderLen, nil
+	}
+	if h.Flags&CopyVersioned == 0 {
+		return h, copyHeaderLen, nil
+	}
+	if len(p) < copyVersionedLen {
+		return CopyHeader{}, copyVersionedLen, ErrShort
+	}
+	p = p[copyHeaderLen:]
+	h.ClearedAt, h.ClearedBy, h.Floor = binary.BigEndian.Uint64(p), binary.BigEndian.Uint16(p[8:]), binary.BigEndian.Uint64(p[10:])
+	return h, copyVersionedLen, nil
 }
 
 // CopyKind is the first byte of a CopyPart.
@@ -249,4 +280,42 @@ func DecodeCopyRecord(p []byte) (r CopyRecord, n int, err error) {
 		return CopyRecord{}, n, ErrShort
 	}
 	return CopyRecord{Key: p[copyRecordHead:keyEnd:keyEnd], Value: p[keyEnd:n:n]}, n, nil
+}
+
+// CopyVersion is a record of a block of a copy that is CopyVersioned, or a removal.
+//
+//	stamp 8 | sid 2 | removed 1 | CopyRecord
+type CopyVersion struct {
+	CopyRecord        // of a removal: without a value
+	Stamp      uint64 // when and by whom the record was stored, or removed
+	SID        uint16
+	Removed    bool
+}
+
+const copyVersionHead = 11
+
+// AppendCopyVersion appends r to dst.
+func AppendCopyVersion(dst []byte, r CopyVersion) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, r.Stamp)
+	dst = binary.BigEndian.AppendUint16(dst, r.SID)
+	removed := byte(0)
+	if r.Removed {
+		removed = 1
+	}
+	return AppendCopyRecord(append(dst, removed), r.CopyRecord)
+}
+
+// DecodeCopyVersion reads a CopyVersion from p.
+func DecodeCopyVersion(p []byte) (r CopyVersion, n int, err error) {
+	if len(p) < copyVersionHead {
+		return CopyVersion{}, copyVersionHead, ErrShort
+	}
+	if p[10] > 1 {
+		return CopyVersion{}, 0, ErrMagic
+	}
+	record, n, err := DecodeCopyRecord(p[copyVersionHead:])
+	if err != nil {
+		return CopyVersion{}, n + copyVersionHead, err
+	}
+	return CopyVersion{record, binary.BigEndian.Uint64(p), binary.BigEndian.Uint16(p[8:]), p[10] != 0}, n + copyVersionHead, nil
 }

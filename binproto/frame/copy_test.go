@@ -13,6 +13,8 @@ func copyParts() []part {
 	request := frame.CopyRequest{Flags: 1, DBIdx: 2, Name: []byte("ab"), From: []byte("c")}
 	header := frame.CopyHeader{Flags: frame.CopyPersistent | frame.CopyAscending, DBIdx: 2, TS: 3, Count: 4, Size: 5,
 		LogID: [16]byte{0: 6, 15: 7}}
+	versioned := frame.CopyHeader{Flags: frame.CopyVersioned, TS: 3, ClearedAt: 8, ClearedBy: 9, Floor: 10}
+	version := frame.CopyVersion{CopyRecord: frame.CopyRecord{Key: []byte("k"), Value: []byte{}}, Stamp: 5, SID: 6, Removed: true}
 	record := frame.CopyRecord{Key: []byte("k"), Value: []byte("vw")}
 	block := frame.CopyPart{Kind: frame.CopyBlock, Records: []byte("123456789")}
 	end := frame.CopyPart{Kind: frame.CopyEnd, Count: 1, Bytes: 2, Digest: [32]byte{0: 3, 31: 4}}
@@ -22,6 +24,11 @@ func copyParts() []part {
 			func() []byte { return frame.AppendCopyRequest(nil, request) }, decodeCopyRequest, request},
 		{"header", "b6 00000003 0002 0000000000000003 0000000000000004 0000000000000005 06000000000000000000000000000007",
 			func() []byte { return frame.AppendCopyHeader(nil, header) }, decodeCopyHeader, header},
+		{"header with versions", "b6 00000008 0000 0000000000000003 0000000000000000 0000000000000000 00000000000000000000000000000000" +
+			" 0000000000000008 0009 000000000000000a",
+			func() []byte { return frame.AppendCopyHeader(nil, versioned) }, decodeCopyHeader, versioned},
+		{"version", "0000000000000005 0006 01 00000001 00000000 6b",
+			func() []byte { return frame.AppendCopyVersion(nil, version) }, decodeCopyVersion, version},
 		{"record", "00000001 00000002 6b 7677",
 			func() []byte { return frame.AppendCopyRecord(nil, record) }, decodeCopyRecord, record},
 		{"block", "01 00000009 e3069283 313233343536373839", // the check value of CRC-32C
@@ -43,6 +50,10 @@ func decodeCopyHeader(p []byte) (any, int, error) {
 }
 func decodeCopyRecord(p []byte) (any, int, error) {
 	v, n, err := frame.DecodeCopyRecord(p)
+	return v, n, err
+}
+func decodeCopyVersion(p []byte) (any, int, error) {
+	v, n, err := frame.DecodeCopyVersion(p)
 	return v, n, err
 }
 func decodeCopyPart(p []byte) (any, int, error) {
@@ -82,6 +93,7 @@ func TestCopyRefused(t *testing.T) {
 		{"block too long", "01 60000001 00000000", decodeCopyPart, frame.ErrTooLarge},
 		{"text too long", "bf 10000001", decodeCopyPart, frame.ErrTooLarge},
 		{"wrong checksum", "01 00000001 00000000 00", decodeCopyPart, frame.ErrChecksum},
+		{"half removed", "0000000000000005 0006 02", decodeCopyVersion, frame.ErrMagic},
 		{"key too long", "60000001 00000000", decodeCopyRecord, frame.ErrTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,6 +120,9 @@ func FuzzCopy(f *testing.F) {
 		}
 		if v, n, err := frame.DecodeCopyRecord(p); err == nil {
 			require.True(t, bytes.Equal(p[:n], frame.AppendCopyRecord(nil, v)))
+		}
+		if v, n, err := frame.DecodeCopyVersion(p); err == nil {
+			require.True(t, bytes.Equal(p[:n], frame.AppendCopyVersion(nil, v)))
 		}
 	})
 }

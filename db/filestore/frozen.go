@@ -55,14 +55,16 @@ type frozen struct {
 	tx    *bolt.Tx
 	view  *view // of a read-only file, which does not change; else nil
 	count int64
+	meta  Meta
 }
 
 func (f *frozen) begin(file *bolt.DB) (err error) {
-	if f.tx, err = file.Begin(false); err != nil || f.view != nil {
+	if f.tx, err = file.Begin(false); err != nil {
 		return err
 	}
-	m, err := readMeta(f.tx)
-	f.count = m.Count
+	if f.meta, err = readMeta(f.tx); f.view == nil {
+		f.count = f.meta.Count
+	}
 	return err
 }
 

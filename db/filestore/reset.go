@@ -9,6 +9,8 @@ func Reset(path string, o Options) error {
 	if err != nil {
 		return err
 	}
-	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent})
+	was := old.Meta()
+	was.Outlive()
+	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, LWW: was.LWW, Newest: was.Newest})
 	return errors.Join(err, old.Abandon())
 }

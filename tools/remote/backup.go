@@ -108,7 +108,16 @@ func isDatabaseFile(path string) bool {
 
 // run makes the backup and prints what it is.
 func (j *backupJob) run(ctx context.Context, db *client.DB) error {
-	err := db.Copy(ctx, client.CopyOptions{Limit: j.limit, Begin: j.begin, Visit: j.visit})
+	o := client.CopyOptions{Limit: j.limit, Begin: j.begin, Visit: j.visit}
+	if t, ok := j.target.(*databaseTarget); ok {
+		o.Version = func(key, value []byte, v client.CopyVersion) error {
+			if err := t.remember(key, v); err != nil || v.Removed {
+				return err
+			}
+			return j.visit(key, value)
+		}
+	}
+	err := db.Copy(ctx, o)
 	if j.progress != nil {
 		j.progress.End()
 	}

@@ -51,6 +51,11 @@ func (t *databaseTarget) put(key, value []byte) error {
 	return t.b.Set(key, value)
 }
 
+// remember takes what the server's database remembers of a key.
+func (t *databaseTarget) remember(key []byte, v client.CopyVersion) error {
+	return t.b.Remember(key, filestore.Entry{Version: filestore.Version{Stamp: ulog.Stamp(v.Stamp), SID: v.SID}, Removed: v.Removed})
+}
+
 func (t *databaseTarget) commit() (written, error) {
 	if err := t.b.Commit(t.description()); err != nil {
 		return written{}, err
@@ -70,6 +75,7 @@ func (t *databaseTarget) description() filestore.Meta {
 	return filestore.Meta{
 		ID: filestore.NewID(), Clean: true, Persistent: t.info.Persistent,
 		Stamp: ulog.Stamp(t.info.TS), LogID: filestore.ID(t.info.LogID), DBID: t.info.DB,
+		LWW: t.info.Versioned, ClearedAt: ulog.Stamp(t.info.ClearedAt), ClearedBy: t.info.ClearedBy, Floor: ulog.Stamp(t.info.Floor),
 	}
 }
 
