@@ -44,6 +44,8 @@ type room struct {
 	p      *process
 	places []string
 	since  time.Time // when updates were refused last because of a disk
+	freed  time.Time // when Go was asked last to give memory back
+	before int64     // what Go had been told when the server began
 	goFor  int64     // what Go was told it may use; 0: nothing yet
 
 	mu  sync.Mutex // protects now
@@ -134,14 +136,29 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 }
 
 // lookAtMemory adds up what Go and the records take. Memory that removals have freed in between others counts as free, though the
-// process still has it; so the process may have a little more.
+// process still has it; so the process may have a little more, and much more
+// when less than half is in use: what is free there is taken first.
 func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
 	records := r.p.catalog.MemoryUsed()
 	now.Used = goMemory() + records
-	now.Memory = now.Used >= limit-recovery(was.Memory, limit/memoryAgain) || procinfo.Anonymous() >= limit+limit/fragments
+	now.Memory = now.Used >= limit-recovery(was.Memory, limit/memoryAgain) ||
+		now.Used >= limit/2 && procinfo.Anonymous() >= limit+limit/fragments
+	if now.Memory && time.Since(r.freed) >= leastPause {
+		r.freed = time.Now()
+		debug.FreeOSMemory() // what Go does not need any more may be enough
+	}
 	if g := max(limit-records, leastGoMemory); g>>20 != r.goFor>>20 {
+		if before := debug.SetMemoryLimit(g + ballastSize); r.goFor == 0 {
+			r.before = before
+		}
 		r.goFor = g
-		debug.SetMemoryLimit(g + ballastSize)
+	}
+}
+
+// close gives Go the limit back that it had.
+func (r *room) close() {
+	if r.goFor > 0 {
+		debug.SetMemoryLimit(r.before)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/procinfo"
 	"gotycoon/server"
 )
 
@@ -137,7 +139,8 @@ func TestDatabasesReachTheirSize(t *testing.T) {
 }
 
 func TestMemoryIsUsedUp(t *testing.T) {
-	s := start(t, func(c *server.Config) { c.Limits.Memory = 384 << 20 })
+	debug.FreeOSMemory() // what earlier tests have left
+	s := start(t, func(c *server.Config) { c.Limits.Memory = procinfo.Anonymous() + 256<<20 })
 	fillAndEmpty(t, s, "the memory is used up")
 }
 
@@ -148,7 +151,7 @@ func fillAndEmpty(t *testing.T, s *running, why string) {
 	stored, most := 0, 20_000
 	for ; ; stored++ {
 		require.Less(t, stored, most)
-		status, body := c.put(fmt.Sprint(stored), bytes.Repeat([]byte("x"), 40<<10))
+		status, body := c.put(fmt.Sprint(stored), bytes.Repeat([]byte("x"), 60<<10))
 		if status == 507 {
 			break
 		}

@@ -148,6 +148,7 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	p.closeScript()
 	p.closeFollower()
 	timers.stop()
+	p.room.close()
 	p.removePID()
 	ok = p.snapshots.last() && ok
 	ok = p.closeDatabases() && ok
