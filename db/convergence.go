@@ -14,15 +14,12 @@ import (
 // errNoVersions refuses a database that cannot keep versions.
 var errNoVersions = &Error{Code: InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
 
-// keepsVersions returns whether an expression asks for versions, or why it cannot have them.
-func (e *Expr) keepsVersions() (bool, error) {
-	if !e.Params.LWW {
-		return false, nil
+// versionsPossible returns why a database cannot have the versions that its expression asks for.
+func (e *Expr) versionsPossible() error {
+	if e.Params.LWW && (!e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical) {
+		return errNoVersions
 	}
-	if !e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical {
-		return false, errNoVersions
-	}
-	return true, nil
+	return nil
 }
 
 // lww tells whether the database keeps versions.

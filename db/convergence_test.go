@@ -432,3 +432,25 @@ func TestOnlyFilesInByteOrderKeepVersions(t *testing.T) {
 	require.ErrorIs(t, err, errNoVersions)
 	require.True(t, mustOpen(t, Options{}, path).DB(0).lww(), "it is in the file")
 }
+
+// What was there before versions were kept is replaced by whatever comes, as it was before.
+func TestUpdatesOnTheirWayWhenVersionsBegin(t *testing.T) {
+	s := newSites(t, 2, "a.kct", 0)
+	a, b := s[0], s[1]
+	mustSet(t, a.db(), "k", "old")
+	mustSet(t, a.db(), "kept", "old")
+	settle(s)
+	mustSet(t, a.db(), "k", "new")
+	for _, site := range s {
+		site.clk.advance(1)
+		site.close()
+		site.expr = "a.kct#lww=true"
+		site.open()
+	}
+	require.NoError(t, b.db().file.Checkpoint())
+	settle(s)
+	for _, site := range s {
+		require.Equal(t, map[string]string{"k": "new", "kept": "old"}, contents(t, site.db()))
+		site.close()
+	}
+}

@@ -15,6 +15,9 @@ const maxMemoryKey = math.MaxInt32
 
 // openStore opens the place where the records of d live.
 func (c *Catalog) openStore(d *DB) error {
+	if err := d.expr.versionsPossible(); err != nil {
+		return err
+	}
 	p := &d.expr.Params
 	var s store.Store
 	switch d.expr.Kind {
@@ -29,9 +32,6 @@ func (c *Catalog) openStore(d *DB) error {
 	default:
 		return c.openFile(d)
 	}
-	if _, err := d.expr.keepsVersions(); err != nil {
-		return err
-	}
 	d.store = newOrdered(s, p.RComp)
 	return nil
 }
@@ -39,16 +39,12 @@ func (c *Catalog) openStore(d *DB) error {
 // openFile opens a database file. Whether it was created persistent is written in it and overrides the expression.
 func (c *Catalog) openFile(d *DB) error {
 	p := &d.expr.Params
-	lww, err := d.expr.keepsVersions()
-	if err != nil {
-		return err
-	}
 	f, err := filestore.Open(d.Path(), filestore.Options{
 		ReadOnly:   c.opts.ReadOnly,
 		TryLock:    c.opts.TryLock,
 		Persistent: p.Persistent,
 		Limit:      c.opts.CheckpointSize,
-		LWW:        lww,
+		LWW:        p.LWW,
 		Removals:   c.opts.Removals,
 		Logger:     c.opts.Logger,
 	})

@@ -77,7 +77,7 @@ type worker struct {
 }
 
 func (p *powerCut) exprs() []string {
-	return []string{filepath.Join(p.dir, "a.kct"), filepath.Join(p.dir, "b.kch"), filepath.Join(p.dir, "c.kct#ktopts=p")}
+	return []string{filepath.Join(p.dir, "a.kct"), filepath.Join(p.dir, "b.kch#lww=true"), filepath.Join(p.dir, "c.kct#ktopts=p")}
 }
 
 // round opens the databases, checks them, works until the power goes, and makes a possible state of the disk the next
