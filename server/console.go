@@ -47,7 +47,7 @@ func (e *export) openConsole(running services) {
 	p := e.p
 	host, _ := os.Hostname() // shown only
 	s := api.Sources{
-		Catalog: p.catalog, Meter: p.admin.meter, Slow: p.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
+		Catalog: p.catalog, Meter: p.admin.meter, Ballast: ballastSize, Slow: p.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
 		Identity: api.Identity{Host: host, Address: net.JoinHostPort(p.cfg.Host, strconv.Itoa(p.cfg.Port)), ServerID: p.cfg.ServerID},
 		Facts:    p.facts, Settings: p.settings,
 	}

@@ -31,6 +31,7 @@ type Sources struct {
 	Catalog   *db.Catalog // never nil
 	Identity  Identity
 	Meter     *metrics.Meter
+	Ballast   int64         // bytes of Go objects that are no memory, because nobody touches them
 	Slow      time.Duration // requests that take longer are remembered; 0: none
 	Protocols []*metrics.Protocol
 	Ports     []exporter.Port

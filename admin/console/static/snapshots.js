@@ -76,5 +76,5 @@ function actions(d) {
     e.preventDefault();
     notice(live.fixed, "bad");
   });
-  return h("div", { class: "actions" }, d.onDisk ? changing("Checkpoint", { "aria-label": `Checkpoint of ${d.name || d.path}` }, () => post(`databases/${d.index}/checkpoint`)) : null, download);
+  return h("div", { class: "actions end" }, d.onDisk ? changing("Checkpoint", { "aria-label": `Checkpoint of ${d.name || d.path}` }, () => post(`databases/${d.index}/checkpoint`)) : null, download);
 }
