@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -162,7 +163,7 @@ func (b *browser) sees(selector, words string) {
 
 // button is an expression for the button or link that has these words in an element.
 func button(within, words string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(%q)].filter(e => e.checkVisibility() && e.innerText.trim() === %q)[0]`,
+	return fmt.Sprintf(`[...document.querySelectorAll(%q)].filter(e => e.checkVisibility() && e.innerText.trim().replace(/\s+/g, " ") === %q)[0]`,
 		within+" button, "+within+" a, "+within+" label", words)
 }
 
@@ -179,6 +180,13 @@ func (b *browser) press(within, words string) {
 func (b *browser) types(keys string) {
 	b.t.Helper()
 	b.do(chromedp.KeyEvent(keys))
+}
+
+// slash presses that key as a keyboard does: the character is typed by the key that is pressed, unless the page prevents it.
+func (b *browser) slash() {
+	b.t.Helper()
+	b.do(call(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "/", Code: "Slash", Text: "/"}),
+		call(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyUp, Key: "/", Code: "Slash"}))
 }
 
 // write gives an input a value, as somebody who types it.

@@ -65,7 +65,7 @@ export class Table {
     this.body = h("tbody");
     this.table = h("table", { class: "cards " + classes },
       h("caption", { class: "hidden-text" }, caption),
-      h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: classesOf(c) },
+      h("thead", null, h("tr", null, columns.map((c) => h("th", { scope: "col", class: classesOf({ ...c, mono: false }) },
         c.hide ? h("span", { class: "hidden-text" }, c.name) : c.name)))),
       this.body);
     this.emptyNote = h("p", { class: "empty", hidden: true }, empty);

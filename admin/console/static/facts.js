@@ -5,7 +5,7 @@ import { head, poll } from "./section.js";
 export function facts(root) {
   root.append(head("Server"));
   return poll(root, "facts", (box, first) => {
-    const grid = h("div", { class: "grid" });
+    const grid = h("div", { class: "grid thirds" });
     box.append(grid);
     const card = h("section", { class: "card", "aria-label": "Configuration" }, h("h2", null, "Configuration in effect"));
     box.append(card);
