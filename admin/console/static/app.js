@@ -1,6 +1,6 @@
 // The frame: sections, keys, colours, and what is said when the server does not answer.
 import { fill, h, openDialog, setText } from "./dom.js";
-import { relative } from "./format.js";
+import { span } from "./format.js";
 import { live, watch } from "./server.js";
 import { overview } from "./overview.js";
 import { databases } from "./databases.js";
@@ -145,7 +145,7 @@ live.listen(() => {
   document.body.classList.toggle("gone", problem !== null && problem.status === 0);
   banner.hidden = problem === null;
   if (problem) {
-    const since = seen ? ` What you see is of ${relative(seen)}.` : "";
+    const since = seen ? ` What you see is ${span((Date.now() - seen) / 1000)} old.` : "";
     setText(banner, problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", "."));
     state.dataset.tone = problem.status === 503 ? "warn" : "bad";
     setText(state, problem.status === 503 ? "not ready" : problem.status === 0 ? "no answer" : "refused");
