@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gotycoon/admin"
+	"gotycoon/admin/api"
 	"gotycoon/admin/exporter"
 	"gotycoon/internal/metrics"
 )
@@ -17,6 +18,8 @@ type AdminConfig struct {
 	ReadyLag time.Duration // further behind its master the server is not ready (-ready-lag); 0: it does not matter
 	Slow     time.Duration // requests that take longer are logged (-slow); 0: none
 	Sample   int           // of so many requests one is logged, instead of each (-sample); 0: each
+
+	ConsoleReadOnly bool // the console changes nothing (-console-read-only)
 
 	// Listening is called with the address of the listener; nil: nobody wants to know.
 	Listening func(addr string)
@@ -47,6 +50,7 @@ type adminState struct {
 	gate   admin.Gate // closed before databases and services are
 	meter  *metrics.Meter
 	meters meters
+	api    *api.API // what the console asks; nil without a listener
 }
 
 // openAdmin starts the admin listener, before anything that takes long.
@@ -93,12 +97,13 @@ func (p *process) openAdmin() error {
 }
 
 // adminRoutes adds the paths of the parts that have some. The databases are not open yet.
-func (p *process) adminRoutes(*admin.Server) {}
+func (p *process) adminRoutes(s *admin.Server) { p.mountConsole(s) }
 
 // shutAdmin says that databases and services are about to be closed: from now on nobody looks at them.
 func (p *process) shutAdmin() {
 	p.admin.phase.set("stopping")
 	p.admin.gate.Close()
+	p.closeConsole()
 }
 
 func (p *process) closeAdmin() {

@@ -56,6 +56,7 @@ func (p *process) export(running services, g *plugin) {
 	if p.snapshots != nil {
 		e.add(exporter.Snapshots(p.snapshotsNow))
 	}
+	e.openConsole(running)
 	e.add(exporter.Connections(e.ports...), exporter.Requests(p.admin.meter, e.protocols...))
 }
 

@@ -109,6 +109,11 @@ func (s *snapshots) last() bool {
 func (s *snapshots) takeAll(pause func() error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.takeAllLocked(pause)
+}
+
+// takeAllLocked is takeAll for callers that hold mu.
+func (s *snapshots) takeAllLocked(pause func() error) bool {
 	begun := time.Now()
 	defer func() { s.stats.took(time.Since(begun)) }()
 	ok := true

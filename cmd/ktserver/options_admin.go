@@ -12,6 +12,7 @@ func (o *options) defineAdmin() {
 	f, a := o.flags, &o.Admin
 	f.StringVar(&a.Addr, "admin", "", "serve metrics, probes and profiles by HTTP on this `address`, HOST:PORT")
 	f.Var(cli.Duration(&a.ReadyLag), "ready-lag", "report as not ready when so many seconds behind the master, 0: never (default 0)")
+	f.BoolVar(&a.ConsoleReadOnly, "console-read-only", false, "let nobody change anything with the console of the admin listener")
 	f.Var(span{&a.Slow}, "slow", "log requests that take longer than this `time`: seconds, or with a unit as in 10ms")
 	f.Var(integer(&a.Sample), "sample", "with -li: log one of so many requests instead of each")
 }

@@ -17,8 +17,11 @@ var arrows = map[string][]string{
 	"cmd/ktutilmgr":   {"tools/util"},
 
 	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics"},
+	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "admin", "admin/api", "admin/console", "admin/exporter", "internal/metrics"},
 
 	"admin":          {},
+	"admin/api":      {"admin", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "jesync", "snapshot"},
+	"admin/console":  {"admin"},
 	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
 
 	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics"},

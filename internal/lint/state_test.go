@@ -49,11 +49,16 @@ func variables(f *file, s *ast.ValueSpec, changed, tables map[string]bool) []str
 		if i < len(s.Values) {
 			value = s.Values[i]
 		}
-		if name.Name != "_" && (changed[name.Name] || !constant(name.Name, value, tables)) {
+		if name.Name != "_" && !embedded(f, name) && (changed[name.Name] || !constant(name.Name, value, tables)) {
 			findings = append(findings, f.at(name)+" "+name.Name)
 		}
 	}
 	return findings
+}
+
+// embedded tells whether a variable has files of the program, which nobody can change.
+func embedded(f *file, name *ast.Ident) bool {
+	return strings.HasPrefix(f.line(f.fset.Position(name.Pos()).Line-1), "//go:embed ")
 }
 
 // constant tells whether a variable with this first value stays what it is when nobody assigns to it.

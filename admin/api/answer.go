@@ -1,0 +1,111 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"gotycoon/db"
+)
+
+// handler answers a request with something that becomes JSON, or with nil when it has written the answer itself.
+type handler func(w http.ResponseWriter, r *http.Request, s *Sources) (any, error)
+
+// problem is an error with the status that it has in HTTP.
+type problem struct {
+	status int
+	text   string
+}
+
+// Error says what is wrong, and what to do.
+func (p *problem) Error() string { return p.text }
+
+func refused(status int, format string, args ...any) error {
+	return &problem{status, fmt.Sprintf(format, args...)}
+}
+
+// guard calls h for requests from who is in front of this console, while the sources are there.
+func (a *API) guard(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, err := a.call(h, w, r)
+		switch {
+		case err != nil:
+			status, text := explain(err)
+			write(w, status, map[string]string{"error": text})
+		case answer != nil:
+			write(w, http.StatusOK, answer)
+		}
+	})
+}
+
+func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, error) {
+	if err := rebound(r); err != nil {
+		return nil, err
+	}
+	s := a.enter()
+	if s == nil {
+		return nil, refused(http.StatusServiceUnavailable, "%s", a.phase())
+	}
+	defer a.leave()
+	return h(w, r, s)
+}
+
+// phase is why there is nothing to look at.
+func (a *API) phase() string {
+	if reasons := a.opts.Ready(); len(reasons) > 0 {
+		return strings.Join(reasons, "; ")
+	}
+	return "the server is starting or stopping"
+}
+
+func write(w http.ResponseWriter, status int, answer any) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	text, err := json.Marshal(answer)
+	if err != nil {
+		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client may be gone
+}
+
+// explain returns the status of an error and what the user is told.
+func explain(err error) (status int, text string) {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p.status, p.text
+	}
+	e, ok := errors.AsType[*db.Error](err)
+	if !ok {
+		return http.StatusInternalServerError, err.Error()
+	}
+	text = e.Message
+	switch {
+	case errors.Is(err, db.ErrNoRecord):
+		return http.StatusNotFound, "there is no such record, or it has expired"
+	case errors.Is(err, db.ErrDuplicate):
+		return http.StatusConflict, "there is a record with this key already"
+	case errors.Is(err, db.ErrConflict):
+		return http.StatusConflict, "the record has changed meanwhile: nothing was done"
+	case errors.Is(err, db.ErrReadOnly):
+		return http.StatusForbidden, "the database is read-only"
+	case e.Code == db.NotImplemented:
+		return http.StatusNotImplemented, "this kind of database cannot do that"
+	case e.Code == db.InvalidOperation:
+		return http.StatusBadRequest, text
+	}
+	return http.StatusInternalServerError, text
+}
+
+// database returns the database that the path names by its number.
+func database(r *http.Request, s *Sources) (*db.DB, error) {
+	for _, d := range s.Catalog.All() {
+		if fmt.Sprint(d.Index()) == r.PathValue("db") {
+			return d, nil
+		}
+	}
+	return nil, refused(http.StatusNotFound, "there is no database %q", r.PathValue("db"))
+}

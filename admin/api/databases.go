@@ -1,0 +1,136 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"gotycoon/db"
+)
+
+// databaseRow is a database as the console shows it.
+type databaseRow struct {
+	Index      int      `json:"index"`
+	Name       string   `json:"name"`
+	Path       string   `json:"path"`
+	Kind       string   `json:"kind"`
+	Services   bool     `json:"services"` // of the server's own
+	OnDisk     bool     `json:"onDisk"`
+	Ordered    bool     `json:"ordered"`
+	Persistent bool     `json:"persistent"` // records do not expire
+	ReadOnly   string   `json:"readOnly"`   // why records cannot be changed here, empty when they can
+	Records    int64    `json:"records"`    // -1: not known
+	Bytes      int64    `json:"bytes"`
+	Expired    int64    `json:"expired"`
+	Evicted    int64    `json:"evicted"`
+	File       *fileRow `json:"file"`       // null for databases in memory
+	Checkpoint *Task    `json:"checkpoint"` // the latest from here
+}
+
+// fileRow is what only database files have.
+type fileRow struct {
+	Overlay     int64   `json:"overlay"`
+	Checkpoints uint64  `json:"checkpoints"`
+	Seconds     float64 `json:"seconds"` // of all checkpoints
+	Error       string  `json:"error"`   // of the latest
+	Stalls      int64   `json:"stalls"`
+	Stalled     float64 `json:"stalled"` // seconds
+}
+
+func (a *API) databases(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, error) {
+	rows := []databaseRow{}
+	for _, d := range s.Catalog.All() {
+		rows = append(rows, a.row(d, s.Catalog))
+	}
+	return map[string]any{"databases": rows, "checkpointAll": a.tasks.get(allCheckpoints)}, nil
+}
+
+func (a *API) row(d *db.DB, c *db.Catalog) databaseRow {
+	m := d.Measure()
+	_, ordered := d.Order()
+	row := databaseRow{
+		Index: d.Index(), Name: d.Name(), Path: d.Path(), Kind: kindText(d), Services: d == c.Services(), OnDisk: d.OnDisk(), Ordered: ordered,
+		Persistent: d.Persistent(), ReadOnly: readOnly(d, c), Records: m.Records, Bytes: m.Bytes, Expired: m.Expired, Evicted: m.Evicted,
+		Checkpoint: a.tasks.get(checkpointName(d)),
+	}
+	if d.OnDisk() {
+		n, seconds, _ := m.File.Checkpoints.Snapshot(1e-9)
+		row.File = &fileRow{Overlay: m.File.OverlayBytes, Checkpoints: n, Seconds: seconds, Stalls: m.File.Stalls, Stalled: m.File.Stalled.Seconds()}
+		if m.File.Err != nil {
+			row.File.Error = m.File.Err.Error()
+		}
+	}
+	return row
+}
+
+// readOnly says why nobody should change records of a database by hand.
+func readOnly(d *db.DB, c *db.Catalog) string {
+	switch {
+	case d.ReadOnly():
+		return "the server was started with -ord"
+	case d.Kind() == db.Text:
+		return "it is a text file: lines are only added, with the usual tools"
+	case d == c.Services():
+		return "it has the records of locks, sequences and quotas, which only those change"
+	}
+	return ""
+}
+
+func kindText(d *db.DB) string {
+	switch d.Kind() {
+	case db.ProtoHash:
+		return "hash in memory, prototype (-)"
+	case db.ProtoTree:
+		return "tree in memory, prototype (+)"
+	case db.Stash:
+		return "hash in memory (:)"
+	case db.Cache:
+		return "cache in memory (*)"
+	case db.Grass:
+		return "tree in memory (%)"
+	case db.FileHash:
+		return "file (.kch)"
+	case db.FileTree:
+		return "file (.kct)"
+	case db.DirHash:
+		return "file (.kcd)"
+	case db.DirTree:
+		return "file (.kcf)"
+	case db.Text:
+		return "text file (.kcx)"
+	}
+	return "plug-in"
+}
+
+const allCheckpoints = "checkpoint of all databases"
+
+func checkpointName(d *db.DB) string { return fmt.Sprintf("checkpoint of database %d", d.Index()) }
+
+// checkpoint brings a file up to date, down to the disk.
+func (a *API) checkpoint(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	d, err := database(r, s)
+	if err != nil {
+		return nil, err
+	}
+	if !d.OnDisk() {
+		return nil, refused(http.StatusNotImplemented, "%s is in memory: there is no file to write", d.Name())
+	}
+	a.note(r, checkpointName(d))
+	return a.start(checkpointName(d), func(context.Context) error { return d.Synchronize(true, nil) })
+}
+
+// checkpointAll does the same for one file after the other.
+func (a *API) checkpointAll(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	a.note(r, allCheckpoints)
+	return a.start(allCheckpoints, func(ctx context.Context) error {
+		for _, d := range s.Catalog.All() {
+			if err := d.Synchronize(true, nil); err != nil {
+				return fmt.Errorf("%s: %w", d.Name(), err)
+			}
+			if ctx.Err() != nil {
+				return errStopped
+			}
+		}
+		return nil
+	})
+}

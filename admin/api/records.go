@@ -1,0 +1,225 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"gotycoon/db"
+)
+
+const (
+	maxPage    = 500     // records of a page
+	maxExamine = 20_000  // records looked at for it
+	preview    = 160     // bytes of each value in it
+	maxShown   = 1 << 20 // bytes of a value that is shown
+	maxBody    = 24 << 20
+)
+
+// recordRow is a record. Bytes are in base64, as JSON has it.
+type recordRow struct {
+	Key   []byte `json:"key"`
+	Value []byte `json:"value"` // all of it, or its beginning
+	Size  int    `json:"size"`  // of the whole value
+	XT    *int64 `json:"xt"`    // when it expires, in UNIX seconds; null: never
+}
+
+func newRow(key, value []byte, size int, xt int64) recordRow {
+	row := recordRow{Key: key, Value: value, Size: size}
+	if row.Value == nil {
+		row.Value = []byte{}
+	}
+	if xt != db.MaxXT {
+		row.XT = &xt
+	}
+	return row
+}
+
+// bytesOf returns a parameter that is bytes in base64.
+func bytesOf(r *http.Request, name string) ([]byte, error) {
+	if !r.URL.Query().Has(name) {
+		return nil, nil
+	}
+	b, err := base64.StdEncoding.DecodeString(r.URL.Query().Get(name))
+	if err != nil {
+		return nil, refused(http.StatusBadRequest, "%s is not base64", name)
+	}
+	return b, nil
+}
+
+// records answers with a page of records.
+func (a *API) records(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	d, err := database(r, s)
+	if err != nil {
+		return nil, err
+	}
+	prefix, err := bytesOf(r, "prefix")
+	if err != nil {
+		return nil, err
+	}
+	after, err := bytesOf(r, "after")
+	if err != nil {
+		return nil, err
+	}
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil {
+		limit = 100
+	}
+	page, err := d.Page(db.PageOptions{
+		Prefix: prefix, After: after, Records: max(1, min(limit, maxPage)), Examine: maxExamine, Value: preview,
+	})
+	if err != nil {
+		return nil, err
+	}
+	rows := []recordRow{}
+	for _, rec := range page.Records {
+		rows = append(rows, newRow(rec.Key, rec.Value, rec.Size, rec.XT))
+	}
+	return map[string]any{"records": rows, "next": page.Next, "examined": page.Examined}, nil
+}
+
+// keyed returns the database and the key that a request is about.
+func keyed(r *http.Request, s *Sources) (*db.DB, []byte, error) {
+	d, err := database(r, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err := bytesOf(r, "key")
+	if err == nil && key == nil {
+		err = refused(http.StatusBadRequest, "the key is missing")
+	}
+	return d, key, err
+}
+
+// record answers with one record.
+func (a *API) record(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	d, key, err := keyed(r, s)
+	if err != nil {
+		return nil, err
+	}
+	value, xt, err := d.Get(nil, key)
+	if err != nil {
+		return nil, err
+	}
+	return newRow(key, value[:min(len(value), maxShown)], len(value), xt), nil
+}
+
+// value answers with the bytes of a value, to be kept in a file.
+func (a *API) value(w http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	d, key, err := keyed(r, s)
+	if err != nil {
+		return nil, err
+	}
+	value, _, err := d.Get(nil, key)
+	if err != nil {
+		return nil, err
+	}
+	attach(w, "value.bin")
+	w.Header().Set("Content-Length", strconv.Itoa(len(value)))
+	_, _ = w.Write(value) // the client may be gone
+	return nil, nil
+}
+
+// attach makes the body of an answer a file that no browser shows.
+func attach(w http.ResponseWriter, name string) {
+	h := w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name))
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+}
+
+// newRecord is the body of a request that stores a record.
+type newRecord struct {
+	Key   []byte  `json:"key"`
+	Value []byte  `json:"value"`
+	XT    *int64  `json:"xt"`  // UNIX seconds; null: never
+	Old   *[]byte `json:"old"` // value that is to be replaced; null: there must be no record
+}
+
+// setRecord stores a record, if nobody else has changed it since it was shown.
+func (a *API) setRecord(w http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	d, err := changeable(r, s)
+	if err != nil {
+		return nil, err
+	}
+	var n newRecord
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&n); err != nil {
+		return nil, refused(http.StatusBadRequest, "the record cannot be read: %v", err)
+	}
+	xt := db.Never
+	if n.XT != nil {
+		if *n.XT <= 0 {
+			return nil, refused(http.StatusBadRequest, "a record cannot expire before 1970")
+		}
+		xt = db.XT(-*n.XT)
+	}
+	if n.Value == nil {
+		n.Value = []byte{}
+	}
+	verb := "changed"
+	if n.Old == nil {
+		verb, err = "created", d.Add(nil, n.Key, n.Value, xt)
+	} else {
+		err = d.CAS(nil, n.Key, filled(*n.Old), n.Value, xt)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.note(r, fmt.Sprintf("record %s of database %d %s", shown(n.Key), d.Index(), verb))
+	return map[string]bool{"done": true}, nil
+}
+
+// filled is a value that is not nil.
+func filled(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// removeRecord removes a record.
+func (a *API) removeRecord(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	d, err := changeable(r, s)
+	if err != nil {
+		return nil, err
+	}
+	_, key, err := keyed(r, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Remove(nil, key); err != nil {
+		return nil, err
+	}
+	a.note(r, fmt.Sprintf("record %s of database %d removed", shown(key), d.Index()))
+	return map[string]bool{"done": true}, nil
+}
+
+// changeable returns the database that a request wants to change.
+func changeable(r *http.Request, s *Sources) (*db.DB, error) {
+	d, err := database(r, s)
+	if err != nil {
+		return nil, err
+	}
+	if why := readOnly(d, s.Catalog); why != "" {
+		return nil, refused(http.StatusForbidden, "the records of this database cannot be changed here: %s", why)
+	}
+	return d, nil
+}
+
+// shown is a key for the log.
+func shown(key []byte) string {
+	const most = 64
+	if len(key) <= most {
+		return strconv.QuoteToASCII(string(key))
+	}
+	cut := most
+	for cut > most-utf8.UTFMax && !utf8.RuneStart(key[cut]) {
+		cut--
+	}
+	return strconv.QuoteToASCII(string(key[:cut])) + "..."
+}

@@ -1,0 +1,118 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// Snapshots are those that a server takes of all its databases.
+type Snapshots interface {
+	Take(ctx context.Context) error // of all databases, now
+	State() (SnapshotState, error)
+}
+
+// SnapshotState is what there is to know about them.
+type SnapshotState struct {
+	Dir        string         `json:"dir"`
+	Every      float64        `json:"every"` // seconds; 0: only when the server ends
+	Compressor string         `json:"compressor"`
+	Rounds     int64          `json:"rounds"` // since the start
+	Failures   int64          `json:"failures"`
+	Seconds    float64        `json:"seconds"` // of the latest round
+	Files      []SnapshotFile `json:"files"`
+}
+
+// SnapshotFile is one of them.
+type SnapshotFile struct {
+	Path     string `json:"path"`
+	Database int    `json:"database"`
+	Name     string `json:"name"` // of the database; empty: there is none with this number
+	Time     int64  `json:"time"` // UNIX milliseconds
+	Stamp    uint64 `json:"stamp,string"`
+	Records  int64  `json:"records"`
+	Bytes    int64  `json:"bytes"`
+	Error    string `json:"error"` // why it cannot be read
+}
+
+const snapshotTask = "snapshot of all databases"
+
+const snapshotsOff = "Snapshots are off. Start the server with -bgs DIR to have them taken when it ends and every -bgsi SECONDS, 180 if not given; " +
+	"-bgsc names a compressor."
+
+func (a *API) snapshots(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, error) {
+	if s.Snapshots == nil {
+		return off(snapshotsOff), nil
+	}
+	state, err := s.Snapshots.State()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"state": state, "task": a.tasks.get(snapshotTask)}, nil
+}
+
+func (a *API) takeSnapshots(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+	if s.Snapshots == nil {
+		return nil, refused(http.StatusNotImplemented, "%s", snapshotsOff)
+	}
+	a.note(r, snapshotTask)
+	return a.start(snapshotTask, s.Snapshots.Take)
+}
+
+// segment is a file of an update log.
+type segment struct {
+	Path  string `json:"path"`
+	Bytes int64  `json:"bytes"`
+	Last  int64  `json:"last"` // newest update, in UNIX milliseconds; 0: none
+	Stamp uint64 `json:"stamp,string"`
+}
+
+// logRow is an update log.
+type logRow struct {
+	Dir      string    `json:"dir"`
+	Private  bool      `json:"private"` // of one database file
+	Bytes    int64     `json:"bytes"`
+	Appended int64     `json:"appended"` // bytes since the start
+	Error    string    `json:"error"`    // why nothing is acknowledged any more
+	Segments []segment `json:"segments"`
+	Fsyncs   uint64    `json:"fsyncs"`
+	Fsync    *float64  `json:"fsync"` // mean seconds
+	Last     int64     `json:"last"`
+}
+
+// logs answers with the update logs.
+func (a *API) logs(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, error) {
+	answer := map[string]any{"off": ""}
+	if s.Catalog.Log() == nil {
+		answer["off"] = "There is no update log that other servers could follow. Start the server with -ulog DIR and -sid NUMBER to have one."
+	}
+	rows := []logRow{}
+	for _, l := range s.Catalog.Logs() {
+		row := logRow{Dir: l.Dir(), Private: l.Private, Appended: l.Bytes(), Segments: []segment{}}
+		if err := l.Err(); err != nil {
+			row.Error = err.Error()
+		}
+		files, err := l.Files()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range files {
+			row.Bytes += f.Size
+			seg := segment{Path: f.Path, Bytes: f.Size, Stamp: uint64(f.Last)}
+			if f.Last > 0 {
+				seg.Last = f.Last.Time().UnixMilli()
+			}
+			row.Last = max(row.Last, seg.Last)
+			row.Segments = append(row.Segments, seg)
+		}
+		if o := l.Observer(); o != nil {
+			n, sum, _ := o.Fsyncs.Snapshot(float64(time.Nanosecond) / float64(time.Second))
+			if row.Fsyncs = n; n > 0 {
+				row.Fsync = new(sum / float64(n))
+			}
+		}
+		rows = append(rows, row)
+	}
+	answer["logs"] = rows
+	return answer, nil
+}

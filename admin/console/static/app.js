@@ -1,0 +1,162 @@
+// The frame: sections, keys, colours, and what is said when the server does not answer.
+import { fill, h, openDialog, setText } from "./dom.js";
+import { span } from "./format.js";
+import { live, watch } from "./server.js";
+import { overview } from "./overview.js";
+import { databases } from "./databases.js";
+import { records } from "./records.js";
+import { replication } from "./replication.js";
+import { log, slow } from "./log.js";
+import { snapshots } from "./snapshots.js";
+import { counters, locks, numbers } from "./services.js";
+import { facts } from "./facts.js";
+
+// Each section has a name and a function (main element, words of the path behind it, parameters) that shows it and returns what ends that.
+const sections = [
+  ["overview", "Overview", overview],
+  ["databases", "Databases", (root, words, params) => (words.length ? records(root, words[0], params) : databases(root))],
+  ["replication", "Replication", replication],
+  ["log", "Update log", log],
+  ["snapshots", "Snapshots and backups", snapshots],
+  ["locks", "Locks", locks],
+  ["counters", "Counters", counters],
+  ["numbers", "Sequences and quotas", numbers],
+  ["slow", "Slow requests", slow],
+  ["server", "Server", facts],
+];
+
+const main = document.getElementById("main");
+const nav = document.getElementById("sections");
+const menu = document.getElementById("menu");
+let leave = null;
+
+const keyOf = (i) => String((i + 1) % 10);
+const links = sections.map(([path, name], i) => h("a", { href: "#/" + path }, name, h("kbd", { "aria-hidden": "true" }, keyOf(i))));
+fill(nav.querySelector("ul"), links.map((a) => h("li", null, a)));
+
+function show() {
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  const [first, ...words] = path.split("/");
+  const at = Math.max(0, sections.findIndex(([name]) => name === first));
+  links.forEach((a, i) => (i === at ? a.setAttribute("aria-current", "page") : a.removeAttribute("aria-current")));
+  leave?.();
+  const [, name, begin] = sections[at];
+  document.title = name + " · gotycoon";
+  closeMenu();
+  leave = begin(fill(main), words, new URLSearchParams(query ?? ""));
+}
+
+window.addEventListener("hashchange", () => {
+  show();
+  window.scrollTo(0, 0);
+  main.focus({ preventScroll: true });
+});
+
+document.querySelector(".skip").addEventListener("click", (e) => {
+  e.preventDefault();
+  main.focus();
+});
+
+function closeMenu() {
+  nav.classList.remove("open");
+  menu.setAttribute("aria-expanded", "false");
+}
+
+menu.addEventListener("click", () => {
+  menu.setAttribute("aria-expanded", String(nav.classList.toggle("open")));
+});
+
+// Colours.
+
+const themes = ["system", "light", "dark"];
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  document.getElementById("theme-name").textContent = theme;
+  try {
+    localStorage.setItem("gotycoon.theme", theme);
+  } catch {
+    // it holds until the page is closed
+  }
+}
+
+function nextTheme() {
+  setTheme(themes[(themes.indexOf(document.documentElement.dataset.theme) + 1) % themes.length]);
+}
+
+setTheme(themes.includes(document.documentElement.dataset.theme) ? document.documentElement.dataset.theme : "system");
+document.getElementById("theme").addEventListener("click", nextTheme);
+
+// Keys.
+
+const shortcuts = [
+  [["1", "…", "9", "0"], "go to a section, in the order of the list"],
+  [["/"], "go to the search field of a section"],
+  [["n"], "new record, in the browser of a database"],
+  [["↑", "↓"], "from record to record, when one has the focus"],
+  [["←", "→"], "through time, when a chart has the focus"],
+  [["["], "previous page of records"],
+  [["]"], "next page of records"],
+  [["t"], "system's, light and dark colours"],
+  [["?"], "this list"],
+  [["Esc"], "close what is open"],
+];
+
+function help() {
+  openDialog("Keyboard shortcuts", (dialog) => [
+    h("dl", { class: "shortcuts" }, shortcuts.map(([keys, what]) => [h("dt", null, keys.map((k) => (k === "…" ? "…" : h("kbd", null, k)))), h("dd", null, what)])),
+    h("div", { class: "actions end" }, h("button", { type: "button", "data-first": true, onclick: () => dialog.close() }, "Close")),
+  ]);
+}
+
+document.getElementById("help").addEventListener("click", help);
+
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
+  if (e.key === "Escape") {
+    closeMenu();
+    document.querySelector("[data-close]")?.click();
+    return;
+  }
+  if (e.target.matches("input, textarea, select")) return;
+  const section = /^[0-9]$/.test(e.key) ? sections[(Number(e.key) + 9) % 10] : null;
+  const acts = {
+    "?": help,
+    t: nextTheme,
+    "/": () => main.querySelector("[data-search]")?.focus(),
+    n: () => main.querySelector("[data-new]:enabled")?.click(),
+    "[": () => main.querySelector("[data-previous]:enabled")?.click(),
+    "]": () => main.querySelector("[data-next]:enabled")?.click(),
+  };
+  if (section) location.hash = "#/" + section[0];
+  else if (acts[e.key]) acts[e.key]();
+  else return;
+  e.preventDefault();
+});
+
+// The server.
+
+const banner = document.getElementById("banner");
+const state = document.getElementById("server-state");
+let seen = 0;
+
+live.listen(() => {
+  const { about, problem } = live;
+  document.body.classList.toggle("gone", problem !== null && problem.status === 0);
+  banner.hidden = problem === null;
+  if (problem) {
+    const since = seen ? ` What you see is ${span((Date.now() - seen) / 1000)} old.` : "";
+    setText(banner, problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", "."));
+    state.dataset.tone = problem.status === 503 ? "warn" : "bad";
+    setText(state, problem.status === 503 ? "not ready" : problem.status === 0 ? "no answer" : "refused");
+    return;
+  }
+  seen = Date.now();
+  const { identity } = about;
+  setText(document.getElementById("server-name"), identity.host + (identity.address.startsWith(":") ? "" : " ") + identity.address + (identity.serverId >= 0 ? ` · server ID ${identity.serverId}` : ""));
+  state.dataset.tone = about.notReady.length ? "warn" : "good";
+  setText(state, about.notReady.length ? "not ready: " + about.notReady.join("; ") : "ready");
+});
+
+show();
+watch();

@@ -1,0 +1,74 @@
+package coconut
+
+import (
+	"bytes"
+	"strconv"
+	"time"
+
+	"gotycoon/db"
+)
+
+// Quota is a quota at one moment.
+type Quota struct {
+	Name      string // empty: the one without a name
+	Remaining int64
+	Journal   uint64 // number given out last
+	Open      bool   // false: used up, or an apply was refused
+}
+
+// List returns the quotas in the order of their names, at most limit of them, used since the start or not.
+func (s *QuotaServer) List(limit int) ([]Quota, error) {
+	names, err := s.records.names([]byte("quota\x00"), limit)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Quota, 0, len(names))
+	for _, name := range names {
+		q, err := s.quotas.get([]byte(name), false)
+		if err != nil {
+			continue // what is left of one without a state
+		}
+		q.mu.Lock()
+		all = append(all, Quota{name, q.state.remaining, q.state.journal, q.state.open})
+		q.mu.Unlock()
+	}
+	return all, nil
+}
+
+// Sequence is a sequence at one moment.
+type Sequence struct {
+	Name  string    // empty: the one without a name
+	Bound time.Time // all numbers given out are of moments before it
+}
+
+// List returns the sequences of this server number in the order of their names, at most limit of them, used since the start or not.
+func (s *SequenceServer) List(limit int) ([]Sequence, error) {
+	prefix := s.records.sequenceKey("")
+	page, err := s.records.db.Page(db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Sequence, 0, len(page.Records))
+	for _, r := range page.Records {
+		if bound, err := strconv.ParseInt(string(r.Value), 10, 64); err == nil {
+			all = append(all, Sequence{string(r.Key[len(prefix):]), time.Unix(bound, 0)})
+		}
+	}
+	return all, nil
+}
+
+// names returns the words between a prefix and the next zero byte in the keys, and jumps from word to word.
+func (r *records) names(prefix []byte, limit int) ([]string, error) {
+	var names []string
+	after := prefix
+	for len(names) < limit {
+		page, err := r.db.Page(db.PageOptions{Prefix: prefix, After: after, Records: 1, Examine: 1})
+		if err != nil || len(page.Records) == 0 {
+			return names, err
+		}
+		name, _, _ := bytes.Cut(page.Records[0].Key[len(prefix):], []byte{0})
+		names = append(names, string(name))
+		after = append(append(bytes.Clone(prefix), name...), 0, 0xff)
+	}
+	return names, nil
+}

@@ -1,0 +1,94 @@
+package db
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// leaf leafs through all pages and returns the keys and how many pages there were.
+func leaf(t *testing.T, d *DB, o PageOptions) (keys []string, pages int) {
+	t.Helper()
+	for {
+		page, err := d.Page(o)
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(page.Records), o.Records)
+		require.LessOrEqual(t, page.Examined, o.Examine)
+		for _, r := range page.Records {
+			keys = append(keys, string(r.Key))
+		}
+		pages++
+		if page.Next == nil {
+			return keys, pages
+		}
+		o.After = page.Next
+	}
+}
+
+// TestPages leafs through databases of every kind and order.
+func TestPages(t *testing.T) {
+	now := newClock()
+	dir := t.TempDir()
+	for _, expr := range []string{
+		"-", "+", ":", "*", "%", "%#rcomp=lexdesc", filepath.Join(dir, "h.kch"), filepath.Join(dir, "t.kct"),
+		filepath.Join(dir, "d.kct#rcomp=dec"), filepath.Join(dir, "p.kct#ktopts=p"),
+	} {
+		t.Run(filepath.Base(expr), func(t *testing.T) {
+			d := mustOpen(t, Options{Now: now.now}, expr).DB(0)
+			var all, twos []string
+			for i := range 2000 {
+				key := fmt.Sprintf("%d", i)
+				all = append(all, key)
+				if key[0] == '2' {
+					twos = append(twos, key)
+				}
+				require.NoError(t, d.Set(nil, []byte(key), []byte("the value of "+key), Never))
+			}
+			slices.Sort(all)
+			slices.Sort(twos)
+
+			keys, pages := leaf(t, d, PageOptions{Records: 90, Examine: 1 << 20})
+			require.GreaterOrEqual(t, pages, 2000/90)
+			slices.Sort(keys)
+			require.Equal(t, all, keys, "each record is met once")
+
+			keys, _ = leaf(t, d, PageOptions{Records: 50, Examine: 600, Prefix: []byte("2")})
+			slices.Sort(keys)
+			require.Equal(t, twos, keys)
+
+			page, err := d.Page(PageOptions{Records: 10, Examine: 100, Value: 3})
+			require.NoError(t, err)
+			require.Equal(t, "the", string(page.Records[0].Value))
+			require.Equal(t, len("the value of ")+len(page.Records[0].Key), page.Records[0].Size)
+			require.Equal(t, MaxXT, page.Records[0].XT)
+
+			for _, r := range page.Records { // also the one behind which the next page begins
+				require.NoError(t, d.Remove(nil, r.Key))
+			}
+			keys, _ = leaf(t, d, PageOptions{Records: 500, Examine: 1 << 20, After: page.Next})
+			require.Len(t, keys, 1990)
+		})
+	}
+}
+
+func TestAPageHasNoExpiredRecords(t *testing.T) {
+	now := newClock()
+	d := mustOpen(t, Options{Now: now.now}, "%").DB(0)
+	require.NoError(t, d.Set(nil, []byte("a"), nil, 10))
+	require.NoError(t, d.Set(nil, []byte("b"), nil, 1000))
+	now.advance(100)
+	page, err := d.Page(PageOptions{Records: 10, Examine: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Records, 1)
+	require.Equal(t, "b", string(page.Records[0].Key))
+	require.Equal(t, now.now().Unix()+900, page.Records[0].XT)
+	require.Nil(t, page.Next)
+
+	empty, err := mustOpen(t, Options{}, ":").DB(0).Page(PageOptions{Records: 10, Examine: 10})
+	require.NoError(t, err)
+	require.Empty(t, empty.Records)
+	require.Nil(t, empty.Next)
+}
