@@ -111,7 +111,7 @@ func (s snapshotConsole) Take(ctx context.Context) error {
 // State implements api.Snapshots.
 func (s snapshotConsole) State() (api.SnapshotState, error) {
 	state := api.SnapshotState{
-		Dir: s.opts.Dir, Every: max(0, s.every.Seconds()), Compressor: s.opts.Compressor.String(),
+		Dir: s.opts.Dir, Every: max(0, time.Duration(s.every.every.Load()).Seconds()), Compressor: s.opts.Compressor.String(),
 		Rounds: s.stats.rounds.Load(), Failures: s.stats.failed.Load(), Seconds: time.Duration(s.stats.nanos.Load()).Seconds(),
 		Files: []api.SnapshotFile{},
 	}

@@ -28,11 +28,17 @@ type served struct {
 	c    *db.Catalog
 }
 
+// stranger is refused for want of a name.
+type stranger struct{ error }
+
+// Status is what the reply says.
+func (stranger) Status() int { return http.StatusUnauthorized }
+
 // authorize lets "root" do everything and "reader" read.
 func authorize(r *http.Request, asAdmin bool) error {
 	switch user, _, _ := r.BasicAuth(); {
 	case user == "":
-		return errors.Join(errors.New("who are you"), admin.ErrUnauthenticated)
+		return stranger{errors.New("who are you")}
 	case asAdmin && user != "root":
 		return errors.New("only admins may")
 	}
