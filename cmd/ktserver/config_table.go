@@ -51,7 +51,7 @@ func (o *options) describeTable() {
 	for section, names := range map[string][]string{
 		"logging":     {"log", "log-format", "log-level", "li", "ls", "le", "lz"},
 		"update-log":  {"ulog", "ulim", "uasi", "sid"},
-		"replication": {"mhost", "mport", "rts", "riv", "gap-continue", "copy-limit", "slave-read-only"},
+		"replication": {"mhost", "mport", "rts", "riv", "gap-continue", "copy-limit", "removals", "slave-read-only"},
 		"files":       {"ord", "oat", "oas", "onl", "otl", "onr", "checkpoint", "asi", "ash"},
 		"snapshots":   {"bgs", "bgsi", "bgsc"},
 		"script":      {"scr", "scrtime", "scrmem"},
