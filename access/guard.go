@@ -183,7 +183,6 @@ func (g *Guard) reload() {
 		return
 	}
 	g.rules.Store(t)
-	g.logins.clear()
 	g.opts.Logger.Warn("the access file has been read again: " + t.summary())
 	g.cutStreams()
 }
@@ -192,17 +191,28 @@ func (g *Guard) reload() {
 type stream struct {
 	peer peer
 	need Rights
+	what target
 	cut  func()
+}
+
+func (g *Guard) watch(s *stream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.streams[s] = struct{}{}
 }
 
 // cutStreams ends the streams that the rules do not allow any more. The caller holds mu.
 func (g *Guard) cutStreams() {
 	for s := range g.streams {
-		v := &Visitor{guard: g, peer: s.peer}
-		if v.Server(s.need) != nil {
-			g.opts.Logger.Warn("access: the rules do not allow any more what a peer is receiving, cut off: " + s.peer.text)
-			s.cut()
-		}
+		g.cutUnlessAllowed(s)
+	}
+}
+
+func (g *Guard) cutUnlessAllowed(s *stream) {
+	v := &Visitor{guard: g, peer: s.peer}
+	if v.need(s.need, s.what) != nil {
+		g.opts.Logger.Warn("access: the rules do not allow any more what a peer is receiving, cut off: " + s.peer.text)
+		s.cut()
 	}
 }
 

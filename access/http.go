@@ -51,6 +51,19 @@ func (v *Visitor) present(ctx context.Context, header []byte) error {
 	return nil
 }
 
+// Outdated tells whether the rules have changed since Present: a request that has taken long should present its credentials again.
+func (v *Visitor) Outdated() bool { return v != nil && v.pinned && v.guard.rules.Load() != v.rules }
+
+// Anonymous ends what Present has begun, before a request of a protocol without credentials on the same connection: the visitor is
+// nobody again, and the rules are those of the moment of each call.
+func (v *Visitor) Anonymous() {
+	if v == nil || !v.pinned {
+		return
+	}
+	v.pinned = false
+	v.forget()
+}
+
 // forget makes the visitor nobody again.
 func (v *Visitor) forget() {
 	if v.who != nil {

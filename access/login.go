@@ -24,7 +24,8 @@ const (
 	forgive     = 10 * time.Minute // without a wrong password
 )
 
-// logins remembers which passwords were right, as salted hashes: bcrypt is made to be slow.
+// logins remembers which passwords were right, as salted hashes: bcrypt is made to be slow. What is remembered of a hash holds as long as
+// the file has that hash, so nothing is forgotten when the file changes: all clients at once would have to be looked at again.
 type logins struct {
 	places chan struct{} // one for each bcrypt that is computed: they shall not take all processors
 
@@ -54,12 +55,6 @@ func (l *logins) add(key [sha256.Size]byte) {
 		delete(l.right, old)
 	}
 	l.right[key] = struct{}{}
-}
-
-func (l *logins) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.right)
 }
 
 // loginKey stands for a hash and a password that has been compared with it.
