@@ -69,10 +69,14 @@ func Open(o Options) (*Guard, error) {
 	}
 	g.seen, g.text = info, text
 	g.rules.Store(t)
-	if info.Mode().Perm()&0o022 != 0 {
-		o.Logger.Warn("the access file can be changed by others than its owner: chmod go-w " + o.Path)
-	}
+	g.tellMode(info)
 	return g, nil
+}
+
+func (g *Guard) tellMode(info os.FileInfo) {
+	if info.Mode().Perm()&0o022 != 0 {
+		g.opts.Logger.Warn("the access file can be changed by others than its owner: chmod go-w " + g.opts.Path)
+	}
 }
 
 // Check reads an access file as Open does and says what is in it.
@@ -172,6 +176,9 @@ func (g *Guard) reload() {
 		g.missing = true
 		return
 	}
+	if g.missing {
+		g.opts.Logger.Warn("the access file can be read again")
+	}
 	g.seen, g.missing = info, false
 	if bytes.Equal(text, g.text) {
 		return
@@ -184,6 +191,7 @@ func (g *Guard) reload() {
 	}
 	g.rules.Store(t)
 	g.opts.Logger.Warn("the access file has been read again: " + t.summary())
+	g.tellMode(info)
 	g.cutStreams()
 }
 

@@ -241,15 +241,6 @@ func subjectsOf(c *x509.Certificate) []string {
 	return all
 }
 
-// LoggedIn tells whether the visitor is a user by Login.
-func (v *Visitor) LoggedIn() bool {
-	if v == nil || v.guard.Protects() {
-		return false
-	}
-	v.refresh()
-	return v.who != nil
-}
-
 // Login makes the visitor a user until the connection ends, or the password in the file changes, and tells whether name and password
 // are right. A wrong one may take seconds.
 func (v *Visitor) Login(ctx context.Context, name string, password []byte) bool {
