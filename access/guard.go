@@ -40,6 +40,7 @@ type Guard struct {
 	text    []byte // of the file, whether it can be used or not
 	missing bool   // the file could not be read, which has been said
 	streams map[*stream]struct{}
+	has     []Database // nil: not known yet
 }
 
 // Open reads the access file.
@@ -192,7 +193,28 @@ func (g *Guard) reload() {
 	g.rules.Store(t)
 	g.opts.Logger.Warn("the access file has been read again: " + t.summary())
 	g.tellMode(info)
+	g.tellUnknown(t)
 	g.cutStreams()
+}
+
+// Serves tells the guard which databases there are: names in the file that none of them has are a line in the log, now and after
+// changes.
+func (g *Guard) Serves(all []Database) {
+	if g == nil || g.opts.Path == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.has = all
+	g.tellUnknown(g.rules.Load())
+}
+
+// tellUnknown writes about names of databases that do not exist. The caller holds mu.
+func (g *Guard) tellUnknown(t *table) {
+	if names := t.unknown(g.has); g.has != nil && len(names) > 0 {
+		g.opts.Logger.Warn(fmt.Sprintf("the access file has rules with db= for %q, which this server does not have: write a name as on the "+
+			"command line, or a number", names))
+	}
 }
 
 // stream is a request that goes on for good.

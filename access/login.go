@@ -66,9 +66,9 @@ func (g *Guard) loginKey(hash, password []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// password returns the user with a name and password, nil where there is none. A wrong one is slow, and slower each time that
-// the peer tries.
-func (g *Guard) password(ctx context.Context, from peer, t *table, name string, password []byte) *principal {
+// password returns the user with a name and password, or why there is none. A wrong one is slow, and slower each time that the peer
+// tries.
+func (g *Guard) password(ctx context.Context, from peer, t *table, name string, password []byte) (*principal, error) {
 	p := t.names[name]
 	if p != nil && p.hash == nil {
 		p = nil
@@ -79,19 +79,21 @@ func (g *Guard) password(ctx context.Context, from peer, t *table, name string, 
 	}
 	if hash == nil {
 		g.nonsense(ctx, from)
-		return nil
+		return nil, errCredentials
 	}
 	key := g.loginKey(hash, password)
 	for waited := time.Duration(0); ; {
 		if p != nil && g.logins.has(key) {
-			return p
+			return p, nil
 		}
 		wait, right := g.try(ctx, from, p, hash, password, key)
 		switch {
 		case right:
-			return p
-		case wait == 0 || waited+wait > patience || g.pause(ctx, wait) != nil:
-			return nil
+			return p, nil
+		case wait == 0:
+			return nil, errCredentials
+		case waited+wait > patience || g.pause(ctx, wait) != nil:
+			return nil, errLater
 		}
 		waited += wait
 	}
@@ -103,9 +105,9 @@ func (g *Guard) try(ctx context.Context, from peer, p *principal, hash, password
 	case g.logins.places <- struct{}{}:
 		defer func() { <-g.logins.places }()
 	case <-g.done:
-		return 0, false
+		return longestWait, false
 	case <-ctx.Done():
-		return 0, false
+		return longestWait, false
 	}
 	if p != nil && g.logins.has(key) { // somebody else was faster
 		return 0, true

@@ -248,8 +248,8 @@ func (v *Visitor) Login(ctx context.Context, name string, password []byte) bool 
 		return false
 	}
 	v.refresh()
-	p := v.guard.password(ctx, v.peer, v.rules, name, password)
-	if p == nil {
+	p, err := v.guard.password(ctx, v.peer, v.rules, name, password)
+	if err != nil {
 		return false
 	}
 	v.login, v.hash, v.who = p.name, p.hash, p

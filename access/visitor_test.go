@@ -345,3 +345,28 @@ func TestRightPasswordsAreRememberedWhenTheFileChanges(t *testing.T) {
 	f.clock.add(longestWait)
 	require.Error(t, v.Present(basicHeader("anna", "secret")))
 }
+
+func TestNamesOfDatabasesThatDoNotExistAreInTheLog(t *testing.T) {
+	f := open(t, "allow anyone read db=orders.kct,1,*", "allow anyone write db=order.kct,7", tokenLine(t, "ci"), "allow ci read db=order.kct")
+	require.NotContains(t, f.log.String(), "db=")
+	f.Serves([]Database{orders, other})
+	require.Contains(t, f.log.String(), `db= for [\"7\" \"order.kct\"]`)
+	f.write("allow anyone read db=nosuch prefix=a")
+	f.Reload()
+	require.Contains(t, f.log.String(), `db= for [\"nosuch\"]`)
+	(*Guard)(nil).Serves(nil)
+}
+
+// Who has the right password, beside others who guess, is not told that it is wrong.
+func TestAPasswordThatWasNotLookedAtIsNotWrong(t *testing.T) {
+	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read")
+	for range freeTries + 10 {
+		f.slow.fail(peerOf(textAddr("10.0.0.1:1")).addr, f.clock.get())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	v := f.from("10.0.0.1:1")
+	requireDenied(t, v.present(ctx, basicHeader("anna", "secret")), 401, "was not looked at") // the clock stands still
+	f.clock.add(longestWait)
+	require.NoError(t, v.Present(basicHeader("anna", "secret")))
+}

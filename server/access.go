@@ -31,6 +31,15 @@ func (p *process) openAccess() bool {
 	return true
 }
 
+// tellDatabases lets the guard know which databases are open.
+func (p *process) tellDatabases() {
+	var all []access.Database
+	for i := range p.catalog.Len() {
+		all = append(all, p.catalog.DB(i))
+	}
+	p.access.Serves(all)
+}
+
 // tellProtection warns who wonders why nobody else is served. It is at the level of the other lines about what the server promises.
 func (p *process) tellProtection() {
 	if p.access.Protects() {
