@@ -40,6 +40,7 @@ type Guard struct {
 	text    []byte // of the file, whether it can be used or not
 	missing bool   // the file could not be read, which has been said
 	streams map[*stream]struct{}
+	has     []Database // nil: not known yet
 }
 
 // Open reads the access file.
@@ -69,10 +70,14 @@ func Open(o Options) (*Guard, error) {
 	}
 	g.seen, g.text = info, text
 	g.rules.Store(t)
-	if info.Mode().Perm()&0o022 != 0 {
-		o.Logger.Warn("the access file can be changed by others than its owner: chmod go-w " + o.Path)
-	}
+	g.tellMode(info)
 	return g, nil
+}
+
+func (g *Guard) tellMode(info os.FileInfo) {
+	if info.Mode().Perm()&0o022 != 0 {
+		g.opts.Logger.Warn("the access file can be changed by others than its owner: chmod go-w " + g.opts.Path)
+	}
 }
 
 // Check reads an access file as Open does and says what is in it.
@@ -172,6 +177,9 @@ func (g *Guard) reload() {
 		g.missing = true
 		return
 	}
+	if g.missing {
+		g.opts.Logger.Warn("the access file can be read again")
+	}
 	g.seen, g.missing = info, false
 	if bytes.Equal(text, g.text) {
 		return
@@ -183,26 +191,58 @@ func (g *Guard) reload() {
 		return
 	}
 	g.rules.Store(t)
-	g.logins.clear()
 	g.opts.Logger.Warn("the access file has been read again: " + t.summary())
+	g.tellMode(info)
+	g.tellUnknown(t)
 	g.cutStreams()
+}
+
+// Serves tells the guard which databases there are: names in the file that none of them has are a line in the log, now and after
+// changes.
+func (g *Guard) Serves(all []Database) {
+	if g == nil || g.opts.Path == "" {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.has = all
+	g.tellUnknown(g.rules.Load())
+}
+
+// tellUnknown writes about names of databases that do not exist. The caller holds mu.
+func (g *Guard) tellUnknown(t *table) {
+	if names := t.unknown(g.has); g.has != nil && len(names) > 0 {
+		g.opts.Logger.Warn(fmt.Sprintf("the access file has rules with db= for %q, which this server does not have: write a name as on the "+
+			"command line, or a number", names))
+	}
 }
 
 // stream is a request that goes on for good.
 type stream struct {
 	peer peer
 	need Rights
+	what target
 	cut  func()
+}
+
+func (g *Guard) watch(s *stream) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.streams[s] = struct{}{}
 }
 
 // cutStreams ends the streams that the rules do not allow any more. The caller holds mu.
 func (g *Guard) cutStreams() {
 	for s := range g.streams {
-		v := &Visitor{guard: g, peer: s.peer}
-		if v.Server(s.need) != nil {
-			g.opts.Logger.Warn("access: the rules do not allow any more what a peer is receiving, cut off: " + s.peer.text)
-			s.cut()
-		}
+		g.cutUnlessAllowed(s)
+	}
+}
+
+func (g *Guard) cutUnlessAllowed(s *stream) {
+	v := &Visitor{guard: g, peer: s.peer}
+	if v.need(s.need, s.what) != nil {
+		g.opts.Logger.Warn("access: the rules do not allow any more what a peer is receiving, cut off: " + s.peer.text)
+		s.cut()
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 // errCredentials is the answer to wrong ones, whatever is wrong.
 var errCredentials = &Denied{Reason: "unknown user, wrong password or unknown token", Unknown: true}
 
+// errLater is the answer to those that were not looked at, right or wrong, because the address has sent too many wrong ones.
+var errLater = &Denied{Reason: "many wrong passwords come from this address, this one was not looked at: try again in some seconds", Unknown: true}
+
 // Present makes the visitor the one of an Authorization header for what is asked from now on; an empty one is nobody. Wrong
 // credentials are an error, also where nobody would be allowed to. They may take seconds.
 func (v *Visitor) Present(header []byte) error { return v.present(context.Background(), header) }
@@ -35,20 +38,37 @@ func (v *Visitor) present(ctx context.Context, header []byte) error {
 	}
 	v.forget()
 	user, secret, kind := parseAuthorization(header)
+	var err error
 	switch kind {
 	case basic:
-		v.who = g.password(ctx, v.peer, v.rules, user, secret)
+		v.who, err = g.password(ctx, v.peer, v.rules, user, secret)
 	case bearer:
 		v.who = g.bearer(ctx, v.peer, v.rules, secret)
 	case malformed:
 		g.nonsense(ctx, v.peer)
 	}
-	if v.who == nil {
+	switch {
+	case err != nil:
+		return err
+	case v.who == nil:
 		return errCredentials
 	}
 	v.memo = memo
 	v.hold()
 	return nil
+}
+
+// Outdated tells whether the rules have changed since Present: a request that has taken long should present its credentials again.
+func (v *Visitor) Outdated() bool { return v != nil && v.pinned && v.guard.rules.Load() != v.rules }
+
+// Anonymous ends what Present has begun, before a request of a protocol without credentials on the same connection: the visitor is
+// nobody again, and the rules are those of the moment of each call.
+func (v *Visitor) Anonymous() {
+	if v == nil || !v.pinned {
+		return
+	}
+	v.pinned = false
+	v.forget()
 }
 
 // forget makes the visitor nobody again.

@@ -24,7 +24,8 @@ const (
 	forgive     = 10 * time.Minute // without a wrong password
 )
 
-// logins remembers which passwords were right, as salted hashes: bcrypt is made to be slow.
+// logins remembers which passwords were right, as salted hashes: bcrypt is made to be slow. What is remembered of a hash holds as long as
+// the file has that hash, so nothing is forgotten when the file changes: all clients at once would have to be looked at again.
 type logins struct {
 	places chan struct{} // one for each bcrypt that is computed: they shall not take all processors
 
@@ -56,12 +57,6 @@ func (l *logins) add(key [sha256.Size]byte) {
 	l.right[key] = struct{}{}
 }
 
-func (l *logins) clear() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	clear(l.right)
-}
-
 // loginKey stands for a hash and a password that has been compared with it.
 func (g *Guard) loginKey(hash, password []byte) [sha256.Size]byte {
 	h := sha256.New()
@@ -71,9 +66,9 @@ func (g *Guard) loginKey(hash, password []byte) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// password returns the user with a name and password, nil where there is none. A wrong one is slow, and slower each time that
-// the peer tries.
-func (g *Guard) password(ctx context.Context, from peer, t *table, name string, password []byte) *principal {
+// password returns the user with a name and password, or why there is none. A wrong one is slow, and slower each time that the peer
+// tries.
+func (g *Guard) password(ctx context.Context, from peer, t *table, name string, password []byte) (*principal, error) {
 	p := t.names[name]
 	if p != nil && p.hash == nil {
 		p = nil
@@ -84,19 +79,21 @@ func (g *Guard) password(ctx context.Context, from peer, t *table, name string, 
 	}
 	if hash == nil {
 		g.nonsense(ctx, from)
-		return nil
+		return nil, errCredentials
 	}
 	key := g.loginKey(hash, password)
 	for waited := time.Duration(0); ; {
 		if p != nil && g.logins.has(key) {
-			return p
+			return p, nil
 		}
 		wait, right := g.try(ctx, from, p, hash, password, key)
 		switch {
 		case right:
-			return p
-		case wait == 0 || waited+wait > patience || g.pause(ctx, wait) != nil:
-			return nil
+			return p, nil
+		case wait == 0:
+			return nil, errCredentials
+		case waited+wait > patience || g.pause(ctx, wait) != nil:
+			return nil, errLater
 		}
 		waited += wait
 	}
@@ -108,9 +105,9 @@ func (g *Guard) try(ctx context.Context, from peer, p *principal, hash, password
 	case g.logins.places <- struct{}{}:
 		defer func() { <-g.logins.places }()
 	case <-g.done:
-		return 0, false
+		return longestWait, false
 	case <-ctx.Done():
-		return 0, false
+		return longestWait, false
 	}
 	if p != nil && g.logins.has(key) { // somebody else was faster
 		return 0, true

@@ -142,3 +142,24 @@ func (r *rule) holdsFrom(at netip.Addr, isLocal func(netip.Addr) bool) bool {
 	}
 	return r.local && isLocal(at)
 }
+
+// unknown returns the names in db= that none of some databases has, sorted.
+func (t *table) unknown(have []Database) []string {
+	var names []string
+	look := func(rules []rule) {
+		for _, r := range rules {
+			for _, name := range r.databases {
+				one := rule{databases: []string{name}}
+				if name != "*" && !slices.ContainsFunc(have, one.coversDatabase) {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	look(t.anyone)
+	for _, p := range t.names {
+		look(p.rules)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -54,14 +54,17 @@ func (g *Guard) Visit(c net.Conn) *Visitor {
 	return v
 }
 
-// peerOf reads an address. One that is no IP address and port is that of this machine: a pipe, or a socket in a directory.
+// peerOf reads an address. That of a pipe, or of a socket in a directory, is this machine; one that cannot be read is nowhere, which
+// no rule with a network is about.
 func peerOf(a net.Addr) peer {
 	if a == nil {
-		return peer{addr: netip.IPv6Loopback()}
+		return peer{}
 	}
-	p := peer{text: a.String(), addr: netip.IPv6Loopback()}
+	p := peer{text: a.String()}
 	if at, err := netip.ParseAddrPort(p.text); err == nil {
 		p.addr = at.Addr().Unmap().WithZone("")
+	} else if network := a.Network(); network == "unix" || network == "pipe" {
+		p.addr = netip.IPv6Loopback()
 	}
 	return p
 }
@@ -87,16 +90,19 @@ func (v *Visitor) Service(need Rights, name string) error {
 	return v.need(need, target{kind: aService, service: name})
 }
 
-// While calls cut when the rights for the whole server are taken away from the visitor, until done is called.
-func (v *Visitor) While(need Rights, cut func()) (done func()) {
+// While calls cut when the rights for a whole database, nil for the whole server, are not there any more, until done is called. What
+// the visitor has by credentials does not count.
+func (v *Visitor) While(need Rights, d Database, cut func()) (done func()) {
 	if v == nil {
 		return func() {}
 	}
-	s := &stream{peer: v.peer, need: need, cut: cut}
+	s := &stream{peer: v.peer, need: need, what: target{kind: theServer}, cut: cut}
+	if d != nil {
+		s.what = target{kind: aDatabase, db: d}
+	}
 	g := v.guard
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.streams[s] = struct{}{}
+	g.watch(s)
+	g.cutUnlessAllowed(s) // the rules may have changed since somebody looked
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -235,15 +241,6 @@ func subjectsOf(c *x509.Certificate) []string {
 	return all
 }
 
-// LoggedIn tells whether the visitor is a user by Login.
-func (v *Visitor) LoggedIn() bool {
-	if v == nil || v.guard.Protects() {
-		return false
-	}
-	v.refresh()
-	return v.who != nil
-}
-
 // Login makes the visitor a user until the connection ends, or the password in the file changes, and tells whether name and password
 // are right. A wrong one may take seconds.
 func (v *Visitor) Login(ctx context.Context, name string, password []byte) bool {
@@ -251,8 +248,8 @@ func (v *Visitor) Login(ctx context.Context, name string, password []byte) bool 
 		return false
 	}
 	v.refresh()
-	p := v.guard.password(ctx, v.peer, v.rules, name, password)
-	if p == nil {
+	p, err := v.guard.password(ctx, v.peer, v.rules, name, password)
+	if err != nil {
 		return false
 	}
 	v.login, v.hash, v.who = p.name, p.hash, p

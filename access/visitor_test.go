@@ -48,8 +48,7 @@ func TestANilGuardAndANilVisitorAllowEverything(t *testing.T) {
 	require.NoError(t, v.Database(Admin, orders))
 	require.NoError(t, v.Server(Admin))
 	require.NoError(t, v.Service(Admin, Lock))
-	v.While(Admin, nil)()
-	require.False(t, v.LoggedIn())
+	v.While(Admin, nil, nil)()
 }
 
 func TestRules(t *testing.T) {
@@ -102,7 +101,7 @@ func TestLocalIsThisMachine(t *testing.T) {
 	f := open(t, "allow anyone read from=local")
 	require.NoError(t, f.from("127.0.0.1:1").Enter())
 	require.NoError(t, f.from("[::1]:1").Enter())
-	require.NoError(t, f.from("@").Enter(), "a socket in a directory")
+	require.NoError(t, f.Visit(fakeConn{addr: &net.UnixAddr{Name: "@", Net: "unix"}}).Enter(), "a socket in a directory")
 	require.Error(t, f.from("192.0.2.1:1").Enter())
 	addrs, err := net.InterfaceAddrs()
 	require.NoError(t, err)
@@ -125,7 +124,6 @@ func TestProtectionByDefault(t *testing.T) {
 	}
 	require.NoError(t, v.Present([]byte("Bearer x")), "nothing to compare it with")
 	require.False(t, v.Login(context.Background(), "anna", nil))
-	require.False(t, v.LoggedIn())
 	require.NoError(t, g.Authorize(&http.Request{RemoteAddr: "127.0.0.1:1"}, true))
 	requireDenied(t, g.Authorize(&http.Request{RemoteAddr: "192.0.2.1:1"}, false), 403, "-access FILE")
 	g.Poll()
@@ -144,7 +142,6 @@ func TestLoginLastsUntilThePasswordChanges(t *testing.T) {
 	require.False(t, v.Login(context.Background(), "nobody", []byte("secret")))
 	require.Error(t, v.Server(Write))
 	require.True(t, v.Login(context.Background(), "anna", []byte("secret")))
-	require.True(t, v.LoggedIn())
 	require.NoError(t, v.Server(Write))
 
 	f.write(line, "allow anna read")
@@ -154,7 +151,6 @@ func TestLoginLastsUntilThePasswordChanges(t *testing.T) {
 
 	f.write("anna:"+hashOf(t, "secret"), "allow anna read") // the same password is another hash
 	f.Reload()
-	require.False(t, v.LoggedIn())
 	requireDenied(t, v.Server(Read), 401, "needs a user")
 }
 
@@ -179,7 +175,7 @@ func TestStreamsAreCutWhenTheRightIsTaken(t *testing.T) {
 	for _, addr := range []string{"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"} {
 		v := f.from(addr)
 		require.NoError(t, v.Server(Replicate))
-		done := v.While(Replicate, func() { cut <- addr })
+		done := v.While(Replicate, nil, func() { cut <- addr })
 		if addr == "10.0.0.3:1" {
 			done()
 		}
@@ -273,4 +269,104 @@ func TestCertificates(t *testing.T) {
 		near.Close()
 		far.Close()
 	}
+}
+
+// On a connection that goes on with a protocol without credentials those of earlier requests do not count, and changes do.
+func TestAnonymousEndsWhatPresentHasBegun(t *testing.T) {
+	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read", "allow anyone read db=1")
+	v := f.from("10.0.0.1:1")
+	v.Anonymous()
+	require.NoError(t, v.Present(basicHeader("anna", "secret")))
+	require.NoError(t, v.Server(Read))
+	v.Anonymous()
+	requireDenied(t, v.Server(Read), 401, "without a user or token")
+	require.NoError(t, v.Database(Read, other))
+	f.write("allow anyone read db=0")
+	f.Reload()
+	requireDenied(t, v.Database(Read, other), 401, "without a user or token")
+	(*Visitor)(nil).Anonymous()
+}
+
+func TestOutdated(t *testing.T) {
+	f := open(t, "allow anyone read")
+	v := f.from("10.0.0.1:1")
+	require.False(t, v.Outdated())
+	require.NoError(t, v.Present(nil))
+	require.False(t, v.Outdated())
+	f.write("allow anyone write")
+	f.Reload()
+	require.True(t, v.Outdated())
+	require.NoError(t, v.Present(nil))
+	require.False(t, v.Outdated())
+	require.False(t, (*Visitor)(nil).Outdated())
+}
+
+// The rules may change between the look at them and the beginning of a stream.
+func TestAStreamThatBeginsTooLateIsCut(t *testing.T) {
+	f := open(t, "allow anyone replicate db=1")
+	v := f.from("10.0.0.1:1")
+	require.NoError(t, v.Database(Replicate, other))
+	cut := make(chan string, 2)
+	v.While(Replicate, other, func() { cut <- "users" })()
+	require.Empty(t, cut)
+	f.write("allow anyone replicate db=0")
+	f.Reload()
+	v.While(Replicate, orders, func() { cut <- "orders" })()
+	require.Empty(t, cut)
+	v.While(Replicate, other, func() { cut <- "users" })()
+	require.Equal(t, "users", <-cut)
+}
+
+func TestAnAddressThatCannotBeReadIsNotThisMachine(t *testing.T) {
+	f := open(t, "allow anyone read from=local,0.0.0.0/0,::/0")
+	require.NoError(t, f.from("127.0.0.1:1").Server(Read))
+	requireDenied(t, f.from("somewhere").Server(Read), 401, "needs a user")
+	requireDenied(t, f.Visit(fakeConn{}).Server(Read), 401, "needs a user")
+	g, err := Open(Options{})
+	require.NoError(t, err)
+	defer g.Close()
+	require.Error(t, g.Visit(fakeConn{addr: textAddr("somewhere")}).Enter())
+}
+
+func TestRightPasswordsAreRememberedWhenTheFileChanges(t *testing.T) {
+	anna := "anna:" + hashOf(t, "secret")
+	f := open(t, anna, "allow anna read")
+	v := f.from("10.0.0.1:1")
+	require.NoError(t, v.Present(basicHeader("anna", "secret")))
+	f.write(anna, "allow anna write")
+	f.Reload()
+	require.Len(t, f.logins.right, 1)
+	for range freeTries + 1 {
+		require.Error(t, f.from("10.0.0.1:1").Present(basicHeader("anna", "wrong")))
+	}
+	require.NoError(t, v.Present(basicHeader("anna", "secret")), "others at the same address guess, and the clock stands still")
+	f.write("anna:"+hashOf(t, "other"), "allow anna write")
+	f.Reload()
+	f.clock.add(longestWait)
+	require.Error(t, v.Present(basicHeader("anna", "secret")))
+}
+
+func TestNamesOfDatabasesThatDoNotExistAreInTheLog(t *testing.T) {
+	f := open(t, "allow anyone read db=orders.kct,1,*", "allow anyone write db=order.kct,7", tokenLine(t, "ci"), "allow ci read db=order.kct")
+	require.NotContains(t, f.log.String(), "db=")
+	f.Serves([]Database{orders, other})
+	require.Contains(t, f.log.String(), `db= for [\"7\" \"order.kct\"]`)
+	f.write("allow anyone read db=nosuch prefix=a")
+	f.Reload()
+	require.Contains(t, f.log.String(), `db= for [\"nosuch\"]`)
+	(*Guard)(nil).Serves(nil)
+}
+
+// Who has the right password, beside others who guess, is not told that it is wrong.
+func TestAPasswordThatWasNotLookedAtIsNotWrong(t *testing.T) {
+	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read")
+	for range freeTries + 10 {
+		f.slow.fail(peerOf(textAddr("10.0.0.1:1")).addr, f.clock.get())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	v := f.from("10.0.0.1:1")
+	requireDenied(t, v.present(ctx, basicHeader("anna", "secret")), 401, "was not looked at") // the clock stands still
+	f.clock.add(longestWait)
+	require.NoError(t, v.Present(basicHeader("anna", "secret")))
 }

@@ -11,6 +11,7 @@ import (
 // admit tells whether a client may begin a request of a kind. A refused one is answered with Error, and its connection ends; its
 // own words follow for a copy, whose protocol has some.
 func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
+	c.Visitor.Anonymous() // requests of HTTP on this connection may have had credentials
 	var err error
 	switch magic {
 	case frame.PlayScript:

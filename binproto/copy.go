@@ -70,6 +70,7 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 	if err := s.conn.Visitor.Database(access.Replicate, d); err != nil {
 		return err
 	}
+	defer s.conn.Visitor.While(access.Replicate, d, s.conn.Cut)()
 	f, err := d.Freeze()
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (h *Handler) serveReplication(c *netio.Conn, peer string) (keep bool) {
 		c.Out = append(c.Out, byte(frame.Error))
 		return false
 	}
-	defer c.Visitor.While(access.Replicate, c.Cut)()
+	defer c.Visitor.While(access.Replicate, nil, c.Cut)()
 	h.opts.Source.Serve(c, follow, peer)
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"gotycoon/httpapi/tsv"
 )
@@ -64,9 +65,24 @@ func (cn *conn) reply() (Rows, error) {
 	cn.broken = res.Close
 	out := decodeRows(body.Bytes(), res.Header.Get("Content-Type"))
 	if res.StatusCode != http.StatusOK {
-		return out, callError(res, string(out["ERROR"]))
+		return out, callError(res, errorText(res, out, body.Bytes()))
 	}
 	return out, nil
+}
+
+// maxErrorText is how much is shown of what a server says that speaks of an error in its own way: one of another kind, or a proxy.
+const maxErrorText = 200
+
+// errorText is what a reply says about an error, empty when it says nothing.
+func errorText(res *http.Response, rows Rows, body []byte) string {
+	if text, ok := rows["ERROR"]; ok || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
+		return string(text)
+	}
+	line, _, _ := bytes.Cut(body, []byte("\n"))
+	if line = bytes.TrimSpace(line); len(line) == 0 || len(line) > maxErrorText {
+		return ""
+	}
+	return res.Status + ": " + string(line)
 }
 
 // Rows is the result of a procedure by name.

@@ -22,7 +22,13 @@ func (p *port) permit(c *netio.Conn, r *request) *access.Denied {
 	if err == nil {
 		err = c.Visitor.Service(rightOf(r.target), p.name)
 	}
-	denied, _ := errors.AsType[*access.Denied](err)
+	if err == nil {
+		return nil
+	}
+	denied, ok := errors.AsType[*access.Denied](err)
+	if !ok {
+		denied = &access.Denied{Reason: err.Error()}
+	}
 	return denied
 }
 

@@ -93,9 +93,21 @@ func (s *Session) allowed(err error) bool {
 	return err == nil
 }
 
+// renew looks at the credentials again when the rules have changed since the head of the request arrived: its body may have taken long,
+// and a signal even longer.
+func (s *Session) renew() error {
+	if v := s.c.Visitor; v.Outdated() {
+		return v.Present(s.req.text(s.req.authorization))
+	}
+	return nil
+}
+
 // permit returns nil when the client may call p, nil for an unknown procedure, with the parameters that it has sent.
 func (s *Session) permit(p *procedure) error {
 	v := s.c.Visitor
+	if err := s.renew(); err != nil {
+		return err
+	}
 	if err := s.permitSignals(v); err != nil || p == nil {
 		return err
 	}
@@ -177,6 +189,9 @@ func (s *Session) permitParameter(v *access.Visitor, need access.Rights, d *db.D
 
 // mayREST tells whether the client may do what a REST request asks.
 func (s *Session) mayREST(d *db.DB, key []byte) bool {
+	if err := s.renew(); err != nil {
+		return s.allowed(err)
+	}
 	switch s.req.method {
 	case methodGET, methodHEAD:
 		return s.allowed(s.c.Visitor.Key(access.Read, d, key))

@@ -229,3 +229,23 @@ func TestKnownCredentialsDoNotAllocate(t *testing.T) {
 	}
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, serve), 0.0)
 }
+
+// Who waits for a signal, or sends a body slowly, has the rights that there are when it goes on.
+func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
+	s, path := guardedServer(t, []string{"anna"}, "allow anna read,write")
+	c := s.dial(t)
+	require.Equal(t, "200 OK", c.do(as("anna", rpc("set", "key", "a", "value", "b"))).status)
+	waiter, rest := s.dial(t), s.dial(t)
+	waiter.send(as("anna", rpc("get", "key", "a", "WAIT", "go", "WAITTIME", "60")))
+	eventually(t, s.signals, "go", 1)
+	rest.send(as("anna", "PUT /a HTTP/1.1\r\nContent-Length: 2\r\n\r\nx"))
+	writeAccess(t, path, []string{"anna"}, "allow anna read db=1")
+	s.access.Reload()
+	rest.send("y")
+	require.Equal(t, 1, s.signals.Signal("go", false))
+	require.Equal(t, "403 Forbidden", waiter.receive(false).status)
+	require.Equal(t, "403 Forbidden", rest.receive(false).status)
+	writeAccess(t, path, []string{"anna"}, "allow anna read,write")
+	s.access.Reload()
+	require.Equal(t, "value\tb\n", c.do(as("anna", rpc("get", "key", "a"))).body)
+}

@@ -31,6 +31,9 @@ func (s *Session) serveRPC() (status int) {
 		return s.replyDenied()
 	}
 	err := s.waitForSignal()
+	if err == nil && s.c.Visitor.Outdated() && !s.allowed(s.permit(p)) {
+		return s.replyDenied()
+	}
 	if err == nil {
 		s.pickDatabase()
 		s.pickCursor()

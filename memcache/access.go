@@ -79,7 +79,7 @@ func (c *conn) guard() (done, keep bool) {
 	switch {
 	case err == nil:
 		return false, true
-	case word == "set" && !v.LoggedIn():
+	case word == "set" && isUnknown(err):
 		return true, c.logIn(leadingInt(c.words[need.size]))
 	}
 	return true, c.refuse(need, err, entered == nil)
@@ -88,6 +88,12 @@ func (c *conn) guard() (done, keep bool) {
 func isRemote(err error) bool {
 	denied, ok := errors.AsType[*access.Denied](err)
 	return ok && denied.Remote
+}
+
+// isUnknown tells whether credentials may help. They do not help who has a name by a certificate.
+func isUnknown(err error) bool {
+	denied, ok := errors.AsType[*access.Denied](err)
+	return ok && denied.Unknown
 }
 
 // permit returns nil when the client may do what a command asks with its keys.

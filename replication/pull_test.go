@@ -179,6 +179,10 @@ func TestMastersThatAreNone(t *testing.T) {
 			eventually(t, "the line", func() bool { return len(b.log.lines("SYSTEM")) == 1 })
 			require.Equal(t, []string{fmt.Sprintf("replication was deferred: host=127.0.0.1 port=%d", m.port)},
 				b.log.lines("SYSTEM"))
+			if name == "refused" {
+				eventually(t, "what to do", func() bool { return len(b.log.lines("ERROR")) == 1 })
+				require.Contains(t, b.log.lines("ERROR")[0], "refuses to be followed")
+			}
 		})
 	}
 	t.Run("garbage in the stream", func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/ulog"
 )
@@ -82,6 +83,23 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	return m
 }
 
+// tellDeferred writes about a master that cannot be followed, once for each, and about one that refuses, which somebody has to mend.
+func (f *Follower) tellDeferred(m Master, err error) {
+	refused := errors.Is(err, frame.ErrRefused)
+	if f.deferred != m.address() {
+		f.deferred = m.address()
+		f.system("replication was deferred: host=%s port=%d", m.Host, m.Port)
+		if !refused {
+			f.opts.Logger.Info(fmt.Sprintf("the master cannot be reached: %v", err))
+		}
+	}
+	if refused && !f.refused {
+		f.opts.Logger.Error(fmt.Sprintf("the master %s refuses to be followed: it has no update log (-ulog), or its access file (-access) gives this "+
+			"server no right to replicate, or it serves only its own machine; its log says why", m.address()))
+	}
+	f.refused = refused
+}
+
 // follow pulls from a master until the connection ends, and returns how long to wait before the next attempt.
 func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 	p, err := f.connect(ctx, m)
@@ -90,14 +108,10 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 			return 0
 		}
 		f.status.explain(Connecting, err.Error())
-		if f.deferred != m.address() {
-			f.deferred = m.address()
-			f.system("replication was deferred: host=%s port=%d", m.Host, m.Port)
-			f.opts.Logger.Info(fmt.Sprintf("the master cannot be reached: %v", err))
-		}
+		f.tellDeferred(m, err)
 		return f.backOff()
 	}
-	f.deferred = ""
+	f.deferred, f.refused = "", false
 	f.system("replication started: host=%s port=%d rts=%d", m.Host, m.Port, f.place.position)
 	err = p.run(ctx)
 	p.close()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/http"
 	"time"
 
 	"gotycoon/access"
@@ -30,6 +31,15 @@ func (p *process) openAccess() bool {
 	return true
 }
 
+// tellDatabases lets the guard know which databases are open.
+func (p *process) tellDatabases() {
+	var all []access.Database
+	for i := range p.catalog.Len() {
+		all = append(all, p.catalog.DB(i))
+	}
+	p.access.Serves(all)
+}
+
 // tellProtection warns who wonders why nobody else is served. It is at the level of the other lines about what the server promises.
 func (p *process) tellProtection() {
 	if p.access.Protects() {
@@ -43,4 +53,29 @@ func (p *process) accessOn(host string) *access.Guard {
 		return nil
 	}
 	return p.access
+}
+
+// errAdminRemote is what peers on other machines are told by an admin listener that serves this machine only.
+var errAdminRemote = &access.Denied{Remote: true, Reason: "the admin listener answers only clients on its own machine; " +
+	"start the server with -access FILE to say who may do what, or give the listener an address of its own (-admin 0.0.0.0:PORT)"}
+
+// adminAccess decides about requests to an admin listener. Config.Host opens the databases, but not the profiles and what else there is:
+// without an address of its own and without an access file the listener serves this machine.
+func (p *process) adminAccess(host string) (func(*http.Request, bool) error, error) {
+	guard := p.accessOn(host)
+	if guard == nil && host == "" {
+		var err error
+		if guard, err = access.Open(access.Options{Logger: p.log.Logger}); err != nil {
+			return nil, err
+		}
+	}
+	if !guard.Protects() {
+		return guard.Authorize, nil
+	}
+	return func(r *http.Request, admin bool) error {
+		if guard.Authorize(r, admin) != nil {
+			return errAdminRemote
+		}
+		return nil
+	}, nil
 }

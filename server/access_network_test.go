@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -125,6 +126,27 @@ func TestAHostOpensTheServer(t *testing.T) {
 		require.False(t, isRefused(exchange(t, far.dial, ports[name], requests[0])), name)
 	}
 	require.NotContains(t, strings.Join(s.log.lines(), "\n"), "protected")
+}
+
+// The profiles and metrics are another matter than the data: they need an address of their own.
+func TestAHostDoesNotOpenTheAdminListener(t *testing.T) {
+	far := newFarAway(t)
+	ask := func(addr, path string) string {
+		_, port, err := net.SplitHostPort(addr)
+		require.NoError(t, err)
+		number, err := strconv.Atoi(port)
+		require.NoError(t, err)
+		return exchange(t, far.dial, number, "GET "+path+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	}
+	_, addr := startAdmin(t, func(c *server.Config) { c.Host, c.Admin.Addr = "0.0.0.0", ":0" })
+	require.Contains(t, ask(addr, "/livez"), "HTTP/1.1 200 OK")
+	for _, path := range []string{"/metrics", "/version", "/debug/pprof/", "/debug/pprof/cmdline"} {
+		answer := ask(addr, path)
+		require.Contains(t, answer, "HTTP/1.1 403", path)
+		require.Contains(t, answer, "-admin 0.0.0.0:PORT", path)
+	}
+	_, addr = startAdmin(t, func(c *server.Config) { c.Admin.Addr = "0.0.0.0:0" })
+	require.Contains(t, ask(addr, "/metrics"), "HTTP/1.1 200 OK")
 }
 
 // The original's plug-in has an address of its own: giving it is as clear.

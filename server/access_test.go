@@ -170,3 +170,16 @@ func TestABrokenAccessFileStopsTheStart(t *testing.T) {
 	cfg.Daemon, cfg.Access.Path = true, "access"
 	require.Equal(t, 1, server.Run(t.Context(), cfg, &log, io.Discard))
 }
+
+// Requests of HTTP on a connection give the binary protocol, which has no credentials, no rights.
+func TestCredentialsOfHTTPAreNotThoseOfTheBinaryProtocol(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access")
+	accessFile(t, path, "anna", "allow anna admin", "allow anyone read db=5")
+	s := start(t, func(c *server.Config) { c.Access.Path = path })
+	get := frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("nothing")})
+	for _, request := range []string{string(get), asks["data"][5], asks["data"][6], asks["data"][8]} {
+		answer := exchange(t, dialHere(t), s.port(), as("anna", "GET /nothing HTTP/1.1\r\n\r\n")+request)
+		_, answer, _ = strings.Cut(answer, "\r\n\r\n")
+		require.True(t, isRefused(answer), "%q: %q", request, answer)
+	}
+}

@@ -66,13 +66,17 @@ func (p *process) openAdmin() error {
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	if err != nil {
-		return fmt.Errorf("-admin %s: %w", c.Addr, err)
+		return fmt.Errorf("-admin %s: write HOST:PORT, for example 127.0.0.1:1990, or :1990 for this machine only: %w", c.Addr, err)
+	}
+	authorize, err := p.adminAccess(host)
+	if err != nil {
+		return err
 	}
 	s, err := admin.New(admin.Options{
 		Addr:   c.Addr,
 		Logger: p.log.Logger,
 
-		Authorize: p.accessOn(host).Authorize,
+		Authorize: authorize,
 		Secure:    p.secure,
 
 		Routes:  p.adminRoutes,

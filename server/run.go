@@ -119,6 +119,7 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())
 	p.tellProtection()
+	p.tellDatabases()
 	p.loadScript()
 	plugin, ok := p.loadPlugin()
 	if !ok {

@@ -446,3 +446,23 @@ func TestOptionsOfTLSThatCannotBeMeant(t *testing.T) {
 		require.Contains(t, stderr.String(), want)
 	}
 }
+
+// A memcached client with a certificate has a name: what it may not set is refused, and not taken for a wrong password.
+func TestACertificateIsNoWrongPassword(t *testing.T) {
+	ca := authority(t)
+	path := filepath.Join(t.TempDir(), "access")
+	accessFile(t, path, "anna", "cert user", "allow user write prefix=a:", "allow anna write")
+	var ports map[string]int
+	s := start(t, func(c *server.Config) { withTLS(c, ca); c.Access.Path = path; ports = openPorts(t, c) })
+	dial := &tls.Dialer{Config: trusting(t, ca, "user")}
+	c, err := dial.DialContext(t.Context(), "tcp", fmt.Sprintf("localhost:%d", ports["memcache"]))
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(c, "set a:1 0 0 1\r\nx\r\nset b:1 0 0 9\r\nanna anna\r\nquit\r\n")
+	require.NoError(t, err)
+	answer, err := io.ReadAll(c)
+	require.NoError(t, err)
+	require.Equal(t, "STORED\r\nCLIENT_ERROR access denied: user has no right to write for this key of database 0 (:)\r\n", string(answer))
+	require.NotContains(t, strings.Join(s.log.lines(), "\n"), "wrong credentials")
+}
