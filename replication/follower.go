@@ -58,6 +58,7 @@ type Follower struct {
 	saving   chan error // the RTS file is being written; nil: it is not
 	saved    time.Time  // when that was begun last
 	deferred string     // address that run has failed to reach since it last reached one
+	failed   string     // why the last copy has ended early
 	attempts int        // in vain, since a connection that was good for something
 
 	stop context.CancelFunc // ends run; nil before Start
