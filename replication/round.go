@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -34,6 +35,9 @@ var errAgain = errors.New("the connection is begun anew")
 
 // errGap ends a connection to a master whose log does not reach back far enough.
 var errGap = errors.New("the master has not kept the updates that this server needs")
+
+// errRefused is what a master says that cannot or will not be one.
+var errRefused = errors.New("the master refuses: it needs an update log (-ulog), and to let this server in (-access)")
 
 // run does one round after the other until the context ends.
 func (f *Follower) run(ctx context.Context) {
@@ -93,7 +97,11 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 		if f.deferred != m.address() {
 			f.deferred = m.address()
 			f.system("replication was deferred: host=%s port=%d", m.Host, m.Port)
-			f.opts.Logger.Info(fmt.Sprintf("the master cannot be reached: %v", err))
+			level := slog.LevelInfo
+			if errors.Is(err, errRefused) {
+				level = slog.LevelError
+			}
+			f.opts.Logger.Log(ctx, level, fmt.Sprintf("the master cannot be reached: %v", err))
 		}
 		return f.backOff()
 	}
