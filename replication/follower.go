@@ -68,6 +68,7 @@ type Follower struct {
 	master  Master             // of the next round
 	from    *ulog.Stamp        // where the next round begins, unless at position
 	retuned context.CancelFunc // ends the round that is under way
+	tuned   bool               // since the last round has begun
 }
 
 // OpenFollower finds out where the databases are. The RTS file is created if need be. Nothing is pulled before Start.
@@ -128,6 +129,11 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 	if interval != nil {
 		f.master.Interval = clampInterval(*interval)
 		intervalText = fmt.Sprintf("%f", Milliseconds(f.master.Interval))
+	}
+	if f.tuned = true; host == "" {
+		f.status.retune(None)
+	} else {
+		f.status.retune(Connecting)
 	}
 	f.system("replication setting was modified: host=%s port=%d ts=%s iv=%s", host, port, fromText, intervalText)
 	if f.retuned != nil {

@@ -77,7 +77,12 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Lock()
 	m, from := f.master, f.from
 	f.from, f.retuned = nil, retuned
+	tuned := f.tuned
+	f.tuned = false
 	f.mu.Unlock()
+	if tuned { // again: the connection to the former master has ended only now
+		f.status.retune(f.idleState())
+	}
 	if from != nil {
 		f.place = place{position: *from, rts: f.place.rts}
 		f.status.position.Store(uint64(*from))
