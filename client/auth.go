@@ -31,7 +31,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return nil, errToken
 	}
-	cn, err := dial(ctx, c.addr, c.opts.TLS)
+	cn, err := c.connect(ctx)
 	if err == nil && value != "" {
 		cn.auth = "Authorization: " + value + "\r\n"
 	}

@@ -30,6 +30,10 @@ type Options struct {
 	MaxIdle int           // connections kept for later calls; 0 means 64
 	TLS     *tls.Config   // speak TLS; nil means plaintext. An empty ServerName means the host of the address
 
+	// Dial makes the connections of a client for the databases, which are ready for use then: TLS does not apply. nil means plain TCP, or
+	// what TLS says.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	// Credentials are sent with every call over HTTP. The binary protocol has none: SetBinary, Follow and Copy, for example, depend
 	// on where the client is.
 	Credentials

@@ -36,6 +36,18 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (*conn, error) {
 	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
 }
 
+// connect connects to the server in the way of the options.
+func (c *Client) connect(ctx context.Context) (*conn, error) {
+	if c.opts.Dial == nil {
+		return dial(ctx, c.addr, c.opts.TLS)
+	}
+	nc, err := c.opts.Dial(ctx, "tcp", c.addr)
+	if err != nil {
+		return nil, networkError(err)
+	}
+	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
+}
+
 // during runs f, which an end of ctx interrupts.
 func (cn *conn) during(ctx context.Context, f func(*conn) error) error {
 	if err := ctx.Err(); err != nil {

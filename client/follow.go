@@ -45,7 +45,7 @@ func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white boo
 func (c *Client) dialWithin(ctx context.Context) (*conn, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
-	return dial(ctx, c.addr, c.opts.TLS)
+	return c.connect(ctx)
 }
 
 // silence is how long the server has sent nothing.

@@ -249,8 +249,12 @@ func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
 		if d.file == nil || d.readOnly {
 			continue
 		}
+		d.reachEnd()
 		if err := d.file.Checkpoint(); err != nil {
 			return fmt.Errorf("checkpoint %s: %w", d.Path(), err)
+		}
+		if d.shared {
+			upTo = min(upTo, d.file.Meta().Stamp) // what has come since is needed
 		}
 	}
 	return c.log.RemoveFiles(upTo)
@@ -324,6 +328,7 @@ func (c *Catalog) CloseDB(i int) error { return c.closeDB(c.dbs[i]) }
 func (c *Catalog) closeDB(d *DB) error {
 	c.stopKeeper()
 	d.abortTransaction()
+	d.reachEnd()
 	if err := d.store.Close(); err != nil {
 		return &OpenError{Expr: d.Expr(), Err: err}
 	}

@@ -217,6 +217,32 @@ func TestSegmentsThatADatabaseNeedsAreCheckpointedFirst(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1", "b": "2", "c": "3"}, contents(t, c.DB(0)))
 }
 
+// A database that has not been updated for long needs none of the segments that others have filled.
+func TestRemovedSegmentsDoNotConcernAnIdleDatabase(t *testing.T) {
+	dir := t.TempDir()
+	o := in(dir)
+	o.LogLimit = 1
+	exprs := func(dir string) []string { return []string{filepath.Join(dir, "a.kct"), filepath.Join(dir, "b.kct")} }
+	c := mustOpen(t, o, exprs(dir)...)
+	mustSet(t, c.DB(0), "a", "1")
+	mustSet(t, c.DB(1), "a", "1", "b", "2", "c", "3")
+	require.NoError(t, c.RemoveLogFiles(c.Log().Last()))
+	mustSet(t, c.DB(1), "d", "4")
+	after := image(t, dir)
+	c = mustOpen(t, in(after), exprs(after)...)
+	require.Equal(t, map[string]string{"a": "1"}, contents(t, c.DB(0)))
+	require.Len(t, contents(t, c.DB(1)), 4)
+	mustSet(t, c.DB(1), "e", "5")
+	require.NoError(t, c.Close())
+	segments, err := filepath.Glob(filepath.Join(after, "ulog", "*.ulog"))
+	require.NoError(t, err)
+	for _, path := range segments[:len(segments)-1] { // by hand, since the server is down
+		require.NoError(t, os.Remove(path))
+	}
+	c = mustOpen(t, in(after), exprs(after)...)
+	require.Equal(t, map[string]string{"a": "1"}, contents(t, c.DB(0)))
+}
+
 func TestOpenErrors(t *testing.T) {
 	dir := t.TempDir()
 	cabinet := filepath.Join(dir, "cabinet.kch")

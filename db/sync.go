@@ -36,6 +36,17 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 	return systemError(d.file.Hold(run))
 }
 
+// reachEnd has the next checkpoint say that the file is complete up to the end of the shared log. Without it a file whose database has not been
+// updated for long would seem to need what the log has had since.
+func (d *DB) reachEnd() {
+	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
+		return
+	}
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	d.file.Apply(d.log.Last(), nil)
+}
+
 // tick returns a time stamp such that every update with a smaller one is in the store: log and store change
 // together under the commit lock.
 func (d *DB) tick() ulog.Stamp {

@@ -51,7 +51,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 		part.at, part.key = 0, nil // the log does not reach back to it any more
 	}
 	d := f.opts.Catalog.DB(int(part.db))
-	c := client.New(m.address(), client.Options{Timeout: firstTimeout})
+	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
 	defer c.Close()
 	cp := copier{f: f, db: d, part: part, hello: h, told: time.Now()}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
@@ -68,9 +68,18 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	}
 	if err != nil {
 		f.save()
+		f.tellFailed(ctx, part.db, err)
 		return fmt.Errorf("copy of database %d: %w", part.db, err)
 	}
 	return nil
+}
+
+// tellFailed tells why a copy has ended early, unless that is known.
+func (f *Follower) tellFailed(ctx context.Context, db uint16, err error) {
+	if text := err.Error(); ctx.Err() == nil && text != f.failed {
+		f.failed = text
+		f.opts.Logger.Warn(fmt.Sprintf("the copy of database %d is tried again, since it has ended early: %v", db, err))
+	}
 }
 
 // copier stores one copy.

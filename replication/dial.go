@@ -15,3 +15,8 @@ func (f *Follower) dial(ctx context.Context, addr string) (net.Conn, error) {
 	defer cancel()
 	return f.opts.Dial(ctx, "tcp", addr)
 }
+
+// dialClient is dial as a client has it: questions and copies go the same way as updates.
+func (f *Follower) dialClient(ctx context.Context, _, addr string) (net.Conn, error) {
+	return f.dial(ctx, addr)
+}

@@ -59,6 +59,7 @@ type Follower struct {
 	saved    time.Time  // when that was begun last
 	deferred string     // address that run has failed to reach since it last reached one
 	refused  bool       // the master has refused the latest attempt, which has been said
+	failed   string     // why the last copy has ended early
 	attempts int        // in vain, since a connection that was good for something
 
 	stop context.CancelFunc // ends run; nil before Start
@@ -68,6 +69,7 @@ type Follower struct {
 	master  Master             // of the next round
 	from    *ulog.Stamp        // where the next round begins, unless at position
 	retuned context.CancelFunc // ends the round that is under way
+	tuned   bool               // since the last round has begun
 }
 
 // OpenFollower finds out where the databases are. The RTS file is created if need be. Nothing is pulled before Start.
@@ -128,6 +130,11 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 	if interval != nil {
 		f.master.Interval = clampInterval(*interval)
 		intervalText = fmt.Sprintf("%f", Milliseconds(f.master.Interval))
+	}
+	if f.tuned = true; host == "" {
+		f.status.retune(None)
+	} else {
+		f.status.retune(Connecting)
 	}
 	f.system("replication setting was modified: host=%s port=%d ts=%s iv=%s", host, port, fromText, intervalText)
 	if f.retuned != nil {

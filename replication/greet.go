@@ -32,20 +32,27 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	if err := p.meetLog(); err != nil {
 		return err
 	}
-	n := min(f.opts.Catalog.Len(), int(hello.Databases))
 	if hello.Gap {
-		f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
-			f.place.needs(n), hello.First))
-		f.place.copyAll(n)
+		return p.copyAll()
 	}
+	f.place.without(hello.Databases)
 	if f.place.incomplete() != nil {
 		return errCopy
 	}
-	if at := f.place.position; hello.Last < uint64(at) && uint64(at) <= uint64(ulog.StampAt(time.Now())) {
-		f.opts.Logger.Warn(fmt.Sprintf("the master's log ends at ts=%d, but this server has updates of it up to ts=%d: has it lost some?",
-			hello.Last, at))
+	if at := f.place.marks[p.key]; hello.Last < uint64(at) {
+		f.opts.Logger.Warn(fmt.Sprintf("the master's log ends at ts=%d, but this server has updates from it up to ts=%d: it has lost some, "+
+			"in a crash, or since it was restored from a backup", hello.Last, at))
 	}
 	return nil
+}
+
+// copyAll notes that the log is of no use without copies of the databases.
+func (p *pull) copyAll() error {
+	n := min(p.f.opts.Catalog.Len(), int(p.hello.Databases))
+	p.f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
+		p.f.place.needs(n), p.hello.First))
+	p.f.place.copyAll(n)
+	return errCopy
 }
 
 // meetLog compares the master's log with the one that was followed before. A position in the one is none in the other, but both are times:
@@ -58,7 +65,12 @@ func (p *pull) meetLog() error {
 	}
 	changed := place.master != 0
 	place.master = p.key
+	place.startAnew()
 	mark, known := place.marks[p.key]
+	if changed && !known {
+		p.f.opts.Logger.Warn(fmt.Sprintf("the master's log is another than that which was followed up to ts=%d, and goes on from there: a server that "+
+			"was not a follower of the former master too may have had updates that do not come", place.position))
+	}
 	if !changed || !known || mark >= place.position {
 		return nil
 	}
@@ -71,14 +83,14 @@ func (p *pull) meetLog() error {
 func (p *pull) greetOriginal(ctx context.Context) error {
 	f := p.f
 	if f.place.incomplete() != nil {
-		f.opts.Logger.Warn("databases in memory that have come up empty need a copy of the master's, which it cannot give: they get what comes now")
+		f.opts.Logger.Warn("databases that have come up empty need a copy of the master's, which it cannot give: they get what comes now")
 		f.place.parts = nil
 	}
 	f.place.master = 0
 	at := f.place.position
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	c := client.New(p.master.address(), client.Options{})
+	c := client.New(p.master.address(), client.Options{Dial: f.dialClient})
 	defer c.Close()
 	gap, err := misses(ctx, c, at, f.opts.SID)
 	switch {

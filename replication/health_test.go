@@ -197,3 +197,22 @@ func TestGapsOfOriginalMasters(t *testing.T) {
 		}
 	}
 }
+
+// What was true of one master is not said of the next.
+func TestLagAfterTuning(t *testing.T) {
+	a, b, m := newNode(t, 1), newNode(t, 2), newFakeMaster(t)
+	f, _ := b.follow(master(a.port))
+	eventually(t, "all to be here", func() bool { st := f.Status(); return st.State == replication.Streaming && st.Seconds == 0 })
+	f.Tune("127.0.0.1", m.port, nil, nil)
+	require.NotZero(t, f.Status().Seconds)
+	c, _ := m.accept()
+	require.NotZero(t, f.Status().Seconds)
+	require.True(t, f.Status().Contact.IsZero())
+	_, err := c.Write([]byte{byte(frame.Replication)})
+	require.NoError(t, err)
+	m.send(c, 50, message(10, setOf(1, 0, "a")))
+	eventually(t, "all to be here", func() bool { return f.Status().Records == 0 })
+	_, err = c.Write(frame.AppendMessage(nil, message(60, setOf(1, 0, "b"))))
+	require.NoError(t, err)
+	eventually(t, "nobody to know whether there is more", func() bool { return f.Status().Records == replication.Unknown })
+}

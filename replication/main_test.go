@@ -85,6 +85,7 @@ type node struct {
 	port    int
 	timeout time.Duration    // of connections
 	now     func() time.Time // of the source
+	clock   func() time.Time // of the databases and the log
 
 	removals int64 // see db.Options
 
@@ -123,7 +124,7 @@ func (n *node) logLimit() int64 {
 
 func (n *node) start() {
 	n.t.Helper()
-	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit()})
+	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit(), Now: n.clock})
 	require.NoError(n.t, err)
 	n.catalog = catalog
 	n.listen()

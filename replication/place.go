@@ -170,6 +170,19 @@ func (p *place) copyAll(n int) {
 	}
 }
 
+// startAnew forgets what is noted of databases in the log of another master: a copy that was begun is none of this one's.
+func (p *place) startAnew() {
+	p.parts = slices.DeleteFunc(p.parts, func(part part) bool { return part.copied })
+	for i := range p.parts {
+		p.parts[i].at, p.parts[i].key = 0, nil
+	}
+}
+
+// without forgets databases that the master has not, being one with n of them: there is nothing to be copied.
+func (p *place) without(n uint16) {
+	p.parts = slices.DeleteFunc(p.parts, func(part part) bool { return part.db >= n })
+}
+
 // advance moves the position on. Parts that it has reached are parts no more.
 func (p *place) advance(to ulog.Stamp) {
 	p.position = max(p.position, to)

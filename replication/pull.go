@@ -73,7 +73,7 @@ func (p *pull) request() error {
 		p.conn.Advance(1)
 		return nil
 	case frame.Error:
-		return frame.ErrRefused
+		return errRefused
 	}
 	return frame.ErrMagic
 }
@@ -185,8 +185,7 @@ func (p *pull) take() (taken bool, err error) {
 // handle notes what a message brings. Updates are applied when one for another database comes.
 func (p *pull) handle(m frame.Message) error {
 	if m.Magic == frame.Replication && p.hello != nil && m.IsExtended() {
-		p.takeExtended(m)
-		return nil
+		return p.takeExtended(m)
 	}
 	p.last = max(p.last, ulog.Stamp(m.TS))
 	if m.Magic == frame.Heartbeat {
@@ -228,13 +227,21 @@ func (p *pull) heard() {
 }
 
 // takeExtended takes a message of a master of our kind.
-func (p *pull) takeExtended(m frame.Message) {
+func (p *pull) takeExtended(m frame.Message) error {
+	if h, ok := m.Hello(); ok && h.Gap { // what was to come next is gone
+		if err := p.apply(); err != nil {
+			return err
+		}
+		p.hello = &h
+		return p.copyAll()
+	}
 	if o, ok := m.Origin(); ok {
 		p.origin = ulog.Origin{Log: o.Log, Stamp: ulog.Stamp(o.Stamp)}
 	}
 	if n, ok := m.Behind(); ok {
 		p.f.status.behind.Store(int64(n))
 	}
+	return nil
 }
 
 // wants tells whether an update is to be applied, and completes its origin.

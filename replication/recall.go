@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 
 	"gotycoon/db"
 	"gotycoon/ulog"
@@ -37,8 +38,9 @@ func (f *Follower) recall(said ulog.Stamp) place {
 }
 
 // combine makes one place of those that the databases have. A database without one is where the RTS file says. One in memory that has come
-// up empty has lost what it had: it needs a copy, if there will be a master that gives one.
+// up empty has lost what it had, and one that is new beside others never had it: it needs a copy, if there will be a master that gives one.
 func (f *Follower) combine(states []*place, said ulog.Stamp) place {
+	known := slices.ContainsFunc(states, func(s *place) bool { return s != nil })
 	p := place{rts: [2]ulog.Stamp{said, said}, position: said}
 	first := true
 	for i, s := range states {
@@ -48,7 +50,7 @@ func (f *Follower) combine(states []*place, said ulog.Stamp) place {
 		}
 		d := f.opts.Catalog.DB(i)
 		switch {
-		case lost(d) && at > 0:
+		case at > 0 && (lost(d) || s == nil && known && empty(d)):
 			p.parts = append(p.parts, part{db: uint16(i)})
 			continue
 		case !complete:
@@ -64,9 +66,11 @@ func (f *Follower) combine(states []*place, said ulog.Stamp) place {
 }
 
 // lost tells whether a database in memory has come up with nothing.
-func lost(d *db.DB) bool {
+func lost(d *db.DB) bool { return d.Volatile() && empty(d) }
+
+func empty(d *db.DB) bool {
 	n, err := d.Count()
-	return d.Volatile() && err == nil && n == 0
+	return err == nil && n == 0
 }
 
 // ahead returns parts for the databases that have more than the position says.

@@ -36,6 +36,9 @@ var errAgain = errors.New("the connection is begun anew")
 // errGap ends a connection to a master whose log does not reach back far enough.
 var errGap = errors.New("the master has not kept the updates that this server needs")
 
+// errRefused is what a master says that cannot or will not be one.
+var errRefused = errors.New("the master refuses: it needs an update log (-ulog), and to let this server in (-access)")
+
 // run does one round after the other until the context ends.
 func (f *Follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
@@ -74,7 +77,12 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Lock()
 	m, from := f.master, f.from
 	f.from, f.retuned = nil, retuned
+	tuned := f.tuned
+	f.tuned = false
 	f.mu.Unlock()
+	if tuned { // again: the connection to the former master has ended only now
+		f.status.retune(f.idleState())
+	}
 	if from != nil {
 		f.place = place{position: *from, rts: f.place.rts}
 		f.status.position.Store(uint64(*from))

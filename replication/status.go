@@ -79,7 +79,18 @@ func (s *status) beat(now time.Time) {
 
 func (s *status) message(now time.Time) {
 	s.heard.Store(now.UnixNano())
+	if s.complete.Swap(false) {
+		s.behind.Store(Unknown) // until the master says more
+	}
+}
+
+// retune forgets what was known of a former master.
+func (s *status) retune(state State) {
+	s.set(state)
+	s.heard.Store(0)
+	s.had.Store(0)
 	s.complete.Store(false)
+	s.behind.Store(Unknown)
 }
 
 // Status returns what is known now.

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -70,7 +71,7 @@ func (t *stream) run() error {
 		}
 	}
 	for {
-		settled := t.source.opts.Log.Settle(t.now())
+		settled := t.settle()
 		if err := t.send(); err != nil {
 			return err
 		}
@@ -96,13 +97,14 @@ func (t *stream) heartbeatPause() time.Duration {
 	return heartbeatPause(t.source.opts.Replicas.len(), extended(t.follow))
 }
 
-// now is what a heartbeat may say at most.
-func (t *stream) now() ulog.Stamp {
-	now := t.source.opts.Now()
-	if !extended(t.follow) {
-		now = now.Add(-heartbeatLag)
+// settle returns a stamp up to which the follower has everything when it has been sent what there is: for one of our kind the end of the
+// log, and for others about the present time, as the original says. That is a promise which a restart with the clock set back breaks.
+func (t *stream) settle() ulog.Stamp {
+	log := t.source.opts.Log
+	if extended(t.follow) {
+		return log.End()
 	}
-	return ulog.StampAt(now)
+	return log.Settle(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
 }
 
 // send sends everything that the log has for the follower.
@@ -124,11 +126,31 @@ func (t *stream) send() error {
 		if err != nil {
 			return err
 		}
+		if err := t.noticeGap(); err != nil {
+			return err
+		}
 		t.offer(e)
 		if err := t.flushIfMuch(); err != nil {
 			return err
 		}
 	}
+}
+
+// noticeGap tells the follower, if it is one of our kind, that updates have been removed before they could be sent to it.
+func (t *stream) noticeGap() error {
+	if !t.reader.Gap() || t.replica.gap.Swap(true) {
+		return nil
+	}
+	t.source.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d misses updates: files of the update log that held some newer than ts=%d "+
+		"have been removed before they could be sent%s", t.follow.SID, t.last, t.source.remedy(t.follow)))
+	if !extended(t.follow) {
+		return nil
+	}
+	t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return errEnded
 }
 
 // skip passes over what is not for the follower, where that is all there is: thousands of followers that want nothing of what is written must

@@ -87,7 +87,15 @@ func (p *process) reportReplication(rows map[string]string, now time.Time) {
 	rows["repl_timestamp"] = strconv.FormatUint(uint64(at), 10)
 	rows["repl_interval"] = fmt.Sprintf("%.6f", replication.Milliseconds(m.Interval))
 	p.reportFollower(rows, now)
-	rows["repl_delay"] = fmt.Sprintf("%.6f", delay(now, at))
+	rows["repl_delay"] = fmt.Sprintf("%.6f", delay(now, p.present(now, at)))
+}
+
+// present is a position as it was a moment ago, when the master had nothing newer.
+func (p *process) present(now time.Time, at ulog.Stamp) ulog.Stamp {
+	if st := p.follower.Status(); st.Seconds == 0 {
+		return max(at, min(ulog.StampAt(st.Contact), ulog.StampAt(now)))
+	}
+	return at
 }
 
 // delay is how old a position is, in seconds. One of the present millisecond may be a little ahead of it.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/binproto/frame"
 	"gotycoon/server"
 )
 
@@ -209,4 +210,19 @@ func TestStalledSlaveDoesNotDelayTheStop(t *testing.T) {
 		require.Equal(t, 201, status)
 	}
 	require.Zero(t, s.stop())
+}
+
+// Nobody knows how far a slave is behind that has not said yet what it has.
+func TestLagOfASlaveThatIsNotHeardOf(t *testing.T) {
+	master := startMaster(t, t.TempDir())
+	c, err := net.Dial("tcp", master.addr)
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Write(frame.AppendFollow(nil, frame.Follow{SID: 2}))
+	require.NoError(t, err)
+	client := master.dial()
+	eventually(t, func() bool { return client.rows("/rpc/report")["repl_slave_count"] == "1" })
+	rows := client.rows("/rpc/report")
+	require.Equal(t, "-1", rows["repl_slave_lag_seconds"])
+	require.Equal(t, "-1", rows["repl_slave_lag_records"])
 }

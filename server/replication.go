@@ -75,9 +75,17 @@ func (p *process) reportReplicas(rows map[string]string) {
 		return
 	}
 	slowest, records := 0.0, int64(0)
+	for _, f := range list { // what is unknown of one is unknown of all
+		if slowest = max(slowest, f.Seconds); f.Seconds < 0 {
+			slowest = replication.Unknown
+			break
+		}
+	}
 	for _, f := range list {
-		slowest = max(slowest, f.Seconds)
-		records = max(records, f.Records)
+		if records = max(records, f.Records); f.Records < 0 {
+			records = replication.Unknown
+			break
+		}
 	}
 	rows["repl_slave_count"] = strconv.Itoa(len(list))
 	rows["repl_slave_lag_seconds"] = lag(slowest)

@@ -355,6 +355,26 @@ func TestRevocationWithoutRestart(t *testing.T) {
 	}
 }
 
+// Copies go the way of the updates.
+func TestCopyOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	ca := authority(t)
+	master := start(t, func(c *server.Config) {
+		c.UpdateLog, c.ServerID = filepath.Join(dir, "ulog"), 1
+		withTLS(c, ca)
+	})
+	c := ktclient.New(master.addr, ktclient.Options{TLS: trusting(t, ca, "user")})
+	defer c.Close()
+	require.NoError(t, c.DB("").Set(t.Context(), "k", []byte("1"), ktclient.Never))
+	rts := filepath.Join(dir, "rts")
+	require.NoError(t, os.WriteFile(rts, fmt.Appendf(nil, "%020d\n", uint64(1)<<62), 0o600))
+	slave := start(t, func(c *server.Config) { // it has had updates once, and nothing is left of them
+		c.ServerID, c.RTSPath, c.MasterHost, c.MasterPort = 2, rts, "127.0.0.1", master.port()
+		c.TLS = server.TLSConfig{MasterCA: ca.Path("ca.pem"), MasterCert: ca.Path("user.pem"), MasterKey: ca.Path("user.key")}
+	})
+	slave.dial().awaitValue("k", "1")
+}
+
 // TestReplicationOverMutualTLS shows a slave that follows, and one whose certificate, name or authority does not do.
 func TestReplicationOverMutualTLS(t *testing.T) {
 	dir := t.TempDir()

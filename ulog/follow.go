@@ -48,6 +48,10 @@ func (l *Log) safeTail() tail {
 	return l.safe
 }
 
+// End returns the stamp of the newest record that readers may read, 0 where there is none. What comes later has a greater one, also after a
+// restart.
+func (l *Log) End() Stamp { return l.safeTail().last }
+
 // Settle returns the newest stamp, but not more than at, such that a reader who now reads up to io.EOF has everything up to it:
 // no record with such a stamp is still to be made safe, and none will get one while the log is open, even if the clock is set
 // back. Followers are told it while there is nothing else to tell.
