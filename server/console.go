@@ -204,10 +204,16 @@ func textFact(name, value, option string) api.Fact {
 	return api.Fact{Name: name, Value: value}
 }
 
-// settings are the options that say most about a server.
+// settings are the options in effect; of a server that was started without any, those that say most about it.
 func (p *process) settings() []api.Setting {
 	c := &p.cfg
 	var all []api.Setting
+	for _, s := range p.tuned.Effective() {
+		all = append(all, api.Setting(s))
+	}
+	if len(all) > 0 {
+		return all
+	}
 	add := func(name string, value any) { all = append(all, api.Setting{Name: name, Value: fmt.Sprint(value)}) }
 	add("host", c.Host)
 	add("port", c.Port)
