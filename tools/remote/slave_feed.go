@@ -67,7 +67,7 @@ func (r *feed) run(ctx context.Context) error {
 		case errors.Is(err, errDone), ctx.Err() != nil:
 			return nil
 		case errors.Is(err, client.ErrNoLog):
-			return fmt.Errorf("%w: the server has no update log, or gives no right to follow it", r.openError())
+			return r.openError()
 		case !errors.Is(err, client.ErrNetwork):
 			return err
 		case !*r.wait:
