@@ -139,6 +139,6 @@ func TestAMasterThatRefuses(t *testing.T) {
 	c, _ := m.accept()
 	_, err := io.WriteString(c, string([]byte{byte(frame.Error)}))
 	require.NoError(t, err)
-	eventually(t, "the reason", func() bool { return b.logs("ERROR", "the master refuses: it needs an update log (-ulog)") })
+	eventually(t, "the reason", func() bool { return b.logs("ERROR", "the master refuses to be followed: it has no update log (-ulog)") })
 	require.Contains(t, f.Status().Trouble, "-ulog")
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/ulog"
 )
@@ -37,7 +36,8 @@ var errAgain = errors.New("the connection is begun anew")
 var errGap = errors.New("the master has not kept the updates that this server needs")
 
 // errRefused is what a master says that cannot or will not be one.
-var errRefused = errors.New("the master refuses: it needs an update log (-ulog), and to let this server in (-access)")
+var errRefused = errors.New("the master refuses to be followed: it has no update log (-ulog), or its access file (-access) gives this server no " +
+	"right to replicate, or it serves only its own machine; its log says why")
 
 // run does one round after the other until the context ends.
 func (f *Follower) run(ctx context.Context) {
@@ -93,7 +93,7 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 
 // tellDeferred writes about a master that cannot be followed, once for each, and about one that refuses, which somebody has to mend.
 func (f *Follower) tellDeferred(m Master, err error) {
-	refused := errors.Is(err, frame.ErrRefused)
+	refused := errors.Is(err, errRefused)
 	if f.deferred != m.address() {
 		f.deferred = m.address()
 		f.system("replication was deferred: host=%s port=%d", m.Host, m.Port)
@@ -102,8 +102,7 @@ func (f *Follower) tellDeferred(m Master, err error) {
 		}
 	}
 	if refused && !f.refused {
-		f.opts.Logger.Error(fmt.Sprintf("the master %s refuses to be followed: it has no update log (-ulog), or its access file (-access) gives this "+
-			"server no right to replicate, or it serves only its own machine; its log says why", m.address()))
+		f.opts.Logger.Error(fmt.Sprintf("%s: %v", m.address(), err))
 	}
 	f.refused = refused
 }

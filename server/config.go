@@ -84,7 +84,7 @@ type Config struct {
 
 	Reload ReloadConfig // what HUP has read again
 
-	// Listening is called each time the server begins to listen, with the address; nil: nobody wants to know.
+	// Listening is called each time the server listens on all its ports, with the address of the first; nil: nobody wants to know.
 	Listening func(net.Addr)
 }
 

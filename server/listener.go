@@ -89,9 +89,6 @@ func (p *process) listen(port int) (*listener, error) {
 	}
 	p.log.system("server socket opened: expr=%s:%d timeout=%.1f", p.host, l.port, p.cfg.Timeout.Seconds())
 	p.log.system("listening server socket started: fd=%d", descriptor(socket))
-	if p.cfg.Listening != nil {
-		p.cfg.Listening(socket.Addr())
-	}
 	l.accepting.Go(func() { l.accept(l.socket) })
 	if l.plain != nil {
 		l.accepting.Go(func() { l.accept(l.plain) })

@@ -192,6 +192,9 @@ func (p *process) serve(ctx context.Context, signals *signals, sink *sink, plugi
 		}
 		p.tell(daemon.SdNotifyReady)
 		p.admin.phase.set("")
+		if p.cfg.Listening != nil {
+			p.cfg.Listening(l.socket.Addr())
+		}
 		if again, ok := p.attend(ctx, signals, sink); !again {
 			l.stop()
 			return ok
