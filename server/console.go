@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"gotycoon/counter"
 	"gotycoon/internal/procinfo"
 	"gotycoon/jesync"
+	"gotycoon/replication"
 	"gotycoon/snapshot"
 )
 
@@ -25,10 +27,19 @@ import (
 func (p *process) mountConsole(s *admin.Server) {
 	p.admin.api = api.New(api.Options{
 		Version: productVersion, Revision: admin.Revision(), Started: p.started, Ready: p.ready, Fixed: p.fixed,
-		Logger: p.log.Logger,
+		Allow: p.consoleAllows, Logger: p.log.Logger,
 	})
 	p.admin.api.Mount(s)
 	console.Mount(s)
+}
+
+// consoleAllows returns why a request to the console is refused: where the data port is protected by default, so are the data there, also
+// on a listener with an address of its own, which is for metrics.
+func (p *process) consoleAllows(r *http.Request) error {
+	if !p.access.Protects() {
+		return nil // the listener has asked
+	}
+	return p.access.Authorize(r, false)
 }
 
 // fixed says why nobody can change anything with the console.
@@ -53,6 +64,9 @@ func (e *export) openConsole(running services) {
 	}
 	if p.follower != nil {
 		s.Follower, s.Master = p.replicationNow, p.masterNow
+	}
+	if p.catalog.Log() != nil {
+		s.Replicas = p.replicasNow
 	}
 	if p.snapshots != nil {
 		s.Snapshots = snapshotConsole{p.snapshots}
@@ -79,13 +93,17 @@ func (p *process) closeConsole() {
 	}
 }
 
-// masterNow is the address of the master, empty for none.
-func (p *process) masterNow() string {
-	m := p.follower.Master()
+// masterNow is what the console wants to know of the replication from a master beyond the metrics.
+func (p *process) masterNow() api.Master {
+	m, st := p.follower.Master(), p.follower.Status()
 	if m.Host == "" {
-		return ""
+		return api.Master{}
 	}
-	return net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
+	now := api.Master{Address: net.JoinHostPort(m.Host, strconv.Itoa(m.Port)), Trouble: st.Trouble}
+	if st.State == replication.Copying {
+		now.Copy = fmt.Sprintf("database %d, %d of %d records", st.Copy.DB, st.Copy.Records, st.Copy.Total)
+	}
+	return now
 }
 
 // snapshotConsole shows snapshots to the console.
@@ -187,7 +205,7 @@ func (p *process) masterIfAny() string {
 	if p.follower == nil {
 		return ""
 	}
-	return p.masterNow()
+	return p.masterNow().Address
 }
 
 func portFact(name string, port int, off bool, option string) api.Fact {

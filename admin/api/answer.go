@@ -44,6 +44,9 @@ func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, erro
 	if err := rebound(r); err != nil {
 		return nil, err
 	}
+	if err := a.opts.Allow(r); err != nil {
+		return nil, refused(http.StatusForbidden, "%v", err)
+	}
 	s := a.enter()
 	if s == nil {
 		return nil, refused(http.StatusServiceUnavailable, "%s", a.phase())

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"gotycoon/admin/exporter"
 	counts "gotycoon/internal/metrics"
 	"gotycoon/internal/procinfo"
 )
@@ -137,7 +136,7 @@ func (s *Sources) lags() (own, slowest *float64) {
 		return own, nil
 	}
 	for _, r := range s.Replicas() {
-		if r.Seconds != exporter.Unknown && (slowest == nil || *slowest < r.Seconds) {
+		if r.Seconds >= 0 && (slowest == nil || *slowest < r.Seconds) {
 			slowest = new(r.Seconds)
 		}
 	}
