@@ -108,7 +108,7 @@ func (s *Sources) totals() totals {
 	now.RSS, now.cpu = info.MemRSS, info.User+info.System
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(heap)
-	now.Heap = max(0, int64(heap[0].Value.Uint64())-s.Ballast)
+	now.Heap = min(now.RSS, max(0, int64(heap[0].Value.Uint64())-s.Ballast))
 	now.Lag, now.SlaveLag = s.lags()
 	return now
 }
