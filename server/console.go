@@ -222,36 +222,11 @@ func textFact(name, value, option string) api.Fact {
 	return api.Fact{Name: name, Value: value}
 }
 
-// settings are the options that say most about a server.
+// settings are all options as they are in effect.
 func (p *process) settings() []api.Setting {
-	c := &p.cfg
 	var all []api.Setting
-	add := func(name string, value any) { all = append(all, api.Setting{Name: name, Value: fmt.Sprint(value)}) }
-	add("host", c.Host)
-	add("port", c.Port)
-	add("tout", c.Timeout)
-	add("admin", c.Admin.Addr)
-	add("access", c.Access.Path)
-	add("ulog", c.UpdateLog)
-	add("ulim", c.UpdateLogLimit)
-	add("uasi", c.SyncInterval)
-	add("sid", c.ServerID)
-	add("oas", c.SyncEach)
-	add("ord", c.ReadOnly)
-	add("mhost", c.MasterHost)
-	add("mport", c.MasterPort)
-	add("rts", c.RTSPath)
-	add("riv", c.MasterInterval)
-	add("asi", c.AutoSync)
-	add("bgs", c.Snapshots.Dir)
-	add("bgsi", c.Snapshots.Interval)
-	add("bgsc", c.Snapshots.Compressor)
-	add("checkpoint", c.CheckpointSize)
-	add("slow", c.Admin.Slow)
-	add("sample", c.Admin.Sample)
-	add("ready-lag", c.Admin.ReadyLag)
-	add("scr", c.Script.Path)
-	add("cmd", c.CmdDir)
-	add("databases", strings.Join(c.Databases, " "))
+	for _, s := range *p.tuned.settings.Load() {
+		all = append(all, api.Setting{Name: s.Name, Value: s.Value, Source: s.Source, Reload: s.Reload, Secret: s.Secret})
+	}
 	return all
 }

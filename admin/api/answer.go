@@ -95,6 +95,8 @@ func explain(err error) (status int, text string) {
 		return http.StatusConflict, "the record has changed meanwhile: nothing was done"
 	case errors.Is(err, db.ErrReadOnly):
 		return http.StatusForbidden, "the database is read-only"
+	case db.Refused(err):
+		return http.StatusInsufficientStorage, text
 	case e.Code == db.NotImplemented:
 		return http.StatusNotImplemented, "this kind of database cannot do that"
 	case e.Code == db.InvalidOperation:

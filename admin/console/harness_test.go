@@ -82,6 +82,12 @@ func start(t *testing.T, change func(*server.Config)) *running {
 	cfg.Services.CounterPort, cfg.Services.LockPort = freePort(t), freePort(t)
 	cfg.Services.SequencePort, cfg.Services.QuotaPort, cfg.Services.Limit = freePort(t), freePort(t), 10_000
 	cfg.Admin.Addr, cfg.Admin.Slow = net.JoinHostPort("127.0.0.1", fmt.Sprint(freePort(t))), 500*time.Microsecond
+	cfg.Reload.Settings = []server.Setting{
+		{Name: "host", Value: cfg.Host, Source: "command line"},
+		{Name: "port", Value: fmt.Sprint(cfg.Port), Source: "command line"},
+		{Name: "tout", Value: "30", Source: "default", Reload: true},
+		{Name: "tls-key", Source: "/etc/gotycoon.toml:12", Secret: true},
+	}
 	if change != nil {
 		change(&cfg)
 	}
