@@ -22,6 +22,9 @@ func (s *QuotaServer) List(limit int) ([]Quota, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(names) == 0 || names[0] != "" { // the one without a name is there from the start, in the records when it has been used
+		names = append([]string{""}, names...)
+	}
 	all := make([]Quota, 0, len(names))
 	for _, name := range names {
 		q, err := s.quotas.get([]byte(name), false)

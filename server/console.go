@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"gotycoon/counter"
 	"gotycoon/internal/procinfo"
 	"gotycoon/jesync"
+	"gotycoon/replication"
 	"gotycoon/snapshot"
 )
 
@@ -25,10 +27,19 @@ import (
 func (p *process) mountConsole(s *admin.Server) {
 	p.admin.api = api.New(api.Options{
 		Version: productVersion, Revision: admin.Revision(), Started: p.started, Ready: p.ready, Fixed: p.fixed,
-		Logger: p.log.Logger,
+		Allow: p.consoleAllows, Logger: p.log.Logger,
 	})
 	p.admin.api.Mount(s)
 	console.Mount(s)
+}
+
+// consoleAllows returns why a request to the console is refused: where the data port is protected by default, so are the data there, also
+// on a listener with an address of its own, which is for metrics.
+func (p *process) consoleAllows(r *http.Request) error {
+	if !p.access.Protects() {
+		return nil // the listener has asked
+	}
+	return p.access.Authorize(r, false)
 }
 
 // fixed says why nobody can change anything with the console.
@@ -53,6 +64,9 @@ func (e *export) openConsole(running services) {
 	}
 	if p.follower != nil {
 		s.Follower, s.Master = p.replicationNow, p.masterNow
+	}
+	if p.catalog.Log() != nil {
+		s.Replicas = p.replicasNow
 	}
 	if p.snapshots != nil {
 		s.Snapshots = snapshotConsole{p.snapshots}
@@ -79,13 +93,17 @@ func (p *process) closeConsole() {
 	}
 }
 
-// masterNow is the address of the master, empty for none.
-func (p *process) masterNow() string {
-	m := p.follower.Master()
+// masterNow is what the console wants to know of the replication from a master beyond the metrics.
+func (p *process) masterNow() api.Master {
+	m, st := p.follower.Master(), p.follower.Status()
 	if m.Host == "" {
-		return ""
+		return api.Master{}
 	}
-	return net.JoinHostPort(m.Host, strconv.Itoa(m.Port))
+	now := api.Master{Address: net.JoinHostPort(m.Host, strconv.Itoa(m.Port)), Trouble: st.Trouble}
+	if st.State == replication.Copying {
+		now.Copy = fmt.Sprintf("database %d, %d of %d records", st.Copy.DB, st.Copy.Records, st.Copy.Total)
+	}
+	return now
 }
 
 // snapshotConsole shows snapshots to the console.
@@ -187,7 +205,7 @@ func (p *process) masterIfAny() string {
 	if p.follower == nil {
 		return ""
 	}
-	return p.masterNow()
+	return p.masterNow().Address
 }
 
 func portFact(name string, port int, off bool, option string) api.Fact {
@@ -204,42 +222,11 @@ func textFact(name, value, option string) api.Fact {
 	return api.Fact{Name: name, Value: value}
 }
 
-// settings are the options in effect; of a server that was started without any, those that say most about it.
+// settings are all options as they are in effect.
 func (p *process) settings() []api.Setting {
-	c := &p.cfg
 	var all []api.Setting
 	for _, s := range p.tuned.Effective() {
 		all = append(all, api.Setting(s))
 	}
-	if len(all) > 0 {
-		return all
-	}
-	add := func(name string, value any) { all = append(all, api.Setting{Name: name, Value: fmt.Sprint(value)}) }
-	add("host", c.Host)
-	add("port", c.Port)
-	add("tout", c.Timeout)
-	add("admin", c.Admin.Addr)
-	add("access", c.Access.Path)
-	add("ulog", c.UpdateLog)
-	add("ulim", c.UpdateLogLimit)
-	add("uasi", c.SyncInterval)
-	add("sid", c.ServerID)
-	add("oas", c.SyncEach)
-	add("ord", c.ReadOnly)
-	add("mhost", c.MasterHost)
-	add("mport", c.MasterPort)
-	add("rts", c.RTSPath)
-	add("riv", c.MasterInterval)
-	add("asi", c.AutoSync)
-	add("bgs", c.Snapshots.Dir)
-	add("bgsi", c.Snapshots.Interval)
-	add("bgsc", c.Snapshots.Compressor)
-	add("checkpoint", c.CheckpointSize)
-	add("slow", c.Admin.Slow)
-	add("sample", c.Admin.Sample)
-	add("ready-lag", c.Admin.ReadyLag)
-	add("scr", c.Script.Path)
-	add("cmd", c.CmdDir)
-	add("databases", strings.Join(c.Databases, " "))
 	return all
 }

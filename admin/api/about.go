@@ -43,7 +43,9 @@ func (a *API) facts(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	case s.Settings == nil:
 		answer["settingsOff"] = "This server does not tell its configuration."
 	default:
-		answer["settings"] = s.Settings()
+		if all := s.Settings(); len(all) > 0 {
+			answer["settings"] = all
+		}
 	}
 	return answer, nil
 }

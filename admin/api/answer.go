@@ -44,6 +44,9 @@ func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, erro
 	if err := rebound(r); err != nil {
 		return nil, err
 	}
+	if err := a.opts.Allow(r); err != nil {
+		return nil, refused(http.StatusForbidden, "%v", err)
+	}
 	s := a.enter()
 	if s == nil {
 		return nil, refused(http.StatusServiceUnavailable, "%s", a.phase())
@@ -92,6 +95,8 @@ func explain(err error) (status int, text string) {
 		return http.StatusConflict, "the record has changed meanwhile: nothing was done"
 	case errors.Is(err, db.ErrReadOnly):
 		return http.StatusForbidden, "the database is read-only"
+	case db.Refused(err):
+		return http.StatusInsufficientStorage, text
 	case e.Code == db.NotImplemented:
 		return http.StatusNotImplemented, "this kind of database cannot do that"
 	case e.Code == db.InvalidOperation:

@@ -24,6 +24,9 @@ type Options struct {
 	Ready    func() []string // why clients should use another server; nil: they never should
 	Fixed    func() string   // why nothing may be changed from here, empty when it may; nil: it always may
 	Logger   *slog.Logger    // told every change; nil: silent
+
+	// Allow returns why a request is refused that the listener has let in; nil: none is. What is shown here is the data, too.
+	Allow func(r *http.Request) error
 }
 
 // Sources are what an API looks at. Those that are nil are off.
@@ -36,8 +39,8 @@ type Sources struct {
 	Protocols []*metrics.Protocol
 	Ports     []exporter.Port
 
-	Follower  func() exporter.Follower  // the replication from a master
-	Master    func() string             // its address, empty for none
+	Follower  func() exporter.Follower // the replication from a master
+	Master    func() Master
 	Replicas  func() []exporter.Replica // the followers of this server; nil: not known
 	Snapshots Snapshots
 
@@ -48,6 +51,13 @@ type Sources struct {
 
 	Facts    func() []Section // about process and machine
 	Settings func() []Setting // the configuration in effect; nil: not known
+}
+
+// Master is what else there is to know about the replication from a master.
+type Master struct {
+	Address string // empty: there is none
+	Trouble string // why the replication does not go on; empty: it does
+	Copy    string // how far a copy is; empty: none is under way
 }
 
 // Identity is what a server is called.
@@ -106,6 +116,9 @@ func New(o Options) *API {
 	}
 	if o.Fixed == nil {
 		o.Fixed = func() string { return "" }
+	}
+	if o.Allow == nil {
+		o.Allow = func(*http.Request) error { return nil }
 	}
 	a := &API{opts: o}
 	a.ctx, a.stop = context.WithCancel(context.Background())

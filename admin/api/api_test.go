@@ -298,7 +298,7 @@ func TestSamplesAndReplication(t *testing.T) {
 		src.Follower = func() exporter.Follower {
 			return exporter.Follower{Following: true, State: "streaming", Seconds: 1.5, Records: exporter.Unknown, Position: time.UnixMilli(5)}
 		}
-		src.Master = func() string { return "there:1978" }
+		src.Master = func() api.Master { return api.Master{Address: "there:1978"} }
 	})
 	m := s.get("replication")["master"].(map[string]any)
 	require.Equal(t, "there:1978", m["address"])
@@ -314,4 +314,13 @@ func TestSamplesAndReplication(t *testing.T) {
 	require.False(t, slices.ContainsFunc(later, func(x any) bool { return x.(map[string]any)["n"] == first["n"] }))
 	require.NotEmpty(t, later)
 	require.Equal(t, "9", s.get("server")["version"])
+}
+
+func TestWhatTheServerDoesNotAllow(t *testing.T) {
+	s := serve(t, api.Options{Allow: func(*http.Request) error { return errors.New("not from there") }}, nil)
+	for _, path := range readers() {
+		status, text := s.ask("GET", path, "")
+		require.Equal(t, 403, status, path)
+		require.Contains(t, text, "not from there")
+	}
 }

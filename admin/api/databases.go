@@ -68,6 +68,8 @@ func readOnly(d *db.DB, c *db.Catalog) string {
 	switch {
 	case d.ReadOnly():
 		return "the server was started with -ord"
+	case c.Guarded():
+		return "updates come from the master only (-slave-read-only)"
 	case d.Kind() == db.Text:
 		return "it is a text file: lines are only added, with the usual tools"
 	case d == c.Services():

@@ -10,6 +10,8 @@ import (
 // masterRow is the replication from a master.
 type masterRow struct {
 	Address   string            `json:"address"`
+	Trouble   string            `json:"trouble"`
+	Copy      string            `json:"copy"`
 	Following bool              `json:"following"`
 	State     string            `json:"state"`    // empty: not known
 	Seconds   *float64          `json:"seconds"`  // behind; null: not known
@@ -52,7 +54,8 @@ func (s *Sources) master() masterRow {
 	f := s.Follower()
 	row := masterRow{Following: f.Following, State: f.State, Position: millis(f.Position), Contact: millis(f.Contact), Applied: f.Applied}
 	if s.Master != nil {
-		row.Address = s.Master()
+		m := s.Master()
+		row.Address, row.Trouble, row.Copy = m.Address, m.Trouble, m.Copy
 	}
 	if f.Following {
 		row.Seconds, row.Records = known(f.Seconds), known(f.Records)
@@ -72,7 +75,7 @@ func (s *Sources) replicas() []replicaRow {
 
 // known returns nil for what is not known.
 func known[T int64 | float64](n T) *T {
-	if n == exporter.Unknown {
+	if n < 0 {
 		return nil
 	}
 	return &n

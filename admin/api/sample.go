@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"gotycoon/admin/exporter"
 	counts "gotycoon/internal/metrics"
 	"gotycoon/internal/procinfo"
 )
@@ -109,7 +108,7 @@ func (s *Sources) totals() totals {
 	now.RSS, now.cpu = info.MemRSS, info.User+info.System
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(heap)
-	now.Heap = max(0, int64(heap[0].Value.Uint64())-s.Ballast)
+	now.Heap = min(now.RSS, max(0, int64(heap[0].Value.Uint64())-s.Ballast))
 	now.Lag, now.SlaveLag = s.lags()
 	return now
 }
@@ -137,7 +136,7 @@ func (s *Sources) lags() (own, slowest *float64) {
 		return own, nil
 	}
 	for _, r := range s.Replicas() {
-		if r.Seconds != exporter.Unknown && (slowest == nil || *slowest < r.Seconds) {
+		if r.Seconds >= 0 && (slowest == nil || *slowest < r.Seconds) {
 			slowest = new(r.Seconds)
 		}
 	}

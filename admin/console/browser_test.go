@@ -193,8 +193,14 @@ func (b *browser) slash() {
 func (b *browser) write(selector, text string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
-	eval[bool](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.focus(); e.select(); return true; })()`, selector))
-	b.types(text)
+	for range 3 { // a click before may take the focus away late
+		eval[bool](b, fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.focus(); e.select(); return true; })()`, selector))
+		b.types(text)
+		if eval[string](b, fmt.Sprintf(`document.querySelector(%q).value`, selector)) == text {
+			return
+		}
+	}
+	b.t.Fatalf("%q cannot be typed into %s", text, selector)
 }
 
 // section opens a section and waits until it shows its name.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -50,9 +51,15 @@ func freePort(t *testing.T) int {
 }
 
 // dataPort finds one that the clients of the original can use.
-func dataPort(t *testing.T) int {
+func dataPort(t *testing.T) int { return freePortBelow(t, server.MaxPort) }
+
+// freePortBelow finds a port that is not one of those that are about to be used.
+func freePortBelow(t *testing.T, most int, taken ...int) int {
 	t.Helper()
-	for port := 21978; port <= server.MaxPort; port++ {
+	for port := 21978; port <= most; port++ {
+		if slices.Contains(taken, port) {
+			continue
+		}
 		if l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			require.NoError(t, l.Close())
 			return port
@@ -75,6 +82,12 @@ func start(t *testing.T, change func(*server.Config)) *running {
 	cfg.Services.CounterPort, cfg.Services.LockPort = freePort(t), freePort(t)
 	cfg.Services.SequencePort, cfg.Services.QuotaPort, cfg.Services.Limit = freePort(t), freePort(t), 10_000
 	cfg.Admin.Addr, cfg.Admin.Slow = net.JoinHostPort("127.0.0.1", fmt.Sprint(freePort(t))), 500*time.Microsecond
+	cfg.Reload.Settings = []server.Setting{
+		{Name: "host", Value: cfg.Host, Source: "command line"},
+		{Name: "port", Value: fmt.Sprint(cfg.Port), Source: "command line"},
+		{Name: "tout", Value: "30", Source: "default", Reload: true},
+		{Name: "tls-key", Source: "/etc/gotycoon.toml:12", Secret: true},
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -82,6 +95,28 @@ func start(t *testing.T, change func(*server.Config)) *running {
 	s.begin()
 	t.Cleanup(func() { require.Zero(t, s.stop()) })
 	return s
+}
+
+// between is the configuration of a server with a master and a follower, which it starts too. They begin when it does.
+func between(t *testing.T) func(*server.Config) {
+	t.Helper()
+	dir := t.TempDir()
+	bare := func(name string, sid int) func(*server.Config) {
+		return func(c *server.Config) {
+			c.Databases, c.ServerID, c.UpdateLog = []string{":"}, sid, filepath.Join(dir, name)
+			c.Snapshots.Dir, c.Services, c.Admin = "", server.ServicesConfig{}, server.AdminConfig{}
+		}
+	}
+	master := start(t, bare("master", 10))
+	return func(c *server.Config) {
+		c.MasterHost, c.MasterPort, c.RTSPath = "127.0.0.1", master.cfg.Port, filepath.Join(dir, "middle.rts")
+		port := c.Port
+		start(t, func(f *server.Config) {
+			bare("follower", 20)(f)
+			f.Port = freePortBelow(t, server.MaxPort, port, master.cfg.Port)
+			f.MasterHost, f.MasterPort, f.RTSPath = "127.0.0.1", port, filepath.Join(dir, "follower.rts")
+		})
+	}
 }
 
 // begin starts the server, on the ports that it had.

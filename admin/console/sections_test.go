@@ -19,7 +19,7 @@ func sections() [][3]string {
 	return [][3]string{
 		{"overview", "Overview", "Requests"},
 		{"databases", "Databases", "people.kct"},
-		{"replication", "Replication", "follows no master"},
+		{"replication", "Replication", "follower"},
 		{"log", "Update log", "Newest update"},
 		{"snapshots", "Snapshots and backups", "Take a snapshot now"},
 		{"locks", "Locks", "invoice/4711"},
@@ -49,7 +49,7 @@ func warm(t *testing.T, b *browser) {
 // TestSections clicks through the console and keeps pictures of it.
 func TestSections(t *testing.T) {
 	program(t)
-	s := start(t, nil)
+	s := start(t, between(t))
 	s.store()
 	s.keep()
 	done := s.busy()

@@ -63,7 +63,7 @@ export function clock(ms) {
 export function relative(ms, now = Date.now()) {
   const s = (ms - now) / 1000;
   if (Math.abs(s) < 1) return "now";
-  return s > 0 ? "in " + span(s) : span(-s) + " ago";
+  return s > 0 ? "in\u00a0" + span(s) : span(-s) + "\u00a0ago";
 }
 
 /** A moment and how long ago that was. */

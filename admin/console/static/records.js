@@ -6,6 +6,7 @@ import { changing, fixedNote } from "./section.js";
 import { get, post, remove } from "./server.js";
 
 const pageSize = 50;
+const lineBytes = 80; // of a value, in the list
 const maxLooks = 25; // pages of 20,000 records in a row that have nothing to show
 
 export function records(root, index, params) {
@@ -60,7 +61,7 @@ class Browser {
       } });
     this.table = new Table("Records", [
       { name: "Key", cell: (r) => (r.button ??= this.keyButton(r)) },
-      { name: "Value", cell: (r) => (r.inline ??= h("span", { class: "preview" }, inline(decode(r.value), r.size > decode(r.value).length))) },
+      { name: "Value", cell: (r) => (r.inline ??= h("span", { class: "preview" }, line(decode(r.value), r.size))) },
       { name: "Size", number: true, cell: (r) => size(r.size) },
       { name: "Expires", nowrap: true, cell: (r) => (r.xt === null ? "never" : relative(r.xt * 1000)) },
     ], { key: (r) => r.key, empty: "", classes: "keys" });
@@ -229,6 +230,10 @@ class Browser {
   edit(r) {
     openDialog(r ? "Edit record" : "New record", (dialog) => new Form(this, r, dialog).element);
   }
+}
+
+function line(bytes, all) {
+  return inline(bytes.subarray(0, lineBytes), all > Math.min(bytes.length, lineBytes));
 }
 
 function expiryText(xt) {

@@ -1,6 +1,6 @@
 // Who follows whom, and how far behind.
 import { fill, h, offText, pill } from "./dom.js";
-import { ago, count, duration, moment } from "./format.js";
+import { ago, count, duration, moment, plural } from "./format.js";
 import { head, poll } from "./section.js";
 
 export function replication(root) {
@@ -11,7 +11,7 @@ export function replication(root) {
     box.append(h("section", { class: "card", "aria-label": "Picture" }, picture), more);
     let before = "";
     return (a) => {
-      const now = JSON.stringify(a);
+      const now = JSON.stringify(a) + Math.floor(Date.now() / 1000);
       if (now === before) return;
       before = now;
       draw(picture, a);
@@ -35,7 +35,7 @@ function draw(picture, a) {
     : h("div", { class: "node none" }, h("span", { class: "role" }, "followers"), h("span", { class: "muted" }, a.replicas ? "none just now" : a.replicasOff && a.replicasOff.startsWith("Nobody") ? "none" : "not known"));
   const slowest = list.reduce((n, r) => Math.max(n, r.seconds ?? 0), 0);
   fill(picture, master, arrow(following ? tone(m.seconds, m.state) : "none", following ? lag(m) || "lag not known" : ""), self,
-    arrow(list.length ? tone(slowest, "") : "none", list.length ? `${list.length}` : ""), followers);
+    arrow(list.length ? tone(slowest, "") : "none", list.length ? plural(list.length, "follower") : ""), followers);
 }
 
 function arrow(t, text) {
@@ -56,9 +56,12 @@ function about(box, a) {
   if (m) {
     rows.push(["Follows", m.following ? m.address : "no master just now"]);
     if (m.following) {
+      rows.push(["State", m.state || "not known"]);
+      if (m.trouble) rows.push(["Trouble", h("span", { class: "bad" }, m.trouble)]);
+      if (m.copy) rows.push(["Copy", m.copy]);
       rows.push(["Behind", m.seconds === null ? "not known" : lag(m)]);
       rows.push(["Has everything up to", m.position > 0 ? moment(m.position) : "nothing yet"]);
-      if (m.contact) rows.push(["Last heard of", ago(m.contact)]);
+      rows.push(["Last heard of", ago(m.contact)]);
     }
     if (m.applied) rows.push(["Applied since the start", `${count(m.applied.Updates)} updates; ${count(m.applied.Dropped)} had come on another way`]);
   }

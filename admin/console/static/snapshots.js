@@ -21,6 +21,7 @@ function buildSnapshots(box, first) {
   let was = first.task?.running;
   const take = changing("Take a snapshot now", { class: "primary", id: "take-snapshot" }, async () => {
     await post("snapshots");
+    was = true;
     show(await get("snapshots"));
   });
   const table = new Table("Snapshot files", [
