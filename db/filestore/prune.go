@@ -81,3 +81,13 @@ func forget(b *bolt.Bucket, from []byte, floor ulog.Stamp, m *Meta) (next []byte
 	m.Removals -= int64(len(old))
 	return next, nil
 }
+
+// Floor returns the stamp of the newest removal that has been forgotten, as of now: what was looked up before is not older.
+func (s *Store) Floor() (floor ulog.Stamp, err error) {
+	err = s.file.View(func(tx *bolt.Tx) error {
+		m, err := readMeta(tx)
+		floor = m.Floor
+		return err
+	})
+	return floor, err
+}
