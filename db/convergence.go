@@ -37,6 +37,7 @@ func (d *DB) outdo(log *logDir, m filestore.Meta) error {
 func (d *DB) dropOlder(b *batch) error {
 	kept := b.ups[:0]
 	later := make(map[string]filestore.Version, len(b.ups)) // versions within the batch
+	var unknown unknowns
 	for _, u := range b.ups {
 		if u.Origin.Log == 0 { // of an original server: nobody knows
 			kept = append(kept, u)
@@ -46,29 +47,31 @@ func (d *DB) dropOlder(b *batch) error {
 		has, known := later[string(u.Key)]
 		if !known {
 			var err error
-			if has, err = d.version(u.Key); err != nil {
+			if has, known, err = d.version(u.Key); err != nil {
 				return err
 			}
 		}
 		if has.Less(v) {
+			unknown.note(&u, known, len(kept))
 			later[string(u.Key)] = v
 			kept = append(kept, u)
 		}
 	}
 	b.ups = kept
-	return nil
+	return b.renew(unknown)
 }
 
-// version returns that of what the database has of a key: of its record, its removal, or the last clear.
-func (d *DB) version(key []byte) (filestore.Version, error) {
+// version returns that of what the database has of a key: of its record or its removal, and where it has neither (known is false), of the
+// last clear.
+func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	e, found, err := d.file.Entry(key)
 	if err != nil {
-		return filestore.Version{}, systemError(err)
+		return v, false, systemError(err)
 	}
 	if !found {
-		return d.file.Cleared(), nil
+		return d.file.Cleared(), false, nil
 	}
-	return e.Version, nil
+	return e.Version, true, nil
 }
 
 // addClear adds the clear of another server to a batch: records that are newer are stored again behind it, and removals that are newer

@@ -45,6 +45,7 @@ type DB struct {
 	remembered   []byte       // what recovery has found of Catalog.Remember
 	guard        *atomic.Bool // the catalog's clients may not update; nil for the services' database
 	watch        atomic.Pointer[watch]
+	renewals     renewals
 
 	tx       atomic.Pointer[Transaction] // the one that is open
 	over     atomic.Pointer[overlay]     // updates of a shared transaction; operations go through it

@@ -15,9 +15,8 @@ const DefaultRemovals = 1_000_000
 
 var everything = store.Start{Edge: true}
 
-// prune forgets the older half of the removals when there are too many, so that each is looked at twice in its life at most. What a
-// removal that was forgotten had removed comes back when an older update of its key arrives after it: Meta.Floor says up to when
-// that may happen.
+// prune forgets the older half of the removals when there are too many, so that each is looked at twice in its life at most. Meta.Floor
+// says up to when removals are forgotten: package db takes care of older updates that arrive after it.
 func (s *Store) prune() error {
 	if !s.lww || s.Meta().Removals <= s.opts.Removals {
 		return nil
@@ -80,4 +79,14 @@ func forget(b *bolt.Bucket, from []byte, floor ulog.Stamp, m *Meta) (next []byte
 	}
 	m.Removals -= int64(len(old))
 	return next, nil
+}
+
+// Floor returns the stamp of the newest removal that has been forgotten, as of now: what was looked up before is not older.
+func (s *Store) Floor() (floor ulog.Stamp, err error) {
+	err = s.file.View(func(tx *bolt.Tx) error {
+		m, err := readMeta(tx)
+		floor = m.Floor
+		return err
+	})
+	return floor, err
 }
