@@ -36,7 +36,7 @@ func warm(t *testing.T, b *browser) {
 	t.Helper()
 	text := os.Getenv("GOTYCOON_SCREENSHOTS_AFTER")
 	if text == "" {
-		text = "3s"
+		text = "1500ms"
 	}
 	d, err := time.ParseDuration(text)
 	require.NoError(t, err)

@@ -91,16 +91,16 @@ function wholeCharacters(bytes) {
   return bytes;
 }
 
-/** Lines of 16 bytes: offset, hexadecimal, and what is text. */
-export function dump(bytes) {
+/** Lines of some bytes: offset, hexadecimal, and what is text. */
+export function dump(bytes, width) {
   const lines = [];
-  for (let i = 0; i < bytes.length; i += 16) {
-    const row = [...bytes.subarray(i, i + 16)];
+  for (let i = 0; i < bytes.length; i += width) {
+    const row = [...bytes.subarray(i, i + width)];
     const two = row.map((b) => b.toString(16).padStart(2, "0"));
-    const left = two.slice(0, 8).join(" ").padEnd(23);
-    const right = two.slice(8).join(" ").padEnd(23);
+    const words = [];
+    for (let n = 0; n < width; n += 8) words.push(two.slice(n, n + 8).join(" ").padEnd(3 * Math.min(width, 8) - 1));
     const seen = row.map((b) => (b >= 0x20 && b < 0x7f ? String.fromCharCode(b) : "·")).join("");
-    lines.push(`${i.toString(16).padStart(6, "0")}  ${left}  ${right}  ${seen}`);
+    lines.push(`${i.toString(16).padStart(6, "0")}  ${words.join("  ")}  ${seen}`);
   }
   return lines.join("\n");
 }

@@ -196,9 +196,8 @@ class Browser {
   showPanel() {
     const r = this.shown, cut = r.size > this.bytes.length;
     const value = h("div");
-    const view = (form) => fill(value, valueView(form, this.bytes));
+    const view = (form) => fill(value, valueView(form, this.bytes, this.panel.clientWidth));
     const form = bestView(this.bytes);
-    view(form);
     this.expiry = h("span", null, r.xt === null ? "never" : expiryText(r.xt));
     const changeable = (b) => {
       if (this.db.readOnly) Object.assign(b.dataset, { never: "1", why: this.db.readOnly }), (b.disabled = true);
@@ -215,6 +214,7 @@ class Browser {
         h("a", { class: "button", href: `/api/${this.path}/value?key=${encodeURIComponent(r.key)}`, download: "value.bin" }, "Download value")));
     this.panel.hidden = false;
     this.grid.setAttribute("data-open", "");
+    view(form); // which needs to know how wide it is
   }
 
   ask(r) {
@@ -246,9 +246,9 @@ function bestView(bytes) {
   return /^[^\n]*\t/.test(s) ? "table" : "text";
 }
 
-function valueView(form, bytes) {
+function valueView(form, bytes, width) {
   if (bytes.length === 0) return h("p", { class: "empty" }, "The value is empty.");
-  if (form === "hex") return h("pre", { class: "value hex", tabindex: "0", role: "region", "aria-label": "Value in hexadecimal" }, dump(bytes.subarray(0, 65536)), bytes.length > 65536 ? "\n…" : "");
+  if (form === "hex") return h("pre", { class: "value hex", tabindex: "0", role: "region", "aria-label": "Value in hexadecimal" }, dump(bytes.subarray(0, 65536), width > 680 ? 16 : width > 400 ? 8 : 4), bytes.length > 65536 ? "\n…" : "");
   const s = text(bytes) ?? new TextDecoder().decode(bytes);
   if (form === "text") {
     return [text(bytes) === null ? h("p", { class: "note" }, "The value is no UTF-8 text: what cannot be read is shown as \ufffd.") : null,

@@ -4,7 +4,7 @@ import { ago, count, duration, moment, plural } from "./format.js";
 import { head, poll } from "./section.js";
 
 export function replication(root) {
-  root.append(head("Replication", "Updates flow from left to right."));
+  root.append(head("Replication", "Updates flow along the arrows."));
   return poll(root, "replication", (box) => {
     const picture = h("div", { class: "topology" });
     const more = h("section", { class: "card", "aria-label": "About the master" });
