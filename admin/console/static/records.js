@@ -26,13 +26,16 @@ class Browser {
   }
 
   async begin() {
+    const loading = h("p", { class: "empty" }, "Loading.");
+    this.root.append(loading);
     try {
       const { databases } = await get("databases");
       this.db = databases.find((d) => `databases/${d.index}` === this.path);
     } catch (e) {
-      this.root.append(h("p", { class: "note", "data-tone": "bad" }, e.message));
+      fill(loading, e.message);
       return;
     }
+    loading.remove();
     if (this.closed) return;
     if (!this.db) {
       this.root.append(h("p", { class: "empty" }, "There is no such database. ", h("a", { href: "#/databases" }, "All databases")));
