@@ -40,6 +40,7 @@ func TestTheOriginalGivesTheSameAnswers(t *testing.T) {
 	for range 4 {
 		d.pairs = append(d.pairs, d.dial())
 	}
+	d.await(len(d.pairs) + 1)
 	for range 2000 {
 		i := d.IntN(len(d.pairs))
 		if d.IntN(100) == 0 {
@@ -57,15 +58,20 @@ func (d *duel) dial() pair { return pair{dial(d.t, d.ours), dial(d.t, d.theirs)}
 func (d *duel) replace(i int) {
 	require.NoError(d.t, d.pairs[i].ours.Close())
 	require.NoError(d.t, d.pairs[i].theirs.Close())
-	left := fmt.Sprint(len(d.pairs)) // without this one, with the one that watches
-	for _, p := range []*peer{d.watch.ours, d.watch.theirs} {
-		require.Eventually(d.t, func() bool { return p.stats()["curr_connections"] == left }, limit, time.Millisecond)
-	}
+	d.await(len(d.pairs)) // without this one, with the one that watches
 	require.Eventually(d.t, func() bool {
 		ours, theirs := d.watch.ours.dump(), d.watch.theirs.dump()
 		return fmt.Sprint(ours) == fmt.Sprint(theirs)
 	}, limit, time.Millisecond)
 	d.pairs[i] = d.dial()
+	d.await(len(d.pairs) + 1) // or the end of the next one could be taken for that of this one, which nobody has noticed yet
+}
+
+// await waits until both servers know of so many connections.
+func (d *duel) await(connections int) {
+	for _, p := range []*peer{d.watch.ours, d.watch.theirs} {
+		require.Eventually(d.t, func() bool { return p.stats()["curr_connections"] == fmt.Sprint(connections) }, limit, time.Millisecond)
+	}
 }
 
 // talk sends some requests in one piece and compares the replies.
