@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -84,8 +86,11 @@ func (n *node) kill(clockBack time.Duration) {
 	n.start()
 }
 
+// addr stays the same when the process is another one.
+func (n *node) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)) }
+
 func (n *node) client() *client.Client {
-	return client.New(n.proc.Addr(), client.Options{Timeout: 5 * time.Second})
+	return client.New(n.addr(), client.Options{Timeout: 5 * time.Second})
 }
 
 // contents are all records with their expiration times.
