@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
 
 // What ranges of records are of, as -by names it.
@@ -15,7 +16,7 @@ const (
 
 // checksum prints number and checksum of the records of a database, in parts.
 func checksum(ctx context.Context, c *call) error {
-	c.withDB().withHex().withHexOut()
+	c.withDB().withHex().withHexOut().withJSON()
 	by := c.flags.String("by", byHash, "ranges are of the keys' \"hash\", in 16 hexadecimal digits, or of the \"key\"")
 	parts := c.flags.Integer("parts", 1, "divide the range into so many parts; by key up to twice as many, of about as many records each (default 1)")
 	if err := c.parse(0, 2); err != nil {
@@ -40,6 +41,12 @@ func checksum(ctx context.Context, c *call) error {
 		return c.failed("DB::checksum", err)
 	}
 	for _, p := range found {
+		if c.json {
+			if err := c.printJSON(c.partObject(p)); err != nil {
+				return err
+			}
+			continue
+		}
 		fmt.Fprintf(c.out, "%d\t%016x\t", p.Count, p.Sum) // Flush returns the error
 		c.print([]byte(p.From))
 		_ = c.out.WriteByte('\t')
@@ -47,4 +54,12 @@ func checksum(ctx context.Context, c *call) error {
 		_ = c.out.WriteByte('\n')
 	}
 	return nil
+}
+
+// partObject is a part of a database for programs.
+func (c *call) partObject(p client.Part) show.Object {
+	o := show.Object{"count": p.Count, "sum": fmt.Sprintf("%016x", p.Sum)}
+	o.Bytes("from", []byte(p.From), c.hexOut)
+	o.Bytes("to", []byte(p.To), c.hexOut)
+	return o
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gotycoon/client"
+	"gotycoon/tools/show"
 )
 
 // Exit codes of compare beside 0, equal, and 1, any failure.
@@ -33,7 +34,7 @@ type comparison struct {
 
 // compare tells whether two servers have the same records.
 func compare(ctx context.Context, c *call) error {
-	p := &comparison{call: c.withDB().withHexOut()}
+	p := &comparison{call: c.withDB().withHexOut().withJSON()}
 	c.flags.StringVar(&p.other, "db2", "", "`name` or number of the second server's database (default that of -db)")
 	c.flags.StringVar(&p.by, "by", "", "narrow down by ranges of the \"key\" or of its \"hash\" (default: by key where the database is in that order)")
 	c.flags.BoolVar(&p.list, "keys", false, "list the keys that differ: < only in the first, > only in the second, ! another value or expiration time")
@@ -150,16 +151,25 @@ func (p *comparison) database(ctx context.Context, name string) (verdict, error)
 	case len(d.pending) > 0 || d.more:
 		v, word = undecided, "undecided"
 	}
-	atLeast := ""
-	if d.more {
-		atLeast = ">="
-	}
-	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, len(d.certain)+len(d.pending)) // Flush returns the error
+	p.printResult(name, word, d)
 	if p.list {
 		p.printKeys(d.certain)
 		p.printKeys(d.pending)
 	}
 	return v, p.out.Flush()
+}
+
+// printResult prints the line of a database.
+func (p *comparison) printResult(name, word string, d *difference) {
+	keys, atLeast := len(d.certain)+len(d.pending), ""
+	if d.more {
+		atLeast = ">="
+	}
+	if p.json {
+		_ = p.printJSON(show.Object{"db": name, "result": word, "counts": d.counts, "keys": keys, "more": d.more}) // Flush returns the error
+		return
+	}
+	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, keys) // Flush returns the error
 }
 
 // printKeys lists keys with what is the matter with them.
@@ -171,6 +181,12 @@ func (p *comparison) printKeys(keys map[string]digests) {
 			mark = "<"
 		case d[0] == "":
 			mark = ">"
+		}
+		if p.json {
+			o := show.Object{"differs": mark}
+			o.Bytes("key", []byte(key), p.hexOut)
+			_ = p.printJSON(o) // Flush returns the error
+			continue
 		}
 		fmt.Fprintf(p.out, "%s\t", mark)
 		p.print([]byte(key))

@@ -63,6 +63,9 @@ func TestCompare(t *testing.T) {
 		require.Equal(t, result{exit: 2, stdout: want}, command(t, "", append([]string{"compare", "-keys"}, args...)...), args)
 	}
 	require.Equal(t, result{stdout: "0\tequal\t3000\t3000\t0\n"}, command(t, "", "compare", "-db", "0", "-db2", "0", one, two))
+	require.Equal(t, result{exit: 2, stdout: `{"counts":[3000,3000],"db":"2","keys":1,"more":false,"result":"differs"}` + "\n" + `{"differs":"!","key":"key0000100"}` + "\n"},
+		command(t, "", "compare", "-json", "-keys", "-db", "2", one, two))
+	require.Regexp(t, `^\{"count":3000,"from":"","sum":"[0-9a-f]{16}","to":""\}\n$`, command(t, "", "checksum", "-json", "-host", host, "-port", port).stdout)
 	r = command(t, "", "compare", "-by", "key", "-db", "0", "-db2", "1", one, two)
 	require.Equal(t, result{exit: 2, stdout: "0\tdiffers\t3000\t2999\t1\n"}, r)
 	r = command(t, "", "compare", "-by", "key", "-db", "1", one, two)
