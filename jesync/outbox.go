@@ -86,13 +86,13 @@ func (c *conn) endWriting() {
 // pushLines sends what others have left, without waiting. It does nothing when somebody else will.
 func (c *conn) pushLines() {
 	c.mu.Lock()
-	overflow := c.overflow
-	out := c.takeLines()
-	c.mu.Unlock()
-	if overflow {
+	if c.overflow { // before lines are taken: who takes them must send them, or nobody ever does
+		c.mu.Unlock()
 		c.socket.Close() // which ends the connection, and with it its requests
 		return
 	}
+	out := c.takeLines()
+	c.mu.Unlock()
 	for len(out) > 0 {
 		n, err := c.tryWrite(out)
 		if err != nil {
