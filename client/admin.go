@@ -126,6 +126,13 @@ func (c *Client) SetReadOnly(ctx context.Context, on bool) error {
 	return err
 }
 
+// BecomePrimary makes the server the one that changes quotas and gives out fencing tokens, among those that replicate each other. It returns when
+// that is so.
+func (c *Client) BecomePrimary(ctx context.Context) error {
+	_, err := c.DB("").Call(ctx, "tune_replication", "primary", "true")
+	return err
+}
+
 // Replicas lists the servers and programs that follow the server's update log: for each the number of its connection, and fields
 // NAME=VALUE with blanks between them.
 func (c *Client) Replicas(ctx context.Context) (Rows, error) {

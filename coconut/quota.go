@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"gotycoon/db"
+	"gotycoon/primary"
 )
 
 // state is what a quota is between two calls. Its record changes with every call that changes it.
@@ -25,10 +26,13 @@ type state struct {
 type quota struct {
 	name      string
 	records   *records
+	fresh     state // what it is without a record
+	primary   *primary.Role
 	exhausted func(*quota) // told when the journals are to be exported
 
-	mu    sync.Mutex // protects state, held over the commit of a call
+	mu    sync.Mutex // protects the fields below, held over the commit of a call
 	state state
+	term  uint64 // of the primary, in which state is that of the records
 
 	wanted atomic.Bool // an export is due
 }
@@ -48,17 +52,47 @@ const (
 	nothing = "0"
 )
 
-// query returns the remaining amount.
-func (q *quota) query() int64 {
+// look returns what the quota is now: on a server that is not the primary, what has been received of it.
+func (q *quota) look() (state, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.state.remaining
+	if q.lead() == nil {
+		return q.state, nil
+	}
+	s, _, err := q.load()
+	return s, err
+}
+
+// lead sees to it that the state is that of the records, in which others may have written before this server became the primary. It returns why
+// the quota is not to be changed here.
+func (q *quota) lead() error {
+	term, err := q.primary.Term()
+	if err != nil || term == q.term {
+		return err
+	}
+	s, _, err := q.load()
+	if err == nil {
+		q.state, q.term = s, term
+	}
+	return err
+}
+
+// load returns the state that the records tell, and whether they tell any.
+func (q *quota) load() (s state, known bool, err error) {
+	s, known, err = q.records.state(q.name)
+	if !known {
+		s = q.fresh
+	}
+	return s, known, err
 }
 
 // do carries out a call, or finds that it was carried out before, and appends the reply.
 func (q *quota) do(dst []byte, c *call) ([]byte, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if err := q.lead(); err != nil {
+		return dst, err
+	}
 	if len(c.id) > 0 {
 		if reply, err := q.repeated(c); reply != nil || err != nil {
 			return append(dst, reply...), err

@@ -11,6 +11,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/metrics"
+	"gotycoon/primary"
 )
 
 // QuotaOptions of a QuotaServer.
@@ -25,6 +26,8 @@ type QuotaOptions struct {
 
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
 	Requests *metrics.Protocol // made by NewQuotaRequests; nil: requests are not counted
+
+	Primary *primary.Role // which of several servers changes quotas; nil: this one
 }
 
 // QuotaServer serves /query, /apply, /cancel, /increase, /decrease and /empty.
@@ -52,11 +55,26 @@ func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	if s.exporter, err = newExporter(o.Export, s.records, s.logger); err != nil {
 		return nil, err
 	}
-	if _, err = s.quotas.get(nil, true); err != nil {
+	if _, err = s.quotas.get(nil, true); err == nil {
+		err = o.Primary.Attach(s)
+	}
+	if err != nil {
 		s.exporter.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// Lead implements primary.Service: each quota is read again when it is next used.
+func (s *QuotaServer) Lead() error { return nil }
+
+// Yield implements primary.Service. Calls that have begun come to their end.
+func (s *QuotaServer) Yield() {
+	_ = s.quotas.all(func(q *quota) error { // it fails never
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return nil
+	})
 }
 
 // errUnknown is the answer to calls of quotas that were never increased.
@@ -64,18 +82,17 @@ var errUnknown = errors.New("no such quota")
 
 // open opens a quota. One with a name comes to be by /increase.
 func (s *QuotaServer) open(name string, create bool) (*quota, error) {
-	now, known, err := s.records.state(name)
-	switch {
+	q := &quota{name: name, records: s.records, primary: s.opts.Primary, exhausted: s.exporter.want, fresh: state{open: true}}
+	if name == "" {
+		q.fresh.remaining = s.opts.Limit
+	}
+	switch _, known, err := q.load(); {
 	case err != nil:
 		return nil, err
 	case !known && !create:
 		return nil, errUnknown
-	case !known && name == "":
-		now = state{remaining: s.opts.Limit, open: true}
-	case !known:
-		now = state{open: true}
 	}
-	return &quota{name: name, records: s.records, exhausted: s.exporter.want, state: now}, nil
+	return q, nil
 }
 
 // Start begins to serve connections to l, which now belongs to the server. It is called once.
@@ -111,10 +128,14 @@ func (s *QuotaServer) query(dst, query []byte) ([]byte, string) {
 		return notFound(dst)
 	}
 	q, err := s.quotas.get(name, false)
+	var now state
+	if err == nil {
+		now, err = q.look()
+	}
 	if err != nil {
 		return s.failed(dst, err)
 	}
-	return append(strconv.AppendInt(dst, q.query(), 10), '\n'), statusOK
+	return append(strconv.AppendInt(dst, now.remaining, 10), '\n'), statusOK
 }
 
 // change answers the calls that may change a quota. Their query begins with number, if that is given; "name=" and "id=" may follow.

@@ -14,22 +14,34 @@ import (
 // are 8 bytes, big-endian, for the order.
 //
 //	key                                    value
-//	"sequence" 00 SERVER-NO 00 NAME        BOUND                            seconds given out are below it
+//	"sequence" 00 SERVER-NO "/" SID 00 NAME  BOUND                          seconds that the server with this ID gives out are below it
 //	"quota" 00 NAME 00 "state"             REMAINING LAST-JOURNAL OPEN      OPEN is 0 or 1
 //	"quota" 00 NAME 00 "journal" 00 N      AMOUNT [CANCELJOURNAL]           an apply
 //	"quota" 00 NAME 00 "journal" 00 N      - CANCELLED                      a cancel
 //	"quota" 00 NAME 00 "id" 00 ID          CALL LF REPLY                    expires after a day
+//
+// Only one server writes each of them: bounds the one in the key, the others the primary (package primary). Before there was a server ID in the
+// keys of sequences they had no "/" SID; those are read as this server's.
 type records struct {
 	db       *db.DB
-	serverNo int // servers that replicate each other have sequences of their own
+	serverNo int
+	sid      uint16
 }
 
 // idLifetime is how long a repeated quota call is recognised.
 const idLifetime = 24 * time.Hour
 
-func (r *records) sequenceKey(name string) []byte {
-	return append(strconv.AppendInt([]byte("sequence\x00"), int64(r.serverNo), 10), "\x00"+name...)
+// sequencePrefix begins the keys of all sequences with this server number, and those of numbers that begin with the same digits.
+func (r *records) sequencePrefix() []byte {
+	return strconv.AppendInt([]byte("sequence\x00"), int64(r.serverNo), 10)
 }
+
+func (r *records) sequenceKey(server, name string) []byte {
+	return append(r.sequencePrefix(), server+"\x00"+name...)
+}
+
+// server is this one in the keys of sequences.
+func (r *records) server() string { return "/" + strconv.Itoa(int(r.sid)) }
 
 func quotaKey(name, part string) []byte { return []byte("quota\x00" + name + "\x00" + part) }
 
@@ -49,9 +61,31 @@ func (r *records) get(key []byte) ([]byte, error) {
 	return value, err
 }
 
-// bound returns the durable bound of a sequence, 0 for a new one.
-func (r *records) bound(name string) (uint64, error) {
-	value, err := r.get(r.sequenceKey(name))
+// bounds returns the durable bound of a sequence, and the greatest that another server with the same number has; 0 where there is none.
+func (r *records) bounds(name string) (own, others uint64, err error) {
+	servers, err := r.names(r.sequencePrefix(), MaxNames)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, server := range servers {
+		if server != "" && server[0] != '/' {
+			continue // of a number that begins with the same digits
+		}
+		bound, err := r.bound(server, name)
+		switch {
+		case err != nil:
+			return 0, 0, err
+		case server == "" || server == r.server():
+			own = max(own, bound)
+		default:
+			others = max(others, bound)
+		}
+	}
+	return own, others, nil
+}
+
+func (r *records) bound(server, name string) (uint64, error) {
+	value, err := r.get(r.sequenceKey(server, name))
 	if err != nil || value == nil {
 		return 0, err
 	}
@@ -64,7 +98,7 @@ func (r *records) bound(name string) (uint64, error) {
 
 // setBound returns when the bound would survive a power cut.
 func (r *records) setBound(name string, bound uint64) error {
-	if err := r.db.Set(nil, r.sequenceKey(name), strconv.AppendUint(nil, bound, 10), db.Never); err != nil {
+	if err := r.db.Set(nil, r.sequenceKey(r.server(), name), strconv.AppendUint(nil, bound, 10), db.Never); err != nil {
 		return err
 	}
 	return r.db.SyncLog()

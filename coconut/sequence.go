@@ -5,11 +5,17 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gotycoon/primary"
 )
 
 const (
 	reserveSeconds = 4 // how far ahead of the clock a bound is written
 	renewSeconds   = 2 // and how near the clock may come before the next one is
+
+	// takeoverSeconds is how far above the bound of another server with the same number, as far as that has been received, the numbers of this
+	// one begin: the other may have gone on so long.
+	takeoverSeconds = 60
 )
 
 // sequence gives out moments, each greater than all before it, in this process and in those before it.
@@ -20,6 +26,7 @@ const (
 type sequence struct {
 	name    string
 	records *records
+	primary *primary.Role
 	now     func() time.Time
 
 	last  atomic.Uint64 // moment given out last
@@ -30,14 +37,13 @@ type sequence struct {
 	renewals  sync.WaitGroup // the goroutine that writes the next bound ahead of time, at most one
 }
 
-func openSequence(name string, r *records, now func() time.Time) (*sequence, error) {
-	bound, err := r.bound(name)
+func openSequence(name string, r *records, p *primary.Role, now func() time.Time) (*sequence, error) {
+	own, _, err := r.bounds(name)
 	if err != nil {
 		return nil, err
 	}
-	s := &sequence{name: name, records: r, now: now}
-	s.bound.Store(bound)
-	s.last.Store(bound << serialBits)
+	s := &sequence{name: name, records: r, primary: p, now: now} // without a bound, so that the first number is one of a second that is reserved anew
+	s.last.Store(own << serialBits)
 	return s, nil
 }
 
@@ -71,14 +77,38 @@ func (s *sequence) floor(last uint64) uint64 {
 	return last
 }
 
-// reserve makes a bound above second durable.
+// reserve makes a bound above second durable. Where another server has the same number, it first goes above what that has given out, if this
+// server may.
 func (s *sequence) reserve(second uint64) error {
 	s.reserveMu.Lock()
 	defer s.reserveMu.Unlock()
 	if s.bound.Load() >= second+reserveSeconds {
 		return nil // another fetch was faster
 	}
+	own, others, err := s.records.bounds(s.name)
+	if err != nil {
+		return err
+	}
+	if others > 0 {
+		if _, err := s.primary.Term(); err != nil {
+			return fmt.Errorf("another server has the number %d too: %w", s.records.serverNo, err)
+		}
+	}
+	if others > own {
+		second = max(second, others+takeoverSeconds)
+		s.raise(second)
+	}
 	return s.setBound(second + reserveSeconds)
+}
+
+// raise has all numbers from now on come from a second on.
+func (s *sequence) raise(second uint64) {
+	for {
+		old := s.last.Load()
+		if old>>serialBits >= second || s.last.CompareAndSwap(old, second<<serialBits) {
+			return
+		}
+	}
 }
 
 func (s *sequence) setBound(bound uint64) error {
@@ -105,7 +135,7 @@ func (s *sequence) renew(second uint64) {
 func (s *sequence) close() error {
 	s.renewals.Wait()
 	used := moment(s.last.Load()).second() + 1
-	if used >= s.bound.Load() {
+	if used >= s.bound.Load() { // or none was fetched
 		return nil
 	}
 	return s.setBound(used)

@@ -12,6 +12,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/metrics"
+	"gotycoon/primary"
 )
 
 // MaxCount is how many numbers one /fetch can ask for.
@@ -22,6 +23,8 @@ type SequenceOptions struct {
 	DB       *db.DB         // a database file, which keeps the bounds
 	Reserve  int            // reserve zone of the numbers, 0 to MaxReserve
 	ServerNo int            // number of this server, 0 to MaxServerNo; no two servers may have the same
+	SID      uint16         // its ID in replication, which tells its records from those of others
+	Primary  *primary.Role  // which of several servers with one number gives out numbers; nil: this one
 	Timeout  time.Duration  // of one wait for more bytes of a request, or for send space; 0 means 30 s
 	Location *time.Location // in which /explain writes times; nil means time.Local
 	Access   *access.Guard  // who may do what; nil: everybody everything
@@ -59,8 +62,8 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &SequenceServer{port: newPort(o.Timeout, o.Limits, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo}}
-	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Now) })
+	s := &SequenceServer{port: newPort(o.Timeout, o.Limits, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo, sid: o.SID}}
+	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Primary, o.Now) })
 	s.route = s.answer
 	return s, nil
 }

@@ -61,7 +61,7 @@ func TestNumbersGrowWhateverTheClockDoes(t *testing.T) {
 	l := &ledger{t: t}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 300 {
-		s, err := openSequence("", r, c.now)
+		s, err := openSequence("", r, nil, c.now)
 		require.NoError(t, err)
 		for range rnd.IntN(5) {
 			n := 1 + rnd.Uint64N(1000)
@@ -86,15 +86,15 @@ func TestNumbersGrowWhateverTheClockDoes(t *testing.T) {
 func TestNothingIsGivenOutWithoutADurableBound(t *testing.T) {
 	c := newClock(1_800_000_000)
 	d := openDB(t, t.TempDir())
-	s, err := openSequence("", &records{db: d}, c.now)
+	s, err := openSequence("", &records{db: d}, nil, c.now)
 	require.NoError(t, err)
 	_, err = s.fetch(1)
 	require.NoError(t, err)
-	bound, err := s.records.bound("")
+	bound, err := s.records.bound("/0", "")
 	require.NoError(t, err)
 	require.Greater(t, bound, uint64(1_800_000_000))
 	require.NoError(t, s.close())
-	after, err := s.records.bound("")
+	after, err := s.records.bound("/0", "")
 	require.NoError(t, err)
 	require.Equal(t, uint64(1_800_000_001), after, "a clean stop does not leave the sequence ahead of the clock")
 }
@@ -102,8 +102,8 @@ func TestNothingIsGivenOutWithoutADurableBound(t *testing.T) {
 func TestADamagedBoundStopsTheSequence(t *testing.T) {
 	d := openDB(t, t.TempDir())
 	r := &records{db: d}
-	require.NoError(t, d.Set(nil, r.sequenceKey("x"), []byte("12a"), 1000))
-	_, err := openSequence("x", r, time.Now)
+	require.NoError(t, d.Set(nil, r.sequenceKey("/0", "x"), []byte("12a"), 1000))
+	_, err := openSequence("x", r, nil, time.Now)
 	require.ErrorContains(t, err, `sequence "x" is damaged`)
 }
 

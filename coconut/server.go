@@ -16,6 +16,7 @@ import (
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
+	"gotycoon/primary"
 )
 
 const (
@@ -25,6 +26,7 @@ const (
 	statusBadRequest = "400 Bad Request"
 	statusNotFound   = "404 Not Found"
 	statusError      = "500 Internal Server Error"
+	statusStandby    = "503 Service Unavailable"
 )
 
 // port is what the sequence server and the quota server have in common: one port, and replies that leave when what they
@@ -136,6 +138,9 @@ func badRequest(dst []byte) ([]byte, string) { return append(dst, "Bad Request".
 func (p *port) failed(dst []byte, err error) ([]byte, string) {
 	if errors.Is(err, errUnknown) {
 		return notFound(dst)
+	}
+	if _, ok := errors.AsType[*primary.Standby](err); ok {
+		return fmt.Appendf(dst, "%v\n", err), statusStandby
 	}
 	p.logger.Error("coconut: " + err.Error())
 	return fmt.Appendf(dst, "%v\n", err), statusError

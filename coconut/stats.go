@@ -22,13 +22,15 @@ type QuotaStats struct {
 func (s *QuotaServer) Stats() QuotaStats {
 	stats := QuotaStats{Names: s.quotas.len()}
 	_ = s.quotas.all(func(q *quota) error {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if !q.state.open {
+		now, err := q.look()
+		if err != nil {
+			return err
+		}
+		if !now.open {
 			stats.Exhausted++
 		}
 		if q.name == "" {
-			stats.Remaining = q.state.remaining
+			stats.Remaining = now.remaining
 		}
 		return nil
 	})

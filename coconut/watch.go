@@ -31,9 +31,11 @@ func (s *QuotaServer) List(limit int) ([]Quota, error) {
 		if err != nil {
 			continue // what is left of one without a state
 		}
-		q.mu.Lock()
-		all = append(all, Quota{name, q.state.remaining, q.state.journal, q.state.open})
-		q.mu.Unlock()
+		now, err := q.look()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Quota{name, now.remaining, now.journal, now.open})
 	}
 	return all, nil
 }
@@ -44,9 +46,9 @@ type Sequence struct {
 	Bound time.Time // all numbers given out are of moments before it
 }
 
-// List returns the sequences of this server number in the order of their names, at most limit of them, used since the start or not.
+// List returns the sequences of this server in the order of their names, at most limit of them, used since the start or not.
 func (s *SequenceServer) List(limit int) ([]Sequence, error) {
-	prefix := s.records.sequenceKey("")
+	prefix := s.records.sequenceKey(s.records.server(), "")
 	page, err := s.records.db.Page(db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
 	if err != nil {
 		return nil, err
@@ -71,7 +73,7 @@ func (r *records) names(prefix []byte, limit int) ([]string, error) {
 		}
 		name, _, _ := bytes.Cut(page.Records[0].Key[len(prefix):], []byte{0})
 		names = append(names, string(name))
-		after = append(append(bytes.Clone(prefix), name...), 0, 0xff)
+		after = append(append(bytes.Clone(prefix), name...), 1)
 	}
 	return names, nil
 }

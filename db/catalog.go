@@ -155,7 +155,7 @@ func (c *Catalog) openAll(exprs []string) error {
 		c.names[d.Name()] = d
 	}
 	if c.opts.Services != "" {
-		if _, err := c.openDB(c.opts.Services, servicesIndex); err != nil {
+		if _, err := c.openDB(c.opts.Services, ServicesIndex); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 	if c.log != nil {
 		d.log, d.shared = c.log.Log, true
 	}
-	if index != servicesIndex {
+	if index != ServicesIndex {
 		d.guard = &c.guard
 	}
 	return d, nil
@@ -205,16 +205,16 @@ func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 // Len returns the number of databases.
 func (c *Catalog) Len() int { return len(c.dbs) }
 
-// servicesIndex is the index of the services' database in the update log: out of the way of those of the command line, and unknown
+// ServicesIndex is the index of the services' database in the update log: out of the way of those of the command line, and unknown
 // to servers without services, which leave its updates alone.
-const servicesIndex = 0xfffe
+const ServicesIndex = 0xfffe
 
 // Services returns the database for records of the server's own, nil without Options.Services.
-func (c *Catalog) Services() *DB { return c.DB(servicesIndex) }
+func (c *Catalog) Services() *DB { return c.DB(ServicesIndex) }
 
 // DB returns the database with an index on the command line, nil where there is none. The index of the services' database is 65534.
 func (c *Catalog) DB(i int) *DB {
-	if i == servicesIndex && len(c.all) > len(c.dbs) {
+	if i == ServicesIndex && len(c.all) > len(c.dbs) {
 		return c.all[len(c.dbs)]
 	}
 	if i < 0 || i >= len(c.dbs) {

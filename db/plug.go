@@ -62,7 +62,7 @@ func parsePlugged(s string) Expr {
 
 // parse parses the expression of a database.
 func (c *Catalog) parse(expr string, index uint16) (Expr, error) {
-	if c.opts.Engine != nil && index != servicesIndex {
+	if c.opts.Engine != nil && index != ServicesIndex {
 		return parsePlugged(expr), nil
 	}
 	return ParseExpr(expr)

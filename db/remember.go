@@ -18,7 +18,7 @@ func (c *Catalog) Remember(state []byte) error {
 			return &LogError{l.Dir(), err}
 		}
 	}
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.file != nil && !d.readOnly {
 			d.commitMu.Lock()
 			d.file.SetFollow(state)
@@ -28,13 +28,12 @@ func (c *Catalog) Remember(state []byte) error {
 	return nil
 }
 
-// indexOf returns the index under which a note for all databases goes into a log. ok is false for the log of the services' database: that
-// is not replicated.
+// indexOf returns the index under which a note for all databases goes into a log. ok is false for the log of no database.
 func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 	if !l.private {
 		return 0, true
 	}
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		if d.log == l.Log {
 			return d.index, true
 		}
@@ -59,7 +58,7 @@ func (d *DB) recallFrom(log *logDir) {
 
 // recall finds out what the databases remember that no replay has told.
 func (c *Catalog) recall() {
-	for _, d := range c.dbs {
+	for _, d := range c.all {
 		switch {
 		case d.remembered != nil || d.readOnly:
 		case d.file == nil && c.log != nil:

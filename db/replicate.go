@@ -21,6 +21,15 @@ type Noting func(n int) *ulog.Follow
 // Follow is Replicate for a server that goes on where it was after a crash: each commit puts what note returns into the log, and later
 // into the file, together with its updates. note may be nil.
 func (d *DB) Follow(p *Pending, ups []ulog.Update, note Noting) error {
+	return d.FollowSome(p, ups, note, nil)
+}
+
+// Taking tells whether an update of another server is to be stored. An error ends the call that asks.
+type Taking func(u *ulog.Update) (bool, error)
+
+// FollowSome is Follow for a database of which other servers may change some records only: the updates that takes refuses are left out, and
+// what note returns is stored all the same. It is asked before the records are locked. nil takes all.
+func (d *DB) FollowSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
 	if d.readOnly {
 		return ErrReadOnly
 	}
@@ -31,7 +40,7 @@ func (d *DB) Follow(p *Pending, ups []ulog.Update, note Noting) error {
 		if note != nil {
 			f = note(done + n)
 		}
-		leftOut, err := d.replicate(p, ups[done:done+n], f)
+		leftOut, err := d.replicate(p, ups[done:done+n], f, takes)
 		if err != nil {
 			return err
 		}
@@ -57,8 +66,8 @@ func replicaChunk(ups []ulog.Update) int {
 }
 
 // replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
-func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow) (leftOut, err error) {
-	if ups[0].Op == ulog.OpClear {
+func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taking) (leftOut, err error) {
+	if ups[0].Op == ulog.OpClear && takes == nil {
 		return nil, d.clear(p, ups[0], f, false)
 	}
 	if err := d.throttle(); err != nil {
@@ -70,6 +79,13 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow) (leftOut, 
 	var keys stripeSet
 	for i := range ups {
 		u := &ups[i]
+		if takes != nil {
+			if take, err := takes(u); err != nil {
+				return nil, err
+			} else if !take {
+				continue
+			}
+		}
 		if err := d.storable(u); err != nil {
 			if leftOut == nil {
 				leftOut = err

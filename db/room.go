@@ -67,7 +67,7 @@ func (d *DB) admit(ups []ulog.Update) error {
 		size += int64(len(ups[i].Key) + len(ups[i].Value) + logOverhead)
 		grows = grows || ups[i].Op == ulog.OpSet
 	}
-	grows = grows && d.index != servicesIndex // small, and what others rely on
+	grows = grows && d.index != ServicesIndex // small, and what others rely on
 	switch {
 	case grows && g.over.Load():
 		return ErrOverSize

@@ -19,6 +19,7 @@ var (
 	errNotImplemented = errors.New("not implemented")
 	errNoScript       = errors.New("the scripting extention is disabled")
 	errNoRTS          = errors.New("the RTS file is not set")
+	errNoServices     = errors.New("the server has no services' database, which a port for locks, sequences or quotas, or -services, gives it")
 
 	errRemoveLog = errors.New("removing a file failed")
 )
@@ -48,7 +49,7 @@ func statusOf(p *procedure, err error) int {
 		return statusBadRequest
 	case errors.Is(err, errTimedOut):
 		return statusUnavailable
-	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS):
+	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS), errors.Is(err, errNoServices):
 		return statusNotImplemented
 	}
 	return statusInternal

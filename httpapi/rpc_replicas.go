@@ -24,23 +24,49 @@ func rpcReplicas(s *Session) error {
 	return nil
 }
 
-// tuneReadOnly takes the parameter that only our clients send: whether this server refuses updates of its clients. only tells that the call
-// has none of the original's parameters: then the master stays what it is.
-func (s *Session) tuneReadOnly() (only bool, err error) {
-	text, ok := s.in.Get("readonly")
-	if !ok {
-		return false, nil
+// tuneOurs takes the parameters that only our clients send. only tells that the call has none of the original's: then the master stays what
+// it is.
+func (s *Session) tuneOurs() (only bool, err error) {
+	readOnly, guards := s.in.Get("readonly")
+	primary, claims := s.in.Get("primary")
+	if guards {
+		err = s.tuneReadOnly(readOnly)
 	}
-	on, err := strconv.ParseBool(string(text))
-	if err != nil {
-		return false, errInvalidParameters
+	if claims && err == nil {
+		err = s.tunePrimary(primary)
 	}
-	s.h.opts.Catalog.SetGuarded(on)
-	s.h.opts.Logger.Info(fmt.Sprintf("updates of clients are refused from now on: %t", on))
+	if err != nil || !guards && !claims {
+		return false, err
+	}
 	for _, name := range []string{"host", "port", "ts", "iv"} {
 		if _, given := s.in.Get(name); given {
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// tuneReadOnly sets whether this server refuses updates of its clients.
+func (s *Session) tuneReadOnly(text []byte) error {
+	if s.h.opts.Follower == nil {
+		return errNoRTS
+	}
+	on, err := strconv.ParseBool(string(text))
+	if err != nil {
+		return errInvalidParameters
+	}
+	s.h.opts.Catalog.SetGuarded(on)
+	s.h.opts.Logger.Info(fmt.Sprintf("updates of clients are refused from now on: %t", on))
+	return nil
+}
+
+// tunePrimary makes this server the primary of the services. One ceases to be it by another becoming it.
+func (s *Session) tunePrimary(text []byte) error {
+	if s.h.opts.Claim == nil {
+		return errNoServices
+	}
+	if on, err := strconv.ParseBool(string(text)); err != nil || !on {
+		return errInvalidParameters
+	}
+	return s.h.opts.Claim()
 }

@@ -20,11 +20,11 @@ const masterPort = 1978 // of a call that names none
 
 // rpcTuneReplication changes where the server replicates from.
 func rpcTuneReplication(s *Session) error {
+	if only, err := s.tuneOurs(); only || err != nil {
+		return err
+	}
 	if s.h.opts.Follower == nil {
 		return errNoRTS
-	}
-	if only, err := s.tuneReadOnly(); only || err != nil {
-		return err
 	}
 	host, _ := s.in.Get("host")
 	port := s.intOr("port", masterPort)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -18,18 +19,29 @@ type Fences interface {
 	Reserve(n uint64) (first uint64, err error)
 }
 
-// fenceKey is the record that holds a number in decimal: tokens given out are below it.
-const fenceKey = "lock\x00fence"
+// fencePrefix begins the keys of records that hold a number in decimal: the tokens that a server has given out are below it.
+//
+//	"lock" 00 "fence" 00 SID     BOUND
+//
+// Only the server with that ID writes it. One without an ID was written before there were any, by whatever server.
+const fencePrefix = "lock\x00fence"
+
+// takeoverTokens is how far above the bound of another server, as far as that has been received, the tokens of this one begin: the other may
+// have reserved so many more.
+const takeoverTokens = 1 << 40
 
 // databaseFences keeps the bound in a record of a database.
-type databaseFences struct{ db *db.DB }
+type databaseFences struct {
+	db  *db.DB
+	own string // key of this server's record
+}
 
-// DatabaseFences returns fencing tokens whose bound is a record of d, which must be a database file.
-func DatabaseFences(d *db.DB) (Fences, error) {
+// DatabaseFences returns fencing tokens whose bound is a record of d, which must be a database file, under this server's ID in replication.
+func DatabaseFences(d *db.DB, sid uint16) (Fences, error) {
 	if d == nil || !d.OnDisk() {
 		return nil, errors.New("fencing tokens need a database file to keep their bound in")
 	}
-	return databaseFences{d}, nil
+	return databaseFences{d, fencePrefix + "\x00" + strconv.Itoa(int(sid))}, nil
 }
 
 // Reserve raises the bound and returns when that would survive a power cut.
@@ -47,33 +59,46 @@ func (f databaseFences) Reserve(n uint64) (uint64, error) {
 }
 
 func (f databaseFences) raise(n uint64) (uint64, error) {
-	old, bound, err := f.bound()
+	old, first, err := f.bound()
 	if err != nil {
 		return 0, err
 	}
-	if bound+n < bound {
+	if first+n < first {
 		return 0, errors.New("64 bits are used up")
 	}
-	if err := f.db.CAS(nil, []byte(fenceKey), old, strconv.AppendUint(nil, bound+n, 10), db.Never); err != nil {
+	if err := f.db.CAS(nil, []byte(f.own), old, strconv.AppendUint(nil, first+n, 10), db.Never); err != nil {
 		return 0, err
 	}
-	return bound, f.db.SyncLog()
+	return first, f.db.SyncLog()
 }
 
-// bound returns the record, nil when there is none, and its meaning.
-func (f databaseFences) bound() ([]byte, uint64, error) {
-	value, _, err := f.db.Get(nil, []byte(fenceKey))
-	switch {
-	case errors.Is(err, db.ErrNoRecord):
-		return nil, 1, nil
-	case err != nil:
+// bound returns this server's record, nil when there is none, and the number from which on none has been given out.
+func (f databaseFences) bound() (old []byte, first uint64, err error) {
+	page, err := f.db.Page(db.PageOptions{Prefix: []byte(fencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
+	if err != nil {
 		return nil, 0, err
 	}
-	bound, err := strconv.ParseUint(string(value), 10, 64)
-	if err != nil || bound == 0 {
-		return nil, 0, fmt.Errorf("the record %q holds %q, which is no number", fenceKey, value)
+	own, others := uint64(1), uint64(0)
+	for _, r := range page.Records {
+		bound, err := strconv.ParseUint(string(r.Value), 10, 64)
+		if err != nil || bound == 0 {
+			return nil, 0, fmt.Errorf("the record %q holds %q, which is no number", r.Key, r.Value)
+		}
+		switch string(r.Key) {
+		case f.own:
+			old, own = r.Value, max(own, bound)
+		case fencePrefix:
+			own = max(own, bound)
+		default:
+			others = max(others, bound)
+		}
 	}
-	return value, bound, nil
+	if others > own {
+		if own = others + takeoverTokens; own < others {
+			own = others
+		}
+	}
+	return old, own, nil
 }
 
 const (
@@ -88,8 +113,8 @@ const (
 type tokens struct {
 	source  Fences
 	logger  *slog.Logger
-	current atomic.Pointer[block]
-	low     chan struct{} // asks for the next block
+	current atomic.Pointer[block] // nil while this server may give out none
+	low     chan struct{}         // asks for the next block
 }
 
 // block is a range of reserved numbers.
@@ -99,19 +124,25 @@ type block struct {
 	following atomic.Pointer[block]
 }
 
-// newTokens reserves the first block. A nil source has none.
-func newTokens(source Fences, logger *slog.Logger) (*tokens, error) {
+// newTokens has none before Lead. A nil source never has any.
+func newTokens(source Fences, logger *slog.Logger) *tokens {
 	if source == nil {
-		return nil, nil //nolint:nilnil // no tokens is an answer
+		return nil
 	}
-	t := &tokens{source: source, logger: logger, low: make(chan struct{}, 1)}
-	b, err := t.reserve()
-	if err != nil {
-		return nil, err
-	}
-	t.current.Store(b)
-	return t, nil
+	return &tokens{source: source, logger: logger, low: make(chan struct{}, 1)}
 }
+
+// Lead implements primary.Service: it reserves the first block.
+func (t *tokens) Lead() error {
+	b, err := t.reserve()
+	if err == nil {
+		t.current.Store(b)
+	}
+	return err
+}
+
+// Yield implements primary.Service. What has been reserved is not used any more.
+func (t *tokens) Yield() { t.current.Store(nil) }
 
 func (t *tokens) reserve() (*block, error) {
 	first, err := t.source.Reserve(tokenBlock)
@@ -130,6 +161,9 @@ func (t *tokens) take() uint64 {
 	}
 	for {
 		b := t.current.Load()
+		if b == nil {
+			return 0
+		}
 		if b.next.Load() >= b.half {
 			t.ask(b)
 		}
@@ -174,7 +208,7 @@ func (t *tokens) run(quit <-chan struct{}) {
 // extend reserves what follows the current block, unless that is there.
 func (t *tokens) extend() error {
 	b := t.current.Load()
-	if b.following.Load() != nil {
+	if b == nil || b.following.Load() != nil {
 		return nil
 	}
 	following, err := t.reserve()

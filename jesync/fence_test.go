@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/primary"
+	"gotycoon/ulog"
 )
 
 func openDB(t *testing.T, file string) (*db.Catalog, *db.DB) {
@@ -25,10 +27,10 @@ func TestTokensGrowAcrossRestarts(t *testing.T) {
 	last := uint64(0)
 	for range 3 {
 		c, d := openDB(t, file)
-		fences, err := DatabaseFences(d)
+		fences, err := DatabaseFences(d, 1)
 		require.NoError(t, err)
-		tk, err := newTokens(fences, slog.New(slog.DiscardHandler))
-		require.NoError(t, err)
+		tk := newTokens(fences, slog.New(slog.DiscardHandler))
+		require.NoError(t, tk.Lead())
 		for range 10 {
 			n := tk.take()
 			require.Greater(t, n, last)
@@ -44,18 +46,18 @@ func TestTokensGrowAcrossRestarts(t *testing.T) {
 }
 
 func TestADatabaseThatIsNoPlaceForTokens(t *testing.T) {
-	_, err := DatabaseFences(nil)
+	_, err := DatabaseFences(nil, 1)
 	require.Error(t, err)
 	c, d := openDB(t, ":")
-	_, err = DatabaseFences(d)
+	_, err = DatabaseFences(d, 1)
 	require.Error(t, err)
 	require.NoError(t, c.Close())
 
 	c, d = openDB(t, filepath.Join(t.TempDir(), "x.kct"))
-	fences, err := DatabaseFences(d)
+	fences, err := DatabaseFences(d, 1)
 	require.NoError(t, err)
 	for _, text := range []string{"0", "no number", "", "18446744073709551615"} {
-		require.NoError(t, d.Set(nil, []byte(fenceKey), []byte(text), db.Never))
+		require.NoError(t, d.Set(nil, []byte(fencePrefix+"\x001"), []byte(text), db.Never))
 		_, err = fences.Reserve(10)
 		require.Error(t, err, text)
 	}
@@ -85,8 +87,8 @@ func (f *lockedFences) fail(err error) {
 // Blocks follow each other while tokens are taken by many; none comes twice.
 func TestBlocksOfTokens(t *testing.T) {
 	f := &lockedFences{}
-	tk, err := newTokens(f, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
+	tk := newTokens(f, slog.New(slog.DiscardHandler))
+	require.NoError(t, tk.Lead())
 	quit := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() { tk.run(quit) })
@@ -124,8 +126,8 @@ func TestBlocksOfTokens(t *testing.T) {
 // Without a next block there are tokens to the end of the last one, and then none until the disk is well again.
 func TestTokensRunOut(t *testing.T) {
 	f := &lockedFences{}
-	tk, err := newTokens(f, slog.New(slog.DiscardHandler))
-	require.NoError(t, err)
+	tk := newTokens(f, slog.New(slog.DiscardHandler))
+	require.NoError(t, tk.Lead())
 	f.fail(errors.New("disk"))
 	tk.current.Load().next.Store(tokenBlock) // the last one
 	require.EqualValues(t, tokenBlock, tk.take())
@@ -135,4 +137,51 @@ func TestTokensRunOut(t *testing.T) {
 	f.fail(nil)
 	require.NoError(t, tk.extend())
 	require.EqualValues(t, tokenBlock+1, tk.take())
+}
+
+// The tokens of a server that takes over are above all that the one before it may have given out; it gives out none before.
+func TestTokensOfTheNextPrimary(t *testing.T) {
+	c, d := openDB(t, filepath.Join(t.TempDir(), "services.kct"))
+	defer func() { require.NoError(t, c.Close()) }()
+	role, err := primary.Open(primary.Options{DB: d, SID: 2})
+	require.NoError(t, err)
+	receive := func(key, value string) {
+		ups := []ulog.Update{{SID: 1, Op: ulog.OpSet, Key: []byte(key), Value: append([]byte{0xff, 0xff, 0xff, 0xff, 0xff}, value...)}}
+		_, err := role.Prepare(ups)
+		require.NoError(t, err)
+		require.NoError(t, role.Follow(nil, ups, nil, false))
+	}
+	receive("primary\x001", "1")
+	receive(fencePrefix+"\x001", "5000001")
+	fences, err := DatabaseFences(d, 2)
+	require.NoError(t, err)
+	tk := newTokens(fences, slog.New(slog.DiscardHandler))
+	require.NoError(t, role.Attach(tk))
+	require.Zero(t, tk.take())
+	require.NoError(t, tk.extend(), "nothing to extend")
+	require.NoError(t, role.Claim())
+	first := tk.take()
+	require.EqualValues(t, 5000001+takeoverTokens, first)
+	require.Equal(t, first+1, tk.take())
+
+	receive("primary\x001", "5")
+	require.Zero(t, tk.take())
+	require.NoError(t, role.Claim())
+	again := tk.take()
+	require.Greater(t, again, first+1)
+	require.Less(t, again, first+takeoverTokens, "nobody else has reserved any")
+}
+
+// Records of before there were server IDs in their keys count, whoever wrote them.
+func TestABoundOfTokensWithoutAServerID(t *testing.T) {
+	c, d := openDB(t, filepath.Join(t.TempDir(), "services.kct"))
+	defer func() { require.NoError(t, c.Close()) }()
+	require.NoError(t, d.Set(nil, []byte(fencePrefix), []byte("77"), db.Never))
+	fences, err := DatabaseFences(d, 2)
+	require.NoError(t, err)
+	for _, want := range []uint64{77, 87} {
+		first, err := fences.Reserve(10)
+		require.NoError(t, err)
+		require.Equal(t, want, first)
+	}
 }

@@ -248,8 +248,8 @@ type world struct {
 }
 
 func newWorld(t require.TestingT, strict bool) *world {
-	tk, err := newTokens(&fakeFences{}, nil)
-	require.NoError(t, err)
+	tk := newTokens(&fakeFences{}, nil)
+	require.NoError(t, tk.Lead())
 	b := bounds{keys: 1000, waiters: 1000, expires: 9, strict: strict}
 	w := &world{table: newTable(b, tk), model: &model{keys: map[string][]*modelRequest{}, lines: map[int]string{}, o: b}}
 	for i := range modelSessions {

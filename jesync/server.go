@@ -12,6 +12,7 @@ import (
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
+	"gotycoon/primary"
 )
 
 const (
@@ -39,7 +40,8 @@ type Options struct {
 	// StrictOrder lets no request overtake one that waits, even if that allows fewer holders than there are.
 	StrictOrder bool
 
-	Fences Fences // where fencing tokens come from; nil: lock-fenced is refused
+	Fences  Fences        // where fencing tokens come from; nil: lock-fenced is refused
+	Primary *primary.Role // which of several servers gives them out; nil: this one
 
 	// Timeout is for how long a client may not take a single byte of its replies, before its connection is closed and its
 	// locks are released; 0 means 30 seconds.
@@ -94,12 +96,14 @@ type Server struct {
 	writers sync.WaitGroup     // see outbox.go
 }
 
-// New returns a server without locks. It reserves fencing tokens, if there are any.
+// New returns a server without locks. It reserves fencing tokens, if they are this server's to give out.
 func New(o Options) (*Server, error) {
 	o.setDefaults()
-	tk, err := newTokens(o.Fences, o.Logger)
-	if err != nil {
-		return nil, err
+	tk := newTokens(o.Fences, o.Logger)
+	if tk != nil {
+		if err := o.Primary.Attach(tk); err != nil {
+			return nil, err
+		}
 	}
 	return &Server{
 		opts:    o,

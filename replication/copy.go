@@ -37,8 +37,7 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 			return err
 		}
 	}
-	n := min(f.opts.Catalog.Len(), int(h.Databases))
-	f.place.settle(len(f.place.parts) >= n)
+	f.place.settle(len(f.place.parts) >= len(f.shared(&h)))
 	f.place.master = ulog.LogKey(h.Log)
 	f.status.position.Store(uint64(f.place.position))
 	f.save()
@@ -268,7 +267,7 @@ func (c *copier) store(ups []ulog.Update, reached []byte) error {
 		}
 		return &ulog.Follow{DBID: c.part.db, State: place.encode()}
 	}
-	err := c.db.Follow(&c.pending, ups, note)
+	err := c.f.store(&c.pending, c.part.db, ups, note, true)
 	if e, ok := errors.AsType[*db.Error](err); ok && e.Code == db.InvalidOperation {
 		c.f.opts.Logger.Error(fmt.Sprintf("a record of the copy is left out: %v", e))
 		err = nil
@@ -299,6 +298,9 @@ func (c *copier) end() error {
 		return err
 	}
 	c.part.copied, c.part.key = true, nil
+	if c.part.db == db.ServicesIndex {
+		c.f.refresh = false
+	}
 	c.f.opts.Logger.Info(fmt.Sprintf("the copy of database %d is complete up to ts=%d", c.part.db, c.part.at))
 	c.f.save()
 	return nil

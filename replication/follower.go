@@ -33,6 +33,7 @@ type FollowerOptions struct {
 	Master      Master       // to begin with
 	GapContinue bool         // go on when an original master has not kept all updates (-gap-continue)
 	CopyLimit   int64        // bytes per second of a copy (-copy-limit); 0: no limit
+	Services    Services     // takes updates of the services' database; nil: they are dropped
 	Logger      *slog.Logger // nil means silent
 
 	// Silence is after which time without a message a master is given up. It sends heartbeats all the time. Default 5 s.
@@ -46,6 +47,7 @@ type FollowerOptions struct {
 // other methods may be called by many goroutines.
 type Follower struct {
 	opts   FollowerOptions
+	dbs    []uint16 // databases that updates are taken for
 	pool   *sync.Pool
 	ownLog uint64 // ulog.LogKey of this server's log; 0: none
 	status status // what others are told
@@ -53,6 +55,7 @@ type Follower struct {
 	place    place      // where the follower is; used by run
 	good     []byte     // place as it was remembered last
 	next     []byte     // place as the commit under way remembers it
+	refresh  bool       // the services' database is to be copied
 	moved    bool       // updates have come since the RTS file was written
 	rts      *rtsFile   // used by run, and by the goroutine that saving is for
 	saving   chan error // the RTS file is being written; nil: it is not
@@ -85,7 +88,7 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the RTS file: %w", err)
 	}
-	f := &Follower{opts: o, pool: netio.NewPool(), rts: rts, master: o.Master}
+	f := &Follower{opts: o, dbs: o.followed(), pool: netio.NewPool(), rts: rts, master: o.Master}
 	if log := o.Catalog.Log(); log != nil {
 		f.ownLog = ulog.LogKey(log.ID())
 	}

@@ -32,10 +32,15 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	if err := p.meetLog(); err != nil {
 		return err
 	}
+	if !hello.Services {
+		f.refresh = false
+		f.tellServices(Services.Alone)
+	}
 	if hello.Gap {
 		return p.copyAll()
 	}
-	f.place.without(hello.Databases)
+	f.refreshDue()
+	f.place.without(func(db uint16) bool { return masterHas(&hello, db) })
 	if f.place.incomplete() != nil {
 		return errCopy
 	}
@@ -48,10 +53,10 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 
 // copyAll notes that the log is of no use without copies of the databases.
 func (p *pull) copyAll() error {
-	n := min(p.f.opts.Catalog.Len(), int(p.hello.Databases))
+	dbs := p.f.shared(p.hello)
 	p.f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
-		p.f.place.needs(n), p.hello.First))
-	p.f.place.copyAll(n)
+		p.f.place.needs(dbs), p.hello.First))
+	p.f.place.copyAll(dbs)
 	return errCopy
 }
 
@@ -86,7 +91,8 @@ func (p *pull) greetOriginal(ctx context.Context) error {
 		f.opts.Logger.Warn("databases that have come up empty need a copy of the master's, which it cannot give: they get what comes now")
 		f.place.parts = nil
 	}
-	f.place.master = 0
+	f.place.master, f.refresh = 0, false
+	f.tellServices(Services.Alone)
 	at := f.place.position
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

@@ -22,6 +22,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
+	"gotycoon/primary"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -89,6 +90,9 @@ type node struct {
 
 	removals int64 // see db.Options
 
+	services bool          // it has a services' database
+	role     *primary.Role // its part in them
+
 	replicas    replication.Replicas
 	silence     time.Duration // after which its follower gives its master up
 	gapContinue bool
@@ -105,7 +109,13 @@ func newNode(t testing.TB, sid uint16, exprs ...string) *node {
 	if len(exprs) == 0 {
 		exprs = []string{":", "%"}
 	}
-	n := &node{t: t, sid: sid, dir: t.TempDir(), exprs: exprs, timeout: patience}
+	return begin(t, &node{sid: sid, exprs: exprs})
+}
+
+// begin starts a node.
+func begin(t testing.TB, n *node) *node {
+	t.Helper()
+	n.t, n.dir, n.timeout = t, t.TempDir(), patience
 	n.start()
 	t.Cleanup(func() {
 		n.shut()
@@ -124,9 +134,17 @@ func (n *node) logLimit() int64 {
 
 func (n *node) start() {
 	n.t.Helper()
-	catalog, err := db.Open(n.exprs, db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit(), Now: n.clock})
+	o := db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit(), Now: n.clock}
+	if n.services {
+		o.Services = filepath.Join(n.dir, "services.kct")
+	}
+	catalog, err := db.Open(n.exprs, o)
 	require.NoError(n.t, err)
 	n.catalog = catalog
+	if n.services {
+		n.role, err = primary.Open(primary.Options{DB: catalog.Services(), SID: n.sid, Logger: n.log.logger()})
+		require.NoError(n.t, err)
+	}
 	n.listen()
 }
 
@@ -147,7 +165,7 @@ func (n *node) listen() {
 	n.socket, n.done = socket, make(chan struct{})
 	n.port = socket.Addr().(*net.TCPAddr).Port
 	source := replication.NewSource(replication.SourceOptions{
-		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now})
+		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now})
 	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog, Source: source})
 	n.serving.Go(func() {
 		for {
@@ -262,9 +280,13 @@ func master(port int) replication.Master { return replication.Master{Host: "127.
 // follow makes the node follow a master until the test or end ends it.
 func (n *node) follow(m replication.Master) (f *replication.Follower, end func()) {
 	n.t.Helper()
-	f, err := replication.OpenFollower(replication.FollowerOptions{
+	o := replication.FollowerOptions{
 		Catalog: n.catalog, SID: n.sid, RTS: n.rts(), Master: m, Logger: n.log.logger(), Silence: n.silence, GapContinue: n.gapContinue,
-	})
+	}
+	if n.services {
+		o.Services = n.role
+	}
+	f, err := replication.OpenFollower(o)
 	require.NoError(n.t, err)
 	f.Start()
 	end = sync.OnceFunc(func() { require.NoError(n.t, f.Close()) })

@@ -118,12 +118,12 @@ func (p *place) has(db uint16) (at ulog.Stamp, ok bool) {
 	return p.position, true
 }
 
-// needs returns the stamp from which on the master's log is needed by n databases.
-func (p *place) needs(n int) ulog.Stamp {
+// needs returns the stamp from which on the master's log is needed by some databases.
+func (p *place) needs(dbs []uint16) ulog.Stamp {
 	needs, any := ulog.Stamp(0), false
-	for i := range n {
+	for _, i := range dbs {
 		at := p.position
-		if part := p.part(uint16(i)); part != nil {
+		if part := p.part(i); part != nil {
 			at = part.at
 			if part.copied {
 				at = max(at, p.position)
@@ -161,13 +161,18 @@ func (p *place) incomplete() *part {
 	return nil
 }
 
-// copyAll makes the first n databases ones that are to be copied. What has been copied of one with the position out of reach is worth
-// nothing.
-func (p *place) copyAll(n int) {
+// copyAll makes databases ones that are to be copied. What has been copied of one with the position out of reach is worth nothing.
+func (p *place) copyAll(dbs []uint16) {
 	p.parts = nil
-	for i := range n {
-		p.parts = append(p.parts, part{db: uint16(i)})
+	for _, i := range dbs {
+		p.parts = append(p.parts, part{db: i})
 	}
+}
+
+// copyAgain makes one database one that is to be copied from its beginning.
+func (p *place) copyAgain(db uint16) {
+	p.parts = slices.DeleteFunc(p.parts, func(part part) bool { return part.db == db })
+	p.parts = append(p.parts, part{db: db})
 }
 
 // startAnew forgets what is noted of databases in the log of another master: a copy that was begun is none of this one's.
@@ -178,9 +183,9 @@ func (p *place) startAnew() {
 	}
 }
 
-// without forgets databases that the master has not, being one with n of them: there is nothing to be copied.
-func (p *place) without(n uint16) {
-	p.parts = slices.DeleteFunc(p.parts, func(part part) bool { return part.db >= n })
+// without forgets databases that the master has not: there is nothing to be copied.
+func (p *place) without(has func(db uint16) bool) {
+	p.parts = slices.DeleteFunc(p.parts, func(part part) bool { return !has(part.db) })
 }
 
 // advance moves the position on. Parts that it has reached are parts no more.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"gotycoon/binproto/frame"
@@ -37,6 +38,7 @@ type pull struct {
 	noted  int           // those that the place knows of already
 	origin ulog.Origin   // of the next update; zero: the master
 	last   ulog.Stamp    // newest stamp taken
+	beaten bool          // a heartbeat has come: everything that the master had is here
 }
 
 // connect asks a master for everything behind the position. The connection ends with the context.
@@ -63,7 +65,7 @@ func (p *pull) close() {
 
 // request sends the request and reads the first byte of the answer.
 func (p *pull) request() error {
-	from := p.f.place.needs(p.f.opts.Catalog.Len())
+	from := p.f.place.needs(p.f.dbs)
 	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: p.f.opts.SID})
 	if err := p.fillFirst(); err != nil {
 		return err
@@ -140,6 +142,9 @@ func (p *pull) stream(ctx context.Context) error {
 			return err
 		}
 		p.f.advance(p.last)
+		if p.beaten {
+			p.f.tellServices(Services.CaughtUp)
+		}
 		p.throttle.pay(ctx)
 	}
 }
@@ -189,7 +194,7 @@ func (p *pull) handle(m frame.Message) error {
 	}
 	p.last = max(p.last, ulog.Stamp(m.TS))
 	if m.Magic == frame.Heartbeat {
-		p.good = true
+		p.good, p.beaten = true, true
 		p.f.status.beat(time.Now())
 		p.conn.Out = append(p.conn.Out, byte(frame.Ack))
 		return nil
@@ -251,7 +256,7 @@ func (p *pull) takeExtended(m frame.Message) error {
 func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	o, place := p.origin, &p.f.place
 	p.origin = ulog.Origin{}
-	if u.SID == p.f.opts.SID || int(u.DBID) >= p.f.opts.Catalog.Len() {
+	if u.SID == p.f.opts.SID || !slices.Contains(p.f.dbs, u.DBID) {
 		return false
 	}
 	if part := place.part(u.DBID); part != nil && at <= part.at {
@@ -287,8 +292,7 @@ func (p *pull) apply() error {
 		return nil
 	}
 	p.noted = 0
-	d := p.f.opts.Catalog.DB(int(p.ups[0].DBID))
-	err := d.Follow(&p.conn.Owed, p.ups, p.note)
+	err := p.f.store(&p.conn.Owed, p.ups[0].DBID, p.ups, p.note, false)
 	p.throttle.add(len(p.ups), 0)
 	e, ok := errors.AsType[*db.Error](err)
 	if ok && e.Code == db.InvalidOperation {
@@ -304,6 +308,9 @@ func (p *pull) apply() error {
 	p.f.status.updates.Add(int64(len(p.ups)))
 	p.f.moved = true
 	p.ups, p.stamps, p.noted = p.ups[:0], p.stamps[:0], 0
+	if p.f.refresh {
+		return errCopy
+	}
 	return nil
 }
 

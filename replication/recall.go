@@ -2,7 +2,6 @@ package replication
 
 import (
 	"fmt"
-	"slices"
 
 	"gotycoon/db"
 	"gotycoon/ulog"
@@ -13,16 +12,17 @@ import (
 // As long as the file says what this program has written there, what is remembered with the data counts: it is exact whatever a crash has
 // taken. When it says anything else, somebody has set a position there, and gets it, as from the original.
 func (f *Follower) recall(said ulog.Stamp) place {
-	states := make([]*place, f.opts.Catalog.Len())
+	states := map[uint16]*place{}
 	known, ours := false, false
-	for i := range states {
-		state := f.opts.Catalog.DB(i).Remembered()
+	for _, i := range f.dbs {
+		d := f.opts.Catalog.DB(int(i))
+		state := d.Remembered()
 		if state == nil {
 			continue
 		}
 		p, err := decodePlace(state)
 		if err != nil {
-			f.opts.Logger.Warn(fmt.Sprintf("%s: %v", f.opts.Catalog.DB(i).Path(), err))
+			f.opts.Logger.Warn(fmt.Sprintf("%s: %v", d.Path(), err))
 			continue
 		}
 		states[i], known = &p, true
@@ -32,37 +32,53 @@ func (f *Follower) recall(said ulog.Stamp) place {
 		if known {
 			f.opts.Logger.Info(fmt.Sprintf("the RTS file has been changed: replication goes on from ts=%d", said))
 		}
-		states = make([]*place, len(states))
+		clear(states)
 	}
 	return f.combine(states, said)
 }
 
 // combine makes one place of those that the databases have. A database without one is where the RTS file says. One in memory that has come
 // up empty has lost what it had, and one that is new beside others never had it: it needs a copy, if there will be a master that gives one.
-func (f *Follower) combine(states []*place, said ulog.Stamp) place {
-	known := slices.ContainsFunc(states, func(s *place) bool { return s != nil })
+func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
 	p := place{rts: [2]ulog.Stamp{said, said}, position: said}
 	first := true
-	for i, s := range states {
+	for _, i := range f.dbs {
+		s := states[i]
 		at, complete := said, true
 		if s != nil {
-			at, complete = s.has(uint16(i))
+			at, complete = s.has(i)
 		}
-		d := f.opts.Catalog.DB(i)
 		switch {
-		case at > 0 && (lost(d) || s == nil && known && empty(d)):
-			p.parts = append(p.parts, part{db: uint16(i)})
+		case at > 0 && lacks(f.opts.Catalog.DB(int(i)), s != nil, len(states) > 0):
+			p.parts = append(p.parts, part{db: i})
 			continue
 		case !complete:
-			p.parts = append(p.parts, *s.part(uint16(i)))
+			p.parts = append(p.parts, *s.part(i))
 		case p.position > at || first:
 			p.position = at
 			first = false
 		}
 	}
-	p.parts = append(p.parts, p.ahead(states)...)
-	p.takeMarks(states)
+	for _, i := range f.dbs {
+		p.ahead(i, states[i])
+	}
+	for _, i := range f.dbs {
+		p.takeMarks(states[i])
+	}
 	return p
+}
+
+// lacks tells whether a database has not what belongs to a position. remembers tells that it has one, others that some database has.
+func lacks(d *db.DB, remembers, others bool) bool {
+	switch {
+	case lost(d):
+		return true
+	case remembers:
+		return false
+	case d.Index() == db.ServicesIndex: // one that was not followed before may have records of its own
+		return others || empty(d)
+	}
+	return others && empty(d)
 }
 
 // lost tells whether a database in memory has come up with nothing.
@@ -73,30 +89,23 @@ func empty(d *db.DB) bool {
 	return err == nil && n == 0
 }
 
-// ahead returns parts for the databases that have more than the position says.
-func (p *place) ahead(states []*place) (parts []part) {
-	for i, s := range states {
-		if s == nil || p.part(uint16(i)) != nil {
-			continue
-		}
-		if at, complete := s.has(uint16(i)); complete && at > p.position {
-			parts = append(parts, part{db: uint16(i), copied: true, at: at})
-		}
+// ahead adds a part for a database that has more than the position says.
+func (p *place) ahead(db uint16, s *place) {
+	if s == nil || p.part(db) != nil {
+		return
 	}
-	return parts
+	if at, complete := s.has(db); complete && at > p.position {
+		p.parts = append(p.parts, part{db: db, copied: true, at: at})
+	}
 }
 
-// takeMarks takes over the marks that all have.
-func (p *place) takeMarks(states []*place) {
-	first := true
-	for _, s := range states {
-		switch {
-		case s == nil:
-		case first:
-			p.master, p.marks = s.master, s.marks
-			first = false
-		default:
-			p.meet(s)
-		}
+// takeMarks takes over the marks of a database. What all have counts.
+func (p *place) takeMarks(s *place) {
+	switch {
+	case s == nil:
+	case p.marks == nil:
+		p.master, p.marks = s.master, s.marks
+	default:
+		p.meet(s)
 	}
 }

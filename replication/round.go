@@ -53,6 +53,7 @@ func (f *Follower) round(ctx context.Context) {
 	m := f.begin(cancel)
 	f.status.set(f.idleState())
 	if m.Host == "" {
+		f.tellServices(Services.Alone)
 		<-ctx.Done()
 		f.attempts = 0
 		return
@@ -179,8 +180,8 @@ func (f *Follower) advance(to ulog.Stamp) {
 
 // remembers tells whether there is a place for what goes with the data.
 func (f *Follower) remembers() bool {
-	for i := range f.opts.Catalog.Len() {
-		if f.opts.Catalog.DB(i).Remembers() {
+	for _, i := range f.dbs {
+		if f.opts.Catalog.DB(int(i)).Remembers() {
 			return true
 		}
 	}

@@ -18,6 +18,7 @@ type SourceOptions struct {
 	Log       *ulog.Log
 	SID       uint16           // this server's ID
 	Databases int              // how many this server has
+	Services  bool             // it has a services' database besides
 	Done      <-chan struct{}  // closed when the server stops: connections end within a heartbeat
 	Replicas  *Replicas        // where followers are listed; nil means nowhere
 	Logger    *slog.Logger     // nil means silent
@@ -82,7 +83,7 @@ func (s *Source) remedy(f frame.Follow) string {
 // hello is what a follower of our kind is told first.
 func (s *Source) hello(r *ulog.Reader) frame.Hello {
 	return frame.Hello{SID: s.opts.SID, Gap: r.Gap(), Log: s.opts.Log.ID(), First: uint64(r.Begins()),
-		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases)}
+		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services}
 }
 
 // Copying lists a follower that fetches a copy of a database. It implements binproto.Source.

@@ -125,6 +125,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 			Signals:  waiters,
 			Scripts:  p.procedures(),
 			Follower: p.replica(),
+			Claim:    p.claim(),
 			Replicas: &p.replicas,
 			Meters:   p.admin.meters.http,
 			Logger:   p.log.Logger,

@@ -97,9 +97,9 @@ type dialMaster = func(ctx context.Context, network, addr string) (net.Conn, err
 
 // followerOptions are the options of the replication from a master.
 func (p *process) followerOptions(dial dialMaster) replication.FollowerOptions {
-	return replication.FollowerOptions{
+	o := replication.FollowerOptions{
 		Catalog:     p.catalog,
-		SID:         uint16(max(p.cfg.ServerID, 0)),
+		SID:         p.sid(),
 		RTS:         p.cfg.RTSPath,
 		Master:      replication.Master{Host: p.cfg.MasterHost, Port: p.cfg.MasterPort, Interval: p.cfg.MasterInterval},
 		GapContinue: p.cfg.Replication.GapContinue,
@@ -107,12 +107,16 @@ func (p *process) followerOptions(dial dialMaster) replication.FollowerOptions {
 		Dial:        dial,
 		Logger:      p.log.Logger,
 	}
+	if p.role != nil { // not an interface around nil
+		o.Services = p.role
+	}
+	return o
 }
 
 // sourceOptions are the options of what feeds followers.
 func (p *process) sourceOptions(log *ulog.Log, done <-chan struct{}) replication.SourceOptions {
 	return replication.SourceOptions{
-		Log: log, SID: uint16(max(p.cfg.ServerID, 0)), Databases: p.catalog.Len(), Done: done, Replicas: &p.replicas.list, Logger: p.log.Logger,
+		Log: log, SID: p.sid(), Databases: p.catalog.Len(), Services: p.role != nil, Done: done, Replicas: &p.replicas.list, Logger: p.log.Logger,
 		Now: p.cfg.Now,
 	}
 }

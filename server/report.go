@@ -34,6 +34,7 @@ func (p *process) report(rows map[string]string) {
 	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
 	p.reportReplication(rows, now)
 	p.reportReplicas(rows)
+	p.reportRole(rows)
 	reportSystem(rows)
 }
 

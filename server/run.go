@@ -20,6 +20,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
+	"gotycoon/primary"
 	"gotycoon/replication"
 )
 
@@ -35,6 +36,7 @@ type process struct {
 	access    *access.Guard
 	started   time.Time
 	catalog   *db.Catalog
+	role      *primary.Role         // nil without a services' database
 	follower  *replication.Follower // nil without Config.RTSPath
 	replicas  replicas
 	scripts   scripts
@@ -115,6 +117,12 @@ func (p *process) run(ctx context.Context, signals *signals, sink *sink) bool {
 	}
 	p.room = p.newRoom()
 	p.room.look()
+	if err := p.openRole(); err != nil {
+		p.log.error("%v", err)
+		p.room.close()
+		p.closeDatabases()
+		return false
+	}
 	p.openFollower()
 	p.makeRoomForColdPages()
 	p.log.info("%s", p.durability())

@@ -63,15 +63,15 @@ func (c *ServicesConfig) check() error {
 	return nil
 }
 
-// database returns the expression of the services' database, empty when no service needs one.
+// database returns the expression of the services' database, empty when no service needs one and none is wanted as a copy of a master's.
 func (c *ServicesConfig) database() string {
+	if c.Database != "" {
+		return c.Database
+	}
 	if c.LockPort == 0 && c.SequencePort == 0 && c.QuotaPort == 0 {
 		return ""
 	}
-	if c.Database == "" {
-		return DefaultServices
-	}
-	return c.Database
+	return DefaultServices
 }
 
 // service is one protocol with a port of its own. Its connections live across restarts of the data port's listener.
@@ -150,7 +150,7 @@ func (p *process) newCounters() (service, error) {
 }
 
 func (p *process) newLocks() (service, error) {
-	fences, err := jesync.DatabaseFences(p.catalog.Services())
+	fences, err := jesync.DatabaseFences(p.catalog.Services(), p.sid())
 	if err != nil {
 		return nil, err
 	}
@@ -160,6 +160,7 @@ func (p *process) newLocks() (service, error) {
 		MaxWaiters:  p.cfg.Services.LockWaiters,
 		StrictOrder: p.cfg.Services.LockStrict,
 		Fences:      fences,
+		Primary:     p.role,
 		MaxConns:    p.cfg.Limits.conns(),
 		Limits:      &p.tuned.limits,
 		Timeout:     p.cfg.Timeout,
@@ -175,6 +176,8 @@ func (p *process) newSequences() (service, error) {
 		DB:       p.catalog.Services(),
 		Reserve:  p.cfg.Services.Reserve,
 		ServerNo: p.cfg.Services.ServerNo,
+		SID:      p.sid(),
+		Primary:  p.role,
 		Limits:   p.portLimits(),
 		Timeout:  p.cfg.Timeout,
 		Access:   p.access,
@@ -189,6 +192,7 @@ func (p *process) newQuotas() (service, error) {
 		DB:       p.catalog.Services(),
 		Limit:    p.cfg.Services.Limit,
 		Export:   p.cfg.Services.Export,
+		Primary:  p.role,
 		Limits:   p.portLimits(),
 		Timeout:  p.cfg.Timeout,
 		Access:   p.access,

@@ -34,11 +34,14 @@ type Hello struct {
 	First     uint64   // the log has everything after this stamp; 0: from its beginning
 	Last      uint64   // newest stamp in the log
 	Databases uint16   // how many the master has
+	Services  bool     // it has a services' database besides
 }
 
 const (
 	helloLen = extendedHead + 4 + 16 + 8 + 8 + 2
-	helloGap = 1 << 0
+
+	helloGap      = 1 << 0
+	helloServices = 1 << 1
 )
 
 // AppendHello appends h, as a message of a stream, to dst.
@@ -46,7 +49,10 @@ func AppendHello(dst []byte, h Hello) []byte {
 	dst = appendExtended(dst, h.SID, opHello, helloLen)
 	flags := uint32(0)
 	if h.Gap {
-		flags = helloGap
+		flags |= helloGap
+	}
+	if h.Services {
+		flags |= helloServices
 	}
 	dst = binary.BigEndian.AppendUint32(dst, flags)
 	dst = append(dst, h.Log[:]...)
@@ -62,7 +68,8 @@ func (m Message) Hello() (h Hello, ok bool) {
 		return h, false
 	}
 	h.SID = binary.BigEndian.Uint16(m.Log)
-	h.Gap = binary.BigEndian.Uint32(b)&helloGap != 0
+	flags := binary.BigEndian.Uint32(b)
+	h.Gap, h.Services = flags&helloGap != 0, flags&helloServices != 0
 	h.Log = [16]byte(b[4:20])
 	h.First, h.Last = binary.BigEndian.Uint64(b[20:]), binary.BigEndian.Uint64(b[28:])
 	h.Databases = binary.BigEndian.Uint16(b[36:])

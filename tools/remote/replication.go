@@ -17,31 +17,37 @@ func listReplicas(ctx context.Context, c *call) error {
 	return c.printStatus(rows)
 }
 
-// guardOptions are the options of tunerepl that switch whether clients may update.
-type guardOptions struct {
-	call   *call
-	ro, rw *bool
+// roleOptions are the options of tunerepl that say what the server is, whoever its master is.
+type roleOptions struct {
+	call            *call
+	ro, rw, primary *bool
 }
 
-func (c *call) guardOptions() guardOptions {
-	return guardOptions{c,
+func (c *call) roleOptions() roleOptions {
+	return roleOptions{c,
 		c.flags.Bool("ro", false, "refuse updates of clients, but not those of the master"),
-		c.flags.Bool("rw", false, "accept updates of clients")}
+		c.flags.Bool("rw", false, "accept updates of clients"),
+		c.flags.Bool("primary", false, "make the server the one that changes quotas and gives out fencing tokens")}
 }
 
 // set tells the server. only tells that nothing else was asked for.
-func (g guardOptions) set(ctx context.Context) (only bool, err error) {
-	if !*g.ro && !*g.rw {
+func (o roleOptions) set(ctx context.Context) (only bool, err error) {
+	if !*o.ro && !*o.rw && !*o.primary {
 		return false, nil
 	}
-	if *g.ro && *g.rw {
+	if *o.ro && *o.rw {
 		return false, usageError("-ro and -rw exclude each other")
 	}
-	c := g.call
+	c := o.call
 	if _, err := c.open(ctx); err != nil {
 		return false, err
 	}
-	err = c.failed("DB::tune_replication", c.client.SetReadOnly(ctx, *g.ro))
+	if *o.ro || *o.rw {
+		err = c.client.SetReadOnly(ctx, *o.ro)
+	}
+	if *o.primary && err == nil {
+		err = c.client.BecomePrimary(ctx)
+	}
 	asked := len(c.args) > 0
 	for _, name := range []string{"mport", "ts", "iv"} {
 		asked = asked || c.flags.Changed(name)
@@ -49,5 +55,5 @@ func (g guardOptions) set(ctx context.Context) (only bool, err error) {
 	if asked && err == nil {
 		err = c.client.Close() // another is opened for the rest
 	}
-	return !asked, err
+	return !asked, c.failed("DB::tune_replication", err)
 }

@@ -39,11 +39,11 @@ func tuneReplication(ctx context.Context, c *call) error {
 	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
 	var interval time.Duration
 	c.flags.Number("iv", func(n float64) { interval = replicateInterval(n) }, "milliseconds between two looks for updates, 0: none")
-	guard := c.guardOptions()
+	role := c.roleOptions()
 	if err := c.parse(0, 1); err != nil {
 		return err
 	}
-	if only, err := guard.set(ctx); only || err != nil {
+	if only, err := role.set(ctx); only || err != nil {
 		return err
 	}
 	m := client.Master{Interval: interval}

@@ -1,0 +1,38 @@
+package primary
+
+import "fmt"
+
+// Standby is the error of what only the primary does, on another server.
+type Standby struct{ reason string }
+
+// Error says why this server is not the primary, and what can be done about it.
+func (s *Standby) Error() string { return s.reason }
+
+// remedy ends most reasons.
+const remedy = "'ktremotemgr tunerepl -primary' makes this server the primary"
+
+// why returns why this server is not the primary, nothing when it is. mu is held.
+func (r *Role) why() string {
+	sid, _, alone := r.claims.greatest()
+	switch {
+	case len(r.claims) == 0 && !r.informed:
+		return "this server waits for what its master has; without it, " + remedy
+	case len(r.claims) == 0:
+		return "no server is the primary yet; " + remedy
+	case !alone:
+		return fmt.Sprintf("the servers %v have equal claims to be the primary, so none is; %s", r.claims.rivals(), remedy)
+	case sid != r.opts.SID:
+		return fmt.Sprintf("server %d is the primary, this one keeps a copy; %s", sid, remedy)
+	case !r.informed:
+		return "this server was the primary, and waits to hear from its master whether another one is now; if that is gone, " + remedy
+	}
+	return ""
+}
+
+// Primary returns the server that is the primary, as far as is known here; ok is false where none is.
+func (r *Role) Primary() (sid uint16, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sid, _, ok = r.claims.greatest()
+	return sid, ok
+}

@@ -1,0 +1,207 @@
+package replication_test
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/db"
+	"gotycoon/replication"
+)
+
+const servicesDB = db.ServicesIndex
+
+// newServer starts a node with a database file and services.
+func newServer(t *testing.T, sid uint16) *node {
+	t.Helper()
+	return begin(t, &node{sid: sid, exprs: []string{filepath.Join(t.TempDir(), "a.kct")}, services: true})
+}
+
+// newPrimary starts one without a master.
+func newPrimary(t *testing.T, sid uint16) *node {
+	t.Helper()
+	n := newServer(t, sid)
+	require.NoError(t, n.role.Alone())
+	return n
+}
+
+func (n *node) isPrimary() bool {
+	_, err := n.role.Term()
+	return err == nil
+}
+
+// quota writes a record that only the primary writes.
+func (n *node) quota(name, value string) {
+	n.t.Helper()
+	require.True(n.t, n.isPrimary())
+	n.set(servicesDB, "quota\x00"+name+"\x00state", value)
+}
+
+func (n *node) quotaIs(name, value string) func() bool {
+	return func() bool { return n.get(servicesDB, "quota\x00"+name+"\x00state") == value }
+}
+
+func awaitEqualServices(t *testing.T, a, b *node) {
+	t.Helper()
+	eventually(t, "equal services", func() bool { return maps.Equal(a.contents(servicesDB), b.contents(servicesDB)) })
+}
+
+func TestServicesAreReplicated(t *testing.T) {
+	a, b, c := newPrimary(t, 1), newServer(t, 2), newServer(t, 3)
+	a.quota("x", "1")
+	f, end := b.follow(master(a.port))
+	g, _ := c.follow(master(b.port))
+	caughtUp(t, f, a)
+	caughtUp(t, g, b)
+	eventually(t, "the record", c.quotaIs("x", "1"))
+	require.False(t, b.isPrimary())
+	require.False(t, c.isPrimary())
+	b.set(servicesDB, "sequence\x001/2\x00", "100") // each server's own
+	a.set(0, "between", "1")
+	a.quota("x", "2")
+	eventually(t, "the next one", c.quotaIs("x", "2"))
+	eventually(t, "the other database", func() bool { return c.get(0, "between") == "1" })
+	end()
+	require.NoError(t, b.restart())
+	a.quota("x", "3")
+	b.follow(master(a.port))
+	eventually(t, "after a restart", c.quotaIs("x", "3"))
+	require.Equal(t, "100", b.get(servicesDB, "sequence\x001/2\x00"))
+	require.Equal(t, "100", c.get(servicesDB, "sequence\x001/2\x00"))
+	require.Len(t, b.logged(), 6, "nothing twice") // the claim, three of x, the sequence, the other database
+	require.Empty(t, b.log.lines("ERROR"))
+}
+
+// A server whose master has no services has its own.
+func TestTheMasterHasNoServices(t *testing.T) {
+	a := newNode(t, 1, filepath.Join(t.TempDir(), "a.kct"))
+	b := newServer(t, 2)
+	b.follow(master(a.port))
+	eventually(t, "the primary", b.isPrimary)
+	c := newServer(t, 3)
+	m := newFakeMaster(t)
+	c.follow(master(m.port))
+	conn, _ := m.accept()
+	_, err := conn.Write([]byte{byte(frame.Replication)}) // as an original server answers
+	require.NoError(t, err)
+	m.send(conn, 1)
+	eventually(t, "the primary", c.isPrimary)
+}
+
+// Without a master a server is the primary, unless another was.
+func TestWithoutAMaster(t *testing.T) {
+	a := newServer(t, 1)
+	f, _ := a.follow(replication.Master{})
+	eventually(t, "the primary", a.isPrimary)
+	b := newServer(t, 2)
+	g, _ := b.follow(master(a.port))
+	caughtUp(t, g, a)
+	eventually(t, "the claim", func() bool { return b.get(servicesDB, "primary\x001") == "1" })
+	g.Tune("", 0, nil, nil)
+	eventually(t, "the end", func() bool { return g.Status().State == replication.None })
+	require.False(t, b.isPrimary())
+	require.NoError(t, b.role.Claim())
+	f.Tune("127.0.0.1", b.port, nil, nil)
+	eventually(t, "the other one's claim", func() bool { return !a.isPrimary() })
+	require.True(t, b.isPrimary())
+}
+
+// A copy of the services' database is fetched with the others, when there is a gap, and by itself, when it is new beside them. What is this
+// server's own stays.
+func TestCopyOfTheServices(t *testing.T) {
+	a, b := newPrimary(t, 1), newServer(t, 2)
+	a.quota("old", "1")
+	f, end := b.follow(master(a.port))
+	caughtUp(t, f, a)
+	eventually(t, "what is old", b.quotaIs("old", "1"))
+	end()
+	b.set(servicesDB, "sequence\x001/2\x00", "100")
+	require.NoError(t, a.catalog.Services().Remove(nil, []byte("quota\x00old\x00state")))
+	for i := range 500 {
+		a.quota(fmt.Sprint("new", i), "v")
+	}
+	a.fillAndForget(1000)
+	f, end = b.follow(master(a.port))
+	caughtUp(t, f, a)
+	eventually(t, "the copy", func() bool { return f.Status().State == replication.Streaming && b.get(0, "key 00999") != "" })
+	require.Equal(t, "100", b.get(servicesDB, "sequence\x001/2\x00"))
+	require.NoError(t, b.catalog.Services().Remove(nil, []byte("sequence\x001/2\x00")))
+	awaitEqualServices(t, a, b)
+	requireEqualContents(t, a, b)
+	end()
+
+	c := newNode(t, 3, filepath.Join(t.TempDir(), "a.kct"))
+	f, end = c.follow(master(b.port))
+	caughtUp(t, f, b)
+	end()
+	c.services = true
+	require.NoError(t, c.restart())
+	f, _ = c.follow(master(b.port))
+	caughtUp(t, f, b)
+	eventually(t, "the copy", c.quotaIs("new0", "v"))
+	eventually(t, "the copy", c.quotaIs("new499", "v"))
+	awaitEqualServices(t, b, c)
+}
+
+// The primary fails, another server takes over, and the former one comes back with changes that nobody has had: they are gone then, on all
+// servers that had heard of them.
+func TestTheFormerPrimaryComesBack(t *testing.T) {
+	a, b, c := newPrimary(t, 1), newServer(t, 2), newServer(t, 3)
+	fb, endB := b.follow(master(a.port))
+	fc, endC := c.follow(master(a.port))
+	a.quota("x", "1")
+	a.quota("y", "1")
+	caughtUp(t, fb, a)
+	caughtUp(t, fc, a)
+	eventually(t, "x", func() bool { return b.quotaIs("y", "1")() && c.quotaIs("y", "1")() })
+	endB()
+	a.quota("x", "lost")
+	a.quota("lost", "1")
+	eventually(t, "more", c.quotaIs("lost", "1"))
+	endC()
+	a.shut()
+	require.NoError(t, b.role.Claim())
+	b.quota("x", "2")
+
+	var open atomic.Bool // before, copies fail
+	way := newCutter(t, b.port, func() int64 {
+		if open.Load() {
+			return 1 << 62
+		}
+		return 330
+	})
+	fc, endC = c.follow(master(way.port))
+	eventually(t, "the claim", func() bool { sid, _ := c.role.Primary(); return sid == 2 })
+	eventually(t, "a copy that fails", func() bool { return fc.Status().State == replication.Copying || c.quotaIs("lost", "")() })
+	endC()
+	require.NoError(t, c.restart()) // what is due is not forgotten
+	open.Store(true)
+	fc, _ = c.follow(master(b.port))
+	caughtUp(t, fc, b)
+	eventually(t, "the copy", c.quotaIs("lost", ""))
+	eventually(t, "x", c.quotaIs("x", "2"))
+	awaitEqualServices(t, b, c)
+
+	require.NoError(t, a.restart())
+	fa, _ := a.follow(master(c.port))
+	caughtUp(t, fa, c)
+	eventually(t, "the copy", a.quotaIs("lost", ""))
+	require.False(t, a.isPrimary())
+	b.follow(master(a.port)) // a ring
+	b.quota("x", "3")
+	eventually(t, "x", a.quotaIs("x", "3"))
+	awaitEqualServices(t, b, a)
+	awaitEqualServices(t, b, c)
+	require.True(t, b.isPrimary())
+	require.NoError(t, b.role.CaughtUp())
+	require.True(t, b.isPrimary())
+	a.set(0, "round", "1")
+	eventually(t, "round", func() bool { return b.get(0, "round") == "1" && c.get(0, "round") == "1" })
+	b.quota("x", "4")
+	eventually(t, "x", a.quotaIs("x", "4"))
+}

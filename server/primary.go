@@ -1,0 +1,54 @@
+package server
+
+import (
+	"fmt"
+	"strconv"
+
+	"gotycoon/primary"
+)
+
+// openRole finds out whether this server is the primary of the services. One with a master hears about that from the master.
+func (p *process) openRole() error {
+	d := p.catalog.Services()
+	if d == nil {
+		return nil
+	}
+	role, err := primary.Open(primary.Options{DB: d, SID: p.sid(), Logger: p.log.Logger})
+	if err != nil {
+		return fmt.Errorf("%s: %w", d.Expr(), err)
+	}
+	p.role = role
+	if p.cfg.MasterHost != "" {
+		return nil
+	}
+	if err := role.Alone(); err != nil { // the services say so to those who ask for something
+		p.log.error("%v", err)
+	}
+	return nil
+}
+
+// sid is this server's ID in replication.
+func (p *process) sid() uint16 { return uint16(max(p.cfg.ServerID, 0)) }
+
+// claim makes this server the primary of the services; nil where it has none.
+func (p *process) claim() func() error {
+	if p.role == nil {
+		return nil
+	}
+	return p.role.Claim
+}
+
+// reportRole adds the rows about the services' primary, on servers that have a services' database (our own).
+func (p *process) reportRole(rows map[string]string) {
+	if p.role == nil {
+		return
+	}
+	_, err := p.role.Term()
+	rows["serv_primary"] = strconv.FormatBool(err == nil)
+	if err != nil {
+		rows["serv_standby"] = err.Error()
+	}
+	if sid, ok := p.role.Primary(); ok {
+		rows["serv_primary_sid"] = strconv.Itoa(int(sid))
+	}
+}
