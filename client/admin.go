@@ -127,9 +127,13 @@ func (c *Client) SetReadOnly(ctx context.Context, on bool) error {
 }
 
 // BecomePrimary makes the server the one that changes quotas and gives out fencing tokens, among those that replicate each other. It returns when
-// that is so.
-func (c *Client) BecomePrimary(ctx context.Context) error {
-	_, err := c.DB("").Call(ctx, "tune_replication", "primary", "true")
+// that is so. A server that may not have all of the present primary's refuses, unless it is forced.
+func (c *Client) BecomePrimary(ctx context.Context, force bool) error {
+	how := "true"
+	if force {
+		how = "force"
+	}
+	_, err := c.DB("").Call(ctx, "tune_replication", "primary", how)
 	return err
 }
 

@@ -65,7 +65,7 @@ func TestAQuotaIsChangedOnThePrimaryOnly(t *testing.T) {
 	}
 	s.receive("quota\x00\x00state", "65 3 1")
 	c.is("/query", "65")
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(true))
 	c.is("/apply?amt=5", "4 60")
 	c.is("/cancel?jnlsno=2", "5 80")
 	c.is("/apply?amt=5&id=a", "6 75")
@@ -76,7 +76,7 @@ func TestAQuotaIsChangedOnThePrimaryOnly(t *testing.T) {
 	s.receive("quota\x00\x00state", "50 7 1")
 	c.is("/query", "50")
 	c.refused("/apply?amt=1", "server 1 is the primary")
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(true))
 	c.is("/apply?amt=1", "8 49")
 	c.is("/apply?amt=5&id=a", "6 75")
 }
@@ -99,7 +99,7 @@ func TestQuotasAreListedOnAStandby(t *testing.T) {
 // However the primary changes while calls are made: what is in the records when another server's updates come is what has been answered.
 func TestNothingIsAnsweredThatTheNextPrimaryDoesNotGet(t *testing.T) {
 	s := newStandby(t)
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(true))
 	addr := startQuota(t, QuotaOptions{DB: s.db, Limit: 1 << 40, Primary: s.role})
 	var callers sync.WaitGroup
 	defer callers.Wait()
@@ -146,7 +146,7 @@ func TestNothingIsAnsweredThatTheNextPrimaryDoesNotGet(t *testing.T) {
 		}
 		mu.Unlock()
 		s.receive("quota\x00\x00state", fmt.Sprintf("%d %d 1", remaining-1000, journal+1000)) // its first call
-		require.NoError(t, s.role.Claim())
+		require.NoError(t, s.role.Claim(true))
 		q := newClient(t, addr)
 		_, body := q.get("/query")
 		left, err := strconv.ParseUint(strings.TrimSpace(body), 10, 64)
@@ -177,7 +177,7 @@ func TestASharedServerNumber(t *testing.T) {
 	_, err = own.fetch(1)
 	require.ErrorContains(t, err, "another server has the number 1 too: server 1 is the primary")
 	require.ErrorAs(t, err, new(*primary.Standby))
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(true))
 	second, err := own.fetch(1)
 	require.NoError(t, err)
 	require.Greater(t, second, first)

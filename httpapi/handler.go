@@ -16,7 +16,7 @@ type Options struct {
 	Signals  *Signals                     // nil: a set of its own
 	Scripts  Scripts                      // nil: the server has no script
 	Follower Follower                     // nil: the server cannot replicate from a master
-	Claim    func() error                 // makes the server the primary of the services; nil: it has no database for them
+	Claim    func(force bool) error       // makes the server the primary of the services; nil: it has no database for them
 	Replicas Replicas                     // the server's followers; nil: it has no update log
 	Logger   *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
 	Meters   Meters                       // where requests are counted; the zero value: nowhere

@@ -60,13 +60,14 @@ func (s *Session) tuneReadOnly(text []byte) error {
 	return nil
 }
 
-// tunePrimary makes this server the primary of the services. One ceases to be it by another becoming it.
+// tunePrimary makes this server the primary of the services, by force if need be. One ceases to be it by another becoming it.
 func (s *Session) tunePrimary(text []byte) error {
 	if s.h.opts.Claim == nil {
 		return errNoServices
 	}
-	if on, err := strconv.ParseBool(string(text)); err != nil || !on {
+	force := string(text) == "force"
+	if on, err := strconv.ParseBool(string(text)); !force && (err != nil || !on) {
 		return errInvalidParameters
 	}
-	return s.h.opts.Claim()
+	return s.h.opts.Claim(force)
 }

@@ -26,9 +26,12 @@ type Fences interface {
 // Only the server with that ID writes it. One without an ID was written before there were any, by whatever server.
 const fencePrefix = "lock\x00fence"
 
-// takeoverTokens is how far above the bound of another server, as far as that has been received, the tokens of this one begin: the other may
-// have reserved so many more.
-const takeoverTokens = 1 << 40
+// Where other servers have given out tokens, the next ones of this one are above what may have been given out that it has not received: so far
+// above the greatest bound that it knows of, and not below the seconds of the clock times tokensPerSecond.
+const (
+	takeoverTokens  = 1 << 40
+	tokensPerSecond = 1 << 20 // more than any server gives out
+)
 
 // databaseFences keeps the bound in a record of a database.
 type databaseFences struct {
@@ -94,9 +97,10 @@ func (f databaseFences) bound() (old []byte, first uint64, err error) {
 		}
 	}
 	if others > own {
-		if own = others + takeoverTokens; own < others {
-			own = others
-		}
+		own = max(others, others+takeoverTokens) // the sum may be too large
+	}
+	if others > 0 {
+		own = max(own, uint64(time.Now().Unix())*tokensPerSecond)
 	}
 	return old, own, nil
 }

@@ -6,7 +6,7 @@
 //	err = role.Alone()           // there is no master; or, with one,
 //	err = role.CaughtUp()        // everything that it had is here
 //	term, err := role.Term()     // err says why this server is not the primary
-//	err = role.Claim()           // makes it the primary
+//	err = role.Claim(false)      // makes it the primary
 //
 // A server becomes the primary by a claim: a number greater than those of all claims that it knows of, in a record that the others receive. The
 // greatest claim counts; while two are equal, nobody is the primary. A server without a master that knows of no claim makes one by itself.

@@ -12,7 +12,7 @@ import (
 
 // Prepare looks at updates of other servers before they are stored, and ends the services of this one if they have a greater claim than its
 // own. refresh tells that the primary is another now, so what is here may be more than that knows of: the master's database is to be
-// copied.
+// copied, and before the end of that (Partial) this server can hardly be the primary.
 func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,6 +34,7 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 		return false, nil
 	}
 	n, err := r.opts.DB.Count()
+	r.partial = r.partial || n > 0
 	return n > 0, err
 }
 

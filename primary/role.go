@@ -36,6 +36,8 @@ type Role struct {
 	mu       sync.Mutex // held while updates of others are stored, and over each change; before locks of services and of the database
 	claims   claims
 	informed bool // whatever others have claimed is here
+	current  bool // since the start this server has had all that the master had, or has been the primary itself
+	partial  bool // a copy of the records has not come to its end
 	services []Service
 
 	term    atomic.Uint64           // claim of this server while it is the primary, else 0
@@ -104,19 +106,42 @@ func (r *Role) Alone() error {
 func (r *Role) CaughtUp() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.informed {
+	if r.informed && r.current {
 		return nil
 	}
-	r.informed = true
+	r.informed, r.current = true, true
 	return r.decide()
 }
 
-// Claim makes this server the primary, whatever others are. The claim is on the disk before anything is served.
-func (r *Role) Claim() error {
+// Partial says whether the records are those of a copy that has not come to its end.
+func (r *Role) Partial(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if term := r.term.Load(); term != 0 {
+	r.partial = on
+}
+
+var (
+	errPartial = errors.New("this server has only a part of the primary's quotas, since it has not been able to fetch them all: let it follow a server " +
+		"that has them; 'ktremotemgr tunerepl -primary -force' makes it the primary as it is")
+	errOld = errors.New("what this server has of quotas may be old: since its start it has not caught up with its master; " +
+		"'ktremotemgr tunerepl -primary -force' makes it the primary as it is")
+)
+
+// Claim makes this server the primary, whatever others are. The claim is on the disk before anything is served. With force it does so
+// although this server is known to lack something, or has not heard of the primary since its start.
+func (r *Role) Claim(force bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.term.Load() != 0:
 		return nil
+	case r.why() == "": // but the services could not be taken over
+		return r.decide()
+	case force:
+	case r.partial:
+		return errPartial
+	case len(r.claims) > 0 && !r.current:
+		return errOld
 	}
 	return r.claim()
 }
@@ -161,6 +186,7 @@ func (r *Role) decide() error {
 		}
 	}
 	r.term.Store(term)
+	r.current = true
 	r.opts.Logger.Info(fmt.Sprintf("this server is the primary of quotas and fencing tokens (term %d)", term))
 	return nil
 }

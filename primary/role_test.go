@@ -132,7 +132,7 @@ func TestAServerAloneIsThePrimary(t *testing.T) {
 	require.Equal(t, []string{"lead"}, late.told)
 
 	require.NoError(t, s.role.Alone())
-	require.NoError(t, s.role.Claim(), "it is already")
+	require.NoError(t, s.role.Claim(false), "it is already")
 	require.Equal(t, "1", s.get("primary\x007"))
 	s.restart()
 	s.requireStandby("was the primary, and waits to hear")
@@ -161,7 +161,7 @@ func TestASlaveTakesOver(t *testing.T) {
 	require.Equal(t, "10", s.get("quota\x00\x00state"))
 	before, err := s.role.Term()
 	require.Error(t, err)
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(false))
 	s.requirePrimary()
 	after, err := s.role.Term()
 	require.NoError(t, err)
@@ -190,7 +190,11 @@ func TestTheFormerPrimaryYields(t *testing.T) {
 	require.Empty(t, svc.told, "it has not begun again")
 	require.Equal(t, "7", s.get("quota\x00\x00state"))
 
-	require.NoError(t, s.role.Claim())
+	require.ErrorContains(t, s.role.Claim(false), "only a part")
+	s.role.Partial(false)
+	require.ErrorContains(t, s.role.Claim(false), "may be old")
+	require.NoError(t, s.role.CaughtUp())
+	require.NoError(t, s.role.Claim(false))
 	s.requirePrimary()
 	require.True(t, s.receive(claimBy(2, 4)))
 	require.Equal(t, []string{"lead", "yield true"}, svc.told)
@@ -199,9 +203,25 @@ func TestTheFormerPrimaryYields(t *testing.T) {
 	require.False(t, s.receive(claimBy(2, 5)), "the same one")
 }
 
+// Somebody may say that a server is the primary although it may lack something.
+func TestAClaimByForce(t *testing.T) {
+	s := newServer(t, 2)
+	s.receive(claimBy(1, 1))
+	s.role.Partial(true)
+	require.ErrorContains(t, s.role.Claim(false), "only a part")
+	require.NoError(t, s.role.Claim(true))
+	s.requirePrimary()
+
+	s.restart()
+	require.ErrorContains(t, s.role.Claim(false), "may be old")
+	require.NoError(t, s.role.Claim(true))
+	s.requirePrimary()
+	require.Equal(t, "3", s.get("primary\x002"))
+}
+
 func TestThePrimaryWithAMasterWaitsAfterItsStart(t *testing.T) {
 	s := newServer(t, 1)
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(false))
 	s.restart()
 	s.requireStandby("waits to hear from its master")
 	require.NoError(t, s.role.CaughtUp())
@@ -216,7 +236,7 @@ func TestNobodyIsThePrimaryBeforeAnybodySaysSo(t *testing.T) {
 
 func TestEqualClaimsAreNobodys(t *testing.T) {
 	s := newServer(t, 1)
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(false))
 	s.set("quota\x00\x00state", "5")
 	require.False(t, s.receive(claimBy(3, 1)))
 	s.requireStandby("servers [1 3] have equal claims")
@@ -271,7 +291,7 @@ func TestALeadThatFails(t *testing.T) {
 	s.requireStandby("cannot be taken over: no disk")
 	require.Equal(t, []string{"lead", "yield true"}, first.told)
 	second.fails = nil
-	require.NoError(t, s.role.Claim())
+	require.NoError(t, s.role.Claim(false))
 	s.requirePrimary()
 	require.ErrorContains(t, s.role.Attach(&service{role: s.role, fails: errors.New("no disk")}), "no disk")
 }

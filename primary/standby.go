@@ -24,7 +24,7 @@ func (r *Role) why() string {
 	case sid != r.opts.SID:
 		return fmt.Sprintf("server %d is the primary, this one keeps a copy; %s", sid, remedy)
 	case !r.informed:
-		return "this server was the primary, and waits to hear from its master whether another one is now; if that is gone, " + remedy
+		return "this server was the primary, and waits to hear from its master whether another one is now; if that is gone, " + remedy + ", with -force"
 	}
 	return ""
 }

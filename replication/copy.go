@@ -300,6 +300,7 @@ func (c *copier) end() error {
 	c.part.copied, c.part.key = true, nil
 	if c.part.db == db.ServicesIndex {
 		c.f.refresh = false
+		c.f.tellPartial()
 	}
 	c.f.opts.Logger.Info(fmt.Sprintf("the copy of database %d is complete up to ts=%d", c.part.db, c.part.at))
 	c.f.save()

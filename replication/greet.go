@@ -41,6 +41,7 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	}
 	f.refreshDue()
 	f.place.without(func(db uint16) bool { return masterHas(&hello, db) })
+	f.tellPartial()
 	if f.place.incomplete() != nil {
 		return errCopy
 	}
@@ -57,6 +58,7 @@ func (p *pull) copyAll() error {
 	p.f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
 		p.f.place.needs(dbs), p.hello.First))
 	p.f.place.copyAll(dbs)
+	p.f.tellPartial()
 	return errCopy
 }
 
@@ -92,6 +94,7 @@ func (p *pull) greetOriginal(ctx context.Context) error {
 		f.place.parts = nil
 	}
 	f.place.master, f.refresh = 0, false
+	f.tellPartial()
 	f.tellServices(Services.Alone)
 	at := f.place.position
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)

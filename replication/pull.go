@@ -38,7 +38,7 @@ type pull struct {
 	noted  int           // those that the place knows of already
 	origin ulog.Origin   // of the next update; zero: the master
 	last   ulog.Stamp    // newest stamp taken
-	beaten bool          // a heartbeat has come: everything that the master had is here
+	beaten bool          // the newest message is a heartbeat: when the batch is stored, everything that the master had is here
 }
 
 // connect asks a master for everything behind the position. The connection ends with the context.
@@ -100,7 +100,7 @@ func (p *pull) run(ctx context.Context) error {
 	if err := p.greet(ctx, first); err != nil {
 		return err
 	}
-	p.f.status.set(Streaming)
+	p.f.status.begin()
 	err = p.stream(ctx)
 	if err != nil {
 		p.forget()
@@ -143,6 +143,7 @@ func (p *pull) stream(ctx context.Context) error {
 		}
 		p.f.advance(p.last)
 		if p.beaten {
+			p.f.status.beat(time.Now())
 			p.f.tellServices(Services.CaughtUp)
 		}
 		p.throttle.pay(ctx)
@@ -195,7 +196,6 @@ func (p *pull) handle(m frame.Message) error {
 	p.last = max(p.last, ulog.Stamp(m.TS))
 	if m.Magic == frame.Heartbeat {
 		p.good, p.beaten = true, true
-		p.f.status.beat(time.Now())
 		p.conn.Out = append(p.conn.Out, byte(frame.Ack))
 		return nil
 	}
@@ -225,7 +225,7 @@ func (p *pull) handle(m frame.Message) error {
 
 // heard notes that a message came which is no heartbeat.
 func (p *pull) heard() {
-	p.good = true
+	p.good, p.beaten = true, false
 	if p.f.status.complete.Load() || len(p.ups) == 0 {
 		p.f.status.message(time.Now())
 	}

@@ -85,6 +85,9 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 		f.status.retune(f.idleState())
 	}
 	if from != nil {
+		if part := f.place.part(db.ServicesIndex); part != nil && !part.copied {
+			f.refresh = true // whatever the position is
+		}
 		f.place = place{position: *from, rts: f.place.rts}
 		f.status.position.Store(uint64(*from))
 		f.save()

@@ -18,6 +18,8 @@ type Services interface {
 	// CaughtUp is told that everything the master had is here, Alone that there is no master, or one without services.
 	CaughtUp() error
 	Alone() error
+	// Partial is told whether a copy of the database has yet to come to its end.
+	Partial(on bool)
 }
 
 // followed returns the indexes of the databases that this server takes updates for.
@@ -64,6 +66,14 @@ func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note db
 func (f *Follower) refreshDue() {
 	if part := f.place.part(db.ServicesIndex); f.refresh && (part == nil || part.copied) {
 		f.place.copyAgain(db.ServicesIndex)
+	}
+}
+
+// tellPartial tells the services whether their database is a whole one.
+func (f *Follower) tellPartial() {
+	if f.opts.Services != nil {
+		part := f.place.part(db.ServicesIndex)
+		f.opts.Services.Partial(f.refresh || part != nil && !part.copied)
 	}
 }
 

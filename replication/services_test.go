@@ -105,7 +105,7 @@ func TestWithoutAMaster(t *testing.T) {
 	g.Tune("", 0, nil, nil)
 	eventually(t, "the end", func() bool { return g.Status().State == replication.None })
 	require.False(t, b.isPrimary())
-	require.NoError(t, b.role.Claim())
+	require.NoError(t, b.role.Claim(false))
 	f.Tune("127.0.0.1", b.port, nil, nil)
 	eventually(t, "the other one's claim", func() bool { return !a.isPrimary() })
 	require.True(t, b.isPrimary())
@@ -165,7 +165,7 @@ func TestTheFormerPrimaryComesBack(t *testing.T) {
 	eventually(t, "more", c.quotaIs("lost", "1"))
 	endC()
 	a.shut()
-	require.NoError(t, b.role.Claim())
+	require.NoError(t, b.role.Claim(false))
 	b.quota("x", "2")
 
 	var open atomic.Bool // before, copies fail

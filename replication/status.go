@@ -37,8 +37,8 @@ type status struct {
 	bytes    atomic.Int64
 	dropped  atomic.Int64
 	heard    atomic.Int64 // UnixNano of the last message; 0: none
-	had      atomic.Int64 // UnixNano of the last heartbeat, when everything was here; 0: none
-	complete atomic.Bool  // the last message was a heartbeat
+	had      atomic.Int64 // UnixNano of the last moment at which everything was here; 0: none
+	complete atomic.Bool  // the last message was a heartbeat, and everything before it is stored
 	behind   atomic.Int64 // what the master has said last
 
 	mu      sync.Mutex
@@ -69,7 +69,14 @@ func (s *status) copied(change func(*CopyStatus)) {
 	change(&s.copying)
 }
 
-// beat notes a heartbeat, message another sign of life.
+// begin notes that updates are going to come. What the master has is not known.
+func (s *status) begin() {
+	s.complete.Store(false)
+	s.behind.Store(Unknown)
+	s.set(Streaming)
+}
+
+// beat notes that everything is stored that the master had when it sent a heartbeat, message another sign of life.
 func (s *status) beat(now time.Time) {
 	s.heard.Store(now.UnixNano())
 	s.had.Store(now.UnixNano())

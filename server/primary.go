@@ -31,7 +31,7 @@ func (p *process) openRole() error {
 func (p *process) sid() uint16 { return uint16(max(p.cfg.ServerID, 0)) }
 
 // claim makes this server the primary of the services; nil where it has none.
-func (p *process) claim() func() error {
+func (p *process) claim() func(force bool) error {
 	if p.role == nil {
 		return nil
 	}
