@@ -126,6 +126,35 @@ func TestAFloodWithoutReadingIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Stats().Connections == 0 }, limit, time.Millisecond)
 }
 
+// The same where replies leave because the next request has not come whole, which it may take any time for.
+func TestAClientThatNeitherReadsNorGoesOnIsCutOff(t *testing.T) {
+	s := counter.New(counter.Options{Timeout: 50 * time.Millisecond})
+	l := pipes(make(chan net.Conn))
+	s.Start(l)
+	defer func() { require.NoError(t, s.Close()) }()
+	theirs, ours := net.Pipe() // nothing is sent before somebody reads
+	defer ours.Close()
+	l <- theirs
+	request := frame.AppendRequest(nil, frame.Noop, 1, frame.Args{})
+	_, err := ours.Write(append(request, request[:5]...))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Stats().TotalConnections == 1 && s.Stats().Connections == 0 }, limit, time.Millisecond)
+}
+
+// pipes is a listener whose connections are put into it.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
 // An incomplete request may take longer than the time limit of the other direction.
 func TestAnIncompleteRequestHasNoTimeLimit(t *testing.T) {
 	_, addr := start(t, counter.Options{Timeout: 20 * time.Millisecond})
