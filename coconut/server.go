@@ -21,6 +21,7 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
+	keepBody       = 4 << 10 // bytes that a connection keeps for bodies
 
 	statusOK         = "200 OK"
 	statusBadRequest = "400 Bad Request"
@@ -103,6 +104,9 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 		var status string
 		body, status = p.route(body[:0], r.target, &c.Owed)
 		c.Out = appendReply(c.Out, &r, status, body)
+		if cap(body) > keepBody {
+			body = nil // a block of numbers: an idle connection does not keep room for it
+		}
 		p.measure(c, &r, status)
 		if skipBody(c, r.body) != nil || !r.keep {
 			break
