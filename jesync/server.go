@@ -26,7 +26,7 @@ const (
 	DefaultMaxWaiters = 100_000
 
 	defaultTimeout = 30 * time.Second
-	maxLists       = 4                // lists in memory at once
+	maxLists       = 4                // lists that are made at once
 	tick           = time.Millisecond // the clock does not look twice within
 )
 
@@ -89,7 +89,7 @@ type Server struct {
 	places  map[string]int // see measure.go
 	started time.Time
 	pool    *sync.Pool
-	lists   chan struct{}      // a place for each list in memory
+	lists   chan struct{}      // a place for each list that is being made
 	port    *portserver.Server // nil before Start
 	quit    chan struct{}      // closed by Close
 	workers sync.WaitGroup     // clock, tokens
