@@ -2,6 +2,7 @@ package coconut
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -245,6 +247,31 @@ func TestDamagedRecordsAreReported(t *testing.T) {
 	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("what"), db.Never))
 	_, err := NewQuotaServer(QuotaOptions{DB: d})
 	require.ErrorContains(t, err, "quota \"\" is damaged")
+}
+
+// Errors that every call meets do not fill the log.
+func TestErrorsAreLoggedNowAndThen(t *testing.T) {
+	const calls = 2000
+	d := openDB(t, t.TempDir())
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("what"), db.Never))
+	var log lines
+	c := newClient(t, startQuota(t, QuotaOptions{DB: d, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))}))
+	start := time.Now()
+	for range calls {
+		status, body := c.get("/query?name=n")
+		require.Equal(t, 500, status)
+		require.Contains(t, body, "is damaged")
+	}
+	require.Positive(t, log.Load())
+	require.LessOrEqual(t, log.Load(), 1+int64(time.Since(start)/time.Second))
+}
+
+// lines counts what a logger writes.
+type lines struct{ atomic.Int64 }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.Add(1)
+	return len(p), nil
 }
 
 func FuzzRequest(f *testing.F) {

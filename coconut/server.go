@@ -39,6 +39,7 @@ type port struct {
 	counted *requests // nil: requests are not counted
 	limits  *netio.Limits
 	logger  *slog.Logger
+	errors  *reporter
 	access  *access.Guard
 	name    string // of the service, for the rights
 	pool    *sync.Pool
@@ -60,7 +61,7 @@ func newPort(timeout time.Duration, o Limits, logger *slog.Logger, meter *metric
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, pool: netio.NewPool(), limits: o.Conns, maxConns: o.MaxConns}
+	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, errors: &reporter{logger: logger}, pool: netio.NewPool(), limits: o.Conns, maxConns: o.MaxConns}
 }
 
 // start begins to serve. It is called once.
@@ -146,7 +147,7 @@ func (p *port) failed(dst []byte, err error) ([]byte, string) {
 	if _, ok := errors.AsType[*primary.Standby](err); ok {
 		return fmt.Appendf(dst, "%v\n", err), statusStandby
 	}
-	p.logger.Error("coconut: " + err.Error())
+	p.errors.report(err)
 	return fmt.Appendf(dst, "%v\n", err), statusError
 }
 
