@@ -52,6 +52,28 @@ func TestACounterThatHasNoRoomIsRefused(t *testing.T) {
 	require.Equal(t, "2", c.stats()["total_objects"])
 }
 
+// What many connections have of the same counters has a limit, too.
+func TestHoldingsHaveALimit(t *testing.T) {
+	const counters = 2000 // of 70 bytes, and 48 KiB for each connection that has them all
+	s, addr := start(t, counter.Options{MaxMemory: 300_000})
+	last := func(p *peer) (status frame.Status) {
+		for i := range counters {
+			status = p.acquire(fmt.Sprintf("c-%04d", i), 1, 100)
+		}
+		return status
+	}
+	first := dial(t, addr)
+	for _, p := range []*peer{first, dial(t, addr), dial(t, addr)} {
+		require.Equal(t, frame.OK, last(p))
+	}
+	late := dial(t, addr)
+	require.Equal(t, frame.OutOfMemory, last(late))
+	require.Equal(t, frame.OK, late.acquire("c-0000", 1, 100), "what it has already it may have more of")
+	require.NoError(t, first.Close())
+	require.Eventually(t, func() bool { return s.Stats().Connections == 3 }, limit, time.Millisecond)
+	require.Equal(t, frame.OK, last(late))
+}
+
 func TestCollectionMakesRoom(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var mu sync.Mutex
