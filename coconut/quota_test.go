@@ -129,7 +129,7 @@ func TestAnExportIsMadeOnceForTheSameJournals(t *testing.T) {
 	export := filepath.Join(t.TempDir(), "out")
 	r := &records{db: openDB(t, t.TempDir())}
 	e := &exporter{file: export, records: r, made: map[*quota]exported{}} // without its goroutine
-	q := &quota{records: r, exhausted: func(*quota) {}, state: state{remaining: 10, open: true}}
+	q := &quota{records: r, exhausted: func(*quota) {}, fresh: state{remaining: 10, open: true}}
 	apply := func(amount int64) {
 		_, err := q.do(nil, &call{word: "apply", number: amount, pending: new(db.Pending)})
 		require.NoError(t, err)
