@@ -30,25 +30,47 @@ type Coconut struct {
 	secure secureHTTP
 }
 
-// Fetch returns the next n numbers of the sequence, in their order. The server gives out at most 100,000 at once.
+// MaxFetch is how many numbers one Fetch can ask for.
+const MaxFetch = 100_000
+
+// Fetch returns the next n numbers of the sequence, 1 to MaxFetch, in their order.
 func (c *Coconut) Fetch(ctx context.Context, n int) ([]string, error) {
+	if n < 1 || n > MaxFetch {
+		return nil, fmt.Errorf("%d numbers: 1 to %d can be fetched at once", n, MaxFetch)
+	}
 	query := url.Values{}
 	if n != 1 {
 		query.Set("count", strconv.Itoa(n))
 	}
-	body, err := c.call(ctx, "/fetch", "", query)
-	return strings.Fields(body), err
+	body, err := c.call(ctx, http.MethodGet, "/fetch", "", query)
+	if err != nil {
+		return nil, err
+	}
+	numbers := strings.Fields(body)
+	if len(numbers) != n {
+		return nil, fmt.Errorf("%w: %d words instead of %d numbers", errNoCoconut, len(numbers), n)
+	}
+	return numbers, nil
 }
+
+// errNoCoconut is the answer of another kind of server.
+var errNoCoconut = errors.New("the server answers something else than a sequence or quota server; is it its port")
 
 // Explain returns the parts of a number in words.
 func (c *Coconut) Explain(ctx context.Context, number string) (string, error) {
-	body, err := c.callNamed(ctx, "", "/explain", "sequence="+number, nil)
+	body, err := c.callNamed(ctx, http.MethodGet, "", "/explain", "sequence="+url.QueryEscape(number), nil)
+	if known, ok := errors.AsType[*coconutError](err); ok && known.status == http.StatusBadRequest {
+		return "", fmt.Errorf("%q is no sequence number", number)
+	}
+	if err == nil && !strings.HasPrefix(body, "reserve: ") {
+		err = fmt.Errorf("%w: %.40q", errNoCoconut, body)
+	}
 	return strings.TrimSuffix(body, "\n"), err
 }
 
 // Query returns what remains of the quota.
 func (c *Coconut) Query(ctx context.Context) (remaining int64, err error) {
-	return c.amount(ctx, "/query", "", "")
+	return c.amount(ctx, http.MethodGet, "/query", "", "")
 }
 
 // Apply takes an amount and returns the number of its journal. It returns ErrQuota when there is not enough. A call that is repeated
@@ -65,30 +87,30 @@ func (c *Coconut) Cancel(ctx context.Context, number int64, id string) (journal,
 
 // Increase adds to the quota. id is as in Apply.
 func (c *Coconut) Increase(ctx context.Context, amount int64, id string) (remaining int64, err error) {
-	return c.amount(ctx, "/increase", "amt="+strconv.FormatInt(amount, 10), id)
+	return c.amount(ctx, changing(id), "/increase", "amt="+strconv.FormatInt(amount, 10), id)
 }
 
 // Decrease takes from the quota without a journal, as much as there is. id is as in Apply.
 func (c *Coconut) Decrease(ctx context.Context, amount int64, id string) (remaining int64, err error) {
-	return c.amount(ctx, "/decrease", "amt="+strconv.FormatInt(amount, 10), id)
+	return c.amount(ctx, changing(id), "/decrease", "amt="+strconv.FormatInt(amount, 10), id)
 }
 
 // Empty takes all that remains.
 func (c *Coconut) Empty(ctx context.Context) error {
-	_, err := c.amount(ctx, "/empty", "", "")
+	_, err := c.amount(ctx, changing(""), "/empty", "", "")
 	return err
 }
 
 // journal makes a call whose reply is a journal number and what remains.
 func (c *Coconut) journal(ctx context.Context, path, argument, id string) (number, remaining int64, err error) {
-	body, err := c.call(ctx, path, argument, idQuery(id))
+	body, err := c.call(ctx, changing(id), path, argument, idQuery(id))
 	if err != nil {
 		return 0, 0, err
 	}
 	n, _ := fmt.Sscan(body, &number, &remaining)
 	switch {
-	case n == 0:
-		return 0, 0, fmt.Errorf("the server answers %q", body)
+	case n == 0 || n == 1 && number > 0:
+		return 0, 0, fmt.Errorf("%w: %.40q", errNoCoconut, body)
 	case number < 0:
 		return 0, 0, errArguments
 	case number == 0:
@@ -99,20 +121,49 @@ func (c *Coconut) journal(ctx context.Context, path, argument, id string) (numbe
 
 var errArguments = errors.New("the server refuses the arguments: a negative amount, a sum that is too large, journal 0, or an id of another call")
 
+// changing is the method of a call that changes a quota; the server does not look at it. A GET would be repeated by package net/http when the
+// connection ends before the reply: without an id it would count twice.
+func changing(id string) string {
+	if id != "" {
+		return http.MethodGet
+	}
+	return http.MethodPost
+}
+
 // amount makes a call whose reply is what remains.
-func (c *Coconut) amount(ctx context.Context, path, argument, id string) (int64, error) {
-	body, err := c.call(ctx, path, argument, idQuery(id))
+func (c *Coconut) amount(ctx context.Context, method, path, argument, id string) (int64, error) {
+	body, err := c.call(ctx, method, path, argument, idQuery(id))
 	if err != nil {
 		return 0, err
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(body), 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("the server answers %q", body)
+		return 0, fmt.Errorf("%w: %.40q", errNoCoconut, body)
 	}
 	if n < 0 {
 		return 0, errArguments
 	}
 	return n, nil
+}
+
+// coconutError is a reply that refuses a call.
+type coconutError struct {
+	status       int
+	line, reason string // of the status; the body
+}
+
+func (e *coconutError) Error() string {
+	text := "the server answers " + e.line
+	if !strings.HasSuffix(e.line, e.reason) {
+		text += ": " + e.reason
+	}
+	switch e.status {
+	case http.StatusNotFound:
+		text += ": there is no quota of that name, or another service has the port"
+	case http.StatusBadRequest:
+		text += ": a name or an id may have 255 bytes"
+	}
+	return text
 }
 
 func idQuery(id string) url.Values {
@@ -123,12 +174,12 @@ func idQuery(id string) url.Values {
 }
 
 // call makes one call.
-func (c *Coconut) call(ctx context.Context, path, argument string, query url.Values) (string, error) {
-	return c.callNamed(ctx, c.Name, path, argument, query)
+func (c *Coconut) call(ctx context.Context, method, path, argument string, query url.Values) (string, error) {
+	return c.callNamed(ctx, method, c.Name, path, argument, query)
 }
 
 // callNamed makes a call about a sequence or quota. The server takes parameters as they are and in this order: argument, then the others.
-func (c *Coconut) callNamed(ctx context.Context, name, path, argument string, query url.Values) (string, error) {
+func (c *Coconut) callNamed(ctx context.Context, method, name, path, argument string, query url.Values) (string, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, c.Timeout)
@@ -152,11 +203,11 @@ func (c *Coconut) callNamed(ctx context.Context, name, path, argument string, qu
 	if len(all) > 0 {
 		target += "?" + strings.Join(all, "&")
 	}
-	return c.get(ctx, client, target)
+	return c.do(ctx, client, method, target)
 }
 
-func (c *Coconut) get(ctx context.Context, client *http.Client, target string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+func (c *Coconut) do(ctx context.Context, client *http.Client, method, target string) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, target, nil)
 	if err != nil {
 		return "", err
 	}
@@ -167,8 +218,11 @@ func (c *Coconut) get(ctx context.Context, client *http.Client, target string) (
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCoconutReply))
-	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the server answers %s: %s", resp.Status, strings.TrimSpace(string(body)))
+	switch {
+	case err != nil:
+		return "", err
+	case resp.StatusCode != http.StatusOK:
+		return "", &coconutError{resp.StatusCode, resp.Status, strings.TrimSpace(string(body))}
 	}
-	return string(body), err
+	return string(body), nil
 }

@@ -3,7 +3,11 @@ package client_test
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,13 +52,20 @@ func TestCoconutSequences(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, more, 100)
 	require.NotContains(t, more, numbers[0])
-	_, err = c.Fetch(ctx, 0)
-	require.ErrorContains(t, err, "400 Bad Request")
+	for _, n := range []int{-1, 0, client.MaxFetch + 1} {
+		numbers, err = c.Fetch(ctx, n)
+		require.ErrorContains(t, err, "1 to 100000 can be fetched")
+		require.Empty(t, numbers)
+	}
 	text, err := c.Explain(ctx, "aR2011o_cWG00002")
 	require.NoError(t, err)
 	require.Equal(t, "reserve: 2  server_no: 1  secondstamp: 1492962986 (2017-04-23 15:56:26)  serial_no: 2", text)
-	_, err = c.Explain(ctx, "aR")
-	require.ErrorContains(t, err, "400 Bad Request")
+	_, err = c.Explain(ctx, "a R")
+	require.EqualError(t, err, `"a R" is no sequence number`)
+	c.Name = strings.Repeat("n", 256)
+	numbers, err = c.Fetch(ctx, 1)
+	require.ErrorContains(t, err, "400 Bad Request: a name or an id may have 255 bytes")
+	require.Empty(t, numbers, "the words of an error are no numbers")
 }
 
 func TestCoconutQuotas(t *testing.T) {
@@ -91,4 +102,49 @@ func TestCoconutQuotas(t *testing.T) {
 	c.Name = "unknown"
 	_, err = c.Query(ctx)
 	require.ErrorContains(t, err, "404 Not Found")
+}
+
+// A call without an id is made once, also when the server ends the connection instead of answering: it may have counted.
+func TestCallsThatChangeAQuotaAreNotRepeated(t *testing.T) {
+	ctx := context.Background()
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) > 1 { // on the connection that the first call has left
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write([]byte("7\n"))
+	}))
+	defer s.Close()
+	c := &client.Coconut{Addr: s.Listener.Addr().String()}
+	for name, call := range map[string]func() error{
+		"apply":    func() error { _, _, err := c.Apply(ctx, 1, ""); return err },
+		"cancel":   func() error { _, _, err := c.Cancel(ctx, 1, ""); return err },
+		"increase": func() error { _, err := c.Increase(ctx, 1, ""); return err },
+		"decrease": func() error { _, err := c.Decrease(ctx, 1, ""); return err },
+		"empty":    func() error { return c.Empty(ctx) },
+	} {
+		calls.Store(0)
+		_, err := c.Query(ctx)
+		require.NoError(t, err)
+		require.Error(t, call(), name)
+		require.EqualValues(t, 2, calls.Load(), name)
+	}
+}
+
+// What another kind of server says is neither a number nor an amount.
+func TestCoconutOfAnotherServer(t *testing.T) {
+	ctx := context.Background()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("1 or two words\n"))
+	}))
+	defer s.Close()
+	c := &client.Coconut{Addr: s.Listener.Addr().String()}
+	_, err := c.Fetch(ctx, 1)
+	require.ErrorContains(t, err, "is it its port")
+	_, err = c.Explain(ctx, "aR2011o_cWG00002")
+	require.ErrorContains(t, err, "is it its port")
+	_, err = c.Query(ctx)
+	require.ErrorContains(t, err, "is it its port")
+	_, _, err = c.Apply(ctx, 1, "")
+	require.ErrorContains(t, err, "is it its port")
 }

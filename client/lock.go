@@ -27,7 +27,7 @@ var (
 // Locks is a client of a lock server. Any number of goroutines may use it. Each call has a connection of its own.
 type Locks struct {
 	Addr    string        // HOST:PORT or HOST
-	Timeout time.Duration // of one call but for Acquire; 0: none
+	Timeout time.Duration // of one call, for Acquire beside LockOptions.Wait; 0: none
 	TLS     *tls.Config   // as in Options
 }
 
@@ -45,6 +45,11 @@ type LockOptions struct {
 
 // Acquire waits for a lock, with a fencing token. It returns ErrLockBusy when the lock is not granted in time.
 func (l *Locks) Acquire(ctx context.Context, key string, o LockOptions) (*Lock, error) {
+	if l.Timeout > 0 && o.Wait >= 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.Timeout+wholeSeconds(o.Wait))
+		defer cancel()
+	}
 	c, err := l.dial(ctx)
 	if err != nil {
 		return nil, err
@@ -166,13 +171,22 @@ func (l *Locks) call(ctx context.Context, key, line string, take func(words []st
 	})
 }
 
+// dial connects within the time of one call.
 func (l *Locks) dial(ctx context.Context) (*conn, error) {
+	if l.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.Timeout)
+		defer cancel()
+	}
 	addr := l.Addr
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultLockPort))
 	}
 	return dial(ctx, addr, l.TLS)
 }
+
+// wholeSeconds rounds up, as the protocol has no others.
+func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // checkLockKey refuses what would be another command, or none.
 func checkLockKey(key string) error {

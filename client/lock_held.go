@@ -69,7 +69,7 @@ func (l *Lock) acquire(o LockOptions) error {
 	}
 	wait := int64(-1)
 	if o.Wait >= 0 {
-		wait = int64((o.Wait + time.Second - 1) / time.Second)
+		wait = int64(wholeSeconds(o.Wait) / time.Second)
 	}
 	if err := l.send(fmt.Sprintf("lock-fenced %s %d %d %d", l.key, max(1, o.Max), wait, l.ttl/time.Second)); err != nil {
 		return err

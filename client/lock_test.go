@@ -152,6 +152,17 @@ func fakeLocks(t *testing.T, answer func(line string) string) *client.Locks {
 	return &client.Locks{Addr: l.Addr().String(), Timeout: time.Second}
 }
 
+// Whoever waits for a lock a limited time does not wait for ever for a server that says nothing.
+func TestALockServerThatSaysNothing(t *testing.T) {
+	locks := fakeLocks(t, func(string) string { return "" })
+	locks.Timeout = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := locks.Acquire(ctx, "k", client.LockOptions{})
+	require.ErrorIs(t, err, client.ErrNetwork)
+	require.NoError(t, ctx.Err())
+}
+
 // What a server does not confirm is lost before it can be another's.
 func TestALockThatIsNotConfirmedIsLost(t *testing.T) {
 	renewals := 0

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -107,6 +108,7 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 		"GET  /query HTTP/1.1\r\n\r\n",
 		"GET /query HTTP/1.1\r\n" + string(make([]byte, maxHead)),
 		"\x00\xff\n\n",
+		"GET /increase?amt=1&name=a\x00id HTTP/1.1\r\n\r\n",
 	} {
 		socket := dial(t, addr)
 		_, err := io.WriteString(socket, text)
@@ -116,6 +118,25 @@ func TestMalformedRequestsEndTheConnection(t *testing.T) {
 		require.Zero(t, n, "%.40q", text)
 		require.Error(t, err)
 	}
+}
+
+// A connection that had a large block of numbers gives its memory back.
+func TestIdleConnectionsKeepNoBlocks(t *testing.T) {
+	addr := startSequence(t, SequenceOptions{})
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range 30 {
+		c := newClient(t, addr)
+		_, body := c.get(fmt.Sprintf("/fetch?count=%d", MaxCount))
+		require.Len(t, body, MaxCount*(numberSize+1))
+	}
+	waitFor(t, "the blocks to go", func() bool { return heap() < before+8<<20 })
 }
 
 func TestServersRefuseWhatTheyCannotKeep(t *testing.T) {

@@ -3,6 +3,7 @@ package coconut
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,15 +28,23 @@ type exporter struct {
 	records *records
 	logger  *slog.Logger
 
-	mu      sync.Mutex
+	mu      sync.Mutex // protects due
 	due     []*quota
 	wake    chan struct{}
 	stopped chan struct{}
+
+	made map[*quota]exported // belongs to run
+}
+
+// exported is an export as it was made. A quota that refuses one call after another has the same journals all the time.
+type exported struct {
+	journal uint64 // number given out last before it
+	size    int64  // of the file
 }
 
 // newExporter checks that the file can be written, without touching what it has.
 func newExporter(file string, r *records, logger *slog.Logger) (*exporter, error) {
-	e := &exporter{file: file, records: r, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{})}
+	e := &exporter{file: file, records: r, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), made: map[*quota]exported{}}
 	if file != "" {
 		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {
@@ -80,10 +89,34 @@ func (e *exporter) exportDue() {
 		if !q.wanted.Swap(false) {
 			continue
 		}
-		if err := e.export(q.name); err != nil {
+		if err := e.exportChanged(q); err != nil {
 			e.logger.Error("exporting the journals of a quota: " + err.Error())
 		}
 	}
+}
+
+// exportChanged exports a quota unless its file is as the latest export has left it, and there are no journals since.
+func (e *exporter) exportChanged(q *quota) error {
+	q.mu.Lock()
+	now := exported{journal: q.state.journal}
+	q.mu.Unlock()
+	file := e.path(q.name)
+	if info, err := os.Stat(file); err == nil {
+		now.size = info.Size()
+		if latest, known := e.made[q]; known && latest == now {
+			return nil
+		}
+	}
+	delete(e.made, q)
+	if err := e.export(q.name); err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err == nil {
+		now.size = info.Size()
+		e.made[q] = now
+	}
+	return err
 }
 
 // close finishes the exports that are due.
@@ -100,8 +133,21 @@ func (e *exporter) path(name string) string {
 	return fmt.Sprintf("%s.%s", e.file, safeName(name))
 }
 
-// safeName writes bytes that could lead out of the directory, or that terminals take for commands, in hexadecimal.
+// longestName is how long a safe name may be: file systems take 255 bytes, and FILE is in front of it.
+const longestName = 150
+
+// safeName writes bytes that could lead out of the directory, or that terminals take for commands, in hexadecimal. What becomes too long for
+// a file ends in two percent signs, which nothing else has, and a checksum.
 func safeName(name string) string {
+	safe := escapedName(name)
+	if len(safe) <= longestName {
+		return safe
+	}
+	sum := sha256.Sum256([]byte(name))
+	return fmt.Sprintf("%s%%%%%x", safe[:longestName/2], sum[:16])
+}
+
+func escapedName(name string) string {
 	var safe bytes.Buffer
 	for i := range len(name) {
 		if c := name[i]; digit(c) >= 0 || (c == '.' && i > 0) {

@@ -2,6 +2,7 @@ package coconut
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -120,6 +122,54 @@ func TestAnExportIsWholeWhateverWasLeft(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
+}
+
+// A quota that refuses again and again is not exported again and again, but when its file has changed or its journals have.
+func TestAnExportIsMadeOnceForTheSameJournals(t *testing.T) {
+	export := filepath.Join(t.TempDir(), "out")
+	r := &records{db: openDB(t, t.TempDir())}
+	e := &exporter{file: export, records: r, made: map[*quota]exported{}} // without its goroutine
+	q := &quota{records: r, exhausted: func(*quota) {}, fresh: state{remaining: 10, open: true}}
+	apply := func(amount int64) {
+		_, err := q.do(nil, &call{word: "apply", number: amount, pending: new(db.Pending)})
+		require.NoError(t, err)
+	}
+	made := func() os.FileInfo {
+		t.Helper()
+		info, err := os.Stat(export)
+		require.NoError(t, err)
+		return info
+	}
+	apply(3)
+	require.NoError(t, e.exportChanged(q))
+	first := made()
+	apply(11)
+	require.NoError(t, e.exportChanged(q))
+	require.True(t, os.SameFile(first, made()))
+	apply(4)
+	require.NoError(t, e.exportChanged(q))
+	second := made()
+	require.False(t, os.SameFile(first, second))
+	require.NoError(t, os.Truncate(export, 0))
+	require.NoError(t, e.exportChanged(q))
+	require.Equal(t, second.Size(), made().Size())
+	require.NoError(t, os.Remove(export))
+	require.NoError(t, e.exportChanged(q))
+	require.Equal(t, second.Size(), made().Size())
+}
+
+func TestLongNamesHaveExportFiles(t *testing.T) {
+	long := strings.Repeat("\u00e4", maxNameSize/2)
+	require.Less(t, len(safeName(long)), 200)
+	require.NotEqual(t, safeName(long), safeName(long+"x"))
+	export := filepath.Join(t.TempDir(), "out")
+	c := newClient(t, startQuota(t, QuotaOptions{Export: export}))
+	c.is("/increase?amt=3&name="+long, "3")
+	c.is("/apply?amt=3&name="+long, "1 0")
+	waitFor(t, "the export", func() bool {
+		text, err := os.ReadFile(export + "." + safeName(long))
+		return err == nil && string(text) == "1 3\n"
+	})
 }
 
 func TestExportFilesOfNamesStayInTheirDirectory(t *testing.T) {
@@ -245,6 +295,31 @@ func TestDamagedRecordsAreReported(t *testing.T) {
 	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("what"), db.Never))
 	_, err := NewQuotaServer(QuotaOptions{DB: d})
 	require.ErrorContains(t, err, "quota \"\" is damaged")
+}
+
+// Errors that every call meets do not fill the log.
+func TestErrorsAreLoggedNowAndThen(t *testing.T) {
+	const calls = 2000
+	d := openDB(t, t.TempDir())
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("what"), db.Never))
+	var log lines
+	c := newClient(t, startQuota(t, QuotaOptions{DB: d, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))}))
+	start := time.Now()
+	for range calls {
+		status, body := c.get("/query?name=n")
+		require.Equal(t, 500, status)
+		require.Contains(t, body, "is damaged")
+	}
+	require.Positive(t, log.Load())
+	require.LessOrEqual(t, log.Load(), 1+int64(time.Since(start)/time.Second))
+}
+
+// lines counts what a logger writes.
+type lines struct{ atomic.Int64 }
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.Add(1)
+	return len(p), nil
 }
 
 func FuzzRequest(f *testing.F) {

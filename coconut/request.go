@@ -72,8 +72,8 @@ func parseHead(head []byte) (r request, err error) {
 	line, rest := cutLine(head)
 	method, line, _ := bytes.Cut(line, []byte(" "))
 	target, version, _ := bytes.Cut(line, []byte(" "))
-	if len(target) == 0 || !slices.Contains(methods, string(method)) {
-		return r, errRequest
+	if len(target) == 0 || bytes.IndexByte(target, 0) >= 0 || !slices.Contains(methods, string(method)) {
+		return r, errRequest // a zero byte in a name would lead to the records of another one
 	}
 	r.target = target
 	switch string(version) {

@@ -21,6 +21,7 @@ import (
 
 const (
 	defaultTimeout = 30 * time.Second
+	keepBody       = 4 << 10 // bytes that a connection keeps for bodies
 
 	statusOK         = "200 OK"
 	statusBadRequest = "400 Bad Request"
@@ -38,6 +39,7 @@ type port struct {
 	counted *requests // nil: requests are not counted
 	limits  *netio.Limits
 	logger  *slog.Logger
+	errors  *reporter
 	access  *access.Guard
 	name    string // of the service, for the rights
 	pool    *sync.Pool
@@ -59,7 +61,7 @@ func newPort(timeout time.Duration, o Limits, logger *slog.Logger, meter *metric
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, pool: netio.NewPool(), limits: o.Conns, maxConns: o.MaxConns}
+	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, errors: &reporter{logger: logger}, pool: netio.NewPool(), limits: o.Conns, maxConns: o.MaxConns}
 }
 
 // start begins to serve. It is called once.
@@ -103,6 +105,9 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 		var status string
 		body, status = p.route(body[:0], r.target, &c.Owed)
 		c.Out = appendReply(c.Out, &r, status, body)
+		if cap(body) > keepBody {
+			body = nil // a block of numbers: an idle connection does not keep room for it
+		}
 		p.measure(c, &r, status)
 		if skipBody(c, r.body) != nil || !r.keep {
 			break
@@ -142,7 +147,7 @@ func (p *port) failed(dst []byte, err error) ([]byte, string) {
 	if _, ok := errors.AsType[*primary.Standby](err); ok {
 		return fmt.Appendf(dst, "%v\n", err), statusStandby
 	}
-	p.logger.Error("coconut: " + err.Error())
+	p.errors.report(err)
 	return fmt.Appendf(dst, "%v\n", err), statusError
 }
 

@@ -95,9 +95,12 @@ func (c *conn) next(ctx context.Context) error {
 }
 
 // need reads until n bytes are buffered. An incomplete request has no time limit: its client is not asked to give up what
-// it holds because it is slow.
+// it holds because it is slow. Earlier replies have one, so they are sent first: the limits of both directions are one error.
 func (c *conn) need(ctx context.Context, n int) error {
 	for len(c.Buffered()) < n {
+		if err := c.Flush(); err != nil {
+			return err
+		}
 		err := c.Fill()
 		if err != nil && (ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded)) {
 			return err

@@ -47,7 +47,8 @@ type Options struct {
 	Buckets       int           // size of the hash table, 2^28 at most; 0 means DefaultBuckets
 	StatsInterval time.Duration // interval of the maxima and of collections, at least a second; 0 means DefaultStatsInterval
 
-	// MaxMemory bounds the counters, in bytes as Stats.Memory has them: a new one beyond is refused. 0 means 1 GiB.
+	// MaxMemory bounds the counters, in bytes as Stats.Memory has them, and what each connection has of more than a thousand of
+	// them: a new one beyond is refused. 0 means 1 GiB.
 	MaxMemory int64
 
 	// Timeout is for how long a client may not take a single byte of its replies, before its connection is closed and what

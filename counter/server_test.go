@@ -52,6 +52,28 @@ func TestACounterThatHasNoRoomIsRefused(t *testing.T) {
 	require.Equal(t, "2", c.stats()["total_objects"])
 }
 
+// What many connections have of the same counters has a limit, too.
+func TestHoldingsHaveALimit(t *testing.T) {
+	const counters = 2000 // of 70 bytes, and 48 KiB for each connection that has them all
+	s, addr := start(t, counter.Options{MaxMemory: 300_000})
+	last := func(p *peer) (status frame.Status) {
+		for i := range counters {
+			status = p.acquire(fmt.Sprintf("c-%04d", i), 1, 100)
+		}
+		return status
+	}
+	first := dial(t, addr)
+	for _, p := range []*peer{first, dial(t, addr), dial(t, addr)} {
+		require.Equal(t, frame.OK, last(p))
+	}
+	late := dial(t, addr)
+	require.Equal(t, frame.OutOfMemory, last(late))
+	require.Equal(t, frame.OK, late.acquire("c-0000", 1, 100), "what it has already it may have more of")
+	require.NoError(t, first.Close())
+	require.Eventually(t, func() bool { return s.Stats().Connections == 3 }, limit, time.Millisecond)
+	require.Equal(t, frame.OK, last(late))
+}
+
 func TestCollectionMakesRoom(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	var mu sync.Mutex
@@ -125,6 +147,35 @@ func TestAFloodWithoutReadingIsBounded(t *testing.T) {
 	require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE), "%v", err)
 	require.Eventually(t, func() bool { return s.Stats().Connections == 0 }, limit, time.Millisecond)
 }
+
+// The same where replies leave because the next request has not come whole, which it may take any time for.
+func TestAClientThatNeitherReadsNorGoesOnIsCutOff(t *testing.T) {
+	s := counter.New(counter.Options{Timeout: 50 * time.Millisecond})
+	l := pipes(make(chan net.Conn))
+	s.Start(l)
+	defer func() { require.NoError(t, s.Close()) }()
+	theirs, ours := net.Pipe() // nothing is sent before somebody reads
+	defer ours.Close()
+	l <- theirs
+	request := frame.AppendRequest(nil, frame.Noop, 1, frame.Args{})
+	_, err := ours.Write(append(request, request[:5]...))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return s.Stats().TotalConnections == 1 && s.Stats().Connections == 0 }, limit, time.Millisecond)
+}
+
+// pipes is a listener whose connections are put into it.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // An incomplete request may take longer than the time limit of the other direction.
 func TestAnIncompleteRequestHasNoTimeLimit(t *testing.T) {

@@ -12,6 +12,10 @@ import (
 const (
 	maxStripes  = 1024 // locks of a table, at most
 	counterCost = 64   // what Stats says that a counter takes, in bytes beside its name
+
+	freeHoldings = 1024 // counters that a connection has without any count in used
+	holdingStep  = 1024 // so many more are counted at once
+	holdingCost  = 48   // bytes
 )
 
 // table holds the counters: a hash table of fixed size whose buckets share a number of locks.
@@ -23,7 +27,7 @@ type table struct {
 
 	period  atomic.Uint32 // the number of the current interval
 	created atomic.Uint64 // counters ever
-	used    atomic.Int64  // bytes as Stats counts them
+	used    atomic.Int64  // bytes as Stats counts them, and those of large holdings
 }
 
 // stripe is the part of a table that one lock protects.
@@ -99,6 +103,9 @@ func (t *table) acquire(h *holding, name []byte, n, maximum uint32) frame.Status
 	if uint64(c.current)+uint64(n) > uint64(maximum) {
 		return frame.NotAvailable
 	}
+	if !t.roomFor(h, c) {
+		return frame.OutOfMemory
+	}
 	c.current += n
 	if now := t.period.Load(); c.period != now {
 		c.period, c.maximum = now, c.current
@@ -148,6 +155,21 @@ func (t *table) releaseAll(h *holding) {
 		c.stripe.mu.Unlock()
 	}
 	h.amounts = nil
+	t.used.Add(-int64(h.paid) * holdingCost)
+	h.paid = 0
+}
+
+// roomFor tells whether h may have another counter. A table whose counters have their limit could else fill the memory, once for each connection.
+func (t *table) roomFor(h *holding, c *counter) bool {
+	if len(h.amounts) < freeHoldings+h.paid || h.amounts[c] > 0 {
+		return true
+	}
+	if t.used.Add(holdingStep*holdingCost) > t.limit {
+		t.used.Add(-holdingStep * holdingCost)
+		return false
+	}
+	h.paid += holdingStep
+	return true
 }
 
 // giveBack takes n from a counter. The caller holds the lock of its stripe. The maximum of a new interval is what there
@@ -164,6 +186,7 @@ func (t *table) giveBack(c *counter, n uint32) {
 // A counter that is in it has a consumption, so that it is not collected and the pointer stays that of the name.
 type holding struct {
 	amounts map[*counter]uint32 // never 0; nil until something is acquired
+	paid    int                 // how many of them count in table.used
 }
 
 func (h *holding) add(c *counter, n uint32) {

@@ -36,7 +36,7 @@
 //	list [KEY]                                 HOLDER KEY ADDRESS AGE LEFT MAX TOKEN and WAITER KEY ADDRESS AGE LEFT MAX lines, then END
 //
 // What cannot be understood is answered INVALID_COMMAND or INVALID_PARAMETER, what is over a limit TOO_MANY_KEYS G W KEY or
-// TOO_MANY_WAITERS G W KEY.
+// TOO_MANY_WAITERS G W KEY, and a list for which there is no room TOO_MANY_LISTS.
 //
 // # Parts
 //

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"unsafe"
 )
 
 // keyStatus is a key with its counts of one moment.
@@ -123,61 +124,62 @@ func appendSeconds(dst []byte, ns int64) []byte {
 
 // statusList answers one of the status lists. Nothing marks its end.
 func (c *conn) statusList(order func(a, b keyStatus) int) error {
-	if err := c.beginList(); err != nil {
-		return err
-	}
-	defer c.endList()
-	for _, k := range c.server.table.statusList(order) {
-		c.mu.Lock()
-		c.lines = appendReply(c.lines, k.name, reply{word: wordStatus, holders: k.holders, waiters: k.waiters})
-		c.mu.Unlock()
-		if err := c.flushLarge(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return sendList(c, func() []keyStatus { return c.server.table.statusList(order) }, func(dst []byte, k keyStatus) []byte {
+		return appendReply(dst, k.name, reply{word: wordStatus, holders: k.holders, waiters: k.waiters})
+	}, "")
 }
 
 // list answers with the requests of a key, or of all keys.
 func (c *conn) list(cmd *command) error {
-	if err := c.beginList(); err != nil {
-		return err
-	}
-	defer c.endList()
 	var name []byte
 	if cmd.n > 0 {
 		name = bytes.Clone(cmd.words[0]) // the buffer may move; not nil
 	}
-	for _, e := range c.server.table.entries(name, c.server.now()) {
+	return sendList(c, func() []entry { return c.server.table.entries(name, c.server.now()) }, appendEntry, wordEnd)
+}
+
+// sendList makes a list as a whole and sends it, with a last line if there is one. While the client reads, the list counts as any
+// large reply does (netio.Limits): nobody waits until it has been read, but one that is too much is refused.
+func sendList[T any](c *conn, build func() []T, appendLine func([]byte, T) []byte, last string) error {
+	c.step.deliver() // what others are owed does not wait for it
+	all, err := buildList(c, build)
+	if err != nil {
+		return err
+	}
+	size := cap(all) * int(unsafe.Sizeof(*new(T)))
+	if c.in.Hold(size) != nil {
+		c.say(tooManyLists)
+		return nil
+	}
+	defer c.in.LetGo(size)
+	for _, e := range all {
 		c.mu.Lock()
-		c.lines = appendEntry(c.lines, e)
+		c.lines = appendLine(c.lines, e)
 		c.mu.Unlock()
 		if err := c.flushLarge(); err != nil {
 			return err
 		}
 	}
-	c.say(wordEnd)
+	if last != "" {
+		c.say(last)
+	}
 	return nil
 }
 
-// beginList waits until there are not too many lists in memory at once: a list is made as a whole, and kept until its client has
-// read it.
-func (c *conn) beginList() error {
-	c.step.deliver()
+// buildList builds a list when there are not too many being built: it takes a look at all keys.
+func buildList[T any](c *conn, build func() []T) ([]T, error) {
 	select {
 	case c.server.lists <- struct{}{}:
-		return nil
 	default:
+		if err := c.flush(); err != nil { // do not let earlier replies wait
+			return nil, err
+		}
+		select {
+		case c.server.lists <- struct{}{}:
+		case <-c.server.quit:
+			return nil, errStopped
+		}
 	}
-	if err := c.flush(); err != nil { // do not let earlier replies wait
-		return err
-	}
-	select {
-	case c.server.lists <- struct{}{}:
-		return nil
-	case <-c.server.quit:
-		return errStopped
-	}
+	defer func() { <-c.server.lists }()
+	return build(), nil
 }
-
-func (c *conn) endList() { <-c.server.lists }

@@ -250,7 +250,7 @@ type world struct {
 func newWorld(t require.TestingT, strict bool) *world {
 	tk := newTokens(&fakeFences{}, nil)
 	require.NoError(t, tk.Lead())
-	b := bounds{keys: 1000, waiters: 1000, expires: 9, strict: strict}
+	b := bounds{keys: 1000, names: 1 << 20, waiters: 1000, expires: 9, strict: strict}
 	w := &world{table: newTable(b, tk), model: &model{keys: map[string][]*modelRequest{}, lines: map[int]string{}, o: b}}
 	for i := range modelSessions {
 		w.sessions = append(w.sessions, &session{address: fmt.Sprint(i), push: func() {}})

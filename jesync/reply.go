@@ -34,6 +34,9 @@ const (
 	invalidNumber     = "INVALID_PARAMETER: Not a number"
 )
 
+// tooManyLists is the reply to a list when connections hold as much as they may.
+const tooManyLists = "TOO_MANY_LISTS"
+
 // reply is a line about a key: WORD HOLDERS WAITERS KEY [SECONDS [TOKEN]].
 type reply struct {
 	word             string

@@ -26,7 +26,8 @@ const (
 	DefaultMaxWaiters = 100_000
 
 	defaultTimeout = 30 * time.Second
-	maxLists       = 4                // lists in memory at once
+	defaultMemory  = 1 << 30
+	maxLists       = 4                // lists that are made at once
 	tick           = time.Millisecond // the clock does not look twice within
 )
 
@@ -36,6 +37,9 @@ type Options struct {
 	MaxKeys    int           // keys in use: a new one beyond is refused. 0 means DefaultMaxKeys
 	MaxWaiters int           // waiting requests of all keys: one more is refused. 0 means DefaultMaxWaiters
 	MaxConns   int           // open connections; more are closed at once. 0 means no limit
+
+	// MaxMemory bounds the names of the keys in use, in bytes: a new one beyond is refused. 0 means 1 GiB.
+	MaxMemory int64
 
 	// StrictOrder lets no request overtake one that waits, even if that allows fewer holders than there are.
 	StrictOrder bool
@@ -62,6 +66,9 @@ func (o *Options) setDefaults() {
 	if o.MaxWaiters <= 0 {
 		o.MaxWaiters = DefaultMaxWaiters
 	}
+	if o.MaxMemory <= 0 {
+		o.MaxMemory = defaultMemory
+	}
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
@@ -72,7 +79,7 @@ func (o *Options) setDefaults() {
 
 // bounds are the limits as the table knows them.
 func (o *Options) bounds() bounds {
-	b := bounds{int64(o.MaxKeys), int64(o.MaxWaiters), math.MaxInt32, o.StrictOrder}
+	b := bounds{keys: int64(o.MaxKeys), waiters: int64(o.MaxWaiters), names: o.MaxMemory, expires: math.MaxInt32, strict: o.StrictOrder}
 	if o.MaxTTL > 0 {
 		b.expires = int32(min(max(1, o.MaxTTL/time.Second), math.MaxInt32))
 	}
@@ -89,7 +96,7 @@ type Server struct {
 	places  map[string]int // see measure.go
 	started time.Time
 	pool    *sync.Pool
-	lists   chan struct{}      // a place for each list in memory
+	lists   chan struct{}      // a place for each list that is being made
 	port    *portserver.Server // nil before Start
 	quit    chan struct{}      // closed by Close
 	workers sync.WaitGroup     // clock, tokens

@@ -143,6 +143,18 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, "GRANTED 1 0 z 1", c.call("lock z"))
 }
 
+// Long keys count for more than short ones.
+func TestTheMemoryOfKeysIsBounded(t *testing.T) {
+	_, addr := start(t, Options{MaxMemory: 10})
+	p := dial(t, addr)
+	require.Equal(t, "GRANTED 1 0 123456 120", p.call("lock 123456"))
+	require.Equal(t, "TOO_MANY_KEYS 0 0 12345", p.call("lock 12345"))
+	require.Equal(t, "GRANTED 1 0 1234 120", p.call("lock 1234"))
+	require.Equal(t, "RELEASED 0 0 123456", p.call("release 123456"))
+	require.Equal(t, "TOO_MANY_KEYS 0 0 1234567", p.call("lock 1234567"))
+	require.Equal(t, "GRANTED 1 0 12345 120", p.call("lock 12345"))
+}
+
 func TestRenewAndCancel(t *testing.T) {
 	_, addr := start(t, Options{})
 	a, b, c := dial(t, addr), dial(t, addr), dial(t, addr)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/netio"
 )
 
 // A client that does not read what others cause holds up nobody.
@@ -55,6 +57,42 @@ func TestAClientThatNeverReadsIsEnded(t *testing.T) {
 	require.Equal(t, "GRANTED 1 0 k 120", a.line())
 	require.Eventually(t, func() bool { return s.Stats().Conns == 1 }, 10*time.Second, time.Millisecond)
 	deaf.Close()
+}
+
+// Lists that their clients do not read keep nobody from having his own.
+func TestUnreadListsHoldUpNobody(t *testing.T) {
+	const keys = 1500 // more than the buffers of a socket take
+	limits := new(netio.Limits)
+	limits.SetBudget(1 << 30)
+	_, addr := start(t, Options{Timeout: time.Hour, Limits: limits})
+	a := dial(t, addr)
+	long := strings.Repeat("k", 6000)
+	for i := range keys {
+		require.Equal(t, "GRANTED", a.call("lock %d%s", i, long)[:7])
+	}
+	for i := range 2 * maxLists {
+		before := limits.Held()
+		deaf := dial(t, addr)
+		require.NoError(t, deaf.Conn.(*net.TCPConn).SetReadBuffer(4<<10))
+		deaf.send([]string{"list", "status-by-key"}[i%2])
+		require.Eventually(t, func() bool { return limits.Held() > before }, waitLimit, time.Millisecond, "it waits for its client")
+	}
+	held := limits.Held()
+	p := dial(t, addr)
+	p.send("list\nstatus-by-grants\nstatus-by-requests\nstatus end")
+	for range keys {
+		require.Equal(t, "HOLDER ", p.line()[:7])
+	}
+	require.Equal(t, "END", p.line())
+	for range 2 * keys {
+		require.Equal(t, "STATUS 1 0 ", p.line()[:11])
+	}
+	require.Equal(t, "STATUS 0 0 end", p.line())
+	require.Equal(t, held, limits.Held(), "a list that has been read does not count any more")
+	limits.SetBudget(held)
+	require.Equal(t, "TOO_MANY_LISTS", p.call("list"))
+	require.Equal(t, "TOO_MANY_LISTS", p.call("status-by-key"))
+	require.Equal(t, "STATUS 0 0 end", p.call("status end"))
 }
 
 // What others cause for a client that does not read is bounded.

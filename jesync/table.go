@@ -20,6 +20,7 @@ type table struct {
 	tokens *tokens // nil: there are none
 
 	keys    atomic.Int64
+	names   atomic.Int64 // bytes of the keys
 	waiters atomic.Int64
 
 	alarm atomic.Int64  // when the clock will look at the shards next
@@ -29,6 +30,7 @@ type table struct {
 // bounds are the limits of a table.
 type bounds struct {
 	keys, waiters int64
+	names         int64 // bytes of all keys
 	expires       int32 // seconds
 	strict        bool  // nobody is overtaken
 }
@@ -91,8 +93,7 @@ func (t *table) lock(st *step, name []byte, w wish) {
 
 // lockNew is lock for a key that nobody uses. The caller holds sh.mu.
 func (t *table) lockNew(st *step, sh *shard, name string, w wish) {
-	if t.keys.Add(1) > t.bounds.keys {
-		t.keys.Add(-1)
+	if !t.holdKey(len(name)) {
 		sh.counts.Refusals++
 		st.tell(st.by, name, reply{word: wordTooManyKeys})
 		return
@@ -104,6 +105,21 @@ func (t *table) lockNew(st *step, sh *shard, name string, w wish) {
 	t.drop(k)
 }
 
+// holdKey counts a key, or returns false when it is one too many.
+func (t *table) holdKey(length int) bool {
+	keys, names := t.keys.Add(1), t.names.Add(int64(length))
+	if keys <= t.bounds.keys && names <= t.bounds.names {
+		return true
+	}
+	t.letGoKey(length)
+	return false
+}
+
+func (t *table) letGoKey(length int) {
+	t.keys.Add(-1)
+	t.names.Add(-int64(length))
+}
+
 // drop removes a key that nobody uses any more. The caller holds the lock of the shard.
 func (t *table) drop(k *key) {
 	if k.holders.n+k.waiting > 0 {
@@ -111,7 +127,7 @@ func (t *table) drop(k *key) {
 	}
 	sh := k.shard
 	delete(sh.keys, k.name)
-	t.keys.Add(-1)
+	t.letGoKey(len(k.name))
 	if len(sh.keys) == 0 && sh.peak > keepKeys {
 		sh.keys, sh.peak = map[string]*key{}, 0
 	}

@@ -28,6 +28,7 @@ func Examine(cfg Config) (wrong []error, notes []string) {
 	e.directories()
 	e.databases()
 	e.ports()
+	e.services()
 	return e.wrong, e.notes
 }
 

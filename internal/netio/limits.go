@@ -96,6 +96,13 @@ func (c *Conn) Hold(n int) error {
 	return c.hold(n)
 }
 
+// LetGo takes back a Hold of n bytes, before the next request.
+func (c *Conn) LetGo(n int) {
+	if c.opts.Limits != nil {
+		c.letGo(c.held - int64(n))
+	}
+}
+
 func (c *Conn) hold(n int) error {
 	if c.opts.Limits == nil {
 		return nil

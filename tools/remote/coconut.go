@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -38,9 +39,22 @@ func seq(ctx context.Context, c *call) error {
 		}
 		return c.printOne("number", text)
 	}
-	numbers, err := server.Fetch(ctx, int(*count))
+	if *count < 1 {
+		return usageError("-count: must be at least 1")
+	}
+	for left := *count; left > 0; left -= client.MaxFetch {
+		if err := c.printNumbers(ctx, server, int(min(left, client.MaxFetch))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printNumbers prints the next n numbers, which are consecutive.
+func (c *call) printNumbers(ctx context.Context, server *client.Coconut, n int) error {
+	numbers, err := server.Fetch(ctx, n)
 	for _, n := range numbers {
-		if err := c.printOne("number", fmt.Sprint(n)); err != nil {
+		if err := c.printOne("number", n); err != nil {
 			return err
 		}
 	}
@@ -87,7 +101,12 @@ func quota(ctx context.Context, c *call) error {
 	case "empty":
 		err = server.Empty(ctx)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrQuota) && c.args[0] == "cancel":
+		return fmt.Errorf("quota cancel: %w: there is no journal %d of an apply, or it has been cancelled", err, number)
+	case errors.Is(err, client.ErrQuota):
+		return fmt.Errorf("quota %s: %w: what remains is %d", c.args[0], err, remaining)
+	case err != nil:
 		return fmt.Errorf("quota %s: %w", c.args[0], err)
 	}
 	return c.printQuota(journal, remaining)

@@ -104,12 +104,19 @@ func (c *counterCall) acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.take(ctx, n, maximum); err != nil {
+	if err := c.take(ctx, n, maximum); errors.Is(err, client.ErrNotAvailable) {
+		return c.exits(exitNotGranted, err)
+	} else if err != nil {
 		return err
 	}
 	h := holder{call: c.call, alive: c.counters.Noop}
 	err = h.run(ctx, c.args[5:])
-	_ = c.counters.Release(ctx, c.name(), n) // so that they are free when we have ended; if lost, they are
+	if lost, ok := errors.AsType[*lostError](err); ok {
+		return c.exits(exitLost, lost)
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdLimit)
+	defer cancel()
+	_ = c.counters.Release(ending, c.name(), n) // so that they are free when we have ended; if that fails, they are free then, too
 	return err
 }
 

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,7 +18,8 @@ const (
 // holder holds something on a server while a command runs.
 type holder struct {
 	*call
-	alive func(ctx context.Context) error // an error says that it is held no more
+	alive func(ctx context.Context) error // an error says that it is held no more; asked now and then
+	lost  <-chan struct{}                 // closed when it is held no more; nil: nobody tells
 	env   []string                        // for the command, beside the environment there is
 }
 
@@ -47,10 +47,19 @@ func (h *holder) run(ctx context.Context, args []string) error {
 	lost := h.guard(running, cmd.Process, signals)
 	err := <-ended
 	if lost != nil {
-		return fmt.Errorf("what was held is lost, so the command was told to end: %w", lost)
+		return &lostError{lost}
 	}
 	return exitError(err)
 }
+
+// lostError says that what was held was lost while the command ran.
+type lostError struct{ error }
+
+func (e *lostError) Error() string {
+	return "what was held is lost, so the command was told to end: " + e.error.Error()
+}
+
+func (e *lostError) Unwrap() error { return e.error }
 
 // guard looks after what is held until the command has ended, or is told to because that is lost: the error says why.
 func (h *holder) guard(running context.Context, command *os.Process, signals <-chan os.Signal) error {
@@ -65,11 +74,11 @@ func (h *holder) guard(running context.Context, command *os.Process, signals <-c
 			if s != os.Interrupt { // which a terminal sends to the command, too
 				_ = command.Signal(s) // may have ended
 			}
+			continue
+		case <-h.lost:
 		case <-check.C:
-			err := h.check(running)
-			if err == nil || running.Err() != nil {
-				continue
-			}
+		}
+		if err := h.check(running); err != nil && running.Err() == nil {
 			_ = command.Signal(syscall.SIGTERM) // may have ended
 			return err
 		}

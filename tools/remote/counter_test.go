@@ -99,8 +99,8 @@ func TestCounterAcquireRunsACommand(t *testing.T) {
 	require.Zero(t, n, "all has been released when the tool ends")
 
 	require.NoError(t, c.held.AcquireWait(t.Context(), "n", 2, 3))
-	require.Equal(t, result{exit: 1, stderr: "ktremotemgr: counter server: Resource not available\n"}, acquire("-wait=0", "echo"))
-	require.Equal(t, result{exit: 1, stderr: "ktremotemgr: the resources are not available within 50ms\n"}, acquire("-wait=0.05", "echo"))
+	require.Equal(t, result{exit: 75, stderr: "ktremotemgr: counter server: Resource not available\n"}, acquire("-wait=0", "echo"))
+	require.Equal(t, result{exit: 75, stderr: "ktremotemgr: the resources are not available within 50ms\n"}, acquire("-wait=0.05", "echo"))
 	time.AfterFunc(100*time.Millisecond, func() { c.held.Close() })
 	require.Equal(t, result{stdout: "got it\n"}, acquire("-wait=20", "echo", "got it"))
 }
@@ -128,7 +128,7 @@ func TestCounterAcquireThatIsLostEndsTheCommand(t *testing.T) {
 	}()
 	r := c.run("acquire", "n", "1", "1", "--", "sleep", "60")
 	<-waiting
-	require.Equal(t, 1, r.exit)
+	require.Equal(t, 76, r.exit)
 	require.Contains(t, r.stderr, "what was held is lost, so the command was told to end: ")
 	r = c.run("get", "n")
 	require.Equal(t, 1, r.exit)

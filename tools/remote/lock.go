@@ -10,11 +10,17 @@ import (
 	"gotycoon/tools/show"
 )
 
-// Exit codes of lock beside those of the command that it runs. Scripts can tell them from common ones.
+// Exit codes of lock, and of counter acquire, beside those of the command that they run. Scripts can tell them from common ones.
 const (
-	exitNotGranted = exitStatus(75) // the lock was not granted in time: the command was not run
-	exitLockLost   = exitStatus(76) // the lock was lost while the command ran
+	exitNotGranted = exitStatus(75) // not granted in time: the command was not run
+	exitLost       = exitStatus(76) // what was held was lost while the command ran
 )
+
+// exits prints an error and returns the exit code that stands for it.
+func (c *call) exits(code exitStatus, err error) error {
+	fmt.Fprintf(c.stderr, "%s: %v\n", program, err)
+	return code
+}
 
 // fenceVariable is where a command finds its fencing token.
 const fenceVariable = "KT_FENCE"
@@ -80,8 +86,7 @@ func (c *lockCall) do(ctx context.Context) error {
 func (c *lockCall) hold(ctx context.Context) error {
 	held, err := c.locks.Acquire(ctx, c.args[0], client.LockOptions{TTL: *c.ttl, Wait: *c.wait, Max: int(*c.max)})
 	if errors.Is(err, client.ErrLockBusy) {
-		fmt.Fprintf(c.stderr, "%s: %s: %v\n", program, c.args[0], err)
-		return exitNotGranted
+		return c.exits(exitNotGranted, fmt.Errorf("%s: %w", c.args[0], err))
 	}
 	if err != nil {
 		return err
@@ -89,12 +94,14 @@ func (c *lockCall) hold(ctx context.Context) error {
 	h := &holder{
 		call:  c.call,
 		alive: func(context.Context) error { return held.Err() },
+		lost:  held.Lost(),
 		env:   []string{fmt.Sprintf("%s=%d", fenceVariable, held.Fence())},
 	}
 	ran := h.run(ctx, c.args[2:])
-	if err := held.Release(context.WithoutCancel(ctx)); errors.Is(err, client.ErrLockLost) {
-		fmt.Fprintf(c.stderr, "%s: %s: %v\n", program, c.args[0], err)
-		return exitLockLost
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdLimit)
+	defer cancel()
+	if err := held.Release(ending); errors.Is(err, client.ErrLockLost) {
+		return c.exits(exitLost, fmt.Errorf("%s: %w", c.args[0], err))
 	}
 	return ran // an error of Release: the end of the connection has released it
 }

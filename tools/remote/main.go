@@ -65,7 +65,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		Commands: commands(),
 		New:      newCall,
 		Notes: []manual.Section{{Title: "EXIT STATUS", Text: []string{
-			"0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run.",
+			"0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run, 75 when it was not because what it needs was not to be had in time, and 76 when that was lost while it ran.",
 		}}},
 		See: []string{"ktserver", "kttimedmgr", "ktutilmgr"},
 	}

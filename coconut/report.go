@@ -1,0 +1,26 @@
+package coconut
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// reporter keeps errors that every call can meet, as on a full disk, from filling the log: one in a second is written.
+type reporter struct {
+	logger *slog.Logger
+
+	mu     sync.Mutex // protects the fields below
+	last   time.Time
+	passed int // errors since then
+}
+
+func (r *reporter) report(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.passed++
+	if now := time.Now(); now.Sub(r.last) >= time.Second {
+		r.logger.Error("coconut: "+err.Error(), "calls", r.passed)
+		r.last, r.passed = now, 0
+	}
+}
