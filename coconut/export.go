@@ -39,6 +39,7 @@ type exporter struct {
 // exported is an export as it was made. A quota that refuses one call after another has the same journals all the time.
 type exported struct {
 	journal uint64 // number given out last before it
+	term    uint64 // of the primary that gave it out
 	size    int64  // of the file
 }
 
@@ -98,7 +99,7 @@ func (e *exporter) exportDue() {
 // exportChanged exports a quota unless its file is as the latest export has left it, and there are no journals since.
 func (e *exporter) exportChanged(q *quota) error {
 	q.mu.Lock()
-	now := exported{journal: q.state.journal}
+	now := exported{journal: q.state.journal, term: q.term}
 	q.mu.Unlock()
 	file := e.path(q.name)
 	if info, err := os.Stat(file); err == nil {

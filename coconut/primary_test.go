@@ -170,7 +170,7 @@ func TestASharedServerNumber(t *testing.T) {
 	own := open("")
 	first, err := own.fetch(1)
 	require.NoError(t, err, "nobody else has used it")
-	require.NoError(t, own.close())
+	require.NoError(t, end(own))
 
 	s.receive("sequence\x001/1\x00", "1800000100")
 	own = open("")
@@ -182,7 +182,7 @@ func TestASharedServerNumber(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, second, first)
 	require.GreaterOrEqual(t, second.second(), uint64(1_800_000_100+takeoverSeconds))
-	require.NoError(t, own.close())
+	require.NoError(t, end(own))
 
 	own = open("")
 	third, err := own.fetch(1)

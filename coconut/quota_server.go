@@ -65,8 +65,26 @@ func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	return s, nil
 }
 
-// Lead implements primary.Service: each quota is read again when it is next used.
-func (s *QuotaServer) Lead() error { return nil }
+// Lead implements primary.Service: each quota is read again when it is next used. Those that are used up are exported, since what did that may
+// have ended before it came to the export.
+func (s *QuotaServer) Lead() error {
+	if s.opts.Export == "" {
+		return nil
+	}
+	names, err := s.records.names([]byte("quota\x00"), MaxNames)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if now, known, err := s.records.state(name); err != nil || !known || now.open {
+			continue // a damaged one is found by who uses it
+		}
+		if q, err := s.quotas.get([]byte(name), false); err == nil {
+			q.export()
+		}
+	}
+	return nil
+}
 
 // Yield implements primary.Service. Calls that have begun come to their end.
 func (s *QuotaServer) Yield() {

@@ -124,6 +124,38 @@ func TestAnExportIsWholeWhateverWasLeft(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
+// The process may end between the call that uses a quota up and the export.
+func TestAQuotaThatIsUsedUpIsExportedAfterTheStart(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	c := newClient(t, startQuota(t, QuotaOptions{DB: d, Limit: 10}))
+	c.is("/apply?amt=10", "1 0")
+	c.is("/increase?amt=3&name=open", "3")
+	c.is("/increase?amt=3&name=n", "3")
+	c.is("/apply?amt=4&name=n", "0 3")
+	export := filepath.Join(t.TempDir(), "out")
+	startQuota(t, QuotaOptions{DB: d, Export: export})
+	waitFor(t, "the exports", func() bool {
+		text, err := os.ReadFile(export)
+		_, nerr := os.Stat(export + ".n")
+		return err == nil && nerr == nil && string(text) == "1 10\n"
+	})
+	require.NoFileExists(t, export+".open")
+}
+
+// A word that is no parameter takes nothing away from those behind it.
+func TestParametersBehindAWordThatIsNone(t *testing.T) {
+	c := newClient(t, startQuota(t, QuotaOptions{Limit: 10}))
+	c.is("/increase?amt=5&name=n", "5")
+	c.is("/apply?amt=2&x&name=n", "1 3")
+	c.is("/apply?amt=2&x&id=a", "1 8")
+	c.is("/apply?amt=2&x&id=a", "1 8")
+	for _, path := range []string{"/query?name", "/query?x", "/empty?x&name=n", "/empty?name"} {
+		status, _ := c.get(path)
+		require.Equal(t, 404, status, path)
+	}
+	c.is("/query?name=n", "3")
+}
+
 // A quota that refuses again and again is not exported again and again, but when its file has changed or its journals have.
 func TestAnExportIsMadeOnceForTheSameJournals(t *testing.T) {
 	export := filepath.Join(t.TempDir(), "out")

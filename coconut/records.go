@@ -1,6 +1,7 @@
 package coconut
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type records struct {
 	serverNo int
 	sid      uint16
 }
+
+// Vital tells whether a record of the services' database must be stored as long as there is any room on the disk: bounds and claims, which
+// are few and small. Quotas grow with every call.
+func Vital(key []byte) bool { return !bytes.HasPrefix(key, []byte("quota\x00")) }
 
 // idLifetime is how long a repeated quota call is recognised.
 const idLifetime = 24 * time.Hour
@@ -98,10 +103,12 @@ func (r *records) bound(server, name string) (uint64, error) {
 
 // setBound returns when the bound would survive a power cut.
 func (r *records) setBound(name string, bound uint64) error {
-	if err := r.db.Set(nil, r.sequenceKey(r.server(), name), strconv.AppendUint(nil, bound, 10), db.Never); err != nil {
-		return err
-	}
-	return r.db.SyncLog()
+	var owed db.Pending
+	return errors.Join(r.putBound(&owed, name, bound), owed.Wait(), r.db.SyncLog())
+}
+
+func (r *records) putBound(owed *db.Pending, name string, bound uint64) error {
+	return r.db.Set(owed, r.sequenceKey(r.server(), name), strconv.AppendUint(nil, bound, 10), db.Never)
 }
 
 // state returns what is known of a quota, false for a new one.

@@ -153,13 +153,16 @@ func skipBody(c *netio.Conn, size int) error {
 	return nil
 }
 
-// params calls take with the name and value of each parameter of a query.
+// params calls take with the name and value of each parameter of a query. A word without a value has the empty name.
 func params(query []byte, take func(name string, value []byte) bool) bool {
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte("&"))
 		name, value, ok := bytes.Cut(pair, []byte("="))
-		if !ok || !take(string(name), value) {
+		if !ok {
+			name, value = nil, pair
+		}
+		if !take(string(name), value) {
 			return false
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/db"
 	"gotycoon/primary"
 )
 
@@ -131,12 +132,12 @@ func (s *sequence) renew(second uint64) {
 	})
 }
 
-// close writes an exact bound, so that the next process does not run ahead of the clock. fetch is not called any more.
-func (s *sequence) close() error {
+// close puts an exact bound into the records, so that the next process does not run ahead of the clock. fetch is not called any more.
+func (s *sequence) close(owed *db.Pending) error {
 	s.renewals.Wait()
 	used := moment(s.last.Load()).second() + 1
 	if used >= s.bound.Load() { // or none was fetched
 		return nil
 	}
-	return s.setBound(used)
+	return s.records.putBound(owed, s.name, used)
 }

@@ -73,7 +73,9 @@ func (s *SequenceServer) Start(l net.Listener) { s.start(l) }
 
 // Close ends the connections and records how far the sequences have come.
 func (s *SequenceServer) Close() error {
-	return errors.Join(s.close(), s.sequences.all((*sequence).close))
+	var owed db.Pending
+	err := errors.Join(s.close(), s.sequences.all(func(q *sequence) error { return q.close(&owed) }))
+	return errors.Join(err, owed.Wait(), s.records.db.SyncLog())
 }
 
 // answer answers one request. Paths are compared byte for byte.

@@ -28,7 +28,8 @@ type Options struct {
 
 	Offline *Offline // the caller is a tool, not a server; nil: a server
 
-	Services string // expression of a database file for records of the server's own, see Catalog.Services; empty: none
+	Services string                // expression of a database file for records of the server's own, see Catalog.Services; empty: none
+	Vital    func(key []byte) bool // its records that others rely on, few and small: they are stored as long as there is any room; nil: all are
 
 	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
 
@@ -198,6 +199,8 @@ func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 	}
 	if index != ServicesIndex {
 		d.guard = &c.guard
+	} else if d.vital = c.opts.Vital; d.vital == nil {
+		d.vital = func([]byte) bool { return true }
 	}
 	return d, nil
 }

@@ -31,8 +31,9 @@ type DB struct {
 	asItIs   bool             // opened as it is on purpose, or nothing more to say about it
 	ownLog   string           // directory of the log that a read-only database was brought up to date from, in memory
 	readOnly bool
-	gate     *gate // of the catalog; nil: everything is let through
-	maxKey   int   // longest key in bytes
+	gate     *gate                 // of the catalog; nil: everything is let through
+	vital    func(key []byte) bool // records that are stored as long as there is any room; nil: none
+	maxKey   int                   // longest key in bytes
 
 	stripes    stripes
 	commitMu   sync.Mutex    // log and store change together, in one order

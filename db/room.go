@@ -65,9 +65,8 @@ func (d *DB) admit(ups []ulog.Update) error {
 	size, grows := int64(0), false
 	for i := range ups {
 		size += int64(len(ups[i].Key) + len(ups[i].Value) + logOverhead)
-		grows = grows || ups[i].Op == ulog.OpSet
+		grows = grows || ups[i].Op == ulog.OpSet && (d.vital == nil || !d.vital(ups[i].Key))
 	}
-	grows = grows && d.index != ServicesIndex // small, and what others rely on
 	switch {
 	case grows && g.over.Load():
 		return ErrOverSize

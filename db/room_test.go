@@ -46,6 +46,18 @@ func TestUpdatesAreRefusedBeforeTheyAreInTheLog(t *testing.T) {
 	require.NoError(t, file.Set(nil, []byte("e"), value, Never))
 }
 
+// Of the services' database only what others rely on is stored where there is no room.
+func TestVitalRecordsAreStoredWithoutRoom(t *testing.T) {
+	vital := func(key []byte) bool { return string(key) == "bound" }
+	c := mustOpen(t, Options{Services: filepath.Join(t.TempDir(), "s.kct"), Vital: vital}, ":")
+	d := c.Services()
+	c.SetRoom(Room{Disk: 10, Reserve: 1000})
+	require.ErrorIs(t, d.Set(nil, []byte("quota"), []byte("1"), Never), ErrNoSpace)
+	require.NoError(t, d.Set(nil, []byte("bound"), []byte("1"), Never))
+	_, err := d.SetBulk(nil, []Record{{Key: []byte("bound"), XT: Never}, {Key: []byte("quota"), XT: Never}}, true)
+	require.ErrorIs(t, err, ErrNoSpace)
+}
+
 func TestATransactionIsRefusedAsAWhole(t *testing.T) {
 	c := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "a.kct"))
 	d := c.DB(0)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"gotycoon/db"
 	"gotycoon/ulog"
 )
 
@@ -19,6 +20,8 @@ type place struct {
 	rts      [2]ulog.Stamp // what the RTS file says, one or the other
 	marks    map[uint64]ulog.Stamp
 	parts    []part
+	dbs      uint16 // databases that were there, and so have what the position says
+	services bool   // and whether the services' one was
 }
 
 // marks are by log the newest stamp of an update from there that has been here, on whatever way. It was not always worth being stored.
@@ -32,8 +35,9 @@ type part struct {
 }
 
 const (
-	placeVersion = 1
-	placeHead    = 1 + 4*8 + 2
+	placeVersion = 2
+	placeHead    = 1 + 4*8 + 2 // up to the marks
+	placeTail    = 2 + 1       // behind the parts
 	maxMarks     = 256 // servers that are remembered; the longest silent one is forgotten for another
 )
 
@@ -41,7 +45,8 @@ var errPlace = errors.New("what is remembered of the master is of another versio
 
 // encode returns the place in bytes:
 //
-//	version 1 | master 8 | position 8 | rts 8 | rts 8 | marks 2 | (log 8 | stamp 8) * | parts 2 | (db 2 | copied 1 | at 8 | ksiz 4 | key) *
+//	version 1 | master 8 | position 8 | rts 8 | rts 8 | marks 2 | (log 8 | stamp 8) * | parts 2 | (db 2 | copied 1 | at 8 | ksiz 4 | key) * |
+//	dbs 2 | services 1
 func (p *place) encode() []byte {
 	b := make([]byte, 0, placeHead+16*len(p.marks)+2)
 	b = append(b, placeVersion)
@@ -66,7 +71,11 @@ func (p *place) encode() []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part.key)))
 		b = append(b, part.key...)
 	}
-	return b
+	b = binary.BigEndian.AppendUint16(b, p.dbs)
+	if p.services {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 // decodePlace is the reverse of encode.
@@ -105,7 +114,19 @@ func decodePlace(b []byte) (p place, err error) {
 		b = b[size:]
 		p.parts = append(p.parts, part)
 	}
+	if len(b) < placeTail {
+		return p, errPlace
+	}
+	p.dbs, p.services = binary.BigEndian.Uint16(b), b[2] != 0
 	return p, nil
+}
+
+// covers tells whether a database was there.
+func (p *place) covers(i uint16) bool {
+	if i == db.ServicesIndex {
+		return p.services
+	}
+	return i < p.dbs
 }
 
 // has returns the stamp up to which a database has everything. ok is false for one that is still to be copied.

@@ -40,16 +40,16 @@ func (f *Follower) recall(said ulog.Stamp) place {
 // combine makes one place of those that the databases have. A database without one is where the RTS file says. One in memory that has come
 // up empty has lost what it had, and one that is new beside others never had it: it needs a copy, if there will be a master that gives one.
 func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
-	p := place{rts: [2]ulog.Stamp{said, said}, position: said}
+	p := place{rts: [2]ulog.Stamp{said, said}, position: said, dbs: uint16(f.opts.Catalog.Len()), services: f.opts.Services != nil}
 	first := true
 	for _, i := range f.dbs {
 		s := states[i]
 		at, complete := said, true
-		if s != nil {
+		if s != nil && s.covers(i) {
 			at, complete = s.has(i)
 		}
 		switch {
-		case at > 0 && lacks(f.opts.Catalog.DB(int(i)), s != nil, len(states) > 0):
+		case at > 0 && lacks(f.opts.Catalog.DB(int(i)), s, len(states) > 0):
 			p.parts = append(p.parts, part{db: i})
 			continue
 		case !complete:
@@ -68,13 +68,14 @@ func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
 	return p
 }
 
-// lacks tells whether a database has not what belongs to a position. remembers tells that it has one, others that some database has.
-func lacks(d *db.DB, remembers, others bool) bool {
+// lacks tells whether a database has not what belongs to a position. s is where it is, nil where it does not know; others tells that some
+// database knows.
+func lacks(d *db.DB, s *place, others bool) bool {
 	switch {
 	case lost(d):
 		return true
-	case remembers:
-		return false
+	case s != nil: // what its log remembers may be of a time when it was not there
+		return !s.covers(uint16(d.Index()))
 	case d.Index() == db.ServicesIndex: // one that was not followed before may have records of its own
 		return others || empty(d)
 	}
@@ -91,7 +92,7 @@ func empty(d *db.DB) bool {
 
 // ahead adds a part for a database that has more than the position says.
 func (p *place) ahead(db uint16, s *place) {
-	if s == nil || p.part(db) != nil {
+	if s == nil || !s.covers(db) || p.part(db) != nil {
 		return
 	}
 	if at, complete := s.has(db); complete && at > p.position {

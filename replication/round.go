@@ -88,7 +88,7 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 		if part := f.place.part(db.ServicesIndex); part != nil && !part.copied {
 			f.refresh = true // whatever the position is
 		}
-		f.place = place{position: *from, rts: f.place.rts}
+		f.place = place{position: *from, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
 		f.status.position.Store(uint64(*from))
 		f.save()
 	}

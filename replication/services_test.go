@@ -148,6 +148,50 @@ func TestCopyOfTheServices(t *testing.T) {
 	awaitEqualServices(t, b, c)
 }
 
+// A server that had its services' database, or another one, away for some time, lacks what has come meanwhile.
+func TestDatabasesThatWereAway(t *testing.T) {
+	a, b := newPrimary(t, 1), newServer(t, 2)
+	a.quota("x", "1")
+	f, end := b.follow(master(a.port))
+	caughtUp(t, f, a)
+	eventually(t, "x", b.quotaIs("x", "1"))
+	end()
+	b.services = false
+	require.NoError(t, b.restart())
+	a.quota("x", "2")
+	a.set(0, "meanwhile", "1")
+	f, end = b.follow(master(a.port))
+	eventually(t, "the other database", func() bool { return b.get(0, "meanwhile") == "1" })
+	caughtUp(t, f, a)
+	end()
+	b.services = true
+	require.NoError(t, b.restart())
+	require.True(t, b.quotaIs("x", "1")())
+	_, end = b.follow(master(a.port))
+	eventually(t, "the copy", b.quotaIs("x", "2"))
+	awaitEqualServices(t, a, b)
+	end()
+
+	second := filepath.Join(t.TempDir(), "b.kct")
+	c, d := newNode(t, 3, filepath.Join(t.TempDir(), "a.kct"), filepath.Join(t.TempDir(), "b.kct")), newNode(t, 4, filepath.Join(t.TempDir(), "a.kct"), second)
+	c.set(1, "old", "1")
+	f, end = d.follow(master(c.port))
+	eventually(t, "old", func() bool { return d.get(1, "old") == "1" })
+	end()
+	d.exprs = d.exprs[:1]
+	require.NoError(t, d.restart())
+	require.NoError(t, c.catalog.DB(1).Remove(nil, []byte("old")))
+	c.set(0, "meanwhile", "1")
+	f, end = d.follow(master(c.port))
+	eventually(t, "the first database", func() bool { return d.get(0, "meanwhile") == "1" })
+	end()
+	d.exprs = append(d.exprs, second)
+	require.NoError(t, d.restart())
+	d.follow(master(c.port))
+	eventually(t, "the copy", func() bool { return d.get(1, "old") == "" })
+	requireEqualContents(t, c, d)
+}
+
 // The primary fails, another server takes over, and the former one comes back with changes that nobody has had: they are gone then, on all
 // servers that had heard of them.
 func TestTheFormerPrimaryComesBack(t *testing.T) {

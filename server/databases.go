@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gotycoon/coconut"
 	"gotycoon/db"
 )
 
@@ -23,6 +24,7 @@ func (p *process) openDatabases() error {
 		TryLock:        p.cfg.TryLock,
 		NoRepair:       p.cfg.NoRepair,
 		Services:       p.cfg.Services.database(),
+		Vital:          coconut.Vital,
 		Engine:         engine,
 		CheckpointSize: p.cfg.CheckpointSize,
 		Removals:       p.cfg.Replication.Removals,

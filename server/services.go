@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strconv"
 	"time"
@@ -45,20 +46,26 @@ const shortestInterval = 10 * time.Second
 
 // check finds values that no service can have.
 func (c *ServicesConfig) check() error {
-	for _, port := range []int{c.CounterPort, c.LockPort, c.SequencePort, c.QuotaPort} {
-		if port < 0 || port > 65535 {
-			return fmt.Errorf("%d: a port is at most 65535", port)
+	for _, row := range []struct {
+		option string
+		value  int64
+		most   int64
+	}{
+		{"-counter-port", int64(c.CounterPort), math.MaxUint16}, {"-lock-port", int64(c.LockPort), math.MaxUint16},
+		{"-sequence-port", int64(c.SequencePort), math.MaxUint16}, {"-quota-port", int64(c.QuotaPort), math.MaxUint16},
+		{"-counter-max-connections", int64(c.CounterConns), math.MaxInt64}, {"-counter-buckets", int64(c.CounterBuckets), math.MaxInt64},
+		{"-lock-max-ttl", int64(c.LockTTL), math.MaxInt64}, {"-lock-max-keys", int64(c.LockKeys), math.MaxInt64},
+		{"-lock-max-waiters", int64(c.LockWaiters), math.MaxInt64},
+	} {
+		switch {
+		case row.value < 0:
+			return fmt.Errorf("%s: it cannot be negative", row.option)
+		case row.value > row.most:
+			return fmt.Errorf("%s: %d is more than %d", row.option, row.value, row.most)
 		}
 	}
-	switch {
-	case c.CounterConns < 0:
-		return fmt.Errorf("%d: the connections of counters cannot be negative", c.CounterConns)
-	case c.CounterBuckets < 0:
-		return fmt.Errorf("%d: the buckets of counters cannot be negative", c.CounterBuckets)
-	case c.LockTTL < 0 || c.LockKeys < 0 || c.LockWaiters < 0:
-		return errors.New("the limits of locks cannot be negative")
-	case c.CounterInterval != 0 && c.CounterInterval < shortestInterval:
-		return fmt.Errorf("the interval of counters is at least %v", shortestInterval)
+	if c.CounterInterval != 0 && c.CounterInterval < shortestInterval {
+		return fmt.Errorf("-counter-stats-interval: it is at least %v", shortestInterval)
 	}
 	return nil
 }

@@ -17,10 +17,10 @@ func (c *ServicesConfig) checkValues() error {
 	case c.Limit < 0:
 		return fmt.Errorf("-quota-limit: %d is negative", c.Limit)
 	}
-	if c.LockPort == 0 && c.SequencePort == 0 && c.QuotaPort == 0 {
+	text := c.database()
+	if text == "" {
 		return nil
 	}
-	text := c.database()
 	if expr, err := db.ParseExpr(text); err == nil && !expr.Kind.OnDisk() { // opening it tells the other errors
 		return fmt.Errorf("-services: %s is no database file, and what locks, sequences and quotas keep must survive the process", text)
 	}

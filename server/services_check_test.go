@@ -9,14 +9,14 @@ import (
 // What a service would refuse when it starts is refused before anything is opened.
 func TestValuesOfServicesAreChecked(t *testing.T) {
 	for _, c := range []ServicesConfig{
-		{Reserve: 64}, {Reserve: -1}, {ServerNo: 4096}, {ServerNo: -1}, {Limit: -1}, {LockPort: 1, Database: ":"}, {QuotaPort: 1, Database: "%"},
+		{Reserve: 64}, {Reserve: -1}, {ServerNo: 4096}, {ServerNo: -1}, {Limit: -1}, {CounterPort: 1, Database: ":"}, {LockPort: 1, Database: ":"}, {QuotaPort: 1, Database: "%"},
 	} {
 		cfg := DefaultConfig()
 		cfg.Services = c
 		require.Error(t, cfg.check(), "%+v", c)
 	}
 	for _, c := range []ServicesConfig{
-		{Reserve: 63, ServerNo: 4095}, {CounterPort: 1, Database: ":"}, {QuotaPort: 1, Database: "s.kct#opts=c"}, {SequencePort: 1},
+		{Reserve: 63, ServerNo: 4095}, {CounterPort: 1, Database: "s.kct"}, {QuotaPort: 1, Database: "s.kct#opts=c"}, {SequencePort: 1},
 	} {
 		cfg := DefaultConfig()
 		cfg.Services = c

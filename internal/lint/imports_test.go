@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "coconut", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console"},
+	"server": {"access", "coconut", "primary", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console"},
 
 	"admin":          {},
 	"admin/api":      {"admin", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "jesync", "snapshot"},
@@ -35,8 +35,9 @@ var arrows = map[string][]string{
 
 	"memcache": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
 
-	"jesync":  {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
-	"coconut": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
+	"primary": {"db", "ulog"},
+	"jesync":  {"access", "db", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
+	"coconut": {"access", "db", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
