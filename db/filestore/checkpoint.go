@@ -206,7 +206,7 @@ func (s *Store) checkpointLocked(clean bool) error {
 	if err := s.finish(s.freeze(), clean); err != nil {
 		return err
 	}
-	return s.prune()
+	return s.prune(pruneEntries)
 }
 
 // finishLeftover writes an overlay left from a checkpoint that did not succeed. The caller holds runMu.
