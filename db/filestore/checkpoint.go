@@ -206,7 +206,7 @@ func (s *Store) checkpointLocked(clean bool) error {
 	if err := s.finish(s.freeze(), clean); err != nil {
 		return err
 	}
-	return s.prune()
+	return s.prune(pruneEntries)
 }
 
 // finishLeftover writes an overlay left from a checkpoint that did not succeed. The caller holds runMu.
@@ -294,7 +294,7 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			}
 			w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: &m, limit: s.opts.Limit / batchShare}
 			if s.lww {
-				w.versions, w.noted = tx.Bucket([]byte(versionBucket)), o
+				w.versions = tx.Bucket([]byte(versionBucket))
 			}
 			o.scan(from, w.visit)
 			if w.err != nil {
@@ -357,7 +357,6 @@ type batchWriter struct {
 	next    []byte // key of the last entry, when there are more than the transaction takes
 
 	versions *bolt.Bucket // nil where the file keeps none
-	noted    *overlay     // has those of the entries
 	err      error
 }
 
@@ -375,7 +374,7 @@ func (w *batchWriter) visit(key, flagged []byte) bool {
 func (w *batchWriter) write(key, flagged []byte) bool {
 	w.key = appendBoltKey(w.key[:0], key)
 	if w.versions != nil {
-		if w.err = w.writeVersion(key, flagged[0] == flagDead); w.err != nil {
+		if w.err = w.writeVersion(flagged); w.err != nil {
 			return false
 		}
 	}
@@ -384,32 +383,32 @@ func (w *batchWriter) write(key, flagged []byte) bool {
 		w.meta.Count--
 		w.meta.Bytes -= int64(len(key) + len(old))
 	}
-	if flagged[0] == flagDead {
+	if flagged[0]&flagLive == 0 {
 		if old != nil {
 			w.err = w.bucket.Delete(at)
 		}
 		return w.err == nil
 	}
+	value := flagged[valueAt(flagged[0]):]
 	w.meta.Count++
-	w.meta.Bytes += int64(len(key) + len(flagged) - 1)
-	w.err = w.bucket.Put(at, w.keep(flagged[1:]))
+	w.meta.Bytes += int64(len(key) + len(value))
+	w.err = w.bucket.Put(at, w.keep(value))
 	return w.err == nil
 }
 
 // writeVersion puts what the overlay has noted of the key into the file. An expired or evicted record, of which it has nothing, becomes a
 // removal.
-func (w *batchWriter) writeVersion(key []byte, removed bool) error {
+func (w *batchWriter) writeVersion(flagged []byte) error {
 	w.key[0] = versionPrefix
 	defer func() { w.key[0] = keyPrefix }()
 	old, known := decodeEntry(w.versions.Get(w.key))
-	e, noted := w.noted.entry(key)
+	e, noted := notedEntry(flagged)
 	if !noted {
-		if !known || !removed || old.Removed {
+		if !known || flagged[0]&flagLive != 0 || old.Removed {
 			return nil
 		}
-		e.Version = old.Version
+		e = Entry{old.Version, true}
 	}
-	e.Removed = removed // it may have been evicted after it was noted
 	if known && old.Removed {
 		w.meta.Removals--
 	}

@@ -71,9 +71,9 @@ func (o *overlay) merged(lower layers, m Meta) usage {
 			sum.count--
 			sum.bytes -= size
 		}
-		if flagged[0] == flagLive {
+		if flagged[0]&flagLive != 0 {
 			sum.count++
-			sum.bytes += int64(len(key) + len(flagged) - 1)
+			sum.bytes += int64(len(key) + len(flagged) - valueAt(flagged[0]))
 		}
 		return true
 	})

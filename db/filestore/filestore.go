@@ -60,6 +60,7 @@ type Store struct {
 	activeBytes atomic.Int64 // memory of the active overlay
 	lww         bool         // versions are kept
 	cleared     Version      // of the last clear; guarded by applyMu
+	pruning     pruning
 
 	cp checkpointer
 }

@@ -10,18 +10,36 @@ import (
 	"gotycoon/ulog"
 )
 
-// Overlay values are one flag byte and, for a live record, the record's value.
+// What an overlay has of a key:
+//
+//	offset  0      1       9     11
+//	        ┌──────┬───────┬─────┬───────┐
+//	        │ flag │ stamp │ sid │ value │
+//	        └──────┴───────┴─────┴───────┘
+//
+// Stamp and sid are the version, only with flagNoted; the value comes right behind the flag without it. A tombstone has no value.
 const (
-	flagDead = 0 // tombstone: the key is removed, whatever is below
-	flagLive = 1
+	flagDead  = 0      // tombstone: the key is removed, whatever is below
+	flagLive  = 1 << 0 // a record
+	flagNoted = 1 << 1 // with its version
+
+	headSize = 1 + versionSize // at most
 )
+
+// valueAt returns where the value begins behind a flag.
+func valueAt(flag byte) int {
+	if flag&flagNoted == 0 {
+		return 1
+	}
+	return headSize
+}
 
 // overlay holds the updates since a checkpoint, by key. Many read while one changes it; a frozen one is only read.
 type overlay struct {
-	tree     *memstore.Tree
-	versions *memstore.Tree // of the same keys; nil where the file keeps none
-	cleared  atomic.Bool    // everything below is hidden
-	refs     atomic.Int64   // views that have it
+	tree    *memstore.Tree
+	lww     bool         // versions are noted
+	cleared atomic.Bool  // everything below is hidden
+	refs    atomic.Int64 // views that have it
 
 	follow []byte // what becomes Meta.Follow; nil: unchanged. Guarded by applyMu, as stamp is in effect
 
@@ -46,20 +64,13 @@ type overlay struct {
 type usage struct{ count, bytes int64 }
 
 func newOverlay(at ulog.Stamp, lww bool) *overlay {
-	o := &overlay{tree: memstore.NewTree(), stamp: at}
-	if lww {
-		o.versions = memstore.NewTree()
-	}
-	return o
+	return &overlay{tree: memstore.NewTree(), lww: lww, stamp: at}
 }
 
 // release drops one view's hold and gives the memory back after the last.
 func (o *overlay) release() {
 	if o.refs.Add(-1) == 0 {
 		o.tree.Free()
-		if o.versions != nil {
-			o.versions.Free()
-		}
 	}
 }
 
@@ -73,11 +84,12 @@ func (o *overlay) get(dst, key []byte) ([]byte, state) {
 		return dst, dead
 	case !found:
 		return dst, unknown
-	case dst[at] == flagDead:
+	case dst[at]&flagLive == 0:
 		return dst[:at], dead
 	}
-	copy(dst[at:], dst[at+1:]) // drop the flag
-	return dst[:len(dst)-1], live
+	n := valueAt(dst[at])
+	copy(dst[at:], dst[at+n:])
+	return dst[:len(dst)-n], live
 }
 
 // apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes. The
@@ -89,33 +101,34 @@ func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update) (size int64) {
 		for i := range ups {
 			switch u := &ups[i]; u.Op {
 			case ulog.OpSet:
+				o.begin(b, flagLive, at, ups, i)
 				o.put(b, u.Key, u.Value)
 			case ulog.OpRemove:
-				o.remove(b, u.Key)
+				o.begin(b, flagDead, at, ups, i)
+				o.replace(b, u.Key)
 			case ulog.OpClear:
 				o.clear(b)
 			}
 		}
 	})
 	o.stamp = max(o.stamp, at)
-	size = o.tree.Bytes() + int64(len(o.fresh))
-	if o.versions != nil {
-		o.note(at, ups)
-		size += o.versions.Bytes()
-	}
-	return size
+	return o.tree.Bytes() + int64(len(o.fresh))
 }
 
+// begin makes scratch the beginning of what the overlay is to have of the key of ups[i].
+func (o *overlay) begin(b *memstore.Batch, flag byte, at ulog.Stamp, ups []ulog.Update, i int) {
+	o.scratch = append(o.scratch[:0], flag)
+	if o.lww {
+		o.note(b, at, ups, i)
+	}
+}
+
+// put stores a record that is begun in scratch.
 func (o *overlay) put(b *memstore.Batch, key, value []byte) {
-	o.scratch = append(append(o.scratch[:0], flagLive), value...)
+	o.scratch = append(o.scratch, value...)
 	o.replace(b, key)
 	o.liveCount++
 	o.liveBytes += int64(len(key) + len(value))
-}
-
-func (o *overlay) remove(b *memstore.Batch, key []byte) {
-	o.scratch = append(o.scratch[:0], flagDead)
-	o.replace(b, key)
 }
 
 // replace stores scratch and takes what it replaces out of the sums.
@@ -125,9 +138,9 @@ func (o *overlay) replace(b *memstore.Batch, key []byte) {
 	case !existed && !o.cleared.Load():
 		o.fresh = binary.AppendUvarint(o.fresh, uint64(len(key)))
 		o.fresh = append(o.fresh, key...)
-	case existed && oldFlag == flagLive:
+	case existed && oldFlag&flagLive != 0:
 		o.liveCount--
-		o.liveBytes -= int64(len(key) + oldSize - 1)
+		o.liveBytes -= int64(len(key) + oldSize - valueAt(oldFlag))
 	}
 }
 

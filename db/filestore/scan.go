@@ -198,7 +198,7 @@ func (s *overlaySource) head() (key, value []byte, dead, ok bool) {
 		return nil, nil, false, false
 	}
 	key, flagged := s.entry(s.i)
-	return key, flagged[1:], flagged[0] == flagDead, true
+	return key, flagged[valueAt(flagged[0]):], flagged[0]&flagLive == 0, true
 }
 
 func (s *overlaySource) next() {

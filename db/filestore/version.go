@@ -50,12 +50,20 @@ type Entry struct {
 const (
 	versionBucket = "version"
 	versionPrefix = 0x02
-	entrySize     = 11
+	versionSize   = 10
+	entrySize     = versionSize + 1
 )
 
+func appendVersion(dst []byte, v Version) []byte {
+	return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint64(dst, uint64(v.Stamp)), v.SID)
+}
+
+func decodeVersion(b []byte) Version {
+	return Version{ulog.Stamp(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint16(b[8:])}
+}
+
 func appendEntry(dst []byte, e Entry) []byte {
-	dst = binary.BigEndian.AppendUint64(dst, uint64(e.Stamp))
-	dst = binary.BigEndian.AppendUint16(dst, e.SID)
+	dst = appendVersion(dst, e.Version)
 	if e.Removed {
 		return append(dst, 1)
 	}
@@ -66,9 +74,7 @@ func decodeEntry(b []byte) (e Entry, ok bool) {
 	if len(b) != entrySize {
 		return e, false
 	}
-	e.Stamp, e.SID = ulog.Stamp(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint16(b[8:])
-	e.Removed = b[10] != 0
-	return e, true
+	return Entry{decodeVersion(b), b[versionSize] != 0}, true
 }
 
 // LWW tells whether the file remembers versions.
@@ -116,31 +122,36 @@ func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (Entry, bool) {
 
 // entry looks a key up in the overlay.
 func (o *overlay) entry(key []byte) (Entry, bool) {
-	var room [entrySize]byte
-	b, found := o.versions.Get(room[:0], key)
+	var room [headSize]byte
+	head, found := o.tree.GetHead(room[:0], key, headSize)
 	if !found {
 		return Entry{}, false
 	}
-	return decodeEntry(b)
+	return notedEntry(head)
 }
 
-// note remembers the versions of updates. Those that are not in the log, of expired and evicted records, leave what is there.
-func (o *overlay) note(at ulog.Stamp, ups []ulog.Update) {
-	if at == 0 {
-		return
+// notedEntry returns what an overlay has noted in what it has of a key; ok is false where that is nothing.
+func notedEntry(flagged []byte) (e Entry, ok bool) {
+	flag := flagged[0]
+	if flag&flagNoted == 0 {
+		return e, false
 	}
-	o.versions.Update(func(b *memstore.Batch) {
-		var room [entrySize]byte
-		for i := range ups {
-			u := &ups[i]
-			if u.Op == ulog.OpClear {
-				b.Clear()
-				continue
-			}
-			e := Entry{VersionOf(at, ups, i), u.Op == ulog.OpRemove}
-			b.Put(u.Key, appendEntry(room[:0], e))
+	return Entry{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
+}
+
+// note adds the version of ups[i] to the flag in scratch. Updates that are not in the log, of expired and evicted records, have none: their
+// keys keep what was noted before.
+func (o *overlay) note(b *memstore.Batch, at ulog.Stamp, ups []ulog.Update, i int) {
+	v := VersionOf(at, ups, i)
+	if at == 0 {
+		before, found := b.Get(ups[i].Key)
+		if !found || before[0]&flagNoted == 0 {
+			return
 		}
-	})
+		v = decodeVersion(before[1:])
+	}
+	o.scratch[0] |= flagNoted
+	o.scratch = appendVersion(o.scratch, v)
 }
 
 // noteClear remembers the version of the last clear among updates.
@@ -182,8 +193,8 @@ func (s *Store) EachEntry(visit func(key []byte, e Entry), forget func()) error 
 		if o.cleared.Load() {
 			forget()
 		}
-		_ = o.versions.Scan(everything, func(key, b []byte) bool { // memory cannot fail
-			if e, ok := decodeEntry(b); ok {
+		o.scan(everything, func(key, flagged []byte) bool {
+			if e, ok := notedEntry(flagged); ok {
 				visit(key, e)
 			}
 			return true

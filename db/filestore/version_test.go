@@ -2,8 +2,10 @@ package filestore
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,7 +53,7 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	require.Equal(t, want, remembered(t, s))
 	require.EqualValues(t, 2, s.Meta().Removals)
 
-	s.Apply(0, []ulog.Update{remove("c")})
+	s.Apply(0, []ulog.Update{remove("c"), remove("c")})
 	s.Apply(12, []ulog.Update{set("no such", "1")})
 	want["no such"] = "12 0 false"
 	require.Equal(t, want, remembered(t, s), "that c is gone is not known yet")
@@ -61,6 +63,12 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	want["c"] = "9 0 true"
 	require.Equal(t, want, remembered(t, s))
 	require.EqualValues(t, 2, s.Meta().Removals)
+	s.Apply(12, []ulog.Update{set("b", "2")})
+	require.NoError(t, s.Checkpoint())
+	require.EqualValues(t, 1, s.Meta().Removals)
+	s.Apply(12, []ulog.Update{set("c", "2")})
+	require.NoError(t, s.Checkpoint())
+	require.Zero(t, s.Meta().Removals, "the last one")
 	s.Apply(13, []ulog.Update{from(ulog.Update{Op: ulog.OpClear}, 3, 8)})
 	s.Apply(14, []ulog.Update{set("e", "1")})
 	require.Equal(t, map[string]string{"e": "14 0 false"}, remembered(t, s))
@@ -73,6 +81,97 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	require.Equal(t, map[string]string{"e": "14 0 false"}, remembered(t, s))
 	require.Equal(t, Version{8, 3}, s.Cleared())
 	require.NoError(t, s.Close())
+}
+
+// TestVersionsModel does random updates of this server and of others, evictions, clears, checkpoints and reopenings, and compares records
+// and versions with maps.
+func TestVersionsModel(t *testing.T) {
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 2))
+			m := &versionsModel{t: t, path: filepath.Join(t.TempDir(), "v.kct"), records: map[string]string{}, versions: map[string]Version{}}
+			m.s = mustOpenLWW(t, m.path, 1<<30, 0)
+			for step := range 400 {
+				m.step(rnd, ulog.Stamp(100*(step+1)))
+				if step%20 == 0 {
+					m.compare()
+				}
+			}
+			require.NoError(t, m.s.Checkpoint())
+			m.compare()
+			require.Equal(t, len(m.versions)-len(m.records), removalsIn(remembered(t, m.s)), "an evicted record is one by now")
+			require.EqualValues(t, len(m.versions)-len(m.records), m.s.Meta().Removals)
+			require.NoError(t, m.s.Close())
+		})
+	}
+}
+
+type versionsModel struct {
+	t        *testing.T
+	path     string
+	s        *Store
+	records  map[string]string
+	versions map[string]Version
+}
+
+func (m *versionsModel) step(rnd *rand.Rand, at ulog.Stamp) {
+	switch n := rnd.IntN(100); {
+	case n < 75:
+		m.update(rnd, at)
+	case n < 87:
+		key := fmt.Sprintf("%02d", rnd.IntN(60))
+		if _, found := m.records[key]; found {
+			m.s.Apply(0, []ulog.Update{remove(key)})
+			delete(m.records, key)
+		}
+	case n < 89:
+		m.s.Apply(at, []ulog.Update{{Op: ulog.OpClear}})
+		clear(m.records)
+		clear(m.versions)
+	case n < 95:
+		m.s.freeze() // as a checkpoint does that has not written anything yet
+		m.update(rnd, at)
+		m.compare()
+		require.NoError(m.t, m.s.Checkpoint())
+	default:
+		require.NoError(m.t, m.s.Close())
+		m.s = mustOpenLWW(m.t, m.path, 1<<30, 0)
+	}
+}
+
+// update applies some updates at once; values are small and large, and many keys come twice.
+func (m *versionsModel) update(rnd *rand.Rand, at ulog.Stamp) {
+	ups := make([]ulog.Update, 1+rnd.IntN(5))
+	for i := range ups {
+		key := fmt.Sprintf("%02d", rnd.IntN(60))
+		u := remove(key)
+		if delete(m.records, key); rnd.IntN(3) > 0 {
+			u = set(key, strings.Repeat("v", rnd.IntN(2)*rnd.IntN(3000)))
+			m.records[key] = string(u.Value)
+		}
+		m.versions[key] = Version{Stamp: at - ulog.Stamp(len(ups)-1-i)}
+		if rnd.IntN(2) == 0 {
+			u = from(u, uint16(1+rnd.IntN(3)), ulog.Stamp(rnd.IntN(int(at))))
+			m.versions[key] = Version{u.Origin.Stamp, u.SID}
+		}
+		ups[i] = u
+	}
+	m.s.Apply(at, ups)
+}
+
+func (m *versionsModel) compare() {
+	m.t.Helper()
+	requireEqual(m.t, m.records, m.s)
+	got := map[string]Version{}
+	for key := range remembered(m.t, m.s) {
+		e, _, _ := m.s.Entry([]byte(key)) // remembered has seen that it works
+		got[key] = e.Version
+		value, found, err := m.s.Get([]byte("x"), []byte(key))
+		require.NoError(m.t, err)
+		require.Equal(m.t, "x"+m.records[key], string(value))
+		require.False(m.t, found && e.Removed, key)
+	}
+	require.Equal(m.t, m.versions, got)
 }
 
 func TestRecordsFromBeforeAreTheOldest(t *testing.T) {

@@ -36,6 +36,9 @@ func (b *Batch) Replace(key, value []byte) (first byte, size int, existed bool) 
 	return b.t.put(key, value, makeApart(b.t.arena, key, value))
 }
 
+// Get returns the value of key, which is valid until the next change.
+func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
+
 // Delete removes a record.
 func (b *Batch) Delete(key []byte) (existed bool) { return b.t.remove(key) }
 

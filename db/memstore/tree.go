@@ -52,6 +52,14 @@ func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
 	return append(dst, value...), found
 }
 
+// GetHead is Get for the first n bytes of a value at most.
+func (t *Tree) GetHead(dst, key []byte, n int) (head []byte, found bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	value, found := t.find(key)
+	return append(dst, value[:min(n, len(value))]...), found
+}
+
 // find returns the value of key where it lies. The caller holds writer or mu.
 func (t *Tree) find(key []byte) (value []byte, found bool) {
 	if t.root == 0 {

@@ -29,6 +29,28 @@ func TestReplaceTellsWhatWasThere(t *testing.T) {
 	require.Zero(t, tree.Bytes())
 }
 
+func TestHeadsOfValues(t *testing.T) {
+	tree := NewTree()
+	defer tree.Free()
+	for _, value := range []string{"", "abc", "abcd", strings.Repeat("abcd", 1000)} {
+		tree.Put([]byte("key"), []byte(value))
+		head, found := tree.GetHead([]byte("="), []byte("key"), 4)
+		require.True(t, found)
+		require.Equal(t, "="+value[:min(4, len(value))], string(head))
+		tree.Update(func(b *Batch) {
+			b.Put([]byte("other"), []byte(value))
+			got, found := b.Get([]byte("other"))
+			require.True(t, found)
+			require.Equal(t, value, string(got))
+			_, found = b.Get([]byte("none"))
+			require.False(t, found)
+		})
+	}
+	head, found := tree.GetHead([]byte("="), []byte("none"), 4)
+	require.False(t, found)
+	require.Equal(t, "=", string(head))
+}
+
 func TestTreeIsUsableAfterFree(t *testing.T) {
 	tree := NewTree()
 	for range 3 {
