@@ -69,10 +69,10 @@ func (l *logDir) remembers() []byte {
 // it remember it themselves from now on.
 func (c *Catalog) disown(d *DB, log *logDir) error {
 	state := log.remembers()
-	if d.followed || d.index == servicesIndex || state == nil || bytes.Equal(state, d.own()) {
+	if d.followed || state == nil || bytes.Equal(state, d.own()) {
 		return nil
 	}
-	for _, other := range c.dbs {
+	for _, other := range c.all {
 		if other == d || other.file == nil || other.readOnly || !other.followed || log.private {
 			continue
 		}
