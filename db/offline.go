@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -124,7 +125,16 @@ func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta) (gap bool, err e
 	if err != nil {
 		return false, err
 	}
+	var state []byte
+	r.OnFollow(func(_ ulog.Stamp, f ulog.Follow) {
+		if len(f.State) > 0 {
+			state = append(state[:0], f.State...)
+		}
+	})
 	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
+	if err == nil && len(state) > 0 && !bytes.Equal(state, forgotten) && !d.readOnly {
+		d.file.SetFollow(state)
+	}
 	return r.Gap(), err
 }
 

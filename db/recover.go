@@ -44,7 +44,7 @@ func (c *Catalog) recover() error {
 		if d.file == nil || d.readOnly {
 			continue
 		}
-		if err := d.adopt(c.log, d.index); err != nil {
+		if err := c.adopt(d, c.log); err != nil {
 			return d.openError(err)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 	}
 	if c.log == nil {
 		d.log = log.Log
-		return d.adopt(log, d.index)
+		return c.adopt(d, log)
 	}
 	if !d.followed {
 		d.logger.Warn(dir + " is not the log of the database beside it; it is left as it is")
@@ -92,7 +92,7 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		return err
 	}
 	d.followed = false // the shared log takes over from here
-	if err := d.adopt(c.log, d.index); err != nil {
+	if err := c.adopt(d, c.log); err != nil {
 		return err
 	}
 	return c.dropLog(log)
@@ -275,8 +275,11 @@ func (d *DB) resume(log *logDir) error {
 }
 
 // adopt makes the database a database of the log, if resume has not.
-func (d *DB) adopt(log *logDir, dbid uint16) error {
-	m := d.file.Meta()
+func (c *Catalog) adopt(d *DB, log *logDir) error {
+	m, dbid := d.file.Meta(), d.index
+	if err := c.disown(d, log); err != nil {
+		return err
+	}
 	if err := d.outdo(log, m); err != nil {
 		return err
 	}

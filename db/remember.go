@@ -1,6 +1,11 @@
 package db
 
-import "gotycoon/ulog"
+import (
+	"bytes"
+	"fmt"
+
+	"gotycoon/ulog"
+)
 
 // A server that follows a master remembers how far: with each batch of updates (DB.Follow), and at times without any (Catalog.Remember).
 // What it remembers is bytes to this package, and is where the updates are that it speaks of: in the log, and in a database file. So after
@@ -48,9 +53,55 @@ func (d *DB) Remembers() bool { return !d.readOnly && (d.file != nil || d.log !=
 // later. It is nil where there is none.
 func (d *DB) Remembered() []byte { return d.remembered }
 
+// forgotten is remembered by a log that has forgotten: the files know better. It is no state that a caller of Remember has.
+var forgotten = []byte{0}
+
+// remembers returns what a log remembers, nil where that is nothing.
+func (l *logDir) remembers() []byte {
+	if state := l.Remembered(); !bytes.Equal(state, forgotten) {
+		return state
+	}
+	return nil
+}
+
+// disown makes a log forget, on the disk, what it remembers, before it goes on with a file that does not have everything up to there: one
+// that is new, an older copy, or from another log. It would be taken for what belongs to the file after a crash. The files that have
+// it remember it themselves from now on.
+func (c *Catalog) disown(d *DB, log *logDir) error {
+	state := log.remembers()
+	if d.followed || state == nil || bytes.Equal(state, d.own()) {
+		return nil
+	}
+	for _, other := range c.all {
+		if other == d || other.file == nil || other.readOnly || !other.followed || log.private {
+			continue
+		}
+		other.file.SetFollow(state)
+		if err := other.file.Checkpoint(); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", other.Path(), err)
+		}
+	}
+	at, err := log.AppendFollow(nil, &ulog.Follow{DBID: d.index, State: forgotten})
+	if err == nil {
+		err = log.SyncTo(at)
+	}
+	if err != nil {
+		return &LogError{log.Dir(), err}
+	}
+	return nil
+}
+
+// own is what goes with the data of a file that is not a database of its log yet.
+func (d *DB) own() []byte {
+	if d.remembered != nil {
+		return d.remembered
+	}
+	return d.file.Meta().Follow
+}
+
 // recallFrom takes over what a log remembers that has been replayed into a database file.
 func (d *DB) recallFrom(log *logDir) {
-	if state := log.Remembered(); state != nil && !d.readOnly {
+	if state := log.remembers(); state != nil && !d.readOnly {
 		d.file.SetFollow(state)
 		d.remembered = state
 	}
@@ -62,10 +113,10 @@ func (c *Catalog) recall() {
 		switch {
 		case d.remembered != nil || d.readOnly:
 		case d.file == nil && c.log != nil:
-			d.remembered = c.log.Remembered()
+			d.remembered = c.log.remembers()
 		case d.file == nil:
-		case d.followed && d.shared && c.log.Remembered() != nil: // nothing was to be replayed
-			d.remembered = c.log.Remembered()
+		case d.followed && d.shared && c.log.remembers() != nil: // nothing was to be replayed
+			d.remembered = c.log.remembers()
 		default:
 			d.remembered = d.file.Meta().Follow
 		}

@@ -48,3 +48,76 @@ func TestWhatIsRememberedStaysWithTheData(t *testing.T) {
 		})
 	}
 }
+
+// A file that does not have everything that its log remembers keeps its own position, through whatever comes before the log remembers
+// something new.
+func TestAFileThatIsBehindItsLogKeepsItsPosition(t *testing.T) {
+	for _, shared := range []bool{true, false} {
+		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
+			dir := t.TempDir()
+			open := func(names ...string) *Catalog {
+				o := Options{LogLimit: 200}
+				if shared {
+					o = in(dir)
+				}
+				for i := range names {
+					names[i] = filepath.Join(dir, names[i])
+				}
+				return mustOpen(t, o, names...)
+			}
+			follow := func(c *Catalog, state string) {
+				for i := range c.Len() {
+					note := func(int) *ulog.Follow { return &ulog.Follow{DBID: uint16(i), State: []byte(state)} }
+					require.NoError(t, c.DB(i).Follow(nil, []ulog.Update{setFrom(9, state, stored("v"))}, note))
+				}
+			}
+			requireAt := func(c *Catalog, states ...string) {
+				t.Helper()
+				for i, state := range states {
+					require.Equal(t, state, string(c.DB(i).Remembered()), c.DB(i).Path())
+				}
+			}
+			c := open("a.kct", "b.kct")
+			follow(c, "early")
+			require.NoError(t, c.DB(0).file.Checkpoint())
+			require.NoError(t, copyFile(filepath.Join(dir, "a.kct"), filepath.Join(dir, "backup")))
+			follow(c, "late")
+			require.NoError(t, c.DB(0).file.Checkpoint())
+			dir = image(t, dir)
+			require.NoError(t, copyFile(filepath.Join(dir, "backup"), filepath.Join(dir, "a.kct")))
+			for range 3 { // kills
+				c = open("a.kct", "b.kct", "new.kct")
+				requireAt(c, "early", "late", "")
+				mustSet(t, c.DB(0), "by a client", "1")
+				dir = image(t, dir)
+			}
+			for range 2 { // clean ends
+				c = open("a.kct", "b.kct", "new.kct")
+				requireAt(c, "early", "late", "")
+				mustSet(t, c.DB(1), "by a client", "1")
+				require.NoError(t, c.Close())
+			}
+			c = open("a.kct", "b.kct", "new.kct")
+			require.NoError(t, c.Remember([]byte("all")))
+			require.NoError(t, c.SyncLogs())
+			dir = image(t, dir)
+			requireAt(open("a.kct", "b.kct", "new.kct"), "all", "all", "all")
+		})
+	}
+}
+
+// A tool that brings a file up to date from the server's log takes over what that remembers, too.
+func TestAToolTakesOverWhatTheLogRemembers(t *testing.T) {
+	dir := t.TempDir()
+	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
+	for i := range 10 {
+		note := func(int) *ulog.Follow { return &ulog.Follow{State: fmt.Append(nil, "at ", i)} }
+		require.NoError(t, c.DB(0).Follow(nil, []ulog.Update{setFrom(9, "k", stored("v"))}, note))
+	}
+	dir = image(t, dir)
+	o := Options{Offline: &Offline{Logs: []string{filepath.Join(dir, "ulog")}}}
+	require.NoError(t, mustOpen(t, o, filepath.Join(dir, "a.kct")).Close())
+	c = mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
+	require.Len(t, contents(t, c.DB(0)), 1)
+	require.Equal(t, "at 9", string(c.DB(0).Remembered()))
+}

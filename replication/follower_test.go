@@ -38,6 +38,7 @@ func TestFollowerAppliesEveryKindOfUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "12", string(value))
 	require.Equal(t, want, xt)
+	eventually(t, "the log", func() bool { return len(b.logged()) >= len(a.logged()) }) // it is written after the record is there
 	require.Equal(t, a.logged(), b.logged(), "the log has the same updates, with the ID of the first server")
 
 	last := a.catalog.Log().Last()
@@ -55,6 +56,7 @@ func TestFollowerAppliesEveryKindOfUpdate(t *testing.T) {
 	a.set(0, "afterwards", "z")
 	b.follow(master(a.port))
 	eventually(t, "what was missed", func() bool { return b.get(0, "afterwards") == "z" })
+	eventually(t, "the log", func() bool { return len(b.logged()) >= len(a.logged()) })
 	require.Equal(t, a.logged(), b.logged(), "nothing is fetched twice")
 }
 

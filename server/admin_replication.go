@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"net"
 	"strconv"
 	"time"
 
@@ -37,10 +38,18 @@ func (p *process) replicasNow() []exporter.Replica {
 	all := make([]exporter.Replica, len(list))
 	for i, r := range list {
 		all[i] = exporter.Replica{
-			SID: strconv.Itoa(int(r.SID)), Peer: r.Peer, State: string(r.State), Seconds: r.Seconds, Records: r.Records, Contact: r.Contact,
+			SID: strconv.Itoa(int(r.SID)), Peer: withoutPort(r.Peer), State: string(r.State), Seconds: r.Seconds, Records: r.Records, Contact: r.Contact,
 		}
 	}
 	return all
+}
+
+// withoutPort is an address that stays the same when a follower comes again.
+func withoutPort(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return addr
 }
 
 // lag returns how far this server is behind its master, if it has one. Before the first contact it is what the clock says.

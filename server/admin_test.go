@@ -361,7 +361,7 @@ func TestMetricsOfReplication(t *testing.T) {
 	ready(t, slaveAddr)
 	eventually(t, func() bool {
 		_, text := fetch(t, masterAddr, "/metrics")
-		return strings.Contains(text, "\ngotycoon_replicas 1\n") && strings.Contains(text, `gotycoon_replica_lag_records{peer="127.0.0.1:`)
+		return strings.Contains(text, "\ngotycoon_replicas 1\n") && strings.Contains(text, `gotycoon_replica_lag_records{peer="127.0.0.1",sid="2"} 0`)
 	})
 	for _, addr := range []string{masterAddr, slaveAddr} {
 		_, text := fetch(t, addr, "/metrics")

@@ -133,9 +133,6 @@ func (l *Log) writeGroup(g *group) error {
 		if at, err = l.rotate(); err != nil {
 			return err
 		}
-		if at, err = l.repeatState(at); err != nil {
-			return err
-		}
 	}
 	records := len(g.buf)
 	g.buf = appendCommit(g.buf, 0, g.last, g.count)
@@ -149,19 +146,6 @@ func (l *Log) writeGroup(g *group) error {
 	l.stated = g.state
 	l.keepLocked(g, g.buf[:records], l.written)
 	return l.err
-}
-
-// repeatState begins a new segment with what is remembered, and returns where to go on.
-func (l *Log) repeatState(at tail) (tail, error) {
-	b := repeated(l.stated, at.last)
-	if len(b) == 0 {
-		return at, nil
-	}
-	if _, err := l.f.WriteAt(b, at.off); err != nil {
-		return at, l.fail(fmt.Errorf("write update log: %w", err))
-	}
-	at.off += int64(len(b))
-	return at, nil
 }
 
 // leaderTail returns the end of the written groups, which only the leader changes.

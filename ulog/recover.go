@@ -92,6 +92,11 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		return err
 	}
 	at.last = l.last
+	if at.off <= headerSize+commitSize {
+		if at.off, err = repeatState(f, l.follow, at); err != nil {
+			return err
+		}
+	}
 	l.f, l.headed, l.written, l.synced, l.stated = f, head, at, at, l.follow
 	return l.fs.SyncDir(l.dir) // a process that died may have left names that a power cut would take
 }

@@ -19,6 +19,19 @@ func (l *Log) Remembered() []byte {
 	return bytes.Clone(l.follow)
 }
 
+// repeatState makes an empty segment that ends at a place remember on disk what the segments before it do, and returns where to go on.
+// It must be there before other groups are: those need not remember anything, and then nobody would look further back.
+func repeatState(f vfs.File, state []byte, at tail) (int64, error) {
+	b := repeated(state, at.last)
+	if len(b) == 0 {
+		return at.off, nil
+	}
+	if _, err := f.WriteAt(b, at.off); err != nil {
+		return at.off, err
+	}
+	return at.off + int64(len(b)), f.Sync()
+}
+
 // repeated returns the group that repeats in a new segment what the segments before it remember: nothing of the group that is written behind
 // it, which a crash may take away alone. Its stamp is that of the last record before.
 func repeated(state []byte, last Stamp) []byte {

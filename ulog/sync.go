@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 )
@@ -94,7 +95,8 @@ func (l *Log) syncHeaderLocked() error {
 }
 
 // rotate begins the next segment and returns where its records go. The full one is synced with its final header first: readers
-// rely on the headers of older segments to find a stamp. The caller is the leader.
+// rely on the headers of older segments to find a stamp. What is remembered is in the new one on disk before there is anything else that
+// could be the last that a power cut leaves of it, and before the full one can be removed. The caller is the leader.
 func (l *Log) rotate() (tail, error) {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
@@ -109,11 +111,14 @@ func (l *Log) rotate() (tail, error) {
 	if err != nil {
 		return tail{}, l.fail(fmt.Errorf("begin segment: %w", err))
 	}
+	at = tail{at.seg + 1, head.size, head.last, at.records}
+	if at.off, err = repeatState(f, l.stated, at); err != nil {
+		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), f.Close()))
+	}
 	if err := l.f.Close(); err != nil {
 		return tail{}, l.fail(fmt.Errorf("close segment: %w", err))
 	}
 	l.f, l.headed, l.sealed = f, head, head
-	at = tail{at.seg + 1, head.size, head.last, at.records}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written, l.synced = at, at

@@ -68,7 +68,8 @@ func replicaMetrics() []Definition {
 	of := labels("sid", "peer")
 	return []Definition{
 		{"gotycoon_replicas", Gauge, "Followers connected to this server.", nil},
-		{"gotycoon_replica_state", Gauge, "1 for the state that a follower is in.", labels("sid", "peer", "state")},
+		{"gotycoon_replica_state", Gauge, "1 for the state that a follower is in; peer is its address without the port. Several followers with the same " +
+			"server ID and address are one here and below: the slowest counts.", labels("sid", "peer", "state")},
 		{"gotycoon_replica_lag_seconds", Gauge, "How long a follower has lacked something. Only where it is known.", of},
 		{"gotycoon_replica_lag_records", Gauge, "How many updates it lacks. Only where it is known.", of},
 		{"gotycoon_replica_last_contact_timestamp_seconds", Gauge, "When it last acknowledged something.", of},
@@ -78,7 +79,7 @@ func replicaMetrics() []Definition {
 // Replica is a follower of this server at one moment.
 type Replica struct {
 	SID     string  // its server ID
-	Peer    string  // IP:PORT
+	Peer    string  // IP, no port: that would make a new series of each connection
 	State   string  // empty: not known
 	Seconds float64 // that it is behind; Unknown
 	Records int64   // the same; Unknown
@@ -90,17 +91,49 @@ func Replicas(now func() []Replica) prometheus.Collector {
 	return newCollector(replicaMetrics(), func(s *sink) {
 		all := now()
 		s.count("gotycoon_replicas", int64(len(all)))
-		for _, r := range all {
-			readReplica(s, &r)
+		for _, group := range grouped(all) {
+			readReplicas(s, group)
 		}
 	})
 }
 
+// grouped puts followers together that have the same labels: two of one machine with one server ID, or one whose former connection is
+// still there.
+func grouped(all []Replica) [][]Replica {
+	type name struct{ sid, peer string }
+	at, groups := map[name]int{}, [][]Replica(nil)
+	for _, r := range all {
+		n := name{r.SID, r.Peer}
+		i, known := at[n]
+		if !known {
+			i = len(groups)
+			at[n] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
+}
+
+// readReplicas tells of followers with the same labels what the slowest of them is like, and each state that one of them is in.
+func readReplicas(s *sink, group []Replica) {
+	worst, states := group[0], map[string]bool{}
+	for _, r := range group {
+		worst.Seconds, worst.Records = max(worst.Seconds, r.Seconds), max(worst.Records, r.Records)
+		if r.Contact.Before(worst.Contact) {
+			worst.Contact = r.Contact
+		}
+		states[r.State] = true
+	}
+	delete(states, "")
+	for state := range states {
+		s.put("gotycoon_replica_state", 1, worst.SID, worst.Peer, state)
+	}
+	readReplica(s, &worst)
+}
+
 func readReplica(s *sink, r *Replica) {
 	s.put("gotycoon_replica_last_contact_timestamp_seconds", seconds(r.Contact), r.SID, r.Peer)
-	if r.State != "" {
-		s.put("gotycoon_replica_state", 1, r.SID, r.Peer, r.State)
-	}
 	if r.Seconds >= 0 {
 		s.put("gotycoon_replica_lag_seconds", r.Seconds, r.SID, r.Peer)
 	}

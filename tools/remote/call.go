@@ -35,7 +35,7 @@ type call struct {
 	hexIn   bool // -sx
 	hexOut  bool // -px
 	signals client.Signals
-	who     credentials
+	who     *cli.Credentials
 
 	args   []string
 	client *client.Client
@@ -101,7 +101,7 @@ func (c *call) parse(least, most int) error {
 	case *c.port < 1:
 		return usageError("-port: must be at least 1")
 	}
-	if err := c.who.read(); err != nil {
+	if err := c.who.Read(); err != nil {
 		return err
 	}
 	for _, arg := range args {
@@ -131,7 +131,7 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 func (c *call) server() (addr string, o client.Options, err error) {
 	host := cmp.Or(c.host, "localhost")
 	secure, err := c.tls.Config(host)
-	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), client.Options{Timeout: max(0, *c.timeout), TLS: secure, Credentials: c.who.Credentials}, err
+	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), client.Options{Timeout: max(0, *c.timeout), TLS: secure, Credentials: c.credentials()}, err
 }
 
 // whyTLS tells what went wrong with a connection over TLS, where there are more reasons than without.

@@ -26,6 +26,7 @@ type requester struct {
 	timeout                   *time.Duration
 	showHead                  *bool
 	expected                  *int64
+	who                       *cli.Credentials
 	tls                       *cli.TLS
 	url                       string
 }
@@ -45,6 +46,7 @@ func request(ctx context.Context, c *call) error {
 		timeout:  f.Seconds("tout", 0, "give up when it takes longer than so many seconds (default: never)"),
 		showHead: f.Bool("ph", false, "print the status line and the headers too"),
 		expected: f.Integer("ec", -1, "fail when the status is another one"),
+		who:      f.CredentialsNamed(),
 		tls:      f.TLSFiles(),
 	}
 	if err := c.parse(1, 1); err != nil {
@@ -106,7 +108,25 @@ func (r *requester) message(ctx context.Context) (*http.Request, error) {
 			req.Host = h[1]
 		}
 	}
-	return req, nil
+	return req, r.authorize(req)
+}
+
+// authorize adds the credentials that the options name. The environment alone says nothing here: a URL may be that of anybody.
+func (r *requester) authorize(req *http.Request) error {
+	named, err := r.who.ReadNamed()
+	switch {
+	case err != nil || !named:
+		return err
+	case req.Header.Get("Authorization") != "":
+		return usageError("-ah Authorization takes the place of -user, -password-file and -token-file")
+	case r.who.Token != "":
+		req.Header.Set("Authorization", "Bearer "+r.who.Token)
+	case r.who.User != "":
+		req.SetBasicAuth(r.who.User, r.who.Password)
+	default:
+		return usageError("-user is missing, or the first line of the token's file is empty")
+	}
+	return nil
 }
 
 // content is the body of the request.

@@ -19,6 +19,7 @@ func rpc(ctx context.Context, c *call) error {
 	host := c.flags.String("host", "localhost", "`name` of the server")
 	port := c.flags.Integer("port", 1978, "port of the server (default 1978)")
 	timeout := c.flags.Seconds("tout", 0, "give up when it takes longer than so many seconds (default: never)")
+	who := c.flags.Credentials()
 	secure := c.flags.TLS()
 	in := c.flags.String("ienc", "", "names and values are encoded: B for Base64, Q for quoted-printable, U for URL encoding")
 	out := c.flags.String("oenc", "", "print names and values encoded")
@@ -27,6 +28,9 @@ func rpc(ctx context.Context, c *call) error {
 	}
 	if len(c.args)%2 == 0 {
 		return usageError("the last name has no value")
+	}
+	if err := who.Read(); err != nil {
+		return err
 	}
 	decode, err := columnEncoding("-ienc", *in)
 	if err != nil {
@@ -40,7 +44,10 @@ func rpc(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	cl := client.New(net.JoinHostPort(*host, strconv.FormatInt(*port, 10)), client.Options{Timeout: max(0, *timeout), TLS: config})
+	cl := client.New(net.JoinHostPort(*host, strconv.FormatInt(*port, 10)), client.Options{
+		Timeout: max(0, *timeout), TLS: config,
+		Credentials: client.Credentials{User: who.User, Password: who.Password, Token: who.Token},
+	})
 	defer cl.Close()
 	if err := cl.Connect(ctx); err != nil {
 		if config != nil {
