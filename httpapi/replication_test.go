@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -61,6 +62,36 @@ func TestTuneReplication(t *testing.T) {
 	status, body := newServer(t).dial(t).call("tune_replication")
 	require.Equal(t, "501", status)
 	require.Equal(t, "ERROR\tthe RTS file is not set\n", body)
+}
+
+func TestTunePrimary(t *testing.T) {
+	f, claims := new(fakeFollower), []bool{}
+	var failed error
+	c := newServerWith(t, db.Options{}, httpapi.Options{Follower: f, Claim: func(force bool) error {
+		claims = append(claims, force)
+		return failed
+	}}).dial(t)
+	require.Empty(t, c.ok("tune_replication", "primary", "true"))
+	require.Empty(t, c.ok("tune_replication", "primary", "force"))
+	require.Empty(t, f.tuned, "the master stays")
+	require.Empty(t, c.ok("tune_replication", "primary", "true", "readonly", "false", "host", "h"))
+	require.Equal(t, `"h" 1978`, f.tuned)
+	require.Equal(t, []bool{false, true, false}, claims)
+	for _, value := range []string{"false", "x", ""} {
+		status, _ := c.call("tune_replication", "primary", value)
+		require.Equal(t, "400", status, value)
+	}
+	failed = errors.New("what it has may be old")
+	status, body := c.call("tune_replication", "primary", "true", "host", "other")
+	require.Equal(t, "500", status)
+	require.Equal(t, "ERROR\twhat it has may be old\n", body)
+	require.Equal(t, `"h" 1978`, f.tuned)
+
+	alone := newServerWith(t, db.Options{}, httpapi.Options{Claim: func(bool) error { return nil }}).dial(t)
+	require.Empty(t, alone.ok("tune_replication", "primary", "true"), "no RTS file is needed for that")
+	status, body = newServer(t).dial(t).call("tune_replication", "primary", "true")
+	require.Equal(t, "501", status)
+	require.Contains(t, body, "no services' database")
 }
 
 func TestBackupStampOfAFollower(t *testing.T) {

@@ -38,7 +38,7 @@ const (
 	placeVersion = 2
 	placeHead    = 1 + 4*8 + 2 // up to the marks
 	placeTail    = 2 + 1       // behind the parts
-	maxMarks     = 256 // servers that are remembered; the longest silent one is forgotten for another
+	maxMarks     = 256         // servers that are remembered; the longest silent one is forgotten for another
 )
 
 var errPlace = errors.New("what is remembered of the master is of another version of this program")

@@ -52,6 +52,9 @@ func (p *process) export(running services, g *plugin) {
 	for _, s := range running {
 		e.service(s)
 	}
+	if p.role != nil {
+		e.add(exporter.Primary(p.isPrimary))
+	}
 	e.replication()
 	if p.snapshots != nil {
 		e.add(exporter.Snapshots(p.snapshotsNow))

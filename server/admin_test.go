@@ -121,6 +121,7 @@ func TestMetricsOfAllParts(t *testing.T) {
 		`gotycoon_database_records{database="a.kct",index="0"}`:                             3,
 		`gotycoon_connections{port="data"}`:                                                 1,
 		`gotycoon_quota_remaining`:                                                          7,
+		`gotycoon_services_primary`:                                                         1,
 		`gotycoon_ready`:                                                                    1,
 	} {
 		require.InDelta(t, want, sample(t, text, name), 0, name)

@@ -38,6 +38,12 @@ func (p *process) claim() func(force bool) error {
 	return p.role.Claim
 }
 
+// isPrimary tells whether this server is the primary of the services.
+func (p *process) isPrimary() bool {
+	_, err := p.role.Term()
+	return err == nil
+}
+
 // reportRole adds the rows about the services' primary, on servers that have a services' database (our own).
 func (p *process) reportRole(rows map[string]string) {
 	if p.role == nil {

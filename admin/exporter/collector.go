@@ -34,7 +34,7 @@ func labels(names ...string) []string { return names }
 func All() []Definition {
 	return slices.Concat(
 		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
-		snapshotMetrics(), copyMetrics(), memcacheMetrics(), counterMetrics(), lockMetrics(), sequenceMetrics(), quotaMetrics(), serverMetrics(),
+		snapshotMetrics(), copyMetrics(), memcacheMetrics(), counterMetrics(), lockMetrics(), sequenceMetrics(), quotaMetrics(), primaryMetrics(), serverMetrics(),
 	)
 }
 

@@ -96,3 +96,18 @@ func Quotas(q *coconut.QuotaServer) prometheus.Collector {
 		s.count("gotycoon_quota_remaining", stats.Remaining)
 	})
 }
+
+func primaryMetrics() []Definition {
+	return []Definition{{"gotycoon_services_primary", Gauge, "1 while this server changes quotas and gives out fencing tokens, 0 while another one does.", nil}}
+}
+
+// Primary returns the metric of servers with a services' database.
+func Primary(is func() bool) prometheus.Collector {
+	return newCollector(primaryMetrics(), func(s *sink) {
+		n := int64(0)
+		if is() {
+			n = 1
+		}
+		s.count("gotycoon_services_primary", n)
+	})
+}

@@ -20,5 +20,5 @@ func (o *options) defineServices() {
 	f.Var(integer(&s.QuotaPort), "quota-port", "manage quotas on this port, as coconut does")
 	f.Var(cli.Int(&s.Limit), "quota-limit", "`amount` of the quota when it is used for the first time")
 	f.StringVar(&s.Export, "quota-export", "", "write the journals of the quota to this `file` whenever it is used up")
-	f.StringVar(&s.Database, "services", "", "`database` file in which locks, sequences and quotas keep their state (default services.kct)")
+	f.StringVar(&s.Database, "services", "", "`database` file in which locks, sequences and quotas keep their state, or a copy of the master's (default services.kct)")
 }

@@ -86,6 +86,24 @@ func TestReplicationIntervals(t *testing.T) {
 	}
 }
 
+func TestRolesOfAServer(t *testing.T) {
+	for _, row := range []struct {
+		options []string
+		want    string
+	}{{[]string{"-primary"}, "primary\ttrue\n"}, {[]string{"-primary", "-force"}, "primary\tforce\n"}, {[]string{"-ro"}, "readonly\ttrue\n"}, {[]string{"-rw"}, "readonly\tfalse\n"}} {
+		fake, request := answerOne(t)
+		r := command(t, "", append([]string{"tunerepl", "-port", fake}, row.options...)...)
+		require.Zero(t, r.exit, r.stderr)
+		_, body, _ := strings.Cut(<-request, "\r\n\r\n")
+		require.Equal(t, row.want, body)
+	}
+	for _, options := range [][]string{{"-force"}, {"-ro", "-rw"}} {
+		r := command(t, "", append([]string{"tunerepl"}, options...)...)
+		require.Equal(t, 1, r.exit)
+		require.Contains(t, r.stderr, options[0])
+	}
+}
+
 // answerOne listens on a port, answers one request with nothing, and passes the request on.
 func answerOne(t *testing.T) (port string, request <-chan string) {
 	t.Helper()
