@@ -2,6 +2,9 @@ package primary
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 
 	"gotycoon/db"
@@ -12,15 +15,29 @@ import (
 // jesync/fence.go.
 //
 //	key                              value
-//	"primary" 00 SID                 TERM     claim of the server with this ID: only that writes it, and it only grows
-//	"sequence" 00 ... , "lock" 00 ...  BOUND  of one server: only that writes it, and it only grows
-//	others                                    of the primary
+//	"primary" 00 SID                     TERM     claim of the server with this ID: only that writes it, and it only grows
+//	"primary" 00 SID "/told"             TERM     greater one of that server that others have told it of: it has lost what it made then
+//	"sequence" 00 ... "/" SID 00 ...     BOUND    of one server: only that writes it, and it only grows
+//	"lock" 00 "fence" 00 SID             BOUND    so is this
+//	others                                        of the primary
 //
-// Numbers are in decimal.
-const claimPrefix = "primary\x00"
+// Numbers are in decimal. Keys of bounds without a SID are of before there was one in them, and are nobody's.
+const (
+	claimPrefix    = "primary\x00"
+	sequencePrefix = "sequence\x00"
+	lockPrefix     = "lock\x00"
+	fencePrefix    = lockPrefix + "fence\x00"
+)
+
+// How far above what is known of another server's numbers, or of those of this one in a life that it has lost, its next ones begin: so much
+// may have been given out that nobody has been told of.
+const (
+	AheadSeconds = 60      // of sequences
+	AheadTokens  = 1 << 40 // for fencing
+)
 
 // growing begins the keys of records whose values only grow.
-var growing = []string{claimPrefix, "sequence\x00", "lock\x00"}
+var growing = []string{claimPrefix, sequencePrefix, lockPrefix}
 
 // grows tells whether a record is one of those whose values only grow.
 func grows(key []byte) bool {
@@ -32,7 +49,23 @@ func grows(key []byte) bool {
 	return false
 }
 
+// ownBound tells whether a record is a bound of the server with an ID, and how far above it that goes on when it has lost its own.
+func ownBound(key []byte, sid uint16) (ahead uint64, own bool) {
+	id := strconv.Itoa(int(sid))
+	if name, ok := bytes.CutPrefix(key, []byte(fencePrefix)); ok {
+		return AheadTokens, string(name) == id
+	}
+	name, ok := bytes.CutPrefix(key, []byte(sequencePrefix))
+	if !ok {
+		return 0, false
+	}
+	server, _, _ := bytes.Cut(name, []byte{0})
+	_, server, ok = bytes.Cut(server, []byte("/"))
+	return AheadSeconds, ok && string(server) == id
+}
+
 func claimKey(sid uint16) []byte { return strconv.AppendUint([]byte(claimPrefix), uint64(sid), 10) }
+func toldKey(sid uint16) []byte  { return append(claimKey(sid), "/told"...) }
 
 // claimOf takes the record of a claim apart; ok is false for every other record.
 func claimOf(key, value []byte) (sid uint16, term uint64, ok bool) {
@@ -45,7 +78,22 @@ func claimOf(key, value []byte) (sid uint16, term uint64, ok bool) {
 		return 0, 0, false
 	}
 	term, err = strconv.ParseUint(string(value), 10, 64)
-	return uint16(n), term, err == nil
+	return uint16(n), term, err == nil && term > 0
+}
+
+// readTold returns the greatest claim of this server that others have told it of, 0 where there is none.
+func readTold(d *db.DB, sid uint16) (term uint64, err error) {
+	value, _, err := d.Get(nil, toldKey(sid))
+	if errors.Is(err, db.ErrNoRecord) {
+		return 0, nil
+	}
+	if err == nil {
+		term, err = strconv.ParseUint(string(value), 10, 64)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("the record %q: %w", toldKey(sid), err)
+	}
+	return term, nil
 }
 
 // readClaims returns the claims in a database.
@@ -106,5 +154,6 @@ func (c claims) rivals() (sids []uint16) {
 			sids = append(sids, s)
 		}
 	}
+	slices.Sort(sids)
 	return sids
 }

@@ -35,10 +35,12 @@ type Role struct {
 
 	mu       sync.Mutex // held while updates of others are stored, and over each change; before locks of services and of the database
 	claims   claims
-	informed bool // whatever others have claimed is here
-	current  bool // since the start this server has had all that the master had, or has been the primary itself
-	partial  bool // a copy of the records has not come to its end
+	ours     uint64 // this server's claim, as far as what it has made under it is here; less than that in claims: it has lost that
+	current  bool   // since the start this server has had all that the master had, or has been the primary itself
+	partial  bool   // a copy of the records has not come to its end
 	services []Service
+
+	informed atomic.Bool // whatever others have claimed is here
 
 	term    atomic.Uint64           // claim of this server while it is the primary, else 0
 	standby atomic.Pointer[Standby] // why it is not, while term is 0
@@ -58,7 +60,14 @@ func Open(o Options) (*Role, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Role{opts: o, claims: known}
+	told, err := readTold(o.DB, o.SID)
+	if err != nil {
+		return nil, err
+	}
+	r := &Role{opts: o, claims: known, ours: known[o.SID]}
+	if told > r.ours {
+		r.claims[o.SID] = told
+	}
 	r.standby.Store(&Standby{reason: r.why()})
 	return r, nil
 }
@@ -98,7 +107,7 @@ func (r *Role) Alone() error {
 	if len(r.claims) == 0 {
 		return r.claim()
 	}
-	r.informed = true
+	r.informed.Store(true)
 	return r.decide()
 }
 
@@ -106,11 +115,20 @@ func (r *Role) Alone() error {
 func (r *Role) CaughtUp() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.informed && r.current {
+	if r.informed.Load() && r.current {
 		return nil
 	}
-	r.informed, r.current = true, true
+	r.informed.Store(true)
+	r.current = true
 	return r.decide()
+}
+
+// Heard returns nil when this server knows what others have claimed and written, as far as it needs to, and else a *Standby.
+func (r *Role) Heard() error {
+	if r == nil || r.informed.Load() {
+		return nil
+	}
+	return &Standby{reason: "this server waits for what its master has"}
 }
 
 // Partial says whether the records are those of a copy that has not come to its end.
@@ -128,14 +146,15 @@ var (
 )
 
 // Claim makes this server the primary, whatever others are. The claim is on the disk before anything is served. With force it does so
-// although this server is known to lack something, or has not heard of the primary since its start.
+// although this server is known to lack something, or has not heard of the primary since its start; and one that is the primary makes a
+// greater claim, which settles that it is, for others that know of an equal one.
 func (r *Role) Claim(force bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
-	case r.term.Load() != 0:
+	case r.term.Load() != 0 && !force:
 		return nil
-	case r.why() == "": // but the services could not be taken over
+	case r.term.Load() == 0 && r.why() == "": // but the services could not be taken over
 		return r.decide()
 	case force:
 	case r.partial:
@@ -156,11 +175,13 @@ func (r *Role) claim() error {
 	}
 	if err != nil {
 		err = fmt.Errorf("claim to be the primary: %w", err)
-		r.yield(err.Error())
+		if r.term.Load() == 0 {
+			r.yield(err.Error() + "; when that is mended, " + remedy)
+		}
 		return err
 	}
-	r.claims[r.opts.SID] = term
-	r.informed = true
+	r.claims[r.opts.SID], r.ours = term, term
+	r.informed.Store(true)
 	return r.decide()
 }
 
@@ -181,7 +202,7 @@ func (r *Role) decide() error {
 			for _, s := range slices.Backward(r.services[:i]) {
 				s.Yield()
 			}
-			r.standby.Store(&Standby{reason: fmt.Sprintf("the services cannot be taken over: %v", err)})
+			r.standby.Store(&Standby{reason: fmt.Sprintf("the services cannot be taken over: %v; when that is mended, %s", err, remedy)})
 			return fmt.Errorf("become the primary: %w", err)
 		}
 	}

@@ -242,13 +242,90 @@ func TestEqualClaimsAreNobodys(t *testing.T) {
 	s.requireStandby("servers [1 3] have equal claims")
 	require.NoError(t, s.role.Alone())
 	s.requireStandby("equal claims")
+	require.False(t, s.receive(from(3, "quota\x00\x00state", "9")))
+	require.Equal(t, "5", s.get("quota\x00\x00state"), "what both have done is not mixed")
 	require.True(t, s.receive(claimBy(3, 2)))
 	s.requireStandby("server 3 is the primary")
 }
 
+// One that has not heard of the equal claim settles it, too.
+func TestThePrimaryClaimsAgain(t *testing.T) {
+	s := newServer(t, 1)
+	require.NoError(t, s.role.Claim(false))
+	svc := &service{role: s.role}
+	require.NoError(t, s.role.Attach(svc))
+	require.NoError(t, s.role.Claim(true))
+	s.requirePrimary()
+	require.Equal(t, "2", s.get("primary\x001"))
+	require.Equal(t, []string{"lead"}, svc.told, "it has always been the primary")
+	term, err := s.role.Term()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, term)
+}
+
+// A server hears of a takeover in one batch: what the former primary did before must come as a copy, since only the last one's is taken.
+func TestATakeoverThatComesAtOnce(t *testing.T) {
+	s := newServer(t, 9)
+	require.True(t, s.receive(claimBy(1, 1), from(1, "quota\x00a\x00state", "1"), claimBy(2, 2), from(2, "quota\x00b\x00state", "2")))
+	require.ErrorContains(t, s.role.Claim(false), "only a part")
+}
+
+// The primary has been away for so long that its master gives it a copy: only a greater claim in that makes it the other one's.
+func TestACopyLeavesThePrimaryWhatItHas(t *testing.T) {
+	s := newServer(t, 1)
+	require.NoError(t, s.role.Claim(false))
+	s.set("quota\x00\x00state", "5")
+	s.restart()
+	old := from(2, "quota\x00\x00state", "7")
+	s.copy(claimBy(1, 1), old, ulog.Update{SID: 2, Op: ulog.OpRemove, Key: []byte("quota\x00b\x00state")})
+	require.Equal(t, "5", s.get("quota\x00\x00state"))
+	require.NoError(t, s.role.CaughtUp())
+	s.requirePrimary()
+	s.restart()
+	s.copy(claimBy(1, 1), claimBy(2, 2), old)
+	require.Equal(t, "7", s.get("quota\x00\x00state"))
+	require.NoError(t, s.role.CaughtUp())
+	s.requireStandby("server 2 is the primary")
+}
+
+// A server that was replaced, or restored from a backup, gets what others have kept, and is not the primary by itself: another server may have
+// its ID. What it gives out is above what it may have given out before.
+func TestAServerThatHasLostWhatItMade(t *testing.T) {
+	for _, before := range []int{0, 3} {
+		s := newServer(t, 1)
+		if before > 0 {
+			s.set("primary\x001", fmt.Sprint(before))
+			s.set("lock\x00fence\x001", "10")
+			s.set("quota\x00\x00state", "80")
+			s.restart()
+		}
+		s.copy(from(2, "lock\x00fence\x001", "1000"), claimBy(1, 5), from(2, "quota\x00\x00state", "70"), from(2, "sequence\x007/1\x00", "100"),
+			from(2, "sequence\x007/11\x00", "100"))
+		require.Equal(t, "70", s.get("quota\x00\x00state"))
+		require.Equal(t, fmt.Sprint(1000+AheadTokens), s.get("lock\x00fence\x001"))
+		require.Equal(t, fmt.Sprint(100+AheadSeconds), s.get("sequence\x007/1\x00"))
+		require.Equal(t, "100", s.get("sequence\x007/11\x00"))
+		for range 2 {
+			require.NoError(t, s.role.CaughtUp())
+			s.requireStandby("has lost what it made as the primary (term 5), or another one has its -sid 1")
+			s.copy(from(2, "lock\x00fence\x001", "1000"), claimBy(1, 5), from(2, "quota\x00\x00state", "71"))
+			require.Equal(t, "71", s.get("quota\x00\x00state"), "not its own")
+			require.Equal(t, fmt.Sprint(1000+AheadTokens), s.get("lock\x00fence\x001"))
+			s.restart()
+		}
+		require.NoError(t, s.role.CaughtUp())
+		require.NoError(t, s.role.Claim(false))
+		s.requirePrimary()
+		require.Equal(t, "6", s.get("primary\x001"))
+		s.restart()
+		require.NoError(t, s.role.CaughtUp())
+		s.requirePrimary()
+	}
+}
+
 // What only one server writes is never made less, whoever tells it and how.
 func TestBoundsOnlyGrow(t *testing.T) {
-	s := newServer(t, 1)
+	s := newServer(t, 9)
 	for _, key := range []string{"sequence\x001/1\x00", "sequence\x001/2\x00x", "lock\x00fence\x002", "primary\x002"} {
 		for _, row := range []struct{ told, want string }{{"5", "5"}, {"4", "5"}, {"nonsense", "5"}, {"10", "10"}, {"9", "10"}} {
 			s.receive(from(2, key, row.told))
