@@ -28,7 +28,8 @@ func (d *DB) Follow(p *Pending, ups []ulog.Update, note Noting) error {
 type Taking func(u *ulog.Update) (bool, error)
 
 // FollowSome is Follow for a database of which other servers may change some records only: the updates that takes refuses are left out, and
-// what note returns is stored all the same. It is asked before the records are locked. nil takes all.
+// what note returns is stored all the same. It is asked before the records are locked. nil takes all. What it takes is stored also where the
+// database keeps versions and has a newer one.
 func (d *DB) FollowSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
 	if d.readOnly {
 		return ErrReadOnly
@@ -98,7 +99,7 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taki
 	}
 	d.lockKeys(&keys, false)
 	b.placeLines()
-	if d.lww() {
+	if d.lww() && takes == nil {
 		err = d.dropOlder(b)
 	}
 	if err == nil {

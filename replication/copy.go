@@ -55,7 +55,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	cp := copier{f: f, db: d, part: part, hello: h, told: time.Now()}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
 	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit}
-	if d.KeepsVersions() {
+	if d.KeepsVersions() && part.db != db.ServicesIndex { // there it is not the newer update that counts
 		o.Version = cp.visitVersion
 	}
 	err := c.CopyForFollower(ctx, f.opts.SID, part.db, o)
@@ -168,6 +168,11 @@ func (c *copier) flush(all bool) error {
 	var last []byte
 	if n > 0 {
 		last = c.records[n-1].Key
+	}
+	if c.part.db == db.ServicesIndex { // before anything is removed: a claim says whose records these are
+		if _, err := c.f.opts.Services.Prepare(c.records); err != nil {
+			return err
+		}
 	}
 	if c.merges && (n > 0 || all) {
 		if err := c.removeStrangers(last, all); err != nil {

@@ -94,7 +94,7 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 	}
 	f.place = f.recall(rts.saved)
 	f.good = f.place.encode()
-	f.tellPartial()
+	f.recallPartial()
 	f.status.position.Store(uint64(f.place.position))
 	f.status.set(f.idleState())
 	return f, nil

@@ -32,16 +32,15 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	if err := p.meetLog(); err != nil {
 		return err
 	}
-	if !hello.Services {
-		f.refresh = false
-		f.tellServices(Services.Alone)
-	}
+	p.meetServices()
 	if hello.Gap {
 		return p.copyAll()
 	}
 	f.refreshDue()
 	f.place.without(func(db uint16) bool { return masterHas(&hello, db) })
-	f.tellPartial()
+	if hello.Services {
+		f.tellPartial()
+	}
 	if f.place.incomplete() != nil {
 		return errCopy
 	}
@@ -89,13 +88,12 @@ func (p *pull) meetLog() error {
 // greetOriginal asks an original master whether its log reaches back far enough: it would go on without a word at the oldest update it has.
 func (p *pull) greetOriginal(ctx context.Context) error {
 	f := p.f
+	p.meetServices()
 	if f.place.incomplete() != nil {
 		f.opts.Logger.Warn("databases that have come up empty need a copy of the master's, which it cannot give: they get what comes now")
 		f.place.parts = nil
 	}
-	f.place.master, f.refresh = 0, false
-	f.tellPartial()
-	f.tellServices(Services.Alone)
+	f.place.master = 0
 	at := f.place.position
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

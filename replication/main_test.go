@@ -91,6 +91,7 @@ type node struct {
 	removals int64 // see db.Options
 
 	services bool          // it has a services' database
+	expr     string        // what follows its path
 	role     *primary.Role // its part in them
 
 	replicas    replication.Replicas
@@ -136,7 +137,7 @@ func (n *node) start() {
 	n.t.Helper()
 	o := db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit(), Now: n.clock}
 	if n.services {
-		o.Services = filepath.Join(n.dir, "services.kct")
+		o.Services = filepath.Join(n.dir, "services.kct") + n.expr
 	}
 	catalog, err := db.Open(n.exprs, o)
 	require.NoError(n.t, err)

@@ -144,7 +144,7 @@ func (p *pull) stream(ctx context.Context) error {
 		p.f.advance(p.last)
 		if p.beaten {
 			p.f.status.beat(time.Now())
-			p.f.tellServices(Services.CaughtUp)
+			p.caughtUp()
 		}
 		p.throttle.pay(ctx)
 	}
@@ -256,7 +256,7 @@ func (p *pull) takeExtended(m frame.Message) error {
 func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	o, place := p.origin, &p.f.place
 	p.origin = ulog.Origin{}
-	if u.SID == p.f.opts.SID || !slices.Contains(p.f.dbs, u.DBID) {
+	if u.SID == p.f.opts.SID || !slices.Contains(p.f.dbs, u.DBID) || u.DBID == db.ServicesIndex && !p.servesServices() {
 		return false
 	}
 	if part := place.part(u.DBID); part != nil && at <= part.at {

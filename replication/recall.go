@@ -49,7 +49,7 @@ func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
 			at, complete = s.has(i)
 		}
 		switch {
-		case at > 0 && lacks(f.opts.Catalog.DB(int(i)), s, len(states) > 0):
+		case lacks(f.opts.Catalog.DB(int(i)), s, at, len(states) > 0):
 			p.parts = append(p.parts, part{db: i})
 			continue
 		case !complete:
@@ -70,14 +70,19 @@ func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
 
 // lacks tells whether a database has not what belongs to a position. s is where it is, nil where it does not know; others tells that some
 // database knows.
-func lacks(d *db.DB, s *place, others bool) bool {
+//
+// The services' one is copied wherever it does not know where it is, also at the beginning: what this server wrote into it in an earlier life,
+// its claim above all, never comes in a stream.
+func lacks(d *db.DB, s *place, at ulog.Stamp, others bool) bool {
 	switch {
+	case d.Index() == db.ServicesIndex:
+		return s == nil || !s.covers(db.ServicesIndex)
+	case at == 0:
+		return false
 	case lost(d):
 		return true
 	case s != nil: // what its log remembers may be of a time when it was not there
 		return !s.covers(uint16(d.Index()))
-	case d.Index() == db.ServicesIndex: // one that was not followed before may have records of its own
-		return others || empty(d)
 	}
 	return others && empty(d)
 }

@@ -85,10 +85,10 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 		f.status.retune(f.idleState())
 	}
 	if from != nil {
-		if part := f.place.part(db.ServicesIndex); part != nil && !part.copied {
-			f.refresh = true // whatever the position is
-		}
 		f.place = place{position: *from, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
+		if f.opts.Services != nil { // what is skipped may be another server's claim
+			f.place.copyAgain(db.ServicesIndex)
+		}
 		f.status.position.Store(uint64(*from))
 		f.save()
 	}

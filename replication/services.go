@@ -34,6 +34,32 @@ func (o *FollowerOptions) followed() []uint16 {
 	return dbs
 }
 
+// servesServices tells whether the master has a services' database. What a log has of one that is there no more is old, and never complete.
+func (p *pull) servesServices() bool { return p.hello != nil && p.hello.Services }
+
+// caughtUp tells the services that everything is here, unless they get nothing from this master.
+func (p *pull) caughtUp() {
+	if p.servesServices() && p.hello.SID != p.f.opts.SID {
+		p.f.tellServices(Services.CaughtUp)
+	}
+}
+
+// meetServices notes whether the master has a services' database. One that was not followed before, by this server or on this master, is to
+// be copied.
+func (p *pull) meetServices() {
+	f := p.f
+	if !p.servesServices() {
+		f.refresh, f.place.services = false, false
+		f.place.without(func(i uint16) bool { return i != db.ServicesIndex })
+		f.tellServices(Services.Alone)
+		return
+	}
+	if f.opts.Services != nil && !f.place.services {
+		f.place.services = true
+		f.place.copyAgain(db.ServicesIndex)
+	}
+}
+
 // shared returns those that a master has as well.
 func (f *Follower) shared(h *frame.Hello) []uint16 {
 	return slices.DeleteFunc(slices.Clone(f.dbs), func(i uint16) bool { return !masterHas(h, i) })
@@ -74,6 +100,17 @@ func (f *Follower) tellPartial() {
 	if f.opts.Services != nil {
 		part := f.place.part(db.ServicesIndex)
 		f.opts.Services.Partial(f.refresh || part != nil && !part.copied)
+	}
+}
+
+// recallPartial is tellPartial before there is a master: a copy that has not begun takes nothing from what is here.
+func (f *Follower) recallPartial() {
+	if f.opts.Services == nil {
+		return
+	}
+	p, err := decodePlace(f.opts.Catalog.Services().Remembered())
+	if part := p.part(db.ServicesIndex); err == nil && part != nil && !part.copied {
+		f.opts.Services.Partial(true)
 	}
 }
 

@@ -4,14 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/primary"
 	"gotycoon/replication"
+	"gotycoon/ulog"
 )
 
 const servicesDB = db.ServicesIndex
@@ -91,6 +95,166 @@ func TestTheMasterHasNoServices(t *testing.T) {
 	require.NoError(t, err)
 	m.send(conn, 1)
 	eventually(t, "the primary", c.isPrimary)
+}
+
+// An update of the services that comes from a master without any, in its log from before, is not for others; nor does everything that such
+// a master has make this server one that has all of the primary's.
+func TestWhatAMasterHadOfServices(t *testing.T) {
+	a := newPrimary(t, 1)
+	a.quota("x", "1")
+	a.services = false
+	require.NoError(t, a.restart())
+	a.set(0, "last", "1")
+	b := newServer(t, 2)
+	f, end := b.follow(master(a.port))
+	caughtUp(t, f, a)
+	eventually(t, "the end", func() bool { return b.get(0, "last") == "1" })
+	require.True(t, b.isPrimary())
+	require.Empty(t, b.get(servicesDB, "primary\x001"))
+	end()
+	require.NoError(t, b.restart())
+	b.set(servicesDB, "primary\x003", "7")
+	require.NoError(t, b.restart())
+	f, _ = b.follow(master(a.port))
+	caughtUp(t, f, a)
+	a.set(0, "one more", "1")
+	caughtUp(t, f, a)
+	eventually(t, "one more", func() bool { return b.get(0, "one more") == "1" })
+	require.ErrorContains(t, b.role.Claim(false), "may be old")
+	require.Empty(t, b.log.lines("ERROR"))
+
+	c := newServer(t, 4)
+	m := newFakeMaster(t)
+	c.follow(master(m.port))
+	conn, _ := m.accept()
+	_, err := conn.Write([]byte{byte(frame.Replication)}) // as an original server answers
+	require.NoError(t, err)
+	m.send(conn, 10, message(5, claimOf(1, "9")), message(6, setOf(1, 0, "k")))
+	eventually(t, "the other update", func() bool { return c.get(0, "k") == "v" })
+	require.True(t, c.isPrimary())
+}
+
+func claimOf(sid uint16, term string) ulog.Update {
+	return ulog.Update{SID: sid, DBID: servicesDB, Op: ulog.OpSet, Key: fmt.Appendf(nil, "primary\x00%d", sid), Value: []byte(never + term)}
+}
+
+// A master that gets services later has records of which nothing is in its log.
+func TestAMasterGetsServices(t *testing.T) {
+	a := newPrimary(t, 1)
+	a.quota("x", "1")
+	a.services = false
+	require.NoError(t, a.restart())
+	for i := range 1000 {
+		a.set(0, fmt.Sprint("key ", i), strings.Repeat("v", 100))
+	}
+	b := newServer(t, 2)
+	require.NoError(t, a.catalog.RemoveLogFiles(a.catalog.Log().Last()))
+	f, end := b.follow(master(a.port))
+	caughtUp(t, f, a)
+	require.True(t, b.isPrimary())
+	end()
+	a.services = true
+	require.NoError(t, a.restart())
+	require.NoError(t, a.role.Claim(true))
+	b.follow(master(a.port))
+	eventually(t, "the copy", b.quotaIs("x", "1"))
+	require.False(t, b.isPrimary())
+}
+
+// However the position is set: a claim that is skipped is heard of.
+func TestAClaimIsNotSkipped(t *testing.T) {
+	for name, skip := range map[string]func(n, m *node) (*replication.Follower, func()){
+		"RTS file": func(n, m *node) (*replication.Follower, func()) {
+			require.NoError(t, writeFile(n.rts(), fmt.Sprint(m.catalog.Log().Last())))
+			return n.follow(master(m.port))
+		},
+		"tuned": func(n, m *node) (*replication.Follower, func()) {
+			f, end := n.follow(replication.Master{})
+			f.Tune("127.0.0.1", m.port, new(m.catalog.Log().Last()), nil)
+			return f, end
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newPrimary(t, 1), newServer(t, 2)
+			a.quota("x", "1")
+			f, end := b.follow(master(a.port))
+			caughtUp(t, f, a)
+			eventually(t, "x", b.quotaIs("x", "1"))
+			end()
+			a.quota("x", "lost")
+			require.NoError(t, b.role.Claim(false))
+			b.quota("x", "2")
+			require.NoError(t, a.restart())
+			f, _ = skip(a, b)
+			caughtUp(t, f, b)
+			eventually(t, "the claim", func() bool { sid, _ := a.role.Primary(); return sid == 2 })
+			eventually(t, "the copy", a.quotaIs("x", "2"))
+			require.False(t, a.isPrimary())
+			awaitEqualServices(t, b, a)
+		})
+	}
+}
+
+// A server with the ID of one that is gone has nothing, or an old backup: it gets what others have kept of the services.
+func TestAServerIsReplaced(t *testing.T) {
+	a, b := newPrimary(t, 1), newServer(t, 2)
+	a.quota("x", "1")
+	a.set(servicesDB, "lock\x00fence\x001", "1000001")
+	f, end := b.follow(master(a.port))
+	caughtUp(t, f, a)
+	eventually(t, "x", b.quotaIs("x", "1"))
+	end()
+	a.shut()
+	c := newServer(t, 1)
+	f, _ = c.follow(master(b.port))
+	caughtUp(t, f, b)
+	eventually(t, "the copy", c.quotaIs("x", "1"))
+	require.False(t, c.isPrimary())
+	eventually(t, "the reason", func() bool { _, err := c.role.Term(); return strings.Contains(err.Error(), "has lost what it made") })
+	require.Equal(t, fmt.Sprint(1000001+primary.AheadTokens), c.get(servicesDB, "lock\x00fence\x001"))
+	eventually(t, "a claim", func() bool { return c.role.Claim(false) == nil })
+	require.Equal(t, "2", c.get(servicesDB, "primary\x001"))
+}
+
+// Two servers with one ID: the second one is not the primary by what it has got from the first.
+func TestAMasterWithTheSameID(t *testing.T) {
+	a, b := newPrimary(t, 1), newServer(t, 1)
+	a.quota("x", "1")
+	b.follow(master(a.port))
+	eventually(t, "the copy", b.quotaIs("x", "1"))
+	a.set(0, "k", "v")
+	_, err := b.role.Term()
+	require.ErrorContains(t, err, "another one has its -sid 1 too")
+	require.ErrorContains(t, b.role.Claim(false), "may be old")
+}
+
+// Whichever update is newer: what the former primary did in vain goes, also from a file that keeps versions.
+func TestServicesThatKeepVersions(t *testing.T) {
+	a, b := newServer(t, 1), newServer(t, 2)
+	for i, n := range []*node{a, b} {
+		n.shut()
+		require.NoError(t, n.catalog.Close())
+		n.expr = "#lww=true"
+		n.clock = func() time.Time { return time.Now().Add(-time.Duration(i) * time.Hour) } // the other one's clock is behind
+		n.start()
+	}
+	require.NoError(t, a.role.Alone())
+	a.quota("x", "1")
+	f, end := b.follow(master(a.port))
+	caughtUp(t, f, a)
+	eventually(t, "x", b.quotaIs("x", "1"))
+	end()
+	a.quota("x", "lost")
+	a.quota("lost", "1")
+	require.NoError(t, b.role.Claim(false))
+	b.quota("x", "2")
+	f, _ = a.follow(master(b.port))
+	caughtUp(t, f, b)
+	eventually(t, "the copy", a.quotaIs("lost", ""))
+	eventually(t, "x", a.quotaIs("x", "2"))
+	b.quota("x", "3")
+	eventually(t, "x", a.quotaIs("x", "3"))
+	awaitEqualServices(t, a, b)
 }
 
 // Without a master a server is the primary, unless another was.
