@@ -28,9 +28,10 @@ type exporter struct {
 	records *records
 	logger  *slog.Logger
 
-	mu      sync.Mutex // protects due
+	mu      sync.Mutex // protects due and closed
 	due     []*quota
-	wake    chan struct{}
+	closed  bool
+	wake    chan struct{} // closed with closed
 	stopped chan struct{}
 
 	made map[*quota]exported // belongs to run
@@ -65,8 +66,11 @@ func (e *exporter) want(q *quota) {
 		return
 	}
 	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return // this server may become the primary while it stops
+	}
 	e.due = append(e.due, q)
-	e.mu.Unlock()
 	select {
 	case e.wake <- struct{}{}:
 	default:
@@ -102,7 +106,7 @@ func (e *exporter) exportChanged(q *quota) error {
 	now := exported{journal: q.state.journal, term: q.term}
 	q.mu.Unlock()
 	file := e.path(q.name)
-	if info, err := os.Stat(file); err == nil {
+	if info, err := os.Stat(file); err == nil && !q.anew.Swap(false) {
 		now.size = info.Size()
 		if latest, known := e.made[q]; known && latest == now {
 			return nil
@@ -122,7 +126,10 @@ func (e *exporter) exportChanged(q *quota) error {
 
 // close finishes the exports that are due.
 func (e *exporter) close() {
+	e.mu.Lock()
+	e.closed = true
 	close(e.wake)
+	e.mu.Unlock()
 	<-e.stopped
 }
 

@@ -1,7 +1,10 @@
 package coconut
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,7 +43,12 @@ func (s *standby) receive(key, value string) { s.t.Helper(); s.receiveFrom(1, ke
 
 func (s *standby) receiveFrom(sid uint16, key, value string) {
 	s.t.Helper()
-	ups := []ulog.Update{{SID: sid, Op: ulog.OpSet, Key: []byte(key), Value: append([]byte{0xff, 0xff, 0xff, 0xff, 0xff}, value...)}}
+	s.take(ulog.Update{SID: sid, Op: ulog.OpSet, Key: []byte(key), Value: append([]byte{0xff, 0xff, 0xff, 0xff, 0xff}, value...)})
+}
+
+func (s *standby) take(u ulog.Update) {
+	s.t.Helper()
+	ups := []ulog.Update{u}
 	_, err := s.role.Prepare(ups)
 	require.NoError(s.t, err)
 	require.NoError(s.t, s.role.Follow(nil, ups, nil, false))
@@ -166,14 +174,17 @@ func TestASharedServerNumber(t *testing.T) {
 		return q
 	}
 	s.receive("sequence\x0012/1\x00", "1900000000") // another number, that begins alike
-	s.receive("sequence\x001/1\x00other", "1900000000")
 	own := open("")
 	first, err := own.fetch(1)
 	require.NoError(t, err, "nobody else has used it")
 	require.NoError(t, end(own))
 
-	s.receive("sequence\x001/1\x00", "1800000100")
+	s.receive("sequence\x001/1\x00other", "1900000000") // it has not used this name, but may at any time
 	own = open("")
+	_, err = own.fetch(1)
+	require.ErrorAs(t, err, new(*primary.Standby))
+
+	s.receive("sequence\x001/1\x00", "1800000100")
 	_, err = own.fetch(1)
 	require.ErrorContains(t, err, "another server has the number 1 too: server 1 is the primary")
 	require.ErrorAs(t, err, new(*primary.Standby))
@@ -190,6 +201,180 @@ func TestASharedServerNumber(t *testing.T) {
 	require.Greater(t, third, second)
 	require.Less(t, third.second(), uint64(1_800_000_110+takeoverSeconds), "it goes on where it was")
 	own.renewals.Wait()
+}
+
+// A server that has never used its number may have it from another one of which it has not heard yet.
+func TestAServerNumberThatMayBeShared(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	role, err := primary.Open(primary.Options{DB: d, SID: 2})
+	require.NoError(t, err)
+	s, err := NewSequenceServer(SequenceOptions{DB: d, ServerNo: 1, SID: 2, Primary: role})
+	require.NoError(t, err)
+	q, err := s.sequences.get(nil, true)
+	require.NoError(t, err)
+	_, err = q.fetch(1)
+	require.ErrorContains(t, err, "another server may have the number 1 too: this server waits for what its master has")
+	require.ErrorAs(t, err, new(*primary.Standby))
+	require.NoError(t, role.CaughtUp())
+	_, err = q.fetch(1)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+
+	again, err := primary.Open(primary.Options{DB: d, SID: 2})
+	require.NoError(t, err)
+	require.Error(t, again.Heard())
+	q, err = openSequence("new", s.records, again, time.Now)
+	require.NoError(t, err)
+	_, err = q.fetch(1)
+	require.NoError(t, err, "it is its own, as it was before")
+	q.renewals.Wait()
+}
+
+// The primary tells the others of its number before anybody asks for one.
+func TestThePrimaryAnnouncesItsServerNumber(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	role, err := primary.Open(primary.Options{DB: d, SID: 1})
+	require.NoError(t, err)
+	s, err := NewSequenceServer(SequenceOptions{DB: d, ServerNo: 7, SID: 1, Primary: role})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	require.NoError(t, role.Alone())
+	value, _, err := d.Get(nil, []byte("sequence\x007/1\x00"))
+	require.NoError(t, err)
+	require.Equal(t, "0", string(value))
+	list, err := s.List(10)
+	require.NoError(t, err)
+	require.Empty(t, list)
+}
+
+// A server that is the primary again, after another one, begins above the other's numbers at once.
+func TestNumbersOfAPrimaryThatComesBack(t *testing.T) {
+	s := newStandby(t)
+	c := newClock(1_800_000_000)
+	server, err := NewSequenceServer(SequenceOptions{DB: s.db, ServerNo: 1, SID: 2, Primary: s.role, Now: c.now})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, server.Close()) }()
+	require.NoError(t, s.role.Claim(true))
+	q, err := server.sequences.get(nil, true)
+	require.NoError(t, err)
+	_, err = q.fetch(1)
+	require.NoError(t, err)
+	s.receive("primary\x001", "9")
+	s.receive("sequence\x001/1\x00", "1800000068")
+	_, err = q.fetch(1)
+	require.ErrorAs(t, err, new(*primary.Standby))
+	require.NoError(t, s.role.Claim(true))
+	n, err := q.fetch(1)
+	require.NoError(t, err)
+	require.Greater(t, n.second(), uint64(1_800_000_068))
+}
+
+// Whichever of the records of a call have come when the primary is lost, they come one after the other: the call was carried out as a whole, or
+// not at all.
+func TestACallOfWhichAPartHasCome(t *testing.T) {
+	dir := t.TempDir()
+	catalog, err := db.Open([]string{filepath.Join(dir, "services.kct")}, db.Options{LogDir: filepath.Join(dir, "ulog"), SID: 1})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, catalog.Close()) })
+	from := catalog.DB(0)
+	c := newClient(t, startQuota(t, QuotaOptions{DB: from, Limit: 100}))
+	c.is("/apply?amt=10", "1 90")
+	before := len(logged(t, catalog.Log()))
+	for _, call := range []struct{ path, reply, left string }{
+		{"/apply?amt=5&id=a", "2 85", "85"}, {"/cancel?jnlsno=1&id=b", "3 95", "95"}, {"/increase?amt=7&id=c%0A", "102", "102"},
+		{"/apply?amt=2", "4 100", "100"}, {"/cancel?jnlsno=4", "5 102", "102"},
+	} {
+		c.is(call.path, call.reply)
+		sets := logged(t, catalog.Log())
+		require.Greater(t, len(sets), before+1)
+		for n := before + 1; n <= len(sets); n++ {
+			s := newStandby(t)
+			for _, u := range sets[:n] {
+				s.take(u)
+			}
+			require.NoError(t, s.role.Claim(true))
+			d := newClient(t, startQuota(t, QuotaOptions{DB: s.db, Limit: 100, Primary: s.role}))
+			d.is("/query", call.left)
+			require.Equal(t, journals(t, from), journals(t, s.db), "%s, %d of %d records", call.path, n-before, len(sets)-before)
+			if strings.Contains(call.path, "id=") {
+				d.is(call.path, call.reply)
+				d.is("/query", call.left)
+			}
+		}
+		before = len(sets)
+	}
+}
+
+// logged returns the updates of a log.
+func logged(t *testing.T, log *ulog.Log) (ups []ulog.Update) {
+	t.Helper()
+	r, err := log.NewReader(0)
+	require.NoError(t, err)
+	defer r.Close()
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return ups
+		}
+		require.NoError(t, err)
+		u, err := ulog.ParseMessage(bytes.Clone(e.Message))
+		require.NoError(t, err)
+		ups = append(ups, u)
+	}
+}
+
+// journals are the journals of the quota without a name.
+func journals(t *testing.T, d *db.DB) string {
+	t.Helper()
+	var text strings.Builder
+	require.NoError(t, (&records{db: d}).writeJournals(&text, ""))
+	return text.String()
+}
+
+// An id that has expired is not known again.
+func TestALastCallWhoseIDHasExpired(t *testing.T) {
+	d := openDB(t, t.TempDir())
+	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("95 1 1\napply 5 1700000000\n1 95\na"), db.Never))
+	c := newClient(t, startQuota(t, QuotaOptions{DB: d, Limit: 100}))
+	c.is("/apply?amt=5&id=a", "2 90")
+	require.Equal(t, "1 5\n2 5\n", journals(t, d))
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("95 1 1\nwhat"), db.Never))
+	status, body := c.get("/apply?amt=5&name=n")
+	require.Equal(t, 500, status)
+	require.Contains(t, body, "is damaged")
+}
+
+// What another server did as the primary is exported when this one is it again, although it is not used any more.
+func TestExportOfAPrimaryThatComesBack(t *testing.T) {
+	s := newStandby(t)
+	require.NoError(t, s.role.Claim(true))
+	file := filepath.Join(t.TempDir(), "journals")
+	q, err := NewQuotaServer(QuotaOptions{DB: s.db, Limit: 10, Export: file, Primary: s.role})
+	require.NoError(t, err)
+	l := listen(t)
+	q.Start(l)
+	c := newClient(t, l.Addr().String())
+	c.is("/apply?amt=10", "1 0")
+	exported := func(text string) {
+		waitFor(t, "the export", func() bool { got, err := os.ReadFile(file); return err == nil && string(got) == text })
+	}
+	exported("1 10\n")
+	for term := 9; term < 30; term += 10 {
+		s.receive("primary\x001", strconv.Itoa(term))
+		s.receive("quota\x00\x00journal\x00\x00\x00\x00\x00\x00\x00\x00"+string(rune(term)), "7")
+		require.NoError(t, s.role.Claim(true))
+		text := "1 10\n9 7\n"
+		if term > 9 {
+			text += "19 7\n"
+		}
+		if term > 19 {
+			text += "29 7\n"
+		}
+		exported(text)
+	}
+	s.receive("primary\x001", "99")
+	require.NoError(t, q.Close())
+	require.NoError(t, s.role.Claim(true), "while the server stops")
 }
 
 // A number that another server turns out to have is not given out any more as soon as the next bound is due.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gotycoon/db"
 	"gotycoon/primary"
@@ -35,6 +36,7 @@ type quota struct {
 	term  uint64 // of the primary, in which state is that of the records
 
 	wanted atomic.Bool // an export is due
+	anew   atomic.Bool // and is made although there seems to be nothing new: another server may have been the primary since the latest
 }
 
 // call is one request that may change a quota.
@@ -71,6 +73,9 @@ func (q *quota) lead() error {
 		return err
 	}
 	s, _, err := q.load()
+	if err == nil {
+		err = q.records.complete(q)
+	}
 	if err == nil {
 		q.state, q.term = s, term
 	}
@@ -133,11 +138,15 @@ func (q *quota) change(c *call) (reply []byte, recs []db.Record, err error) {
 
 // commit makes a call part of the log. The reply of a call with an id is recorded with it.
 func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) error {
-	if q.state != before {
-		recs = append(recs, stateRecord(q.name, q.state))
-	}
 	if len(c.id) > 0 {
 		recs = append(recs, q.idRecord(c, reply))
+	}
+	if q.state != before {
+		state := stateRecord(q.name, q.state)
+		if len(recs) > 0 {
+			state.Value = appendLast(state.Value, c, reply, time.Now())
+		}
+		recs = append([]db.Record{state}, recs...) // first: see appendLast
 	}
 	_, err := q.records.db.SetBulk(c.pending, recs, true)
 	return err

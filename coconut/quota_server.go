@@ -79,7 +79,8 @@ func (s *QuotaServer) Lead() error {
 		if now, known, err := s.records.state(name); err != nil || !known || now.open {
 			continue // a damaged one is found by who uses it
 		}
-		if q, err := s.quotas.get([]byte(name), false); err == nil {
+		if q, err := s.quotas.get([]byte(name), false); err == nil && s.records.complete(q) == nil {
+			q.anew.Store(true)
 			q.export()
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // are 8 bytes, big-endian, for the order.
 //
 //	key                                    value
-//	"sequence" 00 SERVER-NO "/" SID 00 NAME  BOUND                          seconds that the server with this ID gives out are below it
-//	"quota" 00 NAME 00 "state"             REMAINING LAST-JOURNAL OPEN      OPEN is 0 or 1
+//	"sequence" 00 SERVER-NO "/" SID 00 NAME  BOUND                          seconds that the server with this ID gives out are below it; 0: none
+//	"quota" 00 NAME 00 "state"             REMAINING LAST-JOURNAL OPEN [LF LAST]  OPEN is 0 or 1; LAST is in last.go
 //	"quota" 00 NAME 00 "journal" 00 N      AMOUNT [CANCELJOURNAL]           an apply
 //	"quota" 00 NAME 00 "journal" 00 N      - CANCELLED                      a cancel
 //	"quota" 00 NAME 00 "id" 00 ID          CALL LF REPLY                    expires after a day
@@ -64,6 +64,20 @@ func (r *records) get(key []byte) ([]byte, error) {
 		value = []byte{}
 	}
 	return value, err
+}
+
+// users tells whether this server has used its server number, for sequences of whatever name, and whether another one has.
+func (r *records) users() (used, shared bool, err error) {
+	servers, err := r.names(r.sequencePrefix(), MaxNames)
+	for _, server := range servers {
+		switch {
+		case server == r.server():
+			used = true
+		case server != "" && server[0] == '/':
+			shared = true
+		}
+	}
+	return used, shared, err
 }
 
 // bounds returns the durable bound of a sequence, and the greatest that another server with the same number has; 0 where there is none.

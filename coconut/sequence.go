@@ -16,7 +16,7 @@ const (
 
 	// takeoverSeconds is how far above the bound of another server with the same number, as far as that has been received, the numbers of this
 	// one begin: the other may have gone on so long.
-	takeoverSeconds = 60
+	takeoverSeconds = primary.AheadSeconds
 )
 
 // sequence gives out moments, each greater than all before it, in this process and in those before it.
@@ -78,28 +78,49 @@ func (s *sequence) floor(last uint64) uint64 {
 	return last
 }
 
-// reserve makes a bound above second durable. Where another server has the same number, it first goes above what that has given out, if this
-// server may.
+// reserve makes a bound above second durable, if this server may. Where another server has the same number, it first goes above what that has
+// given out.
 func (s *sequence) reserve(second uint64) error {
 	s.reserveMu.Lock()
 	defer s.reserveMu.Unlock()
 	if s.bound.Load() >= second+reserveSeconds {
 		return nil // another fetch was faster
 	}
+	if err := s.records.mayReserve(s.primary); err != nil {
+		return err
+	}
 	own, others, err := s.records.bounds(s.name)
 	if err != nil {
 		return err
 	}
-	if others > 0 {
-		if _, err := s.primary.Term(); err != nil {
-			return fmt.Errorf("another server has the number %d too: %w", s.records.serverNo, err)
-		}
-	}
-	if others > own {
+	switch {
+	case others > own:
 		second = max(second, others+takeoverSeconds)
+		s.raise(second)
+	case own > s.bound.Load(): // after a start, or since others have told this server of what it has lost
+		second = max(second, own)
 		s.raise(second)
 	}
 	return s.setBound(second + reserveSeconds)
+}
+
+// mayReserve returns why this server must not give out numbers. Of several with one number only the primary does. One that has never used its
+// number finds out first whether another one does.
+func (r *records) mayReserve(p *primary.Role) error {
+	used, shared, err := r.users()
+	switch {
+	case err != nil:
+		return err
+	case shared:
+		if _, err := p.Term(); err != nil {
+			return fmt.Errorf("another server has the number %d too: %w", r.serverNo, err)
+		}
+	case !used:
+		if err := p.Heard(); err != nil {
+			return fmt.Errorf("another server may have the number %d too: %w", r.serverNo, err)
+		}
+	}
+	return nil
 }
 
 // raise has all numbers from now on come from a second on.

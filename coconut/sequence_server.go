@@ -65,7 +65,30 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	s := &SequenceServer{port: newPort(o.Timeout, o.Limits, o.Logger, o.Meter, o.Requests).guarded(o.Access, access.Sequence), opts: o, records: &records{db: o.DB, serverNo: o.ServerNo, sid: o.SID}}
 	s.sequences = newNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Primary, o.Now) })
 	s.route = s.answer
-	return s, nil
+	if o.Primary == nil {
+		return s, nil
+	}
+	return s, o.Primary.Attach(s)
+}
+
+// Lead implements primary.Service: the others are told of the server number before it is used.
+func (s *SequenceServer) Lead() error {
+	used, _, err := s.records.users()
+	if used || err != nil {
+		return err
+	}
+	return s.records.putBound(nil, "", 0)
+}
+
+// Yield implements primary.Service. Numbers that are reserved are not used any more: when this server is the primary again, those of another one
+// are greater.
+func (s *SequenceServer) Yield() {
+	_ = s.sequences.all(func(q *sequence) error { // it fails never
+		q.reserveMu.Lock()
+		defer q.reserveMu.Unlock()
+		q.bound.Store(0)
+		return nil
+	})
 }
 
 // Start begins to serve connections to l, which now belongs to the server. It is called once.

@@ -55,7 +55,7 @@ func (s *SequenceServer) List(limit int) ([]Sequence, error) {
 	}
 	all := make([]Sequence, 0, len(page.Records))
 	for _, r := range page.Records {
-		if bound, err := strconv.ParseInt(string(r.Value), 10, 64); err == nil {
+		if bound, err := strconv.ParseInt(string(r.Value), 10, 64); err == nil && bound > 0 {
 			all = append(all, Sequence{string(r.Key[len(prefix):]), time.Unix(bound, 0)})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/primary"
 )
 
 // Fences is where fencing tokens come from.
@@ -29,7 +30,7 @@ const fencePrefix = "lock\x00fence"
 // Where other servers have given out tokens, the next ones of this one are above what may have been given out that it has not received: so far
 // above the greatest bound that it knows of, and not below the seconds of the clock times tokensPerSecond.
 const (
-	takeoverTokens  = 1 << 40
+	takeoverTokens  = primary.AheadTokens
 	tokensPerSecond = 1 << 20 // more than any server gives out
 )
 
