@@ -186,7 +186,7 @@ func TestASharedServerNumber(t *testing.T) {
 
 	s.receive("sequence\x001/1\x00", "1800000100")
 	_, err = own.fetch(1)
-	require.ErrorContains(t, err, "another server has the number 1 too: server 1 is the primary")
+	require.ErrorContains(t, err, "another server has the number 1 too, the one with -sid 1, and only the primary gives out numbers then: server 1 is the primary")
 	require.ErrorAs(t, err, new(*primary.Standby))
 	require.NoError(t, s.role.Claim(true))
 	second, err := own.fetch(1)

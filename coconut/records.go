@@ -66,18 +66,18 @@ func (r *records) get(key []byte) ([]byte, error) {
 	return value, err
 }
 
-// users tells whether this server has used its server number, for sequences of whatever name, and whether another one has.
-func (r *records) users() (used, shared bool, err error) {
+// users tells whether this server has used its server number, for sequences of whatever name, and the ID of another one that has, if any.
+func (r *records) users() (used bool, other string, err error) {
 	servers, err := r.names(r.sequencePrefix(), MaxNames)
 	for _, server := range servers {
 		switch {
 		case server == r.server():
 			used = true
 		case server != "" && server[0] == '/':
-			shared = true
+			other = server[1:]
 		}
 	}
-	return used, shared, err
+	return used, other, err
 }
 
 // bounds returns the durable bound of a sequence, and the greatest that another server with the same number has; 0 where there is none.

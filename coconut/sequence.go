@@ -107,13 +107,14 @@ func (s *sequence) reserve(second uint64) error {
 // mayReserve returns why this server must not give out numbers. Of several with one number only the primary does. One that has never used its
 // number finds out first whether another one does.
 func (r *records) mayReserve(p *primary.Role) error {
-	used, shared, err := r.users()
+	used, other, err := r.users()
 	switch {
 	case err != nil:
 		return err
-	case shared:
+	case other != "":
 		if _, err := p.Term(); err != nil {
-			return fmt.Errorf("another server has the number %d too: %w", r.serverNo, err)
+			return fmt.Errorf("another server has the number %d too, the one with -sid %s, and only the primary gives out numbers then: %w",
+				r.serverNo, other, err)
 		}
 	case !used:
 		if err := p.Heard(); err != nil {

@@ -68,7 +68,10 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	if o.Primary == nil {
 		return s, nil
 	}
-	return s, o.Primary.Attach(s)
+	if err := o.Primary.Attach(s); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Lead implements primary.Service: the others are told of the server number before it is used.

@@ -39,12 +39,13 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	if err := r.decide(); err != nil {
 		return false, err
 	}
-	sid, _, alone := r.claims.greatest()
-	if !alone || sid == r.opts.SID || known && sid == before {
+	sid, term, alone := r.claims.greatest()
+	lost := sid == r.opts.SID && term != r.ours
+	if !alone || !lost && (sid == r.opts.SID || known && sid == before) {
 		return false, nil
 	}
 	n, err := r.opts.DB.Count()
-	if n == 0 && len(r.claims) == 1 {
+	if n == 0 && len(r.claims) == 1 && !lost {
 		return false, err // nothing is here that the primary has not made, and nothing of a former one is to come
 	}
 	if !known && n > 0 {

@@ -128,7 +128,7 @@ func (r *Role) Heard() error {
 	if r == nil || r.informed.Load() {
 		return nil
 	}
-	return &Standby{reason: "this server waits for what its master has"}
+	return &Standby{reason: "this server waits for what its master has; if there is none, 'ktremotemgr tunerepl' without a host says so"}
 }
 
 // Partial says whether the records are those of a copy that has not come to its end.
