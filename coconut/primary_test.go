@@ -71,6 +71,8 @@ func TestAQuotaIsChangedOnThePrimaryOnly(t *testing.T) {
 	for _, path := range []string{"/apply?amt=1", "/cancel?jnlsno=2", "/increase?amt=1", "/decrease?amt=1", "/empty", "/increase?amt=1&name=new"} {
 		c.refused(path, "server 1 is the primary")
 	}
+	status, _ := c.get("/query?name=new")
+	require.Equal(t, 404, status, "it has not come to be")
 	s.receive("quota\x00\x00state", "65 3 1")
 	c.is("/query", "65")
 	require.NoError(t, s.role.Claim(true))

@@ -185,7 +185,11 @@ func (s *QuotaServer) change(dst, query []byte, number string, c *call) ([]byte,
 	case len(name) > maxNameSize || len(c.id) > maxNameSize:
 		return badRequest(dst)
 	}
-	q, err := s.quotas.get(name, c.word == "increase")
+	_, err := s.opts.Primary.Term()
+	var q *quota
+	if err == nil || c.word != "increase" { // or a name would come to be that nothing has been stored of
+		q, err = s.quotas.get(name, c.word == "increase")
+	}
 	if err == nil {
 		dst, err = q.do(dst, c)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/client"
+	"gotycoon/db"
 	"gotycoon/ulog"
 )
 
@@ -72,6 +73,9 @@ func (p *pull) meetLog() error {
 	changed := place.master != 0
 	place.master = p.key
 	place.startAnew()
+	if changed && p.servesServices() && p.f.opts.Services != nil { // what the former master did not have yet may be older here
+		place.copyAgain(db.ServicesIndex)
+	}
 	mark, known := place.marks[p.key]
 	if changed && !known {
 		p.f.opts.Logger.Warn(fmt.Sprintf("the master's log is another than that which was followed up to ts=%d, and goes on from there: a server that "+

@@ -195,6 +195,62 @@ func TestAClaimIsNotSkipped(t *testing.T) {
 	}
 }
 
+// A server that comes from a master that was behind to another one has all that that one has, although that is older than its position.
+func TestServicesOfAnotherMaster(t *testing.T) {
+	p, m1, m2, s := newPrimary(t, 1), newServer(t, 2), newServer(t, 3), newServer(t, 4)
+	f1, end1 := m1.follow(master(p.port))
+	f2, _ := m2.follow(master(p.port))
+	p.quota("x", "1")
+	caughtUp(t, f1, p)
+	caughtUp(t, f2, p)
+	eventually(t, "x", func() bool { return m1.quotaIs("x", "1")() && m2.quotaIs("x", "1")() })
+	end1()
+	p.quota("x", "2")
+	eventually(t, "x", m2.quotaIs("x", "2"))
+	m1.set(0, "later", "1")
+	f, end := s.follow(master(m1.port))
+	caughtUp(t, f, m1)
+	require.True(t, s.quotaIs("x", "1")())
+	m1.set(0, "last", "1")
+	eventually(t, "the position", func() bool { return s.get(0, "last") == "1" })
+	end()
+	require.NoError(t, s.restart())
+	f, _ = s.follow(master(m2.port))
+	eventually(t, "x", s.quotaIs("x", "2"))
+	caughtUp(t, f, m2)
+	awaitEqualServices(t, p, s)
+}
+
+// The primary, which lives, hears of another one's claim in the stream: what it did in vain goes, also from those who follow it.
+func TestATakeoverWhileThePrimaryLives(t *testing.T) {
+	a, b, c := newPrimary(t, 1), newServer(t, 2), newServer(t, 3)
+	fa, _ := a.follow(master(b.port))
+	fb, endB := b.follow(master(a.port))
+	fc, _ := c.follow(master(a.port))
+	a.quota("x", "1")
+	caughtUp(t, fa, b)
+	caughtUp(t, fb, a)
+	caughtUp(t, fc, a)
+	eventually(t, "x", func() bool { return b.quotaIs("x", "1")() && c.quotaIs("x", "1")() })
+	endB()
+	a.quota("x", "lost")
+	a.quota("lost", "1")
+	eventually(t, "more", c.quotaIs("lost", "1"))
+	require.NoError(t, b.role.Claim(false))
+	b.quota("x", "2")
+	for _, n := range []*node{a, c} {
+		eventually(t, "the copy", n.quotaIs("lost", ""))
+		eventually(t, "x", n.quotaIs("x", "2"))
+		awaitEqualServices(t, b, n)
+		require.False(t, n.isPrimary())
+	}
+	require.NoError(t, b.restart())
+	b.follow(master(a.port))
+	eventually(t, "the primary", b.isPrimary)
+	b.quota("x", "3")
+	eventually(t, "x", func() bool { return a.quotaIs("x", "3")() && c.quotaIs("x", "3")() })
+}
+
 // A server with the ID of one that is gone has nothing, or an old backup: it gets what others have kept of the services.
 func TestAServerIsReplaced(t *testing.T) {
 	a, b := newPrimary(t, 1), newServer(t, 2)
