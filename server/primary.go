@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/primary"
+	"gotycoon/replication"
 )
 
 // openRole finds out whether this server is the primary of the services. One with a master hears about that from the master.
@@ -35,7 +36,28 @@ func (p *process) claim() func(force bool) error {
 	if p.role == nil {
 		return nil
 	}
-	return p.role.Claim
+	return func(force bool) error {
+		if err := p.unheard(); err != nil && !force {
+			return err
+		}
+		return p.role.Claim(force)
+	}
+}
+
+// unheard returns an error while this server follows a master, so that it is alive, and the primary is no follower of this one: it would hardly
+// hear that another server is the primary, and go on.
+func (p *process) unheard() error {
+	sid, known := p.role.Primary()
+	if p.follower == nil || !known || sid == p.sid() || p.follower.Status().State != replication.Streaming {
+		return nil
+	}
+	for _, f := range p.replicas.list.List() {
+		if f.SID == sid && f.Ours && !f.White {
+			return nil
+		}
+	}
+	return fmt.Errorf("server %d is the primary, and does not follow this one, so it would not hear of it and go on: end the replication first ('ktremotemgr tunerepl'), "+
+		"when that server serves nobody any more; 'ktremotemgr tunerepl -primary -force' makes this one the primary as it is", sid)
 }
 
 // isPrimary tells whether this server is the primary of the services.
