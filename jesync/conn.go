@@ -35,10 +35,11 @@ type conn struct {
 	raw    syscall.RawConn // nil when the socket is something else, for example a pipe
 	step   step
 	skips  bool // within a line that is too long
+	alone  bool // nobody else writes to the socket while the goroutine is busy
 
 	// Protected by session.mu.
 	busy    bool      // the goroutine will look at lines again before it waits
-	writing bool      // somebody writes to the socket
+	writing bool      // somebody else writes to the socket
 	written sync.Cond // writing has become false
 	spare   []byte    // for lines while they are being written
 }
@@ -49,7 +50,6 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 		server: s,
 		socket: socket,
 		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize, Limits: s.opts.Limits, Patient: true, Access: s.opts.Access}),
-		busy:   true,
 	}
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
 	c.written.L = &c.mu
@@ -58,6 +58,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 		c.raw, _ = sc.SyscallConn() // without it lines take another way
 	}
 	defer c.in.Close()
+	c.begin()
 	err := c.run(ctx)
 	c.begin()
 	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
@@ -217,7 +218,5 @@ func (c *conn) accepts(refusal string) bool {
 
 // say adds a line about no key to the replies.
 func (c *conn) say(line string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lines = append(append(c.lines, line...), '\n')
+	c.session.say(func(lines []byte) []byte { return append(append(lines, line...), '\n') })
 }

@@ -7,10 +7,11 @@ import "slices"
 type key struct {
 	name    string
 	shard   *shard
-	holders queue   // in the order of their grants
-	limits  []limit // MAX of the holders, ascending
-	lines   []line  // waiting requests, one line for each MAX
-	waiting int     // in all lines
+	holders queue                 // in the order of their grants
+	limits  []limit               // MAX of the holders, ascending
+	lines   []line                // waiting requests, one line for each MAX
+	waiting int                   // in all lines
+	index   map[*session]*request // of all requests when there are many; nil otherwise
 
 	oneLimit [1]limit // room for limits and lines as nearly all keys need it
 	oneLine  [1]line
@@ -53,6 +54,7 @@ type request struct {
 	since   int64  // of its state
 	when    int64  // it times out or expires; never is not in the timers
 	slot    int    // in the timers
+	place   int    // among the session's requests, under its lock
 
 	prev, next *request // in holders or a line
 }
@@ -186,4 +188,52 @@ func (k *key) queued() []*request {
 	}
 	slices.SortFunc(all, func(a, b *request) int { return int(int64(a.arrival - b.arrival)) })
 	return all
+}
+
+// many is how many requests of a key are too many to look at each.
+const many = 8
+
+// note makes a new request known to find. It neither waits nor holds yet.
+func (k *key) note(r *request) {
+	if k.index == nil && k.holders.n+k.waiting < many {
+		return
+	}
+	if k.index == nil {
+		k.index = make(map[*session]*request, 2*many)
+		k.first(func(r *request) bool { k.index[r.session] = r; return false })
+	}
+	k.index[r.session] = r
+}
+
+// forget is for a request that neither waits nor holds any more.
+func (k *key) forget(r *request) {
+	delete(k.index, r.session)
+	if len(k.index) < many/2 {
+		k.index = nil
+	}
+}
+
+// find returns the request of a session, nil when there is none.
+func (k *key) find(s *session) *request {
+	if k.index != nil {
+		return k.index[s]
+	}
+	return k.first(func(r *request) bool { return r.session == s })
+}
+
+// first returns the first request that is the right one, nil when there is none.
+func (k *key) first(right func(*request) bool) *request {
+	for r := k.holders.first; r != nil; r = r.next {
+		if right(r) {
+			return r
+		}
+	}
+	for i := range k.lines {
+		for r := k.lines[i].first; r != nil; r = r.next {
+			if right(r) {
+				return r
+			}
+		}
+	}
+	return nil
 }

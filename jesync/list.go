@@ -153,9 +153,7 @@ func sendList[T any](c *conn, build func() []T, appendLine func([]byte, T) []byt
 	}
 	defer c.in.LetGo(size)
 	for _, e := range all {
-		c.mu.Lock()
-		c.lines = appendLine(c.lines, e)
-		c.mu.Unlock()
+		c.session.say(func(lines []byte) []byte { return appendLine(lines, e) })
 		if err := c.flushLarge(); err != nil {
 			return err
 		}

@@ -311,8 +311,9 @@ func ofKeys(text string) []string {
 
 func (w *world) compare(t require.TestingT) {
 	for i, s := range w.sessions {
-		require.Equal(t, ofKeys(w.model.lines[i]), ofKeys(string(s.lines)), "session %d", i)
-		w.model.lines[i], s.lines = "", nil
+		require.Equal(t, ofKeys(w.model.lines[i]), ofKeys(string(s.own)+string(s.lines)), "session %d", i)
+		w.model.lines[i], s.own = "", nil
+		s.leave(nil)
 	}
 	holders, waiters := 0, 0
 	for _, k := range w.table.statusList(byKey) {

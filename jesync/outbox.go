@@ -9,13 +9,13 @@ import (
 
 // What a connection's own commands cause is sent by its goroutine, which waits when the client does not read. What others cause,
 // a grant or an expiry, is sent by them if the socket takes it at once. If not, a goroutine sends the rest: nobody waits for
-// a client but its own connection. Whoever sends has set writing.
+// a client but its own connection. Nobody else begins to write while the goroutine is busy, and only one of the others has set writing.
 
 // begin tells others that the goroutine will send what they leave.
 func (c *conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.busy = true
+	c.busy, c.alone = true, !c.writing
 }
 
 // rest sends all that there is. When it returns, others send what they leave.
@@ -40,16 +40,16 @@ func (c *conn) settle() bool {
 	if cap(c.lines) > keepLines {
 		c.lines = nil
 	}
+	if cap(c.own) > keepLines {
+		c.own = nil
+	}
 	c.busy = false
 	return true
 }
 
 // flushLarge sends when much has gathered.
 func (c *conn) flushLarge() error {
-	c.mu.Lock()
-	large := len(c.lines) >= flushSize
-	c.mu.Unlock()
-	if !large {
+	if c.gathered() < flushSize {
 		return nil
 	}
 	return c.flush()
@@ -58,29 +58,24 @@ func (c *conn) flushLarge() error {
 // flush sends what there is, after what others have left to others. The time limit holds for each wait for send space.
 func (c *conn) flush() error {
 	c.step.deliver()
+	c.in.Out = append(c.in.Out, c.own...)
+	c.own = c.own[:0]
+	if !c.alone || c.left.Load() {
+		c.join()
+	}
+	return c.in.Flush()
+}
+
+// join waits until nobody else writes, and takes the lines that others have left.
+func (c *conn) join() {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for c.writing {
 		c.written.Wait()
 	}
-	if len(c.lines) == 0 {
-		c.mu.Unlock()
-		return nil
-	}
-	c.writing = true
+	c.alone = true
 	c.in.Out = append(c.in.Out, c.lines...)
-	c.lines = c.lines[:0]
-	c.mu.Unlock()
-	err := c.in.Flush()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.endWriting()
-	return err
-}
-
-// endWriting lets others write. The caller holds mu.
-func (c *conn) endWriting() {
-	c.writing = false
-	c.written.Broadcast()
+	c.leave(c.lines[:0])
 }
 
 // pushLines sends what others have left, without waiting. It does nothing when somebody else will.
@@ -112,7 +107,7 @@ func (c *conn) takeLines() []byte {
 	}
 	c.writing = true
 	out := c.lines
-	c.lines = c.spare[:0]
+	c.leave(c.spare[:0])
 	c.spare = nil
 	return out
 }
@@ -124,7 +119,8 @@ func (c *conn) goOn(out []byte) []byte {
 	if cap(out) <= keepLines {
 		c.spare = out[:0]
 	}
-	c.endWriting()
+	c.writing = false
+	c.written.Signal()
 	return c.takeLines()
 }
 

@@ -73,7 +73,7 @@ func (t *table) own(st *step, name []byte, refusal string, do func(*request) boo
 		st.tell(st.by, string(name), reply{word: refusal})
 		return
 	}
-	if r := st.by.find(k); r == nil || !do(r) {
+	if r := k.find(st.by); r == nil || !do(r) {
 		st.tell(st.by, k.name, k.about(refusal))
 	}
 	t.drop(k)
@@ -89,7 +89,7 @@ func (t *table) cancelOf(st *step, name []byte, address string) {
 		st.tell(st.by, string(name), reply{word: wordNotCancelled})
 		return
 	}
-	r := k.of(address)
+	r := k.first(func(r *request) bool { return r.session.address == address })
 	switch {
 	case r == nil:
 		st.tell(st.by, k.name, k.about(wordNotCancelled))
@@ -105,23 +105,6 @@ func (t *table) cancelOf(st *step, name []byte, address string) {
 	}
 	st.tell(st.by, k.name, k.about(wordCancelled))
 	t.drop(k)
-}
-
-// of returns the request of the session with an address, nil when there is none.
-func (k *key) of(address string) *request {
-	for r := k.holders.first; r != nil; r = r.next {
-		if r.session.address == address {
-			return r
-		}
-	}
-	for i := range k.lines {
-		for r := k.lines[i].first; r != nil; r = r.next {
-			if r.session.address == address {
-				return r
-			}
-		}
-	}
-	return nil
 }
 
 // status tells the counts of a key.

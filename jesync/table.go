@@ -80,7 +80,7 @@ func (t *table) lock(st *step, name []byte, w wish) {
 		t.lockNew(st, sh, string(name), w)
 		return
 	}
-	switch r := st.by.find(k); {
+	switch r := k.find(st.by); {
 	case r == nil:
 		t.arrive(st, k, w)
 	case r.state == holding:
@@ -144,6 +144,7 @@ func (t *table) arrive(st *step, k *key, w wish) {
 	sh.arrival++
 	r := &request{key: k, session: st.by, max: w.max, expires: w.expires, fenced: w.fenced, arrival: sh.arrival, since: st.now, when: never}
 	st.by.add(r)
+	k.note(r)
 	if enters {
 		if !t.grant(st, r) {
 			st.tell(r.session, k.name, k.about(wordExpired))
@@ -284,6 +285,7 @@ func (t *table) stopWaiting(r *request) {
 // forget ends a request that neither waits nor holds.
 func (t *table) forget(r *request) {
 	r.state = gone
+	r.key.forget(r)
 	r.session.remove(r)
 }
 
