@@ -14,14 +14,14 @@ const wordDenied = "ACCESS_DENIED"
 // permit returns nil when the client may give a command. Who ends the requests of others needs the right to do everything.
 func (c *conn) permit(cmd *command) error {
 	need := access.Read
-	switch string(cmd.name) {
-	case "lock", "lock-fenced", "release", "renew":
+	switch cmd.verb {
+	case verbLock, verbLockFenced, verbRelease, verbRenew:
 		need = access.Write
-	case "cancel":
+	case verbCancel:
 		if need = access.Write; cmd.n > 1 {
 			need = access.Admin
 		}
-	case "quit":
+	case verbQuit:
 		return nil
 	}
 	return c.in.Visitor.Service(need, access.Lock)

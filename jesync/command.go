@@ -5,17 +5,49 @@ import "bytes"
 // maxLine is the longest line that is understood, in bytes without its end.
 const maxLine = 8192
 
+// verb is what a command wants: a place in verbWords.
+type verb int
+
+const (
+	verbLock verb = iota
+	verbLockFenced
+	verbRelease
+	verbStatus
+	verbRenew
+	verbCancel
+	verbStatusByKey
+	verbStatusByGrants
+	verbStatusByRequests
+	verbList
+	verbQuit
+	verbUnknown // all that there are not
+)
+
+// verbWords are the words that commands begin with, the most frequent first.
+var verbWords = [...]string{"lock", "lock-fenced", "release", "status", "renew", "cancel", "status-by-key", "status-by-grants",
+	"status-by-requests", "list", "quit"}
+
+func verbOf(word []byte) verb {
+	for i := range verbWords {
+		if string(word) == verbWords[i] {
+			return verb(i)
+		}
+	}
+	return verbUnknown
+}
+
 // command is a line, cut at each space. Words point into it.
 type command struct {
-	name  []byte
-	words [4][]byte // behind the name; further words have no meaning
+	verb  verb
+	words [4][]byte // behind the verb; further words have no meaning
 	n     int       // how many of them there are
 }
 
 // parse cuts a line without its LF. Spaces at the end have no meaning; each other one ends a word, which may be empty.
 func parse(line []byte) (c command) {
 	line = bytes.TrimRight(bytes.TrimSuffix(line, []byte{'\r'}), " ")
-	c.name, line, _ = cut(line)
+	word, line, _ := cut(line)
+	c.verb = verbOf(word)
 	for more := line != nil; more && c.n < len(c.words); c.n++ {
 		c.words[c.n], line, more = cut(line)
 	}

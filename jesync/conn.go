@@ -46,6 +46,20 @@ type conn struct {
 
 // serve answers the commands of one connection until it ends. Then it ends the requests of the connection.
 func (s *Server) serve(ctx context.Context, socket net.Conn) {
+	c := s.newConn(socket)
+	defer c.in.Close()
+	c.begin()
+	err := c.run(ctx)
+	c.begin()
+	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
+	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
+	if flushErr := c.flush(); err == nil {
+		err = flushErr
+	}
+	s.log(err, socket)
+}
+
+func (s *Server) newConn(socket net.Conn) *conn {
 	c := &conn{
 		server: s,
 		socket: socket,
@@ -57,16 +71,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it lines take another way
 	}
-	defer c.in.Close()
-	c.begin()
-	err := c.run(ctx)
-	c.begin()
-	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
-	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
-	if flushErr := c.flush(); err == nil {
-		err = flushErr
-	}
-	s.log(err, socket)
+	return c
 }
 
 func (s *Server) log(err error, socket net.Conn) {
@@ -158,18 +163,18 @@ func (c *conn) answerLine(line []byte) error {
 
 // answer carries out one command. An error ends the connection.
 func (c *conn) answer(cmd *command) error {
-	switch string(cmd.name) {
-	case "lock", "lock-fenced", "release", "status", "renew", "cancel":
+	switch cmd.verb {
+	case verbLock, verbLockFenced, verbRelease, verbStatus, verbRenew, verbCancel:
 		c.withKey(cmd)
-	case "status-by-key":
+	case verbStatusByKey:
 		return c.statusList(byKey)
-	case "status-by-grants":
+	case verbStatusByGrants:
 		return c.statusList(byGrants)
-	case "status-by-requests":
+	case verbStatusByRequests:
 		return c.statusList(byRequests)
-	case "list":
+	case verbList:
 		return c.list(cmd)
-	case "quit":
+	case verbQuit:
 		return errQuit
 	default:
 		c.say(invalidCommand)
@@ -184,22 +189,22 @@ func (c *conn) withKey(cmd *command) {
 		return
 	}
 	t, key := c.server.table, cmd.words[0]
-	switch string(cmd.name) {
-	case "lock", "lock-fenced":
-		w, refusal := cmd.wish(string(cmd.name) == "lock-fenced")
+	switch cmd.verb {
+	case verbLock, verbLockFenced:
+		w, refusal := cmd.wish(cmd.verb == verbLockFenced)
 		if c.accepts(refusal) {
 			t.lock(&c.step, key, w)
 		}
-	case "renew":
+	case verbRenew:
 		expires, refusal := cmd.prolongation()
 		if c.accepts(refusal) {
 			t.renew(&c.step, key, expires)
 		}
-	case "release":
+	case verbRelease:
 		t.release(&c.step, key)
-	case "status":
+	case verbStatus:
 		t.status(&c.step, key)
-	case "cancel":
+	case verbCancel:
 		if cmd.n > 1 {
 			t.cancelOf(&c.step, key, string(cmd.words[1]))
 		} else {

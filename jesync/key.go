@@ -13,8 +13,9 @@ type key struct {
 	waiting int                   // in all lines
 	index   map[*session]*request // of all requests when there are many; nil otherwise
 
-	oneLimit [1]limit // room for limits and lines as nearly all keys need it
-	oneLine  [1]line
+	oneLimit   [1]limit // room for limits, lines and requests as nearly all keys need it
+	oneLine    [1]line
+	oneRequest request
 }
 
 // limit is how many holders have the same MAX.
@@ -101,6 +102,14 @@ func newKey(sh *shard, name string) *key {
 	k := &key{name: name, shard: sh}
 	k.limits, k.lines = k.oneLimit[:0], k.oneLine[:0]
 	return k
+}
+
+// newRequest returns room for a request. It is not used again, because its session may still look at one that has ended.
+func (k *key) newRequest() *request {
+	if k.oneRequest.key == nil {
+		return &k.oneRequest
+	}
+	return new(request)
 }
 
 // admits tells whether one more holder is allowed, by those that are and by itself.

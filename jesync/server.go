@@ -93,7 +93,6 @@ func (o *Options) bounds() bounds {
 type Server struct {
 	opts    Options
 	table   *table
-	places  map[string]int // see measure.go
 	started time.Time
 	pool    *sync.Pool
 	lists   chan struct{}      // a place for each list that is being made
@@ -114,7 +113,6 @@ func New(o Options) (*Server, error) {
 	}
 	return &Server{
 		opts:    o,
-		places:  places(),
 		table:   newTable(o.bounds(), tk),
 		started: time.Now(),
 		pool:    netio.NewPool(),

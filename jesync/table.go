@@ -142,7 +142,8 @@ func (t *table) arrive(st *step, k *key, w wish) {
 	}
 	sh := k.shard
 	sh.arrival++
-	r := &request{key: k, session: st.by, max: w.max, expires: w.expires, fenced: w.fenced, arrival: sh.arrival, since: st.now, when: never}
+	r := k.newRequest()
+	*r = request{key: k, session: st.by, max: w.max, expires: w.expires, fenced: w.fenced, arrival: sh.arrival, since: st.now, when: never}
 	st.by.add(r)
 	k.note(r)
 	if enters {
