@@ -3,10 +3,10 @@ package jesync
 import "slices"
 
 // key is a lock with its holders and its waiting requests. The lock of its shard protects it. A key without either does not
-// stay.
+// stay: it becomes another one of the shard.
 type key struct {
+	shard   *shard // does not change
 	name    string
-	shard   *shard
 	holders queue                 // in the order of their grants
 	limits  []limit               // MAX of the holders, ascending
 	lines   []line                // waiting requests, one line for each MAX
@@ -98,13 +98,27 @@ func (q *queue) remove(r *request) {
 	q.n--
 }
 
-func newKey(sh *shard, name string) *key {
-	k := &key{name: name, shard: sh}
-	k.limits, k.lines = k.oneLimit[:0], k.oneLine[:0]
+// newKey returns a key without requests. The caller holds sh.mu, as for keep.
+func (sh *shard) newKey(name string) *key {
+	var k *key
+	if last := len(sh.spare) - 1; last >= 0 {
+		k, sh.spare = sh.spare[last], sh.spare[:last]
+	} else {
+		k = &key{shard: sh}
+	}
+	k.name, k.limits, k.lines = name, k.oneLimit[:0], k.oneLine[:0]
 	return k
 }
 
-// newRequest returns room for a request. It is not used again, because its session may still look at one that has ended.
+// keep keeps a key without requests for newKey.
+func (sh *shard) keep(k *key) {
+	if len(sh.spare) < keepSpare {
+		k.name, k.limits, k.lines, k.index, k.oneRequest = "", nil, nil, nil, request{}
+		sh.spare = append(sh.spare, k)
+	}
+}
+
+// newRequest returns room for a request.
 func (k *key) newRequest() *request {
 	if k.oneRequest.key == nil {
 		return &k.oneRequest

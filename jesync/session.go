@@ -1,7 +1,6 @@
 package jesync
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -48,11 +47,15 @@ func (s *session) remove(r *request) {
 	}
 }
 
-// all returns the requests. Others may end them at any time; nobody but the session's connection adds any.
-func (s *session) all() []*request {
+// keys returns those of the requests. Others may end these at any time; nobody but the session's connection adds any.
+func (s *session) keys() []*key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.requests)
+	ks := make([]*key, len(s.requests))
+	for i, r := range s.requests {
+		ks[i] = r.key
+	}
+	return ks
 }
 
 // say adds lines that the session's own step has caused.

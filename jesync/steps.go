@@ -124,30 +124,29 @@ const deliverEvery = 64
 
 // end ends all requests of a session, with a RELEASED line for each lock if told is set.
 func (t *table) end(st *step, s *session, told bool) {
-	for _, r := range s.all() {
-		t.endOne(st, r, told)
+	for _, k := range s.keys() {
+		t.endOne(st, s, k, told)
 		if len(st.told) >= deliverEvery {
 			st.deliver()
 		}
 	}
 }
 
-func (t *table) endOne(st *step, r *request, told bool) {
-	k := r.key
+func (t *table) endOne(st *step, s *session, k *key, told bool) {
 	k.shard.mu.Lock()
 	defer k.shard.mu.Unlock()
-	switch {
+	switch r := k.find(s); {
+	case r == nil:
+		return // others have been faster: the key may be another one
 	case r.state == waiting:
 		t.giveUp(r)
 		t.moveUp(st, k)
 	case r.state == holding && told:
 		t.giveBack(st, r)
-	case r.state == holding:
+	default:
 		t.leave(r)
 		k.shard.counts.Releases++
 		t.handOver(st, k)
-	default:
-		return // others have been faster: the key may be another one
 	}
 	t.drop(k)
 }

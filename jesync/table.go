@@ -39,15 +39,18 @@ type bounds struct {
 type shard struct {
 	mu      sync.Mutex
 	keys    map[string]*key
-	peak    int // most keys since the map was made
+	peak    int    // most keys since the map was made
+	spare   []*key // to be used again
 	timers  timers
 	arrival uint64 // of the latest request
 	counts  Counts
 	_       [64]byte // a cache line between the locks
 }
 
-// keepKeys is the size of a map whose memory is kept when it is empty.
-const keepKeys = 1 << 10
+const (
+	keepKeys  = 1 << 10 // size of a map whose memory is kept when it is empty
+	keepSpare = 16      // keys that are kept to be used again
+)
 
 func newTable(b bounds, tk *tokens) *table {
 	t := &table{seed: maphash.MakeSeed(), bounds: b, tokens: tk, kick: make(chan struct{}, 1)}
@@ -98,7 +101,7 @@ func (t *table) lockNew(st *step, sh *shard, name string, w wish) {
 		st.tell(st.by, name, reply{word: wordTooManyKeys})
 		return
 	}
-	k := newKey(sh, name)
+	k := sh.newKey(name)
 	sh.keys[k.name] = k
 	sh.peak = max(sh.peak, len(sh.keys))
 	t.arrive(st, k, w)
@@ -128,6 +131,7 @@ func (t *table) drop(k *key) {
 	sh := k.shard
 	delete(sh.keys, k.name)
 	t.letGoKey(len(k.name))
+	sh.keep(k)
 	if len(sh.keys) == 0 && sh.peak > keepKeys {
 		sh.keys, sh.peak = map[string]*key{}, 0
 	}
