@@ -51,3 +51,29 @@ func BenchmarkAnswer(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkQueue hands a lock that many wait for from one to the next: each iteration is a release and a lock.
+func BenchmarkQueue(b *testing.B) {
+	const sessions = 64
+	t := newTable(bounds{keys: 1, names: 1 << 10, waiters: sessions, expires: 1000}, nil)
+	steps, key := make([]step, sessions), []byte("key")
+	for i := range steps {
+		steps[i].by = &session{push: func() {}}
+		t.lock(&steps[i], key, wish{max: 1, timeout: -1, expires: 120})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		st := &steps[i%sessions]
+		t.release(st, key)
+		st.deliver()
+		t.lock(st, key, wish{max: 1, timeout: -1, expires: 120})
+		clearLines(st.by)
+	}
+}
+
+func clearLines(s *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own = s.own[:0]
+	s.leave(s.lines[:0])
+}
