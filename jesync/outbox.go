@@ -9,7 +9,7 @@ import (
 
 // What a connection's own commands cause is sent by its goroutine, which waits when the client does not read. What others cause,
 // a grant or an expiry, is sent by them if the socket takes it at once. If not, a goroutine sends the rest: nobody waits for
-// a client but its own connection. Nobody else begins to write while the goroutine is busy, and only one of the others has set writing.
+// a client but its own connection. One of the others who sends has set writing; none of them begins to while the goroutine is busy.
 
 // begin tells others that the goroutine will send what they leave.
 func (c *conn) begin() {

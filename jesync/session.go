@@ -13,8 +13,8 @@ const keepRequests = 1 << 8
 
 // session is what the table knows of a connection: its requests, and the lines for it. Its lock comes after that of a shard.
 //
-// Lines that its own steps cause are in own, which takes no lock, until others leave some; from then on all go into lines, so that
-// own always comes first.
+// Lines that its own steps cause go into own, which needs no lock. Once others have left some, all go into lines until both have been
+// sent: own always comes first.
 type session struct {
 	address string      // of the client
 	push    func()      // sends lines soon, without waiting; called under no lock

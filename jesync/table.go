@@ -290,7 +290,7 @@ func (t *table) stopWaiting(r *request) {
 // forget ends a request that neither waits nor holds.
 func (t *table) forget(r *request) {
 	r.state = gone
-	r.key.forget(r)
+	r.key.unnote(r)
 	r.session.remove(r)
 }
 
