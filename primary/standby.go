@@ -9,7 +9,10 @@ type Standby struct{ reason string }
 func (s *Standby) Error() string { return s.reason }
 
 // remedy ends most reasons.
-const remedy = "'ktremotemgr tunerepl -primary' makes this server the primary"
+const (
+	remedy = "'ktremotemgr tunerepl -primary' makes this server the primary"
+	force  = "'ktremotemgr tunerepl -primary -force' makes this server the primary"
+)
 
 // why returns why this server is not the primary, nothing when it is. mu is held.
 func (r *Role) why() string {
@@ -21,14 +24,14 @@ func (r *Role) why() string {
 	case len(r.claims) == 0:
 		return "no server is the primary yet; " + remedy
 	case !alone:
-		return fmt.Sprintf("the servers %v have equal claims to be the primary, so none is; %s, with -force on one that takes itself for it", r.claims.rivals(), remedy)
+		return fmt.Sprintf("the servers %v have equal claims to be the primary, so none is; %s", r.claims.rivals(), force)
 	case sid != r.opts.SID:
 		return fmt.Sprintf("server %d is the primary, this one keeps a copy; %s", sid, remedy)
 	case term != r.ours:
 		return fmt.Sprintf("this server has lost what it made as the primary (term %d), or another one has its -sid %d too; if not, %s as it is, with what "+
 			"others have kept", term, sid, remedy)
 	case !informed:
-		return "this server was the primary, and waits to hear from its master whether another one is now; if that is gone, " + remedy + ", with -force"
+		return "this server was the primary, and waits to hear from its master whether another one is now; if that is gone, " + force
 	}
 	return ""
 }
