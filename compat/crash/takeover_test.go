@@ -23,8 +23,12 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// takeovers are the kills of the primary in the default test run.
-const takeovers = 4
+// takeovers are the kills of the primary in the default test run. After each the quotas are copied, which grow: more than the most would take too
+// long.
+const (
+	takeovers     = 4
+	mostTakeovers = 25
+)
 
 // takeoverLimit is the quota that is taken from.
 const takeoverLimit = 1_000_000
@@ -290,7 +294,7 @@ func TestTheStandbyTakesOver(t *testing.T) {
 			u.count()
 			u.count()
 			u.lock()
-			for range max(number(t, longKills, 0), takeovers) {
+			for range min(max(number(t, longKills, 0), takeovers), mostTakeovers) {
 				time.Sleep(time.Duration(rng.Int64N(int64(500 * time.Millisecond)))) //lint:sleep the moment of the kill is meant to be random
 				if row.quiet {
 					u.pause.Lock()
