@@ -194,14 +194,14 @@ func TestASharedServerNumber(t *testing.T) {
 	second, err := own.fetch(1)
 	require.NoError(t, err)
 	require.Greater(t, second, first)
-	require.GreaterOrEqual(t, second.second(), uint64(1_800_000_100+takeoverSeconds))
+	require.GreaterOrEqual(t, second.second(), uint64(1_800_000_100+primary.AheadSeconds))
 	require.NoError(t, end(own))
 
 	own = open("")
 	third, err := own.fetch(1)
 	require.NoError(t, err)
 	require.Greater(t, third, second)
-	require.Less(t, third.second(), uint64(1_800_000_110+takeoverSeconds), "it goes on where it was")
+	require.Less(t, third.second(), uint64(1_800_000_110+primary.AheadSeconds), "it goes on where it was")
 	own.renewals.Wait()
 }
 

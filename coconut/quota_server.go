@@ -71,7 +71,7 @@ func (s *QuotaServer) Lead() error {
 	if s.opts.Export == "" {
 		return nil
 	}
-	names, err := s.records.names([]byte("quota\x00"), MaxNames)
+	names, err := s.records.names([]byte(quotaPrefix), MaxNames)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/primary"
 )
 
 // The records, in a database of the server. They are text, to be read and mended with the usual tools; journal numbers in keys
@@ -31,14 +32,17 @@ type records struct {
 
 // Vital tells whether a record of the services' database must be stored as long as there is any room on the disk: bounds and claims, which
 // are few and small. Quotas grow with every call.
-func Vital(key []byte) bool { return !bytes.HasPrefix(key, []byte("quota\x00")) }
+func Vital(key []byte) bool { return !bytes.HasPrefix(key, []byte(quotaPrefix)) }
+
+// quotaPrefix begins the keys of quotas.
+const quotaPrefix = "quota\x00"
 
 // idLifetime is how long a repeated quota call is recognised.
 const idLifetime = 24 * time.Hour
 
 // sequencePrefix begins the keys of all sequences with this server number, and those of numbers that begin with the same digits.
 func (r *records) sequencePrefix() []byte {
-	return strconv.AppendInt([]byte("sequence\x00"), int64(r.serverNo), 10)
+	return strconv.AppendInt([]byte(primary.SequencePrefix), int64(r.serverNo), 10)
 }
 
 func (r *records) sequenceKey(server, name string) []byte {
@@ -48,7 +52,7 @@ func (r *records) sequenceKey(server, name string) []byte {
 // server is this one in the keys of sequences.
 func (r *records) server() string { return "/" + strconv.Itoa(int(r.sid)) }
 
-func quotaKey(name, part string) []byte { return []byte("quota\x00" + name + "\x00" + part) }
+func quotaKey(name, part string) []byte { return []byte(quotaPrefix + name + "\x00" + part) }
 
 func journalKey(name string, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(quotaKey(name, "journal\x00"), number)

@@ -13,10 +13,6 @@ import (
 const (
 	reserveSeconds = 4 // how far ahead of the clock a bound is written
 	renewSeconds   = 2 // and how near the clock may come before the next one is
-
-	// takeoverSeconds is how far above the bound of another server with the same number, as far as that has been received, the numbers of this
-	// one begin: the other may have gone on so long.
-	takeoverSeconds = primary.AheadSeconds
 )
 
 // sequence gives out moments, each greater than all before it, in this process and in those before it.
@@ -95,7 +91,7 @@ func (s *sequence) reserve(second uint64) error {
 	}
 	switch {
 	case others > own:
-		second = max(second, others+takeoverSeconds)
+		second = max(second, others+primary.AheadSeconds)
 		s.raise(second)
 	case own > s.bound.Load(): // after a start, or since others have told this server of what it has lost
 		second = max(second, own)

@@ -18,7 +18,7 @@ type Quota struct {
 
 // List returns the quotas in the order of their names, at most limit of them, used since the start or not.
 func (s *QuotaServer) List(limit int) ([]Quota, error) {
-	names, err := s.records.names([]byte("quota\x00"), limit)
+	names, err := s.records.names([]byte(quotaPrefix), limit)
 	if err != nil {
 		return nil, err
 	}

@@ -20,19 +20,15 @@ type Fences interface {
 	Reserve(n uint64) (first uint64, err error)
 }
 
-// fencePrefix begins the keys of records that hold a number in decimal: the tokens that a server has given out are below it.
+// The bound of the tokens that a server has given out is a record:
 //
-//	"lock" 00 "fence" 00 SID     BOUND
+//	"lock" 00 "fence" 00 SID     BOUND    in decimal; they are below it
 //
 // Only the server with that ID writes it. One without an ID was written before there were any, by whatever server.
-const fencePrefix = "lock\x00fence"
-
-// Where other servers have given out tokens, the next ones of this one are above what may have been given out that it has not received: so far
-// above the greatest bound that it knows of, and not below the seconds of the clock times tokensPerSecond.
-const (
-	takeoverTokens  = primary.AheadTokens
-	tokensPerSecond = 1 << 20 // more than any server gives out
-)
+//
+// Where other servers have given out tokens, the next ones of this one are above what may have been given out that it has not received:
+// primary.AheadTokens above the greatest bound that it knows of, and not below the seconds of the clock times tokensPerSecond.
+const tokensPerSecond = 1 << 20 // more than any server gives out
 
 // databaseFences keeps the bound in a record of a database.
 type databaseFences struct {
@@ -45,7 +41,7 @@ func DatabaseFences(d *db.DB, sid uint16) (Fences, error) {
 	if d == nil || !d.OnDisk() {
 		return nil, errors.New("fencing tokens need a database file to keep their bound in")
 	}
-	return databaseFences{d, fencePrefix + "\x00" + strconv.Itoa(int(sid))}, nil
+	return databaseFences{d, primary.FencePrefix + "\x00" + strconv.Itoa(int(sid))}, nil
 }
 
 // Reserve raises the bound and returns when that would survive a power cut.
@@ -78,7 +74,7 @@ func (f databaseFences) raise(n uint64) (uint64, error) {
 
 // bound returns this server's record, nil when there is none, and the number from which on none has been given out.
 func (f databaseFences) bound() (old []byte, first uint64, err error) {
-	page, err := f.db.Page(db.PageOptions{Prefix: []byte(fencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
+	page, err := f.db.Page(db.PageOptions{Prefix: []byte(primary.FencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -91,14 +87,14 @@ func (f databaseFences) bound() (old []byte, first uint64, err error) {
 		switch string(r.Key) {
 		case f.own:
 			old, own = r.Value, max(own, bound)
-		case fencePrefix:
+		case primary.FencePrefix:
 			own = max(own, bound)
 		default:
 			others = max(others, bound)
 		}
 	}
 	if others > own {
-		own = max(others, others+takeoverTokens) // the sum may be too large
+		own = max(others, others+primary.AheadTokens) // the sum may be too large
 	}
 	if others > 0 {
 		own = max(own, uint64(time.Now().Unix())*tokensPerSecond)

@@ -57,7 +57,7 @@ func TestADatabaseThatIsNoPlaceForTokens(t *testing.T) {
 	fences, err := DatabaseFences(d, 1)
 	require.NoError(t, err)
 	for _, text := range []string{"0", "no number", "", "18446744073709551615"} {
-		require.NoError(t, d.Set(nil, []byte(fencePrefix+"\x001"), []byte(text), db.Never))
+		require.NoError(t, d.Set(nil, []byte(primary.FencePrefix+"\x001"), []byte(text), db.Never))
 		_, err = fences.Reserve(10)
 		require.Error(t, err, text)
 	}
@@ -152,7 +152,7 @@ func TestTokensOfTheNextPrimary(t *testing.T) {
 		require.NoError(t, role.Follow(nil, ups, nil, false))
 	}
 	receive("primary\x001", "1")
-	receive(fencePrefix+"\x001", "5000001")
+	receive(primary.FencePrefix+"\x001", "5000001")
 	fences, err := DatabaseFences(d, 2)
 	require.NoError(t, err)
 	tk := newTokens(fences, slog.New(slog.DiscardHandler))
@@ -161,7 +161,7 @@ func TestTokensOfTheNextPrimary(t *testing.T) {
 	require.NoError(t, tk.extend(), "nothing to extend")
 	require.NoError(t, role.Claim(true))
 	first := tk.take()
-	require.Greater(t, first, uint64(5000001+takeoverTokens))
+	require.Greater(t, first, uint64(5000001+primary.AheadTokens))
 	require.Greater(t, first>>20, uint64(1_700_000_000), "above those of a primary that this one has not heard of")
 	require.Equal(t, first+1, tk.take())
 
@@ -170,14 +170,14 @@ func TestTokensOfTheNextPrimary(t *testing.T) {
 	require.NoError(t, role.Claim(true))
 	again := tk.take()
 	require.Greater(t, again, first+1)
-	require.Less(t, again, first+takeoverTokens, "nobody else has reserved any")
+	require.Less(t, again, first+primary.AheadTokens, "nobody else has reserved any")
 }
 
 // Records of before there were server IDs in their keys count, whoever wrote them.
 func TestABoundOfTokensWithoutAServerID(t *testing.T) {
 	c, d := openDB(t, filepath.Join(t.TempDir(), "services.kct"))
 	defer func() { require.NoError(t, c.Close()) }()
-	require.NoError(t, d.Set(nil, []byte(fencePrefix), []byte("77"), db.Never))
+	require.NoError(t, d.Set(nil, []byte(primary.FencePrefix), []byte("77"), db.Never))
 	fences, err := DatabaseFences(d, 2)
 	require.NoError(t, err)
 	for _, want := range []uint64{77, 87} {

@@ -24,9 +24,8 @@ import (
 // Numbers are in decimal. Keys of bounds without a SID are of before there was one in them, and are nobody's.
 const (
 	claimPrefix    = "primary\x00"
-	sequencePrefix = "sequence\x00"
-	lockPrefix     = "lock\x00"
-	fencePrefix    = lockPrefix + "fence\x00"
+	SequencePrefix = "sequence\x00"  // begins the keys of sequences' bounds
+	FencePrefix    = "lock\x00fence" // and those of fencing tokens' bounds; 00 SID follows
 )
 
 // How far above what is known of another server's numbers, or of those of this one in a life that it has lost, its next ones begin: so much
@@ -37,7 +36,7 @@ const (
 )
 
 // growing begins the keys of records whose values only grow.
-var growing = []string{claimPrefix, sequencePrefix, lockPrefix}
+var growing = []string{claimPrefix, SequencePrefix, FencePrefix}
 
 // grows tells whether a record is one of those whose values only grow.
 func grows(key []byte) bool {
@@ -52,10 +51,10 @@ func grows(key []byte) bool {
 // ownBound tells whether a record is a bound of the server with an ID, and how far above it that goes on when it has lost its own.
 func ownBound(key []byte, sid uint16) (ahead uint64, own bool) {
 	id := strconv.Itoa(int(sid))
-	if name, ok := bytes.CutPrefix(key, []byte(fencePrefix)); ok {
-		return AheadTokens, string(name) == id
+	if name, ok := bytes.CutPrefix(key, []byte(FencePrefix)); ok {
+		return AheadTokens, string(name) == "\x00"+id
 	}
-	name, ok := bytes.CutPrefix(key, []byte(sequencePrefix))
+	name, ok := bytes.CutPrefix(key, []byte(SequencePrefix))
 	if !ok {
 		return 0, false
 	}
