@@ -3,7 +3,12 @@ package ulog
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"slices"
+	"strings"
+
+	"gotycoon/internal/vfs"
 )
 
 // FileInfo describes a file of a log.
@@ -16,19 +21,19 @@ type FileInfo struct {
 // Files lists the files in the directory that begin with a segment header, in the order of their names. As with the original
 // the name does not matter. For the segment being written it tells what is written, header or not.
 func (l *Log) Files() ([]FileInfo, error) {
-	l.mu.Lock()
-	current := l.written
-	l.mu.Unlock()
 	names, err := l.fs.ReadDir(l.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list update log: %w", err)
 	}
+	l.mu.Lock()
+	current := l.written // after the look into the directory: the headers of all older segments are final
+	l.mu.Unlock()
 	var files []FileInfo
 	for _, name := range names {
 		head := header{current.off, current.last}
 		if name != segmentName(current.seg) {
 			var ok bool
-			if head, ok = headerAt(l.fs, l.dir+"/"+name); !ok {
+			if head, ok = headerAt(l.fs, l.dir, name); !ok {
 				continue
 			}
 		}
@@ -37,30 +42,105 @@ func (l *Log) Files() ([]FileInfo, error) {
 	return files, nil
 }
 
-// RemoveFiles removes the files that Files lists and that hold nothing newer than upTo, but for the last one in the order of
-// names and the segment being written. Readers that have one open go on reading it.
-func (l *Log) RemoveFiles(upTo Stamp) error {
-	files, err := l.Files()
-	if err != nil || len(files) < 2 {
+// RemoveFiles removes the files that Files lists and that hold nothing newer than upTo, as far as no Hold needs them; never the last one in
+// the order of names, and never the segment being written. Readers that have one open go on reading it. A line in the log says
+// what was kept for whom.
+//
+// Segments that are too damaged to be listed go together with the next one that is not.
+//
+// The oldest goes first, so that a process that dies in between leaves a log without a hole. A power cut may bring any of them back; that
+// is no hole for anybody who needs nothing of them, see Reader.nextSegment.
+func (l *Log) RemoveFiles(upTo Stamp) error { return l.remove(upTo, true) }
+
+// ReclaimFiles is RemoveFiles for a disk that is full: weak holds do not count.
+func (l *Log) ReclaimFiles(upTo Stamp) error { return l.remove(upTo, false) }
+
+// Removable returns the newest stamp in the files that RemoveFiles would remove if there were no holds; 0 when there are none. It is what
+// holders have to have for themselves before a removal can be complete.
+func (l *Log) Removable(upTo Stamp) (Stamp, error) {
+	l.holds.removing.Lock()
+	defer l.holds.removing.Unlock()
+	old, err := l.older(l.retain(true).newest)
+	newest := Stamp(0)
+	for _, f := range old {
+		if f.Last <= upTo {
+			newest = max(newest, f.Last)
+		}
+	}
+	return newest, err
+}
+
+func (l *Log) remove(upTo Stamp, all bool) error {
+	l.holds.removing.Lock()
+	defer l.holds.removing.Unlock()
+	r := l.retain(all)
+	old, err := l.older(r.newest)
+	if err != nil {
 		return err
 	}
-	l.mu.Lock()
-	current := l.dir + "/" + segmentName(l.written.seg)
-	l.mu.Unlock()
-	removed := false
-	for _, f := range files[:len(files)-1] {
-		if f.Last > upTo || f.Path == current {
+	kept, removed := FileInfo{}, false
+	files := 0
+	for _, f := range old {
+		switch {
+		case f.Last > upTo:
+			continue
+		case f.Last > r.floor:
+			files++
+			kept.Size += f.Size
+			kept.Last = max(kept.Last, f.Last)
 			continue
 		}
-		if err := l.fs.Remove(f.Path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove update log file: %w", err)
+		if rerr := l.fs.Remove(f.Path); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
+			err = fmt.Errorf("remove update log file: %w", rerr)
+			break
 		}
 		removed = true
 	}
-	if !removed {
-		return nil
+	if files > 0 {
+		l.logger.Info(fmt.Sprintf("%d files of the update log %s (%d bytes, up to ts=%d) are kept, because they are needed for %s",
+			files, l.dir, kept.Size, kept.Last, r.whose(kept.Last)))
 	}
-	return l.fs.SyncDir(l.dir)
+	if removed {
+		err = errors.Join(err, l.fs.SyncDir(l.dir))
+	}
+	return err
+}
+
+// older returns the files that may be removed when nobody needs them, the oldest first. The caller holds holds.removing.
+func (l *Log) older(newest uint64) ([]FileInfo, error) {
+	names, err := l.fs.ReadDir(l.dir)
+	if err != nil {
+		return nil, fmt.Errorf("list update log: %w", err)
+	}
+	var files []FileInfo
+	const unknown = Stamp(math.MaxUint64)
+	bound := unknown // last stamp of the next segment that is not damaged: those before it hold nothing newer
+	last := true
+	for i := len(names) - 1; i >= 0; i-- {
+		n, segment := parseSegmentName(names[i])
+		if segment && n >= newest {
+			last = false
+			continue
+		}
+		head, ok := headerAt(l.fs, l.dir, names[i])
+		switch {
+		case ok && last: // the last name always stays
+			last = false
+			if segment {
+				bound = head.last
+			}
+			continue
+		case ok && segment:
+			bound = head.last
+		case !ok && (!segment || bound == unknown):
+			continue
+		case !ok:
+			head.last = bound
+		}
+		files = append(files, FileInfo{l.dir + "/" + names[i], head.size, head.last})
+	}
+	slices.Reverse(files)
+	return files, nil
 }
 
 // BeginSegment has the next group written to a new segment, so that RemoveFiles can remove the present one. It does nothing while
@@ -72,4 +152,18 @@ func (l *Log) BeginSegment() {
 	if l.written.off >= small {
 		l.next.Store(true)
 	}
+}
+
+// headerAt returns the segment header that a file begins with. A segment that is being created does not count yet.
+func headerAt(fs vfs.FS, dir, name string) (header, bool) {
+	if strings.HasSuffix(name, unborn) {
+		return header{}, false
+	}
+	f, err := fs.OpenFile(dir+"/"+name, readOnly, 0)
+	if err != nil {
+		return header{}, false
+	}
+	defer f.Close()
+	h, err := readHeader(f)
+	return h, err == nil
 }

@@ -15,21 +15,9 @@ func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
 	}
 	var files []FileInfo
 	for _, name := range names {
-		path := dir + "/" + name
-		if head, ok := headerAt(fs, path); ok {
-			files = append(files, FileInfo{path, head.size, head.last})
+		if head, ok := headerAt(fs, dir, name); ok {
+			files = append(files, FileInfo{dir + "/" + name, head.size, head.last})
 		}
 	}
 	return files, nil
-}
-
-// headerAt returns the segment header a file begins with.
-func headerAt(fs vfs.FS, path string) (header, bool) {
-	f, err := fs.OpenFile(path, readOnly, 0)
-	if err != nil {
-		return header{}, false
-	}
-	defer f.Close()
-	h, err := readHeader(f)
-	return h, err == nil
 }

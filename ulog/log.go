@@ -27,13 +27,14 @@ const (
 //   - nothing is acknowledged after err is set, and err is never cleared;
 //   - synced <= written <= last, and a header on disk never says more than synced.
 //
-// Lock order: leadership (see commit.go) -> syncMu -> mu.
+// Lock order: leadership (see commit.go) -> syncMu -> mu; holds.removing -> mu.
 type Log struct {
 	dir    string
 	opts   Options
 	fs     vfs.FS
 	logger *slog.Logger
 	id     [16]byte
+	gap    *fresh // where Open goes on when the newest segment had lost updates; nil otherwise and afterwards
 
 	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
 	failed chan struct{} // closed when err is set
@@ -41,6 +42,7 @@ type Log struct {
 	flush  flusher
 
 	observer atomic.Pointer[Observer] // nil: nobody measures
+	holds    holds                    // who needs which segments
 
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu

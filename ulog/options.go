@@ -12,7 +12,6 @@ const (
 	readOnly  = os.O_RDONLY
 	readWrite = os.O_RDWR
 	create    = os.O_RDWR | os.O_CREATE
-	createNew = os.O_RDWR | os.O_CREATE | os.O_EXCL
 
 	filePerm = 0o644
 	dirPerm  = 0o755

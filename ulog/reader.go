@@ -65,7 +65,10 @@ func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, e
 	if r.report == nil {
 		r.report = func(error) {}
 	}
-	return r, r.start()
+	if err := r.start(); err != nil {
+		return r, err
+	}
+	return r, r.noticeEmpty()
 }
 
 // NewReader reads the log from the first record newer than after. It sees what is as safe as the mode promises.

@@ -2,9 +2,11 @@ package ulog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -27,19 +29,23 @@ func (l *Log) openNewest() error {
 		if len(nums) > 0 {
 			newest = nums[len(nums)-1]
 		}
-		if err = l.openSegment(newest); !errors.Is(err, errNewest) {
+		if err = l.openSegment(newest, len(nums) == 0); !errors.Is(err, errNewest) {
 			return err
 		}
 	}
 }
 
-func (l *Log) openSegment(n uint64) error {
+// openSegment opens segment n, the newest. none says that the directory had no segments.
+func (l *Log) openSegment(n uint64, none bool) error {
 	f, err := l.fs.OpenFile(l.segmentPath(n), create, filePerm)
 	if err != nil {
 		return err
 	}
 	if err = l.lock(f, n); err == nil {
-		err = l.prepare(f, n)
+		err = l.prepare(f, n, none)
+	}
+	if err != nil && l.gap != nil {
+		err = errors.Join(err, l.gap.f.Close())
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -65,8 +71,9 @@ func (l *Log) lock(f vfs.File, n uint64) error {
 }
 
 // prepare checks segment n and sets the state of the log from it.
-func (l *Log) prepare(f vfs.File, n uint64) (err error) {
-	if l.id, err = loadIdentity(l.fs, l.dir); err != nil {
+func (l *Log) prepare(f vfs.File, n uint64, none bool) (err error) {
+	used, err := used(l.fs, l.dir)
+	if err != nil {
 		return err
 	}
 	if l.last, err = l.newestHeaderStamp(n); err != nil {
@@ -77,15 +84,19 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		return err
 	}
 	at, head := tail{seg: n}, header{}
-	if unborn, uerr := neverBegun(f, size); uerr != nil {
-		return uerr
-	} else if unborn {
-		head, err = l.beginSegment(f, l.boundaryStamp())
-		at.off, l.sealed = head.size, head
-		if err == nil {
-			err = l.findState(nil, n, true)
+	empty, err := neverBegun(f, size)
+	switch {
+	case err != nil:
+		return err
+	case empty:
+		if err = l.findState(nil, n, true); err == nil && l.lostNewest(n, none, used) {
+			err = l.leaveGap(n)
 		}
-	} else {
+		if err == nil {
+			head, err = l.beginSegment(f, l.boundaryStamp())
+			at.off, l.sealed = head.size, head
+		}
+	default:
 		at.off, head, err = l.continueSegment(f, n, size)
 	}
 	if err != nil {
@@ -98,11 +109,21 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		}
 	}
 	l.f, l.headed, l.written, l.synced, l.stated = f, head, at, at, l.follow
-	return l.fs.SyncDir(l.dir) // a process that died may have left names that a power cut would take
+	if err = l.fs.SyncDir(l.dir); err != nil { // a process that died may have left names that a power cut would take
+		return err
+	}
+	// The identity comes after the first segment: where it is, there was one with a header on the disk.
+	if l.id, err = loadIdentity(l.fs, l.dir); err != nil {
+		return err
+	}
+	if err = l.removeUnborn(); err != nil || l.gap == nil {
+		return err
+	}
+	return l.goOnBehindGap()
 }
 
-// newestHeaderStamp returns the largest stamp in the headers of the segments before n. Headers that cannot be read are left
-// to the readers of those segments to complain about.
+// newestHeaderStamp returns the largest stamp in the headers of the segments before n. What is wrong with them is said: nobody may need
+// their records now, and then no reader would ever complain.
 func (l *Log) newestHeaderStamp(n uint64) (Stamp, error) {
 	nums, err := listSegments(l.fs, l.dir)
 	var last Stamp
@@ -110,14 +131,14 @@ func (l *Log) newestHeaderStamp(n uint64) (Stamp, error) {
 		if num >= n {
 			break
 		}
-		if h, _, herr := statSegment(l.fs, l.dir, num); herr == nil {
+		if h, herr := l.checkHead(num); herr == nil {
 			last = max(last, h.last)
 		}
 	}
 	return last, err
 }
 
-// neverBegun tells whether a segment is empty, or as a crash or a full disk leaves one that was just being created: too
+// neverBegun reports whether a segment is empty, or as a crash or a full disk leaves the first one of a log that was just being created: too
 // short for a record, and holding nothing but zeros or the front of what beginSegment writes.
 func neverBegun(f vfs.File, size int64) (bool, error) {
 	const fresh = headerSize + commitSize
@@ -140,15 +161,23 @@ func (l *Log) boundaryStamp() Stamp {
 	return l.last
 }
 
-// createSegment creates segment n and makes it survive a power cut.
+// createSegment creates segment n and makes it survive a power cut. The segment gets its name when it has its header on the disk, so that
+// an empty segment always is one that has lost its updates, and never one that a crash has left unfinished.
 func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
-	f, err := l.fs.OpenFile(l.segmentPath(n), createNew, filePerm)
+	path := l.segmentPath(n)
+	if _, err := l.fs.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return nil, header{}, fmt.Errorf("%s: %w", path, cmp.Or(err, os.ErrExist))
+	}
+	f, err := l.fs.OpenFile(path+unborn, create, filePerm)
 	if err != nil {
 		return nil, header{}, err
 	}
 	head := header{}
 	if err = l.fs.Lock(f, lockWait); err == nil {
 		head, err = l.beginSegment(f, last)
+	}
+	if err == nil {
+		err = l.fs.Rename(path+unborn, path)
 	}
 	if err == nil {
 		err = l.fs.SyncDir(l.dir)
@@ -192,7 +221,16 @@ func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, 
 		return 0, head, err
 	}
 	if s.off < size || size < head.size {
-		if err = l.cutTail(f, &s, size); err != nil {
+		if l.opts.NoRepair {
+			return 0, head, fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, path, s.off, size, head.size)
+		}
+		if size < head.size {
+			err = l.leaveGap(n)
+		}
+		if err == nil {
+			err = l.cutTail(f, &s, size)
+		}
+		if err != nil {
 			return 0, head, err
 		}
 	}

@@ -14,12 +14,9 @@ var errStamp = errors.New("time stamp lies centuries ahead")
 
 // cutTail cuts a segment off where the good records end, and says so. The bytes are put aside first.
 func (l *Log) cutTail(f vfs.File, s *scanner, size int64) error {
-	if l.opts.NoRepair {
-		return fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, s.path, s.off, size, s.head.size)
-	}
 	if size < s.head.size {
-		l.logger.Warn("update log segment is shorter than its header says",
-			"file", s.path, "size", size, "missing", s.head.size-size)
+		l.logger.Error(fmt.Sprintf("the update log file %s has been cut off: at least %d bytes of updates are missing, of its %d. %s",
+			s.path, s.head.size-size, s.head.size, remedyNewest))
 	}
 	if s.off == size {
 		return nil

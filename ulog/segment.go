@@ -13,6 +13,9 @@ import (
 const (
 	segmentExt    = ".ulog"
 	segmentDigits = 10
+
+	// unborn is added to the name of a segment until it has a header on the disk: a segment that has its name was never empty.
+	unborn = ".new"
 )
 
 func segmentName(n uint64) string { return fmt.Sprintf("%0*d%s", segmentDigits, n, segmentExt) }

@@ -1,0 +1,155 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gotycoon/internal/vfs"
+)
+
+// Segments that have lost their updates
+//
+// A segment that was cut to nothing, cut off, or whose head is damaged has lost updates, maybe acknowledged ones. Open says so for each, with
+// the file's name: whoever needs the updates meets the gap when reading, but perhaps nobody needs them today, and a backup that could
+// bring them back is thrown away tomorrow.
+//
+// In front of the newest segment the gap is in the log already: a reader that passes such a segment reports it. The newest one itself goes
+// on being written, and with the next group it would look like any other. Therefore Open leaves a mark that stays: it begins a segment whose
+// number is not the next one, and whose first time stamp is later than all that can be missing. Readers that come from before take
+// that for segments that were removed, which is what has become of the updates.
+//
+//	0000000007.ulog   empty; was up to 900      Open: begins again in it, stamp 600
+//	0000000009.ulog   new, begins with 2000     a reader from 800 has a gap, one from 2000 has none
+
+const (
+	remedyOlder  = "Put back a copy of it if there is one: who still needs its updates meets a gap there, and fails or fetches a copy"
+	remedyNewest = "If there is a copy of it, stop, put the copy in its place and start again: from here on all who need its updates " +
+		"meet a gap there, and fail or fetch a copy"
+)
+
+// used reports whether a directory has been a log of ours: its identity is written when the first segment is on the disk.
+func used(fs vfs.FS, dir string) (bool, error) {
+	_, err := fs.Stat(filepath.Join(dir, identityName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// checkHead returns the header of an older segment, and says what it has lost.
+func (l *Log) checkHead(n uint64) (header, error) {
+	h, size, err := statSegment(l.fs, l.dir, n)
+	if errors.Is(err, os.ErrNotExist) {
+		return h, err
+	}
+	if flaw := headFlaw(l.fs, l.dir, n, h, size, err); flaw != "" {
+		l.logger.Error(fmt.Sprintf("the update log file %s. %s", flaw, remedyOlder))
+	}
+	return h, err
+}
+
+// headFlaw says what is wrong with a segment, as far as its header and its size tell; "" where nothing is.
+func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) string {
+	path := filepath.Join(dir, segmentName(n))
+	info, serr := fs.Stat(path)
+	switch {
+	case serr == nil && info.Size() == 0:
+		return path + " is empty: the updates that it had are missing"
+	case err != nil:
+		return fmt.Sprintf("%s has a damaged head, so that its updates cannot be read: %v", path, err)
+	case size < h.size:
+		return fmt.Sprintf("%s has been cut off: %d bytes of updates are missing, of its %d", path, h.size-size, h.size)
+	}
+	return ""
+}
+
+// lostNewest reports whether the newest segment, which is empty, has had updates, and says so. It has not when it is the first one of a new
+// log, which a crash may have left like that.
+func (l *Log) lostNewest(n uint64, none, used bool) bool {
+	if n == 1 && !used {
+		return false
+	}
+	if none {
+		l.logger.Error(fmt.Sprintf("the update log %s has lost all its files: the updates that they had are missing. If there are copies of "+
+			"them, stop, put the copies in place and start again", l.dir))
+		return true
+	}
+	l.logger.Error(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(n), remedyNewest))
+	return true
+}
+
+// fresh is a segment that was just created.
+type fresh struct {
+	f    vfs.File
+	head header
+	at   tail
+}
+
+// leaveGap begins the segment that readers take for a gap, before segment n is repaired: a process that dies in between leaves one of the two
+// signs. A number is left out.
+func (l *Log) leaveGap(n uint64) error {
+	at := tail{seg: n + 2, last: max(l.last+1, StampAt(l.opts.Now()))}
+	f, head, err := l.createSegment(at.seg, at.last)
+	if err != nil {
+		return err
+	}
+	if at.off, err = repeatState(f, l.follow, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.gap = &fresh{f, head, at}
+	return nil
+}
+
+// goOnBehindGap ends the repaired segment, as rotate would, and makes the one behind the gap the newest. Nobody else has l yet.
+func (l *Log) goOnBehindGap() error {
+	g := l.gap
+	_, err := l.f.WriteAt(appendHeader(nil, header{l.written.off, l.last}), 0)
+	if err == nil {
+		err = l.f.Sync()
+	}
+	if err == nil {
+		err = l.f.Close()
+	}
+	if err != nil {
+		return err
+	}
+	l.f, l.headed, l.sealed, l.written, l.synced, l.last, l.gap = g.f, g.head, g.head, g.at, g.at, g.at.last, nil
+	return nil
+}
+
+// noticeEmpty reports a newest segment that has lost everything, to a reader of a log that nobody may have open. Empty segments in front of
+// it are reported where they are passed.
+func (r *Reader) noticeEmpty() error {
+	nums, err := listSegments(r.fs, r.dir)
+	if err != nil || len(nums) == 0 {
+		return err
+	}
+	n := nums[len(nums)-1]
+	path := filepath.Join(r.dir, segmentName(n))
+	info, err := r.fs.Stat(path)
+	if err != nil || info.Size() > 0 {
+		return err
+	}
+	if used, err := used(r.fs, r.dir); n == 1 && !used || err != nil {
+		return err // of a log that was just created
+	}
+	r.gap = true
+	r.report(fmt.Errorf("%s is empty: the updates that it had are missing", path))
+	return nil
+}
+
+// removeUnborn removes what a process that died has left of segments that it was about to begin.
+func (l *Log) removeUnborn() error {
+	names, err := l.fs.ReadDir(l.dir)
+	for _, name := range names {
+		if base, ok := strings.CutSuffix(name, unborn); ok && err == nil {
+			if _, ok := parseSegmentName(base); ok {
+				err = l.fs.Remove(filepath.Join(l.dir, name))
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package ulog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Retention: which segments may go
+//
+// A segment may be removed when nobody needs an update in it any more. Who needs updates is many-fold: a database file needs those that
+// came after its last checkpoint, a database in memory those after its newest snapshot on the disk, a follower those that it has not
+// acknowledged, a copy those after its instant. The log cannot know any of them, and none of them knows the others. Therefore each
+// registers a Hold with the log, which is a time stamp: "I have everything up to here, and need what comes after". The holder moves
+// its stamp on after what it has is durable, never before. RemoveFiles obeys all holds, whatever stamp its caller names.
+//
+// The alternative, that whoever removes asks all holders for their stamps and passes the smallest on, fails in two ways. Somebody is
+// forgotten (the caller took the stamp of the files, but the instant of the snapshots was older), or what was asked is stale (updates
+// go on while a snapshot is written, and a segment is judged by the stamp that it had when it was the newest).
+//
+// RemoveFiles decides on one look at the log: under Log.mu it takes the number of the newest segment together with the stamps of all
+// holds. Segments with a smaller number do not change any more, and their headers are final (see rotate), so each is judged by its
+// real last stamp. The newest one, and those that are begun meanwhile, stay. A hold that is registered at the same time waits: it is
+// either seen, or it begins after the removal and keeps what is still there. Who then reads the log is told of a gap by Reader.Gap.
+//
+//	segments      1          2          3            4 (newest)
+//	last stamps   100        200        300          …
+//	holds                       │ a.kct 210    │ follower 305
+//	RemoveFiles(max) removes 1 and 2. 3 has updates that a.kct lacks, though the follower has them.
+//
+// Some holders can do without: a follower that has missed updates fetches a copy. A weak hold is obeyed by RemoveFiles, but not by
+// ReclaimFiles, which is for a disk that is full: a follower that stands still must not stop the server from taking updates.
+
+// A Hold keeps the segments of a log that may have updates newer than a time stamp. It may be used by many goroutines. A nil Hold holds
+// nothing, and its methods do nothing: databases without a log have one.
+type Hold struct {
+	log   *Log
+	what  string
+	weak  bool
+	stamp atomic.Uint64 // the holder has everything up to here; never falls
+	until atomic.Int64  // UnixNano of the moment at which the hold ends by itself; 0: it does not
+}
+
+// HoldInfo describes a hold for people.
+type HoldInfo struct {
+	What  string // who holds
+	From  Stamp  // updates newer than this are kept
+	Weak  bool   // it does not count when the disk is full
+	Bytes int64  // size of the segments that are there because of such updates, the newest one not counted
+}
+
+// holds is the registry of a log.
+type holds struct {
+	removing sync.Mutex         // held over a removal, and while a hold is registered; taken before Log.mu
+	all      map[*Hold]struct{} // guarded by Log.mu
+}
+
+// Hold keeps all segments that may have updates newer than from, until the holder moves on or releases them. what names the holder for
+// people. What is gone already stays gone: a reader that is opened afterwards tells by its Gap.
+func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
+
+// HoldWeakly is Hold for somebody who can do without the updates when the disk is full, see ReclaimFiles.
+func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.hold(what, from, true) }
+
+func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
+	h := &Hold{log: l, what: what, weak: weak}
+	h.stamp.Store(uint64(from))
+	l.holds.removing.Lock()
+	defer l.holds.removing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.holds.all == nil {
+		l.holds.all = map[*Hold]struct{}{}
+	}
+	l.holds.all[h] = struct{}{}
+	return h
+}
+
+// Advance says that the holder has everything up to a stamp and will never need it again. A stamp that is not newer changes nothing.
+func (h *Hold) Advance(to Stamp) {
+	if h == nil {
+		return
+	}
+	for {
+		at := h.stamp.Load()
+		if uint64(to) <= at || h.stamp.CompareAndSwap(at, uint64(to)) {
+			return
+		}
+	}
+}
+
+// From returns the stamp that the holder has come to.
+func (h *Hold) From() Stamp {
+	if h == nil {
+		return maxStamp
+	}
+	return Stamp(h.stamp.Load())
+}
+
+// Linger has the hold end by itself after a time, unless its holder renews it before with another call. A time of 0 makes it last again.
+func (h *Hold) Linger(d time.Duration) {
+	if h == nil {
+		return
+	}
+	until := int64(0)
+	if d > 0 {
+		until = h.log.opts.Now().Add(d).UnixNano()
+	}
+	h.until.Store(until)
+}
+
+// Release ends the hold. Releasing twice is fine.
+func (h *Hold) Release() {
+	if h == nil {
+		return
+	}
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	delete(h.log.holds.all, h)
+}
+
+// Holds lists who holds segments, the one that has come least far first.
+func (l *Log) Holds() ([]HoldInfo, error) {
+	files, err := l.Files()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	current := l.dir + "/" + segmentName(l.written.seg)
+	all := l.holdersLocked()
+	l.mu.Unlock()
+	infos := make([]HoldInfo, len(all))
+	for i, h := range all {
+		infos[i] = HoldInfo{What: h.what, From: h.From(), Weak: h.weak}
+		for _, f := range files {
+			if f.Path != current && f.Last > infos[i].From {
+				infos[i].Bytes += f.Size
+			}
+		}
+	}
+	return infos, nil
+}
+
+// holdersLocked returns the holds that have not ended, in the order of their stamps, and forgets the others. The caller holds mu.
+func (l *Log) holdersLocked() []*Hold {
+	now := l.opts.Now().UnixNano()
+	var all []*Hold
+	for h := range l.holds.all {
+		if until := h.until.Load(); until != 0 && now >= until {
+			delete(l.holds.all, h)
+			continue
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *Hold) int {
+		return cmp.Or(cmp.Compare(a.From(), b.From()), strings.Compare(a.what, b.what))
+	})
+	return all
+}
+
+// retention is what one removal is decided on: the newest segment and the holds at one moment.
+type retention struct {
+	newest  uint64 // number of the segment being written: it and those above it stay
+	floor   Stamp  // what is newer is needed
+	holders []holder
+}
+
+// holder is a hold as it was at that moment.
+type holder struct {
+	what string
+	from Stamp
+}
+
+// retain returns what a removal is to obey. all tells that weak holds count. The caller holds holds.removing.
+func (l *Log) retain(all bool) retention {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := retention{newest: l.written.seg, floor: maxStamp}
+	for _, h := range l.holdersLocked() {
+		if h.weak && !all {
+			continue
+		}
+		at := holder{h.what, h.From()}
+		r.holders = append(r.holders, at)
+		r.floor = min(r.floor, at.from)
+	}
+	return r
+}
+
+// whose names the holders that need updates older than a stamp.
+func (r *retention) whose(last Stamp) string {
+	var names []string
+	for _, h := range r.holders {
+		if h.from < last {
+			names = append(names, fmt.Sprintf("%s (from ts=%d)", h.what, h.from))
+		}
+	}
+	return strings.Join(names, ", ")
+}
