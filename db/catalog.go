@@ -2,7 +2,6 @@ package db
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -239,29 +238,6 @@ func (c *Catalog) Log() *ulog.Log {
 
 // LogFiles lists the segments of the shared update log.
 func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
-
-// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo; the newest segment
-// stays. Databases that still need them for their own recovery are checkpointed first.
-func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
-	if c.beforeRemoval != nil {
-		if err := c.beforeRemoval(upTo); err != nil {
-			return err
-		}
-	}
-	for _, d := range c.all {
-		if d.file == nil || d.readOnly {
-			continue
-		}
-		d.reachEnd()
-		if err := d.file.Checkpoint(); err != nil {
-			return fmt.Errorf("checkpoint %s: %w", d.Path(), err)
-		}
-		if d.shared {
-			upTo = min(upTo, d.file.Meta().Stamp) // what has come since is needed
-		}
-	}
-	return c.log.RemoveFiles(upTo)
-}
 
 // SyncLogs returns when every update made so far would survive a power cut. Databases without a log have none that could.
 func (c *Catalog) SyncLogs() error {

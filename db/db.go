@@ -27,6 +27,7 @@ type DB struct {
 	file     *filestore.Store // the same store where it is on disk, else nil
 	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
 	shared   bool             // log is the server's update log
+	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
 	followed bool             // the file was a database of log before it was opened
 	asItIs   bool             // opened as it is on purpose, or nothing more to say about it
 	ownLog   string           // directory of the log that a read-only database was brought up to date from, in memory

@@ -12,6 +12,7 @@ type Frozen struct {
 	size    int64
 	order   Order
 	logID   [16]byte
+	hold    *ulog.Hold // whoever gets the records may want what comes after them
 	records store.Frozen
 }
 
@@ -30,6 +31,9 @@ func (d *DB) Freeze() (*Frozen, error) {
 		return nil, ErrNotImplemented
 	}
 	f := &Frozen{order: d.expr.Params.RComp}
+	if d.shared {
+		f.hold = d.log.Hold("a copy or snapshot of "+d.Path()+" under way", d.log.Last())
+	}
 	var err error
 	f.records, err = s.Freeze(func(take func()) {
 		d.commitMu.Lock()
@@ -41,8 +45,10 @@ func (d *DB) Freeze() (*Frozen, error) {
 		}
 	})
 	if err != nil {
+		f.hold.Release()
 		return nil, systemError(err)
 	}
+	f.hold.Advance(f.stamp)
 	if d.file != nil {
 		f.size = d.file.FileSize()
 	}
@@ -105,7 +111,10 @@ func (f *Frozen) ScanVersions(visit func(key, value []byte, v Version) error) er
 }
 
 // Close gives back what is kept for the Frozen. Closing twice is fine.
-func (f *Frozen) Close() error { return f.records.Close() }
+func (f *Frozen) Close() error {
+	f.hold.Release()
+	return f.records.Close()
+}
 
 // Order returns the order in which a Frozen's records come; ordered is false where they come in none.
 func (d *DB) Order() (order Order, ordered bool) {

@@ -172,9 +172,11 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	for _, t := range targets {
 		t.db.recallFrom(log)
 	}
-	if err == nil && r.Gap() {
-		err = fmt.Errorf("updates after the time stamp %d that are not in the database files may be missing from the log, because "+
-			"files of it were removed: put them back, or start without this log", from)
+	switch _, damaged := errors.AsType[*ulog.DamageError](err); {
+	case damaged:
+		err = c.missing(targets, err)
+	case err == nil && r.Gap():
+		err = c.missing(targets, errFilesRemoved)
 	}
 	return errors.Join(err, r.Close())
 }
@@ -256,18 +258,14 @@ func (d *DB) replayOne(at ulog.Stamp, u ulog.Update) error {
 	return nil
 }
 
-// attach lets the database's checkpoints follow the log.
-func (d *DB) attach(log *logDir) {
-	d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, m) })
-}
-
 // resume goes on with the log that the file belongs to. It comes before the replay: what is replayed stays in memory, and
-// may already be on its way into the file, so a start never waits for a checkpoint.
+// may already be on its way into the file, so a start never waits for a checkpoint. A file that is only read needs the log, too: each start
+// reads there what the file lacks.
 func (d *DB) resume(log *logDir) error {
+	d.attach(log, d.file.Meta().Stamp)
 	if d.readOnly {
 		return nil
 	}
-	d.attach(log)
 	return d.file.Amend(func(m *filestore.Meta) {
 		m.LogDir, m.Clean = log.place(), false
 		m.Epoch++
@@ -289,7 +287,7 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	if !d.followed && m.Merging != nil {
 		return errHalfMerged(m)
 	}
-	d.attach(log)
+	d.attach(log, log.Last())
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.Outlive()
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
@@ -297,10 +295,14 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	})
 }
 
-// afterCheckpoint notes a checkpoint in the log's directory, and lets go of what a private log no longer needs.
-func (d *DB) afterCheckpoint(log *logDir, m filestore.Meta) {
+// afterCheckpoint notes a checkpoint in the log's directory, and lets go of what the database no longer needs of the log. A private log gets
+// shorter at once.
+func (d *DB) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 	d.checkpointed.Store(log.Bytes())
 	err := log.record(d.Path(), m)
+	if err == nil {
+		hold.Advance(m.Stamp)
+	}
 	if err == nil && log.private {
 		err = log.RemoveFiles(m.Stamp)
 	}

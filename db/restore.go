@@ -197,8 +197,8 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	}
 	err = rollOver(r, loaders)
 	if err == nil && r.Gap() {
-		err = fmt.Errorf("updates after the time stamp %d of a snapshot may be missing from the update log, because files of it were removed: "+
-			"put them back, or start once without -ulog to go on without them", from)
+		err = fmt.Errorf("updates after the time stamp %d of a snapshot may be missing from the update log, because files of it were removed "+
+			"or are damaged: put them back, or start once without -ulog to go on without them", from)
 	}
 	for _, l := range loaders {
 		err = errors.Join(err, l.flush())
@@ -263,7 +263,3 @@ func (c *Catalog) SnapshotOutdated(d *DB, at ulog.Stamp) bool {
 	e, ok := c.log.ledger[snapshotEntry(d.index)]
 	return ok && at < e.Stamp
 }
-
-// BeforeRemoval has f called before files of the shared update log are removed up to a stamp. f makes sure that nothing else
-// needs them; its error keeps them. It is set before anybody uses the catalog.
-func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }

@@ -53,6 +53,9 @@ func (c *Catalog) SetRoom(r Room) {
 	g.watched.Store(true)
 }
 
+// noDisk reports whether there is no room on the disk for updates.
+func (g *gate) noDisk() bool { return g.watched.Load() && g.disk.Load() < 0 }
+
 // RanOut tells whether an update was refused because of Room.Disk since the last call.
 func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 

@@ -28,7 +28,8 @@ type SourceOptions struct {
 // Source feeds followers from an update log. Each has the goroutine of its connection, and goes at its own pace: one that stalls costs
 // nobody else anything. Those at the end of the log share its newest updates in memory, the others read its files.
 type Source struct {
-	opts SourceOptions
+	opts   SourceOptions
+	copies copyHolds
 }
 
 // NewSource returns a source for the followers of a log.
@@ -48,6 +49,8 @@ func NewSource(o SourceOptions) *Source {
 // Serve answers a follower's request and streams to it until the connection or the server ends. The caller then sends
 // what is in c.Out and closes the connection.
 func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
+	hold := s.opts.Log.HoldWeakly(fmt.Sprintf("the slave with sid=%d", f.SID), ulog.Stamp(f.TS))
+	defer hold.Release()
 	r, err := s.opts.Log.NewReader(ulog.Stamp(f.TS))
 	if err != nil {
 		s.opts.Logger.Error("opening an update log reader failed: " + err.Error())
@@ -57,6 +60,7 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	defer r.Close()
 	s.system("a slave was connected: ts=%d sid=%d", f.TS, f.SID)
 	replica := s.opts.Replicas.add(s.opts.Log, peer, f)
+	replica.hold = hold
 	defer s.opts.Replicas.remove(replica)
 	if r.Gap() {
 		replica.gap.Store(true)
@@ -90,7 +94,11 @@ func (s *Source) hello(r *ulog.Reader) frame.Hello {
 func (s *Source) Copying(peer string, r frame.CopyRequest) (end func()) {
 	replica := s.opts.Replicas.add(s.opts.Log, peer, frame.Follow{Flags: frame.Extended, SID: uint16(r.Flags >> 16)})
 	replica.copying.Store(true)
-	return func() { s.opts.Replicas.remove(replica) }
+	release := s.copies.begin(s.opts.Log, uint16(r.Flags>>16))
+	return func() {
+		release()
+		s.opts.Replicas.remove(replica)
+	}
 }
 
 func extended(f frame.Follow) bool { return f.Extended() }

@@ -46,7 +46,7 @@ type snapshots struct {
 	stats snapshotStats
 
 	mu    sync.Mutex              // held while snapshots are taken
-	taken []ulog.Stamp            // newest snapshot on the disk of each database of the command line; 0: none
+	holds []*ulog.Hold            // of each database of the command line: see keep; nil for those that need no log
 	own   map[string][]ulog.Stamp // see ownSnapshots
 }
 
@@ -65,7 +65,7 @@ func (p *process) newSnapshots() *snapshots {
 		opts:  snapshot.Options{FS: vfs.OS{}, Dir: c.Dir, Compressor: compressor},
 		every: p.tuned.snapshots,
 		quit:  make(chan struct{}),
-		taken: make([]ulog.Stamp, len(p.cfg.Databases)),
+		holds: make([]*ulog.Hold, len(p.cfg.Databases)),
 		own:   map[string][]ulog.Stamp{},
 	}
 }
@@ -158,13 +158,25 @@ func (s *snapshots) takeLocked(i int, pause func() error) error {
 		return err
 	}
 	s.stats.taken(i, frozen.Stamp())
-	if i < len(s.taken) {
-		s.taken[i] = frozen.Stamp()
-	}
 	if err := s.catalog.SnapshotTaken(d, filepath.Join(s.opts.Dir, snapshot.Name(i)), frozen.Stamp()); err != nil {
 		return fmt.Errorf("note the snapshot in the update log's directory: %w", err)
 	}
+	s.keep(d, frozen.Stamp())
 	return nil
+}
+
+// keep has the update log keep what comes after the newest snapshot of a database in memory that is on the disk: a restart loads the snapshot
+// and brings in the rest. What was removed earlier would be lost, whatever a kill leaves of the next snapshot. The caller holds mu, or
+// nobody else uses the database yet.
+func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
+	log := s.catalog.Log()
+	switch i := d.Index(); {
+	case log == nil || d.OnDisk():
+	case s.holds[i] == nil:
+		s.holds[i] = log.Hold("the snapshots of "+d.Expr(), at)
+	default:
+		s.holds[i].Advance(at)
+	}
 }
 
 // write puts a snapshot into the directory, and says so there where it will not be loaded as long as the database file is there.
@@ -183,22 +195,21 @@ func (s *snapshots) write(i int, file bool, frozen *db.Frozen, pause func() erro
 	return s.noteOwn(i, frozen.Stamp())
 }
 
-// beforeRemoval has snapshots taken of the databases in memory that files of the update log are about to be removed for:
-// without a snapshot that is newer, they could not be brought back after a crash.
+// beforeRemoval has snapshots taken of the databases in memory that files of the update log with updates up to a stamp are about to be removed
+// for: without a snapshot that is newer, they could not be brought back after a crash. It goes on after a failure.
 func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
-	upTo = min(upTo, s.catalog.Log().Last())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.catalog.Len() {
-		d := s.catalog.DB(i)
-		if d.OnDisk() || s.taken[i] >= upTo {
+	var failed error
+	for i, hold := range s.holds {
+		if hold == nil || hold.From() >= upTo {
 			continue
 		}
 		if err := s.takeLocked(i, nil); err != nil {
-			return fmt.Errorf("take a snapshot of %s first: %w", d.Expr(), err)
+			failed = errors.Join(failed, fmt.Errorf("take a snapshot of %s first: %w", s.catalog.DB(i).Expr(), err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // pauses leaves the processors to the clients while a snapshot is taken: it rests as long as it works.

@@ -30,7 +30,7 @@ func (s *snapshots) find() ([][]snapshot.File, error) {
 		return nil, fmt.Errorf("could not open the directory of snapshots: %w", err)
 	}
 	snapshot.Oldest(files)
-	found := make([][]snapshot.File, len(s.taken))
+	found := make([][]snapshot.File, len(s.holds))
 	for _, f := range files {
 		if f.Index >= len(found) {
 			continue
@@ -175,7 +175,6 @@ func (p *process) restoreMemory(found [][]snapshot.File) error {
 			return err
 		}
 		at := stampOf(files)
-		s.taken[i] = at
 		switch {
 		case len(files) == 0:
 			fresh = append(fresh, i)
@@ -219,12 +218,14 @@ func (p *process) rollForward(rolled []db.Restored, fresh []int) error {
 	if err := p.catalog.RollForward(rolled); err != nil {
 		return err
 	}
+	s := p.snapshots
 	for _, r := range rolled {
 		if r.Stamp > log.Last() {
 			fresh = append(fresh, r.DB.Index())
+			continue
 		}
+		s.keep(r.DB, r.Stamp)
 	}
-	s := p.snapshots
 	p.catalog.BeforeRemoval(s.beforeRemoval)
 	s.mu.Lock()
 	defer s.mu.Unlock()

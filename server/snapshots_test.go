@@ -226,7 +226,7 @@ func TestALogThatDoesNotReachBackStopsTheStart(t *testing.T) {
 		require.NoError(t, os.Remove(filepath.Join(image, "ulog", fmt.Sprintf("%010d.ulog", n))))
 	}
 	log := refused(t, withSnapshots(image, true, ":"))
-	require.Contains(t, log, "may be missing from the update log, because files of it were removed: put them back")
+	require.Contains(t, log, "may be missing from the update log, because files of it were removed or are damaged: put them back")
 }
 
 func TestDamagedSnapshotsStopTheStart(t *testing.T) {

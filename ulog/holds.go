@@ -113,6 +113,15 @@ func (h *Hold) Linger(d time.Duration) {
 	h.until.Store(until)
 }
 
+// Ended reports whether a hold that lingers has ended.
+func (h *Hold) Ended() bool {
+	if h == nil {
+		return true
+	}
+	until := h.until.Load()
+	return until != 0 && h.log.opts.Now().UnixNano() >= until
+}
+
 // Release ends the hold. Releasing twice is fine.
 func (h *Hold) Release() {
 	if h == nil {
@@ -147,10 +156,9 @@ func (l *Log) Holds() ([]HoldInfo, error) {
 
 // holdersLocked returns the holds that have not ended, in the order of their stamps, and forgets the others. The caller holds mu.
 func (l *Log) holdersLocked() []*Hold {
-	now := l.opts.Now().UnixNano()
 	var all []*Hold
 	for h := range l.holds.all {
-		if until := h.until.Load(); until != 0 && now >= until {
+		if h.Ended() {
 			delete(l.holds.all, h)
 			continue
 		}

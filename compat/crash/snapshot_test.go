@@ -46,6 +46,25 @@ func TestKillWithSnapshots(t *testing.T) {
 	}
 }
 
+// TestKillWhileLogFilesAreRemoved kills servers that remove files of the update log all the time, while clients write to databases in memory
+// and on disk: at whatever step between snapshot, checkpoint and removal, nothing that was acknowledged is gone.
+func TestKillWhileLogFilesAreRemoved(t *testing.T) {
+	seed := number(t, seedEnv, int(time.Now().UnixNano()))
+	t.Logf("%s=%d", seedEnv, seed)
+	v := &victim{rng: rand.New(rand.NewPCG(uint64(seed), 7)), opts: ktproc.Options{
+		Bin:  ktproc.Build(t, "ktserver"),
+		Dir:  t.TempDir(),
+		Args: []string{"-ls", "-bgs", ".", "-bgsi", "100", "-ulog", "ul", "-sid", "7", "-ulim", "16k"},
+		DBs:  []string{":", "a.kct", "%"},
+	}}
+	v.hire("remover", 0, logRemovals)
+	v.hire("single0", 0, singles)
+	v.hire("bulk", 1, bulks)
+	v.hire("bulk2", 2, bulks)
+	v.hire("clear", 1, clears)
+	v.killRepeatedly(t, max(number(t, longKills, 0)/2, snapshotKills))
+}
+
 // TestKillDuringRestore kills servers that make a database file from a snapshot: there is no file, or a complete one.
 func TestKillDuringRestore(t *testing.T) {
 	const records = 60_000

@@ -177,3 +177,8 @@ func syncs(w *worker) request {
 	database := fmt.Sprint(w.rng.IntN(2))
 	return request{rpc("synchronize", "DB", database, "hard", ""), nil, httpAnswer(http.StatusOK)}
 }
+
+// logRemovals asks for the removal of whatever the update log does not need any more.
+func logRemovals(*worker) request {
+	return request{rpc("ulog_remove"), nil, httpAnswer(http.StatusOK)}
+}
