@@ -132,12 +132,8 @@ func (h *Hold) Release() {
 	delete(h.log.holds.all, h)
 }
 
-// Holds lists who holds segments, the one that has come least far first.
-func (l *Log) Holds() ([]HoldInfo, error) {
-	files, err := l.Files()
-	if err != nil {
-		return nil, err
-	}
+// Holds lists who holds segments, the one that has come least far first. files is what Files has told, for the sizes.
+func (l *Log) Holds(files []FileInfo) []HoldInfo {
 	l.mu.Lock()
 	current := l.dir + "/" + segmentName(l.written.seg)
 	all := l.holdersLocked()
@@ -151,7 +147,7 @@ func (l *Log) Holds() ([]HoldInfo, error) {
 			}
 		}
 	}
-	return infos, nil
+	return infos
 }
 
 // holdersLocked returns the holds that have not ended, in the order of their stamps, and forgets the others. The caller holds mu.

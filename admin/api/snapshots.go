@@ -67,6 +67,14 @@ type segment struct {
 	Stamp uint64 `json:"stamp,string"`
 }
 
+// logHold is somebody who needs segments of an update log.
+type logHold struct {
+	What  string `json:"what"`
+	Bytes int64  `json:"bytes"`
+	Stamp uint64 `json:"stamp,string"` // updates newer than this are needed
+	Weak  bool   `json:"weak"`         // not when the disk is full
+}
+
 // logRow is an update log.
 type logRow struct {
 	Dir      string    `json:"dir"`
@@ -75,6 +83,7 @@ type logRow struct {
 	Appended int64     `json:"appended"` // bytes since the start
 	Error    string    `json:"error"`    // why nothing is acknowledged any more
 	Segments []segment `json:"segments"`
+	Holds    []logHold `json:"holds"`
 	Fsyncs   uint64    `json:"fsyncs"`
 	Fsync    *float64  `json:"fsync"` // mean seconds
 	Last     int64     `json:"last"`
@@ -88,7 +97,7 @@ func (a *API) logs(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, err
 	}
 	rows := []logRow{}
 	for _, l := range s.Catalog.Logs() {
-		row := logRow{Dir: l.Dir(), Private: l.Private, Appended: l.Bytes(), Segments: []segment{}}
+		row := logRow{Dir: l.Dir(), Private: l.Private, Appended: l.Bytes(), Segments: []segment{}, Holds: []logHold{}}
 		if err := l.Err(); err != nil {
 			row.Error = err.Error()
 		}
@@ -104,6 +113,9 @@ func (a *API) logs(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, err
 			}
 			row.Last = max(row.Last, seg.Last)
 			row.Segments = append(row.Segments, seg)
+		}
+		for _, h := range l.Holds(files) {
+			row.Holds = append(row.Holds, logHold{h.What, h.Bytes, uint64(h.From), h.Weak})
 		}
 		if o := l.Observer(); o != nil {
 			n, sum, _ := o.Fsyncs.Snapshot(float64(time.Nanosecond) / float64(time.Second))

@@ -59,6 +59,7 @@ func logMetrics() []Definition {
 		{"gotycoon_log_appended_bytes_total", Counter, "Bytes of records appended.", of},
 		{"gotycoon_log_bytes", Gauge, "Size of all segments.", of},
 		{"gotycoon_log_segments", Gauge, "Segments.", of},
+		{"gotycoon_log_held_bytes", Gauge, "Size of the segments that ulog_remove keeps for a holder, which still needs updates in them.", labels("log", "holder")},
 		{"gotycoon_log_group_records", Histogram, "Records written together.", of},
 		{"gotycoon_log_group_bytes", Histogram, "Bytes written together.", of},
 		{"gotycoon_log_fsync_duration_seconds", Histogram, "Time of fsyncs.", of},
@@ -88,6 +89,13 @@ func readLog(s *sink, l db.OpenLog) {
 		}
 		s.count("gotycoon_log_bytes", size, dir)
 		s.count("gotycoon_log_segments", int64(len(files)), dir)
+		held := map[string]int64{} // several may have one name
+		for _, h := range l.Holds(files) {
+			held[h.What] = max(held[h.What], h.Bytes)
+		}
+		for holder, bytes := range held {
+			s.count("gotycoon_log_held_bytes", bytes, dir, holder)
+		}
 	}
 	if o := l.Observer(); o != nil {
 		s.histogram("gotycoon_log_group_records", o.Records, asItIs, dir)

@@ -55,13 +55,13 @@ func TestKillWhileLogFilesAreRemoved(t *testing.T) {
 		Bin:  ktproc.Build(t, "ktserver"),
 		Dir:  t.TempDir(),
 		Args: []string{"-ls", "-bgs", ".", "-bgsi", "100", "-ulog", "ul", "-sid", "7", "-ulim", "16k"},
-		DBs:  []string{":", "a.kct", "%"},
+		DBs:  []string{":", "a.kct", "%", "b.kch"},
 	}}
 	v.hire("remover", 0, logRemovals)
 	v.hire("single0", 0, singles)
 	v.hire("bulk", 1, bulks)
 	v.hire("bulk2", 2, bulks)
-	v.hire("clear", 1, clears)
+	v.hire("clear", 3, clears)
 	v.killRepeatedly(t, max(number(t, longKills, 0)/2, snapshotKills))
 }
 

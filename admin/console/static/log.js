@@ -32,12 +32,13 @@ class LogCard {
   }
 
   update(l) {
-    const now = JSON.stringify([l.bytes, l.last, l.error, l.fsyncs]);
+    const now = JSON.stringify([l.bytes, l.last, l.error, l.fsyncs, l.holds]);
     if (now !== this.before) {
       this.before = now;
       fill(this.facts, l.error ? h("p", { class: "note", "data-tone": "bad" }, "Nothing is acknowledged any more: ", l.error) : null, facts([
         ["Size", `${size(l.bytes)} in ${plural(l.segments.length, "segment")}`],
         ["Newest update", ago(l.last)],
+        ["Segments are needed for", l.holds.map((o) => `${o.what} (${size(o.bytes)})`).join(", ") || "nobody"],
         ["Written to the disk", l.fsyncs ? `${count(l.fsyncs)} times, ${duration(l.fsync)} each on average` : "not yet"]]));
     }
     this.table.update(l.segments);
