@@ -193,7 +193,7 @@ func Reset(expr string, o Options) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // an empty file is none
 		return openError(err)
 	}
-	if err := vfs.RemoveDir(o.FS, e.Path+privateSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := ulog.RemoveAll(o.FS, e.Path+privateSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return openError(err)
 	}
 	return nil

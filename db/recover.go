@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"gotycoon/db/filestore"
-	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
@@ -339,7 +338,7 @@ func (c *Catalog) dropLog(l *logDir) error {
 	if err := c.forgetLog(l); err != nil {
 		return err
 	}
-	return vfs.RemoveDir(c.opts.FS, l.Dir())
+	return ulog.RemoveAll(c.opts.FS, l.Dir())
 }
 
 // forgetLog closes a private log.

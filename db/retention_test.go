@@ -10,9 +10,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/ulog"
 )
 
@@ -234,5 +237,25 @@ func TestLostUpdatesOfTheLogAreNotPassedOver(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A process that dies while it closes a database and removes its private log leaves nothing that looks like a log that has lost its updates.
+func TestDeathWhileAPrivateLogIsRemoved(t *testing.T) {
+	for n := 1; n < 16; n++ {
+		dir := t.TempDir()
+		fs := faultfs.New(vfs.OS{})
+		c := mustOpen(t, Options{FS: fs, SyncInterval: time.Hour}, filepath.Join(dir, "a.kct"))
+		mustSet(t, c.DB(0), "a", "1")
+		fs.FailChange(n, errors.New("killed"))
+		if c.Close() != nil {
+			c.abandon()
+		}
+		var said bytes.Buffer
+		c, err := Open([]string{filepath.Join(image(t, dir), "a.kct")}, Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		require.NoError(t, err, "change %d", n)
+		require.NotContains(t, said.String(), "level=ERROR", "change %d", n)
+		require.Equal(t, map[string]string{"a": "1"}, contents(t, c.DB(0)))
+		require.NoError(t, c.Close())
 	}
 }

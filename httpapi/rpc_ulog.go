@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 
 	"gotycoon/ulog"
@@ -25,15 +24,14 @@ func rpcUlogList(s *Session) error {
 	return nil
 }
 
-// rpcUlogRemove removes the files of the update log that hold nothing newer than ts; the newest file always stays.
+// rpcUlogRemove removes the files of the update log that hold nothing newer than ts, and that nobody needs; the newest file always stays.
 func rpcUlogRemove(s *Session) error {
 	if s.h.opts.Catalog.Log() == nil {
 		return errNoLog
 	}
 	err := s.h.opts.Catalog.RemoveLogFiles(s.upTo())
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return fmt.Errorf("%w: %s", errRemoveLog, path.Path)
+	if e, ok := errors.AsType[*ulog.RemoveError](err); ok {
+		return fmt.Errorf("%w: %s", errRemoveLog, e.Path)
 	}
 	return err
 }

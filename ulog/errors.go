@@ -37,3 +37,17 @@ func (e *DamageError) Error() string {
 
 // Unwrap returns Err.
 func (e *DamageError) Unwrap() error { return e.Err }
+
+// RemoveError says which file of a log could not be removed.
+type RemoveError struct {
+	Path string
+	Err  error
+}
+
+// Error names the file and the reason.
+func (e *RemoveError) Error() string {
+	return "remove update log file " + e.Path + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *RemoveError) Unwrap() error { return e.Err }

@@ -91,7 +91,7 @@ func (l *Log) remove(upTo Stamp, all bool) error {
 			continue
 		}
 		if rerr := l.fs.Remove(f.Path); rerr != nil && !errors.Is(rerr, os.ErrNotExist) {
-			err = fmt.Errorf("remove update log file: %w", rerr)
+			err = &RemoveError{f.Path, rerr}
 			break
 		}
 		removed = true

@@ -53,3 +53,19 @@ func Identity(fs vfs.FS, dir string) (id [16]byte, err error) {
 	}
 	return loadIdentity(fs, dir)
 }
+
+// RemoveAll removes a log that nobody has open, with its directory. The identity goes first: where a crash leaves it, the log must be complete, or
+// it would seem to have lost its segments.
+func RemoveAll(fs vfs.FS, dir string) error {
+	err := fs.Remove(filepath.Join(dir, identityName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err == nil {
+		err = fs.SyncDir(dir)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return vfs.RemoveDir(fs, dir)
+}
