@@ -219,7 +219,7 @@ func (d *DB) appendAndApply(ups []ulog.Update, f *ulog.Follow, over *overlay) (a
 	}
 	d.store.Apply(at, ups)
 	if f != nil && d.file != nil {
-		d.file.SetFollow(f.State)
+		d.file.SetFollow(f.State, at-ulog.Stamp(len(ups)))
 	}
 	return at, nil
 }

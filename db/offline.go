@@ -1,7 +1,6 @@
 package db
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -125,15 +124,9 @@ func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta) (gap bool, err e
 	if err != nil {
 		return false, err
 	}
-	var state []byte
-	r.OnFollow(func(_ ulog.Stamp, f ulog.Follow) {
-		if len(f.State) > 0 {
-			state = append(state[:0], f.State...)
-		}
-	})
 	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
-	if err == nil && len(state) > 0 && !bytes.Equal(state, forgotten) && !d.readOnly {
-		d.file.SetFollow(state)
+	if err == nil && !d.readOnly {
+		err = d.recallFromDir(fs, dir)
 	}
 	return r.Gap(), err
 }

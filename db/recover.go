@@ -30,7 +30,8 @@ func (c *Catalog) recover() error {
 			return d.openError(err)
 		}
 	}
-	defer c.recall()
+	c.recallInMemory()
+	defer c.recallFiles()
 	if c.log == nil {
 		return nil
 	}
@@ -156,6 +157,7 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 		}
 		if m.Stamp >= log.Last() {
 			d.warnIfAhead(m, log)
+			d.recallFrom(log)
 			continue
 		}
 		targets = append(targets, target{d, m.DBID, m.Stamp})
@@ -169,8 +171,10 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 		return err
 	}
 	err = targets[0].db.applyAll(r, targets)
-	for _, t := range targets {
-		t.db.recallFrom(log)
+	if err == nil {
+		for _, t := range targets {
+			t.db.recallFrom(log)
+		}
 	}
 	if err == nil && r.Gap() {
 		err = fmt.Errorf("updates after the time stamp %d that are not in the database files may be missing from the log, because "+
@@ -293,6 +297,7 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.Outlive()
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
+		m.FollowAt = m.Stamp // what the log remembers up to here does not count for this file
 		m.Epoch++
 	})
 }

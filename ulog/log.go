@@ -46,7 +46,7 @@ type Log struct {
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu
 	sealed header     // what its header says on disk; guarded by syncMu
-	stated []byte     // state of the newest follow record that is written; used by the leader
+	stated note       // of the newest follow record that is written; used by the leader
 
 	mu      sync.Mutex    // guards the fields below
 	pending []byte        // encoded records not yet taken into a group
@@ -62,7 +62,7 @@ type Log struct {
 	queue   queue         // who writes, and who waits for it
 	changed chan struct{} // closed when safe grows; nil while no reader waits
 	newest  newest        // groups in memory, for readers
-	follow  []byte        // state of the newest follow record; replaced, never changed
+	follow  note          // of the newest follow record; its state is replaced, never changed
 	first   Stamp         // of the first pending record
 	closed  bool
 	err     error // first failed write or sync
@@ -116,13 +116,13 @@ func (l *Log) makeDir() error {
 func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendFollow(ups, nil) }
 
 // AppendFollow is Append for the updates of another server, together with what is to be remembered about it; f may be nil. There need
-// not be updates; the stamp returned is then that of the record that holds f.
+// not be updates. The record that holds f comes right before them: its stamp is as much less than the one returned as there are updates.
 func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	size, err := encodedSize(ups)
 	if err != nil {
 		return 0, err
 	}
-	note, newest, err := encodeFollow(ups, f)
+	msg, newest, err := encodeFollow(ups, f)
 	if err != nil {
 		return 0, err
 	}
@@ -133,19 +133,19 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 		return 0, err
 	}
 	l.past = max(l.past, newest)
-	l.pending = slices.Grow(l.pending, size+len(note)+frameSize+commitSize)
+	l.pending = slices.Grow(l.pending, size+len(msg)+frameSize+commitSize)
 	if l.count == 0 {
 		l.first = max(l.last, l.past, now-1) + 1
 	}
-	if note != nil {
+	if msg != nil {
 		l.nextLocked(now)
-		l.pending = appendFrameHead(l.pending, l.last, len(note))
-		l.pending = append(append(l.pending, note...), endMark)
+		l.pending = appendFrameHead(l.pending, l.last, len(msg))
+		l.pending = append(append(l.pending, msg...), endMark)
 		l.count++
 		l.notes++
-		size += frameSize + len(note)
+		size += frameSize + len(msg)
 		if f != nil {
-			l.follow = bytes.Clone(f.State)
+			l.follow = note{bytes.Clone(f.State), l.last}
 		}
 	}
 	for i := range ups {

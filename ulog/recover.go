@@ -83,7 +83,7 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		head, err = l.beginSegment(f, l.boundaryStamp())
 		at.off, l.sealed = head.size, head
 		if err == nil {
-			err = l.findState(nil, n, true)
+			err = l.findState(note{}, n, true)
 		}
 	} else {
 		at.off, head, err = l.continueSegment(f, n, size)
@@ -93,7 +93,7 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 	}
 	at.last = l.last
 	if at.off <= headerSize+commitSize {
-		if at.off, err = repeatState(f, l.follow, at); err != nil {
+		if at.off, err = repeatState(f, l.follow.state, at); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func (l *Log) rotate() (tail, error) {
 		return tail{}, l.fail(fmt.Errorf("begin segment: %w", err))
 	}
 	at = tail{at.seg + 1, head.size, head.last, at.records}
-	if at.off, err = repeatState(f, l.stated, at); err != nil {
+	if at.off, err = repeatState(f, l.stated.state, at); err != nil {
 		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), f.Close()))
 	}
 	if err := l.f.Close(); err != nil {

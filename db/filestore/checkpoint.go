@@ -74,8 +74,10 @@ func (s *Store) Rebase(change func(*Meta)) error {
 		return err
 	}
 	s.changeMeta(change)
+	m := s.Meta()
 	s.applyMu.Lock()
-	s.view.Load().active.stamp = s.Meta().Stamp
+	s.view.Load().active.stamp = m.Stamp
+	s.followed = followed{m.Follow, m.FollowAt}
 	s.applyMu.Unlock()
 	return s.checkpointLocked(false)
 }
@@ -262,7 +264,7 @@ func (s *Store) freeze() *overlay {
 // flush writes a frozen overlay into the file and takes it out of the view.
 func (s *Store) flush(o *overlay, clean bool) error {
 	if s.cp.log != nil {
-		if err := s.cp.log.SyncTo(o.stamp); err != nil {
+		if err := s.cp.log.SyncTo(max(o.stamp, o.follow.at)); err != nil {
 			return err
 		}
 	}
@@ -304,8 +306,8 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			if last = w.next; last == nil {
 				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
 				m.ClearedAt, m.ClearedBy = o.clearedBy.Stamp, o.clearedBy.SID
-				if o.follow != nil {
-					m.Follow = o.follow
+				if o.follow.at != 0 {
+					m.Follow, m.FollowAt = o.follow.state, o.follow.at
 				}
 			}
 			return writeMeta(tx, m)
