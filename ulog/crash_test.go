@@ -62,12 +62,12 @@ func (w *crashWorld) live(after string) {
 		fs := faultfs.New(disk)
 		w.opts.FS = fs
 		w.clock.add(time.Duration(w.rnd.IntN(3)-1) * time.Second) // also backwards
-		l, err := Open(filepath.Join(w.dir, "ulog"), w.opts)
+		l, err := Open(nested(w.dir), w.opts)
 		if i > 0 && errors.Is(err, crashfs.ErrPowerCut) {
 			break
 		}
 		require.NoError(w.t, err)
-		require.GreaterOrEqual(w.t, l.Last(), w.check(filepath.Join(w.dir, "ulog")))
+		require.GreaterOrEqual(w.t, l.Last(), w.check(nested(w.dir)))
 		if i < kills {
 			fs.FailChange(1+w.rnd.IntN(60), errKilled)
 		}
@@ -163,6 +163,9 @@ func (w *crashWorld) check(dir string) (last Stamp) {
 	return last
 }
 
+// nested returns where a test has its log: Open makes three directories, and a power cut may take each of them until it is synced.
+func nested(root string) string { return filepath.Join(root, "srv", "logs", "ulog") }
+
 // TestPowerCutAtEachStep cuts the power at every single change of a short life with rotations.
 func TestPowerCutAtEachStep(t *testing.T) {
 	for step := 1; ; step++ {
@@ -170,7 +173,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 		fs, err := crashfs.New(dir)
 		require.NoError(t, err)
 		fs.CutAfter(step)
-		acked, err := shortLife(filepath.Join(dir, "ulog"), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150})
+		acked, err := shortLife(nested(dir), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150})
 		if err == nil {
 			require.Greater(t, step, 30, "all steps were tried")
 			return
@@ -181,8 +184,8 @@ func TestPowerCutAtEachStep(t *testing.T) {
 			require.NoError(t, fs.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
 			disk, err := crashfs.New(after)
 			require.NoError(t, err)
-			require.NoError(t, mustOpen(t, filepath.Join(after, "ulog"), Options{FS: disk}).Close())
-			have := readKeys(t, filepath.Join(after, "ulog"))
+			require.NoError(t, mustOpen(t, nested(after), Options{FS: disk}).Close())
+			have := readKeys(t, nested(after))
 			require.GreaterOrEqual(t, len(have), len(acked))
 			require.Equal(t, acked, append([]string{}, have[:len(acked)]...), "step %d seed %d", step, seed)
 			require.LessOrEqual(t, len(have), len(acked)+1)
@@ -248,15 +251,15 @@ func TestDeathAtEachStep(t *testing.T) {
 		fs := faultfs.New(disk)
 		fs.FailChange(step, errKilled)
 		o.FS, o.Limit = fs, 150
-		acked, died := shortLife(filepath.Join(root, "ulog"), o)
+		acked, died := shortLife(nested(root), o)
 		o.FS, o.Limit = disk, -1 // a rotation would sync what the first process has not
-		more, err := shortLife(filepath.Join(root, "ulog"), o)
+		more, err := shortLife(nested(root), o)
 		require.NoError(t, err)
 		disk.Cut()
 		for seed := range uint64(5) {
 			after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
 			require.NoError(t, disk.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
-			have := readKeys(t, filepath.Join(after, "ulog"))
+			have := readKeys(t, nested(after))
 			rest := len(have) - len(more)
 			require.GreaterOrEqual(t, rest, len(acked), "step %d seed %d: %v", step, seed, have)
 			require.LessOrEqual(t, rest, len(acked)+1)

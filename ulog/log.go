@@ -2,10 +2,8 @@ package ulog
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -95,17 +93,13 @@ func Open(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// makeDir creates the directory if need be, and makes its name survive a power cut. A parent that may not be read was not
-// made by us.
+// makeDir creates the directory if need be, and makes its name survive a power cut. The identity of a log comes afterwards, so where there is
+// one this has been done.
 func (l *Log) makeDir() error {
-	if err := l.fs.MkdirAll(l.dir, dirPerm); err != nil {
-		return err
-	}
-	err := l.fs.SyncDir(filepath.Dir(filepath.Clean(l.dir)))
-	if errors.Is(err, os.ErrPermission) {
+	if _, err := l.fs.Stat(filepath.Join(l.dir, identityName)); err == nil {
 		return nil
 	}
-	return err
+	return vfs.MakeDir(l.fs, l.dir, dirPerm)
 }
 
 // Append gives updates consecutive stamps and returns the last one: that of the i-th of n is so much less as there are behind it.
