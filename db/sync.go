@@ -18,6 +18,11 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 		}
 	}
 	at := d.tick()
+	if post != nil && d.shared { // whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
+		if err := d.log.SyncTo(at); err != nil {
+			return systemError(err)
+		}
+	}
 	run := func() error {
 		if post == nil {
 			return nil

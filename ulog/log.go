@@ -23,7 +23,8 @@ const (
 //   - stamps strictly increase in the order of Append calls, across segments and openings;
 //   - the records of one Append are in one group;
 //   - nothing is acknowledged after err is set, and err is never cleared;
-//   - synced <= written <= last, and a header on disk never says more than synced.
+//   - synced <= written <= last, and the size in a header on disk never is more than synced;
+//   - every stamp given out is greater than what the header on disk promises.
 //
 // Lock order: leadership (see commit.go) -> syncMu -> mu.
 type Log struct {
@@ -46,24 +47,27 @@ type Log struct {
 	sealed header     // what its header says on disk; guarded by syncMu
 	stated note       // of the newest follow record that is written; used by the leader
 
-	mu      sync.Mutex    // guards the fields below
-	pending []byte        // encoded records not yet taken into a group
-	count   uint32        // records in pending
-	notes   uint32        // follow records among them
-	spare   []byte        // empty buffer to become pending
-	bytes   int64         // record bytes appended since Open
-	last    Stamp         // newest stamp given out
-	past    Stamp         // newest stamp not to be given out any more: Settle has promised it, or another server has had it
-	written tail          // end of the groups written
-	synced  tail          // end of the groups synced
-	safe    tail          // written or synced, by mode, as of the last group without an error
-	queue   queue         // who writes, and who waits for it
-	changed chan struct{} // closed when safe grows; nil while no reader waits
-	newest  newest        // groups in memory, for readers
-	follow  note          // of the newest follow record; its state is replaced, never changed
-	first   Stamp         // of the first pending record
-	closed  bool
-	err     error // first failed write or sync
+	mu       sync.Mutex    // guards the fields below
+	pending  []byte        // encoded records not yet taken into a group
+	count    uint32        // records in pending
+	notes    uint32        // follow records among them
+	spare    []byte        // empty buffer to become pending
+	bytes    int64         // record bytes appended since Open
+	last     Stamp         // newest stamp given out
+	past     Stamp         // newest stamp not to be given out any more: it was promised, or another server has had it
+	told     Stamp         // newest stamp promised, see promise.go
+	promised Stamp         // what headers promise
+	kept     Stamp         // what the header on disk promises
+	written  tail          // end of the groups written
+	synced   tail          // end of the groups synced
+	safe     tail          // written or synced, by mode, as of the last group without an error
+	queue    queue         // who writes, and who waits for it
+	changed  chan struct{} // closed when safe grows; nil while no reader waits
+	newest   newest        // groups in memory, for readers
+	follow   note          // of the newest follow record; its state is replaced, never changed
+	first    Stamp         // of the first pending record
+	closed   bool
+	err      error // first failed write or sync
 }
 
 // tail is a position between two groups.
@@ -250,6 +254,7 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 
 	l.flush.end()
+	l.endPromises()
 	err := l.settle(last)
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()

@@ -80,7 +80,8 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 	if unborn, uerr := neverBegun(f, size); uerr != nil {
 		return uerr
 	} else if unborn {
-		head, err = l.beginSegment(f, l.boundaryStamp())
+		last := l.boundaryStamp()
+		head, err = l.beginSegment(f, last, last)
 		at.off, l.sealed = head.size, head
 		if err == nil {
 			err = l.findState(note{}, n, true)
@@ -98,6 +99,7 @@ func (l *Log) prepare(f vfs.File, n uint64) (err error) {
 		}
 	}
 	l.f, l.headed, l.written, l.synced, l.stated = f, head, at, at, l.follow
+	l.past, l.told, l.promised, l.kept = max(l.past, head.last), head.last, head.last, l.sealed.last
 	return l.fs.SyncDir(l.dir) // a process that died may have left names that a power cut would take
 }
 
@@ -141,14 +143,14 @@ func (l *Log) boundaryStamp() Stamp {
 }
 
 // createSegment creates segment n and makes it survive a power cut.
-func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
+func (l *Log) createSegment(n uint64, last, promised Stamp) (vfs.File, header, error) {
 	f, err := l.fs.OpenFile(l.segmentPath(n), createNew, filePerm)
 	if err != nil {
 		return nil, header{}, err
 	}
 	head := header{}
 	if err = l.fs.Lock(f, lockWait); err == nil {
-		head, err = l.beginSegment(f, last)
+		head, err = l.beginSegment(f, last, promised)
 	}
 	if err == nil {
 		err = l.fs.SyncDir(l.dir)
@@ -160,8 +162,8 @@ func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
 }
 
 // beginSegment gives an empty segment its header and a commit record of zero records, and syncs it.
-func (l *Log) beginSegment(f vfs.File, last Stamp) (header, error) {
-	head := header{headerSize + commitSize, last}
+func (l *Log) beginSegment(f vfs.File, last, promised Stamp) (header, error) {
+	head := header{headerSize + commitSize, max(last, promised)}
 	b := appendHeader(nil, head)
 	b = appendCommit(b, headerSize, last, 0)
 	if err := f.Truncate(0); err != nil {
@@ -180,12 +182,15 @@ func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, 
 	if err != nil {
 		return 0, head, adviseRepair(&DamageError{File: path, Err: err})
 	}
-	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, last: head.last, keeps: true}
+	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, keeps: true}
 	if err = s.all(size); err != nil {
 		return 0, head, err
 	}
 	if s.last >= maxStamp {
 		return 0, head, adviseRepair(&DamageError{File: path, Offset: headerSize, Err: errStamp})
+	}
+	if !s.committed { // the original wrote it, and promises nothing
+		s.last = max(s.last, head.last)
 	}
 	l.last = max(l.last, s.last)
 	if err = l.findState(s.state, n, s.off <= headerSize+commitSize); err != nil {
@@ -236,7 +241,7 @@ func (l *Log) resume(f vfs.File, s *scanner) (int64, header, error) {
 		return 0, s.head, err
 	}
 	l.sealed = s.head
-	head := header{off, l.last}
+	head := header{off, max(l.last, s.head.last)}
 	if head == s.head {
 		return off, head, nil
 	}
