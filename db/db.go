@@ -29,6 +29,7 @@ type DB struct {
 	shared   bool             // log is the server's update log
 	followed bool             // the file was a database of log before it was opened
 	asItIs   bool             // opened as it is on purpose, or nothing more to say about it
+	passed   *PassedOver      // what it was opened without; nil: nothing
 	ownLog   string           // directory of the log that a read-only database was brought up to date from, in memory
 	readOnly bool
 	gate     *gate                 // of the catalog; nil: everything is let through

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
@@ -49,27 +48,6 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 	return c.bringUpToDateFrom(dir, d, m)
 }
 
-// ownLog finds the log of a file: where the caller says, beside the file as it was when both were moved or copied together, and
-// where it was.
-func (c *Catalog) ownLog(path string, m filestore.Meta) (dir string, found bool) {
-	beside := filepath.Dir(path)
-	places := slices.Clone(c.opts.Offline.Logs)
-	if m.LogDir != "" {
-		places = append(places, filepath.Join(beside, filepath.Base(m.LogDir)))
-		if !filepath.IsAbs(m.LogDir) {
-			places = append(places, filepath.Join(beside, m.LogDir))
-		}
-		places = append(places, m.LogDir)
-	}
-	for _, dir := range append([]string{path + privateSuffix}, places...) {
-		id, err := ulog.Identity(c.opts.FS, dir)
-		if err == nil && filestore.ID(id) == m.LogID {
-			return dir, true
-		}
-	}
-	return "", false
-}
-
 // bringUpToDateFrom replays a shared log that is only read.
 func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
 	ledger, err := readLedger(c.opts.FS, dir)
@@ -79,7 +57,8 @@ func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
 	l := logDir{ledger: ledger}
 	switch {
 	case l.restored(m):
-		d.warnNotRolledForward(m, "it is an older copy", dir)
+		p, _ := c.behind(dir, m.DBID, false, m.Stamp)
+		d.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
 	case l.closed(m):
 		return nil

@@ -26,6 +26,9 @@ func (c *Catalog) recover() error {
 		if err := c.bringUpToDate(d); err != nil {
 			return d.openError(err)
 		}
+		if err := c.inspect(d); err != nil {
+			return d.openError(err)
+		}
 		if err := c.recoverPrivate(d); err != nil {
 			return d.openError(err)
 		}
@@ -149,7 +152,12 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	from := ulog.Stamp(math.MaxUint64)
 	for _, d := range files {
 		m := d.file.Meta()
-		if d.followed = c.belongs(d, m, log); !d.followed {
+		if d.followed = belongs(m, log); !d.followed {
+			if log.restored(m) {
+				if err := c.olderCopy(d, m, log); err != nil {
+					return d.openError(err)
+				}
+			}
 			continue
 		}
 		if err := d.resume(log); err != nil {
@@ -189,19 +197,11 @@ func errHalfMerged(m filestore.Meta) error {
 		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
 }
 
-// belongs tells whether the log goes on where the file ends. A file that it does not belong to is opened as it is,
-// and the user is told how to roll it forward.
-func (c *Catalog) belongs(d *DB, m filestore.Meta, log *logDir) bool {
+// belongs reports whether the log goes on where the file ends. A file that it does not belong to is opened as it is; what it then lacks, and
+// whether that is refused, is told in passed_over.go.
+func belongs(m filestore.Meta, log *logDir) bool {
 	switch {
-	case m.LogID != filestore.ID(log.ID()):
-		if !m.Clean && !d.asItIs {
-			d.warnNotRolledForward(m, "its last updates are in another update log", m.LogDir)
-		}
-		return false
-	case log.restored(m):
-		if !d.asItIs {
-			d.warnNotRolledForward(m, "it is an older copy", log.Dir())
-		}
+	case m.LogID != filestore.ID(log.ID()), log.restored(m):
 		return false
 	case log.closed(m) && m.Stamp < log.Last():
 		return false // what follows is of another file
@@ -215,12 +215,6 @@ func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
 		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
 			"backups that follow the log miss the updates in between", d.Path(), m.Stamp, log.Dir(), log.Last()))
 	}
-}
-
-func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {
-	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s. Later updates in the "+
-		"update log %s can be brought in, while no server has the file open, with: kttimedmgr recover -ts %d -dbid %d %s %s",
-		d.Path(), m.Stamp, why, dir, m.Stamp, m.DBID, d.Path(), dir))
 }
 
 // applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after
@@ -273,7 +267,7 @@ func (d *DB) resume(log *logDir) error {
 	}
 	d.attach(log)
 	return d.file.Amend(func(m *filestore.Meta) {
-		m.LogDir, m.Clean = log.place(), false
+		m.LogDir, m.Clean, m.Held = log.place(), false, false
 		m.Epoch++
 	})
 }
@@ -293,12 +287,18 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	if !d.followed && m.Merging != nil {
 		return errHalfMerged(m)
 	}
+	if !d.followed {
+		if err := c.neverTaken(d, m, log); err != nil {
+			return err
+		}
+	}
 	d.attach(log)
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.Outlive()
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
 		m.FollowAt = m.Stamp // what the log remembers up to here does not count for this file
 		m.Epoch++
+		m.Held = false
 	})
 }
 

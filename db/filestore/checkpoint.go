@@ -181,15 +181,16 @@ func (s *Store) throttleAt(limit int64) error {
 func (s *Store) Checkpoint() error { return s.checkpoint(false) }
 
 // Hold moves everything applied so far into the file and keeps the file as it is while f runs: updates go on
-// in memory. Afterwards the file's epoch has changed, so that copies taken by f are known as copies.
+// in memory. Copies taken by f say that they are (Meta.Held), and afterwards the file's epoch has changed, so that they are told from the file.
 func (s *Store) Hold(f func() error) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
-	if err := s.checkpointLocked(false); err != nil {
-		return err
+	s.changeMeta(func(m *Meta) { m.Held = true })
+	err := s.checkpointLocked(false)
+	if err == nil {
+		err = f()
 	}
-	err := f()
-	s.changeMeta(func(m *Meta) { m.Epoch++ })
+	s.changeMeta(func(m *Meta) { m.Epoch, m.Held = m.Epoch+1, false })
 	return errors.Join(err, s.checkpointLocked(false))
 }
 

@@ -36,6 +36,7 @@ type Meta struct {
 	LogDir      string     // where that log was, for messages only
 	DBID        uint16     // index of the database in that log
 	Clean       bool       // closed with everything in the file
+	Held        bool       `json:",omitempty"` // a command works on the file (Hold): a copy made meanwhile is whole at Stamp
 	Persistent  bool       // created with ktopts=p: values have no expiration prefix
 	Checkpoints uint64     // number of checkpoints so far
 	Merging     []byte     // a checkpoint is in the file up to this key; nil: none is half done
