@@ -35,7 +35,7 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 	if o.AsIs {
 		return nil
 	}
-	dir, found := c.ownLog(d.Path(), m)
+	dir, found, _ := c.ownLog(d.Path(), m) // what cannot be read is not there for a tool
 	switch {
 	case !found && m.Clean && m.Merging == nil:
 		return nil

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
@@ -117,13 +119,19 @@ func (c *Catalog) behind(dir string, dbid uint16, anyDB bool, after ulog.Stamp) 
 // inspect looks for what a file lacks whose own log is not one of those that are opened.
 func (c *Catalog) inspect(d *DB) error {
 	m := d.file.Meta()
-	if c.opts.Offline != nil || m.Clean && m.Merging == nil || m.LogID == (filestore.ID{}) || c.opens(d, m.LogID) {
+	if c.opts.Offline != nil || m.Clean && m.Merging == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
 		return nil
+	}
+	dir, found, err := c.ownLog(d.Path(), m)
+	if dir == d.Path()+privateSuffix {
+		return nil // recoverPrivate opens it
+	}
+	if err != nil && !c.opts.AsIs {
+		return &LogError{m.LogDir, err}
 	}
 	if m.Merging != nil && !d.readOnly {
 		return errHalfMerged(m)
 	}
-	dir, found := c.ownLog(d.Path(), m)
 	if !found {
 		return c.withoutLog(d, m)
 	}
@@ -135,34 +143,21 @@ func (c *Catalog) inspect(d *DB) error {
 	p, complete := c.behind(dir, m.DBID, false, m.Stamp)
 	switch {
 	case complete && p.Updates == 0 && m.Merging == nil:
-		d.asItIs = true
 		return nil
 	case l.restored(m):
-		d.asItIs = true
 		d.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
 	case d.readOnly:
-		d.asItIs, d.ownLog = true, dir
+		d.ownLog = dir
 		_, err := d.replayDir(c.opts.FS, dir, m)
 		return err
 	}
-	d.asItIs = true
 	return c.refuse(d, &p, "it was not closed by the last process that had it open")
-}
-
-// opens reports whether the log with an identity is the shared one, or the private one beside the database.
-func (c *Catalog) opens(d *DB, id filestore.ID) bool {
-	if c.log != nil && id == filestore.ID(c.log.ID()) {
-		return true
-	}
-	beside, err := ulog.Identity(c.opts.FS, d.Path()+privateSuffix)
-	return err == nil && id == filestore.ID(beside)
 }
 
 // withoutLog decides about a file whose own log is not there.
 func (c *Catalog) withoutLog(d *DB, m filestore.Meta) error {
 	p := &PassedOver{LogDir: m.LogDir, DBID: m.DBID, After: m.Stamp, gone: true}
-	d.asItIs = true
 	if m.Held && m.Merging == nil {
 		d.logger.Warn(fmt.Sprintf("%s is a copy that a command of synchronize has made; it is opened as it is, complete up to the time stamp %d",
 			d.Path(), m.Stamp))
@@ -187,7 +182,7 @@ func (c *Catalog) olderCopy(d *DB, m filestore.Meta, log *logDir) error {
 // neverTaken looks, before a file becomes one of a log, for updates that the log has and that no file has taken: of this file, which was let go
 // without them, or in a private log of whatever file was there.
 func (c *Catalog) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
-	if d.asItIs || d.passed != nil {
+	if d.asItIs || d.passed != nil && (c.opts.AsIs || !log.private) {
 		return nil
 	}
 	for id, e := range log.open() {
@@ -210,8 +205,8 @@ func (c *Catalog) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
 }
 
 // ownLog finds the log of a file: where the caller says, beside the file as it was when both were moved or copied together, and
-// where it was.
-func (c *Catalog) ownLog(path string, m filestore.Meta) (dir string, found bool) {
+// where it was. The error says that there is something at one of these places that cannot be read, and may be the log.
+func (c *Catalog) ownLog(path string, m filestore.Meta) (dir string, found bool, unread error) {
 	places := []string{path + privateSuffix}
 	if c.opts.Offline != nil {
 		places = append(places, c.opts.Offline.Logs...)
@@ -225,9 +220,12 @@ func (c *Catalog) ownLog(path string, m filestore.Meta) (dir string, found bool)
 	}
 	for _, dir := range places {
 		id, err := ulog.Identity(c.opts.FS, dir)
-		if err == nil && filestore.ID(id) == m.LogID {
-			return dir, true
+		switch {
+		case err == nil && filestore.ID(id) == m.LogID:
+			return dir, true, nil
+		case err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) && unread == nil:
+			unread = err
 		}
 	}
-	return "", false
+	return "", false, unread
 }
