@@ -22,6 +22,7 @@ type Options struct {
 	ReadOnly bool // refuse updates (-ord); files must exist
 	TryLock  bool // do not wait for another process (-otl)
 	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
+	AsIs     bool // open files though acknowledged updates stay out that only their own logs have, see PassedOver (-as-is)
 
 	Engine *Engine // of all databases (-pldb); nil: each has the kind that its expression names
 

@@ -30,6 +30,7 @@ type DB struct {
 	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
 	followed bool             // the file was a database of log before it was opened
 	asItIs   bool             // opened as it is on purpose, or nothing more to say about it
+	passed   *PassedOver      // what it was opened without; nil: nothing
 	ownLog   string           // directory of the log that a read-only database was brought up to date from, in memory
 	readOnly bool
 	gate     *gate                 // of the catalog; nil: everything is let through
@@ -220,7 +221,7 @@ func (d *DB) appendAndApply(ups []ulog.Update, f *ulog.Follow, over *overlay) (a
 	}
 	d.store.Apply(at, ups)
 	if f != nil && d.file != nil {
-		d.file.SetFollow(f.State)
+		d.file.SetFollow(f.State, at-ulog.Stamp(len(ups)))
 	}
 	return at, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -22,6 +23,8 @@ type ledgerEntry struct {
 	Path  string     // for people
 	Epoch uint64     // filestore.Meta.Epoch
 	Stamp ulog.Stamp // filestore.Meta.Stamp
+	DBID  uint16     `json:",omitempty"` // filestore.Meta.DBID
+	Open  bool       `json:",omitempty"` // the file was open: the log may have more for it
 }
 
 // logDir is an open update log with the checkpoints of the databases that use it.
@@ -74,7 +77,7 @@ func readLedger(fs vfs.FS, dir string) (map[string]ledgerEntry, error) {
 
 // record notes a checkpoint of a database. It comes after the checkpoint, so an entry never leads its file.
 func (l *logDir) record(path string, m filestore.Meta) error {
-	return l.note(m.ID.String(), ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp})
+	return l.note(m.ID.String(), ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp, DBID: m.DBID, Open: !m.Clean})
 }
 
 // note puts an entry into the ledger and its file.
@@ -87,6 +90,15 @@ func (l *logDir) note(name string, e ledgerEntry) error {
 		return err
 	}
 	return vfs.WriteFileAtomic(l.fs, filepath.Join(l.Dir(), ledgerName), text)
+}
+
+// open returns the entries of files that nobody has closed since.
+func (l *logDir) open() map[string]ledgerEntry {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	open := maps.Clone(l.ledger)
+	maps.DeleteFunc(open, func(_ string, e ledgerEntry) bool { return !e.Open })
+	return open
 }
 
 // restored tells whether a file is older than its last checkpoint into it.

@@ -1,12 +1,10 @@
 package db
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
@@ -37,7 +35,7 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 	if o.AsIs {
 		return nil
 	}
-	dir, found := c.ownLog(d.Path(), m)
+	dir, found, _ := c.ownLog(d.Path(), m) // what cannot be read is not there for a tool
 	switch {
 	case !found && m.Clean && m.Merging == nil:
 		return nil
@@ -50,27 +48,6 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 	return c.bringUpToDateFrom(dir, d, m)
 }
 
-// ownLog finds the log of a file: where the caller says, beside the file as it was when both were moved or copied together, and
-// where it was.
-func (c *Catalog) ownLog(path string, m filestore.Meta) (dir string, found bool) {
-	beside := filepath.Dir(path)
-	places := slices.Clone(c.opts.Offline.Logs)
-	if m.LogDir != "" {
-		places = append(places, filepath.Join(beside, filepath.Base(m.LogDir)))
-		if !filepath.IsAbs(m.LogDir) {
-			places = append(places, filepath.Join(beside, m.LogDir))
-		}
-		places = append(places, m.LogDir)
-	}
-	for _, dir := range append([]string{path + privateSuffix}, places...) {
-		id, err := ulog.Identity(c.opts.FS, dir)
-		if err == nil && filestore.ID(id) == m.LogID {
-			return dir, true
-		}
-	}
-	return "", false
-}
-
 // bringUpToDateFrom replays a shared log that is only read.
 func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
 	ledger, err := readLedger(c.opts.FS, dir)
@@ -80,7 +57,8 @@ func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
 	l := logDir{ledger: ledger}
 	switch {
 	case l.restored(m):
-		d.warnNotRolledForward(m, "it is an older copy", dir)
+		p, _ := c.behind(dir, m.DBID, false, m.Stamp)
+		d.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
 	case l.closed(m):
 		return nil
@@ -125,15 +103,9 @@ func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta) (gap bool, err e
 	if err != nil {
 		return false, err
 	}
-	var state []byte
-	r.OnFollow(func(_ ulog.Stamp, f ulog.Follow) {
-		if len(f.State) > 0 {
-			state = append(state[:0], f.State...)
-		}
-	})
 	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
-	if err == nil && len(state) > 0 && !bytes.Equal(state, forgotten) && !d.readOnly {
-		d.file.SetFollow(state)
+	if err == nil && !d.readOnly {
+		err = d.recallFromDir(fs, dir)
 	}
 	return r.Gap(), err
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // TestPowerCutOfAFollower kills a follower and cuts its power at random moments, while it applies what a master sends, clients write,
-// checkpoints run and old segments are removed. What must hold after each:
+// checkpoints run and old segments are removed; the clock is set back at restarts. What must hold after each:
 //
 //   - a file holds exactly the updates that its position covers, and so does the log: all up to there, each once, and none behind;
 //   - no position is before one that was safe: waited for with -oas, or remembered and synced.
@@ -140,7 +140,7 @@ func (p *followCut) life() {
 // open opens the databases and checks them.
 func (p *followCut) open(fs *faultfs.FS) (*Catalog, error) {
 	p.said.Reset()
-	o := Options{FS: fs, SyncEach: p.oas, CheckpointSize: 4 << 10, LogLimit: 4 << 10, Logger: slog.New(slog.NewTextHandler(&p.said, nil))}
+	o := Options{FS: fs, SyncEach: p.oas, CheckpointSize: 4 << 10, LogLimit: 4 << 10, Now: wrongClock(p.rnd), Logger: slog.New(slog.NewTextHandler(&p.said, nil))}
 	if p.shared {
 		o.LogDir = filepath.Join(p.dir, "ulog")
 	}

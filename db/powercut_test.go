@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,7 +26,7 @@ import (
 //   - every database is as it was after some operation of its worker, no operation half done, and with -oas not
 //     before the last acknowledged one (otherwise not before the last hard synchronize);
 //   - no file is ahead of its log, or taken for one that somebody has put in its place;
-//   - the count is right, everything opens, and the log's stamps go on growing.
+//   - the count is right, everything opens, and the log's stamps go on growing, though the clock is set back at restarts.
 //
 // GOTYCOON_POWERCUTS sets the number of cuts per mode.
 func TestPowerCut(t *testing.T) {
@@ -50,6 +51,12 @@ func TestPowerCut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wrongClock returns a clock as a machine has it after a restart: right, or wrong by up to an hour.
+func wrongClock(rnd *rand.Rand) func() time.Time {
+	off := []time.Duration{0, time.Hour, -time.Second, -time.Hour}[rnd.IntN(4)]
+	return func() time.Time { return time.Now().Add(off) }
 }
 
 func powerCuts() int {
@@ -86,7 +93,7 @@ func (p *powerCut) round() {
 	fs, err := crashfs.New(p.dir)
 	require.NoError(p.t, err)
 	var said bytes.Buffer
-	o := Options{FS: fs, SyncEach: p.oas, CheckpointSize: 4 << 10, LogLimit: 8 << 10,
+	o := Options{FS: fs, SyncEach: p.oas, CheckpointSize: 4 << 10, LogLimit: 8 << 10, Now: wrongClock(p.rnd),
 		Logger: slog.New(slog.NewTextHandler(&said, nil))}
 	if p.shared {
 		o.LogDir = filepath.Join(p.dir, "ulog")

@@ -25,11 +25,15 @@ func (c *Catalog) recover() error {
 		if err := c.bringUpToDate(d); err != nil {
 			return d.openError(err)
 		}
+		if err := c.inspect(d); err != nil {
+			return d.openError(err)
+		}
 		if err := c.recoverPrivate(d); err != nil {
 			return d.openError(err)
 		}
 	}
-	defer c.recall()
+	c.recallInMemory()
+	defer c.recallFiles()
 	if c.log == nil {
 		return nil
 	}
@@ -147,7 +151,12 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	from := ulog.Stamp(math.MaxUint64)
 	for _, d := range files {
 		m := d.file.Meta()
-		if d.followed = c.belongs(d, m, log); !d.followed {
+		if d.followed = belongs(m, log); !d.followed {
+			if log.restored(m) {
+				if err := c.olderCopy(d, m, log); err != nil {
+					return d.openError(err)
+				}
+			}
 			continue
 		}
 		if err := d.resume(log); err != nil {
@@ -155,6 +164,7 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 		}
 		if m.Stamp >= log.Last() {
 			d.warnIfAhead(m, log)
+			d.recallFrom(log)
 			continue
 		}
 		targets = append(targets, target{d, m.DBID, m.Stamp})
@@ -168,8 +178,10 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 		return err
 	}
 	err = targets[0].db.applyAll(r, targets)
-	for _, t := range targets {
-		t.db.recallFrom(log)
+	if err == nil {
+		for _, t := range targets {
+			t.db.recallFrom(log)
+		}
 	}
 	switch _, damaged := errors.AsType[*ulog.DamageError](err); {
 	case damaged:
@@ -186,19 +198,11 @@ func errHalfMerged(m filestore.Meta) error {
 		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
 }
 
-// belongs tells whether the log goes on where the file ends. A file that it does not belong to is opened as it is,
-// and the user is told how to roll it forward.
-func (c *Catalog) belongs(d *DB, m filestore.Meta, log *logDir) bool {
+// belongs reports whether the log goes on where the file ends. A file that it does not belong to is opened as it is; what it then lacks, and
+// whether that is refused, is told in passed_over.go.
+func belongs(m filestore.Meta, log *logDir) bool {
 	switch {
-	case m.LogID != filestore.ID(log.ID()):
-		if !m.Clean && !d.asItIs {
-			d.warnNotRolledForward(m, "its last updates are in another update log", m.LogDir)
-		}
-		return false
-	case log.restored(m):
-		if !d.asItIs {
-			d.warnNotRolledForward(m, "it is an older copy", log.Dir())
-		}
+	case m.LogID != filestore.ID(log.ID()), log.restored(m):
 		return false
 	case log.closed(m) && m.Stamp < log.Last():
 		return false // what follows is of another file
@@ -212,12 +216,6 @@ func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
 		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
 			"backups that follow the log miss the updates in between", d.Path(), m.Stamp, log.Dir(), log.Last()))
 	}
-}
-
-func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {
-	d.logger.Warn(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s. Later updates in the "+
-		"update log %s can be brought in, while no server has the file open, with: kttimedmgr recover -ts %d -dbid %d %s %s",
-		d.Path(), m.Stamp, why, dir, m.Stamp, m.DBID, d.Path(), dir))
 }
 
 // applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after
@@ -266,7 +264,7 @@ func (d *DB) resume(log *logDir) error {
 		return nil
 	}
 	return d.file.Amend(func(m *filestore.Meta) {
-		m.LogDir, m.Clean = log.place(), false
+		m.LogDir, m.Clean, m.Held = log.place(), false, false
 		m.Epoch++
 	})
 }
@@ -286,11 +284,18 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	if !d.followed && m.Merging != nil {
 		return errHalfMerged(m)
 	}
+	if !d.followed {
+		if err := c.neverTaken(d, m, log); err != nil {
+			return err
+		}
+	}
 	d.attach(log, log.Last())
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.Outlive()
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
+		m.FollowAt = m.Stamp // what the log remembers up to here does not count for this file
 		m.Epoch++
+		m.Held = false
 	})
 }
 

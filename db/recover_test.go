@@ -137,20 +137,6 @@ func TestRestoredCopyIsNotRolledForward(t *testing.T) {
 	}
 }
 
-func TestFileOfAnotherLogIsOpenedAsItIs(t *testing.T) {
-	dir := t.TempDir()
-	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
-	mustSet(t, c.DB(0), "in file", "1")
-	require.NoError(t, c.DB(0).file.Checkpoint())
-	mustSet(t, c.DB(0), "in log", "2")
-	after := image(t, dir)
-	var said bytes.Buffer
-	o := Options{LogDir: filepath.Join(after, "other"), Logger: slog.New(slog.NewTextHandler(&said, nil))}
-	c = mustOpen(t, o, filepath.Join(after, "a.kct"))
-	require.Equal(t, map[string]string{"in file": "1"}, contents(t, c.DB(0)))
-	require.Contains(t, said.String(), "another update log")
-}
-
 func TestNewFileIsNotFilledFromAnOldLog(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.kct")

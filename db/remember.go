@@ -4,12 +4,27 @@ import (
 	"bytes"
 	"fmt"
 
+	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
 // A server that follows a master remembers how far: with each batch of updates (DB.Follow), and at times without any (Catalog.Remember).
 // What it remembers is bytes to this package, and is where the updates are that it speaks of: in the log, and in a database file. So after
 // a crash it is what belongs to the data, whatever that crash has taken.
+//
+// # One order
+//
+// Log and file both tell a position, and after a crash they may differ. Older updates of the master would come again if the older position
+// won, and would replace what clients have stored here since. So every note of a position has a place in one order: its stamp in the log.
+//
+//	log    … u7  n8(position 1)  u9  n10(position 2)  u11 …
+//	file   Stamp 9, FollowAt 8                      the log's note is newer: position 2, after the replay of u11
+//	file   Stamp 11, FollowAt 10, log ends with u9  cannot be: the checkpoint has synced the log up to n10
+//	file   Stamp 11, FollowAt 8                     the log's note is newer: n10 came with updates of another database
+//
+// filestore.(*Store).SetFollow takes a note only if it is newer than the one that the file has, so nothing here can move a position back. A
+// file that comes to a log from elsewhere gets FollowAt as if it had all notes that there are (adopt), and the log forgets its own (disown), because
+// a new segment repeats it with a greater stamp.
 
 // Remember notes in each log, and with each database file, how far a master has been followed: every update that was handed to Follow
 // before is covered. The caller makes it safe with SyncLogs.
@@ -19,15 +34,14 @@ func (c *Catalog) Remember(state []byte) error {
 		if !ok {
 			continue
 		}
-		if _, err := l.AppendFollow(nil, &ulog.Follow{DBID: index, State: state}); err != nil {
+		at, err := l.AppendFollow(nil, &ulog.Follow{DBID: index, State: state})
+		if err != nil {
 			return &LogError{l.Dir(), err}
 		}
-	}
-	for _, d := range c.all {
-		if d.file != nil && !d.readOnly {
-			d.commitMu.Lock()
-			d.file.SetFollow(state)
-			d.commitMu.Unlock()
+		for _, d := range c.all {
+			if d.log == l.Log && d.file != nil && !d.readOnly {
+				d.file.SetFollow(state, at)
+			}
 		}
 	}
 	return nil
@@ -56,9 +70,12 @@ func (d *DB) Remembered() []byte { return d.remembered }
 // forgotten is remembered by a log that has forgotten: the files know better. It is no state that a caller of Remember has.
 var forgotten = []byte{0}
 
+// known reports whether a log remembers something.
+func known(state []byte) bool { return len(state) > 0 && !bytes.Equal(state, forgotten) }
+
 // remembers returns what a log remembers, nil where that is nothing.
 func (l *logDir) remembers() []byte {
-	if state := l.Remembered(); !bytes.Equal(state, forgotten) {
+	if state, _ := l.Remembered(); known(state) {
 		return state
 	}
 	return nil
@@ -69,14 +86,13 @@ func (l *logDir) remembers() []byte {
 // it remember it themselves from now on.
 func (c *Catalog) disown(d *DB, log *logDir) error {
 	state := log.remembers()
-	if d.followed || state == nil || bytes.Equal(state, d.own()) {
+	if d.followed || state == nil || bytes.Equal(state, d.file.Followed()) {
 		return nil
 	}
 	for _, other := range c.all {
 		if other == d || other.file == nil || other.readOnly || !other.followed || log.private {
 			continue
 		}
-		other.file.SetFollow(state)
 		if err := other.file.Checkpoint(); err != nil {
 			return fmt.Errorf("checkpoint %s: %w", other.Path(), err)
 		}
@@ -91,34 +107,37 @@ func (c *Catalog) disown(d *DB, log *logDir) error {
 	return nil
 }
 
-// own is what goes with the data of a file that is not a database of its log yet.
-func (d *DB) own() []byte {
-	if d.remembered != nil {
-		return d.remembered
-	}
-	return d.file.Meta().Follow
-}
-
-// recallFrom takes over what a log remembers that has been replayed into a database file.
+// recallFrom takes over what the log of a database file remembers, if that is newer than what the file does. The file has every update of
+// the log.
 func (d *DB) recallFrom(log *logDir) {
-	if state := log.remembers(); state != nil && !d.readOnly {
-		d.file.SetFollow(state)
-		d.remembered = state
+	if state, at := log.Remembered(); known(state) && !d.readOnly {
+		d.file.SetFollow(state, at)
 	}
 }
 
-// recall finds out what the databases remember that no replay has told.
-func (c *Catalog) recall() {
+// recallFromDir is recallFrom for a log that is only read.
+func (d *DB) recallFromDir(fs vfs.FS, dir string) error {
+	state, at, err := ulog.RememberedIn(fs, dir)
+	if err == nil && known(state) {
+		d.file.SetFollow(state, at)
+	}
+	return err
+}
+
+// recallInMemory finds out what databases without a file remember. It comes before any file makes their log forget.
+func (c *Catalog) recallInMemory() {
 	for _, d := range c.all {
-		switch {
-		case d.remembered != nil || d.readOnly:
-		case d.file == nil && c.log != nil:
+		if d.file == nil && c.log != nil && !d.readOnly {
 			d.remembered = c.log.remembers()
-		case d.file == nil:
-		case d.followed && d.shared && c.log.remembers() != nil: // nothing was to be replayed
-			d.remembered = c.log.remembers()
-		default:
-			d.remembered = d.file.Meta().Follow
+		}
+	}
+}
+
+// recallFiles finds out what database files remember.
+func (c *Catalog) recallFiles() {
+	for _, d := range c.all {
+		if d.file != nil && !d.readOnly {
+			d.remembered = d.file.Followed()
 		}
 	}
 }

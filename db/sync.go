@@ -18,6 +18,11 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 		}
 	}
 	at := d.tick()
+	if post != nil && d.shared { // whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
+		if err := d.log.SyncTo(at); err != nil {
+			return systemError(err)
+		}
+	}
 	run := func() error {
 		if post == nil {
 			return nil
@@ -37,7 +42,8 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 }
 
 // reachEnd has the next checkpoint say that the file is complete up to the end of the shared log. Without it a file whose database has not been
-// updated for long would seem to need what the log has had since.
+// updated for long would seem to need what the log has had since, and would know
+// an older position of its master than the log does.
 func (d *DB) reachEnd() {
 	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
 		return
@@ -45,6 +51,9 @@ func (d *DB) reachEnd() {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	d.file.Apply(d.log.Last(), nil)
+	if state, at := d.log.Remembered(); known(state) {
+		d.file.SetFollow(state, at)
+	}
 }
 
 // tick returns a time stamp such that every update with a smaller one is in the store: log and store change

@@ -12,6 +12,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
@@ -84,7 +85,7 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 		o.Silence = silenceTimeout
 	}
 	o.Master.Interval = clampInterval(o.Master.Interval)
-	rts, err := openRTS(o.RTS)
+	rts, err := openRTS(vfs.OS{}, o.RTS)
 	if err != nil {
 		return nil, fmt.Errorf("open the RTS file: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"gotycoon/internal/vfs"
@@ -24,14 +25,17 @@ type rtsFile struct {
 }
 
 // openRTS opens or creates the file of a path and rewrites what it says in the usual form.
-func openRTS(path string) (*rtsFile, error) {
-	fs := vfs.OS{}
+func openRTS(fs vfs.FS, path string) (*rtsFile, error) {
 	f, err := fs.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	r := &rtsFile{f: f}
 	if err := fs.Lock(f, rtsLockWait); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// Without the name, after a power cut, the file would be a new one, and the follower would begin anew.
+	if err := fs.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, errors.Join(err, f.Close())
 	}
 	if err := r.load(); err != nil {

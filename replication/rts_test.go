@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/ulog"
 )
 
@@ -30,7 +33,7 @@ func TestRTSFilesThatAreAccepted(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "rts")
 			require.NoError(t, os.WriteFile(path, []byte(row.text), 0o600))
-			r, err := openRTS(path)
+			r, err := openRTS(vfs.OS{}, path)
 			require.NoError(t, err)
 			require.Equal(t, row.want, r.saved)
 			text, err := os.ReadFile(path)
@@ -48,14 +51,14 @@ func TestRTSFilesThatAreAccepted(t *testing.T) {
 
 func TestMissingRTSFileIsCreated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rts")
-	r, err := openRTS(path)
+	r, err := openRTS(vfs.OS{}, path)
 	require.NoError(t, err)
 	require.NoError(t, r.close())
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, "00000000000000000000\n", string(text))
 
-	_, err = openRTS(filepath.Join(path, "rts"))
+	_, err = openRTS(vfs.OS{}, filepath.Join(path, "rts"))
 	require.Error(t, err)
 }
 
@@ -82,4 +85,24 @@ func TestThrottle(t *testing.T) {
 	require.Equal(t, 1000, (&throttle{interval: 1}).batch(1000))
 	require.Equal(t, maxInterval, clampInterval(1<<62))
 	require.Zero(t, clampInterval(-1))
+}
+
+// A power cut leaves the RTS file of a follower that has begun: without it the follower would begin anew.
+func TestTheRTSFileSurvivesAPowerCut(t *testing.T) {
+	root := t.TempDir()
+	disk, err := crashfs.New(root)
+	require.NoError(t, err)
+	r, err := openRTS(disk, filepath.Join(root, "rts"))
+	require.NoError(t, err)
+	require.NoError(t, r.save(4711))
+	disk.Cut()
+	require.NoError(t, r.close())
+	for seed := range uint64(20) {
+		after := filepath.Join(t.TempDir(), "after")
+		require.NoError(t, disk.Crash(rand.New(rand.NewPCG(seed, 0)), after))
+		r, err := openRTS(vfs.OS{}, filepath.Join(after, "rts"))
+		require.NoError(t, err)
+		require.Equal(t, ulog.Stamp(4711), r.saved)
+		require.NoError(t, r.close())
+	}
 }

@@ -98,11 +98,11 @@ func (t *stream) heartbeatPause() time.Duration {
 }
 
 // settle returns a stamp up to which the follower has everything when it has been sent what there is: for one of our kind the end of the
-// log, and for others about the present time, as the original says. That is a promise which a restart with the clock set back breaks.
+// log, and for others about the present time, as the original says. The log keeps that promise also after a crash with the clock set back.
 func (t *stream) settle() ulog.Stamp {
 	log := t.source.opts.Log
 	if extended(t.follow) {
-		return log.End()
+		return log.SettleEnd()
 	}
 	return log.Settle(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
 }

@@ -52,6 +52,7 @@ type Config struct {
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
 	TryLock  bool // do not wait for a file that another process has locked (-otl)
 	NoRepair bool // refuse a log with an incomplete end (-onr)
+	AsIs     bool // open files without acknowledged updates that only their own logs have (-as-is)
 
 	CheckpointSize int64 // bytes of updates in memory that start a checkpoint into the file (-checkpoint); 0: default
 

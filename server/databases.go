@@ -23,6 +23,7 @@ func (p *process) openDatabases() error {
 		ReadOnly:       p.cfg.ReadOnly,
 		TryLock:        p.cfg.TryLock,
 		NoRepair:       p.cfg.NoRepair,
+		AsIs:           p.cfg.AsIs,
 		Services:       p.cfg.Services.database(),
 		Vital:          coconut.Vital,
 		Engine:         engine,

@@ -35,7 +35,20 @@ func (p *process) report(rows map[string]string) {
 	p.reportReplication(rows, now)
 	p.reportReplicas(rows)
 	p.reportRole(rows)
+	p.reportPassedOver(rows)
 	reportSystem(rows)
+}
+
+// reportPassedOver marks databases that were opened without acknowledged updates.
+func (p *process) reportPassedOver(rows map[string]string) {
+	for i := range p.catalog.Len() {
+		if passed := p.catalog.DB(i).PassedOver(); passed != nil {
+			rows[fmt.Sprintf("passed_over_%d", i)] = passed.String()
+		}
+	}
+	if d := p.catalog.Services(); d != nil && d.PassedOver() != nil {
+		rows["passed_over_services"] = d.PassedOver().String()
+	}
 }
 
 func reportSystem(rows map[string]string) {

@@ -31,7 +31,7 @@ func (c *SnapshotConfig) check() error {
 			return fmt.Errorf("%s: could not open the directory", c.Dir)
 		}
 	}
-	return nil
+	return vfs.MakeDir(vfs.OS{}, c.Dir, mode) // its name survives a power cut, and so do the snapshots
 }
 
 // snapshots takes snapshots of all databases. It owns one goroutine, from start to stop.

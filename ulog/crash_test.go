@@ -29,12 +29,13 @@ type crashWorld struct {
 	acked  map[int]bool // bulks that must survive
 	next   int          // number of the next bulk
 	newest Stamp        // largest stamp handed out
+	told   Stamp        // largest stamp that followers were promised
 	clock  *clock
 }
 
 // TestPowerCuts cuts the power 200 times in the middle of what several writers do, with fsync for each group and without, where
 // only what SyncTo has confirmed must survive. Whatever the disk keeps of the rest: acknowledged bulks are there, every
-// bulk is whole or absent, and stamps grow.
+// bulk is whole or absent, and stamps grow, also beyond what followers were promised, wherever the clock is.
 func TestPowerCuts(t *testing.T) {
 	for _, each := range []bool{false, true} {
 		for seed := range uint64(5) {
@@ -61,13 +62,13 @@ func (w *crashWorld) live(after string) {
 	for i := range kills + 1 {
 		fs := faultfs.New(disk)
 		w.opts.FS = fs
-		w.clock.add(time.Duration(w.rnd.IntN(3)-1) * time.Second) // also backwards
-		l, err := Open(filepath.Join(w.dir, "ulog"), w.opts)
+		w.clock.add([]time.Duration{time.Second, 0, -time.Second, -time.Hour, time.Hour}[w.rnd.IntN(5)])
+		l, err := Open(nested(w.dir), w.opts)
 		if i > 0 && errors.Is(err, crashfs.ErrPowerCut) {
 			break
 		}
 		require.NoError(w.t, err)
-		require.GreaterOrEqual(w.t, l.Last(), w.check(filepath.Join(w.dir, "ulog")))
+		require.GreaterOrEqual(w.t, l.Last(), w.check(nested(w.dir)))
 		if i < kills {
 			fs.FailChange(1+w.rnd.IntN(60), errKilled)
 		}
@@ -90,6 +91,7 @@ func (w *crashWorld) work(l *Log) {
 	for range 3 {
 		wg.Go(func() { w.write(l) })
 	}
+	wg.Go(func() { w.tell(l) })
 	wg.Go(func() {
 		for l.tidy(true) == nil { // as often as possible, not once a second
 			runtime.Gosched()
@@ -100,6 +102,28 @@ func (w *crashWorld) work(l *Log) {
 	require.True(w.t, errors.Is(l.Err(), crashfs.ErrPowerCut) || errors.Is(l.Err(), errKilled), "%v", l.Err())
 }
 
+// tell promises stamps to followers, as heartbeats do, and takes stamps without records.
+func (w *crashWorld) tell(l *Log) {
+	for i := 0; l.Err() == nil; i++ {
+		var at Stamp
+		switch i % 3 {
+		case 0:
+			at = l.Settle(StampAt(w.clock.now()))
+		case 1:
+			at = l.SettleEnd()
+		case 2:
+			if at = l.Tick(); l.SyncTo(at) != nil {
+				return
+			}
+		}
+		w.mu.Lock()
+		w.told = max(w.told, at)
+		w.mu.Unlock()
+		w.clock.add(time.Millisecond)
+		runtime.Gosched()
+	}
+}
+
 // write appends bulks until the power is gone.
 func (w *crashWorld) write(l *Log) {
 	for i := 0; ; i++ {
@@ -107,12 +131,16 @@ func (w *crashWorld) write(l *Log) {
 		n, size := w.next, 1+w.rnd.IntN(5)
 		w.next++
 		w.bulks[n] = size
+		told := w.told
 		w.mu.Unlock()
 		var ups []Update
 		for j := range size {
 			ups = append(ups, set(fmt.Sprintf("%d.%d", n, j)))
 		}
 		s, err := l.Append(ups)
+		if err == nil && s-Stamp(size) < told {
+			panic(fmt.Sprintf("stamp %d is given out, followers were promised %d", s, told))
+		}
 		if err == nil && w.opts.SyncEach {
 			err = l.Wait(s)
 		} else if err == nil && i%3 == 0 {
@@ -163,6 +191,9 @@ func (w *crashWorld) check(dir string) (last Stamp) {
 	return last
 }
 
+// nested returns where a test has its log: Open makes three directories, and a power cut may take each of them until it is synced.
+func nested(root string) string { return filepath.Join(root, "srv", "logs", "ulog") }
+
 // TestPowerCutAtEachStep cuts the power at every single change of a short life with rotations.
 func TestPowerCutAtEachStep(t *testing.T) {
 	for step := 1; ; step++ {
@@ -170,7 +201,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 		fs, err := crashfs.New(dir)
 		require.NoError(t, err)
 		fs.CutAfter(step)
-		acked, err := shortLife(filepath.Join(dir, "ulog"), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150})
+		acked, err := shortLife(nested(dir), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150})
 		if err == nil {
 			require.Greater(t, step, 30, "all steps were tried")
 			return
@@ -181,8 +212,8 @@ func TestPowerCutAtEachStep(t *testing.T) {
 			require.NoError(t, fs.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
 			disk, err := crashfs.New(after)
 			require.NoError(t, err)
-			require.NoError(t, mustOpen(t, filepath.Join(after, "ulog"), Options{FS: disk}).Close())
-			have := readKeys(t, filepath.Join(after, "ulog"))
+			require.NoError(t, mustOpen(t, nested(after), Options{FS: disk}).Close())
+			have := readKeys(t, nested(after))
 			require.GreaterOrEqual(t, len(have), len(acked))
 			require.Equal(t, acked, append([]string{}, have[:len(acked)]...), "step %d seed %d", step, seed)
 			require.LessOrEqual(t, len(have), len(acked)+1)
@@ -248,15 +279,15 @@ func TestDeathAtEachStep(t *testing.T) {
 		fs := faultfs.New(disk)
 		fs.FailChange(step, errKilled)
 		o.FS, o.Limit = fs, 150
-		acked, died := shortLife(filepath.Join(root, "ulog"), o)
+		acked, died := shortLife(nested(root), o)
 		o.FS, o.Limit = disk, -1 // a rotation would sync what the first process has not
-		more, err := shortLife(filepath.Join(root, "ulog"), o)
+		more, err := shortLife(nested(root), o)
 		require.NoError(t, err)
 		disk.Cut()
 		for seed := range uint64(5) {
 			after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
 			require.NoError(t, disk.Crash(rand.New(rand.NewPCG(seed, uint64(step))), after))
-			have := readKeys(t, filepath.Join(after, "ulog"))
+			have := readKeys(t, nested(after))
 			rest := len(have) - len(more)
 			require.GreaterOrEqual(t, rest, len(acked), "step %d seed %d: %v", step, seed, have)
 			require.LessOrEqual(t, rest, len(acked)+1)

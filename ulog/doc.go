@@ -15,7 +15,7 @@
 // A segment of ours begins with a commit record of zero records, so that it can be told from one of the original.
 //
 // The header holds a size and a stamp. Up to that size the segment was synced when the header was written; it may
-// lag, it never leads. Bad bytes below it are damage: Open refuses the log and a Reader returns a *DamageError.
+// lag, it never leads. The stamp is the largest one then, or what followers were promised (promise.go). Bad bytes below it are damage: Open refuses the log and a Reader returns a *DamageError.
 // Bad bytes behind it in the newest segment are what a crash leaves of a group nobody was told of: Open puts them
 // aside in a file 0000000001.ulog.torn-… and cuts them off. Records below the size that no commit record follows
 // were appended by the original and are accepted.

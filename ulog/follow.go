@@ -52,19 +52,6 @@ func (l *Log) safeTail() tail {
 // restart.
 func (l *Log) End() Stamp { return l.safeTail().last }
 
-// Settle returns the newest stamp, but not more than at, such that a reader who now reads up to io.EOF has everything up to it:
-// no record with such a stamp is still to be made safe, and none will get one while the log is open, even if the clock is set
-// back. Followers are told it while there is nothing else to tell.
-func (l *Log) Settle(at Stamp) Stamp {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.safe.last < l.last {
-		at = min(at, l.safe.last)
-	}
-	l.past = max(l.past, at)
-	return at
-}
-
 // moreThan returns nil when readers may read beyond a position, or a channel that is closed when that may have changed.
 func (l *Log) moreThan(seg uint64, off int64) (<-chan struct{}, error) {
 	l.mu.Lock()

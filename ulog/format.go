@@ -45,7 +45,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // All numbers of the format are big-endian.
 type header struct {
 	size int64 // of the segment when the header was written, these 17 bytes included
-	last Stamp // largest stamp then
+	last Stamp // largest stamp then; in the newest segment it may be greater, see promise.go
 }
 
 func appendHeader(dst []byte, h header) []byte {

@@ -89,14 +89,14 @@ type fresh struct {
 }
 
 // leaveGap begins the segment that readers take for a gap, before segment n is repaired: a process that dies in between leaves one of the two
-// signs. A number is left out.
-func (l *Log) leaveGap(n uint64) error {
-	at := tail{seg: n + 2, last: max(l.last+1, StampAt(l.opts.Now()))}
-	f, head, err := l.createSegment(at.seg, at.last)
+// signs. A number is left out. The new segment begins with a stamp greater than what segment n has promised to followers.
+func (l *Log) leaveGap(n uint64, promised Stamp) error {
+	at := tail{seg: n + 2, last: max(l.last+1, promised+1, StampAt(l.opts.Now()))}
+	f, head, err := l.createSegment(at.seg, at.last, at.last)
 	if err != nil {
 		return err
 	}
-	if at.off, err = repeatState(f, l.follow, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
+	if at.off, err = repeatState(f, l.follow.state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	l.gap = &fresh{f, head, at}
@@ -117,6 +117,7 @@ func (l *Log) goOnBehindGap() error {
 		return err
 	}
 	l.f, l.headed, l.sealed, l.written, l.synced, l.last, l.gap = g.f, g.head, g.head, g.at, g.at, g.at.last, nil
+	l.past, l.told, l.promised, l.kept = g.head.last, g.head.last, g.head.last, g.head.last
 	return nil
 }
 

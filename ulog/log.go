@@ -2,10 +2,8 @@ package ulog
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -25,7 +23,8 @@ const (
 //   - stamps strictly increase in the order of Append calls, across segments and openings;
 //   - the records of one Append are in one group;
 //   - nothing is acknowledged after err is set, and err is never cleared;
-//   - synced <= written <= last, and a header on disk never says more than synced.
+//   - synced <= written <= last, and the size in a header on disk never is more than synced;
+//   - every stamp given out is greater than what the header on disk promises.
 //
 // Lock order: leadership (see commit.go) -> syncMu -> mu; holds.removing -> mu.
 type Log struct {
@@ -48,26 +47,29 @@ type Log struct {
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu
 	sealed header     // what its header says on disk; guarded by syncMu
-	stated []byte     // state of the newest follow record that is written; used by the leader
+	stated note       // of the newest follow record that is written; used by the leader
 
-	mu      sync.Mutex    // guards the fields below
-	pending []byte        // encoded records not yet taken into a group
-	count   uint32        // records in pending
-	notes   uint32        // follow records among them
-	spare   []byte        // empty buffer to become pending
-	bytes   int64         // record bytes appended since Open
-	last    Stamp         // newest stamp given out
-	past    Stamp         // newest stamp not to be given out any more: Settle has promised it, or another server has had it
-	written tail          // end of the groups written
-	synced  tail          // end of the groups synced
-	safe    tail          // written or synced, by mode, as of the last group without an error
-	queue   queue         // who writes, and who waits for it
-	changed chan struct{} // closed when safe grows; nil while no reader waits
-	newest  newest        // groups in memory, for readers
-	follow  []byte        // state of the newest follow record; replaced, never changed
-	first   Stamp         // of the first pending record
-	closed  bool
-	err     error // first failed write or sync
+	mu       sync.Mutex    // guards the fields below
+	pending  []byte        // encoded records not yet taken into a group
+	count    uint32        // records in pending
+	notes    uint32        // follow records among them
+	spare    []byte        // empty buffer to become pending
+	bytes    int64         // record bytes appended since Open
+	last     Stamp         // newest stamp given out
+	past     Stamp         // newest stamp not to be given out any more: it was promised, or another server has had it
+	told     Stamp         // newest stamp promised, see promise.go
+	promised Stamp         // what headers promise
+	kept     Stamp         // what the header on disk promises
+	written  tail          // end of the groups written
+	synced   tail          // end of the groups synced
+	safe     tail          // written or synced, by mode, as of the last group without an error
+	queue    queue         // who writes, and who waits for it
+	changed  chan struct{} // closed when safe grows; nil while no reader waits
+	newest   newest        // groups in memory, for readers
+	follow   note          // of the newest follow record; its state is replaced, never changed
+	first    Stamp         // of the first pending record
+	closed   bool
+	err      error // first failed write or sync
 }
 
 // tail is a position between two groups.
@@ -97,17 +99,13 @@ func Open(dir string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// makeDir creates the directory if need be, and makes its name survive a power cut. A parent that may not be read was not
-// made by us.
+// makeDir creates the directory if need be, and makes its name survive a power cut. The identity of a log comes afterwards, so where there is
+// one this has been done.
 func (l *Log) makeDir() error {
-	if err := l.fs.MkdirAll(l.dir, dirPerm); err != nil {
-		return err
-	}
-	err := l.fs.SyncDir(filepath.Dir(filepath.Clean(l.dir)))
-	if errors.Is(err, os.ErrPermission) {
+	if _, err := l.fs.Stat(filepath.Join(l.dir, identityName)); err == nil {
 		return nil
 	}
-	return err
+	return vfs.MakeDir(l.fs, l.dir, dirPerm)
 }
 
 // Append gives updates consecutive stamps and returns the last one: that of the i-th of n is so much less as there are behind it.
@@ -118,13 +116,13 @@ func (l *Log) makeDir() error {
 func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendFollow(ups, nil) }
 
 // AppendFollow is Append for the updates of another server, together with what is to be remembered about it; f may be nil. There need
-// not be updates; the stamp returned is then that of the record that holds f.
+// not be updates. The record that holds f comes right before them: its stamp is as much less than the one returned as there are updates.
 func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	size, err := encodedSize(ups)
 	if err != nil {
 		return 0, err
 	}
-	note, newest, err := encodeFollow(ups, f)
+	msg, newest, err := encodeFollow(ups, f)
 	if err != nil {
 		return 0, err
 	}
@@ -135,19 +133,19 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 		return 0, err
 	}
 	l.past = max(l.past, newest)
-	l.pending = slices.Grow(l.pending, size+len(note)+frameSize+commitSize)
+	l.pending = slices.Grow(l.pending, size+len(msg)+frameSize+commitSize)
 	if l.count == 0 {
 		l.first = max(l.last, l.past, now-1) + 1
 	}
-	if note != nil {
+	if msg != nil {
 		l.nextLocked(now)
-		l.pending = appendFrameHead(l.pending, l.last, len(note))
-		l.pending = append(append(l.pending, note...), endMark)
+		l.pending = appendFrameHead(l.pending, l.last, len(msg))
+		l.pending = append(append(l.pending, msg...), endMark)
 		l.count++
 		l.notes++
-		size += frameSize + len(note)
+		size += frameSize + len(msg)
 		if f != nil {
-			l.follow = bytes.Clone(f.State)
+			l.follow = note{bytes.Clone(f.State), l.last}
 		}
 	}
 	for i := range ups {
@@ -258,6 +256,7 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 
 	l.flush.end()
+	l.endPromises()
 	err := l.settle(last)
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()

@@ -89,11 +89,12 @@ func (l *Log) prepare(f vfs.File, n uint64, none bool) (err error) {
 	case err != nil:
 		return err
 	case empty:
-		if err = l.findState(nil, n, true); err == nil && l.lostNewest(n, none, used) {
-			err = l.leaveGap(n)
+		if err = l.findState(note{}, n, true); err == nil && l.lostNewest(n, none, used) {
+			err = l.leaveGap(n, 0)
 		}
 		if err == nil {
-			head, err = l.beginSegment(f, l.boundaryStamp())
+			last := l.boundaryStamp()
+			head, err = l.beginSegment(f, last, last)
 			at.off, l.sealed = head.size, head
 		}
 	default:
@@ -104,11 +105,12 @@ func (l *Log) prepare(f vfs.File, n uint64, none bool) (err error) {
 	}
 	at.last = l.last
 	if at.off <= headerSize+commitSize {
-		if at.off, err = repeatState(f, l.follow, at); err != nil {
+		if at.off, err = repeatState(f, l.follow.state, at); err != nil {
 			return err
 		}
 	}
 	l.f, l.headed, l.written, l.synced, l.stated = f, head, at, at, l.follow
+	l.past, l.told, l.promised, l.kept = max(l.past, head.last), head.last, head.last, l.sealed.last
 	if err = l.fs.SyncDir(l.dir); err != nil { // a process that died may have left names that a power cut would take
 		return err
 	}
@@ -163,7 +165,7 @@ func (l *Log) boundaryStamp() Stamp {
 
 // createSegment creates segment n and makes it survive a power cut. The segment gets its name when it has its header on the disk, so that
 // an empty segment always is one that has lost its updates, and never one that a crash has left unfinished.
-func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
+func (l *Log) createSegment(n uint64, last, promised Stamp) (vfs.File, header, error) {
 	path := l.segmentPath(n)
 	if _, err := l.fs.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return nil, header{}, fmt.Errorf("%s: %w", path, cmp.Or(err, os.ErrExist))
@@ -174,7 +176,7 @@ func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
 	}
 	head := header{}
 	if err = l.fs.Lock(f, lockWait); err == nil {
-		head, err = l.beginSegment(f, last)
+		head, err = l.beginSegment(f, last, promised)
 	}
 	if err == nil {
 		err = l.fs.Rename(path+unborn, path)
@@ -189,8 +191,8 @@ func (l *Log) createSegment(n uint64, last Stamp) (vfs.File, header, error) {
 }
 
 // beginSegment gives an empty segment its header and a commit record of zero records, and syncs it.
-func (l *Log) beginSegment(f vfs.File, last Stamp) (header, error) {
-	head := header{headerSize + commitSize, last}
+func (l *Log) beginSegment(f vfs.File, last, promised Stamp) (header, error) {
+	head := header{headerSize + commitSize, max(last, promised)}
 	b := appendHeader(nil, head)
 	b = appendCommit(b, headerSize, last, 0)
 	if err := f.Truncate(0); err != nil {
@@ -209,12 +211,15 @@ func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, 
 	if err != nil {
 		return 0, head, adviseRepair(&DamageError{File: path, Err: err})
 	}
-	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, last: head.last, keeps: true}
+	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, keeps: true}
 	if err = s.all(size); err != nil {
 		return 0, head, err
 	}
 	if s.last >= maxStamp {
 		return 0, head, adviseRepair(&DamageError{File: path, Offset: headerSize, Err: errStamp})
+	}
+	if !s.committed { // the original wrote it, and promises nothing
+		s.last = max(s.last, head.last)
 	}
 	l.last = max(l.last, s.last)
 	if err = l.findState(s.state, n, s.off <= headerSize+commitSize); err != nil {
@@ -225,7 +230,7 @@ func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, 
 			return 0, head, fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, path, s.off, size, head.size)
 		}
 		if size < head.size {
-			err = l.leaveGap(n)
+			err = l.leaveGap(n, head.last)
 		}
 		if err == nil {
 			err = l.cutTail(f, &s, size)
@@ -274,7 +279,7 @@ func (l *Log) resume(f vfs.File, s *scanner) (int64, header, error) {
 		return 0, s.head, err
 	}
 	l.sealed = s.head
-	head := header{off, l.last}
+	head := header{off, max(l.last, s.head.last)}
 	if head == s.head {
 		return off, head, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"gotycoon/internal/vfs"
@@ -12,11 +13,31 @@ import (
 // What a log remembers about a server that is followed (Follow.State) is found again by Open without reading more than the newest segment:
 // each segment that is not the first begins with a group that repeats what was remembered last.
 
-// Remembered returns the state of the newest follow record, nil where there is none.
-func (l *Log) Remembered() []byte {
+// note is what a follow record says, and where it is in the log. Stamps put all notes into one order, also those that database files
+// have copies of.
+type note struct {
+	state []byte
+	at    Stamp
+}
+
+// Remembered returns the state of the newest follow record and the record's stamp, nil where there is none. After Open the stamp is that of
+// the group which repeats the state, if that is where it was found: greater than the first one's, and still less than that of
+// any other state that was remembered later.
+func (l *Log) Remembered() (state []byte, at Stamp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return bytes.Clone(l.follow)
+	return bytes.Clone(l.follow.state), l.follow.at
+}
+
+// RememberedIn returns what the log in a directory remembers, as Remembered does, without opening the log.
+func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
+	nums, err := listSegments(fs, dir)
+	for i := len(nums) - 1; i >= 0 && err == nil && state == nil; i-- {
+		var n note
+		n, err = segmentState(fs, filepath.Join(dir, segmentName(nums[i])))
+		state, at = n.state, n.at
+	}
+	return state, at, err
 }
 
 // repeatState makes an empty segment that ends at a place remember on disk what the segments before it do, and returns where to go on.
@@ -38,15 +59,15 @@ func repeated(state []byte, last Stamp) []byte {
 	if len(state) == 0 {
 		return nil
 	}
-	note := appendFollow(nil, &Follow{State: state}, nil)
-	b := appendFrameHead(nil, last, len(note))
-	b = append(append(b, note...), endMark)
+	msg := appendFollow(nil, &Follow{State: state}, nil)
+	b := appendFrameHead(nil, last, len(msg))
+	b = append(append(b, msg...), endMark)
 	return appendCommit(b, 0, last, 1)
 }
 
 // findState looks for what a log that is being opened remembers. The newest segment may have been begun by a process that ended before
 // it wrote anything to it; then the one before has it.
-func (l *Log) findState(found []byte, newest uint64, empty bool) error {
+func (l *Log) findState(found note, newest uint64, empty bool) error {
 	l.follow = found
 	if !empty || newest == 1 {
 		return nil
@@ -61,19 +82,19 @@ func (l *Log) findState(found []byte, newest uint64, empty bool) error {
 }
 
 // segmentState returns the state that an older segment ends with. Damage is for those to complain about who need its records.
-func segmentState(fs vfs.FS, path string) ([]byte, error) {
+func segmentState(fs vfs.FS, path string) (note, error) {
 	f, err := fs.OpenFile(path, readOnly, 0)
 	if err != nil {
-		return nil, err
+		return note{}, err
 	}
 	defer f.Close()
 	head, err := readHeader(f)
 	if err != nil {
-		return nil, nil
+		return note{}, nil
 	}
 	size, err := f.Size()
 	if err != nil {
-		return nil, err
+		return note{}, err
 	}
 	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, keeps: true}
 	for err == nil {
@@ -82,7 +103,7 @@ func segmentState(fs vfs.FS, path string) ([]byte, error) {
 	var torn *tornError
 	var damage *DamageError
 	if !errors.Is(err, io.EOF) && !errors.As(err, &torn) && !errors.As(err, &damage) {
-		return nil, err
+		return note{}, err
 	}
 	return s.state, nil
 }

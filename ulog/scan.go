@@ -43,8 +43,8 @@ type scanner struct {
 	committed bool  // a commit record was seen
 	closed    bool  // a commit record stands right before off
 
-	state []byte // of the newest follow record accepted, where keeps
-	keeps bool   // somebody wants to know it
+	state note // of the newest follow record accepted, where keeps
+	keeps bool // somebody wants to know it
 }
 
 // record is one record of a segment.
@@ -63,7 +63,7 @@ type run struct {
 	last  Stamp  // largest stamp seen
 	crc   uint32 // over the records seen
 	count uint32
-	state []byte // of the newest follow record seen
+	state note // of the newest follow record seen
 }
 
 // next accepts the next records that stand or fall together. It reads nothing behind limit. The error is nil,
@@ -80,7 +80,7 @@ func (s *scanner) next(limit int64) error {
 		}
 		g.add(&r, s.head.size)
 		if s.keeps && isFollow(r.message()) {
-			g.note(r.message())
+			g.note(r.message(), r.stamp)
 		}
 		if !s.committed {
 			s.accept(g.pos, g.last, false)
@@ -100,9 +100,9 @@ func (g *run) add(r *record, size int64) {
 }
 
 // note remembers what a follow record says.
-func (g *run) note(msg []byte) {
+func (g *run) note(msg []byte, at Stamp) {
 	if f, _, err := parseFollow(nil, msg); err == nil && len(f.State) > 0 {
-		g.state = bytes.Clone(f.State)
+		g.state = note{bytes.Clone(f.State), at}
 	}
 }
 
@@ -165,7 +165,7 @@ func (s *scanner) commit(g *run, r *record) error {
 		return s.bad(s.off, s.off, errChecksum)
 	}
 	s.accept(r.end, max(g.last, r.stamp), true)
-	if g.state != nil {
+	if g.state.state != nil {
 		s.state = g.state
 	}
 	return nil

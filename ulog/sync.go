@@ -67,14 +67,22 @@ func (l *Log) syncFileLocked() error {
 		return l.fail(fmt.Errorf("sync update log: %w", err))
 	}
 	l.observer.Load().synced(begun)
-	l.sealed = l.headed
+	l.seal(l.headed)
 	return nil
 }
 
-// writeHeaderLocked puts what is synced into the header. The caller holds syncMu.
+// seal notes what the header of the newest segment says on disk. The caller holds syncMu.
+func (l *Log) seal(h header) {
+	l.sealed = h
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = h.last
+}
+
+// writeHeaderLocked puts what is synced, and what is promised, into the header. The caller holds syncMu.
 func (l *Log) writeHeaderLocked() error {
 	l.mu.Lock()
-	h, err := header{l.synced.off, l.synced.last}, l.err
+	h, err := header{l.synced.off, max(l.synced.last, l.promised)}, l.err
 	l.mu.Unlock()
 	if h == l.headed || err != nil {
 		return err
@@ -107,22 +115,34 @@ func (l *Log) rotate() (tail, error) {
 		return tail{}, err
 	}
 	at := l.leaderTail()
-	f, head, err := l.createSegment(at.seg+1, at.last)
+	f, head, err := l.createSegment(at.seg+1, at.last, l.headed.last)
 	if err != nil {
 		return tail{}, l.fail(fmt.Errorf("begin segment: %w", err))
 	}
-	at = tail{at.seg + 1, head.size, head.last, at.records}
-	if at.off, err = repeatState(f, l.stated, at); err != nil {
+	full := header{at.off, at.last}
+	at = tail{at.seg + 1, head.size, at.last, at.records}
+	if at.off, err = repeatState(f, l.stated.state, at); err != nil {
 		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), f.Close()))
 	}
-	if err := l.f.Close(); err != nil {
-		return tail{}, l.fail(fmt.Errorf("close segment: %w", err))
+	if err := l.closeFull(full); err != nil {
+		return tail{}, l.fail(errors.Join(fmt.Errorf("close segment: %w", err), f.Close()))
 	}
-	l.f, l.headed, l.sealed = f, head, head
+	l.f, l.headed = f, head
+	l.seal(head)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written, l.synced = at, at
 	return at, l.err
+}
+
+// closeFull closes a full segment. What its header has promised, that of the next one promises now.
+func (l *Log) closeFull(full header) error {
+	if l.headed != full {
+		if _, err := l.f.WriteAt(appendHeader(nil, full), 0); err != nil {
+			return err
+		}
+	}
+	return l.f.Close()
 }
 
 func (l *Log) segmentPath(n uint64) string { return filepath.Join(l.dir, segmentName(n)) }

@@ -161,7 +161,7 @@ func TestTailWhileOthersWrite(t *testing.T) {
 func TestWhatIsRememberedIsFoundAgain(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 500})
-	require.Nil(t, l.Remembered())
+	require.Nil(t, remembered(l))
 	mustCommit(t, l, "a")
 	for i := range 3 {
 		at, err := l.AppendFollow(sets("b"), &Follow{DBID: 1, State: fmt.Append(nil, "state ", i)})
@@ -172,15 +172,15 @@ func TestWhatIsRememberedIsFoundAgain(t *testing.T) {
 	require.NoError(t, err)
 	for i := range 100 {
 		mustCommit(t, l, fmt.Sprint(i))
-		require.Equal(t, "state 2", string(l.Remembered()))
+		require.Equal(t, "state 2", string(remembered(l)))
 	}
 	require.NoError(t, l.Close())
 	l = mustOpen(t, dir, Options{Limit: 500})
-	require.Equal(t, "state 2", string(l.Remembered()))
+	require.Equal(t, "state 2", string(remembered(l)))
 	require.NoError(t, l.RemoveFiles(maxStamp))
 	require.NoError(t, l.Close())
 	l = mustOpen(t, dir, Options{Limit: 500})
-	require.Equal(t, "state 2", string(l.Remembered()))
+	require.Equal(t, "state 2", string(remembered(l)))
 	require.NoError(t, l.Close())
 }
 
@@ -221,7 +221,7 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 			}
 			n++
 		}
-		require.Equal(t, fmt.Sprint(n-1), string(l.Remembered()), "cut at %d of %d", cut, len(whole))
+		require.Equal(t, fmt.Sprint(n-1), string(remembered(l)), "cut at %d of %d", cut, len(whole))
 		require.NoError(t, r.Close())
 		require.NoError(t, l.Close())
 	}

@@ -52,7 +52,7 @@ func (o *options) describeTable() {
 		"logging":     {"log", "log-format", "log-level", "li", "ls", "le", "lz"},
 		"update-log":  {"ulog", "ulim", "uasi", "sid"},
 		"replication": {"mhost", "mport", "rts", "riv", "gap-continue", "copy-limit", "removals", "slave-read-only"},
-		"files":       {"ord", "oat", "oas", "onl", "otl", "onr", "checkpoint", "asi", "ash"},
+		"files":       {"ord", "oat", "oas", "onl", "otl", "onr", "as-is", "checkpoint", "asi", "ash"},
 		"snapshots":   {"bgs", "bgsi", "bgsc"},
 		"script":      {"scr", "scrtime", "scrmem"},
 		"plugins":     {"plsv", "plex", "pldb"},

@@ -89,6 +89,7 @@ func (o *options) define() {
 	f.Var(ignored{}, "onl", "accepted: database files are always locked")
 	f.BoolVar(&o.TryLock, "otl", false, "fail at once when another process has a file locked")
 	f.BoolVar(&o.NoRepair, "onr", false, "fail when a log ends in the middle of an update, instead of dropping it")
+	f.BoolVar(&o.AsIs, "as-is", false, "open database files as they are, though acknowledged updates stay out that only their own update logs have")
 	f.Var(cli.Int(&o.CheckpointSize), "checkpoint", "move updates into the database file when they take this `size` in memory")
 
 	f.Var(cli.Duration(&o.AutoSync), "asi", "synchronize the databases every so many seconds")

@@ -74,8 +74,10 @@ func (s *Store) Rebase(change func(*Meta)) error {
 		return err
 	}
 	s.changeMeta(change)
+	m := s.Meta()
 	s.applyMu.Lock()
-	s.view.Load().active.stamp = s.Meta().Stamp
+	s.view.Load().active.stamp = m.Stamp
+	s.followed = followed{m.Follow, m.FollowAt}
 	s.applyMu.Unlock()
 	return s.checkpointLocked(false)
 }
@@ -179,15 +181,16 @@ func (s *Store) throttleAt(limit int64) error {
 func (s *Store) Checkpoint() error { return s.checkpoint(false) }
 
 // Hold moves everything applied so far into the file and keeps the file as it is while f runs: updates go on
-// in memory. Afterwards the file's epoch has changed, so that copies taken by f are known as copies.
+// in memory. Copies taken by f say that they are (Meta.Held), and afterwards the file's epoch has changed, so that they are told from the file.
 func (s *Store) Hold(f func() error) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
-	if err := s.checkpointLocked(false); err != nil {
-		return err
+	s.changeMeta(func(m *Meta) { m.Held = true })
+	err := s.checkpointLocked(false)
+	if err == nil {
+		err = f()
 	}
-	err := f()
-	s.changeMeta(func(m *Meta) { m.Epoch++ })
+	s.changeMeta(func(m *Meta) { m.Epoch, m.Held = m.Epoch+1, false })
 	return errors.Join(err, s.checkpointLocked(false))
 }
 
@@ -262,7 +265,7 @@ func (s *Store) freeze() *overlay {
 // flush writes a frozen overlay into the file and takes it out of the view.
 func (s *Store) flush(o *overlay, clean bool) error {
 	if s.cp.log != nil {
-		if err := s.cp.log.SyncTo(o.stamp); err != nil {
+		if err := s.cp.log.SyncTo(max(o.stamp, o.follow.at)); err != nil {
 			return err
 		}
 	}
@@ -304,8 +307,8 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			if last = w.next; last == nil {
 				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
 				m.ClearedAt, m.ClearedBy = o.clearedBy.Stamp, o.clearedBy.SID
-				if o.follow != nil {
-					m.Follow = o.follow
+				if o.follow.at != 0 {
+					m.Follow, m.FollowAt = o.follow.state, o.follow.at
 				}
 			}
 			return writeMeta(tx, m)

@@ -60,6 +60,7 @@ type Store struct {
 	activeBytes atomic.Int64 // memory of the active overlay
 	lww         bool         // versions are kept
 	cleared     Version      // of the last clear; guarded by applyMu
+	followed    followed     // guarded by applyMu
 	pruning     pruning
 
 	cp checkpointer
@@ -118,6 +119,7 @@ func (s *Store) load() error {
 		}
 	}
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
+	s.followed = followed{m.Follow, m.FollowAt}
 	s.cp.init(m)
 	s.view.Store(newView(newOverlay(m.Stamp, s.lww), nil))
 	return nil

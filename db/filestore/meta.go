@@ -36,6 +36,7 @@ type Meta struct {
 	LogDir      string     // where that log was, for messages only
 	DBID        uint16     // index of the database in that log
 	Clean       bool       // closed with everything in the file
+	Held        bool       `json:",omitempty"` // a command works on the file (Hold): a copy made meanwhile is whole at Stamp
 	Persistent  bool       // created with ktopts=p: values have no expiration prefix
 	Checkpoints uint64     // number of checkpoints so far
 	Merging     []byte     // a checkpoint is in the file up to this key; nil: none is half done
@@ -49,7 +50,8 @@ type Meta struct {
 	ClearedBy   uint16     `json:",omitempty"`
 	Removals    int64      `json:",omitempty"` // how many are remembered in the file
 	Floor       ulog.Stamp `json:",omitempty"` // newest removal that was forgotten
-	Follow      []byte     `json:",omitempty"` // how far a master was followed at Stamp, see ulog.Follow
+	Follow      []byte     `json:",omitempty"` // how far a master was followed, see ulog.Follow and SetFollow
+	FollowAt    ulog.Stamp `json:",omitempty"` // stamp of the note in the log that Follow is from; 0: unknown, of a version that had no such field
 }
 
 // Copied tells whether the file is a backup that no server has opened yet: it names a log, but has not been a file of a

@@ -41,7 +41,7 @@ type overlay struct {
 	cleared atomic.Bool  // everything below is hidden
 	refs    atomic.Int64 // views that have it
 
-	follow []byte // what becomes Meta.Follow; nil: unchanged. Guarded by applyMu, as stamp is in effect
+	follow followed // what becomes Meta.Follow; without a stamp: unchanged. Guarded by applyMu, as stamp is in effect
 
 	clearedBy Version // of the last clear when it was frozen
 

@@ -31,17 +31,7 @@ func (fs *FS) Crash(rnd *rand.Rand, dst string) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.cut = true
-	k := newLuck(rnd)
-	for _, path := range fs.paths() {
-		rel, err := filepath.Rel(fs.root, path)
-		if err != nil {
-			return err
-		}
-		if err := k.leaveDir(fs.dirs[path], filepath.Join(dst, rel)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return newLuck(rnd).leaveDir(fs.top, dst)
 }
 
 func (k luck) leaveDir(d *dir, dst string) error {
@@ -55,7 +45,14 @@ func (k luck) leaveDir(d *dir, dst string) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if err := os.WriteFile(filepath.Join(dst, name), k.leave(names[name]), 0o644); err != nil {
+		path, node := filepath.Join(dst, name), names[name]
+		var err error
+		if node.dir != nil {
+			err = k.leaveDir(node.dir, path)
+		} else {
+			err = os.WriteFile(path, k.leave(node), 0o644)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -116,6 +116,65 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// A directory whose name was not synced is lost with everything in it, however often that was synced.
+func TestCrashLosesDirectories(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sync []string // directories below the root
+		may  []string // contents of a/b/f that a power cut may leave
+	}{
+		"all names synced":      {[]string{"a/b", "a", "."}, []string{"abc"}},
+		"no name synced":        {nil, []string{"abc", ""}},
+		"last parent synced":    {[]string{"a/b", "a"}, []string{"abc", ""}},
+		"parents only":          {[]string{"a", "."}, []string{"abc", ""}},
+		"one in between is not": {[]string{"a/b", "."}, []string{"abc", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			fs, err := crashfs.New(root)
+			require.NoError(t, err)
+			require.NoError(t, fs.MkdirAll(filepath.Join(root, "a", "b"), 0o755))
+			f := create(t, fs, filepath.Join(root, "a", "b", "f"))
+			write(t, f, "abc", 0)
+			require.NoError(t, f.Sync())
+			for _, dir := range tt.sync {
+				require.NoError(t, fs.SyncDir(filepath.Join(root, dir)))
+			}
+			seen := map[string]bool{}
+			for seed := range uint64(200) {
+				dst := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+				require.NoError(t, fs.Crash(rand.New(rand.NewPCG(seed, 0)), dst))
+				b, _ := os.ReadFile(filepath.Join(dst, "a", "b", "f"))
+				seen[string(b)] = true
+			}
+			require.Equal(t, set(tt.may...), seen)
+		})
+	}
+}
+
+// A directory that is removed and made again has nothing of what the first one had.
+func TestCrashKnowsADirectoryThatIsMadeAgain(t *testing.T) {
+	root := t.TempDir()
+	fs, err := crashfs.New(root)
+	require.NoError(t, err)
+	dir := filepath.Join(root, "a")
+	for _, name := range []string{"old", "new"} {
+		require.NoError(t, fs.MkdirAll(dir, 0o755))
+		require.NoError(t, vfs.WriteFileAtomic(fs, filepath.Join(dir, name), []byte(name)))
+		require.NoError(t, fs.SyncDir(root))
+		if name == "old" {
+			require.NoError(t, fs.Remove(filepath.Join(dir, name)))
+			require.NoError(t, fs.Remove(dir))
+		}
+	}
+	for seed := range uint64(50) {
+		dst := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+		require.NoError(t, fs.Crash(rand.New(rand.NewPCG(seed, 0)), dst))
+		names, err := vfs.OS{}.ReadDir(filepath.Join(dst, "a"))
+		require.NoError(t, err)
+		require.Equal(t, []string{"new"}, names)
+	}
+}
+
 func TestCrashLosesBlocks(t *testing.T) {
 	big := make([]byte, 3*512)
 	for i := range big {

@@ -2,8 +2,10 @@ package crashfs
 
 import "gotycoon/internal/vfs"
 
-// inode is a file without its name.
+// inode is a file or a directory without its name.
 type inode struct {
+	dir *dir // of a directory; nil for a file
+
 	synced   []byte // content at the last sync
 	unsynced []op   // what was done since, in order
 }

@@ -1,10 +1,11 @@
 // Package crashfs is a file system for tests that knows what a power cut would leave.
 //
-// It works in a real directory and remembers for every file what was last synced and what was written since, and
+// It works in a real directory, the root, and remembers for every file what was last synced and what was written since, and
 // for every directory which names were synced. Crash makes a state of the disk that a power cut may leave, in another directory:
 // everything that was synced, and of the rest any part.
 //
-// Directories themselves count as synced when they are made.
+// A directory is a name in its parent like any other: as long as the parent has not been synced, a power cut may take the directory with
+// everything in it, however often that was synced. Only the root itself is always there.
 package crashfs
 
 import (
@@ -13,7 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ type FS struct {
 	root string
 
 	mu   sync.Mutex // guards the fields below, all inodes, and changes of real files
-	dirs map[string]*dir
+	top  *dir
 	left int // changes until the power cut; 0 is never
 	cut  bool
 }
@@ -40,6 +41,8 @@ type dir struct {
 	current map[string]*inode
 	pending []change
 }
+
+func newDir() *dir { return &dir{synced: map[string]*inode{}, current: map[string]*inode{}} }
 
 // change is one change of a directory: it takes away a name, gives one, or both.
 type change struct {
@@ -63,21 +66,42 @@ func (c change) apply(names map[string]*inode) {
 
 // New returns a file system in a directory. What is in it counts as synced.
 func New(root string) (*FS, error) {
-	fs := &FS{root: filepath.Clean(root), dirs: map[string]*dir{}}
+	fs := &FS{root: filepath.Clean(root), top: newDir()}
 	err := filepath.WalkDir(fs.root, func(path string, e iofs.DirEntry, err error) error {
-		if err != nil {
+		if err != nil || path == fs.root {
 			return err
 		}
+		node := &inode{}
 		if e.IsDir() {
-			fs.dirs[path] = &dir{synced: map[string]*inode{}, current: map[string]*inode{}}
-			return nil
+			node.dir = newDir()
+		} else {
+			node.synced, err = os.ReadFile(path)
 		}
-		content, err := os.ReadFile(path)
-		d, file := fs.dirs[filepath.Dir(path)], &inode{synced: content}
-		d.synced[e.Name()], d.current[e.Name()] = file, file
+		d := fs.dirLocked(filepath.Dir(path)) // nobody else has fs yet
+		d.synced[e.Name()], d.current[e.Name()] = node, node
 		return err
 	})
 	return fs, err
+}
+
+// dirLocked returns the directory of a path, nil where there is none under the root.
+func (fs *FS) dirLocked(path string) *dir {
+	rel, err := filepath.Rel(fs.root, filepath.Clean(path))
+	if err != nil || rel == ".." || strings.HasPrefix(rel, "../") {
+		return nil
+	}
+	d := fs.top
+	if rel == "." {
+		return d
+	}
+	for name := range strings.SplitSeq(rel, "/") {
+		node := d.current[name]
+		if node == nil || node.dir == nil {
+			return nil
+		}
+		d = node.dir
+	}
+	return d
 }
 
 // Cut cuts the power now.
@@ -87,7 +111,7 @@ func (fs *FS) Cut() {
 	fs.cut = true
 }
 
-// CutAfter cuts the power at the n-th change from now: a write, sync, truncation, creation, renaming or removal.
+// CutAfter cuts the power at the n-th change from now: a write, sync, truncation, creation (of a directory, too), renaming or removal.
 // That change may or may not reach the disk.
 func (fs *FS) CutAfter(n int) {
 	fs.mu.Lock()
@@ -115,7 +139,7 @@ func (fs *FS) changeLocked() error {
 
 // lookupLocked returns the directory of a file and the file, if it exists.
 func (fs *FS) lookupLocked(name string) (*dir, *inode, error) {
-	d := fs.dirs[filepath.Dir(filepath.Clean(name))]
+	d := fs.dirLocked(filepath.Dir(filepath.Clean(name)))
 	if d == nil {
 		return nil, nil, &os.PathError{Op: "open", Path: name, Err: os.ErrNotExist}
 	}
@@ -155,16 +179,28 @@ func (fs *FS) OpenFile(name string, flag int, perm os.FileMode) (vfs.File, error
 func (fs *FS) MkdirAll(name string, perm os.FileMode) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
+	return fs.mkdirLocked(filepath.Clean(name), perm)
+}
+
+// mkdirLocked makes a directory, and before it its parents, one change after the other.
+func (fs *FS) mkdirLocked(path string, perm os.FileMode) error {
 	if err := fs.powerLocked(); err != nil {
 		return err
 	}
-	if err := fs.os.MkdirAll(name, perm); err != nil {
+	if fs.dirLocked(path) != nil {
+		return nil
+	}
+	if len(path) <= len(fs.root) {
+		return &os.PathError{Op: "mkdir", Path: path, Err: os.ErrNotExist}
+	}
+	if err := fs.mkdirLocked(filepath.Dir(path), perm); err != nil {
 		return err
 	}
-	for path := filepath.Clean(name); fs.dirs[path] == nil && len(path) > len(fs.root); path = filepath.Dir(path) {
-		fs.dirs[path] = &dir{synced: map[string]*inode{}, current: map[string]*inode{}}
+	if err := fs.os.MkdirAll(path, perm); err != nil {
+		return err
 	}
-	return nil
+	fs.dirLocked(filepath.Dir(path)).do(change{name: filepath.Base(path), file: &inode{dir: newDir()}})
+	return fs.changeLocked()
 }
 
 // ReadDir implements vfs.FS.
@@ -239,7 +275,7 @@ func (fs *FS) SyncDir(name string) error {
 	if err := errors.Join(fs.powerLocked(), fs.changeLocked()); err != nil {
 		return ErrPowerCut
 	}
-	d := fs.dirs[filepath.Clean(name)]
+	d := fs.dirLocked(name)
 	if d == nil {
 		return nil // outside
 	}
@@ -249,6 +285,3 @@ func (fs *FS) SyncDir(name string) error {
 
 // Lock implements vfs.FS.
 func (fs *FS) Lock(f vfs.File, wait time.Duration) error { return fs.os.Lock(f.(*file).File, wait) }
-
-// paths returns the directories in a fixed order.
-func (fs *FS) paths() []string { return slices.Sorted(maps.Keys(fs.dirs)) }

@@ -128,6 +128,14 @@ func (fs *FS) changed(kind *fault) error {
 	return err
 }
 
+// MkdirAll implements vfs.FS.
+func (fs *FS) MkdirAll(name string, perm os.FileMode) error {
+	if err := fs.changed(nil); err != nil {
+		return err
+	}
+	return fs.FS.MkdirAll(name, perm)
+}
+
 // Rename implements vfs.FS.
 func (fs *FS) Rename(oldname, newname string) error {
 	if err := fs.changed(nil); err != nil {

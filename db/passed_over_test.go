@@ -1,0 +1,205 @@
+package db
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/ulog"
+)
+
+// killedWith makes a file with one record in it and two in its log, as a kill leaves them, and returns the directory, moved
+// to where the file does not know it to be.
+func killedWith(t *testing.T, options func(dir string) Options, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	var exprs []string
+	for _, name := range names {
+		exprs = append(exprs, filepath.Join(dir, name))
+	}
+	c := mustOpen(t, options(dir), exprs...)
+	for i := range names {
+		mustSet(t, c.DB(i), "in file", "1")
+		require.NoError(t, c.DB(i).file.Checkpoint())
+		mustSet(t, c.DB(i), "in log", "2", "and this", "3")
+	}
+	after := image(t, dir)
+	c.stopKeeper()
+	c.abandon()
+	require.NoError(t, os.RemoveAll(dir))
+	return after
+}
+
+func private(string) Options { return Options{} }
+
+// saying opens a catalog and returns what it has logged.
+func saying(t *testing.T, o Options, exprs ...string) (*Catalog, string) {
+	t.Helper()
+	var said bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	return mustOpen(t, o, exprs...), said.String()
+}
+
+// A start that would let a file go on without acknowledged updates of its log is refused, and changes nothing.
+func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
+	moved := func(t *testing.T, dir, name string) string { // without its private log
+		t.Helper()
+		to := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.Rename(filepath.Join(dir, name), to))
+		return to
+	}
+	for _, tc := range []struct {
+		name  string
+		first func(dir string) Options
+		then  func(t *testing.T, dir string) (Options, string)
+		want  []string
+	}{
+		{"without the log", in, func(t *testing.T, dir string) (Options, string) {
+			return Options{}, filepath.Join(dir, "a.kct")
+		}, []string{"acknowledged updates: 2,", "Start with that log (-ulog ", "/ulog", "kttimedmgr recover -ts ", " -dbid 0 ", "-as-is"}},
+		{"with another log", in, func(t *testing.T, dir string) (Options, string) {
+			return Options{LogDir: filepath.Join(dir, "other")}, filepath.Join(dir, "a.kct")
+		}, []string{"acknowledged updates: 2,"}},
+		{"with a log in the place of its own", in, func(t *testing.T, dir string) (Options, string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(dir, "ulog")))
+			return in(dir), filepath.Join(dir, "a.kct")
+		}, []string{"its update log is not there", "may be missing", "-as-is"}},
+		{"moved away from its private log", private, func(t *testing.T, dir string) (Options, string) {
+			return Options{}, moved(t, dir, "a.kct")
+		}, []string{"its update log is not there", "a.kct.wal", "Put the log back"}},
+		{"beside another file's private log", private, func(t *testing.T, dir string) (Options, string) {
+			require.NoError(t, os.Rename(filepath.Join(dir, "a.kct"), filepath.Join(dir, "b.kct")))
+			return Options{}, filepath.Join(dir, "b.kct")
+		}, []string{"acknowledged updates: 2,", "Put the file and the directory back together"}},
+		{"an older copy beside a private log", private, func(t *testing.T, dir string) (Options, string) {
+			path := filepath.Join(dir, "a.kct")
+			older, err := os.ReadFile(path)
+			require.NoError(t, err)
+			c := mustOpen(t, Options{}, path)
+			mustSet(t, c.DB(0), "newer", "4")
+			require.NoError(t, c.DB(0).file.Checkpoint())
+			mustSet(t, c.DB(0), "newest", "5")
+			path = filepath.Join(image(t, dir), "a.kct")
+			require.NoError(t, os.WriteFile(path, older, 0o644))
+			return Options{}, path
+		}, []string{"an older copy", "acknowledged updates"}},
+		{"another file beside a private log", private, func(t *testing.T, dir string) (Options, string) {
+			path := filepath.Join(dir, "a.kct")
+			require.NoError(t, os.Remove(path))
+			return Options{}, path
+		}, []string{"not the file that was there", "acknowledged updates: 2,"}},
+		{"a tool beside a private log", private, func(t *testing.T, dir string) (Options, string) {
+			path := filepath.Join(dir, "a.kct")
+			require.NoError(t, os.Remove(path))
+			return Options{Offline: &Offline{}}, path
+		}, []string{"acknowledged updates: 2,", "-onr"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			o, path := tc.then(t, killedWith(t, tc.first, "a.kct"))
+			for range 2 { // a second attempt is not let through either
+				_, err := Open([]string{path}, o)
+				require.Error(t, err)
+				for _, want := range tc.want {
+					require.ErrorContains(t, err, want)
+				}
+			}
+			if o.Offline != nil {
+				o.Offline.Force = true
+			} else {
+				o.AsIs = true
+			}
+			c, said := saying(t, o, path)
+			require.NotContains(t, contents(t, c.DB(0)), "in log")
+			require.Contains(t, said, "level=ERROR")
+			require.Contains(t, said, "kttimedmgr recover")
+			require.NotNil(t, c.DB(0).PassedOver())
+			require.NoError(t, c.Close())
+
+			o.AsIs, o.Offline = false, nil
+			c, said = saying(t, o, path)
+			require.Empty(t, said, "once is enough")
+			require.Nil(t, c.DB(0).PassedOver())
+		})
+	}
+}
+
+// The services' database is no exception.
+func TestTheServicesDatabaseIsNotOpenedWithoutItsLog(t *testing.T) {
+	dir := t.TempDir()
+	o := in(dir)
+	o.Services = filepath.Join(dir, "services.kct")
+	c := mustOpen(t, o)
+	mustSet(t, c.Services(), "bound", "1000")
+	after := image(t, dir)
+	_, err := Open(nil, Options{Services: filepath.Join(after, "services.kct")})
+	require.ErrorContains(t, err, "acknowledged updates: 1,")
+	require.ErrorContains(t, err, "-dbid 65534")
+}
+
+// Where the log has nothing more for a file, it goes on without it as after a clean end.
+func TestAFileThatLacksNothingNeedsNoLog(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.kct")
+	c := mustOpen(t, in(dir), path, ":")
+	mustSet(t, c.DB(0), "k", "v")
+	require.NoError(t, c.DB(0).file.Checkpoint())
+	mustSet(t, c.DB(1), "of another database", "v")
+	c, said := saying(t, Options{}, filepath.Join(image(t, dir), "a.kct"))
+	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
+	require.NotContains(t, said, "WARN")
+	require.NotContains(t, said, "ERROR")
+}
+
+// The log knows that a file did not take its last updates: it says so when the file comes back.
+func TestALogTellsWhatAFileNeverTook(t *testing.T) {
+	dir := killedWith(t, in, "a.kct", "b.kct")
+	path := filepath.Join(dir, "a.kct")
+	c := mustOpen(t, Options{AsIs: true}, path)
+	mustSet(t, c.DB(0), "without the log", "4")
+	require.NoError(t, c.Close())
+
+	c, said := saying(t, in(dir), path, filepath.Join(dir, "b.kct"))
+	require.Contains(t, said, "level=ERROR")
+	require.Contains(t, said, "used without this log")
+	require.Contains(t, said, "acknowledged updates: 2,")
+	passed := c.DB(0).PassedOver()
+	require.NotNil(t, passed)
+	require.EqualValues(t, 2, passed.Updates)
+	require.Nil(t, c.DB(1).PassedOver())
+	require.Len(t, contents(t, c.DB(1)), 3)
+	require.Equal(t, map[string]string{"in file": "1", "without the log": "4"}, contents(t, c.DB(0)))
+}
+
+// A file opened for reading only shows what its log has, wherever that is; where it is not there, the start is refused.
+func TestReadOnlyFindsTheLogThatAFileNames(t *testing.T) {
+	dir := killedWith(t, in, "a.kct")
+	path := filepath.Join(dir, "a.kct")
+	c := mustOpen(t, Options{ReadOnly: true}, path)
+	require.Len(t, contents(t, c.DB(0)), 3)
+	require.NoError(t, c.Close())
+
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "ulog")))
+	_, err := Open([]string{path}, Options{ReadOnly: true})
+	require.ErrorContains(t, err, "its update log is not there")
+	c = mustOpen(t, Options{ReadOnly: true, AsIs: true}, path)
+	require.Equal(t, map[string]string{"in file": "1"}, contents(t, c.DB(0)))
+}
+
+// A copy that a command of synchronize has made is whole: on another machine it is opened without the log.
+func TestACopyOfACommandNeedsNoLog(t *testing.T) {
+	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "a.kct")
+	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
+	mustSet(t, c.DB(0), "k", "v")
+	require.NoError(t, c.DB(0).Synchronize(false, func(path string, _ ulog.Stamp) error { return copyFile(path, copied) }))
+	require.False(t, c.DB(0).file.Meta().Held)
+	mustSet(t, c.DB(0), "later", "v")
+	require.NoError(t, c.Close())
+	require.NoError(t, os.RemoveAll(dir))
+	c, said := saying(t, Options{}, copied)
+	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
+	require.Contains(t, said, "level=WARN")
+}
