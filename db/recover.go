@@ -120,8 +120,7 @@ func (c *Catalog) replayReadOnly(d *DB, dir string) error {
 		return err
 	}
 	d.ownLog = dir
-	_, err = d.replayDir(c.opts.FS, dir, m)
-	return err
+	return d.replayDir(c.opts.FS, dir, m, false)
 }
 
 // recoverShared replays the shared log into the databases that belong to it.
@@ -168,13 +167,13 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	if err != nil {
 		return err
 	}
-	err = targets[0].db.applyAll(r, targets)
+	err = targets[0].db.applyAll(r, targets, nil)
 	for _, t := range targets {
 		t.db.recallFrom(log)
 	}
-	if err == nil && r.Gap() {
+	if gap, ok := errors.AsType[*ulog.GapError](err); ok {
 		err = fmt.Errorf("updates after the time stamp %d that are not in the database files may be missing from the log, because "+
-			"files of it were removed: put them back, or start without this log", from)
+			"files of it were removed: put them back, or start without this log: %w", gap.From, gap)
 	}
 	return errors.Join(err, r.Close())
 }
@@ -219,13 +218,20 @@ func (d *DB) warnNotRolledForward(m filestore.Meta, why, dir string) {
 		d.Path(), m.Stamp, why, dir, m.Stamp, m.DBID, d.Path(), dir))
 }
 
-// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after
-// a gap must not be applied.
-func (d *DB) applyAll(r *ulog.Reader, targets []target) error {
+// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error, and so does a gap unless pass
+// returns nil for it: what comes after a gap must not be applied. A nil pass passes over none.
+func (d *DB) applyAll(r *ulog.Reader, targets []target, pass func(*ulog.GapError) error) error {
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if gap, ok := errors.AsType[*ulog.GapError](err); ok && pass != nil {
+			if err = pass(gap); err == nil {
+				r.SkipGap()
+				continue
+			}
+			return err
 		}
 		if err != nil {
 			return fmt.Errorf("replay the update log: %w", err)

@@ -98,6 +98,7 @@ func readToEnd(t *testing.T, dir string) (all []got, damaged bool) {
 		}
 		if err != nil {
 			damaged = true
+			r.SkipGap()
 			r.SkipDamage()
 			continue
 		}
