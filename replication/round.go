@@ -78,8 +78,8 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Lock()
 	m, from := f.master, f.from
 	f.from, f.retuned = nil, retuned
-	tuned := f.tuned
-	f.tuned = false
+	tuned, recopy := f.tuned, f.tuned && f.recopy && m.Host != ""
+	f.tuned, f.recopy = false, f.recopy && !tuned
 	f.mu.Unlock()
 	if tuned { // again: the connection to the former master has ended only now
 		f.status.retune(f.idleState())
@@ -91,6 +91,9 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 		}
 		f.status.position.Store(uint64(*from))
 		f.save()
+	}
+	if recopy {
+		f.beginAmends()
 	}
 	return m
 }
@@ -145,6 +148,10 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 		return 0
 	case errors.Is(err, errGap):
 		f.status.explain(Gap, err.Error())
+		f.opts.Logger.Error(err.Error())
+		return retryRefused
+	case errors.Is(err, errParted):
+		f.status.explain(Parted, err.Error())
 		f.opts.Logger.Error(err.Error())
 		return retryRefused
 	case errors.Is(err, errOtherKind):
