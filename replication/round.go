@@ -147,16 +147,16 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	case errors.Is(err, errAgain) || ctx.Err() != nil:
 		return 0
 	case errors.Is(err, errGap):
-		f.status.explain(Gap, err.Error())
 		f.opts.Logger.Error(err.Error())
+		f.status.explain(Gap, err.Error())
 		return retryRefused
 	case errors.Is(err, errParted):
-		f.status.explain(Parted, err.Error())
 		f.opts.Logger.Error(err.Error())
+		f.status.explain(Parted, err.Error())
 		return retryRefused
 	case errors.Is(err, errOtherKind):
-		f.status.explain(Stalled, err.Error())
 		f.opts.Logger.Error(err.Error())
+		f.status.explain(Stalled, err.Error())
 		return retryRefused
 	case refused:
 		f.opts.Logger.Error(fmt.Sprintf("replication waits, since updates cannot be stored: %v", e))
