@@ -3,6 +3,7 @@ package replication_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +21,7 @@ import (
 // begins with what begin writes. It returns the stamp of the last update that is gone.
 func (n *node) hole(begin func()) (lost ulog.Stamp) {
 	n.t.Helper()
-	n.set(0, "big", strings.Repeat("x", 32<<20)) // more than sockets hold
+	n.set(0, "big", strings.Repeat("x", 8<<20)) // more than sockets hold
 	dir := filepath.Join(n.dir, "ulog")
 	files := func() []string {
 		list, err := filepath.Glob(filepath.Join(dir, "*.ulog"))
@@ -93,6 +94,7 @@ func TestOriginalSlaveIsCutOffInFrontOfAGap(t *testing.T) {
 			a := newNode(t, 1)
 			a.timeout = 2 * time.Minute
 			r := a.dialFollow(frame.Follow{SID: 2})
+			require.NoError(t, r.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
 			r.take(1)
 			for m := r.next(); m.Magic != frame.Heartbeat; m = r.next() {
 				require.NotEmpty(t, m.Log)

@@ -149,6 +149,7 @@ func newGate(t *testing.T, to int) *gate {
 				in.Close()
 				continue
 			}
+			_ = out.(*net.TCPConn).SetReadBuffer(64 << 10) // a stream stands still soon
 			wg.Go(func() { g.copy(in, out); in.Close(); out.Close() })
 			wg.Go(func() { _, _ = io.Copy(out, in); in.Close(); out.Close() })
 		}
