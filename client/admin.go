@@ -94,6 +94,7 @@ type Master struct {
 	Host     string        // empty: from nowhere
 	Port     int           // 0: 1978
 	TS       string        // time stamp to begin after, or "now"; empty: where the server is
+	Copy     bool          // replace the server's databases by copies of the master's first
 	Interval time.Duration // pause between two looks for updates; NoPause: none; 0: unchanged
 }
 
@@ -112,6 +113,9 @@ func (c *Client) TuneReplication(ctx context.Context, m Master) error {
 	}
 	if m.TS != "" {
 		add("ts", m.TS)
+	}
+	if m.Copy {
+		add("copy", "true")
 	}
 	if m.Interval != 0 {
 		add("iv", formatFloat(float64(max(0, m.Interval))/float64(time.Millisecond)))

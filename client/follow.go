@@ -74,9 +74,9 @@ func (s silence) around(yield func(Update, error) bool) func(Update, error) bool
 
 // follow runs until yield has enough.
 func (cn *conn) follow(after uint64, sid uint16, white bool, yield func(Update, error) bool) error {
-	f := frame.Follow{TS: after, SID: sid}
+	f := frame.Follow{Flags: frame.Remaining, TS: after, SID: sid}
 	if white {
-		f.Flags = frame.WhiteSID
+		f.Flags |= frame.WhiteSID
 	}
 	if _, err := cn.Write(frame.AppendFollow(nil, f)); err != nil {
 		return networkError(err)

@@ -92,8 +92,7 @@ func (d *DB) completeCopy(path string) error {
 	}
 	m := f.Meta()
 	into := &DB{expr: d.expr, logger: d.logger, file: f, store: newOrdered(f, d.expr.Params.RComp)}
-	_, err = into.replayDir(vfs.OS{}, d.ownLog, m)
-	if err != nil {
+	if err = into.replayDir(vfs.OS{}, d.ownLog, m, true); err != nil { // this database was opened without them, too
 		return errors.Join(err, f.Abandon())
 	}
 	return f.Close()

@@ -80,34 +80,38 @@ func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
 
 // replayFrom replays what the log in a directory has beyond a file.
 func (c *Catalog) replayFrom(dir string, d *DB, m filestore.Meta) error {
-	gap, err := d.replayDir(c.opts.FS, dir, m)
+	err := d.replayDir(c.opts.FS, dir, m, c.opts.Offline.Force)
 	if damage, ok := errors.AsType[*ulog.DamageError](err); ok && c.opts.Offline.Force {
 		d.logger.Warn(fmt.Sprintf("the update log of %s is damaged, what comes after is left out: %v", d.Path(), damage))
 		return nil
 	}
-	if err != nil || !gap {
-		return err
-	}
+	return err
+}
+
+// passGap returns nil where this process goes on, with a warning, without updates that may be missing from a file's log: it only reads
+// the file, or was told to.
+func (d *DB) passGap(dir string, gap *ulog.GapError, force bool) error {
 	missing := fmt.Sprintf("updates after the time stamp %d that are not in %s may be missing from its log %s, because files of it "+
-		"were removed", m.Stamp, d.Path(), dir)
-	if d.readOnly || c.opts.Offline.Force {
+		"were removed or are damaged", gap.From, d.Path(), dir)
+	if d.readOnly || force {
 		d.logger.Warn(missing)
 		return nil
 	}
-	return &Error{Code: BrokenFile, Message: missing + ": put them back, or use -onr to go on without them"}
+	return &Error{Code: BrokenFile, Message: missing + ": put them back, or use -onr to go on without them", Err: gap}
 }
 
-// replayDir applies what the log in a directory has beyond a file. gap tells that updates may be missing from the log.
-func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta) (gap bool, err error) {
+// replayDir applies what the log in a directory has beyond a file. force goes on where the log has a gap.
+func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool) error {
 	r, err := ulog.OpenReader(fs, dir, m.Stamp, ulog.ReaderOptions{Report: func(err error) { d.logger.Warn(err.Error()) }})
 	if err != nil {
-		return false, err
+		return err
 	}
-	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}), r.Close())
+	pass := func(gap *ulog.GapError) error { return d.passGap(dir, gap, force) }
+	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}, pass), r.Close())
 	if err == nil && !d.readOnly {
 		err = d.recallFromDir(fs, dir)
 	}
-	return r.Gap(), err
+	return err
 }
 
 // missingLog says what a file lacks whose log is not there. It is an error where the file would be changed: then no server would

@@ -102,9 +102,16 @@ func (c *Catalog) behind(dir string, dbid uint16, anyDB bool, after ulog.Stamp) 
 	if err != nil {
 		return p, false
 	}
+	complete = true
 	for {
 		var e ulog.Entry
-		if e, err = r.Next(); err != nil {
+		e, err = r.Next()
+		if _, gap := errors.AsType[*ulog.GapError](err); gap {
+			complete = false
+			r.SkipGap()
+			continue
+		}
+		if err != nil {
 			break
 		}
 		if u, perr := ulog.ParseMessage(e.Message); perr == nil && (anyDB || u.DBID == dbid) {
@@ -112,8 +119,7 @@ func (c *Catalog) behind(dir string, dbid uint16, anyDB bool, after ulog.Stamp) 
 			p.Last = e.Stamp
 		}
 	}
-	complete = errors.Is(err, io.EOF) && !r.Gap()
-	return p, r.Close() == nil && complete
+	return p, r.Close() == nil && complete && errors.Is(err, io.EOF)
 }
 
 // inspect looks for what a file lacks whose own log is not one of those that are opened.
@@ -149,8 +155,7 @@ func (c *Catalog) inspect(d *DB) error {
 		return nil
 	case d.readOnly:
 		d.ownLog = dir
-		_, err := d.replayDir(c.opts.FS, dir, m)
-		return err
+		return d.replayDir(c.opts.FS, dir, m, false)
 	}
 	return c.refuse(d, &p, "it was not closed by the last process that had it open")
 }

@@ -123,8 +123,7 @@ func (c *Catalog) replayReadOnly(d *DB, dir string) error {
 		return err
 	}
 	d.ownLog = dir
-	_, err = d.replayDir(c.opts.FS, dir, m)
-	return err
+	return d.replayDir(c.opts.FS, dir, m, false)
 }
 
 // recoverShared replays the shared log into the databases that belong to it.
@@ -177,17 +176,14 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	if err != nil {
 		return err
 	}
-	err = targets[0].db.applyAll(r, targets)
+	err = targets[0].db.applyAll(r, targets, func(gap *ulog.GapError) error { return c.missing(targets, gap) })
+	if damage, ok := errors.AsType[*ulog.DamageError](err); ok {
+		err = c.missing(targets, damage)
+	}
 	if err == nil {
 		for _, t := range targets {
 			t.db.recallFrom(log)
 		}
-	}
-	switch _, damaged := errors.AsType[*ulog.DamageError](err); {
-	case damaged:
-		err = c.missing(targets, err)
-	case err == nil && r.Gap():
-		err = c.missing(targets, errFilesRemoved)
 	}
 	return errors.Join(err, r.Close())
 }
@@ -218,13 +214,20 @@ func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
 	}
 }
 
-// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error: what comes after
-// a gap must not be applied.
-func (d *DB) applyAll(r *ulog.Reader, targets []target) error {
+// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error, and so does a gap unless pass
+// returns nil for it: what comes after a gap must not be applied. A nil pass passes over none.
+func (d *DB) applyAll(r *ulog.Reader, targets []target, pass func(*ulog.GapError) error) error {
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
+		}
+		if gap, ok := errors.AsType[*ulog.GapError](err); ok && pass != nil {
+			if err = pass(gap); err == nil {
+				r.SkipGap()
+				continue
+			}
+			return err
 		}
 		if err != nil {
 			return fmt.Errorf("replay the update log: %w", err)

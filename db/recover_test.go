@@ -285,7 +285,7 @@ func TestMissingSegmentIsNotPassedOver(t *testing.T) {
 			require.NoError(t, os.Remove(segments[i]))
 		}
 		_, err = Open([]string{filepath.Join(after, "a.kct")}, in(after))
-		require.ErrorContains(t, err, "files of it were removed", "without segments %v", gone)
+		require.ErrorContains(t, err, "are missing", "without segments %v", gone)
 	}
 }
 

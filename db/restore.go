@@ -196,9 +196,9 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 		return err
 	}
 	err = rollOver(r, loaders)
-	if err == nil && r.Gap() {
-		err = fmt.Errorf("updates after the time stamp %d of a snapshot may be missing from the update log, because files of it were removed "+
-			"or are damaged: put them back, or start once without -ulog to go on without them", from)
+	if gap, ok := errors.AsType[*ulog.GapError](err); ok {
+		err = fmt.Errorf("updates after the time stamp %d, where a snapshot ends or later, may be missing from the update log, because files of it "+
+			"were removed or are damaged: put them back, or start once without -ulog to go on without them: %w", gap.From, gap)
 	}
 	for _, l := range loaders {
 		err = errors.Join(err, l.flush())
@@ -207,7 +207,7 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	return errors.Join(err, r.Close())
 }
 
-// rollOver reads the log to its end. As in the replay of files, damage ends it.
+// rollOver reads the log to its end. As in the replay of files, damage and gaps end it.
 func rollOver(r *ulog.Reader, loaders map[uint16]*roll) error {
 	for {
 		e, err := r.Next()

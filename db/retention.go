@@ -78,6 +78,3 @@ func (c *Catalog) missing(targets []target, reason error) error {
 	return fmt.Errorf("%s: %w. Put the files of the log back. To go on without these updates, while no server has the databases open: %s",
 		text, reason, strings.Join(commands, "; "))
 }
-
-// errFilesRemoved is the reason when the log has a gap.
-var errFilesRemoved = errors.New("files of it were removed or are damaged")

@@ -18,6 +18,7 @@ import (
 // fakeFollower remembers how it was tuned.
 type fakeFollower struct {
 	tuned     string
+	recopied  int
 	position  ulog.Stamp
 	following bool
 }
@@ -34,6 +35,8 @@ func (f *fakeFollower) Tune(host string, port int, from *ulog.Stamp, interval *t
 }
 
 // Position implements httpapi.Follower.
+func (f *fakeFollower) Recopy() { f.recopied++ }
+
 func (f *fakeFollower) Position() (at ulog.Stamp, following bool) { return f.position, f.following }
 
 func TestTuneReplication(t *testing.T) {
@@ -59,6 +62,9 @@ func TestTuneReplication(t *testing.T) {
 			require.Equal(t, row.want, f.tuned)
 		})
 	}
+	require.Zero(t, f.recopied)
+	require.Empty(t, c.ok("tune_replication", "host", "h", "copy", "true"))
+	require.Equal(t, 1, f.recopied)
 	status, body := newServer(t).dial(t).call("tune_replication")
 	require.Equal(t, "501", status)
 	require.Equal(t, "ERROR\tthe RTS file is not set\n", body)

@@ -12,6 +12,8 @@ type Follower interface {
 	// Tune changes the master; an empty host means none. from is the stamp behind which updates are fetched, interval what
 	// each of them costs at least; both are left as they are where nil.
 	Tune(host string, port int, from *ulog.Stamp, interval *time.Duration)
+	// Recopy has all databases replaced by copies of those of the master that Tune names next, whatever they hold.
+	Recopy()
 	// Position returns the stamp in the master's log up to which everything is in the databases, and whether there is a master.
 	Position() (at ulog.Stamp, following bool)
 }
@@ -30,6 +32,9 @@ func rpcTuneReplication(s *Session) error {
 	port := s.intOr("port", masterPort)
 	if port < 1 {
 		port = masterPort
+	}
+	if copies, ok := s.in.Get("copy"); ok && string(copies) == "true" {
+		s.h.opts.Follower.Recopy()
 	}
 	s.h.opts.Follower.Tune(string(untilNUL(host)), int(port), s.replicateFrom(), s.replicateInterval())
 	return nil

@@ -25,7 +25,7 @@ func rpcUlogReach(s *Session) error {
 	defer r.Close()
 	id := log.ID()
 	gap := int64(0)
-	if r.Gap() {
+	if r.Lost() != nil { // a reader that was just opened knows; later gaps cut the stream that the program follows
 		gap = 1
 	}
 	s.outInt("gap", gap)

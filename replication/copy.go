@@ -38,7 +38,7 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 		}
 	}
 	f.place.settle(len(f.place.parts) >= len(f.shared(&h)))
-	f.place.master = ulog.LogKey(h.Log)
+	f.place.master, f.place.seen, f.place.amends = ulog.LogKey(h.Log), 0, amendsNone
 	f.status.position.Store(uint64(f.place.position))
 	f.save()
 	return errAgain
@@ -107,6 +107,8 @@ func (c *copier) begin(info client.CopyInfo) error {
 		return errOtherLog
 	case info.Persistent != c.db.Persistent():
 		return errOtherKind
+	case c.f.place.amends == amendsVersions && !info.Versioned && c.part.db != db.ServicesIndex:
+		return fmt.Errorf("%w, and its database %d keeps no versions (lww=true), so a copy would replace what is newer here. %s", errParted, c.part.db, partedRemedy)
 	}
 	c.merges, c.log = info.Ascending && c.db.Mergeable(), copyLog(c.hello, c.f.ownLog)
 	c.stamp = max(ulog.Stamp(max(info.TS, copySpan))-copySpan, c.f.place.marks[c.log])

@@ -56,6 +56,7 @@ type Follower struct {
 	place    place      // where the follower is; used by run
 	good     []byte     // place as it was remembered last
 	next     []byte     // place as the commit under way remembers it
+	unproven bool       // the update received last is not asked for once more at the next connection
 	refresh  bool       // the services' database is to be copied
 	moved    bool       // updates have come since the RTS file was written
 	rts      *rtsFile   // used by run, and by the goroutine that saving is for
@@ -74,6 +75,7 @@ type Follower struct {
 	from    *ulog.Stamp        // where the next round begins, unless at position
 	retuned context.CancelFunc // ends the round that is under way
 	tuned   bool               // since the last round has begun
+	recopy  bool               // the next round begins with copies of all databases
 }
 
 // OpenFollower finds out where the databases are. The RTS file is created if need be. Nothing is pulled before Start.

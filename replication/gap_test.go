@@ -132,6 +132,52 @@ func newCutter(t *testing.T, to int, limit func() int64) *cutter {
 	return c
 }
 
+// gate is a way to a master that lets nothing from it pass while shut is locked.
+type gate struct {
+	port int
+	shut sync.RWMutex
+}
+
+func newGate(t *testing.T, to int) *gate {
+	t.Helper()
+	g := &gate{}
+	socket, err := net.Listen("tcp4", "127.0.0.1:0")
+	require.NoError(t, err)
+	g.port = socket.Addr().(*net.TCPAddr).Port
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			in, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			out, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", to))
+			if err != nil {
+				in.Close()
+				continue
+			}
+			_ = out.(*net.TCPConn).SetReadBuffer(64 << 10) // a stream stands still soon
+			wg.Go(func() { g.copy(in, out); in.Close(); out.Close() })
+			wg.Go(func() { _, _ = io.Copy(out, in); in.Close(); out.Close() })
+		}
+	})
+	t.Cleanup(func() { socket.Close(); wg.Wait() })
+	return g
+}
+
+func (g *gate) copy(dst io.Writer, src io.Reader) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := src.Read(b)
+		g.shut.RLock()
+		_, werr := dst.Write(b[:n])
+		g.shut.RUnlock()
+		if err != nil || werr != nil {
+			return
+		}
+	}
+}
+
 // Copies that are interrupted all the time come to an end, because those of ordered databases go on where they were. The master goes on
 // changing meanwhile.
 func TestInterruptedCopies(t *testing.T) {
@@ -183,10 +229,11 @@ func TestEmptyMemoryIsFilledWithACopy(t *testing.T) {
 	require.Empty(t, b.contents(1))
 	require.Len(t, b.contents(0), 50)
 	logged := len(b.logged())
-	b.follow(master(a.port))
+	f, _ = b.follow(master(a.port))
 	eventually(t, "the copy", func() bool { return len(b.contents(1)) == 50 })
 	a.set(0, "live", "1")
 	eventually(t, "an update", func() bool { return b.get(0, "live") == "1" })
+	caughtUp(t, f, a) // a record can be read before the log has it
 	requireEqualContents(t, a, b)
 	require.Equal(t, logged+1+50+1, len(b.logged()), "a clear, the copy of one database, the update")
 }

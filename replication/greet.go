@@ -30,10 +30,20 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	if hello.SID == f.opts.SID {
 		f.opts.Logger.Warn(fmt.Sprintf("the master has the server ID of this one, %d: nothing will come from it", hello.SID))
 	}
+	if why := p.partedAtHello(); why != "" {
+		return p.part(why)
+	}
+	if f.place.amends != amendsNone {
+		p.amend()
+	}
 	if err := p.meetLog(); err != nil {
 		return err
 	}
 	p.meetServices()
+	if hello.Gap && p.asked < f.place.needs(f.dbs) { // only the update asked for once more is gone, perhaps
+		f.unproven = true
+		return errAgain
+	}
 	if hello.Gap {
 		return p.copyAll()
 	}
@@ -42,12 +52,9 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	if hello.Services {
 		f.tellPartial()
 	}
+	p.meetMaster()
 	if f.place.incomplete() != nil {
 		return errCopy
-	}
-	if at := f.place.marks[p.key]; hello.Last < uint64(at) {
-		f.opts.Logger.Warn(fmt.Sprintf("the master's log ends at ts=%d, but this server has updates from it up to ts=%d: it has lost some, "+
-			"in a crash, or since it was restored from a backup", hello.Last, at))
 	}
 	return nil
 }
@@ -58,6 +65,7 @@ func (p *pull) copyAll() error {
 	p.f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
 		p.f.place.needs(dbs), p.hello.First))
 	p.f.place.copyAll(dbs)
+	p.f.place.seen, p.expect = 0, 0
 	p.f.tellPartial()
 	return errCopy
 }
@@ -71,7 +79,7 @@ func (p *pull) meetLog() error {
 		return nil
 	}
 	changed := place.master != 0
-	place.master = p.key
+	place.master, place.seen, p.expect = p.key, 0, 0
 	place.startAnew()
 	if changed && p.servesServices() && p.f.opts.Services != nil { // what the former master did not have yet may be older here
 		place.copyAgain(db.ServicesIndex)
@@ -97,7 +105,8 @@ func (p *pull) greetOriginal(ctx context.Context) error {
 		f.opts.Logger.Warn("databases that have come up empty need a copy of the master's, which it cannot give: they get what comes now")
 		f.place.parts = nil
 	}
-	f.place.master = 0
+	f.place.master, f.place.seen, f.place.sidKnown, f.place.amends = 0, 0, false, amendsNone
+	p.expect = 0
 	at := f.place.position
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

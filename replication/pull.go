@@ -32,6 +32,8 @@ type pull struct {
 	hello    *frame.Hello // of a master of our kind; nil: another
 	key      uint64       // ulog.LogKey of its log
 	good     bool         // something has come
+	asked    ulog.Stamp   // updates behind it were asked for
+	expect   ulog.Stamp   // the update with this stamp must come before a newer one does; 0: none. See parted.go
 
 	ups    []ulog.Update // updates of one database, not yet applied; parts of the read buffer
 	stamps []ulog.Stamp  // theirs in the master's log
@@ -65,8 +67,14 @@ func (p *pull) close() {
 
 // request sends the request and reads the first byte of the answer.
 func (p *pull) request() error {
-	from := p.f.place.needs(p.f.dbs)
-	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: p.f.opts.SID})
+	f := p.f
+	from := f.place.needs(f.dbs)
+	if f.place.seen > 0 && f.place.amends == amendsNone && !f.unproven {
+		p.expect = f.place.seen
+		from = min(from, p.expect-1)
+	}
+	p.asked, f.unproven = from, false
+	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: f.opts.SID})
 	if err := p.fillFirst(); err != nil {
 		return err
 	}
@@ -193,6 +201,9 @@ func (p *pull) handle(m frame.Message) error {
 	if m.Magic == frame.Replication && p.hello != nil && m.IsExtended() {
 		return p.takeExtended(m)
 	}
+	if err := p.partedInStream(ulog.Stamp(m.TS)); err != nil {
+		return err
+	}
 	p.last = max(p.last, ulog.Stamp(m.TS))
 	if m.Magic == frame.Heartbeat {
 		p.good, p.beaten = true, true
@@ -259,10 +270,13 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	if u.SID == p.f.opts.SID || !slices.Contains(p.f.dbs, u.DBID) || u.DBID == db.ServicesIndex && !p.servesServices() {
 		return false
 	}
-	if part := place.part(u.DBID); part != nil && at <= part.at {
+	part := place.part(u.DBID)
+	if part != nil && at <= part.at {
 		return false // it is in the copy
 	}
 	switch {
+	case p.hello != nil && part == nil && at <= place.position:
+		return false // asked for once more
 	case p.hello == nil: // counts as made here
 		return true
 	case o.Log == 0:
@@ -325,6 +339,9 @@ func (p *pull) note(n int) *ulog.Follow {
 			place.mark(o.Log, o.Stamp)
 		}
 		place.position = max(place.position, p.stamps[p.noted])
+		if p.hello != nil {
+			place.seen = p.stamps[p.noted]
+		}
 	}
 	p.f.next = place.encode()
 	return &ulog.Follow{DBID: p.ups[0].DBID, State: p.f.next}

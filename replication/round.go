@@ -78,8 +78,8 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Lock()
 	m, from := f.master, f.from
 	f.from, f.retuned = nil, retuned
-	tuned := f.tuned
-	f.tuned = false
+	tuned, recopy := f.tuned, f.tuned && f.recopy && m.Host != ""
+	f.tuned, f.recopy = false, f.recopy && !tuned
 	f.mu.Unlock()
 	if tuned { // again: the connection to the former master has ended only now
 		f.status.retune(f.idleState())
@@ -91,6 +91,9 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 		}
 		f.status.position.Store(uint64(*from))
 		f.save()
+	}
+	if recopy {
+		f.beginAmends()
 	}
 	return m
 }
@@ -144,12 +147,16 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	case errors.Is(err, errAgain) || ctx.Err() != nil:
 		return 0
 	case errors.Is(err, errGap):
-		f.status.explain(Gap, err.Error())
 		f.opts.Logger.Error(err.Error())
+		f.status.explain(Gap, err.Error())
+		return retryRefused
+	case errors.Is(err, errParted):
+		f.opts.Logger.Error(err.Error())
+		f.status.explain(Parted, err.Error())
 		return retryRefused
 	case errors.Is(err, errOtherKind):
-		f.status.explain(Stalled, err.Error())
 		f.opts.Logger.Error(err.Error())
+		f.status.explain(Stalled, err.Error())
 		return retryRefused
 	case refused:
 		f.opts.Logger.Error(fmt.Sprintf("replication waits, since updates cannot be stored: %v", e))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"gotycoon/binproto/frame"
@@ -30,6 +31,9 @@ type SourceOptions struct {
 type Source struct {
 	opts   SourceOptions
 	copies copyHolds
+
+	mu      sync.Mutex
+	refused map[uint16]time.Time // when the log last told that a slave was refused, by server ID; guarded by mu
 }
 
 // NewSource returns a source for the followers of a log.
@@ -43,7 +47,7 @@ func NewSource(o SourceOptions) *Source {
 	if o.Replicas == nil {
 		o.Replicas = new(Replicas)
 	}
-	return &Source{opts: o}
+	return &Source{opts: o, refused: map[uint16]time.Time{}}
 }
 
 // Serve answers a follower's request and streams to it until the connection or the server ends. The caller then sends
@@ -58,15 +62,16 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 		return
 	}
 	defer r.Close()
+	gap, _ := errors.AsType[*ulog.GapError](r.Lost())
+	if gap != nil && !s.meetGap(r, f, gap) {
+		c.Out = append(c.Out, byte(frame.Error))
+		return
+	}
 	s.system("a slave was connected: ts=%d sid=%d", f.TS, f.SID)
 	replica := s.opts.Replicas.add(s.opts.Log, peer, f)
 	replica.hold = hold
 	defer s.opts.Replicas.remove(replica)
-	if r.Gap() {
-		replica.gap.Store(true)
-		s.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d may miss updates: files of the update log that held some newer than ts=%d "+
-			"have been removed%s", f.SID, f.TS, s.remedy(f)))
-	}
+	replica.gap.Store(gap != nil)
 	c.Out = append(c.Out, byte(frame.Replication))
 	st := stream{source: s, conn: c, reader: r, follow: f, replica: replica, timer: time.NewTimer(0)}
 	defer st.timer.Stop()
@@ -76,17 +81,9 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	s.system("a slave was disconnected: sid=%d", f.SID)
 }
 
-// remedy says what becomes of a follower whose updates are gone.
-func (s *Source) remedy(f frame.Follow) string {
-	if extended(f) {
-		return "; it will fetch a copy"
-	}
-	return ": give it a copy of the databases"
-}
-
 // hello is what a follower of our kind is told first.
 func (s *Source) hello(r *ulog.Reader) frame.Hello {
-	return frame.Hello{SID: s.opts.SID, Gap: r.Gap(), Log: s.opts.Log.ID(), First: uint64(r.Begins()),
+	return frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
 		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services}
 }
 

@@ -11,4 +11,5 @@ const (
 	Streaming  State = "streaming"
 	Stalled    State = "stalled" // connected, but the other side is silent, or updates cannot be stored
 	Gap        State = "gap"     // the master has not kept updates that the follower needs
+	Parted     State = "parted"  // the master has lost updates that the follower has from it
 )

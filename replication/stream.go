@@ -2,7 +2,6 @@ package replication
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -62,12 +61,16 @@ type stream struct {
 }
 
 // run alternates between what the log has and heartbeats. What a heartbeat says is found out before the log is read to its end:
-// a follower that is told a stamp never asks for updates up to it again.
+// a follower that is told a stamp never asks for updates up to it again. send returns nil only at the end of the log, and the reader is
+// there only when nothing has been removed in front of it unread; a gap ends the stream.
 func (t *stream) run() error {
 	if extended(t.follow) {
 		t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
 		if err := t.flush(); err != nil {
 			return err
+		}
+		if t.reader.Lost() != nil {
+			return errEnded // the Hello has told it
 		}
 	}
 	for {
@@ -123,10 +126,10 @@ func (t *stream) send() error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if gap, ok := errors.AsType[*ulog.GapError](err); ok {
+			return t.cutOff(gap)
 		}
-		if err := t.noticeGap(); err != nil {
+		if err != nil {
 			return err
 		}
 		t.offer(e)
@@ -136,16 +139,15 @@ func (t *stream) send() error {
 	}
 }
 
-// noticeGap tells the follower, if it is one of our kind, that updates have been removed before they could be sent to it.
-func (t *stream) noticeGap() error {
-	if !t.reader.Gap() || t.replica.gap.Swap(true) {
-		return nil
-	}
-	t.source.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d misses updates: files of the update log that held some newer than ts=%d "+
-		"have been removed before they could be sent%s", t.follow.SID, t.last, t.source.remedy(t.follow)))
+// cutOff ends the stream in front of updates that have been removed before they could be sent. A follower of our kind is told, and fetches
+// a copy; another one comes back with its position, and is refused.
+func (t *stream) cutOff(gap *ulog.GapError) error {
+	t.replica.gap.Store(true)
 	if !extended(t.follow) {
-		return nil
+		t.source.tellGap(t.follow, gap, "is cut off: "+remedy)
+		return errEnded
 	}
+	t.source.tellGap(t.follow, gap, "will fetch a copy")
 	t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
 	if err := t.flush(); err != nil {
 		return err

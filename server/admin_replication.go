@@ -75,6 +75,8 @@ func (p *process) behind(now time.Time) (reasons []string) {
 		reasons = append(reasons, fmt.Sprintf("copying from its master: database %d, %d of %d records", st.Copy.DB, st.Copy.Records, st.Copy.Total))
 	case replication.Gap:
 		reasons = append(reasons, "lacks updates of its master: "+st.Trouble)
+	case replication.Parted:
+		reasons = append(reasons, "has updates that its master has lost: "+st.Trouble)
 	}
 	if limit := p.cfg.Admin.ReadyLag; limit > 0 && lag > limit {
 		reasons = append(reasons, fmt.Sprintf("behind its master: %.1f s, more than the %.1f s of -ready-lag", lag.Seconds(), limit.Seconds()))

@@ -121,25 +121,16 @@ func (l *Log) goOnBehindGap() error {
 	return nil
 }
 
-// noticeEmpty reports a newest segment that has lost everything, to a reader of a log that nobody may have open. Empty segments in front of
-// it are reported where they are passed.
-func (r *Reader) noticeEmpty() error {
-	nums, err := listSegments(r.fs, r.dir)
-	if err != nil || len(nums) == 0 {
-		return err
+// emptied reports whether the open segment, which is empty, has had updates that are gone. Nobody has the log open: a Log mends such a segment
+// when it is opened, and begins none without a header. The first segment of a log that was just created may be empty.
+func (r *Reader) emptied() (bool, error) {
+	if r.log != nil || r.limit > 0 {
+		return false, nil
 	}
-	n := nums[len(nums)-1]
-	path := filepath.Join(r.dir, segmentName(n))
-	info, err := r.fs.Stat(path)
-	if err != nil || info.Size() > 0 {
-		return err
+	if r.seg > 1 {
+		return true, nil
 	}
-	if used, err := used(r.fs, r.dir); n == 1 && !used || err != nil {
-		return err // of a log that was just created
-	}
-	r.gap = true
-	r.report(fmt.Errorf("%s is empty: the updates that it had are missing", path))
-	return nil
+	return used(r.fs, r.dir)
 }
 
 // removeUnborn removes what a process that died has left of segments that it was about to begin.

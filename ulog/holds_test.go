@@ -100,7 +100,7 @@ func TestHolds(t *testing.T) {
 	require.Equal(t, []uint64{6, 7}, left(), "without the follower")
 	r, err := l.NewReader(follower.From())
 	require.NoError(t, err)
-	require.True(t, r.Gap(), "which is told")
+	require.Error(t, r.Lost(), "which is told")
 	require.NoError(t, r.Close())
 	file.Release()
 	follower.Linger(time.Minute)
@@ -173,7 +173,7 @@ func TestHoldsAndRemovalsAtOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, string(e.Message), fmt.Sprintf("%d%04d", i, n))
 		}
-		require.False(t, r.Gap())
+		require.NoError(t, r.Lost())
 		require.NoError(t, r.Close())
 		h.Release()
 	}

@@ -3,6 +3,7 @@ package ulog
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -236,7 +237,8 @@ func TestFilesAndRemove(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(e.Message), key)
 	}
-	require.False(t, r.Gap())
+	_, err = r.Next()
+	require.Equal(t, io.EOF, err)
 	require.NoError(t, r.Close())
 
 	require.NoError(t, l.RemoveFiles(1<<63))

@@ -120,7 +120,7 @@ type got struct {
 	msg   string
 }
 
-// drain reads until io.EOF, passing over damage, and returns what was read, the damage and the reports.
+// drain reads until io.EOF, passing over gaps and damage, and returns what was read, the damage, and the gaps with the reports.
 func drain(t testing.TB, dir string, after Stamp) (all []got, damage []*DamageError, reports []string) {
 	t.Helper()
 	r, err := OpenReader(vfs.OS{}, dir, after, ReaderOptions{Report: func(err error) { reports = append(reports, err.Error()) }})
@@ -129,9 +129,13 @@ func drain(t testing.TB, dir string, after Stamp) (all []got, damage []*DamageEr
 	for {
 		e, err := r.Next()
 		var d *DamageError
+		var gap *GapError
 		switch {
 		case errors.Is(err, io.EOF):
 			return all, damage, reports
+		case errors.As(err, &gap):
+			reports = append(reports, gap.Error())
+			r.SkipGap()
 		case errors.As(err, &d):
 			damage = append(damage, d)
 			r.SkipDamage()

@@ -98,6 +98,6 @@ func TestAFullSegmentHandsItsPromiseOver(t *testing.T) {
 			return
 		}
 		require.NoError(t, r.open(nums[i+1]))
-		require.Equal(t, r.firstStamp(), head.last, "a segment begins with the stamp that the one before ends with")
+		require.Equal(t, r.front(), head.last, "a segment begins with the stamp that the one before ends with")
 	}
 }

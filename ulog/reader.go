@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +13,7 @@ import (
 
 // ReaderOptions of OpenReader. The zero value is usable.
 type ReaderOptions struct {
-	// Report is told what the reader has to leave out without an error: missing segments, segments shorter than their
-	// header says, torn groups in older segments. nil drops it.
+	// Report is told what the reader leaves out without an error: torn groups in older segments. nil drops it.
 	Report func(error)
 }
 
@@ -43,10 +43,11 @@ type Reader struct {
 	headed bool    // the header was read
 	final  bool    // the segment does not grow any more
 
-	begins  Stamp // of the first segment that was opened, unless that is the log's first
-	gap     bool  // records may be missing
-	damage  *DamageError
-	noticed bool // a shortage of the open segment was reported
+	had     Stamp        // the reader has everything up to it that the log still had when it was opened, see gap.go
+	begins  Stamp        // of the first segment behind the last gap, unless that is the log's first
+	gap     *GapError    // what Next returns until SkipGap
+	damage  *DamageError // what Next returns until SkipDamage
+	noticed bool         // the open segment has lost bytes, which Next has told
 	closed  bool
 
 	origins  []Origin // of the next records, from a follow record
@@ -61,19 +62,16 @@ type Reader struct {
 // OpenReader reads the log in a directory, from the first record newer than after. The log may be open for writing in
 // another process, and may be the original's.
 func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, error) {
-	r := &Reader{fs: fs, dir: dir, after: after, report: o.Report}
+	r := &Reader{fs: fs, dir: dir, after: after, had: after, report: o.Report}
 	if r.report == nil {
 		r.report = func(error) {}
 	}
-	if err := r.start(); err != nil {
-		return r, err
-	}
-	return r, r.noticeEmpty()
+	return r, r.start()
 }
 
 // NewReader reads the log from the first record newer than after. It sees what is as safe as the mode promises.
 func (l *Log) NewReader(after Stamp) (*Reader, error) {
-	r := &Reader{fs: l.fs, dir: l.dir, after: after, log: l}
+	r := &Reader{fs: l.fs, dir: l.dir, after: after, had: after, log: l}
 	r.report = func(err error) { l.logger.Warn("reading the update log", "error", err) }
 	l.countReaders(1)
 	if err := r.start(); err != nil {
@@ -94,24 +92,11 @@ func (r *Reader) start() error {
 			return err
 		}
 		if seg > 1 {
-			r.begins = r.firstStamp()
+			r.begins = r.front()
 		}
-		r.gap = !older && r.begins > r.after
+		r.join(older)
 		return nil
 	})
-}
-
-// firstStamp returns the stamp that the open segment begins with. Nothing in front of the segment is newer: stamps grow, and a commit record
-// has that of the last record before it.
-func (r *Reader) firstStamp() Stamp {
-	if r.limit < headerSize {
-		return maxStamp
-	}
-	rec, err := r.scan.record(headerSize, headerSize, r.limit)
-	if err != nil {
-		return maxStamp
-	}
-	return rec.stamp
 }
 
 // Begins returns the stamp from which on the reader has everything that the log ever had; 0 is the beginning.
@@ -127,7 +112,8 @@ func again(f func() error) (err error) {
 	return err
 }
 
-// Next returns the next record, io.EOF when there is none for now, or a *DamageError, again and again until SkipDamage.
+// Next returns the next record, or io.EOF when there is none for now. It returns a *GapError where records may have been removed
+// before they were read, and a *DamageError where they cannot be read: each again and again until SkipGap or SkipDamage.
 func (r *Reader) Next() (Entry, error) {
 	if r.closed {
 		return Entry{}, ErrClosed
@@ -200,8 +186,8 @@ func (r *Reader) origin() (o Origin) {
 
 // advance accepts more records, in the next segment if need be. io.EOF means that there are none for now.
 func (r *Reader) advance() error {
-	if r.damage != nil {
-		return r.damage
+	if err := r.Lost(); err != nil {
+		return err
 	}
 	if r.f == nil {
 		return r.nextSegment()
@@ -221,7 +207,9 @@ func (r *Reader) advance() error {
 	case !errors.As(err, &torn) && !errors.Is(err, io.EOF):
 		return err
 	}
-	r.noticeShort()
+	if nerr := r.noticeShort(); nerr != nil || r.gap != nil {
+		return cmp.Or[error](nerr, r.Lost())
+	}
 	if !r.final {
 		return io.EOF
 	}
@@ -275,23 +263,20 @@ func (r *Reader) extent() (limit int64, final bool, err error) {
 		r.headed, r.scan.head = true, head
 	}
 	limit, err = r.f.Size()
-	return limit, higher != 0, err
+	return limit, higher != 0 || r.log != nil && r.safe.seg > r.seg, err
 }
 
-// noticeShort reports once that the open segment has lost bytes. An empty one may be about to be begun.
-func (r *Reader) noticeShort() {
-	missing := max(r.scan.head.size, headerSize) - r.limit
-	if missing <= 0 || r.noticed || r.limit == 0 && !r.final {
-		return
-	}
-	r.noticed = true
-	r.gap = true
-	r.report(fmt.Errorf("%s: at least %d bytes are missing", r.scan.path, missing))
-}
-
-// nextSegment opens the segment behind the open one, or returns io.EOF.
+// nextSegment opens the segment behind the open one, or returns io.EOF. Where records may be missing between the two, the gap stands in
+// front of the new one.
 func (r *Reader) nextSegment() error {
-	return again(func() error {
+	safe := tail{}
+	if r.log != nil { // before the look at the directory: what is safe now has a file there, unless that was removed
+		safe = r.log.safeTail()
+	}
+	if r.f != nil {
+		r.leave()
+	}
+	err := again(func() error {
 		n, err := segmentAfter(r.fs, r.dir, r.seg)
 		if err != nil {
 			return err
@@ -300,14 +285,15 @@ func (r *Reader) nextSegment() error {
 			return io.EOF
 		}
 		from := r.seg
-		// Removed segments are missed only where they may have had something for this reader. Of several that were removed, a power cut
-		// may bring any back.
-		if err = r.open(n); err == nil && from > 0 && n > from+1 && r.firstStamp() > r.after {
-			r.gap = true
-			r.report(fmt.Errorf("update log segments %d to %d are missing", from+1, n-1))
+		if err = r.open(n); err == nil {
+			r.join(from)
 		}
 		return err
 	})
+	if errors.Is(err, io.EOF) && r.goneNewest(safe) || err == nil && r.gap != nil {
+		return r.gap
+	}
+	return err
 }
 
 // open makes segment n the open one.
@@ -339,14 +325,11 @@ func (r *Reader) SkipDamage() {
 	if r.headed {
 		to = min(r.scan.head.size, r.limit)
 	}
-	r.damage, r.gap, r.origins = nil, true, nil
+	r.damage, r.origins = nil, nil
+	r.counted = false
 	r.pos, r.scan.off = to, to
 	r.headed = true
 }
-
-// Gap tells whether records newer than the stamp asked for may have been removed or lost before they could be read. A log
-// whose older segments were removed counts as having a gap unless what is left tells that nothing newer is gone.
-func (r *Reader) Gap() bool { return r.gap }
 
 // Close gives the open segment back.
 func (r *Reader) Close() error {

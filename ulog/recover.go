@@ -89,11 +89,11 @@ func (l *Log) prepare(f vfs.File, n uint64, none bool) (err error) {
 	case err != nil:
 		return err
 	case empty:
+		last := l.boundaryStamp()
 		if err = l.findState(note{}, n, true); err == nil && l.lostNewest(n, none, used) {
 			err = l.leaveGap(n, 0)
 		}
 		if err == nil {
-			last := l.boundaryStamp()
 			head, err = l.beginSegment(f, last, last)
 			at.off, l.sealed = head.size, head
 		}

@@ -119,7 +119,7 @@ func TestRecover(t *testing.T) {
 			require.NoError(t, err)
 			end := l.written.off
 			if strings.HasPrefix(tt.name, "shorter") { // the log goes on behind a gap
-				end = requireGap(t, l, text.String())
+				end = requireGapAfterOpen(t, l, text.String())
 			}
 			requireAside(t, dir, tt.torn, s.b, end)
 			require.Equal(t, tt.torn, strings.Contains(text.String(), "cut the torn end"), text.String())
@@ -135,8 +135,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// requireGap checks that a log goes on behind a gap, and that this was said. It returns the size of the first segment.
-func requireGap(t *testing.T, l *Log, text string) int64 {
+// requireGapAfterOpen checks that a log goes on behind a gap, and that this was said. It returns the size of the first segment.
+func requireGapAfterOpen(t *testing.T, l *Log, text string) int64 {
 	t.Helper()
 	require.Equal(t, uint64(3), l.written.seg)
 	require.Contains(t, text, "level=ERROR")
@@ -146,7 +146,8 @@ func requireGap(t *testing.T, l *Log, text string) int64 {
 	for err == nil {
 		_, err = r.Next()
 	}
-	require.True(t, r.Gap())
+	var gap *GapError
+	require.ErrorAs(t, err, &gap)
 	require.NoError(t, r.Close())
 	h, size, err := statSegment(l.fs, l.dir, 1)
 	require.NoError(t, err)

@@ -127,7 +127,7 @@ func (n *newest) wanted(seen uint64, sid uint16, others bool) bool {
 // Skip passes over everything that there is in the log, where it holds no update that is of a server, or with others none that is not. It
 // returns how many updates those were and the stamp of the last. Where it cannot tell without reading, it passes over nothing.
 func (r *Reader) Skip(sid uint16, others bool) (n uint64, last Stamp) {
-	if r.log == nil || r.f == nil || r.closed || r.damage != nil || !r.counted || !r.betweenGroups() {
+	if r.log == nil || r.f == nil || r.closed || r.Lost() != nil || !r.counted || !r.betweenGroups() {
 		return 0, 0
 	}
 	r.log.mu.Lock()
@@ -184,7 +184,7 @@ func (l *Log) groupsAt(dst []*Group, seg uint64, off int64) []*Group {
 // Tail appends to dst the groups that Next would deliver next, where they are among the newest of the log: readers at its end share them,
 // and need not read its files. The reader goes on behind them. Where there are none Next says what there is.
 func (r *Reader) Tail(dst []*Group) []*Group {
-	if r.log == nil || r.f == nil || r.closed || r.damage != nil || !r.betweenGroups() {
+	if r.log == nil || r.f == nil || r.closed || r.Lost() != nil || !r.betweenGroups() {
 		return dst
 	}
 	have := len(dst)

@@ -207,7 +207,7 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 		}
 		left := append(appendHeader(nil, header{headerSize + commitSize, 1}), whole[headerSize:cut]...)
 		if cut < headerSize+commitSize {
-			left = nil // as it was created
+			left = nil // it has lost everything
 		}
 		require.NoError(t, os.WriteFile(name, left, filePerm))
 		l := mustOpen(t, to, Options{})
@@ -215,7 +215,12 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 		require.NoError(t, err)
 		n := 0
 		for {
-			if _, err := r.Next(); err != nil {
+			_, err := r.Next()
+			if _, gap := errors.AsType[*GapError](err); gap && left == nil {
+				r.SkipGap()
+				continue
+			}
+			if err != nil {
 				require.ErrorIs(t, err, io.EOF)
 				break
 			}

@@ -6,6 +6,10 @@ import "encoding/binary"
 // theirs. The first message after the answer is a Hello then, which tells the one kind of server from the other.
 const Extended uint32 = 1 << 31
 
+// Remaining in the flags of Follow says that the follower wants what is left of the log, and asks with ulog_reach whether anything is
+// missing. Without it a slave that asks for updates which have been removed is refused. Other servers do not look at it.
+const Remaining uint32 = 1 << 30
+
 // Extended tells whether the follower asks for an extended stream. One that sets other bits too means something else.
 func (f Follow) Extended() bool { return f.Flags&^WhiteSID == Extended }
 

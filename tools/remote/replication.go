@@ -53,7 +53,7 @@ func (o roleOptions) set(ctx context.Context) (only bool, err error) {
 		err = c.client.BecomePrimary(ctx, *o.force)
 	}
 	asked := len(c.args) > 0
-	for _, name := range []string{"mport", "ts", "iv"} {
+	for _, name := range []string{"mport", "ts", "iv", "copy"} {
 		asked = asked || c.flags.Changed(name)
 	}
 	if asked && err == nil {

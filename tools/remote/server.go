@@ -37,6 +37,7 @@ func script(ctx context.Context, c *call) error {
 func tuneReplication(ctx context.Context, c *call) error {
 	port := c.flags.Integer("mport", 1978, "port of the master (default 1978)")
 	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
+	copies := c.flags.Bool("copy", false, "replace the server's databases by copies of the master's first")
 	var interval time.Duration
 	c.flags.Number("iv", func(n float64) { interval = replicateInterval(n) }, "milliseconds between two looks for updates, 0: none")
 	role := c.roleOptions()
@@ -46,7 +47,10 @@ func tuneReplication(ctx context.Context, c *call) error {
 	if only, err := role.set(ctx); only || err != nil {
 		return err
 	}
-	m := client.Master{Interval: interval}
+	if *copies && len(c.args) == 0 {
+		return usageError("-copy needs a master")
+	}
+	m := client.Master{Interval: interval, Copy: *copies}
 	if len(c.args) > 0 {
 		m.Host, m.Port = c.args[0], int(*port)
 	}

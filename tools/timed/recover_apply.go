@@ -25,13 +25,16 @@ const (
 
 // apply takes the updates from the log to the new file, up to the time stamp asked for.
 func (r *recovery) apply(ctx context.Context, progress show.Progress) error {
-	if err := r.gapBefore(r.after); err != nil {
-		return err
-	}
 	for {
 		e, err := r.source.Next()
 		var damage *ulog.DamageError
+		var gap *ulog.GapError
 		switch {
+		case errors.As(err, &gap):
+			if err := r.passOverGap(gap); err != nil {
+				return err
+			}
+			continue
 		case errors.Is(err, io.EOF), err == nil && e.Stamp > r.until:
 			return r.relogRest()
 		case errors.As(err, &damage):
@@ -44,9 +47,6 @@ func (r *recovery) apply(ctx context.Context, progress show.Progress) error {
 			r.damage = err
 			return r.relogRest()
 		case err != nil:
-			return err
-		}
-		if err := r.gapBefore(e.Stamp); err != nil {
 			return err
 		}
 		r.count(e, progress)
@@ -85,6 +85,19 @@ func (r *recovery) passOver(d *ulog.DamageError) bool {
 	warnings{r.stderr}.print(fmt.Errorf("passed over the end of a log file: %w", d))
 	r.source.SkipDamage()
 	return true
+}
+
+// passOverGap goes on behind missing segments, as the original does, unless the result would be wrong without anybody having asked for it.
+// Nothing is said where the log begins later than the caller did: -ts asks for what there is.
+func (r *recovery) passOverGap(gap *ulog.GapError) error {
+	if r.strict() && gap.From < r.until {
+		return errGap
+	}
+	if gap.From > r.after {
+		warnings{r.stderr}.print(gap)
+	}
+	r.source.SkipGap()
+	return nil
 }
 
 // one applies an update if it is one of the database's.

@@ -10,7 +10,6 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
-	"gotycoon/ulog"
 )
 
 // place finds out where the file stands in the log, and what must not be.
@@ -145,11 +144,3 @@ var errGap = &db.Error{Code: db.BrokenFile, Message: "the log does not reach bac
 
 // strict tells whether updates that are missing from the log make the result wrong without anybody having asked for it.
 func (r *recovery) strict() bool { return !r.given && (r.own || r.partial) }
-
-// gapBefore returns the error for an update that others may be missing in front of.
-func (r *recovery) gapBefore(ulog.Stamp) error {
-	if r.strict() && r.source.Gap() {
-		return errGap
-	}
-	return nil
-}

@@ -190,6 +190,13 @@ func (v *verification) readLog(ctx context.Context, dir string) (l logFacts, err
 			r.SkipDamage()
 			continue
 		}
+		if gap, ok := errors.AsType[*ulog.GapError](err); ok {
+			if !gap.Trimmed() { // where the log begins is looked at below
+				v.found(dir, gap)
+			}
+			r.SkipGap()
+			continue
+		}
 		if errors.Is(err, io.EOF) {
 			l.reachesBack, err = v.reachesBack(dir)
 			return l, err
@@ -219,11 +226,11 @@ func (v *verification) update(dir string, e ulog.Entry, l *logFacts) {
 	l.last = max(l.last, e.Stamp)
 }
 
-// reachesBack tells whether the log has all updates that the file lacks.
+// reachesBack reports whether the log begins before the updates that the file lacks. Gaps further on are found as the log is read.
 func (v *verification) reachesBack(dir string) (bool, error) {
 	r, err := ulog.OpenReader(v.fs, dir, v.meta.Stamp, ulog.ReaderOptions{})
 	if err != nil {
 		return false, err
 	}
-	return !r.Gap(), r.Close()
+	return r.Lost() == nil, r.Close()
 }

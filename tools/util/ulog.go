@@ -88,7 +88,14 @@ func (c *call) listFiles(dir string, from ulog.Stamp) error {
 func (c *call) printUpdates(ctx context.Context, r *ulog.Reader, wait bool) error {
 	for {
 		e, err := r.Next()
+		gap, missing := errors.AsType[*ulog.GapError](err)
 		switch {
+		case missing: // the rest is printed, as by the original
+			if !gap.Trimmed() {
+				fmt.Fprintf(c.stderr, "%s: %v\n", program, gap)
+			}
+			r.SkipGap()
+			continue
 		case err == nil:
 			if _, err := fmt.Fprintf(c.out, "%d\t% X\n", e.Stamp, e.Message); err != nil {
 				return err

@@ -1,0 +1,60 @@
+package replication
+
+import (
+	"fmt"
+	"time"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/ulog"
+)
+
+// What becomes of a follower whose updates have been removed from the log.
+//
+// A follower of our kind is told in a Hello, and fetches a copy. A slave of the original knows no such word: it would go on with
+// what is left, and its next position would hide that anything was missing. So it is refused, or cut off, before it is told any
+// stamp behind the gap, and again each time it comes back with the old position, until somebody gives it a copy or another
+// position.
+//
+// Who asks for the log from its beginning (time stamp 0) gets what there is, as from the original. So do programs that print the
+// log and are no slaves: they have no server ID, or want the updates of one server only, or ask with frame.Remaining.
+
+// refusedEvery is how often the log repeats that a slave is refused, which comes back every second.
+const refusedEvery = time.Minute
+
+// meetGap tells the log of a gap in front of a stream's first update. It returns false where the follower is to be refused. A follower
+// that wants what is left gets it.
+func (s *Source) meetGap(r *ulog.Reader, f frame.Follow, gap *ulog.GapError) bool {
+	switch {
+	case extended(f):
+		s.tellGap(f, gap, "will fetch a copy")
+		return true
+	case f.TS == 0 || f.SID == 0 || f.Flags != 0:
+		s.tellGap(f, gap, "goes on with what is left; if it is a slave, give it a copy of the databases")
+		r.SkipGap()
+		return true
+	}
+	if s.refuses(f.SID, time.Now()) {
+		s.tellGap(f, gap, "is refused: "+remedy)
+	}
+	return false
+}
+
+const remedy = "give it a copy of the databases with the copy's time stamp in its RTS file, or have it go on without the missing updates from a " +
+	"later time stamp (ktremotemgr tunerepl -ts)"
+
+// tellGap writes which updates a follower misses, and what becomes of it.
+func (s *Source) tellGap(f frame.Follow, gap *ulog.GapError, then string) {
+	s.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d misses updates, because files of the update log that held some newer than ts=%d have been "+
+		"removed: it %s (%v)", f.SID, gap.From, then, gap))
+}
+
+// refuses reports whether it is time to tell the log that a slave is refused.
+func (s *Source) refuses(sid uint16, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last, known := s.refused[sid]; known && now.Sub(last) < refusedEvery {
+		return false
+	}
+	s.refused[sid] = now
+	return true
+}
