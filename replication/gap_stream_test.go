@@ -45,6 +45,14 @@ func (n *node) hole(begin func()) (lost ulog.Stamp) {
 	return lost
 }
 
+// patient has the node wait long for followers that take nothing.
+func (n *node) patient() {
+	n.t.Helper()
+	n.shut()
+	n.timeout = 2 * time.Minute
+	n.listen()
+}
+
 // tick takes a stamp, as snapshots and hot backups do.
 func (n *node) tick() {
 	n.t.Helper()
@@ -68,7 +76,7 @@ func TestUpdatesRemovedFromUnderAStream(t *testing.T) {
 	for name, begin := range begins {
 		t.Run(name, func(t *testing.T) {
 			a, b := newNode(t, 1), newNode(t, 2)
-			a.timeout = 2 * time.Minute
+			a.patient()
 			a.set(0, "old", "1")
 			way := newGate(t, a.port)
 			f, _ := b.follow(master(way.port))
@@ -92,7 +100,7 @@ func TestOriginalSlaveIsCutOffInFrontOfAGap(t *testing.T) {
 	for name, begin := range map[string]func(*node){"a tick": (*node).tick, "an update": func(n *node) { n.set(1, "new", "1") }} {
 		t.Run(name, func(t *testing.T) {
 			a := newNode(t, 1)
-			a.timeout = 2 * time.Minute
+			a.patient()
 			r := a.dialFollow(frame.Follow{SID: 2})
 			require.NoError(t, r.Conn.(*net.TCPConn).SetReadBuffer(64<<10))
 			r.take(1)
