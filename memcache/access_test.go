@@ -82,7 +82,7 @@ func TestTextAuthentication(t *testing.T) {
 
 func count(t *testing.T, s *started) int64 {
 	t.Helper()
-	n, err := s.db.Count()
+	n, err := s.db.Count(nil)
 	require.NoError(t, err)
 	return n
 }

@@ -93,7 +93,7 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	if versioned {
 		it.version = c.db.Version(key) // before the value, so that it is not newer
 	}
-	stored, xt, err := c.db.Get(c.value[:0], key)
+	stored, xt, err := c.db.Get(&c.io.Owed, c.value[:0], key)
 	if cap(stored) > cap(c.value) {
 		c.value = stored[:0]
 	}
