@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -119,6 +120,9 @@ type change struct {
 
 // store carries out a storage operation. It returns db.ErrDuplicate, db.ErrNoRecord or errChanged when nothing is stored.
 func (c *conn) store(ch change) (version uint64, err error) {
+	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil { // again: the data may have taken long to come
+		return 0, err
+	}
 	c.value = c.encode(c.value[:0], ch.data, ch.flags)
 	owed := &c.io.Owed
 	switch {

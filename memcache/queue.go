@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -216,6 +217,9 @@ func (c *conn) getMessages() bool {
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	claim, err := c.s.queues.take(c.ctx, &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
+	if err == nil {
+		err = c.mayTake(name, claim)
+	}
 	c.s.counts.get.count(err == nil)
 	if err != nil {
 		return item{}, err
@@ -227,6 +231,15 @@ func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	it := item{key: name, xt: db.MaxXT}
 	it.data, it.flags = c.decode(claim.Value)
 	return it, nil
+}
+
+// mayTake looks once more at the right to read, since the client may have waited long for the message. One that it may not have goes back.
+func (c *conn) mayTake(name []byte, claim *db.Claim) error {
+	err := c.io.Visitor.Key(access.Read, c.db, name)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, claim.GiveBack(nil))
 }
 
 // finish deletes the oldest message of a name that this connection has fetched.
