@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ func TestNoReplyTellsOfCallsThatAreNotSafe(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, catalog.Close()) })
 	addr := startQuota(t, QuotaOptions{Limit: 1000, DB: catalog.DB(0)})
 	syncing, goOn := make(chan struct{}, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release) // also when the test fails: closing waits for the log
 	fs.OnSync(func() {
 		syncing <- struct{}{}
 		<-goOn
@@ -45,7 +48,7 @@ func TestNoReplyTellsOfCallsThatAreNotSafe(t *testing.T) {
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.NoError(t, c.socket.SetReadDeadline(time.Now().Add(20*time.Second)))
 	}
-	close(goOn)
+	release()
 	for _, c := range clients {
 		line, err := c.reader.ReadString('\n')
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 		syncing <- struct{}{}
 		<-goOn
 	})
+	release = sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release) // also when the test fails: closing waits for the log
 	fs.FailSync(1, errors.New("input/output error"))
 	written = make(chan error, 1)
 	go func() {
@@ -36,7 +39,7 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 		written <- err
 	}()
 	<-syncing
-	return d, func() { close(goOn) }, written
+	return d, release, written
 }
 
 // TestNoReplyTellsWhatIsNotSafe reads a record in all ways while its update is being synced, which fails. What must hold: what was read is

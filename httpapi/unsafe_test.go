@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,8 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")
 	s.dial(t).ok("set", "key", "other", "value", "1")
 	syncing, goOn := make(chan struct{}, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release) // also when the test fails: closing waits for the log
 	fs.OnSync(func() {
 		syncing <- struct{}{}
 		<-goOn
@@ -44,7 +47,7 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 		}
 		c.requireSilent()
 	}
-	close(goOn)
+	release()
 	for i, c := range clients {
 		require.NotEmpty(t, c.receive(i > 0 && requests[i-1][:4] == "HEAD").status)
 	}
