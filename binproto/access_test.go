@@ -74,10 +74,10 @@ func TestARefusedKeyEndsABulk(t *testing.T) {
 	f.limits.Access = guard(t, "allow anyone write db=0")
 	require.Equal(t, []byte{byte(frame.Error)}, f.exchange(t, setBulk(0, rec(0, "a", "1"), rec(1, "b", "2"), rec(0, "c", "3"))))
 	for name, there := range map[string]bool{"a": true, "c": false} {
-		_, _, err := f.catalog.DB(0).Get(nil, []byte(name))
+		_, _, err := f.catalog.DB(0).Get(nil, nil, []byte(name))
 		require.Equal(t, there, err == nil, name)
 	}
-	n, err := f.catalog.DB(1).Count()
+	n, err := f.catalog.DB(1).Count(nil)
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.Empty(t, f.exchange(t, setBulk(frame.NoReply, rec(1, "b", "2"))))

@@ -38,7 +38,7 @@ func (b *bulk) remove() error {
 
 func (b *bulk) get() error {
 	before := b.hits
-	err := b.db.GetBulk(b.keys, false, b.visit)
+	err := b.db.GetBulk(&b.c.Owed, b.keys, false, b.visit)
 	b.h.opts.Counts.Get.Add(int64(len(b.keys)))
 	b.h.opts.Counts.GetMisses.Add(int64(len(b.keys)) - int64(b.hits-before))
 	if err == nil {

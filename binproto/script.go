@@ -36,6 +36,9 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 		}
 		input = append(input, frame.Pair{Key: bytes.Clone(pair.Key), Value: bytes.Clone(pair.Value)})
 	}
+	if !h.admit(c, frame.PlayScript) { // again: the input may have taken long to come
+		return false
+	}
 	reply, ok := h.playScript(c, procedure, input)
 	switch {
 	case script.Flags&frame.NoReply != 0:

@@ -109,7 +109,7 @@ func TestLargeRequestIsStreamed(t *testing.T) {
 	}
 	got := f.exchange(t, join(setBulk(0, recs...), keysBulk(frame.GetBulk, 0, keys...)))
 	require.Equal(t, join(reply(frame.SetBulk, n), getReply(hits...)), got)
-	count, err := f.catalog.DB(0).Count()
+	count, err := f.catalog.DB(0).Count(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, n, count)
 }
@@ -130,7 +130,7 @@ func TestEarlierRecordsStay(t *testing.T) {
 	for cut := frame.HeaderLen; cut < len(whole); cut++ {
 		f := newFixture(t, db.Options{}, ":")
 		require.Equal(t, refused, f.exchange(t, whole[:cut]))
-		count, err := f.catalog.DB(0).Count()
+		count, err := f.catalog.DB(0).Count(nil)
 		require.NoError(t, err)
 		require.Equal(t, cut >= one, count == 1, "cut at %d", cut)
 	}

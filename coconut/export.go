@@ -189,12 +189,13 @@ func (e *exporter) export(name string) error {
 // writeJournals writes a line for each apply.
 func (r *records) writeJournals(w io.Writer, name string) error {
 	prefix := quotaKey(name, "journal\x00")
+	var owed db.Pending // export syncs the log before the file gets its name
 	c := r.db.NewCursor()
 	defer c.Close()
-	err := c.JumpKey(prefix)
+	err := c.JumpKey(&owed, prefix)
 	for err == nil {
 		var key, value []byte
-		if key, value, _, err = c.Get(true); err != nil || !bytes.HasPrefix(key, prefix) || len(key) != len(prefix)+8 {
+		if key, value, _, err = c.Get(&owed, true); err != nil || !bytes.HasPrefix(key, prefix) || len(key) != len(prefix)+8 {
 			break
 		}
 		err = writeJournal(w, binary.BigEndian.Uint64(key[len(prefix):]), value)

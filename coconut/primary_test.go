@@ -144,7 +144,7 @@ func TestNothingIsAnsweredThatTheNextPrimaryDoesNotGet(t *testing.T) {
 			return newest[0] > before
 		})
 		s.receive("primary\x001", strconv.Itoa(term))
-		value, _, err := s.db.Get(nil, []byte("quota\x00\x00state"))
+		value, _, err := s.db.Get(nil, nil, []byte("quota\x00\x00state"))
 		require.NoError(t, err)
 		var remaining, journal uint64
 		_, err = fmt.Sscan(string(value), &remaining, &journal)
@@ -241,7 +241,7 @@ func TestThePrimaryAnnouncesItsServerNumber(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
 	require.NoError(t, role.Alone())
-	value, _, err := d.Get(nil, []byte("sequence\x007/1\x00"))
+	value, _, err := d.Get(nil, nil, []byte("sequence\x007/1\x00"))
 	require.NoError(t, err)
 	require.Equal(t, "0", string(value))
 	list, err := s.List(10)

@@ -54,16 +54,22 @@ const (
 	nothing = "0"
 )
 
-// look returns what the quota is now: on a server that is not the primary, what has been received of it.
-func (q *quota) look() (state, error) {
+// look returns what the quota is now: on a server that is not the primary, what has been received of it. owed is what the reply waits for.
+func (q *quota) look(owed *db.Pending) (state, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lead() == nil {
-		return q.state, nil
+		return q.state, q.seen(owed)
 	}
 	s, _, err := q.load()
+	if err == nil {
+		err = q.seen(owed)
+	}
 	return s, err
 }
+
+// seen has a reply wait for the calls of others that it tells of: they may not be safe yet.
+func (q *quota) seen(owed *db.Pending) error { return q.records.db.Seen(owed) }
 
 // lead sees to it that the state is that of the records, in which others may have written before this server became the primary. It returns why
 // the quota is not to be changed here.
@@ -147,6 +153,9 @@ func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) er
 			state.Value = appendLast(state.Value, c, reply, time.Now())
 		}
 		recs = append([]db.Record{state}, recs...) // first: see appendLast
+	}
+	if len(recs) == 0 {
+		return q.seen(c.pending)
 	}
 	_, err := q.records.db.SetBulk(c.pending, recs, true)
 	return err
@@ -238,7 +247,7 @@ func (q *quota) repeated(c *call) ([]byte, error) {
 	}
 	word, reply, _ := bytes.Cut(value, []byte("\n"))
 	if string(word) != c.String() {
-		return []byte(refused), nil
+		return []byte(refused), q.seen(c.pending)
 	}
 	recs := []db.Record{q.idRecord(c, reply)}
 	if _, err := q.records.db.SetBulk(c.pending, recs, true); err != nil {

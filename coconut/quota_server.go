@@ -129,7 +129,7 @@ func (s *QuotaServer) answer(dst, target []byte, owed *db.Pending) ([]byte, stri
 	path, query, _ := bytes.Cut(target, []byte("?"))
 	switch string(path) {
 	case "/query":
-		return s.query(dst, query)
+		return s.query(dst, query, owed)
 	case "/empty":
 		return s.change(dst, query, "", &call{word: "empty", pending: owed})
 	case "/apply", "/increase", "/decrease":
@@ -141,7 +141,7 @@ func (s *QuotaServer) answer(dst, target []byte, owed *db.Pending) ([]byte, stri
 }
 
 // query answers /query and /query?name=NAME.
-func (s *QuotaServer) query(dst, query []byte) ([]byte, string) {
+func (s *QuotaServer) query(dst, query []byte, owed *db.Pending) ([]byte, string) {
 	var name []byte
 	if !params(query, func(param string, value []byte) bool { name = value; return param == "name" }) {
 		return notFound(dst)
@@ -149,7 +149,7 @@ func (s *QuotaServer) query(dst, query []byte) ([]byte, string) {
 	q, err := s.quotas.get(name, false)
 	var now state
 	if err == nil {
-		now, err = q.look()
+		now, err = q.look(owed)
 	}
 	if err != nil {
 		return s.failed(dst, err)

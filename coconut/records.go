@@ -58,9 +58,10 @@ func journalKey(name string, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(quotaKey(name, "journal\x00"), number)
 }
 
-// get returns the value of a record, nil when there is none.
+// get returns the value of a record, nil when there is none. It does not wait until the record is safe, since quotas read under their
+// locks: who answers a client sees to that (quota.seen), and an update that is based on the record is safe only after it.
 func (r *records) get(key []byte) ([]byte, error) {
-	value, _, err := r.db.Get(nil, key)
+	value, _, err := r.db.Get(new(db.Pending), nil, key)
 	if errors.Is(err, db.ErrNoRecord) {
 		return nil, nil
 	}

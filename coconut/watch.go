@@ -25,19 +25,20 @@ func (s *QuotaServer) List(limit int) ([]Quota, error) {
 	if len(names) == 0 || names[0] != "" { // the one without a name is there from the start, in the records when it has been used
 		names = append([]string{""}, names...)
 	}
+	var owed db.Pending
 	all := make([]Quota, 0, len(names))
 	for _, name := range names {
 		q, err := s.quotas.get([]byte(name), false)
 		if err != nil {
 			continue // what is left of one without a state
 		}
-		now, err := q.look()
+		now, err := q.look(&owed)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, Quota{name, now.remaining, now.journal, now.open})
 	}
-	return all, nil
+	return all, owed.Wait()
 }
 
 // Sequence is a sequence at one moment.
@@ -49,7 +50,7 @@ type Sequence struct {
 // List returns the sequences of this server in the order of their names, at most limit of them, used since the start or not.
 func (s *SequenceServer) List(limit int) ([]Sequence, error) {
 	prefix := s.records.sequenceKey(s.records.server(), "")
-	page, err := s.records.db.Page(db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
+	page, err := s.records.db.Page(nil, db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +63,12 @@ func (s *SequenceServer) List(limit int) ([]Sequence, error) {
 	return all, nil
 }
 
-// names returns the words between a prefix and the next zero byte in the keys, and jumps from word to word.
+// names returns the words between a prefix and the next zero byte in the keys, and jumps from word to word. Like get it does not wait.
 func (r *records) names(prefix []byte, limit int) ([]string, error) {
 	var names []string
 	after := prefix
 	for len(names) < limit {
-		page, err := r.db.Page(db.PageOptions{Prefix: prefix, After: after, Records: 1, Examine: 1})
+		page, err := r.db.Page(new(db.Pending), db.PageOptions{Prefix: prefix, After: after, Records: 1, Examine: 1})
 		if err != nil || len(page.Records) == 0 {
 			return names, err
 		}

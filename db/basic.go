@@ -9,9 +9,12 @@ import (
 
 // Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
 // seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
-func (d *DB) Get(dst, key []byte) (value []byte, xt int64, err error) {
+func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
 	d.touch(readScore)
 	value, xt, found, err := d.read(dst, key)
+	if err == nil {
+		err = d.owe(p, key)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -22,10 +25,10 @@ func (d *DB) Get(dst, key []byte) (value []byte, xt int64, err error) {
 }
 
 // Check returns the size of a value and its expiration time without the value.
-func (d *DB) Check(key []byte) (size int, xt int64, err error) {
+func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
 	b := d.newBatch()
 	defer b.free()
-	value, xt, err := d.Get(b.old[:0], key)
+	value, xt, err := d.Get(p, b.old[:0], key)
 	if cap(value) > cap(b.old) {
 		b.old = value[:0]
 	}
@@ -182,33 +185,36 @@ func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch)
 	b := d.newBatch()
 	defer b.free()
 	d.touch(readScore)
-	return body(b)
+	err := body(b)
+	if owed := d.owe(p, key); owed != nil {
+		return owed
+	}
+	return err
 }
 
 // Clear removes all records.
 func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}, nil, true) }
 
-// clear is Clear on behalf of the server that from names, and puts f into the log with it. joins tells whether it may become part of a
-// shared transaction.
-func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, joins bool) error {
-	if err := d.clearable(joins); err != nil {
+// clear is Clear on behalf of the server that from names, and puts f into the log with it. client tells whether it is a client's; then it may
+// become part of a shared transaction.
+func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, client bool) error {
+	if err := d.clearable(client); err != nil {
 		return err
 	}
-	var all stripeSet
-	all.all()
 	b := d.newBatch()
 	defer b.free()
-	b.follow = f
-	d.lockKeys(&all, joins)
+	b.keys.all()
+	b.follow, b.master = f, !client
+	d.lockKeys(&b.keys, client)
 	err := d.addClear(b, from)
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	d.generation.Add(1)
 	if err == nil {
+		d.generation.Add(1)
 		d.textEnd = 0
 	}
-	d.stripes.unlock(&all)
+	d.stripes.unlock(&b.keys)
 	if err != nil {
 		return err
 	}

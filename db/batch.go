@@ -9,13 +9,19 @@ type batch struct {
 	room []byte  // stored values; slices of it stay valid when it grows
 	old  []byte  // scratch for values read
 	own  Pending // for an operation that waits itself
-	err  error   // a value cannot be stored
+
+	stripe *stripe   // the one that is locked; nil: those of keys are
+	keys   stripeSet // the stripes to lock, for an operation on several keys
+	logged bool      // the updates are in the log
+	err    error     // a value cannot be stored
 
 	version uint64 // what the keys get as their version; 0: a new number
 
 	mortals int64 // records that can expire
 
-	follow *ulog.Follow // what goes into the log with updates of a master; nil: nothing
+	master  bool         // the updates are those of a master, which are stored also where clients are refused
+	follow  *ulog.Follow // what goes into the log with updates of a master; nil: nothing
+	renewed []int        // those of them that become updates of this server, see renew
 }
 
 const (
@@ -43,6 +49,8 @@ func (b *batch) free() {
 	}
 	clear(b.ups)
 	b.ups, b.room, b.err, b.mortals, b.version, b.follow = b.ups[:0], b.room[:0], nil, 0, 0, nil
+	b.master, b.renewed = false, nil
+	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
 	b.db.batches.Put(b)
 }
 

@@ -43,26 +43,25 @@ func chunkLength(recs []Record) int {
 // setChunk stores records as one commit. A record that cannot be stored ends it; those before are stored, unless
 // the bulk is atomic.
 func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
-	var keys stripeSet
+	b := d.newBatch()
+	defer b.free()
 	for stored < len(recs) {
 		if err = d.writable(recs[stored].Key); err != nil {
 			break
 		}
-		keys.add(d.stripes.index(recs[stored].Key))
+		b.keys.add(d.stripes.index(recs[stored].Key))
 		stored++
 	}
 	if stored == 0 || (err != nil && atomic) {
 		return 0, err
 	}
-	b := d.newBatch()
-	defer b.free()
-	d.lockKeys(&keys, true)
+	d.lockKeys(&b.keys, true)
 	for i := range recs[:stored] {
 		r := &recs[i]
 		b.set(d.target(r.Key, r.Value), r.Value, d.absolute(r.XT))
 	}
 	commitErr := d.commit(p, b)
-	d.stripes.unlock(&keys)
+	d.stripes.unlock(&b.keys)
 	if commitErr != nil {
 		return 0, commitErr
 	}
@@ -89,24 +88,24 @@ func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, er
 // removeChunk removes the first n of keys as one commit; all of them with atomic, otherwise as many as have
 // stripes of their own, so that a key given twice is found once.
 func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
-	var locked stripeSet
+	b := d.newBatch()
+	defer b.free()
 	for n < len(keys) && (atomic || n < chunkRecords) {
 		if err := d.writable(keys[n]); err != nil {
 			return 0, 0, err
 		}
-		if !locked.add(d.stripes.index(keys[n])) && !atomic {
+		if !b.keys.add(d.stripes.index(keys[n])) && !atomic {
 			break
 		}
 		n++
 	}
-	b := d.newBatch()
-	defer b.free()
-	d.lockKeys(&locked, true)
+	d.lockKeys(&b.keys, true)
 	hits, err = b.removeAll(keys[:n])
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	d.stripes.unlock(&locked)
+	b.oweBatch(p)
+	d.stripes.unlock(&b.keys)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -133,18 +132,24 @@ func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 
 // GetBulk calls visit for each key that has a record, in order; i is the key's place, value is valid during the
 // call. With atomic all values are of one instant with respect to atomic updates.
-func (d *DB) GetBulk(keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
-	if atomic {
-		var locked stripeSet
-		for _, key := range keys {
-			locked.add(d.stripes.index(key))
-		}
-		d.stripes.lock(&locked)
-		defer d.stripes.unlock(&locked)
+func (d *DB) GetBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
+	if err := d.getBulk(keys, atomic, visit); err != nil {
+		return err
 	}
-	d.sweeper.add(readScore * int64(len(keys)))
+	return d.oweKeys(p, keys)
+}
+
+func (d *DB) getBulk(keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
 	b := d.newBatch()
 	defer b.free()
+	if atomic {
+		for _, key := range keys {
+			b.keys.add(d.stripes.index(key))
+		}
+		d.stripes.lock(&b.keys)
+		defer d.stripes.unlock(&b.keys)
+	}
+	d.sweeper.add(readScore * int64(len(keys)))
 	for i, key := range keys {
 		value, xt, found, err := d.read(b.old[:0], key)
 		if err != nil {

@@ -59,7 +59,7 @@ func (d *DB) Stamp() ulog.Stamp {
 // of the keys' bytes: ErrNotImplemented otherwise. It reads in small steps, and nobody waits for it; a record that changes
 // meanwhile is there as it was or as it is. All of the database is read, but where ranges of keys name some of it and it is in
 // their order.
-func (d *DB) Checksum(ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart, error) {
+func (d *DB) Checksum(p *Pending, ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart, error) {
 	divide := o.Parts > 1 && !o.Hash
 	if divide && !d.bytewise() {
 		return nil, ErrNotImplemented
@@ -79,15 +79,18 @@ func (d *DB) Checksum(ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart
 		all[i].add(key, digest, divide)
 		return true
 	})
+	if err != nil {
+		return nil, err
+	}
 	var parts []ChecksumPart
 	for _, s := range all {
 		parts = append(parts, s.parts...)
 	}
-	return parts, err
+	return parts, d.oweAll(p)
 }
 
 // KeyDigests returns the records in ranges, at most so many; more tells that there are others.
-func (d *DB) KeyDigests(ranges []ChecksumRange, o ChecksumOptions, most int) (found []KeyDigest, more bool, err error) {
+func (d *DB) KeyDigests(p *Pending, ranges []ChecksumRange, o ChecksumOptions, most int) (found []KeyDigest, more bool, err error) {
 	err = d.digests(ranges, o, func(_ int, key []byte, digest uint64) bool {
 		if more = len(found) == most; more {
 			return false
@@ -95,6 +98,9 @@ func (d *DB) KeyDigests(ranges []ChecksumRange, o ChecksumOptions, most int) (fo
 		found = append(found, KeyDigest{bytes.Clone(key), digest})
 		return true
 	})
+	if err == nil {
+		err = d.oweAll(p)
+	}
 	return found, more, err
 }
 

@@ -30,7 +30,7 @@ func TestChecksumOfKinds(t *testing.T) {
 		d := c.DB(i)
 		fillForChecksum(t, d, n, 2*i+7)
 		for _, o := range []ChecksumOptions{{}, {Hash: true}, {Hash: true, Parts: 64}} {
-			parts, err := d.Checksum([]ChecksumRange{{}}, o)
+			parts, err := d.Checksum(nil, []ChecksumRange{{}}, o)
 			require.NoError(t, err)
 			if i == 0 {
 				want = append(want, parts...)
@@ -57,7 +57,7 @@ func TestChecksumByKey(t *testing.T) {
 	tree, hash := c.DB(0), c.DB(1)
 	fillForChecksum(t, tree, 1000, 7)
 	fillForChecksum(t, hash, 1000, 11)
-	parts, err := tree.Checksum([]ChecksumRange{{}}, ChecksumOptions{Parts: 10})
+	parts, err := tree.Checksum(nil, []ChecksumRange{{}}, ChecksumOptions{Parts: 10})
 	require.NoError(t, err)
 	require.Greater(t, len(parts), 9)
 	require.LessOrEqual(t, len(parts), 20)
@@ -71,19 +71,19 @@ func TestChecksumByKey(t *testing.T) {
 	}
 	require.Empty(t, parts[0].From)
 	require.Empty(t, parts[len(parts)-1].To)
-	same, err := hash.Checksum(ranges, ChecksumOptions{})
+	same, err := hash.Checksum(nil, ranges, ChecksumOptions{})
 	require.NoError(t, err)
 	require.Equal(t, parts, same)
-	_, err = hash.Checksum(ranges, ChecksumOptions{Parts: 2})
+	_, err = hash.Checksum(nil, ranges, ChecksumOptions{Parts: 2})
 	require.ErrorIs(t, err, ErrNotImplemented)
 
 	some := []ChecksumRange{{[]byte("key00010"), []byte("key00012")}, {[]byte("key00500"), []byte("key00501")}}
 	for _, d := range []*DB{tree, hash} {
-		found, more, err := d.KeyDigests(some, ChecksumOptions{}, 3)
+		found, more, err := d.KeyDigests(nil, some, ChecksumOptions{}, 3)
 		require.NoError(t, err)
 		require.False(t, more)
 		require.Len(t, found, 3)
-		_, more, err = d.KeyDigests(some, ChecksumOptions{}, 2)
+		_, more, err = d.KeyDigests(nil, some, ChecksumOptions{}, 2)
 		require.NoError(t, err)
 		require.True(t, more)
 	}
@@ -95,7 +95,7 @@ func TestChecksumSeesEverything(t *testing.T) {
 	d := mustOpen(t, Options{Now: clock.now}, ":").DB(0)
 	seen := map[uint64]string{}
 	look := func(what string, o ChecksumOptions) uint64 {
-		parts, err := d.Checksum([]ChecksumRange{{}}, o)
+		parts, err := d.Checksum(nil, []ChecksumRange{{}}, o)
 		require.NoError(t, err)
 		return parts[0].Sum
 	}

@@ -111,8 +111,16 @@ func (d *DB) unclaimed(s store.Store) store.Store {
 }
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns ErrNoRecord when there is none, and
-// in databases without an order. Needs WatchOptions.Claims.
-func (d *DB) Claim(prefix, from []byte) (*Claim, error) {
+// in databases without an order. p is as for every operation. Needs WatchOptions.Claims.
+func (d *DB) Claim(p *Pending, prefix, from []byte) (*Claim, error) {
+	claim, err := d.claimFirst(prefix, from)
+	if owed := d.oweAll(p); owed != nil {
+		return claim, owed
+	}
+	return claim, err
+}
+
+func (d *DB) claimFirst(prefix, from []byte) (*Claim, error) {
 	if d.refuses() {
 		return nil, ErrReadOnly
 	}

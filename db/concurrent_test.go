@@ -73,7 +73,7 @@ func TestAtomicBulksAreSeenWhole(t *testing.T) {
 			})
 			for !done.Load() {
 				seen := map[string]int{}
-				require.NoError(t, d.GetBulk(keys, true, func(_ int, value []byte, _ int64) { seen[string(value)]++ }))
+				require.NoError(t, d.GetBulk(nil, keys, true, func(_ int, value []byte, _ int64) { seen[string(value)]++ }))
 				require.LessOrEqual(t, len(seen), 1)
 			}
 			writer.Wait()
@@ -98,7 +98,7 @@ func TestCountIsExact(t *testing.T) {
 					case 1:
 						_, err = d.SetBulk(nil, []Record{{Key: key, XT: Never}, {Key: key, XT: Never}}, i%2 == 0)
 					case 2:
-						_, err = d.Count()
+						_, err = d.Count(nil)
 					default:
 						err = d.Set(nil, key, []byte("value"), Never)
 					}

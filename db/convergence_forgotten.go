@@ -27,7 +27,7 @@ func (n *unknowns) note(u *ulog.Update, known bool, i int) {
 }
 
 // renew makes updates of this server of those that may be older than a forgotten removal. A server whose clients may not update makes none
-// of its own: that is left to its master. The floor is read after the keys were looked up.
+// of its own: that is left to its master; takeOver asks for that at the last moment. The floor is read after the keys were looked up.
 func (b *batch) renew(n unknowns) error {
 	d := b.db
 	if len(n) == 0 || d.refuses() {
@@ -48,11 +48,18 @@ func (b *batch) renew(n unknowns) error {
 			}
 			continue
 		}
-		u.SID, u.Origin = d.sid, ulog.Origin{}
-		d.renewals.count.Add(1)
+		b.renewed = append(b.renewed, i)
 	}
-	d.renewals.tell(d)
 	return nil
+}
+
+// takeOver makes this server's own what renew has found. The caller holds DB.commitMu.
+func (b *batch) takeOver() {
+	for _, i := range b.renewed {
+		u := &b.ups[i]
+		u.SID, u.Origin = b.db.sid, ulog.Origin{}
+	}
+	b.db.renewals.count.Add(int64(len(b.renewed)))
 }
 
 // renewals counts the updates that renew has changed.

@@ -120,7 +120,7 @@ func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
 		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), ErrNoRecord)
 	}
 	require.NoError(t, a.db().file.Checkpoint())
-	a.c.SetGuarded(true)
+	require.NoError(t, a.c.SetGuarded(true))
 	a.pull(100)
 	require.Zero(t, a.db().Renewed())
 	v, known, err := a.db().version([]byte("k"))

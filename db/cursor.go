@@ -21,6 +21,14 @@ type Cursor struct {
 // NewCursor returns a cursor that is not set on any record.
 func (d *DB) NewCursor() *Cursor { return &Cursor{db: d} }
 
+// seen adds to p what a reply must wait for that tells where the cursor is, or that it is nowhere. err is the operation's.
+func (c *Cursor) seen(p *Pending, err error) error {
+	if owed := c.db.oweAll(p); owed != nil {
+		return owed
+	}
+	return err
+}
+
 // entry is a record as a cursor sees it, copied.
 type entry struct {
 	key, stored []byte
@@ -63,20 +71,20 @@ func (c *Cursor) valid() bool {
 }
 
 // Jump sets the cursor on the first record.
-func (c *Cursor) Jump() error {
+func (c *Cursor) Jump(p *Pending) error {
 	c.db.touch(readScore)
 	c.backward = false
-	return c.moveTo(store.Start{Edge: true})
+	return c.seen(p, c.moveTo(store.Start{Edge: true}))
 }
 
 // JumpKey sets the cursor on the record of key. In an ordered database it is the next one when key has no record.
-func (c *Cursor) JumpKey(key []byte) error {
+func (c *Cursor) JumpKey(p *Pending, key []byte) error {
 	c.db.touch(readScore)
 	c.backward = false
 	if c.db.expr.Kind.Ordered() {
-		return c.moveTo(store.Start{Key: key, Inclusive: true})
+		return c.seen(p, c.moveTo(store.Start{Key: key, Inclusive: true}))
 	}
-	return c.moveExactly(key)
+	return c.seen(p, c.moveExactly(key))
 }
 
 // moveExactly sets the cursor on the record of key, expired or not.
@@ -94,13 +102,13 @@ func (c *Cursor) moveExactly(key []byte) error {
 }
 
 // JumpBack sets the cursor on the last record. Databases without an order return ErrNotImplemented.
-func (c *Cursor) JumpBack() error {
+func (c *Cursor) JumpBack(p *Pending) error {
 	c.db.touch(readScore)
 	if !c.db.expr.Kind.Ordered() {
-		return c.refuseBackward()
+		return c.seen(p, c.refuseBackward())
 	}
 	c.backward = true
-	return c.moveTo(store.Start{Edge: true, Backward: true})
+	return c.seen(p, c.moveTo(store.Start{Edge: true, Backward: true}))
 }
 
 // refuseBackward is what a database without an order answers; the prototype hash looks for a first record before.
@@ -123,20 +131,22 @@ func orNoRecord(err error) error {
 
 // JumpBackKey sets the cursor on the record of key or the one before it. Databases without an order return
 // ErrNotImplemented, but the prototype hash finds the key itself.
-func (c *Cursor) JumpBackKey(key []byte) error {
+func (c *Cursor) JumpBackKey(p *Pending, key []byte) error {
 	c.db.touch(readScore)
 	switch {
 	case c.db.expr.Kind == ProtoHash:
-		return c.moveExactly(key)
+		return c.seen(p, c.moveExactly(key))
 	case !c.db.expr.Kind.Ordered():
 		return ErrNotImplemented
 	}
 	c.backward = true
-	return c.moveTo(store.Start{Key: key, Inclusive: true, Backward: true})
+	return c.seen(p, c.moveTo(store.Start{Key: key, Inclusive: true, Backward: true}))
 }
 
 // Step moves to the next record. Past the last one it returns ErrNoRecord and the cursor is unset.
-func (c *Cursor) Step() error {
+func (c *Cursor) Step(p *Pending) error { return c.seen(p, c.step()) }
+
+func (c *Cursor) step() error {
 	c.db.touch(readScore)
 	c.backward = false
 	e, err := c.current()
@@ -147,7 +157,9 @@ func (c *Cursor) Step() error {
 }
 
 // StepBack moves to the record before. Databases without an order return ErrNotImplemented.
-func (c *Cursor) StepBack() error {
+func (c *Cursor) StepBack(p *Pending) error { return c.seen(p, c.stepBack()) }
+
+func (c *Cursor) stepBack() error {
 	c.db.touch(readScore)
 	kind := c.db.expr.Kind
 	if !kind.Ordered() {
@@ -210,7 +222,12 @@ func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
 }
 
 // Get returns the record that the cursor is on; with step it then moves on. The slices are the caller's.
-func (c *Cursor) Get(step bool) (key, value []byte, xt int64, err error) {
+func (c *Cursor) Get(p *Pending, step bool) (key, value []byte, xt int64, err error) {
+	key, value, xt, err = c.get(step)
+	return key, value, xt, c.seen(p, err)
+}
+
+func (c *Cursor) get(step bool) (key, value []byte, xt int64, err error) {
 	c.db.touch(readScore)
 	e, xt, value, err := c.currentLive()
 	if err != nil {
@@ -235,24 +252,24 @@ func (c *Cursor) stepIf(step bool) error {
 }
 
 // GetKey is Get for the key alone.
-func (c *Cursor) GetKey(step bool) (key []byte, err error) {
-	key, _, _, err = c.Get(step)
+func (c *Cursor) GetKey(p *Pending, step bool) (key []byte, err error) {
+	key, _, _, err = c.Get(p, step)
 	return key, err
 }
 
 // GetValue is Get for the value alone.
-func (c *Cursor) GetValue(step bool) (value []byte, err error) {
-	_, value, _, err = c.Get(step)
+func (c *Cursor) GetValue(p *Pending, step bool) (value []byte, err error) {
+	_, value, _, err = c.Get(p, step)
 	return value, err
 }
 
 // SetValue replaces the value of the record that the cursor is on; with step it then moves on.
 func (c *Cursor) SetValue(p *Pending, value []byte, xt XT, step bool) error {
 	_, _, err := c.change(p, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.stepIf(step)
 	}
-	return c.stepIf(step)
+	return c.seen(p, err)
 }
 
 // Remove removes the record that the cursor is on and moves on.
@@ -264,11 +281,14 @@ func (c *Cursor) Remove(p *Pending) error {
 // Seize removes the record that the cursor is on, returns it, and moves on.
 func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
 	key, stored, err := c.change(p, func(b *batch, key []byte) { b.remove(key) })
-	if err != nil {
+	if err == nil {
+		err = c.stepIf(true)
+	}
+	if err = c.seen(p, err); err != nil {
 		return nil, nil, 0, err
 	}
 	xt, value, _ = c.db.split(stored)
-	return key, value, xt, c.stepIf(true)
+	return key, value, xt, nil
 }
 
 // change commits an update of the live record that the cursor is on, and returns the record as it was. When another

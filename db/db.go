@@ -39,6 +39,7 @@ type DB struct {
 
 	stripes    stripes
 	commitMu   sync.Mutex    // log and store change together, in one order
+	last       atomic.Uint64 // stamp of the last commit to the log, see owe.go; changed under commitMu
 	generation atomic.Uint64 // number of clears; a cursor of an older one is unset
 	sweeper    sweeper
 	batches    sync.Pool
@@ -53,6 +54,7 @@ type DB struct {
 	tx       atomic.Pointer[Transaction] // the one that is open
 	over     atomic.Pointer[overlay]     // updates of a shared transaction; operations go through it
 	detached bool                        // this is what the owner of a transaction works on: nothing is collected in it
+	base     *DB                         // of a detached one: the database below it
 }
 
 // Path returns the expression without its parameters.
@@ -74,12 +76,15 @@ func (d *DB) OnDisk() bool { return d.file != nil }
 func (d *DB) ReadOnly() bool { return d.readOnly }
 
 // Count returns the number of records, expired ones that are not yet collected included; -1 for a text database.
-func (d *DB) Count() (int64, error) {
+func (d *DB) Count(p *Pending) (int64, error) {
 	if d.expr.Kind == Text {
 		return -1, nil
 	}
 	n, err := d.records().Count()
-	return n, systemError(err)
+	if err != nil {
+		return 0, systemError(err)
+	}
+	return n, d.oweAll(p)
 }
 
 // Size returns the bytes that the database takes: the size of its file, or of its records in memory.
@@ -119,7 +124,8 @@ func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
 	return splitValue(stored)
 }
 
-// writable returns why key cannot be changed now, and waits while too much is waiting for the disk.
+// writable returns why key cannot be changed now, and waits while too much is waiting for the disk. Whether clients may update is
+// looked at here so that they need not wait first; what counts is the look in appendAndApply.
 func (d *DB) writable(key []byte) error {
 	if d.refuses() {
 		return ErrReadOnly
@@ -154,16 +160,19 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	}
 	b := d.newBatch()
 	defer b.free()
-	stripe := d.lockKey(key)
+	b.stripe = d.lockKey(key)
 	err := body(b)
 	commitErr := d.commit(p, b)
-	stripe.Unlock()
-	if commitErr != nil {
-		return commitErr
+	b.oweBatch(p)
+	b.stripe.Unlock()
+	if commitErr == nil {
+		d.touch(writeScore)
 	}
-	d.touch(writeScore)
 	if settleErr := d.settle(p, b); settleErr != nil {
 		return settleErr
+	}
+	if commitErr != nil {
+		return commitErr
 	}
 	return err
 }
@@ -187,7 +196,7 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 			return err
 		}
 	}
-	at, err := d.appendAndApply(b.ups, b.follow, over)
+	at, err := d.appendAndApply(b, over)
 	if err != nil {
 		return systemError(err)
 	}
@@ -200,6 +209,7 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 	if d.log == nil || over != nil {
 		return nil
 	}
+	b.logged = true
 	if p == nil {
 		p = &b.own
 	}
@@ -207,23 +217,45 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 	return nil
 }
 
-func (d *DB) appendAndApply(ups []ulog.Update, f *ulog.Follow, over *overlay) (at ulog.Stamp, err error) {
+// appendAndApply changes log and store in one step. Here is where it counts whether clients may update: whatever an operation has waited
+// for before, a server that refuses updates appends none once SetGuarded has had commitMu.
+func (d *DB) appendAndApply(b *batch, over *overlay) (at ulog.Stamp, err error) {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
+	if d.refuses() {
+		if !b.master && len(b.ups) > 0 {
+			return 0, ErrReadOnly
+		}
+	} else if b.renewed != nil {
+		b.takeOver()
+	}
 	if over != nil {
-		over.Apply(0, ups)
+		over.Apply(0, b.ups)
 		return 0, nil
 	}
 	if d.log != nil {
-		if at, err = d.log.AppendFollow(ups, f); err != nil {
+		if at, err = d.log.AppendFollow(b.ups, b.follow); err != nil {
 			return 0, err
 		}
+		if len(b.ups) > 0 {
+			b.mark(at)
+		}
 	}
-	d.store.Apply(at, ups)
-	if f != nil && d.file != nil {
-		d.file.SetFollow(f.State, at-ulog.Stamp(len(ups)))
+	d.store.Apply(at, b.ups)
+	if b.follow != nil && d.file != nil {
+		d.file.SetFollow(b.follow.State, at-ulog.Stamp(len(b.ups)))
 	}
 	return at, nil
+}
+
+// mark notes the stamp of a commit where readers look for it, before they can see what it changes.
+func (b *batch) mark(at ulog.Stamp) {
+	b.db.last.Store(uint64(at))
+	if b.stripe != nil {
+		b.stripe.last.Store(uint64(at))
+		return
+	}
+	b.db.stripes.touch(&b.keys, at)
 }
 
 // settle waits for a batch whose caller owes nothing to anybody.

@@ -52,7 +52,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 		got[string(key)] = string(value)
 		return true
 	}))
-	n, err := d.Count()
+	n, err := d.Count(nil)
 	require.NoError(t, err)
 	if d.expr.Kind != Text {
 		require.Equal(t, int64(len(got)), n, "count")

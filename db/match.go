@@ -45,9 +45,9 @@ func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
 }
 
 // MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included.
-func (d *DB) MatchPrefix(prefix []byte, max int64) ([][]byte, error) {
+func (d *DB) MatchPrefix(p *Pending, prefix []byte, max int64) ([][]byte, error) {
 	if !d.bytewise() {
-		return d.filter(max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
+		return d.filter(p, max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
 	}
 	var found [][]byte
 	err := d.keys(store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
@@ -57,7 +57,10 @@ func (d *DB) MatchPrefix(prefix []byte, max int64) ([][]byte, error) {
 		found = append(found, bytes.Clone(key))
 		return true
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return found, d.oweAll(p)
 }
 
 // bytewise tells whether keys that begin alike stand together.
@@ -68,16 +71,16 @@ func (d *DB) bytewise() bool {
 
 // MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
 // for a bad expression.
-func (d *DB) MatchRegex(regex string, max int64) ([][]byte, error) {
+func (d *DB) MatchRegex(p *Pending, regex string, max int64) ([][]byte, error) {
 	match, err := compileRegex(regex)
 	if err != nil {
 		return nil, err
 	}
-	return d.filter(max, match)
+	return d.filter(p, max, match)
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(max int64, match func(key []byte) bool) ([][]byte, error) {
+func (d *DB) filter(p *Pending, max int64, match func(key []byte) bool) ([][]byte, error) {
 	var found [][]byte
 	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
 		if int64(len(found)) == max {
@@ -88,12 +91,15 @@ func (d *DB) filter(max int64, match func(key []byte) bool) ([][]byte, error) {
 		}
 		return true
 	})
-	return found, err
+	if err != nil {
+		return nil, err
+	}
+	return found, d.oweAll(p)
 }
 
 // MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
 // nearest first, and of these at most max.
-func (d *DB) MatchSimilar(origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
+func (d *DB) MatchSimilar(p *Pending, origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
 	measure := similarity(origin, utf, limit)
 	top := topSimilar{max: max}
 	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
@@ -105,5 +111,5 @@ func (d *DB) MatchSimilar(origin []byte, limit int64, utf bool, max int64) ([][]
 	if err != nil {
 		return nil, err
 	}
-	return top.keys(), nil
+	return top.keys(), d.oweAll(p)
 }

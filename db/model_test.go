@@ -74,7 +74,7 @@ func runModel(t *testing.T, expr string, seed uint64) {
 		key := strconv.Itoa(rnd.IntN(60))
 		modelStep(t, rnd, d, m, key)
 		want, ok := m.get(key)
-		got, xt, err := d.Get([]byte("x"), []byte(key))
+		got, xt, err := d.Get(nil, []byte("x"), []byte(key))
 		if !ok {
 			require.ErrorIs(t, err, ErrNoRecord)
 			continue
@@ -85,7 +85,7 @@ func runModel(t *testing.T, expr string, seed uint64) {
 	}
 	requireCursorSees(t, d, m)
 	require.NoError(t, d.Vacuum(0))
-	n, err := d.Count()
+	n, err := d.Count(nil)
 	require.NoError(t, err)
 	require.Equal(t, int64(len(m.live())), n, "after a vacuum only live records are left")
 	require.NoError(t, c.Close())
@@ -190,9 +190,9 @@ func requireCursorSees(t *testing.T, d *DB, m *model) {
 	cur := d.NewCursor()
 	defer cur.Close()
 	var got []string
-	for err := cur.Jump(); err == nil; {
+	for err := cur.Jump(nil); err == nil; {
 		var key, value []byte
-		if key, value, _, err = cur.Get(true); err == nil {
+		if key, value, _, err = cur.Get(nil, true); err == nil {
 			require.Equal(t, m.records[string(key)].value, string(value))
 			got = append(got, string(key))
 		}
@@ -206,11 +206,11 @@ func requireCursorSees(t *testing.T, d *DB, m *model) {
 	}
 	require.Equal(t, want, got)
 	if !d.expr.Kind.Ordered() {
-		require.ErrorIs(t, cur.StepBack(), ErrNotImplemented)
+		require.ErrorIs(t, cur.StepBack(nil), ErrNotImplemented)
 		return
 	}
-	for err := cur.JumpBack(); err == nil; err = cur.StepBack() {
-		key, _, _, getErr := cur.Get(false)
+	for err := cur.JumpBack(nil); err == nil; err = cur.StepBack(nil) {
+		key, _, _, getErr := cur.Get(nil, false)
 		if getErr != nil { // only expired records in front
 			break
 		}

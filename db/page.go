@@ -35,7 +35,7 @@ type Page struct {
 
 // Page returns records for people who leaf through a database of any kind. Nothing is held between two pages, and the work for each
 // is bounded: where keys that begin alike do not stand together, a page may have few records, or none, and a next one all the same.
-func (d *DB) Page(o PageOptions) (Page, error) {
+func (d *DB) Page(owed *Pending, o PageOptions) (Page, error) {
 	p := pager{db: d, opts: o, from: store.Start{Key: o.After, Edge: o.After == nil}, together: d.bytewise()}
 	if p.together && bytes.Compare(o.After, o.Prefix) < 0 {
 		p.from = store.Start{Key: o.Prefix, Inclusive: true}
@@ -48,7 +48,7 @@ func (d *DB) Page(o PageOptions) (Page, error) {
 	if !p.ended {
 		p.page.Next = p.from.Key
 	}
-	return p.page, nil
+	return p.page, d.oweAll(owed)
 }
 
 // pager collects a page.

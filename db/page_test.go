@@ -13,7 +13,7 @@ import (
 func leaf(t *testing.T, d *DB, o PageOptions) (keys []string, pages int) {
 	t.Helper()
 	for {
-		page, err := d.Page(o)
+		page, err := d.Page(nil, o)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(page.Records), o.Records)
 		require.LessOrEqual(t, page.Examined, o.Examine)
@@ -59,7 +59,7 @@ func TestPages(t *testing.T) {
 			slices.Sort(keys)
 			require.Equal(t, twos, keys)
 
-			page, err := d.Page(PageOptions{Records: 10, Examine: 100, Value: 3})
+			page, err := d.Page(nil, PageOptions{Records: 10, Examine: 100, Value: 3})
 			require.NoError(t, err)
 			require.Equal(t, "the", string(page.Records[0].Value))
 			require.Equal(t, len("the value of ")+len(page.Records[0].Key), page.Records[0].Size)
@@ -80,14 +80,14 @@ func TestAPageHasNoExpiredRecords(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("a"), nil, 10))
 	require.NoError(t, d.Set(nil, []byte("b"), nil, 1000))
 	now.advance(100)
-	page, err := d.Page(PageOptions{Records: 10, Examine: 10})
+	page, err := d.Page(nil, PageOptions{Records: 10, Examine: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Records, 1)
 	require.Equal(t, "b", string(page.Records[0].Key))
 	require.Equal(t, now.now().Unix()+900, page.Records[0].XT)
 	require.Nil(t, page.Next)
 
-	empty, err := mustOpen(t, Options{}, ":").DB(0).Page(PageOptions{Records: 10, Examine: 10})
+	empty, err := mustOpen(t, Options{}, ":").DB(0).Page(nil, PageOptions{Records: 10, Examine: 10})
 	require.NoError(t, err)
 	require.Empty(t, empty.Records)
 	require.Nil(t, empty.Next)

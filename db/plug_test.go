@@ -31,7 +31,7 @@ func openPlugged(t *testing.T, file string, o Options, exprs ...string) *Catalog
 
 func TestThePluggedExpression(t *testing.T) {
 	c := openPlugged(t, "ktplugdbvoid.so", Options{}, "alpha#ktopts=p#ktcapcnt=5#bnum=7", "/some/dir/beta.kch#bnum=7")
-	rows, err := c.DB(0).Status()
+	rows, err := c.DB(0).Status(nil)
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"type": "128", "path": "alpha#ktopts=p#ktcapcnt=5#bnum=7", "count": "0", "size": "0",
 		"ktopts": "2", "ktcapcnt": "5", "ktcapsiz": "-1"}, rows)
@@ -64,16 +64,16 @@ func TestOperationsOnAnEngine(t *testing.T) {
 		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), Never))
 	}
 	require.ErrorIs(t, d.Add(nil, []byte("a"), nil, Never), ErrDuplicate)
-	keys, err := d.MatchPrefix(nil, -1)
+	keys, err := d.MatchPrefix(nil, nil, -1)
 	require.NoError(t, err)
 	require.Equal(t, [][]byte{[]byte("a"), []byte("b"), []byte("c")}, keys)
 	cur := d.NewCursor()
-	require.NoError(t, cur.JumpBack())
-	key, err := cur.GetKey(false)
+	require.NoError(t, cur.JumpBack(nil))
+	key, err := cur.GetKey(nil, false)
 	require.NoError(t, err)
 	require.Equal(t, "c", string(key))
 	require.NoError(t, d.Set(nil, []byte("d"), nil, XT(-1)))
-	_, _, err = d.Get(nil, []byte("d"))
+	_, _, err = d.Get(nil, nil, []byte("d"))
 	require.ErrorIs(t, err, ErrNoRecord)
 }
 

@@ -144,7 +144,27 @@ func (c *Catalog) recallFiles() {
 
 // SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or ends that. Updates of a master are
 // stored all the same. The services' database is not concerned.
-func (c *Catalog) SetGuarded(on bool) { c.guard.Store(on) }
+//
+// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and all that were are as safe as the mode
+// promises: a follower that has received everything up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait,
+// for a transaction, the disk, or a key, are refused when their turn comes (appendAndApply), and so is the commit of a transaction.
+// SetGuarded waits for none of them, only for what is being appended at the moment, and for the log.
+func (c *Catalog) SetGuarded(on bool) error {
+	c.guard.Store(on)
+	if !on {
+		return nil
+	}
+	for _, d := range c.dbs {
+		d.commitMu.Lock() // whoever has not seen the flag has appended
+		d.commitMu.Unlock()
+	}
+	for _, l := range c.logs {
+		if err := l.Wait(l.Last()); err != nil {
+			return &LogError{l.Dir(), err}
+		}
+	}
+	return nil
+}
 
 // Guarded tells what SetGuarded has set last.
 func (c *Catalog) Guarded() bool { return c.guard.Load() }

@@ -76,8 +76,7 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taki
 	}
 	b := d.newBatch()
 	defer b.free()
-	b.follow = f
-	var keys stripeSet
+	b.follow, b.master = f, true
 	for i := range ups {
 		u := &ups[i]
 		if takes != nil {
@@ -95,9 +94,9 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taki
 		}
 		b.addFrom(u.SID, u.Op, u.Key, u.Value)
 		b.ups[len(b.ups)-1].Origin = u.Origin
-		keys.add(d.stripes.index(u.Key))
+		b.keys.add(d.stripes.index(u.Key))
 	}
-	d.lockKeys(&keys, false)
+	d.lockKeys(&b.keys, false)
 	b.placeLines()
 	if d.lww() && takes == nil {
 		err = d.dropOlder(b)
@@ -105,9 +104,12 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taki
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	d.stripes.unlock(&keys)
+	d.stripes.unlock(&b.keys)
 	if err != nil {
 		return nil, err
+	}
+	if b.renewed != nil {
+		d.renewals.tell(d)
 	}
 	d.touch(writeScore * int64(len(b.ups)))
 	return leftOut, d.settle(p, b)

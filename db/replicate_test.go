@@ -46,7 +46,7 @@ func TestReplicatedUpdatesAreStoredAndLoggedAsTheyAre(t *testing.T) {
 			d := c.DB(1)
 			mustSet(t, d, "old", "x")
 			cursor := d.NewCursor()
-			require.NoError(t, cursor.Jump())
+			require.NoError(t, cursor.Jump(nil))
 			before := c.Log().Last()
 			var p Pending
 			require.NoError(t, d.Replicate(&p, []ulog.Update{
@@ -75,12 +75,12 @@ func TestReplicatedUpdatesAreStoredAndLoggedAsTheyAre(t *testing.T) {
 			value, _, err := d.store.Get(nil, []byte("a"))
 			require.NoError(t, err)
 			require.Equal(t, stored("2"), value)
-			n, err := d.Count()
+			n, err := d.Count(nil)
 			require.NoError(t, err)
 			require.EqualValues(t, 2, n, "a and short")
-			_, _, err = d.Get(nil, []byte("a"))
+			_, _, err = d.Get(nil, nil, []byte("a"))
 			require.Equal(t, ErrNoRecord, err, "it has expired")
-			_, err = cursor.GetKey(false)
+			_, err = cursor.GetKey(nil, false)
 			require.Equal(t, ErrNoRecord, err, "the clear has unset it")
 		})
 	}

@@ -23,7 +23,7 @@ func TestUpdatesAreRefusedBeforeTheyAreInTheLog(t *testing.T) {
 	at := file.log.Bytes()
 	require.ErrorIs(t, file.Set(nil, []byte("d"), value, Never), ErrNoSpace)
 	require.Equal(t, at, file.log.Bytes())
-	_, _, err := file.Get(nil, []byte("d"))
+	_, _, err := file.Get(nil, nil, []byte("d"))
 	require.ErrorIs(t, err, ErrNoRecord, "a refused update is nowhere")
 	_, err = file.SetBulk(nil, []Record{{Key: []byte("e"), Value: value, XT: Never}}, true)
 	require.True(t, Refused(err))

@@ -32,10 +32,10 @@ func TestServicesDatabaseIsRecoveredFromTheSharedLog(t *testing.T) {
 	c, err = db.Open([]string{filepath.Join(crashed, "a.kct"), ":"}, o)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	value, _, err := c.Services().Get(nil, []byte("k"))
+	value, _, err := c.Services().Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "v", string(value))
-	value, _, err = c.DB(0).Get(nil, []byte("k"))
+	value, _, err = c.DB(0).Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "other", string(value))
 }

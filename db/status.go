@@ -4,7 +4,7 @@ import "strconv"
 
 // Status returns the rows of the status procedure, reference section 10. Rows that describe the layout of the
 // original's files have the values of a fresh file there.
-func (d *DB) Status() (map[string]string, error) {
+func (d *DB) Status(p *Pending) (map[string]string, error) {
 	rows := statusRows(d.expr)
 	rows["path"] = d.Path()
 	if _, ok := rows["flags"]; ok && d.readOnly {
@@ -14,7 +14,7 @@ func (d *DB) Status() (map[string]string, error) {
 		rows["size"] = strconv.FormatInt(d.Size(), 10)
 		return rows, nil
 	}
-	n, err := d.Count()
+	n, err := d.Count(p)
 	if err != nil {
 		return nil, err
 	}

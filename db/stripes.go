@@ -4,6 +4,9 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"sync"
+	"sync/atomic"
+
+	"gotycoon/ulog"
 )
 
 // stripeCount is a power of two. More stripes make bulk operations lock fewer keys of others.
@@ -14,8 +17,16 @@ const stripeCount = 1024
 type stripes struct {
 	seed   maphash.Seed
 	single bool // all keys share one stripe: a text database's records are not where their keys say
-	locks  [stripeCount]sync.Mutex
+	all    [stripeCount]stripe
 }
+
+// stripe is the lock of some keys, and when one of them was changed last.
+type stripe struct {
+	sync.Mutex
+	last atomic.Uint64 // stamp of the last commit that touched one of the keys, see owe.go
+}
+
+func (s *stripe) stamp() ulog.Stamp { return ulog.Stamp(s.last.Load()) }
 
 func (s *stripes) init(single bool) { s.seed, s.single = maphash.MakeSeed(), single }
 
@@ -26,7 +37,7 @@ func (s *stripes) index(key []byte) int {
 	return int(maphash.Bytes(s.seed, key) % stripeCount)
 }
 
-func (s *stripes) of(key []byte) *sync.Mutex { return &s.locks[s.index(key)] }
+func (s *stripes) of(key []byte) *stripe { return &s.all[s.index(key)] }
 
 // stripeSet is a set of stripes to lock together.
 type stripeSet [stripeCount / 64]uint64
@@ -48,14 +59,25 @@ func (t *stripeSet) all() {
 	}
 }
 
-func (s *stripes) lock(t *stripeSet)   { s.each(t, (*sync.Mutex).Lock) }
-func (s *stripes) unlock(t *stripeSet) { s.each(t, (*sync.Mutex).Unlock) }
+func (s *stripes) lock(t *stripeSet)   { s.each(t, func(one *stripe) { one.Lock() }) }
+func (s *stripes) unlock(t *stripeSet) { s.each(t, func(one *stripe) { one.Unlock() }) }
 
-// each calls f for the locks of the set in ascending order.
-func (s *stripes) each(t *stripeSet, f func(*sync.Mutex)) {
+// touch notes the stamp of a commit that touches keys of a set. The caller holds DB.commitMu, so stamps only grow.
+func (s *stripes) touch(t *stripeSet, at ulog.Stamp) {
+	s.each(t, func(one *stripe) { one.last.Store(uint64(at)) })
+}
+
+// newest returns the stamp of the last commit that touched a key of a set.
+func (s *stripes) newest(t *stripeSet) (at ulog.Stamp) {
+	s.each(t, func(one *stripe) { at = max(at, one.stamp()) })
+	return at
+}
+
+// each calls f for the stripes of the set in ascending order.
+func (s *stripes) each(t *stripeSet, f func(*stripe)) {
 	for i, word := range t {
 		for ; word != 0; word &= word - 1 {
-			f(&s.locks[i*64+bits.TrailingZeros64(word)])
+			f(&s.all[i*64+bits.TrailingZeros64(word)])
 		}
 	}
 }

@@ -58,7 +58,11 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 			return nil, ErrInterrupted
 		}
 	}
-	d.passStripes() // whoever has not seen t has its update in the store now
+	d.passStripes()  // whoever has not seen t has its update in the store now
+	if d.refuses() { // since the look before the wait
+		_ = t.Abort() // it is new
+		return nil, ErrReadOnly
+	}
 	t.view.generation.Store(d.generation.Load())
 	return t, nil
 }
@@ -74,7 +78,7 @@ func (d *DB) Transaction() *Transaction {
 func (d *DB) newTransaction() *Transaction {
 	t := &Transaction{db: d, over: newOverlay(d), turned: make(chan struct{}), ended: make(chan struct{})}
 	t.view = &DB{expr: d.expr, index: d.index, sid: d.sid, now: d.now, logger: d.logger,
-		store: t.over, file: d.file, maxKey: d.maxKey, detached: true}
+		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d}
 	t.view.stripes.init(false)
 	return t
 }
@@ -114,23 +118,35 @@ func (t *Transaction) Share() {
 	close(t.turned)
 }
 
-// Commit stores the collected updates, all or none, also when the machine stops. p is as for every operation.
+// Commit stores the collected updates, all or none, also when the machine stops. p is as for every operation. When they cannot be stored
+// (no room, or the server refuses updates of clients by now: ErrReadOnly) the transaction is aborted: what it has collected was nobody's
+// promise, and one that stayed open would keep updates of a master waiting.
 func (t *Transaction) Commit(p *Pending) error {
+	var own Pending
+	if p == nil {
+		p = &own
+	}
 	err := t.end(func(d *DB) error {
 		b := d.newBatch()
 		defer b.free()
-		if err := t.over.collect(b); err != nil {
+		b.keys.all()
+		err := t.over.collect(b)
+		if err == nil {
+			err = b.err
+		}
+		if err == nil && len(b.ups) > 0 {
+			err = d.commitTo(p, b, nil)
+		}
+		if err != nil {
+			t.forget(d)
 			return systemError(err)
 		}
-		if b.err == nil && len(b.ups) > 0 {
-			b.err = d.commitTo(p, b, nil)
-		}
-		if b.err != nil {
-			return b.err
-		}
 		d.generation.Store(max(d.generation.Load(), t.view.generation.Load()))
-		return d.settle(p, b)
+		return nil
 	})
+	if err == nil {
+		err = systemError(own.Wait())
+	}
 	if err != nil || !t.hard {
 		return err
 	}
@@ -140,11 +156,16 @@ func (t *Transaction) Commit(p *Pending) error {
 // Abort forgets the collected updates.
 func (t *Transaction) Abort() error {
 	return t.end(func(d *DB) error {
-		if t.over.cleared() || t.shared.Load() {
-			d.generation.Add(1) // cursors may stand on records that never were
-		}
+		t.forget(d)
 		return nil
 	})
+}
+
+// forget unsets the cursors that may stand on records which never were.
+func (t *Transaction) forget(d *DB) {
+	if t.over.cleared() || t.shared.Load() {
+		d.generation.Add(1)
+	}
 }
 
 // end ends the transaction, whatever finish returns.
@@ -186,7 +207,7 @@ func (d *DB) barred(joins bool) <-chan struct{} {
 }
 
 // lockKey locks the stripe of a key that is to be updated.
-func (d *DB) lockKey(key []byte) *sync.Mutex {
+func (d *DB) lockKey(key []byte) *stripe {
 	stripe := d.stripes.of(key)
 	for {
 		stripe.Lock()

@@ -75,7 +75,7 @@ func runTransaction(t *testing.T, rnd *rand.Rand, d *DB, m *model) {
 func requireValue(t *testing.T, d *DB, records map[string]modelRecord, clk *clock, key string) {
 	t.Helper()
 	want, ok := (&model{records, clk}).get(key)
-	got, _, err := d.Get(nil, []byte(key))
+	got, _, err := d.Get(nil, nil, []byte(key))
 	if !ok {
 		require.ErrorIs(t, err, ErrNoRecord)
 		return
@@ -125,7 +125,7 @@ func TestASharedTransactionTakesUpdatesOfAllButTheMaster(t *testing.T) {
 		t.Fatal("did not wait")
 	case <-time.After(20 * time.Millisecond):
 	}
-	_, _, err := d.Get(nil, []byte("client"))
+	_, _, err := d.Get(nil, nil, []byte("client"))
 	require.NoError(t, err)
 	require.NoError(t, tx.Abort())
 	require.NoError(t, <-replicated)

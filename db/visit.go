@@ -71,26 +71,28 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 // AcceptBulk shows the records of keys to visit, in their order, a key as often as it is in keys, each time as the visits
 // before have left it. All updates are committed together, in one step for everybody else.
 func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
-	var locked stripeSet
+	b := d.newBatch()
+	defer b.free()
 	for _, key := range keys {
 		if err := d.writable(key); err != nil {
 			return err
 		}
-		locked.add(d.stripes.index(key))
+		b.keys.add(d.stripes.index(key))
 	}
-	b := d.newBatch()
-	defer b.free()
-	d.lockKeys(&locked, true)
+	d.lockKeys(&b.keys, true)
 	err := b.acceptAll(keys, visit)
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	d.stripes.unlock(&locked)
-	if err != nil {
-		return err
+	b.oweBatch(p)
+	d.stripes.unlock(&b.keys)
+	if err == nil {
+		d.touch(writeScore * int64(len(keys)))
 	}
-	d.touch(writeScore * int64(len(keys)))
-	return d.settle(p, b)
+	if settleErr := d.settle(p, b); settleErr != nil {
+		return settleErr
+	}
+	return err
 }
 
 // acceptAll visits the records and adds the updates. What the batch holds for a key is newer than the store.
@@ -141,11 +143,12 @@ func (d *DB) Iterate(p *Pending, visit Visitor, more func() bool) error {
 	})
 	switch {
 	case errors.Is(failed, errStopped):
-		return nil
 	case failed != nil:
 		return failed
+	case err != nil:
+		return err
 	}
-	return err
+	return d.oweAll(p)
 }
 
 // acceptLive is accept where there still is a record.
@@ -159,7 +162,7 @@ func (b *batch) acceptLive(key []byte, visit Visitor) error {
 }
 
 // Walk shows every live record to visit until it returns false. The slices are the visitor's. Nothing is locked meanwhile.
-func (d *DB) Walk(visit func(key, value []byte, xt int64) bool) error {
+func (d *DB) Walk(p *Pending, visit func(key, value []byte, xt int64) bool) error {
 	var failed error
 	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
 		value, xt, found, err := d.read(nil, key)
@@ -171,12 +174,19 @@ func (d *DB) Walk(visit func(key, value []byte, xt int64) bool) error {
 	if failed != nil {
 		return failed
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return d.oweAll(p)
 }
 
 // Accept shows the record that the cursor is on to visit, does what it says, and with step moves on. After a removal the cursor is
 // on the next record anyway.
 func (c *Cursor) Accept(p *Pending, visit Visitor, step bool) error {
+	return c.seen(p, c.accept(p, visit, step))
+}
+
+func (c *Cursor) accept(p *Pending, visit Visitor, step bool) error {
 	removed := false
 	e, err := c.acceptCurrent(p, func(key, value []byte, xt int64, found bool) Verdict {
 		v := visit(key, value, xt, found)

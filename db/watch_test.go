@@ -81,7 +81,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 // mustClaim claims the first message of a name.
 func mustClaim(t *testing.T, d *DB, prefix, want string) *Claim {
 	t.Helper()
-	c, err := d.Claim([]byte(prefix), nil)
+	c, err := d.Claim(nil, []byte(prefix), nil)
 	require.NoError(t, err)
 	require.Equal(t, want, string(c.Key))
 	return c
@@ -89,9 +89,9 @@ func mustClaim(t *testing.T, d *DB, prefix, want string) *Claim {
 
 func visibleKeys(t *testing.T, d *DB) string {
 	t.Helper()
-	keys, err := d.MatchPrefix(nil, -1)
+	keys, err := d.MatchPrefix(nil, nil, -1)
 	require.NoError(t, err)
-	n, err := d.Count()
+	n, err := d.Count(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, len(keys), n)
 	return fmt.Sprintf("%s", keys)
@@ -105,15 +105,15 @@ func TestClaimedRecordsAreHidden(t *testing.T) {
 	}
 	first, second := mustClaim(t, d, "a ", "a 1"), mustClaim(t, d, "a ", "a 2")
 	require.Equal(t, "va 1", string(first.Value))
-	_, err := d.Claim([]byte("a "), nil)
+	_, err := d.Claim(nil, []byte("a "), nil)
 	require.ErrorIs(t, err, ErrNoRecord)
 	require.Equal(t, "[ab 1 b]", visibleKeys(t, d))
-	_, _, err = d.Get(nil, []byte("a 1"))
+	_, _, err = d.Get(nil, nil, []byte("a 1"))
 	require.ErrorIs(t, err, ErrNoRecord)
 	require.ErrorIs(t, d.Replace(nil, []byte("a 1"), nil, Never), ErrNoRecord)
 	cur := d.NewCursor()
-	require.NoError(t, cur.JumpKey([]byte("a 1")))
-	key, err := cur.GetKey(false)
+	require.NoError(t, cur.JumpKey(nil, []byte("a 1")))
+	key, err := cur.GetKey(nil, false)
 	require.NoError(t, err)
 	require.Equal(t, "ab 1", string(key))
 
@@ -122,7 +122,7 @@ func TestClaimedRecordsAreHidden(t *testing.T) {
 	require.NoError(t, second.GiveBack(nil))
 	require.Equal(t, []string{"a 2"}, news)
 	require.Equal(t, "[a 2 ab 1 b]", visibleKeys(t, d))
-	_, err = d.Claim([]byte("a "), []byte("a 3"))
+	_, err = d.Claim(nil, []byte("a "), []byte("a 3"))
 	require.ErrorIs(t, err, ErrNoRecord)
 }
 
@@ -149,7 +149,7 @@ func TestClaimsThatOthersOverwrite(t *testing.T) {
 		c = mustClaim(t, d, "a ", "a 1")
 		require.NoError(t, row.meanwhile(), name)
 		require.NoError(t, c.GiveBack(nil), name)
-		value, xt, err := d.Get(nil, []byte("a 1"))
+		value, xt, err := d.Get(nil, nil, []byte("a 1"))
 		require.NoError(t, err, name)
 		require.Equal(t, "old", string(value), name)
 		require.Equal(t, MaxXT, xt, name)
@@ -189,7 +189,7 @@ func TestOneRecordIsClaimedOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				c, err := d.Claim([]byte("a "), nil)
+				c, err := d.Claim(nil, []byte("a "), nil)
 				if err != nil {
 					return
 				}

@@ -51,7 +51,7 @@ func splitPath(path []byte) (expr, key []byte) {
 }
 
 func (s *Session) restGet(d *db.DB, key []byte) int {
-	value, xt, err := d.Get(s.value[:0], key)
+	value, xt, err := d.Get(&s.c.Owed, s.value[:0], key)
 	s.count(tallyGet, err)
 	if err != nil {
 		return s.replyError(err)
@@ -65,7 +65,7 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 }
 
 func (s *Session) restHead(d *db.DB, key []byte) int {
-	size, xt, err := d.Check(key)
+	size, xt, err := d.Check(&s.c.Owed, key)
 	s.count(tallyGet, err)
 	if err != nil {
 		return s.replyError(err)

@@ -75,7 +75,7 @@ func rpcGet(s *Session) error {
 	if err != nil {
 		return err
 	}
-	value, xt, err := s.call.db.Get(s.value[:0], key)
+	value, xt, err := s.call.db.Get(&s.c.Owed, s.value[:0], key)
 	return s.outRecord(value, xt, err)
 }
 
@@ -105,7 +105,7 @@ func rpcCheck(s *Session) error {
 	if err != nil {
 		return err
 	}
-	size, xt, err := s.call.db.Check(key)
+	size, xt, err := s.call.db.Check(&s.c.Owed, key)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func rpcRemoveBulk(s *Session) error {
 func rpcGetBulk(s *Session) error {
 	keys := s.bulkKeys()
 	hits := 0
-	err := s.call.db.GetBulk(keys, s.in.Has("atomic"), func(i int, value []byte, _ int64) {
+	err := s.call.db.GetBulk(&s.c.Owed, keys, s.in.Has("atomic"), func(i int, value []byte, _ int64) {
 		s.out.Add(s.internBytes("_", keys[i]), s.internBytes("", value))
 		hits++
 	})

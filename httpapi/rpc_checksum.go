@@ -35,9 +35,9 @@ func rpcChecksum(s *Session) error {
 	d := s.call.db
 	s.outInt("ts", int64(d.Stamp()))
 	if s.in.Has("keys") {
-		return s.outDigests(d.KeyDigests(ranges, o, int(min(max(s.intOr("keys", 0), 1), maxChecksumParts))))
+		return s.outDigests(d.KeyDigests(&s.c.Owed, ranges, o, int(min(max(s.intOr("keys", 0), 1), maxChecksumParts))))
 	}
-	parts, err := d.Checksum(ranges, o)
+	parts, err := d.Checksum(&s.c.Owed, ranges, o)
 	if errors.Is(err, db.ErrNotImplemented) {
 		return errUnordered
 	}

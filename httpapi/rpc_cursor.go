@@ -6,21 +6,21 @@ import "fmt"
 
 func rpcCurJump(s *Session) error {
 	if key, ok := s.in.Get("key"); ok {
-		return s.call.cur.pos.JumpKey(key)
+		return s.call.cur.pos.JumpKey(&s.c.Owed, key)
 	}
-	return s.call.cur.pos.Jump()
+	return s.call.cur.pos.Jump(&s.c.Owed)
 }
 
 func rpcCurJumpBack(s *Session) error {
 	if key, ok := s.in.Get("key"); ok {
-		return s.call.cur.pos.JumpBackKey(key)
+		return s.call.cur.pos.JumpBackKey(&s.c.Owed, key)
 	}
-	return s.call.cur.pos.JumpBack()
+	return s.call.cur.pos.JumpBack(&s.c.Owed)
 }
 
-func rpcCurStep(s *Session) error { return s.call.cur.pos.Step() }
+func rpcCurStep(s *Session) error { return s.call.cur.pos.Step(&s.c.Owed) }
 
-func rpcCurStepBack(s *Session) error { return s.call.cur.pos.StepBack() }
+func rpcCurStepBack(s *Session) error { return s.call.cur.pos.StepBack(&s.c.Owed) }
 
 func rpcCurSetValue(s *Session) error {
 	value, err := s.param("value")
@@ -33,7 +33,7 @@ func rpcCurSetValue(s *Session) error {
 func rpcCurRemove(s *Session) error { return s.call.cur.pos.Remove(&s.c.Owed) }
 
 func rpcCurGetKey(s *Session) error {
-	key, err := s.call.cur.pos.GetKey(s.in.Has("step"))
+	key, err := s.call.cur.pos.GetKey(&s.c.Owed, s.in.Has("step"))
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func rpcCurGetKey(s *Session) error {
 }
 
 func rpcCurGetValue(s *Session) error {
-	value, err := s.call.cur.pos.GetValue(s.in.Has("step"))
+	value, err := s.call.cur.pos.GetValue(&s.c.Owed, s.in.Has("step"))
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func rpcCurGetValue(s *Session) error {
 }
 
 func rpcCurGet(s *Session) error {
-	key, value, xt, err := s.call.cur.pos.Get(s.in.Has("step"))
+	key, value, xt, err := s.call.cur.pos.Get(&s.c.Owed, s.in.Has("step"))
 	return s.outCursor(key, value, xt, err)
 }
 

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"strconv"
+
+	"gotycoon/db"
 )
 
 // rpcVoid does nothing.
@@ -19,7 +21,7 @@ func rpcEcho(s *Session) error {
 
 // rpcStatus tells about one database.
 func rpcStatus(s *Session) error {
-	rows, err := s.call.db.Status()
+	rows, err := s.call.db.Status(&s.c.Owed)
 	if err != nil {
 		return err
 	}
@@ -57,7 +59,7 @@ func (h *Handler) reportDatabases(rows map[string]string) error {
 	var count, size int64
 	for i := range h.opts.Catalog.Len() {
 		d := h.opts.Catalog.DB(i)
-		n, err := d.Count()
+		n, err := d.Count(new(db.Pending)) // figures for those who watch the server do not wait for its log
 		if err != nil {
 			return err
 		}

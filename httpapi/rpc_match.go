@@ -7,7 +7,7 @@ func rpcMatchPrefix(s *Session) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchPrefix(prefix, s.matchMax())
+	keys, err := s.call.db.MatchPrefix(&s.c.Owed, prefix, s.matchMax())
 	return s.outKeys(keys, err)
 }
 
@@ -16,7 +16,7 @@ func rpcMatchRegex(s *Session) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchRegex(string(regex), s.matchMax())
+	keys, err := s.call.db.MatchRegex(&s.c.Owed, string(regex), s.matchMax())
 	return s.outKeys(keys, err)
 }
 
@@ -29,7 +29,7 @@ func rpcMatchSimilar(s *Session) error {
 	if distance < 0 {
 		distance = 1
 	}
-	keys, err := s.call.db.MatchSimilar(origin, distance, s.in.Has("utf"), s.matchMax())
+	keys, err := s.call.db.MatchSimilar(&s.c.Owed, origin, distance, s.in.Has("utf"), s.matchMax())
 	return s.outKeys(keys, err)
 }
 

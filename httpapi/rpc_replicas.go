@@ -46,16 +46,19 @@ func (s *Session) tuneOurs() (only bool, err error) {
 	return true, nil
 }
 
-// tuneReadOnly sets whether this server refuses updates of its clients.
+// tuneReadOnly sets whether this server refuses updates of its clients. When it has answered that it does, none is acknowledged any more: whoever
+// has received all of the log may take over. A server that was started to refuse them may also be told so without an RTS file that works.
 func (s *Session) tuneReadOnly(text []byte) error {
-	if s.h.opts.Follower == nil {
+	if s.h.opts.Follower == nil && !s.h.opts.Catalog.Guarded() {
 		return errNoRTS
 	}
 	on, err := strconv.ParseBool(string(text))
 	if err != nil {
 		return errInvalidParameters
 	}
-	s.h.opts.Catalog.SetGuarded(on)
+	if err := s.h.opts.Catalog.SetGuarded(on); err != nil {
+		return err
+	}
 	s.h.opts.Logger.Info(fmt.Sprintf("updates of clients are refused from now on: %t", on))
 	return nil
 }

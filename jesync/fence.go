@@ -74,7 +74,7 @@ func (f databaseFences) raise(n uint64) (uint64, error) {
 
 // bound returns this server's record, nil when there is none, and the number from which on none has been given out.
 func (f databaseFences) bound() (old []byte, first uint64, err error) {
-	page, err := f.db.Page(db.PageOptions{Prefix: []byte(primary.FencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
+	page, err := f.db.Page(nil, db.PageOptions{Prefix: []byte(primary.FencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
 	if err != nil {
 		return nil, 0, err
 	}

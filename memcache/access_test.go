@@ -17,6 +17,12 @@ import (
 // guarded is a service whose access file has these lines, and for each user a line with the name as the password.
 func guarded(t *testing.T, plex, users string, lines ...string) (st *started, change func(lines ...string)) {
 	t.Helper()
+	return guardedOn(t, ":", plex, users, lines...)
+}
+
+// guardedOn is guarded for a database of another kind.
+func guardedOn(t *testing.T, expr, plex, users string, lines ...string) (st *started, change func(lines ...string)) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "access")
 	write := func(lines ...string) {
 		for name := range strings.FieldsSeq(users) {
@@ -30,7 +36,7 @@ func guarded(t *testing.T, plex, users string, lines ...string) (st *started, ch
 	g, err := access.Open(access.Options{Path: path})
 	require.NoError(t, err)
 	t.Cleanup(g.Close)
-	catalog, err := db.Open([]string{":"}, db.Options{})
+	catalog, err := db.Open([]string{expr}, db.Options{})
 	require.NoError(t, err)
 	s, err := New(Options{Config: ParseConfig(plex), DB: catalog.DB(0), Started: time.Now(), Access: g})
 	require.NoError(t, err)
@@ -82,7 +88,7 @@ func TestTextAuthentication(t *testing.T) {
 
 func count(t *testing.T, s *started) int64 {
 	t.Helper()
-	n, err := s.db.Count()
+	n, err := s.db.Count(nil)
 	require.NoError(t, err)
 	return n
 }
@@ -152,4 +158,30 @@ func TestWithoutAGuardThereIsNoSASL(t *testing.T) {
 		c.send("%s", message(op, 0, "", ""))
 		require.Equal(t, statusUnknown, c.binary().status)
 	}
+}
+
+// TestRightsAreLookedAtAgainAfterAWait takes a right away while a request waits: for its data, or for a message. What must hold: nothing is done
+// with a right that is gone.
+func TestRightsAreLookedAtAgainAfterAWait(t *testing.T) {
+	s, change := guardedOn(t, "%", "opts=q", "", "allow anyone read,write")
+	set, get := s.dial(t), s.dial(t)
+	set.send("version\r\nset name 0 0 1\r\n")
+	require.Contains(t, set.line(), "VERSION") // leaves when the data is waited for
+	get.send("get other\r\n")
+	require.Eventually(t, func() bool { // the message is waited for
+		s.queues.mu.Lock()
+		defer s.queues.mu.Unlock()
+		return s.queues.lines["other"] != nil
+	}, patience, time.Millisecond)
+	change("allow anyone write prefix=nobody")
+	set.send("1\r\n")
+	require.Contains(t, set.line(), "CLIENT_ERROR access denied")
+	require.NoError(t, s.db.Set(nil, []byte("other 1"), []byte("message"), db.Never))
+	require.Contains(t, get.line(), "CLIENT_ERROR access denied")
+	claim, err := s.db.Claim(nil, []byte("other "), nil)
+	require.NoError(t, err, "the message has gone back")
+	require.Equal(t, "message", string(claim.Value))
+	n, err := s.db.Count(nil)
+	require.NoError(t, err)
+	require.Zero(t, n, "nothing was stored")
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -160,6 +161,9 @@ func (c *conn) statusOf(err error) status {
 		return statusNoMemory
 	}
 	c.failed = true
+	if _, denied := errors.AsType[*access.Denied](err); denied {
+		return statusAuth
+	}
 	c.s.logFailure(err)
 	if errors.Is(err, db.ErrReadOnly) {
 		return statusDenied

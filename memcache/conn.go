@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 
+	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
 )
@@ -192,7 +193,11 @@ func (c *conn) answer(line string) {
 // fail logs a database error and tells the client which call of the original would have failed.
 func (c *conn) fail(call string, err error) {
 	c.failed = true
-	if db.Refused(err) {
+	switch denied, ok := errors.AsType[*access.Denied](err); {
+	case ok:
+		c.answer("CLIENT_ERROR " + denied.Error())
+		return
+	case db.Refused(err):
 		c.answer("SERVER_ERROR " + reason(err))
 		return
 	}

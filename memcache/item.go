@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -93,7 +94,7 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	if versioned {
 		it.version = c.db.Version(key) // before the value, so that it is not newer
 	}
-	stored, xt, err := c.db.Get(c.value[:0], key)
+	stored, xt, err := c.db.Get(&c.io.Owed, c.value[:0], key)
 	if cap(stored) > cap(c.value) {
 		c.value = stored[:0]
 	}
@@ -119,6 +120,9 @@ type change struct {
 
 // store carries out a storage operation. It returns db.ErrDuplicate, db.ErrNoRecord or errChanged when nothing is stored.
 func (c *conn) store(ch change) (version uint64, err error) {
+	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil { // again: the data may have taken long to come
+		return 0, err
+	}
 	c.value = c.encode(c.value[:0], ch.data, ch.flags)
 	owed := &c.io.Owed
 	switch {

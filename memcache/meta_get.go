@@ -101,7 +101,7 @@ func (c *conn) metaDebug() bool {
 		return true
 	}
 	version := c.db.Version(m.key)
-	stored, xt, err := c.db.Get(nil, m.key)
+	stored, xt, err := c.db.Get(&c.io.Owed, nil, m.key)
 	switch {
 	case err == nil:
 		data, _ := c.decode(stored)

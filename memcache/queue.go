@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -107,7 +108,7 @@ func (l *line) wakeFirst() {
 }
 
 // take claims the oldest message of a name, and waits for one until the deadline. It returns db.ErrNoRecord when none has come.
-func (q *queues) take(ctx context.Context, name []byte, deadline time.Time) (*db.Claim, error) {
+func (q *queues) take(ctx context.Context, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
 	w := &waiter{poke: make(chan struct{}, 1)}
 	l := q.join(string(name), w)
 	defer q.leave(string(name), l, w)
@@ -115,7 +116,7 @@ func (q *queues) take(ctx context.Context, name []byte, deadline time.Time) (*db
 	defer limit.Stop()
 	for {
 		if q.first(l, w) {
-			claim, err := q.claim(l, name)
+			claim, err := q.claim(p, l, name)
 			if !errors.Is(err, db.ErrNoRecord) {
 				return claim, err
 			}
@@ -128,7 +129,7 @@ func (q *queues) take(ctx context.Context, name []byte, deadline time.Time) (*db
 		select {
 		case <-w.poke:
 		case <-limit.C:
-			return q.claim(l, name) // every key is tried at least once, also behind others
+			return q.claim(p, l, name) // every key is tried at least once, also behind others
 		case <-ctx.Done():
 			return nil, db.ErrNoRecord
 		}
@@ -165,10 +166,10 @@ func (q *queues) first(l *line, w *waiter) bool {
 }
 
 // claim claims the first message of a line, and remembers that there is none before it.
-func (q *queues) claim(l *line, name []byte) (*db.Claim, error) {
+func (q *queues) claim(p *db.Pending, l *line, name []byte) (*db.Claim, error) {
 	prefix := append(bytes.Clone(name), ' ')
 	from, news := q.startOf(l)
-	claim, err := q.db.Claim(prefix, from)
+	claim, err := q.db.Claim(p, prefix, from)
 	if claim != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -214,8 +215,11 @@ func (c *conn) getMessages() bool {
 
 // fetchMessage claims a message. The caller has sent earlier replies.
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
-	claim, err := c.s.queues.take(c.ctx, name, deadline)
+	claim, err := c.s.queues.take(c.ctx, &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
+	if err == nil {
+		err = c.mayTake(name, claim)
+	}
 	c.s.counts.get.count(err == nil)
 	if err != nil {
 		return item{}, err
@@ -227,6 +231,15 @@ func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	it := item{key: name, xt: db.MaxXT}
 	it.data, it.flags = c.decode(claim.Value)
 	return it, nil
+}
+
+// mayTake looks once more at the right to read, since the client may have waited long for the message. One that it may not have goes back.
+func (c *conn) mayTake(name []byte, claim *db.Claim) error {
+	err := c.io.Visitor.Key(access.Read, c.db, name)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, claim.GiveBack(nil))
 }
 
 // finish deletes the oldest message of a name that this connection has fetched.

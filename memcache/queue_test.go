@@ -147,7 +147,7 @@ func TestSoak(t *testing.T) {
 			require.Equal(t, "DELETED", last.request("delete q%d\r\n", name))
 		}
 	}
-	n, err := s.db.Count()
+	n, err := s.db.Count(nil)
 	require.NoError(t, err)
 	require.Zero(t, n)
 	t.Logf("%d messages, %d deliveries, %d workers killed", len(k.finished), k.deliveries, k.kills)

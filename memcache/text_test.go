@@ -53,7 +53,7 @@ func TestFlushAllAfterADelay(t *testing.T) {
 	c := s.dial(t)
 	c.ask("set a 0 0 1\nx\nflush_all 1\nget a\n", "STORED\nOK\nVALUE a 0 1\nx\nEND\n")
 	require.Eventually(t, func() bool {
-		_, _, err := s.db.Get(nil, []byte("a"))
+		_, _, err := s.db.Get(nil, nil, []byte("a"))
 		return err != nil
 	}, patience, 10*time.Millisecond)
 	c.ask("flush_all 1000\n", "OK\n") // its timer ends with the service

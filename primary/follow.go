@@ -44,7 +44,7 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	if !alone || !lost && (sid == r.opts.SID || known && sid == before) {
 		return false, nil
 	}
-	n, err := r.opts.DB.Count()
+	n, err := r.opts.DB.Count(nil)
 	if n == 0 && len(r.claims) == 1 && !lost {
 		return false, err // nothing is here that the primary has not made, and nothing of a former one is to come
 	}
@@ -72,17 +72,17 @@ func (r *Role) Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied b
 			return err
 		}
 	}
-	return r.opts.DB.FollowSome(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(u, copied) })
+	return r.opts.DB.FollowSome(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(p, u, copied) })
 }
 
 // takes tells whether an update is to be stored. mu is held.
-func (r *Role) takes(u *ulog.Update, copied bool) (bool, error) {
+func (r *Role) takes(p *db.Pending, u *ulog.Update, copied bool) (bool, error) {
 	switch {
 	case u.Op == ulog.OpClear:
 		r.opts.Logger.Error(fmt.Sprintf("server %d has cleared the services' database; this one's stays as it is", u.SID))
 		return false, nil
 	case grows(u.Key):
-		return r.raises(u)
+		return r.raises(p, u)
 	}
 	_, term, known := r.claims.greatest()
 	if term > 0 && term == r.ours {
@@ -100,7 +100,7 @@ func (r *Role) regain(p *db.Pending, u *ulog.Update) error {
 		return nil
 	}
 	for {
-		old, _, err := r.opts.DB.Get(nil, u.Key)
+		old, _, err := r.opts.DB.Get(p, nil, u.Key)
 		if errors.Is(err, db.ErrNoRecord) {
 			old, err = nil, nil
 		}
@@ -128,12 +128,12 @@ func (r *Role) number(u *ulog.Update) (n uint64, ok bool) {
 }
 
 // raises tells whether an update makes the value of a record greater.
-func (r *Role) raises(u *ulog.Update) (bool, error) {
+func (r *Role) raises(p *db.Pending, u *ulog.Update) (bool, error) {
 	n, ok := r.number(u)
 	if _, own := ownBound(u.Key, r.opts.SID); !ok || own || bytes.Equal(u.Key, claimKey(r.opts.SID)) {
 		return false, nil // nothing that a server writes there; or this one's, see regain and Prepare
 	}
-	old, _, err := r.opts.DB.Get(nil, u.Key)
+	old, _, err := r.opts.DB.Get(p, nil, u.Key)
 	if errors.Is(err, db.ErrNoRecord) {
 		return true, nil
 	}

@@ -82,7 +82,7 @@ func claimOf(key, value []byte) (sid uint16, term uint64, ok bool) {
 
 // readTold returns the greatest claim of this server that others have told it of, 0 where there is none.
 func readTold(d *db.DB, sid uint16) (term uint64, err error) {
-	value, _, err := d.Get(nil, toldKey(sid))
+	value, _, err := d.Get(nil, nil, toldKey(sid))
 	if errors.Is(err, db.ErrNoRecord) {
 		return 0, nil
 	}
@@ -100,7 +100,7 @@ func readClaims(d *db.DB) (claims, error) {
 	all := claims{}
 	o := db.PageOptions{Prefix: []byte(claimPrefix), Records: 1000, Examine: 1000, Value: 32}
 	for {
-		page, err := d.Page(o)
+		page, err := d.Page(nil, o)
 		if err != nil {
 			return nil, err
 		}

@@ -55,7 +55,7 @@ func (s *server) set(key, value string) {
 
 func (s *server) get(key string) string {
 	s.t.Helper()
-	value, _, err := s.db.Get(nil, []byte(key))
+	value, _, err := s.db.Get(nil, nil, []byte(key))
 	if errors.Is(err, db.ErrNoRecord) {
 		return "none"
 	}

@@ -113,7 +113,7 @@ func TestACopyLosesNothingThatIsNewer(t *testing.T) {
 	eventually(t, "the end at b", func() bool { return b.get(0, "live") != "" })
 	equalSoon(t, a, b)
 	require.Equal(t, want, a.contents(0))
-	_, xt, err := a.catalog.DB(0).Get(nil, []byte("mortal"))
+	_, xt, err := a.catalog.DB(0).Get(nil, nil, []byte("mortal"))
 	require.NoError(t, err)
 	require.Less(t, xt, int64(db.MaxXT))
 

@@ -32,9 +32,9 @@ func TestFollowerAppliesEveryKindOfUpdate(t *testing.T) {
 	a.set(1, "live", "y")
 	eventually(t, "an update made meanwhile", func() bool { return b.get(1, "live") == "y" })
 
-	_, want, err := a.catalog.DB(0).Get(nil, []byte("k"))
+	_, want, err := a.catalog.DB(0).Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
-	value, xt, err := b.catalog.DB(0).Get(nil, []byte("k"))
+	value, xt, err := b.catalog.DB(0).Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "12", string(value))
 	require.Equal(t, want, xt)

@@ -23,7 +23,7 @@ import (
 func (n *node) contents(index int) map[string]string {
 	n.t.Helper()
 	got := map[string]string{}
-	require.NoError(n.t, n.catalog.DB(index).Walk(func(key, value []byte, _ int64) bool {
+	require.NoError(n.t, n.catalog.DB(index).Walk(nil, func(key, value []byte, _ int64) bool {
 		got[string(key)] = string(value)
 		return true
 	}))
@@ -283,7 +283,7 @@ func writeRTS(t *testing.T, n *node, at ulog.Stamp) {
 
 func TestGuardedDatabasesTakeUpdatesOfTheMasterOnly(t *testing.T) {
 	a, b := newNode(t, 1), newNode(t, 2, filepath.Join(t.TempDir(), "a.kct"), "%")
-	b.catalog.SetGuarded(true)
+	require.NoError(t, b.catalog.SetGuarded(true))
 	b.follow(master(a.port))
 	a.set(0, "k", "1")
 	require.NoError(t, a.catalog.DB(1).Clear(nil))
@@ -296,6 +296,6 @@ func TestGuardedDatabasesTakeUpdatesOfTheMasterOnly(t *testing.T) {
 	require.Equal(t, db.ErrReadOnly, err)
 	_, err = d.Begin(nil, false)
 	require.Equal(t, db.ErrReadOnly, err)
-	b.catalog.SetGuarded(false)
+	require.NoError(t, b.catalog.SetGuarded(false))
 	b.set(0, "k", "2")
 }

@@ -222,7 +222,7 @@ func (n *node) set(index int, key, value string) {
 // get returns the value of a key, "" where there is none.
 func (n *node) get(index int, key string) string {
 	n.t.Helper()
-	value, _, err := n.catalog.DB(index).Get(nil, []byte(key))
+	value, _, err := n.catalog.DB(index).Get(nil, nil, []byte(key))
 	if !errors.Is(err, db.ErrNoRecord) {
 		require.NoError(n.t, err)
 	}

@@ -91,7 +91,7 @@ func lacks(d *db.DB, s *place, at ulog.Stamp, others bool) bool {
 func lost(d *db.DB) bool { return d.Volatile() && empty(d) }
 
 func empty(d *db.DB) bool {
-	n, err := d.Count()
+	n, err := d.Count(nil)
 	return err == nil && n == 0
 }
 

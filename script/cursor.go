@@ -58,18 +58,18 @@ func (c call) cursorOf(i int) *cursor {
 	return cur
 }
 
-// do runs an operation on the cursor.
-func (cur *cursor) do(c call, op func(at *db.Cursor) error) bool {
+// do runs an operation on the cursor; p is what the reply of the call waits for.
+func (cur *cursor) do(c call, op func(at *db.Cursor, p *db.Pending) error) bool {
 	return cur.h.do(c, cur.on(op))
 }
 
-func (cur *cursor) on(op func(at *db.Cursor) error) func(d *db.DB) error {
+func (cur *cursor) on(op func(at *db.Cursor, p *db.Pending) error) func(d *db.DB) error {
 	return func(d *db.DB) error {
 		if cur.of != cur.h.db {
 			cur.of, cur.at = cur.h.db, d.NewCursor()
 		}
 		cur.at.On(d)
-		return op(cur.at)
+		return op(cur.at, cur.h.pending())
 	}
 }
 
@@ -118,8 +118,8 @@ func dbPairs(c call) int {
 // next pushes the record of a cursor and steps on.
 func next(c call, cur *cursor) int {
 	var key, value []byte
-	if !cur.do(c, func(at *db.Cursor) (err error) {
-		key, value, _, err = at.Get(true)
+	if !cur.do(c, func(at *db.Cursor, p *db.Pending) (err error) {
+		key, value, _, err = at.Get(p, true)
 		return err
 	}) {
 		return c.pushNil()
@@ -145,8 +145,8 @@ func curString(c call) int {
 	key, path := "(nil)", "(nil)"
 	if cur.h.db != nil {
 		path = cur.h.db.Path()
-		cur.do(c, func(at *db.Cursor) error {
-			k, err := at.GetKey(false)
+		cur.do(c, func(at *db.Cursor, p *db.Pending) error {
+			k, err := at.GetKey(p, false)
 			if err == nil {
 				key = string(k)
 			}

@@ -9,10 +9,11 @@ import (
 // Methods that look for keys.
 
 // matches pushes the keys that find returns, or nil.
-func matches(c call, find func(d *db.DB) ([][]byte, error)) int {
+func matches(c call, find func(d *db.DB, p *db.Pending) ([][]byte, error)) int {
+	h := c.handleOf(1)
 	var keys [][]byte
-	if !c.handleOf(1).do(c, func(d *db.DB) (err error) {
-		keys, err = find(d)
+	if !h.do(c, func(d *db.DB) (err error) {
+		keys, err = find(d, h.pending())
 		return err
 	}) {
 		return c.pushNil()
@@ -22,22 +23,22 @@ func matches(c call, find func(d *db.DB) ([][]byte, error)) int {
 
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchPrefix(prefix, limit) })
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchPrefix(p, prefix, limit) })
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchRegex(regex, limit) })
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchRegex(p, regex, limit) })
 }
 
 // dbMatchSimilar without a range finds every key, in the order of the database.
 func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) {
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(nil, limit)
+			return d.MatchPrefix(p, nil, limit)
 		}
-		return d.MatchSimilar(origin, distance, utf, limit)
+		return d.MatchSimilar(p, origin, distance, utf, limit)
 	})
 }
 
@@ -65,7 +66,7 @@ func dbMerge(c call) int {
 func (h *handle) mergeFrom(c call, source *handle, mode int64) bool {
 	ok := true
 	walked := source.do(c, func(from *db.DB) error {
-		return from.Walk(func(key, value []byte, xt int64) bool {
+		return from.Walk(source.pending(), func(key, value []byte, xt int64) bool {
 			c.s.leash.check(c.l)
 			ok = h.do(c, func(d *db.DB) error { return mergeOne(d, h.pending(), key, value, absoluteXT(xt), mode) })
 			return ok

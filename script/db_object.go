@@ -106,13 +106,14 @@ func dbError(c call) int {
 
 // dbIndex reads a record by the name of a field.
 func dbIndex(c call) int {
+	h := c.handleOf(1)
 	key, ok := text(c.l.Get(2))
 	if !ok {
 		c.refuse()
 	}
 	var value []byte
-	found := c.handleOf(1).do(c, func(d *db.DB) (err error) {
-		value, _, err = d.Get(nil, []byte(key))
+	found := h.do(c, func(d *db.DB) (err error) {
+		value, _, err = d.Get(h.pending(), nil, []byte(key))
 		return err
 	})
 	if !found {
@@ -140,7 +141,7 @@ func dbString(c call) int {
 	path, count, size := "(nil)", int64(-1), int64(-1)
 	if h.db != nil {
 		path = h.db.Path()
-		count, _ = h.current().Count()
+		count, _ = h.current().Count(h.pending())
 		size = h.current().Size()
 	}
 	return c.pushBytes(fmt.Appendf(nil, "%s: %d: %d", path, count, size))

@@ -43,11 +43,12 @@ func found(c call, ok bool, value []byte, xt int64) int {
 }
 
 func dbGet(c call) int {
+	h := c.handleOf(1)
 	key := c.bytes(2)
 	var value []byte
 	var xt int64
-	ok := c.handleOf(1).do(c, func(d *db.DB) (err error) {
-		value, xt, err = d.Get(nil, key)
+	ok := h.do(c, func(d *db.DB) (err error) {
+		value, xt, err = d.Get(h.pending(), nil, key)
 		return err
 	})
 	return found(c, ok, value, xt)
@@ -66,10 +67,11 @@ func dbSeize(c call) int {
 }
 
 func dbCheck(c call) int {
+	h := c.handleOf(1)
 	key := c.bytes(2)
 	size := -1
-	if !c.handleOf(1).do(c, func(d *db.DB) (err error) {
-		size, _, err = d.Check(key)
+	if !h.do(c, func(d *db.DB) (err error) {
+		size, _, err = d.Check(h.pending(), key)
 		return err
 	}) {
 		size = -1
@@ -166,10 +168,11 @@ func dbRemoveBulk(c call) int {
 }
 
 func dbGetBulk(c call) int {
+	h := c.handleOf(1)
 	keys, atomic := c.texts(2), c.flag(3, true)
 	t := c.l.NewTable()
-	ok := c.handleOf(1).do(c, func(d *db.DB) error {
-		return d.GetBulk(keys, atomic, func(i int, value []byte, _ int64) {
+	ok := h.do(c, func(d *db.DB) error {
+		return d.GetBulk(h.pending(), keys, atomic, func(i int, value []byte, _ int64) {
 			t.RawSetString(string(keys[i]), lua.LString(value))
 		})
 	})

@@ -42,7 +42,7 @@ func dbDumpSnapshot(c call) int {
 
 func dumpSnapshot(c call, w *bufio.Writer, d *db.DB) error {
 	_, _ = w.WriteString(snapshotMagic) // Flush tells
-	err := d.Walk(func(key, value []byte, xt int64) bool {
+	err := d.Walk(nil, func(key, value []byte, xt int64) bool {
 		c.s.leash.check(c.l)
 		if !d.Persistent() {
 			value = append(binary.BigEndian.AppendUint64(nil, uint64(xt))[3:], value...)
@@ -53,8 +53,10 @@ func dumpSnapshot(c call, w *bufio.Writer, d *db.DB) error {
 		_, _ = w.Write(value)
 		return true
 	})
-	_ = w.WriteByte(snapshotEnd)
-	return err
+	if err != nil { // what was read is not safe, and will never be: the file has no end
+		return err
+	}
+	return w.WriteByte(snapshotEnd)
 }
 
 // dbLoadSnapshot stores the records of a snapshot. Others stay.

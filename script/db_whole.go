@@ -13,9 +13,10 @@ import (
 // Methods on the database as a whole.
 
 func dbCount(c call) int {
+	h := c.handleOf(1)
 	n := int64(-1)
-	if !c.handleOf(1).do(c, func(d *db.DB) (err error) {
-		n, err = d.Count()
+	if !h.do(c, func(d *db.DB) (err error) {
+		n, err = d.Count(h.pending())
 		return err
 	}) {
 		n = -1
@@ -42,9 +43,10 @@ func dbPath(c call) int {
 }
 
 func dbStatus(c call) int {
+	h := c.handleOf(1)
 	var rows map[string]string
-	if !c.handleOf(1).do(c, func(d *db.DB) (err error) {
-		rows, err = d.Status()
+	if !h.do(c, func(d *db.DB) (err error) {
+		rows, err = d.Status(h.pending())
 		return err
 	}) {
 		return c.pushNil()
@@ -68,7 +70,7 @@ func (c call) processor(i int) func(d *db.DB) bool {
 		return nil
 	}
 	return func(d *db.DB) bool {
-		n, _ := d.Count() // what cannot be counted now fails elsewhere
+		n, _ := d.Count(c.s.owed) // what cannot be counted now fails elsewhere
 		results, err := c.protect(v, 1, append(args, lua.LString(d.Path()), lua.LNumber(n), lua.LNumber(d.Size()))...)
 		return err == nil && lua.LVAsBool(results[0])
 	}

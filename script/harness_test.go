@@ -124,7 +124,7 @@ end
 `
 
 func (h *host) value(key string) string {
-	v, _, err := h.catalog.DB(0).Get(nil, []byte(key))
+	v, _, err := h.catalog.DB(0).Get(nil, nil, []byte(key))
 	if err != nil {
 		return err.Error()
 	}

@@ -127,7 +127,7 @@ func (r *mapReduce) prepare(*db.DB) error {
 }
 
 func (r *mapReduce) mapAll(d *db.DB) error {
-	n, err := d.Count()
+	n, err := d.Count(r.c.s.owed)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (r *mapReduce) mapAll(d *db.DB) error {
 		return err
 	}
 	var failed error
-	err = d.Walk(func(key, value []byte, _ int64) bool {
+	err = d.Walk(r.c.s.owed, func(key, value []byte, _ int64) bool {
 		failed = r.check(r.mapper, lua.LString(key), lua.LString(value), r.emit)
 		return failed == nil
 	})

@@ -163,7 +163,7 @@ func TestUpdatesAddUp(t *testing.T) {
 	go func() {
 		client <- func() error {
 			for n := 0; n < 100; {
-				old, _, err := h.catalog.DB(0).Get(nil, []byte("n"))
+				old, _, err := h.catalog.DB(0).Get(nil, nil, []byte("n"))
 				if errors.Is(err, db.ErrNoRecord) {
 					old = nil
 				}
@@ -293,7 +293,7 @@ func TestDatabasesOfAScript(t *testing.T) {
 	require.NoError(t, h.pool.Close())
 	c, err := db.Open([]string{path}, db.Options{})
 	require.NoError(t, err)
-	v, _, err := c.DB(0).Get(nil, []byte("k"))
+	v, _, err := c.DB(0).Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "v", string(v))
 	require.NoError(t, c.Close())

@@ -100,8 +100,8 @@ func (c call) around(v lua.LValue, method string) {
 }
 
 // show runs a visitor that cannot change anything.
-func (c call) show(d *db.DB, key []byte, visit db.Visitor) error {
-	value, xt, err := d.Get(nil, key)
+func (c call) show(d *db.DB, p *db.Pending, key []byte, visit db.Visitor) error {
+	value, xt, err := d.Get(p, nil, key)
 	if err != nil && !errors.Is(err, db.ErrNoRecord) {
 		return err
 	}
@@ -114,7 +114,7 @@ func dbAccept(c call) int {
 	key, visit, writable := c.bytes(2), c.visitor(c.visitorOf(3)), c.flag(4, true)
 	return c.pushBool(h.visit(c, func(d *db.DB) error {
 		if !writable {
-			return c.show(d, key, visit)
+			return c.show(d, h.pending(), key, visit)
 		}
 		return d.Accept(h.pending(), key, visit)
 	}))
@@ -131,7 +131,7 @@ func dbAcceptBulk(c call) int {
 			return d.AcceptBulk(h.pending(), keys, visit)
 		}
 		for _, key := range keys {
-			if err := c.show(d, key, visit); err != nil {
+			if err := c.show(d, h.pending(), key, visit); err != nil {
 				return err
 			}
 		}
@@ -151,7 +151,7 @@ func dbIterate(c call) int {
 		if writable {
 			return d.Iterate(h.pending(), visit, more)
 		}
-		return d.Walk(func(key, value []byte, xt int64) bool {
+		return d.Walk(h.pending(), func(key, value []byte, xt int64) bool {
 			visit(key, value, xt, true)
 			return more()
 		})

@@ -19,6 +19,7 @@ func (p *process) openFollower() {
 	if p.cfg.RTSPath == "" {
 		return
 	}
+	p.guardClients() // also when the file cannot be used: what clients store here would be nowhere else
 	dial, err := p.dialer()
 	if err != nil {
 		p.log.error("this server does not replicate: %v", err)
@@ -31,10 +32,16 @@ func (p *process) openFollower() {
 		return
 	}
 	p.follower = f
-	p.catalog.SetGuarded(p.cfg.Replication.ReadOnly)
 	if p.cfg.Snapshots.Dir != "" && p.cfg.UpdateLog == "" && p.inMemory() {
 		p.log.Warn("updates from a master that come after the latest snapshot of a database in memory are missing after a crash: " +
 			"give this server an update log too (-ulog)")
+	}
+}
+
+// guardClients has a server with -slave-read-only refuse updates of clients, before there are any.
+func (p *process) guardClients() {
+	if err := p.catalog.SetGuarded(p.cfg.Replication.ReadOnly); err != nil { // the server will end
+		p.log.error("the update log has failed: %v", err)
 	}
 }
 

@@ -37,6 +37,9 @@ func (l *Log) Wait(s Stamp) error {
 	return l.write(s)
 }
 
+// Acked returns the newest stamp for which Wait returns at once. It costs one atomic load.
+func (l *Log) Acked() Stamp { return Stamp(l.acked.Load()) }
+
 // write has everything up to s written, by this goroutine or another.
 func (l *Log) write(s Stamp) error {
 	for {

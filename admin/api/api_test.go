@@ -76,7 +76,7 @@ func TestWhoMay(t *testing.T) {
 			require.Contains(t, []int{401, 403}, status, c)
 		}
 	}
-	value, _, err := s.c.DB(0).Get(nil, []byte("k"))
+	value, _, err := s.c.DB(0).Get(nil, nil, []byte("k"))
 	require.NoError(t, err)
 	require.Equal(t, "v", string(value))
 	for _, c := range changers() {
@@ -141,7 +141,7 @@ func TestRecords(t *testing.T) {
 	xt := time.Now().Add(time.Hour).Unix()
 	status, text := s.change("POST", path, body("\x00+/\xff", "one", fmt.Sprintf(`,"xt":%d`, xt)))
 	require.Equal(t, 200, status, text)
-	value, at, err := d.Get(nil, []byte("\x00+/\xff"))
+	value, at, err := d.Get(nil, nil, []byte("\x00+/\xff"))
 	require.NoError(t, err)
 	require.Equal(t, "one", string(value))
 	require.Equal(t, xt, at)
@@ -164,7 +164,7 @@ func TestRecords(t *testing.T) {
 		require.Equal(t, c.status, status, "%s: %s", c.body, text)
 		require.Contains(t, text, c.part)
 	}
-	_, at, err = d.Get(nil, []byte("\x00+/\xff"))
+	_, at, err = d.Get(nil, nil, []byte("\x00+/\xff"))
 	require.NoError(t, err)
 	require.Equal(t, db.MaxXT, at, "without a time it lasts")
 

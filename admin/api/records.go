@@ -68,7 +68,7 @@ func (a *API) records(_ http.ResponseWriter, r *http.Request, s *Sources) (any, 
 	if err != nil {
 		limit = 100
 	}
-	page, err := d.Page(db.PageOptions{
+	page, err := d.Page(nil, db.PageOptions{
 		Prefix: prefix, After: after, Records: max(1, min(limit, maxPage)), Examine: maxExamine, Value: preview,
 	})
 	if err != nil {
@@ -100,7 +100,7 @@ func (a *API) record(_ http.ResponseWriter, r *http.Request, s *Sources) (any, e
 	if err != nil {
 		return nil, err
 	}
-	value, xt, err := d.Get(nil, key)
+	value, xt, err := d.Get(nil, nil, key)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (a *API) value(w http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	if err != nil {
 		return nil, err
 	}
-	value, _, err := d.Get(nil, key)
+	value, _, err := d.Get(nil, nil, key)
 	if err != nil {
 		return nil, err
 	}

@@ -240,9 +240,9 @@ func TestBackupIsOpenedAsItIs(t *testing.T) {
 	for range 2 {
 		c, err = db.Open([]string{copied}, db.Options{LogDir: logs})
 		require.NoError(t, err)
-		_, _, err = c.DB(0).Get(nil, []byte("before"))
+		_, _, err = c.DB(0).Get(nil, nil, []byte("before"))
 		require.NoError(t, err)
-		_, _, err = c.DB(0).Get(nil, []byte("after"))
+		_, _, err = c.DB(0).Get(nil, nil, []byte("after"))
 		require.ErrorIs(t, err, db.ErrNoRecord)
 		require.NoError(t, c.DB(0).Set(nil, []byte("kept"), nil, db.Never))
 		require.NoError(t, c.Close())

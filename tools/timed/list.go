@@ -47,18 +47,18 @@ func list(_ context.Context, c *call) error {
 func (l *lister) jump(cursor *db.Cursor) error {
 	switch named := len(l.args) > 1; {
 	case named && *l.back:
-		return cursor.JumpBackKey(l.data(1))
+		return cursor.JumpBackKey(nil, l.data(1))
 	case named:
-		return cursor.JumpKey(l.data(1))
+		return cursor.JumpKey(nil, l.data(1))
 	case *l.back:
-		return cursor.JumpBack()
+		return cursor.JumpBack(nil)
 	}
-	return cursor.Jump()
+	return cursor.Jump(nil)
 }
 
 // walk prints records until the end.
 func (l *lister) walk(cursor *db.Cursor) error {
-	fetch := func() ([]byte, []byte, int64, error) { return cursor.Get(true) }
+	fetch := func() ([]byte, []byte, int64, error) { return cursor.Get(nil, true) }
 	if *l.seize {
 		p := new(db.Pending) // closing the database waits
 		fetch = func() ([]byte, []byte, int64, error) { return cursor.Seize(p) }

@@ -22,7 +22,7 @@ func inform(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	rows, err := d.Status()
+	rows, err := d.Status(nil)
 	if err != nil {
 		return c.failed("DB::status", c.args[0], err)
 	}
@@ -101,7 +101,7 @@ func check(_ context.Context, c *call) error {
 }
 
 func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
-	found, at, err := d.Get(nil, key)
+	found, at, err := d.Get(nil, nil, key)
 	switch {
 	case errors.Is(err, db.ErrNoRecord) && d.ExpiredAt(xt):
 		return nil // meanwhile

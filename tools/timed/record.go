@@ -134,5 +134,5 @@ func fetch(d *db.DB, key []byte, seize bool) (value []byte, xt int64, err error)
 	if seize {
 		return d.Seize(nil, nil, key)
 	}
-	return d.Get(nil, key)
+	return d.Get(nil, nil, key)
 }

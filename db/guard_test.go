@@ -1,0 +1,105 @@
+package db
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/ulog"
+)
+
+// Making a server read-only is what a planned takeover begins with: once that has been answered, and the other server has caught up, nothing
+// may be acknowledged here any more.
+
+func TestNothingIsStoredOnceGuarded(t *testing.T) {
+	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%", filepath.Join(t.TempDir(), "f.kct"))
+	for i := range c.Len() {
+		d := c.DB(i)
+		require.NoError(t, c.SetGuarded(false))
+		tx := begin(t, d)
+		require.NoError(t, tx.DB().Set(nil, []byte("of the transaction"), []byte("x"), Never))
+		waiting := map[string]func() error{
+			"set":         func() error { return d.Set(nil, []byte("waits"), nil, Never) },
+			"set_bulk":    func() error { _, err := d.SetBulk(nil, []Record{{Key: []byte("waits")}}, false); return err },
+			"remove_bulk": func() error { _, err := d.RemoveBulk(nil, [][]byte{[]byte("waits")}, true); return err },
+			"clear":       func() error { return d.Clear(nil) },
+			"increment":   func() error { _, err := d.Increment(nil, []byte("waits"), 1, 0, Never); return err },
+			"begin": func() error {
+				tx, err := d.Begin(nil, false)
+				if err == nil {
+					err = tx.Commit(nil)
+				}
+				return err
+			},
+			"accept_bulk": func() error {
+				return d.AcceptBulk(nil, [][]byte{[]byte("waits")}, func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{Op: Store} })
+			},
+		}
+		answers := make(chan string)
+		for name, op := range waiting {
+			go func() { answers <- fmt.Sprint(name, ": ", op()) }()
+		}
+		require.NoError(t, c.SetGuarded(true))
+		end := c.Log().Last()
+		require.ErrorIs(t, tx.DB().Set(nil, []byte("of the transaction"), nil, Never), ErrReadOnly)
+		require.ErrorIs(t, tx.Commit(nil), ErrReadOnly)
+		for range waiting {
+			require.Contains(t, <-answers, ErrReadOnly.Error())
+		}
+		require.Equal(t, end, c.Log().Last(), "updates were acknowledged after the server had become read-only")
+		require.Empty(t, contents(t, d))
+		require.ErrorIs(t, tx.Commit(nil), errEnded, "the transaction is aborted, or a master's updates would wait for it")
+	}
+}
+
+// TestGuardWithASharedTransaction: nobody waits for the other, and what clients add to the transaction is refused.
+func TestGuardWithASharedTransaction(t *testing.T) {
+	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")
+	d := c.DB(0)
+	tx := begin(t, d)
+	tx.Share()
+	require.NoError(t, d.Set(nil, []byte("a"), nil, Never))
+	require.NoError(t, c.SetGuarded(true))
+	require.ErrorIs(t, d.Set(nil, []byte("b"), nil, Never), ErrReadOnly)
+	followed := make(chan error)
+	go func() {
+		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: appendPrefix(nil, MaxXT)}})
+	}()
+	require.ErrorIs(t, tx.Commit(nil), ErrReadOnly)
+	require.NoError(t, <-followed, "updates of a master go on")
+	require.Equal(t, map[string]string{"m": ""}, contents(t, d))
+	require.NoError(t, c.SetGuarded(false))
+	require.NoError(t, d.Set(nil, []byte("b"), nil, Never))
+}
+
+// TestGuardUnderLoad: what is acknowledged at whatever moment has a stamp up to the log's end of the moment when SetGuarded returned.
+func TestGuardUnderLoad(t *testing.T) {
+	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%", "*")
+	var clients sync.WaitGroup
+	var acknowledged atomic.Int64
+	for i := range 8 {
+		clients.Go(func() {
+			for n := 0; ; n++ {
+				err := c.DB(i%2).Set(nil, fmt.Append(nil, i, "/", n), nil, Never)
+				if err != nil {
+					require.ErrorIs(t, err, ErrReadOnly)
+					return
+				}
+				acknowledged.Add(1)
+			}
+		})
+	}
+	for acknowledged.Load() < 1000 {
+		require.NoError(t, c.SetGuarded(false))
+	}
+	require.NoError(t, c.SetGuarded(true))
+	end, safe := c.Log().Last(), c.Log().Acked()
+	require.Equal(t, end, safe)
+	clients.Wait()
+	require.Equal(t, end, c.Log().Last())
+	require.Len(t, contents(t, c.DB(0)), int(acknowledged.Load())-len(contents(t, c.DB(1))))
+}

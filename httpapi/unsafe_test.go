@@ -1,0 +1,54 @@
+package httpapi_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/db"
+	"gotycoon/httpapi"
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/faultfs"
+)
+
+// TestNoReplyTellsWhatIsNotSafe asks for a record whose update is being synced (-oas), in all ways. What must hold: no reply comes before the
+// sync has ended; requests about other records are answered.
+func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
+	fs := faultfs.New(vfs.OS{})
+	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")
+	s.dial(t).ok("set", "key", "other", "value", "1")
+	syncing, goOn := make(chan struct{}, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release) // also when the test fails: closing waits for the log
+	fs.OnSync(func() {
+		syncing <- struct{}{}
+		<-goOn
+	})
+	writer := s.dial(t).send(rpc("set", "key", "order", "value", "paid"))
+	<-syncing
+	requests := []string{
+		rpc("get", "key", "order"), rpc("check", "key", "order"), rpc("get_bulk", "_order", ""), rpc("get_bulk", "_order", "", "atomic", ""),
+		rpc("add", "key", "order", "value", "x"), rpc("cas", "key", "order", "oval", "due", "nval", "x"), rpc("increment", "key", "order", "num", "1"),
+		rpc("match_prefix", "prefix", "ord"), rpc("match_regex", "regex", "ord"), rpc("match_similar", "origin", "orde"),
+		rpc("cur_jump", "CUR", "1"), rpc("cur_jump_back", "CUR", "1"), rpc("status"), rpc("checksum"),
+		"GET /order HTTP/1.1\r\n\r\n", "HEAD /order HTTP/1.1\r\n\r\n",
+		"PUT /order HTTP/1.1\r\nX-Kt-Mode: add\r\nContent-Length: 1\r\n\r\nx",
+	}
+	clients := []*client{writer}
+	for _, request := range requests {
+		clients = append(clients, s.dial(t).send(request))
+	}
+	require.Equal(t, "value\t1\n", s.dial(t).ok("get", "key", "other"))
+	require.Contains(t, s.dial(t).ok("report"), "db_0\t", "figures do not wait")
+	for i, c := range clients {
+		if i > 0 {
+			t.Log(requests[i-1])
+		}
+		c.requireSilent()
+	}
+	release()
+	for i, c := range clients {
+		require.NotEmpty(t, c.receive(i > 0 && requests[i-1][:4] == "HEAD").status)
+	}
+}
