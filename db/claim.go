@@ -67,6 +67,35 @@ func (d *DB) firstLive(prefix, from []byte) (found []byte, err error) {
 	return found, nil
 }
 
+// KeysBefore calls visit for the keys that begin with prefix and are before end, the last of them first, until visit returns false. Claimed
+// and expired records are among them. In a database whose keys are not in the order of their bytes there are none.
+func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
+	if !d.bytewise() {
+		return nil
+	}
+	from := store.Start{Key: end, Backward: true}
+	for more := true; more; {
+		seen := 0
+		var last []byte
+		var scanned store.Store = d.store
+		if over := d.over.Load(); over != nil {
+			scanned = over
+		}
+		err := scanned.Scan(from, func(key, _ []byte) bool {
+			seen++
+			last = append(last[:0], key...)
+			more = bytes.HasPrefix(key, prefix) && visit(key)
+			return more && seen < scanRecords
+		})
+		if err != nil {
+			return systemError(err)
+		}
+		more = more && seen == scanRecords
+		from.Key = last
+	}
+	return nil
+}
+
 // claim claims the record of key, if it is still there and nobody else's.
 func (d *DB) claim(key []byte) (*Claim, error) {
 	stripe := d.lockKey(key)

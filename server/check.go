@@ -34,7 +34,7 @@ func (c *Config) check() error {
 	if err := c.Snapshots.check(); err != nil {
 		return err
 	}
-	if err := c.Plugins.check(); err != nil {
+	if err := c.Plugins.check(c.Databases); err != nil {
 		return err
 	}
 	if err := c.Limits.check(); err != nil {
