@@ -11,7 +11,7 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	Catalog  *db.Catalog
+	Catalog  *db.View
 	Counts   *opcount.Counts              // nil: counted for nobody
 	Signals  *Signals                     // nil: a set of its own
 	Scripts  Scripts                      // nil: the server has no script

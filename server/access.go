@@ -37,6 +37,9 @@ func (p *process) tellDatabases() {
 	for i := range p.catalog.Len() {
 		all = append(all, p.catalog.DB(i))
 	}
+	if p.catalog.Services() != nil {
+		all = append(all, access.ServicesDatabase{})
+	}
 	p.access.Serves(all)
 }
 

@@ -141,7 +141,7 @@ func (s snapshotConsole) State() (api.SnapshotState, error) {
 		row := api.SnapshotFile{
 			Path: f.Path, Database: f.Index, Time: f.Header.Stamp.Time().UnixMilli(), Stamp: uint64(f.Header.Stamp), Records: f.Header.Count,
 		}
-		if d := s.catalog.DB(f.Index); d != nil {
+		if d := s.catalog.Numbered(f.Index); d != nil {
 			row.Name = d.Name()
 		}
 		if info, err := s.opts.FS.Stat(f.Path); err == nil {
