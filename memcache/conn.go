@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -56,6 +57,9 @@ func (c *conn) serveOne() bool {
 		return c.serveBinary()
 	}
 	if !c.readLine() {
+		return false
+	}
+	if browser.IsRequestLine(c.line) { // the body of a page's request would be obeyed
 		return false
 	}
 	c.split()

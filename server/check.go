@@ -52,6 +52,9 @@ func (c *Config) check() error {
 	if err := c.Admin.check(); err != nil {
 		return err
 	}
+	if _, err := c.Access.pages(); err != nil {
+		return err
+	}
 	if _, err := os.Stat(c.Script.Path); err != nil && c.Script.Path != "" {
 		return fmt.Errorf("%s: no such file", c.Script.Path)
 	}

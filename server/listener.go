@@ -128,6 +128,7 @@ func (p *process) newListener(socket *net.TCPListener) *listener {
 			Claim:    p.claim(),
 			Replicas: &p.replicas,
 			Meters:   p.admin.meters.http,
+			Pages:    p.pages,
 			Logger:   p.log.Logger,
 			Port:     port,
 			CmdDir:   p.cfg.CmdDir,
