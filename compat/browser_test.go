@@ -140,27 +140,28 @@ await note(fetch(victim + '/rpc/clear', {mode: 'no-cors', method: 'POST', body: 
 func TestPagesOfOtherSites(t *testing.T) {
 	t.Parallel()
 	chromium, bin := chromiumOrSkip(t), ktproc.Build(t, "ktserver")
-	for _, row := range []struct{ name, page, script string }{
-		{"rebinding", "evil.example", rebinding}, {"cross-site", "evil.example", crossSite}, {"same-site", "127.0.0.1", crossSite},
-	} {
-		for _, victim := range append([]string{"127.0.0.1"}, ownAddress()...) {
-			for _, open := range []bool{false, true} {
-				name := fmt.Sprintf("%s of %s, open %v", row.name, victim, open)
-				args := []string{"-host", "0.0.0.0"}
-				if open {
-					args = append(args, "-http-hosts", "*")
-				}
-				s := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args, DBs: []string{"%"}})
-				set(t, s.Addr(), "secret", "the secret")
-				_, port, err := net.SplitHostPort(s.Addr())
-				require.NoError(t, err)
-				seen := newAttacker(t, net.JoinHostPort(victim, port), row.script).visit(t, chromium, row.page)
-				harmed := !has(t, s.Addr(), "secret") || has(t, s.Addr(), "pwned") || strings.Contains(seen, "the secret")
-				require.Equal(t, open, harmed, "%s: %s", name, seen)
-				s.Stop(t)
+	const loopback = "127.0.0.1"
+	victims := func(page, script string, open bool, addresses ...string) {
+		for _, victim := range addresses {
+			args := []string{"-host", "0.0.0.0"}
+			if open {
+				args = append(args, "-http-hosts", "*")
 			}
+			s := ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), Args: args, DBs: []string{"%"}})
+			set(t, s.Addr(), "secret", "the secret")
+			_, port, err := net.SplitHostPort(s.Addr())
+			require.NoError(t, err)
+			seen := newAttacker(t, net.JoinHostPort(victim, port), script).visit(t, chromium, page)
+			harmed := !has(t, s.Addr(), "secret") || has(t, s.Addr(), "pwned") || strings.Contains(seen, "the secret")
+			require.Equal(t, open, harmed, "a page of %s, a server on %s, open %v: %s", page, victim, open, seen)
+			s.Stop(t)
 		}
 	}
+	victims("evil.example", rebinding, false, loopback)
+	victims("evil.example", rebinding, true, loopback)
+	victims("evil.example", crossSite, false, append(ownAddress(), loopback)...)
+	victims("evil.example", crossSite, true, loopback)
+	victims("127.0.0.1", crossSite, false, loopback) // another port of this machine: the same site
 }
 
 // ownAddress returns an address of this machine on a network, if there is one: browsers say less to it than to 127.0.0.1.
