@@ -20,12 +20,12 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 	}
 	switch len(name) {
 	case len("host"), len("origin"), len("accept-language"):
-		r.mark(name, value)
+		r.mark(buf, name, value)
 	case len("x-kt-xt"):
 		if equalFold(name, "x-kt-xt") {
 			r.ktXt = value
 		} else {
-			r.mark(name, value) // Referer
+			r.mark(buf, name, value) // Referer
 		}
 	case len("x-kt-mode"):
 		if equalFold(name, "x-kt-mode") {
@@ -35,7 +35,7 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 		if equalFold(name, "connection") {
 			r.connection(buf[value.from:value.to])
 		} else {
-			r.mark(name, value) // User-Agent
+			r.mark(buf, name, value) // User-Agent
 		}
 	case len("authorization"):
 		if equalFold(name, "authorization") {
@@ -49,7 +49,7 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 		if equalFold(name, "content-length") {
 			return r.length(buf[value.from:value.to])
 		}
-		r.mark(name, value) // Sec-Fetch-Site, Sec-Fetch-Mode
+		r.mark(buf, name, value) // Sec-Fetch-Site, Sec-Fetch-Mode
 	case len("transfer-encoding"):
 		if equalFold(name, "transfer-encoding") {
 			r.transferEncoding(buf[value.from:value.to])

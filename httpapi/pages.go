@@ -9,16 +9,17 @@ import (
 )
 
 // mark notes a header that tells something of a browser.
-func (r *request) mark(name []byte, value span) {
+func (r *request) mark(buf, name []byte, value span) {
 	if f, ok := browser.FieldNamed(name); ok {
 		r.marks[f], r.marked[f] = value, true
+		r.tells = r.tells || f.Tells(buf[value.from:value.to])
 	}
 }
 
 // wantedByUser reports whether the request may be served as far as browsers are concerned: one that a page makes behind its user's back may
 // not. A refused one ends the connection, since what a page has put into the body must never be taken for the next request.
 func (s *Session) wantedByUser() bool {
-	if s.h.opts.Pages == nil {
+	if !s.req.tells || s.h.opts.Pages == nil { // the usual case
 		return true
 	}
 	var h browser.Headers
@@ -26,9 +27,6 @@ func (s *Session) wantedByUser() bool {
 		if there {
 			h[f] = s.req.text(s.req.marks[f])
 		}
-	}
-	if !h.Marked() { // the usual case
-		return true
 	}
 	err := s.h.opts.Pages.Check(&h, browser.About{Changes: s.changes(), Proven: s.c.Secure() || s.c.Visitor.Known()})
 	if err != nil {

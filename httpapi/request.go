@@ -50,6 +50,7 @@ type request struct {
 
 	marks  [browser.Fields]span // values of headers that browsers send
 	marked [browser.Fields]bool // which of them there are
+	tells  bool                 // one of them may be a browser's mark
 
 	contentLength int64 // -1: none
 	chunked       bool

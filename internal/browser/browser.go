@@ -42,12 +42,25 @@ var names = [Fields]string{"host", "origin", "referer", "user-agent", "accept-la
 
 // FieldNamed returns the field that a header's name stands for.
 func FieldNamed(name []byte) (f Field, ok bool) {
-	for f, want := range names {
-		if len(name) == len(want) && bytes.EqualFold(name, []byte(want)) {
-			return Field(f), true
+	switch len(name) {
+	case len("host"):
+		f = Host
+	case len("origin"):
+		f = Origin
+	case len("referer"):
+		f = Referer
+	case len("user-agent"):
+		f = UserAgent
+	case len("accept-language"):
+		f = AcceptLanguage
+	case len("sec-fetch-site"):
+		if f = FetchSite; name[len("sec-fetch-")]|0x20 == 'm' {
+			f = FetchMode
 		}
+	default:
+		return 0, false
 	}
-	return 0, false
+	return f, bytes.EqualFold(name, []byte(names[f]))
 }
 
 // Headers are the values of the fields of one request; nil: there is no such header.
@@ -60,6 +73,17 @@ type Headers [Fields][]byte
 func (h *Headers) Marked() bool {
 	return h[Origin] != nil || h[Referer] != nil || h[FetchSite] != nil ||
 		h[AcceptLanguage] != nil && h[FetchMode] == nil || bytes.HasPrefix(h[UserAgent], []byte("Mozilla/"))
+}
+
+// Tells reports whether a field with a value can be a mark by itself, so that Marked is worth asking.
+func (f Field) Tells(value []byte) bool {
+	switch f {
+	case Host, FetchMode:
+		return false
+	case UserAgent:
+		return bytes.HasPrefix(value, []byte("Mozilla/"))
+	}
+	return true
 }
 
 // IsRequestLine reports whether a line begins an HTTP request. Ports with a protocol of lines end a connection that sends one: the body of a
