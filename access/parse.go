@@ -216,6 +216,10 @@ func parseRule(rights string, limits []string) (r rule, err error) {
 	if given["prefix"] && given["service"] && !given["db"] {
 		return r, errors.New("prefix= is about databases, and service= alone is about none")
 	}
+	if slices.Contains(r.databases, servicesNumber) && r.rights != Replicate {
+		return r, fmt.Errorf("db=%s is the database of locks, sequences and quotas, which no client reads or changes as records: "+
+			"write \"replicate db=%s\" for who copies it, and service= for who uses the services", servicesNumber, servicesNumber)
+	}
 	r.allDatabases = r.allDatabases || !given["db"] && !given["service"]
 	r.allServices = len(given) == 0 || len(given) == 1 && given["from"]
 	return r, nil

@@ -71,6 +71,8 @@ func TestParseErrors(t *testing.T) {
 		user + "allow anna read from=10.0.0.1/8":       "is 10.0.0.0/8",
 		user + "allow anna read from=office":           "no network",
 		user + "allow anna read until=monday":          "no limit",
+		user + "allow anna read db=65534":              "service= for who uses the services",
+		user + "allow anna admin db=0,65534":           "service= for who uses the services",
 		"an\x00na":                                     "not UTF-8",
 		"\xff":                                         "not UTF-8",
 	} {

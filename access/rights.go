@@ -64,6 +64,17 @@ type Database interface {
 	Name() string
 }
 
+// ServicesDatabase is the database of locks, sequences and quotas as rules name it. Clients can only copy it.
+type ServicesDatabase struct{}
+
+const servicesNumber = "65534"
+
+// Index implements Database.
+func (ServicesDatabase) Index() int { return 65534 }
+
+// Name implements Database.
+func (ServicesDatabase) Name() string { return servicesNumber }
+
 // rule is one line that begins with allow.
 type rule struct {
 	rights Rights

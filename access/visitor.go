@@ -72,6 +72,9 @@ func peerOf(a net.Addr) peer {
 // Enter returns nil when there is anything that the visitor may do now.
 func (v *Visitor) Enter() error { return v.need(0, target{kind: anything}) }
 
+// Known reports whether the visitor has proved by credentials who they are.
+func (v *Visitor) Known() bool { return v != nil && v.who != nil }
+
 // Key returns nil when the visitor has all of the rights for a key of a database.
 func (v *Visitor) Key(need Rights, d Database, key []byte) error {
 	return v.need(need, target{kind: aKey, db: d, key: key})

@@ -3,6 +3,8 @@ package admin
 import (
 	"errors"
 	"net/http"
+
+	"gotycoon/internal/browser"
 )
 
 // guard serves those who have the access that a path needs.
@@ -15,7 +17,22 @@ func (s *Server) guard(access Access, h http.Handler) http.Handler {
 			refuse(w, err)
 			return
 		}
+		if err := s.wantedByUser(r); err != nil {
+			refuse(w, err)
+			return
+		}
 		h.ServeHTTP(w, r)
+	})
+}
+
+// wantedByUser returns why a request is not served that a page makes a browser send behind its user's back.
+func (s *Server) wantedByUser(r *http.Request) error {
+	if s.opts.Pages == nil {
+		return nil
+	}
+	return s.opts.Pages.Check(browser.HeadersOf(r), browser.About{
+		Changes: r.Method != http.MethodGet && r.Method != http.MethodHead,
+		Proven:  r.TLS != nil || s.opts.Proves && r.Header.Get("Authorization") != "",
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/internal/browser"
 )
 
 // Access is who may use a path.
@@ -30,6 +32,11 @@ type Options struct {
 	// Authorize returns why a request is refused; admin tells whether it needs Admin access. An error may have a method Status that
 	// returns the HTTP status, else it is 403. Nil: all are allowed.
 	Authorize func(r *http.Request, admin bool) error
+
+	// Pages decides which requests of browsers are served, after Authorize; nil: all. Proves tells that Authorize looks at credentials, so
+	// that those which it lets in prove something.
+	Pages  *browser.Policy
+	Proves bool
 
 	// Routes adds paths before the first request; nil: none. More can be added later with Handle.
 	Routes func(s *Server)

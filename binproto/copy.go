@@ -67,10 +67,11 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.conn.Visitor.Database(access.Replicate, d); err != nil {
+	about := h.about(d)
+	if err := s.conn.Visitor.Database(access.Replicate, about); err != nil {
 		return err
 	}
-	defer s.conn.Visitor.While(access.Replicate, d, s.conn.Cut)()
+	defer s.conn.Visitor.While(access.Replicate, about, s.conn.Cut)()
 	f, err := d.Freeze()
 	if err != nil {
 		return err
@@ -103,7 +104,17 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 	return nil
 }
 
-// copied returns the database that a request names, by its name or number.
+// about is a database as rules name it. They name that of the services by its number only: its file may be called like one of the command
+// line.
+func (h *Handler) about(d *db.DB) access.Database {
+	if d == h.opts.Services {
+		return access.ServicesDatabase{}
+	}
+	return d
+}
+
+// copied returns the database that a request names, by its name or number. It is the only request that finds the services' database:
+// followers and backups copy that, and nobody changes it.
 func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
 	if r.Flags&0xffff&^(frame.CopyForFollower|frame.CopyVersions) != 0 {
 		return nil, errCopyFlags
@@ -115,6 +126,9 @@ func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
 	d := h.opts.Catalog.Lookup(name)
 	if n, err := strconv.Atoi(name); d == nil && err == nil {
 		d = h.opts.Catalog.DB(n)
+		if s := h.opts.Services; s != nil && n == s.Index() {
+			d = s
+		}
 	}
 	if d == nil {
 		return nil, fmt.Errorf("there is no database %s", name)

@@ -16,12 +16,13 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	Catalog *db.Catalog
-	Counts  *opcount.Counts // nil: counted for nobody
-	Scripts Scripts         // nil: the server has no script
-	Source  Source          // nil: there is no update log to follow
-	Meters  Meters          // where requests are counted; the zero value: nowhere
-	Logger  *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
+	Catalog  *db.View
+	Services *db.DB          // can be copied by its number, nothing else; nil: there is none
+	Counts   *opcount.Counts // nil: counted for nobody
+	Scripts  Scripts         // nil: the server has no script
+	Source   Source          // nil: there is no update log to follow
+	Meters   Meters          // where requests are counted; the zero value: nowhere
+	Logger   *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 }
 
 func (o *Options) setDefaults() {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"gotycoon/access"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -30,6 +31,18 @@ func (p *port) permit(c *netio.Conn, r *request) *access.Denied {
 		denied = &access.Denied{Reason: err.Error()}
 	}
 	return denied
+}
+
+// wantedByUser returns why a request that a page makes a browser send is not served, nil when it is.
+func (p *port) wantedByUser(c *netio.Conn, r *request) *access.Denied {
+	if p.pages == nil || !r.marks.Marked() {
+		return nil
+	}
+	err := p.pages.Check(&r.marks, browser.About{Changes: rightOf(r.target) != access.Read, Proven: c.Secure() || c.Visitor.Known()})
+	if err == nil {
+		return nil
+	}
+	return &access.Denied{Reason: err.Error()}
 }
 
 // rightOf is what a call needs: some only look.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -26,8 +27,10 @@ type request struct {
 	version string // "HTTP/1.0" or "HTTP/1.1"
 	keep    bool   // the connection stays open after the reply
 	body    int    // bytes that follow the head
+	sized   bool   // the head has told body
 
 	authorization []byte // the header's value
+	marks         browser.Headers
 }
 
 // readRequest reads the head of the next request, which may arrive in any number of pieces.
@@ -104,14 +107,22 @@ func cutLine(b []byte) (line, rest []byte) {
 	return bytes.TrimSuffix(line, []byte("\r")), rest
 }
 
+// header takes one header line in. A line that others may understand differently is refused, known or not: where a proxy and this server do
+// not agree what is a header, they do not agree where a body ends either, and a body could pass for the next request.
 func (r *request) header(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok {
-		return errRequest
+	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") || bytes.ContainsAny(line, "\r\x00") {
+		return errRequest // also a line that goes on with the header before it
+	}
+	if f, ok := browser.FieldNamed(name); ok {
+		if r.marks[f] = bytes.TrimSpace(value); r.marks[f] == nil {
+			r.marks[f] = []byte{} // it is there
+		}
+		return nil
 	}
 	switch len(name) {
 	case len("Connection"), len("Authorization"), len("Content-Length"), len("Transfer-Encoding"):
-		return r.knownHeader(name, bytes.TrimSpace(value))
+		return r.knownHeader(name, bytes.Trim(value, " \t"))
 	}
 	return nil
 }
@@ -127,14 +138,20 @@ func (r *request) knownHeader(name, value []byte) error {
 	case bytes.EqualFold(name, []byte("Authorization")):
 		r.authorization = value
 	case bytes.EqualFold(name, []byte("Content-Length")):
-		size, err := strconv.ParseUint(string(value), 10, 31)
-		if err != nil || size > maxBody || r.body > 0 {
-			return errRequest
-		}
-		r.body = int(size)
+		return r.length(value)
 	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 		return errRequest // its end would have to be parsed, and no client of this protocol has a body to send
 	}
+	return nil
+}
+
+// length takes a Content-Length in. Two different ones contradict each other.
+func (r *request) length(value []byte) error {
+	size, err := strconv.ParseUint(string(value), 10, 31)
+	if err != nil || size > maxBody || r.sized && int(size) != r.body {
+		return errRequest
+	}
+	r.body, r.sized = int(size), true
 	return nil
 }
 

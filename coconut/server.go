@@ -13,6 +13,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
@@ -41,7 +42,8 @@ type port struct {
 	logger  *slog.Logger
 	errors  *reporter
 	access  *access.Guard
-	name    string // of the service, for the rights
+	pages   *browser.Policy // which requests of browsers are served; nil: all
+	name    string          // of the service, for the rights
 	pool    *sync.Pool
 	server  *portserver.Server
 
@@ -50,8 +52,9 @@ type port struct {
 
 // Limits of a server. The zero value has none.
 type Limits struct {
-	MaxConns int           // open connections; more are closed at once. 0 means no limit
-	Conns    *netio.Limits // of all connections of the process; nil means none
+	MaxConns int             // open connections; more are closed at once. 0 means no limit
+	Conns    *netio.Limits   // of all connections of the process; nil means none
+	Pages    *browser.Policy // which requests of browsers are served; nil means all
 }
 
 func newPort(timeout time.Duration, o Limits, logger *slog.Logger, meter *metrics.Meter, counted *metrics.Protocol) port {
@@ -61,7 +64,7 @@ func newPort(timeout time.Duration, o Limits, logger *slog.Logger, meter *metric
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, errors: &reporter{logger: logger}, pool: netio.NewPool(), limits: o.Conns, maxConns: o.MaxConns}
+	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, errors: &reporter{logger: logger}, pool: netio.NewPool(), limits: o.Conns, pages: o.Pages, maxConns: o.MaxConns}
 }
 
 // start begins to serve. It is called once.
@@ -101,6 +104,11 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 				}
 				continue
 			}
+		}
+		if denied := p.wantedByUser(c, &r); denied != nil {
+			r.keep = false // what a page has put into the body is not taken for the next request
+			c.Out = appendRefusal(c.Out, &r, denied)
+			break
 		}
 		var status string
 		body, status = p.route(body[:0], r.target, &c.Owed)

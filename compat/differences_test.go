@@ -110,6 +110,9 @@ func TestDifferencesAreCases(t *testing.T) {
 	for _, c := range readLines[lifecycleCase](t, "testdata/"+lifecycleFile+".jsonl") {
 		known[caseID{lifecycleFile, c.Name}] = true
 	}
+	for _, c := range readJSONLines[memcCase](t, memcQueueFile+".jsonl") {
+		known[caseID{memcQueueFile, c.Name}] = true
+	}
 	for _, file := range cliFiles() {
 		for _, r := range loadRuns(t, file) {
 			known[caseID{file, r.name}] = true

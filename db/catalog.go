@@ -213,13 +213,24 @@ func (c *Catalog) Len() int { return len(c.dbs) }
 const ServicesIndex = 0xfffe
 
 // Services returns the database for records of the server's own, nil without Options.Services.
-func (c *Catalog) Services() *DB { return c.DB(ServicesIndex) }
-
-// DB returns the database with an index on the command line, nil where there is none. The index of the services' database is 65534.
-func (c *Catalog) DB(i int) *DB {
-	if i == ServicesIndex && len(c.all) > len(c.dbs) {
+func (c *Catalog) Services() *DB {
+	if len(c.all) > len(c.dbs) {
 		return c.all[len(c.dbs)]
 	}
+	return nil
+}
+
+// Numbered returns the database with a number in the update log: one of the command line, or that of the services. Replication, recovery and
+// snapshots use it, never a protocol.
+func (c *Catalog) Numbered(i int) *DB {
+	if i == ServicesIndex {
+		return c.Services()
+	}
+	return c.DB(i)
+}
+
+// DB returns the database with an index on the command line, nil where there is none.
+func (c *Catalog) DB(i int) *DB {
 	if i < 0 || i >= len(c.dbs) {
 		return nil
 	}

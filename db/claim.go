@@ -2,11 +2,9 @@ package db
 
 import (
 	"bytes"
-	"sync"
-	"sync/atomic"
+	"fmt"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
 )
 
 // Claim is a record that one client has taken and nobody else sees, until it is finished or given back.
@@ -15,99 +13,8 @@ import (
 // again: what has been taken and not finished is never lost.
 type Claim struct {
 	Key, Value []byte
-	xt         int64
+	xt         int64 // expiration time in the store
 	db         *DB
-}
-
-// claims is the records of one database that are claimed. Who enters or removes a claim holds the stripe of its key.
-type claims struct {
-	all hiding // the store without the claimed records
-
-	mu   sync.RWMutex // protects keys
-	keys map[string]*Claim
-	n    atomic.Int64 // len(keys), to be looked at first
-}
-
-func (c *claims) init(d *DB) {
-	c.keys = map[string]*Claim{}
-	c.all = hiding{d.store, c}
-}
-
-// get returns the claim of a key, nil for none.
-func (c *claims) get(key []byte) *Claim {
-	if c.n.Load() == 0 {
-		return nil
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.keys[string(key)]
-}
-
-func (c *claims) add(key []byte, claim *Claim) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.keys[string(key)] = claim
-	c.n.Store(int64(len(c.keys)))
-}
-
-func (c *claims) drop(key []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.keys, string(key))
-	c.n.Store(int64(len(c.keys)))
-}
-
-// overwritten ends the hiding of a record that somebody has stored anew or removed. The claim then has a copy only.
-func (c *claims) overwritten(u *ulog.Update) {
-	switch {
-	case c.n.Load() == 0:
-	case u.Op == ulog.OpClear:
-		c.mu.Lock()
-		clear(c.keys)
-		c.n.Store(0)
-		c.mu.Unlock()
-	default:
-		c.drop(u.Key)
-	}
-}
-
-// hiding is a store without its claimed records.
-type hiding struct {
-	store.Store
-	claims *claims
-}
-
-// Get finds what is not claimed.
-func (h *hiding) Get(dst, key []byte) ([]byte, bool, error) {
-	if h.claims.get(key) != nil {
-		return dst, false, nil
-	}
-	return h.Store.Get(dst, key)
-}
-
-// Scan visits what is not claimed.
-func (h *hiding) Scan(from store.Start, visit func(key, value []byte) bool) error {
-	return h.Store.Scan(from, func(key, value []byte) bool {
-		return h.claims.get(key) != nil || visit(key, value)
-	})
-}
-
-// Count leaves out what is claimed.
-func (h *hiding) Count() (int64, error) {
-	n, err := h.Store.Count()
-	return max(0, n-h.claims.n.Load()), err
-}
-
-// unclaimed is s without the claimed records.
-func (d *DB) unclaimed(s store.Store) store.Store {
-	w := d.watch.Load()
-	if w == nil || !w.opts.Claims || w.claims.n.Load() == 0 {
-		return s
-	}
-	if s == d.store {
-		return &w.claims.all
-	}
-	return &hiding{s, &w.claims}
 }
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns ErrNoRecord when there is none, and
@@ -168,6 +75,35 @@ func (d *DB) firstLive(prefix, from []byte) (found []byte, err error) {
 	return found, nil
 }
 
+// KeysBefore calls visit for the keys that begin with prefix and are before end, the last of them first, until visit returns false. Claimed
+// and expired records are among them. In a database whose keys are not in the order of their bytes there are none.
+func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
+	if !d.bytewise() {
+		return nil
+	}
+	from := store.Start{Key: end, Backward: true}
+	for more := true; more; {
+		seen := 0
+		var last []byte
+		var scanned store.Store = d.store
+		if over := d.over.Load(); over != nil {
+			scanned = over
+		}
+		err := scanned.Scan(from, func(key, _ []byte) bool {
+			seen++
+			last = append(last[:0], key...)
+			more = bytes.HasPrefix(key, prefix) && visit(key)
+			return more && seen < scanRecords
+		})
+		if err != nil {
+			return systemError(err)
+		}
+		more = more && seen == scanRecords
+		from.Key = last
+	}
+	return nil
+}
+
 // claim claims the record of key, if it is still there and nobody else's.
 func (d *DB) claim(key []byte) (*Claim, error) {
 	stripe := d.lockKey(key)
@@ -176,12 +112,16 @@ func (d *DB) claim(key []byte) (*Claim, error) {
 	if err != nil || !found {
 		return nil, err
 	}
+	claims := &d.watch.Load().claims
+	if late, ok := claims.lateness(key); ok {
+		xt = late
+	}
 	c := &Claim{Key: key, Value: value, xt: xt, db: d}
-	d.watch.Load().claims.add(key, c)
+	claims.add(key, c)
 	return c, nil
 }
 
-// holds tells whether the record in the store is still the claimed one. The key's stripe is locked.
+// holds reports whether the record in the store is still the claimed one. The key's stripe is locked.
 func (c *Claim) holds() bool { return c.db.watch.Load().claims.get(c.Key) == c }
 
 // Finish removes the record for good.
@@ -196,18 +136,34 @@ func (c *Claim) Finish(p *Pending) error {
 
 // GiveBack makes the record visible again, under its old key and without an expiration time, also when somebody has removed or
 // replaced it meanwhile.
+//
+// The caller cannot try again, so a record that is still in the store becomes visible in any case. Only its expiration time has to be
+// written, and where that is refused (no room, a guarded server) the error says so: the time does not count while the process lives,
+// and counts again after a restart, unless the next claim of the record could write.
 func (c *Claim) GiveBack(p *Pending) error {
-	quiet := false
+	if c.xt == MaxXT && c.show() {
+		return nil
+	}
 	err := c.db.modify(p, c.Key, func(b *batch) error {
-		if quiet = c.holds() && c.xt == MaxXT; quiet {
-			c.db.watch.Load().claims.drop(c.Key)
-			return nil
-		}
 		b.set(c.Key, c.Value, MaxXT)
 		return nil
 	})
-	if news := c.db.watch.Load().opts.News; quiet && news != nil {
-		news(c.Key)
+	if err != nil && c.show() {
+		return fmt.Errorf("the message %q is back, but would expire at its old time after a restart: %w", c.Key, err)
 	}
 	return err
+}
+
+// show ends the hiding of the record in the store. It reports false when that is not the claimed one any more.
+func (c *Claim) show() bool {
+	stripe := c.db.lockKey(c.Key)
+	w, held := c.db.watch.Load(), c.holds()
+	if held {
+		w.claims.show(c)
+	}
+	stripe.Unlock()
+	if held && w.opts.News != nil {
+		w.opts.News(c.Key)
+	}
+	return held
 }

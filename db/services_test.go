@@ -21,7 +21,16 @@ func TestServicesDatabaseIsRecoveredFromTheSharedLog(t *testing.T) {
 	require.Equal(t, 1, c.Len())
 	require.Nil(t, c.DB(1))
 	require.Nil(t, c.Lookup("services.kct"))
-	require.Same(t, c.Services(), c.DB(65534))
+	require.Same(t, c.Services(), c.Numbered(65534))
+	require.Same(t, c.DB(0), c.Numbered(0))
+	require.Nil(t, c.Numbered(1))
+	require.Nil(t, c.DB(65534))
+	for _, name := range []string{"services", "services.kct", "65534", o.Services} { // nothing that a protocol has leads there
+		require.Nil(t, c.View().Lookup(name))
+	}
+	for i := -1; i <= 1<<16; i++ {
+		require.NotSame(t, c.Services(), c.View().DB(i))
+	}
 	require.NoError(t, c.Services().Set(nil, []byte("k"), []byte("v"), db.Never))
 	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("other"), db.Never))
 	crashed := filepath.Join(t.TempDir(), "copy") // what a process that is killed now leaves behind

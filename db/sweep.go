@@ -207,6 +207,9 @@ func (d *DB) evict(key []byte, unwanted func(stored []byte) bool) error {
 	if d.over.Load() != nil { // the removal would be part of the transaction
 		return nil
 	}
+	if d.keeps(key) {
+		return nil
+	}
 	stored, found, err := d.store.Get(nil, key)
 	if err != nil || !found || !unwanted(stored) {
 		return systemError(err)

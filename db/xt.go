@@ -45,5 +45,12 @@ func splitValue(stored []byte) (xt int64, value []byte, ok bool) {
 	return int64(stored[0])<<32 | int64(binary.BigEndian.Uint32(stored[1:])), stored[prefixLen:], true
 }
 
+// setForever makes a stored value one that does not expire.
+func setForever(stored []byte) {
+	if len(stored) >= prefixLen {
+		appendPrefix(stored[:0], MaxXT)
+	}
+}
+
 // expired tells whether a record with this absolute time is gone. It still lives in the second that the time names.
 func expired(xt, now int64) bool { return now > xt }

@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/httpapi"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
@@ -59,7 +60,9 @@ func hotSession(tb testing.TB, s *server, request string, m *metrics.Meter) func
 }
 
 func hotServer(tb testing.TB) *server {
-	s := newServerWith(tb, db.Options{}, httpapi.Options{Logger: slog.New(slog.DiscardHandler), Meters: httpapi.NewMeters()})
+	pages, err := browser.New(nil)
+	require.NoError(tb, err)
+	s := newServerWith(tb, db.Options{}, httpapi.Options{Logger: slog.New(slog.DiscardHandler), Meters: httpapi.NewMeters(), Pages: pages})
 	for i := range 10_000 { // few records in a large table would measure the sweep
 		key := []byte("key" + strconv.Itoa(i))
 		require.NoError(tb, s.catalog.DB(0).Set(nil, key, []byte(strings.Repeat("v", 100)), db.Never))

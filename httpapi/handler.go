@@ -5,19 +5,21 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 )
 
 // Options of a Handler.
 type Options struct {
-	Catalog  *db.Catalog
+	Catalog  *db.View
 	Counts   *opcount.Counts              // nil: counted for nobody
 	Signals  *Signals                     // nil: a set of its own
 	Scripts  Scripts                      // nil: the server has no script
 	Follower Follower                     // nil: the server cannot replicate from a master
 	Claim    func(force bool) error       // makes the server the primary of the services; nil: it has no database for them
 	Replicas Replicas                     // the server's followers; nil: it has no update log
+	Pages    *browser.Policy              // which requests of browsers are served; nil: all
 	Logger   *slog.Logger                 // nil: silent. Info has a line per request, Error the database errors
 	Meters   Meters                       // where requests are counted; the zero value: nowhere
 	Port     int                          // for the Location header

@@ -58,7 +58,7 @@ func newServerWith(t testing.TB, do db.Options, ho httpapi.Options, exprs ...str
 		signals: httpapi.NewSignals(), counts: new(opcount.Counts), catalog: catalog,
 		log: new(bytes.Buffer), timeout: 5 * time.Second,
 	}
-	ho.Catalog, ho.Counts, ho.Signals = catalog, s.counts, s.signals
+	ho.Catalog, ho.Counts, ho.Signals = catalog.View(), s.counts, s.signals
 	ho.Now, ho.Port = do.Now, 1978
 	if ho.Logger == nil {
 		ho.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))

@@ -15,10 +15,17 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 	for value.from < value.to && buf[value.from] == ' ' {
 		value.from++
 	}
+	if text[0] <= ' ' && isLength(name) { // for others this line goes on with the header before it
+		return false
+	}
 	switch len(name) {
+	case len("host"), len("origin"), len("accept-language"):
+		r.mark(buf, name, value)
 	case len("x-kt-xt"):
 		if equalFold(name, "x-kt-xt") {
 			r.ktXt = value
+		} else {
+			r.mark(buf, name, value) // Referer
 		}
 	case len("x-kt-mode"):
 		if equalFold(name, "x-kt-mode") {
@@ -27,6 +34,8 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 	case len("connection"):
 		if equalFold(name, "connection") {
 			r.connection(buf[value.from:value.to])
+		} else {
+			r.mark(buf, name, value) // User-Agent
 		}
 	case len("authorization"):
 		if equalFold(name, "authorization") {
@@ -40,6 +49,7 @@ func (r *request) header(buf []byte, line span) (ok bool) {
 		if equalFold(name, "content-length") {
 			return r.length(buf[value.from:value.to])
 		}
+		r.mark(buf, name, value) // Sec-Fetch-Site, Sec-Fetch-Mode
 	case len("transfer-encoding"):
 		if equalFold(name, "transfer-encoding") {
 			r.transferEncoding(buf[value.from:value.to])
@@ -60,6 +70,9 @@ func (r *request) connection(value []byte) {
 // length takes a Content-Length. A negative one counts as none, as in the original, but then nobody knows what
 // follows. Two different ones contradict each other.
 func (r *request) length(value []byte) (ok bool) {
+	if bytes.IndexByte(value, ',') >= 0 { // a list of them
+		return false
+	}
 	n := parseInt(value)
 	if n < 0 {
 		r.desynchronized = true
@@ -70,6 +83,11 @@ func (r *request) length(value []byte) (ok bool) {
 	}
 	r.contentLength = n
 	return true
+}
+
+// isLength reports whether a header tells where the body ends.
+func isLength(name []byte) bool {
+	return equalFold(name, "content-length") || equalFold(name, "transfer-encoding")
 }
 
 // transferEncoding takes a Transfer-Encoding. Others than chunked mean no body, as in the original, but then nobody

@@ -26,7 +26,7 @@ func (s *Session) readRequest() fault {
 	if f := s.readHead(); f != faultNone {
 		return f
 	}
-	if s.c.Visitor != nil && !s.enter() {
+	if s.c.Visitor != nil && !s.enter() || !s.wantedByUser() {
 		return faultDenied
 	}
 	return s.readBody()

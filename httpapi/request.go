@@ -1,6 +1,10 @@
 package httpapi
 
-import "bytes"
+import (
+	"bytes"
+
+	"gotycoon/internal/browser"
+)
 
 // Limits of a request (reference 1.5). The original has none for the header as a whole.
 const (
@@ -43,6 +47,10 @@ type request struct {
 	authorization span
 	ktMode        span // X-Kt-Mode
 	ktXt          span // X-Kt-Xt
+
+	marks  [browser.Fields]span // values of headers that browsers send
+	marked [browser.Fields]bool // which of them there are
+	tells  bool                 // one of them may be a browser's mark
 
 	contentLength int64 // -1: none
 	chunked       bool

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -23,6 +24,7 @@ const (
 var (
 	errQuit    = errors.New("the client has quit")
 	errStopped = errors.New("the server stops")
+	errPage    = errors.New("an HTTP request came, which ends the connection")
 )
 
 // conn is one client connection. Its goroutine reads and answers; what other goroutines may use is in session and in the fields
@@ -145,6 +147,9 @@ func (c *conn) skipLong(buffered int) {
 func (c *conn) answerLine(line []byte) error {
 	long := c.skips || len(bytes.TrimSuffix(line, []byte{'\r'})) > maxLine
 	c.skips = false
+	if browser.IsRequestLine(line) { // the body of a page's request would be obeyed
+		return errPage
+	}
 	if long {
 		c.say(invalidCommand)
 		return nil

@@ -288,3 +288,13 @@ func TestALockHandedOverByAnEndLastsAsLong(t *testing.T) {
 	require.Equal(t, "GRANTED 1 0 k 2", b.line())
 	require.Regexp(t, `^HOLDER k \S+ 0\.[0-4]\d\d [12]\.[5-9]\d\d 1 0$|^HOLDER k \S+ 0\.\d+ 2.000 1 0$`, b.call("list k"))
 }
+
+// A page can make a browser send its request here, with commands in the body: the request line ends the connection.
+func TestARequestOfAPageEndsTheConnection(t *testing.T) {
+	_, addr := start(t, Options{})
+	p := dial(t, addr)
+	p.send("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nlock k 1")
+	rest, _ := io.ReadAll(p.in)
+	require.Empty(t, string(rest))
+	require.Equal(t, "STATUS 0 0 k", dial(t, addr).call("status k"))
+}

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"gotycoon/db"
 )
 
 const (
@@ -33,6 +35,17 @@ type Config struct {
 // DefaultConfig returns the configuration of an empty expression.
 func DefaultConfig() Config {
 	return Config{Port: DefaultPort, Timeout: defaultTimeout, Threads: defaultThreads, QueueTimeout: defaultQueueTimeout}
+}
+
+// Check returns why a database of a kind cannot be served with this configuration.
+func (c *Config) Check(kind db.Kind) error {
+	switch {
+	case c.Queue && c.ReadOnly:
+		return ErrReadOnlyQueue
+	case c.Queue && !kind.Ordered():
+		return ErrUnorderedQueue
+	}
+	return nil
 }
 
 // ParseConfig parses an expression: name=value fields with # between them. As in the original nothing is refused: unknown

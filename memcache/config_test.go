@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/db"
 )
 
 func TestParseConfig(t *testing.T) {
@@ -43,7 +45,23 @@ func TestLeadingInt(t *testing.T) {
 	}
 }
 
-func TestAQueueCannotBeReadOnly(t *testing.T) {
-	_, err := New(Options{Config: ParseConfig("opts=qr")})
-	require.ErrorIs(t, err, ErrReadOnlyQueue)
+// Messages in a database without an order would be stored, and never found.
+func TestQueuesThatCannotBe(t *testing.T) {
+	dir := t.TempDir()
+	for _, row := range []struct {
+		opts, db string
+		want     error
+	}{
+		{"qr", "%", ErrReadOnlyQueue},
+		{"q", "%", nil}, {"q", "+", nil}, {"q", dir + "/a.kct", nil}, {"q", dir + "/a.kcf", nil},
+		{"q", "-", ErrUnorderedQueue}, {"q", ":", ErrUnorderedQueue}, {"q", "*", ErrUnorderedQueue}, {"q", dir + "/a.kch", ErrUnorderedQueue},
+		{"q", dir + "/a.kcd", ErrUnorderedQueue}, {"q", dir + "/a.kcx", ErrUnorderedQueue},
+		{"f", ":", nil}, {"r", ":", nil},
+	} {
+		catalog, err := db.Open([]string{row.db}, db.Options{})
+		require.NoError(t, err)
+		_, err = New(Options{Config: ParseConfig("opts=" + row.opts), DB: catalog.DB(0)})
+		require.ErrorIs(t, err, row.want, "%s on %s", row.opts, row.db)
+		require.NoError(t, catalog.Close())
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -57,6 +58,9 @@ func (c *conn) serveOne() bool {
 		return c.serveBinary()
 	}
 	if !c.readLine() {
+		return false
+	}
+	if browser.IsRequestLine(c.line) { // the body of a page's request would be obeyed
 		return false
 	}
 	c.split()

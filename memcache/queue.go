@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -14,13 +13,12 @@ import (
 )
 
 const (
-	maxLines    = 10_000      // names remembered although nobody waits for their messages
-	lookAnew    = time.Second // how often what is remembered of a name is checked
-	sequenceEnd = 10_000
+	maxLines = 10_000      // names remembered although nobody waits for their messages
+	lookAnew = time.Second // how often what is remembered of a name is checked
 )
 
-// queues are the messages of a database by name. A message is a record whose key is the name, a blank, the time in milliseconds
-// and a sequence number; a fetched one is claimed (db.Claim) until it is deleted.
+// queues are the messages of a database by name. A message is a record whose key is the name and its stamp (message.go); a fetched one
+// is claimed (db.Claim) until it is deleted.
 //
 // Who wants a message of a name stands in the name's line, and only the first of the line looks into the database: so messages are
 // given out in the order of the requests. Whoever leaves a line wakes the next, and every message that arrives wakes the
@@ -28,18 +26,23 @@ const (
 type queues struct {
 	db *db.DB
 
+	now func() time.Time
+
 	mu    sync.Mutex // protects the fields below; the database is not used under it
 	lines map[string]*line
-	next  int   // sequence number
-	last  int64 // milliseconds in the newest key
+	next  int   // sequence number of the next key, whatever its name
+	last  int64 // milliseconds of the newest key
 }
 
-// line is those who wait for messages of one name. Guarded by queues.mu.
+// line is what is remembered of one name: who waits for its messages, and where they begin and end. Guarded by queues.mu.
 type line struct {
 	waiters []*waiter
 	from    []byte    // there is no message before this key
 	news    uint64    // messages that have arrived; what was found out before is void
 	looked  time.Time // when the database was last searched from the beginning
+
+	known  bool  // newest has been looked up in the database
+	newest stamp // no message has a greater one
 }
 
 // waiter is one request in a line. poke has room for one, so that nothing is lost while it is awake.
@@ -52,30 +55,8 @@ func (w *waiter) wake() {
 	}
 }
 
-func newQueues(d *db.DB) *queues { return &queues{db: d, lines: map[string]*line{}} }
-
-// messageKey returns the key of a new message. Keys of one name only grow, also when the clock is set back.
-func (q *queues) messageKey(name []byte) []byte {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	now := max(q.last, time.Now().UnixMilli())
-	if q.next == 0 && now == q.last {
-		now++
-	}
-	q.last = now
-	key := fmt.Appendf(bytes.Clone(name), " %014d %04d", now, q.next)
-	q.next = (q.next + 1) % sequenceEnd
-	return key
-}
-
-// put stores a message.
-func (q *queues) put(p *db.Pending, name, value []byte, xt db.XT) error {
-	for {
-		err := q.db.Add(p, q.messageKey(name), value, xt)
-		if !errors.Is(err, db.ErrDuplicate) { // of a process before, when the clock was ahead
-			return err
-		}
-	}
+func newQueues(d *db.DB) *queues {
+	return &queues{db: d, now: time.Now, lines: map[string]*line{}}
 }
 
 // arrived is told of every record that is stored or given back, by anybody. A name may have blanks in it.
@@ -94,6 +75,7 @@ func (q *queues) arrived(key []byte) {
 			continue
 		}
 		l.news++
+		l.raise(stampOf(key[i:]))
 		if bytes.Compare(key, l.from) < 0 {
 			l.from = bytes.Clone(key)
 		}

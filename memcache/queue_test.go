@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,18 +14,6 @@ import (
 
 	"gotycoon/db"
 )
-
-func TestMessageKeysOnlyGrow(t *testing.T) {
-	q := newQueues(nil)
-	last := ""
-	for range 3 * sequenceEnd {
-		key := string(q.messageKey([]byte("n")))
-		require.Greater(t, strings.Fields(key)[1]+strings.Fields(key)[2], last)
-		last = strings.Fields(key)[1] + strings.Fields(key)[2]
-	}
-	q.last += 1 << 30 // as if the clock had been set back
-	require.Greater(t, string(q.messageKey([]byte("n"))), "n "+last)
-}
 
 func TestMessagesComeInTheirOrder(t *testing.T) {
 	s := start(t, "opts=q#qtout=0.05", "%")
@@ -110,12 +97,10 @@ func TestEarlierRepliesDoNotWaitForMessages(t *testing.T) {
 	c.expect("VERSION " + Version + "\r\n")
 }
 
-func TestMessagesOfAReversedOrderAndOfAHash(t *testing.T) {
+func TestMessagesOfAReversedOrder(t *testing.T) {
 	s := start(t, "opts=q#qtout=0.05", "%#rcomp=dec")
 	c := s.dial(t)
 	c.ask("set job 0 0 1\nx\nget job\ndelete job\n", "STORED\nVALUE job 0 1\nx\nEND\nDELETED\n")
-	h := start(t, "opts=q#qtout=0.05", ":").dial(t)
-	h.ask("set job 0 0 1\nx\nget job\n", "STORED\nEND\n")
 }
 
 // The soak: producers and workers on several names; workers die at random, in the middle of everything. Every message is finished at

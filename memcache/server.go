@@ -16,8 +16,14 @@ import (
 	"gotycoon/internal/portserver"
 )
 
-// ErrReadOnlyQueue: a queue needs updates.
-var ErrReadOnlyQueue = errors.New("message queue cannot be read-only")
+// Errors of New and of Config.Check.
+var (
+	// ErrReadOnlyQueue: a queue needs updates.
+	ErrReadOnlyQueue = errors.New("message queue cannot be read-only")
+	// ErrUnorderedQueue: messages are found by the order of their keys. In a hash database they would be stored and never found.
+	ErrUnorderedQueue = errors.New("a message queue needs a database with an order of keys: use %, +, .kct or .kcf as the first database, " +
+		"or leave out the option q")
+)
 
 // Options of a Server.
 type Options struct {
@@ -48,10 +54,10 @@ type Server struct {
 	ports    *portserver.Server // nil while closed
 }
 
-// New prepares a service. The error is ErrReadOnlyQueue.
+// New prepares a service. The error is one of Config.Check.
 func New(o Options) (*Server, error) {
-	if o.Queue && o.ReadOnly {
-		return nil, ErrReadOnlyQueue
+	if err := o.Check(o.DB.Kind()); err != nil {
+		return nil, err
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -244,3 +244,19 @@ func TestMetaCAS(t *testing.T) {
 	c.send("me a\r\n")
 	require.Regexp(t, `^ME a exp=-1 cas=\d+ size=1$`, c.line())
 }
+
+// A page can make a browser send its request here, with commands in the body: the request line ends the connection.
+func TestRequestsOfPagesEndTheConnection(t *testing.T) {
+	for _, plex := range []string{"", "opts=f", "opts=q"} {
+		s := start(t, plex, "%")
+		require.NoError(t, s.db.Set(nil, []byte("k"), []byte("v"), db.Never))
+		for _, line := range []string{"POST / HTTP/1.1", "GET /x?y HTTP/1.0", "PUT /a HTTP/1.1"} {
+			c := s.dial(t)
+			c.send("%s\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n", line)
+			c.ended()
+		}
+		n, err := s.db.Count(nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n, plex)
+	}
+}

@@ -49,7 +49,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	if part.at < ulog.Stamp(h.First) && part.at > 0 {
 		part.at, part.key = 0, nil // the log does not reach back to it any more
 	}
-	d := f.opts.Catalog.DB(int(part.db))
+	d := f.opts.Catalog.Numbered(int(part.db))
 	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
 	defer c.Close()
 	cp := copier{f: f, db: d, part: part, hello: h, told: time.Now()}

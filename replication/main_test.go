@@ -167,7 +167,7 @@ func (n *node) listen() {
 	n.port = socket.Addr().(*net.TCPAddr).Port
 	source := replication.NewSource(replication.SourceOptions{
 		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now})
-	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog, Source: source})
+	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View(), Services: n.catalog.Services(), Source: source})
 	n.serving.Go(func() {
 		for {
 			c, err := socket.Accept()
@@ -216,13 +216,13 @@ func (n *node) cut() {
 
 func (n *node) set(index int, key, value string) {
 	n.t.Helper()
-	require.NoError(n.t, n.catalog.DB(index).Set(nil, []byte(key), []byte(value), db.Never))
+	require.NoError(n.t, n.catalog.Numbered(index).Set(nil, []byte(key), []byte(value), db.Never))
 }
 
 // get returns the value of a key, "" where there is none.
 func (n *node) get(index int, key string) string {
 	n.t.Helper()
-	value, _, err := n.catalog.DB(index).Get(nil, nil, []byte(key))
+	value, _, err := n.catalog.Numbered(index).Get(nil, nil, []byte(key))
 	if !errors.Is(err, db.ErrNoRecord) {
 		require.NoError(n.t, err)
 	}

@@ -15,7 +15,7 @@ func (f *Follower) recall(said ulog.Stamp) place {
 	states := map[uint16]*place{}
 	known, ours := false, false
 	for _, i := range f.dbs {
-		d := f.opts.Catalog.DB(int(i))
+		d := f.opts.Catalog.Numbered(int(i))
 		state := d.Remembered()
 		if state == nil {
 			continue
@@ -49,7 +49,7 @@ func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
 			at, complete = s.has(i)
 		}
 		switch {
-		case lacks(f.opts.Catalog.DB(int(i)), s, at, len(states) > 0):
+		case lacks(f.opts.Catalog.Numbered(int(i)), s, at, len(states) > 0):
 			p.parts = append(p.parts, part{db: i})
 			continue
 		case !complete:

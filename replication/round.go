@@ -191,7 +191,7 @@ func (f *Follower) advance(to ulog.Stamp) {
 // remembers tells whether there is a place for what goes with the data.
 func (f *Follower) remembers() bool {
 	for _, i := range f.dbs {
-		if f.opts.Catalog.DB(int(i)).Remembers() {
+		if f.opts.Catalog.Numbered(int(i)).Remembers() {
 			return true
 		}
 	}

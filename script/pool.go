@@ -27,7 +27,7 @@ const (
 // Options of a Pool.
 type Options struct {
 	Path    string           // the script (-scr)
-	Catalog *db.Catalog      // the server's databases
+	Catalog *db.View         // the server's databases
 	Workers int              // interpreters (-th); 0 means 16
 	Time    time.Duration    // how long a call may take (-scrtime); 0: for ever
 	Memory  int64            // bytes that an interpreter may hold on to (-scrmem); 0: any number

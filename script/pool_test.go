@@ -297,5 +297,25 @@ func TestDatabasesOfAScript(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "v", string(v))
 	require.NoError(t, c.Close())
-	h.pool = script.Load(script.Options{Catalog: h.catalog, Path: path}) // for the cleanup
+	h.pool = script.Load(script.Options{Catalog: h.catalog.View(), Path: path}) // for the cleanup
+}
+
+// Scripts have the databases of the command line, and no other one of the server: nor can they open its file.
+func TestScriptsDoNotReachTheServicesDatabase(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "services.kct")
+	catalog, err := db.Open([]string{"%"}, db.Options{Services: path})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, catalog.Close()) })
+	h := start(t, `kt = __kyototycoon__
+function names(inmap, outmap)
+  for name in pairs(kt.dbs) do outmap[name] = "" end
+  return kt.RVSUCCESS
+end
+function open(inmap, outmap)
+  local db = kt.DB:new()
+  outmap.opened = tostring(db:open(inmap.path))
+  return kt.RVSUCCESS
+end`, func(o *script.Options) { o.Catalog = catalog.View() })
+	h.requireCall(map[string]string{"1": "", "%": ""}, "names")
+	h.requireCall(map[string]string{"opened": "false"}, "open", "path", path)
 }

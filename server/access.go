@@ -1,10 +1,13 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/internal/browser"
 )
 
 // AccessConfig is who may do what.
@@ -12,6 +15,25 @@ type AccessConfig struct {
 	// Path is the access file (-access), see package access. Empty: everybody may do everything, but without Config.Host only peers on
 	// this machine are served.
 	Path string
+
+	// Hosts are names of this server beside its addresses, and hosts whose pages may send requests, with commas between them
+	// (-http-hosts); see package browser.
+	Hosts string
+}
+
+// pages makes the policy for requests that pages make browsers send.
+func (c *AccessConfig) pages() (*browser.Policy, error) {
+	var hosts []string
+	for name := range strings.SplitSeq(c.Hosts, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			hosts = append(hosts, name)
+		}
+	}
+	p, err := browser.New(hosts)
+	if err != nil {
+		return nil, fmt.Errorf("-http-hosts: %w", err)
+	}
+	return p, nil
 }
 
 // accessEvery is how often the server looks whether the access file has changed.
@@ -19,6 +41,12 @@ const accessEvery = time.Second
 
 // openAccess reads the access file. It reports whether the server can go on.
 func (p *process) openAccess() bool {
+	pages, err := p.cfg.Access.pages()
+	if err != nil {
+		p.log.error("%v", err)
+		return false
+	}
+	p.pages = pages
 	if p.cfg.Access.Path == "" && p.cfg.Host != "" {
 		return true // somebody has decided
 	}
@@ -37,6 +65,9 @@ func (p *process) tellDatabases() {
 	for i := range p.catalog.Len() {
 		all = append(all, p.catalog.DB(i))
 	}
+	if p.catalog.Services() != nil {
+		all = append(all, access.ServicesDatabase{})
+	}
 	p.access.Serves(all)
 }
 
@@ -54,6 +85,9 @@ func (p *process) accessOn(host string) *access.Guard {
 	}
 	return p.access
 }
+
+// proves reports whether there are credentials that can be right.
+func (p *process) proves() bool { return p.access != nil && !p.access.Protects() }
 
 // errAdminRemote is what peers on other machines are told by an admin listener that serves this machine only.
 var errAdminRemote = &access.Denied{Remote: true, Reason: "the admin listener answers only clients on its own machine; " +

@@ -77,6 +77,8 @@ func (p *process) openAdmin() error {
 		Logger: p.log.Logger,
 
 		Authorize: authorize,
+		Pages:     p.pages,
+		Proves:    p.proves(),
 		Secure:    p.secure,
 
 		Routes:  p.adminRoutes,

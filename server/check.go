@@ -34,7 +34,7 @@ func (c *Config) check() error {
 	if err := c.Snapshots.check(); err != nil {
 		return err
 	}
-	if err := c.Plugins.check(); err != nil {
+	if err := c.Plugins.check(c.Databases); err != nil {
 		return err
 	}
 	if err := c.Limits.check(); err != nil {
@@ -50,6 +50,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.Admin.check(); err != nil {
+		return err
+	}
+	if _, err := c.Access.pages(); err != nil {
 		return err
 	}
 	if _, err := os.Stat(c.Script.Path); err != nil && c.Script.Path != "" {

@@ -27,7 +27,7 @@ import (
 func (p *process) mountConsole(s *admin.Server) {
 	p.admin.api = api.New(api.Options{
 		Version: productVersion, Revision: admin.Revision(), Started: p.started, Ready: p.ready, Fixed: p.fixed,
-		Allow: p.consoleAllows, Logger: p.log.Logger,
+		Allow: p.consoleAllows, Pages: p.pages, Proves: p.proves(), Logger: p.log.Logger,
 	})
 	p.admin.api.Mount(s)
 	console.Mount(s)
@@ -141,7 +141,7 @@ func (s snapshotConsole) State() (api.SnapshotState, error) {
 		row := api.SnapshotFile{
 			Path: f.Path, Database: f.Index, Time: f.Header.Stamp.Time().UnixMilli(), Stamp: uint64(f.Header.Stamp), Records: f.Header.Count,
 		}
-		if d := s.catalog.DB(f.Index); d != nil {
+		if d := s.catalog.Numbered(f.Index); d != nil {
 			row.Name = d.Name()
 		}
 		if info, err := s.opts.FS.Stat(f.Path); err == nil {

@@ -36,12 +36,28 @@ var (
 	errNoEngine     = errors.New("no such engine")
 )
 
-// check finds what is wrong with the configuration.
-func (c *PluginConfig) check() error {
+// check finds what is wrong with the configuration, given the expressions of the databases.
+func (c *PluginConfig) check(databases []string) error {
 	if c.MemcachePort != 0 && c.Server != "" {
 		return errTwoMemcaches
 	}
-	return nil
+	cfg, wanted := c.memcache()
+	if !wanted || len(databases) == 0 {
+		return nil
+	}
+	kind := db.Plugged
+	if c.Database == "" {
+		expr, err := db.ParseExpr(databases[0])
+		if err != nil {
+			return nil //nolint:nilerr // opening the database tells
+		}
+		kind = expr.Kind
+	}
+	err := cfg.Check(kind)
+	if c.Server != "" && errors.Is(err, memcache.ErrReadOnlyQueue) {
+		return nil // the original starts without its plug-in
+	}
+	return err
 }
 
 // paths are those that must be absolute in a daemon.

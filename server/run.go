@@ -18,6 +18,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
 	"gotycoon/primary"
@@ -34,6 +35,7 @@ type process struct {
 	log       logger
 	host      string // cfg.Host as an IPv4 address, or empty
 	access    *access.Guard
+	pages     *browser.Policy // which requests of browsers are served
 	started   time.Time
 	catalog   *db.Catalog
 	role      *primary.Role         // nil without a services' database

@@ -35,7 +35,7 @@ func (p *process) loadScript() {
 func (p *process) startScript() {
 	p.scripts.pool = script.Load(script.Options{
 		Path:    p.cfg.Script.Path,
-		Catalog: p.catalog,
+		Catalog: p.catalog.View(),
 		Workers: min(p.cfg.Threads, MaxThreads),
 		Time:    p.cfg.Script.Time,
 		Memory:  p.cfg.Script.Memory,

@@ -211,5 +211,5 @@ func (p *process) newQuotas() (service, error) {
 
 // portLimits are those of coconut's ports.
 func (p *process) portLimits() coconut.Limits {
-	return coconut.Limits{MaxConns: p.cfg.Limits.conns(), Conns: &p.tuned.limits}
+	return coconut.Limits{MaxConns: p.cfg.Limits.conns(), Conns: &p.tuned.limits, Pages: p.pages}
 }

@@ -124,7 +124,7 @@ func (s *snapshots) takeAllLocked(pause func() error) bool {
 		}
 		if err != nil {
 			s.stats.failed.Add(1)
-			s.log.error("could not take a snapshot of %s: %v", s.catalog.DB(i).Expr(), err)
+			s.log.error("could not take a snapshot of %s: %v", s.catalog.Numbered(i).Expr(), err)
 			ok = false
 		}
 	}
@@ -145,7 +145,7 @@ func (s *snapshots) indexes() []int {
 
 // takeLocked takes a snapshot of one database. The caller holds mu.
 func (s *snapshots) takeLocked(i int, pause func() error) error {
-	d := s.catalog.DB(i)
+	d := s.catalog.Numbered(i)
 	frozen, err := d.Freeze()
 	if errors.Is(err, db.ErrNotImplemented) { // a plugged engine that keeps nothing
 		return nil

@@ -41,7 +41,7 @@ func (a *API) guard(h handler) http.Handler {
 }
 
 func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, error) {
-	if err := rebound(r); err != nil {
+	if err := a.rebound(r); err != nil {
 		return nil, err
 	}
 	if err := a.opts.Allow(r); err != nil {

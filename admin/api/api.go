@@ -12,6 +12,7 @@ import (
 	"gotycoon/coconut"
 	"gotycoon/counter"
 	"gotycoon/db"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/jesync"
 )
@@ -24,6 +25,9 @@ type Options struct {
 	Ready    func() []string // why clients should use another server; nil: they never should
 	Fixed    func() string   // why nothing may be changed from here, empty when it may; nil: it always may
 	Logger   *slog.Logger    // told every change; nil: silent
+
+	Pages  *browser.Policy // which names this machine has, and whose pages may change something
+	Proves bool            // the listener looks at credentials: those that it has let in prove something
 
 	// Allow returns why a request is refused that the listener has let in; nil: none is. What is shown here is the data, too.
 	Allow func(r *http.Request) error
@@ -93,7 +97,6 @@ type Setting struct {
 type API struct {
 	opts   Options
 	server *admin.Server
-	cross  http.CrossOriginProtection
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
@@ -116,6 +119,9 @@ func New(o Options) *API {
 	}
 	if o.Fixed == nil {
 		o.Fixed = func() string { return "" }
+	}
+	if o.Pages == nil {
+		o.Pages, _ = browser.New(nil) // only names can be wrong
 	}
 	if o.Allow == nil {
 		o.Allow = func(*http.Request) error { return nil }

@@ -2,7 +2,7 @@
 // whole server, and every change, a backup among them, for admins.
 //
 // A change is refused when it comes from another site's page: it needs the header X-Gotycoon-Console, which such a page cannot send, and
-// must not say that it is cross-site. Requests from this machine are refused when they name another host than this machine: that is
+// must not be for a page of another site (package browser). Requests from this machine are refused when they name another host than this machine: that is
 // how a page makes a browser talk to a server behind its back. It is also refused where Options.Fixed says so.
 //
 // An API answers from New on, and knows what it looks at from Open to Close.

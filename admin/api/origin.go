@@ -1,11 +1,10 @@
 package api
 
 import (
-	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"strings"
+
+	"gotycoon/internal/browser"
 )
 
 // Header is what a page of another site cannot send; its value does not matter.
@@ -17,8 +16,8 @@ func (a *API) change(h handler) handler {
 		if r.Header.Get(Header) == "" {
 			return nil, refused(http.StatusForbidden, "a change needs the header %s", Header)
 		}
-		if err := a.cross.Check(r); err != nil {
-			return nil, refused(http.StatusForbidden, "a change cannot come from another site")
+		if err := a.opts.Pages.Check(browser.HeadersOf(r), browser.About{Changes: true, Proven: true}); err != nil {
+			return nil, refused(http.StatusForbidden, "a change cannot come from another site: %v", err)
 		}
 		if why := a.opts.Fixed(); why != "" {
 			return nil, refused(http.StatusForbidden, "%s", why)
@@ -27,30 +26,17 @@ func (a *API) change(h handler) handler {
 	}
 }
 
-// rebound refuses a request from this machine, without credentials, for a host that is not this machine: a site whose name is turned into
-// our address sends such requests through a user's browser, which takes them for its own.
-func rebound(r *http.Request) error {
+// rebound refuses a request from this machine for a host that is not this machine, whoever sends it: the console is for browsers. A page
+// whose name is turned into our address sends such requests through a user's browser, which takes them for the page's own. Credentials
+// that the listener has found right show that it is not so: a browser sends them to no other name.
+func (a *API) rebound(r *http.Request) error {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() || r.Header.Get("Authorization") != "" || r.TLS != nil {
+	if err != nil || !peer.Addr().Unmap().IsLoopback() || a.opts.Proves && r.Header.Get("Authorization") != "" || r.TLS != nil ||
+		a.opts.Pages.KnowsHost(r.Host) {
 		return nil
 	}
-	host := hostOf(r.Host)
-	if _, err := netip.ParseAddr(host); err == nil || strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost") {
-		return nil
-	}
-	if name, err := os.Hostname(); err == nil && strings.EqualFold(host, name) {
-		return nil
-	}
-	return refused(http.StatusMisdirectedRequest, "%q is not this machine: open the console by its address, or as localhost", host)
-}
-
-// hostOf returns a Host header without the port.
-func hostOf(header string) string {
-	host, _, err := net.SplitHostPort(header)
-	if err != nil {
-		host = header
-	}
-	return strings.Trim(host, "[]")
+	return refused(http.StatusMisdirectedRequest, "%q is not this machine: open the console by its address, or as localhost, "+
+		"or start the server with -http-hosts NAME", r.Host)
 }
 
 // who describes the sender of a request for the log.

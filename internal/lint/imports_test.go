@@ -16,14 +16,14 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "coconut", "primary", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console"},
+	"server": {"access", "internal/browser", "coconut", "primary", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console"},
 
-	"admin":          {},
-	"admin/api":      {"admin", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "jesync", "snapshot"},
+	"admin":          {"internal/browser"},
+	"admin/api":      {"admin", "internal/browser", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "jesync", "snapshot"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
 
-	"httpapi":        {"access", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics"},
+	"httpapi":        {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics"},
 	"httpapi/date":   {},
 	"httpapi/tsv":    {},
 	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics"},
@@ -33,11 +33,11 @@ var arrows = map[string][]string{
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/netio", "internal/portserver", "internal/metrics"},
+	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics"},
 
 	"primary": {"db", "ulog"},
-	"jesync":  {"access", "db", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
-	"coconut": {"access", "db", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
+	"jesync":  {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
+	"coconut": {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
 
 	"script":      {"db", "ulog", "internal/klog"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 
 	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics"},
 
+	"internal/browser":     {},
 	"internal/portserver":  {},
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
