@@ -22,12 +22,12 @@ func matches(c call, find func(d *db.DB) ([][]byte, error)) int {
 
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchPrefix(prefix, limit) })
+	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchPrefix(c.s.leash.ask, prefix, limit) })
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchRegex(regex, limit) })
+	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchRegex(c.s.leash.ask, regex, limit) })
 }
 
 // dbMatchSimilar without a range finds every key, in the order of the database.
@@ -35,9 +35,9 @@ func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(nil, limit)
+			return d.MatchPrefix(c.s.leash.ask, nil, limit)
 		}
-		return d.MatchSimilar(origin, distance, utf, limit)
+		return d.MatchSimilar(c.s.leash.ask, origin, distance, utf, limit)
 	})
 }
 
@@ -65,7 +65,7 @@ func dbMerge(c call) int {
 func (h *handle) mergeFrom(c call, source *handle, mode int64) bool {
 	ok := true
 	walked := source.do(c, func(from *db.DB) error {
-		return from.Walk(func(key, value []byte, xt int64) bool {
+		return from.Walk(c.s.leash.ask, func(key, value []byte, xt int64) bool {
 			c.s.leash.check(c.l)
 			ok = h.do(c, func(d *db.DB) error { return mergeOne(d, h.pending(), key, value, absoluteXT(xt), mode) })
 			return ok

@@ -60,7 +60,7 @@ func (p *Pool) newState(thid int) *state {
 // run runs the script itself.
 func (s *state) run(source string) error {
 	var owed db.Pending
-	s.begin(&owed)
+	s.begin(nil, &owed)
 	f, err := s.load(source, source)
 	if err == nil {
 		err = s.protected(s.l, f, nil, 0, nil)
@@ -83,9 +83,9 @@ func (s *state) errorText(err error) string {
 	return "(null)"
 }
 
-func (s *state) begin(owed *db.Pending) {
+func (s *state) begin(heed db.Heed, owed *db.Pending) {
 	s.owed = owed
-	s.leash.begin(s.pool.opts.Time)
+	s.leash.begin(s.pool.opts.Time, heed)
 	if s.pool.stopped() { // Stop has come between
 		s.leash.pull(errStopping)
 	}
@@ -114,7 +114,7 @@ func (s *state) end(failed bool) {
 }
 
 // call calls a procedure; see Pool.Call.
-func (s *state) call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
+func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
 	f, ok := s.global(name)
 	if !ok {
 		return NoImpl
@@ -123,7 +123,7 @@ func (s *state) call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte]
 	for key, value := range in {
 		input.RawSetString(string(key), lua.LString(value))
 	}
-	s.begin(owed)
+	s.begin(heed, owed)
 	err := s.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
 	status = Internal
 	if err == nil {
@@ -131,6 +131,9 @@ func (s *state) call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte]
 		s.l.Pop(1)
 	} else {
 		s.pool.error("[SCRIPT]: %s: %s", name, s.errorText(err))
+		if s.leash.unheeded {
+			status = Unavailing
+		}
 	}
 	s.end(err != nil)
 	if status == Success {
