@@ -3,10 +3,13 @@ package admin
 import (
 	"errors"
 	"net/http"
+
+	"gotycoon/internal/rescue"
 )
 
 // guard serves those who have the access that a path needs.
 func (s *Server) guard(access Access, h http.Handler) http.Handler {
+	h = s.rescued(h)
 	if access == Open {
 		return h
 	}
@@ -16,6 +19,16 @@ func (s *Server) guard(access Access, h http.Handler) http.Handler {
 			return
 		}
 		h.ServeHTTP(w, r)
+	})
+}
+
+// rescued answers requests that panic with what has happened. Without it net/http would close the connection and say so nowhere; a
+// browser's page would wait for ever.
+func (s *Server) rescued(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := rescue.Do(s.opts.Logger, r.Method+" "+r.URL.Path, func() { h.ServeHTTP(w, r) }); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
 	})
 }
 

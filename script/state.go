@@ -40,6 +40,8 @@ type state struct {
 	spare  []*lua.LState // threads for them
 	dirty  []*handle     // databases of the script's own with updates to wait for
 	holder *holder       // what it keeps others from
+
+	serving bool // a call is being served, and not the script being loaded
 }
 
 func (p *Pool) newState(thid int) *state {
@@ -50,7 +52,7 @@ func (p *Pool) newState(thid int) *state {
 		s.leash.memory = newMemory(l, p.opts.Memory)
 	}
 	s.holder = &holder{state: s}
-	s.quietly = l.NewFunction(callQuietly)
+	s.quietly = l.NewFunction(s.callQuietly)
 	s.openLibraries()
 	s.openServer()
 	l.SetContext(s.leash)
@@ -124,7 +126,9 @@ func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[
 		input.RawSetString(string(key), lua.LString(value))
 	}
 	s.begin(heed, owed)
+	s.serving = true
 	err := s.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
+	s.serving = false
 	status = Internal
 	if err == nil {
 		status = statusOf(s.l.Get(-1))
