@@ -125,7 +125,9 @@ func TestDiskFilledBySomebodyElse(t *testing.T) {
 	var body string
 	require.Eventually(t, func() bool { status, body = c.put("b", []byte("2")); return status == 507 }, patience, 10*time.Millisecond)
 	require.Equal(t, "DB: 9: system error: no space: the disk is nearly full, only removals are possible\n", body)
-	eventually(t, func() bool { return s.says("no space: updates are refused, removals go on: directory=" + ulog + " mount=" + dir) })
+	eventually(t, func() bool {
+		return s.says("no space: updates are refused, removals go on: directory=" + ulog + " mount=" + dir)
+	})
 	requireRoom(t, addr, "disk", true)
 	status, text := fetch(t, addr, "/readyz")
 	require.Equal(t, 503, status)
