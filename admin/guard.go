@@ -5,10 +5,12 @@ import (
 	"net/http"
 
 	"gotycoon/internal/browser"
+	"gotycoon/internal/rescue"
 )
 
 // guard serves those who have the access that a path needs.
 func (s *Server) guard(access Access, h http.Handler) http.Handler {
+	h = s.rescued(h)
 	if access == Open {
 		return h
 	}
@@ -33,6 +35,16 @@ func (s *Server) wantedByUser(r *http.Request) error {
 	return s.opts.Pages.Check(browser.HeadersOf(r), browser.About{
 		Changes: r.Method != http.MethodGet && r.Method != http.MethodHead,
 		Proven:  r.TLS != nil || s.opts.Proves && r.Header.Get("Authorization") != "",
+	})
+}
+
+// rescued answers requests that panic with what has happened. Without it net/http would close the connection and say so nowhere; a
+// browser's page would wait for ever.
+func (s *Server) rescued(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := rescue.Do(s.opts.Logger, r.Method+" "+r.URL.Path, func() { h.ServeHTTP(w, r) }); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
 	})
 }
 

@@ -45,6 +45,7 @@ type Options struct {
 
 	Live  func() error    // why the process has failed; nil: it never has
 	Ready func() []string // why no requests should come; nil: they may always
+	Reads func() []string // the same for requests that only read; nil: as Ready
 
 	Version string // of the product, for /version and the metrics
 }
@@ -64,5 +65,8 @@ func (o *Options) setDefaults() {
 	}
 	if o.Ready == nil {
 		o.Ready = func() []string { return nil }
+	}
+	if o.Reads == nil {
+		o.Reads = o.Ready
 	}
 }

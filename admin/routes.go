@@ -37,7 +37,14 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	s.probe(w, r, reasons)
 }
 
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) { s.probe(w, r, s.opts.Ready()) }
+// ready answers for clients that read and write, or with ?reads for those that only read: they can go on where updates are refused.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Has("reads") {
+		s.probe(w, r, s.opts.Reads())
+		return
+	}
+	s.probe(w, r, s.opts.Ready())
+}
 
 // probe answers a probe. The reasons are for those who may read; everybody may know the status.
 func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons []string) {

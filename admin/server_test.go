@@ -1,8 +1,10 @@
 package admin_test
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -130,4 +132,17 @@ func TestPortInUse(t *testing.T) {
 	s := start(t, admin.Options{})
 	_, err := admin.New(admin.Options{Addr: s.Addr().String()})
 	require.ErrorContains(t, err, "opening the admin port")
+}
+
+func TestAPanicIsAnsweredAndLogged(t *testing.T) {
+	var log bytes.Buffer
+	s := start(t, admin.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s.Handle("GET /page", admin.Read, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a mistake") }))
+	status, body, _ := get(t, s, "/page")
+	require.Equal(t, 500, status)
+	require.Contains(t, body, "a fault of the server, its log has more: a mistake")
+	require.Contains(t, log.String(), "level=ERROR")
+	require.Contains(t, log.String(), "GET /page")
+	status, _, _ = get(t, s, "/livez")
+	require.Equal(t, 200, status)
 }

@@ -26,9 +26,10 @@ type bulk struct {
 	head frame.Header
 	left uint32 // records not yet taken
 	hits uint32
-	read int    // bytes of the records taken
-	full error  // the reply is larger than connections may hold
-	out  []byte // reply; not in c.Out before it is certain that the request succeeds
+	read int     // bytes of the records taken
+	heed db.Heed // nil in a short request
+	full error   // the reply is larger than connections may hold
+	out  []byte  // reply; not in c.Out before it is certain that the request succeeds
 
 	// The run.
 	dbidx uint16
@@ -45,7 +46,7 @@ func (h *Handler) takeBulk(c *netio.Conn, head frame.Header) *bulk {
 		b = &bulk{h: h}
 		b.visit = b.addHit
 	}
-	b.c, b.head, b.left, b.hits, b.read, b.full = c, head, head.RNum, 0, 0, nil
+	b.c, b.head, b.left, b.hits, b.read, b.full, b.heed = c, head, head.RNum, 0, 0, nil, nil
 	b.out = frame.AppendReply(b.out[:0], head.Magic, 0)
 	return b
 }
@@ -89,8 +90,22 @@ func (b *bulk) serve() error {
 		}
 		b.c.Advance(n)
 		b.read += n
+		if err := b.heedClient(); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// heedClient ends a get_bulk of many records when its client has gone, or its time is over. Updates go on: what has come is stored.
+func (b *bulk) heedClient() error {
+	if b.left == 0 || b.head.Magic != frame.GetBulk {
+		return nil
+	}
+	if b.heed == nil {
+		b.heed = b.c.Heed("") // what a reply begins with is not certain
+	}
+	return b.heed()
 }
 
 // reply puts the reply into c.Out, where one is wanted.

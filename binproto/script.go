@@ -10,9 +10,9 @@ import (
 )
 
 // Scripts calls the procedures of the server's script. Call returns 0 for success, and then has given the output to out, in the order
-// of the keys. Its updates are added to owed.
+// of the keys. Its updates are added to owed. An error of heed ends the call.
 type Scripts interface {
-	Call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
+	Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
 }
 
 // servePlayScript calls a procedure. Whatever goes wrong in it is answered with Error, after which the connection is good for more. A
@@ -70,7 +70,7 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 			}
 		}
 	}
-	status := h.opts.Scripts.Call(&c.Owed, name, in, func(key, value []byte) {
+	status := h.opts.Scripts.Call(c.Heed(""), &c.Owed, name, in, func(key, value []byte) {
 		pairs = frame.AppendPair(pairs, frame.Pair{Key: key, Value: value})
 		n++
 	})

@@ -29,6 +29,7 @@ type ChecksumPart struct {
 
 // ChecksumOptions of a Checksum.
 type ChecksumOptions struct {
+	Heed  Heed  // ends the work
 	Hash  bool  // ranges are of hashes
 	Parts int   // into which each range is divided; 0 means 1
 	At    int64 // records that have expired by then, in seconds since 1970, are left out; 0 means now
@@ -175,7 +176,7 @@ func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int
 	if at == 0 {
 		at = d.seconds()
 	}
-	r := digester{db: d, at: at, hash: xxhash.New()}
+	r := digester{db: d, heed: o.Heed, at: at, hash: xxhash.New()}
 	if o.Hash || !d.bytewise() {
 		return r.scan(store.Start{Edge: true}, func(key []byte, digest func() uint64) bool {
 			place := key
@@ -215,6 +216,7 @@ func findRange(ranges []ChecksumRange, place []byte) (int, bool) {
 // digester reads a database for digests.
 type digester struct {
 	db   *DB
+	heed Heed
 	at   int64
 	hash *xxhash.Digest
 }
@@ -222,6 +224,9 @@ type digester struct {
 // scan visits the live records from a place on, in steps, until visit returns false. visit is called within the store: it is quick.
 func (r *digester) scan(from store.Start, visit func(key []byte, digest func() uint64) bool) error {
 	for {
+		if err := r.heed.now(); err != nil {
+			return err
+		}
 		var last []byte
 		records, size, ended := 0, 0, false
 		err := r.db.records().Scan(from, func(key, stored []byte) bool {

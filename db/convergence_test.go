@@ -317,7 +317,7 @@ func convergeStep(t testing.TB, rt *rapid.T, h *history, s *site) {
 	case "time":
 		s.clk.advance(rapid.Int64Range(1, 10).Draw(rt, "seconds"))
 	case "vacuum":
-		require.NoError(t, s.db().Vacuum(0))
+		require.NoError(t, s.db().Vacuum(nil, 0))
 	}
 }
 

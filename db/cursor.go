@@ -11,6 +11,8 @@ import (
 // anything between calls. Where records come and go, the cursor is on the first record at or after its key. It belongs
 // to one goroutine. The rules are those of reference section 9.
 type Cursor struct {
+	Heed Heed // ends a long way over records that have expired; the cursor then is where it has come to
+
 	db         *DB
 	key        []byte
 	set        bool
@@ -205,9 +207,17 @@ func (c *Cursor) advance(backward bool) error {
 // only knows forward there.
 func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != ProtoTree }
 
+// cursorSteps is how many records a cursor passes over before it asks whether it may go on.
+const cursorSteps = 64
+
 // currentLive returns the record that the cursor is on and skips expired ones, in the direction of the last move.
 func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
-	for {
+	for n := 1; ; n++ {
+		if n%cursorSteps == 0 {
+			if err := c.Heed.now(); err != nil {
+				return entry{}, 0, nil, err
+			}
+		}
 		if e, err = c.current(); err != nil {
 			return entry{}, 0, nil, err
 		}

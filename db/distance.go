@@ -3,17 +3,19 @@ package db
 import "math"
 
 // Distance returns how many characters must be inserted, removed or replaced to turn one text into the other. Characters are
-// bytes, or with utf those of UTF-8. Texts of which the work would be too much are as far apart as the longer one is long.
-func Distance(a, b []byte, utf bool) int {
+// bytes, or with utf those of UTF-8. Texts of which the work would be too much are as far apart as the longer one is long. The error is
+// that of heed.
+func Distance(heed Heed, a, b []byte, utf bool) (int, error) {
+	h := NewHeeding(heed)
 	n := int64(tooFar)
 	var row []int
 	if utf {
-		n = distance(appendCharacters(nil, a), appendCharacters(nil, b), math.MaxInt64, &row)
+		n = distance(h, appendCharacters(nil, h, a), appendCharacters(nil, h, b), math.MaxInt64, &row)
 	} else {
-		n = distance(a, b, math.MaxInt64, &row)
+		n = distance(h, a, b, math.MaxInt64, &row)
 	}
 	if n == tooFar {
-		return max(len(a), len(b))
+		return max(len(a), len(b)), h.Err()
 	}
-	return int(n)
+	return int(n), h.Err()
 }

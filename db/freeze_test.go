@@ -177,7 +177,7 @@ func TestFreezeEqualsACopy(t *testing.T) {
 		}
 		beside(freeze, func() { randomWrite(t, d) }, func() { randomWrite(t, d) }, func() {
 			clk.advance(1)
-			if err := d.Vacuum(0); err != nil {
+			if err := d.Vacuum(nil, 0); err != nil {
 				t.Errorf("vacuum: %v", err)
 			}
 		})

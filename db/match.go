@@ -11,12 +11,18 @@ const (
 	scanBytes   = 64 << 10 // and their size
 )
 
+// keyWork is what a key costs at least in the steps of a Heeding: 32 keys that have to be read from a disk may take some milliseconds.
+const keyWork = heedSteps / 32
+
 // keys calls visit for every key from a place on, in the database's order, until visit returns false. The store is
 // read in pieces, so that nothing is held while visit runs.
-func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
+func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) error {
 	var room []byte
 	var ends []int
 	for {
+		if !h.now() {
+			return h.Err()
+		}
 		room, ends = room[:0], ends[:0]
 		more := false
 		err := d.records().Scan(from, func(key, _ []byte) bool {
@@ -32,8 +38,8 @@ func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
 		}
 		begin := 0
 		for _, end := range ends {
-			if !visit(room[begin:end]) {
-				return nil
+			if !h.Work(keyWork) || !visit(room[begin:end]) {
+				return h.Err()
 			}
 			from.Key, begin = room[begin:end], end
 		}
@@ -45,12 +51,12 @@ func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
 }
 
 // MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included.
-func (d *DB) MatchPrefix(p *Pending, prefix []byte, max int64) ([][]byte, error) {
+func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64) ([][]byte, error) {
 	if !d.bytewise() {
-		return d.filter(p, max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
+		return d.filter(NewHeeding(heed), p, max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
 	}
 	var found [][]byte
-	err := d.keys(store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
+	err := d.keys(NewHeeding(heed), store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
 		if !bytes.HasPrefix(key, prefix) || int64(len(found)) == max {
 			return false
 		}
@@ -71,27 +77,31 @@ func (d *DB) bytewise() bool {
 
 // MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
 // for a bad expression.
-func (d *DB) MatchRegex(p *Pending, regex string, max int64) ([][]byte, error) {
-	match, err := compileRegex(regex)
+func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64) ([][]byte, error) {
+	h := NewHeeding(heed)
+	match, err := compileRegex(h, regex)
 	if err != nil {
 		return nil, err
 	}
-	return d.filter(p, max, match)
+	return d.filter(h, p, max, match)
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(p *Pending, max int64, match func(key []byte) bool) ([][]byte, error) {
+func (d *DB) filter(h *Heeding, p *Pending, max int64, match func(key []byte) bool) ([][]byte, error) {
 	var found [][]byte
-	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
 		if int64(len(found)) == max {
 			return false
 		}
 		if match(key) {
 			found = append(found, bytes.Clone(key))
 		}
-		return true
+		return h.Err() == nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := h.Err(); err != nil {
 		return nil, err
 	}
 	return found, d.oweAll(p)
@@ -99,10 +109,11 @@ func (d *DB) filter(p *Pending, max int64, match func(key []byte) bool) ([][]byt
 
 // MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
 // nearest first, and of these at most max.
-func (d *DB) MatchSimilar(p *Pending, origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
-	measure := similarity(origin, utf, limit)
-	top := topSimilar{max: max}
-	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
+	h := NewHeeding(heed)
+	measure := similarity(h, origin, utf, limit)
+	top := topSimilar{max: max, heeding: h}
+	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
 		if n := measure(key); n != tooFar {
 			top.add(n, key)
 		}
@@ -111,5 +122,9 @@ func (d *DB) MatchSimilar(p *Pending, origin []byte, limit int64, utf bool, max 
 	if err != nil {
 		return nil, err
 	}
-	return top.keys(), d.oweAll(p)
+	keys := top.keys()
+	if err := h.Err(); err != nil {
+		return nil, err
+	}
+	return keys, d.oweAll(p)
 }

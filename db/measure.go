@@ -11,20 +11,23 @@ type Measures struct {
 	Bytes   int64           // see Size
 	Expired int64           // records removed since the start because their time was over
 	Evicted int64           // records removed since the start because of a limit
-	File    filestore.Stats // of a database file
+	File    filestore.Stats // of a database OnDisk, text databases included
 }
 
 // Measure returns the figures. It takes microseconds, but for a file some milliseconds when many keys are new.
 func (d *DB) Measure() Measures {
 	m := Measures{Records: -1, Bytes: d.Size(), Expired: d.sweeper.expired.Load(), Evicted: d.sweeper.evicted.Load()}
 	switch {
-	case d.expr.Kind == Text:
+	case d.expr.Kind == Text: // its records are not counted
 	case d.file != nil:
-		m.Records, m.File = d.file.Estimate(), d.file.Stats()
+		m.Records = d.file.Estimate()
 	default:
 		if n, err := d.store.Count(); err == nil {
 			m.Records = n
 		}
+	}
+	if d.file != nil {
+		m.File = d.file.Stats()
 	}
 	return m
 }

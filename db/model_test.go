@@ -84,7 +84,7 @@ func runModel(t *testing.T, expr string, seed uint64) {
 		require.Equal(t, want.xt, xt)
 	}
 	requireCursorSees(t, d, m)
-	require.NoError(t, d.Vacuum(0))
+	require.NoError(t, d.Vacuum(nil, 0))
 	n, err := d.Count(nil)
 	require.NoError(t, err)
 	require.Equal(t, int64(len(m.live())), n, "after a vacuum only live records are left")

@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -21,8 +22,8 @@ const (
 // Nearly all expressions become one for package regexp, whose time is linear in the length of the key. It
 // has no back-references, \< and \>; expressions with those run on a backtracker with a budget.
 //
-// The function returned must not be called by two goroutines at once.
-func compileRegex(pattern string) (func(key []byte) bool, error) {
+// The function returned must not be called by two goroutines at once. Its result means nothing where h ends the work.
+func compileRegex(h *Heeding, pattern string) (func(key []byte) bool, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	if len(pattern) > maxRegexLen {
 		return nil, ErrRegex
@@ -31,9 +32,9 @@ func compileRegex(pattern string) (func(key []byte) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	match := newBacktracker(root).match
+	match := newBacktracker(h, root).match
 	if re := linear(root); re != nil {
-		match = matchLatin1(re)
+		match = matchLatin1(h, re, root.size())
 	}
 	return func(key []byte) bool {
 		key, _, _ = bytes.Cut(key, []byte{0})
@@ -57,10 +58,15 @@ func linear(root *regexNode) *regexp.Regexp {
 	return re
 }
 
-// matchLatin1 matches keys with each byte as the character of that number.
-func matchLatin1(re *regexp.Regexp) func(key []byte) bool {
+// matchLatin1 matches keys with each byte as the character of that number. size is that of the expression: the time for each byte may
+// grow with it.
+func matchLatin1(h *Heeding, re *regexp.Regexp, size int) func(key []byte) bool {
 	var room []byte
 	return func(key []byte) bool {
+		if len(key)*size > wholeWork {
+			return re.MatchReader(&heedingReader{heeding: h, text: key, size: size})
+		}
+		h.Work(len(key) * size)
 		if isASCII(key) {
 			return re.Match(key)
 		}
@@ -79,4 +85,26 @@ func isASCII(s []byte) bool {
 		}
 	}
 	return true
+}
+
+// wholeWork bounds the bytes times the size of an expression that package regexp is given at once: nobody can stop it then.
+const wholeWork = heedSteps / 4
+
+// heedingReader gives an expression the bytes of a long text one by one, each as the character of that number. Where the work has to
+// end, so does the text.
+type heedingReader struct {
+	heeding *Heeding
+	text    []byte
+	at      int
+	size    int // of the expression
+}
+
+// ReadRune implements io.RuneReader. A character has the width of its byte: so places in a match are places in the text.
+func (r *heedingReader) ReadRune() (c rune, width int, err error) {
+	if r.at == len(r.text) || !r.heeding.Work(r.size) {
+		return 0, 0, io.EOF
+	}
+	c = rune(r.text[r.at])
+	r.at++
+	return c, 1, nil
 }

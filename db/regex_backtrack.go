@@ -10,10 +10,13 @@ const (
 	maxCallDepth = 1 << 17 // steps inside each other; one takes a few hundred bytes of stack
 	maxOverruns  = 8       // keys beyond their budget
 	cheapBytes   = 16      // bytes looked at for the price of a step
+	equalBytes   = 256     // bytes compared with those of a group for that price
+	stepWork     = 8       // what a step costs in those of a Heeding
 )
 
 // backtracker tries an expression path by path. It knows everything that the parser does.
 type backtracker struct {
+	heeding  *Heeding
 	run      step
 	overruns int
 
@@ -35,8 +38,8 @@ type span struct{ begin, end int }
 // loop is the state of a repetition: iterations begun, and where the last one began.
 type loop struct{ count, at int }
 
-func newBacktracker(root *regexNode) *backtracker {
-	b := &backtracker{groups: make([]span, maxBackref+1)}
+func newBacktracker(h *Heeding, root *regexNode) *backtracker {
+	b := &backtracker{heeding: h, groups: make([]span, maxBackref+1)}
 	b.run = b.compile(root, func(at int) bool {
 		b.end = at
 		return true
@@ -50,19 +53,32 @@ func (b *backtracker) match(key []byte) bool {
 		for i := range b.groups {
 			b.groups[i] = span{0, -1}
 		}
+		if !b.pay(0, stepWork) {
+			break
+		}
 		if b.run(at) {
 			return true
 		}
 	}
-	if b.left <= 0 {
+	if b.left <= 0 && b.heeding.Err() == nil {
 		b.overruns++
 	}
 	return false
 }
 
+// pay takes steps from the budget and counts work. It reports whether there is still something left of the budget: nothing is where the
+// work has to end.
+func (b *backtracker) pay(steps, work int) bool {
+	b.left -= steps
+	if !b.heeding.Work(work) {
+		b.left = 0
+	}
+	return b.left > 0
+}
+
 // call counts a step and takes it. It fails when the budget is used up.
 func (b *backtracker) call(next step, at int) bool {
-	b.left--
+	b.pay(1, stepWork)
 	b.depth++
 	if b.depth > maxCallDepth {
 		b.left = 0
@@ -93,8 +109,12 @@ func (b *backtracker) compile(n *regexNode, next step) step {
 	case regexBackref:
 		return func(at int) bool {
 			group := b.groups[n.n]
-			return group.end >= group.begin && bytes.HasPrefix(b.key[at:], b.key[group.begin:group.end]) &&
-				b.call(next, at+group.end-group.begin)
+			if group.end < group.begin {
+				return false
+			}
+			size := group.end - group.begin
+			b.pay(size/equalBytes, size/cheapBytes)
+			return bytes.HasPrefix(b.key[at:], b.key[group.begin:group.end]) && b.call(next, at+size)
 		}
 	case regexAnchor:
 		return func(at int) bool { return b.standsAt(n.anchor, at) && b.call(next, at) }
@@ -125,7 +145,7 @@ func (b *backtracker) compileRun(n *regexNode, next step) step {
 		for end < len(b.key) && (n.max == unbounded || end-at < n.max) && set.has(b.key[end]) {
 			end++
 		}
-		b.left -= (end - at) / cheapBytes
+		b.pay((end-at)/cheapBytes, end-at)
 		for ; end-at >= n.min; end-- {
 			if b.call(next, end) {
 				return true

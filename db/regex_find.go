@@ -8,15 +8,18 @@ import (
 
 // Regex is a POSIX extended regular expression in the dialect of MatchRegex. It belongs to one goroutine.
 type Regex struct {
-	match  func(key []byte) bool
-	search *backtracker // tells where; nil: the places come from find
-	find   func(text []byte, at int) []int
+	match   func(key []byte) bool
+	heeding *Heeding
+	search  *backtracker // tells where; nil: the places come from find
+	find    func(text []byte, at int) []int
 }
 
-// CompileRegex compiles an expression, up to its first NUL. It returns ErrRegex for a bad one.
-func CompileRegex(pattern string) (*Regex, error) {
+// CompileRegex compiles an expression, up to its first NUL. It returns ErrRegex for a bad one. An error of heed ends each use of the
+// expression: see Err.
+func CompileRegex(heed Heed, pattern string) (*Regex, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
-	match, err := compileRegex(pattern)
+	h := NewHeeding(heed)
+	match, err := compileRegex(h, pattern)
 	if err != nil {
 		return nil, err
 	}
@@ -24,33 +27,44 @@ func CompileRegex(pattern string) (*Regex, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regex{match: match}
+	r := &Regex{heeding: h, match: match}
 	re := linear(root)
 	if re == nil {
-		r.search = newBacktracker(root)
+		r.search = newBacktracker(h, root)
 		return r, nil
 	}
 	if root.has(regexGroup) { // the linear one does not tell them
-		r.search = newBacktracker(root)
+		r.search = newBacktracker(h, root)
 		return r, nil
 	}
 	re.Longest()
 	placeless := !root.has(regexAnchor)
 	r.find = func(text []byte, at int) []int {
 		if at > 0 && !placeless { // what stands before counts
-			return findBehind(newBacktracker(root), text, at)
+			return findBehind(newBacktracker(h, root), text, at)
+		}
+		if size := root.size(); (len(text)-at)*size > wholeWork {
+			return moved(re.FindReaderSubmatchIndex(&heedingReader{heeding: h, text: text[at:], size: size}), at)
 		}
 		wide, narrow := widen(text[at:])
 		places := narrowAll(re.FindSubmatchIndex(wide), narrow)
-		for i := range places {
-			if places[i] >= 0 {
-				places[i] += at
-			}
-		}
-		return places
+		return moved(places, at)
 	}
 	return r, nil
 }
+
+// moved adds at to the places.
+func moved(places []int, at int) []int {
+	for i := range places {
+		if places[i] >= 0 {
+			places[i] += at
+		}
+	}
+	return places
+}
+
+// Err returns why the work had to end; what has been found then means nothing.
+func (r *Regex) Err() error { return r.heeding.Err() }
 
 // has tells whether there is a node of a kind in the expression.
 func (n *regexNode) has(op regexOp) bool {
@@ -74,7 +88,7 @@ func findBehind(b *backtracker, text []byte, at int) []int {
 	begin, end := -1, -1
 	run := b.run
 	b.key, b.left, b.depth = text, keySteps+byteSteps*len(text), 0
-	for ; at <= len(text) && b.left > 0; at++ {
+	for ; at <= len(text) && b.pay(0, stepWork); at++ {
 		for i := range b.groups {
 			b.groups[i] = span{0, -1}
 		}

@@ -54,7 +54,7 @@ func TestLoadedRecordsExpire(t *testing.T) {
 	soon := appendPrefix(nil, now.seconds.Load()+10)
 	require.NoError(t, d.Load(fillWith(map[string]string{"a": string(soon) + "v", "b": forever + "v"})))
 	now.advance(20)
-	require.NoError(t, d.Vacuum(0))
+	require.NoError(t, d.Vacuum(nil, 0))
 	require.Equal(t, map[string]string{"b": "v"}, contents(t, d))
 	require.True(t, d.sweeper.mortals.Load() > 0)
 }

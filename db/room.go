@@ -41,6 +41,17 @@ type gate struct {
 	full    atomic.Bool
 	over    atomic.Bool
 	out     atomic.Bool // an update was refused because of disk
+
+	refusals struct{ disk, memory, size atomic.Int64 } // updates since the start
+}
+
+// Refusals are the updates that were refused since the start, by what there was no room for.
+type Refusals struct{ Disk, Memory, Size int64 }
+
+// Refusals returns how many updates were refused. A bulk that is stored as a whole counts once.
+func (c *Catalog) Refusals() Refusals {
+	r := &c.gate.refusals
+	return Refusals{r.disk.Load(), r.memory.Load(), r.size.Load()}
 }
 
 // SetRoom tells the databases how much they may grow.
@@ -72,8 +83,10 @@ func (d *DB) admit(ups []ulog.Update) error {
 	}
 	switch {
 	case grows && g.over.Load():
+		g.refusals.size.Add(1)
 		return ErrOverSize
 	case grows && d.file == nil && g.full.Load():
+		g.refusals.memory.Add(1)
 		return ErrNoMemory
 	case d.log == nil:
 		return nil
@@ -84,6 +97,7 @@ func (d *DB) admit(ups []ulog.Update) error {
 	}
 	if g.disk.Add(-size) < least {
 		g.disk.Add(size)
+		g.refusals.disk.Add(1)
 		if !g.out.Load() { // all connections share it
 			g.out.Store(true)
 		}

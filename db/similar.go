@@ -19,26 +19,27 @@ const tooFar = -1
 // (reference: section 8).
 //
 // The function returned must not be called by two goroutines at once.
-func similarity(origin []byte, utf bool, limit int64) func(key []byte) int64 {
+func similarity(h *Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
 	if limit < 0 {
 		limit = 1
 	}
 	var row []int
 	if !utf {
 		origin = bytes.Clone(origin)
-		return func(key []byte) int64 { return distance(origin, key, limit, &row) }
+		return func(key []byte) int64 { return distance(h, origin, key, limit, &row) }
 	}
 	var room []rune
-	characters := appendCharacters(nil, origin)
+	characters := appendCharacters(nil, h, origin)
 	return func(key []byte) int64 {
-		room = appendCharacters(room[:0], key)
-		return distance(characters, room, limit, &row)
+		room = appendCharacters(room[:0], h, key)
+		return distance(h, characters, room, limit, &row)
 	}
 }
 
-// appendCharacters appends the characters of text, and for each stray byte a number beyond all characters.
-func appendCharacters(dst []rune, text []byte) []rune {
-	for len(text) > 0 {
+// appendCharacters appends the characters of text, and for each stray byte a number beyond all characters. Where the work has to end it
+// leaves out the rest.
+func appendCharacters(dst []rune, h *Heeding, text []byte) []rune {
+	for len(text) > 0 && h.Work(1) {
 		r, size := utf8.DecodeRune(text)
 		if r == utf8.RuneError && size == 1 {
 			r = utf8.MaxRune + 1 + rune(text[0])
@@ -49,8 +50,9 @@ func appendCharacters(dst []rune, text []byte) []rune {
 }
 
 // distance returns the Levenshtein distance of a and b, tooFar where it is over limit. Only the cells of the usual
-// table that lie within limit of the diagonal are computed, row by row in *room.
-func distance[T comparable](a, b []T, limit int64, room *[]int) int64 {
+// table that lie within limit of the diagonal are computed, row by row in *room. The result means nothing where the work had to end.
+func distance[T comparable](h *Heeding, a, b []T, limit int64, room *[]int) int64 {
+	h.Work(min(len(a), len(b)))
 	a, b = trimmed(a, b)
 	if len(a) > len(b) {
 		a, b = b, a
@@ -65,7 +67,7 @@ func distance[T comparable](a, b []T, limit int64, room *[]int) int64 {
 	}
 	*room = row
 	for i := 1; i <= len(b); i++ {
-		if nextRow(row, a, b[i-1], i, width) > width {
+		if !h.Work(1+min(len(a), 2*width+1)) || nextRow(row, a, b[i-1], i, width) > width {
 			return tooFar
 		}
 	}
@@ -108,8 +110,9 @@ func trimmed[T comparable](a, b []T) (_, _ []T) {
 
 // topSimilar collects keys and keeps the best: nearest first, then by bytes, then as they came.
 type topSimilar struct {
-	max   int64 // keys to keep, all where negative
-	found []similarKey
+	max     int64 // keys to keep, all where negative
+	found   []similarKey
+	heeding *Heeding
 }
 
 type similarKey struct {
@@ -117,18 +120,18 @@ type similarKey struct {
 	key      []byte
 }
 
-// sortRoom is how many more keys than wanted are collected before the worst are dropped.
+// sortRoom is how many more keys than wanted are collected at least before the worst are dropped; where many are wanted, as many again.
 const sortRoom = 1 << 10
 
 // add takes over a copy of key.
 func (t *topSimilar) add(distance int64, key []byte) {
 	t.found = append(t.found, similarKey{distance, bytes.Clone(key)})
-	if t.max >= 0 && int64(len(t.found))-sortRoom > t.max {
+	if t.max >= 0 && int64(len(t.found))-max(sortRoom, t.max) > t.max {
 		t.sort()
 	}
 }
 
-// keys returns what has been kept, the best first.
+// keys returns what has been kept, the best first; in some order where the work had to end.
 func (t *topSimilar) keys() [][]byte {
 	t.sort()
 	keys := make([][]byte, len(t.found))
@@ -138,8 +141,14 @@ func (t *topSimilar) keys() [][]byte {
 	return keys
 }
 
+// compareWork is what a comparison of two keys costs in the steps of a Heeding.
+const compareWork = 16
+
 func (t *topSimilar) sort() {
 	slices.SortStableFunc(t.found, func(a, b similarKey) int {
+		if !t.heeding.Work(compareWork) {
+			return 0
+		}
 		return cmp.Or(cmp.Compare(a.distance, b.distance), bytes.Compare(a.key, b.key))
 	})
 	if t.max >= 0 && int64(len(t.found)) > t.max {

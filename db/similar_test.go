@@ -37,7 +37,7 @@ func TestSimilarity(t *testing.T) {
 		{"more work than allowed", strings.Repeat("a", 1<<17), strings.Repeat("b", 1<<17), false, 1 << 17, tooFar},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, similarity([]byte(c.origin), c.utf, c.limit)([]byte(c.key)))
+			require.Equal(t, c.want, similarity(new(Heeding), []byte(c.origin), c.utf, c.limit)([]byte(c.key)))
 		})
 	}
 }
@@ -47,7 +47,7 @@ func TestSimilarityIsTheDistance(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("abcdé\xff")), 0, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		origin, utf, limit := text.Draw(t, "origin"), rapid.Bool().Draw(t, "utf"), rapid.Int64Range(0, 14).Draw(t, "limit")
-		similar := similarity([]byte(origin), utf, limit)
+		similar := similarity(new(Heeding), []byte(origin), utf, limit)
 		for _, key := range rapid.SliceOfN(text, 1, 4).Draw(t, "keys") {
 			want := int64(0)
 			if utf {
@@ -86,7 +86,7 @@ func FuzzSimilarity(f *testing.F) {
 	f.Add([]byte("kitten"), []byte("sitting"), true)
 	f.Add([]byte("\xff\xc3é"), []byte("é"), true)
 	f.Fuzz(func(t *testing.T, a, b []byte, utf bool) {
-		there, back := similarity(a, utf, 1<<20)(b), similarity(b, utf, 1<<20)(a)
+		there, back := similarity(new(Heeding), a, utf, 1<<20)(b), similarity(new(Heeding), b, utf, 1<<20)(a)
 		require.Equal(t, there, back)
 		require.Equal(t, bytes.Equal(a, b), there == 0)
 		if utf && utf8.Valid(a) && utf8.Valid(b) && len(a)+len(b) < 200 {

@@ -2,8 +2,10 @@ package db
 
 import (
 	"bytes"
+	"math"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"gotycoon/db/store"
 	"gotycoon/ulog"
@@ -30,13 +32,18 @@ type sweeper struct {
 	expired atomic.Int64 // records removed because their time was over
 	evicted atomic.Int64 // and because of a limit
 
-	mu         sync.Mutex // held by the one collector; guards the fields below
-	met        bool       // the walk has met a record that can expire
-	before     int64      // mortals when the walk began
-	at         []byte     // key examined last
-	on         bool       // at is set: a walk is under way
+	mu         sync.Mutex // held by the one collector, for one step at a time; guards the fields below
+	walk       walk       // the one that goes on with each update
 	begun      bool       // the next step starts a walk
 	generation uint64     // clears of the database when the walk began
+}
+
+// walk is a way through a whole database, in steps. Nothing is held between two of them.
+type walk struct {
+	on     bool   // the walk is under way
+	at     []byte // key examined last, while on
+	met    bool   // the walk has met a record that can expire
+	before int64  // mortals when the walk began
 }
 
 // init tells whether records that can expire may be there already.
@@ -52,19 +59,12 @@ func (s *sweeper) add(score int64) { s.score.Add(score) }
 // useless tells whether there is nothing to collect.
 func (s *sweeper) useless() bool { return !s.limited && s.mortals.Load() == s.settled.Load() }
 
-// meet notes a record of a walk; xt is its expiration time.
-func (s *sweeper) meet(xt int64) {
-	if xt != MaxXT {
-		s.met = true
-	}
-}
+// begin and end stand at the ends of a walk over the whole database.
+func (w *walk) begin(s *sweeper) { w.met, w.before = false, s.mortals.Load() }
 
-// beginWalk and endWalk stand at the ends of a walk over the whole database.
-func (s *sweeper) beginWalk() { s.met, s.before = false, s.mortals.Load() }
-
-func (s *sweeper) endWalk() {
-	if !s.met {
-		s.settled.Store(s.before)
+func (w *walk) end(s *sweeper) {
+	if !w.met {
+		s.settled.Store(w.before)
 	}
 }
 
@@ -91,29 +91,59 @@ func (d *DB) idle() {
 	d.sweep(idleSteps)
 }
 
-// Vacuum removes expired records: of the whole database, or of the next step records when step is over 1.
-func (d *DB) Vacuum(step int64) error {
+// Vacuum removes expired records: of the whole database, or of the next step records when step is over 1. It goes in short steps, so
+// that updates of other clients never wait for it; an error of heed ends it between two of them.
+func (d *DB) Vacuum(heed Heed, step int64) error {
 	if d.readOnly {
 		return ErrReadOnly
 	}
 	if d.Persistent() {
 		return nil
 	}
-	d.sweeper.mu.Lock()
-	defer d.sweeper.mu.Unlock()
-	if step > 1 {
-		return d.collect(step, d.expiredNow, &d.sweeper.expired)
+	if step <= 1 {
+		d.sweeper.stop()
+		return d.walkThrough(heed, new(walk), math.MaxInt64) // of its own: what the collector does meanwhile cannot make it begin anew
 	}
-	d.sweeper.on = false
-	for {
-		if err := d.collect(maxCollect, d.expiredNow, &d.sweeper.expired); err != nil || !d.sweeper.on {
-			return err
-		}
-	}
+	return d.walkThrough(heed, &d.sweeper.walk, step)
 }
 
-// maxCollect bounds the records that one step copies the keys of.
-const maxCollect = 1024
+// stop makes the collector begin a new walk.
+func (s *sweeper) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.walk.on, s.begun = false, false
+}
+
+// walkThrough removes the expired ones of the next steps records of a walk, but goes no further than its end.
+func (d *DB) walkThrough(heed Heed, w *walk, steps int64) error {
+	for steps > 0 {
+		if err := heed.now(); err != nil {
+			return err
+		}
+		seen, err := d.walkOn(heed, w, steps)
+		if err != nil || !w.on {
+			return err
+		}
+		steps -= seen
+	}
+	return nil
+}
+
+// walkOn is one step of walkThrough.
+func (d *DB) walkOn(heed Heed, w *walk, steps int64) (seen int64, err error) {
+	if w == &d.sweeper.walk {
+		d.sweeper.mu.Lock()
+		defer d.sweeper.mu.Unlock()
+	}
+	return d.collect(heed, w, steps, d.expiredNow, &d.sweeper.expired)
+}
+
+// Bounds of one look at a store. A store in memory keeps its writers waiting while it is looked at; one in a file cannot grow.
+const (
+	maxCollect   = 1024                 // records
+	maxLook      = 2 * time.Millisecond // and time, which is looked at
+	collectClock = 64                   // once for so many records
+)
 
 // sweep is one step: expired records, then the limits. An unreadable file is met again by whoever reads it.
 // As in the original, the step after the end of a walk, or after a clear, only goes back to the first record.
@@ -121,26 +151,39 @@ func (d *DB) sweep(steps int64) {
 	if d.rewound() {
 		return
 	}
-	if err := d.collect(min(steps, maxCollect), d.expiredNow, &d.sweeper.expired); err != nil {
+	w := &d.sweeper.walk
+	if err := d.collectAll(w, min(steps, maxCollect), d.expiredNow, &d.sweeper.expired); err != nil {
 		return
 	}
 	if limit := d.expr.Params.KTCapCnt; limit >= 0 {
-		if n, err := d.store.Count(); err == nil && n > limit {
-			_ = d.collect(n-limit, always, &d.sweeper.evicted)
+		if n, err := d.store.Count(); err == nil && n > limit { // what a file had too many of at the start goes by and by
+			_ = d.collectAll(w, min(n-limit, max(steps, maxCollect)), always, &d.sweeper.evicted)
 		}
 	}
 	if limit := d.expr.Params.KTCapSiz; limit >= 0 && d.used() > limit {
-		_ = d.collect(steps, always, &d.sweeper.evicted)
+		_ = d.collectAll(w, min(steps, maxCollect), always, &d.sweeper.evicted)
 	}
+}
+
+// collectAll is collect for all of steps records, or those that are left of the walk.
+func (d *DB) collectAll(w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
+	for steps > 0 {
+		seen, err := d.collect(nil, w, steps, unwanted, removed)
+		if err != nil || !w.on {
+			return err
+		}
+		steps -= seen
+	}
+	return nil
 }
 
 // rewound makes the next step start a walk, if none is under way. The caller holds sweeper.mu.
 func (d *DB) rewound() bool {
 	s := &d.sweeper
 	if now := d.generation.Load(); now != s.generation {
-		s.on, s.begun, s.generation = false, false, now
+		s.walk.on, s.begun, s.generation = false, false, now
 	}
-	if s.on || s.begun {
+	if s.walk.on || s.begun {
 		return false
 	}
 	err := d.store.Scan(store.Start{Edge: true}, func(_, _ []byte) bool {
@@ -157,40 +200,49 @@ func (d *DB) expiredNow(stored []byte) bool {
 
 func always([]byte) bool { return true }
 
-// collect examines the next steps records and removes those that unwanted names, which it adds to removed. At the end of the database the
-// walk stops; the next call begins anew. The caller holds sweeper.mu.
-func (d *DB) collect(steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
+// collect examines the next steps records of a walk, fewer where they are many or take long, and removes those that unwanted names,
+// which it adds to removed. At the end of the database the walk stops; the next call begins anew. The caller holds sweeper.mu when the
+// walk is the sweeper's.
+func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) (seen int64, err error) {
 	var victims [][]byte
-	seen := int64(0)
 	s := &d.sweeper
-	if !s.on {
-		s.beginWalk()
+	if !w.on {
+		w.begin(s)
 	}
-	from := store.Start{Edge: !s.on, Key: bytes.Clone(s.at)}
-	err := d.store.Scan(from, func(key, stored []byte) bool {
-		s.at = append(s.at[:0], key...)
+	steps = min(steps, maxCollect)
+	begun, stopped := time.Now(), false
+	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at)}
+	err = d.store.Scan(from, func(key, stored []byte) bool {
+		w.at = append(w.at[:0], key...)
 		xt, _, _ := d.split(stored)
-		s.meet(xt)
+		w.met = w.met || xt != MaxXT
 		if unwanted(stored) {
 			victims = append(victims, bytes.Clone(key))
 		}
 		seen++
-		return seen < steps
+		stopped = seen == steps || seen%collectClock == 0 && time.Since(begun) > maxLook
+		return !stopped
 	})
-	s.on, s.begun = seen == steps && err == nil, false
-	if err != nil {
-		return systemError(err)
+	w.on = stopped && err == nil
+	if w == &s.walk {
+		s.begun = false
 	}
-	if !s.on {
-		s.endWalk()
+	if err != nil {
+		return seen, systemError(err)
+	}
+	if !w.on {
+		w.end(s)
 	}
 	for _, key := range victims {
+		if err := heed.now(); err != nil {
+			return seen, err
+		}
 		if err := d.evict(key, unwanted); err != nil {
-			return err
+			return seen, err
 		}
 		removed.Add(1)
 	}
-	return nil
+	return seen, nil
 }
 
 // evict removes a record that is still unwanted. It is not logged: expiration times are in the records, and limits

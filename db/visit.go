@@ -130,9 +130,9 @@ var errStopped = errors.New("the iteration has been stopped")
 
 // Iterate shows every record to visit, in the database's order, and does what it says, one record after the other; records that
 // others add or remove meanwhile may be met or not. It ends early when more returns false.
-func (d *DB) Iterate(p *Pending, visit Visitor, more func() bool) error {
+func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) error {
 	var failed error
-	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+	err := d.keys(NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		if !more() {
 			failed = errStopped
 			return false
@@ -162,9 +162,9 @@ func (b *batch) acceptLive(key []byte, visit Visitor) error {
 }
 
 // Walk shows every live record to visit until it returns false. The slices are the visitor's. Nothing is locked meanwhile.
-func (d *DB) Walk(p *Pending, visit func(key, value []byte, xt int64) bool) error {
+func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64) bool) error {
 	var failed error
-	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
+	err := d.keys(NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		value, xt, found, err := d.read(nil, key)
 		if failed = err; err != nil {
 			return false

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/internal/netio"
 )
 
 // Errors of a call that are no database errors. Their texts are those of the original (section 13).
@@ -47,7 +48,7 @@ func statusOf(p *procedure, err error) int {
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest
-	case errors.Is(err, errTimedOut):
+	case errors.Is(err, errTimedOut), errors.Is(err, netio.ErrLong):
 		return statusUnavailable
 	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS), errors.Is(err, errNoServices):
 		return statusNotImplemented

@@ -66,7 +66,7 @@ const noLength = -1
 // appendHead appends the status line and the headers that every reply has (3.6). The caller appends its own
 // headers, in the order of their names, and the empty line.
 func (s *Session) appendHead(status int, keepAlive bool, length int) {
-	out := append(s.c.Out, "HTTP/1.1 "...)
+	out := append(s.c.Out, replyOpening...)
 	out = append(out, statusLine(status)...)
 	out = append(out, "\r\nServer: "+serverName+"\r\nDate: "...)
 	out = append(out, s.h.date.text(s.h.opts.Now())...)

@@ -136,11 +136,20 @@ func (s *Session) replyNoDatabase() int {
 func (s *Session) replyError(err error) int {
 	status := restStatus(s.req.method, err)
 	s.logFailure(status, err)
-	s.appendHead(status, s.req.keepAlive, 0)
+	text := s.errorText(err)
+	var body []byte
+	if status == statusNoSpace { // the original does not know it: whoever reads the reply is a person, or a log
+		body = append(append(body, text...), '\n')
+	}
+	s.appendHead(status, s.req.keepAlive, len(body))
 	s.c.Out = append(s.c.Out, "X-Kt-Error: "...)
-	s.c.Out = appendBlankless(s.c.Out, s.errorText(err))
+	s.c.Out = appendBlankless(s.c.Out, text)
 	s.c.Out = append(s.c.Out, crlf...)
+	if len(body) > 0 {
+		s.appendHeader("Content-Type: ", "text/plain")
+	}
 	s.endHead()
+	s.c.Out = append(s.c.Out, body...)
 	return status
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/netio"
 )
 
 // call is one procedure call with its common parameters (section 5).
@@ -39,7 +40,7 @@ func (s *Session) serveRPC() (status int) {
 		s.pickCursor()
 		err = s.run(p, name)
 	}
-	if errors.Is(err, errBroken) {
+	if errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone) {
 		return statusBroken
 	}
 	status = statusOf(p, err)
@@ -116,6 +117,7 @@ func (s *Session) pickCursor() {
 		s.cursors = make(map[int64]*cursor)
 	}
 	s.call.cur = &cursor{s.call.db, s.call.db.NewCursor()}
+	s.call.cur.pos.Heed = s.heed
 	s.call.curNew = true
 	s.cursors[id] = s.call.cur
 }

@@ -52,8 +52,8 @@ func rpcRemoveBulk(s *Session) error {
 func rpcGetBulk(s *Session) error {
 	keys := s.bulkKeys()
 	hits := 0
-	err := s.call.db.GetBulk(&s.c.Owed, keys, s.in.Has("atomic"), func(i int, value []byte, _ int64) {
-		s.out.Add(s.internBytes("_", keys[i]), s.internBytes("", value))
+	err := s.getInRuns(keys, func(key, value []byte) {
+		s.out.Add(s.internBytes("_", key), s.internBytes("", value))
 		hits++
 	})
 	s.h.opts.Counts.Get.Add(int64(len(keys)))
@@ -62,5 +62,26 @@ func rpcGetBulk(s *Session) error {
 		return err
 	}
 	s.outInt("num", int64(hits))
+	return nil
+}
+
+// runKeys is how many records are read before a look at the client.
+const runKeys = 256
+
+// getInRuns reads the records of keys: those of an atomic call at once, others in runs.
+func (s *Session) getInRuns(keys [][]byte, visit func(key, value []byte)) error {
+	if s.in.Has("atomic") {
+		return s.call.db.GetBulk(&s.c.Owed, keys, true, func(i int, value []byte, _ int64) { visit(keys[i], value) })
+	}
+	for len(keys) > 0 {
+		if err := s.heed(); err != nil {
+			return err
+		}
+		run := keys[:min(len(keys), runKeys)]
+		if err := s.call.db.GetBulk(&s.c.Owed, run, false, func(i int, value []byte, _ int64) { visit(run[i], value) }); err != nil {
+			return err
+		}
+		keys = keys[len(run):]
+	}
 	return nil
 }

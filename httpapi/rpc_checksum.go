@@ -32,6 +32,10 @@ func rpcChecksum(s *Session) error {
 	if err != nil {
 		return err
 	}
+	if err := s.beginLong(); err != nil {
+		return err
+	}
+	o.Heed = s.heed
 	d := s.call.db
 	s.outInt("ts", int64(d.Stamp()))
 	if s.in.Has("keys") {

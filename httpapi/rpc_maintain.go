@@ -5,7 +5,12 @@ import "gotycoon/ulog"
 func rpcClear(s *Session) error { return s.call.db.Clear(&s.c.Owed) }
 
 // rpcVacuum collects expired records: step units of them, or all when step is 1 or less.
-func rpcVacuum(s *Session) error { return s.call.db.Vacuum(s.intOr("step", 0)) }
+func rpcVacuum(s *Session) error {
+	if err := s.beginLong(); err != nil {
+		return err
+	}
+	return s.call.db.Vacuum(s.heed, s.intOr("step", 0))
+}
 
 // rpcSynchronize writes the database to its file and then runs a command, if one is given. Earlier replies leave
 // first, because it may take long.

@@ -7,7 +7,10 @@ func rpcMatchPrefix(s *Session) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchPrefix(&s.c.Owed, prefix, s.matchMax())
+	if err := s.beginLong(); err != nil {
+		return err
+	}
+	keys, err := s.call.db.MatchPrefix(s.heed, &s.c.Owed, prefix, s.matchMax())
 	return s.outKeys(keys, err)
 }
 
@@ -16,7 +19,10 @@ func rpcMatchRegex(s *Session) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchRegex(&s.c.Owed, string(regex), s.matchMax())
+	if err := s.beginLong(); err != nil {
+		return err
+	}
+	keys, err := s.call.db.MatchRegex(s.heed, &s.c.Owed, string(regex), s.matchMax())
 	return s.outKeys(keys, err)
 }
 
@@ -29,7 +35,10 @@ func rpcMatchSimilar(s *Session) error {
 	if distance < 0 {
 		distance = 1
 	}
-	keys, err := s.call.db.MatchSimilar(&s.c.Owed, origin, distance, s.in.Has("utf"), s.matchMax())
+	if err := s.beginLong(); err != nil {
+		return err
+	}
+	keys, err := s.call.db.MatchSimilar(s.heed, &s.c.Owed, origin, distance, s.in.Has("utf"), s.matchMax())
 	return s.outKeys(keys, err)
 }
 

@@ -7,9 +7,10 @@ import (
 )
 
 // Scripts calls the procedures of the server's script. Call returns 0 for success, and then has given the output to out; 1 when there
-// is no such procedure, and otherwise what the procedure has returned or is told for it. Its updates are added to owed.
+// is no such procedure, and otherwise what the procedure has returned or is told for it. Its updates are added to owed. An error of
+// heed ends the call.
 type Scripts interface {
-	Call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
+	Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
 }
 
 // scriptError is the outcome of a procedure that is no success.
@@ -41,12 +42,18 @@ func rpcPlayScript(s *Session) error {
 	if !isAlphanumeric(name) {
 		return errInvalidParameters
 	}
+	if err := s.beginLong(); err != nil {
+		return err
+	}
 	s.h.opts.Counts.Script.Add(1)
-	status := scripts.Call(&s.c.Owed, string(name), s.scriptInput, func(key, value []byte) {
+	status := scripts.Call(s.heed, &s.c.Owed, string(name), s.scriptInput, func(key, value []byte) {
 		s.out.Add(s.internBytes("_", key), s.internBytes("", value))
 	})
 	if status == 0 {
 		return nil
+	}
+	if err := s.heed(); err != nil {
+		return err
 	}
 	if status < 0 || status > len(scriptErrors) {
 		status = len(scriptErrors)

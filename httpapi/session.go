@@ -22,6 +22,7 @@ type Session struct {
 	h    *Handler
 	c    *netio.Conn
 	peer string
+	heed db.Heed // ends work that takes long
 
 	cursors map[int64]*cursor // by the client's number; nil until the first one
 
@@ -75,6 +76,21 @@ func (s *Session) ServeOne() (keep bool) {
 		return false
 	}
 	return true
+}
+
+// replyOpening is what every reply begins with.
+const replyOpening = "HTTP/1.1 "
+
+// beginLong sends the replies to earlier requests, so that their clients need not wait for work that may take long.
+func (s *Session) beginLong() error {
+	if len(s.c.Out) == 0 {
+		return nil
+	}
+	if s.c.Flush() != nil {
+		return errBroken
+	}
+	s.c.Meter.Restart()
+	return nil
 }
 
 // awaitEnd leaves a connection on which nobody can tell where the next request begins. The client gets its reply

@@ -23,7 +23,7 @@ import (
 func (n *node) contents(index int) map[string]string {
 	n.t.Helper()
 	got := map[string]string{}
-	require.NoError(n.t, n.catalog.Numbered(index).Walk(nil, func(key, value []byte, _ int64) bool {
+	require.NoError(n.t, n.catalog.Numbered(index).Walk(nil, nil, func(key, value []byte, _ int64) bool {
 		got[string(key)] = string(value)
 		return true
 	}))

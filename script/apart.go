@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	lua "github.com/yuin/gopher-lua"
+
+	"gotycoon/internal/rescue"
 )
 
 // Protected calls run in a thread of their own. When an error is raised the interpreter cuts the variables that closures share with
@@ -58,22 +60,26 @@ func (s *state) protected(th *lua.LState, f lua.LValue, args []lua.LValue, wante
 }
 
 // callQuietly calls its first argument with the others.
-func callQuietly(l *lua.LState) int {
+func (s *state) callQuietly(l *lua.LState) int {
 	l.Panic = func(l *lua.LState) {
 		panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: l.Get(-1), StackTrace: "-"})
 	}
-	defer raiseProperly(l)
+	defer s.raiseProperly(l)
 	l.Call(l.GetTop()-1, lua.MultRet)
 	return l.GetTop()
 }
 
-// raiseProperly makes errors of a panic that is none, as when the interpreter's stack is full.
-func raiseProperly(l *lua.LState) {
+// raiseProperly makes errors of a panic that is none, as when the interpreter's stack is full. One that comes from a database must not be
+// caught: see package rescue.
+func (s *state) raiseProperly(l *lua.LState) {
 	switch r := recover().(type) {
 	case nil:
 	case *lua.ApiError:
 		panic(r)
 	default:
+		if rescue.InEngine("gotycoon/script.(*state).callQuietly") {
+			rescue.Judge(s.pool.opts.Logger, "a script was being run", r, "gotycoon/script.(*state).callQuietly")
+		}
 		l.Error(lua.LString(fmt.Sprint(r)), 0)
 	}
 }

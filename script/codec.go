@@ -16,28 +16,29 @@ import (
 func ktCodec(c call) int {
 	mode, t := strings.ToLower(c.text(1)), c.text(2)
 	name, decode := strings.CutPrefix(mode, "~")
-	out, ok := encoders(name, []byte(t))
+	convert := encoders
 	if decode {
-		out, ok = decoders(c, name, []byte(t))
+		convert = decoders
 	}
+	out, ok := convert(c, name, []byte(t))
 	if !ok {
 		return c.pushNil()
 	}
 	return c.pushBytes(out)
 }
 
-func encoders(name string, p []byte) ([]byte, bool) {
+func encoders(c call, name string, p []byte) ([]byte, bool) {
 	switch name {
 	case "url":
-		return encodeURL(p), true
+		return encodeURL(c, p), true
 	case "base":
 		return []byte(base64.StdEncoding.EncodeToString(p)), true
 	case "quote":
-		return encodeQuote(p), true
+		return encodeQuote(c, p), true
 	case "hex":
 		return []byte(hex.EncodeToString(p)), true
 	case "zlib", "deflate", "gzip":
-		return compress(name, p), true
+		return compress(c, name, p), true
 	}
 	return nil, false
 }
@@ -45,13 +46,13 @@ func encoders(name string, p []byte) ([]byte, bool) {
 func decoders(c call, name string, p []byte) ([]byte, bool) {
 	switch name {
 	case "url":
-		return decodeURL(p), true
+		return decodeURL(c, p), true
 	case "base":
-		return decodeBase(p), true
+		return decodeBase(c, p), true
 	case "quote":
-		return decodeQuote(p), true
+		return decodeQuote(c, p), true
 	case "hex":
-		return decodeHex(p), true
+		return decodeHex(c, p), true
 	case "zlib", "deflate", "gzip":
 		return decompress(c, name, p)
 	}
@@ -59,7 +60,7 @@ func decoders(c call, name string, p []byte) ([]byte, bool) {
 }
 
 // compress makes what the original calls zlib (deflate without any frame), deflate (the format of zlib) and gzip.
-func compress(name string, p []byte) []byte {
+func compress(c call, name string, p []byte) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser
 	switch name {
@@ -72,7 +73,13 @@ func compress(name string, p []byte) []byte {
 		gz.OS = 3
 		w = gz
 	}
-	_, _ = w.Write(p) // memory
+	const atOnce = 64 << 10 // bytes: less than 5 ms
+	for len(p) > 0 {
+		c.s.leash.work(c.l, stepsPerCheck)
+		n := min(len(p), atOnce)
+		_, _ = w.Write(p[:n]) // memory
+		p = p[n:]
+	}
 	_ = w.Close()
 	return out.Bytes()
 }
@@ -110,9 +117,10 @@ const (
 	upperHex = "0123456789ABCDEF"
 )
 
-func encodeURL(p []byte) []byte {
+func encodeURL(c call, p []byte) []byte {
 	var out []byte
 	for _, b := range p {
+		c.s.leash.work(c.l, 1)
 		if isLetter(b) || isDigit(b) || strings.IndexByte("_-.~", b) >= 0 {
 			out = append(out, b)
 		} else {
@@ -134,9 +142,10 @@ func digitOf(b byte) byte {
 }
 
 // decodeURL takes a % with less than two characters behind it away, with them.
-func decodeURL(p []byte) []byte {
+func decodeURL(c call, p []byte) []byte {
 	var out []byte
 	for i := 0; i < len(p); i++ {
+		c.s.leash.work(c.l, 1)
 		switch {
 		case p[i] == '+':
 			out = append(out, ' ')
@@ -154,9 +163,10 @@ func decodeURL(p []byte) []byte {
 
 func pairOf(high, low byte) byte { return digitOf(high)<<4 | digitOf(low) }
 
-func encodeQuote(p []byte) []byte {
+func encodeQuote(c call, p []byte) []byte {
 	var out []byte
 	for _, b := range p {
+		c.s.leash.work(c.l, 1)
 		if b == '=' || b < ' ' || b > '~' {
 			out = append(out, '=', upperHex[b>>4], upperHex[b&15])
 		} else {
@@ -166,9 +176,10 @@ func encodeQuote(p []byte) []byte {
 	return out
 }
 
-func decodeQuote(p []byte) []byte {
+func decodeQuote(c call, p []byte) []byte {
 	var out []byte
 	for i := 0; i < len(p); i++ {
+		c.s.leash.work(c.l, 1)
 		if p[i] != '=' {
 			out = append(out, p[i])
 			continue
@@ -189,9 +200,10 @@ func decodeQuote(p []byte) []byte {
 }
 
 // decodeHex reads two characters a byte; those that are no digits do not count.
-func decodeHex(p []byte) []byte {
+func decodeHex(c call, p []byte) []byte {
 	var out []byte
 	for ; len(p) > 0; p = p[min(2, len(p)):] {
+		c.s.leash.work(c.l, 1)
 		n := byte(0)
 		for _, b := range p[:min(2, len(p))] {
 			if isDigit(b) || 'a' <= b|0x20 && b|0x20 <= 'f' {
@@ -205,11 +217,12 @@ func decodeHex(p []byte) []byte {
 
 // decodeBase reads groups of four digits and passes what is none. A group without its end is three bytes, too, as if its digits
 // were the last ones; an = takes a byte away.
-func decodeBase(p []byte) []byte {
+func decodeBase(c call, p []byte) []byte {
 	var out []byte
 	for len(p) > 0 {
 		n, count, missing := uint32(0), 0, 0
 		for ; len(p) > 0 && count < 4; p = p[1:] {
+			c.s.leash.work(c.l, 1)
 			d, ok := baseDigit(p[0])
 			switch {
 			case p[0] == '=':

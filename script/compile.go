@@ -56,6 +56,9 @@ func (s *state) load(source, name string) (*lua.LFunction, error) {
 	if err != nil {
 		return nil, errors.New(name + ":1: " + err.Error())
 	}
+	if s.serving && r.lookups > maxLookups {
+		return nil, errors.New(name + ":1: function has too many constants to be loaded within a call")
+	}
 	proto, err := lua.Compile(chunk, name)
 	if err != nil {
 		return nil, syntaxError(err, name)
@@ -86,11 +89,33 @@ const maxSyntaxDepth = 5000
 
 // rewriter changes the syntax tree of a chunk and notes what its expressions are called.
 type rewriter struct {
-	hints  hints
+	hints     hints
+	constants []constants // of the functions around
+	lookups   int         // of constants, see maxLookups
+
 	scopes []scope
 	depth  int
 	joins  bool // there is a concatenation
 	err    error
+}
+
+// maxLookups bounds what compiling a chunk may cost within a call, which nobody can stop then: the compiler compares each constant with
+// all those of its function. A function of 8000 different constants takes half a second. The script itself may have any number.
+const maxLookups = 1 << 26
+
+// constants are those of a function.
+type constants struct {
+	different map[string]struct{}
+	uses      int
+}
+
+// use counts a constant or the name of a variable. kind keeps numbers and texts apart.
+func (r *rewriter) use(kind, value string) {
+	if n := len(r.constants); n > 0 {
+		c := &r.constants[n-1]
+		c.different[kind+value] = struct{}{}
+		c.uses++
+	}
 }
 
 // scope is the local variables of a block.
@@ -119,6 +144,10 @@ func (r *rewriter) block(stmts []ast.Stmt, function bool, names []string) {
 		r.err = errDeep
 	}
 	if r.err == nil {
+		if function {
+			r.constants = append(r.constants, constants{different: map[string]struct{}{}})
+			defer r.endFunction()
+		}
 		r.scopes = append(r.scopes, scope{map[string]bool{}, function})
 		r.declare(names...)
 		for _, stmt := range stmts {
@@ -127,6 +156,14 @@ func (r *rewriter) block(stmts []ast.Stmt, function bool, names []string) {
 		r.scopes = r.scopes[:len(r.scopes)-1]
 	}
 	r.depth--
+}
+
+// endFunction adds up what the constants of a function cost.
+func (r *rewriter) endFunction() {
+	last := len(r.constants) - 1
+	c := r.constants[last]
+	r.constants = r.constants[:last]
+	r.lookups += c.uses * len(c.different)
 }
 
 func (r *rewriter) declare(names ...string) {

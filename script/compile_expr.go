@@ -25,7 +25,12 @@ func (r *rewriter) expr(e *ast.Expr) {
 
 func (r *rewriter) exprHere(place *ast.Expr) {
 	switch e := (*place).(type) {
+	case *ast.StringExpr:
+		r.use("s", e.Value)
+	case *ast.IdentExpr:
+		r.use("s", e.Value)
 	case *ast.NumberExpr:
+		r.use("n", e.Value)
 		if f, ok := parseNumber(e.Value); ok { // a zero in front does not mean another base
 			e.Value = strconv.FormatFloat(f, 'g', -1, 64)
 		}

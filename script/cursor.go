@@ -35,6 +35,7 @@ func (s *state) newCursor(h *handle, object lua.LValue) *lua.LTable {
 	cur := &cursor{h: h, of: h.db}
 	if h.db != nil {
 		cur.at = h.db.NewCursor()
+		cur.at.Heed = h.s.leash.ask
 	}
 	t := s.object(s.classes.cursorMembers, s.classes.cursorMeta)
 	t.RawSetString("cur_ptr_", s.userdata(cur))
@@ -67,6 +68,7 @@ func (cur *cursor) on(op func(at *db.Cursor, p *db.Pending) error) func(d *db.DB
 	return func(d *db.DB) error {
 		if cur.of != cur.h.db {
 			cur.of, cur.at = cur.h.db, d.NewCursor()
+			cur.at.Heed = cur.h.s.leash.ask
 		}
 		cur.at.On(d)
 		return op(cur.at, cur.h.pending())

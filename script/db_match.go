@@ -23,12 +23,12 @@ func matches(c call, find func(d *db.DB, p *db.Pending) ([][]byte, error)) int {
 
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
-	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchPrefix(p, prefix, limit) })
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchPrefix(c.s.leash.ask, p, prefix, limit) })
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
-	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchRegex(p, regex, limit) })
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchRegex(c.s.leash.ask, p, regex, limit) })
 }
 
 // dbMatchSimilar without a range finds every key, in the order of the database.
@@ -36,9 +36,9 @@ func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(p, nil, limit)
+			return d.MatchPrefix(c.s.leash.ask, p, nil, limit)
 		}
-		return d.MatchSimilar(p, origin, distance, utf, limit)
+		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit)
 	})
 }
 
@@ -66,7 +66,7 @@ func dbMerge(c call) int {
 func (h *handle) mergeFrom(c call, source *handle, mode int64) bool {
 	ok := true
 	walked := source.do(c, func(from *db.DB) error {
-		return from.Walk(source.pending(), func(key, value []byte, xt int64) bool {
+		return from.Walk(c.s.leash.ask, source.pending(), func(key, value []byte, xt int64) bool {
 			c.s.leash.check(c.l)
 			ok = h.do(c, func(d *db.DB) error { return mergeOne(d, h.pending(), key, value, absoluteXT(xt), mode) })
 			return ok

@@ -42,7 +42,7 @@ func dbDumpSnapshot(c call) int {
 
 func dumpSnapshot(c call, w *bufio.Writer, d *db.DB) error {
 	_, _ = w.WriteString(snapshotMagic) // Flush tells
-	err := d.Walk(nil, func(key, value []byte, xt int64) bool {
+	err := d.Walk(c.s.leash.ask, nil, func(key, value []byte, xt int64) bool {
 		c.s.leash.check(c.l)
 		if !d.Persistent() {
 			value = append(binary.BigEndian.AppendUint64(nil, uint64(xt))[3:], value...)

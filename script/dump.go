@@ -39,6 +39,7 @@ func ktArrayDump(c call) int {
 	for i := range t.MaxN() {
 		if v, ok := bulkValue(t.RawGetInt(i + 1)); ok {
 			out = append(appendVarint(out, uint64(len(v))), v...)
+			c.s.leash.work(c.l, moveSteps+len(v)/comparedAtOnce)
 			c.s.allow(c.l, float64(len(out)))
 		}
 	}
@@ -53,6 +54,7 @@ func ktArrayLoad(c call) int {
 		if !ok || n > uint64(len(rest)) {
 			break
 		}
+		c.s.leash.work(c.l, moveSteps+int(n)/comparedAtOnce)
 		t.Append(lua.LString(rest[:n]))
 		p = rest[n:]
 	}
@@ -69,6 +71,7 @@ func ktMapDump(c call) int {
 		if ok && alsoOK {
 			out = appendVarint(appendVarint(out, uint64(len(k))), uint64(len(v)))
 			out = append(append(out, k...), v...)
+			c.s.leash.work(c.l, moveSteps+(len(k)+len(v))/comparedAtOnce)
 			c.s.allow(c.l, float64(len(out)))
 		}
 	}
@@ -84,6 +87,7 @@ func ktMapLoad(c call) int {
 		if !ok || !alsoOK || ksiz > uint64(len(rest)) || vsiz > uint64(len(rest))-ksiz {
 			break
 		}
+		c.s.leash.work(c.l, moveSteps+int(ksiz+vsiz)/comparedAtOnce)
 		t.RawSetString(string(rest[:ksiz]), lua.LString(rest[ksiz:ksiz+vsiz]))
 		p = rest[ksiz+vsiz:]
 	}

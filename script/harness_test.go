@@ -86,7 +86,7 @@ func (h *host) call(name string, pairs ...string) (status int, out map[string]st
 			}
 		}
 	}
-	status = h.pool.Call(&owed, name, in, func(key, value []byte) { out[string(key)] = string(value) })
+	status = h.pool.Call(nil, &owed, name, in, func(key, value []byte) { out[string(key)] = string(value) })
 	if err := owed.Wait(); err != nil {
 		h.t.Error(err)
 	}

@@ -10,7 +10,8 @@ import (
 func (s *state) newMatcher(l *lua.LState, src, pat string) *matcher {
 	return &matcher{src: src, pat: pat,
 		raise: func(message string) { l.RaiseError("%s", message) },
-		tick:  func() { s.leash.check(l) },
+		work:  func(steps int) { s.leash.work(l, steps) },
+		allow: func(size int) { s.allow(l, float64(size)) },
 	}
 }
 
@@ -80,6 +81,7 @@ func (s *state) strGmatch(l *lua.LState) int {
 	at := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
 		m.raise = func(message string) { l.RaiseError("%s", message) }
+		m.work = func(steps int) { s.leash.work(l, steps) }
 		for ; at <= len(m.src); at++ {
 			m.level = 0
 			end := m.match(at, 0)
@@ -168,6 +170,7 @@ func (s *state) substitute(l *lua.LState, m *matcher, out []byte, repl lua.LValu
 // expand appends a replacement text, in which % with a digit stands for a capture.
 func (m *matcher) expand(out []byte, t string, begin, end int) []byte {
 	for i := 0; i < len(t); i++ {
+		m.work(1)
 		if t[i] != '%' {
 			out = append(out, t[i])
 			continue
@@ -178,9 +181,13 @@ func (m *matcher) expand(out []byte, t string, begin, end int) []byte {
 		}
 		switch c := t[i]; {
 		case c == '0':
+			m.work((end - begin) / comparedAtOnce)
+			m.allow(len(out) + end - begin)
 			out = append(out, m.src[begin:end]...)
 		case isDigit(c):
 			v, _ := text(m.value(int(c-'1'), begin, end))
+			m.work(len(v) / comparedAtOnce)
+			m.allow(len(out) + len(v))
 			out = append(out, v...)
 		default:
 			out = append(out, c)

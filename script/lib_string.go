@@ -103,7 +103,16 @@ func (s *state) strRep(l *lua.LState) int {
 		return s.pushText(l, "")
 	}
 	s.allow(l, float64(len(t))*float64(n))
-	return s.pushText(l, strings.Repeat(t, n))
+	const atOnce = 1 << 20 // bytes
+	piece := strings.Repeat(t, min(n, 1+atOnce/len(t)))
+	var out strings.Builder
+	out.Grow(len(t) * n)
+	for left := len(t) * n; left > 0; left -= len(piece) {
+		piece = piece[:min(left, len(piece))]
+		s.leash.work(l, len(piece)/comparedAtOnce)
+		out.WriteString(piece)
+	}
+	return s.pushText(l, out.String())
 }
 
 func (s *state) strReverse(l *lua.LState) int {

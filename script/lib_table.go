@@ -26,6 +26,7 @@ func (s *state) tableConcat(l *lua.LState) int {
 	for i := from; i <= to; i++ {
 		v := t.RawGetInt(i)
 		part, ok := text(v)
+		s.leash.work(l, moveSteps+len(part)/comparedAtOnce)
 		if !ok {
 			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
@@ -38,6 +39,9 @@ func (s *state) tableConcat(l *lua.LState) int {
 	return s.pushText(l, out.String())
 }
 
+// moveSteps is what moving a value within a table costs in steps of the leash.
+const moveSteps = 4
+
 func (s *state) tableInsert(l *lua.LState) int {
 	t := l.CheckTable(1)
 	last := t.Len() + 1
@@ -47,6 +51,7 @@ func (s *state) tableInsert(l *lua.LState) int {
 	case 3:
 		at := checkInt(l, 2)
 		for i := max(last, at); i > at; i-- {
+			s.leash.work(l, moveSteps)
 			t.RawSetInt(i, t.RawGetInt(i-1))
 		}
 		t.RawSetInt(at, l.Get(3))
@@ -65,6 +70,7 @@ func (s *state) tableRemove(l *lua.LState) int {
 	}
 	l.Push(t.RawGetInt(at))
 	for i := at; i < last; i++ {
+		s.leash.work(l, moveSteps)
 		t.RawSetInt(i, t.RawGetInt(i+1))
 	}
 	t.RawSetInt(last, lua.LNil)

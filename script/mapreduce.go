@@ -1,9 +1,10 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"sort"
+	"slices"
 	"time"
 
 	lua "github.com/yuin/gopher-lua"
@@ -136,7 +137,7 @@ func (r *mapReduce) mapAll(d *db.DB) error {
 		return err
 	}
 	var failed error
-	err = d.Walk(r.c.s.owed, func(key, value []byte, _ int64) bool {
+	err = d.Walk(r.c.s.leash.ask, r.c.s.owed, func(key, value []byte, _ int64) bool {
 		failed = r.check(r.mapper, lua.LString(key), lua.LString(value), r.emit)
 		return failed == nil
 	})
@@ -157,6 +158,9 @@ func (r *mapReduce) mapAll(d *db.DB) error {
 	return r.process(r.emit)
 }
 
+// sortSteps is what comparing two texts costs in steps of the leash.
+const sortSteps = 16
+
 func firstError(a, b error) error {
 	if a != nil {
 		return a
@@ -173,7 +177,10 @@ func (r *mapReduce) reduceAll(*db.DB) error {
 	for key := range r.emitted {
 		keys = append(keys, key)
 	}
-	sort.Strings(keys)
+	slices.SortFunc(keys, func(a, b string) int {
+		r.c.s.leash.work(r.c.l, sortSteps)
+		return cmp.Compare(a, b)
+	})
 	for _, key := range keys {
 		values := r.emitted[key]
 		next := r.c.s.function("mr_iter", 0, anyNumber, func(c call) int {

@@ -56,6 +56,7 @@ func ktPack(c call) int {
 	var out []byte
 	for _, item := range packItems(format) {
 		for ; item.count > 0 && len(values) > 0; item.count-- {
+			c.s.leash.work(c.l, 1)
 			out = packOne(out, item.letter, values[0])
 			values = values[1:]
 		}
@@ -140,6 +141,7 @@ func ktUnpack(c call) int {
 			continue
 		}
 		for ; item.count > 0 && len(p) > 0; item.count-- {
+			c.s.leash.work(c.l, moveSteps)
 			var f float64
 			var ok bool
 			if f, p, ok = unpackOne(p, item.letter); ok {

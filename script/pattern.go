@@ -19,12 +19,15 @@ type capture struct{ at, length int }
 type matcher struct {
 	src, pat string
 	raise    func(message string) // ends the function for good
-	tick     func()               // called now and then; may do so too
-	steps    int
+	work     func(steps int)      // is told what is done; may do so too
+	allow    func(size int)       // is told how long the result gets; may do so too
 	depth    int
 	level    int
 	captures [maxCaptures]capture
 }
+
+// comparedAtOnce is how many bytes are compared with others in the time of a step.
+const comparedAtOnce = 16
 
 // noMatch is returned for the end of a match where there is none.
 const noMatch = -1
@@ -61,9 +64,7 @@ func (m *matcher) match(s, p int) int {
 
 func (m *matcher) matchHere(s, p int) int {
 	for p < len(m.pat) {
-		if m.steps++; m.steps&0xfff == 0 {
-			m.tick()
-		}
+		m.work(1)
 		switch c := m.pat[p]; {
 		case c == '(' && p+1 < len(m.pat) && m.pat[p+1] == ')':
 			return m.begin(s, p+2, placeCapture)
@@ -83,6 +84,7 @@ func (m *matcher) matchHere(s, p int) int {
 			continue
 		}
 		next := m.classEnd(p)
+		m.work(next - p)
 		if next < len(m.pat) && strings.IndexByte("?*+-", m.pat[next]) >= 0 {
 			if m.pat[next] != '?' {
 				return m.repeat(s, p, next)
@@ -113,6 +115,7 @@ func (m *matcher) special(s, p int) (int, int) {
 	}
 	c := m.captureIndex(int(m.pat[p] - '1'))
 	part := m.src[c.at : c.at+c.length]
+	m.work(len(part) / comparedAtOnce)
 	if !strings.HasPrefix(m.src[s:], part) {
 		return noMatch, p
 	}
@@ -140,6 +143,7 @@ func (m *matcher) balance(s, p int) int {
 	}
 	opens, closes, depth := m.pat[p], m.pat[p+1], 1
 	for at := s + 1; at < len(m.src); at++ {
+		m.work(1)
 		switch m.src[at] {
 		case closes:
 			if depth--; depth == 0 {
@@ -210,6 +214,7 @@ func (m *matcher) repeat(s, p, next int) int {
 			if !m.single(s, p, next) {
 				return noMatch
 			}
+			m.work(next - p)
 			s++
 		}
 	}
@@ -219,6 +224,7 @@ func (m *matcher) repeat(s, p, next int) int {
 	}
 	count := 0
 	for m.single(s+count, p, next) {
+		m.work(next - p)
 		count++
 	}
 	for ; count >= least; count-- {

@@ -102,14 +102,36 @@ func readScript(path string) (string, error) {
 
 // Call calls the global function name and returns its status. in is the input; out is given the output, in the order of the keys,
 // when the status is Success. Updates are added to owed: the reply must wait for them. When no interpreter is free Call
-// waits for one.
-func (p *Pool) Call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
+// waits for one. An error of heed ends the waiting, and the call: as an error of the script that nothing in the script can catch.
+func (p *Pool) Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
+	s, status := p.take(heed)
+	if s == nil {
+		return status
+	}
+	defer func() { p.free <- s }()
+	return s.call(heed, owed, name, in, out)
+}
+
+// take returns an interpreter that is free, or why there is none.
+func (p *Pool) take(heed db.Heed) (s *state, status int) {
 	select {
 	case s := <-p.free:
-		defer func() { p.free <- s }()
-		return s.call(owed, name, in, out)
-	case <-p.closed:
-		return Internal
+		return s, Success
+	default:
+	}
+	ticker := time.NewTicker(sleepSlice)
+	defer ticker.Stop()
+	for {
+		select {
+		case s := <-p.free:
+			return s, Success
+		case <-p.closed:
+			return nil, Internal
+		case <-ticker.C:
+			if heed != nil && heed() != nil {
+				return nil, Unavailing
+			}
+		}
 	}
 }
 

@@ -40,6 +40,8 @@ type state struct {
 	spare  []*lua.LState // threads for them
 	dirty  []*handle     // databases of the script's own with updates to wait for
 	holder *holder       // what it keeps others from
+
+	serving bool // a call is being served, and not the script being loaded
 }
 
 func (p *Pool) newState(thid int) *state {
@@ -50,7 +52,7 @@ func (p *Pool) newState(thid int) *state {
 		s.leash.memory = newMemory(l, p.opts.Memory)
 	}
 	s.holder = &holder{state: s}
-	s.quietly = l.NewFunction(callQuietly)
+	s.quietly = l.NewFunction(s.callQuietly)
 	s.openLibraries()
 	s.openServer()
 	l.SetContext(s.leash)
@@ -60,7 +62,7 @@ func (p *Pool) newState(thid int) *state {
 // run runs the script itself.
 func (s *state) run(source string) error {
 	var owed db.Pending
-	s.begin(&owed)
+	s.begin(nil, &owed)
 	f, err := s.load(source, source)
 	if err == nil {
 		err = s.protected(s.l, f, nil, 0, nil)
@@ -83,9 +85,9 @@ func (s *state) errorText(err error) string {
 	return "(null)"
 }
 
-func (s *state) begin(owed *db.Pending) {
+func (s *state) begin(heed db.Heed, owed *db.Pending) {
 	s.owed = owed
-	s.leash.begin(s.pool.opts.Time)
+	s.leash.begin(s.pool.opts.Time, heed)
 	if s.pool.stopped() { // Stop has come between
 		s.leash.pull(errStopping)
 	}
@@ -114,7 +116,7 @@ func (s *state) end(failed bool) {
 }
 
 // call calls a procedure; see Pool.Call.
-func (s *state) call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
+func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
 	f, ok := s.global(name)
 	if !ok {
 		return NoImpl
@@ -123,14 +125,19 @@ func (s *state) call(owed *db.Pending, name string, in iter.Seq2[[]byte, []byte]
 	for key, value := range in {
 		input.RawSetString(string(key), lua.LString(value))
 	}
-	s.begin(owed)
+	s.begin(heed, owed)
+	s.serving = true
 	err := s.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
+	s.serving = false
 	status = Internal
 	if err == nil {
 		status = statusOf(s.l.Get(-1))
 		s.l.Pop(1)
 	} else {
 		s.pool.error("[SCRIPT]: %s: %s", name, s.errorText(err))
+		if s.leash.unheeded {
+			status = Unavailing
+		}
 	}
 	s.end(err != nil)
 	if status == Success {

@@ -57,7 +57,9 @@ func ktHashFNV(c call) int {
 
 func ktLevdist(c call) int {
 	a, b := c.text(1), c.text(2)
-	return c.pushNumber(float64(db.Distance([]byte(a), []byte(b), c.flag(3, false))))
+	n, _ := db.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false)) // the error is that of the leash
+	c.s.leash.check(c.l)
+	return c.pushNumber(float64(n))
 }
 
 func ktTime(c call) int {
@@ -81,20 +83,19 @@ func ktSplit(c call) int {
 		return c.pushParts(strings.Split(t, "\x00"))
 	}
 	t, _, _ = strings.Cut(t, "\x00")
-	var parts []string
-	for {
-		at := -1
-		for i := range len(t) {
-			if strings.IndexByte(delimiters, t[i]) >= 0 {
-				at = i
-				break
-			}
-		}
-		if at < 0 {
-			return c.pushParts(append(parts, t))
-		}
-		parts, t = append(parts, t[:at]), t[at+1:]
+	var cuts [256]bool
+	for i := range len(delimiters) {
+		cuts[delimiters[i]] = true
 	}
+	var parts []string
+	begin := 0
+	for i := range len(t) {
+		c.s.leash.work(c.l, 1)
+		if cuts[t[i]] {
+			parts, begin = append(parts, t[begin:i]), i+1
+		}
+	}
+	return c.pushParts(append(parts, t[begin:]))
 }
 
 func (c call) pushParts(parts []string) int {
@@ -157,11 +158,13 @@ func ktStrbwm(c call) int {
 // ktRegex looks for a POSIX extended expression, or replaces its matches.
 func ktRegex(c call) int {
 	t, pattern := []byte(cString(c.text(1))), c.text(2)
-	re, err := db.CompileRegex(pattern)
+	re, err := db.CompileRegex(c.s.leash.ask, pattern)
 	alt, replace := text(c.l.Get(3))
 	switch {
 	case !replace:
-		return c.pushBool(err == nil && re.Match(t))
+		matched := err == nil && re.Match(t)
+		c.s.leash.check(c.l)
+		return c.pushBool(matched)
 	case err != nil:
 		return c.pushBytes(t)
 	}
@@ -175,6 +178,7 @@ func regexReplace(c call, re *db.Regex, t []byte, alt string) []byte {
 	for at < len(t) {
 		c.s.leash.check(c.l)
 		places := re.Find(t, at)
+		c.s.leash.check(c.l)
 		if places == nil {
 			break
 		}

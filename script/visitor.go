@@ -149,9 +149,9 @@ func dbIterate(c call) int {
 		c.around(v, "visit_before")
 		defer c.around(v, "visit_after")
 		if writable {
-			return d.Iterate(h.pending(), visit, more)
+			return d.Iterate(c.s.leash.ask, h.pending(), visit, more)
 		}
-		return d.Walk(h.pending(), func(key, value []byte, xt int64) bool {
+		return d.Walk(c.s.leash.ask, h.pending(), func(key, value []byte, xt int64) bool {
 			visit(key, value, xt, true)
 			return more()
 		})

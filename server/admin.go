@@ -84,6 +84,7 @@ func (p *process) openAdmin() error {
 		Routes:  p.adminRoutes,
 		Live:    p.live,
 		Ready:   p.ready,
+		Reads:   p.readyToRead,
 		Version: productVersion,
 		Collectors: exporter.Process(exporter.Server{
 			Version: productVersion, Revision: admin.Revision(), Started: p.started,

@@ -27,14 +27,23 @@ func (p *process) live() error {
 
 // ready returns why clients should use another server.
 func (p *process) ready() (reasons []string) {
+	reasons = p.readyToRead()
+	if p.admin.phase.get() != "" {
+		return reasons
+	}
+	if p.cfg.ReadOnly {
+		reasons = append(reasons, "read-only: the server was started with -ord")
+	}
+	return append(reasons, p.room.Pressure().reasons(*p.tuned.room.Load())...)
+}
+
+// readyToRead is ready for clients that do not update anything.
+func (p *process) readyToRead() (reasons []string) {
 	if phase := p.admin.phase.get(); phase != "" {
 		return []string{phase}
 	}
 	if err := p.catalog.Err(); err != nil {
 		reasons = append(reasons, "failed: no update is acknowledged any more: "+err.Error())
-	}
-	if p.cfg.ReadOnly {
-		reasons = append(reasons, "read-only: the server was started with -ord")
 	}
 	return append(reasons, p.behind(time.Now())...)
 }

@@ -43,7 +43,7 @@ func (p *process) export(running services, g *plugin) {
 	}
 	e := &export{p: p, protocols: []*metrics.Protocol{p.admin.meters.http.RPC, p.admin.meters.http.REST, p.admin.meters.bin.Binary}}
 	e.port("data", func() (int, uint64) { return int(p.conns.Load()), p.allConns.Load() })
-	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Logs(p.catalog), exporter.Backups(p.admin.meters.bin.Copies))
+	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Room(p.room.stats), exporter.Logs(p.catalog), exporter.Backups(p.admin.meters.bin.Copies))
 	if g.service != nil {
 		e.protocols = append(e.protocols, p.admin.meters.memcache)
 		e.port("memcached", g.service.Connections)

@@ -247,7 +247,7 @@ func TestAdminWhileStarting(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	_, text := fetch(t, addr, "/metrics")
 	require.InDelta(t, 0, sample(t, text, "gotycoon_ready"), 0)
-	require.Zero(t, holder.stop())
+	require.Zero(t, holder.stop(), holder.log.lines())
 	select {
 	case <-listening:
 		ready(t, addr)

@@ -9,6 +9,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/httpapi"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/rescue"
 )
 
 const (
@@ -63,6 +64,15 @@ func (c *conn) run() {
 
 // serve serves one request after the other. It reports whether it ended with a reply, after which the server closes.
 func (c *conn) serve() (finished bool) {
+	if rescue.Do(c.l.log.Logger, "the connection is closed: expr="+c.peer, func() { finished = c.serveAll() }) != nil {
+		c.busy.Store(false)
+		return false
+	}
+	return finished
+}
+
+// serveAll is serve for requests that do not panic.
+func (c *conn) serveAll() (finished bool) {
 	for c.io.WaitByte() == nil {
 		if !c.l.active.Load() { // look first: all connections share it
 			c.l.active.Store(true)

@@ -14,6 +14,7 @@ type LimitsConfig struct {
 	InFlight int64 // bytes of large requests and unread replies of all connections (-max-inflight); 0: a quarter of the memory
 
 	RequestTime time.Duration // for a request to arrive, and a second more for each KiB (-request-time)
+	AnswerTime  time.Duration // for which a request is served (-answer-time)
 	Idle        time.Duration // between two requests of a connection (-idle)
 
 	Memory  int64 // bytes of the process from which on records in memory may not grow (-memory)
@@ -23,6 +24,7 @@ type LimitsConfig struct {
 
 const (
 	defaultRequestTime = 60 * time.Second
+	defaultAnswerTime  = 5 * time.Minute
 	defaultMinFree     = 64 << 20
 
 	filesKept    = 256      // open files that are not for connections of a port
@@ -33,12 +35,12 @@ const (
 )
 
 func defaultLimits() LimitsConfig {
-	return LimitsConfig{RequestTime: defaultRequestTime, MinFree: defaultMinFree}
+	return LimitsConfig{RequestTime: defaultRequestTime, AnswerTime: defaultAnswerTime, MinFree: defaultMinFree}
 }
 
 // check finds values that no server can have.
 func (c *LimitsConfig) check() error {
-	if c.Conns < 0 || c.Request < 0 || c.InFlight < 0 || c.RequestTime < 0 || c.Idle < 0 || c.Memory < 0 || c.MaxSize < 0 || c.MinFree < 0 {
+	if c.Conns < 0 || c.Request < 0 || c.InFlight < 0 || c.RequestTime < 0 || c.AnswerTime < 0 || c.Idle < 0 || c.Memory < 0 || c.MaxSize < 0 || c.MinFree < 0 {
 		return errors.New("a limit cannot be negative")
 	}
 	return nil
@@ -72,6 +74,7 @@ func (l *live) setLimits(c LimitsConfig) {
 	l.limits.SetLargest(c.Request)
 	l.limits.SetBudget(c.inFlight())
 	l.limits.SetRequest(c.RequestTime)
+	l.limits.SetAnswer(c.AnswerTime)
 	l.limits.SetIdle(c.Idle)
 	l.room.Store(&c)
 }

@@ -31,11 +31,15 @@ const (
 type Pressure struct {
 	Disk, Memory, Size bool // updates are refused because of -min-free, -memory, -max-size
 
-	Free    int64 // bytes free on the fullest disk that updates go to; -1: no disk is looked at
-	Used    int64 // bytes of the process as -memory counts them; 0 without -memory
-	Records int64 // bytes of records as -max-size counts them; 0 without -max-size
-	Held    int64 // bytes of large requests and unread replies
-	Denied  int64 // requests refused because of them
+	DiskSince, MemorySince, SizeSince time.Time // when that began
+
+	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
+	Least   int64  // bytes that are kept free on it
+	Free    int64  // bytes free on the fullest disk that updates go to; -1: no disk is looked at
+	Used    int64  // bytes of the process as -memory counts them; 0 without -memory
+	Records int64  // bytes of records as -max-size counts them; 0 without -max-size
+	Held    int64  // bytes of large requests and unread replies
+	Denied  int64  // requests refused because of them
 }
 
 // room looks after disk and memory: updates are refused before there is no room for them. Once an update is in memory and waits for the
@@ -81,6 +85,7 @@ func (r *room) look() {
 		now.Records = r.p.catalog.RecordBytes()
 		now.Size = now.Records >= c.MaxSize-recovery(was.Size, c.MaxSize/sizeAgain)
 	}
+	now.begin(was)
 	left.Full, left.Over = now.Memory, now.Size
 	r.p.catalog.SetRoom(left)
 	r.p.tuned.limits.SetClosed(now.Memory)
@@ -117,7 +122,8 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 		space := free - least - needed + min(reusable, least/2)
 		now.Disk = now.Disk || space < recovery(was.Disk, least/again)
 		if space < left.Disk {
-			now.Free, left.Disk, left.Reserve = free, space, max(0, free-least/again)
+			now.Place, now.Least, now.Free = dir, least, free
+			left.Disk, left.Reserve = space, max(0, free-least/again)
 		}
 	}
 	if left.Disk != math.MaxInt64 {
@@ -167,28 +173,4 @@ func goMemory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return max(0, int64(samples[0].Value.Uint64())-int64(samples[1].Value.Uint64())-ballastSize)
-}
-
-// tell writes a line when something begins or ends to be refused.
-func (r *room) tell(c LimitsConfig, was, now Pressure) {
-	const mib = 1 << 20
-	log := r.p.log
-	switch {
-	case now.Disk && !was.Disk:
-		log.error("no space: updates are refused, removals go on: free=%dMiB (-min-free)", now.Free/mib)
-	case was.Disk && !now.Disk:
-		log.system("there is space again: updates are taken: free=%dMiB", now.Free/mib)
-	}
-	switch {
-	case now.Memory && !was.Memory:
-		log.error("the memory is used up: databases in memory take removals only: used=%dMiB limit=%dMiB (-memory)", now.Used/mib, c.Memory/mib)
-	case was.Memory && !now.Memory:
-		log.system("there is memory again: updates are taken: used=%dMiB", now.Used/mib)
-	}
-	switch {
-	case now.Size && !was.Size:
-		log.error("the databases have reached their size: they take removals only: size=%dMiB limit=%dMiB (-max-size)", now.Records/mib, c.MaxSize/mib)
-	case was.Size && !now.Size:
-		log.system("the databases are below their size again: updates are taken: size=%dMiB", now.Records/mib)
-	}
 }

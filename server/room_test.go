@@ -113,14 +113,28 @@ func TestDiskFilledAndEmptiedUnderLoad(t *testing.T) {
 // Somebody else fills the disk under an update log, and clears it away again.
 func TestDiskFilledBySomebodyElse(t *testing.T) {
 	dir := smallDisk(t, 64)
-	s := start(t, func(c *server.Config) { c.UpdateLog, c.ServerID = filepath.Join(dir, "ulog"), 1 })
+	ulog := filepath.Join(dir, "ulog")
+	s, addr := startAdmin(t, func(c *server.Config) { c.UpdateLog, c.ServerID = ulog, 1 })
+	ready(t, addr)
+	requireRoom(t, addr, "disk", false)
 	c := s.dial()
 	status, _ := c.put("a", []byte("1"))
 	require.Equal(t, 201, status)
 	filler := filepath.Join(dir, "filler")
 	require.NoError(t, os.WriteFile(filler, make([]byte, 61<<20), 0o600))
-	require.Eventually(t, func() bool { status, _ = c.put("b", []byte("2")); return status == 507 }, patience, 10*time.Millisecond)
-	status, body := c.get("/rpc/increment?key=n&num=1")
+	var body string
+	require.Eventually(t, func() bool { status, body = c.put("b", []byte("2")); return status == 507 }, patience, 10*time.Millisecond)
+	require.Equal(t, "DB: 9: system error: no space: the disk is nearly full, only removals are possible\n", body)
+	eventually(t, func() bool {
+		return s.says("no space: updates are refused, removals go on: directory=" + ulog + " mount=" + dir)
+	})
+	requireRoom(t, addr, "disk", true)
+	status, text := fetch(t, addr, "/readyz")
+	require.Equal(t, 503, status)
+	require.Regexp(t, `no room: updates are refused since 20..-..-..T..:..:..Z, removals are taken: \d+ MiB are free in `+ulog+` \(mounted on `+dir+`\), and \d+ MiB are kept free \(-min-free\)`, text)
+	status, _ = fetch(t, addr, "/readyz?reads")
+	require.Equal(t, 200, status, "who only reads can go on")
+	status, body = c.get("/rpc/increment?key=n&num=1")
 	require.Equal(t, 500, status)
 	require.Contains(t, body, "DB: 9: system error: no space: ")
 	status, _ = c.get("/rpc/remove?key=a")
@@ -129,23 +143,53 @@ func TestDiskFilledBySomebodyElse(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.NoError(t, os.Remove(filler))
 	require.Eventually(t, func() bool { status, _ = c.put("b", []byte("3")); return status == 201 }, patience, 10*time.Millisecond)
+	ready(t, addr)
+	requireRoom(t, addr, "disk", false)
 	require.Zero(t, s.stop())
 	require.True(t, s.says("there is space again"))
 }
 
+// requireRoom checks what the metrics say about updates that are refused.
+func requireRoom(t *testing.T, addr, reason string, refusing bool) {
+	t.Helper()
+	want := 0
+	if refusing {
+		want = 1
+		requireRefused(t, addr, reason)
+	}
+	_, text := fetch(t, addr, "/metrics")
+	require.True(t, strings.Contains(text, fmt.Sprintf("gotycoon_updates_refusing{reason=%q} %d\n", reason, want)))
+}
+
+// requireRefused checks that the metrics have counted updates that were refused.
+func requireRefused(t *testing.T, addr, reason string) {
+	t.Helper()
+	_, text := fetch(t, addr, "/metrics")
+	require.False(t, strings.Contains(text, fmt.Sprintf("gotycoon_updates_refused_total{reason=%q} 0\n", reason)))
+}
+
 func TestDatabasesReachTheirSize(t *testing.T) {
-	s := start(t, func(c *server.Config) { c.Limits.MaxSize = 4 << 20 })
-	fillAndEmpty(t, s, "the databases have reached their size")
+	s, addr := startAdmin(t, func(c *server.Config) { c.Limits.MaxSize = 4 << 20 })
+	ready(t, addr)
+	fillAndEmpty(t, s, "the databases have reached their size", func() {
+		requireRoom(t, addr, "size", true)
+		status, text := fetch(t, addr, "/readyz")
+		require.Equal(t, 503, status)
+		require.Contains(t, text, "-max-size")
+	})
 }
 
 func TestMemoryIsUsedUp(t *testing.T) {
 	debug.FreeOSMemory() // what earlier tests have left
-	s := start(t, func(c *server.Config) { c.Limits.Memory = procinfo.Anonymous() + 256<<20 })
-	fillAndEmpty(t, s, "the memory is used up")
+	s, addr := startAdmin(t, func(c *server.Config) { c.Limits.Memory = procinfo.Anonymous() + 256<<20 })
+	ready(t, addr)
+	fillAndEmpty(t, s, "the memory is used up", func() {
+		requireRefused(t, addr, "memory") // Go gives memory back meanwhile: maybe it is over already
+	})
 }
 
-// fillAndEmpty stores records until they are refused, removes them, and stores again.
-func fillAndEmpty(t *testing.T, s *running, why string) {
+// fillAndEmpty stores records until they are refused, looks what the server says, removes them, and stores again.
+func fillAndEmpty(t *testing.T, s *running, why string, look func()) {
 	t.Helper()
 	c := s.dial()
 	stored, most := 0, 20_000
@@ -158,6 +202,7 @@ func fillAndEmpty(t *testing.T, s *running, why string) {
 		require.Equal(t, 201, status, body)
 	}
 	eventually(t, func() bool { return s.says(why) })
+	look()
 	status, _ := c.get("/0")
 	require.Equal(t, 200, status)
 	for n := range stored {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gotycoon/db"
+	"gotycoon/internal/rescue"
 )
 
 // handler answers a request with something that becomes JSON, or with nil when it has written the answer itself.
@@ -52,7 +53,12 @@ func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, erro
 		return nil, refused(http.StatusServiceUnavailable, "%s", a.phase())
 	}
 	defer a.leave()
-	return h(w, r, s)
+	var answer any
+	var err error
+	if fault := rescue.Do(a.opts.Logger, r.Method+" "+r.URL.Path, func() { answer, err = h(w, r, s) }); fault != nil {
+		return nil, fault
+	}
+	return answer, err
 }
 
 // phase is why there is nothing to look at.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"gotycoon/internal/rescue"
 )
 
 // Task is something that takes longer than a request.
@@ -61,7 +63,10 @@ func (a *API) start(name string, run func(context.Context) error) (any, error) {
 		return nil, refused(http.StatusConflict, "this is under way already")
 	}
 	a.using.Go(func() {
-		err := run(a.ctx)
+		var err error
+		if fault := rescue.Do(a.opts.Logger, "console: "+name, func() { err = run(a.ctx) }); fault != nil {
+			err = fault
+		}
 		if err != nil {
 			a.opts.Logger.Error("console: " + name + ": " + err.Error())
 		}

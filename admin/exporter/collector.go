@@ -33,7 +33,7 @@ func labels(names ...string) []string { return names }
 // All returns the definitions of all metrics that a server can have, but for those of Go and the process.
 func All() []Definition {
 	return slices.Concat(
-		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
+		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
 		snapshotMetrics(), copyMetrics(), memcacheMetrics(), counterMetrics(), lockMetrics(), sequenceMetrics(), quotaMetrics(), primaryMetrics(), serverMetrics(),
 	)
 }

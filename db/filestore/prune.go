@@ -15,9 +15,9 @@ const DefaultRemovals = 1_000_000
 
 var everything = store.Start{Edge: true}
 
-// pruneEntries is how many entries one checkpoint looks at for the removals among them, which takes up to two seconds; writers may have to
+// pruneEntries is how many entries one checkpoint looks at for the removals among them, which takes up to 0.2 seconds; writers may have to
 // wait for that.
-const pruneEntries = 10_000_000
+const pruneEntries = 1_000_000
 
 // pruning is a walk through all entries to forget the older half of the removals, and before that one to find out which these are. Both go
 // on at the next checkpoint where this one has done enough: what the checkpoint brings in between may be forgotten as well, or stay. Guarded

@@ -16,10 +16,10 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "coconut", "primary", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console"},
+	"server": {"access", "internal/browser", "coconut", "primary", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
 
-	"admin":          {"internal/browser"},
-	"admin/api":      {"admin", "internal/browser", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "jesync", "snapshot"},
+	"admin":          {"internal/browser", "internal/rescue"},
+	"admin/api":      {"admin", "internal/browser", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "jesync", "snapshot"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
 
@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"jesync":  {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
 	"coconut": {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
 
-	"script":      {"db", "ulog", "internal/klog"},
+	"script":      {"db", "ulog", "internal/klog", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 
@@ -67,7 +67,8 @@ var arrows = map[string][]string{
 	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics"},
 
 	"internal/browser":     {},
-	"internal/portserver":  {},
+	"internal/portserver":  {"internal/rescue"},
+	"internal/rescue":      {},
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
 	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},

@@ -61,6 +61,8 @@ type Conn struct {
 	began time.Time // when the request being read had to be waited for; zero when it had not
 	came  int64     // bytes of it that have come since
 
+	serving serving // the request being served, when it takes long
+
 	mu      sync.Mutex // protects the fields below, which Stop looks at
 	idle    bool       // the latest read waits for the first byte of a request
 	limited bool       // a read deadline is set
@@ -141,6 +143,7 @@ func (c *Conn) endRequest() {
 	if !c.began.IsZero() {
 		c.Restart()
 	}
+	c.endServing()
 	if c.held > 0 {
 		c.letGo(c.largeBuffer())
 	}
@@ -229,7 +232,7 @@ func (c *Conn) Flush() error {
 	if len(c.Out) == 0 {
 		return nil
 	}
-	err := c.write(c.Out)
+	err := c.write(c.unsent())
 	c.Out = c.Out[:0]
 	return err
 }

@@ -23,6 +23,7 @@ type Limits struct {
 	timeout atomic.Int64 // of one wait; 0: Options.Timeout
 	idle    atomic.Int64 // between requests; 0: none
 	request atomic.Int64 // from the first wait for the rest of a request; 0: none
+	answer  atomic.Int64 // for which a request is served; 0: none
 	largest atomic.Int64 // bytes of a request; 0: Options.MaxRequest
 
 	budget atomic.Int64 // of held; 0: none
@@ -40,6 +41,9 @@ func (l *Limits) SetIdle(d time.Duration) { l.idle.Store(int64(d)) }
 // SetRequest sets how long a request may take to arrive, once the server has to wait for its rest: a second more for every KiB of it
 // that has come. 0: for ever, as long as some of it comes within each timeout.
 func (l *Limits) SetRequest(d time.Duration) { l.request.Store(int64(d)) }
+
+// SetAnswer sets how long a request may be served; 0: for ever.
+func (l *Limits) SetAnswer(d time.Duration) { l.answer.Store(int64(d)) }
 
 // SetLargest sets how many bytes a request may have; 0: what the protocol allows.
 func (l *Limits) SetLargest(bytes int64) { l.largest.Store(bytes) }

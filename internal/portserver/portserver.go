@@ -9,6 +9,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"gotycoon/internal/rescue"
 )
 
 const (
@@ -152,9 +154,11 @@ func (s *Server) take(c net.Conn) {
 }
 
 func (s *Server) serve(c net.Conn) {
-	if ready, err := open(c); err == nil {
-		s.opts.Serve(s.ctx, ready)
-	}
+	_ = rescue.Do(s.opts.Logger, "the connection is closed", func() { // the log has it
+		if ready, err := open(c); err == nil {
+			s.opts.Serve(s.ctx, ready)
+		}
+	})
 	c.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -203,3 +204,6 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 	}
 	return tls.ConnectionState{}
 }
+
+// Socket returns the socket below TLS, for those who want to know whether the client is still there.
+func (c *Conn) Socket() syscall.Conn { return c.socket.TCPConn }

@@ -67,7 +67,7 @@ func vacuum(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.failed("DB::vacuum", c.args[0], d.Vacuum(0))
+	return c.failed("DB::vacuum", c.args[0], d.Vacuum(nil, 0))
 }
 
 // check reads every record in the order of the database and by its key.

@@ -1,0 +1,124 @@
+package server
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"gotycoon/admin/exporter"
+)
+
+// What the server says about updates that it refuses for want of room: lines of the log, reasons of /readyz and the console, metrics.
+
+const mib = 1 << 20
+
+// begin notes when something begins to be refused.
+func (now *Pressure) begin(was Pressure) {
+	at := time.Now()
+	for _, of := range []struct {
+		now, was bool
+		at       *time.Time
+		before   time.Time
+	}{
+		{now.Disk, was.Disk, &now.DiskSince, was.DiskSince},
+		{now.Memory, was.Memory, &now.MemorySince, was.MemorySince},
+		{now.Size, was.Size, &now.SizeSince, was.SizeSince},
+	} {
+		switch {
+		case of.now && of.was:
+			*of.at = of.before
+		case of.now:
+			*of.at = at
+		}
+	}
+}
+
+// reasons returns what is refused, because of which limit, and since when.
+func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
+	if now.Disk {
+		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: %d MiB are free in %s (mounted on %s), and %d MiB are kept free (-min-free)",
+			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.Least/mib))
+	}
+	if now.Memory {
+		reasons = append(reasons, fmt.Sprintf("no room: updates of databases in memory are refused since %s, removals are taken: the process uses %d MiB of %d MiB (-memory)",
+			since(now.MemorySince), now.Used/mib, c.Memory/mib))
+	}
+	if now.Size {
+		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: the records take %d MiB of %d MiB (-max-size)",
+			since(now.SizeSince), now.Records/mib, c.MaxSize/mib))
+	}
+	return reasons
+}
+
+func since(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// mount returns the directory that the file system of dir is mounted on.
+func mount(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "?"
+	}
+	device, ok := deviceOf(dir)
+	for ok && dir != "/" {
+		parent := filepath.Dir(dir)
+		if above, known := deviceOf(parent); !known || above != device {
+			break
+		}
+		dir = parent
+	}
+	return dir
+}
+
+func deviceOf(dir string) (device uint64, ok bool) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return uint64(stat.Dev), true //nolint:unconvert // another type on other systems
+}
+
+// tell writes a line when something begins or ends to be refused.
+func (r *room) tell(c LimitsConfig, was, now Pressure) {
+	log, refused := r.p.log, r.p.catalog.Refusals()
+	switch {
+	case now.Disk && !was.Disk:
+		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB (-min-free)",
+			now.Place, mount(now.Place), now.Free/mib, now.Least/mib)
+	case was.Disk && !now.Disk:
+		log.system("there is space again: updates are taken: directory=%s free=%dMiB seconds=%.0f refused=%d", now.Place, now.Free/mib,
+			time.Since(was.DiskSince).Seconds(), refused.Disk)
+	}
+	switch {
+	case now.Memory && !was.Memory:
+		log.error("the memory is used up: databases in memory take removals only: used=%dMiB limit=%dMiB (-memory)", now.Used/mib, c.Memory/mib)
+	case was.Memory && !now.Memory:
+		log.system("there is memory again: updates are taken: used=%dMiB seconds=%.0f refused=%d", now.Used/mib,
+			time.Since(was.MemorySince).Seconds(), refused.Memory)
+	}
+	switch {
+	case now.Size && !was.Size:
+		log.error("the databases have reached their size: they take removals only: size=%dMiB limit=%dMiB (-max-size)", now.Records/mib, c.MaxSize/mib)
+	case was.Size && !now.Size:
+		log.system("the databases are below their size again: updates are taken: size=%dMiB seconds=%.0f refused=%d", now.Records/mib,
+			time.Since(was.SizeSince).Seconds(), refused.Size)
+	}
+}
+
+// stats returns the figures for metrics.
+func (r *room) stats() exporter.RoomStats {
+	now, refused := r.Pressure(), r.p.catalog.Refusals()
+	return exporter.RoomStats{
+		Place: now.Place, Free: now.Free, Least: now.Least,
+		Reasons: []exporter.Refusing{
+			{Reason: "disk", Now: now.Disk, Updates: refused.Disk},
+			{Reason: "memory", Now: now.Memory, Updates: refused.Memory},
+			{Reason: "size", Now: now.Size, Updates: refused.Size},
+		},
+	}
+}
