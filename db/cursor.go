@@ -174,11 +174,13 @@ func (c *Cursor) stepBack() error {
 	if kind == ProtoTree && !c.valid() { // as in the original, it comes from behind the end
 		return c.moveTo(store.Start{Edge: true, Backward: true})
 	}
-	e, err := c.current()
-	if err != nil {
+	if !c.valid() {
+		return ErrNoRecord
+	}
+	if _, err := c.current(); err != nil && !errors.Is(err, ErrNoRecord) {
 		return err
 	}
-	return c.moveTo(store.Start{Key: e.key, Backward: true})
+	return c.moveTo(store.Start{Key: c.key, Backward: true}) // the last record may have been removed under the cursor: the key still counts
 }
 
 // current returns the record that the cursor is on.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
-	"unicode/utf8"
 )
 
 // maxSimilarCells bounds the work for one key: two texts that would need more comparisons count as too far apart.
@@ -15,8 +14,7 @@ const tooFar = -1
 
 // similarity returns a function that tells how many characters must be inserted, removed or replaced to turn a key
 // into origin, and tooFar where that is more than limit. A negative limit is 1. Characters are bytes, or with
-// utf the characters of UTF-8, where each byte that is not part of one is a character of its own
-// (reference: section 8).
+// utf the characters of UTF-8, see appendCharacters (reference: section 8).
 //
 // The function returned must not be called by two goroutines at once.
 func similarity(h *Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
@@ -36,17 +34,44 @@ func similarity(h *Heeding, origin []byte, utf bool, limit int64) func(key []byt
 	}
 }
 
-// appendCharacters appends the characters of text, and for each stray byte a number beyond all characters. Where the work has to end it
-// leaves out the rest.
+// appendCharacters appends the characters of text as the original counts them. The first byte of a character says how many follow, and
+// what these are does not matter. A character that is cut short, and one that is written longer than it has to be, do not count. Where the
+// work has to end it leaves out the rest.
 func appendCharacters(dst []rune, h *Heeding, text []byte) []rune {
-	for len(text) > 0 && h.Work(1) {
-		r, size := utf8.DecodeRune(text)
-		if r == utf8.RuneError && size == 1 {
-			r = utf8.MaxRune + 1 + rune(text[0])
+	for i := 0; i < len(text) && h.Work(1); i++ {
+		r, more, least := firstByte(text[i])
+		if more > 0 && (more >= len(text)-i || bytes.IndexByte(text[i+1:i+1+more], 0) >= 0) {
+			continue
 		}
-		dst, text = append(dst, r), text[size:]
+		for range more {
+			i++
+			r = r<<6 | rune(text[i]&0x3f)
+		}
+		if r >= least {
+			dst = append(dst, r)
+		}
 	}
 	return dst
+}
+
+// firstByte returns the bits of a character that its first byte has, the number of bytes that follow, and the least character of that
+// length.
+func firstByte(c byte) (bits rune, more int, least rune) {
+	switch {
+	case c < 0x80:
+		return rune(c), 0, 0
+	case c < 0xe0:
+		return rune(c & 0x1f), 1, 0x80
+	case c < 0xf0:
+		return rune(c & 0x0f), 2, 0x800
+	case c < 0xf8:
+		return rune(c & 0x07), 3, 0x10000
+	case c < 0xfc:
+		return rune(c & 0x03), 4, 0x200000
+	case c < 0xfe:
+		return rune(c & 0x01), 5, 0x4000000
+	}
+	return -1, 0, 0
 }
 
 // distance returns the Levenshtein distance of a and b, tooFar where it is over limit. Only the cells of the usual

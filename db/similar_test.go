@@ -31,9 +31,13 @@ func TestSimilarity(t *testing.T) {
 		{"two bytes", "éte", "ete", false, 9, 2},
 		{"one character", "éte", "ete", true, 9, 1},
 		{"no limit", "abc", "xyz", false, math.MaxInt64, 3},
-		{"stray bytes differ from each other", "\xff", "\xfe", true, 9, 1},
-		{"stray bytes are not the replacement character", "\xff", "\uFFFD", true, 9, 1},
-		{"stray bytes are equal to themselves", "a\xff\xffb", "a\xffb", true, 9, 1},
+		{"stray bytes do not count", "ab", "\xffa\xfe\xffb\xb3", true, 0, 0},
+		{"a character that is cut short does not count", "a", "a\xe6\x97", true, 0, 0},
+		{"the first byte says how many follow", "", "\xe6ab", true, 9, 1},
+		{"characters that are written too long do not count", "", "\xc0\x80\xe0\x80\x80", true, 9, 0},
+		{"characters beyond Unicode", "\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80", true, 9, 1},
+		{"a zero byte ends a character", "\x00a", "\xe6\x00a", true, 0, 0},
+		{"bytes are bytes without utf", "\xff", "\xfe", false, 9, 1},
 		{"more work than allowed", strings.Repeat("a", 1<<17), strings.Repeat("b", 1<<17), false, 1 << 17, tooFar},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,7 +55,7 @@ func TestSimilarityIsTheDistance(t *testing.T) {
 		for _, key := range rapid.SliceOfN(text, 1, 4).Draw(t, "keys") {
 			want := int64(0)
 			if utf {
-				want = fullTable([]rune(origin), []rune(key))
+				want = fullTable(appendCharacters(nil, nil, []byte(origin)), appendCharacters(nil, nil, []byte(key)))
 			} else {
 				want = fullTable([]byte(origin), []byte(key))
 			}

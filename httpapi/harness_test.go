@@ -51,7 +51,10 @@ func newServerWith(t testing.TB, do db.Options, ho httpapi.Options, exprs ...str
 	if len(exprs) == 0 {
 		exprs = []string{":"}
 	}
-	do.Now = func() time.Time { return epoch }
+	clock := func() time.Time { return epoch }
+	if do.Now == nil {
+		do.Now = clock
+	}
 	catalog, err := db.Open(exprs, do)
 	require.NoError(t, err)
 	s := &server{
@@ -59,7 +62,7 @@ func newServerWith(t testing.TB, do db.Options, ho httpapi.Options, exprs ...str
 		log: new(bytes.Buffer), timeout: 5 * time.Second,
 	}
 	ho.Catalog, ho.Counts, ho.Signals = catalog.View(), s.counts, s.signals
-	ho.Now, ho.Port = do.Now, 1978
+	ho.Now, ho.Port = clock, 1978
 	if ho.Logger == nil {
 		ho.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 	}

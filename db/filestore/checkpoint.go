@@ -294,6 +294,7 @@ func (s *Store) merge(o *overlay, clean bool) error {
 					return err
 				}
 				m.Count, m.Bytes, m.Removals, m.Base = 0, 0, 0, 0
+				m.Summed, m.Sum = true, 0
 			}
 			w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: &m, limit: s.opts.Limit / batchShare}
 			if s.lww {
@@ -383,8 +384,7 @@ func (w *batchWriter) write(key, flagged []byte) bool {
 	}
 	at, old := w.key, w.bucket.Get(w.key)
 	if old != nil {
-		w.meta.Count--
-		w.meta.Bytes -= int64(len(key) + len(old))
+		w.meta.dropRecord(key, old)
 	}
 	if flagged[0]&flagLive == 0 {
 		if old != nil {
@@ -393,8 +393,7 @@ func (w *batchWriter) write(key, flagged []byte) bool {
 		return w.err == nil
 	}
 	value := flagged[valueAt(flagged[0]):]
-	w.meta.Count++
-	w.meta.Bytes += int64(len(key) + len(value))
+	w.meta.addRecord(key, value)
 	w.err = w.bucket.Put(at, w.keep(value))
 	return w.err == nil
 }

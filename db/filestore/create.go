@@ -15,9 +15,9 @@ import (
 
 var (
 	// ErrKyotoCabinet is returned for a file or directory that the original server wrote.
-	ErrKyotoCabinet = errors.New("this is a Kyoto Cabinet database, which is left untouched: list it with the original's " +
-		"`kttimedmgr list -pv -px FILE > records.hex`, start with a new file name, and load it with `ktremotemgr import -sx records.hex` " +
-		"(expiration times are not in such a list)")
+	ErrKyotoCabinet = errors.New("this is a Kyoto Cabinet database, which is left untouched: write its records, with their " +
+		"expiration times, into a dump with the original's tool, `kttimedmgr dump FILE DUMP`, and load them into a new file " +
+		"with `kttimedmgr load NEWFILE DUMP` of this server (docs/migrating.md)")
 	// ErrInUse is returned when another process has the file open.
 	ErrInUse = errors.New("another process has the file open")
 

@@ -80,7 +80,7 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	err := identify(path)
 	if errors.Is(err, os.ErrNotExist) && !o.ReadOnly {
-		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, LWW: o.LWW})
+		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: o.LWW})
 	}
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package filestore
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -43,6 +42,8 @@ type Meta struct {
 	MergeEpoch  uint64     // Epoch when Merging was written
 	Count       int64      // records in the file
 	Bytes       int64      // their key and value bytes
+	Summed      bool       `json:",omitempty"` // Sum counts; not in files from before there was one
+	Sum         uint64     `json:",omitempty"` // checksum of the records, see RecordSum
 	LWW         bool       `json:",omitempty"` // versions are kept, see Version
 	Base        ulog.Stamp `json:",omitempty"` // version of records without one, from before versions were kept; 0: there are none
 	Newest      ulog.Stamp `json:",omitempty"` // no version is newer than this, or than Stamp
@@ -89,13 +90,13 @@ func NewID() ID {
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 
 func readMeta(tx *bolt.Tx) (Meta, error) {
-	var m Meta
 	b := tx.Bucket([]byte(metaBucket))
 	if b == nil || tx.Bucket([]byte(dataBucket)) == nil {
-		return m, errNotOurs
+		return Meta{}, errNotOurs
 	}
-	if err := json.Unmarshal(b.Get([]byte(metaKey)), &m); err != nil {
-		return m, fmt.Errorf("read the database's description: %w", err)
+	m, err := decodeMeta(b.Get([]byte(metaKey)))
+	if err != nil {
+		return m, err
 	}
 	if m.LWW && tx.Bucket([]byte(versionBucket)) == nil {
 		return m, errors.New("the versions of the records are missing")
@@ -107,9 +108,9 @@ func readMeta(tx *bolt.Tx) (Meta, error) {
 }
 
 func writeMeta(tx *bolt.Tx, m Meta) error {
-	text, err := json.Marshal(m)
+	text, err := encodeMeta(m)
 	if err != nil {
-		return fmt.Errorf("encode the database's description: %w", err)
+		return err
 	}
 	if m.LWW {
 		if _, err := tx.CreateBucketIfNotExists([]byte(versionBucket)); err != nil {

@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"time"
@@ -31,14 +30,14 @@ func DecodeEntry(b []byte) (e Entry, ok bool) { return decodeEntry(b) }
 // EncodeMeta returns a description as the file holds it.
 func EncodeMeta(m Meta) ([]byte, error) {
 	m.Format = formatVersion
-	return json.Marshal(m)
+	return encodeMeta(m)
 }
 
 // DecodeMeta is the reverse of EncodeMeta. The error says that the text is none, or is of another version.
 func DecodeMeta(text []byte) (Meta, error) {
-	var m Meta
-	if err := json.Unmarshal(text, &m); err != nil {
-		return m, fmt.Errorf("read the database's description: %w", err)
+	m, err := decodeMeta(text)
+	if err != nil {
+		return m, err
 	}
 	if m.Format != formatVersion {
 		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)

@@ -11,6 +11,6 @@ func Reset(path string, o Options) error {
 	}
 	was := old.Meta()
 	was.Outlive()
-	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, LWW: was.LWW, Newest: was.Newest})
+	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: was.LWW, Newest: was.Newest})
 	return errors.Join(err, old.Abandon())
 }

@@ -40,6 +40,7 @@ type Builder struct {
 	sorter *sorter // nil: Append only
 	memory *memory // of keys; nil: nothing has been remembered
 	base   *File   // nil: none
+	doubt  uint64  // what the checksum of the base has beyond that of its records: 0, or a record of it is damaged
 	last   []byte  // key of the last Append
 	ended  bool
 }
@@ -166,6 +167,9 @@ func (b *Builder) Commit(m filestore.Meta) (err error) {
 		}
 	}
 	m.Count, m.Bytes = b.tree.count, b.tree.bytes
+	if m.Summed, m.Sum = b.summed(), 0; m.Summed {
+		m.Sum = b.tree.sum + b.doubt
+	}
 	if err := b.complete(m); err != nil {
 		return fmt.Errorf("write %s: %w", b.temp, err)
 	}
@@ -236,6 +240,12 @@ func (b *Builder) release() error {
 	}
 	return errors.Join(err, b.f.Close())
 }
+
+// summed reports whether the file can vouch for its records: not for those of a base that cannot vouch for its own.
+func (b *Builder) summed() bool { return b.base == nil || b.sorter.cleared || b.base.desc.Summed }
+
+// Sum returns the checksum of the records in the file, after Commit.
+func (b *Builder) Sum() uint64 { return b.tree.sum }
 
 // Count returns the number of records in the file, after Commit.
 func (b *Builder) Count() int64 { return b.tree.count }

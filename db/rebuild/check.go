@@ -22,6 +22,7 @@ type Report struct {
 	Free     uint64 // pages that hold nothing
 	Records  int64
 	Bytes    int64    // of keys and values
+	Sum      uint64   // checksum of the records
 	Damage   []Damage // the first thousand findings
 	Found    int      // all
 }
@@ -44,7 +45,7 @@ type checker struct {
 }
 
 // Check looks at every page of a database file: that each is reached once or free, its form, the order of all keys, the form of all
-// records, and the sums that the file says of itself. What values hold has no checksum. progress is told of pages as they are done, and
+// records, and the sums that the file says of itself. The records have one checksum together, in files of which Meta says so. progress is told of pages as they are done, and
 // may be nil. An error means that the file could not be examined, not that it is damaged.
 func Check(path string, tryLock bool, progress func(pages int)) (*Report, error) {
 	f, err := filestore.OpenOffline(path, false, tryLock)
@@ -156,6 +157,7 @@ func (c *checker) records(p page, in span) error {
 		}
 		c.Records++
 		c.Bytes += int64(len(e.key) - 1 + len(e.value))
+		c.Sum += filestore.RecordSum(e.key[1:], e.value)
 		return nil
 	})
 }
@@ -229,6 +231,10 @@ func (c *checker) account() {
 	if c.Records != c.Meta.Count || c.Bytes != c.Meta.Bytes {
 		c.add(&Damage{What: fmt.Sprintf("the file has %d records with %d bytes, and says that it has %d with %d",
 			c.Records, c.Bytes, c.Meta.Count, c.Meta.Bytes)})
+	}
+	if c.Meta.Summed && c.Sum != c.Meta.Sum {
+		c.add(&Damage{What: fmt.Sprintf("a record is, or was, not what had been written: the checksum of the records is %016x, and should be %016x",
+			c.Sum, c.Meta.Sum)})
 	}
 	if c.removals != c.Meta.Removals {
 		c.add(&Damage{What: fmt.Sprintf("the file remembers %d removals, and says that it remembers %d", c.removals, c.Meta.Removals)})

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"container/heap"
 	"fmt"
+
+	"gotycoon/db/filestore"
 )
 
 const (
@@ -115,6 +117,7 @@ func (b *Builder) merge() error {
 		if err := b.base.Records(w.base); err != nil {
 			return err
 		}
+		b.doubt = b.base.desc.Sum - w.sum
 	}
 	return w.rest()
 }
@@ -133,10 +136,12 @@ type mergeWriter struct {
 	m   *merged
 	put func(key, value []byte) error
 	key []byte // scratch
+	sum uint64 // of the records of the file below
 }
 
 // base takes a record of the file below, behind all updates of smaller keys. An update of its own key replaces it.
 func (w *mergeWriter) base(key, value []byte) error {
+	w.sum += filestore.RecordSum(key, value)
 	for {
 		u := w.m.current()
 		order := -1

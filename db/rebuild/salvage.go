@@ -18,6 +18,7 @@ type Salvaged struct {
 	Records  int64          // handed out; a key may come more than once
 	Orphans  int64          // of these, from pages that nothing leads to any more
 	Doubtful int64          // of these, from pages that may be out of date: which pages are in use cannot be told any more
+	Stale    bool           // the newest state of the file could not be read: the records are those of one before
 	Lost     []Loss         // the first thousand findings
 	Found    int            // all
 }
@@ -159,7 +160,7 @@ func (s *salvager) beginAnew(m meta, best top, err error) {
 	if damage, ok := errors.AsType[*Damage](err); ok && m.tx > 0 {
 		s.lose(damage, nil)
 	}
-	current := err == nil
+	current, stale := err == nil, err != nil && m.tx > 0
 	for id := uint64(2); id < s.end; id++ {
 		if !s.looksLikeTop(id) {
 			continue
@@ -169,6 +170,7 @@ func (s *salvager) beginAnew(m meta, best top, err error) {
 			best, err, current = t, nil, current && id == m.root
 		}
 	}
+	s.Stale = stale && err == nil
 	if err != nil {
 		s.lose(&Damage{What: "nothing leads to the records: all pages are looked at"}, &span{})
 		s.begun(best) // as far as it could be read

@@ -23,6 +23,7 @@ type tree struct {
 	key      []byte  // scratch
 	count    int64
 	bytes    int64 // of keys and values
+	sum      uint64
 }
 
 // level is one level of the tree. A branch is written one later than it is full, so that an only child of the last one can be
@@ -62,6 +63,7 @@ func (t *tree) put(key, value []byte) error {
 	leaf.add(item{}, t.key, value)
 	t.count++
 	t.bytes += int64(len(key) + len(value))
+	t.sum += filestore.RecordSum(key, value)
 	return t.out.failure()
 }
 

@@ -11,109 +11,158 @@ import (
 const None = math.MinInt64
 
 // Parse returns the UNIX seconds of a text (reference: section 11): a number of seconds, in decimal with a unit or in
-// hexadecimal, or a date as W3C or RFC 822 write it. Blanks around it do not matter.
+// hexadecimal, or a date as W3C or RFC 822 write it.
+//
+// Clients write dates of which only the beginning is right, and the original server takes that beginning: "2041-01" is the
+// first of January, and "26 Nov 2036 20h" is the day without its time. Parse stops at the damage exactly where the original
+// does. A stricter reading would call such a text no date, and a record with an expiration time that is no date lives for ever.
 func Parse(text []byte) int64 {
-	text = bytes.TrimFunc(text, func(r rune) bool { return r <= ' ' })
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	text = skipBlanks(text)
+	if len(text) == 0 {
+		return None
+	}
 	if seconds, ok := parseSeconds(text); ok {
 		return seconds
 	}
-	if seconds, ok := parseW3C(text); ok {
-		return seconds
+	switch at(text, 4) {
+	case '-':
+		return parseW3C(text, '-', 'T')
+	case '/':
+		return parseW3C(text, '/', ' ')
 	}
-	if seconds, ok := parseRFC822(text); ok {
-		return seconds
-	}
-	return None
+	return parseRFC822(text)
 }
 
-// parseSeconds reads a number with an optional unit.
-func parseSeconds(text []byte) (int64, bool) {
-	sc := scanner{text}
-	if sc.skip('0') && (sc.skip('x') || sc.skip('X')) {
-		return sc.hex()
+// parseSeconds reads a hexadecimal number, up to the first byte that is no digit, or a decimal number with an optional unit,
+// behind which a blank and anything may follow.
+func parseSeconds(text []byte) (seconds int64, ok bool) {
+	if rest, isHex := skipHexMark(text); isHex {
+		if twice, again := skipHexMark(skipBlanks(rest)); again {
+			rest = twice
+		}
+		return hexNumber(skipBlanks(rest)), true
 	}
-	sc = scanner{text}
-	n, digits := sc.number(math.MaxInt)
-	if digits == 0 {
+	if sign := text[0]; sign == '+' || sign == '-' {
 		return 0, false
+	}
+	n, rest := digits(text)
+	rest = skipBlanks(rest)
+	if len(rest) == 0 {
+		return n, true
 	}
 	unit := int64(1)
-	switch {
-	case sc.skip('s') || sc.skip('S'):
-	case sc.skip('m') || sc.skip('M'):
+	switch rest[0] | 0x20 {
+	case 's':
+	case 'm':
 		unit = 60
-	case sc.skip('h') || sc.skip('H'):
+	case 'h':
 		unit = 60 * 60
-	case sc.skip('d') || sc.skip('D'):
+	case 'd':
 		unit = 24 * 60 * 60
+	default:
+		return 0, false
 	}
-	return min(int64(n), math.MaxInt64/unit) * unit, len(sc.rest) == 0
+	return min(n, math.MaxInt64/unit) * unit, len(rest) == 1 || isBlank(rest[1])
 }
 
-// parseW3C reads YYYY-MM-DD, with slashes too, and an optional time with an optional zone.
-func parseW3C(text []byte) (int64, bool) {
-	sc := scanner{text}
-	year, digits := sc.number(4)
-	separator := byte('-')
-	if len(sc.rest) > 0 && sc.rest[0] == '/' {
-		separator = '/'
+// parseW3C reads YYYY-MM-DDThh:mm:ss.fff+hh:mm, with the given marks between the parts of the day and in front of the clock.
+// A part counts when the mark in front of it is where it belongs; the first mark that is not ends the date.
+//
+//	0123456789012345678
+//	YYYY-MM-DDThh:mm:ss
+func parseW3C(text []byte, mark, clockMark byte) int64 {
+	year, month, day := number(text), 1, 1
+	if bytes.IndexByte(text, mark) != 4 {
+		return instant(year, month, day, 0, 0, 0)
 	}
-	if digits != 4 || !sc.skip(separator) {
-		return 0, false
+	month = number(text[5:])
+	if !next(text, 5, mark, 7) {
+		return instant(year, month, day, 0, 0, 0)
 	}
-	month, ok := sc.two()
-	if !ok || !sc.skip(separator) {
-		return 0, false
+	day = number(text[8:])
+	if !next(text, 8, clockMark, 10) {
+		return instant(year, month, day, 0, 0, 0)
 	}
-	day, ok := sc.two()
-	if !ok {
-		return 0, false
+	hour, minute, second := number(text[11:]), 0, 0
+	last := 11 // where the last part of the clock begins
+	if next(text, last, ':', 13) {
+		last, minute = 14, number(text[14:])
 	}
-	var clock int64
-	if len(sc.rest) > 0 {
-		if !sc.skip('T') && !sc.skip(' ') {
-			return 0, false
-		}
-		if clock, ok = sc.clock(); !ok {
-			return 0, false
-		}
+	if next(text, last, ':', 16) {
+		last, second = 17, number(text[17:])
 	}
-	zone, ok := sc.zone()
-	return midnight(year, month, day) + clock - zone, ok
+	if point := bytes.IndexByte(text[last:], '.'); point >= 0 && last+point >= 19 {
+		last += point + 1
+	}
+	return instant(year, month, day, hour, minute, second-offset(text[last:]))
 }
 
-// parseRFC822 reads [Www, ]DD Mon YYYY HH:MM:SS [zone]. A year before 1969 counts from 1900.
-func parseRFC822(text []byte) (int64, bool) {
-	sc := scanner{text}
-	if len(text) > 3 && text[3] == ',' {
-		sc.rest = text[4:]
+// offset returns the seconds of a zone +hh:mm behind the digits that text begins with; 0 where there is none.
+func offset(text []byte) int {
+	_, zone := digits(text)
+	if len(zone) < 6 || zone[3] != ':' {
+		return 0
 	}
-	sc.blanks()
-	day, digits := sc.number(2)
-	if digits == 0 || !sc.blanks() {
-		return 0, false
+	seconds := number(zone[1:])*3600 + number(zone[4:])*60
+	switch zone[0] {
+	case '+':
+		return seconds
+	case '-':
+		return -seconds
 	}
-	month := sc.month()
-	if month == 0 || !sc.blanks() {
-		return 0, false
+	return 0
+}
+
+// parseRFC822 reads [Www, ]DD Mon YYYY hh:mm:ss [zone]. A year before 1969 counts from 1900. A clock of any other form, one
+// without seconds too, does not count: the date is the beginning of its day.
+func parseRFC822(text []byte) int64 {
+	if at(text, 3) == ',' {
+		text = text[4:]
 	}
-	year, digits := sc.number(4)
-	if digits == 0 || !sc.blanks() {
-		return 0, false
+	text = skip(text, isSpace)
+	day := number(text)
+	text = skip(text, func(c byte) bool { return isDigit(c) || isSpace(c) })
+	month := monthOf(text)
+	if day <= 0 || month == 0 {
+		return None
+	}
+	text = skip(text[3:], isSpace)
+	year := number(text)
+	if year < 0 {
+		return None
 	}
 	if year < 1969 {
 		year += 1900
 	}
-	clock, ok := sc.clock()
-	if !ok {
-		return 0, false
+	clock := skip(skip(text, isDigit), isSpace)
+	if len(clock) < 8 || clock[2] != ':' || clock[5] != ':' {
+		return instant(year, month, day, 0, 0, 0)
 	}
-	sc.blanks()
-	zone, ok := sc.zone()
-	return midnight(year, month, day) + clock - zone, ok
+	return instant(year, month, day, number(clock), number(clock[3:]), number(clock[6:])-zone(clock[8:]))
 }
 
-// midnight returns the first second of a day in GMT. Days past the end of a month run into the next.
-func midnight(year, month, day int) int64 {
-	return time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC).Unix()
+// zone returns the offset from GMT, in seconds, that follows a clock of RFC 822: +hhmm, or a name. Names that are not known, and
+// none, mean GMT. The four bytes behind a sign count as digits whatever they are, as in the original.
+func zone(text []byte) int {
+	if at(text, 0) == ' ' && len(text) >= 6 && (text[1] == '+' || text[1] == '-') {
+		digit := func(i int) int { return int(int8(text[i])) - '0' }
+		seconds := digit(2)*36000 + digit(3)*3600 + digit(4)*600 + digit(5)*60
+		if text[1] == '-' {
+			return -seconds
+		}
+		return seconds
+	}
+	if len(text) < 2 {
+		return 0
+	}
+	return 3600 * hoursOf(string(text[1:]))
+}
+
+// instant returns the UNIX seconds of a moment in GMT. Parts out of their range run into the next one: the 0th of a month is
+// the last day of the month before.
+func instant(year, month, day, hour, minute, second int) int64 {
+	return time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC).Unix()
 }

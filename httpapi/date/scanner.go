@@ -5,138 +5,122 @@ import (
 	"math"
 )
 
-// scanner takes a date apart, from left to right.
-type scanner struct {
-	rest []byte
-}
-
-// skip takes c, if it is next.
-func (sc *scanner) skip(c byte) bool {
-	if len(sc.rest) == 0 || sc.rest[0] != c {
-		return false
-	}
-	sc.rest = sc.rest[1:]
-	return true
-}
-
-// blanks takes all blanks that are next and reports whether there were any.
-func (sc *scanner) blanks() bool {
-	any := false
-	for sc.skip(' ') {
-		any = true
-	}
-	return any
-}
-
-// number takes up to most digits. It stays at the largest number there is.
-func (sc *scanner) number(most int) (n, digits int) {
-	for len(sc.rest) > 0 && isDigit(sc.rest[0]) && digits < most {
-		d := int(sc.rest[0] - '0')
-		if n > (math.MaxInt-d)/10 {
-			n = math.MaxInt
-		} else {
-			n = n*10 + d
-		}
-		sc.rest = sc.rest[1:]
-		digits++
-	}
-	return n, digits
-}
-
-// two takes a number of exactly two digits.
-func (sc *scanner) two() (n int, ok bool) {
-	n, digits := sc.number(2)
-	return n, digits == 2
-}
-
-// hex takes a hexadecimal number up to the end.
-func (sc *scanner) hex() (int64, bool) {
-	var n int64
-	for _, c := range sc.rest {
-		d, ok := hexValue(c)
-		if !ok || n > math.MaxInt64>>4 {
-			return 0, false
-		}
-		n = n<<4 | int64(d)
-	}
-	return n, len(sc.rest) > 0
-}
-
-// clock takes HH:MM, seconds and their fraction if they are there, and returns seconds since midnight.
-func (sc *scanner) clock() (int64, bool) {
-	hour, ok := sc.two()
-	if !ok || !sc.skip(':') {
-		return 0, false
-	}
-	minute, ok := sc.two()
-	second := 0
-	if ok && sc.skip(':') {
-		if second, ok = sc.two(); ok && sc.skip('.') {
-			sc.number(math.MaxInt)
-		}
-	}
-	return int64(hour*60+minute)*60 + int64(second), ok
-}
-
-// zone takes a time zone up to the end and returns its offset from GMT in seconds. Names it does not know, and none,
-// mean GMT.
-func (sc *scanner) zone() (offset int64, ok bool) {
-	sign := int64(1)
-	switch {
-	case sc.skip('+'):
-	case sc.skip('-'):
-		sign = -1
-	default:
-		return sc.namedZone(), true
-	}
-	hour, ok := sc.two()
-	if !ok {
-		return 0, false
-	}
-	sc.skip(':')
-	minute, ok := sc.two()
-	return sign * int64(hour*60+minute) * 60, ok && len(sc.rest) == 0
-}
-
-func (sc *scanner) namedZone() int64 {
-	const hour = 60 * 60
-	switch string(sc.rest) {
-	case "JST", "KST":
-		return 9 * hour
-	case "CCT":
-		return 8 * hour
-	case "EDT":
-		return -4 * hour
-	case "EST", "CDT":
-		return -5 * hour
-	case "CST", "MDT":
-		return -6 * hour
-	case "MST", "PDT":
-		return -7 * hour
-	case "PST":
-		return -8 * hour
-	case "HDT":
-		return -9 * hour
-	case "HST":
-		return -10 * hour
+// at returns byte i of text, 0 behind its end.
+func at(text []byte, i int) byte {
+	if i < len(text) {
+		return text[i]
 	}
 	return 0
 }
 
-// month takes the English name of a month, three letters of any case, and returns its number; 0 for another word.
-func (sc *scanner) month() int {
+// next reports whether the first mark from position from on is at position want.
+func next(text []byte, from int, mark byte, want int) bool {
+	return len(text) > want && bytes.IndexByte(text[from:], mark) == want-from
+}
+
+// number reads an integer as the C library does: blanks, a sign, and as many digits as there are, none of which means 0. It has
+// 32 bits, like every part of a date.
+func number(text []byte) int {
+	text = skipBlanks(text)
+	sign := at(text, 0)
+	if sign == '+' || sign == '-' {
+		text = text[1:]
+	}
+	n, _ := digits(text)
+	if sign == '-' {
+		n = -n
+	}
+	return int(int32(n))
+}
+
+// digits reads a decimal number that stays at the largest one there is, and returns what follows.
+func digits(text []byte) (n int64, rest []byte) {
+	for len(text) > 0 && isDigit(text[0]) {
+		if d := int64(text[0] - '0'); n > (math.MaxInt64-d)/10 {
+			n = math.MaxInt64
+		} else {
+			n = n*10 + d
+		}
+		text = text[1:]
+	}
+	return n, text
+}
+
+// hexNumber reads hexadecimal digits up to the first byte that is none. It stays at the largest number there is.
+func hexNumber(text []byte) int64 {
+	var n int64
+	for _, c := range text {
+		d, ok := hexValue(c)
+		if !ok {
+			break
+		}
+		if n > math.MaxInt64>>4 {
+			return math.MaxInt64
+		}
+		n = n<<4 | int64(d)
+	}
+	return n
+}
+
+func skipHexMark(text []byte) (rest []byte, ok bool) {
+	if at(text, 0) != '0' || at(text, 1)|0x20 != 'x' {
+		return text, false
+	}
+	return text[2:], true
+}
+
+// monthOf returns the number of the month whose English name's first three letters, of any case, text begins with; else 0.
+func monthOf(text []byte) int {
 	const names = "janfebmaraprmayjunjulaugsepoctnovdec"
-	if len(sc.rest) < 3 {
+	if len(text) < 3 {
 		return 0
 	}
 	for i := 0; i < len(names); i += 3 {
-		if bytes.EqualFold(sc.rest[:3], []byte(names[i:i+3])) {
-			sc.rest = sc.rest[3:]
+		if bytes.EqualFold(text[:3], []byte(names[i:i+3])) {
 			return i/3 + 1
 		}
 	}
 	return 0
 }
+
+// hoursOf returns the offset from GMT, in hours, of a zone's name.
+func hoursOf(name string) int {
+	switch name {
+	case "JST", "KST":
+		return 9
+	case "CCT":
+		return 8
+	case "EDT":
+		return -4
+	case "EST", "CDT":
+		return -5
+	case "CST", "MDT":
+		return -6
+	case "MST", "PDT":
+		return -7
+	case "PST":
+		return -8
+	case "HDT":
+		return -9
+	case "HST":
+		return -10
+	}
+	return 0
+}
+
+func skip(text []byte, which func(byte) bool) []byte {
+	for len(text) > 0 && which(text[0]) {
+		text = text[1:]
+	}
+	return text
+}
+
+func skipBlanks(text []byte) []byte { return skip(text, isBlank) }
+
+// isBlank reports whether c is a space or a control character, which numbers may begin with.
+func isBlank(c byte) bool { return c > 0 && c <= ' ' }
+
+func isSpace(c byte) bool { return c == ' ' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

@@ -40,6 +40,8 @@ func compact(ctx context.Context, c *call) error {
 	return nil
 }
 
+var errDisagrees = errors.New("the records of the file are not those that it says it has")
+
 // rewrite puts a file with the same records in the place of one.
 func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs.FS) error {
 	m := f.Meta()
@@ -50,9 +52,11 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 	defer b.Discard() //nolint:errcheck // after an error that is returned
 	done := c.quietProgress("records", m.Bytes)
 	var count, size int64
+	var sum uint64
 	err = f.Records(func(key, value []byte) error {
 		count++
 		size += int64(len(key) + len(value))
+		sum += filestore.RecordSum(key, value)
 		done(1, len(key)+len(value))
 		if count%lookEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -60,10 +64,11 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 		return b.Append(key, value)
 	})
 	done(0, 0)
-	if err == nil && (count != m.Count || size != m.Bytes) {
-		err = fmt.Errorf("the file has %d records with %d bytes, and says that it has %d with %d", count, size, m.Count, m.Bytes)
+	if err == nil && (count != m.Count || size != m.Bytes || m.Summed && sum != m.Sum) {
+		err = fmt.Errorf("%w: it has %d records with %d bytes and the checksum %016x, and says that it has %d with %d and %016x",
+			errDisagrees, count, size, sum, m.Count, m.Bytes, m.Sum)
 	}
-	if _, damaged := errors.AsType[*rebuild.Damage](err); damaged || err != nil && count != m.Count && ctx.Err() == nil {
+	if _, damaged := errors.AsType[*rebuild.Damage](err); damaged || errors.Is(err, errDisagrees) {
 		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
 	}
 	if err != nil {

@@ -11,8 +11,12 @@ import (
 	"gotycoon/db/rebuild"
 )
 
-// errLost is the end of a repair that could not save everything.
-var errLost = errors.New("not everything could be saved")
+var (
+	// errLost is the end of a repair that could not save everything.
+	errLost = errors.New("not everything could be saved")
+	// errUncertain is the end of a repair that cannot show that the records are what was written.
+	errUncertain = errors.New("what was saved may differ from what was written: bring in the update log with recover, or compare it with a backup")
+)
 
 // repair saves what can be read of a damaged file into a new one. It never changes the damaged one.
 func repair(ctx context.Context, c *call) error {
@@ -42,7 +46,7 @@ func repair(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.failed("DB::repair", c.args[0], inUse(err))
 	}
-	return c.saved(path, s, b.Count())
+	return c.saved(path, s, b)
 }
 
 func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*rebuild.Salvaged, error) {
@@ -73,7 +77,8 @@ func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
 }
 
 // saved tells what was saved and what was not.
-func (c *call) saved(path string, s *rebuild.Salvaged, count int64) error {
+func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error {
+	count := b.Count()
 	for _, l := range s.Lost {
 		line := l.Error()
 		if l.Keys != "" {
@@ -95,11 +100,34 @@ func (c *call) saved(path string, s *rebuild.Salvaged, count int64) error {
 	if s.Doubtful > 0 {
 		fmt.Fprintf(c.out, "records that may be out of date: %d\n", s.Doubtful)
 	}
+	if s.Stale {
+		fmt.Fprintf(c.out, "the newest state of the file cannot be read: these are the records of one before\n")
+	}
+	certain := known && s.Meta.Summed && b.Sum() == s.Meta.Sum && count == s.Meta.Count
+	if !certain {
+		c.tellUncertain(s, count)
+	}
 	c.tellLog(path, s.Meta)
-	if !known || s.Doubtful > 0 || count != s.Meta.Count {
+	switch {
+	case !known || s.Doubtful > 0 || s.Stale || count != s.Meta.Count:
 		return errLost
+	case !certain:
+		return errUncertain
 	}
 	return nil
+}
+
+// tellUncertain says why nobody knows whether the saved records are what was written. A page has no checksum: a damaged byte in a
+// value looks like any other.
+func (c *call) tellUncertain(s *rebuild.Salvaged, count int64) {
+	why := "the checksum of the records in the file does not match"
+	switch {
+	case s.Meta.Format == 0:
+		why = "nothing that the file says of itself can be read"
+	case !s.Meta.Summed:
+		why = "the file has no checksum of its records; \"" + program + " compact\" adds one to a sound file"
+	}
+	fmt.Fprintf(c.out, "records whose contents cannot be verified: %d (%s)\n", count, why)
 }
 
 // tellLog says where updates are that the file has never had.

@@ -92,6 +92,7 @@ func (v *verification) file() error {
 		v.fact("identity", r.Meta.ID.String())
 		v.fact("stamp", moment(r.Meta.Stamp))
 		v.fact("closed", yes(r.Meta.Clean))
+		v.fact("checksum", sumFact(r))
 	}
 	for i := range r.Damage {
 		v.found(v.path, &r.Damage[i])
@@ -101,6 +102,17 @@ func (v *verification) file() error {
 		fmt.Fprintf(v.stderr, "%s: %s: and %d more\n", program, v.path, more)
 	}
 	return nil
+}
+
+// sumFact tells what the file's checksum says of its records.
+func sumFact(r *rebuild.Report) string {
+	switch {
+	case !r.Meta.Summed:
+		return "none: the contents of the records cannot be verified; \"" + program + " compact\" adds one"
+	case r.Sum != r.Meta.Sum:
+		return "differs"
+	}
+	return "matches"
 }
 
 func yes(b bool) string {

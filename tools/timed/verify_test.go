@@ -1,6 +1,7 @@
 package timed_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"os"
@@ -196,6 +197,28 @@ func TestRepair(t *testing.T) {
 	}
 	require.NotZero(t, whole)
 	require.NotZero(t, broken)
+}
+
+// A byte of a value that has changed looks like any other. The checksum of all records tells that one of them is not what was written.
+func TestRepairIsNotCertainOfADamagedValue(t *testing.T) {
+	path, want := crashed(t, 600)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	at := bytes.Index(data, []byte(want["key00003"]))
+	require.Positive(t, at)
+	data[at+150] ^= 4
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	fresh := filepath.Join(t.TempDir(), "fresh.kct")
+	r := command("", "repair", path, fresh)
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.stdout, "records whose contents cannot be verified: ")
+	require.Contains(t, r.stdout, "the checksum of the records in the file does not match")
+	require.Contains(t, r.stderr, "may differ from what was written")
+	r = command("", "verify", path)
+	require.NotZero(t, r.exit)
+	require.Contains(t, r.stderr, "a record is, or was, not what had been written")
+	require.Contains(t, fail(t, "compact", path), "the records of the file are not those that it says it has")
+	require.NotContains(t, command("", "verify", fresh).stderr, "not what had been written", "a new file, whose user has been told")
 }
 
 // What the private log has is brought into the repaired file by recover.
