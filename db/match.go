@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"errors"
 
 	"gotycoon/db/store"
 )
@@ -44,20 +45,17 @@ func (d *DB) keys(from store.Start, visit func(key []byte) bool) error {
 	}
 }
 
-// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included.
-func (d *DB) MatchPrefix(prefix []byte, max int64) ([][]byte, error) {
+// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included. memory is asked
+// for the memory that they take.
+func (d *DB) MatchPrefix(prefix []byte, max int64, memory Memory) ([][]byte, error) {
 	if !d.bytewise() {
-		return d.filter(max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
+		return d.filter(max, memory, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
 	}
-	var found [][]byte
+	found := keyList{memory: memory}
 	err := d.keys(store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
-		if !bytes.HasPrefix(key, prefix) || int64(len(found)) == max {
-			return false
-		}
-		found = append(found, bytes.Clone(key))
-		return true
+		return bytes.HasPrefix(key, prefix) && int64(len(found.keys)) != max && found.add(key)
 	})
-	return found, err
+	return found.keys, errors.Join(err, found.err)
 }
 
 // bytewise tells whether keys that begin alike stand together.
@@ -68,41 +66,35 @@ func (d *DB) bytewise() bool {
 
 // MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
 // for a bad expression.
-func (d *DB) MatchRegex(regex string, max int64) ([][]byte, error) {
+func (d *DB) MatchRegex(regex string, max int64, memory Memory) ([][]byte, error) {
 	match, err := compileRegex(regex)
 	if err != nil {
 		return nil, err
 	}
-	return d.filter(max, match)
+	return d.filter(max, memory, match)
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(max int64, match func(key []byte) bool) ([][]byte, error) {
-	var found [][]byte
+func (d *DB) filter(max int64, memory Memory, match func(key []byte) bool) ([][]byte, error) {
+	found := keyList{memory: memory}
 	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
-		if int64(len(found)) == max {
-			return false
-		}
-		if match(key) {
-			found = append(found, bytes.Clone(key))
-		}
-		return true
+		return int64(len(found.keys)) != max && (!match(key) || found.add(key))
 	})
-	return found, err
+	return found.keys, errors.Join(err, found.err)
 }
 
 // MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
 // nearest first, and of these at most max.
-func (d *DB) MatchSimilar(origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
+func (d *DB) MatchSimilar(origin []byte, limit int64, utf bool, max int64, memory Memory) ([][]byte, error) {
 	measure := similarity(origin, utf, limit)
-	top := topSimilar{max: max}
+	top := topSimilar{max: max, memory: memory}
 	err := d.keys(store.Start{Edge: true}, func(key []byte) bool {
 		if n := measure(key); n != tooFar {
 			top.add(n, key)
 		}
-		return true
+		return top.err == nil
 	})
-	if err != nil {
+	if err = errors.Join(err, top.err); err != nil {
 		return nil, err
 	}
 	return top.keys(), nil

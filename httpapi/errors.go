@@ -47,7 +47,7 @@ func statusOf(p *procedure, err error) int {
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest
-	case errors.Is(err, errTimedOut):
+	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors):
 		return statusUnavailable
 	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS), errors.Is(err, errNoServices):
 		return statusNotImplemented

@@ -7,7 +7,7 @@ func rpcMatchPrefix(s *Session) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchPrefix(prefix, s.matchMax())
+	keys, err := s.call.db.MatchPrefix(prefix, s.matchMax(), s.room)
 	return s.outKeys(keys, err)
 }
 
@@ -16,7 +16,7 @@ func rpcMatchRegex(s *Session) error {
 	if err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchRegex(string(regex), s.matchMax())
+	keys, err := s.call.db.MatchRegex(string(regex), s.matchMax(), s.room)
 	return s.outKeys(keys, err)
 }
 
@@ -29,12 +29,18 @@ func rpcMatchSimilar(s *Session) error {
 	if distance < 0 {
 		distance = 1
 	}
-	keys, err := s.call.db.MatchSimilar(origin, distance, s.in.Has("utf"), s.matchMax())
+	keys, err := s.call.db.MatchSimilar(origin, distance, s.in.Has("utf"), s.matchMax(), s.room)
 	return s.outKeys(keys, err)
 }
 
 // matchMax is how many keys the client wants; negative for all.
 func (s *Session) matchMax() int64 { return s.intOr("max", -1) }
+
+// room takes memory for the keys that a procedure finds.
+func (s *Session) room(bytes int) error {
+	s.lack = s.c.Hold(bytes)
+	return s.lack
+}
 
 // outKeys adds a row per key with its place in the result, since the rows come in the order of the keys.
 func (s *Session) outKeys(keys [][]byte, err error) error {

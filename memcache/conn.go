@@ -58,6 +58,9 @@ func (c *conn) serveOne() bool {
 	if !c.readLine() {
 		return false
 	}
+	if !c.weighLine() {
+		return false
+	}
 	c.split()
 	keep := c.execute()
 	c.measureText()
@@ -150,7 +153,8 @@ func (c *conn) block(size int64) (data []byte, ok bool) {
 		return nil, false
 	}
 	n := int(size)
-	if !c.need(n + 1) {
+	if err := c.io.Need(n + 1); err != nil {
+		c.outOfMemory(err)
 		return nil, false
 	}
 	end := 1
@@ -168,13 +172,25 @@ func (c *conn) block(size int64) (data []byte, ok bool) {
 }
 
 // need returns when n bytes are buffered, false when they do not come.
-func (c *conn) need(n int) bool {
-	for len(c.io.Buffered()) < n {
-		if c.io.Fill() != nil {
-			return false
-		}
+func (c *conn) need(n int) bool { return c.io.Need(n) == nil }
+
+// outOfMemory says why a request is not read, where that is for want of memory; the connection then ends.
+func (c *conn) outOfMemory(err error) {
+	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
+		c.failed = true
+		c.say(replyMemory)
 	}
-	return true
+}
+
+// weighLine counts a long line, and the table of its words: each has two bytes in the line at least, and takes twelve times as many.
+func (c *conn) weighLine() bool {
+	const wordsOfLine = 12
+	if len(c.line) <= keepRoom {
+		return true
+	}
+	err := c.io.Hold(wordsOfLine * len(c.line))
+	c.outOfMemory(err)
+	return err == nil
 }
 
 // say adds a reply to those that leave together.
@@ -192,6 +208,10 @@ func (c *conn) answer(line string) {
 // fail logs a database error and tells the client which call of the original would have failed.
 func (c *conn) fail(call string, err error) {
 	c.failed = true
+	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
+		c.answer(replyMemory)
+		return
+	}
 	if db.Refused(err) {
 		c.answer("SERVER_ERROR " + reason(err))
 		return

@@ -119,6 +119,11 @@ type change struct {
 
 // store carries out a storage operation. It returns db.ErrDuplicate, db.ErrNoRecord or errChanged when nothing is stored.
 func (c *conn) store(ch change) (version uint64, err error) {
+	if len(ch.data) > keepRoom {
+		if err := c.io.Hold(len(ch.data)); err != nil {
+			return 0, err
+		}
+	}
 	c.value = c.encode(c.value[:0], ch.data, ch.flags)
 	owed := &c.io.Owed
 	switch {

@@ -22,12 +22,12 @@ func matches(c call, find func(d *db.DB) ([][]byte, error)) int {
 
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchPrefix(prefix, limit) })
+	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchPrefix(prefix, limit, nil) })
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
-	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchRegex(regex, limit) })
+	return matches(c, func(d *db.DB) ([][]byte, error) { return d.MatchRegex(regex, limit, nil) })
 }
 
 // dbMatchSimilar without a range finds every key, in the order of the database.
@@ -35,9 +35,9 @@ func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(nil, limit)
+			return d.MatchPrefix(nil, limit, nil)
 		}
-		return d.MatchSimilar(origin, distance, utf, limit)
+		return d.MatchSimilar(origin, distance, utf, limit, nil)
 	})
 }
 
