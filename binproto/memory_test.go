@@ -20,7 +20,9 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	for i := range 100 {
 		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), 0))
 	}
-	header := func(m frame.Magic, n int) []byte { return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)}) }
+	header := func(m frame.Magic, n int) []byte {
+		return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)})
+	}
 	everything := header(frame.GetBulk, 100)
 	for i := range 100 {
 		everything = frame.AppendKey(everything, frame.Key{Key: []byte{byte(i)}})

@@ -52,7 +52,7 @@ func TestDeclaredSizesAreAdmittedAndArrivedBytesCount(t *testing.T) {
 	half := sending(t, &l, 3<<20)
 	done := make(chan error, 1)
 	go func() { done <- half.Need(20 << 20) }()
-	require.Eventually(t, func() bool { return l.Held() == 2*(16<<20) }, 30*time.Second, time.Millisecond, "held=%d", l.Held())
+	require.Eventually(t, func() bool { return l.Held() == 2*(20<<20) }, 30*time.Second, time.Millisecond, "held=%d", l.Held())
 	half.Cut()
 	require.Error(t, <-done)
 	half.Close()

@@ -9,6 +9,7 @@ const (
 	growFactor = 2
 	stepFactor = 16      // a buffer grows so much at once where the size is declared
 	firstStep  = 1 << 20 // and to this at least
+	lastStep   = 4       // unless it is to become less than four times as large
 )
 
 // buffers is what a connection needs while it is not idle.
@@ -81,20 +82,21 @@ func (c *Conn) makeRoom() error {
 // in few steps, each when a sixteenth of it has come: hardly a byte is copied twice, and a client that declares much and sends little
 // makes the server hold little.
 func (c *Conn) nextSize(size int) int {
-	if c.want > size {
-		return min(c.want, max(stepFactor*size, firstStep))
+	if step := max(stepFactor*size, firstStep); c.want > lastStep*step {
+		return step
+	} else if c.want > size {
+		return c.want
 	}
 	return growFactor * size
 }
 
-// grow makes the read buffer larger. While the bytes are being copied both buffers count.
+// grow makes the read buffer larger. While the bytes are being copied there are two buffers: the half of the cost that is for what will
+// be made of the bytes is not used yet.
 func (c *Conn) grow(size int) error {
-	before := c.inputCost()
-	if err := c.Hold(int(costOf(size))); err != nil {
+	if err := c.Hold(int(costOf(size) - c.inputCost())); err != nil {
 		return err
 	}
 	c.moveUnread(make([]byte, size))
-	c.letGo(c.held - before)
 	return nil
 }
 
