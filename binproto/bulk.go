@@ -1,6 +1,7 @@
 package binproto
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -13,6 +14,7 @@ import (
 const (
 	runRecords = 256      // records given to a database together
 	runBytes   = 1 << 20  // and their size, unless one record is larger
+	largeValue = 1 << 20  // from this size on a value is stored from where it is
 	keepReply  = 64 << 10 // a larger reply buffer is not kept for the next request
 )
 
@@ -179,7 +181,12 @@ func (b *bulk) take(p []byte) (n int, joined bool, err error) {
 	if err != nil || !b.join(r.DBIdx) {
 		return n, false, err
 	}
-	b.recs = append(b.recs, db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)})
+	rec := db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)}
+	if len(r.Value) >= largeValue {
+		rec.Key = bytes.Clone(r.Key) // its end is in the way
+		rec.Room = p[n-len(r.Value)-db.Headroom : n]
+	}
+	b.recs = append(b.recs, rec)
 	return n, true, nil
 }
 
