@@ -1,6 +1,7 @@
 package binproto
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -11,9 +12,10 @@ import (
 )
 
 const (
-	runRecords = 256     // records given to a database together
-	runBytes   = 1 << 20 // and their size, unless one record is larger
-	keepReply  = 1 << 20 // a larger reply buffer is not kept for the next request
+	runRecords = 256      // records given to a database together
+	runBytes   = 1 << 20  // and their size, unless one record is larger
+	largeValue = 1 << 20  // from this size on a value is stored from where it is
+	keepReply  = 64 << 10 // a larger reply buffer is not kept for the next request
 )
 
 // bulk is one set_bulk, remove_bulk or get_bulk request being served.
@@ -28,7 +30,8 @@ type bulk struct {
 	hits uint32
 	read int     // bytes of the records taken
 	heed db.Heed // nil in a short request
-	full error   // the reply is larger than connections may hold
+	full error   // there is no memory for the reply
+	held int     // bytes of the reply that count
 	out  []byte  // reply; not in c.Out before it is certain that the request succeeds
 
 	// The run.
@@ -46,7 +49,7 @@ func (h *Handler) takeBulk(c *netio.Conn, head frame.Header) *bulk {
 		b = &bulk{h: h}
 		b.visit = b.addHit
 	}
-	b.c, b.head, b.left, b.hits, b.read, b.full, b.heed = c, head, head.RNum, 0, 0, nil, nil
+	b.c, b.head, b.left, b.hits, b.read, b.full, b.held, b.heed = c, head, head.RNum, 0, 0, nil, 0, nil
 	b.out = frame.AppendReply(b.out[:0], head.Magic, 0)
 	return b
 }
@@ -142,6 +145,9 @@ func (b *bulk) gather() (n int, err error) {
 		case !errors.Is(err, frame.ErrShort):
 			return 0, err
 		default:
+			if err := b.allowed(p); err != nil {
+				return 0, err
+			}
 			if err := require(b.c, size); err != nil {
 				return 0, err
 			}
@@ -150,6 +156,22 @@ func (b *bulk) gather() (n int, err error) {
 	}
 	return n, nil
 }
+
+// allowed looks at the beginning of a record of which not all has come: one with a key that its database can have no record of is refused
+// before it is read.
+func (b *bulk) allowed(p []byte) error {
+	dbidx, ksiz, ok := frame.DecodeKeySize(p)
+	if !ok {
+		return nil
+	}
+	if d := b.h.opts.Catalog.DB(int(dbidx)); d != nil && ksiz > d.MaxKey() {
+		return errLongKey
+	}
+	return nil
+}
+
+// errLongKey: a key is longer than its database allows.
+var errLongKey = errors.New("the key is longer than its database allows")
 
 func (b *bulk) runLength() int { return len(b.recs) + len(b.keys) }
 
@@ -174,7 +196,12 @@ func (b *bulk) take(p []byte) (n int, joined bool, err error) {
 	if err != nil || !b.join(r.DBIdx) {
 		return n, false, err
 	}
-	b.recs = append(b.recs, db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)})
+	rec := db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)}
+	if len(r.Value) >= largeValue {
+		rec.Key = bytes.Clone(r.Key) // its end is in the way
+		rec.Room = p[n-len(r.Value)-db.Headroom : n]
+	}
+	b.recs = append(b.recs, rec)
 	return n, true, nil
 }
 

@@ -55,10 +55,24 @@ func (b *bulk) addHit(i int, value []byte, xt int64) {
 	if b.full != nil {
 		return
 	}
-	before := cap(b.out)
-	b.out = frame.AppendRecord(b.out, frame.Record{DBIdx: b.dbidx, XT: xt, Key: b.keys[i], Value: value})
-	if grown := cap(b.out); grown > before && grown > keepReply {
-		b.full = b.c.Hold(grown - before)
+	if b.full = b.makeRoom(frame.RecordHead + len(b.keys[i]) + len(value)); b.full != nil {
+		return
 	}
+	b.out = frame.AppendRecord(b.out, frame.Record{DBIdx: b.dbidx, XT: xt, Key: b.keys[i], Value: value})
 	b.hits++
+}
+
+// makeRoom makes room for n more bytes of the reply, if there is memory for them.
+func (b *bulk) makeRoom(n int) error {
+	if len(b.out)+n <= max(cap(b.out), keepReply) {
+		return nil
+	}
+	room := max(len(b.out)+n, 2*cap(b.out))
+	if err := b.c.Hold(room); err != nil {
+		return err
+	}
+	b.out = append(make([]byte, 0, room), b.out...)
+	b.c.LetGo(b.held)
+	b.held = room
+	return nil
 }

@@ -90,12 +90,5 @@ func next[T any](c *netio.Conn, decode func([]byte) (T, int, error), part *T) er
 	}
 }
 
-// require waits until n bytes are buffered.
-func require(c *netio.Conn, n int) error {
-	for len(c.Buffered()) < n {
-		if err := c.Fill(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// require waits until n bytes are buffered. What there can be no memory for is refused before it is read.
+func require(c *netio.Conn, n int) error { return c.Need(n) }

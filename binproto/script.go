@@ -2,6 +2,8 @@ package binproto
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"iter"
 
 	"gotycoon/binproto/frame"
@@ -28,11 +30,12 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	size := 0
 	for range script.RNum {
 		var pair frame.Pair
-		if next(c, frame.DecodePair, &pair) != nil {
-			return false
+		err := next(c, frame.DecodePair, &pair)
+		if err == nil {
+			err = c.Hold(pairOverhead + len(pair.Key) + len(pair.Value))
 		}
-		if size += pairOverhead + len(pair.Key) + len(pair.Value); size > maxScriptInput || c.Hold(pairOverhead+len(pair.Key)+len(pair.Value)) != nil {
-			return false
+		if size += len(pair.Key) + len(pair.Value); err != nil || size > maxScriptInput {
+			return h.refuse(c, script.Flags, err)
 		}
 		input = append(input, frame.Pair{Key: bytes.Clone(pair.Key), Value: bytes.Clone(pair.Value)})
 	}
@@ -50,9 +53,17 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	return true
 }
 
+// refuse answers a request for which there is no memory with Error, and ends the connection. For one that does not come there is no answer.
+func (h *Handler) refuse(c *netio.Conn, flags uint32, err error) (keep bool) {
+	if flags&frame.NoReply == 0 && (errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)) {
+		c.Out = append(c.Out, byte(frame.Error))
+	}
+	return false
+}
+
 const (
 	maxScriptInput = 600 << 20 // bytes of the input of a procedure, as of any request
-	pairOverhead   = 64        // what keeping a pair takes beside its bytes
+	pairOverhead   = 160       // what keeping a pair takes beside its bytes
 )
 
 // playScript calls the procedure and returns the reply.
@@ -62,7 +73,8 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 	}
 	h.opts.Counts.Script.Add(1)
 	var pairs []byte
-	n := uint32(0)
+	var lack error
+	n, held := uint32(0), 0
 	in := func(yield func(key, value []byte) bool) {
 		for _, pair := range input {
 			if !yield(pair.Key, pair.Value) {
@@ -71,8 +83,15 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 		}
 	}
 	status := h.opts.Scripts.Call(c.Heed(""), &c.Owed, name, in, func(key, value []byte) {
-		pairs = frame.AppendPair(pairs, frame.Pair{Key: key, Value: value})
+		if lack == nil {
+			head := frame.AppendPair(nil, frame.Pair{Key: key})
+			binary.BigEndian.PutUint32(head[4:], uint32(len(value)))
+			pairs, lack = c.Append(pairs, &held, head, value)
+		}
 		n++
 	})
+	if lack != nil {
+		return nil, false
+	}
 	return append(frame.AppendReply(nil, frame.PlayScript, n), pairs...), status == 0
 }

@@ -85,6 +85,9 @@ func (c *conn) next(ctx context.Context) error {
 	}
 	size := frame.HeaderLen + int(h.Size)
 	if err := c.need(ctx, size); err != nil {
+		if errors.Is(err, netio.ErrBusy) {
+			c.outOfMemory(h)
+		}
 		return err
 	}
 	body := c.Buffered()[frame.HeaderLen:size]
@@ -92,6 +95,14 @@ func (c *conn) next(ctx context.Context) error {
 	c.measure(h, body)
 	c.Advance(size)
 	return err
+}
+
+// outOfMemory answers a request for which there is no memory; its connection then ends.
+func (c *conn) outOfMemory(h frame.Header) {
+	text := frame.OutOfMemory.String()
+	c.Out = frame.AppendHeader(c.Out, frame.Header{Magic: frame.ReplyMagic, Op: h.Op, Status: frame.OutOfMemory, Size: uint32(len(text)), Opaque: h.Opaque})
+	c.Out = append(c.Out, text...)
+	_ = c.Flush() // the connection ends anyway
 }
 
 // need reads until n bytes are buffered. An incomplete request has no time limit: its client is not asked to give up what

@@ -43,6 +43,15 @@ func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
 	})
 }
 
+// SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
+// the value. Nobody may change room before p has been waited for.
+func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		b.setInPlace(d.target(key, room[Headroom:]), room, d.absolute(xt))
+		return nil
+	})
+}
+
 // Add stores a new record. It returns ErrDuplicate when there is one.
 func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
 	return d.modify(p, key, func(b *batch) error {

@@ -77,6 +77,25 @@ func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 	}
 	b.room = append(append(b.room, head...), tail...)
 	b.add(ulog.OpSet, key, b.room[at:len(b.room):len(b.room)])
+	b.ups[len(b.ups)-1].Stays = len(b.room)-at > keepRoom // or the room may be used again
+}
+
+// Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
+const Headroom = prefixLen
+
+// setInPlace is set for a large value behind Headroom bytes that nobody needs any more, all of which stay as they are until the log has
+// been waited for.
+func (b *batch) setInPlace(key, room []byte, xt int64) {
+	if len(room)-Headroom > MaxValueSize {
+		b.err = errLongValue
+	}
+	if b.db.Persistent() {
+		room = room[Headroom:]
+	} else {
+		appendPrefix(room[:0], xt)
+	}
+	b.add(ulog.OpSet, key, room)
+	b.ups[len(b.ups)-1].Stays = true
 }
 
 func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }

@@ -4,6 +4,8 @@ package db
 type Record struct {
 	Key, Value []byte
 	XT         XT
+
+	Room []byte // of SetBulk: a large value as SetInPlace takes it; nil: Value is copied
 }
 
 const (
@@ -58,6 +60,10 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	d.lockKeys(&b.keys, true)
 	for i := range recs[:stored] {
 		r := &recs[i]
+		if r.Room != nil {
+			b.setInPlace(d.target(r.Key, r.Value), r.Room, d.absolute(r.XT))
+			continue
+		}
 		b.set(d.target(r.Key, r.Value), r.Value, d.absolute(r.XT))
 	}
 	commitErr := d.commit(p, b)

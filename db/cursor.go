@@ -328,5 +328,8 @@ func (c *Cursor) change(p *Pending, update func(b *batch, key []byte)) (key, sto
 	}
 }
 
+// Size returns the bytes of the key that the cursor remembers.
+func (c *Cursor) Size() int { return cap(c.key) }
+
 // Close ends the use of the cursor. It holds no resources; the method is there for those who pair it with NewCursor.
 func (c *Cursor) Close() { c.set = false }

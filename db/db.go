@@ -136,6 +136,9 @@ func (d *DB) writable(key []byte) error {
 	return d.throttle()
 }
 
+// MaxKey returns the length of the longest key that the database can have a record of, in bytes.
+func (d *DB) MaxKey() int { return d.maxKey }
+
 // checkKey returns why the database can have no record of key.
 func (d *DB) checkKey(key []byte) error {
 	if len(key) > d.maxKey {

@@ -100,7 +100,7 @@ func randomWrite(t *testing.T, d *DB) {
 	case n < 200:
 		recs := make([]Record, 10)
 		for i := range recs {
-			recs[i] = Record{fmt.Append(nil, rand.IntN(1000)), key, Never}
+			recs[i] = Record{Key: fmt.Append(nil, rand.IntN(1000)), Value: key, XT: Never}
 		}
 		_, err = d.SetBulk(nil, recs, n%2 == 0)
 	case n < 300:

@@ -128,7 +128,7 @@ func TestExpensiveSearchesEndInTime(t *testing.T) {
 	regex := func(pattern string) func(Heed) error {
 		return func(h Heed) error {
 			for {
-				if _, err := d.MatchRegex(h, nil, pattern, -1); err != nil {
+				if _, err := d.MatchRegex(h, nil, pattern, -1, nil); err != nil {
 					return err
 				}
 			}
@@ -137,7 +137,7 @@ func TestExpensiveSearchesEndInTime(t *testing.T) {
 	similar := func(size int, limit int64, utf bool) func(Heed) error {
 		return func(h Heed) error {
 			for {
-				if _, err := d.MatchSimilar(h, nil, bytes.Repeat([]byte("b"), size), limit, utf, -1); err != nil {
+				if _, err := d.MatchSimilar(h, nil, bytes.Repeat([]byte("b"), size), limit, utf, -1, nil); err != nil {
 					return err
 				}
 			}
@@ -163,10 +163,10 @@ func TestExpensiveSearchesEndInTime(t *testing.T) {
 		},
 		"prefix": func(h Heed) error {
 			for {
-				if _, err := d.MatchPrefix(h, nil, []byte("b"), -1); err != nil {
+				if _, err := d.MatchPrefix(h, nil, []byte("b"), -1, nil); err != nil {
 					return err
 				}
-				if _, err := d.MatchPrefix(h, nil, long, -1); err != nil {
+				if _, err := d.MatchPrefix(h, nil, long, -1, nil); err != nil {
 					return err
 				}
 			}

@@ -2,6 +2,8 @@ package db
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 
 	"gotycoon/db/store"
 )
@@ -50,23 +52,21 @@ func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) err
 	}
 }
 
-// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included.
-func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64) ([][]byte, error) {
+// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included. memory is asked
+// for the memory that they take.
+func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory Memory) ([][]byte, error) {
+	h := NewHeeding(heed)
 	if !d.bytewise() {
-		return d.filter(NewHeeding(heed), p, max, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
+		return d.filter(h, p, max, memory, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
 	}
-	var found [][]byte
-	err := d.keys(NewHeeding(heed), store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
-		if !bytes.HasPrefix(key, prefix) || int64(len(found)) == max {
-			return false
-		}
-		found = append(found, bytes.Clone(key))
-		return true
+	found := keyList{memory: memory}
+	err := d.keys(h, store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
+		return bytes.HasPrefix(key, prefix) && int64(len(found.keys)) != max && found.add(key)
 	})
-	if err != nil {
+	if err := cmp.Or(err, found.err, h.Err()); err != nil {
 		return nil, err
 	}
-	return found, d.oweAll(p)
+	return found.keys, d.oweAll(p)
 }
 
 // bytewise tells whether keys that begin alike stand together.
@@ -77,49 +77,40 @@ func (d *DB) bytewise() bool {
 
 // MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
 // for a bad expression.
-func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64) ([][]byte, error) {
+func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory Memory) ([][]byte, error) {
 	h := NewHeeding(heed)
 	match, err := compileRegex(h, regex)
 	if err != nil {
 		return nil, err
 	}
-	return d.filter(h, p, max, match)
+	return d.filter(h, p, max, memory, match)
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(h *Heeding, p *Pending, max int64, match func(key []byte) bool) ([][]byte, error) {
-	var found [][]byte
+func (d *DB) filter(h *Heeding, p *Pending, max int64, memory Memory, match func(key []byte) bool) ([][]byte, error) {
+	found := keyList{memory: memory}
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
-		if int64(len(found)) == max {
-			return false
-		}
-		if match(key) {
-			found = append(found, bytes.Clone(key))
-		}
-		return h.Err() == nil
+		return int64(len(found.keys)) != max && (!match(key) || found.add(key)) && h.Err() == nil
 	})
-	if err != nil {
+	if err := cmp.Or(err, found.err, h.Err()); err != nil {
 		return nil, err
 	}
-	if err := h.Err(); err != nil {
-		return nil, err
-	}
-	return found, d.oweAll(p)
+	return found.keys, d.oweAll(p)
 }
 
 // MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
 // nearest first, and of these at most max.
-func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64) ([][]byte, error) {
+func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64, memory Memory) ([][]byte, error) {
 	h := NewHeeding(heed)
 	measure := similarity(h, origin, utf, limit)
-	top := topSimilar{max: max, heeding: h}
+	top := topSimilar{max: max, heeding: h, memory: memory}
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
 		if n := measure(key); n != tooFar {
 			top.add(n, key)
 		}
-		return true
+		return top.err == nil
 	})
-	if err != nil {
+	if err = errors.Join(err, top.err); err != nil {
 		return nil, err
 	}
 	keys := top.keys()

@@ -64,7 +64,7 @@ func TestOperationsOnAnEngine(t *testing.T) {
 		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), Never))
 	}
 	require.ErrorIs(t, d.Add(nil, []byte("a"), nil, Never), ErrDuplicate)
-	keys, err := d.MatchPrefix(nil, nil, nil, -1)
+	keys, err := d.MatchPrefix(nil, nil, nil, -1, nil)
 	require.NoError(t, err)
 	require.Equal(t, [][]byte{[]byte("a"), []byte("b"), []byte("c")}, keys)
 	cur := d.NewCursor()

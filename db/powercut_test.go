@@ -156,7 +156,7 @@ func (w *worker) operate(rnd *rand.Rand, d *DB, oas bool) error {
 		for i := range 8 {
 			k := strconv.Itoa(i * 10)
 			next[k] = value
-			recs = append(recs, Record{[]byte(k), []byte(value), Never})
+			recs = append(recs, Record{Key: []byte(k), Value: []byte(value), XT: Never})
 		}
 		run = func() error { _, err := d.SetBulk(nil, recs, true); return err }
 	case n < 92:

@@ -136,7 +136,9 @@ func trimmed[T comparable](a, b []T) (_, _ []T) {
 // topSimilar collects keys and keeps the best: nearest first, then by bytes, then as they came.
 type topSimilar struct {
 	max     int64 // keys to keep, all where negative
+	memory  Memory
 	found   []similarKey
+	err     error // of memory
 	heeding *Heeding
 }
 
@@ -150,6 +152,9 @@ const sortRoom = 1 << 10
 
 // add takes over a copy of key.
 func (t *topSimilar) add(distance int64, key []byte) {
+	if t.err = t.memory.ask(key); t.err != nil {
+		return
+	}
 	t.found = append(t.found, similarKey{distance, bytes.Clone(key)})
 	if t.max >= 0 && int64(len(t.found))-max(sortRoom, t.max) > t.max {
 		t.sort()

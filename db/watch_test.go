@@ -89,7 +89,7 @@ func mustClaim(t *testing.T, d *DB, prefix, want string) *Claim {
 
 func visibleKeys(t *testing.T, d *DB) string {
 	t.Helper()
-	keys, err := d.MatchPrefix(nil, nil, nil, -1)
+	keys, err := d.MatchPrefix(nil, nil, nil, -1, nil)
 	require.NoError(t, err)
 	n, err := d.Count(nil)
 	require.NoError(t, err)

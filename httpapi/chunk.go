@@ -6,7 +6,10 @@ import "bytes"
 // needs room for one piece at a time, however small the chunks are.
 func (s *Session) readChunks() fault {
 	r := &s.req
-	r.copied = append(r.copied[:0], s.c.Buffered()[:r.size]...)
+	r.copied, r.held = r.copied[:0], 0
+	if err := s.appendChunk(s.c.Buffered()[:r.size]); err != nil {
+		return faultOf(err)
+	}
 	s.c.Advance(r.size)
 	r.size = 0
 	for {
@@ -17,8 +20,12 @@ func (s *Session) readChunks() fault {
 		if last {
 			break
 		}
-		if len(r.copied)-r.body.from+n > s.c.Largest(maxBody) {
+		size := len(r.copied) - r.body.from + n
+		if size > s.c.Largest(maxBody) {
 			return faultTooLarge
+		}
+		if err := s.c.Declare(size); err != nil {
+			return faultOf(err)
 		}
 		if f := s.readChunk(n); f != faultNone {
 			return f
@@ -35,10 +42,12 @@ func (s *Session) readChunks() fault {
 // chunkSize reads the line with the size of a chunk. An empty line ends the body.
 func (s *Session) chunkSize() (n int, last bool, f fault) {
 	var lines lineReader
-	line, ok := s.nextLine(&lines)
+	line, f := s.nextLine(&lines)
 	switch {
-	case !ok:
+	case f == faultMalformed:
 		return 0, false, faultCutOff
+	case f != faultNone:
+		return 0, false, f
 	case lines.cut:
 		return 0, false, faultChunk
 	}
@@ -79,15 +88,15 @@ func (s *Session) readChunk(n int) fault {
 	return faultNone
 }
 
-// appendChunk adds a piece of the body to what is kept, which counts when it is large.
+// appendChunk adds a piece of the body to what is kept. Each byte counts twice, as those of the connection's buffer do.
 func (s *Session) appendChunk(piece []byte) error {
 	r := &s.req
-	before := cap(r.copied)
-	r.copied = append(r.copied, piece...)
-	if grown := cap(r.copied); grown > before && grown > keepScratch {
-		return s.c.Hold(grown - before)
+	before := r.held
+	var err error
+	if r.copied, err = s.c.Append(r.copied, &r.held, piece); err == nil {
+		err = s.c.Hold(r.held - before)
 	}
-	return nil
+	return err
 }
 
 const crlf = "\r\n"

@@ -48,7 +48,7 @@ func statusOf(p *procedure, err error) int {
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest
-	case errors.Is(err, errTimedOut), errors.Is(err, netio.ErrLong):
+	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong):
 		return statusUnavailable
 	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS), errors.Is(err, errNoServices):
 		return statusNotImplemented

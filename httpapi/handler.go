@@ -66,5 +66,7 @@ func NewHandler(o Options) *Handler {
 
 // NewSession begins a session on a connection. peer is the client's address as the log shows it, IP:PORT.
 func (h *Handler) NewSession(c *netio.Conn, peer string) *Session {
-	return &Session{h: h, c: c, peer: peer, heed: c.Heed(replyOpening)}
+	s := &Session{h: h, c: c, peer: peer, heed: c.Heed(replyOpening)}
+	s.in.Memory, s.out.Memory = c, c
+	return s
 }

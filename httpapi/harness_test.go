@@ -35,6 +35,7 @@ type server struct {
 	log     *bytes.Buffer
 	timeout time.Duration
 	access  *access.Guard
+	limits  *netio.Limits
 	conns   sync.WaitGroup
 }
 
@@ -84,7 +85,7 @@ func withoutTime(_ []string, a slog.Attr) slog.Attr {
 // serve answers the requests of one connection as a server does.
 func (s *server) serve(conn net.Conn) {
 	defer conn.Close()
-	c := netio.New(conn, netio.NewPool(), netio.Options{Timeout: s.timeout, Access: s.access})
+	c := netio.New(conn, netio.NewPool(), netio.Options{Timeout: s.timeout, Access: s.access, Limits: s.limits})
 	defer c.Close()
 	session := s.handler.NewSession(c, "127.0.0.1:50000")
 	defer session.Close()

@@ -7,11 +7,36 @@ import (
 	"gotycoon/db"
 )
 
-// Output rows are slices of the arena or of buffers that live until the reply is written. When the arena grows,
-// earlier rows keep the old one.
+// Output rows are slices of the arena or of buffers that live until the reply is written. When the arena is full another one takes its
+// place, and earlier rows keep the old one.
+
+const (
+	fewBytes  = 256
+	mostBytes = 64 << 10 // of an arena, unless one text is longer
+)
+
+// reserve makes room for n bytes in the arena, and reports whether there is memory for them. When there is none the request is refused in
+// the end.
+func (s *Session) reserve(n int) bool {
+	if n <= cap(s.arena)-len(s.arena) {
+		return true
+	}
+	room := max(n, fewBytes, min(2*cap(s.arena), mostBytes))
+	if s.lack == nil {
+		s.lack = s.c.Hold(room)
+	}
+	if s.lack != nil {
+		return false
+	}
+	s.arena = make([]byte, 0, room)
+	return true
+}
 
 // intern copies text into the arena.
 func (s *Session) intern(text string) []byte {
+	if !s.reserve(len(text)) {
+		return nil
+	}
 	from := len(s.arena)
 	s.arena = append(s.arena, text...)
 	return s.arena[from:len(s.arena):len(s.arena)]
@@ -19,15 +44,33 @@ func (s *Session) intern(text string) []byte {
 
 // internBytes copies text, with a prefix, into the arena.
 func (s *Session) internBytes(prefix string, text []byte) []byte {
+	if !s.reserve(len(prefix) + len(text)) {
+		return nil
+	}
 	from := len(s.arena)
 	s.arena = append(append(s.arena, prefix...), text...)
 	return s.arena[from:len(s.arena):len(s.arena)]
 }
 
 func (s *Session) internInt(n int64) []byte {
+	const longest = 20
+	if !s.reserve(longest) {
+		return nil
+	}
 	from := len(s.arena)
 	s.arena = strconv.AppendInt(s.arena, n, 10)
 	return s.arena[from:len(s.arena):len(s.arena)]
+}
+
+// short returns why there is no memory for what the request needs, nil where there is.
+func (s *Session) short() error {
+	if s.lack != nil {
+		return s.lack
+	}
+	if err := s.in.Err(); err != nil {
+		return err
+	}
+	return s.out.Err()
 }
 
 // outBytes adds an output row. value must stay as it is until the reply is written.

@@ -36,14 +36,17 @@ func (s *Session) readRequest() fault {
 func (s *Session) readHead() fault {
 	r := &s.req
 	var lines lineReader
-	line, ok := s.nextLine(&lines)
-	if !ok || !r.parseRequestLine(s.c.Buffered()[line.from:line.to]) {
+	line, f := s.nextLine(&lines)
+	if f != faultNone {
+		return f
+	}
+	if !r.parseRequestLine(s.c.Buffered()[line.from:line.to]) {
 		return faultMalformed
 	}
 	for {
-		line, ok = s.nextLine(&lines)
-		if !ok {
-			return faultMalformed
+		line, f = s.nextLine(&lines)
+		if f != faultNone {
+			return f
 		}
 		if line.from == line.to {
 			break
@@ -58,15 +61,21 @@ func (s *Session) readHead() fault {
 	return faultNone
 }
 
-// nextLine waits for a whole line.
-func (s *Session) nextLine(lines *lineReader) (span, bool) {
+// nextLine waits for a whole line. What there is no memory for is refused; otherwise a line that does not come is malformed.
+func (s *Session) nextLine(lines *lineReader) (span, fault) {
 	for {
 		line, ok := lines.take(s.c.Buffered())
 		if ok {
-			return line, true
+			return line, faultNone
 		}
-		if lines.scanned > maxHeader || s.c.Fill() != nil {
-			return span{}, false
+		if lines.scanned > maxHeader {
+			return span{}, faultMalformed
+		}
+		if err := s.c.Fill(); err != nil {
+			if f := faultOf(err); f != faultCutOff {
+				return span{}, f
+			}
+			return span{}, faultMalformed
 		}
 	}
 }
@@ -96,10 +105,8 @@ func (s *Session) readBody() fault {
 func (s *Session) readPlain(n int) fault {
 	r := &s.req
 	r.body.to = r.body.from + n
-	for len(s.c.Buffered()) < r.body.to {
-		if err := s.c.Fill(); err != nil {
-			return faultOf(err)
-		}
+	if err := s.c.Need(r.body.to); err != nil {
+		return faultOf(err)
 	}
 	r.buf = s.c.Buffered()[:r.body.to:r.body.to]
 	r.size = r.body.to

@@ -60,6 +60,7 @@ type request struct {
 	desynchronized bool
 
 	copied []byte // holds buf when the body came in chunks
+	held   int    // bytes of it that count
 }
 
 func (r *request) reset() {

@@ -98,9 +98,53 @@ func (s *Session) replyTable(status int) {
 	s.appendHead(status, s.req.keepAlive, length)
 	s.appendHeader("Content-Type: ", enc.ContentType())
 	s.endHead()
-	if s.req.method != methodHEAD {
+	switch {
+	case s.req.method == methodHEAD:
+	case length > maxUnsent:
+		s.sendTable(rows, enc)
+	default:
 		s.c.Out = tsv.AppendEncoded(s.c.Out, rows, enc)
 	}
+}
+
+// columnPiece is how much of a column is encoded at once, a multiple of the three bytes of which Base64 makes four letters.
+const columnPiece = 48 << 10
+
+// sendTable sends rows while it encodes them, so that a large reply never is in memory as a whole. Its length has been sent already. When
+// the client is gone, so is the connection.
+func (s *Session) sendTable(rows []tsv.Row, enc tsv.Encoding) {
+	tsv.SortEncoded(rows, enc)
+	for i := range rows {
+		if !s.sendColumn(rows[i].Name, enc, '\t') || !s.sendColumn(rows[i].Value, enc, '\n') {
+			s.req.keepAlive = false
+			return
+		}
+	}
+}
+
+// sendColumn appends a column and the byte behind it, and sends what has gathered when that is much. It reports whether the client
+// takes it.
+func (s *Session) sendColumn(col []byte, enc tsv.Encoding, end byte) bool {
+	for len(col) > columnPiece {
+		s.c.Out = tsv.AppendColumn(s.c.Out, col[:columnPiece], enc)
+		col = col[columnPiece:]
+		if s.c.Flush() != nil {
+			return false
+		}
+	}
+	s.c.Out = append(tsv.AppendColumn(s.c.Out, col, enc), end)
+	return len(s.c.Out) < columnPiece || s.c.Flush() == nil
+}
+
+// refuseMemory answers a request for which there is no memory, and ends the connection.
+func (s *Session) refuseMemory(err error) (status int) {
+	f := faultOf(err)
+	s.refuse(f)
+	s.req.keepAlive = false
+	if f == faultTooLarge {
+		return statusTooLarge
+	}
+	return statusUnavailable
 }
 
 // refuse answers a request that cannot be served. The connection ends with it (3.5).

@@ -85,6 +85,8 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 		err = d.Add(&s.c.Owed, key, value, xt)
 	case equalFold(mode, "replace"):
 		err = d.Replace(&s.c.Owed, key, value, xt)
+	case len(value) >= largeValue:
+		err = d.SetInPlace(&s.c.Owed, key, s.largeBody(), xt)
 	default:
 		err = d.Set(&s.c.Owed, key, value, xt)
 	}
@@ -96,6 +98,16 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	s.appendLocation()
 	s.endHead()
 	return statusCreated
+}
+
+// largeValue is the size from which on a value is stored from where it is.
+const largeValue = 1 << 20
+
+// largeBody returns the body with db.Headroom bytes in front of it, which are the end of the header: nobody looks at them any more. The
+// buffer of a large body is not used again, and no more is read into it before the log has been waited for.
+func (s *Session) largeBody() []byte {
+	r := &s.req
+	return r.buf[r.body.from-db.Headroom : r.body.to]
 }
 
 func (s *Session) restDelete(d *db.DB, key []byte) int {

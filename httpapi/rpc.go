@@ -26,6 +26,9 @@ type call struct {
 // serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
 func (s *Session) serveRPC() (status int) {
 	name := s.decodeInput()
+	if err := s.in.Err(); err != nil {
+		return s.refuseMemory(err)
+	}
 	p := s.h.procedures[string(name)]
 	s.call.procedure = p
 	if s.c.Visitor != nil && !s.allowed(s.permit(p)) {
@@ -37,11 +40,17 @@ func (s *Session) serveRPC() (status int) {
 	}
 	if err == nil {
 		s.pickDatabase()
-		s.pickCursor()
+		err = s.pickCursor()
+	}
+	if err == nil {
 		err = s.run(p, name)
+		s.weighCursor()
 	}
 	if errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone) {
 		return statusBroken
+	}
+	if lack := s.short(); lack != nil {
+		return s.refuseMemory(lack)
 	}
 	status = statusOf(p, err)
 	if err != nil {
@@ -95,31 +104,6 @@ func (h *Handler) database(expr []byte) *db.DB {
 		return h.opts.Catalog.DB(int(uint32(n)))
 	}
 	return h.opts.Catalog.Lookup(string(untilNUL(expr)))
-}
-
-// pickCursor finds the cursor CUR, or makes it when the connection has none of that number. An existing one keeps its
-// database.
-func (s *Session) pickCursor() {
-	text, ok := s.in.Get("CUR")
-	if !ok {
-		return
-	}
-	id, ok := leadingNumber(text)
-	if !ok || id < 0 {
-		return
-	}
-	s.call.curID = id
-	s.call.cur = s.cursors[id]
-	if s.call.cur != nil || s.call.db == nil {
-		return
-	}
-	if s.cursors == nil {
-		s.cursors = make(map[int64]*cursor)
-	}
-	s.call.cur = &cursor{s.call.db, s.call.db.NewCursor()}
-	s.call.cur.pos.Heed = s.heed
-	s.call.curNew = true
-	s.cursors[id] = s.call.cur
 }
 
 // waitDefault is how long WAIT waits without a WAITTIME, and waitMost what a Duration holds with ease.

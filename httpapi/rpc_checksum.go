@@ -80,7 +80,10 @@ func (s *Session) checksumInput() ([]db.ChecksumRange, db.ChecksumOptions, error
 		}
 	}
 	var ranges []db.ChecksumRange
-	s.bulk(func(name, value []byte) { ranges = append(ranges, db.ChecksumRange{From: name[1:], To: value}) })
+	s.bulk(func(name, value []byte) bool {
+		ranges = append(ranges, db.ChecksumRange{From: name[1:], To: value})
+		return len(ranges) <= maxChecksumParts
+	})
 	if len(ranges) == 0 {
 		from, _ := s.in.Get("from")
 		to, _ := s.in.Get("to")

@@ -77,8 +77,7 @@ func rpcCurDelete(s *Session) error {
 	if s.call.cur == nil || s.call.curNew {
 		return fmt.Errorf("%w: cur_delete", errNotImplemented)
 	}
-	s.call.cur.pos.Close()
-	delete(s.cursors, s.call.curID)
+	s.dropCursor()
 	s.call.mute = true
 	return nil
 }

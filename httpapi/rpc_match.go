@@ -10,7 +10,7 @@ func rpcMatchPrefix(s *Session) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchPrefix(s.heed, &s.c.Owed, prefix, s.matchMax())
+	keys, err := s.call.db.MatchPrefix(s.heed, &s.c.Owed, prefix, s.matchMax(), s.room)
 	return s.outKeys(keys, err)
 }
 
@@ -22,7 +22,7 @@ func rpcMatchRegex(s *Session) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchRegex(s.heed, &s.c.Owed, string(regex), s.matchMax())
+	keys, err := s.call.db.MatchRegex(s.heed, &s.c.Owed, string(regex), s.matchMax(), s.room)
 	return s.outKeys(keys, err)
 }
 
@@ -38,12 +38,18 @@ func rpcMatchSimilar(s *Session) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchSimilar(s.heed, &s.c.Owed, origin, distance, s.in.Has("utf"), s.matchMax())
+	keys, err := s.call.db.MatchSimilar(s.heed, &s.c.Owed, origin, distance, s.in.Has("utf"), s.matchMax(), s.room)
 	return s.outKeys(keys, err)
 }
 
 // matchMax is how many keys the client wants; negative for all.
 func (s *Session) matchMax() int64 { return s.intOr("max", -1) }
+
+// room takes memory for the keys that a procedure finds.
+func (s *Session) room(bytes int) error {
+	s.lack = s.c.Hold(bytes)
+	return s.lack
+}
 
 // outKeys adds a row per key with its place in the result, since the rows come in the order of the keys.
 func (s *Session) outKeys(keys [][]byte, err error) error {

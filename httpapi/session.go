@@ -11,7 +11,7 @@ import (
 
 const (
 	keepScratch = 64 << 10 // larger scratch buffers are not kept for the next request
-	keepRows    = 1 << 10  // nor are longer tables
+	keepRows    = 1 << 8   // nor are longer tables
 
 	// maxUnsent is how much the replies to pipelined requests may grow before they are sent.
 	maxUnsent = 256 << 10
@@ -25,6 +25,7 @@ type Session struct {
 	heed db.Heed // ends work that takes long
 
 	cursors map[int64]*cursor // by the client's number; nil until the first one
+	lack    error             // there is no memory for the request's output
 
 	denied *access.Denied // why the request is refused; nil: it is not (access.go)
 
@@ -38,12 +39,6 @@ type Session struct {
 
 	keys    [][]byte    // of a bulk procedure
 	records []db.Record // of a bulk procedure
-}
-
-// cursor is a cursor of the client, which remembers its database.
-type cursor struct {
-	db  *db.DB
-	pos *db.Cursor
 }
 
 // ServeOne answers the request that begins with the first buffered byte and reports whether the connection may be
@@ -110,6 +105,7 @@ func (s *Session) awaitEnd() {
 
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (s *Session) recycle() {
+	s.lack = nil
 	s.in.Reset(keepRows)
 	s.out.Reset(keepRows)
 	s.text = shrink(s.text)

@@ -6,6 +6,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/netio"
 )
 
 // A message of the binary protocol, all numbers big-endian:
@@ -93,13 +94,16 @@ func (c *conn) serveBinary() bool {
 	if !c.need(headerSize) {
 		return false
 	}
-	head := c.io.Buffered()[:headerSize]
+	head := [headerSize]byte(c.io.Buffered())
 	body := int64(binary.BigEndian.Uint32(head[8:]))
 	if body > maxRequest-headerSize || c.io.Visitor != nil && body > maxCredentials && c.io.Visitor.Enter() != nil {
 		c.sayBinary(&request{op: opcode(head[1]), opaque: [4]byte(head[12:])}, &reply{status: statusTooLarge})
 		return false
 	}
-	if !c.need(headerSize + int(body)) {
+	if err := c.io.Need(headerSize + int(body)); err != nil {
+		if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
+			c.sayBinary(&request{op: opcode(head[1]), opaque: [4]byte(head[12:])}, &reply{status: statusNoMemory})
+		}
 		return false
 	}
 	message := c.io.Buffered()[:headerSize+body]
@@ -157,7 +161,7 @@ func (c *conn) statusOf(err error) status {
 		return statusExists
 	case errors.Is(err, errNotNumber):
 		return statusNotNumber
-	case db.Refused(err):
+	case db.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		return statusNoMemory
 	}
 	c.failed = true

@@ -18,6 +18,7 @@ const (
 	replyStored   = "STORED"
 	replyNot      = "NOT_STORED"
 	replyExists   = "EXISTS"
+	replyMemory   = "SERVER_ERROR out of memory"
 )
 
 // classic are the commands of the original (reference: section 3).

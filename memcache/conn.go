@@ -60,7 +60,7 @@ func (c *conn) serveOne() bool {
 	if !c.readLine() {
 		return false
 	}
-	if browser.IsRequestLine(c.line) { // the body of a page's request would be obeyed
+	if browser.IsRequestLine(c.line) || !c.weighLine() { // the body of a page's request would be obeyed
 		return false
 	}
 	c.split()
@@ -155,7 +155,8 @@ func (c *conn) block(size int64) (data []byte, ok bool) {
 		return nil, false
 	}
 	n := int(size)
-	if !c.need(n + 1) {
+	if err := c.io.Need(n + 1); err != nil {
+		c.outOfMemory(err)
 		return nil, false
 	}
 	end := 1
@@ -173,13 +174,25 @@ func (c *conn) block(size int64) (data []byte, ok bool) {
 }
 
 // need returns when n bytes are buffered, false when they do not come.
-func (c *conn) need(n int) bool {
-	for len(c.io.Buffered()) < n {
-		if c.io.Fill() != nil {
-			return false
-		}
+func (c *conn) need(n int) bool { return c.io.Need(n) == nil }
+
+// outOfMemory says why a request is not read, where that is for want of memory; the connection then ends.
+func (c *conn) outOfMemory(err error) {
+	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
+		c.failed = true
+		c.say(replyMemory)
 	}
-	return true
+}
+
+// weighLine counts a long line, and the table of its words: each has two bytes in the line at least, and takes twelve times as many.
+func (c *conn) weighLine() bool {
+	const wordsOfLine = 12
+	if len(c.line) <= keepRoom {
+		return true
+	}
+	err := c.io.Hold(wordsOfLine * len(c.line))
+	c.outOfMemory(err)
+	return err == nil
 }
 
 // say adds a reply to those that leave together.
@@ -200,6 +213,9 @@ func (c *conn) fail(call string, err error) {
 	switch denied, ok := errors.AsType[*access.Denied](err); {
 	case ok:
 		c.answer("CLIENT_ERROR " + denied.Error())
+		return
+	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
+		c.answer(replyMemory)
 		return
 	case db.Refused(err):
 		c.answer("SERVER_ERROR " + reason(err))

@@ -123,6 +123,11 @@ func (c *conn) store(ch change) (version uint64, err error) {
 	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil { // again: the data may have taken long to come
 		return 0, err
 	}
+	if len(ch.data) > keepRoom {
+		if err := c.io.Hold(len(ch.data)); err != nil {
+			return 0, err
+		}
+	}
 	c.value = c.encode(c.value[:0], ch.data, ch.flags)
 	owed := &c.io.Owed
 	switch {

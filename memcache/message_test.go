@@ -93,7 +93,7 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), db.Never)) // while the server runs
 	put(t, q, "job", "second")
 	put(t, q, "other", "of another queue")
-	keys, err := d.MatchPrefix(nil, nil, []byte("other "), -1)
+	keys, err := d.MatchPrefix(nil, nil, []byte("other "), -1, nil)
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
 	require.True(t, strings.HasPrefix(string(keys[0]), "other 01780000000"), "%s: times ahead stay with their queue", keys[0])

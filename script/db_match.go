@@ -23,12 +23,16 @@ func matches(c call, find func(d *db.DB, p *db.Pending) ([][]byte, error)) int {
 
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
-	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchPrefix(c.s.leash.ask, p, prefix, limit) })
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
+		return d.MatchPrefix(c.s.leash.ask, p, prefix, limit, nil)
+	})
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
-	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) { return d.MatchRegex(c.s.leash.ask, p, regex, limit) })
+	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
+		return d.MatchRegex(c.s.leash.ask, p, regex, limit, nil)
+	})
 }
 
 // dbMatchSimilar without a range finds every key, in the order of the database.
@@ -36,9 +40,9 @@ func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(c.s.leash.ask, p, nil, limit)
+			return d.MatchPrefix(c.s.leash.ask, p, nil, limit, nil)
 		}
-		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit)
+		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit, nil)
 	})
 }
 

@@ -11,13 +11,13 @@ import (
 type LimitsConfig struct {
 	Conns    int   // connections of each port (-max-connections); 0: what memory and open files allow
 	Request  int64 // bytes of a request (-max-request); 0: what each protocol allows
-	InFlight int64 // bytes of large requests and unread replies of all connections (-max-inflight); 0: a quarter of the memory
+	InFlight int64 // bytes that the requests of all connections may hold (-max-inflight); 0: three eighths of the memory
 
 	RequestTime time.Duration // for a request to arrive, and a second more for each KiB (-request-time)
 	AnswerTime  time.Duration // for which a request is served (-answer-time)
 	Idle        time.Duration // between two requests of a connection (-idle)
 
-	Memory  int64 // bytes of the process from which on records in memory may not grow (-memory)
+	Memory  int64 // bytes of the process from which on records in memory may not grow (-memory); 0: see memory
 	MaxSize int64 // bytes of records from which on databases may not grow (-max-size)
 	MinFree int64 // bytes that are left to the disk, or a sixteenth of it where that is less (-min-free)
 }
@@ -27,11 +27,14 @@ const (
 	defaultAnswerTime  = 5 * time.Minute
 	defaultMinFree     = 64 << 20
 
-	filesKept    = 256      // open files that are not for connections of a port
-	connMemory   = 32 << 10 // memory of a connection, with room for what it does
-	fewestConns  = 64
-	inFlightPart = 4 // of the memory
-	inFlightMin  = 64 << 20
+	filesKept   = 256      // open files that are not for connections of a port
+	connMemory  = 64 << 10 // memory of a connection, with room for what it does
+	fewestConns = 64
+	inFlightOf  = 3 // of the memory,
+	inFlightIn  = 8 // three eighths
+	inFlightMin = 16 << 20
+	memoryOf    = 4 // of what the control group allows,
+	memoryIn    = 5 // four fifths
 )
 
 func defaultLimits() LimitsConfig {
@@ -55,18 +58,37 @@ func (c *LimitsConfig) conns() int {
 	if files := procinfo.OpenFiles(); files > 0 {
 		most = min(most, files-filesKept)
 	}
-	if memory := procinfo.MemoryLimit(); memory > 0 {
+	if memory := c.available(); memory > 0 {
 		most = min(most, memory/connMemory)
 	}
 	return int(max(most, fewestConns))
 }
 
-// inFlight returns the bytes that large buffers may have together.
+// available returns the bytes of memory that the process may have: what the machine has, its control group allows, and -memory says. 0
+// means that nobody tells.
+func (c *LimitsConfig) available() int64 {
+	available := procinfo.MemoryLimit()
+	if c.Memory > 0 && (available == 0 || c.Memory < available) {
+		return c.Memory
+	}
+	return available
+}
+
+// memory returns the bytes of the process from which on records in memory may not grow, 0 for any number. In a control group that limits
+// memory a process is killed without a word when it takes more, so there is a limit there whether -memory is given or not.
+func (c *LimitsConfig) memory() int64 {
+	if c.Memory > 0 {
+		return c.Memory
+	}
+	return procinfo.GroupLimit() / memoryIn * memoryOf
+}
+
+// inFlight returns the bytes that requests may hold together.
 func (c *LimitsConfig) inFlight() int64 {
 	if c.InFlight > 0 {
 		return c.InFlight
 	}
-	return max(procinfo.MemoryLimit()/inFlightPart, inFlightMin)
+	return max(c.available()/inFlightIn*inFlightOf, inFlightMin)
 }
 
 // setLimits puts the limits of connections into effect.

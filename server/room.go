@@ -2,6 +2,7 @@ package server
 
 import (
 	"math"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
@@ -18,13 +19,14 @@ const roomEvery = 100 * time.Millisecond
 const leastPause = time.Second
 
 const (
-	smallestShare = 16        // of a file system: -min-free keeps no more than this part of it
-	copies        = 3         // an update goes to the log, and to pages of a file that may be half full
-	again         = 4         // a quarter more than -min-free must be free before updates are taken again; removals leave a quarter
-	memoryAgain   = 20        // the memory must fall by a twentieth
-	sizeAgain     = 64        // the databases by a 64th
-	fragments     = 8         // the process may take an eighth more than what is counted
-	leastGoMemory = 128 << 20 // GOMEMLIMIT is never below: collecting all the time would help nobody
+	smallestShare = 16       // of a file system: -min-free keeps no more than this part of it
+	copies        = 3        // an update goes to the log, and to pages of a file that may be half full
+	again         = 4        // a quarter more than -min-free must be free before updates are taken again; removals leave a quarter
+	memoryAgain   = 20       // the memory must fall by a twentieth
+	sizeAgain     = 64       // the databases by a 64th
+	fragments     = 8        // the process may take an eighth more than what is counted
+	unused        = 16       // of the memory: the collector is to begin in earnest before updates are refused
+	leastGoMemory = 64 << 20 // GOMEMLIMIT is never below: collecting all the time would help nobody
 )
 
 // Pressure is what the server refuses at the moment, and the figures behind it.
@@ -36,10 +38,11 @@ type Pressure struct {
 	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
 	Least   int64  // bytes that are kept free on it
 	Free    int64  // bytes free on the fullest disk that updates go to; -1: no disk is looked at
-	Used    int64  // bytes of the process as -memory counts them; 0 without -memory
+	Used    int64  // bytes of the process as -memory counts them; 0 without a limit
+	Limit   int64  // of Used; 0: none
 	Records int64  // bytes of records as -max-size counts them; 0 without -max-size
-	Held    int64  // bytes of large requests and unread replies
-	Denied  int64  // requests refused because of them
+	Held    int64  // bytes that requests hold, unread replies included
+	Denied  int64  // requests refused for want of memory
 }
 
 // room looks after disk and memory: updates are refused before there is no room for them. Once an update is in memory and waits for the
@@ -52,12 +55,18 @@ type room struct {
 	before int64     // what Go had been told when the server began
 	goFor  int64     // what Go was told it may use; 0: nothing yet
 
+	ownLimit bool          // the environment has told Go (GOMEMLIMIT)
+	asked    *LimitsConfig // what the next two are of
+	memory   int64         // see LimitsConfig.memory
+	mayHave  int64         // see LimitsConfig.available
+
 	mu  sync.Mutex // protects now
 	now Pressure
 }
 
 func (p *process) newRoom() *room {
-	return &room{p: p, places: p.catalog.Places(), now: Pressure{Free: -1}}
+	_, own := os.LookupEnv("GOMEMLIMIT")
+	return &room{p: p, places: p.catalog.Places(), now: Pressure{Free: -1}, ownLimit: own}
 }
 
 // Pressure returns what is refused at the moment, and the figures behind it.
@@ -78,8 +87,10 @@ func (r *room) look() {
 	if c.MinFree > 0 && len(r.places) > 0 && !r.p.cfg.ReadOnly {
 		r.lookAtDisk(c.MinFree, was, &now, &left)
 	}
-	if c.Memory > 0 {
-		r.lookAtMemory(c.Memory, was, &now)
+	if limit := r.limit(c); limit > 0 {
+		r.lookAtMemory(limit, was, &now)
+	} else if available := r.available(c); available > 0 {
+		r.limitGo(available - available/unused - r.p.catalog.MemoryUsed())
 	}
 	if c.MaxSize > 0 {
 		now.Records = r.p.catalog.RecordBytes()
@@ -146,18 +157,43 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 // when less than half is in use: what is free there is taken first.
 func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
 	records := r.p.catalog.MemoryUsed()
-	now.Used = goMemory() + records
+	now.Used, now.Limit = goMemory()+records, limit
 	now.Memory = now.Used >= limit-recovery(was.Memory, limit/memoryAgain) ||
 		now.Used >= limit/2 && procinfo.Anonymous() >= limit+limit/fragments
 	if now.Memory && time.Since(r.freed) >= leastPause {
 		r.freed = time.Now()
 		debug.FreeOSMemory() // what Go does not need any more may be enough
 	}
-	if g := max(limit-records, leastGoMemory); g>>20 != r.goFor>>20 {
-		if before := debug.SetMemoryLimit(g + ballastSize); r.goFor == 0 {
-			r.before = before
-		}
-		r.goFor = g
+	r.limitGo(limit - limit/unused - records)
+}
+
+// limitGo has Go's collector keep within a number of bytes, unless the environment says how many they are.
+func (r *room) limitGo(bytes int64) {
+	g := max(bytes, leastGoMemory)
+	if r.ownLimit || g>>20 == r.goFor>>20 {
+		return
+	}
+	if before := debug.SetMemoryLimit(g + ballastSize); r.goFor == 0 {
+		r.before = before
+	}
+	r.goFor = g
+}
+
+// limit returns LimitsConfig.memory, and available LimitsConfig.available, as they are since the options were read last: the files of
+// the system are not asked ten times in a second.
+func (r *room) limit(c LimitsConfig) int64 {
+	r.ask(c)
+	return r.memory
+}
+
+func (r *room) available(c LimitsConfig) int64 {
+	r.ask(c)
+	return r.mayHave
+}
+
+func (r *room) ask(c LimitsConfig) {
+	if r.asked == nil || *r.asked != c {
+		r.asked, r.memory, r.mayHave = &c, c.memory(), c.available()
 	}
 }
 

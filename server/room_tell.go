@@ -43,7 +43,7 @@ func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
 	}
 	if now.Memory {
 		reasons = append(reasons, fmt.Sprintf("no room: updates of databases in memory are refused since %s, removals are taken: the process uses %d MiB of %d MiB (-memory)",
-			since(now.MemorySince), now.Used/mib, c.Memory/mib))
+			since(now.MemorySince), now.Used/mib, now.Limit/mib))
 	}
 	if now.Size {
 		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: the records take %d MiB of %d MiB (-max-size)",
@@ -96,7 +96,7 @@ func (r *room) tell(c LimitsConfig, was, now Pressure) {
 	}
 	switch {
 	case now.Memory && !was.Memory:
-		log.error("the memory is used up: databases in memory take removals only: used=%dMiB limit=%dMiB (-memory)", now.Used/mib, c.Memory/mib)
+		log.error("the memory is used up: databases in memory take removals only: used=%dMiB limit=%dMiB (-memory)", now.Used/mib, now.Limit/mib)
 	case was.Memory && !now.Memory:
 		log.system("there is memory again: updates are taken: used=%dMiB seconds=%.0f refused=%d", now.Used/mib,
 			time.Since(was.MemorySince).Seconds(), refused.Memory)

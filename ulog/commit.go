@@ -109,8 +109,9 @@ func (l *Log) lead() {
 // group is what one write puts into the log.
 type group struct {
 	buf   []byte
-	count uint32 // records
-	notes uint32 // follow records among them
+	large []largeValue // that the records refer to
+	count uint32       // records
+	notes uint32       // follow records among them
 	first Stamp
 	last  Stamp
 	state note // of the newest follow record
@@ -120,8 +121,9 @@ type group struct {
 func (l *Log) take() (group, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := group{buf: l.pending, count: l.count, notes: l.notes, first: l.first, last: l.last, state: l.follow}
+	g := group{buf: l.pending, large: l.large, count: l.count, notes: l.notes, first: l.first, last: l.last, state: l.follow}
 	l.pending, l.spare, l.count, l.notes = l.spare, nil, 0, 0
+	l.large, l.referTo = nil, 0
 	q := &l.queue
 	q.phase, q.taken, q.current, q.next, q.elected = writing, g.last, q.next, nil, false
 	return g, l.err
@@ -138,14 +140,14 @@ func (l *Log) writeGroup(g *group) error {
 		}
 	}
 	records := len(g.buf)
-	g.buf = appendCommit(g.buf, 0, g.last, g.count)
-	if _, err := l.f.WriteAt(g.buf, at.off); err != nil {
+	g.seal()
+	if err := l.writeAt(g, at.off); err != nil {
 		return l.fail(fmt.Errorf("write update log: %w", err))
 	}
 	l.observer.Load().group(g)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.written = tail{at.seg, at.off + int64(len(g.buf)), g.last, at.records + uint64(g.count-g.notes)}
+	l.written = tail{at.seg, at.off + g.size(), g.last, at.records + uint64(g.count-g.notes)}
 	l.stated = g.state
 	l.keepLocked(g, g.buf[:records], l.written)
 	return l.err

@@ -104,11 +104,16 @@ type commit struct {
 // the beginning of a segment, the end of records the original wrote, or a stamp taken by Tick.
 // SID 0 and database 65535 make the original's slaves and tools pass it over.
 func appendCommit(dst []byte, from int, last Stamp, count uint32) []byte {
+	return appendCommitOf(dst, crc32.Update(0, castagnoli, dst[from:]), last, count)
+}
+
+// appendCommitOf is appendCommit for a group whose records have the checksum crc.
+func appendCommitOf(dst []byte, crc uint32, last Stamp, count uint32) []byte {
 	at := len(dst)
 	dst = appendFrameHead(dst, last, commitMessage)
 	dst = append(dst, 0, 0, 0xFF, 0xFF, commitOp, commitVersion, 0, 0, 0, 0)
 	dst = binary.BigEndian.AppendUint32(dst, count)
-	crc := commitCRC(crc32.Update(0, castagnoli, dst[from:at]), dst[at:])
+	crc = commitCRC(crc, dst[at:])
 	binary.BigEndian.PutUint32(dst[at+commitCovered:], crc)
 	return append(dst, endMark)
 }

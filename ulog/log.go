@@ -51,6 +51,8 @@ type Log struct {
 
 	mu       sync.Mutex    // guards the fields below
 	pending  []byte        // encoded records not yet taken into a group
+	large    []largeValue  // that they refer to
+	referTo  int           // bytes of them
 	count    uint32        // records in pending
 	notes    uint32        // follow records among them
 	spare    []byte        // empty buffer to become pending
@@ -133,7 +135,9 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 		return 0, err
 	}
 	l.past = max(l.past, newest)
-	l.pending = slices.Grow(l.pending, size+len(msg)+frameSize+commitSize)
+	refer := referred(ups)
+	l.referTo += refer
+	l.pending = slices.Grow(l.pending, size-refer+len(msg)+frameSize+commitSize)
 	if l.count == 0 {
 		l.first = max(l.last, l.past, now-1) + 1
 	}
@@ -150,11 +154,11 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	}
 	for i := range ups {
 		l.nextLocked(now)
-		l.pending = appendRecord(l.pending, l.last, &ups[i])
+		l.appendLocked(&ups[i])
 	}
 	l.count += uint32(len(ups))
 	l.bytes += int64(size)
-	last, kick := l.last, len(l.pending) >= kickSize && l.queue.phase == idle
+	last, kick := l.last, len(l.pending)+l.referTo >= kickSize && l.queue.phase == idle
 	l.mu.Unlock()
 	if kick {
 		l.flush.kick()

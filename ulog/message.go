@@ -28,6 +28,9 @@ type Update struct {
 	// Value of OpSet in stored form: with the 5-byte expiration time in front unless the database is persistent.
 	// ParseMessage puts the operands of an unknown operation here.
 	Value []byte
+	// Stays says that nobody changes Value before the log has been waited for, so that the log need not copy a large one. It is no
+	// part of the message.
+	Stays bool
 	// Origin is where the update was made, unless here. It is no part of the message: see Entry and Log.Append.
 	Origin Origin
 }
@@ -49,10 +52,7 @@ func AppendMessage(dst []byte, u *Update) []byte {
 	dst = append(dst, byte(u.Op))
 	switch u.Op {
 	case OpSet:
-		dst = appendVarnum(dst, uint64(len(u.Key)))
-		dst = appendVarnum(dst, uint64(len(u.Value)))
-		dst = append(dst, u.Key...)
-		return append(dst, u.Value...)
+		return append(appendSetHead(dst, u), u.Value...)
 	case OpRemove:
 		dst = appendVarnum(dst, uint64(len(u.Key)))
 		return append(dst, u.Key...)
@@ -60,6 +60,13 @@ func AppendMessage(dst []byte, u *Update) []byte {
 		return dst
 	}
 	return append(dst, u.Value...)
+}
+
+// appendSetHead appends the operands of a set but for its value.
+func appendSetHead(dst []byte, u *Update) []byte {
+	dst = appendVarnum(dst, uint64(len(u.Key)))
+	dst = appendVarnum(dst, uint64(len(u.Value)))
+	return append(dst, u.Key...)
 }
 
 // messageSize returns the number of bytes AppendMessage appends.

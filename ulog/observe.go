@@ -31,7 +31,7 @@ func (l *Log) Observer() *Observer { return l.observer.Load() }
 func (o *Observer) group(g *group) {
 	if o != nil {
 		o.Records.Observe(int64(g.count - g.notes))
-		o.Bytes.Observe(int64(len(g.buf)))
+		o.Bytes.Observe(g.size())
 	}
 }
 

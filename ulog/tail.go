@@ -77,8 +77,8 @@ func (l *Log) keepLocked(g *group, records []byte, at tail) {
 	if n.readers == 0 {
 		return
 	}
-	n.count(records, at.records)
-	if len(records) > groupKept {
+	n.count(g, len(records), at.records)
+	if len(records) > groupKept || len(g.large) > 0 {
 		n.drop()
 		return
 	}
@@ -95,10 +95,10 @@ func (l *Log) keepLocked(g *group, records []byte, at tail) {
 
 func (n *newest) drop() { n.groups, n.bytes = nil, 0 }
 
-// count notes the servers whose updates are in records, of which the last is number last: a group is small enough to be looked at as a whole.
-func (n *newest) count(records []byte, last uint64) {
+// count notes the servers whose updates are in the records of a group, of which the last is number last: a group is small enough to be looked at as a whole.
+func (n *newest) count(g *group, records int, last uint64) {
 	before := -1
-	eachRecord(records, func(_ Stamp, msg []byte) {
+	g.each(records, func(msg []byte) {
 		if len(msg) < 2 || isFollow(msg) {
 			return
 		}

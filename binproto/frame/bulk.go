@@ -71,6 +71,14 @@ func DecodeKey(p []byte) (k Key, n int, err error) {
 	return Key{DBIdx: binary.BigEndian.Uint16(p), Key: p[keyHead:n:n]}, n, nil
 }
 
+// DecodeKeySize reads the database and the length of the key from the beginning of a Key or a Record, of which the rest need not have come.
+func DecodeKeySize(p []byte) (dbidx uint16, ksiz int, ok bool) {
+	if len(p) < keyHead {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint16(p), int(binary.BigEndian.Uint32(p[2:])), true
+}
+
 // Record is a record in a set_bulk request or a get_bulk reply.
 //
 //	dbidx 2 | ksiz 4 | vsiz 4 | xt 8 | key | value
@@ -80,7 +88,8 @@ type Record struct {
 	Key, Value []byte
 }
 
-const recordHead = 18
+// RecordHead is the length of what is before the key of a Record.
+const RecordHead = 18
 
 // AppendRecord appends r to dst.
 func AppendRecord(dst []byte, r Record) []byte {
@@ -94,14 +103,14 @@ func AppendRecord(dst []byte, r Record) []byte {
 
 // DecodeRecord reads a Record from p.
 func DecodeRecord(p []byte) (r Record, n int, err error) {
-	if len(p) < recordHead {
-		return Record{}, recordHead, ErrShort
+	if len(p) < RecordHead {
+		return Record{}, RecordHead, ErrShort
 	}
 	ksiz, vsiz := binary.BigEndian.Uint32(p[2:]), binary.BigEndian.Uint32(p[6:])
 	if ksiz > MaxSize || vsiz > MaxSize {
 		return Record{}, 0, ErrTooLarge
 	}
-	keyEnd := recordHead + int(ksiz)
+	keyEnd := RecordHead + int(ksiz)
 	n = keyEnd + int(vsiz)
 	if len(p) < n {
 		return Record{}, n, ErrShort
@@ -109,7 +118,7 @@ func DecodeRecord(p []byte) (r Record, n int, err error) {
 	return Record{
 		DBIdx: binary.BigEndian.Uint16(p),
 		XT:    int64(binary.BigEndian.Uint64(p[10:])),
-		Key:   p[recordHead:keyEnd:keyEnd],
+		Key:   p[RecordHead:keyEnd:keyEnd],
 		Value: p[keyEnd:n:n],
 	}, n, nil
 }

@@ -105,7 +105,7 @@ func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update) (size int64) {
 				o.put(b, u.Key, u.Value)
 			case ulog.OpRemove:
 				o.begin(b, flagDead, at, ups, i)
-				o.replace(b, u.Key)
+				o.replace(b, u.Key, nil)
 			case ulog.OpClear:
 				o.clear(b)
 			}
@@ -125,15 +125,29 @@ func (o *overlay) begin(b *memstore.Batch, flag byte, at ulog.Stamp, ups []ulog.
 
 // put stores a record that is begun in scratch.
 func (o *overlay) put(b *memstore.Batch, key, value []byte) {
-	o.scratch = append(o.scratch, value...)
-	o.replace(b, key)
+	if len(value) <= largeValue {
+		o.scratch = append(o.scratch, value...)
+		o.replace(b, key, nil)
+	} else {
+		o.replace(b, key, value)
+	}
 	o.liveCount++
 	o.liveBytes += int64(len(key) + len(value))
 }
 
-// replace stores scratch and takes what it replaces out of the sums.
-func (o *overlay) replace(b *memstore.Batch, key []byte) {
-	oldFlag, oldSize, existed := b.Replace(key, o.scratch)
+// largeValue is the size from which on a value is not copied into scratch.
+const largeValue = 64 << 10
+
+// replace stores scratch, and a large value behind it, and takes what it replaces out of the sums.
+func (o *overlay) replace(b *memstore.Batch, key, large []byte) {
+	var oldFlag byte
+	var oldSize int
+	var existed bool
+	if large == nil {
+		oldFlag, oldSize, existed = b.Replace(key, o.scratch)
+	} else {
+		oldFlag, oldSize, existed = b.ReplaceJoined(key, o.scratch, large)
+	}
 	switch {
 	case !existed && !o.cleared.Load():
 		o.fresh = binary.AppendUvarint(o.fresh, uint64(len(key)))

@@ -36,6 +36,11 @@ func (b *Batch) Replace(key, value []byte) (first byte, size int, existed bool) 
 	return b.t.put(key, value, makeApart(b.t.arena, key, value))
 }
 
+// ReplaceJoined is Replace for a value in two parts, which are too large to be joined before they are stored.
+func (b *Batch) ReplaceJoined(key, head, tail []byte) (first byte, size int, existed bool) {
+	return b.t.putJoined(key, head, tail)
+}
+
 // Get returns the value of key, which is valid until the next change.
 func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
 

@@ -133,6 +133,26 @@ func appendEntry(dst, key, value []byte, apart slab.Addr) []byte {
 	return appendAddr(dst, apart)
 }
 
+// appendJoined allocates and fills the block of a record whose value comes in two parts, together longer than an inline one, and appends
+// its entry.
+func appendJoined(dst []byte, a *slab.Arena, key, head, tail []byte) []byte {
+	kind, inBlock := valueApart, []byte(nil)
+	if len(key) > maxInline {
+		kind, inBlock = bothApart, key
+	}
+	at := a.Alloc(len(inBlock) + len(head) + len(tail))
+	b := a.Bytes(at)
+	n := copy(b, inBlock)
+	n += copy(b[n:], head)
+	copy(b[n:], tail)
+	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(kind))
+	dst = binary.AppendUvarint(dst, uint64(len(head)+len(tail)))
+	if kind == valueApart {
+		dst = append(dst, key...)
+	}
+	return appendAddr(dst, at)
+}
+
 func appendAddr(dst []byte, at slab.Addr) []byte {
 	dst = append(dst, make([]byte, addrSize)...)
 	putAddr(dst[len(dst)-addrSize:], at)

@@ -21,11 +21,22 @@ func (t *Tree) Replace(key, value []byte) (first byte, size int, existed bool) {
 
 // put stores a record whose block, if it needs one, is made. The caller holds the locks.
 func (t *Tree) put(key, value []byte, apart slab.Addr) (first byte, size int, existed bool) {
+	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
+	return t.putScratch(key)
+}
+
+// putJoined is put for a value in two parts that is not inline.
+func (t *Tree) putJoined(key, head, tail []byte) (first byte, size int, existed bool) {
+	t.scratch = appendJoined(t.scratch[:0], t.arena, key, head, tail)
+	return t.putScratch(key)
+}
+
+// putScratch stores the entry in t.scratch, which is that of key.
+func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 	if t.root == 0 {
 		t.root, _ = newPage(t.arena, 0, pageMin, 0)
 	}
 	p := t.descend(key)
-	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
 	i, found := t.search(p, 0, key)
 	if !found {
 		t.count++

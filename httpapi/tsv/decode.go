@@ -6,7 +6,7 @@ import "bytes"
 // a form or something else, which adds nothing, and how the columns are encoded. An encoding applies to all rows of
 // dst, those from a query string too: the original does so.
 //
-// Body is decoded in place and must not be changed while dst is used.
+// Body is decoded in place and must not be changed while dst is used. Where there is no memory for all rows dst.Err says so.
 func Decode[T string | []byte](dst *Rows, body []byte, contentType T) {
 	switch {
 	case hasPrefixFold(contentType, TypeTSV):
@@ -21,7 +21,7 @@ func Decode[T string | []byte](dst *Rows, body []byte, contentType T) {
 
 // parse adds the rows of a table as they are. Rows without a tab are ignored.
 func (r *Rows) parse(body []byte) {
-	for len(body) > 0 {
+	for len(body) > 0 && r.err == nil {
 		line := body
 		if end := bytes.IndexByte(body, '\n'); end >= 0 {
 			line, body = body[:end], body[end+1:]
@@ -53,7 +53,7 @@ func (r *Rows) decodeColumns(e Encoding) {
 // DecodeForm adds the fields of a form or a query string to dst and decodes them in place. Fields are separated by
 // '&' or ';'; one without '=' has an empty value.
 func DecodeForm(dst *Rows, text []byte) {
-	for len(text) > 0 {
+	for len(text) > 0 && dst.err == nil {
 		field := text
 		if end := bytes.IndexAny(text, "&;"); end >= 0 {
 			field, text = text[:end], text[end+1:]

@@ -18,7 +18,7 @@ func EncodedLen(rows []Row, e Encoding) int {
 // AppendEncoded appends the rows in encoding e and in the order of their encoded names, into which it brings the
 // slice. Names must differ: use Rows.Sort where they may not.
 func AppendEncoded(dst []byte, rows []Row, e Encoding) []byte {
-	sortEncoded(rows, e)
+	SortEncoded(rows, e)
 	for i := range rows {
 		dst = AppendColumn(dst, rows[i].Name, e)
 		dst = append(dst, '\t')
@@ -89,8 +89,8 @@ func columnLen(col []byte, e Encoding) int {
 	return n
 }
 
-// sortEncoded sorts the rows as their encoded names compare.
-func sortEncoded(rows []Row, e Encoding) {
+// SortEncoded sorts the rows as their encoded names compare, the order in which they are sent.
+func SortEncoded(rows []Row, e Encoding) {
 	compare := compareRaw
 	switch e {
 	case Base64:

@@ -3,6 +3,7 @@ package tsv
 import (
 	"bytes"
 	"slices"
+	"unsafe"
 )
 
 // Row is one name with its value. Inside Rows both are slices of the caller's buffers.
@@ -13,11 +14,33 @@ type Row struct {
 // Rows is a small map from names to values that keeps the order of Add. A later value of a name hides the
 // earlier ones. The zero value is empty and ready for use. Rows keeps the slices it is given and copies nothing.
 type Rows struct {
+	// Memory gives the table memory, of which a row takes more than the two bytes that it may have in a body; nil: there is always
+	// some.
+	Memory Memory
+
 	list []Row
+	held int   // bytes of list that Memory has given
+	err  error // why there is no more
 }
+
+// Memory is where a table takes its memory from.
+type Memory interface {
+	Hold(bytes int) error // called before the memory is used; after an error it is not
+	LetGo(bytes int)
+}
+
+const (
+	rowSize  = int(unsafe.Sizeof(Row{}))
+	fewRows  = 16
+	freeRows = 64 // a shorter table takes no memory to speak of
+)
+
+// Err returns why rows were not added: the error of Memory.
+func (r *Rows) Err() error { return r.err }
 
 // Reset empties r and keeps its memory, unless it has grown to more than limit rows.
 func (r *Rows) Reset(limit int) {
+	r.held, r.err = 0, nil
 	if cap(r.list) > limit {
 		r.list = nil
 		return
@@ -26,9 +49,30 @@ func (r *Rows) Reset(limit int) {
 	r.list = r.list[:0]
 }
 
-// Add appends one row.
+// Add appends one row, unless there is no memory for it: see Err.
 func (r *Rows) Add(name, value []byte) {
-	r.list = append(r.list, Row{name, value})
+	if len(r.list) < cap(r.list) || r.grow() {
+		r.list = append(r.list, Row{name, value})
+	}
+}
+
+// grow makes room for more rows, and reports whether there is memory for them.
+func (r *Rows) grow() bool {
+	room := max(fewRows, 2*cap(r.list))
+	if r.Memory != nil && room > freeRows {
+		if r.err == nil {
+			r.err = r.Memory.Hold(room * rowSize)
+		}
+		if r.err != nil {
+			return false
+		}
+	}
+	r.list = append(make([]Row, 0, room), r.list...)
+	if r.Memory != nil && room > freeRows {
+		r.Memory.LetGo(r.held)
+		r.held = room * rowSize
+	}
+	return true
 }
 
 // Len returns the number of rows, hidden ones included.

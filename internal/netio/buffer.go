@@ -5,7 +5,11 @@ import "sync"
 const (
 	readSize   = 16 << 10 // size of a fresh read buffer
 	keepSize   = 64 << 10 // larger buffers are not kept for the next request
+	keepOut    = 1 << 20  // larger room for replies is not kept for the next pipelined request
 	growFactor = 2
+	stepFactor = 16      // a buffer grows so much at once where the size is declared
+	firstStep  = 1 << 20 // and to this at least
+	lastStep   = 4       // unless it is to become less than four times as large
 )
 
 // buffers is what a connection needs while it is not idle.
@@ -20,6 +24,7 @@ func (c *Conn) takeBuffers() {
 	if c.bufs == nil {
 		c.bufs = c.pool.Get().(*buffers)
 		c.Out = c.bufs.out
+		c.force(c.inputCost()) // it is there already: to refuse it would save nothing
 	}
 }
 
@@ -29,8 +34,8 @@ func (c *Conn) parkBuffers() {
 	if b == nil {
 		return
 	}
+	c.letGo(c.held - c.inputCost())
 	if len(b.in) > keepSize {
-		c.letGo(c.held - int64(len(b.in)))
 		b.in = make([]byte, readSize)
 	}
 	b.out = c.Out[:0]
@@ -39,6 +44,20 @@ func (c *Conn) parkBuffers() {
 	}
 	c.bufs, c.Out = nil, nil
 	c.pool.Put(b)
+}
+
+// shrink gives a large read buffer back as soon as its request is served, and the room of a large reply as soon as it is sent, also
+// where the next request has begun to arrive.
+func (c *Conn) shrink() {
+	if c.bufs == nil {
+		return
+	}
+	if cap(c.Out) > keepOut && len(c.Out) == 0 {
+		c.Out = nil
+	}
+	if len(c.bufs.in) > keepSize && c.w-c.r <= readSize {
+		c.moveUnread(make([]byte, readSize))
+	}
 }
 
 // makeRoom makes sure that at least one byte can be read into the read buffer.
@@ -54,28 +73,48 @@ func (c *Conn) makeRoom() error {
 	case c.w-c.r >= c.Largest(c.opts.MaxRequest):
 		return ErrTooLarge
 	default:
-		return c.grow(growFactor * size)
+		return c.grow(c.nextSize(size))
 	}
 	return nil
 }
 
-// grow makes the read buffer larger.
+// nextSize is the size of the read buffer when it grows. Where the rest of a request has a declared size the buffer becomes that large
+// in few steps, each when a sixteenth of it has come: hardly a byte is copied twice, and a client that declares much and sends little
+// makes the server hold little.
+func (c *Conn) nextSize(size int) int {
+	if step := max(stepFactor*size, firstStep); c.want > lastStep*step {
+		return step
+	} else if c.want > size {
+		return c.want
+	}
+	return growFactor * size
+}
+
+// grow makes the read buffer larger. While the bytes are being copied there are two buffers: the half of the cost that is for what will
+// be made of the bytes is not used yet.
 func (c *Conn) grow(size int) error {
-	if size > keepSize {
-		if err := c.Hold(size - int(c.largeBuffer())); err != nil {
-			return err
-		}
+	if err := c.Hold(int(costOf(size) - c.inputCost())); err != nil {
+		return err
 	}
 	c.moveUnread(make([]byte, size))
 	return nil
 }
 
-// largeBuffer is what the read buffer counts in Limits.held.
-func (c *Conn) largeBuffer() int64 {
-	if c.bufs == nil || len(c.bufs.in) <= keepSize {
+// inputCost is what the read buffer counts in the account.
+func (c *Conn) inputCost() int64 {
+	if c.bufs == nil {
 		return 0
 	}
-	return int64(len(c.bufs.in))
+	return costOf(len(c.bufs.in))
+}
+
+// costOf is what a read buffer of a size counts: what it has more than any connection needs. Each byte of a large one counts twice: once
+// in the buffer, and once in what is made of it, the record in memory.
+func costOf(size int) int64 {
+	if size <= keepSize {
+		return int64(max(size-readSize, 0))
+	}
+	return 2 * int64(size)
 }
 
 // moveUnread puts the unread bytes at the beginning of in, which becomes the read buffer.

@@ -57,7 +57,9 @@ type Conn struct {
 	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
 	r, w int      // unread bytes are bufs.in[r:w]
 
-	held  int64     // of Limits.held
+	held  int64     // of the account
+	kept  int64     // of held: until the connection ends
+	want  int       // bytes of the request that have been declared, from the first unread one
 	began time.Time // when the request being read had to be waited for; zero when it had not
 	came  int64     // bytes of it that have come since
 
@@ -89,6 +91,25 @@ func (c *Conn) Buffered() []byte {
 
 // Advance marks the first n buffered bytes as used.
 func (c *Conn) Advance(n int) { c.r += n }
+
+// Need waits until n bytes are buffered. A request that could never be held is refused with ErrTooLarge, and one for which there is no
+// memory now with ErrBusy, before any of its bytes are read; memory is taken as they come.
+func (c *Conn) Need(n int) error {
+	if len(c.Buffered()) >= n {
+		return nil
+	}
+	if err := c.Declare(n); err != nil {
+		return err
+	}
+	c.want = n
+	defer func() { c.want = 0 }()
+	for len(c.Buffered()) < n {
+		if err := c.Fill(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // WaitByte waits without a time limit until at least one byte is buffered. Before it waits it sends what is in
 // Out. After Stop it returns ErrStopped instead of waiting.
@@ -144,8 +165,10 @@ func (c *Conn) endRequest() {
 		c.Restart()
 	}
 	c.endServing()
+	c.want = 0
 	if c.held > 0 {
-		c.letGo(c.largeBuffer())
+		c.shrink()
+		c.letGo(c.inputCost() + c.kept)
 	}
 }
 
@@ -272,5 +295,6 @@ func (c *Conn) write(p []byte) error {
 func (c *Conn) Close() {
 	c.r, c.w = 0, 0
 	c.parkBuffers()
+	c.kept = 0
 	c.letGo(0)
 }

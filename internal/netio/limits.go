@@ -6,13 +6,8 @@ import (
 	"time"
 )
 
-var (
-	// ErrSlow is returned by Fill when a request has taken longer than Limits allow. It is no timeout of one wait.
-	ErrSlow = errors.New("the request comes too slowly")
-
-	// ErrBusy is returned by Fill, Hold and Flush when the connections hold as much as Limits allow.
-	ErrBusy = errors.New("all connections together hold too much")
-)
+// ErrSlow is returned by Fill when a request has taken longer than Limits allow. It is no timeout of one wait.
+var ErrSlow = errors.New("the request comes too slowly")
 
 // leastRate is how many bytes of a request must come in a second, once its time is over.
 const leastRate = 1 << 10
@@ -26,10 +21,7 @@ type Limits struct {
 	answer  atomic.Int64 // for which a request is served; 0: none
 	largest atomic.Int64 // bytes of a request; 0: Options.MaxRequest
 
-	budget atomic.Int64 // of held; 0: none
-	held   atomic.Int64 // bytes of large buffers
-	closed atomic.Bool  // nothing more may be held
-	denied atomic.Int64 // how often ErrBusy was the answer
+	account
 }
 
 // SetTimeout sets the limit of one wait for more bytes of a request, or for send space (-tout).
@@ -48,30 +40,6 @@ func (l *Limits) SetAnswer(d time.Duration) { l.answer.Store(int64(d)) }
 // SetLargest sets how many bytes a request may have; 0: what the protocol allows.
 func (l *Limits) SetLargest(bytes int64) { l.largest.Store(bytes) }
 
-// SetBudget sets how many bytes the large buffers of all connections may have together; 0: any number. Buffers up to 64 KiB do not
-// count.
-func (l *Limits) SetBudget(bytes int64) { l.budget.Store(bytes) }
-
-// SetClosed tells whether buffers may not grow over 64 KiB at all, since the memory is used up.
-func (l *Limits) SetClosed(closed bool) { l.closed.Store(closed) }
-
-// Held returns the bytes of large buffers.
-func (l *Limits) Held() int64 { return l.held.Load() }
-
-// Denied returns how often a request was refused because of the budget.
-func (l *Limits) Denied() int64 { return l.denied.Load() }
-
-// hold takes n bytes of the budget.
-func (l *Limits) hold(n int64) error {
-	sum, budget := l.held.Add(n), l.budget.Load()
-	if budget > 0 && sum > budget {
-		l.held.Add(-n)
-		l.denied.Add(1)
-		return ErrBusy
-	}
-	return nil
-}
-
 // timeout is the limit of one wait.
 func (c *Conn) timeout() time.Duration {
 	if own := c.opts.Timeout; own != 0 || c.opts.Limits == nil {
@@ -88,50 +56,6 @@ func (c *Conn) Largest(allowed int) int {
 		}
 	}
 	return allowed
-}
-
-// Hold counts n bytes that the request being served keeps elsewhere than in the connection's buffers, until the next one. It returns
-// ErrBusy when that is more than all connections together may hold: then the request has to be refused.
-func (c *Conn) Hold(n int) error {
-	if l := c.opts.Limits; l != nil && l.closed.Load() {
-		l.denied.Add(1)
-		return ErrBusy
-	}
-	return c.hold(n)
-}
-
-// LetGo takes back a Hold of n bytes, before the next request.
-func (c *Conn) LetGo(n int) {
-	if c.opts.Limits != nil {
-		c.letGo(c.held - int64(n))
-	}
-}
-
-func (c *Conn) hold(n int) error {
-	if c.opts.Limits == nil {
-		return nil
-	}
-	if err := c.opts.Limits.hold(int64(n)); err != nil {
-		return err
-	}
-	c.held += int64(n)
-	return nil
-}
-
-// holdReply counts a large reply that its client does not take at once.
-func (c *Conn) holdReply() (n int, err error) {
-	if n = cap(c.Out) - int(c.held); n <= keepSize { // what the request holds may be this reply
-		return 0, nil
-	}
-	return n, c.hold(n)
-}
-
-// letGo gives back what was held but for n bytes.
-func (c *Conn) letGo(n int64) {
-	if n = max(n, 0); c.held > n {
-		c.opts.Limits.held.Add(n - c.held)
-		c.held = n
-	}
 }
 
 // Restart begins the time of a request anew, for protocols in which one lasts as long as the connection.

@@ -1,7 +1,6 @@
 package netio_test
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"testing"
@@ -61,49 +60,6 @@ func TestIdleConnectionsEndWhenTheyAreToldTo(t *testing.T) {
 	})
 }
 
-func TestAllConnectionsTogetherHoldSoMuch(t *testing.T) {
-	var l netio.Limits
-	l.SetBudget(300 << 10)
-	pool := netio.NewPool()
-	open := func() *netio.Conn {
-		server, client := sockets(t)
-		go func() { _, _ = client.Write(bytes.Repeat([]byte("x"), 200<<10)) }()
-		return netio.New(server, pool, limited(&l))
-	}
-	fill := func(c *netio.Conn) error {
-		if err := c.WaitByte(); err != nil {
-			return err
-		}
-		for len(c.Buffered()) < 200<<10 {
-			if err := c.Fill(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	first, second := open(), open()
-	require.NoError(t, fill(first))
-	require.EqualValues(t, 256<<10, l.Held())
-	require.ErrorIs(t, fill(second), netio.ErrBusy)
-	second.Close()
-	require.Positive(t, l.Denied())
-	require.NoError(t, first.Hold(10<<10))
-	require.ErrorIs(t, first.Hold(100<<10), netio.ErrBusy)
-	first.Close()
-	require.Zero(t, l.Held())
-
-	l.SetClosed(true)
-	third := open()
-	require.ErrorIs(t, fill(third), netio.ErrBusy)
-	third.Close()
-	l.SetClosed(false)
-	l.SetLargest(100 << 10)
-	fourth := open()
-	require.ErrorIs(t, fill(fourth), netio.ErrTooLarge)
-	fourth.Close()
-	require.Zero(t, l.Held())
-}
-
 // A reply that its client does not take counts, until it is taken.
 func TestUnreadRepliesCount(t *testing.T) {
 	var l netio.Limits
@@ -122,6 +78,6 @@ func TestUnreadRepliesCount(t *testing.T) {
 	require.Zero(t, l.Held())
 	l.SetBudget(1 << 20)
 	c.Out = make([]byte, size)
-	require.ErrorIs(t, c.Flush(), netio.ErrBusy)
+	require.ErrorIs(t, c.Flush(), netio.ErrTooLarge)
 	c.Close()
 }

@@ -7,25 +7,14 @@ import (
 	"syscall"
 )
 
-// MemoryLimit returns the bytes of memory that this process may use: those of the machine, or of its control group where that allows
+// MemoryLimit returns the bytes of memory that this process may use: those of the machine, or of its control groups where they allow
 // less. 0 means that the system does not tell.
 func MemoryLimit() int64 {
 	total := readTable("/proc/meminfo")["MemTotal"]
-	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		if n, ok := readNumber(path); ok && n > 0 && (total == 0 || n < total) {
-			total = n
-		}
+	if n := GroupLimit(); n > 0 && (total == 0 || n < total) {
+		total = n
 	}
 	return total
-}
-
-func readNumber(path string) (int64, bool) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(bytes.TrimSpace(data)), 10, 64)
-	return n, err == nil
 }
 
 // Anonymous returns the bytes of memory that the process occupies beside what it shares with files; 0 when the system does not tell.

@@ -1,0 +1,51 @@
+package binproto_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/db"
+	"gotycoon/internal/netio"
+)
+
+// What there is no memory for is refused before it is read: the answer comes although the client sends no more.
+func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
+	f := newFixture(t, db.Options{}, "%", t.TempDir()+"/a.kct")
+	var limits netio.Limits
+	limits.SetBudget(4 << 20)
+	f.limits.Limits = &limits
+	for i := range 100 {
+		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), 0))
+	}
+	header := func(m frame.Magic, n int) []byte {
+		return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)})
+	}
+	everything := header(frame.GetBulk, 100)
+	for i := range 100 {
+		everything = frame.AppendKey(everything, frame.Key{Key: []byte{byte(i)}})
+	}
+	large := frame.AppendRecord(header(frame.SetBulk, 1), frame.Record{Key: []byte("a"), Value: make([]byte, 2<<20)})
+	longKey := frame.AppendKey(header(frame.RemoveBulk, 1), frame.Key{DBIdx: 1, Key: make([]byte, 100_000)})
+	for name, request := range map[string][]byte{
+		"a value":                  large[:30],
+		"a key":                    frame.AppendKey(header(frame.GetBulk, 1), frame.Key{Key: make([]byte, 2<<20)})[:20],
+		"a key that a file cannot": longKey[:20],
+		"a reply":                  everything,
+	} {
+		require.Equal(t, []byte{byte(frame.Error)}, f.exchange(t, request), name)
+		require.Zero(t, limits.Held(), name)
+	}
+	some := header(frame.GetBulk, 20)
+	for i := range 20 {
+		some = frame.AppendKey(some, frame.Key{Key: []byte{byte(i)}})
+	}
+	reply := f.exchange(t, some)
+	require.Equal(t, byte(frame.GetBulk), reply[0])
+	require.Greater(t, len(reply), 20*50_000)
+	require.Equal(t, byte(frame.SetBulk), f.exchange(t, frame.AppendRecord(header(frame.SetBulk, 1),
+		frame.Record{Key: []byte("a"), Value: bytes.Repeat([]byte("x"), 1<<20)}))[0])
+	require.Zero(t, limits.Held())
+}

@@ -1,0 +1,335 @@
+package compat
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/compat/ktproc"
+)
+
+// attack is what a hostile client does. It returns what the server has answered, in the order of its connections.
+type attack struct {
+	name string
+	run  func(t *testing.T, h *hostile) (answers []string)
+	want string // one of the answers at least begins so
+}
+
+// hostile is a server in a cage: a control group that lets it have so much memory, or -memory where there can be none.
+type hostile struct {
+	server *ktproc.Server
+	pid    int
+	cache  int // port of memcached
+	part   int // of the attack's full size
+}
+
+// mib is a size of the attack at full scale in MiB.
+func (h *hostile) mib(n int) int { return n << 20 / h.part }
+
+// TestHostileClientsInACage plays attacks with large, many and half-sent requests on all protocols, while a polite client measures its
+// waits. The process must not take more than its cage allows. GOTYCOON_BIG=1 plays them at full scale, in a cage of 2 GiB.
+func TestHostileClientsInACage(t *testing.T) {
+	part := 8
+	if os.Getenv("GOTYCOON_BIG") != "" {
+		part = 1
+	}
+	bin := ktproc.Build(t, "ktserver")
+	for _, a := range attacks() {
+		t.Run(a.name, func(t *testing.T) {
+			h := startInCage(t, bin, part)
+			polite := h.politeClient(t)
+			before := h.peak(t)
+			begun := time.Now()
+			answers := a.run(t, h)
+			took := time.Since(begun)
+			read, write := polite()
+			peak := h.peak(t)
+			t.Logf("%s: peak=%d MiB (%d before) cage=%d MiB took=%.1fs worst read=%s write=%s answers=%s", a.name, peak>>20, before>>20, h.mib(2048)>>20, took.Seconds(), read, write, summary(answers))
+			require.Less(t, peak, int64(h.mib(2048)), "bytes of memory")
+			require.Less(t, read, 5*time.Second)
+			if part > 1 { // in full a write waits for 250 MiB on their way to the disk
+				require.Less(t, write, 10*time.Second)
+			}
+			require.Contains(t, strings.Join(answers, "\n"), a.want)
+		})
+	}
+}
+
+// summary counts equal answers.
+func summary(answers []string) string {
+	counts := map[string]int{}
+	for _, a := range answers {
+		counts[a]++
+	}
+	return fmt.Sprint(counts)
+}
+
+// startInCage starts a server with a file database, which has the record of the polite client.
+func startInCage(t *testing.T, bin string, part int) *hostile {
+	t.Helper()
+	h := &hostile{part: part, cache: ktproc.FreePort(t)}
+	args := []string{"-plsv", "ktplugservmemc.so", "-plex", fmt.Sprintf("port=%d#opts=m", h.cache)}
+	dir := t.TempDir()
+	if group := makeCage(t, h.mib(2048)); group != "" {
+		wrapped := filepath.Join(dir, "caged")
+		require.NoError(t, os.WriteFile(wrapped, fmt.Appendf(nil, "#!/bin/sh\necho $$ > %s/cgroup.procs\nexec %s \"$@\"\n", group, bin), 0o700))
+		bin = wrapped
+	} else {
+		args = append(args, "-memory", strconv.Itoa(h.mib(2048)))
+	}
+	h.server = ktproc.Start(t, ktproc.Options{Bin: bin, Dir: dir, Args: args, DBs: []string{"a.kct"}})
+	h.pid = h.server.PID()
+	return h
+}
+
+// makeCage makes a control group of version 1 that allows so many bytes, "" where that cannot be done.
+func makeCage(t *testing.T, limit int) string {
+	dir := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprintf("gotycoon-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	if os.Mkdir(dir, 0o700) != nil {
+		return ""
+	}
+	t.Cleanup(func() {
+		require.Eventually(t, func() bool { return os.Remove(dir) == nil }, 30*time.Second, 10*time.Millisecond)
+	})
+	if os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), []byte(strconv.Itoa(limit)), 0o600) != nil {
+		return ""
+	}
+	return dir
+}
+
+// peak returns the largest number of bytes that the process has had in memory, without what it shares with files.
+func (h *hostile) peak(t *testing.T) int64 {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.pid))
+	require.NoError(t, err, "the server is gone")
+	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(data)
+	require.NotNil(t, m)
+	n, err := strconv.ParseInt(string(m[1]), 10, 64)
+	require.NoError(t, err)
+	return n << 10
+}
+
+// politeClient asks for a small record and stores it again and again. The function returned ends that, and returns the longest waits.
+func (h *hostile) politeClient(t *testing.T) (end func() (read, write time.Duration)) {
+	t.Helper()
+	c := h.dial(t, h.server.Port)
+	in := bufio.NewReader(c)
+	var worst [2]time.Duration
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			for i, request := range []string{"PUT /polite HTTP/1.1\r\nContent-Length: 1\r\n\r\nx", "GET /polite HTTP/1.1\r\n\r\n"} {
+				begun := time.Now()
+				_, err := io.WriteString(c, request)
+				line, readErr := in.ReadString('\n')
+				if err != nil || readErr != nil || !strings.Contains(line, " 20") {
+					t.Errorf("the polite client is not served: %q %v %v", line, err, readErr)
+					return
+				}
+				worst[i] = max(worst[i], time.Since(begun))
+				for line != "\r\n" && readErr == nil {
+					line, readErr = in.ReadString('\n')
+				}
+				if request[0] == 'G' {
+					_, _ = in.ReadByte()
+				}
+			}
+		}
+	}()
+	return func() (read, write time.Duration) {
+		close(stop)
+		<-done
+		return worst[1], worst[0]
+	}
+}
+
+func (h *hostile) dial(t *testing.T, port int) net.Conn {
+	t.Helper()
+	var c net.Conn
+	require.Eventually(t, func() (ok bool) { // further ports are opened after the first
+		var err error
+		c, err = net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+		return err == nil
+	}, 30*time.Second, 5*time.Millisecond)
+	require.NoError(t, c.SetDeadline(time.Now().Add(2*time.Minute)))
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// send sends a head and then n bytes of the pattern, and returns the first line of the answer; "closed" is none.
+func send(c net.Conn, head string, n int, pattern string) string {
+	answer := make(chan string, 1)
+	go func() {
+		first := make([]byte, 64)
+		n, _ := c.Read(first)
+		line, _, _ := strings.Cut(string(first[:n]), "\n")
+		answer <- line
+	}()
+	_, err := io.WriteString(c, head)
+	piece := []byte(strings.Repeat(pattern, max(1, 64<<10/max(1, len(pattern)))))
+	for err == nil && n > 0 {
+		p := piece[:min(n, len(piece))]
+		n -= len(p)
+		_, err = c.Write(p)
+	}
+	line := <-answer
+	if line == "" {
+		return "closed"
+	}
+	if line[0] == 0xBF {
+		return "BF"
+	}
+	return strings.TrimSpace(line[:min(len(line), 40)])
+}
+
+// times does the same on many connections at once.
+func times(n int, do func(i int) string) []string {
+	answers := make([]string, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { answers[i] = do(i) })
+	}
+	all.Wait()
+	return answers
+}
+
+// holdOpen opens n connections, sends so much on each and no more, and then leaves them for a while.
+func (h *hostile) holdOpen(t *testing.T, n int, head string, bytes int, pattern string) []string {
+	conns := make([]net.Conn, n)
+	for i := range conns {
+		conns[i] = h.dial(t, h.server.Port)
+	}
+	answers := times(n, func(i int) string {
+		_ = conns[i].SetDeadline(time.Now().Add(5 * time.Second))
+		return send(conns[i], head, bytes, pattern)
+	})
+	return answers
+}
+
+func putHead(size int) string {
+	return fmt.Sprintf("PUT /large HTTP/1.1\r\nContent-Length: %d\r\n\r\n", size)
+}
+
+func rpcTSV(name string, size int) string {
+	return fmt.Sprintf("POST /rpc/%s HTTP/1.1\r\nContent-Type: text/tab-separated-values\r\nContent-Length: %d\r\n\r\n", name, size)
+}
+
+// bulkHead is the beginning of a binary request, and keyHead or recordHead of its first part.
+func bulkHead(magic byte, n int) string {
+	return string(binary.BigEndian.AppendUint32([]byte{magic, 0, 0, 0, 0}, uint32(n)))
+}
+
+func sized(before int, sizes ...int) string {
+	b := make([]byte, before)
+	for _, n := range sizes {
+		b = binary.BigEndian.AppendUint32(b, uint32(n))
+	}
+	return string(b)
+}
+
+func attacks() []attack {
+	one := func(head func(h *hostile) (string, int, string)) func(*testing.T, *hostile) []string {
+		return func(t *testing.T, h *hostile) []string {
+			text, n, pattern := head(h)
+			return []string{send(h.dial(t, h.server.Port), text, n, pattern)}
+		}
+	}
+	return []attack{
+		{"one PUT of 250 MiB", one(func(h *hostile) (string, int, string) { return putHead(h.mib(250)), h.mib(250), "x" }), "201"},
+		{"twelve PUTs of 250 MiB", func(t *testing.T, h *hostile) []string {
+			return times(12, func(int) string { return send(h.dial(t, h.server.Port), putHead(h.mib(250)), h.mib(250), "x") })
+		}, ""},
+		{"sixty PUTs of 30 MiB held open", func(t *testing.T, h *hostile) []string {
+			return h.holdOpen(t, 60, putHead(h.mib(30)), h.mib(30)-1, "x")
+		}, "503"},
+		{"forty half-sent bodies of 60 MiB", func(t *testing.T, h *hostile) []string {
+			return h.holdOpen(t, 40, putHead(h.mib(60)), h.mib(30), "x")
+		}, "503"},
+		{"600 headers of 900 KiB held open", func(t *testing.T, h *hostile) []string {
+			return h.holdOpen(t, 600/h.part, "GET / HTTP/1.1\r\n", 900<<10, "X: "+strings.Repeat("x", 1000)+"\r\n")
+		}, "503"},
+		{"six binary keys of 100 MiB", func(t *testing.T, h *hostile) []string {
+			return times(6, func(int) string {
+				return send(h.dial(t, h.server.Port), bulkHead(0xB9, 1)+sized(2, h.mib(100)), h.mib(100), "k")
+			})
+		}, "BF"},
+		{"a chunked body of 1 GiB", one(func(h *hostile) (string, int, string) {
+			return "PUT /large HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", h.mib(1024), fmt.Sprintf("%x\r\n%s\r\n", 32<<10, strings.Repeat("x", 32<<10))
+		}), "413"},
+		{"a chunk size of 2^60 with leading zeros", one(func(h *hostile) (string, int, string) {
+			return "PUT /large HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("0", 60) + "1000000000000000\r\n", h.mib(1024), "x"
+		}), "413"},
+		{"a bulk of 20 million tiny records", one(func(h *hostile) (string, int, string) {
+			return rpcTSV("set_bulk", 5*20_000_000/h.part), 5 * 20_000_000 / h.part, "_a\tb\n"
+		}), ""},
+		{"a binary bulk of 20 million tiny records", func(t *testing.T, h *hostile) []string {
+			n := 20_000_000 / h.part
+			return []string{send(h.dial(t, h.server.Port), bulkHead(0xB8, n), 19*n, sized(2, 1, 0)+"\x7f\xff\xff\xff\xff\xff\xff\xff"+"k")}
+		}, "\xb8"},
+		{"echo with 20 million columns", one(func(h *hostile) (string, int, string) {
+			return rpcTSV("echo", 3*20_000_000/h.part), 3 * 20_000_000 / h.part, "\t\n\n"
+		}), ""},
+		{"a binary get of 20 million keys", func(t *testing.T, h *hostile) []string {
+			require.Equal(t, "HTTP/1.1 201 Created", send(h.dial(t, h.server.Port), "PUT /k HTTP/1.1\r\nContent-Length: 100\r\n\r\n", 100, "x"))
+			n := 20_000_000 / h.part
+			return []string{send(h.dial(t, h.server.Port), bulkHead(0xBA, n), 7*n, sized(2, 1)+"k")}
+		}, "BF"},
+		{"memcached items of 250 MiB", func(t *testing.T, h *hostile) []string {
+			return times(8, func(int) string {
+				n := h.mib(250) / 3 * 3
+				return send(h.dial(t, h.cache), fmt.Sprintf("set k 0 0 %d\r\n", n-2), n, "x\r\n")
+			})
+		}, "SERVER_ERROR out of memory"},
+		{"mutated frames", func(t *testing.T, h *hostile) []string {
+			return h.mutatedFrames(t, 400)
+		}, ""},
+	}
+}
+
+// mutatedFrames sends good frames of which bytes were changed, to all ports.
+func (h *hostile) mutatedFrames(t *testing.T, n int) []string {
+	good := []string{
+		putHead(100) + strings.Repeat("x", 100), rpcTSV("set_bulk", 20) + "_a\tb\n_c\td\natomic\t\n",
+		"PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n",
+		bulkHead(0xB8, 1) + sized(2, 1, 1) + "\x7f\xff\xff\xff\xff\xff\xff\xffkv", bulkHead(0xBA, 2) + sized(2, 1) + "k" + sized(2, 1) + "l",
+		"\xb4" + sized(4, 4, 1) + "name" + sized(0, 1, 1) + "kv", "\xb1" + sized(4, 0, 0) + "\x00\x01", "\xb6" + sized(4, 0, 0) + "\x00\x01",
+		"set k 0 0 5\r\nabcde\r\nget k\r\n", "\x80\x01\x00\x01\x08\x00\x00\x00\x00\x00\x00\x0a" + sized(20) + "kv", "ms k 5 c\r\nabcde\r\n",
+	}
+	random := uint64(1)
+	draw := func(n int) int { random = random*6364136223846793005 + 1442695040888963407; return int(random>>33) % n }
+	for i := range n {
+		frame := []byte(good[draw(len(good))])
+		for range 1 + draw(3) {
+			frame[draw(len(frame))] = byte(draw(256))
+		}
+		port := h.server.Port
+		if i%2 == 0 {
+			port = h.cache
+		}
+		c := h.dial(t, port)
+		_, _ = c.Write(bytes.Repeat(frame, 1+draw(20)))
+		if i%3 > 0 {
+			c.Close()
+		}
+	}
+	return nil
+}

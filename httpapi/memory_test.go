@@ -1,0 +1,119 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/netio"
+)
+
+// newSmallServer returns a server whose requests may hold 4 MiB together, and each of them 3.
+func newSmallServer(t *testing.T) (*server, *netio.Limits) {
+	s := newServer(t)
+	s.limits = new(netio.Limits)
+	s.limits.SetBudget(4 << 20)
+	return s, s.limits
+}
+
+// Requests for which there can be no memory are answered so, and end their connections; others are served, and everything is given back.
+func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
+	const tsv = "Content-Type: text/tab-separated-values\r\n"
+	call := func(name, headers, body string) string {
+		return fmt.Sprintf("POST /rpc/%s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s", name, headers, len(body), body)
+	}
+	for name, c := range map[string]struct {
+		request, status string
+	}{
+		"a body whose length is declared":  {"PUT /a HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n", "413 Request Entity Too Large"},
+		"a body in chunks":                 {"PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks(2_000_000), "413 Request Entity Too Large"},
+		"a chunk that is declared":         {"PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n200000\r\n", "413 Request Entity Too Large"},
+		"a chunk size with leading zeros":  {"PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + strings.Repeat("0", 100) + "1000000000000000\r\n", "413 Request Entity Too Large"},
+		"rows of two bytes":                {call("void", tsv, strings.Repeat("\t\n", 100_000)), "413 Request Entity Too Large"},
+		"fields of a form":                 {call("void", "Content-Type: application/x-www-form-urlencoded\r\n", strings.Repeat("a&", 100_000)), "413 Request Entity Too Large"},
+		"columns that are repeated":        {call("echo", tsv, numbered("a", 50_000)), "413 Request Entity Too Large"},
+		"an atomic bulk of tiny records":   {call("set_bulk", tsv, "atomic\t\n"+numbered("_a", 10_000)), "413 Request Entity Too Large"},
+		"keys that are found":              {call("match_prefix", tsv, "prefix\t\n"), "413 Request Entity Too Large"},
+		"values that are found":            {call("get_bulk", tsv, numbered("_v", 100)), "413 Request Entity Too Large"},
+		"a procedure that needs a little":  {call("void", tsv, strings.Repeat("\t\n", 1000)), "200 OK"},
+		"keys of which some are wanted":    {call("match_prefix", tsv, "prefix\t\nmax\t100\n"), "200 OK"},
+		"a bulk that is stored in pieces":  {call("set_bulk", tsv, numbered("_a", 10_000)), "200 OK"},
+		"a value that is sent in pieces":   {call("get", tsv, "key\tlarge\n"), "200 OK"},
+		"a header that has an end at last": {"GET /k0 HTTP/1.1\r\n" + strings.Repeat("X: "+strings.Repeat("x", 8000)+"\r\n", 100) + "\r\n", "200 OK"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, limits := newSmallServer(t)
+			fillWithKeys(t, s)
+			conn := s.dial(t)
+			got := conn.do(c.request)
+			require.Equal(t, c.status, got.status)
+			if c.status != "200 OK" {
+				require.Equal(t, "close", got.header("Connection"))
+				_, err := conn.in.ReadByte()
+				require.Error(t, err)
+				require.Equal(t, name != "a chunk size with leading zeros", limits.Denied() > 0)
+			}
+			require.NoError(t, conn.conn.Close())
+			s.conns.Wait()
+			require.Zero(t, limits.Held())
+		})
+	}
+}
+
+// chunks is a body of n bytes in chunks of a thousand.
+func chunks(n int) string {
+	return strings.Repeat("3e8\r\n"+strings.Repeat("x", 1000)+"\r\n", n/1000) + "0\r\n\r\n"
+}
+
+// numbered is n rows without values.
+func numbered(name string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%d\t\n", name, i)
+	}
+	return b.String()
+}
+
+// fillWithKeys stores 40,000 keys, a hundred larger values, and one that is larger than what is sent at once.
+func fillWithKeys(t *testing.T, s *server) {
+	t.Helper()
+	d := s.catalog.DB(0)
+	for i := range 40_000 {
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "k%d", i), []byte("x"), 0))
+	}
+	for i := range 100 {
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "v%d", i), make([]byte, 50_000), 0))
+	}
+	require.NoError(t, d.Set(nil, []byte("large"), make([]byte, 700_000), 0))
+}
+
+func TestCursorsCount(t *testing.T) {
+	s, limits := newSmallServer(t)
+	fillWithKeys(t, s)
+	conn := s.dial(t)
+	for i := range 10_000 {
+		require.Equal(t, "200 OK", conn.do(fmt.Sprintf("GET /rpc/cur_jump?CUR=%d HTTP/1.1\r\n\r\n", i)).status)
+	}
+	require.Greater(t, limits.Held(), int64(10_000*256))
+	got := conn.do("GET /rpc/cur_jump?CUR=10000 HTTP/1.1\r\n\r\n")
+	require.Equal(t, "503 Service Unavailable", got.status)
+	require.Contains(t, got.body, "too many cursors")
+	held := limits.Held()
+	require.Equal(t, "200 OK", conn.do("GET /rpc/cur_delete?CUR=0 HTTP/1.1\r\n\r\n").status)
+	require.Less(t, limits.Held(), held)
+	require.Equal(t, "200 OK", conn.do("GET /rpc/cur_jump?CUR=10000 HTTP/1.1\r\n\r\n").status)
+
+	other := s.dial(t)
+	status := "200 OK"
+	for i := 0; status == "200 OK"; i++ {
+		require.Less(t, i, 10_000)
+		status = other.do(fmt.Sprintf("GET /rpc/cur_jump?CUR=%d HTTP/1.1\r\n\r\n", i)).status
+	}
+	require.Equal(t, "503 Service Unavailable", status, "all connections together have no memory for more")
+	require.NoError(t, conn.conn.Close())
+	require.NoError(t, other.conn.Close())
+	s.conns.Wait()
+	require.Zero(t, limits.Held())
+}
