@@ -118,7 +118,8 @@ func (p *pulse) heed() error {
 	return nil
 }
 
-func TestExpensiveSearchesEndInTime(t *testing.T) {
+// expensiveSearches are endless: each repeats work that takes long, until its Heed ends it.
+func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 	d := mustOpen(t, Options{}, "%").DB(0)
 	long := bytes.Repeat([]byte("a"), 4<<20)
 	for i := range 20 {
@@ -143,7 +144,7 @@ func TestExpensiveSearchesEndInTime(t *testing.T) {
 			}
 		}
 	}
-	for name, search := range map[string]func(Heed) error{
+	return map[string]func(Heed) error{
 		"nested":     regex(`(a*)*\1b`),
 		"groups":     regex(`((a+)(a+)\3\2)+x`),
 		"run":        regex(`a*b\<`),
@@ -171,15 +172,34 @@ func TestExpensiveSearchesEndInTime(t *testing.T) {
 				}
 			}
 		},
-	} {
+	}
+}
+
+// Every search asks again and again, and ends when the answer is to end.
+func TestExpensiveSearchesEnd(t *testing.T) {
+	for name, search := range expensiveSearches(t) {
 		t.Run(name, func(t *testing.T) {
+			asked := 0
+			require.ErrorIs(t, search(func() error {
+				if asked++; asked == 5 {
+					return errEnough
+				}
+				return nil
+			}), errEnough)
+			require.Equal(t, 5, asked, "it goes on after the answer")
+		})
+	}
+}
+
+// BenchmarkQuestions reports the longest time of its processor, in milliseconds, in which a search does not ask. Aim: 10.
+func BenchmarkQuestions(b *testing.B) {
+	for name, search := range expensiveSearches(b) {
+		b.Run(name, func(b *testing.B) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			p := newPulse(300 * time.Millisecond)
-			require.ErrorIs(t, search(p.heed), errEnough)
-			t.Logf("the longest time without a question: %s", p.longest)
-			require.Less(t, p.longest, 100*time.Millisecond, "it should be 10, but the collector of garbage may want its share")
-			require.Less(t, time.Since(p.end), 3*time.Second)
+			p := newPulse(time.Second)
+			require.ErrorIs(b, search(p.heed), errEnough)
+			b.ReportMetric(float64(p.longest)/float64(time.Millisecond), "ms-unasked")
 		})
 	}
 }
