@@ -247,3 +247,21 @@ func TestAFollowerTakesTheIDOfAServerThatWasLost(t *testing.T) {
 	caughtUp(t, ofB, a)
 	require.Empty(t, b.log.lines("ERROR"))
 }
+
+// A master that was left for another one, and is followed again before the copies of the other one are complete, is the same as before.
+func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
+	a, b, c := newNode(t, 1), newNode(t, 2), newNode(t, 3)
+	f, _ := b.follow(master(a.port))
+	a.set(0, "before", "1")
+	caughtUp(t, f, a)
+	c.fillAndForget(2000)
+	c.set(0, "large", strings.Repeat("x", 100<<10))
+	way := newCutter(t, c.port, func() int64 { return 4 << 10 })
+	f.Tune("127.0.0.1", way.port, nil, nil)
+	eventually(t, "a copy to begin", func() bool { return f.Status().State == replication.Copying })
+	f.Tune("127.0.0.1", a.port, nil, nil)
+	a.set(0, "after", "1")
+	eventually(t, "an update", func() bool { return b.get(0, "after") != "" })
+	requireEqualContents(t, a, b)
+	require.NotContains(t, strings.Join(b.log.lines("ERROR"), "\n"), "another update log")
+}
