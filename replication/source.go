@@ -24,6 +24,9 @@ type SourceOptions struct {
 	Replicas  *Replicas        // where followers are listed; nil means nowhere
 	Logger    *slog.Logger     // nil means silent
 	Now       func() time.Time // nil means time.Now
+
+	// Grace is how long the log is still held for a follower that has acknowledged it; 0 means 30 s.
+	Grace time.Duration
 }
 
 // Source feeds followers from an update log. Each has the goroutine of its connection, and goes at its own pace: one that stalls costs
@@ -44,6 +47,9 @@ func NewSource(o SourceOptions) *Source {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Grace == 0 {
+		o.Grace = holdGrace
 	}
 	if o.Replicas == nil {
 		o.Replicas = new(Replicas)
@@ -70,7 +76,7 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	}
 	s.system("a slave was connected: ts=%d sid=%d", f.TS, f.SID)
 	replica := s.opts.Replicas.add(s.opts.Log, peer, f)
-	replica.hold = hold
+	replica.hold = &followerHold{hold: hold, grace: s.opts.Grace, at: ulog.Stamp(f.TS), since: time.Now()}
 	defer s.opts.Replicas.remove(replica)
 	replica.gap.Store(gap != nil)
 	c.Out = append(c.Out, byte(frame.Replication))
