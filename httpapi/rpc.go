@@ -56,8 +56,8 @@ func (s *Session) serveRPC() (status int) {
 	if err != nil {
 		s.failure(status, err)
 	}
-	if !s.call.mute {
-		s.sendSignal()
+	if !s.call.mute && s.sendSignal() != nil {
+		return statusBroken
 	}
 	s.replyTable(status)
 	return status
@@ -142,13 +142,19 @@ func (s *Session) waitTime() time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// sendSignal sends the signal SIGNAL and reports how many were waiting.
-func (s *Session) sendSignal() {
+// sendSignal sends the signal SIGNAL and reports how many were waiting. A signal tells others what this call has done, as a reply does, so
+// that must be safe before. An error is the log's, and nothing may be answered.
+func (s *Session) sendSignal() error {
 	name, ok := s.in.Get("SIGNAL")
 	if !ok {
-		return
+		return nil
+	}
+	if err := s.c.Owed.Wait(); err != nil {
+		s.c.Out = s.c.Out[:0] // earlier replies waited for the same log
+		return err
 	}
 	woken := s.h.opts.Signals.Signal(string(name), s.in.Has("SIGNALBROAD"))
 	s.outInt("SIGNALED", int64(woken))
 	s.out.Sort() // a procedure may have a row of that name
+	return nil
 }

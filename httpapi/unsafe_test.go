@@ -52,3 +52,26 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 		require.NotEmpty(t, c.receive(i > 0 && requests[i-1][:4] == "HEAD").status)
 	}
 }
+
+// TestNoSignalTellsWhatIsNotSafe has an update send a signal while it is being synced (-oas). What must hold: who waits for the signal is
+// woken when the update is safe.
+func TestNoSignalTellsWhatIsNotSafe(t *testing.T) {
+	fs := faultfs.New(vfs.OS{})
+	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")
+	syncing, goOn := make(chan struct{}, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(goOn) })
+	t.Cleanup(release) // also when the test fails: closing waits for the log
+	fs.OnSync(func() {
+		syncing <- struct{}{}
+		<-goOn
+	})
+	waiter := s.dial(t).send(rpc("void", "WAIT", "paid", "WAITTIME", "30"))
+	eventually(t, s.signals, "paid", 1)
+	writer := s.dial(t).send(rpc("set", "key", "order", "value", "paid", "SIGNAL", "paid"))
+	<-syncing
+	waiter.requireSilent()
+	require.Equal(t, 1, s.signals.Waiting("paid"))
+	release()
+	require.Equal(t, "200 OK", waiter.receive(false).status)
+	require.Equal(t, "SIGNALED\t1\n", writer.receive(false).body)
+}

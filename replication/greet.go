@@ -79,7 +79,8 @@ func (p *pull) meetLog() error {
 		return nil
 	}
 	changed := place.master != 0
-	place.master, place.seen, p.expect = p.key, 0, 0
+	place.master, place.sid, place.sidKnown = p.key, p.hello.SID, true // together: partedAtHello compares both with those of a server
+	place.seen, p.expect = 0, 0
 	place.startAnew()
 	if changed && p.servesServices() && p.f.opts.Services != nil { // what the former master did not have yet may be older here
 		place.copyAgain(db.ServicesIndex)

@@ -3,8 +3,11 @@ package replication_test
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -67,7 +70,7 @@ func TestTheLogIsKeptForFollowers(t *testing.T) {
 
 // A follower's hold goes with what it acknowledges.
 func TestFollowersThatHaveEverythingKeepNothing(t *testing.T) {
-	a, b := newNode(t, 1), newNode(t, 2)
+	a, b := begin(t, &node{sid: 1, exprs: []string{":", "%"}, grace: time.Millisecond}), newNode(t, 2)
 	f, _ := b.follow(master(a.port))
 	for i := range 3000 {
 		a.set(i%2, fmt.Sprintf("key %05d", i), strings.Repeat("v", 50))
@@ -97,4 +100,37 @@ func TestTheLogIsKeptFromTheFirstCopyOn(t *testing.T) {
 	caughtUp(t, f, a)
 	requireEqualContents(t, a, b)
 	require.Equal(t, 2, strings.Count(strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy of the master's database"), "one of each database")
+}
+
+// A follower acknowledges where it is more often than it makes a note of that on its disk. What is between the two is kept for it, or it
+// would be told of a gap after a crash, and get copies in place of its data, though it lacks nothing.
+func TestTheLogIsKeptForAFollowerThatCrashes(t *testing.T) {
+	a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
+	ofA, _ := a.follow(master(b.port))
+	ofB, end := b.follow(master(a.port))
+	a.set(0, "made by a", "1")
+	last := a.catalog.Log().Last()
+	eventually(t, "a note", func() bool { return b.savedRTS() >= last })
+	for i := range 5 { // they come to the log of a, and are nothing that b makes a note of
+		b.set(0, "made by b", strings.Repeat(fmt.Sprint(i), 20<<10))
+		caughtUp(t, ofA, b)
+	}
+	caughtUp(t, ofB, a)
+	for begun := time.Now(); a.segments() > 1 && time.Since(begun) < 2*time.Second; <-time.After(10 * time.Millisecond) {
+		require.NoError(t, a.catalog.RemoveLogFiles(1<<62))
+	}
+	crashed := filepath.Join(t.TempDir(), "crashed")
+	require.NoError(t, b.catalog.SyncLogs())
+	require.NoError(t, os.CopyFS(crashed, os.DirFS(b.dir)))
+	end()
+	b.shut()
+	require.NoError(t, b.catalog.Close())
+	require.NoError(t, os.RemoveAll(b.dir))
+	require.NoError(t, os.CopyFS(b.dir, os.DirFS(crashed)))
+	b.start()
+	ofB, _ = b.follow(master(a.port))
+	a.set(0, "after", "1")
+	eventually(t, "an update", func() bool { return b.get(0, "after") != "" })
+	require.NotContains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")
+	require.Empty(t, a.log.lines("ERROR"))
 }

@@ -90,6 +90,8 @@ type node struct {
 
 	removals int64 // see db.Options
 
+	grace time.Duration // see replication.SourceOptions
+
 	services bool          // it has a services' database
 	expr     string        // what follows its path
 	role     *primary.Role // its part in them
@@ -166,7 +168,7 @@ func (n *node) listen() {
 	n.socket, n.done = socket, make(chan struct{})
 	n.port = socket.Addr().(*net.TCPAddr).Port
 	source := replication.NewSource(replication.SourceOptions{
-		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now})
+		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace})
 	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View(), Services: n.catalog.Services(), Source: source})
 	n.serving.Go(func() {
 		for {

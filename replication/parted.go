@@ -87,7 +87,8 @@ func (p *pull) part(why string) error {
 	}
 	f.opts.Logger.Error(fmt.Sprintf("%v: %s. Fetching copies of its databases, of which the newer records count (lww=true). The master lacks what it has "+
 		"lost until it follows this server and is given a copy too: ktremotemgr tunerepl -copy", errParted, why))
-	f.place.master, f.place.amends = p.key, amendsVersions
+	f.place.master, f.place.sid, f.place.sidKnown = p.key, p.hello.SID, true
+	f.place.amends = amendsVersions
 	f.place.copyAll(dbs)
 	p.amend()
 	f.tellPartial()

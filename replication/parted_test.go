@@ -203,3 +203,65 @@ func TestTheLastUpdateIsStoredOnce(t *testing.T) {
 	require.Len(t, b.logged(), 6)
 	require.Empty(t, b.log.lines("ERROR"))
 }
+
+// The log of a master whose follower makes all the updates has segments with nothing for the follower. When the update that the follower
+// received last is removed in front of them, nothing is missing, and nobody is told of a gap.
+func TestTheLastUpdateIsTrimmedAndOthersFollow(t *testing.T) {
+	a, b := newNode(t, 1), newNode(t, 2)
+	ofA, _ := a.follow(master(b.port))
+	ofB, _ := b.follow(master(a.port))
+	a.set(0, "made by a", "1")
+	caughtUp(t, ofB, a)
+	for i := range 5 {
+		b.set(0, "made by b", strings.Repeat(fmt.Sprint(i), 20<<10))
+		caughtUp(t, ofA, b)
+	}
+	caughtUp(t, ofB, a)
+	a.forget()
+	for i := range 3 {
+		a.cut()
+		b.set(0, "k", fmt.Sprint(i))
+		caughtUp(t, ofA, b)
+		a.set(0, "k of a", fmt.Sprint(i))
+		eventually(t, "the update", func() bool { return b.get(0, "k of a") == fmt.Sprint(i) })
+	}
+	require.Empty(t, a.log.lines("ERROR"))
+	require.Empty(t, b.log.lines("ERROR"))
+}
+
+// A follower that gets another server ID takes the place of a server whose updates it had from its master. Those do not come any more.
+func TestAFollowerTakesTheIDOfAServerThatWasLost(t *testing.T) {
+	a, b, c := newFileNode(t, 1, ""), newFileNode(t, 2, ""), newFileNode(t, 3, "")
+	ofA, endA := a.follow(master(c.port))
+	ofB, endB := b.follow(master(a.port))
+	c.set(0, "made by c", "1")
+	caughtUp(t, ofA, c)
+	caughtUp(t, ofB, a)
+	endA()
+	endB()
+	b.sid = 3
+	require.NoError(t, b.restart())
+	ofB, _ = b.follow(master(a.port))
+	a.set(0, "new", "1")
+	eventually(t, "an update", func() bool { return b.get(0, "new") != "" })
+	caughtUp(t, ofB, a)
+	require.Empty(t, b.log.lines("ERROR"))
+}
+
+// A master that was left for another one, and is followed again before the copies of the other one are complete, is the same as before.
+func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
+	a, b, c := newNode(t, 1), newNode(t, 2), newNode(t, 3)
+	f, _ := b.follow(master(a.port))
+	a.set(0, "before", "1")
+	caughtUp(t, f, a)
+	c.fillAndForget(2000)
+	c.set(0, "large", strings.Repeat("x", 100<<10))
+	way := newCutter(t, c.port, func() int64 { return 4 << 10 })
+	f.Tune("127.0.0.1", way.port, nil, nil)
+	eventually(t, "a copy to begin", func() bool { return f.Status().State == replication.Copying })
+	f.Tune("127.0.0.1", a.port, nil, nil)
+	a.set(0, "after", "1")
+	eventually(t, "an update", func() bool { return b.get(0, "after") != "" })
+	requireEqualContents(t, a, b)
+	require.NotContains(t, strings.Join(b.log.lines("ERROR"), "\n"), "another update log")
+}

@@ -24,6 +24,7 @@ type place struct {
 	services bool   // and whether the services' one was
 
 	seen     ulog.Stamp // newest update received from the master's log, which must still be there; 0: not known. See parted.go
+	seenBy   uint16     // server ID of who has made that update
 	sid      uint16     // the master's server ID
 	sidKnown bool
 	amends   amends
@@ -41,10 +42,10 @@ type part struct {
 
 const (
 	placeVersion = 2
-	placeHead    = 1 + 4*8 + 2   // up to the marks
-	placeTail    = 2 + 1         // behind the parts
-	placeMaster  = 1 + 1 + 2 + 8 // behind that; older versions of this program have not written it, and leave it alone
-	maxMarks     = 256           // servers that are remembered; the longest silent one is forgotten for another
+	placeHead    = 1 + 4*8 + 2       // up to the marks
+	placeTail    = 2 + 1             // behind the parts
+	placeMaster  = 1 + 1 + 2 + 8 + 2 // behind that; older versions of this program have not written it, and leave it alone
+	maxMarks     = 256               // servers that are remembered; the longest silent one is forgotten for another
 )
 
 var errPlace = errors.New("what is remembered of the master is of another version of this program")
@@ -52,7 +53,7 @@ var errPlace = errors.New("what is remembered of the master is of another versio
 // encode returns the place in bytes:
 //
 //	version 1 | master 8 | position 8 | rts 8 | rts 8 | marks 2 | (log 8 | stamp 8) * | parts 2 | (db 2 | copied 1 | at 8 | ksiz 4 | key) * |
-//	dbs 2 | services 1 | amends 1 | sid known 1 | sid 2 | seen 8
+//	dbs 2 | services 1 | amends 1 | sid known 1 | sid 2 | seen 8 | made by 2
 func (p *place) encode() []byte {
 	b := make([]byte, 0, placeHead+16*len(p.marks)+2)
 	b = append(b, placeVersion)
@@ -76,7 +77,8 @@ func (p *place) encode() []byte {
 	b = binary.BigEndian.AppendUint16(b, p.dbs)
 	b = append(b, flag(p.services), byte(p.amends), flag(p.sidKnown))
 	b = binary.BigEndian.AppendUint16(b, p.sid)
-	return binary.BigEndian.AppendUint64(b, uint64(p.seen))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.seen))
+	return binary.BigEndian.AppendUint16(b, p.seenBy)
 }
 
 func flag(on bool) byte {
@@ -128,7 +130,7 @@ func decodePlace(b []byte) (p place, err error) {
 	p.dbs, p.services = binary.BigEndian.Uint16(b), b[2] != 0
 	if b = b[placeTail:]; len(b) >= placeMaster {
 		p.amends, p.sidKnown, p.sid = amends(b[0]), b[1] != 0, binary.BigEndian.Uint16(b[2:])
-		p.seen = ulog.Stamp(binary.BigEndian.Uint64(b[4:]))
+		p.seen, p.seenBy = ulog.Stamp(binary.BigEndian.Uint64(b[4:])), binary.BigEndian.Uint16(b[12:])
 	}
 	return p, nil
 }
@@ -260,10 +262,11 @@ func (p *place) mark(log uint64, at ulog.Stamp) {
 // meet makes p what two databases have both.
 func (p *place) meet(other *place) {
 	p.amends = max(p.amends, other.amends)
-	if p.master == other.master {
-		p.seen = max(p.seen, other.seen)
-	} else {
+	switch {
+	case p.master != other.master:
 		p.master, p.seen, p.sidKnown = 0, 0, false
+	case p.seen < other.seen:
+		p.seen, p.seenBy = other.seen, other.seenBy
 	}
 	maps.DeleteFunc(p.marks, func(log uint64, _ ulog.Stamp) bool { _, both := other.marks[log]; return !both })
 	for log := range p.marks {

@@ -69,7 +69,8 @@ func (p *pull) close() {
 func (p *pull) request() error {
 	f := p.f
 	from := f.place.needs(f.dbs)
-	if f.place.seen > 0 && f.place.amends == amendsNone && !f.unproven {
+	sent := f.place.seenBy != f.opts.SID // a master sends nobody its own updates: this server may have had another ID
+	if f.place.seen > 0 && sent && f.place.amends == amendsNone && !f.unproven {
 		p.expect = f.place.seen
 		from = min(from, p.expect-1)
 	}
@@ -340,7 +341,7 @@ func (p *pull) note(n int) *ulog.Follow {
 		}
 		place.position = max(place.position, p.stamps[p.noted])
 		if p.hello != nil {
-			place.seen = p.stamps[p.noted]
+			place.seen, place.seenBy = p.stamps[p.noted], p.ups[p.noted].SID
 		}
 	}
 	p.f.next = place.encode()

@@ -43,8 +43,8 @@ type Replicas struct {
 // replica is a follower on its connection, whose goroutine sets its fields.
 type replica struct {
 	log   *ulog.Log
-	hold  *ulog.Hold // what it has not acknowledged; nil while it copies
-	info  Replica    // what does not change
+	hold  *followerHold // nil while it copies
+	info  Replica       // what does not change
 	asked atomic.Int64
 	heard atomic.Int64 // UnixNano of the last acknowledgement
 
@@ -110,7 +110,7 @@ func (r *replica) asking(at time.Time) { r.asked.Store(at.UnixNano()) }
 
 // acknowledged notes that the follower has everything up to a stamp, which was all there was when it was asked.
 func (r *replica) acknowledged(at ulog.Stamp, asked time.Time) {
-	r.hold.Advance(at)
+	r.hold.acknowledged(at, time.Now())
 	r.acked.Store(r.delivered.Load())
 	r.position.Store(uint64(at))
 	r.had.Store(asked.UnixNano())

@@ -24,6 +24,9 @@ type SourceOptions struct {
 	Replicas  *Replicas        // where followers are listed; nil means nowhere
 	Logger    *slog.Logger     // nil means silent
 	Now       func() time.Time // nil means time.Now
+
+	// Grace is how long the log is still held for a follower that has acknowledged it; 0 means 30 s.
+	Grace time.Duration
 }
 
 // Source feeds followers from an update log. Each has the goroutine of its connection, and goes at its own pace: one that stalls costs
@@ -32,8 +35,9 @@ type Source struct {
 	opts   SourceOptions
 	copies copyHolds
 
-	mu      sync.Mutex
-	refused map[uint16]time.Time // when the log last told that a slave was refused, by server ID; guarded by mu
+	mu      sync.Mutex                // protects the fields below, by server ID
+	refused map[uint16]time.Time      // when the log last told that a slave was refused
+	told    map[uint16]*ulog.GapError // followers that were told of a gap when they came, and may be going to fetch copies
 }
 
 // NewSource returns a source for the followers of a log.
@@ -44,10 +48,13 @@ func NewSource(o SourceOptions) *Source {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Grace == 0 {
+		o.Grace = holdGrace
+	}
 	if o.Replicas == nil {
 		o.Replicas = new(Replicas)
 	}
-	return &Source{opts: o, refused: map[uint16]time.Time{}}
+	return &Source{opts: o, refused: map[uint16]time.Time{}, told: map[uint16]*ulog.GapError{}}
 }
 
 // Serve answers a follower's request and streams to it until the connection or the server ends. The caller then sends
@@ -63,13 +70,13 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	}
 	defer r.Close()
 	gap, _ := errors.AsType[*ulog.GapError](r.Lost())
-	if gap != nil && !s.meetGap(r, f, gap) {
+	if !s.meetGap(r, f, gap) {
 		c.Out = append(c.Out, byte(frame.Error))
 		return
 	}
 	s.system("a slave was connected: ts=%d sid=%d", f.TS, f.SID)
 	replica := s.opts.Replicas.add(s.opts.Log, peer, f)
-	replica.hold = hold
+	replica.hold = &followerHold{hold: hold, grace: s.opts.Grace, at: ulog.Stamp(f.TS), since: time.Now()}
 	defer s.opts.Replicas.remove(replica)
 	replica.gap.Store(gap != nil)
 	c.Out = append(c.Out, byte(frame.Replication))
@@ -91,6 +98,7 @@ func (s *Source) hello(r *ulog.Reader) frame.Hello {
 func (s *Source) Copying(peer string, r frame.CopyRequest) (end func()) {
 	replica := s.opts.Replicas.add(s.opts.Log, peer, frame.Follow{Flags: frame.Extended, SID: uint16(r.Flags >> 16)})
 	replica.copying.Store(true)
+	s.tellCopied(uint16(r.Flags >> 16))
 	release := s.copies.begin(s.opts.Log, uint16(r.Flags>>16))
 	return func() {
 		release()

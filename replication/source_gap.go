@@ -10,7 +10,8 @@ import (
 
 // What becomes of a follower whose updates have been removed from the log.
 //
-// A follower of our kind is told in a Hello, and fetches a copy. A slave of the original knows no such word: it would go on with
+// A follower of our kind is told in a Hello, and fetches a copy, unless it only has asked once more for an update that it has (see parted.go):
+// so the log is told when the copy begins. A slave of the original knows no such word: it would go on with
 // what is left, and its next position would hide that anything was missing. So it is refused, or cut off, before it is told any
 // stamp behind the gap, and again each time it comes back with the old position, until somebody gives it a copy or another
 // position.
@@ -21,20 +22,25 @@ import (
 // refusedEvery is how often the log repeats that a slave is refused, which comes back every second.
 const refusedEvery = time.Minute
 
-// meetGap tells the log of a gap in front of a stream's first update. It returns false where the follower is to be refused. A follower
-// that wants what is left gets it.
+// meetGap tells the log of a gap in front of a stream's first update; gap is nil where there is none. It returns false where the follower
+// is to be refused. A follower that wants what is left gets it.
 func (s *Source) meetGap(r *ulog.Reader, f frame.Follow, gap *ulog.GapError) bool {
+	s.mu.Lock()
+	delete(s.told, f.SID)
+	if gap != nil && extended(f) {
+		s.told[f.SID] = gap
+	}
+	s.mu.Unlock()
 	switch {
-	case extended(f):
-		s.tellGap(f, gap, "will fetch a copy")
+	case gap == nil || extended(f):
 		return true
 	case f.TS == 0 || f.SID == 0 || f.Flags != 0:
-		s.tellGap(f, gap, "goes on with what is left; if it is a slave, give it a copy of the databases")
+		s.tellGap(f.SID, gap, "goes on with what is left; if it is a slave, give it a copy of the databases")
 		r.SkipGap()
 		return true
 	}
 	if s.refuses(f.SID, time.Now()) {
-		s.tellGap(f, gap, "is refused: "+remedy)
+		s.tellGap(f.SID, gap, "is refused: "+remedy)
 	}
 	return false
 }
@@ -43,9 +49,20 @@ const remedy = "give it a copy of the databases with the copy's time stamp in it
 	"later time stamp (ktremotemgr tunerepl -ts)"
 
 // tellGap writes which updates a follower misses, and what becomes of it.
-func (s *Source) tellGap(f frame.Follow, gap *ulog.GapError, then string) {
+func (s *Source) tellGap(sid uint16, gap *ulog.GapError, then string) {
 	s.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d misses updates, because files of the update log that held some newer than ts=%d have been "+
-		"removed: it %s (%v)", f.SID, gap.From, then, gap))
+		"removed: it %s (%v)", sid, gap.From, then, gap))
+}
+
+// tellCopied writes why a follower fetches copies, once, where that is because of a gap.
+func (s *Source) tellCopied(sid uint16) {
+	s.mu.Lock()
+	gap := s.told[sid]
+	delete(s.told, sid)
+	s.mu.Unlock()
+	if gap != nil {
+		s.tellGap(sid, gap, "will fetch a copy")
+	}
 }
 
 // refuses reports whether it is time to tell the log that a slave is refused.

@@ -144,10 +144,10 @@ func (t *stream) send() error {
 func (t *stream) cutOff(gap *ulog.GapError) error {
 	t.replica.gap.Store(true)
 	if !extended(t.follow) {
-		t.source.tellGap(t.follow, gap, "is cut off: "+remedy)
+		t.source.tellGap(t.follow.SID, gap, "is cut off: "+remedy)
 		return errEnded
 	}
-	t.source.tellGap(t.follow, gap, "will fetch a copy")
+	t.source.tellGap(t.follow.SID, gap, "will fetch a copy")
 	t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
 	if err := t.flush(); err != nil {
 		return err

@@ -31,7 +31,7 @@ var endless = map[string]string{
 	"sort":       `local t = {} for i = 1, 1e6 do t[i] = (i * 7919) % 1000003 end while true do table.sort(t) table.sort(t, function(a, b) return a > b end) end`,
 	"concat":     `local t = {} for i = 1, 1e6 do t[i] = i end while true do table.concat(t) end`,
 	"pack":       `local s = string.rep("a", 2e7) while true do __kyototycoon__.unpack("w*", s) end`,
-	"matchregex": `__kyototycoon__.db:match_regex("(a*)*\\1b")`,
+	"matchregex": `while true do __kyototycoon__.db:match_regex("(a*)*\\1b") end`,
 	"similar":    `while true do __kyototycoon__.db:match_similar(string.rep("b", 3e4), 3e4) end`,
 	"iterate":    `while true do __kyototycoon__.db:iterate(function() while true do end end) end`,
 	"sleep":      `__kyototycoon__.sleep(1e6)`,

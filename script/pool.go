@@ -64,7 +64,6 @@ func Load(o Options) *Pool {
 	o.setDefaults()
 	p := &Pool{opts: o, free: make(chan *state, o.Workers), closed: make(chan struct{})}
 	p.holds.init()
-	p.holds.init()
 	source, err := readScript(o.Path)
 	for thid := range o.Workers {
 		s := p.newState(thid)

@@ -2,6 +2,7 @@ package script
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"sort"
@@ -70,8 +71,7 @@ func (s *state) run(source string) error {
 	if err != nil {
 		err = errors.New(s.errorText(err))
 	}
-	s.end(err != nil)
-	return errors.Join(err, owed.Wait())
+	return errors.Join(err, s.end(err != nil), owed.Wait())
 }
 
 // errorText is an error as the log shows it: what is no text has none.
@@ -93,8 +93,9 @@ func (s *state) begin(heed db.Heed, owed *db.Pending) {
 	}
 }
 
-// end ends a call: a transaction that it has left open is for everybody from now on, or aborted when the call has failed.
-func (s *state) end(failed bool) {
+// end ends a call: a transaction that it has left open is for everybody from now on, or aborted when the call has failed. The error says
+// that updates of a database of the script's own are not safe; nobody may be told then that the call has succeeded.
+func (s *state) end(failed bool) error {
 	s.leash.end()
 	for _, h := range s.begun {
 		if failed {
@@ -107,12 +108,14 @@ func (s *state) end(failed bool) {
 	s.begun = s.begun[:0]
 	s.pool.holds.releaseAll(s.holder)
 	s.owed = nil
+	var all error
 	for _, h := range s.dirty {
 		if err := h.settle(); err != nil {
-			s.pool.error("[SCRIPT]: a database of the script: %s", err)
+			all = errors.Join(all, fmt.Errorf("a database of the script: %w", err))
 		}
 	}
 	s.dirty = s.dirty[:0]
+	return all
 }
 
 // call calls a procedure; see Pool.Call.
@@ -139,7 +142,10 @@ func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[
 			status = Unavailing
 		}
 	}
-	s.end(err != nil)
+	if err := s.end(err != nil); err != nil {
+		s.pool.error("[SCRIPT]: %s: %s", name, err)
+		status = Internal
+	}
 	if status == Success {
 		rows(output, out)
 	}
