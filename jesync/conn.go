@@ -119,9 +119,8 @@ func (c *conn) answerAll() error {
 		buffered := c.in.Buffered()
 		end := bytes.IndexByte(buffered, '\n')
 		if end < 0 {
-			c.skipLong(len(buffered))
 			c.in.Meter.Done() // before the replies: their clients may be slow
-			return nil
+			return c.skipLong(buffered)
 		}
 		if err := c.answerLine(buffered[:end]); err != nil {
 			return err
@@ -137,11 +136,16 @@ func (c *conn) answerAll() error {
 }
 
 // skipLong drops the beginning of a line that is too long, with one byte more for a CR.
-func (c *conn) skipLong(buffered int) {
-	if c.skips || buffered > maxLine+1 {
-		c.skips = true
-		c.in.Advance(buffered)
+func (c *conn) skipLong(buffered []byte) error {
+	if !c.skips && len(buffered) <= maxLine+1 {
+		return nil
 	}
+	if !c.skips && browser.IsRequestStart(buffered) {
+		return errPage
+	}
+	c.skips = true
+	c.in.Advance(len(buffered))
+	return nil
 }
 
 func (c *conn) answerLine(line []byte) error {
