@@ -37,7 +37,7 @@ type conn struct {
 	number []byte   // scratch for text made of numbers
 	failed bool     // the command could not be carried out
 
-	asked request // of the binary protocol, with a key, for the rights
+	asked asked // what is being done, for the rights
 
 	claims map[string][]*db.Claim // messages fetched and not deleted, by name, oldest first
 }
