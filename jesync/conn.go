@@ -39,6 +39,8 @@ type conn struct {
 	skips  bool // within a line that is too long
 	alone  bool // nobody else writes to the socket while the goroutine is busy
 
+	unwatch func() // ends watch; nil: it has not begun
+
 	// Protected by session.mu.
 	busy    bool      // the goroutine will look at lines again before it waits
 	writing bool      // somebody else writes to the socket
@@ -52,6 +54,9 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	defer c.in.Close()
 	c.begin()
 	err := c.run(ctx)
+	if c.unwatch != nil {
+		c.unwatch() // waits until all whose right has gone are cut off: none of them is to be granted what is let go now
+	}
 	c.begin()
 	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
 	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
@@ -202,6 +207,7 @@ func (c *conn) withKey(cmd *command) {
 	case verbLock, verbLockFenced:
 		w, refusal := cmd.wish(cmd.verb == verbLockFenced)
 		if c.accepts(refusal) {
+			c.watch()
 			t.lock(&c.step, key, w)
 		}
 	case verbRenew:
