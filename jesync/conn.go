@@ -168,6 +168,9 @@ func (c *conn) answerLine(line []byte) error {
 		if err := c.permit(&cmd); err != nil {
 			return c.refuse(err)
 		}
+		if cmd.verb == verbLock || cmd.verb == verbLockFenced {
+			c.watch()
+		}
 	}
 	c.step.now = c.server.now()
 	err := c.answer(&cmd)
@@ -207,7 +210,6 @@ func (c *conn) withKey(cmd *command) {
 	case verbLock, verbLockFenced:
 		w, refusal := cmd.wish(cmd.verb == verbLockFenced)
 		if c.accepts(refusal) {
-			c.watch()
 			t.lock(&c.step, key, w)
 		}
 	case verbRenew:
