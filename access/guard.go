@@ -241,7 +241,7 @@ func (g *Guard) cutStreams() {
 func (g *Guard) cutUnlessAllowed(s *stream) {
 	v := &Visitor{guard: g, peer: s.peer}
 	if v.need(s.need, s.what) != nil {
-		g.opts.Logger.Warn("access: the rules do not allow any more what a peer is receiving, cut off: " + s.peer.text)
+		g.opts.Logger.Warn("access: the rules do not allow any more what a peer is doing, cut off: " + s.peer.text)
 		s.cut()
 	}
 }

@@ -61,6 +61,11 @@ func (v *Visitor) present(ctx context.Context, header []byte) error {
 // Outdated tells whether the rules have changed since Present: a request that has taken long should present its credentials again.
 func (v *Visitor) Outdated() bool { return v != nil && v.pinned && v.guard.rules.Load() != v.rules }
 
+// Current reports whether the rules have not changed since a right was last looked at: what was allowed then still is.
+func (v *Visitor) Current() bool {
+	return v == nil || v.guard.Protects() || v.guard.rules.Load() == v.rules
+}
+
 // Anonymous ends what Present has begun, before a request of a protocol without credentials on the same connection: the visitor is
 // nobody again, and the rules are those of the moment of each call.
 func (v *Visitor) Anonymous() {

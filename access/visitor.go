@@ -99,11 +99,23 @@ func (v *Visitor) While(need Rights, d Database, cut func()) (done func()) {
 	if v == nil {
 		return func() {}
 	}
-	s := &stream{peer: v.peer, need: need, what: target{kind: theServer}, cut: cut}
+	what := target{kind: theServer}
 	if d != nil {
-		s.what = target{kind: aDatabase, db: d}
+		what = target{kind: aDatabase, db: d}
 	}
-	g := v.guard
+	return v.while(need, what, cut)
+}
+
+// WhileService is While for the rights for a service.
+func (v *Visitor) WhileService(need Rights, name string, cut func()) (done func()) {
+	if v == nil {
+		return func() {}
+	}
+	return v.while(need, target{kind: aService, service: name}, cut)
+}
+
+func (v *Visitor) while(need Rights, what target, cut func()) (done func()) {
+	g, s := v.guard, &stream{peer: v.peer, need: need, what: what, cut: cut}
 	g.watch(s)
 	g.cutUnlessAllowed(s) // the rules may have changed since somebody looked
 	return func() {

@@ -3,6 +3,7 @@ package binproto
 import (
 	"gotycoon/access"
 	"gotycoon/binproto/frame"
+	"gotycoon/db"
 	"gotycoon/internal/netio"
 )
 
@@ -15,7 +16,7 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 	var err error
 	switch magic {
 	case frame.PlayScript:
-		err = c.Visitor.Server(access.Read | access.Write) // a script may do what it likes
+		err = c.Visitor.Server(scriptRights)
 	case frame.Replication:
 		err = c.Visitor.Server(access.Replicate)
 	default:
@@ -34,6 +35,51 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 
 // tell logs a refusal: the client is not told the reason.
 func (h *Handler) tell(err error) { h.opts.Logger.Info(err.Error()) }
+
+// Current implements db.Rights.
+func (b *bulk) Current() bool { return b.c.Visitor.Current() }
+
+// Renew implements db.Rights.
+func (b *bulk) Renew() error {
+	err := b.c.Visitor.Enter()
+	if err == nil {
+		err = b.permit()
+	}
+	return err
+}
+
+// caller is the client of a script, which has all of its rights.
+type caller struct {
+	h      *Handler
+	c      *netio.Conn
+	denied error // to the end of the call
+}
+
+// Current implements db.Rights.
+func (o *caller) Current() bool { return o.denied == nil && o.c.Visitor.Current() }
+
+// Renew implements db.Rights.
+func (o *caller) Renew() error {
+	if o.denied == nil {
+		if o.denied = o.c.Visitor.Server(scriptRights); o.denied != nil {
+			o.h.tell(o.denied)
+		}
+	}
+	return o.denied
+}
+
+// heed adds to a Heed that the rights may be gone.
+func (o *caller) heed(gone db.Heed) db.Heed {
+	return func() error {
+		if err := gone(); err != nil || o.Current() {
+			return err
+		}
+		return o.Renew()
+	}
+}
+
+// scriptRights is what the caller of a script needs, since a script may do what it likes.
+const scriptRights = access.Read | access.Write
 
 // permit returns nil when the client may do what the request asks with the records of the run.
 func (b *bulk) permit() error {

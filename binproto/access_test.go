@@ -1,6 +1,7 @@
 package binproto_test
 
 import (
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 )
@@ -81,4 +83,66 @@ func TestARefusedKeyEndsABulk(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.Empty(t, f.exchange(t, setBulk(frame.NoReply, rec(1, "b", "2"))))
+}
+
+// scripts is a script in Go.
+type scripts func(heed db.Heed, owed *db.Pending) (status int)
+
+// Call implements binproto.Scripts.
+func (f scripts) Call(heed db.Heed, owed *db.Pending, _ string, _ iter.Seq2[[]byte, []byte], out func(key, value []byte)) int {
+	status := f(heed, owed)
+	out([]byte("told"), []byte("secret"))
+	return status
+}
+
+// A script has the rights of its caller of the moment: what it does and tells after they have gone is refused.
+func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
+	f := newFixture(t, db.Options{}, ":")
+	path := filepath.Join(t.TempDir(), "access")
+	rule := func(line string) { require.NoError(t, os.WriteFile(path, []byte(line), 0o600)) }
+	rule("allow anyone read,write")
+	g, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	f.limits.Access = g
+	d := f.catalog.DB(0)
+	var stored, heeded error
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Logger: bareLogger(&f.log),
+		Scripts: scripts(func(heed db.Heed, owed *db.Pending) int {
+			require.NoError(t, d.Set(owed, []byte("before"), []byte("x"), db.Never))
+			rule("allow anyone read")
+			g.Reload()
+			require.Error(t, d.Set(owed, []byte("after"), []byte("x"), db.Never))
+			stored, heeded = d.Set(owed, []byte("after"), []byte("x"), db.Never), heed()
+			return 0
+		})})
+	require.Equal(t, []byte{byte(frame.Error)}, f.exchange(t, frame.AppendScript(nil, frame.Script{Name: []byte("f")})))
+	require.ErrorContains(t, stored, "access denied")
+	require.ErrorContains(t, heeded, "access denied")
+	n, err := d.Count(nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+}
+
+// A bulk may wait for somebody's transaction: what it stores then needs the right of then.
+func TestRightsTakenAwayWhileABulkWaits(t *testing.T) {
+	f := newFixture(t, db.Options{}, "%")
+	path := filepath.Join(t.TempDir(), "access")
+	require.NoError(t, os.WriteFile(path, []byte("allow anyone write"), 0o600))
+	g, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	f.limits.Access = g
+	d := f.catalog.DB(0)
+	tx, err := d.Begin(nil, false)
+	require.NoError(t, err)
+	done := make(chan []byte)
+	go func() { done <- f.exchange(t, setBulk(0, rec(0, "a", "1"))) }()
+	require.NoError(t, os.WriteFile(path, []byte("allow anyone read"), 0o600))
+	g.Reload()
+	require.NoError(t, tx.Abort())
+	require.Equal(t, []byte{byte(frame.Error)}, <-done)
+	n, err := d.Count(nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
 }

@@ -72,6 +72,10 @@ func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 	}
 	b := h.takeBulk(c, head)
 	defer b.put()
+	if c.Visitor != nil {
+		c.Owed.Rights = b
+		defer func() { c.Owed.Rights = nil }()
+	}
 	err := b.serve()
 	b.reply(err)
 	return err == nil, b.detail()

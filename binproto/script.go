@@ -82,7 +82,10 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 			}
 		}
 	}
-	status := h.opts.Scripts.Call(c.Heed(""), &c.Owed, name, in, func(key, value []byte) {
+	who := &caller{h: h, c: c}
+	c.Owed.Rights = who
+	defer func() { c.Owed.Rights = nil }()
+	status := h.opts.Scripts.Call(who.heed(c.Heed("")), &c.Owed, name, in, func(key, value []byte) {
 		if lack == nil {
 			head := frame.AppendPair(nil, frame.Pair{Key: key})
 			binary.BigEndian.PutUint32(head[4:], uint32(len(value)))
@@ -90,7 +93,7 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 		}
 		n++
 	})
-	if lack != nil {
+	if lack != nil || !who.Current() && who.Renew() != nil { // before the output is told
 		return nil, false
 	}
 	return append(frame.AppendReply(nil, frame.PlayScript, n), pairs...), status == 0

@@ -214,7 +214,9 @@ func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, client bool) er
 	defer b.free()
 	b.keys.all()
 	b.follow, b.master = f, !client
-	d.lockKeys(&b.keys, client)
+	if err := d.lockKeys(p, &b.keys, client); err != nil {
+		return err
+	}
 	err := d.addClear(b, from)
 	if err == nil {
 		err = d.commit(p, b)

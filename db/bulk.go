@@ -57,7 +57,9 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	if stored == 0 || (err != nil && atomic) {
 		return 0, err
 	}
-	d.lockKeys(&b.keys, true)
+	if err := d.lockKeys(p, &b.keys, true); err != nil {
+		return 0, err
+	}
 	for i := range recs[:stored] {
 		r := &recs[i]
 		if r.Room != nil {
@@ -105,7 +107,9 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 		}
 		n++
 	}
-	d.lockKeys(&b.keys, true)
+	if err := d.lockKeys(p, &b.keys, true); err != nil {
+		return 0, 0, err
+	}
 	hits, err = b.removeAll(keys[:n])
 	if err == nil {
 		err = d.commit(p, b)

@@ -106,7 +106,10 @@ func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
 
 // claim claims the record of key, if it is still there and nobody else's.
 func (d *DB) claim(key []byte) (*Claim, error) {
-	stripe := d.lockKey(key)
+	stripe, err := d.lockKey(nil, key)
+	if err != nil {
+		return nil, err
+	}
 	defer stripe.Unlock()
 	value, xt, found, err := d.read(nil, key)
 	if err != nil || !found {
@@ -156,7 +159,10 @@ func (c *Claim) GiveBack(p *Pending) error {
 
 // show ends the hiding of the record in the store. It reports false when that is not the claimed one any more.
 func (c *Claim) show() bool {
-	stripe := c.db.lockKey(c.Key)
+	stripe, err := c.db.lockKey(nil, c.Key)
+	if err != nil { // never without a client
+		return false
+	}
 	w, held := c.db.watch.Load(), c.holds()
 	if held {
 		w.claims.show(c)

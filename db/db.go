@@ -163,8 +163,12 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	}
 	b := d.newBatch()
 	defer b.free()
-	b.stripe = d.lockKey(key)
-	err := body(b)
+	stripe, err := d.lockKey(p, key)
+	if err != nil {
+		return err
+	}
+	b.stripe = stripe
+	err = body(b)
 	commitErr := d.commit(p, b)
 	b.oweBatch(p)
 	b.stripe.Unlock()

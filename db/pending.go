@@ -6,8 +6,39 @@ import "gotycoon/ulog"
 // Pending returns before its update is as safe as the mode promises; the caller calls Wait before it tells
 // anybody. An operation given nil waits itself. The zero value is ready for use, by one goroutine at a time.
 type Pending struct {
+	// Rights is asked by updates, once nothing is left to wait for; nil: the client may do everything.
+	Rights Rights
+
 	owed [2]owing // nearly always the one shared log
 	more []owing  // updates of further logs, where databases have private ones
+}
+
+// Rights is what the client may do whose operations are given a Pending.
+//
+// An operation is let in before it is begun, and may then wait: for somebody's transaction, for the disk, for a script that is called. A
+// right that has been taken away meanwhile must not lead to an update that is acknowledged later. So an update asks Current when it has the
+// locks of its keys; where the rules have changed it gives the locks back, asks Renew, and begins anew.
+type Rights interface {
+	// Current reports whether the rules are those that the client was let in by. It is called under locks and does not wait.
+	Current() bool
+
+	// Renew returns nil when the client may still do what it is doing. It may take long. Current reports true afterwards, unless the rules
+	// have changed again.
+	Renew() error
+}
+
+// current reports whether an update may go on without a look at the client's rights.
+func (p *Pending) current() bool { return p == nil || p.Rights == nil || p.Rights.Current() }
+
+// await waits for an event, unless it is nil, and looks at the rights of the client where they have changed. No lock is held.
+func (p *Pending) await(event <-chan struct{}) error {
+	if event != nil {
+		<-event
+	}
+	if p.current() {
+		return nil
+	}
+	return p.Rights.Renew()
 }
 
 // owing is a position that a log must have made safe.

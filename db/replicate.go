@@ -96,7 +96,7 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taki
 		b.ups[len(b.ups)-1].Origin = u.Origin
 		b.keys.add(d.stripes.index(u.Key))
 	}
-	d.lockKeys(&b.keys, false)
+	_ = d.lockKeys(nil, &b.keys, false) // a master needs no right
 	b.placeLines()
 	if d.lww() && takes == nil {
 		err = d.dropOlder(b)

@@ -126,6 +126,9 @@ func (t *Transaction) Commit(p *Pending) error {
 	if p == nil {
 		p = &own
 	}
+	if err := p.await(nil); err != nil {
+		return errors.Join(err, t.Abort())
+	}
 	err := t.end(func(d *DB) error {
 		b := d.newBatch()
 		defer b.free()
@@ -206,30 +209,35 @@ func (d *DB) barred(joins bool) <-chan struct{} {
 	return nil
 }
 
-// lockKey locks the stripe of a key that is to be updated.
-func (d *DB) lockKey(key []byte) *stripe {
+// lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked nothing, when the client of p may not update
+// it any more: its right may have gone while lockKey, or the operation before it, has waited.
+func (d *DB) lockKey(p *Pending, key []byte) (*stripe, error) {
 	stripe := d.stripes.of(key)
 	for {
 		stripe.Lock()
 		wait := d.barred(true)
-		if wait == nil {
-			return stripe
+		if wait == nil && p.current() {
+			return stripe, nil
 		}
 		stripe.Unlock()
-		<-wait
+		if err := p.await(wait); err != nil {
+			return nil, err
+		}
 	}
 }
 
-// lockKeys locks the stripes of keys that are to be updated.
-func (d *DB) lockKeys(keys *stripeSet, joins bool) {
+// lockKeys locks the stripes of keys that are to be updated. Its error is as that of lockKey.
+func (d *DB) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
 	for {
 		d.stripes.lock(keys)
 		wait := d.barred(joins)
-		if wait == nil {
-			return
+		if wait == nil && p.current() {
+			return nil
 		}
 		d.stripes.unlock(keys)
-		<-wait
+		if err := p.await(wait); err != nil {
+			return err
+		}
 	}
 }
 

@@ -79,7 +79,9 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
 		}
 		b.keys.add(d.stripes.index(key))
 	}
-	d.lockKeys(&b.keys, true)
+	if err := d.lockKeys(p, &b.keys, true); err != nil {
+		return err
+	}
 	err := b.acceptAll(keys, visit)
 	if err == nil {
 		err = d.commit(p, b)

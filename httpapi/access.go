@@ -102,6 +102,33 @@ func (s *Session) renew() error {
 	return nil
 }
 
+// owner is a session as updates see it: whether its client may still do what it has asked for.
+type owner struct{ *Session }
+
+// Current implements db.Rights.
+func (o owner) Current() bool { return o.denied == nil && o.c.Visitor.Current() }
+
+// Renew implements db.Rights. A refusal is the reply, whatever the procedure makes of the error, and holds to the end of the request.
+func (o owner) Renew() error {
+	s := o.Session
+	if s.denied != nil {
+		return s.denied
+	}
+	if p := s.call.procedure; s.req.isRPC() {
+		s.allowed(s.permit(p))
+	} else {
+		s.mayREST(s.call.db, s.call.key)
+	}
+	if s.denied != nil {
+		return s.denied
+	}
+	return nil
+}
+
+// onlyTells reports whether a procedure reads and changes nothing: when the right to read has gone before its reply, the reply can be
+// withheld. One that has changed something says so.
+func onlyTells(p *procedure) bool { return p != nil && procedureRights[p.name].rights == access.Read }
+
 // permit returns nil when the client may call p, nil for an unknown procedure, with the parameters that it has sent.
 func (s *Session) permit(p *procedure) error {
 	v := s.c.Visitor

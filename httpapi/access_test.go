@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"encoding/base64"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,12 +20,17 @@ import (
 // guardedServer has databases ":" and "%" and an access file in which each name's password is the name.
 func guardedServer(t *testing.T, names []string, rules ...string) (s *server, path string) {
 	t.Helper()
+	return guardedServerWith(t, names, httpapi.Options{}, rules...)
+}
+
+func guardedServerWith(t *testing.T, names []string, o httpapi.Options, rules ...string) (s *server, path string) {
+	t.Helper()
 	path = filepath.Join(t.TempDir(), "access")
 	writeAccess(t, path, names, rules...)
 	guard, err := access.Open(access.Options{Path: path})
 	require.NoError(t, err)
 	t.Cleanup(guard.Close)
-	s = newServerWith(t, db.Options{}, httpapi.Options{}, ":", "%")
+	s = newServerWith(t, db.Options{}, o, ":", "%")
 	s.access = guard
 	return s, path
 }
@@ -248,4 +254,81 @@ func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
 	writeAccess(t, path, []string{"anna"}, "allow anna read,write")
 	s.access.Reload()
 	require.Equal(t, "value\tb\n", c.do(as("anna", rpc("get", "key", "a"))).body)
+}
+
+// An update may wait for somebody's transaction, and a script for anything, or work for long: what is done and told then needs the rights of then.
+func TestRightsTakenAwayWhileAnUpdateWaits(t *testing.T) {
+	s, path := guardedServer(t, []string{"anna"}, "allow anna read,write")
+	d := s.catalog.DB(1)
+	tx, err := d.Begin(nil, false)
+	require.NoError(t, err)
+	var waiting []*client
+	for _, request := range []string{
+		rpc("set", "DB", "1", "key", "a", "value", "b"), rpc("set_bulk", "DB", "1", "_a", "b"), "PUT /1/a HTTP/1.1\r\nContent-Length: 1\r\n\r\nb",
+	} {
+		c := s.dial(t)
+		c.send(as("anna", request))
+		waiting = append(waiting, c)
+	}
+	writeAccess(t, path, []string{"anna"}, "allow anna read,write db=0")
+	s.access.Reload()
+	require.NoError(t, tx.Abort())
+	for _, c := range waiting {
+		require.Equal(t, "403 Forbidden", c.receive(false).status)
+	}
+	n, err := d.Count(nil)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+// scripts is a script in Go.
+type scripts func(heed db.Heed, owed *db.Pending) (output string, status int)
+
+// Call implements httpapi.Scripts.
+func (f scripts) Call(heed db.Heed, owed *db.Pending, _ string, _ iter.Seq2[[]byte, []byte], out func(key, value []byte)) int {
+	output, status := f(heed, owed)
+	if status == 0 {
+		out([]byte("told"), []byte(output))
+	}
+	return status
+}
+
+func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
+	var d *db.DB
+	for name, rest := range map[string]scripts{
+		"ends": func(db.Heed, *db.Pending) (string, int) { return "secret", 0 },
+		"heeds": func(heed db.Heed, _ *db.Pending) (string, int) {
+			if heed() != nil {
+				return "", 4
+			}
+			return "secret", 0
+		},
+		"stores": func(_ db.Heed, owed *db.Pending) (string, int) {
+			first := d.Set(owed, []byte("a"), []byte("new"), db.Never)
+			if second := d.Set(owed, []byte("a"), []byte("new"), db.Never); first == nil || second == nil {
+				return "stored", 0
+			}
+			return "not stored", 0
+		},
+	} {
+		var change func()
+		s, path := guardedServerWith(t, []string{"anna"}, httpapi.Options{Scripts: scripts(func(heed db.Heed, owed *db.Pending) (string, int) {
+			change()
+			return rest(heed, owed)
+		})}, "allow anna read,write")
+		d, change = s.catalog.DB(0), func() {}
+		c, play := s.dial(t), as("anna", rpc("play_script", "name", "f"))
+		require.Contains(t, c.do(play).body, "_told", name)
+		require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), db.Never))
+		change = func() {
+			writeAccess(t, path, []string{"anna"}, "allow anna read")
+			s.access.Reload()
+		}
+		reply := c.do(play)
+		require.Equal(t, "403 Forbidden", reply.status, name)
+		require.NotContains(t, reply.body, "_told", name)
+		value, _, err := d.Get(nil, nil, []byte("a"))
+		require.NoError(t, err)
+		require.Equal(t, "old", string(value), name)
+	}
 }

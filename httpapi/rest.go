@@ -16,8 +16,11 @@ func (s *Session) serveREST() (status int) {
 	if d == nil {
 		return s.replyNoDatabase()
 	}
-	if s.c.Visitor != nil && !s.mayREST(d, key) {
-		return s.replyDenied()
+	if s.c.Visitor != nil {
+		if !s.mayREST(d, key) {
+			return s.replyDenied()
+		}
+		s.c.Owed.Rights = owner{s}
 	}
 	switch s.req.method {
 	case methodGET:
@@ -146,6 +149,9 @@ func (s *Session) replyNoDatabase() int {
 }
 
 func (s *Session) replyError(err error) int {
+	if s.denied != nil { // since the request was let in
+		return s.replyDenied()
+	}
 	status := restStatus(s.req.method, err)
 	s.logFailure(status, err)
 	text := s.errorText(err)

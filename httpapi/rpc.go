@@ -31,8 +31,11 @@ func (s *Session) serveRPC() (status int) {
 	}
 	p := s.h.procedures[string(name)]
 	s.call.procedure = p
-	if s.c.Visitor != nil && !s.allowed(s.permit(p)) {
-		return s.replyDenied()
+	if s.c.Visitor != nil {
+		if !s.allowed(s.permit(p)) {
+			return s.replyDenied()
+		}
+		s.c.Owed.Rights = owner{s}
 	}
 	err := s.waitForSignal()
 	if err == nil && s.c.Visitor.Outdated() && !s.allowed(s.permit(p)) {
@@ -48,6 +51,12 @@ func (s *Session) serveRPC() (status int) {
 	}
 	if errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone) {
 		return statusBroken
+	}
+	if s.denied == nil && onlyTells(p) && !s.c.Visitor.Current() {
+		_ = owner{s}.Renew() // what has been found is not told any more
+	}
+	if s.denied != nil {
+		return s.replyDenied()
 	}
 	if lack := s.short(); lack != nil {
 		return s.refuseMemory(lack)

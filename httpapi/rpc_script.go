@@ -46,9 +46,14 @@ func rpcPlayScript(s *Session) error {
 		return err
 	}
 	s.h.opts.Counts.Script.Add(1)
-	status := scripts.Call(s.heed, &s.c.Owed, string(name), s.scriptInput, func(key, value []byte) {
+	status := scripts.Call(s.heedRights, &s.c.Owed, string(name), s.scriptInput, func(key, value []byte) {
 		s.out.Add(s.internBytes("_", key), s.internBytes("", value))
 	})
+	if o := (owner{s}); !o.Current() { // before the output is told
+		if err := o.Renew(); err != nil {
+			return err
+		}
+	}
 	if status == 0 {
 		return nil
 	}
@@ -59,6 +64,17 @@ func rpcPlayScript(s *Session) error {
 		status = len(scriptErrors)
 	}
 	return scriptErrors[status-1]
+}
+
+// heedRights is the Heed of a script, which has all rights of its client: it ends when they are gone.
+func (s *Session) heedRights() error {
+	if err := s.heed(); err != nil {
+		return err
+	}
+	if o := (owner{s}); !o.Current() {
+		return o.Renew()
+	}
+	return nil
 }
 
 // scriptInput yields the rows for the procedure.

@@ -113,7 +113,7 @@ func (s *Session) recycle() {
 	s.value = shrink(s.value)
 	s.req.copied = shrink(s.req.copied)
 	s.call = call{}
-	s.denied = nil
+	s.denied, s.c.Owed.Rights = nil, nil
 	if cap(s.keys) > keepRows || cap(s.records) > keepRows {
 		s.keys, s.records = nil, nil
 	}

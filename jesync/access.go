@@ -37,3 +37,11 @@ func (c *conn) refuse(reason error) error {
 	c.say(wordDenied + ": no such right")
 	return nil
 }
+
+// watch has the connection ended when its right to lock is taken away while it holds locks or waits for them: a request that waits must not
+// be granted then, and who may not release a lock must not keep it. It begins with the first lock command that is let in.
+func (c *conn) watch() {
+	if c.unwatch == nil {
+		c.unwatch = c.in.Visitor.WhileService(access.Write, access.Lock, c.in.Cut)
+	}
+}

@@ -1,10 +1,12 @@
 package jesync
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,4 +40,27 @@ func TestRights(t *testing.T) {
 		}
 		p.send("quit")
 	}
+}
+
+// TestALockIsNotGrantedWithoutTheRight takes the right to lock away while one client holds a lock and another waits for it. What must hold:
+// both connections end, and the waiting request is not granted.
+func TestALockIsNotGrantedWithoutTheRight(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access")
+	rule := func(line string) { require.NoError(t, os.WriteFile(path, []byte(line), 0o600)) }
+	rule("allow anyone read,write")
+	g, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	_, addr := start(t, Options{Access: g})
+	holder, waits, looks := dial(t, addr), dial(t, addr), dial(t, addr)
+	require.Equal(t, "GRANTED 1 0 k 120", holder.call("lock k"))
+	waits.send("lock k 1 -1")
+	require.Eventually(t, func() bool { return looks.call("status k") == "STATUS 1 1 k" }, 10*time.Second, time.Millisecond)
+	rule("allow anyone read")
+	g.Reload()
+	for _, p := range []*peer{holder, waits} {
+		rest, _ := io.ReadAll(p.in) // or the connection is reset
+		require.NotContains(t, string(rest), "GRANTED")
+	}
+	require.Eventually(t, func() bool { return looks.call("status k") == "STATUS 0 0 k" }, 10*time.Second, time.Millisecond)
 }

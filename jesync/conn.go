@@ -39,6 +39,8 @@ type conn struct {
 	skips  bool // within a line that is too long
 	alone  bool // nobody else writes to the socket while the goroutine is busy
 
+	unwatch func() // ends watch; nil: it has not begun
+
 	// Protected by session.mu.
 	busy    bool      // the goroutine will look at lines again before it waits
 	writing bool      // somebody else writes to the socket
@@ -52,6 +54,9 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	defer c.in.Close()
 	c.begin()
 	err := c.run(ctx)
+	if c.unwatch != nil {
+		c.unwatch() // waits until all whose right has gone are cut off: none of them is to be granted what is let go now
+	}
 	c.begin()
 	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
 	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
@@ -119,9 +124,8 @@ func (c *conn) answerAll() error {
 		buffered := c.in.Buffered()
 		end := bytes.IndexByte(buffered, '\n')
 		if end < 0 {
-			c.skipLong(len(buffered))
 			c.in.Meter.Done() // before the replies: their clients may be slow
-			return nil
+			return c.skipLong(buffered)
 		}
 		if err := c.answerLine(buffered[:end]); err != nil {
 			return err
@@ -137,11 +141,16 @@ func (c *conn) answerAll() error {
 }
 
 // skipLong drops the beginning of a line that is too long, with one byte more for a CR.
-func (c *conn) skipLong(buffered int) {
-	if c.skips || buffered > maxLine+1 {
-		c.skips = true
-		c.in.Advance(buffered)
+func (c *conn) skipLong(buffered []byte) error {
+	if !c.skips && len(buffered) <= maxLine+1 {
+		return nil
 	}
+	if !c.skips && browser.IsRequestStart(buffered) {
+		return errPage
+	}
+	c.skips = true
+	c.in.Advance(len(buffered))
+	return nil
 }
 
 func (c *conn) answerLine(line []byte) error {
@@ -158,6 +167,9 @@ func (c *conn) answerLine(line []byte) error {
 	if c.in.Visitor != nil {
 		if err := c.permit(&cmd); err != nil {
 			return c.refuse(err)
+		}
+		if cmd.verb == verbLock || cmd.verb == verbLockFenced {
+			c.watch()
 		}
 	}
 	c.step.now = c.server.now()

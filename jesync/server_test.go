@@ -297,4 +297,16 @@ func TestARequestOfAPageEndsTheConnection(t *testing.T) {
 	rest, _ := io.ReadAll(p.in)
 	require.Empty(t, string(rest))
 	require.Equal(t, "STATUS 0 0 k", dial(t, addr).call("status k"))
+
+	long := dial(t, addr)
+	long.send("POST /" + strings.Repeat("x", 20_000) + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nlock k 1")
+	rest, _ = io.ReadAll(long.in)
+	require.Empty(t, string(rest), "a page may ask for a path of any length")
+	require.Equal(t, "STATUS 0 0 k", dial(t, addr).call("status k"))
+
+	secure := dial(t, addr)
+	secure.send("\x16\x03\x01\x02\x00\x01\nlock k 1")
+	rest, _ = io.ReadAll(secure.in)
+	require.Empty(t, string(rest), "a handshake of TLS has a name in it that a page's site has chosen")
+	require.Equal(t, "STATUS 0 0 k", dial(t, addr).call("status k"))
 }

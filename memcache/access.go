@@ -52,6 +52,38 @@ func rightOf(word string) right {
 	return right{}
 }
 
+// owner is a connection as updates see it: whether its client may still do what it has asked for.
+type owner struct{ *conn }
+
+// Current implements db.Rights.
+func (o owner) Current() bool { return o.asked.denied == nil && o.io.Visitor.Current() }
+
+// Renew implements db.Rights. A refusal holds to the end of the request.
+func (o owner) Renew() error {
+	if o.asked.denied == nil {
+		o.asked.denied = o.again()
+	}
+	return o.asked.denied
+}
+
+func (o owner) again() error {
+	if err := o.io.Visitor.Enter(); err != nil {
+		return err
+	}
+	if o.asked.binary {
+		return o.permitBinary(&o.asked.request)
+	}
+	word := string(o.words[0])
+	return o.permit(word, rightOf(word))
+}
+
+// asked is what a client has been let in for.
+type asked struct {
+	binary  bool
+	request request // of the binary protocol
+	denied  error   // since then
+}
+
 // guard looks whether the client may give the command of the words. done tells that the command has been answered, keep whether the
 // connection stays.
 func (c *conn) guard() (done, keep bool) {

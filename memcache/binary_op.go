@@ -118,6 +118,7 @@ func (c *conn) executeBinary(r *request) bool {
 		if done, keep := c.guardBinary(r); done {
 			return keep
 		}
+		c.asked, c.io.Owed.Rights = asked{binary: true, request: *r}, owner{c}
 	}
 	row, known := r.op.operation()
 	if !known {

@@ -87,6 +87,7 @@ func (c *conn) execute() bool {
 		if done, keep := c.guard(); done {
 			return keep
 		}
+		c.asked, c.io.Owed.Rights = asked{}, owner{c}
 	}
 	row, known := c.s.commands[string(c.words[0])]
 	switch {

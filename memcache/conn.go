@@ -37,6 +37,8 @@ type conn struct {
 	number []byte   // scratch for text made of numbers
 	failed bool     // the command could not be carried out
 
+	asked asked // what is being done, for the rights
+
 	claims map[string][]*db.Claim // messages fetched and not deleted, by name, oldest first
 }
 
@@ -60,13 +62,26 @@ func (c *conn) serveOne() bool {
 	if !c.readLine() {
 		return false
 	}
-	if browser.IsRequestLine(c.line) || !c.weighLine() { // the body of a page's request would be obeyed
+	if c.fromBrowser() || !c.weighLine() { // the body of a page's request would be obeyed
 		return false
 	}
 	c.split()
 	keep := c.execute()
 	c.measureText()
 	return keep
+}
+
+// fromBrowser reports whether the line is one that a browser has sent, or the beginning of one that was longer than the limit.
+func (c *conn) fromBrowser() bool {
+	return browser.IsRequestLine(c.line) || len(c.line) == c.longest() && browser.IsRequestStart(c.line)
+}
+
+// longest is how many characters of a line are read.
+func (c *conn) longest() int {
+	if c.modern {
+		return longLine
+	}
+	return maxLine
 }
 
 // trim lets go of scratch space that is too large to keep.
@@ -82,10 +97,7 @@ func (c *conn) trim() {
 // readLine reads a line up to its line feed into c.line and drops every carriage return in it. A line longer than the limit ends
 // there, and the rest is the next line. It returns false when the connection has to end.
 func (c *conn) readLine() bool {
-	limit := maxLine
-	if c.modern {
-		limit = longLine
-	}
+	limit := c.longest()
 	c.line = c.line[:0]
 	for {
 		got := c.io.Buffered()

@@ -255,6 +255,17 @@ func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 			c.send("%s\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n", line)
 			c.ended()
 		}
+		limit := maxLine
+		if plex == "opts=f" {
+			limit = longLine
+		}
+		c := s.dial(t)
+		c.send("POST /%s", strings.Repeat("x", limit-len("POST /"))+ // the rest of a line that is too long is the next one
+			"flush_all HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n")
+		c.ended()
+		c = s.dial(t)
+		c.send("\x16\x03\x01\x02\x00\x01\nflush_all\r\n") // the first message of TLS, with a name that the page's site has chosen
+		c.ended()
 		n, err := s.db.Count(nil)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n, plex)

@@ -123,6 +123,10 @@ func (p *Pool) take(heed db.Heed) (s *state, status int) {
 	for {
 		select {
 		case s := <-p.free:
+			if heed != nil && heed() != nil { // much may have happened meanwhile
+				p.free <- s
+				return nil, Unavailing
+			}
 			return s, Success
 		case <-p.closed:
 			return nil, Internal

@@ -86,15 +86,25 @@ func (f Field) Tells(value []byte) bool {
 	return true
 }
 
-// IsRequestLine reports whether a line begins an HTTP request. Ports with a protocol of lines end a connection that sends one: the body of a
-// page's request could be lines that they obey.
+// IsRequestLine reports whether a line is what a browser begins with. Ports with a protocol of lines end a connection that sends one: what
+// follows could be lines that they obey. Over HTTP that is the body of a page's request, and over TLS a name or a ticket in the first message
+// of a handshake, which a page's site has chosen.
 func IsRequestLine(line []byte) bool {
 	line = bytes.TrimSuffix(line, []byte("\r"))
-	method, rest, _ := bytes.Cut(line, []byte(" "))
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	return isHandshake(line) ||
+		IsRequestStart(line) && (bytes.HasSuffix(rest, []byte(" HTTP/1.1")) || bytes.HasSuffix(rest, []byte(" HTTP/1.0")))
+}
+
+// IsRequestStart is IsRequestLine for the beginning of a line that is too long to be read as a whole: a page may ask for a path of any length.
+func IsRequestStart(line []byte) bool {
+	method, _, found := bytes.Cut(line, []byte(" "))
 	switch string(method) {
 	case "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH":
-	default:
-		return false
+		return found
 	}
-	return bytes.HasSuffix(rest, []byte(" HTTP/1.1")) || bytes.HasSuffix(rest, []byte(" HTTP/1.0"))
+	return isHandshake(line)
 }
+
+// isHandshake reports whether bytes begin a handshake of TLS.
+func isHandshake(p []byte) bool { return bytes.HasPrefix(p, []byte{0x16, 0x03}) }

@@ -113,7 +113,16 @@ func TestIsRequestLine(t *testing.T) {
 	for line, want := range map[string]bool{
 		"GET / HTTP/1.1": true, "POST /x y HTTP/1.1\r": true, "OPTIONS * HTTP/1.0": true,
 		"get HTTP/1.1": false, "get / HTTP/1.1": false, "GET /": false, "POST HTTP/1.1": false, "lock GET / HTTP/1.1": false, "": false,
+		"\x16\x03\x01\x02\x00\x01\x00": true, "\x16": false,
 	} {
 		require.Equal(t, want, browser.IsRequestLine([]byte(line)), line)
+	}
+}
+
+func TestIsRequestStart(t *testing.T) {
+	for line, want := range map[string]bool{
+		"POST /aaaa": true, "GET ": true, "GET": false, "get aaaa": false, "lock aaaa": false, "\x16\x03\x01": true, "": false,
+	} {
+		require.Equal(t, want, browser.IsRequestStart([]byte(line)), line)
 	}
 }
