@@ -70,9 +70,14 @@ type Headers [Fields][]byte
 //
 // User-Agent and Accept-Language can be set by pages of the server's own name, so by rebound ones, but not left out. JavaScript outside of
 // browsers (Node.js) sends Accept-Language too, together with Sec-Fetch-Mode and without Sec-Fetch-Site: browsers send both or none.
+// PowerShell calls itself Mozilla and has no other mark; a page that calls itself PowerShell still has its browser's Accept-Language.
 func (h *Headers) Marked() bool {
 	return h[Origin] != nil || h[Referer] != nil || h[FetchSite] != nil ||
-		h[AcceptLanguage] != nil && h[FetchMode] == nil || bytes.HasPrefix(h[UserAgent], []byte("Mozilla/"))
+		h[AcceptLanguage] != nil && h[FetchMode] == nil || isBrowser(h[UserAgent])
+}
+
+func isBrowser(agent []byte) bool {
+	return bytes.HasPrefix(agent, []byte("Mozilla/")) && !bytes.Contains(agent, []byte("PowerShell/"))
 }
 
 // Tells reports whether a field with a value can be a mark by itself, so that Marked is worth asking.
@@ -81,7 +86,7 @@ func (f Field) Tells(value []byte) bool {
 	case Host, FetchMode:
 		return false
 	case UserAgent:
-		return bytes.HasPrefix(value, []byte("Mozilla/"))
+		return isBrowser(value)
 	}
 	return true
 }

@@ -41,6 +41,8 @@ func TestCheck(t *testing.T) {
 		{changes, "", []string{"Host", "db1.example", "User-Agent", "curl/8.5.0"}},
 		{changes, "", []string{"Host", "db1.example", "User-Agent", "node", "Accept-Language", "*", "Sec-Fetch-Mode", "cors"}},
 		{changes, "", []string{"Host", "a b"}},
+		{changes, "", []string{"Host", "db1.example", "User-Agent", "Mozilla/5.0 (Windows NT 10.0; de-DE) PowerShell/7.4.1"}},
+		{reads, "the host \"evil.example\"", []string{"Host", "evil.example", "User-Agent", "Mozilla/5.0 PowerShell/7", "Accept-Language", "de"}},
 
 		// Pages of another site.
 		{reads, "a page of \"evil.example\"", []string{"Host", "127.0.0.1:1978", "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}},
