@@ -320,7 +320,21 @@ func (c *Catalog) closeDB(d *DB) error {
 	c.stopKeeper()
 	d.abortTransaction()
 	d.reachEnd()
+	if d.file != nil {
+		if err := c.finish(d); err != nil {
+			return errors.Join(err, d.file.Abandon())
+		}
+	}
 	if err := d.store.Close(); err != nil {
+		return &OpenError{Expr: d.Expr(), Err: err}
+	}
+	return nil
+}
+
+// finish has a file take everything, and removes its private log. The file is closed afterwards: a process that waits for it would otherwise
+// begin to write to a log that is being removed.
+func (c *Catalog) finish(d *DB) error {
+	if err := d.file.Finish(); err != nil {
 		return &OpenError{Expr: d.Expr(), Err: err}
 	}
 	return c.closePrivateLog(d)

@@ -87,6 +87,9 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		d.log = log.Log
 		return c.adopt(d, log)
 	}
+	if !d.followed && c.spent(log) {
+		return c.dropLog(log)
+	}
 	if !d.followed {
 		d.logger.Warn(dir + " is not the log of the database beside it; it is left as it is")
 		return c.forgetLog(log)
@@ -110,6 +113,20 @@ func (c *Catalog) leftBehind(d *DB, private *logDir) bool {
 	m := d.file.Meta()
 	e, ok := private.ledger[m.ID.String()]
 	return ok && e.Epoch < m.Epoch && m.LogID == filestore.ID(c.log.ID())
+}
+
+// spent reports whether a private log has no update that a file may lack. Who dies while it begins or removes a log leaves such a one.
+func (c *Catalog) spent(log *logDir) bool {
+	open := log.open()
+	if len(log.ledger) == 0 { // nobody has told yet which files there are
+		open = map[string]ledgerEntry{"": {}}
+	}
+	for _, e := range open {
+		if p, complete := c.behind(log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // replayReadOnly shows a read-only database what its private log has beyond the file, without changing either.

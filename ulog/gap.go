@@ -114,13 +114,9 @@ func (r *Reader) front() Stamp {
 	return rec.stamp
 }
 
-// leave notes what the reader has when it is at the end of the open segment. The header of a segment that is whole has its last stamp.
-func (r *Reader) leave() {
-	r.had = max(r.had, r.scan.last)
-	if r.headed && r.scan.head.size <= r.limit && !r.noticed {
-		r.had = max(r.had, r.scan.head.last)
-	}
-}
+// leave notes what the reader has when it is at the end of the open segment. The header does not tell: while the log goes over to the next
+// segment, it may still promise more than the records have.
+func (r *Reader) leave() { r.had = max(r.had, r.scan.last) }
 
 // goneNewest notes a gap where the segment that the log is writing has been removed, which the log does not notice itself.
 func (r *Reader) goneNewest(safe tail) bool {

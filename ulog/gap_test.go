@@ -186,3 +186,31 @@ func TestGapInFrontOfAReaderOfAnEmptyDirectory(t *testing.T) {
 	removeSegments(t, dir, 1, 2)
 	requireGap(t, r, 1, 2)
 }
+
+// While a log goes over to the next segment the header of the full one still promises stamps that no record of it has. A reader in another
+// process that looks then has the records, not what was promised.
+func TestGapBehindASegmentThatPromises(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{Limit: 150})
+	for i := range 5 {
+		mustCommit(t, l, keys(string(rune('a'+i)), 3)...)
+	}
+	require.NoError(t, l.Close())
+	head, _, err := statSegment(vfs.OS{}, dir, 1)
+	require.NoError(t, err)
+	f, err := os.OpenFile(filepath.Join(dir, segmentName(1)), os.O_RDWR, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt(appendHeader(nil, header{head.size, l.Last() + promiseAhead}), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+
+	r, err := OpenReader(vfs.OS{}, dir, 0, ReaderOptions{})
+	require.NoError(t, err)
+	defer r.Close()
+	for r.seg < 2 {
+		_, err := r.Next()
+		require.NoError(t, err)
+	}
+	removeSegments(t, dir, 3)
+	requireGap(t, r, 3, 3)
+}

@@ -28,6 +28,9 @@ func (l *Log) Settle(at Stamp) Stamp {
 	if l.safe.last < l.last {
 		at = min(at, l.safe.last)
 	}
+	if l.closed { // the header is about to promise what has been told, and no more
+		at = min(at, l.told)
+	}
 	l.past, l.told = max(l.past, at), max(l.told, at)
 	kept := max(l.kept, l.synced.last)
 	l.mu.Unlock()

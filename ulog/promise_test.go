@@ -101,3 +101,22 @@ func TestAFullSegmentHandsItsPromiseOver(t *testing.T) {
 		require.Equal(t, r.front(), head.last, "a segment begins with the stamp that the one before ends with")
 	}
 }
+
+// A follower that is told a stamp while the log is being closed keeps it, too.
+func TestAPromiseWhileTheLogIsClosed(t *testing.T) {
+	dir, c, fs := t.TempDir(), newClock(), faultfs.New(vfs.OS{})
+	l := mustOpen(t, dir, Options{FS: fs, Now: c.now, SyncInterval: time.Hour})
+	mustCommit(t, l, "k")
+	l.Settle(StampAt(c.now().Add(time.Minute)))
+	mustCommit(t, l, "unsynced")
+	var told Stamp
+	fs.OnSync(func() { told = l.Settle(StampAt(c.now().Add(time.Minute + 5*time.Second))) })
+	require.NoError(t, l.Close())
+	require.NotZero(t, told)
+
+	l = mustOpen(t, dir, Options{Now: c.now})
+	defer l.Close()
+	at, err := l.Append(sets("after"))
+	require.NoError(t, err)
+	require.Greater(t, at, told)
+}

@@ -327,6 +327,9 @@ func (r *Reader) SkipDamage() {
 	}
 	r.damage, r.origins = nil, nil
 	r.counted = false
+	if r.headed && r.scan.head.size <= r.limit {
+		r.had = max(r.had, r.scan.head.last)
+	}
 	r.pos, r.scan.off = to, to
 	r.headed = true
 }

@@ -37,7 +37,14 @@ func (l *Log) openNewest() error {
 
 // openSegment opens segment n, the newest. none says that the directory had no segments.
 func (l *Log) openSegment(n uint64, none bool) error {
-	f, err := l.fs.OpenFile(l.segmentPath(n), create, filePerm)
+	flag := readWrite
+	if none {
+		flag = create
+	}
+	f, err := l.fs.OpenFile(l.segmentPath(n), flag, filePerm)
+	if errors.Is(err, os.ErrNotExist) && !none { // the process that has the log open has gone on to another, and removed this one
+		return cmp.Or(l.isNewest(n), err)
+	}
 	if err != nil {
 		return err
 	}
@@ -63,6 +70,11 @@ func (l *Log) lock(f vfs.File, n uint64) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", l.segmentPath(n), err)
 	}
+	return l.isNewest(n)
+}
+
+// isNewest returns errNewest where segment n is not the newest any more.
+func (l *Log) isNewest(n uint64) error {
 	nums, err := listSegments(l.fs, l.dir)
 	if err == nil && (len(nums) == 0 || nums[len(nums)-1] != n) {
 		err = errNewest

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/vfs"
 )
 
 // sample is a segment of three groups, "one", "two1 two2 two3", "three", as Close leaves it.
@@ -243,4 +245,36 @@ func TestRecoverOlderSegmentsAreLeftAlone(t *testing.T) {
 	require.Len(t, damage, 1)
 	require.Equal(t, damaged, damage[0].File)
 	require.Equal(t, []string{"one", "three"}, keysOf(t, all))
+}
+
+// afterList calls a function once, after the first look into a directory.
+type afterList struct {
+	vfs.FS
+	then func()
+}
+
+func (a *afterList) ReadDir(name string) ([]string, error) {
+	names, err := a.FS.ReadDir(name)
+	if then := a.then; then != nil {
+		a.then = nil
+		then()
+	}
+	return names, err
+}
+
+// The process that has the log open may go on to another segment and remove the one that this process is about to wait for. That one must not
+// come back: an empty segment is one that has lost its updates.
+func TestOpenDoesNotBringBackASegment(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{})
+	mustCommit(t, l, "k")
+	require.NoError(t, l.Close())
+	fs := &afterList{vfs.OS{}, func() {
+		require.NoError(t, os.Rename(filepath.Join(dir, segmentName(1)), filepath.Join(dir, segmentName(2))))
+	}}
+	l = mustOpen(t, dir, Options{FS: fs})
+	defer l.Close()
+	nums, err := listSegments(vfs.OS{}, dir)
+	require.NoError(t, err)
+	require.Equal(t, []uint64{2}, nums)
 }

@@ -62,6 +62,7 @@ type Store struct {
 	cleared     Version      // of the last clear; guarded by applyMu
 	followed    followed     // guarded by applyMu
 	pruning     pruning
+	finished    bool // by Finish; its caller is alone
 
 	cp checkpointer
 }
@@ -170,15 +171,20 @@ func (s *Store) FileSize() int64 {
 	return info.Size()
 }
 
-// Close makes everything applied durable, marks the file as cleanly closed and closes it.
-func (s *Store) Close() error {
+// Finish makes everything applied durable and marks the file as cleanly closed, but keeps it: no other process can open it yet. Nothing is
+// applied afterwards.
+func (s *Store) Finish() error {
 	s.stopCheckpoints()
-	var err error
-	if !s.opts.ReadOnly {
-		err = s.checkpoint(true)
+	if s.opts.ReadOnly || s.finished {
+		return nil
 	}
-	return errors.Join(err, s.closeFile())
+	err := s.checkpoint(true)
+	s.finished = err == nil
+	return err
 }
+
+// Close is Finish, and closes the file.
+func (s *Store) Close() error { return errors.Join(s.Finish(), s.closeFile()) }
 
 // Abandon closes the file as it is. What is only in memory is in the log.
 func (s *Store) Abandon() error {
