@@ -127,6 +127,29 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	}
 }
 
+// Who looks before the start is told what the start would say, and nothing changes by looking.
+func TestAFileIsExaminedForUpdatesThatAStartWouldPassOver(t *testing.T) {
+	dir := killedWith(t, in, "a.kct")
+	path := filepath.Join(dir, "a.kct")
+	for _, o := range []Options{{}, {LogDir: filepath.Join(dir, "other")}} {
+		err := Examine(path, o)
+		require.ErrorContains(t, err, "acknowledged updates: 2,")
+		require.ErrorContains(t, err, "-as-is")
+	}
+	require.NoDirExists(t, filepath.Join(dir, "other"))
+	require.NoError(t, Examine(path, in(dir)), "with its log")
+	require.NoError(t, Examine(path, Options{AsIs: true}))
+	require.NoError(t, Examine(path, Options{ReadOnly: true}))
+	require.NoError(t, Examine(filepath.Join(dir, "new.kct"), Options{}))
+	require.NoFileExists(t, filepath.Join(dir, "new.kct"))
+
+	c := mustOpen(t, in(dir), path)
+	require.Equal(t, "2", contents(t, c.DB(0))["in log"])
+	require.NoError(t, Examine(path, Options{}), "a server has it open")
+	require.NoError(t, c.Close())
+	require.NoError(t, Examine(path, Options{}), "closed")
+}
+
 // The services' database is no exception.
 func TestTheServicesDatabaseIsNotOpenedWithoutItsLog(t *testing.T) {
 	dir := t.TempDir()
