@@ -201,7 +201,11 @@ func (c *Catalog) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
 		if !mine && !log.private {
 			continue
 		}
-		p, _ := c.behind(log.Dir(), e.DBID, log.private, e.Stamp)
+		after := e.Stamp
+		if mine && m.TakenFrom == filestore.ID(log.ID()) { // a tool has brought the file up to date meanwhile
+			after = max(after, m.Taken)
+		}
+		p, _ := c.behind(log.Dir(), e.DBID, log.private, after)
 		switch {
 		case p.Updates == 0:
 		case log.private:

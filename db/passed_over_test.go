@@ -197,6 +197,22 @@ func TestALogTellsWhatAFileNeverTook(t *testing.T) {
 	require.Equal(t, map[string]string{"in file": "1", "without the log": "4"}, contents(t, c.DB(0)))
 }
 
+// A tool that has a file open after a kill brings the updates of its log in. The next start does not say that they are missing: who followed its advice
+// would bring old values in once more, over newer ones.
+func TestALogKnowsWhatAToolHasTaken(t *testing.T) {
+	dir := killedWith(t, in, "a.kct")
+	path := filepath.Join(dir, "a.kct")
+	for _, value := range []string{"newer", "newest"} {
+		c := mustOpen(t, Options{Offline: &Offline{}}, path)
+		mustSet(t, c.DB(0), "in log", value)
+		require.NoError(t, c.Close())
+	}
+	c, said := saying(t, in(dir), path)
+	require.NotContains(t, said, "ERROR")
+	require.Nil(t, c.DB(0).PassedOver())
+	require.Equal(t, map[string]string{"in file": "1", "in log": "newest", "and this": "3"}, contents(t, c.DB(0)))
+}
+
 // A file opened for reading only shows what its log has, wherever that is; where it is not there, the start is refused.
 func TestReadOnlyFindsTheLogThatAFileNames(t *testing.T) {
 	dir := killedWith(t, in, "a.kct")
