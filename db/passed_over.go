@@ -58,11 +58,17 @@ func (p *PassedOver) what() string {
 // PassedOver returns what the database was opened without, nil where that is nothing.
 func (d *DB) PassedOver() *PassedOver { return d.passed }
 
+// Advice says what the database at a path lacks, and how to get it.
+func (p *PassedOver) Advice(path string) string {
+	return fmt.Sprintf("%s. Later updates in the update log %s can be brought in, while no server has the file open, with: %s",
+		p.what(), p.LogDir, p.command(path))
+}
+
 // passOver notes what the database is opened without, and says so.
 func (d *DB) passOver(say func(string, ...any), p *PassedOver, why string) {
 	d.passed = p
-	say(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s: %s. Later updates in the update log %s can "+
-		"be brought in, while no server has the file open, with: %s", d.Path(), d.file.Meta().Stamp, why, p.what(), p.LogDir, p.command(d.Path())))
+	say(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s: %s",
+		d.Path(), d.file.Meta().Stamp, why, p.Advice(d.Path())))
 }
 
 // command is the one that brings the updates in.
@@ -195,7 +201,11 @@ func (c *Catalog) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
 		if !mine && !log.private {
 			continue
 		}
-		p, _ := c.behind(log.Dir(), e.DBID, log.private, e.Stamp)
+		after := e.Stamp
+		if mine && m.TakenFrom == filestore.ID(log.ID()) { // a tool has brought the file up to date meanwhile
+			after = max(after, m.Taken)
+		}
+		p, _ := c.behind(log.Dir(), e.DBID, log.private, after)
 		switch {
 		case p.Updates == 0:
 		case log.private:

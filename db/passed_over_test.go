@@ -127,6 +127,29 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	}
 }
 
+// Who looks before the start is told what the start would say, and nothing changes by looking.
+func TestAFileIsExaminedForUpdatesThatAStartWouldPassOver(t *testing.T) {
+	dir := killedWith(t, in, "a.kct")
+	path := filepath.Join(dir, "a.kct")
+	for _, o := range []Options{{}, {LogDir: filepath.Join(dir, "other")}} {
+		err := Examine(path, o)
+		require.ErrorContains(t, err, "acknowledged updates: 2,")
+		require.ErrorContains(t, err, "-as-is")
+	}
+	require.NoDirExists(t, filepath.Join(dir, "other"))
+	require.NoError(t, Examine(path, in(dir)), "with its log")
+	require.NoError(t, Examine(path, Options{AsIs: true}))
+	require.NoError(t, Examine(path, Options{ReadOnly: true}))
+	require.NoError(t, Examine(filepath.Join(dir, "new.kct"), Options{}))
+	require.NoFileExists(t, filepath.Join(dir, "new.kct"))
+
+	c := mustOpen(t, in(dir), path)
+	require.Equal(t, "2", contents(t, c.DB(0))["in log"])
+	require.NoError(t, Examine(path, Options{}), "a server has it open")
+	require.NoError(t, c.Close())
+	require.NoError(t, Examine(path, Options{}), "closed")
+}
+
 // The services' database is no exception.
 func TestTheServicesDatabaseIsNotOpenedWithoutItsLog(t *testing.T) {
 	dir := t.TempDir()
@@ -172,6 +195,22 @@ func TestALogTellsWhatAFileNeverTook(t *testing.T) {
 	require.Nil(t, c.DB(1).PassedOver())
 	require.Len(t, contents(t, c.DB(1)), 3)
 	require.Equal(t, map[string]string{"in file": "1", "without the log": "4"}, contents(t, c.DB(0)))
+}
+
+// A tool that has a file open after a kill brings the updates of its log in. The next start does not say that they are missing: who followed its advice
+// would bring old values in once more, over newer ones.
+func TestALogKnowsWhatAToolHasTaken(t *testing.T) {
+	dir := killedWith(t, in, "a.kct")
+	path := filepath.Join(dir, "a.kct")
+	for _, value := range []string{"newer", "newest"} {
+		c := mustOpen(t, Options{Offline: &Offline{}}, path)
+		mustSet(t, c.DB(0), "in log", value)
+		require.NoError(t, c.Close())
+	}
+	c, said := saying(t, in(dir), path)
+	require.NotContains(t, said, "ERROR")
+	require.Nil(t, c.DB(0).PassedOver())
+	require.Equal(t, map[string]string{"in file": "1", "in log": "newest", "and this": "3"}, contents(t, c.DB(0)))
 }
 
 // A file opened for reading only shows what its log has, wherever that is; where it is not there, the start is refused.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
@@ -312,6 +313,9 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	d.attach(log, log.Last())
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.Outlive()
+		if m.LogID != (filestore.ID{}) && !strings.HasSuffix(m.LogDir, privateSuffix) {
+			m.TakenFrom, m.Taken = m.LogID, m.Stamp
+		}
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
 		m.FollowAt = m.Stamp // what the log remembers up to here does not count for this file
 		m.Epoch++

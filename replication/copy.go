@@ -52,7 +52,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	d := f.opts.Catalog.Numbered(int(part.db))
 	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
 	defer c.Close()
-	cp := copier{f: f, db: d, part: part, hello: h, told: time.Now()}
+	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now()}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
 	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit}
 	if d.KeepsVersions() && part.db != db.ServicesIndex { // there it is not the newer update that counts
@@ -87,6 +87,7 @@ type copier struct {
 	db     *db.DB
 	part   *part
 	hello  frame.Hello
+	master Master
 	log    uint64     // where its updates count as made
 	stamp  ulog.Stamp // and when the last one did
 	merges bool
@@ -108,7 +109,7 @@ func (c *copier) begin(info client.CopyInfo) error {
 	case info.Persistent != c.db.Persistent():
 		return errOtherKind
 	case c.f.place.amends == amendsVersions && !info.Versioned && c.part.db != db.ServicesIndex:
-		return fmt.Errorf("%w, and its database %d keeps no versions (lww=true), so a copy would replace what is newer here. %s", errParted, c.part.db, partedRemedy)
+		return fmt.Errorf("%w, and its database %d keeps no versions (lww=true), so a copy would replace what is newer here. %s", errParted, c.part.db, partedRemedy(c.master))
 	}
 	c.merges, c.log = info.Ascending && c.db.Mergeable(), copyLog(c.hello, c.f.ownLog)
 	c.stamp = max(ulog.Stamp(max(info.TS, copySpan))-copySpan, c.f.place.marks[c.log])

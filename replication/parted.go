@@ -31,9 +31,13 @@ import (
 // errParted ends a connection to a master that lacks updates which this server has from it.
 var errParted = errors.New("the master has lost updates that this server has from it")
 
-const partedRemedy = "Decide whose data count: to replace this server's by the master's, ktremotemgr tunerepl -copy MASTER; to keep both as they are and " +
-	"go on with what the master does from now on, ktremotemgr tunerepl -ts now MASTER; to keep this server's, make it the master " +
-	"(ktremotemgr tunerepl), and have the other one follow it with -copy"
+// partedRemedy returns the commands that make a follower and its master agree again.
+func partedRemedy(m Master) string {
+	at := fmt.Sprintf("-mport %d", m.Port)
+	return fmt.Sprintf("Decide whose data count, and run on this server: to replace its data by the master's, 'ktremotemgr tunerepl %[1]s -copy %[2]s'; to keep both as "+
+		"they are and go on with what the master does from now on, 'ktremotemgr tunerepl %[1]s -ts now %[2]s'; to keep this server's data and make it the master, "+
+		"'ktremotemgr tunerepl' without a master, and then have the other server follow it with -copy", at, m.Host)
+}
 
 // amends is how a follower is going to be made equal to a master that has gone back. The numbers are stored in places.
 type amends byte
@@ -82,7 +86,7 @@ func (p *pull) part(why string) error {
 	dbs := f.shared(p.hello)
 	for _, i := range dbs {
 		if i != db.ServicesIndex && !f.opts.Catalog.DB(int(i)).KeepsVersions() {
-			return fmt.Errorf("%w: %s. %s", errParted, why, partedRemedy)
+			return fmt.Errorf("%w: %s. %s", errParted, why, partedRemedy(p.master))
 		}
 	}
 	f.opts.Logger.Error(fmt.Sprintf("%v: %s. Fetching copies of its databases, of which the newer records count (lww=true). The master lacks what it has "+

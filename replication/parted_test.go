@@ -48,7 +48,8 @@ func newFileNode(t *testing.T, sid uint16, parameters string) *node {
 func parted(t *testing.T, f *replication.Follower) {
 	t.Helper()
 	eventually(t, "the state", func() bool { return f.Status().State == replication.Parted })
-	require.Contains(t, f.Status().Trouble, "ktremotemgr tunerepl -copy")
+	at := f.Master()
+	require.Contains(t, f.Status().Trouble, fmt.Sprintf("'ktremotemgr tunerepl -mport %d -copy %s'", at.Port, at.Host), "as it can be run")
 }
 
 // A master that was restored to the past, and has gone on from there, is not followed as if nothing had happened, even when its log ends

@@ -25,19 +25,17 @@ func (p *process) live() error {
 	return p.catalog.Err()
 }
 
-// ready returns why clients should use another server.
+// ready returns why clients should use another server. A server that is meant to refuse updates (-ord, -slave-read-only, tunerepl -ro) is ready:
+// clients that update have no business with it, and a load balancer in front of such servers must not take them all out.
 func (p *process) ready() (reasons []string) {
 	reasons = p.readyToRead()
 	if p.admin.phase.get() != "" {
 		return reasons
 	}
-	if p.cfg.ReadOnly {
-		reasons = append(reasons, "read-only: the server was started with -ord")
-	}
 	return append(reasons, p.room.Pressure().reasons(*p.tuned.room.Load())...)
 }
 
-// readyToRead is ready for clients that do not update anything.
+// readyToRead returns why clients that only read should use another server: want of room does not concern them.
 func (p *process) readyToRead() (reasons []string) {
 	if phase := p.admin.phase.get(); phase != "" {
 		return []string{phase}

@@ -90,6 +90,9 @@ func (e *examiner) databases() {
 			}
 		case expr.Kind.OnDisk():
 			e.writable("database "+text, expr.Path)
+			if err := db.Examine(expr.Path, db.Options{LogDir: e.cfg.UpdateLog, AsIs: e.cfg.AsIs}); err != nil {
+				e.fail("database %s: %s", text, reason(err))
+			}
 		}
 	}
 }

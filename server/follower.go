@@ -79,8 +79,11 @@ func (p *process) replica() httpapi.Follower {
 	return p.follower
 }
 
-// reportReplication adds the rows about the master, when there is one.
+// reportReplication adds the rows about the master, when there is one, and says that updates of clients are refused, when they are.
 func (p *process) reportReplication(rows map[string]string, now time.Time) {
+	if p.catalog.Guarded() {
+		rows["repl_read_only"] = "true" // also where no master is followed, as on a master before a takeover
+	}
 	if p.follower == nil {
 		return
 	}

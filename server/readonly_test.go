@@ -43,8 +43,10 @@ func TestNothingIsAcknowledgedOnceReadOnly(t *testing.T) {
 	clients.Wait()
 	require.Equal(t, atReply, sizes(t, logDir), "the log has grown since the server said that it takes no more updates")
 	require.Equal(t, fmt.Sprint(acknowledged.Load()), count)
+	require.Equal(t, "true", admin.rows("/rpc/report")["repl_read_only"], "who comes later can see it")
 	status, _ = admin.get("/rpc/tune_replication?readonly=false")
 	require.Equal(t, 200, status)
+	require.NotContains(t, admin.rows("/rpc/report"), "repl_read_only")
 	require.Zero(t, s.stop())
 }
 

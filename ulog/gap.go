@@ -50,8 +50,12 @@ func (e *GapError) Error() string {
 		return fmt.Sprintf("%s: at least %d bytes are missing: updates after the time stamp %d may be lost",
 			filepath.Join(e.Dir, segmentName(e.First)), e.Short, e.From)
 	}
-	return fmt.Sprintf("%s: update log segments %d to %d are missing: updates after the time stamp %d may have been in them",
+	text := fmt.Sprintf("%s: update log segments %d to %d are missing: updates after the time stamp %d may have been in them",
 		e.Dir, e.First, e.Last, e.From)
+	if e.First == e.Last && e.First > 1 { // maybe the mark that leaveGap leaves
+		text += fmt.Sprintf(". If an earlier start has said that %s lost updates, they are meant, and %s marks the gap", segmentName(e.First-1), segmentName(e.First+1))
+	}
+	return text
 }
 
 // Trimmed reports whether nothing but the oldest segments is gone, and the reader asked for all there is. Tools that print a log say

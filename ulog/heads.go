@@ -24,11 +24,14 @@ import (
 //	0000000007.ulog   empty; was up to 900      Open: begins again in it, stamp 600
 //	0000000009.ulog   new, begins with 2000     a reader from 800 has a gap, one from 2000 has none
 
-const (
-	remedyOlder  = "Put back a copy of it if there is one: who still needs its updates meets a gap there, and fails or fetches a copy"
-	remedyNewest = "If there is a copy of it, stop, put the copy in its place and start again: from here on all who need its updates " +
-		"meet a gap there, and fail or fetch a copy"
-)
+const remedyOlder = "Put back a copy of it if there is one: who still needs its updates meets a gap there, and fails or fetches a copy"
+
+// remedyNewest returns what helps when segment n, the newest, has lost updates. The segment that leaveGap begins goes with them: with the mark of the gap in the
+// log, a start that needs the updates would be refused even after a copy with all of them has been put back.
+func (l *Log) remedyNewest(n uint64) string {
+	return fmt.Sprintf("If there is a copy of it, stop the server before it takes updates, put the copy in its place, remove %s, which marks the gap, and start "+
+		"again. Otherwise all who need the missing updates meet a gap there, and fail or fetch a copy", l.segmentPath(n+2))
+}
 
 // used reports whether a directory has been a log of ours: its identity is written when the first segment is on the disk.
 func used(fs vfs.FS, dir string) (bool, error) {
@@ -77,7 +80,7 @@ func (l *Log) lostNewest(n uint64, none, used bool) bool {
 			"them, stop, put the copies in place and start again", l.dir))
 		return true
 	}
-	l.logger.Error(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(n), remedyNewest))
+	l.logger.Error(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(n), l.remedyNewest(n)))
 	return true
 }
 

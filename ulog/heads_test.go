@@ -75,6 +75,39 @@ func TestLostUpdatesAreTold(t *testing.T) {
 	}
 }
 
+// The line about a newest segment that has lost its updates says what to do with a copy of it, and then nothing is missing for anybody.
+func TestACopyOfTheNewestSegmentIsPutBack(t *testing.T) {
+	for _, s := range spoils {
+		if s.name == "damaged head" {
+			continue // the log is not opened, and gets no mark
+		}
+		t.Run(s.name, func(t *testing.T) {
+			dir := t.TempDir()
+			fill(t, dir, Options{Limit: 1}, "k1", "k2", "k3")
+			nums, err := listSegments(vfs.OS{}, dir)
+			require.NoError(t, err)
+			n := nums[len(nums)-1]
+			path, mark := filepath.Join(dir, segmentName(n)), filepath.Join(dir, segmentName(n+2))
+			before, err := os.ReadFile(path)
+			require.NoError(t, err)
+			s.do(t, path)
+			var text logText
+			require.NoError(t, mustOpen(t, dir, Options{Logger: text.logger()}).Close())
+			require.Contains(t, text.String(), "put the copy in its place, remove "+mark)
+
+			require.NoError(t, os.WriteFile(path, before, filePerm))
+			require.NoError(t, os.Remove(mark))
+			l := mustOpen(t, dir, Options{})
+			require.False(t, misses(t, l, 1))
+			require.NoError(t, l.Close())
+			all, damage, reports := drain(t, dir, 0)
+			require.Empty(t, damage)
+			require.Empty(t, reports)
+			require.Equal(t, []string{"k1", "k2", "k3"}, keysOf(t, all))
+		})
+	}
+}
+
 // misses reports whether a reader of the log behind a stamp is told that something may be missing.
 func misses(t *testing.T, l *Log, after Stamp) bool {
 	t.Helper()

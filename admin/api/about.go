@@ -9,11 +9,14 @@ import (
 
 // about answers with what every page of the console shows.
 func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
-	records, bytes := int64(0), int64(0)
+	records, bytes, lacking := int64(0), int64(0), []string{}
 	for _, d := range s.Catalog.All() {
 		m := d.Measure()
 		records += max(0, m.Records)
 		bytes += m.Bytes
+		if d.PassedOver() != nil {
+			lacking = append(lacking, d.Name())
+		}
 	}
 	fixed := a.opts.Fixed()
 	if err := a.server.May(r, admin.Admin); err != nil {
@@ -27,7 +30,7 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	return map[string]any{
 		"identity": s.Identity, "version": a.opts.Version, "revision": a.opts.Revision,
 		"started": a.opts.Started.UnixMilli(), "now": time.Now().UnixMilli(), "notReady": reasons,
-		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes,
+		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes, "lacking": lacking,
 	}, nil
 }
 

@@ -19,6 +19,7 @@ type databaseRow struct {
 	Ordered    bool     `json:"ordered"`
 	Persistent bool     `json:"persistent"` // records do not expire
 	ReadOnly   string   `json:"readOnly"`   // why records cannot be changed here, empty when they can
+	PassedOver string   `json:"passedOver"` // acknowledged updates that the file was opened without, empty: none
 	Records    int64    `json:"records"`    // -1: not known
 	Bytes      int64    `json:"bytes"`
 	Expired    int64    `json:"expired"`
@@ -52,6 +53,9 @@ func (a *API) row(d *db.DB, c *db.Catalog) databaseRow {
 		Index: d.Index(), Name: d.Name(), Path: d.Path(), Kind: kindText(d), Services: d == c.Services(), OnDisk: d.OnDisk(), Ordered: ordered,
 		Persistent: d.Persistent(), ReadOnly: readOnly(d, c), Records: m.Records, Bytes: m.Bytes, Expired: m.Expired, Evicted: m.Evicted,
 		Checkpoint: a.tasks.get(checkpointName(d)),
+	}
+	if passed := d.PassedOver(); passed != nil {
+		row.PassedOver = passed.Advice(d.Path())
 	}
 	if d.OnDisk() {
 		n, seconds, _ := m.File.Checkpoints.Snapshot(1e-9)

@@ -20,6 +20,7 @@ func databaseMetrics() []Definition {
 		{"gotycoon_database_checkpoint_failing", Gauge, "1 when the latest checkpoint has failed: updates stay in memory and log. Files only.", of},
 		{"gotycoon_database_stalls_total", Counter, "Updates that had to wait for a checkpoint. Files only.", of},
 		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other had to wait for a checkpoint. Files only.", of},
+		{"gotycoon_database_passed_over", Gauge, "1 when the file was opened without acknowledged updates that only its update log has. Files only.", of},
 		{"gotycoon_database_expired_total", Counter, "Records collected because their time was over.", of},
 		{"gotycoon_database_evicted_total", Counter, "Records removed because of a capacity limit. The engines' own limits (capcnt, capsiz) are not counted.", of},
 	}
@@ -50,6 +51,7 @@ func readDatabase(s *sink, d *db.DB) {
 	s.histogram("gotycoon_database_checkpoint_duration_seconds", m.File.Checkpoints, perNano, name, index)
 	s.put("gotycoon_database_checkpoint_failing", boolean(m.File.Err != nil), name, index)
 	s.count("gotycoon_database_stalls_total", m.File.Stalls, name, index)
+	s.put("gotycoon_database_passed_over", boolean(d.PassedOver() != nil), name, index)
 	s.put("gotycoon_database_stall_seconds_total", m.File.Stalled.Seconds(), name, index)
 }
 

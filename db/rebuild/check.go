@@ -229,14 +229,14 @@ func (c *checker) account() {
 		c.add(c.damage(first, "and %d other pages are neither used nor free", left-1))
 	}
 	if c.Records != c.Meta.Count || c.Bytes != c.Meta.Bytes {
-		c.add(&Damage{What: fmt.Sprintf("the file has %d records with %d bytes, and says that it has %d with %d",
+		c.add(&Damage{Whole: true, What: fmt.Sprintf("the file has %d records with %d bytes, and says that it has %d with %d",
 			c.Records, c.Bytes, c.Meta.Count, c.Meta.Bytes)})
 	}
 	if c.Meta.Summed && c.Sum != c.Meta.Sum {
-		c.add(&Damage{What: fmt.Sprintf("a record is, or was, not what had been written: the checksum of the records is %016x, and should be %016x",
+		c.add(&Damage{Whole: true, What: fmt.Sprintf("a record is, or was, not what had been written: the checksum of the records is %016x, and should be %016x",
 			c.Sum, c.Meta.Sum)})
 	}
 	if c.removals != c.Meta.Removals {
-		c.add(&Damage{What: fmt.Sprintf("the file remembers %d removals, and says that it remembers %d", c.removals, c.Meta.Removals)})
+		c.add(&Damage{Whole: true, What: fmt.Sprintf("the file remembers %d removals, and says that it remembers %d", c.removals, c.Meta.Removals)})
 	}
 }

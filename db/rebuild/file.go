@@ -13,10 +13,14 @@ type Damage struct {
 	Page   uint64
 	Offset int64 // of the page in the file
 	What   string
+	Whole  bool // it is wrong with the file as a whole, and no page can be named
 }
 
 // Error names the place and what is wrong.
 func (d *Damage) Error() string {
+	if d.Whole {
+		return d.What
+	}
 	return fmt.Sprintf("page %d, offset %d: %s", d.Page, d.Offset, d.What)
 }
 

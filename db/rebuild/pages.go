@@ -51,17 +51,17 @@ func newestMeta(r io.ReaderAt, size int64) (meta, error) {
 		}
 	}
 	if len(found) == 0 {
-		return best, &Damage{0, 0, "no meta page is good: " + errs[0].Error()}
+		return best, &Damage{Whole: true, What: "no meta page is good: " + errs[0].Error()}
 	}
 	if int64(best.end)*int64(best.pageSize) > size {
-		return best, &Damage{0, 0, fmt.Sprintf("the file has %d bytes and should have at least %d", size, int64(best.end)*int64(best.pageSize))}
+		return best, &Damage{Whole: true, What: fmt.Sprintf("the file has %d bytes and should have at least %d", size, int64(best.end)*int64(best.pageSize))}
 	}
 	return best, nil
 }
 
 // damage returns a finding about a page.
 func (p *pages) damage(id uint64, format string, args ...any) *Damage {
-	return &Damage{id, int64(id) * p.pageSize, fmt.Sprintf(format, args...)}
+	return &Damage{Page: id, Offset: int64(id) * p.pageSize, What: fmt.Sprintf(format, args...)}
 }
 
 // read returns a page of one of the kinds in flags. The buffer is used if it is large enough.

@@ -172,7 +172,7 @@ func (s *salvager) beginAnew(m meta, best top, err error) {
 	}
 	s.Stale = stale && err == nil
 	if err != nil {
-		s.lose(&Damage{What: "nothing leads to the records: all pages are looked at"}, &span{})
+		s.lose(&Damage{Whole: true, What: "nothing leads to the records: all pages are looked at"}, &span{})
 		s.begun(best) // as far as it could be read
 		return
 	}

@@ -143,7 +143,8 @@ let seen = 0;
 live.listen(() => {
   const { about, problem } = live;
   document.body.classList.toggle("gone", problem !== null && problem.status === 0);
-  banner.hidden = problem === null;
+  const lacking = about?.lacking ?? [];
+  banner.hidden = problem === null && lacking.length === 0;
   if (problem) {
     const since = seen ? ` What you see is ${span((Date.now() - seen) / 1000)} old.` : "";
     setText(banner, problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", "."));
@@ -152,6 +153,7 @@ live.listen(() => {
     return;
   }
   seen = Date.now();
+  if (lacking.length) setText(banner, `Opened without acknowledged updates that only the update log has: ${lacking.join(", ")}. The section Databases has the command that brings them in.`);
   const { identity } = about;
   setText(document.getElementById("server-name"), identity.host + (identity.address.startsWith(":") ? "" : " ") + identity.address + (identity.serverId >= 0 ? ` · server ID ${identity.serverId}` : ""));
   state.dataset.tone = about.notReady.length ? "warn" : "good";

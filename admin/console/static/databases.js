@@ -36,6 +36,7 @@ export function databases(root) {
 
 function state(d) {
   if (d.file?.error) return h("div", null, pill("checkpoint failing", "bad"), h("p", { class: "bad" }, d.file.error));
+  if (d.passedOver) return h("div", null, pill("lacks updates", "bad"), h("p", { class: "bad" }, d.passedOver));
   if (d.checkpoint?.running) return pill("checkpoint under way", "warn");
   return d.readOnly ? pill("read-only here") : pill(d.onDisk ? "on disk" : "in memory", "good");
 }
