@@ -144,12 +144,16 @@ func (c *Conn) force(n int64) {
 	}
 }
 
-// holdReply counts a large reply that its client does not take at once.
-func (c *Conn) holdReply() (n int, err error) {
-	if n = cap(c.Out) - int(c.held); n <= readSize { // what the request holds may be this reply
-		return 0, nil
+// holdReply counts a large reply that its client does not take at once: all is what is held for the reply then, and n of it what has to
+// be given back when it is sent.
+func (c *Conn) holdReply() (n, all int, err error) {
+	if all = cap(c.Out); all <= readSize {
+		return 0, 0, nil
 	}
-	return n, c.Hold(n)
+	if n = all - int(c.held); n <= readSize { // what the request holds may be this reply
+		return 0, all, nil
+	}
+	return n, all, c.Hold(n)
 }
 
 // letGo gives back what is held but for n bytes.

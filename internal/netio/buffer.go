@@ -10,6 +10,8 @@ const (
 	stepFactor = 16      // a buffer grows so much at once where the size is declared
 	firstStep  = 1 << 20 // and to this at least
 	lastStep   = 4       // unless it is to become less than four times as large
+
+	bytesCounted = 2 // how often a byte of a large request counts
 )
 
 // buffers is what a connection needs while it is not idle.
@@ -114,7 +116,7 @@ func costOf(size int) int64 {
 	if size <= keepSize {
 		return int64(max(size-readSize, 0))
 	}
-	return 2 * int64(size)
+	return bytesCounted * int64(size)
 }
 
 // moveUnread puts the unread bytes at the beginning of in, which becomes the read buffer.
