@@ -199,6 +199,12 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 			return err
 		}
 	}
+	if b.stays && over == nil {
+		if s, ok := d.store.(store.Preparer); ok {
+			s.Prepare(b.ups)
+			defer s.Forget(b.ups) // those that have not been applied
+		}
+	}
 	at, err := d.appendAndApply(b, over)
 	if err != nil {
 		return systemError(err)

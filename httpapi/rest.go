@@ -7,6 +7,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/pieces"
 )
 
 // serveREST answers GET, HEAD, PUT and DELETE of one record (section 11).
@@ -60,7 +61,7 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 	s.appendHead(statusOK, s.req.keepAlive, len(value))
 	s.appendXT(xt)
 	s.endHead()
-	s.c.Out = append(s.c.Out, value...)
+	s.c.Out = pieces.Append(s.c.Out, value)
 	return statusOK
 }
 

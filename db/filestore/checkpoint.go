@@ -13,6 +13,7 @@ import (
 
 	"gotycoon/db/store"
 	"gotycoon/internal/metrics"
+	"gotycoon/internal/pieces"
 )
 
 const (
@@ -427,7 +428,7 @@ func (w *batchWriter) keep(value []byte) []byte {
 		w.arena = make([]byte, 0, max(arenaSize, len(value)))
 	}
 	at := len(w.arena)
-	w.arena = append(w.arena, value...)
+	w.arena = pieces.Append(w.arena, value)
 	return w.arena[at:len(w.arena):len(w.arena)]
 }
 

@@ -24,6 +24,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/memstore"
+	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -62,6 +64,7 @@ type Store struct {
 	cleared     Version      // of the last clear; guarded by applyMu
 	followed    followed     // guarded by applyMu
 	pruning     pruning
+	prepared    memstore.Prepared
 
 	cp checkpointer
 }
@@ -143,14 +146,28 @@ func (s *Store) getBase(dst, key []byte) ([]byte, bool, error) {
 	var room [64]byte
 	value := tx.Bucket([]byte(dataBucket)).Get(appendBoltKey(room[:0], key))
 	found := value != nil
-	dst = append(dst, value...)
+	dst = pieces.Append(dst, value)
 	return dst, found, tx.Rollback()
+}
+
+// Prepare copies large values that are about to be applied.
+func (s *Store) Prepare(ups []ulog.Update) { s.prepared.Add(ups, headOf(s.lww)) }
+
+// Forget takes back Prepare.
+func (s *Store) Forget(ups []ulog.Update) { s.prepared.Forget(ups) }
+
+// headOf returns the size of what an overlay has in front of a value.
+func headOf(lww bool) int {
+	if lww {
+		return headSize
+	}
+	return 1
 }
 
 // Apply changes the active overlay. It implements store.Store.
 func (s *Store) Apply(at ulog.Stamp, ups []ulog.Update) {
 	s.applyMu.Lock()
-	size := s.view.Load().active.apply(at, ups)
+	size := s.view.Load().active.apply(at, ups, &s.prepared)
 	if s.lww {
 		s.noteClear(at, ups)
 	}

@@ -3,6 +3,8 @@ package netio
 import (
 	"errors"
 	"sync/atomic"
+
+	"gotycoon/internal/pieces"
 )
 
 // ErrBusy is returned by Fill, Need, Hold and Flush when there is no memory for the request now.
@@ -175,12 +177,12 @@ func (c *Conn) Append(dst []byte, held *int, parts ...[]byte) ([]byte, error) {
 		if err := c.Hold(room); err != nil {
 			return dst, err
 		}
-		dst = append(make([]byte, 0, room), dst...)
+		dst = pieces.Append(make([]byte, 0, room), dst)
 		c.LetGo(*held)
 		*held = room
 	}
 	for _, part := range parts {
-		dst = append(dst, part...)
+		dst = pieces.Append(dst, part)
 	}
 	return dst, nil
 }

@@ -1,6 +1,10 @@
 package netio
 
-import "sync"
+import (
+	"sync"
+
+	"gotycoon/internal/pieces"
+)
 
 const (
 	readSize   = 16 << 10 // size of a fresh read buffer
@@ -121,7 +125,7 @@ func costOf(size int) int64 {
 
 // moveUnread puts the unread bytes at the beginning of in, which becomes the read buffer.
 func (c *Conn) moveUnread(in []byte) {
-	c.w = copy(in, c.bufs.in[c.r:c.w])
+	c.w = pieces.Copy(in, c.bufs.in[c.r:c.w])
 	c.r = 0
 	c.bufs.in = in
 }
