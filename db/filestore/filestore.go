@@ -60,6 +60,7 @@ type Store struct {
 
 	applyMu     sync.Mutex   // held over a change of the active overlay and over a freeze
 	activeBytes atomic.Int64 // memory of the active overlay
+	activeLarge atomic.Int64 // of it: large values
 	lww         bool         // versions are kept
 	cleared     Version      // of the last clear; guarded by applyMu
 	followed    followed     // guarded by applyMu
@@ -167,10 +168,11 @@ func headOf(lww bool) int {
 // Apply changes the active overlay. It implements store.Store.
 func (s *Store) Apply(at ulog.Stamp, ups []ulog.Update) {
 	s.applyMu.Lock()
-	size := s.view.Load().active.apply(at, ups, &s.prepared)
+	size, large := s.view.Load().active.apply(at, ups, &s.prepared)
 	if s.lww {
 		s.noteClear(at, ups)
 	}
+	s.activeLarge.Store(large)
 	s.activeBytes.Store(size)
 	s.applyMu.Unlock()
 	if size >= s.opts.Limit {

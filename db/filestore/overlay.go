@@ -56,6 +56,8 @@ type overlay struct {
 	stamp     ulog.Stamp // newest update applied, or where the file stood at the start
 	liveCount int64      // records that are not tombstones
 	liveBytes int64      // their key and value bytes
+
+	largeBytes int64 // of values over largeValue
 	fresh     []byte     // keys not yet looked up below, each with a varint length before it
 	below     usage      // what the looked-up keys have below
 	scratch   []byte
@@ -93,9 +95,9 @@ func (o *overlay) get(dst, key []byte) ([]byte, state) {
 	return dst[:len(dst)-n], live
 }
 
-// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes. The
+// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes, and large values of it. The
 // caller holds applyMu.
-func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update, prepared *memstore.Prepared) (size int64) {
+func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update, prepared *memstore.Prepared) (size, large int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tree.Update(func(b *memstore.Batch) {
@@ -113,7 +115,7 @@ func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update, prepared *memstore.Pre
 		}
 	})
 	o.stamp = max(o.stamp, at)
-	return o.tree.Bytes() + int64(len(o.fresh))
+	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
 }
 
 // begin makes scratch the beginning of what the overlay is to have of the key of ups[i].
@@ -137,6 +139,9 @@ func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value
 	}
 	o.liveCount++
 	o.liveBytes += int64(len(key) + len(value))
+	if len(value) > largeValue {
+		o.largeBytes += int64(len(value))
+	}
 }
 
 // largeValue is the size from which on a value is not copied into scratch.
@@ -161,14 +166,18 @@ func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.V
 		o.fresh = append(o.fresh, key...)
 	case existed && oldFlag&flagLive != 0:
 		o.liveCount--
-		o.liveBytes -= int64(len(key) + oldSize - valueAt(oldFlag))
+		size := int64(oldSize - valueAt(oldFlag))
+		o.liveBytes -= int64(len(key)) + size
+		if size > largeValue {
+			o.largeBytes -= size
+		}
 	}
 }
 
 func (o *overlay) clear(b *memstore.Batch) {
 	o.cleared.Store(true)
 	b.Clear()
-	o.liveCount, o.liveBytes = 0, 0
+	o.liveCount, o.liveBytes, o.largeBytes = 0, 0, 0
 	o.fresh, o.below = nil, usage{}
 }
 
