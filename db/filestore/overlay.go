@@ -57,10 +57,10 @@ type overlay struct {
 	liveCount int64      // records that are not tombstones
 	liveBytes int64      // their key and value bytes
 
-	largeBytes int64 // of values over largeValue
-	fresh     []byte     // keys not yet looked up below, each with a varint length before it
-	below     usage      // what the looked-up keys have below
-	scratch   []byte
+	largeBytes int64  // of values over largeValue
+	fresh      []byte // keys not yet looked up below, each with a varint length before it
+	below      usage  // what the looked-up keys have below
+	scratch    []byte
 }
 
 // usage is a number of records and their key and value bytes.
