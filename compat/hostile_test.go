@@ -32,15 +32,16 @@ type attack struct {
 type hostile struct {
 	server *ktproc.Server
 	pid    int
-	cache  int // port of memcached
-	part   int // of the attack's full size
+	cache  int   // port of memcached
+	others []int // ports of counters, locks, sequences, quotas and the admin listener
+	part   int   // of the attack's full size
 }
 
 // mib is a size of the attack at full scale in MiB.
 func (h *hostile) mib(n int) int { return n << 20 / h.part }
 
 // TestHostileClientsInACage plays attacks with large, many and half-sent requests on all protocols, while a polite client measures its
-// waits. The process must not take more than its cage allows. GOTYCOON_BIG=1 plays them at full scale, in a cage of 2 GiB.
+// waits, and another one those at a server that nobody attacks. The process must not take more than its cage allows. GOTYCOON_BIG=1 plays them at full scale, in a cage of 2 GiB.
 func TestHostileClientsInACage(t *testing.T) {
 	part := 8
 	if os.Getenv("GOTYCOON_BIG") != "" {
@@ -50,18 +51,22 @@ func TestHostileClientsInACage(t *testing.T) {
 	for _, a := range attacks() {
 		t.Run(a.name, func(t *testing.T) {
 			h := startInCage(t, bin, part)
-			polite := h.politeClient(t)
+			calm := h.politeClient(t, ktproc.Start(t, ktproc.Options{Bin: bin, Dir: t.TempDir(), DBs: []string{"a.kct"}}).Port)
+			polite := h.politeClient(t, h.server.Port)
 			before := h.peak(t)
 			begun := time.Now()
 			answers := a.run(t, h)
 			took := time.Since(begun)
 			read, write := polite()
+			calmRead, calmWrite := calm()
 			peak := h.peak(t)
-			t.Logf("%s: peak=%d MiB (%d before) cage=%d MiB took=%.1fs worst read=%s write=%s answers=%s", a.name, peak>>20, before>>20, h.mib(2048)>>20, took.Seconds(), read, write, summary(answers))
+			t.Logf("%s: peak=%d MiB (%d before) cage=%d MiB took=%.1fs worst read=%s write=%s (%s and %s beside) answers=%s", a.name, peak>>20, before>>20, h.mib(2048)>>20, took.Seconds(), read, write, calmRead, calmWrite, summary(answers))
 			require.Less(t, peak, int64(h.mib(2048)), "bytes of memory")
-			require.Less(t, read, 5*time.Second)
-			if part > 1 { // in full a write waits for 250 MiB on their way to the disk
-				require.Less(t, write, 10*time.Second)
+			// A read waits for nobody, a write for one large value that goes into the log before it: 31 MiB here, 250 MiB in full. Beside that, both
+			// wait for what the machine has to do otherwise, as they do at a server that nobody attacks.
+			require.Less(t, read, 2*time.Second+5*calmRead)
+			if part > 1 { // in full the disk of the machine decides
+				require.Less(t, write, 2*time.Second+5*calmWrite)
 			}
 			require.Contains(t, strings.Join(answers, "\n"), a.want)
 		})
@@ -82,6 +87,13 @@ func startInCage(t *testing.T, bin string, part int) *hostile {
 	t.Helper()
 	h := &hostile{part: part, cache: ktproc.FreePort(t)}
 	args := []string{"-plsv", "ktplugservmemc.so", "-plex", fmt.Sprintf("port=%d#opts=m", h.cache)}
+	for _, option := range []string{"-counter-port", "-lock-port", "-sequence-port", "-quota-port"} {
+		port := ktproc.FreePort(t)
+		h.others = append(h.others, port)
+		args = append(args, option, strconv.Itoa(port))
+	}
+	h.others = append(h.others, ktproc.FreePort(t))
+	args = append(args, "-admin", fmt.Sprintf("127.0.0.1:%d", h.others[len(h.others)-1]))
 	dir := t.TempDir()
 	if group := makeCage(t, h.mib(2048)); group != "" {
 		wrapped := filepath.Join(dir, "caged")
@@ -123,9 +135,9 @@ func (h *hostile) peak(t *testing.T) int64 {
 }
 
 // politeClient asks for a small record and stores it again and again. The function returned ends that, and returns the longest waits.
-func (h *hostile) politeClient(t *testing.T) (end func() (read, write time.Duration)) {
+func (h *hostile) politeClient(t *testing.T, port int) (end func() (read, write time.Duration)) {
 	t.Helper()
-	c := h.dial(t, h.server.Port)
+	c := h.dial(t, port)
 	in := bufio.NewReader(c)
 	var worst [2]time.Duration
 	stop, done := make(chan struct{}), make(chan struct{})
@@ -218,8 +230,12 @@ func (h *hostile) holdOpen(t *testing.T, n int, head string, bytes int, pattern 
 	for i := range conns {
 		conns[i] = h.dial(t, h.server.Port)
 	}
+	patience := 5 * time.Second
+	if h.part == 1 {
+		patience *= 4
+	}
 	answers := times(n, func(i int) string {
-		_ = conns[i].SetDeadline(time.Now().Add(5 * time.Second))
+		_ = conns[i].SetDeadline(time.Now().Add(patience))
 		return send(conns[i], head, bytes, pattern)
 	})
 	return answers
@@ -300,7 +316,9 @@ func attacks() []attack {
 			})
 		}, "SERVER_ERROR out of memory"},
 		{"mutated frames", func(t *testing.T, h *hostile) []string {
-			return h.mutatedFrames(t, 400)
+			answers := h.mutatedFrames(t, 1400)
+			require.Less(t, h.peak(t), int64(512<<20), "bytes of memory, whatever the scale")
+			return answers
 		}, ""},
 	}
 }
@@ -312,6 +330,8 @@ func (h *hostile) mutatedFrames(t *testing.T, n int) []string {
 		"PUT /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n",
 		bulkHead(0xB8, 1) + sized(2, 1, 1) + "\x7f\xff\xff\xff\xff\xff\xff\xffkv", bulkHead(0xBA, 2) + sized(2, 1) + "k" + sized(2, 1) + "l",
 		"\xb4" + sized(4, 4, 1) + "name" + sized(0, 1, 1) + "kv", "\xb1" + sized(4, 0, 0) + "\x00\x01", "\xb6" + sized(4, 0, 0) + "\x00\x01",
+		"\x90\x02\x00\x00\x00\x00\x00\x0b\x00\x00\x00\x01\x00\x00\x00\x05\x00\x01k\x00\x00", "\x90\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01",
+		"lock-fenced key 1 1 5\nlock other\nstatus key\nlist\nrelease key\nquit\n", "GET /fetch?count=3&name=a HTTP/1.1\r\n\r\n", "GET /apply?resource=1&id=2 HTTP/1.1\r\n\r\n", "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
 		"set k 0 0 5\r\nabcde\r\nget k\r\n", "\x80\x01\x00\x01\x08\x00\x00\x00\x00\x00\x00\x0a" + sized(20) + "kv", "ms k 5 c\r\nabcde\r\n",
 	}
 	random := uint64(1)
@@ -321,11 +341,8 @@ func (h *hostile) mutatedFrames(t *testing.T, n int) []string {
 		for range 1 + draw(3) {
 			frame[draw(len(frame))] = byte(draw(256))
 		}
-		port := h.server.Port
-		if i%2 == 0 {
-			port = h.cache
-		}
-		c := h.dial(t, port)
+		ports := append([]int{h.server.Port, h.cache}, h.others...)
+		c := h.dial(t, ports[i%len(ports)])
 		_, _ = c.Write(bytes.Repeat(frame, 1+draw(20)))
 		if i%3 > 0 {
 			c.Close()

@@ -37,6 +37,9 @@ func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
 
 // Set stores a record, new or not.
 func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
+	if err := d.throttleFor(value); err != nil {
+		return err
+	}
 	return d.modify(p, key, func(b *batch) error {
 		b.set(d.target(key, value), value, d.absolute(xt))
 		return nil
@@ -46,6 +49,9 @@ func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
 // SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
 // the value. Nobody may change room before p has been waited for.
 func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
+	if err := d.throttleFor(room); err != nil {
+		return err
+	}
 	return d.modify(p, key, func(b *batch) error {
 		b.setInPlace(d.target(key, room[Headroom:]), room, d.absolute(xt))
 		return nil
@@ -54,6 +60,9 @@ func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
 
 // Add stores a new record. It returns ErrDuplicate when there is one.
 func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
+	if err := d.throttleFor(value); err != nil {
+		return err
+	}
 	return d.modify(p, key, func(b *batch) error {
 		_, found, err := b.read(key)
 		if err != nil {
@@ -69,6 +78,9 @@ func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
 
 // Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
 func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
+	if err := d.throttleFor(value); err != nil {
+		return err
+	}
 	return d.modify(p, key, func(b *batch) error {
 		_, found, err := b.read(key)
 		if err != nil {
@@ -84,6 +96,9 @@ func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
 
 // Append puts value behind the value of a record, or stores a new one. The expiration time is set anew.
 func (d *DB) Append(p *Pending, key, value []byte, xt XT) error {
+	if err := d.throttleFor(value); err != nil {
+		return err
+	}
 	return d.modify(p, key, func(b *batch) error {
 		old, _, err := b.read(key)
 		if err != nil {

@@ -1,6 +1,9 @@
 package db
 
-import "gotycoon/ulog"
+import (
+	"gotycoon/internal/pieces"
+	"gotycoon/ulog"
+)
 
 // batch is the updates of one commit, with the room that their stored values and the old ones take.
 type batch struct {
@@ -9,6 +12,8 @@ type batch struct {
 	room []byte  // stored values; slices of it stay valid when it grows
 	old  []byte  // scratch for values read
 	own  Pending // for an operation that waits itself
+
+	stays bool // a value stays as it is until the log has been waited for
 
 	stripe *stripe   // the one that is locked; nil: those of keys are
 	keys   stripeSet // the stripes to lock, for an operation on several keys
@@ -49,7 +54,7 @@ func (b *batch) free() {
 	}
 	clear(b.ups)
 	b.ups, b.room, b.err, b.mortals, b.version, b.follow = b.ups[:0], b.room[:0], nil, 0, 0, nil
-	b.master, b.renewed = false, nil
+	b.master, b.renewed, b.stays = false, nil, false
 	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
 	b.db.batches.Put(b)
 }
@@ -75,9 +80,11 @@ func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 	if !b.db.Persistent() {
 		b.room = appendPrefix(b.room, xt)
 	}
-	b.room = append(append(b.room, head...), tail...)
+	b.room = pieces.Append(pieces.Append(b.room, head), tail)
 	b.add(ulog.OpSet, key, b.room[at:len(b.room):len(b.room)])
-	b.ups[len(b.ups)-1].Stays = len(b.room)-at > keepRoom // or the room may be used again
+	if len(b.room)-at > keepRoom { // or the room may be used again
+		b.ups[len(b.ups)-1].Stays, b.stays = true, true
+	}
 }
 
 // Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
@@ -95,7 +102,7 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 		appendPrefix(room[:0], xt)
 	}
 	b.add(ulog.OpSet, key, room)
-	b.ups[len(b.ups)-1].Stays = true
+	b.ups[len(b.ups)-1].Stays, b.stays = true, true
 }
 
 func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }

@@ -51,6 +51,9 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 		if err = d.writable(recs[stored].Key); err != nil {
 			break
 		}
+		if err = d.throttleFor(recs[stored].Value); err != nil {
+			break
+		}
 		b.keys.add(d.stripes.index(recs[stored].Key))
 		stored++
 	}

@@ -155,6 +155,14 @@ func (d *DB) throttle() error {
 	return systemError(d.file.Throttle())
 }
 
+// throttleFor is throttle for a value, which has to wait for earlier ones if it is large.
+func (d *DB) throttleFor(value []byte) error {
+	if d.file == nil || len(value) < keepRoom {
+		return nil
+	}
+	return systemError(d.file.ThrottleLarge())
+}
+
 // modify locks the key, lets body read the record and put updates into the batch, and commits them, also when body
 // returns an error: a failed remove is logged all the same.
 func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
@@ -201,6 +209,12 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 	if over == nil {
 		if err := d.admit(b.ups); err != nil {
 			return err
+		}
+	}
+	if b.stays && over == nil {
+		if s, ok := d.store.(store.Preparer); ok {
+			s.Prepare(b.ups)
+			defer s.Forget(b.ups) // those that have not been applied
 		}
 	}
 	at, err := d.appendAndApply(b, over)

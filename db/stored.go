@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"gotycoon/db/store"
+	"gotycoon/internal/pieces"
 )
 
 // Stored calls visit for every record in its stored form (unless the database is persistent, the expiration time as 5 bytes in
@@ -36,7 +37,7 @@ func (d *DB) piece(from store.Start) (piece []entry, more bool, err error) {
 		if more = len(piece) == scanRecords || size >= scanBytes; more {
 			return false
 		}
-		piece = append(piece, entry{key: bytes.Clone(key), stored: bytes.Clone(stored)})
+		piece = append(piece, entry{key: bytes.Clone(key), stored: pieces.Clone(stored)})
 		size += len(key) + len(stored)
 		return true
 	})

@@ -37,6 +37,8 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 		"an atomic bulk of tiny records":   {call("set_bulk", tsv, "atomic\t\n"+numbered("_a", 10_000)), "413 Request Entity Too Large"},
 		"keys that are found":              {call("match_prefix", tsv, "prefix\t\n"), "413 Request Entity Too Large"},
 		"values that are found":            {call("get_bulk", tsv, numbered("_v", 100)), "413 Request Entity Too Large"},
+		"a large value by its path":        {"GET /huge HTTP/1.1\r\n\r\n", "413 Request Entity Too Large"},
+		"a large value by a procedure":     {call("get", tsv, "key\thuge\n"), "413 Request Entity Too Large"},
 		"a procedure that needs a little":  {call("void", tsv, strings.Repeat("\t\n", 1000)), "200 OK"},
 		"keys of which some are wanted":    {call("match_prefix", tsv, "prefix\t\nmax\t100\n"), "200 OK"},
 		"a bulk that is stored in pieces":  {call("set_bulk", tsv, numbered("_a", 10_000)), "200 OK"},
@@ -87,6 +89,7 @@ func fillWithKeys(t *testing.T, s *server) {
 		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "v%d", i), make([]byte, 50_000), 0))
 	}
 	require.NoError(t, d.Set(nil, []byte("large"), make([]byte, 700_000), 0))
+	require.NoError(t, d.Set(nil, []byte("huge"), make([]byte, 2_000_000), 0))
 }
 
 func TestCursorsCount(t *testing.T) {

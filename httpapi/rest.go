@@ -7,6 +7,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/pieces"
 )
 
 // serveREST answers GET, HEAD, PUT and DELETE of one record (section 11).
@@ -59,12 +60,24 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 	if err != nil {
 		return s.replyError(err)
 	}
+	if lack := s.holdValue(value); lack != nil {
+		return s.refuseMemory(lack)
+	}
 	s.keepValue(value)
 	s.appendHead(statusOK, s.req.keepAlive, len(value))
 	s.appendXT(xt)
 	s.endHead()
-	s.c.Out = append(s.c.Out, value...)
+	s.c.Out = pieces.Append(s.c.Out, value)
 	return statusOK
+}
+
+// holdValue takes a large value that has been read from the account, and the reply that is made of it. A value for which there is no memory
+// is forgotten.
+func (s *Session) holdValue(value []byte) error {
+	if len(value) < largeValue {
+		return nil
+	}
+	return s.c.Hold(cap(value) + len(value))
 }
 
 func (s *Session) restHead(d *db.DB, key []byte) int {

@@ -3,6 +3,7 @@ package ulog
 import (
 	"fmt"
 	"runtime"
+	"slices"
 )
 
 // phase says what the leader does. The leader is the one goroutine that may write records; a goroutine that waits becomes the
@@ -121,18 +122,43 @@ type group struct {
 func (l *Log) take() (group, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := group{buf: l.pending, large: l.large, count: l.count, notes: l.notes, first: l.first, last: l.last, state: l.follow}
-	l.pending, l.spare, l.count, l.notes = l.spare, nil, 0, 0
-	l.large, l.referTo = nil, 0
+	var g group
+	if len(l.waiting) > 0 {
+		g = l.waiting[0]
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+	} else {
+		g = l.pendingLocked()
+	}
+	l.referTo -= g.referred()
 	q := &l.queue
 	q.phase, q.taken, q.current, q.next, q.elected = writing, g.last, q.next, nil, false
 	return g, l.err
 }
 
+// pendingLocked returns the pending records as a group, and there are none any more. The caller holds mu.
+func (l *Log) pendingLocked() group {
+	g := group{buf: l.pending, large: l.large, count: l.count, notes: l.notes, first: l.first, last: l.last, state: l.follow}
+	l.pending, l.spare, l.count, l.notes = l.spare, nil, 0, 0
+	l.large = nil
+	return g
+}
+
+// syncFirst reports whether a full segment is to grow on, because the next one cannot begin before this one is on the disk, and so much of it
+// is not yet that everybody would wait for long. The flusher is told to see to that.
+func (l *Log) syncFirst(at tail) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.synced; at.off >= growOn*l.opts.Limit || s.seg == at.seg && at.off-s.off < quickSync {
+		return false
+	}
+	l.flush.kickSync()
+	return true
+}
+
 // writeGroup writes a group with its commit record, to the next segment when this one is full.
 func (l *Log) writeGroup(g *group) error {
 	at := l.leaderTail()
-	full := l.opts.Limit > 0 && at.off >= l.opts.Limit
+	full := l.opts.Limit > 0 && at.off >= l.opts.Limit && !l.syncFirst(at)
 	if l.next.Load() && l.next.Swap(false) || full {
 		var err error
 		if at, err = l.rotate(); err != nil {
@@ -150,6 +176,9 @@ func (l *Log) writeGroup(g *group) error {
 	l.written = tail{at.seg, at.off + g.size(), g.last, at.records + uint64(g.count-g.notes)}
 	l.stated = g.state
 	l.keepLocked(g, g.buf[:records], l.written)
+	if len(g.large) > 0 {
+		l.flush.kickSync()
+	}
 	return l.err
 }
 

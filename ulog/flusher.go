@@ -1,6 +1,9 @@
 package ulog
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // headerInterval is the shortest time between two header writes while a segment grows. It is a little under a second so that
 // a ticker of one second is not missed by its own jitter.
@@ -10,6 +13,7 @@ const headerInterval = 900 * time.Millisecond
 // by Open and ended by Close.
 type flusher struct {
 	kicked chan struct{}
+	sync   atomic.Bool // a kick asks for a sync as well
 	stop   chan struct{}
 	done   chan struct{}
 }
@@ -34,6 +38,12 @@ func (fl *flusher) kick() {
 	}
 }
 
+// kickSync asks for what is written to be synced now.
+func (fl *flusher) kickSync() {
+	fl.sync.Store(true)
+	fl.kick()
+}
+
 // run ends at the first error, which is kept in the log.
 func (fl *flusher) run(l *Log) {
 	defer close(fl.done)
@@ -46,7 +56,9 @@ func (fl *flusher) run(l *Log) {
 		case <-fl.stop:
 			return
 		case <-fl.kicked:
-			err = l.write(l.Last())
+			if err = l.write(l.Last()); err == nil && fl.sync.Swap(false) {
+				err = l.syncWritten()
+			}
 		case now := <-tick.C:
 			due := now.Sub(headed) >= headerInterval
 			if due {

@@ -3,6 +3,8 @@ package ulog
 import (
 	"encoding/binary"
 	"hash/crc32"
+
+	"gotycoon/internal/pieces"
 )
 
 // referSize is the size from which on a value that stays as it is (Update.Stays) is not copied into the pending records: they refer to it,
@@ -31,6 +33,15 @@ func (l *Log) appendLocked(u *Update) {
 	l.pending = append(l.pending, endMark)
 }
 
+// cutLocked makes the pending records a group that waits to be written. So an Append with a large value has a group of its own: what came
+// before it is acknowledged before the value is written, and waits neither for the value nor for the disk to take it. What comes behind the
+// value has to wait for it, since the log is written in one order. The caller holds mu.
+func (l *Log) cutLocked() {
+	if l.count > 0 {
+		l.waiting = append(l.waiting, l.pendingLocked())
+	}
+}
+
 // referred returns the bytes of the values that records of updates refer to.
 func referred(ups []Update) (size int) {
 	for i := range ups {
@@ -41,8 +52,16 @@ func referred(ups []Update) (size int) {
 	return size
 }
 
-// pieces calls f for the parts of the group's first n bytes, and the large values where they belong.
-func (g *group) pieces(n int, f func(p []byte) error) error {
+// referred returns the bytes of the group's large values.
+func (g *group) referred() (size int) {
+	for _, v := range g.large {
+		size += len(v.value)
+	}
+	return size
+}
+
+// parts calls f for the parts of the group's first n bytes, and the large values where they belong.
+func (g *group) parts(n int, f func(p []byte) error) error {
 	from := 0
 	for _, v := range g.large {
 		if err := f(g.buf[from:v.at]); err != nil {
@@ -57,27 +76,22 @@ func (g *group) pieces(n int, f func(p []byte) error) error {
 }
 
 // size is what the group takes in the segment.
-func (g *group) size() int64 {
-	size := int64(len(g.buf))
-	for _, v := range g.large {
-		size += int64(len(v.value))
-	}
-	return size
-}
+func (g *group) size() int64 { return int64(len(g.buf) + g.referred()) }
 
 // seal appends the commit record.
 func (g *group) seal() {
 	crc := uint32(0)
-	_ = g.pieces(len(g.buf), func(p []byte) error { // fails never
+	sum := func(p []byte) error {
 		crc = crc32.Update(crc, castagnoli, p)
 		return nil
-	})
+	}
+	_ = g.parts(len(g.buf), func(p []byte) error { return pieces.Each(p, sum) }) // fails never
 	g.buf = appendCommitOf(g.buf, crc, g.last, g.count)
 }
 
 // writeAt writes the group into the newest segment.
 func (l *Log) writeAt(g *group, off int64) error {
-	return g.pieces(len(g.buf), func(p []byte) error {
+	return g.parts(len(g.buf), func(p []byte) error {
 		n, err := l.f.WriteAt(p, off)
 		off += int64(n)
 		return err

@@ -3,8 +3,12 @@ package ulog
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/faultfs"
 )
 
 // Values that the log refers to are in the file as copied ones are: among others, in groups of several, at the end, and while somebody
@@ -44,4 +48,49 @@ func TestLargeValuesAreNotCopied(t *testing.T) {
 		require.True(t, string(AppendMessage(nil, &ups[i])) == all[i].msg, i)
 	}
 	require.NoError(t, mustOpen(t, dir, Options{}).Close())
+}
+
+// What came before a large value is acknowledged before the value is written, and what comes behind it afterwards.
+func TestALargeValueHasAGroupOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, Options{SyncInterval: time.Hour})
+	large := Update{Op: OpSet, Key: []byte("large"), Value: make([]byte, referSize), Stays: true}
+	var stamps []Stamp
+	for _, ups := range [][]Update{{set("a")}, {set("b")}, {large}, {set("c")}, {set("d"), large, set("e")}, {set("f")}} {
+		s, err := l.Append(ups)
+		require.NoError(t, err)
+		stamps = append(stamps, s)
+	}
+	var acked []Stamp
+	for l.Acked() < stamps[5] {
+		require.NoError(t, l.Wait(l.Acked()+1))
+		acked = append(acked, l.Acked())
+	}
+	require.Equal(t, stamps[1:], acked, "a and b together, the others by themselves")
+	require.Zero(t, l.referTo)
+	require.NoError(t, l.Close())
+	require.Equal(t, []string{"a", "b", "large", "c", "d", "large", "e", "f"}, readKeys(t, dir))
+}
+
+// A full segment with much that is not on the disk yet grows on while it is synced, and nobody waits.
+func TestNobodyWaitsForALargeValueToBeSynced(t *testing.T) {
+	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
+	l := mustOpen(t, dir, Options{FS: fs, Limit: quickSync, SyncInterval: time.Hour})
+	release := make(chan struct{})
+	fs.OnSync(func() { <-release })
+	s, err := l.Append([]Update{{Op: OpSet, Key: []byte("large"), Value: make([]byte, quickSync), Stays: true}})
+	require.NoError(t, err)
+	require.NoError(t, l.Wait(s))
+	mustCommit(t, l, keys("k", 100)...)
+	require.EqualValues(t, 1, l.leaderTail().seg)
+	close(release)
+	within(t, "it is synced", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.synced.last >= s
+	})
+	mustCommit(t, l, "z")
+	require.EqualValues(t, 2, l.leaderTail().seg)
+	require.NoError(t, l.Close())
+	require.Len(t, readKeys(t, dir), 102)
 }

@@ -15,6 +15,9 @@ import (
 const (
 	kickSize = 4 << 20 // pending bytes from which on nobody need wait for them to be written
 	keepSize = 8 << 20 // larger buffers are not used again
+
+	quickSync = 8 << 20 // bytes that are synced while everybody waits
+	growOn    = 2       // a segment may grow to so many times the limit while it is being synced
 )
 
 // A Log is an update log open for writing. It may be used by many goroutines.
@@ -53,6 +56,7 @@ type Log struct {
 	pending  []byte        // encoded records not yet taken into a group
 	large    []largeValue  // that they refer to
 	referTo  int           // bytes of them
+	waiting  []group       // to be written before the pending records: a large value has a group of its own, see cutLocked
 	count    uint32        // records in pending
 	notes    uint32        // follow records among them
 	spare    []byte        // empty buffer to become pending
@@ -136,6 +140,9 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	}
 	l.past = max(l.past, newest)
 	refer := referred(ups)
+	if refer > 0 {
+		l.cutLocked()
+	}
 	l.referTo += refer
 	l.pending = slices.Grow(l.pending, size-refer+len(msg)+frameSize+commitSize)
 	if l.count == 0 {
@@ -159,6 +166,9 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 	l.count += uint32(len(ups))
 	l.bytes += int64(size)
 	last, kick := l.last, len(l.pending)+l.referTo >= kickSize && l.queue.phase == idle
+	if refer > 0 {
+		l.cutLocked()
+	}
 	l.mu.Unlock()
 	if kick {
 		l.flush.kick()

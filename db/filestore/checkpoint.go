@@ -13,11 +13,13 @@ import (
 
 	"gotycoon/db/store"
 	"gotycoon/internal/metrics"
+	"gotycoon/internal/pieces"
 )
 
 const (
 	retryAfter  = time.Second // between checkpoints while they do not succeed
 	stallAt     = 2           // times the limit at which writers wait
+	largeStall  = 8           // the same with large values, which seldom are the reason to wait
 	replayStall = 8           // the same for a replay, which should not wait for what a crash had left to do
 )
 
@@ -152,22 +154,34 @@ func (s *Store) retryLater() {
 	}
 }
 
-// Throttle waits while the overlay is over twice its limit. When the file cannot take the updates (a full disk,
-// for one) it returns why instead of waiting for ever.
-func (s *Store) Throttle() error { return s.throttleAt(stallAt * s.opts.Limit) }
+// Throttle waits while the overlay is over twice its limit without large values: a single one may be over it, and small updates need not
+// wait until the disk has it. When the file cannot take the updates (a full disk, for one) it returns why instead of waiting for ever.
+func (s *Store) Throttle() error {
+	return s.throttle(func() bool {
+		all := s.activeBytes.Load()
+		return all < stallAt*s.opts.Limit || all < largeStall*s.opts.Limit && all-s.activeLarge.Load() < stallAt*s.opts.Limit
+	})
+}
+
+// ThrottleLarge is Throttle for who is about to store a large value: all that is in the overlay counts.
+func (s *Store) ThrottleLarge() error { return s.throttleAt(stallAt * s.opts.Limit) }
 
 // ThrottleReplay is Throttle for the replay of the log at the start.
 func (s *Store) ThrottleReplay() error { return s.throttleAt(replayStall * s.opts.Limit) }
 
 func (s *Store) throttleAt(limit int64) error {
-	if s.activeBytes.Load() < limit {
+	return s.throttle(func() bool { return s.activeBytes.Load() < limit })
+}
+
+func (s *Store) throttle(free func() bool) error {
+	if free() {
 		return nil
 	}
 	s.cp.mu.Lock()
 	defer s.cp.mu.Unlock()
 	s.cp.stalls.begin()
 	defer s.cp.stalls.end()
-	for s.activeBytes.Load() >= limit {
+	for !free() {
 		if s.cp.err != nil {
 			return s.cp.err
 		}
@@ -259,6 +273,10 @@ func (s *Store) freeze() *overlay {
 	s.view.Store(newView(newOverlay(o.stamp, s.lww), o))
 	old.release()
 	s.activeBytes.Store(0)
+	s.activeLarge.Store(0)
+	s.cp.mu.Lock()
+	defer s.cp.mu.Unlock()
+	s.cp.room.Broadcast() // there is room in the fresh one already
 	return o
 }
 
@@ -427,7 +445,7 @@ func (w *batchWriter) keep(value []byte) []byte {
 		w.arena = make([]byte, 0, max(arenaSize, len(value)))
 	}
 	at := len(w.arena)
-	w.arena = append(w.arena, value...)
+	w.arena = pieces.Append(w.arena, value)
 	return w.arena[at:len(w.arena):len(w.arena)]
 }
 

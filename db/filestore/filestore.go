@@ -24,6 +24,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/memstore"
+	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -58,10 +60,12 @@ type Store struct {
 
 	applyMu     sync.Mutex   // held over a change of the active overlay and over a freeze
 	activeBytes atomic.Int64 // memory of the active overlay
+	activeLarge atomic.Int64 // of it: large values
 	lww         bool         // versions are kept
 	cleared     Version      // of the last clear; guarded by applyMu
 	followed    followed     // guarded by applyMu
 	pruning     pruning
+	prepared    memstore.Prepared
 	finished    bool // by Finish; its caller is alone
 
 	cp checkpointer
@@ -144,17 +148,32 @@ func (s *Store) getBase(dst, key []byte) ([]byte, bool, error) {
 	var room [64]byte
 	value := tx.Bucket([]byte(dataBucket)).Get(appendBoltKey(room[:0], key))
 	found := value != nil
-	dst = append(dst, value...)
+	dst = pieces.Append(dst, value)
 	return dst, found, tx.Rollback()
+}
+
+// Prepare copies large values that are about to be applied.
+func (s *Store) Prepare(ups []ulog.Update) { s.prepared.Add(ups, headOf(s.lww)) }
+
+// Forget takes back Prepare.
+func (s *Store) Forget(ups []ulog.Update) { s.prepared.Forget(ups) }
+
+// headOf returns the size of what an overlay has in front of a value.
+func headOf(lww bool) int {
+	if lww {
+		return headSize
+	}
+	return 1
 }
 
 // Apply changes the active overlay. It implements store.Store.
 func (s *Store) Apply(at ulog.Stamp, ups []ulog.Update) {
 	s.applyMu.Lock()
-	size := s.view.Load().active.apply(at, ups)
+	size, large := s.view.Load().active.apply(at, ups, &s.prepared)
 	if s.lww {
 		s.noteClear(at, ups)
 	}
+	s.activeLarge.Store(large)
 	s.activeBytes.Store(size)
 	s.applyMu.Unlock()
 	if size >= s.opts.Limit {

@@ -321,3 +321,31 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, errors.ErrDatabaseNotOpen)
 	require.Error(t, s.Scan(store.Start{Edge: true}, func(_, _ []byte) bool { return true }))
 }
+
+// A large value that waits for the disk holds up further large ones only.
+func TestSmallUpdatesDoNotWaitForLargeValues(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "w.kct"), 1<<20)
+	defer s.Close()
+	s.cp.runMu.Lock() // no checkpoint
+	set := func(i int, value []byte) {
+		s.Apply(ulog.Stamp(i), []ulog.Update{{Op: ulog.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
+	}
+	set(1, make([]byte, 5<<20))
+	require.NoError(t, s.Throttle())
+	set(2, []byte("small"))
+	set(1, []byte("no more large"))
+	require.Zero(t, s.activeLarge.Load())
+	set(1, make([]byte, 5<<20))
+	set(3, make([]byte, 60<<10))
+	require.EqualValues(t, 5<<20, s.activeLarge.Load())
+	done := make(chan error, 1)
+	go func() { done <- s.ThrottleLarge() }()
+	require.NoError(t, s.Throttle())
+	select {
+	case <-done:
+		t.Fatal("the large one did not wait")
+	default:
+	}
+	s.cp.runMu.Unlock()
+	require.NoError(t, <-done)
+}

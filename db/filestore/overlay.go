@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
+	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -55,9 +56,11 @@ type overlay struct {
 	stamp     ulog.Stamp // newest update applied, or where the file stood at the start
 	liveCount int64      // records that are not tombstones
 	liveBytes int64      // their key and value bytes
-	fresh     []byte     // keys not yet looked up below, each with a varint length before it
-	below     usage      // what the looked-up keys have below
-	scratch   []byte
+
+	largeBytes int64  // of values over largeValue
+	fresh      []byte // keys not yet looked up below, each with a varint length before it
+	below      usage  // what the looked-up keys have below
+	scratch    []byte
 }
 
 // usage is a number of records and their key and value bytes.
@@ -88,13 +91,13 @@ func (o *overlay) get(dst, key []byte) ([]byte, state) {
 		return dst[:at], dead
 	}
 	n := valueAt(dst[at])
-	copy(dst[at:], dst[at+n:])
+	pieces.Copy(dst[at:], dst[at+n:])
 	return dst[:len(dst)-n], live
 }
 
-// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes. The
+// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes, and large values of it. The
 // caller holds applyMu.
-func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update) (size int64) {
+func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update, prepared *memstore.Prepared) (size, large int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tree.Update(func(b *memstore.Batch) {
@@ -102,17 +105,17 @@ func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update) (size int64) {
 			switch u := &ups[i]; u.Op {
 			case ulog.OpSet:
 				o.begin(b, flagLive, at, ups, i)
-				o.put(b, u.Key, u.Value)
+				o.put(b, u.Key, u.Value, prepared.Take(u.Value, len(o.scratch)))
 			case ulog.OpRemove:
 				o.begin(b, flagDead, at, ups, i)
-				o.replace(b, u.Key, nil)
+				o.replace(b, u.Key, nil, nil)
 			case ulog.OpClear:
 				o.clear(b)
 			}
 		}
 	})
 	o.stamp = max(o.stamp, at)
-	return o.tree.Bytes() + int64(len(o.fresh))
+	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
 }
 
 // begin makes scratch the beginning of what the overlay is to have of the key of ups[i].
@@ -123,29 +126,38 @@ func (o *overlay) begin(b *memstore.Batch, flag byte, at ulog.Stamp, ups []ulog.
 	}
 }
 
-// put stores a record that is begun in scratch.
-func (o *overlay) put(b *memstore.Batch, key, value []byte) {
-	if len(value) <= largeValue {
+// put stores a record that is begun in scratch. made is a copy of its value, nil if there is none yet.
+func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value) {
+	switch {
+	case made != nil:
+		o.replace(b, key, nil, made)
+	case len(value) <= largeValue:
 		o.scratch = append(o.scratch, value...)
-		o.replace(b, key, nil)
-	} else {
-		o.replace(b, key, value)
+		o.replace(b, key, nil, nil)
+	default:
+		o.replace(b, key, value, nil)
 	}
 	o.liveCount++
 	o.liveBytes += int64(len(key) + len(value))
+	if len(value) > largeValue {
+		o.largeBytes += int64(len(value))
+	}
 }
 
 // largeValue is the size from which on a value is not copied into scratch.
 const largeValue = 64 << 10
 
-// replace stores scratch, and a large value behind it, and takes what it replaces out of the sums.
-func (o *overlay) replace(b *memstore.Batch, key, large []byte) {
+// replace stores scratch, with a large value behind it or in front of a copy of one, and takes what it replaces out of the sums.
+func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
 	var oldFlag byte
 	var oldSize int
 	var existed bool
-	if large == nil {
+	switch {
+	case made != nil:
+		oldFlag, oldSize, existed = b.ReplaceMade(key, o.scratch, made)
+	case large == nil:
 		oldFlag, oldSize, existed = b.Replace(key, o.scratch)
-	} else {
+	default:
 		oldFlag, oldSize, existed = b.ReplaceJoined(key, o.scratch, large)
 	}
 	switch {
@@ -154,14 +166,18 @@ func (o *overlay) replace(b *memstore.Batch, key, large []byte) {
 		o.fresh = append(o.fresh, key...)
 	case existed && oldFlag&flagLive != 0:
 		o.liveCount--
-		o.liveBytes -= int64(len(key) + oldSize - valueAt(oldFlag))
+		size := int64(oldSize - valueAt(oldFlag))
+		o.liveBytes -= int64(len(key)) + size
+		if size > largeValue {
+			o.largeBytes -= size
+		}
 	}
 }
 
 func (o *overlay) clear(b *memstore.Batch) {
 	o.cleared.Store(true)
 	b.Clear()
-	o.liveCount, o.liveBytes = 0, 0
+	o.liveCount, o.liveBytes, o.largeBytes = 0, 0, 0
 	o.fresh, o.below = nil, usage{}
 }
 

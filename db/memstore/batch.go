@@ -41,6 +41,14 @@ func (b *Batch) ReplaceJoined(key, head, tail []byte) (first byte, size int, exi
 	return b.t.putJoined(key, head, tail)
 }
 
+// ReplaceMade is Replace for a value that has been copied already, in front of which head is put where there was room left for it.
+func (b *Batch) ReplaceMade(key, head []byte, v *Value) (first byte, size int, existed bool) {
+	copy(v.made.Bytes(), head)
+	t := b.t
+	t.scratch = appendMade(t.scratch[:0], key, v.size, t.arena.Adopt(v.made))
+	return t.putScratch(key)
+}
+
 // Get returns the value of key, which is valid until the next change.
 func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
 

@@ -6,6 +6,7 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
+	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -45,7 +46,7 @@ type cacheSlot struct {
 	bytes int64
 }
 
-var _ store.Store = (*Cache)(nil)
+var _ store.Preparer = (*Cache)(nil)
 
 // NewCache returns an empty Cache.
 func NewCache(o CacheOptions) *Cache {
@@ -65,18 +66,37 @@ func (c *Cache) slotOf(table int) *cacheSlot { return &c.slots[table/(tableCount
 
 // Get appends the value of key to dst and notes that the record was used. The error is always nil.
 func (c *Cache) Get(dst, key []byte) (value []byte, found bool, err error) {
+	dst, large, pin, found := c.getOrPin(dst, key)
+	if pin != nil {
+		defer pin.Release()
+		dst = pieces.Append(dst, large)
+	}
+	return dst, found, nil
+}
+
+// getOrPin is as Tree.getOrPin.
+func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	hash := c.index.hash(key)
 	s := c.slotOf(tableOf(hash))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := c.index.get(hash, key)
 	if at == 0 {
-		return dst, false, nil
+		return dst, nil, nil, false
 	}
 	s.used.touch(c.index.arena, at)
 	_, v := c.index.record(at)
-	return append(dst, v...), true, nil
+	if pin = pinLarge(c.index.arena, at, v); pin != nil {
+		return dst, v, pin, true
+	}
+	return append(dst, v...), nil, nil, true
 }
+
+// Prepare makes records with large values that are about to be applied.
+func (c *Cache) Prepare(ups []ulog.Update) { c.plan.copyLarge(c.index.links, ups) }
+
+// Forget takes back Prepare.
+func (c *Cache) Forget(ups []ulog.Update) { c.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all slots that they touch.
 func (c *Cache) Apply(_ ulog.Stamp, ups []ulog.Update) {

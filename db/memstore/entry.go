@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"gotycoon/db/memstore/slab"
+	"gotycoon/internal/pieces"
 )
 
 // An entry is what a page holds for a key. In a leaf its value is the record's, elsewhere the address of a child page in
@@ -108,12 +109,12 @@ func makeApart(a *slab.Arena, key, value []byte) slab.Addr {
 	switch kindFor(key, value) {
 	case valueApart:
 		at := a.Alloc(len(value))
-		copy(a.Bytes(at), value)
+		pieces.Copy(a.Bytes(at), value)
 		return at
 	case bothApart:
 		at := a.Alloc(len(key) + len(value))
 		b := a.Bytes(at)
-		copy(b[copy(b, key):], value)
+		pieces.Copy(b[copy(b, key):], value)
 		return at
 	}
 	return 0
@@ -144,13 +145,20 @@ func appendJoined(dst []byte, a *slab.Arena, key, head, tail []byte) []byte {
 	b := a.Bytes(at)
 	n := copy(b, inBlock)
 	n += copy(b[n:], head)
-	copy(b[n:], tail)
+	pieces.Copy(b[n:], tail)
 	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(kind))
 	dst = binary.AppendUvarint(dst, uint64(len(head)+len(tail)))
 	if kind == valueApart {
 		dst = append(dst, key...)
 	}
 	return appendAddr(dst, at)
+}
+
+// appendMade appends the entry of a record whose value of a size is in a block.
+func appendMade(dst, key []byte, size int, at slab.Addr) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(valueApart))
+	dst = binary.AppendUvarint(dst, uint64(size))
+	return appendAddr(append(dst, key...), at)
 }
 
 func appendAddr(dst []byte, at slab.Addr) []byte {

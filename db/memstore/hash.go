@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
+	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -26,7 +27,7 @@ type Hash struct {
 	index *index
 }
 
-var _ store.Store = (*Hash)(nil)
+var _ store.Preparer = (*Hash)(nil)
 
 // NewHash returns an empty Hash.
 func NewHash(HashOptions) *Hash {
@@ -37,17 +38,36 @@ func NewHash(HashOptions) *Hash {
 
 // Get appends the value of key to dst. The error is always nil.
 func (h *Hash) Get(dst, key []byte) (value []byte, found bool, err error) {
+	dst, large, pin, found := h.getOrPin(dst, key)
+	if pin != nil {
+		defer pin.Release()
+		dst = pieces.Append(dst, large)
+	}
+	return dst, found, nil
+}
+
+// getOrPin is as Tree.getOrPin.
+func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	hash := h.index.hash(key)
 	lock := &h.locks[tableOf(hash)]
 	lock.RLock()
 	defer lock.RUnlock()
 	at := h.index.get(hash, key)
 	if at == 0 {
-		return dst, false, nil
+		return dst, nil, nil, false
 	}
 	_, v := h.index.record(at)
-	return append(dst, v...), true, nil
+	if pin = pinLarge(h.index.arena, at, v); pin != nil {
+		return dst, v, pin, true
+	}
+	return append(dst, v...), nil, nil, true
 }
+
+// Prepare makes records with large values that are about to be applied.
+func (h *Hash) Prepare(ups []ulog.Update) { h.plan.copyLarge(h.index.links, ups) }
+
+// Forget takes back Prepare.
+func (h *Hash) Forget(ups []ulog.Update) { h.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all tables that they touch.
 func (h *Hash) Apply(_ ulog.Stamp, ups []ulog.Update) {

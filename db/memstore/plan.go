@@ -10,6 +10,17 @@ type plan struct {
 	fresh *slab.Arena // not nil: first everything is cleared, and this arena used from then on
 	steps []step
 	old   []slab.Addr // records that the updates replaced, to be freed when the locks are gone
+
+	prepared Prepared // records with large values
+}
+
+// copyLarge makes records of updates with large values before prepare.
+func (p *plan) copyLarge(links int, ups []ulog.Update) {
+	for i := range ups {
+		if u := &ups[i]; preparable(u) {
+			p.prepared.add(u.Value, 0, links+recordSize(u.Key, u.Value), func(b []byte) { putRecord(b[links:], u.Key, u.Value) })
+		}
+	}
 }
 
 // step is one update: a set if at is not 0, else a remove.
@@ -33,6 +44,10 @@ func (p *plan) prepare(x *index, ups []ulog.Update) {
 		s := step{hash: x.hash(u.Key), key: u.Key}
 		switch u.Op {
 		case ulog.OpSet:
+			if v := p.prepared.Take(u.Value, 0); v != nil {
+				s.at = arena.Adopt(v.made)
+				break
+			}
 			s.at = arena.Alloc(x.links + recordSize(u.Key, u.Value))
 			putRecord(arena.Bytes(s.at)[x.links:], u.Key, u.Value)
 		case ulog.OpRemove:

@@ -1,6 +1,10 @@
 package memstore
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"gotycoon/internal/pieces"
+)
 
 // A record of a hash table is a block of
 //
@@ -19,7 +23,7 @@ func putRecord(block, key, value []byte) {
 	n := binary.PutUvarint(block, uint64(len(key)))
 	n += binary.PutUvarint(block[n:], uint64(len(value)))
 	n += copy(block[n:], key)
-	copy(block[n:], value)
+	pieces.Copy(block[n:], value)
 }
 
 // parseRecord returns the parts of a record without links. Their capacity ends with them.

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"gotycoon/db/memstore/slab"
+	"gotycoon/internal/pieces"
 )
 
 // Tree is a map of byte strings in key order: a B+tree whose pages are blocks of a slab.Arena. Any number of goroutines
@@ -46,10 +47,24 @@ func NewTree() *Tree {
 
 // Get appends the value of key to dst.
 func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
+	dst, large, pin, found := t.getOrPin(dst, key)
+	if pin != nil {
+		defer pin.Release()
+		dst = pieces.Append(dst, large)
+	}
+	return dst, found
+}
+
+// getOrPin appends the value of key to dst, or returns where a large value lies, which is kept there until the pin is released: nobody has to
+// wait until it has been copied.
+func (t *Tree) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	value, found = t.find(key)
-	return append(dst, value...), found
+	value, at, found := t.locate(key)
+	if pin = pinLarge(t.arena, at, value); pin != nil {
+		return dst, value, pin, true
+	}
+	return append(dst, value...), nil, nil, found
 }
 
 // GetHead is Get for the first n bytes of a value at most.
@@ -62,8 +77,14 @@ func (t *Tree) GetHead(dst, key []byte, n int) (head []byte, found bool) {
 
 // find returns the value of key where it lies. The caller holds writer or mu.
 func (t *Tree) find(key []byte) (value []byte, found bool) {
+	value, _, found = t.locate(key)
+	return value, found
+}
+
+// locate is find that also returns the block in which the value is, 0 if it has none.
+func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	if t.root == 0 {
-		return nil, false
+		return nil, 0, false
 	}
 	p := pageAt(t.arena, t.root)
 	for !p.leaf() {
@@ -71,10 +92,10 @@ func (t *Tree) find(key []byte) (value []byte, found bool) {
 	}
 	i, found := t.search(p, 0, key)
 	if !found {
-		return nil, false
+		return nil, 0, false
 	}
 	e := parseEntry(p.entry(i))
-	return e.value(t.arena), true
+	return e.value(t.arena), e.apart(), true
 }
 
 // has tells whether there is a record with key.

@@ -11,9 +11,11 @@ type TreeStore struct {
 	tree    Tree
 	apart   []slab.Addr // blocks made for the updates being applied; guarded by tree.writer
 	freezes freezes     // guarded by tree.writer
+
+	prepared Prepared
 }
 
-var _ store.Store = (*TreeStore)(nil)
+var _ store.Preparer = (*TreeStore)(nil)
 
 // NewTreeStore returns an empty TreeStore.
 func NewTreeStore() *TreeStore {
@@ -27,6 +29,12 @@ func (s *TreeStore) Get(dst, key []byte) (value []byte, found bool, err error) {
 	value, found = s.tree.Get(dst, key)
 	return value, found, nil
 }
+
+// Prepare copies large values that are about to be applied.
+func (s *TreeStore) Prepare(ups []ulog.Update) { s.prepared.Add(ups, 0) }
+
+// Forget takes back Prepare.
+func (s *TreeStore) Forget(ups []ulog.Update) { s.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once.
 func (s *TreeStore) Apply(_ ulog.Stamp, ups []ulog.Update) {
@@ -77,7 +85,11 @@ func (s *TreeStore) makeAparts(arena *slab.Arena, ups []ulog.Update) {
 	for i := range ups {
 		var at slab.Addr
 		if ups[i].Op == ulog.OpSet {
-			at = makeApart(arena, ups[i].Key, ups[i].Value)
+			if v := s.prepared.Take(ups[i].Value, 0); v != nil {
+				at = arena.Adopt(v.made)
+			} else {
+				at = makeApart(arena, ups[i].Key, ups[i].Value)
+			}
 		}
 		s.apart = append(s.apart, at)
 	}

@@ -31,6 +31,18 @@ type Store interface {
 	Close() error
 }
 
+// Preparer is a Store that can copy large values before anything is locked, so that only who stores them waits for that.
+type Preparer interface {
+	Store
+
+	// Prepare copies the large values among updates that stay as they are (Update.Stays) until Apply or Forget has been called with them.
+	// It may be called by many goroutines at a time, with different updates.
+	Prepare(ups []ulog.Update)
+
+	// Forget takes Prepare back for updates that will not be applied.
+	Forget(ups []ulog.Update)
+}
+
 // Freezer is a Store whose records can be had as they are at an instant. Those of package memstore and filestore are. The
 // Close of one on disk waits for every Frozen to be closed; others may be closed before.
 type Freezer interface {

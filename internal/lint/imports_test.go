@@ -23,17 +23,17 @@ var arrows = map[string][]string{
 	"admin/console":  {"admin"},
 	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
 
-	"httpapi":        {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics"},
+	"httpapi":        {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"httpapi/date":   {},
 	"httpapi/tsv":    {},
-	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics"},
+	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame": {},
 	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
 	"counter/frame":  {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics"},
+	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
 
 	"primary": {"db", "ulog"},
 	"jesync":  {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
@@ -43,16 +43,16 @@ var arrows = map[string][]string{
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 
-	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics"},
+	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
-	"db/memstore":        {"db/memstore/slab", "db/store", "ulog"},
+	"db/memstore":        {"db/memstore/slab", "db/store", "ulog", "internal/pieces"},
 	"db/memstore/slab":   {},
 	"db/mapstore":        {"db/store", "ulog"},
 	"db/store":           {"ulog"},
 	"db/store/storetest": {"db/store", "ulog"},
 	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/vfs", "internal/metrics"},
+	"ulog":               {"internal/vfs", "internal/metrics", "internal/pieces"},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
@@ -64,11 +64,12 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
 
-	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics"},
+	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
 
 	"internal/browser":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
+	"internal/pieces":      {},
 	"internal/rawio":       {},
 	"internal/tlsfiles":    {"internal/klog"},
 	"internal/tlsport":     {"internal/rawio", "internal/tlsfiles"},

@@ -3,6 +3,8 @@ package netio
 import (
 	"errors"
 	"sync/atomic"
+
+	"gotycoon/internal/pieces"
 )
 
 // ErrBusy is returned by Fill, Need, Hold and Flush when there is no memory for the request now.
@@ -144,12 +146,16 @@ func (c *Conn) force(n int64) {
 	}
 }
 
-// holdReply counts a large reply that its client does not take at once.
-func (c *Conn) holdReply() (n int, err error) {
-	if n = cap(c.Out) - int(c.held); n <= readSize { // what the request holds may be this reply
-		return 0, nil
+// holdReply counts a large reply that its client does not take at once: all is what is held for the reply then, and n of it what has to
+// be given back when it is sent.
+func (c *Conn) holdReply() (n, all int, err error) {
+	if all = cap(c.Out); all <= readSize {
+		return 0, 0, nil
 	}
-	return n, c.Hold(n)
+	if n = all - int(c.held); n <= readSize { // what the request holds may be this reply
+		return 0, all, nil
+	}
+	return n, all, c.Hold(n)
 }
 
 // letGo gives back what is held but for n bytes.
@@ -171,12 +177,12 @@ func (c *Conn) Append(dst []byte, held *int, parts ...[]byte) ([]byte, error) {
 		if err := c.Hold(room); err != nil {
 			return dst, err
 		}
-		dst = append(make([]byte, 0, room), dst...)
+		dst = pieces.Append(make([]byte, 0, room), dst)
 		c.LetGo(*held)
 		*held = room
 	}
 	for _, part := range parts {
-		dst = append(dst, part...)
+		dst = pieces.Append(dst, part)
 	}
 	return dst, nil
 }

@@ -1,6 +1,10 @@
 package netio
 
-import "sync"
+import (
+	"sync"
+
+	"gotycoon/internal/pieces"
+)
 
 const (
 	readSize   = 16 << 10 // size of a fresh read buffer
@@ -10,6 +14,8 @@ const (
 	stepFactor = 16      // a buffer grows so much at once where the size is declared
 	firstStep  = 1 << 20 // and to this at least
 	lastStep   = 4       // unless it is to become less than four times as large
+
+	bytesCounted = 2 // how often a byte of a large request counts
 )
 
 // buffers is what a connection needs while it is not idle.
@@ -114,12 +120,12 @@ func costOf(size int) int64 {
 	if size <= keepSize {
 		return int64(max(size-readSize, 0))
 	}
-	return 2 * int64(size)
+	return bytesCounted * int64(size)
 }
 
 // moveUnread puts the unread bytes at the beginning of in, which becomes the read buffer.
 func (c *Conn) moveUnread(in []byte) {
-	c.w = copy(in, c.bufs.in[c.r:c.w])
+	c.w = pieces.Copy(in, c.bufs.in[c.r:c.w])
 	c.r = 0
 	c.bufs.in = in
 }

@@ -268,21 +268,27 @@ func (c *Conn) Send(p []byte) error {
 	return c.write(p)
 }
 
-// write sends all of p. The time limit holds for each wait for send space, not for the whole.
+// write sends all of p. The time limit holds for each wait for send space; a large reply has one as a whole besides.
 func (c *Conn) write(p []byte) error {
 	if c.raw != nil {
 		return c.raw.write(p)
 	}
+	counted, size, err := c.holdReply()
+	if err != nil {
+		return err
+	}
+	defer c.LetGo(counted)
+	began, sent := time.Now(), 0
 	for {
-		if err := c.net.SetWriteDeadline(time.Now().Add(c.timeout())); err != nil {
+		if err := c.net.SetWriteDeadline(c.sendEnd(began, sent, size)); err != nil {
 			return err
 		}
 		n, err := c.net.Write(p)
-		p = p[n:]
+		p, sent = p[n:], sent+n
 		switch {
 		case len(p) == 0:
 			return nil
-		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded): // slow, but not dead
+		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(c.sendEnd(began, sent, size)): // slow, but not dead
 		case err != nil:
 			return err
 		default:

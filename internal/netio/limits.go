@@ -12,6 +12,10 @@ var ErrSlow = errors.New("the request comes too slowly")
 // leastRate is how many bytes of a request must come in a second, once its time is over.
 const leastRate = 1 << 10
 
+// heldFor is for how long the memory that a connection holds may be held once the time of the request is over: a large request, or the
+// reply to one, has to move as fast as that demands, so that a client that drips cannot keep the memory from others for hours.
+const heldFor = 10 * time.Minute
+
 // Limits are those of all connections of a server. They may change while connections use them: the next wait has the new ones. The
 // zero value has no limits.
 type Limits struct {
@@ -31,7 +35,8 @@ func (l *Limits) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
 func (l *Limits) SetIdle(d time.Duration) { l.idle.Store(int64(d)) }
 
 // SetRequest sets how long a request may take to arrive, once the server has to wait for its rest: a second more for every KiB of it
-// that has come. 0: for ever, as long as some of it comes within each timeout.
+// that has come, and less than that for a large one, see heldFor. The same holds for a large reply that its client has to take.
+// 0: for ever, as long as some of it comes within each timeout.
 func (l *Limits) SetRequest(d time.Duration) { l.request.Store(int64(d)) }
 
 // SetAnswer sets how long a request may be served; 0: for ever.
@@ -75,11 +80,31 @@ func (c *Conn) deadline(now time.Time) (at time.Time, slow bool) {
 	if c.began.IsZero() {
 		c.began = now
 	}
-	end := c.began.Add(whole + time.Duration(c.came)*(time.Second/leastRate))
+	end := c.began.Add(whole + moveTime(c.came, (c.held-c.kept)/bytesCounted))
 	if end.Before(at) {
 		return end, true
 	}
 	return at, false
+}
+
+// moveTime is the time in which so many bytes have to come or go, where as many as size are held for it.
+func moveTime(moved, size int64) time.Duration {
+	rate := max(leastRate, size/int64(heldFor/time.Second))
+	return time.Duration(moved) * time.Second / time.Duration(rate)
+}
+
+// sendEnd is when the next bytes of a reply must have been taken, of which sent have been since began, and held are held.
+func (c *Conn) sendEnd(began time.Time, sent, held int) time.Time {
+	at := time.Now().Add(c.timeout())
+	if c.opts.Limits == nil || c.opts.Patient || held == 0 {
+		return at
+	}
+	if whole := time.Duration(c.opts.Limits.request.Load()); whole > 0 {
+		if end := began.Add(whole + moveTime(int64(sent), int64(held))); end.Before(at) {
+			return end
+		}
+	}
+	return at
 }
 
 // idleEnd is when the next request must have begun, zero for never.

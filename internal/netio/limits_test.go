@@ -81,3 +81,41 @@ func TestUnreadRepliesCount(t *testing.T) {
 	require.ErrorIs(t, c.Flush(), netio.ErrTooLarge)
 	c.Close()
 }
+
+// Who drips a large request, or takes a large reply in drops, holds its memory for ten minutes at most, and not a second for each KiB.
+func TestDripsDoNotHoldMemoryForLong(t *testing.T) {
+	const size = 60 << 20
+	rate := int64(size) / 600
+	require.Equal(t, int64(600), int64(netio.MoveTime(size, size).Seconds()))
+	require.Equal(t, time.Duration(0), netio.MoveTime(0, size))
+	require.InDelta(t, 1, netio.MoveTime(rate, size).Seconds(), 0.01)
+	require.Equal(t, 10*time.Second, netio.MoveTime(10<<10, 0), "a small one has a second for each KiB")
+}
+
+func TestAReplyTakenInDropsEnds(t *testing.T) {
+	onBoth(t, func(t *testing.T, p pair) {
+		server, client := p(t)
+		var l netio.Limits
+		l.SetRequest(50 * time.Millisecond)
+		c := netio.New(server, netio.NewPool(), limited(&l))
+		defer c.Close()
+		c.Out = make([]byte, 64<<20)
+		done := make(chan error, 1)
+		go func() { done <- c.Flush() }()
+		one := make([]byte, 1)
+		for begun := time.Now(); time.Since(begun) < 30*time.Second; {
+			select {
+			case err := <-done:
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+				c.Out = nil
+				c.Close()
+				require.Zero(t, l.Held())
+				return
+			case <-time.After(time.Millisecond):
+				_, err := client.Read(one)
+				require.NoError(t, err)
+			}
+		}
+		t.Fatal("it goes on")
+	})
+}

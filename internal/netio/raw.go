@@ -24,6 +24,9 @@ type rawSocket struct {
 	rest       []byte                // still to be written
 	armed      bool                  // a write deadline is set
 	counted    int                   // bytes of the reply in Limits.held
+	size       int                   // bytes that are held while it is sent
+	began      time.Time             // when the first byte of it had to wait for send space; zero when none had
+	sent       int                   // bytes of it that have gone since
 }
 
 // newRawSocket returns nil when the connection is something else, for example a pipe in a test.
@@ -70,9 +73,9 @@ func (s *rawSocket) readSome(fd uintptr) bool {
 	return true
 }
 
-// write sends all of p. Each wait for send space has its own time limit.
+// write sends all of p. Each wait for send space has its own time limit, and a large reply one as a whole.
 func (s *rawSocket) write(p []byte) error {
-	s.err, s.rest = nil, p
+	s.err, s.rest, s.began, s.size = nil, p, time.Time{}, 0
 	err := s.rc.Write(s.onWritable)
 	s.rest = nil
 	if s.counted > 0 {
@@ -94,14 +97,15 @@ func (s *rawSocket) writeSome(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
 		if errno == syscall.EAGAIN {
-			if s.counted == 0 {
-				if s.counted, s.err = s.c.holdReply(); s.err != nil {
+			if s.began.IsZero() {
+				s.began, s.sent = time.Now(), 0
+				if s.counted, s.size, s.err = s.c.holdReply(); s.err != nil {
 					s.counted = 0
 					return true
 				}
 			}
 			s.armed = true
-			s.err = s.c.net.SetWriteDeadline(time.Now().Add(s.c.timeout()))
+			s.err = s.c.net.SetWriteDeadline(s.c.sendEnd(s.began, s.sent, s.size))
 			return s.err != nil
 		}
 		if errno != 0 {
@@ -109,6 +113,7 @@ func (s *rawSocket) writeSome(fd uintptr) bool {
 			return true
 		}
 		s.rest = s.rest[n:]
+		s.sent += n
 	}
 	return true
 }

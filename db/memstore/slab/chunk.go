@@ -63,9 +63,14 @@ func (a *Arena) mapChunk(size int) uint32 {
 	if err != nil {
 		mem = make([]byte, size)
 	}
-	a.mapped.Add(int64(size))
+	return a.place(mem, err != nil)
+}
+
+// place gives memory a chunk number.
+func (a *Arena) place(mem []byte, heap bool) uint32 {
+	a.mapped.Add(int64(len(mem)))
 	number := a.number()
-	a.meta[number] = chunkMeta{heap: err != nil}
+	a.meta[number] = chunkMeta{heap: heap}
 	(*a.chunks.Load())[number] = mem
 	return number
 }
@@ -94,7 +99,7 @@ func (a *Arena) unmap(number uint32) {
 	chunks[number] = nil
 	a.mapped.Add(-int64(len(mem)))
 	if !a.meta[number].heap {
-		unmapMemory(mem)
+		a.pins.drop(number, mem)
 	}
 	a.meta[number] = chunkMeta{}
 	a.gone = append(a.gone, number)

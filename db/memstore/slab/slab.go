@@ -40,6 +40,8 @@ type Arena struct {
 	spare  []uint32                 // chunks without blocks, kept for reuse
 	gone   []uint32                 // chunk numbers to be used again
 
+	pins pins
+
 	used   atomic.Int64
 	mapped atomic.Int64
 }

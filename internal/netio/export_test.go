@@ -1,0 +1,4 @@
+package netio
+
+// MoveTime is moveTime.
+var MoveTime = moveTime
