@@ -92,6 +92,26 @@ func fillWithKeys(t *testing.T, s *server) {
 	require.NoError(t, d.Set(nil, []byte("huge"), make([]byte, 2_000_000), 0))
 }
 
+// A record that a request has removed is in its reply, whatever memory there is.
+func TestWhatIsSeizedIsTold(t *testing.T) {
+	for name, path := range map[string]string{"seize": "seize?key=huge", "cur_seize": "cur_seize?CUR=1"} {
+		t.Run(name, func(t *testing.T) {
+			s, limits := newSmallServer(t)
+			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("huge"), make([]byte, 2_000_000), 0))
+			conn := s.dial(t)
+			require.Equal(t, "200 OK", conn.do("GET /rpc/cur_jump?CUR=1 HTTP/1.1\r\n\r\n").status)
+			got := conn.do("GET /rpc/" + path + " HTTP/1.1\r\n\r\n")
+			require.Equal(t, "200 OK", got.status)
+			require.Greater(t, len(got.body), 2_000_000)
+			require.Equal(t, "200 OK", conn.do("GET /rpc/cur_delete?CUR=1 HTTP/1.1\r\n\r\n").status)
+			require.Equal(t, "413 Request Entity Too Large", conn.do("PUT /a HTTP/1.1\r\nContent-Length: 2000000\r\n\r\n").status)
+			require.NoError(t, conn.conn.Close())
+			s.conns.Wait()
+			require.Zero(t, limits.Held())
+		})
+	}
+}
+
 func TestCursorsCount(t *testing.T) {
 	s, limits := newSmallServer(t)
 	fillWithKeys(t, s)

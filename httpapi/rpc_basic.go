@@ -86,6 +86,7 @@ func rpcSeize(s *Session) error {
 		return err
 	}
 	value, xt, err := s.call.db.Seize(&s.c.Owed, s.value[:0], key)
+	s.c.Overdraw() // the record is gone
 	return s.outRecord(value, xt, err)
 }
 

@@ -58,6 +58,7 @@ func rpcCurGet(s *Session) error {
 // rpcCurSeize gets a record and removes it.
 func rpcCurSeize(s *Session) error {
 	key, value, xt, err := s.call.cur.pos.Seize(&s.c.Owed)
+	s.c.Overdraw() // the record is gone
 	return s.outCursor(key, value, xt, err)
 }
 

@@ -87,6 +87,10 @@ func (c *Conn) Hold(n int) error {
 	if l == nil || n <= 0 {
 		return nil
 	}
+	if c.overdrawn {
+		c.force(int64(n))
+		return nil
+	}
 	sum := c.held + int64(n)
 	if most := l.share(); most > 0 && sum-c.kept > max(most, smallRequest) {
 		return l.refuse(ErrTooLarge)
@@ -97,6 +101,10 @@ func (c *Conn) Hold(n int) error {
 	c.held = sum
 	return nil
 }
+
+// Overdraw makes Hold and Keep take bytes, whether they are there or not, until the reply has been sent: the request has removed a record, and
+// a reply that was refused would lose the record to its client.
+func (c *Conn) Overdraw() { c.overdrawn = true }
 
 // Declare returns an error of Hold if a request of n bytes could not be read now. It takes nothing.
 func (c *Conn) Declare(n int) error {
@@ -119,15 +127,17 @@ func (c *Conn) Declare(n int) error {
 
 // Keep takes n bytes until the connection ends, or gives them back where n is negative: for what it keeps between requests.
 func (c *Conn) Keep(n int) error {
-	if l := c.opts.Limits; l != nil && n > 0 && !l.Reserve(int64(n), false) {
+	l := c.opts.Limits
+	switch {
+	case l == nil:
+		return nil
+	case n < 0 || c.overdrawn:
+		l.held.Add(int64(n))
+	case n > 0 && !l.Reserve(int64(n), false):
 		return l.refuse(ErrBusy)
-	} else if l != nil && n < 0 {
-		l.Release(int64(-n))
 	}
-	if c.opts.Limits != nil {
-		c.held += int64(n)
-		c.kept += int64(n)
-	}
+	c.held += int64(n)
+	c.kept += int64(n)
 	return nil
 }
 

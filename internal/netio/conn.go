@@ -57,8 +57,10 @@ type Conn struct {
 	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
 	r, w int      // unread bytes are bufs.in[r:w]
 
-	held  int64     // of the account
-	kept  int64     // of held: until the connection ends
+	held      int64 // of the account
+	kept      int64 // of held: until the connection ends
+	overdrawn bool  // Hold gives what it is asked for, see Overdraw
+
 	want  int       // bytes of the request that have been declared, from the first unread one
 	began time.Time // when the request being read had to be waited for; zero when it had not
 	came  int64     // bytes of it that have come since
@@ -118,7 +120,9 @@ func (c *Conn) WaitByte() error {
 	if c.r < c.w && len(c.Out) < flushSize {
 		return nil
 	}
-	if err := c.Flush(); err != nil || c.r < c.w {
+	err := c.Flush()
+	c.overdrawn = false
+	if err != nil || c.r < c.w {
 		return err
 	}
 	c.r, c.w = 0, 0
@@ -134,6 +138,7 @@ func (c *Conn) Fill() error {
 	if err := c.Flush(); err != nil { // the client may wait for earlier replies before it sends the rest
 		return err
 	}
+	c.overdrawn = false
 	if err := c.makeRoom(); err != nil {
 		return err
 	}
