@@ -95,7 +95,7 @@ func TestUnreadListsHoldUpNobody(t *testing.T) {
 		require.True(t, time.Now().Before(end), "a list that has been read counts for ever")
 		before, held = held, lists()
 	}
-	limits.SetBudget(held)
+	limits.SetBudget(held / 2) // short lists may use the reserve for small requests, a quarter of the budget
 	require.Equal(t, "TOO_MANY_LISTS", p.call("list"))
 	require.Equal(t, "TOO_MANY_LISTS", p.call("status-by-key"))
 	require.Equal(t, "STATUS 0 0 end", p.call("status end"))
