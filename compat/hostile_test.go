@@ -47,7 +47,7 @@ func TestHostileClientsInACage(t *testing.T) {
 	if os.Getenv("GOTYCOON_BIG") != "" {
 		part = 1
 	}
-	bin := ktproc.Build(t, "ktserver")
+	bin := ktproc.BuildPlain(t, "ktserver")
 	for _, a := range attacks() {
 		t.Run(a.name, func(t *testing.T) {
 			h := startInCage(t, bin, part)

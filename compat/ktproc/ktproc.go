@@ -27,11 +27,22 @@ const (
 // the command has it too.
 func Build(tb testing.TB, name string) string {
 	tb.Helper()
-	bin := filepath.Join(tb.TempDir(), name)
-	args := []string{"build", "-o", bin}
 	if raceEnabled {
-		args = append(args, "-race")
+		return build(tb, name, "-race")
 	}
+	return build(tb, name)
+}
+
+// BuildPlain builds a command as users have it, for a test of the memory that it takes: the race detector takes several times as much.
+func BuildPlain(tb testing.TB, name string) string {
+	tb.Helper()
+	return build(tb, name)
+}
+
+func build(tb testing.TB, name string, options ...string) string {
+	tb.Helper()
+	bin := filepath.Join(tb.TempDir(), name)
+	args := append([]string{"build", "-o", bin}, options...)
 	out, err := exec.Command("go", append(args, "gotycoon/cmd/"+name)...).CombinedOutput()
 	if err != nil {
 		tb.Fatalf("build %s: %v\n%s", name, err, out)
