@@ -62,6 +62,7 @@ func NewSource(o SourceOptions) *Source {
 func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	hold := s.opts.Log.HoldWeakly(fmt.Sprintf("the slave with sid=%d", f.SID), ulog.Stamp(f.TS))
 	defer hold.Release()
+	hold.EndsWith(c.Gone)
 	r, err := s.opts.Log.NewReader(ulog.Stamp(f.TS))
 	if err != nil {
 		s.opts.Logger.Error("opening an update log reader failed: " + err.Error())

@@ -25,7 +25,7 @@ import (
 // RemoveFiles decides on one look at the log: under Log.mu it takes the number of the newest segment together with the stamps of all
 // holds. Segments with a smaller number do not change any more, and their headers are final (see rotate), so each is judged by its
 // real last stamp. The newest one, and those that are begun meanwhile, stay. A hold that is registered at the same time waits: it is
-// either seen, or it begins after the removal and keeps what is still there. Who then reads the log is told of a gap by Reader.Gap.
+// either seen, or it begins after the removal and keeps what is still there. Who then reads the log is told of a gap by Reader.Next.
 //
 //	segments      1          2          3            4 (newest)
 //	last stamps   100        200        300          …
@@ -43,6 +43,7 @@ type Hold struct {
 	weak  bool
 	stamp atomic.Uint64 // the holder has everything up to here; never falls
 	until atomic.Int64  // UnixNano of the moment at which the hold ends by itself; 0: it does not
+	gone  func() bool   // the holder has gone; nil: only Release tells. Guarded by Log.mu
 }
 
 // HoldInfo describes a hold for people.
@@ -60,7 +61,7 @@ type holds struct {
 }
 
 // Hold keeps all segments that may have updates newer than from, until the holder moves on or releases them. what names the holder for
-// people. What is gone already stays gone: a reader that is opened afterwards tells by its Gap.
+// people. What is gone already stays gone: a reader that is opened afterwards tells of a gap.
 func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
 
 // HoldWeakly is Hold for somebody who can do without the updates when the disk is full, see ReclaimFiles.
@@ -120,6 +121,31 @@ func (h *Hold) Ended() bool {
 	}
 	until := h.until.Load()
 	return until != 0 && h.log.opts.Now().UnixNano() >= until
+}
+
+// EndsWith has a removal ask whether the holder has gone, and release the hold then. A follower that closes its connection is noticed by its
+// goroutine at the next heartbeat only, and whoever removes files right afterwards expects that it counts no more.
+func (h *Hold) EndsWith(gone func() bool) {
+	h.log.mu.Lock()
+	defer h.log.mu.Unlock()
+	h.gone = gone
+}
+
+// releaseGone releases the holds of those who have gone. The caller holds holds.removing.
+func (l *Log) releaseGone() {
+	var ask []*Hold
+	l.mu.Lock()
+	for h := range l.holds.all {
+		if h.gone != nil {
+			ask = append(ask, h)
+		}
+	}
+	l.mu.Unlock()
+	for _, h := range ask {
+		if h.gone() {
+			h.Release()
+		}
+	}
 }
 
 // Release ends the hold. Releasing twice is fine.

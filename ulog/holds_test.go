@@ -180,3 +180,24 @@ func TestHoldsAndRemovalsAtOnce(t *testing.T) {
 	close(done)
 	wg.Wait()
 }
+
+// A holder that has gone without a word does not keep files.
+func TestHoldsEndWithTheirHolders(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{Limit: 1})
+	defer l.Close()
+	gone := false
+	l.HoldWeakly("the slave with sid=2", 0).EndsWith(func() bool { return gone })
+	mustCommit(t, l, "a")
+	mustCommit(t, l, "b")
+	files := func() int {
+		all, err := l.Files()
+		require.NoError(t, err)
+		return len(all)
+	}
+	require.NoError(t, l.RemoveFiles(maxStamp))
+	require.Equal(t, 3, files())
+	gone = true
+	require.NoError(t, l.RemoveFiles(maxStamp))
+	require.Equal(t, 1, files())
+	require.Empty(t, l.Holds(nil))
+}

@@ -88,6 +88,20 @@ func (c *Conn) look(opening string) error {
 	return c.hint(opening)
 }
 
+// Gone reports whether the other end has closed the connection, or its own direction. Any goroutine may call Gone.
+func (c *Conn) Gone() bool {
+	socket := c.socket()
+	if socket == nil {
+		return false
+	}
+	events := int16(0)
+	rc, err := socket.SyscallConn()
+	if err == nil {
+		err = rc.Control(func(fd uintptr) { events = poll(fd) })
+	}
+	return err != nil || events&(unix.POLLRDHUP|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
+}
+
 // poll returns what is known of a socket, without any wait.
 func poll(fd uintptr) (events int16) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP | unix.POLLOUT}}

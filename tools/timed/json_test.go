@@ -25,7 +25,7 @@ func TestOutputForPrograms(t *testing.T) {
 	} {
 		require.Equal(t, want, seconds.ReplaceAllString(succeed(t, args...), "SECONDS"), "%q", args)
 	}
-	require.Regexp(t, `^\{"bytes":\d+,"closed":"yes",.*"findings":0,.*"records":2,.*\}\n$`, succeed(t, "verify", "-json", path))
+	require.Regexp(t, `^\{"bytes":\d+,"checksum":"matches","closed":"yes",.*"findings":0,.*"records":2,.*\}\n$`, succeed(t, "verify", "-json", path))
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "00000012.ktss"), []byte("KTSS\n\x00"+strings.Repeat("\x00", 27)+"\x07"), 0o600))
 	require.Equal(t, `{"count":0,"db":12,"size":7,"ts":0}`+"\n", succeed(t, "bgsinform", "-json", dir))
