@@ -68,18 +68,8 @@ func (c *Conn) answerTime() time.Duration {
 
 // look returns ErrGone if there is nobody at the other end.
 func (c *Conn) look(opening string) error {
-	socket := c.socket()
-	if socket == nil {
-		return nil
-	}
-	events := int16(0)
-	rc, err := socket.SyscallConn()
-	if err == nil {
-		err = rc.Control(func(fd uintptr) { events = poll(fd) })
-	}
+	events := c.events()
 	switch {
-	case err != nil: // closed, by Cut for one
-		return ErrGone
 	case events&(unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0:
 		return ErrGone
 	case events&unix.POLLRDHUP == 0 || events&unix.POLLOUT == 0 || c.serving.hinted || opening == "":
@@ -90,16 +80,24 @@ func (c *Conn) look(opening string) error {
 
 // Gone reports whether the other end has closed the connection, or its own direction. Any goroutine may call Gone.
 func (c *Conn) Gone() bool {
+	return c.events()&(unix.POLLRDHUP|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
+}
+
+// events returns what is known of the connection's socket; nothing where there is none. One that is closed here, by Cut for one, counts as
+// invalid.
+func (c *Conn) events() (events int16) {
 	socket := c.socket()
 	if socket == nil {
-		return false
+		return 0
 	}
-	events := int16(0)
 	rc, err := socket.SyscallConn()
 	if err == nil {
 		err = rc.Control(func(fd uintptr) { events = poll(fd) })
 	}
-	return err != nil || events&(unix.POLLRDHUP|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
+	if err != nil {
+		return unix.POLLNVAL
+	}
+	return events
 }
 
 // poll returns what is known of a socket, without any wait.
