@@ -18,7 +18,7 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	limits.SetBudget(4 << 20)
 	f.limits.Limits = &limits
 	for i := range 100 {
-		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), 0))
+		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), db.Never))
 	}
 	header := func(m frame.Magic, n int) []byte {
 		return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)})
