@@ -2,6 +2,8 @@ package db
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -100,12 +102,16 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, path := tc.then(t, killedWith(t, tc.first, "a.kct"))
+			roots := []string{filepath.Dir(path), filepath.Dir(o.LogDir)}
+			tear(t, o.LogDir, path+privateSuffix)
+			before := everything(t, roots)
 			for range 2 { // a second attempt is not let through either
 				_, err := Open([]string{path}, o)
 				require.Error(t, err)
 				for _, want := range tc.want {
 					require.ErrorContains(t, err, want)
 				}
+				require.Equal(t, before, everything(t, roots), "files and directories")
 			}
 			if o.Offline != nil {
 				o.Offline.Force = true
@@ -124,6 +130,67 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 			require.Empty(t, said, "once is enough")
 			require.Nil(t, c.DB(0).PassedOver())
 		})
+	}
+}
+
+// tear leaves what a kill amid a write and the beginning of a segment leave: each log that is opened has something to mend.
+func tear(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		segments, err := filepath.Glob(filepath.Join(dir, "*.ulog"))
+		require.NoError(t, err)
+		if len(segments) == 0 {
+			continue
+		}
+		newest, err := os.OpenFile(segments[len(segments)-1], os.O_WRONLY|os.O_APPEND, 0)
+		require.NoError(t, err)
+		_, err = newest.WriteString("\xa1torn")
+		require.NoError(t, err)
+		require.NoError(t, newest.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000009.ulog.new"), nil, 0o644))
+	}
+}
+
+// everything returns the files below some directories with their content, and the directories.
+func everything(t *testing.T, roots []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, root := range roots {
+		if !filepath.IsAbs(root) {
+			continue
+		}
+		require.NoError(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+			require.NoError(t, err)
+			if e.IsDir() {
+				all[path] = "directory"
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			all[path] = fmt.Sprintf("%d bytes, %x", len(content), sha256.Sum256(content))
+			return err
+		}))
+	}
+	return all
+}
+
+// A start with several databases changes none of them where one of them is refused, nor its log or the private one of another, and makes no new file.
+func TestAStartThatIsRefusedForOneDatabaseChangesNoOther(t *testing.T) {
+	dir := killedWith(t, private, "a.kct", "b.kct")
+	mine := func(dir string) Options { return Options{LogDir: filepath.Join(dir, "shared")} }
+	c := mustOpen(t, mine(dir), filepath.Join(dir, "c.kct"))
+	mustSet(t, c.DB(0), "k", "v")
+	dir = image(t, dir)
+	require.NoError(t, os.Rename(filepath.Join(dir, "b.kct"), filepath.Join(dir, "d.kct"))) // away from its log
+	paths := []string{"new.kct", "a.kct", "c.kct", "d.kct#lww=true"}
+	for i := range paths {
+		paths[i] = filepath.Join(dir, paths[i])
+	}
+	for _, o := range []Options{{}, mine(dir)} {
+		tear(t, o.LogDir, filepath.Join(dir, "a.kct"+privateSuffix))
+		before := everything(t, []string{dir})
+		_, err := Open(paths, o)
+		require.ErrorContains(t, err, "its update log is")
+		require.Equal(t, before, everything(t, []string{dir}))
 	}
 }
 
