@@ -85,15 +85,16 @@ func (e *LogError) Unwrap() error { return e.Err }
 
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
-	opts    Options
-	dbs     []*DB // those of the command line
-	all     []*DB // and the one of the services, if any
-	names   map[string]*DB
-	log     *logDir   // the shared update log; nil without Options.LogDir
-	logs    []*logDir // every open log, private ones included
-	turn    atomic.Uint32
-	decided bool // the start is not refused: files and logs may be changed
-	failed  chan struct{}
+	opts     Options
+	dbs      []*DB // those of the command line
+	all      []*DB // and the one of the services, if any
+	names    map[string]*DB
+	log      *logDir   // the shared update log; nil without Options.LogDir
+	logs     []*logDir // every open log, private ones included
+	turn     atomic.Uint32
+	decided  bool // the start is not refused: files and logs may be changed
+	examines bool // there will be no start, and nobody is waited for
+	failed   chan struct{}
 
 	failOnce sync.Once
 	err      error // set before failed is closed

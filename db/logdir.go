@@ -46,6 +46,7 @@ func (c *Catalog) prepareLog(dir string, limit int64) (*logDir, error) {
 		SyncEach:     c.opts.SyncEach,
 		SyncInterval: c.opts.SyncInterval,
 		NoRepair:     c.opts.NoRepair,
+		TryLock:      c.examines,
 		FS:           c.opts.FS,
 		Logger:       c.opts.Logger,
 		Now:          c.opts.Now,

@@ -159,6 +159,8 @@ func (c *Catalog) inspect(d *DB) error {
 	case l.restored(m):
 		d.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
+	case d.readOnly && c.examines:
+		return nil
 	case d.readOnly:
 		d.ownLog = dir
 		return d.replayDir(c.opts.FS, dir, m, false)

@@ -107,6 +107,14 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// Absent returns a store for a file that is not there and is not made: it has the Meta that a new file would have, and can be abandoned.
+func Absent(path string) *Store {
+	s := &Store{path: path}
+	s.cp.init(Meta{Format: formatVersion, ID: NewID(), Clean: true})
+	s.view.Store(newView(newOverlay(0, false), nil))
+	return s
+}
+
 // load reads the file's description and makes the first view.
 func (s *Store) load() error {
 	var m Meta
@@ -225,5 +233,8 @@ func (s *Store) Discard() error {
 func (s *Store) closeFile() error {
 	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww), nil))
 	old.release()
+	if s.file == nil { // it is Absent
+		return nil
+	}
 	return s.file.Close()
 }
