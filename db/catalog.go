@@ -85,14 +85,16 @@ func (e *LogError) Unwrap() error { return e.Err }
 
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
-	opts   Options
-	dbs    []*DB // those of the command line
-	all    []*DB // and the one of the services, if any
-	names  map[string]*DB
-	log    *logDir   // the shared update log; nil without Options.LogDir
-	logs   []*logDir // every open log, private ones included
-	turn   atomic.Uint32
-	failed chan struct{}
+	opts     Options
+	dbs      []*DB // those of the command line
+	all      []*DB // and the one of the services, if any
+	names    map[string]*DB
+	log      *logDir   // the shared update log; nil without Options.LogDir
+	logs     []*logDir // every open log, private ones included
+	turn     atomic.Uint32
+	decided  bool // the start is not refused: files and logs may be changed
+	examines bool // there will be no start, and nobody is waited for
+	failed   chan struct{}
 
 	failOnce sync.Once
 	err      error // set before failed is closed
@@ -120,12 +122,16 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack.
+// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided, nothing
+// has changed, and files that Open has made go.
 func (c *Catalog) abandon() {
 	for _, d := range c.all {
-		if d.file != nil {
+		switch {
+		case d.file != nil && !c.decided:
+			_ = d.file.Discard()
+		case d.file != nil:
 			_ = d.file.Abandon()
-		} else {
+		default:
 			_ = d.store.Close()
 		}
 	}
@@ -137,7 +143,7 @@ func (c *Catalog) abandon() {
 func (c *Catalog) openAll(exprs []string) error {
 	if c.opts.LogDir != "" {
 		c.opts.Opening("log", c.opts.LogDir)
-		log, err := c.openLog(c.opts.LogDir, c.opts.LogLimit)
+		log, err := c.prepareLog(c.opts.LogDir, c.opts.LogLimit)
 		if err != nil {
 			return err
 		}
@@ -160,6 +166,13 @@ func (c *Catalog) openAll(exprs []string) error {
 			return err
 		}
 	}
+	if err := c.decide(); err != nil {
+		return err
+	}
+	c.decided = true
+	if err := c.beginShared(); err != nil {
+		return err
+	}
 	if err := c.recover(); err != nil {
 		return err
 	}
@@ -167,6 +180,20 @@ func (c *Catalog) openAll(exprs []string) error {
 		if err := d.findTextEnd(); err != nil {
 			return d.openError(systemError(err))
 		}
+	}
+	return nil
+}
+
+// beginShared begins the shared log, if there is one.
+func (c *Catalog) beginShared() error {
+	if c.log == nil {
+		return nil
+	}
+	if err := c.log.begin(); err != nil {
+		return err
+	}
+	for _, d := range c.all {
+		d.log, d.shared = c.log.Log, true
 	}
 	return nil
 }
@@ -194,9 +221,6 @@ func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
 		return nil, err
 	}
 	d.sweeper.init(d.expr.Params, d.file != nil)
-	if c.log != nil {
-		d.log, d.shared = c.log.Log, true
-	}
 	if index != ServicesIndex {
 		d.guard = &c.guard
 	} else if d.vital = c.opts.Vital; d.vital == nil {

@@ -27,23 +27,26 @@ type ledgerEntry struct {
 	Open  bool       `json:",omitempty"` // the file was open: the log may have more for it
 }
 
-// logDir is an open update log with the checkpoints of the databases that use it.
+// logDir is an update log with the checkpoints of the databases that use it. It is prepared first and begun when the start is decided; until then
+// only its ID, Dir, Last, ledger and Close may be asked.
 type logDir struct {
-	*ulog.Log
-	fs vfs.FS
+	*ulog.Log // nil until it is begun
+	ready     *ulog.Prepared
+	fs        vfs.FS
 
 	mu      sync.Mutex // guards ledger and its file
 	ledger  map[string]ledgerEntry
 	private bool
 }
 
-// openLog opens a log and adds it to the catalog.
-func (c *Catalog) openLog(dir string, limit int64) (*logDir, error) {
-	log, err := ulog.Open(dir, ulog.Options{
+// prepareLog prepares a log and adds it to the catalog. Nothing is changed yet.
+func (c *Catalog) prepareLog(dir string, limit int64) (*logDir, error) {
+	ready, err := ulog.Prepare(dir, ulog.Options{
 		Limit:        limit,
 		SyncEach:     c.opts.SyncEach,
 		SyncInterval: c.opts.SyncInterval,
 		NoRepair:     c.opts.NoRepair,
+		TryLock:      c.examines,
 		FS:           c.opts.FS,
 		Logger:       c.opts.Logger,
 		Now:          c.opts.Now,
@@ -51,12 +54,49 @@ func (c *Catalog) openLog(dir string, limit int64) (*logDir, error) {
 	if err != nil {
 		return nil, &LogError{dir, err}
 	}
-	l := &logDir{Log: log, fs: c.opts.FS}
+	l := &logDir{ready: ready, fs: c.opts.FS}
 	if l.ledger, err = readLedger(c.opts.FS, dir); err != nil {
-		return nil, &LogError{dir, errors.Join(err, log.Close())}
+		return nil, &LogError{dir, errors.Join(err, ready.Close())}
 	}
 	c.logs = append(c.logs, l)
 	return l, nil
+}
+
+// begin makes the log ready for updates.
+func (l *logDir) begin() error {
+	log, err := l.ready.Begin()
+	if err != nil {
+		return &LogError{l.Dir(), err}
+	}
+	l.Log = log
+	return nil
+}
+
+// ID returns the identity of the log.
+func (l *logDir) ID() [16]byte {
+	if l.Log != nil {
+		return l.Log.ID()
+	}
+	return l.ready.ID()
+}
+
+// Dir returns the log's directory.
+func (l *logDir) Dir() string { return l.ready.Dir() }
+
+// Last returns the newest stamp in the log.
+func (l *logDir) Last() ulog.Stamp {
+	if l.Log != nil {
+		return l.Log.Last()
+	}
+	return l.ready.Last()
+}
+
+// Close closes the log, as it is where it was not begun.
+func (l *logDir) Close() error {
+	if l.Log != nil {
+		return l.Log.Close()
+	}
+	return l.ready.Close()
 }
 
 // readLedger reads the checkpoints recorded in a log's directory; a directory without any has none.

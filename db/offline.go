@@ -24,9 +24,9 @@ type Offline struct {
 	Force bool     // open a file as it is when its log cannot be found (-onr)
 }
 
-// bringUpToDate replays the log that a file names itself, for a tool. A private log, and the shared one that the tool writes to, are
+// findOwnLog finds the log that a file names itself, for a tool. A private log, and the shared one that the tool writes to, are
 // left to the ordinary recovery.
-func (c *Catalog) bringUpToDate(d *DB) error {
+func (c *Catalog) findOwnLog(d *DB) error {
 	o, m := c.opts.Offline, d.file.Meta()
 	if o == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
 		return nil
@@ -45,11 +45,16 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 		return nil
 	}
 	d.asItIs = true // from here on: whatever is missing has been told
-	return c.bringUpToDateFrom(dir, d, m)
+	d.bringFrom = dir
+	return nil
 }
 
-// bringUpToDateFrom replays a shared log that is only read.
-func (c *Catalog) bringUpToDateFrom(dir string, d *DB, m filestore.Meta) error {
+// bringUpToDate replays the log that findOwnLog has found: a shared one that is only read.
+func (c *Catalog) bringUpToDate(d *DB) error {
+	if d.bringFrom == "" {
+		return nil
+	}
+	dir, m := d.bringFrom, d.file.Meta()
 	ledger, err := readLedger(c.opts.FS, dir)
 	if err != nil {
 		return &LogError{dir, err}

@@ -159,6 +159,8 @@ func (c *Catalog) inspect(d *DB) error {
 	case l.restored(m):
 		d.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
+	case d.readOnly && c.examines:
+		return nil
 	case d.readOnly:
 		d.ownLog = dir
 		return d.replayDir(c.opts.FS, dir, m, false)
@@ -183,7 +185,7 @@ func (c *Catalog) olderCopy(d *DB, m filestore.Meta, log *logDir) error {
 		return nil
 	}
 	p, _ := c.behind(log.Dir(), m.DBID, false, m.Stamp)
-	if log.private && !d.readOnly {
+	if log.private {
 		return c.refuse(d, &p, "it is an older copy of the file that was there when the last process was killed")
 	}
 	d.passOver(d.logger.Warn, &p, "it is an older copy")

@@ -2,6 +2,9 @@ package db
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -100,12 +103,24 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o, path := tc.then(t, killedWith(t, tc.first, "a.kct"))
+			roots := []string{filepath.Dir(path), filepath.Dir(o.LogDir)}
+			tear(t, o.LogDir, path+privateSuffix)
+			before := everything(t, roots)
+			if o.Offline == nil {
+				wrong, _ := Examine([]string{path}, o)
+				require.Len(t, wrong, 1)
+				for _, want := range tc.want {
+					require.ErrorContains(t, wrong[0], want)
+				}
+				require.Equal(t, before, everything(t, roots), "looked at")
+			}
 			for range 2 { // a second attempt is not let through either
 				_, err := Open([]string{path}, o)
 				require.Error(t, err)
 				for _, want := range tc.want {
 					require.ErrorContains(t, err, want)
 				}
+				require.Equal(t, before, everything(t, roots), "files and directories")
 			}
 			if o.Offline != nil {
 				o.Offline.Force = true
@@ -127,27 +142,133 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	}
 }
 
+// tear leaves what a kill amid a write and the beginning of a segment leave: each log that is opened has something to mend.
+func tear(t *testing.T, dirs ...string) {
+	t.Helper()
+	for _, dir := range dirs {
+		segments, err := filepath.Glob(filepath.Join(dir, "*.ulog"))
+		require.NoError(t, err)
+		if len(segments) == 0 {
+			continue
+		}
+		newest, err := os.OpenFile(segments[len(segments)-1], os.O_WRONLY|os.O_APPEND, 0)
+		require.NoError(t, err)
+		_, err = newest.WriteString("\xa1torn")
+		require.NoError(t, err)
+		require.NoError(t, newest.Close())
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "0000000009.ulog.new"), nil, 0o644))
+	}
+}
+
+// everything returns the files below some directories with their content, and the directories.
+func everything(t *testing.T, roots []string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, root := range roots {
+		if !filepath.IsAbs(root) {
+			continue
+		}
+		require.NoError(t, filepath.WalkDir(root, func(path string, e os.DirEntry, err error) error {
+			require.NoError(t, err)
+			if e.IsDir() {
+				all[path] = "directory"
+				return nil
+			}
+			content, err := os.ReadFile(path)
+			all[path] = fmt.Sprintf("%d bytes, %x", len(content), sha256.Sum256(content))
+			return err
+		}))
+	}
+	return all
+}
+
+// A start with several databases changes none of them where one of them is refused, nor its log or the private one of another, and makes no new file.
+func TestAStartThatIsRefusedForOneDatabaseChangesNoOther(t *testing.T) {
+	dir := killedWith(t, private, "a.kct", "b.kct")
+	mine := func(dir string) Options { return Options{LogDir: filepath.Join(dir, "shared")} }
+	c := mustOpen(t, mine(dir), filepath.Join(dir, "c.kct"))
+	mustSet(t, c.DB(0), "k", "v")
+	dir = image(t, dir)
+	require.NoError(t, os.Rename(filepath.Join(dir, "b.kct"), filepath.Join(dir, "d.kct"))) // away from its log
+	paths := []string{"new.kct", "a.kct", "c.kct", "d.kct#lww=true"}
+	for i := range paths {
+		paths[i] = filepath.Join(dir, paths[i])
+	}
+	for _, o := range []Options{{}, mine(dir)} {
+		tear(t, o.LogDir, filepath.Join(dir, "a.kct"+privateSuffix))
+		before := everything(t, []string{dir})
+		_, err := Open(paths, o)
+		require.ErrorContains(t, err, "its update log is")
+		require.Equal(t, before, everything(t, []string{dir}))
+	}
+}
+
 // Who looks before the start is told what the start would say, and nothing changes by looking.
 func TestAFileIsExaminedForUpdatesThatAStartWouldPassOver(t *testing.T) {
 	dir := killedWith(t, in, "a.kct")
 	path := filepath.Join(dir, "a.kct")
-	for _, o := range []Options{{}, {LogDir: filepath.Join(dir, "other")}} {
-		err := Examine(path, o)
-		require.ErrorContains(t, err, "acknowledged updates: 2,")
-		require.ErrorContains(t, err, "-as-is")
+	examine := func(o Options) (string, []string) {
+		t.Helper()
+		before := everything(t, []string{dir})
+		wrong, notes := Examine([]string{path, ":", filepath.Join(dir, "new.kct")}, o)
+		require.Equal(t, before, everything(t, []string{dir}))
+		if err := errors.Join(wrong...); err != nil {
+			return err.Error(), notes
+		}
+		return "", notes
 	}
-	require.NoDirExists(t, filepath.Join(dir, "other"))
-	require.NoError(t, Examine(path, in(dir)), "with its log")
-	require.NoError(t, Examine(path, Options{AsIs: true}))
-	require.NoError(t, Examine(path, Options{ReadOnly: true}))
-	require.NoError(t, Examine(filepath.Join(dir, "new.kct"), Options{}))
-	require.NoFileExists(t, filepath.Join(dir, "new.kct"))
+	for _, o := range []Options{{}, {LogDir: filepath.Join(dir, "other")}} {
+		wrong, _ := examine(o)
+		require.Contains(t, wrong, "acknowledged updates: 2,")
+		require.Contains(t, wrong, "-as-is")
+	}
+	for _, o := range []Options{in(dir), {AsIs: true}} {
+		wrong, notes := examine(o)
+		require.Empty(t, wrong)
+		require.Empty(t, notes)
+	}
+	wrong, _ := examine(Options{ReadOnly: true})
+	require.NotContains(t, wrong, path)
+	require.Contains(t, wrong, "new.kct: ")
 
 	c := mustOpen(t, in(dir), path)
 	require.Equal(t, "2", contents(t, c.DB(0))["in log"])
-	require.NoError(t, Examine(path, Options{}), "a server has it open")
+	wrong, notes := examine(Options{})
+	require.Empty(t, wrong)
+	require.Len(t, notes, 1)
+	require.Contains(t, notes[0], "a.kct: in use")
+	wrong, notes = examine(in(dir))
+	require.Empty(t, wrong)
+	require.Len(t, notes, 2)
+	require.Contains(t, notes[0], "ulog: in use")
 	require.NoError(t, c.Close())
-	require.NoError(t, Examine(path, Options{}), "closed")
+	for _, o := range []Options{{}, in(dir)} {
+		wrong, notes = examine(o)
+		require.Empty(t, wrong, "closed")
+		require.Empty(t, notes)
+	}
+}
+
+// What a log has lost is told beforehand: as an error where a file needs it, and a note where none does.
+func TestLogsAreExaminedForWhatTheyHaveLost(t *testing.T) {
+	for _, private := range []bool{false, true} {
+		o, log := in, "ulog"
+		if private {
+			o, log = func(string) Options { return Options{} }, "a.kct"+privateSuffix
+		}
+		dir := killedWith(t, o, "a.kct")
+		path := filepath.Join(dir, "a.kct")
+		require.NoError(t, os.Truncate(filepath.Join(dir, log, "0000000001.ulog"), 0))
+		before := everything(t, []string{dir})
+		wrong, notes := Examine([]string{path}, o(dir))
+		require.Len(t, wrong, 1)
+		require.ErrorContains(t, wrong[0], "may be missing from the log")
+		require.Len(t, notes, 1)
+		require.Contains(t, notes[0], "is empty")
+		_, err := Open([]string{path}, o(dir))
+		require.ErrorContains(t, err, "may be missing from the log")
+		require.Equal(t, before, everything(t, []string{dir}))
+	}
 }
 
 // The services' database is no exception.

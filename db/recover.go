@@ -26,9 +26,6 @@ func (c *Catalog) recover() error {
 		if err := c.bringUpToDate(d); err != nil {
 			return d.openError(err)
 		}
-		if err := c.inspect(d); err != nil {
-			return d.openError(err)
-		}
 		if err := c.recoverPrivate(d); err != nil {
 			return d.openError(err)
 		}
@@ -63,23 +60,21 @@ func (d *DB) openError(err error) error {
 	return &OpenError{Expr: d.Expr(), Err: err}
 }
 
-// recoverPrivate replays a private log, and opens one where the database has no shared log.
+// recoverPrivate replays a private log, and begins one where the database has no shared log.
 func (c *Catalog) recoverPrivate(d *DB) error {
-	dir := d.Path() + privateSuffix
 	if d.readOnly {
-		return c.replayReadOnly(d, dir)
+		return c.replayReadOnly(d, d.Path()+privateSuffix)
 	}
-	_, err := c.opts.FS.Stat(dir)
-	if errors.Is(err, os.ErrNotExist) && c.log != nil {
+	log := d.private
+	if log == nil {
 		return nil
 	}
-	log, err := c.openLog(dir, privateLimit)
-	if err != nil {
-		return err
-	}
-	log.private = true
+	d.private = nil
 	if c.leftBehind(d, log) {
 		return c.dropLog(log)
+	}
+	if err := log.begin(); err != nil {
+		return err
 	}
 	if err := c.replay(log, []*DB{d}); err != nil {
 		return err
@@ -92,7 +87,7 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		return c.dropLog(log)
 	}
 	if !d.followed {
-		d.logger.Warn(dir + " is not the log of the database beside it; it is left as it is")
+		d.logger.Warn(log.Dir() + " is not the log of the database beside it; it is left as it is")
 		return c.forgetLog(log)
 	}
 	if err := d.file.Checkpoint(); err != nil {
@@ -169,7 +164,7 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	for _, d := range files {
 		m := d.file.Meta()
 		if d.followed = belongs(m, log); !d.followed {
-			if log.restored(m) {
+			if log.restored(m) && !log.private {
 				if err := c.olderCopy(d, m, log); err != nil {
 					return d.openError(err)
 				}
@@ -305,7 +300,7 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	if !d.followed && m.Merging != nil {
 		return errHalfMerged(m)
 	}
-	if !d.followed {
+	if !d.followed && !log.private {
 		if err := c.neverTaken(d, m, log); err != nil {
 			return err
 		}

@@ -73,7 +73,7 @@ func (e *examiner) writable(option, path string) {
 	}
 }
 
-// databases looks whether the expressions mean something, and their files can be opened.
+// databases looks whether the expressions mean something, and their files and logs can be opened.
 func (e *examiner) databases() {
 	all := e.cfg.Databases
 	if d := e.cfg.Services.database(); d != "" {
@@ -84,16 +84,25 @@ func (e *examiner) databases() {
 		switch {
 		case err != nil:
 			e.fail("database %s: %s", text, reason(err))
-		case expr.Kind.OnDisk() && e.cfg.ReadOnly:
-			if _, err := os.Stat(expr.Path); err != nil {
-				e.fail("database %s: %w", text, err)
-			}
-		case expr.Kind.OnDisk():
+		case expr.Kind.OnDisk() && !e.cfg.ReadOnly:
 			e.writable("database "+text, expr.Path)
-			if err := db.Examine(expr.Path, db.Options{LogDir: e.cfg.UpdateLog, AsIs: e.cfg.AsIs}); err != nil {
-				e.fail("database %s: %s", text, reason(err))
-			}
 		}
+	}
+	e.start()
+}
+
+// start tries what a start does with files and logs before it changes any.
+func (e *examiner) start() {
+	c := e.cfg
+	wrong, notes := db.Examine(c.Databases, db.Options{LogDir: c.UpdateLog, NoRepair: c.NoRepair, AsIs: c.AsIs, ReadOnly: c.ReadOnly,
+		Services: c.Services.database(), Now: c.Now})
+	e.notes = append(e.notes, notes...)
+	for _, err := range wrong {
+		if open, ok := errors.AsType[*db.OpenError](err); ok {
+			e.fail("database %s: %s", open.Expr, reason(open.Err))
+			continue
+		}
+		e.fail("update log %w", err)
 	}
 }
 

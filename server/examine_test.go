@@ -3,6 +3,7 @@ package server_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,11 +19,17 @@ func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("v"), db.XT(db.MaxXT)))
 	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
+	running := server.DefaultConfig()
+	running.Databases, running.UpdateLog, running.ServerID = []string{filepath.Join(dir, "a.kct")}, filepath.Join(dir, "ulog"), 1
+	wrong, notes := server.Examine(running)
+	require.Empty(t, wrong)
+	require.Contains(t, strings.Join(notes, "\n"), "ulog: in use")
+	require.Contains(t, strings.Join(notes, "\n"), "a.kct: in use")
 	require.NoError(t, c.Close())
 
 	cfg := server.DefaultConfig()
 	cfg.Databases = []string{filepath.Join(killed, "a.kct")}
-	wrong, _ := server.Examine(cfg)
+	wrong, _ = server.Examine(cfg)
 	require.Len(t, wrong, 1)
 	require.ErrorContains(t, wrong[0], "acknowledged updates: 1,")
 	cfg.UpdateLog, cfg.ServerID = filepath.Join(killed, "ulog"), 1

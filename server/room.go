@@ -37,6 +37,9 @@ type Pressure struct {
 
 	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
 	Least   int64  // bytes that are kept free on it
+	Asked   int64  // bytes that -min-free asks for; more than Least where the disk is small
+	Total   int64  // bytes of the disk
+	Needed  int64  // bytes that files are still to take from memory
 	Free    int64  // bytes free on the fullest disk that updates go to; -1: no disk is looked at
 	Used    int64  // bytes of the process as -memory counts them; 0 without a limit
 	Limit   int64  // of Used; 0: none
@@ -134,6 +137,7 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 		now.Disk = now.Disk || space < recovery(was.Disk, least/again)
 		if space < left.Disk {
 			now.Place, now.Least, now.Free = dir, least, free
+			now.Asked, now.Total, now.Needed = minFree, total, needed
 			left.Disk, left.Reserve = space, max(0, free-least/again)
 		}
 	}

@@ -38,8 +38,8 @@ func (now *Pressure) begin(was Pressure) {
 // reasons returns what is refused, because of which limit, and since when.
 func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
 	if now.Disk {
-		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: %d MiB are free in %s (mounted on %s), and %d MiB are kept free (-min-free)",
-			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.Least/mib))
+		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: %d MiB are free in %s (mounted on %s), and %s",
+			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.kept()))
 	}
 	if now.Memory {
 		reasons = append(reasons, fmt.Sprintf("no room: updates of databases in memory are refused since %s, removals are taken: the process uses %d MiB of %d MiB (-memory)",
@@ -50,6 +50,19 @@ func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
 			since(now.SizeSince), now.Records/mib, c.MaxSize/mib))
 	}
 	return reasons
+}
+
+// kept says what is kept free on the fullest disk, and why.
+func (now Pressure) kept() string {
+	text := fmt.Sprintf("%d MiB are kept free (-min-free", now.Least/mib)
+	if now.Least < now.Asked {
+		text += fmt.Sprintf(" asks for %d MiB, but of this disk no more than a sixteenth is kept, and it has %d MiB", now.Asked/mib, now.Total/mib)
+	}
+	text += ")"
+	if now.Needed >= mib {
+		text += fmt.Sprintf(", and %d MiB for what database files are still to take from memory", now.Needed/mib)
+	}
+	return text
 }
 
 func since(at time.Time) string { return at.UTC().Format(time.RFC3339) }
@@ -88,8 +101,8 @@ func (r *room) tell(c LimitsConfig, was, now Pressure) {
 	log, refused := r.p.log, r.p.catalog.Refusals()
 	switch {
 	case now.Disk && !was.Disk:
-		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB (-min-free)",
-			now.Place, mount(now.Place), now.Free/mib, now.Least/mib)
+		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB min-free=%dMiB total=%dMiB needed=%dMiB",
+			now.Place, mount(now.Place), now.Free/mib, now.Least/mib, now.Asked/mib, now.Total/mib, now.Needed/mib)
 	case was.Disk && !now.Disk:
 		log.system("there is space again: updates are taken: directory=%s free=%dMiB seconds=%.0f refused=%d", now.Place, now.Free/mib,
 			time.Since(was.DiskSince).Seconds(), refused.Disk)

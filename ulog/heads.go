@@ -43,13 +43,14 @@ func used(fs vfs.FS, dir string) (bool, error) {
 }
 
 // checkHead returns the header of an older segment, and says what it has lost.
-func (l *Log) checkHead(n uint64) (header, error) {
+func (p *Prepared) checkHead(n uint64) (header, error) {
+	l := p.log
 	h, size, err := statSegment(l.fs, l.dir, n)
 	if errors.Is(err, os.ErrNotExist) {
 		return h, err
 	}
 	if flaw := headFlaw(l.fs, l.dir, n, h, size, err); flaw != "" {
-		l.logger.Error(fmt.Sprintf("the update log file %s. %s", flaw, remedyOlder))
+		p.say(fmt.Sprintf("the update log file %s. %s", flaw, remedyOlder))
 	}
 	return h, err
 }
@@ -71,16 +72,17 @@ func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) 
 
 // lostNewest reports whether the newest segment, which is empty, has had updates, and says so. It has not when it is the first one of a new
 // log, which a crash may have left like that.
-func (l *Log) lostNewest(n uint64, none, used bool) bool {
-	if n == 1 && !used {
+func (p *Prepared) lostNewest(used bool) bool {
+	l := p.log
+	if p.n == 1 && !used {
 		return false
 	}
-	if none {
-		l.logger.Error(fmt.Sprintf("the update log %s has lost all its files: the updates that they had are missing. If there are copies of "+
+	if p.fresh {
+		p.say(fmt.Sprintf("the update log %s has lost all its files: the updates that they had are missing. If there are copies of "+
 			"them, stop, put the copies in place and start again", l.dir))
 		return true
 	}
-	l.logger.Error(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(n), l.remedyNewest(n)))
+	p.say(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(p.n), l.remedyNewest(p.n)))
 	return true
 }
 
@@ -93,8 +95,9 @@ type fresh struct {
 
 // leaveGap begins the segment that readers take for a gap, before segment n is repaired: a process that dies in between leaves one of the two
 // signs. A number is left out. The new segment begins with a stamp greater than what segment n has promised to followers.
-func (l *Log) leaveGap(n uint64, promised Stamp) error {
-	at := tail{seg: n + 2, last: max(l.last+1, promised+1, StampAt(l.opts.Now()))}
+func (p *Prepared) leaveGap() error {
+	l := p.log
+	at := tail{seg: p.n + 2, last: p.behindLoss()}
 	f, head, err := l.createSegment(at.seg, at.last, at.last)
 	if err != nil {
 		return err
@@ -104,6 +107,12 @@ func (l *Log) leaveGap(n uint64, promised Stamp) error {
 	}
 	l.gap = &fresh{f, head, at}
 	return nil
+}
+
+// behindLoss returns a stamp that is greater than all that the newest segment can have lost.
+func (p *Prepared) behindLoss() Stamp {
+	l := p.log
+	return max(l.last+1, p.good.head.last+1, StampAt(l.opts.Now()))
 }
 
 // goOnBehindGap ends the repaired segment, as rotate would, and makes the one behind the gap the newest. Nobody else has l yet.

@@ -16,13 +16,11 @@ import (
 // and removes only files that begin with the byte A0, so it leaves this one alone.
 const identityName = "gotycoon.id"
 
-// loadIdentity returns the identity of the log in dir, which it creates for a log that has none.
-func loadIdentity(fs vfs.FS, dir string) (id [16]byte, err error) {
+// Identity returns the identity of the log in a directory, without opening it. It is an os.ErrNotExist for a directory
+// that no Log has opened yet.
+func Identity(fs vfs.FS, dir string) (id [16]byte, err error) {
 	name := filepath.Join(dir, identityName)
 	f, err := fs.OpenFile(name, readOnly, 0)
-	if errors.Is(err, os.ErrNotExist) {
-		return newIdentity(fs, name)
-	}
 	if err != nil {
 		return id, err
 	}
@@ -37,21 +35,14 @@ func loadIdentity(fs vfs.FS, dir string) (id [16]byte, err error) {
 	return id, nil
 }
 
-func newIdentity(fs vfs.FS, name string) (id [16]byte, err error) {
-	if _, err = rand.Read(id[:]); err != nil {
-		return id, err
-	}
-	err = vfs.WriteFileAtomic(fs, name, fmt.Appendf(nil, "%x\n", id))
+// newIdentity draws an identity.
+func newIdentity() (id [16]byte, err error) {
+	_, err = rand.Read(id[:])
 	return id, err
 }
 
-// Identity returns the identity of the log in a directory, without opening it. It is an os.ErrNotExist for a directory
-// that no Log has opened yet.
-func Identity(fs vfs.FS, dir string) (id [16]byte, err error) {
-	if _, err := fs.Stat(filepath.Join(dir, identityName)); err != nil {
-		return id, err
-	}
-	return loadIdentity(fs, dir)
+func writeIdentity(fs vfs.FS, dir string, id [16]byte) error {
+	return vfs.WriteFileAtomic(fs, filepath.Join(dir, identityName), fmt.Appendf(nil, "%x\n", id))
 }
 
 // RemoveAll removes a log that nobody has open, with its directory. The identity goes first: where a crash leaves it, the log must be complete, or

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -85,33 +84,6 @@ type tail struct {
 	last Stamp  // newest stamp in front of it
 
 	records uint64 // updates written since Open
-}
-
-// Open opens the log in a directory for writing, and creates both when missing. It waits up to 10 seconds for
-// another process that has the log open. The newest segment is checked: an incomplete group at its end is put aside
-// and cut off, damage in front of that is a *DamageError. Older segments are not looked at.
-func Open(dir string, o Options) (*Log, error) {
-	o.setDefaults()
-	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}
-	l.queue.turn = make(chan struct{}, 1)
-	if err := l.makeDir(); err != nil {
-		return nil, fmt.Errorf("open update log: %w", err)
-	}
-	if err := l.openNewest(); err != nil {
-		return nil, fmt.Errorf("open update log: %w", err)
-	}
-	l.publishLocked() // nobody else has l yet
-	l.flush.start(l)
-	return l, nil
-}
-
-// makeDir creates the directory if need be, and makes its name survive a power cut. The identity of a log comes afterwards, so where there is
-// one this has been done.
-func (l *Log) makeDir() error {
-	if _, err := l.fs.Stat(filepath.Join(l.dir, identityName)); err == nil {
-		return nil
-	}
-	return vfs.MakeDir(l.fs, l.dir, dirPerm)
 }
 
 // Append gives updates consecutive stamps and returns the last one: that of the i-th of n is so much less as there are behind it.

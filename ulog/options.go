@@ -33,6 +33,8 @@ type Options struct {
 	SyncInterval time.Duration
 	// NoRepair makes a torn tail an error of Open (-onr). By default it is put aside and cut off.
 	NoRepair bool
+	// TryLock makes a log that another process has open an error, vfs.ErrLocked, of Prepare. By default it waits for 10 seconds.
+	TryLock bool
 	// FS holds the log. Default vfs.OS.
 	FS vfs.FS
 	// Logger gets what Open repairs and what readers miss. nil is silent.

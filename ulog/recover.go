@@ -18,52 +18,10 @@ const lockWait = 10 * time.Second
 // errNewest says that another segment has become the newest while this one was waited for.
 var errNewest = errors.New("a newer segment exists")
 
-// openNewest locks the newest segment, or the first, checks it and makes it ready to be written.
-func (l *Log) openNewest() error {
-	for {
-		nums, err := listSegments(l.fs, l.dir)
-		if err != nil {
-			return err
-		}
-		newest := uint64(1)
-		if len(nums) > 0 {
-			newest = nums[len(nums)-1]
-		}
-		if err = l.openSegment(newest, len(nums) == 0); !errors.Is(err, errNewest) {
-			return err
-		}
-	}
-}
-
-// openSegment opens segment n, the newest. none says that the directory had no segments.
-func (l *Log) openSegment(n uint64, none bool) error {
-	flag := readWrite
-	if none {
-		flag = create
-	}
-	f, err := l.fs.OpenFile(l.segmentPath(n), flag, filePerm)
-	if errors.Is(err, os.ErrNotExist) && !none { // the process that has the log open has gone on to another, and removed this one
-		return cmp.Or(l.isNewest(n), err)
-	}
-	if err != nil {
-		return err
-	}
-	if err = l.lock(f, n); err == nil {
-		err = l.prepare(f, n, none)
-	}
-	if err != nil && l.gap != nil {
-		err = errors.Join(err, l.gap.f.Close())
-	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return nil
-}
-
 // lock takes the lock the original takes, too. Its holder may have begun another segment meanwhile.
 func (l *Log) lock(f vfs.File, n uint64) error {
 	err := l.fs.Lock(f, 0)
-	if errors.Is(err, vfs.ErrLocked) {
+	if errors.Is(err, vfs.ErrLocked) && !l.opts.TryLock {
 		l.logger.Warn("waiting for another process to release the update log", "dir", l.dir)
 		err = l.fs.Lock(f, lockWait)
 	}
@@ -82,70 +40,18 @@ func (l *Log) isNewest(n uint64) error {
 	return err
 }
 
-// prepare checks segment n and sets the state of the log from it.
-func (l *Log) prepare(f vfs.File, n uint64, none bool) (err error) {
-	used, err := used(l.fs, l.dir)
-	if err != nil {
-		return err
-	}
-	if l.last, err = l.newestHeaderStamp(n); err != nil {
-		return err
-	}
-	size, err := f.Size()
-	if err != nil {
-		return err
-	}
-	at, head := tail{seg: n}, header{}
-	empty, err := neverBegun(f, size)
-	switch {
-	case err != nil:
-		return err
-	case empty:
-		last := l.boundaryStamp()
-		if err = l.findState(note{}, n, true); err == nil && l.lostNewest(n, none, used) {
-			err = l.leaveGap(n, 0)
-		}
-		if err == nil {
-			head, err = l.beginSegment(f, last, last)
-			at.off, l.sealed = head.size, head
-		}
-	default:
-		at.off, head, err = l.continueSegment(f, n, size)
-	}
-	if err != nil {
-		return err
-	}
-	at.last = l.last
-	if at.off <= headerSize+commitSize {
-		if at.off, err = repeatState(f, l.follow.state, at); err != nil {
-			return err
-		}
-	}
-	l.f, l.headed, l.written, l.synced, l.stated = f, head, at, at, l.follow
-	l.past, l.told, l.promised, l.kept = max(l.past, head.last), head.last, head.last, l.sealed.last
-	if err = l.fs.SyncDir(l.dir); err != nil { // a process that died may have left names that a power cut would take
-		return err
-	}
-	// The identity comes after the first segment: where it is, there was one with a header on the disk.
-	if l.id, err = loadIdentity(l.fs, l.dir); err != nil {
-		return err
-	}
-	if err = l.removeUnborn(); err != nil || l.gap == nil {
-		return err
-	}
-	return l.goOnBehindGap()
-}
-
-// newestHeaderStamp returns the largest stamp in the headers of the segments before n. What is wrong with them is said: nobody may need
+// newestHeaderStamp returns the largest stamp in the headers of the segments before the newest. What is wrong with them is said: nobody may need
 // their records now, and then no reader would ever complain.
-func (l *Log) newestHeaderStamp(n uint64) (Stamp, error) {
-	nums, err := listSegments(l.fs, l.dir)
-	var last Stamp
+func (p *Prepared) newestHeaderStamp() (last Stamp, err error) {
+	nums, err := listSegments(p.log.fs, p.log.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
 	for _, num := range nums {
-		if num >= n {
+		if num >= p.n {
 			break
 		}
-		if h, herr := l.checkHead(num); herr == nil {
+		if h, herr := p.checkHead(num); herr == nil {
 			last = max(last, h.last)
 		}
 	}
@@ -214,44 +120,6 @@ func (l *Log) beginSegment(f vfs.File, last, promised Stamp) (header, error) {
 		return head, err
 	}
 	return head, f.Sync()
-}
-
-// continueSegment checks the records of a segment, cuts off what is torn, and returns where to go on.
-func (l *Log) continueSegment(f vfs.File, n uint64, size int64) (int64, header, error) {
-	path := l.segmentPath(n)
-	head, err := readHeader(f)
-	if err != nil {
-		return 0, head, adviseRepair(&DamageError{File: path, Err: err})
-	}
-	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, keeps: true}
-	if err = s.all(size); err != nil {
-		return 0, head, err
-	}
-	if s.last >= maxStamp {
-		return 0, head, adviseRepair(&DamageError{File: path, Offset: headerSize, Err: errStamp})
-	}
-	if !s.committed { // the original wrote it, and promises nothing
-		s.last = max(s.last, head.last)
-	}
-	l.last = max(l.last, s.last)
-	if err = l.findState(s.state, n, s.off <= headerSize+commitSize); err != nil {
-		return 0, head, err
-	}
-	if s.off < size || size < head.size {
-		if l.opts.NoRepair {
-			return 0, head, fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, path, s.off, size, head.size)
-		}
-		if size < head.size {
-			err = l.leaveGap(n, head.last)
-		}
-		if err == nil {
-			err = l.cutTail(f, &s, size)
-		}
-		if err != nil {
-			return 0, head, err
-		}
-	}
-	return l.resume(f, &s)
 }
 
 // all accepts everything good up to limit. A torn tail is no error.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"gotycoon/internal/vfs"
 )
@@ -15,10 +14,6 @@ var errStamp = errors.New("time stamp lies centuries ahead")
 
 // cutTail cuts a segment off where the good records end, and says so. The bytes are put aside first.
 func (l *Log) cutTail(f vfs.File, s *scanner, size int64) error {
-	if n, ok := parseSegmentName(filepath.Base(s.path)); ok && size < s.head.size {
-		l.logger.Error(fmt.Sprintf("the update log file %s has been cut off: at least %d bytes of updates are missing, of its %d. %s",
-			s.path, s.head.size-size, s.head.size, l.remedyNewest(n)))
-	}
 	if s.off == size {
 		return nil
 	}

@@ -316,7 +316,9 @@ func (s *Store) merge(o *overlay, clean bool) error {
 			}
 			w := batchWriter{bucket: tx.Bucket([]byte(dataBucket)), meta: &m, limit: s.opts.Limit / batchShare}
 			if s.lww {
-				w.versions = tx.Bucket([]byte(versionBucket))
+				if w.versions, err = tx.CreateBucketIfNotExists([]byte(versionBucket)); err != nil {
+					return err
+				}
 			}
 			o.scan(from, w.visit)
 			if w.err != nil {

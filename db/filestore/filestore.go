@@ -67,11 +67,12 @@ type Store struct {
 	pruning     pruning
 	prepared    memstore.Prepared
 	finished    bool // by Finish; its caller is alone
+	made        bool // by Open: there was no file
 
 	cp checkpointer
 }
 
-// Open opens the file at path, or creates it. The caller attaches the log and replays it, from Meta().Stamp on, with
+// Open opens the file at path, or creates it. A file that is there is not written: Rebase or Amend comes first. The caller attaches the log and replays it, from Meta().Stamp on, with
 // Apply.
 func Open(path string, o Options) (*Store, error) {
 	if o.Limit <= 0 {
@@ -83,7 +84,9 @@ func Open(path string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	err := identify(path)
+	_, err := os.Stat(path)
+	made := errors.Is(err, os.ErrNotExist)
+	err = identify(path)
 	if errors.Is(err, os.ErrNotExist) && !o.ReadOnly {
 		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: o.LWW})
 	}
@@ -94,7 +97,7 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	s := &Store{path: path, opts: o, file: file}
+	s := &Store{path: path, opts: o, file: file, made: made}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}
@@ -102,6 +105,14 @@ func Open(path string, o Options) (*Store, error) {
 		s.startCheckpoints()
 	}
 	return s, nil
+}
+
+// Absent returns a store for a file that is not there and is not made: it has the Meta that a new file would have, and can be abandoned.
+func Absent(path string) *Store {
+	s := &Store{path: path}
+	s.cp.init(Meta{Format: formatVersion, ID: NewID(), Clean: true})
+	s.view.Store(newView(newOverlay(0, false), nil))
+	return s
 }
 
 // load reads the file's description and makes the first view.
@@ -118,10 +129,7 @@ func (s *Store) load() error {
 		m.LogID = ID{} // or a server would bring in unasked what its log has after the copy was made
 	}
 	if s.opts.LWW && !m.LWW && !s.opts.ReadOnly {
-		m.LWW, m.Base = true, Oldest
-		if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
-			return err
-		}
+		m.LWW, m.Base = true, Oldest // the file says so when it is first written
 	}
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
 	s.followed = followed{m.Follow, m.FollowAt}
@@ -211,9 +219,22 @@ func (s *Store) Abandon() error {
 	return s.closeFile()
 }
 
+// Discard is Abandon for a store that nobody has used: there is no file afterwards if there was none before Open. It is removed while it is
+// locked, so that another process that waits for it begins with one of its own.
+func (s *Store) Discard() error {
+	var err error
+	if s.made {
+		err = os.Remove(s.path)
+	}
+	return errors.Join(err, s.Abandon())
+}
+
 // closeFile leaves an empty view: who comes too late gets the error of the closed file.
 func (s *Store) closeFile() error {
 	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww), nil))
 	old.release()
+	if s.file == nil { // it is Absent
+		return nil
+	}
 	return s.file.Close()
 }

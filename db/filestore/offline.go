@@ -101,7 +101,7 @@ func openCurrent(path string, o bolt.Options) (*bolt.DB, error) {
 	for {
 		var f *os.File
 		o.OpenFile = func(name string, flag int, perm os.FileMode) (file *os.File, err error) {
-			file, err = os.OpenFile(name, flag, perm)
+			file, err = os.OpenFile(name, flag&^os.O_CREATE, perm) // bbolt would make a file that is none of ours
 			f = file
 			return file, err
 		}

@@ -110,8 +110,10 @@ func (s *Store) Entry(key []byte) (e Entry, found bool, err error) {
 func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (Entry, bool) {
 	var room [64]byte
 	at := append(append(room[:0], versionPrefix), key...)
-	if e, ok := decodeEntry(tx.Bucket([]byte(versionBucket)).Get(at)); ok {
-		return e, true
+	if versions := tx.Bucket([]byte(versionBucket)); versions != nil {
+		if e, ok := decodeEntry(versions.Get(at)); ok {
+			return e, true
+		}
 	}
 	at[0] = keyPrefix
 	if base := s.Meta().Base; base > 0 && tx.Bucket([]byte(dataBucket)).Get(at) != nil {
@@ -179,7 +181,11 @@ func (s *Store) EachEntry(visit func(key []byte, e Entry), forget func()) error 
 				return err
 			}
 		}
-		return tx.Bucket([]byte(versionBucket)).ForEach(func(k, b []byte) error {
+		versions := tx.Bucket([]byte(versionBucket))
+		if versions == nil { // the file has not been written since it was told to keep them
+			return nil
+		}
+		return versions.ForEach(func(k, b []byte) error {
 			if e, ok := decodeEntry(b); ok {
 				visit(k[1:], e)
 			}

@@ -1,0 +1,204 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"gotycoon/internal/vfs"
+)
+
+// Opening a log has two halves. Prepare locks the log and looks at it, Begin mends it and makes it ready for updates. Between the two the
+// caller decides whether to go on at all: it knows who the log is, where it ends and what is wrong with it, and nothing has been changed. A start
+// that is refused then leaves every byte as it was, for people to look at and for the start that is right.
+//
+//	Prepare   lock, identity, headers of the segments, records of the newest one          reads only
+//	          the caller decides: Begin, or Close
+//	Begin     directory, first segment, gap, torn tail, header, identity, flusher         writes
+
+// Prepared is a log that is locked, and not changed yet. Begin or Close ends it.
+type Prepared struct {
+	log   *Log
+	f     vfs.File // the newest segment, locked; nil where there is none
+	n     uint64   // its number, 1 where there is none
+	size  int64    // of the file
+	fresh bool     // there was no segment when the directory was looked at
+	known bool     // the log has an identity; otherwise the one in log was just drawn
+	empty bool     // the segment has no header yet
+	jumps bool     // segments are missing between others
+	lost  bool     // the segment has lost updates: Begin leaves a gap
+	good  scanner  // stands at the end of the good records of a segment that is not empty
+	flaws []string // what is wrong with the log, each said once
+}
+
+// Prepare locks the log in a directory and looks at it, without changing anything: where there is no log, none is made. It waits up to 10 seconds
+// for another process that has the log open. Damage in front of the end of the newest segment is a *DamageError. Of older segments only
+// the headers are looked at.
+func Prepare(dir string, o Options) (*Prepared, error) {
+	o.setDefaults()
+	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}
+	l.queue.turn = make(chan struct{}, 1)
+	p := &Prepared{log: l}
+	if err := p.lookAtNewest(); err != nil {
+		return nil, fmt.Errorf("open update log: %w", errors.Join(err, p.Close()))
+	}
+	return p, nil
+}
+
+// ID returns the identity that the log has, or will have after Begin.
+func (p *Prepared) ID() [16]byte { return p.log.id }
+
+// Dir returns the directory as given to Prepare.
+func (p *Prepared) Dir() string { return p.log.dir }
+
+// Last returns the newest stamp in the log. Where the log has lost updates, it is a stamp behind them; without a log it is 0.
+func (p *Prepared) Last() Stamp {
+	if p.lost {
+		return p.behindLoss()
+	}
+	return p.log.last
+}
+
+// Flaws says what the log has lost, in a line for each file; nil where nothing shows.
+func (p *Prepared) Flaws() []string { return p.flaws }
+
+// Whole reports whether the log has all segments from the first one that is there to the newest, and none of them shows a flaw.
+func (p *Prepared) Whole() bool { return len(p.flaws) == 0 && !p.jumps }
+
+// Close lets go of the log as it is.
+func (p *Prepared) Close() error {
+	f := p.f
+	if p.f = nil; f == nil {
+		return nil
+	}
+	return f.Close()
+}
+
+// lookAtNewest locks the newest segment, if there is one, and looks at it.
+func (p *Prepared) lookAtNewest() error {
+	l := p.log
+	for {
+		nums, err := listSegments(l.fs, l.dir)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		p.n, p.fresh = 1, len(nums) == 0
+		if p.fresh {
+			return p.look()
+		}
+		p.n = nums[len(nums)-1]
+		p.jumps = p.n-nums[0] != uint64(len(nums)-1)
+		err = p.lock(readWrite)
+		if err == nil {
+			return p.look()
+		}
+		if !errors.Is(err, errNewest) {
+			return err
+		}
+	}
+}
+
+// lock opens and locks segment p.n.
+func (p *Prepared) lock(flag int) error {
+	l := p.log
+	f, err := l.fs.OpenFile(l.segmentPath(p.n), flag, filePerm)
+	if errors.Is(err, os.ErrNotExist) && flag == readWrite { // the process that has the log open has gone on to another, and removed this one
+		if newer := l.isNewest(p.n); newer != nil {
+			return newer
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err = l.lock(f, p.n); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	p.f = f
+	return nil
+}
+
+// look sets the state of the log from what there is.
+func (p *Prepared) look() error {
+	l := p.log
+	used, err := used(l.fs, l.dir)
+	if err != nil {
+		return err
+	}
+	if err = p.identify(); err != nil {
+		return err
+	}
+	if l.last, err = p.newestHeaderStamp(); err != nil {
+		return err
+	}
+	p.empty, p.size = true, 0
+	if p.f != nil {
+		if p.size, err = p.f.Size(); err != nil {
+			return err
+		}
+		if p.empty, err = neverBegun(p.f, p.size); err != nil {
+			return err
+		}
+	}
+	if !p.empty {
+		return p.lookAtRecords()
+	}
+	p.lost = p.lostNewest(used)
+	return l.findState(note{}, p.n, true)
+}
+
+// identify reads the identity, or draws one for a log that has none.
+func (p *Prepared) identify() error {
+	id, err := Identity(p.log.fs, p.log.dir)
+	p.known = err == nil
+	if errors.Is(err, os.ErrNotExist) {
+		if id = p.log.id; id == [16]byte{} { // otherwise the caller has been told already
+			id, err = newIdentity()
+		} else {
+			err = nil
+		}
+	}
+	p.log.id = id
+	return err
+}
+
+// lookAtRecords checks the records of the newest segment.
+func (p *Prepared) lookAtRecords() error {
+	l, path := p.log, p.log.segmentPath(p.n)
+	head, err := readHeader(p.f)
+	if err != nil {
+		return adviseRepair(&DamageError{File: path, Err: err})
+	}
+	p.good = scanner{win: window{f: p.f}, path: path, head: head, off: headerSize, keeps: true}
+	s := &p.good
+	if err = s.all(p.size); err != nil {
+		return err
+	}
+	if s.last >= maxStamp {
+		return adviseRepair(&DamageError{File: path, Offset: headerSize, Err: errStamp})
+	}
+	if !s.committed { // the original wrote it, and promises nothing
+		s.last = max(s.last, head.last)
+	}
+	l.last = max(l.last, s.last)
+	if err = l.findState(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
+		return err
+	}
+	p.lost = p.size < head.size
+	if l.opts.NoRepair && (s.off < p.size || p.lost) {
+		return fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, path, s.off, p.size, head.size)
+	}
+	if p.lost {
+		p.say(fmt.Sprintf("the update log file %s has been cut off: at least %d bytes of updates are missing, of its %d. %s",
+			path, head.size-p.size, head.size, l.remedyNewest(p.n)))
+	}
+	return nil
+}
+
+// say logs what is wrong with the log, once.
+func (p *Prepared) say(flaw string) {
+	if !slices.Contains(p.flaws, flaw) {
+		p.flaws = append(p.flaws, flaw)
+		p.log.logger.Error(flaw)
+	}
+}
