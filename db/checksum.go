@@ -223,6 +223,7 @@ type digester struct {
 
 // scan visits the live records from a place on, in steps, until visit returns false. visit is called within the store: it is quick.
 func (r *digester) scan(from store.Start, visit func(key []byte, digest func() uint64) bool) error {
+	from.Ask = r.heed.asking()
 	for {
 		if err := r.heed.now(); err != nil {
 			return err
@@ -247,7 +248,7 @@ func (r *digester) scan(from store.Start, visit func(key []byte, digest func() u
 		if err != nil || ended || records < scanRecords && size < scanBytes {
 			return systemError(err)
 		}
-		from = store.Start{Key: last}
+		from = store.Start{Key: last, Ask: from.Ask}
 	}
 }
 

@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"gotycoon/db/store"
 )
@@ -18,16 +19,17 @@ type Claim struct {
 }
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns ErrNoRecord when there is none, and
-// in databases without an order. p is as for every operation. Needs WatchOptions.Claims.
-func (d *DB) Claim(p *Pending, prefix, from []byte) (*Claim, error) {
-	claim, err := d.claimFirst(prefix, from)
+// in databases without an order. heed ends a long way over records that have expired or are claimed. p is as for every operation. Needs
+// WatchOptions.Claims.
+func (d *DB) Claim(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
+	claim, err := d.claimFirst(heed, prefix, from)
 	if owed := d.oweAll(p); owed != nil {
 		return claim, owed
 	}
 	return claim, err
 }
 
-func (d *DB) claimFirst(prefix, from []byte) (*Claim, error) {
+func (d *DB) claimFirst(heed Heed, prefix, from []byte) (*Claim, error) {
 	if d.refuses() {
 		return nil, ErrReadOnly
 	}
@@ -38,7 +40,7 @@ func (d *DB) claimFirst(prefix, from []byte) (*Claim, error) {
 		from = prefix
 	}
 	for {
-		key, err := d.firstLive(prefix, from)
+		key, err := d.firstLive(heed, prefix, from)
 		if err != nil {
 			return nil, err
 		}
@@ -50,29 +52,37 @@ func (d *DB) claimFirst(prefix, from []byte) (*Claim, error) {
 	}
 }
 
-// firstLive returns the first key that Claim can take.
-func (d *DB) firstLive(prefix, from []byte) (found []byte, err error) {
+// firstLive returns the first key that Claim can take. It looks at the store in pieces.
+func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error) {
 	now := d.seconds()
-	start := store.Start{Key: from, Inclusive: true}
-	if !d.bytewise() { // in another order they may be anywhere
-		start = store.Start{Edge: true}
-	}
-	err = d.records().Scan(start, func(key, stored []byte) bool {
-		if !bytes.HasPrefix(key, prefix) {
-			return start.Edge
+	start := store.Start{Key: from, Inclusive: true, Ask: heed.asking()}
+	anywhere := !d.bytewise() // in another order they may be anywhere
+	start.Edge = anywhere
+	for {
+		var last []byte // of a piece
+		seen, began := 0, time.Now()
+		err := d.records().Scan(start, func(key, stored []byte) bool {
+			named := bytes.HasPrefix(key, prefix)
+			if xt, _, ok := d.split(stored); named && ok && !expired(xt, now) {
+				found = bytes.Clone(key)
+			} else if seen++; seen == scanRecords || seen%collectClock == 0 && time.Since(began) > maxLook {
+				last = bytes.Clone(key)
+			}
+			return found == nil && last == nil && (named || anywhere)
+		})
+		switch {
+		case err != nil:
+			return nil, systemError(err)
+		case found != nil:
+			return found, nil
+		case last == nil || !anywhere && !bytes.HasPrefix(last, prefix):
+			return nil, ErrNoRecord
 		}
-		if xt, _, ok := d.split(stored); ok && !expired(xt, now) {
-			found = bytes.Clone(key)
+		if err := heed.now(); err != nil {
+			return nil, err
 		}
-		return found == nil
-	})
-	if err != nil {
-		return nil, systemError(err)
+		start = store.Start{Key: last, Ask: start.Ask}
 	}
-	if found == nil {
-		return nil, ErrNoRecord
-	}
-	return found, nil
 }
 
 // KeysBefore calls visit for the keys that begin with prefix and are before end, the last of them first, until visit returns false. Claimed

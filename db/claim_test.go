@@ -33,7 +33,7 @@ func TestGiveBackWhereNothingCanBeStored(t *testing.T) {
 				require.NoError(t, d.Set(nil, []byte("queue 1"), []byte("message"), expiry))
 				for range 2 { // the record is claimed again, and given back again
 					news = nil
-					claim, err := d.Claim(nil, []byte("queue "), nil)
+					claim, err := d.Claim(nil, nil, []byte("queue "), nil)
 					require.NoError(t, err)
 					require.Equal(t, "[]", visibleKeys(t, d))
 					now = now.Add(time.Hour) // its time passes while a client has it

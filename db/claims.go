@@ -1,6 +1,7 @@
 package db
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -110,18 +111,40 @@ func (h *hiding) Get(dst, key []byte) ([]byte, bool, error) {
 	return dst, found, err
 }
 
-// Scan visits what is not claimed.
+// Scan visits what is not claimed. It passes over claimed records in pieces, between which it asks.
 func (h *hiding) Scan(from store.Start, visit func(key, value []byte) bool) error {
-	return h.Store.Scan(from, func(key, value []byte) bool {
-		if h.claims.get(key) != nil {
-			return true
+	for {
+		var last []byte // of a piece
+		hidden := 0
+		err := h.Store.Scan(from, func(key, value []byte) bool {
+			if h.claims.get(key) == nil {
+				hidden = 0
+				return visit(key, h.claims.asKept(key, value))
+			}
+			if hidden++; hidden == store.AskEvery {
+				last = bytes.Clone(key)
+			}
+			return last == nil
+		})
+		if err != nil || last == nil {
+			return err
 		}
-		if _, late := h.claims.lateness(key); late {
-			value = slices.Clone(value)
-			setForever(value)
+		if from.Ask != nil {
+			if err := from.Ask(); err != nil {
+				return err
+			}
 		}
-		return visit(key, value)
-	})
+		from = store.Start{Key: last, Backward: from.Backward, Ask: from.Ask}
+	}
+}
+
+// asKept returns the value of a record as it is to be seen: one in late is for ever.
+func (c *claims) asKept(key, value []byte) []byte {
+	if _, late := c.lateness(key); late {
+		value = slices.Clone(value)
+		setForever(value)
+	}
+	return value
 }
 
 // Count leaves out what is claimed.

@@ -52,6 +52,7 @@ func (d *DB) seek(from store.Start) (e entry, ok bool, err error) {
 
 // moveTo sets the cursor on the first record from a place, or unsets it.
 func (c *Cursor) moveTo(from store.Start) error {
+	from.Ask = c.Heed.asking()
 	e, ok, err := c.db.seek(from)
 	c.set = ok && err == nil
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Cursor) current() (entry, error) {
 	if !c.valid() {
 		return entry{}, ErrNoRecord
 	}
-	e, ok, err := c.db.seek(store.Start{Key: c.key, Inclusive: true})
+	e, ok, err := c.db.seek(store.Start{Key: c.key, Inclusive: true, Ask: c.Heed.asking()})
 	if err != nil {
 		return entry{}, err
 	}

@@ -14,6 +14,22 @@ func (h Heed) now() error {
 	return h()
 }
 
+// ended is what a Heed has answered, on its way through a store.
+type ended struct{ error }
+
+// asking is h as a store asks it; nil for none.
+func (h Heed) asking() func() error {
+	if h == nil {
+		return nil
+	}
+	return func() error {
+		if err := h(); err != nil {
+			return ended{err}
+		}
+		return nil
+	}
+}
+
 // Heeding asks a Heed from within a loop whose rounds are too short for that, once for so many steps of work. Its zero value, and nil,
 // ask nobody. It belongs to one goroutine.
 type Heeding struct {
@@ -28,6 +44,14 @@ const heedSteps = 1 << 19
 
 // NewHeeding returns what asks h.
 func NewHeeding(h Heed) *Heeding { return &Heeding{heed: h} }
+
+// asking is the Heed as a store asks it.
+func (h *Heeding) asking() func() error {
+	if h == nil {
+		return nil
+	}
+	return h.heed.asking()
+}
 
 // Work counts n steps and reports whether the work may go on.
 func (h *Heeding) Work(n int) bool {

@@ -21,6 +21,7 @@ const keyWork = heedSteps / 32
 func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) error {
 	var room []byte
 	var ends []int
+	from.Ask = h.asking()
 	for {
 		if !h.now() {
 			return h.Err()
@@ -48,7 +49,7 @@ func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) err
 		if !more {
 			return nil
 		}
-		from = store.Start{Key: bytes.Clone(from.Key)}
+		from = store.Start{Key: bytes.Clone(from.Key), Ask: from.Ask}
 	}
 }
 

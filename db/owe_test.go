@@ -79,8 +79,8 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 			_, _, err := d.KeyDigests(p, []ChecksumRange{{}}, ChecksumOptions{}, 5)
 			return err
 		}},
-		{"claim", func(d *DB, p *Pending) error { _, err := d.Claim(p, []byte("order"), nil); return err }},
-		{"no claim", func(d *DB, p *Pending) error { _, err := d.Claim(p, []byte("delivery"), nil); return err }},
+		{"claim", func(d *DB, p *Pending) error { _, err := d.Claim(nil, p, []byte("order"), nil); return err }},
+		{"no claim", func(d *DB, p *Pending) error { _, err := d.Claim(nil, p, []byte("delivery"), nil); return err }},
 		{"jump", func(d *DB, p *Pending) error { return d.NewCursor().Jump(p) }},
 		{"jump to a key", func(d *DB, p *Pending) error { return d.NewCursor().JumpKey(p, order) }},
 		{"jump back", func(d *DB, p *Pending) error { return d.NewCursor().JumpBack(p) }},

@@ -211,7 +211,7 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 	}
 	steps = min(steps, maxCollect)
 	begun, stopped := time.Now(), false
-	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at)}
+	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at), Ask: heed.asking()}
 	err = d.store.Scan(from, func(key, stored []byte) bool {
 		w.at = append(w.at[:0], key...)
 		xt, _, _ := d.split(stored)
@@ -223,7 +223,7 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 		stopped = seen == steps || seen%collectClock == 0 && time.Since(begun) > maxLook
 		return !stopped
 	})
-	w.on = stopped && err == nil
+	w.on = stopped || err != nil && (w.on || seen > 0)
 	if w == &s.walk {
 		s.begun = false
 	}

@@ -81,7 +81,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 // mustClaim claims the first message of a name.
 func mustClaim(t *testing.T, d *DB, prefix, want string) *Claim {
 	t.Helper()
-	c, err := d.Claim(nil, []byte(prefix), nil)
+	c, err := d.Claim(nil, nil, []byte(prefix), nil)
 	require.NoError(t, err)
 	require.Equal(t, want, string(c.Key))
 	return c
@@ -105,7 +105,7 @@ func TestClaimedRecordsAreHidden(t *testing.T) {
 	}
 	first, second := mustClaim(t, d, "a ", "a 1"), mustClaim(t, d, "a ", "a 2")
 	require.Equal(t, "va 1", string(first.Value))
-	_, err := d.Claim(nil, []byte("a "), nil)
+	_, err := d.Claim(nil, nil, []byte("a "), nil)
 	require.ErrorIs(t, err, ErrNoRecord)
 	require.Equal(t, "[ab 1 b]", visibleKeys(t, d))
 	_, _, err = d.Get(nil, nil, []byte("a 1"))
@@ -122,7 +122,7 @@ func TestClaimedRecordsAreHidden(t *testing.T) {
 	require.NoError(t, second.GiveBack(nil))
 	require.Equal(t, []string{"a 2"}, news)
 	require.Equal(t, "[a 2 ab 1 b]", visibleKeys(t, d))
-	_, err = d.Claim(nil, []byte("a "), []byte("a 3"))
+	_, err = d.Claim(nil, nil, []byte("a "), []byte("a 3"))
 	require.ErrorIs(t, err, ErrNoRecord)
 }
 
@@ -189,7 +189,7 @@ func TestOneRecordIsClaimedOnce(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for {
-				c, err := d.Claim(nil, []byte("a "), nil)
+				c, err := d.Claim(nil, nil, []byte("a "), nil)
 				if err != nil {
 					return
 				}

@@ -178,7 +178,7 @@ func TestRightsAreLookedAtAgainAfterAWait(t *testing.T) {
 	require.Contains(t, set.line(), "CLIENT_ERROR access denied")
 	require.NoError(t, s.db.Set(nil, []byte("other 1"), []byte("message"), db.Never))
 	require.Contains(t, get.line(), "CLIENT_ERROR access denied")
-	claim, err := s.db.Claim(nil, []byte("other "), nil)
+	claim, err := s.db.Claim(nil, nil, []byte("other "), nil)
 	require.NoError(t, err, "the message has gone back")
 	require.Equal(t, "message", string(claim.Value))
 	n, err := s.db.Count(nil)

@@ -36,7 +36,7 @@ func put(t *testing.T, q *queues, name, text string) {
 func taken(t *testing.T, q *queues, name string) (texts []string) {
 	t.Helper()
 	for {
-		claim, err := q.claim(nil, &line{}, []byte(name))
+		claim, err := q.claim(nil, nil, &line{}, []byte(name))
 		if err != nil {
 			require.ErrorIs(t, err, db.ErrNoRecord)
 			return texts
@@ -65,7 +65,7 @@ func TestMessagesKeepTheirOrderWhenTheClockJumps(t *testing.T) {
 				}
 				if run == 3 { // the oldest are with a client when the server ends
 					for range 5 {
-						_, err := q.claim(nil, &line{}, []byte("job"))
+						_, err := q.claim(nil, nil, &line{}, []byte("job"))
 						require.NoError(t, err)
 					}
 				}
@@ -86,7 +86,7 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("job 03000000000000 0007"), []byte("ahead"), db.Never))
 	require.NoError(t, d.Set(nil, []byte("job 3 is no message of a server"), []byte("odd"), db.Never))
 	require.NoError(t, d.Set(nil, []byte("job x"), []byte("odder"), db.Never))
-	held, err := d.Claim(nil, []byte("job 0"), nil)
+	held, err := d.Claim(nil, nil, []byte("job 0"), nil)
 	require.NoError(t, err)
 	put(t, q, "job", "first")
 	require.NoError(t, held.GiveBack(nil))

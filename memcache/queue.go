@@ -10,6 +10,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/netio"
 )
 
 const (
@@ -89,8 +90,9 @@ func (l *line) wakeFirst() {
 	}
 }
 
-// take claims the oldest message of a name, and waits for one until the deadline. It returns db.ErrNoRecord when none has come.
-func (q *queues) take(ctx context.Context, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
+// take claims the oldest message of a name, and waits for one until the deadline. It returns db.ErrNoRecord when none has come. heed ends a
+// search that takes long.
+func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
 	w := &waiter{poke: make(chan struct{}, 1)}
 	l := q.join(string(name), w)
 	defer q.leave(string(name), l, w)
@@ -98,7 +100,7 @@ func (q *queues) take(ctx context.Context, p *db.Pending, name []byte, deadline 
 	defer limit.Stop()
 	for {
 		if q.first(l, w) {
-			claim, err := q.claim(p, l, name)
+			claim, err := q.claim(heed, p, l, name)
 			if !errors.Is(err, db.ErrNoRecord) {
 				return claim, err
 			}
@@ -111,7 +113,7 @@ func (q *queues) take(ctx context.Context, p *db.Pending, name []byte, deadline 
 		select {
 		case <-w.poke:
 		case <-limit.C:
-			return q.claim(p, l, name) // every key is tried at least once, also behind others
+			return q.claim(heed, p, l, name) // every key is tried at least once, also behind others
 		case <-ctx.Done():
 			return nil, db.ErrNoRecord
 		}
@@ -148,10 +150,10 @@ func (q *queues) first(l *line, w *waiter) bool {
 }
 
 // claim claims the first message of a line, and remembers that there is none before it.
-func (q *queues) claim(p *db.Pending, l *line, name []byte) (*db.Claim, error) {
+func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.Claim, error) {
 	prefix := append(bytes.Clone(name), ' ')
 	from, news := q.startOf(l)
-	claim, err := q.db.Claim(p, prefix, from)
+	claim, err := q.db.Claim(heed, p, prefix, from)
 	if claim != nil {
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -197,7 +199,7 @@ func (c *conn) getMessages() bool {
 
 // fetchMessage claims a message. The caller has sent earlier replies.
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
-	claim, err := c.s.queues.take(c.ctx, &c.io.Owed, name, deadline)
+	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
 	if err == nil {
 		err = c.mayTake(name, claim)
@@ -213,6 +215,21 @@ func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	it := item{key: name, xt: db.MaxXT}
 	it.data, it.flags = c.decode(claim.Value)
 	return it, nil
+}
+
+// heed ends the search for a message, of which there may be many that have expired or are in the hands of others: when the server stops, or
+// the client has gone. The time of -answer-time does not count, since a client may wait for messages as long as it has asked for.
+func (c *conn) heed() db.Heed {
+	client := c.io.Heed("")
+	return func() error {
+		if c.ctx.Err() != nil {
+			return db.ErrNoRecord
+		}
+		if err := client(); !errors.Is(err, netio.ErrLong) {
+			return err
+		}
+		return nil
+	}
 }
 
 // mayTake looks once more at the right to read, since the client may have waited long for the message. One that it may not have goes back.

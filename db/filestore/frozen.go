@@ -73,7 +73,7 @@ func (f *frozen) Count() int64 { return f.count }
 
 // Scan visits the records. It holds no lock.
 func (f *frozen) Scan(backward bool, visit func(key, value []byte) error) (err error) {
-	f.merge(backward).run(func(key, value []byte) bool {
+	_ = f.merge(backward).run(func(key, value []byte) bool {
 		err = visit(key, value)
 		return err == nil
 	})

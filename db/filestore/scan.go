@@ -19,8 +19,7 @@ func (s *Store) Scan(from store.Start, visit func(key, value []byte) bool) error
 		return fmt.Errorf("scan %s: %w", s.path, err)
 	}
 	defer tx.Rollback() //nolint:errcheck // a read transaction
-	newMerge(v, tx, from).run(visit)
-	return nil
+	return newMerge(v, tx, from).run(visit)
 }
 
 // source gives entries in the order of the scan, one at a time.
@@ -34,11 +33,12 @@ type source interface {
 type merge struct {
 	sources  []source
 	backward bool
+	ask      func() error
 }
 
 // newMerge merges what a view and a transaction begun after it was taken have.
 func newMerge(v *view, tx *bolt.Tx, from store.Start) *merge {
-	m := &merge{backward: from.Backward}
+	m := &merge{backward: from.Backward, ask: from.Ask}
 	m.add(v.active, from)
 	if v.frozen != nil && !v.active.cleared.Load() {
 		m.add(v.frozen, from)
@@ -55,15 +55,23 @@ func (m *merge) add(o *overlay, from store.Start) {
 	m.sources = append(m.sources, src)
 }
 
-func (m *merge) run(visit func(key, value []byte) bool) {
-	for {
+func (m *merge) run(visit func(key, value []byte) bool) error {
+	for removed := 0; ; {
 		first := m.first()
 		if first == nil {
-			return
+			return nil
 		}
 		key, value, dead, _ := first.head()
 		if !dead && !visit(key, value) {
-			return
+			return nil
+		}
+		if dead {
+			removed++
+		}
+		if dead && removed%store.AskEvery == 0 && m.ask != nil {
+			if err := m.ask(); err != nil {
+				return err
+			}
 		}
 		m.skip(first, key)
 	}

@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,6 +97,43 @@ func TestTreeScanSeesOneState(t *testing.T) {
 			t.Errorf("a scan saw %v", numbers)
 		}
 	})
+}
+
+// However many records a scan looks at, changes come in between its pieces.
+func TestLongScansLetChangesIn(t *testing.T) {
+	for _, k := range kinds {
+		for _, backward := range []bool{false, true} {
+			s := k.open()
+			if _, ordered := s.(*TreeStore); backward && !ordered {
+				require.NoError(t, s.Close())
+				continue
+			}
+			t.Run(fmt.Sprint(k.name, backward), func(t *testing.T) {
+				const records = 20_000
+				for i := range records {
+					s.Apply(0, []ulog.Update{set(fmt.Sprintf("%06d", i), "v")})
+				}
+				var applied atomic.Bool
+				var wg sync.WaitGroup
+				visited, between := 0, false
+				require.NoError(t, s.Scan(store.Start{Edge: true, Backward: backward}, func(key, _ []byte) bool {
+					if visited++; visited == 1 {
+						change := set(string(key), "w") // to what is locked now
+						wg.Go(func() { s.Apply(0, []ulog.Update{change}); applied.Store(true) })
+					}
+					for end := time.Now().Add(200 * time.Microsecond); !applied.Load() && time.Now().Before(end); {
+						runtime.Gosched()
+					}
+					between = between || visited < records && applied.Load()
+					return true
+				}))
+				require.True(t, between, "the change has waited for the whole scan")
+				require.Equal(t, records, visited)
+				wg.Wait()
+				require.NoError(t, s.Close())
+			})
+		}
+	}
 }
 
 // Values read beside a writer are whole, and belong to their keys.

@@ -5,26 +5,38 @@ import "gotycoon/db/store"
 // usualDepth is the depth up to which a scan's path needs no memory of the heap.
 const usualDepth = 8
 
-// Scan visits the records from a place of the order, in one direction or the other, until visit returns false. Changes
-// wait meanwhile, and reads behind them: visit must not take long altogether. The error is always nil.
+// scanPiece is the number of records visited under one lock: changes, and reads behind them, wait for less than a millisecond.
+const scanPiece = 1024
+
+// Scan visits the records from a place of the order, in one direction or the other, until visit returns false. Up to scanPiece records
+// are of one state; changes come in between the pieces. The error is always nil.
 func (t *Tree) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	for more := true; more; {
+		from, more = t.scanPiece(from, visit)
+	}
+	return nil
+}
+
+// scanPiece visits some records and returns where to go on. more is false at the end, or when visit returned false.
+func (t *Tree) scanPiece(from store.Start, visit func(key, value []byte) bool) (next store.Start, more bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.root == 0 {
-		return nil
+		return from, false
 	}
 	var room [usualDepth]pathStep
-	w := walk{tree: t, path: room[:0], step: 1}
+	w := walk{tree: t, path: room[:0], step: 1, left: scanPiece}
 	if from.Backward {
 		w.step = -1
 	}
 	w.start(from)
 	for ok := true; ok; ok = w.nextLeaf() {
 		if !w.visitLeaf(visit) {
-			return nil
+			next = store.Start{Key: w.last, Backward: from.Backward}
+			return next, w.last != nil
 		}
 	}
-	return nil
+	return from, false
 }
 
 // walk is a way through the leaves of a Tree.
@@ -34,6 +46,9 @@ type walk struct {
 	leaf page
 	slot int // in leaf; may be before or behind all
 	step int // 1 forward, -1 backward
+	left int // records of the piece
+
+	last []byte // a copy of the piece's last key; nil before its end
 }
 
 // start goes to the first record to be visited.
@@ -72,12 +87,16 @@ func (w *walk) edge(p page) int {
 	return 0
 }
 
-// visitLeaf visits the rest of the leaf. It returns false when visit did.
+// visitLeaf visits the rest of the leaf. It returns false when visit did, or when the piece ends.
 func (w *walk) visitLeaf(visit func(key, value []byte) bool) bool {
 	arena := w.tree.arena
 	for n := w.leaf.count(); w.slot >= 0 && w.slot < n; w.slot += w.step {
 		e := parseEntry(w.leaf.entry(w.slot))
 		if !visit(e.key(arena), e.value(arena)) {
+			return false
+		}
+		if w.left--; w.left == 0 {
+			w.last = append([]byte{}, e.key(arena)...)
 			return false
 		}
 	}

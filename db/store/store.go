@@ -74,4 +74,11 @@ type Start struct {
 	Edge      bool   // begin at the first record (Backward: the last); Key is ignored
 	Inclusive bool   // the record with Key itself is visited too
 	Backward  bool   // against the order; stores without an order never see it
+
+	// Ask is called, while nothing is locked that updates need, once for each AskEvery entries that the store passes over: removed ones that it still has.
+	// An error ends the scan, which returns it. nil: nobody is asked.
+	Ask func() error
 }
+
+// AskEvery is how many entries a Scan passes over between two questions.
+const AskEvery = 1024
