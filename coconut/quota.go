@@ -43,10 +43,9 @@ type quota struct {
 
 // call is one request that may change a quota.
 type call struct {
-	word   string // "apply", "cancel", "increase", "decrease", "empty"
-	number int64  // amount or journal number
-	// identifies the call, so that its repetition is recognised; empty: every call counts
-	id      []byte
+	word    string      // "apply", "cancel", "increase", "decrease", "empty"
+	number  int64       // amount or journal number
+	id      []byte      // a repetition under the same id is recognised; empty: every call counts
 	pending *db.Pending // collects what the reply acknowledges
 	closes  bool        // set when the quota is used up or refuses: the journals are exported
 }
