@@ -33,7 +33,8 @@ func (p *port) permit(c *netio.Conn, r *request) *access.Denied {
 	return denied
 }
 
-// wantedByUser returns why a request that a page makes a browser send is not served, nil when it is.
+// wantedByUser returns nil if a request is to be served, and the reason if it came from a web page
+// that may not send it.
 func (p *port) wantedByUser(c *netio.Conn, r *request) *access.Denied {
 	if p.pages == nil || !r.marks.Marked() {
 		return nil
@@ -45,7 +46,7 @@ func (p *port) wantedByUser(c *netio.Conn, r *request) *access.Denied {
 	return &access.Denied{Reason: err.Error()}
 }
 
-// rightOf is what a call needs: some only look.
+// rightOf returns the right that a call needs: /explain and /query only read.
 func rightOf(target []byte) access.Rights {
 	path, _, _ := bytes.Cut(target, []byte("?"))
 	switch string(path) {

@@ -19,8 +19,9 @@ import (
 //
 //	JOURNAL AMOUNT [CANCELJOURNAL]
 //
-// A file is written beside its name and renamed, so that readers find a whole one, and it stays as it is until the next export.
-// The journals of the quota NAME go to FILE.NAME, those of the quota without a name to FILE.
+// A file is written under another name and then renamed, so that readers only find whole files. It
+// is not touched until the next export. The journals of the quota NAME go to FILE.NAME, those of
+// the quota without a name to FILE.
 //
 // Its goroutine is started by newExporter and ended by close.
 type exporter struct {
@@ -31,20 +32,21 @@ type exporter struct {
 	mu      sync.Mutex // protects due and closed
 	due     []*quota
 	closed  bool
-	wake    chan struct{} // closed with closed
+	wake    chan struct{} // asks run to look at due; closed when closed is set
 	stopped chan struct{}
 
-	made map[*quota]exported // belongs to run
+	made map[*quota]exported // the latest export of each quota; only run uses it
 }
 
-// exported is an export as it was made. A quota that refuses one call after another has the same journals all the time.
+// exported describes an export, so that it is not repeated without need: a quota that refuses one
+// call after another asks for an export each time, with the same journals.
 type exported struct {
-	journal uint64 // number given out last before it
-	term    uint64 // of the primary that gave it out
+	journal uint64 // the last journal number before the export
+	term    uint64 // of the primary that gave out this number
 	size    int64  // of the file
 }
 
-// newExporter checks that the file can be written, without touching what it has.
+// newExporter checks that the file can be written, without changing its content.
 func newExporter(file string, r *records, logger *slog.Logger) (*exporter, error) {
 	e := &exporter{file: file, records: r, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), made: map[*quota]exported{}}
 	if file != "" {
@@ -60,7 +62,8 @@ func newExporter(file string, r *records, logger *slog.Logger) (*exporter, error
 	return e, nil
 }
 
-// want has the quota exported soon. Calls made while an export of it is due are answered by that one.
+// want asks for an export of the quota. A second request before the export has begun is served by
+// the same export.
 func (e *exporter) want(q *quota) {
 	if e.file == "" {
 		return
@@ -68,7 +71,7 @@ func (e *exporter) want(q *quota) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return // this server may become the primary while it stops
+		return // primary.Role may call Lead while this server stops
 	}
 	e.due = append(e.due, q)
 	select {
@@ -100,7 +103,8 @@ func (e *exporter) exportDue() {
 	}
 }
 
-// exportChanged exports a quota unless its file is as the latest export has left it, and there are no journals since.
+// exportChanged exports a quota, unless there are no new journals and the file still has the size
+// that the latest export left.
 func (e *exporter) exportChanged(q *quota) error {
 	q.mu.Lock()
 	now := exported{journal: q.state.journal, term: q.term}
@@ -133,7 +137,7 @@ func (e *exporter) close() {
 	<-e.stopped
 }
 
-// path returns the file of a quota. Names are made harmless, since clients choose them.
+// path returns the export file of a quota. Clients choose names, so safeName makes them harmless.
 func (e *exporter) path(name string) string {
 	if name == "" {
 		return e.file
@@ -141,11 +145,12 @@ func (e *exporter) path(name string) string {
 	return fmt.Sprintf("%s.%s", e.file, safeName(name))
 }
 
-// longestName is how long a safe name may be: file systems take 255 bytes, and FILE is in front of it.
+// longestName is the longest safe name, in bytes: file systems take 255, and FILE comes before it.
 const longestName = 150
 
-// safeName writes bytes that could lead out of the directory, or that terminals take for commands, in hexadecimal. What becomes too long for
-// a file ends in two percent signs, which nothing else has, and a checksum.
+// safeName writes bytes that could lead out of the directory, or that terminals take for commands,
+// as %XX. A name that becomes too long is cut and ends in "%%" and a checksum. No other name has
+// two percent signs in a row, since escapedName escapes percent signs too.
 func safeName(name string) string {
 	safe := escapedName(name)
 	if len(safe) <= longestName {
@@ -167,11 +172,11 @@ func escapedName(name string) string {
 	return safe.String()
 }
 
-// unfinished is behind the name of a file that is being written; no quota's file ends in it (safeName). The next export begins
-// anew what a killed process has left.
+// unfinished is the suffix of a file that is being written. No quota's file ends in it, since
+// safeName escapes "~". The next export overwrites what a killed process has left.
 const unfinished = "~"
 
-// export writes the journals that are safe.
+// export writes the journals and renames the file when they are safe.
 func (e *exporter) export(name string) error {
 	path := e.path(name)
 	f, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)

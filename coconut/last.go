@@ -9,28 +9,38 @@ import (
 	"gotycoon/db"
 )
 
-// A call changes the state of a quota, journals and the record of its id in one commit. Another server receives these records one after the
-// other: when it becomes the primary it may have got only the first of them. That is the state, which therefore says what the others are. Who
-// repeats a call under its id then finds that it was carried out, and what was taken can be given back.
+// A call changes up to three kinds of records in one group of the log: the state of the quota, its
+// journals, and the reply under the id of the call. A follower receives the records of a group one
+// after the other. If it becomes the primary with only the first of them, the call must still be
+// whole: a client that repeats the call under its id must get the old reply, and the amount taken
+// must have a journal with which it can be cancelled.
 //
-//	CALL EXPIRES LF REPLY LF ID
+// So the state comes first, and its record also says what the other records of the call are:
 //
-// EXPIRES is the second in which the record of the id does. An empty ID is none.
+//	STATE LF CALL EXPIRES LF REPLY LF ID
+//
+// EXPIRES is the Unix second in which the record of the id expires; ID is empty for a call without
+// one. For example "apply 10" under the id "abc" on a quota of 100 stores
+//
+//	90 1 1 LF apply 10 1700086400 LF 1 90 LF abc
+//
+// from which complete makes the journal 1 of 10 units and the reply "1 90" under "abc".
 
-// appendLast appends the call to the record of the state that it has led to.
+// appendLast appends a call to the record of the state that the call has led to.
 func appendLast(value []byte, c *call, reply []byte, now time.Time) []byte {
 	value = fmt.Appendf(value, "\n%s %d\n%s\n", c, now.Add(idLifetime).Unix(), reply)
 	return append(value, c.id...)
 }
 
-// last is the last call of a quota.
+// last is the last call of a quota, as its state record tells it.
 type last struct {
 	call    call
 	reply   []byte
 	expires int64
 }
 
-// parseLast takes the record of a state apart; nil: its last call had no other records.
+// parseLast reads the last call in a state record. It returns nil if that call had no other
+// records.
 func parseLast(value []byte) (*last, error) {
 	_, text, ok := bytes.Cut(value, []byte("\n"))
 	if !ok || len(text) == 0 {
@@ -48,7 +58,7 @@ func parseLast(value []byte) (*last, error) {
 	return l, nil
 }
 
-// complete stores the records of the last call that have not come to this server.
+// complete stores those records of the last call that this server has not received.
 func (r *records) complete(q *quota) error {
 	value, err := r.get(quotaKey(q.name, "state"))
 	if err != nil {
@@ -73,7 +83,7 @@ func wrapDamage(name string, err error) error {
 	return fmt.Errorf("the record of quota %q: %w", name, err)
 }
 
-// lacking returns the records of a call that are not there.
+// lacking returns those records of the last call that are not in the database.
 func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 	if len(l.call.id) > 0 && l.expires > time.Now().Unix() {
 		known, err := r.get(q.idKey(&l.call))
@@ -112,7 +122,8 @@ func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 	return recs, nil
 }
 
-// journalOf returns the number that a call was given, if it was given one.
+// journalOf returns the journal number that a call was given. ok is false for a call without a
+// journal.
 func journalOf(l *last) (number uint64, ok bool) {
 	if l.call.word != "apply" && l.call.word != "cancel" {
 		return 0, false

@@ -17,10 +17,10 @@ func NewQuotaRequests() *metrics.Protocol {
 	return metrics.NewProtocol("quota", "query", "empty", "apply", "increase", "decrease", "cancel", unknownRequest)
 }
 
-// unknownRequest stands for all paths that there are not.
+// unknownRequest counts the requests for all other paths.
 const unknownRequest = "unknown"
 
-// requests are counters with the places of the paths in them.
+// requests are counters and the index of the counter of each path.
 type requests struct {
 	*metrics.Protocol
 	places map[string]int

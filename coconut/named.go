@@ -17,7 +17,8 @@ var (
 	errLongName = fmt.Errorf("a name is longer than %d bytes", maxNameSize)
 )
 
-// named keeps one T per name, opened when the name is first used. create allows names that were never used before.
+// named keeps one T per name. It opens a T when its name is first used; create allows names that
+// were never used before.
 type named[T any] struct {
 	open func(name string, create bool) (T, error)
 
@@ -57,7 +58,7 @@ func (n *named[T]) add(name string, create bool) (t T, err error) {
 	return t, err
 }
 
-// all calls do for each of them and joins the errors.
+// all calls do for each T and joins the errors.
 func (n *named[T]) all(do func(T) error) error {
 	n.mu.RLock()
 	defer n.mu.RUnlock()

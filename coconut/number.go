@@ -12,8 +12,9 @@ import (
 //	content     index  reserve  server_no  second  serial
 //	bits        12     6        12         36      30
 //
-// The index says how many characters each of the four zones has, in 3 bits each: 1, 2, 6, 5, which is always "aR". Their order by
-// value is not that of their bytes: ASCII puts '-' first and '_' between the letters.
+// The index says how many characters each of the four zones has, in 3 bits each: 1, 2, 6, 5, which
+// is always "aR". Numbers sorted as bytes are not sorted by value: ASCII puts '-' first and '_'
+// between the letters.
 const (
 	alphabet   = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	index      = "aR"
@@ -28,10 +29,11 @@ const (
 	MaxServerNo = 1<<12 - 1
 )
 
-// errNumber is the answer to a text that is no number.
+// errNumber says that a text is no sequence number.
 var errNumber = errors.New("not a sequence number")
 
-// moment is the changing part of a number: the second above the serial. Moments are given out in growing order.
+// moment is the part of a number that changes: the second in the high bits, the serial in the low
+// 30. A sequence gives out moments in growing order.
 type moment uint64
 
 func (m moment) second() uint64 { return uint64(m) >> serialBits }
@@ -85,8 +87,8 @@ func zone(text []byte, chars int) (value uint64, rest []byte, err error) {
 	return value, text[chars:], nil
 }
 
-// appendExplained appends the parts of a number in words. The index may ask for other zone lengths than those of our own numbers, and
-// what follows the last zone is ignored.
+// appendExplained appends the parts of a number in words. Lengths other than 1, 2, 6, 5 in the
+// index are followed, and characters behind the last zone are ignored, as the original does.
 func appendExplained(dst, number []byte, local *time.Location) ([]byte, error) {
 	lengths, rest, err := zone(number, len(index))
 	var values [4]uint64

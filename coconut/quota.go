@@ -12,49 +12,52 @@ import (
 	"gotycoon/primary"
 )
 
-// state is what a quota is between two calls. Its record changes with every call that changes it.
+// state is a quota's state between two calls. Each call that changes it writes its record.
 type state struct {
 	remaining int64
-	journal   uint64 // number given out last, of an apply or a cancel
-	open      bool   // closed: the quota was used up, or an apply was refused
+	journal   uint64 // the last number that was given to an apply or a cancel
+	open      bool   // false: the quota was used up, or an apply was refused
 }
 
 // quota is one amount that clients take from.
 //
-// A call changes the state in memory and the records in one commit of the log, both under mu, so that their orders are equal.
-// Nobody waits for the disk there: the reply leaves when its connection's pending updates are safe, and all the connections
-// that wait do so together.
+// A call changes the state in memory and commits its records to the log, both under mu, so that the
+// order in memory is the order in the log. No call waits for the disk under mu: the connection
+// sends the reply when its pending updates are safe, and all connections that wait share one wait.
 type quota struct {
 	name      string
 	records   *records
-	fresh     state // what it is without a record
+	fresh     state // the state of a quota that has no record
 	primary   *primary.Role
-	exhausted func(*quota) // told when the journals are to be exported
+	exhausted func(*quota) // called when the journals are to be exported
 
 	mu    sync.Mutex // protects the fields below, held over the commit of a call
 	state state
-	term  uint64 // of the primary, in which state is that of the records
+	term  uint64 // term in which state was read from the records, see lead
 
-	wanted atomic.Bool // an export is due
-	anew   atomic.Bool // and is made although there seems to be nothing new: another server may have been the primary since the latest
+	wanted atomic.Bool // an export has been asked for
+	// anew: the next export is made even if no journal is new, because another server may have been
+	// the primary since the latest export.
+	anew atomic.Bool
 }
 
 // call is one request that may change a quota.
 type call struct {
 	word    string      // "apply", "cancel", "increase", "decrease", "empty"
 	number  int64       // amount or journal number
-	id      []byte      // names the call, so that its repetition is known; empty: every call counts
+	id      []byte      // a repetition under the same id is recognised; empty: every call counts
 	pending *db.Pending // collects what the reply acknowledges
 	closes  bool        // set when the quota is used up or refuses: the journals are exported
 }
 
-// reply texts, without their line feed
+// Reply texts, without their line feed.
 const (
 	refused = "-1" // a negative amount, or a sum that no number can hold
 	nothing = "0"
 )
 
-// look returns what the quota is now: on a server that is not the primary, what has been received of it. owed is what the reply waits for.
+// look returns the present state. On a server that is not the primary it is the state received so
+// far. owed collects what the reply has to wait for.
 func (q *quota) look(owed *db.Pending) (state, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,11 +71,12 @@ func (q *quota) look(owed *db.Pending) (state, error) {
 	return s, err
 }
 
-// seen has a reply wait for the calls of others that it tells of: they may not be safe yet.
+// seen lets a reply wait for the calls of other clients that it shows: they may not be safe yet.
 func (q *quota) seen(owed *db.Pending) error { return q.records.db.Seen(owed) }
 
-// lead sees to it that the state is that of the records, in which others may have written before this server became the primary. It returns why
-// the quota is not to be changed here.
+// lead returns an error if this server may not change the quota. In a new term it reads the state
+// from the records, in which another server may have written since, and completes the last call
+// (last.go).
 func (q *quota) lead() error {
 	term, err := q.primary.Term()
 	if err != nil || term == q.term {
@@ -88,7 +92,7 @@ func (q *quota) lead() error {
 	return err
 }
 
-// load returns the state that the records tell, and whether they tell any.
+// load returns the state in the records; known is false if there is none.
 func (q *quota) load() (s state, known bool, err error) {
 	s, known, err = q.records.state(q.name)
 	if !known {
@@ -142,7 +146,8 @@ func (q *quota) change(c *call) (reply []byte, recs []db.Record, err error) {
 	return []byte(nothing), nil, nil
 }
 
-// commit makes a call part of the log. The reply of a call with an id is recorded with it.
+// commit writes the records of a call as one group of the log. The reply of a call with an id is
+// part of the group.
 func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) error {
 	if len(c.id) > 0 {
 		recs = append(recs, q.idRecord(c, reply))
@@ -238,8 +243,9 @@ func pair(number uint64, remaining int64) []byte {
 	return strconv.AppendInt(append(strconv.AppendUint(nil, number, 10), ' '), remaining, 10)
 }
 
-// repeated returns the reply of an earlier call with the same id, nil when there was none. Another call under the same id is refused.
-// The record is stored anew, so that this reply too waits until the first call is safe.
+// repeated returns the reply of an earlier call with the same id, nil if there was none. A
+// different call under a used id is refused. The record of the id is stored again, so that this
+// reply too waits until the first call is safe.
 func (q *quota) repeated(c *call) ([]byte, error) {
 	value, err := q.records.get(q.idKey(c))
 	if err != nil || value == nil {
@@ -256,7 +262,7 @@ func (q *quota) repeated(c *call) ([]byte, error) {
 	return reply, nil
 }
 
-// String is how a call is told from another one with the same id.
+// String identifies the word and number of a call: a repetition under the same id must have both.
 func (c *call) String() string { return c.word + " " + strconv.FormatInt(c.number, 10) }
 
 func (q *quota) idKey(c *call) []byte { return append(quotaKey(q.name, "id\x00"), c.id...) }

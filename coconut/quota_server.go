@@ -17,9 +17,9 @@ import (
 // QuotaOptions of a QuotaServer.
 type QuotaOptions struct {
 	DB      *db.DB        // a database file, which keeps amounts and journals
-	Limit   int64         // amount of the quota without a name when it is new, 0 or more; one with a name begins with 0
-	Export  string        // file for the journals; empty means none. Quotas with names add theirs
-	Timeout time.Duration // of one wait for more bytes of a request, or for send space; 0 means 30 s
+	Limit   int64         // a new quota without a name begins with it, with a name with 0
+	Export  string        // file for journals, see exporter; empty means none
+	Timeout time.Duration // of one wait for request bytes or send space; 0 means 30 s
 	Access  *access.Guard // who may do what; nil: everybody everything
 	Limits  Limits        // of connections
 	Logger  *slog.Logger  // nil means silent
@@ -39,8 +39,8 @@ type QuotaServer struct {
 	exporter *exporter
 }
 
-// NewQuotaServer opens the quota without a name: an earlier server's goes on with what is left of it, whatever the limit
-// is now. Start begins to serve.
+// NewQuotaServer opens the quota without a name. If it has a record, it continues with the recorded
+// amount, whatever o.Limit is now. Start begins to serve.
 func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	if o.Limit < 0 {
 		return nil, errors.New("the limit of a quota cannot be negative")
@@ -65,8 +65,9 @@ func NewQuotaServer(o QuotaOptions) (*QuotaServer, error) {
 	return s, nil
 }
 
-// Lead implements primary.Service: each quota is read again when it is next used. Those that are used up are exported, since what did that may
-// have ended before it came to the export.
+// Lead implements primary.Service. Each quota reads its records again when it is next used
+// (quota.lead). Quotas that are used up are exported anew: the server on which the quota was used
+// up may have ended before it exported the journals.
 func (s *QuotaServer) Lead() error {
 	if s.opts.Export == "" {
 		return nil
@@ -77,7 +78,7 @@ func (s *QuotaServer) Lead() error {
 	}
 	for _, name := range names {
 		if now, known, err := s.records.state(name); err != nil || !known || now.open {
-			continue // a damaged one is found by who uses it
+			continue // the next call of a damaged quota reports the damage
 		}
 		if q, err := s.quotas.get([]byte(name), false); err == nil && s.records.complete(q) == nil {
 			q.anew.Store(true)
@@ -87,19 +88,20 @@ func (s *QuotaServer) Lead() error {
 	return nil
 }
 
-// Yield implements primary.Service. Calls that have begun come to their end.
+// Yield implements primary.Service. It waits for the calls in flight; later calls are refused by
+// quota.lead.
 func (s *QuotaServer) Yield() {
-	_ = s.quotas.all(func(q *quota) error { // it fails never
+	_ = s.quotas.all(func(q *quota) error { // never fails
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return nil
 	})
 }
 
-// errUnknown is the answer to calls of quotas that were never increased.
+// errUnknown is the error of a call that names a quota which was never increased.
 var errUnknown = errors.New("no such quota")
 
-// open opens a quota. One with a name comes to be by /increase.
+// open opens a quota. Only /increase creates a quota with a name.
 func (s *QuotaServer) open(name string, create bool) (*quota, error) {
 	q := &quota{name: name, records: s.records, primary: s.opts.Primary, exhausted: s.exporter.want, fresh: state{open: true}}
 	if name == "" {
@@ -157,7 +159,8 @@ func (s *QuotaServer) query(dst, query []byte, owed *db.Pending) ([]byte, string
 	return append(strconv.AppendInt(dst, now.remaining, 10), '\n'), statusOK
 }
 
-// change answers the calls that may change a quota. Their query begins with number, if that is given; "name=" and "id=" may follow.
+// change answers the calls that may change a quota. number is the first parameter, "amt=" or
+// "jnlsno=", or empty for a call without a number; "name=" and "id=" may follow.
 func (s *QuotaServer) change(dst, query []byte, number string, c *call) ([]byte, string) {
 	rest, ok := bytes.CutPrefix(query, []byte(number))
 	if !ok {
@@ -175,7 +178,7 @@ func (s *QuotaServer) change(dst, query []byte, number string, c *call) ([]byte,
 		case "id":
 			c.id = value
 		default:
-			return number != "" // the original looks at nothing behind the number
+			return number != "" // the original ignores everything behind the number
 		}
 		return true
 	})
@@ -187,7 +190,8 @@ func (s *QuotaServer) change(dst, query []byte, number string, c *call) ([]byte,
 	}
 	_, err := s.opts.Primary.Term()
 	var q *quota
-	if err == nil || c.word != "increase" { // or a name would come to be that nothing has been stored of
+	// A standby must not open a new name: there is no record of it.
+	if err == nil || c.word != "increase" {
 		q, err = s.quotas.get(name, c.word == "increase")
 	}
 	if err == nil {

@@ -12,26 +12,31 @@ import (
 	"gotycoon/primary"
 )
 
-// The records, in a database of the server. They are text, to be read and mended with the usual tools; journal numbers in keys
-// are 8 bytes, big-endian, for the order.
+// The records of the services' database that belong to sequences and quotas. They are text, to be
+// read and mended with the usual tools; journal numbers in keys are 8 bytes, big-endian, so that
+// keys sort by number.
 //
-//	key                                    value
-//	"sequence" 00 SERVER-NO "/" SID 00 NAME  BOUND                          seconds that the server with this ID gives out are below it; 0: none
-//	"quota" 00 NAME 00 "state"             REMAINING LAST-JOURNAL OPEN [LF LAST]  OPEN is 0 or 1; LAST is in last.go
-//	"quota" 00 NAME 00 "journal" 00 N      AMOUNT [CANCELJOURNAL]           an apply
-//	"quota" 00 NAME 00 "journal" 00 N      - CANCELLED                      a cancel
-//	"quota" 00 NAME 00 "id" 00 ID          CALL LF REPLY                    expires after a day
+//	key                                      value
+//	"sequence" 00 SERVER-NO "/" SID 00 NAME  BOUND                       1
+//	"quota" 00 NAME 00 "state"               REMAINING JOURNAL OPEN ...  2
+//	"quota" 00 NAME 00 "journal" 00 N        AMOUNT [CANCELJOURNAL]      an apply
+//	"quota" 00 NAME 00 "journal" 00 N        - CANCELLED                 a cancel
+//	"quota" 00 NAME 00 "id" 00 ID            CALL LF REPLY               expires after a day
 //
-// Only one server writes each of them: bounds the one in the key, the others the primary (package primary). Before there was a server ID in the
-// keys of sequences they had no "/" SID; those are read as this server's.
+//	1  All seconds in numbers of server SID are below BOUND; 0: none was given out.
+//	2  JOURNAL is the last journal number, OPEN is 0 or 1; last.go draws what follows.
+//
+// Each record has one writer: a bound is written by the server SID, all others by the primary
+// (package primary). Older versions wrote bounds without "/" SID; each server reads them as its
+// own.
 type records struct {
 	db       *db.DB
 	serverNo int
 	sid      uint16
 }
 
-// Vital tells whether a record of the services' database must be stored as long as there is any room on the disk: bounds and claims, which
-// are few and small. Quotas grow with every call.
+// Vital reports whether a record of the services' database is stored even when the disk is nearly
+// full. Bounds and claims are: they are few and small. Quotas are not: they grow with every call.
 func Vital(key []byte) bool { return !bytes.HasPrefix(key, []byte(quotaPrefix)) }
 
 // quotaPrefix begins the keys of quotas.
@@ -40,7 +45,8 @@ const quotaPrefix = "quota\x00"
 // idLifetime is how long a repeated quota call is recognised.
 const idLifetime = 24 * time.Hour
 
-// sequencePrefix begins the keys of all sequences with this server number, and those of numbers that begin with the same digits.
+// sequencePrefix is a prefix of the keys of all sequences with this server number. Server numbers
+// that begin with the same digits share it: 1 finds 12 as well.
 func (r *records) sequencePrefix() []byte {
 	return strconv.AppendInt([]byte(primary.SequencePrefix), int64(r.serverNo), 10)
 }
@@ -49,7 +55,7 @@ func (r *records) sequenceKey(server, name string) []byte {
 	return append(r.sequencePrefix(), server+"\x00"+name...)
 }
 
-// server is this one in the keys of sequences.
+// server returns this server's part of the keys of sequences.
 func (r *records) server() string { return "/" + strconv.Itoa(int(r.sid)) }
 
 func quotaKey(name, part string) []byte { return []byte(quotaPrefix + name + "\x00" + part) }
@@ -58,8 +64,9 @@ func journalKey(name string, number uint64) []byte {
 	return binary.BigEndian.AppendUint64(quotaKey(name, "journal\x00"), number)
 }
 
-// get returns the value of a record, nil when there is none. It does not wait until the record is safe, since quotas read under their
-// locks: who answers a client sees to that (quota.seen), and an update that is based on the record is safe only after it.
+// get returns the value of a record, nil if there is none. It does not wait until the record is
+// safe, since quotas read under their locks. A reply that shows the value waits by quota.seen, and
+// an update that is based on the record cannot be safe before the record is.
 func (r *records) get(key []byte) ([]byte, error) {
 	value, _, err := r.db.Get(new(db.Pending), nil, key)
 	if errors.Is(err, db.ErrNoRecord) {
@@ -71,7 +78,8 @@ func (r *records) get(key []byte) ([]byte, error) {
 	return value, err
 }
 
-// users tells whether this server has used its server number, for sequences of whatever name, and the ID of another one that has, if any.
+// users reports whether this server has used its server number, for a sequence of any name, and
+// returns the ID of another server that has used it, "" if there is none.
 func (r *records) users() (used bool, other string, err error) {
 	servers, err := r.names(r.sequencePrefix(), MaxNames)
 	for _, server := range servers {
@@ -85,7 +93,8 @@ func (r *records) users() (used bool, other string, err error) {
 	return used, other, err
 }
 
-// bounds returns the durable bound of a sequence, and the greatest that another server with the same number has; 0 where there is none.
+// bounds returns the bound of this server's sequence, and the greatest bound of other servers with
+// the same server number; 0 where there is none.
 func (r *records) bounds(name string) (own, others uint64, err error) {
 	servers, err := r.names(r.sequencePrefix(), MaxNames)
 	if err != nil {
@@ -93,7 +102,7 @@ func (r *records) bounds(name string) (own, others uint64, err error) {
 	}
 	for _, server := range servers {
 		if server != "" && server[0] != '/' {
-			continue // of a number that begins with the same digits
+			continue // a longer server number that begins with the same digits
 		}
 		bound, err := r.bound(server, name)
 		switch {
@@ -130,7 +139,7 @@ func (r *records) putBound(owed *db.Pending, name string, bound uint64) error {
 	return r.db.Set(owed, r.sequenceKey(r.server(), name), strconv.AppendUint(nil, bound, 10), db.Never)
 }
 
-// state returns what is known of a quota, false for a new one.
+// state returns the recorded state of a quota; known is false for a new quota.
 func (r *records) state(name string) (s state, known bool, err error) {
 	value, err := r.get(quotaKey(name, "state"))
 	if err != nil || value == nil {
@@ -152,13 +161,13 @@ func stateRecord(name string, s state) db.Record {
 	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: db.Never}
 }
 
-// journal is one apply: how much, and the journal that cancelled it, 0 for none.
+// journal is an apply: its amount, and the journal number of its cancel, 0 if there is none.
 type journal struct {
 	amount    int64
 	cancelled uint64
 }
 
-// journal returns an apply, false when the number is unknown or that of a cancel.
+// journal reads an apply; found is false if the number is unknown or is that of a cancel.
 func (r *records) journal(name string, number uint64) (j journal, found bool, err error) {
 	value, err := r.get(journalKey(name, number))
 	if err != nil || value == nil {

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// reporter keeps errors that every call can meet, as on a full disk, from filling the log: one in a second is written.
+// reporter limits the log lines of errors that every call can meet, as on a full disk: it writes
+// one line a second.
 type reporter struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex // protects the fields below
 	last   time.Time
-	passed int // errors since then
+	passed int // errors since the last line
 }
 
 func (r *reporter) report(err error) {

@@ -12,22 +12,24 @@ import (
 
 const (
 	maxHead = 64 << 10 // request line and header lines
-	maxBody = 1 << 20  // bodies mean nothing here, and are skipped
+	maxBody = 1 << 20  // bodies have no meaning here and are skipped
 )
 
-// errRequest ends a connection without a reply, as the original does when it cannot parse a request.
+// errRequest ends a connection without a reply, as the original does when it cannot parse a
+// request.
 var errRequest = errors.New("malformed request")
 
 // methods are all treated alike.
 var methods = []string{"GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS", "TRACE"}
 
-// request is the part of an HTTP message that matters here. Its slices are valid until the connection reads on.
+// request is the part of an HTTP message that matters here. Its slices are valid until the
+// connection reads on.
 type request struct {
 	target  []byte // path and query, as sent: nothing is decoded
 	version string // "HTTP/1.0" or "HTTP/1.1"
 	keep    bool   // the connection stays open after the reply
 	body    int    // bytes that follow the head
-	sized   bool   // the head has told body
+	sized   bool   // the head has a Content-Length
 
 	authorization []byte // the header's value
 	marks         browser.Headers
@@ -52,8 +54,8 @@ func readRequest(c *netio.Conn) (r request, err error) {
 	}
 }
 
-// headSize returns the length of a complete head with its empty line, 0 when it is not complete. The first from bytes have been looked
-// at before.
+// headSize returns the length of a complete head with its empty line, 0 if the head is not
+// complete. The caller has looked at the first from bytes before.
 func headSize(b []byte, from int) int {
 	for i := from; ; {
 		n := bytes.IndexByte(b[i:], '\n')
@@ -76,7 +78,8 @@ func parseHead(head []byte) (r request, err error) {
 	method, line, _ := bytes.Cut(line, []byte(" "))
 	target, version, _ := bytes.Cut(line, []byte(" "))
 	if len(target) == 0 || bytes.IndexByte(target, 0) >= 0 || !slices.Contains(methods, string(method)) {
-		return r, errRequest // a zero byte in a name would lead to the records of another one
+		// Keys end names with a zero byte: a name with a zero byte would reach another name's records.
+		return r, errRequest
 	}
 	r.target = target
 	switch string(version) {
@@ -96,7 +99,8 @@ func parseHead(head []byte) (r request, err error) {
 		}
 	}
 	if string(method) == "HEAD" {
-		r.keep = false // the reply has a body, as the original's: only the end of the connection tells where it ends
+		// The reply has a body, as the original's has, so only the end of the connection ends it.
+		r.keep = false
 	}
 	return r, nil
 }
@@ -107,16 +111,17 @@ func cutLine(b []byte) (line, rest []byte) {
 	return bytes.TrimSuffix(line, []byte("\r")), rest
 }
 
-// header takes one header line in. A line that others may understand differently is refused, known or not: where a proxy and this server do
-// not agree what is a header, they do not agree where a body ends either, and a body could pass for the next request.
+// header reads one header line. A line that a proxy might understand differently is refused, even
+// if the header has no meaning here: a proxy and a server that disagree about headers also disagree
+// about where a body ends, and then a body can pass for the next request.
 func (r *request) header(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte(":"))
 	if !ok || len(name) == 0 || bytes.ContainsAny(name, " \t") || bytes.ContainsAny(line, "\r\x00") {
-		return errRequest // also a line that goes on with the header before it
+		return errRequest // also a continuation of the header line before
 	}
 	if f, ok := browser.FieldNamed(name); ok {
 		if r.marks[f] = bytes.TrimSpace(value); r.marks[f] == nil {
-			r.marks[f] = []byte{} // it is there
+			r.marks[f] = []byte{} // empty, but present
 		}
 		return nil
 	}
@@ -140,12 +145,13 @@ func (r *request) knownHeader(name, value []byte) error {
 	case bytes.EqualFold(name, []byte("Content-Length")):
 		return r.length(value)
 	case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-		return errRequest // its end would have to be parsed, and no client of this protocol has a body to send
+		// Chunks would have to be parsed, and no client of this protocol sends a body.
+		return errRequest
 	}
 	return nil
 }
 
-// length takes a Content-Length in. Two different ones contradict each other.
+// length reads a Content-Length. Two different lengths contradict each other and are refused.
 func (r *request) length(value []byte) error {
 	size, err := strconv.ParseUint(string(value), 10, 31)
 	if err != nil || size > maxBody || r.sized && int(size) != r.body {
@@ -170,7 +176,8 @@ func skipBody(c *netio.Conn, size int) error {
 	return nil
 }
 
-// params calls take with the name and value of each parameter of a query. A word without a value has the empty name.
+// params calls take with the name and value of each parameter of a query, until take returns false;
+// it reports whether take never did. A word without "=" is a value with the empty name.
 func params(query []byte, take func(name string, value []byte) bool) bool {
 	for len(query) > 0 {
 		var pair []byte
@@ -186,8 +193,8 @@ func params(query []byte, take func(name string, value []byte) bool) bool {
 	return true
 }
 
-// atoll reads an amount as the original does: blanks and a sign first, then digits up to the first other character, none meaning 0.
-// It stops at the largest and smallest numbers there are.
+// atoll reads an amount as the original does: blanks, a sign, then digits up to the first other
+// character; no digits mean 0. Amounts out of range become the largest or smallest number.
 func atoll(text []byte) int64 {
 	text = bytes.TrimLeft(text, " \t\n\v\f\r")
 	size := 0

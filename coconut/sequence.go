@@ -11,27 +11,38 @@ import (
 )
 
 const (
-	reserveSeconds = 4 // how far ahead of the clock a bound is written
-	renewSeconds   = 2 // and how near the clock may come before the next one is
+	reserveSeconds = 4 // a new bound is this far ahead of the second in use
+	renewSeconds   = 2 // the next bound is written when this few seconds are left
 )
 
-// sequence gives out moments, each greater than all before it, in this process and in those before it.
+// sequence gives out moments, each greater than all before it, in this process and in earlier ones.
 //
-// The second is the clock's, but never goes back; the serial goes on from number to number, and where it overflows the second grows.
-// A bound is durable before a second is used: after a crash the sequence goes on at the bound, above everything given out. So
-// neither a restart within a second nor a clock that was set back repeats a number.
+// The second of a moment is the clock's, but it never goes back. The serial grows from number to
+// number; when it overflows, the second grows by one. A bound above the second is on the disk
+// before the second is used, and a process starts at the bound that it finds. So neither a restart
+// within a second nor a clock that was set back repeats a number.
+//
+// Example: the clock says 1000. The bound 1004 is written, then numbers of the seconds 1000 to 1003
+// may be given out. At second 1002 the bound 1006 is written in the background. The process crashes
+// at 1003, or the clock is set back: the next process reads 1006 and begins there, above every
+// number that may have been given out. A clean end writes the exact bound, so that the next process
+// need not run ahead of the clock.
+//
+// Servers with the same server number share the number space. Of those only the primary gives out
+// numbers (mayReserve), and after a change of the primary the new one begins primary.AheadSeconds
+// above the greatest bound of the others.
 type sequence struct {
 	name    string
 	records *records
 	primary *primary.Role
 	now     func() time.Time
 
-	last  atomic.Uint64 // moment given out last
-	bound atomic.Uint64 // durable: seconds given out are below it
+	last  atomic.Uint64 // the last moment given out
+	bound atomic.Uint64 // durable: all seconds given out are below it
 
 	reserveMu sync.Mutex // held over the writing of a bound
 	renewing  atomic.Bool
-	renewals  sync.WaitGroup // the goroutine that writes the next bound ahead of time, at most one
+	renewals  sync.WaitGroup // the goroutine that writes the next bound, at most one
 }
 
 func openSequence(name string, r *records, p *primary.Role, now func() time.Time) (*sequence, error) {
@@ -39,7 +50,8 @@ func openSequence(name string, r *records, p *primary.Role, now func() time.Time
 	if err != nil {
 		return nil, err
 	}
-	s := &sequence{name: name, records: r, primary: p, now: now} // without a bound, so that the first number is one of a second that is reserved anew
+	// The bound stays 0, so that the first fetch reserves its second anew.
+	s := &sequence{name: name, records: r, primary: p, now: now}
 	s.last.Store(own << serialBits)
 	return s, nil
 }
@@ -66,7 +78,8 @@ func (s *sequence) fetch(n uint64) (moment, error) {
 	}
 }
 
-// floor returns the moment after which the next one comes: the latest, moved to the clock's second if that is later.
+// floor returns the moment after which the next one comes: the last moment, moved to the second of
+// the clock if that is later.
 func (s *sequence) floor(last uint64) uint64 {
 	if second := uint64(s.now().Unix()); second > last>>serialBits {
 		return second<<serialBits | last&serialMask
@@ -74,7 +87,8 @@ func (s *sequence) floor(last uint64) uint64 {
 	return last
 }
 
-// reserve makes a bound above second durable, if this server may. Where another server has the same number, it first goes above what that has
+// reserve makes a bound above second durable, if this server may give out numbers. Where other
+// servers have used the same server number, the sequence first moves above all that they may have
 // given out.
 func (s *sequence) reserve(second uint64) error {
 	s.reserveMu.Lock()
@@ -93,15 +107,18 @@ func (s *sequence) reserve(second uint64) error {
 	case others > own:
 		second = max(second, others+primary.AheadSeconds)
 		s.raise(second)
-	case own > s.bound.Load(): // after a start, or since others have told this server of what it has lost
+	// After a start; or the record was raised, because peers know a greater bound of this server
+	// than its own data had (primary.regain).
+	case own > s.bound.Load():
 		second = max(second, own)
 		s.raise(second)
 	}
 	return s.setBound(second + reserveSeconds)
 }
 
-// mayReserve returns why this server must not give out numbers. Of several with one number only the primary does. One that has never used its
-// number finds out first whether another one does.
+// mayReserve returns an error if this server must not give out numbers. Among servers with the same
+// server number only the primary may. A server that has never used its number first waits to hear
+// from its master whether another server uses it.
 func (r *records) mayReserve(p *primary.Role) error {
 	used, other, err := r.users()
 	switch {
@@ -120,7 +137,7 @@ func (r *records) mayReserve(p *primary.Role) error {
 	return nil
 }
 
-// raise has all numbers from now on come from a second on.
+// raise moves the sequence so that all further numbers are of this second or a later one.
 func (s *sequence) raise(second uint64) {
 	for {
 		old := s.last.Load()
@@ -138,8 +155,8 @@ func (s *sequence) setBound(bound uint64) error {
 	return nil
 }
 
-// renew writes the next bound while numbers below the present one are still given out. An error comes back from the fetch that needs
-// the bound.
+// renew writes the next bound in the background while numbers below the present bound are still
+// given out. It drops an error: the fetch that needs the bound tries again and reports it.
 func (s *sequence) renew(second uint64) {
 	if !s.renewing.CompareAndSwap(false, true) {
 		return
@@ -150,11 +167,12 @@ func (s *sequence) renew(second uint64) {
 	})
 }
 
-// close puts an exact bound into the records, so that the next process does not run ahead of the clock. fetch is not called any more.
+// close records the exact bound, so that the next process does not run ahead of the clock. The
+// caller has made sure that fetch is not called any more.
 func (s *sequence) close(owed *db.Pending) error {
 	s.renewals.Wait()
 	used := moment(s.last.Load()).second() + 1
-	if used >= s.bound.Load() { // or none was fetched
+	if used >= s.bound.Load() { // also when nothing was fetched: then the bound is 0
 		return nil
 	}
 	return s.records.putBound(owed, s.name, used)

@@ -22,10 +22,10 @@ const MaxCount = 100_000
 type SequenceOptions struct {
 	DB       *db.DB         // a database file, which keeps the bounds
 	Reserve  int            // reserve zone of the numbers, 0 to MaxReserve
-	ServerNo int            // number of this server, 0 to MaxServerNo; no two servers may have the same
-	SID      uint16         // its ID in replication, which tells its records from those of others
-	Primary  *primary.Role  // which of several servers with one number gives out numbers; nil: this one
-	Timeout  time.Duration  // of one wait for more bytes of a request, or for send space; 0 means 30 s
+	ServerNo int            // number of this server, 0 to MaxServerNo; see sequence
+	SID      uint16         // its ID in replication, which names its records
+	Primary  *primary.Role  // which of several servers with one ServerNo serves; nil: this one
+	Timeout  time.Duration  // of one wait for request bytes or send space; 0 means 30 s
 	Location *time.Location // in which /explain writes times; nil means time.Local
 	Access   *access.Guard  // who may do what; nil: everybody everything
 	Limits   Limits         // of connections
@@ -74,7 +74,8 @@ func NewSequenceServer(o SequenceOptions) (*SequenceServer, error) {
 	return s, nil
 }
 
-// Lead implements primary.Service: the others are told of the server number before it is used.
+// Lead implements primary.Service. It records that this server uses its server number, so that the
+// others hear of it before the first number is given out.
 func (s *SequenceServer) Lead() error {
 	used, _, err := s.records.users()
 	if used || err != nil {
@@ -83,10 +84,10 @@ func (s *SequenceServer) Lead() error {
 	return s.records.putBound(nil, "", 0)
 }
 
-// Yield implements primary.Service. Numbers that are reserved are not used any more: when this server is the primary again, those of another one
-// are greater.
+// Yield implements primary.Service. It drops the bounds in memory, so that the rest of the reserved
+// seconds is not used: while this server is no primary, another may give out greater numbers.
 func (s *SequenceServer) Yield() {
-	_ = s.sequences.all(func(q *sequence) error { // it fails never
+	_ = s.sequences.all(func(q *sequence) error { // never fails
 		q.reserveMu.Lock()
 		defer q.reserveMu.Unlock()
 		q.bound.Store(0)

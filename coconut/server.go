@@ -31,8 +31,8 @@ const (
 	statusStandby    = "503 Service Unavailable"
 )
 
-// port is what the sequence server and the quota server have in common: one port, and replies that leave when what they
-// acknowledge is safe.
+// port is the common part of the sequence server and the quota server: one port, whose replies
+// leave when the updates that they acknowledge are safe.
 type port struct {
 	route   func(dst, target []byte, owed *db.Pending) (body []byte, status string)
 	timeout time.Duration
@@ -43,7 +43,7 @@ type port struct {
 	errors  *reporter
 	access  *access.Guard
 	pages   *browser.Policy // which requests of browsers are served; nil: all
-	name    string          // of the service, for the rights
+	name    string          // of the service, as access rules name it
 	pool    *sync.Pool
 	server  *portserver.Server
 
@@ -83,7 +83,8 @@ func (p *port) close() error {
 	return nil
 }
 
-// serve answers the requests of one connection. Pipelined ones are answered together, after one wait for the log.
+// serve answers the requests of one connection. Replies to pipelined requests share one wait for
+// the log.
 func (p *port) serve(ctx context.Context, socket net.Conn) {
 	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody, Limits: p.limits, Access: p.access})
 	c.Meter = p.meter.NewRecorder(socket.RemoteAddr().String())
@@ -106,7 +107,8 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 			}
 		}
 		if denied := p.wantedByUser(c, &r); denied != nil {
-			r.keep = false // what a page has put into the body is not taken for the next request
+			// The body comes from a web page: it must not be read as the next request.
+			r.keep = false
 			c.Out = appendRefusal(c.Out, &r, denied)
 			break
 		}
@@ -114,7 +116,7 @@ func (p *port) serve(ctx context.Context, socket net.Conn) {
 		body, status = p.route(body[:0], r.target, &c.Owed)
 		c.Out = appendReply(c.Out, &r, status, body)
 		if cap(body) > keepBody {
-			body = nil // a block of numbers: an idle connection does not keep room for it
+			body = nil // body was a block of numbers; an idle connection does not keep room for it
 		}
 		p.measure(c, &r, status)
 		if skipBody(c, r.body) != nil || !r.keep {
@@ -159,7 +161,7 @@ func (p *port) failed(dst []byte, err error) ([]byte, string) {
 	return fmt.Appendf(dst, "%v\n", err), statusError
 }
 
-// durable returns an error for a database that does not survive the process.
+// durable refuses a database that does not survive the process.
 func durable(d *db.DB) error {
 	if d == nil || !d.OnDisk() {
 		return errors.New("sequences and quotas need a database file to keep their records in")

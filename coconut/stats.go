@@ -24,7 +24,8 @@ type QuotaStats struct {
 func (s *QuotaServer) Stats() QuotaStats {
 	stats := QuotaStats{Names: s.quotas.len()}
 	_ = s.quotas.all(func(q *quota) error {
-		now, err := q.look(new(db.Pending)) // figures for those who watch the server do not wait for its log
+		// Figures for those who watch the server do not wait for its log.
+		now, err := q.look(new(db.Pending))
 		if err != nil {
 			return err
 		}

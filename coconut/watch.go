@@ -10,19 +10,21 @@ import (
 
 // Quota is a quota at one moment.
 type Quota struct {
-	Name      string // empty: the one without a name
+	Name      string // empty: the quota without a name
 	Remaining int64
-	Journal   uint64 // number given out last
+	Journal   uint64 // the last journal number
 	Open      bool   // false: used up, or an apply was refused
 }
 
-// List returns the quotas in the order of their names, at most limit of them, used since the start or not.
+// List returns the quotas in the order of their names, at most limit of them, used since the start
+// or not.
 func (s *QuotaServer) List(limit int) ([]Quota, error) {
 	names, err := s.records.names([]byte(quotaPrefix), limit)
 	if err != nil {
 		return nil, err
 	}
-	if len(names) == 0 || names[0] != "" { // the one without a name is there from the start, in the records when it has been used
+	// The quota without a name exists from the start, but has records only after its first call.
+	if len(names) == 0 || names[0] != "" {
 		names = append([]string{""}, names...)
 	}
 	var owed db.Pending
@@ -30,7 +32,7 @@ func (s *QuotaServer) List(limit int) ([]Quota, error) {
 	for _, name := range names {
 		q, err := s.quotas.get([]byte(name), false)
 		if err != nil {
-			continue // what is left of one without a state
+			continue // other records of a quota without a state record
 		}
 		now, err := q.look(&owed)
 		if err != nil {
@@ -43,11 +45,12 @@ func (s *QuotaServer) List(limit int) ([]Quota, error) {
 
 // Sequence is a sequence at one moment.
 type Sequence struct {
-	Name  string    // empty: the one without a name
-	Bound time.Time // all numbers given out are of moments before it
+	Name  string    // empty: the sequence without a name
+	Bound time.Time // the moments of all numbers given out are before it
 }
 
-// List returns the sequences of this server in the order of their names, at most limit of them, used since the start or not.
+// List returns the sequences of this server in the order of their names, at most limit of them,
+// used since the start or not.
 func (s *SequenceServer) List(limit int) ([]Sequence, error) {
 	prefix := s.records.sequenceKey(s.records.server(), "")
 	page, err := s.records.db.Page(nil, db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
@@ -63,7 +66,8 @@ func (s *SequenceServer) List(limit int) ([]Sequence, error) {
 	return all, nil
 }
 
-// names returns the words between a prefix and the next zero byte in the keys, and jumps from word to word. Like get it does not wait.
+// names returns the distinct words that stand between prefix and the next zero byte in the keys, at
+// most limit. It jumps from word to word. Like get, it does not wait until the records are safe.
 func (r *records) names(prefix []byte, limit int) ([]string, error) {
 	var names []string
 	after := prefix

@@ -7,9 +7,9 @@ import (
 	"gotycoon/counter/frame"
 )
 
-// The protocol has no credentials: what counts is where a client is, and its certificate.
+// The protocol has no credentials: rules apply by the client's address and its certificate.
 
-// errRefused ends a connection.
+// errRefused ends the connection of a peer that a protected server does not serve.
 var errRefused = errors.New("the peer is on another machine")
 
 // permit returns nil when the client may make a call.
@@ -23,7 +23,7 @@ func (c *conn) permit(op frame.Opcode) error {
 	return c.Visitor.Service(0, access.Counter)
 }
 
-// refuse answers a call that is refused: its body is the reason.
+// refuse answers a request that is refused: the body of the reply is the reason.
 func (c *conn) refuse(h frame.Header, reason error) error {
 	c.Out = frame.AppendRefusal(c.Out, h.Op, h.Opaque, reason.Error())
 	if denied, ok := errors.AsType[*access.Denied](reason); ok && denied.Remote {

@@ -2,7 +2,7 @@ package counter
 
 import "gotycoon/counter/frame"
 
-// answer does what a request asks for and appends the reply to Out. body is valid until it returns.
+// answer carries out a request and appends the reply to Out. body is valid until answer returns.
 func (c *conn) answer(h frame.Header, body []byte) error {
 	if c.Visitor != nil {
 		if err := c.permit(h.Op); err != nil {
@@ -24,7 +24,7 @@ func (c *conn) answer(h frame.Header, body []byte) error {
 	case frame.Release:
 		c.release(h, body)
 	case frame.Stats:
-		c.count(cmdStats) // this one is in it
+		c.count(cmdStats) // the reply counts this request, too
 		c.Out = frame.AppendStats(c.Out, h.Opaque, c.server.Stats().Rows())
 	case frame.Dump:
 		c.count(cmdDump)
@@ -75,7 +75,8 @@ func (c *conn) release(h frame.Header, body []byte) {
 	c.reply(h, c.server.table.release(&c.held, a.Name, a.Resources))
 }
 
-// dump sends all counters, in no order and of no single moment. Nothing is locked while the client takes them.
+// dump sends all counters, in no order. They are not of a single moment: no mutex is held while the
+// client takes a part of the list.
 func (c *conn) dump(h frame.Header) error {
 	show := func(name string, current, maximum uint32) bool {
 		c.Out = frame.AppendEntry(c.Out, h.Opaque, current, maximum, name)

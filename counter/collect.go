@@ -2,13 +2,14 @@ package counter
 
 import "time"
 
-// position is how far a walk through the counters has come. The zero value is the beginning.
+// position is a place in a walk through the counters. The zero value is the beginning.
 type position struct{ stripe, chain int }
 
-// walk shows counters from a position on until visit returns false; it then ends behind the counter's bucket. It returns
-// the position to go on with, and whether there is more. It holds one lock at a time, and visit must not wait.
+// walk calls visit for the counters from a position on, until visit returns false; it then finishes
+// the bucket of that counter. It returns the position at which to continue, and whether there are
+// more counters. It holds one mutex at a time, so visit must not wait.
 //
-// maximum is that of the current interval.
+// maximum is the counter's maximum in the present interval.
 func (t *table) walk(from position, visit func(name string, current, maximum uint32) bool) (position, bool) {
 	now := t.period.Load()
 	for ; from.stripe < len(t.stripes); from = (position{stripe: from.stripe + 1}) {
@@ -38,19 +39,21 @@ func (s *stripe) walk(chain int, now uint32, visit func(name string, current, ma
 	return 0, false
 }
 
-// collection is what a collection has found, and how long all have taken.
+// collection is the result of the latest collection, and the duration of all collections.
 type collection struct {
 	objects   uint64 // counters that are left
-	memory    uint64 // of these, as Stats counts it
+	memory    uint64 // their bytes, as Stats counts them
 	conflicts uint64 // buckets with more than one of them
 	runs      uint64
 	last, all time.Duration
 }
 
-// nextPeriod begins a new interval: maxima begin anew, and counters that are 0 may be collected.
+// nextPeriod begins a new interval: all maxima begin anew, and counters that are 0 may be
+// collected.
 func (t *table) nextPeriod() { t.period.Add(1) }
 
-// collect removes the counters that are 0 and have not changed in the current interval, and counts the others.
+// collect removes the counters that are 0 and have not changed in the present interval, and counts
+// the rest.
 func (t *table) collect() collection {
 	var found collection
 	for i := range t.stripes {

@@ -15,11 +15,11 @@ import (
 const (
 	maxRequest = 30 << 20          // a longer request ends its connection
 	bufferSize = 2 * frame.MaxBody // of a read buffer, at most
-	dumpSize   = 64 << 10          // bytes of Dump that gather before they are sent
-	wholeBody  = frame.MaxBody     // bodies up to this length are read whole; of longer ones the beginning is kept
+	dumpSize   = 64 << 10          // a reply to Dump is sent in parts of about this size
+	wholeBody  = frame.MaxBody     // of a longer body only this many bytes are kept
 )
 
-// errTooLong ends a connection.
+// errTooLong ends a connection whose request exceeds maxRequest.
 var errTooLong = errors.New("request over 30 MiB")
 
 // conn is one client connection.
@@ -30,8 +30,8 @@ type conn struct {
 	held   holding
 }
 
-// serve answers the requests of one connection, in their order; pipelined ones are answered together. Then it releases
-// what the connection has acquired.
+// serve answers the requests of one connection in their order; replies to pipelined requests are
+// sent together. At the end it releases what the connection has acquired.
 func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	s.open.Add(1)
 	defer s.open.Add(-1)
@@ -97,7 +97,7 @@ func (c *conn) next(ctx context.Context) error {
 	return err
 }
 
-// outOfMemory answers a request for which there is no memory; its connection then ends.
+// outOfMemory answers a request for which there is no memory, before its connection ends.
 func (c *conn) outOfMemory(h frame.Header) {
 	text := frame.OutOfMemory.String()
 	c.Out = frame.AppendHeader(c.Out, frame.Header{Magic: frame.ReplyMagic, Op: h.Op, Status: frame.OutOfMemory, Size: uint32(len(text)), Opaque: h.Opaque})
@@ -105,8 +105,10 @@ func (c *conn) outOfMemory(h frame.Header) {
 	_ = c.Flush() // the connection ends anyway
 }
 
-// need reads until n bytes are buffered. An incomplete request has no time limit: its client is not asked to give up what
-// it holds because it is slow. Earlier replies have one, so they are sent first: the limits of both directions are one error.
+// need reads until n bytes are buffered. An incomplete request has no time limit: a slow client
+// must not lose what it has acquired. The replies before it have one. Since Fill and Flush report
+// both limits by the same error, need sends the replies first, and then knows that the error of
+// Fill is about reading.
 func (c *conn) need(ctx context.Context, n int) error {
 	for len(c.Buffered()) < n {
 		if err := c.Flush(); err != nil {
@@ -120,7 +122,8 @@ func (c *conn) need(ctx context.Context, n int) error {
 	return nil
 }
 
-// long answers a request of which only the beginning can have a meaning, when it is complete.
+// long answers a request whose body is longer than any that has a meaning. It keeps the first
+// wholeBody bytes of the body and drops the rest.
 func (c *conn) long(ctx context.Context, h frame.Header) error {
 	if err := c.need(ctx, frame.HeaderLen+wholeBody); err != nil {
 		return err

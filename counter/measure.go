@@ -5,12 +5,13 @@ import (
 	"gotycoon/internal/metrics"
 )
 
-// NewRequests returns counters of all requests, in the order of the statistics, and of those that there are not.
+// NewRequests returns counters of all requests: known ones in the order of the statistics, then
+// unknown ones.
 func NewRequests() *metrics.Protocol {
 	return metrics.NewProtocol("counter", "noop", "get", "acquire", "release", "stats", "dump", "unknown")
 }
 
-// requestOf returns the place of a request in the list of NewRequests.
+// requestOf returns the index of a request in the list of NewRequests.
 func requestOf(h frame.Header) command {
 	if h.Magic != frame.RequestMagic {
 		return commands
@@ -46,7 +47,7 @@ func (c *conn) measure(h frame.Header, body []byte) {
 	}
 }
 
-// nameOf returns the counter that a request is about, nil where there is none.
+// nameOf returns the name of the counter that a request is about, nil if there is none.
 func nameOf(op frame.Opcode, body []byte) []byte {
 	var name []byte
 	switch op {

@@ -1,16 +1,19 @@
-// Package counter serves named counters of resources to many clients: the counter protocol of yrmcds.
+// Package counter serves named counters of resources to many clients: the counter protocol of
+// yrmcds.
 //
 //	s := counter.New(counter.Options{})
 //	s.Start(listener)
 //	defer s.Close()
 //
-// A client acquires resources of a counter, telling the maximum that all clients together may have, and releases them. What
-// a connection has acquired is released when it ends. Counters are in memory only: a restart begins without any, because it
-// has ended all connections.
+// A client acquires resources of a counter and says the maximum that all clients together may have;
+// later it releases them. When a connection ends, everything that it has acquired is released.
+// Counters are in memory only: a restart begins without counters, because it has ended all
+// connections.
 //
-// The counters (table) know no socket and no bytes of the protocol, which are in package frame; conn is what is between
-// them. A wall-clock interval, a day, divides the time: each counter has a maximum within it, and a counter that is 0 stays
-// until its end.
+// The table of counters knows no socket and no byte layout: package frame has the layout, conn.go
+// connects the two. Time is divided into intervals of the wall clock, usually days. Each counter
+// has a maximum within the present interval, and a counter that has become 0 is kept until the
+// interval ends, so that its maximum can be read.
 package counter
 
 import (
@@ -28,31 +31,35 @@ import (
 )
 
 const (
-	// DefaultBuckets is the size of the hash table of a server that was not told another.
+	// DefaultBuckets is the default of Options.Buckets.
 	DefaultBuckets = 1_000_000
 
-	// DefaultStatsInterval is the interval of a server that was not told another: it begins at midnight UTC.
+	// DefaultStatsInterval is the default of Options.StatsInterval. Such an interval begins at
+	// midnight UTC.
 	DefaultStatsInterval = 24 * time.Hour
 
 	defaultTimeout = 30 * time.Second
 	defaultMemory  = 1 << 30
 	maxBuckets     = 1 << 28
-	tick           = time.Second // the clock is looked at so often
-	tallies        = 32
+	tick           = time.Second // how often the collector looks at the clock
+	tallies        = 32          // connections share this number of tallies
 )
 
 // Options of a Server. The zero value is usable.
 type Options struct {
-	MaxConns      int           // open connections; more are closed at once. 0 means no limit
-	Buckets       int           // size of the hash table, 2^28 at most; 0 means DefaultBuckets
-	StatsInterval time.Duration // interval of the maxima and of collections, at least a second; 0 means DefaultStatsInterval
+	MaxConns int // open connections; more are closed at once. 0 means no limit
+	Buckets  int // size of the hash table, 2^28 at most; 0 means DefaultBuckets
+	// StatsInterval is the length of an interval, at least a second; 0 means DefaultStatsInterval.
+	// Counters that are 0 are collected when an interval ends.
+	StatsInterval time.Duration
 
-	// MaxMemory bounds the counters, in bytes as Stats.Memory has them, and what each connection has of more than a thousand of
-	// them: a new one beyond is refused. 0 means 1 GiB.
+	// MaxMemory bounds the bytes of the counters, as Stats.Memory counts them, and of the lists of
+	// connections that hold more than a thousand counters. A new counter beyond is refused. 0 means
+	// 1 GiB.
 	MaxMemory int64
 
-	// Timeout is for how long a client may not take a single byte of its replies, before its connection is closed and what
-	// it holds is released; 0 means 30 seconds.
+	// Timeout: a client that takes no byte of its replies for this long is disconnected, and what
+	// it has acquired is released; 0 means 30 seconds.
 	Timeout time.Duration
 
 	Access   *access.Guard     // who may do what; nil: everybody everything
@@ -89,7 +96,7 @@ func (o *Options) setDefaults() {
 
 // Server serves counters on one port.
 //
-// Its goroutines are those of its port, and the collector; Close ends them and waits for them.
+// Goroutines: the port's and the collector. Close ends them and waits for them.
 type Server struct {
 	opts    Options
 	table   *table
@@ -127,7 +134,8 @@ func (s *Server) Start(l net.Listener) {
 	})
 }
 
-// Close ends the connections, which releases all resources, and returns when all has ended. It is called once.
+// Close ends the connections, which releases all resources, and returns when all goroutines have
+// ended. It is called once.
 func (s *Server) Close() error {
 	close(s.quit)
 	var err error
@@ -140,7 +148,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// collector collects a moment after the start and in the beginning of each interval.
+// collector removes unused counters one tick after the start and at the beginning of each interval.
 func (s *Server) collector() {
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
@@ -162,7 +170,8 @@ func (s *Server) collector() {
 	}
 }
 
-// interval is the number of the current one. A clock that is set back begins another one, too.
+// interval returns the number of the present interval. A clock that is set back begins another
+// interval, too.
 func (s *Server) interval() int64 {
 	return s.opts.Now().Unix() / int64(s.opts.StatsInterval/time.Second)
 }

@@ -8,10 +8,10 @@ import (
 	"gotycoon/counter/frame"
 )
 
-// command is one of the requests that are counted.
+// command is a kind of request that is counted.
 type command int
 
-// The commands in the order of the statistics.
+// The commands in the order in which statistics list them.
 const (
 	cmdNoop command = iota
 	cmdGet
@@ -22,7 +22,8 @@ const (
 	commands
 )
 
-// tally counts requests by command. It fills a cache line; connections share a few of them.
+// tally counts requests by command. It fills a cache line; each tally is shared by some of the
+// connections.
 type tally struct {
 	n [commands]atomic.Uint64
 	_ [64 - 8*commands]byte
@@ -32,17 +33,17 @@ type tally struct {
 type Stats struct {
 	Objects   uint64 // counters after the latest collection
 	Created   uint64 // counters ever created
-	Memory    uint64 // bytes: 64 and the length of the name for each counter, after the latest collection
+	Memory    uint64 // their bytes: 64 and the length of the name for each
 	Conflicts uint64 // hash buckets with two or more counters, after the latest collection
 
-	Collections     uint64        // the first one is a second after the start, then one at the end of each interval
-	LastCollection  time.Duration // how long it took
-	TotalCollection time.Duration // how long all have taken
+	Collections     uint64        // one after a second, then one at the end of each interval
+	LastCollection  time.Duration // duration of the latest collection
+	TotalCollection time.Duration // of all collections
 
-	Connections      uint64 // open ones
+	Connections      uint64 // open connections
 	TotalConnections uint64
 
-	// Requests that were well-formed, whatever became of them.
+	// Well-formed requests, whatever their result.
 	Noop, Get, Acquire, Release, Stats, Dump uint64
 }
 

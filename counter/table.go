@@ -10,39 +10,39 @@ import (
 )
 
 const (
-	maxStripes  = 1024 // locks of a table, at most
-	counterCost = 64   // what Stats says that a counter takes, in bytes beside its name
+	maxStripes  = 1024 // mutexes of a table, at most
+	counterCost = 64   // bytes that Stats counts for a counter, beside its name
 
-	freeHoldings = 1024 // counters that a connection has without any count in used
-	holdingStep  = 1024 // so many more are counted at once
-	holdingCost  = 48   // bytes
+	freeHoldings = 1024 // counters that a connection may hold without a charge to used
+	holdingStep  = 1024 // beyond that, room for this many is charged at once
+	holdingCost  = 48   // bytes of one
 )
 
-// table holds the counters: a hash table of fixed size whose buckets share a number of locks.
+// table holds the counters: a hash table of fixed size, whose buckets are divided among stripes.
 type table struct {
 	seed    maphash.Seed
-	stripes []stripe
-	buckets uint64 // in a stripe
-	limit   int64  // largest value of used
+	stripes []stripe // each with the same number of buckets
+	buckets uint64   // buckets of each stripe
+	limit   int64    // of used
 
-	period  atomic.Uint32 // the number of the current interval
-	created atomic.Uint64 // counters ever
-	used    atomic.Int64  // bytes as Stats counts them, and those of large holdings
+	period  atomic.Uint32 // number of the present interval
+	created atomic.Uint64 // counters created since the start
+	used    atomic.Int64  // bytes of counters, as Stats counts them, and of large holdings
 }
 
-// stripe is the part of a table that one lock protects.
+// stripe is the part of a table that one mutex protects.
 type stripe struct {
 	mu     sync.Mutex
-	chains []*counter // a bucket each; nil until the stripe has its first counter
-	_      [32]byte   // a cache line for each lock
+	chains []*counter // by bucket; nil until the stripe has its first counter
+	_      [32]byte   // a cache line for each mutex
 }
 
-// counter is a named counter. The lock of its stripe protects all but stripe and name.
+// counter is a named counter. The mutex of its stripe protects all fields but stripe and name.
 type counter struct {
 	next    *counter // in its bucket
 	stripe  *stripe
 	name    string
-	current uint32 // consumption; each maximum that it was compared with has 32 bits
+	current uint32 // consumption; it never exceeds a maximum of a request, which has 32 bits
 	maximum uint32 // largest consumption in the interval period
 	period  uint32 // interval of the latest change
 }
@@ -60,12 +60,13 @@ func newTable(buckets int, limit int64) *table {
 // locate returns the stripe of a name and its bucket there.
 func (t *table) locate(name []byte) (*stripe, uint64) {
 	hash := maphash.Bytes(t.seed, name)
-	high, low := bits.Mul64(hash, uint64(len(t.stripes))) // hash / 2^64 of them; what is left chooses the bucket
+	// high chooses the stripe, low the bucket
+	high, low := bits.Mul64(hash, uint64(len(t.stripes)))
 	bucket, _ := bits.Mul64(low, t.buckets)
 	return &t.stripes[high], bucket
 }
 
-// find returns a counter, nil where there is none. The caller holds mu.
+// find returns a counter, nil if there is none. The caller holds mu.
 func (s *stripe) find(bucket uint64, name []byte) *counter {
 	if s.chains == nil {
 		return nil
@@ -89,7 +90,8 @@ func (t *table) get(name []byte) (uint32, frame.Status) {
 	return c.current, frame.OK
 }
 
-// acquire adds n to a counter, which is made if there is none, unless it would be over maximum. It is given to h.
+// acquire adds n to a counter and to h, unless the counter would exceed maximum. It creates the
+// counter if there is none.
 func (t *table) acquire(h *holding, name []byte, n, maximum uint32) frame.Status {
 	s, bucket := t.locate(name)
 	s.mu.Lock()
@@ -115,7 +117,7 @@ func (t *table) acquire(h *holding, name []byte, n, maximum uint32) frame.Status
 	return frame.OK
 }
 
-// create makes a counter, or returns nil when there is no room for it. The caller holds s.mu.
+// create makes a counter, or returns nil if there is no memory for it. The caller holds s.mu.
 func (t *table) create(s *stripe, bucket uint64, name []byte) *counter {
 	cost := counterCost + int64(len(name))
 	if t.used.Add(cost) > t.limit {
@@ -131,7 +133,7 @@ func (t *table) create(s *stripe, bucket uint64, name []byte) *counter {
 	return c
 }
 
-// release takes n from a counter and from h, which must have as much of it.
+// release takes n from a counter and from h, which must hold at least n of it.
 func (t *table) release(h *holding, name []byte, n uint32) frame.Status {
 	s, bucket := t.locate(name)
 	s.mu.Lock()
@@ -147,7 +149,7 @@ func (t *table) release(h *holding, name []byte, n uint32) frame.Status {
 	return frame.OK
 }
 
-// releaseAll takes all that h has from its counters.
+// releaseAll gives everything that h holds back to the counters.
 func (t *table) releaseAll(h *holding) {
 	for c, n := range h.amounts {
 		c.stripe.mu.Lock()
@@ -159,7 +161,8 @@ func (t *table) releaseAll(h *holding) {
 	h.paid = 0
 }
 
-// roomFor tells whether h may have another counter. A table whose counters have their limit could else fill the memory, once for each connection.
+// roomFor reports whether h may hold the counter c. It charges large holdings to used: otherwise
+// each of many connections could hold all counters of a full table, and so fill the memory.
 func (t *table) roomFor(h *holding, c *counter) bool {
 	if len(h.amounts) < freeHoldings+h.paid || h.amounts[c] > 0 {
 		return true
@@ -172,8 +175,9 @@ func (t *table) roomFor(h *holding, c *counter) bool {
 	return true
 }
 
-// giveBack takes n from a counter. The caller holds the lock of its stripe. The maximum of a new interval is what there
-// was at its beginning.
+// giveBack takes n from a counter. The caller holds the mutex of its stripe. In a new interval the
+// maximum begins with the consumption before this release, since that was the consumption at the
+// beginning of the interval.
 func (t *table) giveBack(c *counter, n uint32) {
 	if now := t.period.Load(); c.period != now {
 		c.period, c.maximum = now, c.current
@@ -183,10 +187,11 @@ func (t *table) giveBack(c *counter, n uint32) {
 
 // holding is what one connection has acquired. It belongs to the connection's goroutine.
 //
-// A counter that is in it has a consumption, so that it is not collected and the pointer stays that of the name.
+// Its counters have a consumption above 0, so the collector does not remove them: the pointers stay
+// valid.
 type holding struct {
 	amounts map[*counter]uint32 // never 0; nil until something is acquired
-	paid    int                 // how many of them count in table.used
+	paid    int                 // how many of its counters are charged to table.used
 }
 
 func (h *holding) add(c *counter, n uint32) {
@@ -196,7 +201,7 @@ func (h *holding) add(c *counter, n uint32) {
 	h.amounts[c] += n
 }
 
-// remove takes n away, or returns false when there is not as much, or nothing at all.
+// remove takes n away. It returns false if the holding has less than n, or nothing.
 func (h *holding) remove(c *counter, n uint32) bool {
 	have := h.amounts[c]
 	switch {

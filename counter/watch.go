@@ -10,11 +10,12 @@ import (
 type Counter struct {
 	Name    string
 	Current uint32 // what clients have acquired
-	Maximum uint32 // the most that they had in this interval
+	Maximum uint32 // the most that they had in the present interval
 }
 
-// Counters returns at most limit counters whose names begin with prefix, those of which most is acquired first. all is how many there
-// are. It looks at all counters, but keeps few of them.
+// Counters returns at most limit counters whose names begin with prefix, those with the largest
+// consumption first. all is the number of counters, whatever their names. Counters looks at all of
+// them, but keeps few in memory.
 func (s *Server) Counters(prefix string, limit int) (top []Counter, all int) {
 	t := s.table
 	now := t.period.Load()
@@ -36,7 +37,8 @@ func largest(cs []Counter) []Counter {
 	return cs
 }
 
-// list appends the counters of a stripe and returns how many it has, whatever their names.
+// list appends the counters of a stripe whose names begin with prefix, and returns how many
+// counters the stripe has in all.
 func (s *stripe) list(to []Counter, prefix string, now uint32) (all []Counter, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +49,7 @@ func (s *stripe) list(to []Counter, prefix string, now uint32) (all []Counter, n
 				continue
 			}
 			maximum := c.maximum
-			if c.period != now { // nothing has changed in this interval
+			if c.period != now { // the counter has not changed in this interval
 				maximum = c.current
 			}
 			to = append(to, Counter{c.name, c.current, maximum})

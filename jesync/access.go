@@ -6,12 +6,13 @@ import (
 	"gotycoon/access"
 )
 
-// The protocol has no credentials: what counts is where a client is, and its certificate.
+// The protocol has no credentials: rules apply by the client's address and its certificate.
 
 // wordDenied begins the reply to a command that is refused.
 const wordDenied = "ACCESS_DENIED"
 
-// permit returns nil when the client may give a command. Who ends the requests of others needs the right to do everything.
+// permit returns nil if the client may give a command. Ending another client's request needs the
+// right admin.
 func (c *conn) permit(cmd *command) error {
 	need := access.Read
 	switch cmd.verb {
@@ -27,8 +28,9 @@ func (c *conn) permit(cmd *command) error {
 	return c.in.Visitor.Service(need, access.Lock)
 }
 
-// refuse answers a command that is refused: in few words, as the other refusals (reply.go). Who will not be answered at all is told
-// why at length, and the connection ends.
+// refuse answers a command that is refused: in few words, as other refusals are (reply.go). A peer
+// on another machine that the server does not serve at all gets the whole reason, and its
+// connection ends.
 func (c *conn) refuse(reason error) error {
 	if denied, ok := errors.AsType[*access.Denied](reason); ok && denied.Remote {
 		c.say(wordDenied + ": " + denied.Reason)
@@ -38,8 +40,9 @@ func (c *conn) refuse(reason error) error {
 	return nil
 }
 
-// watch has the connection ended when its right to lock is taken away while it holds locks or waits for them: a request that waits must not
-// be granted then, and who may not release a lock must not keep it. It begins with the first lock command that is let in.
+// watch closes the connection when a new access file takes away its right to lock. Otherwise a
+// waiting request could still be granted, and a holder could not release its lock. The first lock
+// command that is permitted calls it.
 func (c *conn) watch() {
 	if c.unwatch == nil {
 		c.unwatch = c.in.Visitor.WhileService(access.Write, access.Lock, c.in.Cut)

@@ -5,7 +5,7 @@ import "bytes"
 // maxLine is the longest line that is understood, in bytes without its end.
 const maxLine = 8192
 
-// verb is what a command wants: a place in verbWords.
+// verb is the word of a command: an index into verbWords.
 type verb int
 
 const (
@@ -20,7 +20,7 @@ const (
 	verbStatusByRequests
 	verbList
 	verbQuit
-	verbUnknown // all that there are not
+	verbUnknown // any other word
 )
 
 // verbWords are the words that commands begin with, the most frequent first.
@@ -39,11 +39,12 @@ func verbOf(word []byte) verb {
 // command is a line, cut at each space. Words point into it.
 type command struct {
 	verb  verb
-	words [4][]byte // behind the verb; further words have no meaning
-	n     int       // how many of them there are
+	words [4][]byte // the words behind the verb; further words have no meaning
+	n     int       // how many words there are
 }
 
-// parse cuts a line without its LF. Spaces at the end have no meaning; each other one ends a word, which may be empty.
+// parse cuts a line without its LF. Spaces at the end have no meaning; every other space ends a
+// word, so words may be empty.
 func parse(line []byte) (c command) {
 	line = bytes.TrimRight(bytes.TrimSuffix(line, []byte{'\r'}), " ")
 	word, line, _ := cut(line)
@@ -54,7 +55,7 @@ func parse(line []byte) (c command) {
 	return c
 }
 
-// cut returns what is before the first space and behind it; nil behind it where there is none.
+// cut returns the parts before and behind the first space. Without a space rest is nil.
 func cut(line []byte) (word, rest []byte, found bool) {
 	i := bytes.IndexByte(line, ' ')
 	if i < 0 {
@@ -63,14 +64,15 @@ func cut(line []byte) (word, rest []byte, found bool) {
 	return line[:i], line[i+1:], true
 }
 
-// The numbers of a lock command that has none.
+// Defaults of the lock command.
 const (
 	usualMax     = 1
 	usualTimeout = -1 // for ever
 	usualExpires = 120
 )
 
-// wish reads the arguments of a lock command. refusal is the reply to wrong ones, empty for right ones.
+// wish reads the arguments of a lock command. refusal is the reply to wrong arguments, "" if they
+// are right.
 func (c *command) wish(fenced bool) (w wish, refusal string) {
 	w = wish{usualMax, usualTimeout, usualExpires, fenced}
 	for i, dst := range []*int32{&w.max, &w.timeout, &w.expires} {
@@ -89,7 +91,7 @@ func (c *command) wish(fenced bool) (w wish, refusal string) {
 	return w, ""
 }
 
-// prolongation reads the argument of a renew command, -1 where there is none.
+// prolongation reads the argument of a renew command; it returns -1 without an argument.
 func (c *command) prolongation() (expires int32, refusal string) {
 	expires = -1
 	switch {
@@ -101,7 +103,8 @@ func (c *command) prolongation() (expires int32, refusal string) {
 	return expires, ""
 }
 
-// number reads word i, if there is one, and tells whether it is a number.
+// number reads word i into dst. It reports false for a word that is no number; without word i, dst
+// stays as it is.
 func (c *command) number(i int, dst *int32) bool {
 	if i >= c.n {
 		return true

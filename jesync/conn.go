@@ -15,51 +15,54 @@ import (
 )
 
 const (
-	readSize  = 16 << 10 // bytes of a read buffer, at most: room for the longest line
-	flushSize = 64 << 10 // bytes of replies that gather while pipelined commands are answered
-	keepLines = 4 << 10  // larger buffers for lines are not kept by an idle connection
+	readSize  = 16 << 10 // size of a read buffer: room for the longest line
+	flushSize = 64 << 10 // replies to pipelined commands are sent when they reach this size
+	keepLines = 4 << 10  // larger buffers for lines are dropped when the connection is idle
 )
 
-// How a connection ends that has done nothing wrong.
+// Reasons for the end of a connection that are no failures.
 var (
 	errQuit    = errors.New("the client has quit")
 	errStopped = errors.New("the server stops")
 	errPage    = errors.New("an HTTP request came, which ends the connection")
 )
 
-// conn is one client connection. Its goroutine reads and answers; what other goroutines may use is in session and in the fields
-// that its lock protects (outbox.go).
+// conn is one client connection. Its goroutine reads and answers commands. Other goroutines use
+// only session and the fields that session.mu protects (outbox.go).
 type conn struct {
 	session
 	server *Server
 	in     *netio.Conn
 	socket net.Conn
-	raw    syscall.RawConn // nil when the socket is something else, for example a pipe
+	raw    syscall.RawConn // nil when the socket has no descriptor, for example a pipe
 	step   step
-	skips  bool // within a line that is too long
-	alone  bool // nobody else writes to the socket while the goroutine is busy
+	skips  bool // the rest of a line that is too long is being dropped
+	alone  bool // no other goroutine writes to the socket, see outbox.go
 
-	unwatch func() // ends watch; nil: it has not begun
+	unwatch func() // ends watch; nil: watch has not been called
 
-	// Protected by session.mu.
-	busy    bool      // the goroutine will look at lines again before it waits
-	writing bool      // somebody else writes to the socket
+	// Protected by session.mu. outbox.go has a table of busy and writing.
+	busy    bool      // the goroutine will send lines before it waits
+	writing bool      // another goroutine writes to the socket
 	written sync.Cond // writing has become false
-	spare   []byte    // for lines while they are being written
+	spare   []byte    // the second buffer for lines, while the first is written
 }
 
-// serve answers the commands of one connection until it ends. Then it ends the requests of the connection.
+// serve answers the commands of one connection until it ends. Then it ends the requests of the
+// connection.
 func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	c := s.newConn(socket)
 	defer c.in.Close()
 	c.begin()
 	err := c.run(ctx)
 	if c.unwatch != nil {
-		c.unwatch() // waits until all whose right has gone are cut off: none of them is to be granted what is let go now
+		// unwatch waits until every connection that has lost its right is cut: none of these may be
+		// granted the locks that are released below.
+		c.unwatch()
 	}
 	c.begin()
-	c.step.now = s.now()                                      // those who are granted its locks now have their whole time
-	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // first: sending may take long
+	c.step.now = s.now()                                      // new holders get their whole time
+	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // before flush, which may take long
 	if flushErr := c.flush(); err == nil {
 		err = flushErr
 	}
@@ -76,7 +79,7 @@ func (s *Server) newConn(socket net.Conn) *conn {
 	c.written.L = &c.mu
 	c.in.Meter = s.opts.Meter.NewRecorder(c.address)
 	if sc, ok := socket.(syscall.Conn); ok {
-		c.raw, _ = sc.SyscallConn() // without it lines take another way
+		c.raw, _ = sc.SyscallConn() // without it, writeRest sends the lines
 	}
 	return c
 }
@@ -106,7 +109,7 @@ func (c *conn) run(ctx context.Context) error {
 	return errStopped
 }
 
-// read waits for more bytes, without a time limit: a client that is slow is not asked to give up what it holds.
+// read waits for more bytes, without a time limit: a slow client must not lose what it holds.
 func (c *conn) read(ctx context.Context) error {
 	if len(c.in.Buffered()) == 0 {
 		return c.in.WaitByte()
@@ -124,7 +127,7 @@ func (c *conn) answerAll() error {
 		buffered := c.in.Buffered()
 		end := bytes.IndexByte(buffered, '\n')
 		if end < 0 {
-			c.in.Meter.Done() // before the replies: their clients may be slow
+			c.in.Meter.Done() // not the time in which a slow client takes the replies
 			return c.skipLong(buffered)
 		}
 		if err := c.answerLine(buffered[:end]); err != nil {
@@ -140,7 +143,8 @@ func (c *conn) answerAll() error {
 	}
 }
 
-// skipLong drops the beginning of a line that is too long, with one byte more for a CR.
+// skipLong drops the beginning of a line that is too long. The CR at the end of a line of maxLine
+// bytes does not make it too long.
 func (c *conn) skipLong(buffered []byte) error {
 	if !c.skips && len(buffered) <= maxLine+1 {
 		return nil
@@ -156,7 +160,8 @@ func (c *conn) skipLong(buffered []byte) error {
 func (c *conn) answerLine(line []byte) error {
 	long := c.skips || len(bytes.TrimSuffix(line, []byte{'\r'})) > maxLine
 	c.skips = false
-	if browser.IsRequestLine(line) { // the body of a page's request would be obeyed
+	// A web page has sent this request; lines of its body must not be taken for commands.
+	if browser.IsRequestLine(line) {
 		return errPage
 	}
 	if long {
@@ -230,7 +235,7 @@ func (c *conn) withKey(cmd *command) {
 	}
 }
 
-// accepts says a refusal if there is one.
+// accepts reports whether there is no refusal, and says the refusal if there is one.
 func (c *conn) accepts(refusal string) bool {
 	if refusal != "" {
 		c.say(refusal)
@@ -238,7 +243,7 @@ func (c *conn) accepts(refusal string) bool {
 	return refusal == ""
 }
 
-// say adds a line about no key to the replies.
+// say adds a line without counts and key to the replies.
 func (c *conn) say(line string) {
 	c.session.say(func(lines []byte) []byte { return append(append(lines, line...), '\n') })
 }

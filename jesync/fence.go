@@ -13,22 +13,27 @@ import (
 	"gotycoon/primary"
 )
 
-// Fences is where fencing tokens come from.
+// Fences is a source of fencing tokens.
 type Fences interface {
-	// Reserve returns the first of n consecutive numbers above 0, greater than all that were ever returned. The numbers
-	// will not be returned again, whatever happens to process and machine.
+	// Reserve returns the first of n consecutive numbers above 0, each greater than all numbers
+	// that were reserved before. None of them is reserved again, even after a crash of the process
+	// or the machine.
 	Reserve(n uint64) (first uint64, err error)
 }
 
-// The bound of the tokens that a server has given out is a record:
+// The bound of the tokens that a server has reserved is a record:
 //
-//	"lock" 00 "fence" 00 SID     BOUND    in decimal; they are below it
+//	"lock" 00 "fence" 00 SID     BOUND    in decimal; all tokens of server SID are below it
 //
-// Only the server with that ID writes it. One without an ID was written before there were any, by whatever server.
+// Only the server SID writes it. A record without 00 SID was written by an older version, on any
+// server; it counts as this server's own.
 //
-// Where other servers have given out tokens, the next ones of this one are above what may have been given out that it has not received:
-// primary.AheadTokens above the greatest bound that it knows of, and not below the seconds of the clock times tokensPerSecond.
-const tokensPerSecond = 1 << 20 // more than any server gives out
+// When other servers have reserved tokens too, this server starts above the highest token that any
+// of them may have given out without telling it: at least primary.AheadTokens above the highest
+// bound that it knows (the gap is explained there), and at least at tokensPerSecond for each second
+// of the Unix time. No server gives out tokens faster than that, so the clock covers servers whose
+// bounds are far behind those of the others.
+const tokensPerSecond = 1 << 20
 
 // databaseFences keeps the bound in a record of a database.
 type databaseFences struct {
@@ -36,7 +41,8 @@ type databaseFences struct {
 	own string // key of this server's record
 }
 
-// DatabaseFences returns fencing tokens whose bound is a record of d, which must be a database file, under this server's ID in replication.
+// DatabaseFences returns fencing tokens whose bound is a record of d, which must be a database
+// file, under this server's ID in replication.
 func DatabaseFences(d *db.DB, sid uint16) (Fences, error) {
 	if d == nil || !d.OnDisk() {
 		return nil, errors.New("fencing tokens need a database file to keep their bound in")
@@ -44,7 +50,7 @@ func DatabaseFences(d *db.DB, sid uint16) (Fences, error) {
 	return databaseFences{d, primary.FencePrefix + "\x00" + strconv.Itoa(int(sid))}, nil
 }
 
-// Reserve raises the bound and returns when that would survive a power cut.
+// Reserve raises the bound and returns when the new bound would survive a power cut.
 func (f databaseFences) Reserve(n uint64) (uint64, error) {
 	const attempts = 10
 	for i := 1; ; i++ {
@@ -52,7 +58,7 @@ func (f databaseFences) Reserve(n uint64) (uint64, error) {
 		switch {
 		case err == nil:
 			return bound, nil
-		case !errors.Is(err, db.ErrConflict) || i == attempts: // a conflict: somebody else, a master for one, has written it
+		case !errors.Is(err, db.ErrConflict) || i == attempts: // conflict: as with primary.regain
 			return 0, fmt.Errorf("the bound of fencing tokens: %w", err)
 		}
 	}
@@ -72,7 +78,8 @@ func (f databaseFences) raise(n uint64) (uint64, error) {
 	return first, f.db.SyncLog()
 }
 
-// bound returns this server's record, nil when there is none, and the number from which on none has been given out.
+// bound returns the value of this server's record, nil if there is none, and the lowest number that
+// nobody can have been given.
 func (f databaseFences) bound() (old []byte, first uint64, err error) {
 	page, err := f.db.Page(nil, db.PageOptions{Prefix: []byte(primary.FencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
 	if err != nil {
@@ -94,7 +101,7 @@ func (f databaseFences) bound() (old []byte, first uint64, err error) {
 		}
 	}
 	if others > own {
-		own = max(others, others+primary.AheadTokens) // the sum may be too large
+		own = max(others, others+primary.AheadTokens) // the sum may overflow
 	}
 	if others > 0 {
 		own = max(own, uint64(time.Now().Unix())*tokensPerSecond)
@@ -107,15 +114,15 @@ const (
 	tokenRetry = time.Second // after an error of Reserve
 )
 
-// tokens gives out numbers that grow. They are reserved in blocks, the next one in the background while there is still half of
-// the last, so that no lock waits for the disk.
+// tokens gives out growing numbers. They are reserved in blocks. When half of a block has been
+// given out, the next block is reserved in the background, so that no lock waits for the disk.
 //
-// Its goroutine is run; the server ends it and waits for it.
+// Its goroutine is run, which the server starts, ends and waits for.
 type tokens struct {
 	source  Fences
 	logger  *slog.Logger
-	current atomic.Pointer[block] // nil while this server may give out none
-	low     chan struct{}         // asks for the next block
+	current atomic.Pointer[block] // nil while this server is not the primary
+	low     chan struct{}         // asks run to reserve the next block
 }
 
 // block is a range of reserved numbers.
@@ -125,7 +132,7 @@ type block struct {
 	following atomic.Pointer[block]
 }
 
-// newTokens has none before Lead. A nil source never has any.
+// newTokens returns tokens that are empty until Lead. Without a source there are none.
 func newTokens(source Fences, logger *slog.Logger) *tokens {
 	if source == nil {
 		return nil
@@ -142,7 +149,7 @@ func (t *tokens) Lead() error {
 	return err
 }
 
-// Yield implements primary.Service. What has been reserved is not used any more.
+// Yield implements primary.Service. The rest of the reserved tokens is not used.
 func (t *tokens) Yield() { t.current.Store(nil) }
 
 func (t *tokens) reserve() (*block, error) {
@@ -155,7 +162,8 @@ func (t *tokens) reserve() (*block, error) {
 	return b, nil
 }
 
-// take returns the next token, 0 when there is none. Whoever takes one after another has taken one gets a greater one.
+// take returns the next token, 0 if there is none. A take that begins after another take has
+// returned gets the greater token.
 func (t *tokens) take() uint64 {
 	if t == nil {
 		return 0
@@ -180,7 +188,7 @@ func (t *tokens) take() uint64 {
 	}
 }
 
-// ask has the next block reserved unless it is there.
+// ask asks run to reserve the next block, unless there is one.
 func (t *tokens) ask(b *block) {
 	if b.following.Load() != nil {
 		return
@@ -206,7 +214,7 @@ func (t *tokens) run(quit <-chan struct{}) {
 	}
 }
 
-// extend reserves what follows the current block, unless that is there.
+// extend reserves the block after the current one, unless there is one.
 func (t *tokens) extend() error {
 	b := t.current.Load()
 	if b == nil || b.following.Load() != nil {

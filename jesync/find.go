@@ -1,9 +1,10 @@
 package jesync
 
-// many is how many requests of a key are too many to look at each.
+// many is the number of requests from which on find uses an index instead of a look at each
+// request.
 const many = 8
 
-// note makes a new request known to find. It neither waits nor holds yet.
+// note makes a new request known to find, before it waits or holds the lock.
 func (k *key) note(r *request) {
 	if k.index == nil && k.holders.n+k.waiting < many {
 		return
@@ -15,7 +16,7 @@ func (k *key) note(r *request) {
 	k.index[r.session] = r
 }
 
-// unnote is for a request that neither waits nor holds any more.
+// unnote takes a request out of the index, after it has stopped waiting or holding the lock.
 func (k *key) unnote(r *request) {
 	delete(k.index, r.session)
 	if len(k.index) < many/2 {
@@ -31,7 +32,7 @@ func (k *key) find(s *session) *request {
 	return k.first(func(r *request) bool { return r.session == s })
 }
 
-// first returns the first request that is the right one, nil when there is none.
+// first returns the first request for which right returns true, nil if there is none.
 func (k *key) first(right func(*request) bool) *request {
 	for r := k.holders.first; r != nil; r = r.next {
 		if right(r) {

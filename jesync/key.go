@@ -2,8 +2,8 @@ package jesync
 
 import "slices"
 
-// key is a lock with its holders and its waiting requests. The lock of its shard protects it. A key without either does not
-// stay: it becomes another one of the shard.
+// key is a lock with its holders and its waiting requests. The mutex of its shard protects it. A
+// key with neither is removed, and newKey uses it again for another name of the same shard.
 type key struct {
 	shard   *shard // does not change
 	name    string
@@ -13,7 +13,8 @@ type key struct {
 	waiting int                   // in all lines
 	index   map[*session]*request // of all requests when there are many; nil otherwise
 
-	oneLimit   [1]limit // room for limits, lines and requests as nearly all keys need it
+	// Nearly all keys need one limit, one line and one request: these arrays save the allocations.
+	oneLimit   [1]limit
 	oneLine    [1]line
 	oneRequest request
 }
@@ -24,8 +25,9 @@ type limit struct {
 	n   int
 }
 
-// line holds the waiting requests with the same MAX, in the order of their arrival. With a line each it takes no look at
-// every waiting request to find the next.
+// line holds the waiting requests with the same MAX, in the order of their arrival. All requests of
+// a line may enter, or none. So next looks at the first request of each line only, instead of every
+// waiting request.
 type line struct {
 	max int32
 	queue
@@ -35,12 +37,13 @@ type line struct {
 type state byte
 
 const (
-	gone state = iota // neither; it is not used any more
+	gone state = iota // it neither waits nor holds the lock, and is not used any more
 	waiting
 	holding
 )
 
-// request is what one session wants of a key, or has: there is at most one for both.
+// request is what one session wants of a key or has of it. There is at most one request for a
+// session and a key.
 type request struct {
 	key     *key
 	session *session
@@ -51,13 +54,13 @@ type request struct {
 	fenced  bool   // a token is wanted
 	token   uint64 // 0 is none
 
-	arrival uint64 // order of arrival within the shard
-	since   int64  // of its state
-	when    int64  // it times out or expires; never is not in the timers
-	slot    int    // in the timers
-	place   int    // among the session's requests, under its lock
+	arrival uint64 // grows with each request of the shard
+	since   int64  // when it began to wait or to hold
+	when    int64  // when it times out or expires; never: not in the timers
+	slot    int    // index in the timers
+	place   int    // index among the session's requests; session.mu protects it
 
-	prev, next *request // in holders or a line
+	prev, next *request // neighbours in holders or in a line
 }
 
 // queue is a list of requests.
@@ -66,7 +69,7 @@ type queue struct {
 	n           int
 }
 
-// insert puts r behind after, nil being the front.
+// insert puts r behind after; after nil means the front.
 func (q *queue) insert(r, after *request) {
 	r.prev, r.next = after, q.first
 	if after != nil {
@@ -98,7 +101,7 @@ func (q *queue) remove(r *request) {
 	q.n--
 }
 
-// newKey returns a key without requests. The caller holds sh.mu, as for keep.
+// newKey returns a key without requests. The caller of newKey and of keep holds sh.mu.
 func (sh *shard) newKey(name string) *key {
 	var k *key
 	if last := len(sh.spare) - 1; last >= 0 {
@@ -118,7 +121,7 @@ func (sh *shard) keep(k *key) {
 	}
 }
 
-// newRequest returns room for a request.
+// newRequest returns an unused request.
 func (k *key) newRequest() *request {
 	if k.oneRequest.key == nil {
 		return &k.oneRequest
@@ -126,13 +129,15 @@ func (k *key) newRequest() *request {
 	return new(request)
 }
 
-// admits tells whether one more holder is allowed, by those that are and by itself.
+// admits reports whether one more holder with this MAX may enter: neither its own MAX nor the MAX
+// of any present holder may be exceeded.
 func (k *key) admits(max int32) bool {
 	n := k.holders.n + 1
 	return n <= int(max) && (len(k.limits) == 0 || n <= int(k.limits[0].max))
 }
 
-// next returns the oldest waiting request that may enter, nil when none may. In strict order that is the oldest of all, or none.
+// next returns the oldest waiting request that may enter, nil if none may. In strict order only the
+// oldest of all may enter.
 func (k *key) next(strict bool) *request {
 	var oldest *request
 	for i := range k.lines {
@@ -147,7 +152,8 @@ func (k *key) next(strict bool) *request {
 	return oldest
 }
 
-// enqueue lets r wait at the place of its arrival, which is the end unless it has waited before.
+// enqueue lets r wait. Its place is that of its arrival: the end of the line, unless r has waited
+// in another line before (merge).
 func (k *key) enqueue(r *request) {
 	i := slices.IndexFunc(k.lines, func(l line) bool { return l.max == r.max })
 	if i < 0 {

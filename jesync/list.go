@@ -28,7 +28,7 @@ func (t *table) statuses() []keyStatus {
 	return all
 }
 
-// The orders of the status lists. Keys that are equal in it are in the order of their names.
+// The orders of the status lists. Keys with equal counts are in the order of their names.
 func byKey(a, b keyStatus) int { return cmp.Compare(a.name, b.name) }
 
 func byGrants(a, b keyStatus) int { return cmp.Or(b.holders-a.holders, byKey(a, b)) }
@@ -41,18 +41,19 @@ func (t *table) statusList(order func(a, b keyStatus) int) []keyStatus {
 	return all
 }
 
-// entry is a request of one moment.
+// entry is a copy of a request, made under the mutex of its shard.
 type entry struct {
 	name, address string
 	state         state
 	age           int64 // nanoseconds in that state
-	left          int64 // nanoseconds until it expires or times out; never
+	left          int64 // nanoseconds until it expires or times out, or never
 	max           int32
 	token         uint64
 }
 
-// entries returns the requests of a key, or of all keys in the order of their names if name is nil: holders in the order of
-// their grants, then those that wait, in the order of their arrival.
+// entries returns the requests of a key, or of all keys in the order of their names if name is nil.
+// Holders come first, in the order of their grants, then waiting requests, in the order of their
+// arrival.
 func (t *table) entries(name []byte, now int64) []entry {
 	var all []entry
 	if name != nil {
@@ -114,7 +115,7 @@ func appendEntry(dst []byte, e entry) []byte {
 	return append(dst, '\n')
 }
 
-// appendSeconds writes nanoseconds as seconds with three decimals, and never as -1.
+// appendSeconds writes nanoseconds as seconds with three decimals; never is written as -1.
 func appendSeconds(dst []byte, ns int64) []byte {
 	if ns == never {
 		return append(dst, "-1"...)
@@ -133,15 +134,16 @@ func (c *conn) statusList(order func(a, b keyStatus) int) error {
 func (c *conn) list(cmd *command) error {
 	var name []byte
 	if cmd.n > 0 {
-		name = bytes.Clone(cmd.words[0]) // the buffer may move; not nil
+		name = bytes.Clone(cmd.words[0]) // a copy, since the buffer may move; not nil
 	}
 	return sendList(c, func() []entry { return c.server.table.entries(name, c.server.now()) }, appendEntry, wordEnd)
 }
 
-// sendList makes a list as a whole and sends it, with a last line if there is one. While the client reads, the list counts as any
-// large reply does (netio.Limits): nobody waits until it has been read, but one that is too much is refused.
+// sendList builds a list in memory and then sends it, followed by the line last if that is not
+// empty. The list counts as a large reply (netio.Limits) while the client reads it. Nobody waits
+// for the client; a list for which there is no memory is refused.
 func sendList[T any](c *conn, build func() []T, appendLine func([]byte, T) []byte, last string) error {
-	c.step.deliver() // what others are owed does not wait for it
+	c.step.deliver() // other sessions' lines must not wait for the list
 	all, err := buildList(c, build)
 	if err != nil {
 		return err
@@ -164,12 +166,13 @@ func sendList[T any](c *conn, build func() []T, appendLine func([]byte, T) []byt
 	return nil
 }
 
-// buildList builds a list when there are not too many being built: it takes a look at all keys.
+// buildList builds a list. At most maxLists are built at the same time, since each looks at all
+// keys.
 func buildList[T any](c *conn, build func() []T) ([]T, error) {
 	select {
 	case c.server.lists <- struct{}{}:
 	default:
-		if err := c.flush(); err != nil { // do not let earlier replies wait
+		if err := c.flush(); err != nil { // earlier replies must not wait
 			return nil, err
 		}
 		select {

@@ -2,11 +2,11 @@ package jesync
 
 import "gotycoon/internal/metrics"
 
-// requestNames are the commands as they are counted: each verb at its place.
+// requestNames are the names under which commands are counted, in the order of the verbs.
 func requestNames() []string { return append(verbWords[:], "unknown") }
 
-// NewRequests returns counters of all commands. Their times are those of the answers: that a lock has to be waited for is
-// not in them.
+// NewRequests returns counters of all commands. A command's time is that of its answer, without the
+// time that a request waits for a lock.
 func NewRequests() *metrics.Protocol { return metrics.NewProtocol("lock", requestNames()...) }
 
 // measure counts a command that has been answered.

@@ -7,18 +7,32 @@ import (
 	"time"
 )
 
-// What a connection's own commands cause is sent by its goroutine, which waits when the client does not read. What others cause,
-// a grant or an expiry, is sent by them if the socket takes it at once. If not, a goroutine sends the rest: nobody waits for
-// a client but its own connection. One of the others who sends has set writing; none of them begins to while the goroutine is busy.
+// Two parties write to the socket of a connection: the connection's own goroutine, which sends the
+// replies to its commands, and "others", that is goroutines of other connections and the clock,
+// which send a grant or an expiry. Only the connection's own goroutine may wait for its client.
+// Others write without waiting; if the socket does not take all bytes at once, a new goroutine
+// (writeRest) sends the rest.
+//
+// Two flags under session.mu keep them apart. busy means that the own goroutine is answering
+// commands and will send all lines before it waits for the next command. writing means that one of
+// the others is writing.
+//
+//	              writing false                        writing true
+//	busy false    others set writing and write         others leave lines to the writer
+//	busy true     others leave lines to the goroutine  the writer ends after its present buffer;
+//	                                                   the goroutine waits for that, then writes
+//
+// alone is what the own goroutine remembers of writing, so that it need not take the mutex for each
+// reply: while busy is set no other begins to write, so once writing is false it stays false.
 
-// begin tells others that the goroutine will send what they leave.
+// begin sets busy: from now on others leave their lines to the connection's goroutine.
 func (c *conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.busy, c.alone = true, !c.writing
 }
 
-// rest sends all that there is. When it returns, others send what they leave.
+// rest sends all lines and clears busy: from then on others send the lines that they leave.
 func (c *conn) rest() error {
 	for {
 		if err := c.flush(); err != nil {
@@ -30,7 +44,8 @@ func (c *conn) rest() error {
 	}
 }
 
-// settle tells whether nothing was left since the latest flush.
+// settle clears busy. It returns false if lines were left since the latest flush; they must be sent
+// first.
 func (c *conn) settle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +62,7 @@ func (c *conn) settle() bool {
 	return true
 }
 
-// flushLarge sends when much has gathered.
+// flushLarge sends the replies if they have reached flushSize.
 func (c *conn) flushLarge() error {
 	if c.gathered() < flushSize {
 		return nil
@@ -55,7 +70,8 @@ func (c *conn) flushLarge() error {
 	return c.flush()
 }
 
-// flush sends what there is, after what others have left to others. The time limit holds for each wait for send space.
+// flush sends all lines of this connection, after it has asked other sessions to send what this
+// connection's steps left with them. The time limit holds for each wait for send space.
 func (c *conn) flush() error {
 	c.step.deliver()
 	c.in.Out = append(c.in.Out, c.own...)
@@ -66,7 +82,7 @@ func (c *conn) flush() error {
 	return c.in.Flush()
 }
 
-// join waits until nobody else writes, and takes the lines that others have left.
+// join waits until no other goroutine writes, and takes the lines that others have left.
 func (c *conn) join() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,12 +94,15 @@ func (c *conn) join() {
 	c.leave(c.lines[:0])
 }
 
-// pushLines sends what others have left, without waiting. It does nothing when somebody else will.
+// pushLines sends what others have left, without waiting. It does nothing if another goroutine
+// writes, or the connection's own goroutine will send the lines.
 func (c *conn) pushLines() {
 	c.mu.Lock()
-	if c.overflow { // before lines are taken: who takes them must send them, or nobody ever does
+	// This test comes before takeLines: takeLines sets writing, and only whoever sends the lines
+	// clears it again.
+	if c.overflow {
 		c.mu.Unlock()
-		c.socket.Close() // which ends the connection, and with it its requests
+		c.socket.Close() // which ends the connection and its requests
 		return
 	}
 	out := c.takeLines()
@@ -100,7 +119,8 @@ func (c *conn) pushLines() {
 	}
 }
 
-// takeLines returns what there is to send, nothing when somebody else sends. The caller holds mu.
+// takeLines returns the lines to send and sets writing. It returns nil if there are none or
+// somebody else will send them. The caller holds mu.
 func (c *conn) takeLines() []byte {
 	if c.busy || c.writing || len(c.lines) == 0 {
 		return nil
@@ -112,7 +132,7 @@ func (c *conn) takeLines() []byte {
 	return out
 }
 
-// goOn ends the writing of out and returns what has gathered meanwhile.
+// goOn clears writing after out has been written, and takes the lines that were left meanwhile.
 func (c *conn) goOn(out []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +162,8 @@ func (c *conn) tryWrite(out []byte) (n int, err error) {
 	return max(0, n), err
 }
 
-// writeRest sends out from byte n on, and what gathers meanwhile. It is a goroutine of the server.
+// writeRest sends out from byte n on, and then lines that are left meanwhile. It runs in a
+// goroutine of the server.
 func (c *conn) writeRest(out []byte, n int) {
 	for len(out) > 0 {
 		if err := c.writeSlowly(out[n:]); err != nil {

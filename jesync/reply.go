@@ -2,7 +2,7 @@ package jesync
 
 import "strconv"
 
-// The words that replies begin with. The first block is the original's.
+// The first words of replies. The first block is the original's.
 const (
 	wordGranted     = "GRANTED"
 	wordTimeout     = "TIMEOUT"
@@ -23,8 +23,9 @@ const (
 	wordEnd            = "END"
 )
 
-// Replies to lines that cannot be understood. The last two are not the original's, which says nothing at all. They have no more
-// than four words, because a known client stops where the fifth of any reply is no number.
+// Replies to lines that cannot be understood. The original does not answer in the last two cases.
+// Replies have at most four words, because a known client fails at a reply whose fifth word is no
+// number.
 const (
 	invalidCommand    = "INVALID_COMMAND"
 	invalidMax        = "INVALID_PARAMETER: Max concurrent should be greater or equal than 1"
@@ -34,24 +35,26 @@ const (
 	invalidNumber     = "INVALID_PARAMETER: Not a number"
 )
 
-// tooManyLists is the reply to a list when connections hold as much as they may.
+// tooManyLists is the reply to a list for which there is no memory, because connections hold as
+// much as they may.
 const tooManyLists = "TOO_MANY_LISTS"
 
 // reply is a line about a key: WORD HOLDERS WAITERS KEY [SECONDS [TOKEN]].
 type reply struct {
 	word             string
 	holders, waiters int
-	timed            bool // with seconds
+	timed            bool // the reply has seconds
 	seconds          int32
 	token            uint64 // 0: none
 }
 
-// about makes a reply with the counts of this moment.
+// about makes a reply with the present counts.
 func (k *key) about(word string) reply {
 	return reply{word: word, holders: k.holders.n, waiters: k.waiting}
 }
 
-// left is about with the seconds that r has left, and its token if it wants one.
+// left makes a reply with the present counts, the seconds that r may hold the lock, and its token
+// if it wants one.
 func (r *request) left(word string) reply {
 	a := r.key.about(word)
 	a.timed, a.seconds = true, r.expires

@@ -16,38 +16,40 @@ import (
 )
 
 const (
-	// DefaultPort is the port of a lock server that was not told another.
+	// DefaultPort is the default port of a lock server.
 	DefaultPort = 11400
 
-	// DefaultMaxKeys is the number of keys of a server that was not told another.
+	// DefaultMaxKeys is the default of Options.MaxKeys.
 	DefaultMaxKeys = 1_000_000
 
-	// DefaultMaxWaiters is the number of waiting requests of a server that was not told another.
+	// DefaultMaxWaiters is the default of Options.MaxWaiters.
 	DefaultMaxWaiters = 100_000
 
 	defaultTimeout = 30 * time.Second
 	defaultMemory  = 1 << 30
-	maxLists       = 4                // lists that are made at once
-	tick           = time.Millisecond // the clock does not look twice within
+	maxLists       = 4                // lists that are built at the same time
+	tick           = time.Millisecond // the clock looks at the timers at most this often
 )
 
 // Options of a Server. The zero value is usable.
 type Options struct {
-	MaxTTL     time.Duration // longest EXPIRES, in whole seconds: more is cut. 0 means 2^31-1 seconds
-	MaxKeys    int           // keys in use: a new one beyond is refused. 0 means DefaultMaxKeys
-	MaxWaiters int           // waiting requests of all keys: one more is refused. 0 means DefaultMaxWaiters
+	MaxTTL     time.Duration // longest EXPIRES; longer ones are cut. 0: 2^31-1 seconds
+	MaxKeys    int           // keys in use; a new key beyond is refused. 0: DefaultMaxKeys
+	MaxWaiters int           // waiting requests of all keys; more are refused. 0: DefaultMaxWaiters
 	MaxConns   int           // open connections; more are closed at once. 0 means no limit
 
-	// MaxMemory bounds the names of the keys in use, in bytes: a new one beyond is refused. 0 means 1 GiB.
+	// MaxMemory bounds the names of the keys in use, in bytes; a new key beyond is refused. 0 means
+	// 1 GiB.
 	MaxMemory int64
 
-	// StrictOrder lets no request overtake one that waits, even if that allows fewer holders than there are.
+	// StrictOrder: no request overtakes a waiting request, even if the latter waits only because it
+	// allows fewer holders than there are.
 	StrictOrder bool
 
 	Fences  Fences        // where fencing tokens come from; nil: lock-fenced is refused
-	Primary *primary.Role // which of several servers gives them out; nil: this one
+	Primary *primary.Role // which of several servers gives out tokens; nil: this one
 
-	// Timeout is for how long a client may not take a single byte of its replies, before its connection is closed and its
+	// Timeout: a client that takes no byte of its replies for this long is disconnected, and its
 	// locks are released; 0 means 30 seconds.
 	Timeout time.Duration
 
@@ -77,7 +79,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// bounds are the limits as the table knows them.
+// bounds returns the limits for the table.
 func (o *Options) bounds() bounds {
 	b := bounds{keys: int64(o.MaxKeys), waiters: int64(o.MaxWaiters), names: o.MaxMemory, expires: math.MaxInt32, strict: o.StrictOrder}
 	if o.MaxTTL > 0 {
@@ -88,21 +90,21 @@ func (o *Options) bounds() bounds {
 
 // Server serves locks on one port.
 //
-// Its goroutines are those of its port, the clock, the reservation of tokens, and one for each client that does not take what it is
-// told; Close ends them and waits for them.
+// Goroutines: the port's, the clock, the reservation of tokens, and one for each client that is
+// slow to take lines which others have caused (outbox.go). Close ends them and waits for them.
 type Server struct {
 	opts    Options
 	table   *table
 	started time.Time
 	pool    *sync.Pool
-	lists   chan struct{}      // a place for each list that is being made
+	lists   chan struct{}      // holds an element for each list that is being built
 	port    *portserver.Server // nil before Start
 	quit    chan struct{}      // closed by Close
 	workers sync.WaitGroup     // clock, tokens
-	writers sync.WaitGroup     // see outbox.go
+	writers sync.WaitGroup     // goroutines of writeRest
 }
 
-// New returns a server without locks. It reserves fencing tokens, if they are this server's to give out.
+// New returns a server without locks. If this server is the primary, New reserves fencing tokens.
 func New(o Options) (*Server, error) {
 	o.setDefaults()
 	tk := newTokens(o.Fences, o.Logger)
@@ -130,7 +132,8 @@ func (s *Server) Start(l net.Listener) {
 	s.port = portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger})
 }
 
-// Close ends the connections, which releases all locks, and returns when all has ended. It is called once.
+// Close ends the connections, which releases all locks, and returns when all goroutines have ended.
+// It is called once.
 func (s *Server) Close() error {
 	close(s.quit)
 	s.workers.Wait()
@@ -144,7 +147,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// now is the time since the start in nanoseconds. A wall clock that is set does not change it.
+// now is the time since the start in nanoseconds. Setting the wall clock does not change it.
 func (s *Server) now() int64 { return int64(time.Since(s.started)) }
 
 // clock lets requests time out and locks expire.
@@ -165,7 +168,7 @@ func (s *Server) clock() {
 	}
 }
 
-// untilNext is how long the clock may rest.
+// untilNext returns how long the clock may rest.
 func (s *Server) untilNext() time.Duration {
 	when := s.table.next()
 	if when == never {

@@ -5,26 +5,34 @@ import (
 	"sync/atomic"
 )
 
-// maxLines is how many bytes of lines others may leave with a session. More means that it does not read: its connection is ended.
+// maxLines is how many bytes of lines other sessions and the clock may leave with a session. A
+// client with more does not read: its connection is closed.
 const maxLines = 16 << 20
 
-// keepRequests is the room for requests that is kept when there are none.
+// keepRequests is the largest capacity of requests that is kept while there are none.
 const keepRequests = 1 << 8
 
-// session is what the table knows of a connection: its requests, and the lines for it. Its lock comes after that of a shard.
+// session is what the table knows of a connection: its requests, and the lines to send to it. Its
+// mutex is taken after that of a shard.
 //
-// Lines that its own steps cause go into own, which needs no lock. Once others have left some, all go into lines until both have been
-// sent: own always comes first.
+// There are two buffers of lines, so that the usual command needs no lock: the session's own steps
+// append to own, which belongs to the goroutine of the connection; all others append to lines,
+// under mu. The client must see its lines in the order in which they were caused, so own is always
+// sent before lines, and while there is something in lines, own steps append to lines too:
+//
+//	own: A B      lines:          a command causes A and B
+//	own: A B      lines: X        another session's release causes X
+//	own: A B      lines: X C      a command causes C: not into own, or C would be sent before X
 type session struct {
 	address string      // of the client
-	push    func()      // sends lines soon, without waiting; called under no lock
+	push    func()      // sends lines soon, without waiting; called with no lock held
 	own     []byte      // not yet sent; belongs to the goroutine of the session's steps
-	left    atomic.Bool // there are lines; changes under mu
+	left    atomic.Bool // lines is not empty; changes under mu
 
 	mu       sync.Mutex // protects the fields below
 	requests []*request // in no order
 	lines    []byte     // not yet sent
-	overflow bool       // there were more lines than maxLines
+	overflow bool       // lines has exceeded maxLines
 }
 
 func (s *session) add(r *request) {
@@ -47,7 +55,8 @@ func (s *session) remove(r *request) {
 	}
 }
 
-// keys returns those of the requests. Others may end these at any time; nobody but the session's connection adds any.
+// keys returns the keys of the requests. Other sessions and the clock may end these requests at any
+// time; only the session's own connection adds requests.
 func (s *session) keys() []*key {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +67,8 @@ func (s *session) keys() []*key {
 	return ks
 }
 
-// say adds lines that the session's own step has caused.
+// say adds lines that the session's own step has caused. The goroutine of the session's steps calls
+// it.
 func (s *session) say(add func([]byte) []byte) {
 	if !s.left.Load() {
 		s.own = add(s.own)
@@ -69,13 +79,14 @@ func (s *session) say(add func([]byte) []byte) {
 	s.leave(add(s.lines))
 }
 
-// leave replaces lines. The caller holds mu.
+// leave replaces lines and sets left. The caller holds mu.
 func (s *session) leave(lines []byte) {
 	s.lines = lines
 	s.left.Store(len(lines) > 0)
 }
 
-// gathered is how many bytes of lines there are. It is called by the goroutine of the session's steps.
+// gathered returns how many bytes of lines there are. The goroutine of the session's steps calls
+// it.
 func (s *session) gathered() int {
 	if !s.left.Load() {
 		return len(s.own)
@@ -85,16 +96,16 @@ func (s *session) gathered() int {
 	return len(s.own) + len(s.lines)
 }
 
-// step is one step of the table: what a session does, or the passing of time.
+// step is one step of the table: a command of a session, or the passing of time.
 type step struct {
 	now  int64      // nanoseconds since the start
-	by   *session   // nil for the time
-	told []*session // sessions with new lines, but for by
+	by   *session   // nil: the passing of time
+	told []*session // other sessions with new lines
 }
 
 // tell leaves a line with a session.
 func (st *step) tell(s *session, name string, r reply) {
-	if s == st.by { // its own are sent before there are too many
+	if s == st.by { // its connection sends own lines before they become too many
 		s.say(func(lines []byte) []byte { return appendReply(lines, name, r) })
 		return
 	}
@@ -108,7 +119,7 @@ func (st *step) tell(s *session, name string, r reply) {
 	st.told = append(st.told, s)
 }
 
-// deliver has the lines sent that were left with other sessions. No lock is held.
+// deliver asks the sessions that have got new lines to send them. The caller holds no lock.
 func (st *step) deliver() {
 	for i, s := range st.told {
 		s.push()

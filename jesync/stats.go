@@ -2,14 +2,14 @@ package jesync
 
 import "time"
 
-// Counts are what has happened since the start.
+// Counts are numbers of events since the start.
 type Counts struct {
-	Grants   uint64 // locks granted, without renewals
+	Grants   uint64 // without renewals
 	Renewals uint64
-	Releases uint64 // also by the end of connections
+	Releases uint64 // also at the end of connections
 	Expiries uint64
 	Timeouts uint64
-	Cancels  uint64 // waiting requests that were cancelled, also by the end of connections
+	Cancels  uint64 // waiting requests that were cancelled, also at the end of connections
 	Refusals uint64 // over a limit, or without a token
 }
 
@@ -28,9 +28,9 @@ type Stats struct {
 	Counts
 	Conns      int           // open connections
 	Keys       int           // keys that are held or waited for
-	Holders    int           // locks granted just now
-	Waiters    int           // requests that wait
-	OldestWait time.Duration // for how long the oldest of them has waited
+	Holders    int           // locks that are held
+	Waiters    int           // waiting requests
+	OldestWait time.Duration // how long the oldest waiting request has waited
 }
 
 // Stats returns the figures. It looks at all keys.

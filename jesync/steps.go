@@ -1,8 +1,9 @@
 package jesync
 
-// The steps below look the key up, do one thing, and drop the key if nobody uses it any more.
+// Each step below looks a key up, does one thing to it, and drops it if it has neither holders nor
+// waiting requests.
 
-// release gives a lock back.
+// release ends the holding of a session's lock.
 func (t *table) release(st *step, name []byte) {
 	t.own(st, name, wordNotReleased, func(r *request) bool {
 		if r.state != holding {
@@ -13,7 +14,7 @@ func (t *table) release(st *step, name []byte) {
 	})
 }
 
-// giveBack tells RELEASED, with the counts before the next holders enter.
+// giveBack takes a lock from its holder. RELEASED has the counts before the next holders enter.
 func (t *table) giveBack(st *step, r *request) {
 	k := r.key
 	t.leave(r)
@@ -22,7 +23,8 @@ func (t *table) giveBack(st *step, r *request) {
 	t.handOver(st, k)
 }
 
-// renew prolongs a lock: by as many seconds as before when expires is negative. It does not wait for one.
+// renew prolongs a lock, by as many seconds as before if expires is negative. It fails if the
+// session does not hold the lock; it never waits.
 func (t *table) renew(st *step, name []byte, expires int32) {
 	t.own(st, name, wordNotRenewed, func(r *request) bool {
 		if r.state != holding {
@@ -36,7 +38,7 @@ func (t *table) renew(st *step, name []byte, expires int32) {
 	})
 }
 
-// cancel ends the waiting of a session's own request.
+// cancel ends the session's own waiting request.
 func (t *table) cancel(st *step, name []byte) {
 	t.own(st, name, wordNotCancelled, func(r *request) bool {
 		if r.state != waiting {
@@ -56,14 +58,16 @@ func (t *table) giveUp(r *request) {
 	r.key.shard.counts.Cancels++
 }
 
-// moveUp lets those enter that were kept back only by a request that waits no longer. That takes a strict order.
+// moveUp grants the lock to requests that only waited because a request before them waited, after
+// that request has ended. This happens in strict order only; otherwise they would have overtaken it.
 func (t *table) moveUp(st *step, k *key) {
 	if t.bounds.strict {
 		t.handOver(st, k)
 	}
 }
 
-// own does something with the session's own request for a key, or answers refusal when there is none or do returns false.
+// own calls do for the session's own request for a key. It answers refusal if there is no request
+// or do returns false.
 func (t *table) own(st *step, name []byte, refusal string, do func(*request) bool) {
 	sh := t.shard(name)
 	sh.mu.Lock()
@@ -79,7 +83,8 @@ func (t *table) own(st *step, name []byte, refusal string, do func(*request) boo
 	t.drop(k)
 }
 
-// cancelOf ends the request of the session with an address: one that waits times out, a lock expires.
+// cancelOf ends the request of the session with this address: a waiting request times out, a lock
+// expires.
 func (t *table) cancelOf(st *step, name []byte, address string) {
 	sh := t.shard(name)
 	sh.mu.Lock()
@@ -107,7 +112,7 @@ func (t *table) cancelOf(st *step, name []byte, address string) {
 	t.drop(k)
 }
 
-// status tells the counts of a key.
+// status answers with the counts of a key.
 func (t *table) status(st *step, name []byte) {
 	sh := t.shard(name)
 	sh.mu.Lock()
@@ -119,7 +124,7 @@ func (t *table) status(st *step, name []byte) {
 	st.tell(st.by, string(name), reply{word: wordStatus})
 }
 
-// deliverEvery is how many sessions may wait for their lines while a long step goes on.
+// deliverEvery is how many sessions may have undelivered lines while a long step goes on.
 const deliverEvery = 64
 
 // end ends all requests of a session, with a RELEASED line for each lock if told is set.
@@ -137,7 +142,7 @@ func (t *table) endOne(st *step, s *session, k *key, told bool) {
 	defer k.shard.mu.Unlock()
 	switch r := k.find(s); {
 	case r == nil:
-		return // others have been faster: the key may be another one
+		return // another goroutine ended the request first; k may have another name by now
 	case r.state == waiting:
 		t.giveUp(r)
 		t.moveUp(st, k)
@@ -151,7 +156,8 @@ func (t *table) endOne(st *step, s *session, k *key, told bool) {
 	t.drop(k)
 }
 
-// expire takes a lock away from its holder, who is told RELEASED, and EXPIRED when others have it.
+// expire takes a lock away from its holder. The holder receives RELEASED, and EXPIRED after the
+// lock has been handed over.
 func (t *table) expire(st *step, r *request) {
 	k := r.key
 	t.leave(r)
@@ -161,7 +167,7 @@ func (t *table) expire(st *step, r *request) {
 	st.tell(r.session, k.name, k.about(wordExpired))
 }
 
-// pass does what is due at st.now in all shards.
+// pass handles all requests that are due at st.now.
 func (t *table) pass(st *step) {
 	for i := range t.shards {
 		sh := &t.shards[i]
@@ -172,7 +178,7 @@ func (t *table) pass(st *step) {
 	}
 }
 
-// passSome does some of what is due in a shard.
+// passSome handles at most deliverEvery due requests of a shard.
 func (t *table) passSome(st *step, sh *shard) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -195,7 +201,12 @@ func (t *table) passSome(st *step, sh *shard) {
 	}
 }
 
-// next returns when something is due, and makes that known to those who set timers: a shorter one kicks the clock.
+// next returns when something is due, and stores it in alarm: whoever sets an earlier timer kicks
+// the clock. The second look closes a gap. A timer that is set between the first look and the store
+// compares itself with the old alarm, and does not kick the clock if the old alarm was earlier:
+//
+//	clock: earliest() = never       other: timer at 5, alarm is still 3: no kick
+//	clock: alarm = never            without a second look the clock would sleep past 5
 func (t *table) next() int64 {
 	for {
 		when := t.earliest()

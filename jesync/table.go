@@ -12,7 +12,8 @@ const (
 	second     = int64(time.Second)
 )
 
-// table is the state of all locks. Each shard of the keys has a lock of its own; the lock of a session comes after it.
+// table is the state of all locks. Each shard of the keys has a mutex; the mutex of a session is
+// taken after that of a shard.
 type table struct {
 	seed   maphash.Seed
 	shards [shardCount]shard
@@ -23,33 +24,33 @@ type table struct {
 	names   atomic.Int64 // bytes of the keys
 	waiters atomic.Int64
 
-	alarm atomic.Int64  // when the clock will look at the shards next
-	kick  chan struct{} // tells the clock that this is too late
+	alarm atomic.Int64  // when the clock looks at the shards next
+	kick  chan struct{} // asks the clock to look earlier than that
 }
 
-// bounds are the limits of a table.
+// bounds are the limits of the server.
 type bounds struct {
 	keys, waiters int64
 	names         int64 // bytes of all keys
 	expires       int32 // seconds
-	strict        bool  // nobody is overtaken
+	strict        bool  // StrictOrder: no request is overtaken
 }
 
-// shard is the part of a table that one lock protects.
+// shard is the part of a table that one mutex protects.
 type shard struct {
 	mu      sync.Mutex
 	keys    map[string]*key
-	peak    int    // most keys since the map was made
-	spare   []*key // to be used again
+	peak    int    // most keys that the map has held since it was made
+	spare   []*key // unused keys for newKey
 	timers  timers
-	arrival uint64 // of the latest request
+	arrival uint64 // number of the latest request
 	counts  Counts
 	_       [64]byte // a cache line between the locks
 }
 
 const (
-	keepKeys  = 1 << 10 // size of a map whose memory is kept when it is empty
-	keepSpare = 16      // keys that are kept to be used again
+	keepKeys  = 1 << 10 // a larger map is dropped when it becomes empty
+	keepSpare = 16      // unused keys that a shard keeps
 )
 
 func newTable(b bounds, tk *tokens) *table {
@@ -72,7 +73,7 @@ type wish struct {
 	fenced                bool
 }
 
-// lock grants a lock to a session, renews it, or lets the request wait.
+// lock grants a lock to a session, renews the session's lock, or lets the request wait.
 func (t *table) lock(st *step, name []byte, w wish) {
 	w.expires = min(w.expires, t.bounds.expires)
 	sh := t.shard(name)
@@ -108,7 +109,7 @@ func (t *table) lockNew(st *step, sh *shard, name string, w wish) {
 	t.drop(k)
 }
 
-// holdKey counts a key, or returns false when it is one too many.
+// holdKey counts a key. It returns false if the key is one too many.
 func (t *table) holdKey(length int) bool {
 	keys, names := t.keys.Add(1), t.names.Add(int64(length))
 	if keys <= t.bounds.keys && names <= t.bounds.names {
@@ -123,7 +124,7 @@ func (t *table) letGoKey(length int) {
 	t.names.Add(-int64(length))
 }
 
-// drop removes a key that nobody uses any more. The caller holds the lock of the shard.
+// drop removes a key without holders and waiting requests. The caller holds the mutex of the shard.
 func (t *table) drop(k *key) {
 	if k.holders.n+k.waiting > 0 {
 		return
@@ -137,8 +138,9 @@ func (t *table) drop(k *key) {
 	}
 }
 
-// arrive is the first request of a session for a key. Nobody who waits could enter before it came. The caller holds the lock of
-// the shard, as for all functions below that are given a key or request.
+// arrive handles the first request of a session for a key. Before it arrived no waiting request
+// could enter, and its arrival lets none enter. The caller holds the mutex of the shard, as for all
+// functions below that take a key or a request.
 func (t *table) arrive(st *step, k *key, w wish) {
 	enters := k.admits(w.max) && (k.waiting == 0 || !t.bounds.strict)
 	if !enters && !t.mayWait(st, k, w) {
@@ -163,7 +165,9 @@ func (t *table) arrive(st *step, k *key, w wish) {
 	}
 }
 
-// mayWait answers a request that cannot enter and will not wait, or is one too many. Otherwise it counts it.
+// mayWait reports whether a request that cannot enter may wait, and counts it then. Otherwise it
+// answers the request: with TIMEOUT if the client will not wait, with TOO_MANY_WAITERS if there is
+// a waiter too many.
 func (t *table) mayWait(st *step, k *key, w wish) bool {
 	if w.timeout == 0 {
 		k.shard.counts.Timeouts++
@@ -179,8 +183,9 @@ func (t *table) mayWait(st *step, k *key, w wish) bool {
 	return true
 }
 
-// grant makes r a holder. A lock that expires at once is never granted: grant returns false, and the caller tells EXPIRED
-// when the key has been handed over. A request without its token is refused.
+// grant makes r a holder. It returns false if the lock expires at once (EXPIRES 0): the lock is not
+// granted then, and the caller says EXPIRED after it has handed over the key. A request that wants
+// a token is refused when there is none.
 func (t *table) grant(st *step, r *request) bool {
 	k := r.key
 	if r.expires == 0 {
@@ -202,7 +207,7 @@ func (t *table) grant(st *step, r *request) bool {
 	return true
 }
 
-// number gives r its token if it wants one. It returns false when there is none that is safe to use.
+// number gives r a token if r wants one. It returns false if there is no token that is safe to use.
 func (t *table) number(r *request) bool {
 	if !r.fenced || r.token != 0 {
 		return true
@@ -214,7 +219,8 @@ func (t *table) number(r *request) bool {
 	return r.token != 0
 }
 
-// renewBy is another lock command by a holder: it is granted whatever the limits are.
+// renewBy handles another lock command of a holder. The lock is renewed even if its new MAX allows
+// fewer holders than there are.
 func (t *table) renewBy(st *step, r *request, w wish) {
 	k := r.key
 	r.fenced = w.fenced
@@ -228,10 +234,10 @@ func (t *table) renewBy(st *step, r *request, w wish) {
 		r.max = w.max
 	}
 	t.prolong(st, r, w.expires, wordGranted)
-	t.handOver(st, k) // there may be room for more now
+	t.handOver(st, k) // with a greater MAX more may enter
 }
 
-// prolong lets a lock expire so many seconds from now.
+// prolong lets a lock expire this many seconds from now.
 func (t *table) prolong(st *step, r *request, expires int32, word string) {
 	if expires == 0 {
 		t.expire(st, r)
@@ -243,7 +249,8 @@ func (t *table) prolong(st *step, r *request, expires int32, word string) {
 	st.tell(r.session, r.key.name, r.left(word))
 }
 
-// merge is another lock command by a session that waits: one reply will be for both. The place and the time limit stay those of the first.
+// merge handles another lock command of a session that waits already. One reply will be for both
+// commands. The request keeps its place in the queue and its timeout.
 func (t *table) merge(st *step, r *request, w wish) {
 	k := r.key
 	r.expires, r.fenced = w.expires, w.fenced
@@ -255,7 +262,7 @@ func (t *table) merge(st *step, r *request, w wish) {
 	t.handOver(st, k)
 }
 
-// handOver grants the lock to waiting requests until no more may enter.
+// handOver grants the lock to waiting requests until no more of them may enter.
 func (t *table) handOver(st *step, k *key) {
 	var lapsed []*session
 	for r := k.next(t.bounds.strict); r != nil; r = k.next(t.bounds.strict) {
@@ -269,7 +276,7 @@ func (t *table) handOver(st *step, k *key) {
 	}
 }
 
-// at moves r to a moment of the timers, or out of them.
+// at sets the moment at which r times out or expires; never takes r out of the timers.
 func (t *table) at(r *request, when int64) {
 	r.key.shard.timers.set(r, when)
 	if when < t.alarm.Load() {
@@ -287,14 +294,14 @@ func (t *table) stopWaiting(r *request) {
 	t.at(r, never)
 }
 
-// forget ends a request that neither waits nor holds.
+// forget ends a request that neither waits nor holds the lock.
 func (t *table) forget(r *request) {
 	r.state = gone
 	r.key.unnote(r)
 	r.session.remove(r)
 }
 
-// leave takes a lock away from its holder. The caller hands it over.
+// leave takes a lock away from its holder. The caller hands it over to waiting requests.
 func (t *table) leave(r *request) {
 	r.key.leave(r)
 	t.at(r, never)

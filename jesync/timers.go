@@ -8,14 +8,14 @@ import (
 // never is a moment that does not come.
 const never = math.MaxInt64
 
-// timers holds the requests of a shard that time out or expire: a heap, the earliest first. The lock of the shard protects
-// it, but for next.
+// timers is a heap of the requests of a shard that time out or expire, the earliest first. The
+// mutex of the shard protects it; next may be read without.
 type timers struct {
 	heap []*request
-	next atomic.Int64 // no request is due before; may be too early
+	next atomic.Int64 // no request is due before it; it may be too early, never too late
 }
 
-// set moves r to a moment, or out of the timers for never.
+// set changes the moment of r; never takes r out of the heap.
 func (t *timers) set(r *request, when int64) {
 	old := r.when
 	r.when = when
@@ -35,7 +35,7 @@ func (t *timers) set(r *request, when int64) {
 	}
 }
 
-// due returns the earliest request when its moment has come, nil otherwise.
+// due returns the earliest request if its moment has come, else nil.
 func (t *timers) due(now int64) *request {
 	if len(t.heap) == 0 {
 		t.next.Store(never)
@@ -61,7 +61,7 @@ func (t *timers) remove(r *request) {
 	}
 }
 
-// keepHeap is the size of a heap whose memory is kept when it is empty.
+// keepHeap is the largest capacity of an empty heap that is kept.
 const keepHeap = 1 << 10
 
 func (t *timers) up(i int) int {
@@ -93,7 +93,8 @@ func (t *timers) down(i int) {
 	}
 }
 
-// before tells whether r is due before s. What is due at once goes in the order of arrival.
+// before reports whether r is due before s. Requests that are due at the same moment are in the
+// order of their arrival.
 func (r *request) before(s *request) bool {
 	return r.when < s.when || r.when == s.when && r.arrival < s.arrival
 }

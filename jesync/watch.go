@@ -9,9 +9,9 @@ import (
 // Request is a lock that a client holds or waits for.
 type Request struct {
 	Client string        // its address
-	Age    time.Duration // since it holds or waits
-	Left   time.Duration // until it expires or gives up; negative: never
-	Max    int           // how many holders it tolerates, itself included
+	Age    time.Duration // since it began to hold or to wait
+	Left   time.Duration // until it expires or times out; negative: never
+	Max    int           // how many holders it allows, itself included
 	Token  uint64        // fencing token; 0: none
 }
 
@@ -19,11 +19,12 @@ type Request struct {
 type Key struct {
 	Name             string
 	Holders, Waiters int
-	Requests         []Request // holders in the order of their grants, then those that wait in the order of their arrival
+	Requests         []Request // holders as they were granted, then waiters as they arrived
 }
 
-// Keys returns at most max of the keys in use, each with at most requests of its clients: those that most wait for first. all is how many
-// keys are in use. It looks at all keys, but keeps few of them.
+// Keys returns at most max of the keys in use, those with the most waiting requests first, each
+// with at most this many requests. all is the number of keys in use. Keys looks at all keys, but
+// keeps few of them in memory.
 func (s *Server) Keys(max, requests int) (keys []Key, all int) {
 	found, all := s.table.busiest(max)
 	now := s.now()
@@ -50,7 +51,8 @@ func (e *entry) request() Request {
 	return r
 }
 
-// busiest returns the keys with the most waiters and then holders, and how many there are in all.
+// busiest returns the keys with the most waiting requests, then with the most holders; all is the
+// number of keys.
 func (t *table) busiest(limit int) (top []keyStatus, all int) {
 	order := func(a, b keyStatus) int {
 		return cmp.Or(b.waiters-a.waiters, b.holders-a.holders, byKey(a, b))

@@ -10,11 +10,14 @@ import (
 	"gotycoon/ulog"
 )
 
-// Prepare looks at updates of other servers before they are stored, and ends the services of this one if they have a greater claim than its
-// own. refresh tells that the primary is another now, so what is here may be more than that knows of: the master's database is to be
-// copied, and before the end of that (Partial) this server can hardly be the primary.
+// Prepare looks at updates of other servers before they are stored. If they hold a greater claim
+// than this server's, Prepare ends the services of this server before it returns. refresh reports
+// that another server has become the primary, or that this server has lost what it made as the
+// primary: records here may be unknown to the primary, so the caller has to fetch a copy of the
+// master's database. Until the end of the copy (Partial) Claim needs force.
 //
-// A greater claim of this server than it knows of itself tells that it has been replaced, or restored from a backup.
+// A claim of this server itself, with a term above its own record, means that this server was
+// replaced or restored from a backup: see "Servers that have lost data" in doc.go.
 func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -25,7 +28,8 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 		if !ok || term <= r.claims[sid] {
 			continue
 		}
-		if sid == r.opts.SID { // not to be forgotten, whatever becomes of the updates
+		// Follow does not store this update (see raises), so its term is remembered here.
+		if sid == r.opts.SID {
 			if err := r.opts.DB.Set(nil, toldKey(sid), strconv.AppendUint(nil, term, 10), db.Never); err != nil {
 				return false, err
 			}
@@ -46,7 +50,9 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	}
 	n, err := r.opts.DB.Count(nil)
 	if n == 0 && len(r.claims) == 1 && !lost {
-		return false, err // nothing is here that the primary has not made, and nothing of a former one is to come
+		// All records here were made by the primary, and no records of a former primary are to
+		// come.
+		return false, err
 	}
 	if !known && n > 0 {
 		r.opts.Logger.Warn(fmt.Sprintf("server %d is the primary: what this one has of quotas becomes what that one has", sid))
@@ -55,8 +61,10 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	return true, err
 }
 
-// Follow stores updates of other servers, as db.(*DB).Follow does, as far as they are for others to make. copied tells that they are of a copy
-// of the master's database: what it says of the primary's records counts as made by that.
+// Follow stores updates of other servers, as db.(*DB).Follow does, but only those that another
+// server may make (takes). copied says that the updates are records of a copy of the master's
+// database: they do not say who made them, so the primary's records among them get the primary's ID
+// as their origin.
 func (r *Role) Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +83,7 @@ func (r *Role) Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied b
 	return r.opts.DB.FollowSome(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(p, u, copied) })
 }
 
-// takes tells whether an update is to be stored. mu is held.
+// takes reports whether an update is to be stored. mu is held.
 func (r *Role) takes(p *db.Pending, u *ulog.Update, copied bool) (bool, error) {
 	switch {
 	case u.Op == ulog.OpClear:
@@ -86,13 +94,17 @@ func (r *Role) takes(p *db.Pending, u *ulog.Update, copied bool) (bool, error) {
 	}
 	_, term, known := r.claims.greatest()
 	if term > 0 && term == r.ours {
-		return false, nil // this server's to make, even while it does not serve: before it has heard of others, and while another one's claim is equal
+		// The records are this server's to write, also while it does not serve: before it has heard
+		// of others, and while the claim of another server is equal.
+		return false, nil
 	}
 	return copied || !known || r.claims[u.SID] == term, nil
 }
 
-// regain raises a bound of this server above what others know of it, if that is more than it knows itself: what it gave out is in what it has
-// lost, and went on further than they have been told. Like all that it makes itself it may be raised at the same time.
+// regain handles a server that has lost data. If a peer remembers a higher bound for this server
+// than this server's own record says, the bound is raised AheadSeconds or AheadTokens above the
+// peer's value: before the loss this server may have handed out numbers that the peer never heard
+// of. The service may raise the same record at the same time, hence the CAS.
 func (r *Role) regain(p *db.Pending, u *ulog.Update) error {
 	ahead, own := ownBound(u.Key, r.opts.SID)
 	told, ok := r.number(u)
@@ -117,7 +129,7 @@ func (r *Role) regain(p *db.Pending, u *ulog.Update) error {
 	}
 }
 
-// number returns what an update sets a record to that only grows.
+// number returns the value that an update gives to a record whose values only grow.
 func (r *Role) number(u *ulog.Update) (n uint64, ok bool) {
 	if u.Op != ulog.OpSet {
 		return 0, false
@@ -127,11 +139,12 @@ func (r *Role) number(u *ulog.Update) (n uint64, ok bool) {
 	return n, live && err == nil
 }
 
-// raises tells whether an update makes the value of a record greater.
+// raises reports whether an update makes the value of a record greater. This server's own records
+// are not raised here: regain raises its bounds, and Prepare remembers its claims.
 func (r *Role) raises(p *db.Pending, u *ulog.Update) (bool, error) {
 	n, ok := r.number(u)
 	if _, own := ownBound(u.Key, r.opts.SID); !ok || own || bytes.Equal(u.Key, claimKey(r.opts.SID)) {
-		return false, nil // nothing that a server writes there; or this one's, see regain and Prepare
+		return false, nil // not a number; or this server's own record
 	}
 	old, _, err := r.opts.DB.Get(p, nil, u.Key)
 	if errors.Is(err, db.ErrNoRecord) {

@@ -11,34 +11,42 @@ import (
 	"gotycoon/ulog"
 )
 
-// The records of the services' database as they matter here. What they mean to the services is told in coconut/records.go and
-// jesync/fence.go.
+// The records of the services' database, as far as this package tells them apart.
+// coconut/records.go and jesync/fence.go draw what is in them.
 //
-//	key                              value
-//	"primary" 00 SID                     TERM     claim of the server with this ID: only that writes it, and it only grows
-//	"primary" 00 SID "/told"             TERM     greater one of that server that others have told it of: it has lost what it made then
-//	"sequence" 00 ... "/" SID 00 ...     BOUND    of one server: only that writes it, and it only grows
-//	"lock" 00 "fence" 00 SID             BOUND    so is this
-//	others                                        of the primary
+//	key                               value
+//	"primary" 00 SID                  TERM   claim of server SID; only SID writes it, it only grows
+//	"primary" 00 SID "/told"          TERM   greatest claim that peers know and SID has lost
+//	"sequence" 00 ... "/" SID 00 ...  BOUND  of server SID; only SID writes it, it only grows
+//	"lock" 00 "fence" 00 SID          BOUND  the same
+//	all others                               records of the primary
 //
-// Numbers are in decimal. Keys of bounds without a SID are of before there was one in them, and are nobody's.
+// Numbers are decimal. Keys of bounds without a SID were written by versions that had no SID in
+// their keys; no server counts them as its own in ownBound.
 const (
 	claimPrefix    = "primary\x00"
-	SequencePrefix = "sequence\x00"  // begins the keys of sequences' bounds
-	FencePrefix    = "lock\x00fence" // and those of fencing tokens' bounds; 00 SID follows
+	SequencePrefix = "sequence\x00"  // prefix of the bounds of sequences
+	FencePrefix    = "lock\x00fence" // prefix of the bounds of fencing tokens; 00 SID follows
 )
 
-// How far above what is known of another server's numbers, or of those of this one in a life that it has lost, its next ones begin: so much
-// may have been given out that nobody has been told of.
+// A server that takes over starts its numbers this far above the highest bound that it knows. The
+// gap covers numbers that the former primary handed out under a bound that it had not yet
+// replicated. A server that has lost its newest bound leaves the same gap above the bound that its
+// peers remember (regain).
+//
+// Example: the former primary reserves the tokens below 3,000,000, hands out token 2,500,000 and
+// loses power; its peers know the bound 2,000,000. The new primary starts at 2,000,000 +
+// AheadTokens, which is greater than every token handed out so far. A lock holder with token
+// 2,500,000 therefore loses against the new holder, as it must.
 const (
 	AheadSeconds = 60      // of sequences
 	AheadTokens  = 1 << 40 // for fencing
 )
 
-// growing begins the keys of records whose values only grow.
+// growing has the prefixes of the keys of records whose values only grow.
 var growing = []string{claimPrefix, SequencePrefix, FencePrefix}
 
-// grows tells whether a record is one of those whose values only grow.
+// grows reports whether a record is of a kind whose values only grow.
 func grows(key []byte) bool {
 	for _, prefix := range growing {
 		if bytes.HasPrefix(key, []byte(prefix)) {
@@ -48,7 +56,8 @@ func grows(key []byte) bool {
 	return false
 }
 
-// ownBound tells whether a record is a bound of the server with an ID, and how far above it that goes on when it has lost its own.
+// ownBound reports whether a key is that of a bound of the server sid. ahead is how far above a
+// lost bound the server goes on.
 func ownBound(key []byte, sid uint16) (ahead uint64, own bool) {
 	id := strconv.Itoa(int(sid))
 	if name, ok := bytes.CutPrefix(key, []byte(FencePrefix)); ok {
@@ -80,7 +89,8 @@ func claimOf(key, value []byte) (sid uint16, term uint64, ok bool) {
 	return uint16(n), term, err == nil && term > 0
 }
 
-// readTold returns the greatest claim of this server that others have told it of, 0 where there is none.
+// readTold returns the greatest claim that peers know of this server and this server has lost, 0 if
+// there is none.
 func readTold(d *db.DB, sid uint16) (term uint64, err error) {
 	value, _, err := d.Get(nil, nil, toldKey(sid))
 	if errors.Is(err, db.ErrNoRecord) {
@@ -131,7 +141,8 @@ func (r *Role) claimIn(u *ulog.Update) (sid uint16, term uint64, ok bool) {
 // claims are terms by server ID.
 type claims map[uint16]uint64
 
-// greatest returns the greatest term, whose it is, and whether it is that one's alone.
+// greatest returns the greatest term and the server that claimed it. alone reports that no other
+// server has claimed the same term; without a claim it is false.
 func (c claims) greatest() (sid uint16, term uint64, alone bool) {
 	for s, t := range c {
 		switch {

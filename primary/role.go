@@ -19,31 +19,40 @@ type Options struct {
 	Logger *slog.Logger // nil means silent
 }
 
-// Service is what only the primary does.
+// Service is a service that only the primary provides.
 type Service interface {
-	// Lead is called before this server becomes the primary: the records are the service's from now on. An error keeps it from that.
+	// Lead is called just before this server becomes the primary. From then on only this service
+	// writes its records. If Lead fails, this server does not become the primary.
 	Lead() error
-	// Yield is called when this server is the primary no more, and after an error of another service's Lead. It returns when the service
-	// changes nothing any more.
+	// Yield is called when this server stops being the primary, and when the Lead of a later
+	// service failed. When Yield returns, the service changes its records no more.
 	Yield()
 }
 
-// Role tells whether this server is the primary. Its methods may be called by many goroutines. A nil one is for servers that are
-// always the primary.
+// Role decides whether this server is the primary. Its methods may be called by many goroutines. A
+// nil *Role belongs to a server that is always the primary.
 type Role struct {
 	opts Options
 
-	mu       sync.Mutex // held while updates of others are stored, and over each change; before locks of services and of the database
-	claims   claims
-	ours     uint64 // this server's claim, as far as what it has made under it is here; less than that in claims: it has lost that
-	current  bool   // since the start this server has had all that the master had, or has been the primary itself
-	partial  bool   // a copy of the records has not come to its end
+	// mu is held while updates of others are stored and while the role changes. It is taken before
+	// locks of services and of the database.
+	mu     sync.Mutex
+	claims claims
+	// ours is the term of the latest claim whose records are here. If peers know a greater claim of
+	// this server, that one is in claims[SID]: the records made under it are lost, and this server
+	// is not the primary by it.
+	ours uint64
+	// current: since its start this server has received everything that its master had, or has been
+	// the primary.
+	current  bool
+	partial  bool // a copy of the records has begun and not come to its end
 	services []Service
 
-	informed atomic.Bool // whatever others have claimed is here
+	// informed: this server knows the claims of the others, as far as they can tell it.
+	informed atomic.Bool
 
-	term    atomic.Uint64           // claim of this server while it is the primary, else 0
-	standby atomic.Pointer[Standby] // why it is not, while term is 0
+	term    atomic.Uint64           // this server's claim while it is the primary, else 0
+	standby atomic.Pointer[Standby] // why this server is not the primary, while term is 0
 }
 
 var errPlace = errors.New("the services' database must be a file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes")
@@ -72,8 +81,9 @@ func Open(o Options) (*Role, error) {
 	return r, nil
 }
 
-// Term returns a number that grows each time this server becomes the primary, and a *Standby while it is not: what a service remembers of
-// records is worth nothing in another term.
+// Term returns a number that grows each time this server becomes the primary, and a *Standby error
+// while it is not the primary. A service that caches records keeps the term with them: in another
+// term another server may have changed the records.
 func (r *Role) Term() (uint64, error) {
 	if r == nil {
 		return 1, nil
@@ -84,7 +94,7 @@ func (r *Role) Term() (uint64, error) {
 	return 0, r.standby.Load()
 }
 
-// Attach has a service told of changes. If this server is the primary, it is told so at once.
+// Attach registers a service. If this server is the primary already, Attach calls Lead at once.
 func (r *Role) Attach(s Service) error {
 	if r == nil {
 		return s.Lead()
@@ -100,7 +110,8 @@ func (r *Role) Attach(s Service) error {
 	return nil
 }
 
-// Alone says that there is no master, or one without a services' database. A server that knows of no claim makes one.
+// Alone says that there is no master, or that the master has no services' database. A server that
+// knows of no claim then makes one.
 func (r *Role) Alone() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +122,7 @@ func (r *Role) Alone() error {
 	return r.decide()
 }
 
-// CaughtUp says that everything the master had is here.
+// CaughtUp says that this server has received everything that the master had.
 func (r *Role) CaughtUp() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +134,8 @@ func (r *Role) CaughtUp() error {
 	return r.decide()
 }
 
-// Heard returns nil when this server knows what others have claimed and written, as far as it needs to, and else a *Standby.
+// Heard returns nil when this server knows the claims and bounds of the others, as far as they can
+// tell it, and else a *Standby.
 func (r *Role) Heard() error {
 	if r == nil || r.informed.Load() {
 		return nil
@@ -131,7 +143,7 @@ func (r *Role) Heard() error {
 	return &Standby{reason: "this server waits for what its master has; if there is none, 'ktremotemgr tunerepl' without a host says so"}
 }
 
-// Partial says whether the records are those of a copy that has not come to its end.
+// Partial says whether a copy of the records has begun and not come to its end.
 func (r *Role) Partial(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,16 +157,20 @@ var (
 		"'ktremotemgr tunerepl -primary -force' makes it the primary as it is")
 )
 
-// Claim makes this server the primary, whatever others are. The claim is on the disk before anything is served. With force it does so
-// although this server is known to lack something, or has not heard of the primary since its start; and one that is the primary makes a
-// greater claim, which settles that it is, for others that know of an equal one.
+// Claim makes this server the primary, whatever other servers are. The claim is on the disk before
+// this server serves anything. Without force, Claim refuses while this server is known to lack
+// records, or has not caught up with its master since its start.
+//
+// With force, a server that already is the primary claims again with a higher term. That resolves a
+// tie: peers that knew two claims of the same term now know a winner.
 func (r *Role) Claim(force bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.term.Load() != 0 && !force:
 		return nil
-	case r.term.Load() == 0 && r.why() == "": // but the services could not be taken over
+	case r.term.Load() == 0 && r.why() == "":
+		// This server has the greatest claim already, but a service failed to take over: try again.
 		return r.decide()
 	case force:
 	case r.partial:
@@ -165,7 +181,7 @@ func (r *Role) Claim(force bool) error {
 	return r.claim()
 }
 
-// claim is Claim under mu.
+// claim writes a claim above all that this server knows. mu is held.
 func (r *Role) claim() error {
 	_, term, _ := r.claims.greatest()
 	term++
@@ -185,7 +201,7 @@ func (r *Role) claim() error {
 	return r.decide()
 }
 
-// decide makes this server what the claims say. mu is held.
+// decide makes this server the primary, or a standby, as the claims say. mu is held.
 func (r *Role) decide() error {
 	reason := r.why()
 	if reason != "" {
@@ -212,7 +228,7 @@ func (r *Role) decide() error {
 	return nil
 }
 
-// yield ends the services if they were this server's. mu is held.
+// yield makes this server a standby, and ends its services if it was the primary. mu is held.
 func (r *Role) yield(reason string) {
 	if old := r.standby.Swap(&Standby{reason: reason}); old == nil || old.reason != reason {
 		r.opts.Logger.Info("quotas and fencing tokens: " + reason)

@@ -2,19 +2,20 @@ package primary
 
 import "fmt"
 
-// Standby is the error of what only the primary does, on another server.
+// Standby is the error of a request that only the primary serves, on a server that is not the
+// primary.
 type Standby struct{ reason string }
 
 // Error says why this server is not the primary, and what can be done about it.
 func (s *Standby) Error() string { return s.reason }
 
-// remedy ends most reasons.
+// One of the two ends most reasons.
 const (
 	remedy = "'ktremotemgr tunerepl -primary' makes this server the primary"
 	force  = "'ktremotemgr tunerepl -primary -force' makes this server the primary"
 )
 
-// why returns why this server is not the primary, nothing when it is. mu is held.
+// why returns why this server is not the primary, "" if it is. mu is held.
 func (r *Role) why() string {
 	sid, term, alone := r.claims.greatest()
 	informed := r.informed.Load()
@@ -36,7 +37,8 @@ func (r *Role) why() string {
 	return ""
 }
 
-// Primary returns the server that is the primary, as far as is known here; ok is false where none is.
+// Primary returns the server that is the primary, as far as this server knows; ok is false if no
+// server is.
 func (r *Role) Primary() (sid uint16, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
