@@ -52,6 +52,9 @@ type Log struct {
 	sealed header     // what its header says on disk; guarded by syncMu
 	stated note       // of the newest follow record that is written; used by the leader
 
+	aheadTurn chan struct{} // has room for one: whoever writes a value ahead
+	aheads    int           // values written ahead, for the names of their files; used by whoever has the turn
+
 	mu       sync.Mutex    // guards the fields below
 	pending  []byte        // encoded records not yet taken into a group
 	large    []largeValue  // that they refer to
@@ -94,6 +97,7 @@ func Open(dir string, o Options) (*Log, error) {
 	o.setDefaults()
 	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}
 	l.queue.turn = make(chan struct{}, 1)
+	l.aheadTurn = make(chan struct{}, 1)
 	if err := l.makeDir(); err != nil {
 		return nil, fmt.Errorf("open update log: %w", err)
 	}
@@ -272,6 +276,11 @@ func (l *Log) Close() error {
 	l.flush.end()
 	l.endPromises()
 	err := l.settle(last)
+	l.mu.Lock()
+	for i := range l.waiting {
+		l.waiting[i].abandon()
+	}
+	l.mu.Unlock()
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	if cerr := l.f.Close(); err == nil && cerr != nil {
