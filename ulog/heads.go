@@ -145,14 +145,13 @@ func (r *Reader) emptied() (bool, error) {
 	return used(r.fs, r.dir)
 }
 
-// removeUnborn removes what a process that died has left of segments that it was about to begin.
+// removeUnborn removes what a process that died has left of segments that it was about to begin, and of values that it has written ahead.
 func (l *Log) removeUnborn() error {
 	names, err := l.fs.ReadDir(l.dir)
 	for _, name := range names {
-		if base, ok := strings.CutSuffix(name, unborn); ok && err == nil {
-			if _, ok := parseSegmentName(base); ok {
-				err = l.fs.Remove(filepath.Join(l.dir, name))
-			}
+		base, ok := strings.CutSuffix(name, unborn)
+		if _, segment := parseSegmentName(base); ok && (segment || isAhead(name)) && err == nil {
+			err = l.fs.Remove(filepath.Join(l.dir, name))
 		}
 	}
 	return err

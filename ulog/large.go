@@ -15,9 +15,12 @@ const referSize = groupKept + 1
 type largeValue struct {
 	at    int // where it belongs in the records
 	value []byte
+	ahead *Ahead // where it is already; nil: nowhere
 }
 
-func (u *Update) refers() bool { return u.Stays && u.Op == OpSet && len(u.Value) >= referSize }
+func (u *Update) refers() bool {
+	return u.Stays && u.Op == OpSet && (len(u.Value) >= referSize || u.Ahead != nil)
+}
 
 // appendLocked appends the record of an update to the pending ones, or all of it but a large value. The caller holds mu.
 func (l *Log) appendLocked(u *Update) {
@@ -29,7 +32,10 @@ func (l *Log) appendLocked(u *Update) {
 	l.pending = binary.BigEndian.AppendUint16(l.pending, u.SID)
 	l.pending = binary.BigEndian.AppendUint16(l.pending, u.DBID)
 	l.pending = appendSetHead(append(l.pending, byte(u.Op)), u)
-	l.large = append(l.large, largeValue{len(l.pending), u.Value})
+	l.large = append(l.large, largeValue{len(l.pending), u.Value, u.Ahead})
+	if u.Ahead != nil {
+		u.Ahead.used = true
+	}
 	l.pending = append(l.pending, endMark)
 }
 
@@ -80,12 +86,20 @@ func (g *group) size() int64 { return int64(len(g.buf) + g.referred()) }
 
 // seal appends the commit record.
 func (g *group) seal() {
-	crc := uint32(0)
+	crc, from := uint32(0), 0
 	sum := func(p []byte) error {
 		crc = crc32.Update(crc, castagnoli, p)
 		return nil
 	}
-	_ = g.parts(len(g.buf), func(p []byte) error { return pieces.Each(p, sum) }) // fails never
+	for _, v := range g.large {
+		_ = sum(g.buf[from:v.at]) // fails never
+		if from = v.at; v.ahead != nil {
+			crc = joinCRC(crc, v.ahead.crc, len(v.value))
+		} else {
+			_ = pieces.Each(v.value, sum)
+		}
+	}
+	_ = pieces.Each(g.buf[from:], sum)
 	g.buf = appendCommitOf(g.buf, crc, g.last, g.count)
 }
 

@@ -51,6 +51,9 @@ type Log struct {
 	sealed header     // what its header says on disk; guarded by syncMu
 	stated note       // of the newest follow record that is written; used by the leader
 
+	aheadTurn chan struct{} // has room for one: whoever writes a value ahead
+	aheads    int           // values written ahead, for the names of their files; used by whoever has the turn
+
 	mu       sync.Mutex    // guards the fields below
 	pending  []byte        // encoded records not yet taken into a group
 	large    []largeValue  // that they refer to
@@ -244,6 +247,11 @@ func (l *Log) Close() error {
 	l.flush.end()
 	l.endPromises()
 	err := l.settle(last)
+	l.mu.Lock()
+	for i := range l.waiting {
+		l.waiting[i].abandon()
+	}
+	l.mu.Unlock()
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	if cerr := l.f.Close(); err == nil && cerr != nil {

@@ -31,6 +31,8 @@ type Update struct {
 	// Stays says that nobody changes Value before the log has been waited for, so that the log need not copy a large one. It is no
 	// part of the message.
 	Stays bool
+	// Ahead is where WriteAhead has written Value, nil for nowhere. It is no part of the message.
+	Ahead *Ahead
 	// Origin is where the update was made, unless here. It is no part of the message: see Entry and Log.Append.
 	Origin Origin
 }

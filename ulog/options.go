@@ -27,6 +27,8 @@ type Options struct {
 	// Limit is the size in bytes from which on a segment is followed by the next one (-ulim). 0 means 256 MiB, below 0
 	// means no limit. A segment exceeds it by up to one group.
 	Limit int64
+	// Ahead is the size in bytes from which on a value that stays as it is can be written before its turn, see WriteAhead. 0 means 16 MiB.
+	Ahead int
 	// SyncEach makes Wait return after an fsync (-oas), not after the write.
 	SyncEach bool
 	// SyncInterval is how long written data may stay without fsync, and appended data unwritten when nobody waits for it. Default 1 s.
@@ -46,6 +48,9 @@ type Options struct {
 func (o *Options) setDefaults() {
 	if o.Limit == 0 {
 		o.Limit = defaultLimit
+	}
+	if o.Ahead <= 0 {
+		o.Ahead = defaultAhead
 	}
 	if o.SyncInterval <= 0 {
 		o.SyncInterval = defaultSyncInterval

@@ -39,6 +39,7 @@ func Prepare(dir string, o Options) (*Prepared, error) {
 	o.setDefaults()
 	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}
 	l.queue.turn = make(chan struct{}, 1)
+	l.aheadTurn = make(chan struct{}, 1)
 	p := &Prepared{log: l}
 	if err := p.lookAtNewest(); err != nil {
 		return nil, fmt.Errorf("open update log: %w", errors.Join(err, p.Close()))

@@ -84,11 +84,8 @@ func (l *Log) boundaryStamp() Stamp {
 // createSegment creates segment n and makes it survive a power cut. The segment gets its name when it has its header on the disk, so that
 // an empty segment always is one that has lost its updates, and never one that a crash has left unfinished.
 func (l *Log) createSegment(n uint64, last, promised Stamp) (vfs.File, header, error) {
-	path := l.segmentPath(n)
-	if _, err := l.fs.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		return nil, header{}, fmt.Errorf("%s: %w", path, cmp.Or(err, os.ErrExist))
-	}
-	f, err := l.fs.OpenFile(path+unborn, create, filePerm)
+	path := l.segmentPath(n) + unborn
+	f, err := l.fs.OpenFile(path, create, filePerm)
 	if err != nil {
 		return nil, header{}, err
 	}
@@ -97,15 +94,24 @@ func (l *Log) createSegment(n uint64, last, promised Stamp) (vfs.File, header, e
 		head, err = l.beginSegment(f, last, promised)
 	}
 	if err == nil {
-		err = l.fs.Rename(path+unborn, path)
-	}
-	if err == nil {
-		err = l.fs.SyncDir(l.dir)
+		err = l.nameSegment(path, n)
 	}
 	if err != nil {
 		return nil, header{}, errors.Join(err, f.Close())
 	}
 	return f, head, nil
+}
+
+// nameSegment makes a file segment n, also after a power cut. What it holds is on the disk.
+func (l *Log) nameSegment(path string, n uint64) error {
+	name := l.segmentPath(n)
+	if _, err := l.fs.Stat(name); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w", name, cmp.Or(err, os.ErrExist))
+	}
+	if err := l.fs.Rename(path, name); err != nil {
+		return err
+	}
+	return l.fs.SyncDir(l.dir)
 }
 
 // beginSegment gives an empty segment its header and a commit record of zero records, and syncs it.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"gotycoon/internal/vfs"
 )
 
 // SyncTo returns nil when everything up to stamp s would survive a power cut.
@@ -108,31 +110,42 @@ func (l *Log) syncHeaderLocked() error {
 func (l *Log) rotate() (tail, error) {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	if err := l.syncLocked(); err != nil {
+	at, err := l.endSegmentLocked()
+	if err != nil {
 		return tail{}, err
 	}
-	if err := l.syncHeaderLocked(); err != nil {
-		return tail{}, err
-	}
-	at := l.leaderTail()
 	f, head, err := l.createSegment(at.seg+1, at.last, l.headed.last)
 	if err != nil {
 		return tail{}, l.fail(fmt.Errorf("begin segment: %w", err))
 	}
-	full := header{at.off, at.last}
-	at = tail{at.seg + 1, head.size, at.last, at.records}
-	if at.off, err = repeatState(f, l.stated.state, at); err != nil {
+	next := tail{at.seg + 1, head.size, at.last, at.records}
+	if next.off, err = repeatState(f, l.stated.state, next); err != nil {
 		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), f.Close()))
 	}
-	if err := l.closeFull(full); err != nil {
-		return tail{}, l.fail(errors.Join(fmt.Errorf("close segment: %w", err), f.Close()))
+	return next, l.beginInLocked(f, head, at, next)
+}
+
+// endSegmentLocked makes the newest segment end on the disk where it does now, header included. The caller is the leader and holds syncMu.
+func (l *Log) endSegmentLocked() (tail, error) {
+	err := l.syncLocked()
+	if err == nil {
+		err = l.syncHeaderLocked()
+	}
+	return l.leaderTail(), err
+}
+
+// beginInLocked goes over from a full segment, which ends at full, to the next one, which is on the disk up to next. The caller is the leader
+// and holds syncMu.
+func (l *Log) beginInLocked(f vfs.File, head header, full, next tail) error {
+	if err := l.closeFull(header{full.off, full.last}); err != nil {
+		return l.fail(errors.Join(fmt.Errorf("close segment: %w", err), f.Close()))
 	}
 	l.f, l.headed = f, head
 	l.seal(head)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.written, l.synced = at, at
-	return at, l.err
+	l.written, l.synced = next, next
+	return l.err
 }
 
 // closeFull closes a full segment. What its header has promised, that of the next one promises now.

@@ -1,0 +1,247 @@
+package ulog
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gotycoon/internal/pieces"
+	"gotycoon/internal/vfs"
+)
+
+// Large values go ahead
+//
+// The log is written in one order. A value of 250 MiB that is written when its turn has come makes every later update wait until the disk has
+// taken it. So a value of Options.Ahead bytes and more is written before its turn, by the goroutine that stores it, which holds no lock and
+// has no stamp yet. The value goes into a file of its own, to the offset that it will have in a segment. When the update's turn comes, the
+// present segment ends, the few bytes around the value are written, and the file is renamed: it is the next segment, like any other.
+//
+//	            0                                   from                 from+size
+//	            ┌──────────┬───────────┬────────────┬────────────────────┬──────────┬───────────────┐
+//	ahead       │ zeros                             │ value              │ zeros                    │  value-3.ulog.new
+//	            ├──────────┼───────────┼────────────┼────────────────────┼──────────┼───────────────┤
+//	in its turn │ header,  │ state     │ record     │ value              │ end mark │ commit record │  0000000008.ulog
+//	            │ boundary │ repeated  │ up to here │                    │          │               │
+//	            └──────────┴───────────┴────────────┴────────────────────┴──────────┴───────────────┘
+//
+// The value is synced in pieces, so that no other fsync waits for more than one piece, and the zeros take the room on the disk. Until it is renamed
+// the file is no segment for anybody, and Open removes it. An error before the update's turn concerns the update only. The file is synced
+// with all its parts before it is renamed: a power cut leaves the old end of the log or the whole segment.
+//
+// The present segment may come to remember something of another size between the two moments. Then the value is not where it has to be, and it
+// is written in its turn, as without a file.
+
+const (
+	defaultAhead = 16 << 20
+	aheadPrefix  = "value-"
+	aheadPiece   = 4 << 20 // bytes of the value between two syncs
+	tailSize     = 1 + commitSize
+)
+
+// ErrAhead means that a large value could not be written before its turn. Nothing was appended, and the log goes on.
+var ErrAhead = errors.New("cannot write a large value")
+
+// Ahead is the value of an update that has been written before the update's turn. It goes into Update.Ahead, or is discarded.
+type Ahead struct {
+	log  *Log
+	f    vfs.File
+	path string
+	from int64 // where the value begins in the file
+	size int   // of the value
+	crc  uint32
+
+	used bool // appended or discarded; guarded by Log.mu
+}
+
+// TakesAhead reports whether values of a size are written ahead. A log without a limit has one segment for ever, and takes none.
+func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
+
+// WriteAhead writes the value of an update that stays as it is (Update.Stays), before the update is appended. It takes as long as the disk
+// needs, and while another value is being written it waits; the caller holds no lock that others need. It returns nil for an update whose
+// value is not written ahead. An ErrAhead concerns this update only.
+func (l *Log) WriteAhead(u *Update) (*Ahead, error) {
+	if !u.Stays || u.Op != OpSet || !l.TakesAhead(len(u.Value)) {
+		return nil, nil
+	}
+	if _, err := encodedSize([]Update{*u}); err != nil {
+		return nil, err
+	}
+	select {
+	case l.aheadTurn <- struct{}{}:
+	case <-l.failed:
+		return nil, l.Err()
+	}
+	defer func() { <-l.aheadTurn }()
+	a, err := l.newAhead(u)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.write(u.Value); err != nil {
+		a.Discard()
+		return nil, err
+	}
+	return a, nil
+}
+
+// newAhead creates the file for the value of an update. The caller has the turn.
+func (l *Log) newAhead(u *Update) (*Ahead, error) {
+	l.mu.Lock()
+	err, state := l.usableLocked(), l.follow.state
+	l.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	l.aheads++
+	a := &Ahead{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads, segmentExt, unborn))}
+	a.from = int64(len(segmentFront(header{}, state, 0)) + frameHead + messageSize(u) - len(u.Value))
+	if a.f, err = l.fs.OpenFile(a.path, create|os.O_EXCL, filePerm); err != nil {
+		return nil, a.failed(err)
+	}
+	if err = l.fs.Lock(a.f, 0); err != nil { // the original takes the lock of the newest segment
+		err = a.failed(err)
+		a.Discard()
+		return nil, err
+	}
+	return a, nil
+}
+
+// segmentFront returns what stands in front of the first update of a segment that begins behind the stamp last.
+func segmentFront(head header, state []byte, last Stamp) []byte {
+	b := appendCommit(appendHeader(nil, head), headerSize, last, 0)
+	return append(b, repeated(state, last)...)
+}
+
+// write puts the value on the disk, with zeros where the rest of the segment will be.
+func (a *Ahead) write(value []byte) error {
+	if _, err := a.f.WriteAt(make([]byte, a.from), 0); err != nil {
+		return a.failed(err)
+	}
+	off := a.from
+	for len(value) > 0 {
+		if err := a.log.usable(); err != nil {
+			return err
+		}
+		piece := value[:min(aheadPiece, len(value))]
+		err := pieces.Each(piece, func(p []byte) error {
+			a.crc = crc32.Update(a.crc, castagnoli, p)
+			n, err := a.f.WriteAt(p, off)
+			off += int64(n)
+			return err
+		})
+		if value = value[len(piece):]; len(value) == 0 && err == nil {
+			_, err = a.f.WriteAt(make([]byte, tailSize), off)
+		}
+		if err == nil {
+			err = a.f.Sync()
+		}
+		if err != nil {
+			return a.failed(err)
+		}
+	}
+	return nil
+}
+
+// failed says in the log why the value could not be written.
+func (a *Ahead) failed(err error) error {
+	a.log.logger.Warn("cannot write a large value to the update log, its update is refused", "file", a.path, "bytes", a.size, "error", err)
+	return fmt.Errorf("%w: %w", ErrAhead, err)
+}
+
+// Discard removes the value, unless its update has been appended. A nil Ahead has nothing to remove.
+func (a *Ahead) Discard() {
+	if a == nil {
+		return
+	}
+	a.log.mu.Lock()
+	used := a.used
+	a.used = true
+	a.log.mu.Unlock()
+	if !used {
+		a.drop()
+	}
+}
+
+// drop closes and removes the file. In a log that has ended it may be another's by now, which Open has removed and made again.
+func (a *Ahead) drop() {
+	if err := a.f.Close(); err != nil {
+		a.log.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)
+	}
+	if a.log.usable() != nil {
+		return
+	}
+	if err := a.log.fs.Remove(a.path); err != nil {
+		a.log.logger.Warn("removing a large value from the update log", "file", a.path, "error", err)
+	}
+}
+
+// usable returns why nothing can be appended.
+func (l *Log) usable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.usableLocked()
+}
+
+// ahead returns the file that becomes the segment of a group, nil where the group has to be written. Files that do not fit are removed. The
+// caller is the leader.
+func (l *Log) ahead(g *group) (fit *Ahead) {
+	for i := range g.large {
+		v := &g.large[i]
+		a := v.ahead
+		if a == nil {
+			continue
+		}
+		front := len(segmentFront(header{}, l.stated.state, 0))
+		if len(g.large) == 1 && a.from == int64(front+v.at) && len(g.buf) == v.at+1 && a.size == len(v.value) {
+			return a
+		}
+		v.ahead = nil
+		a.drop()
+	}
+	return nil
+}
+
+// adopt makes a file with the value of a group the next segment, which holds the group then. The caller is the leader.
+func (l *Log) adopt(g *group, a *Ahead) (tail, error) {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	l.next.Store(false)
+	at, err := l.endSegmentLocked()
+	if err != nil {
+		return tail{}, errors.Join(err, a.f.Close())
+	}
+	next := tail{at.seg + 1, a.from + int64(a.size) + tailSize, g.last, at.records + uint64(g.count-g.notes)}
+	head := header{next.off, max(g.last, l.headed.last)}
+	record := g.large[0].at
+	g.seal()
+	front := append(segmentFront(head, l.stated.state, at.last), g.buf[:record]...)
+	if _, err = a.f.WriteAt(front, 0); err == nil {
+		_, err = a.f.WriteAt(g.buf[record:], a.from+int64(a.size))
+	}
+	if err == nil {
+		err = a.f.Sync()
+	}
+	if err == nil {
+		err = l.nameSegment(a.path, next.seg)
+	}
+	if err != nil {
+		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), a.f.Close()))
+	}
+	return next, l.beginInLocked(a.f, head, at, next)
+}
+
+// isAhead reports whether a file of the log's directory has a value that was written ahead.
+func isAhead(name string) bool {
+	return strings.HasPrefix(name, aheadPrefix) && strings.HasSuffix(name, segmentExt+unborn)
+}
+
+// abandon closes the files of a group that will not be written any more, because the log has ended. Open removes them.
+func (g *group) abandon() {
+	for _, v := range g.large {
+		if v.ahead != nil {
+			_ = v.ahead.f.Close() // why the log has ended says more
+		}
+	}
+}
