@@ -87,6 +87,11 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 		header.ClearedAt, header.ClearedBy, header.Floor = uint64(v.Cleared.Stamp), v.Cleared.SID, uint64(v.Floor)
 		scan = func() error { return f.ScanVersions(s.version) }
 	}
+	if r.Flags&frame.CopyNewest != 0 {
+		at, by := f.NewestUpdate()
+		header.Flags |= frame.CopyUpdated
+		header.Newest, header.NewestBy = uint64(at), by
+	}
 	s.conn.Out = frame.AppendCopyHeader(s.conn.Out, header)
 	s.from = r.From
 	if err := scan(); err != nil {
@@ -116,7 +121,7 @@ func (h *Handler) about(d *db.DB) access.Database {
 // copied returns the database that a request names, by its name or number. It is the only request that finds the services' database:
 // followers and backups copy that, and nobody changes it.
 func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
-	if r.Flags&0xffff&^(frame.CopyForFollower|frame.CopyVersions) != 0 {
+	if r.Flags&0xffff&^(frame.CopyForFollower|frame.CopyVersions|frame.CopyNewest) != 0 {
 		return nil, errCopyFlags
 	}
 	name := string(r.Name)

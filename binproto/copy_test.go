@@ -79,7 +79,7 @@ func TestCopyRefused(t *testing.T) {
 		"there is no database 1":      {DBIdx: 1},
 		"there is no database no.kct": {Name: []byte("no.kct")},
 		"a copy can go on behind a key only where keys are in the order of their bytes": {From: []byte("a")},
-		"the request has flags that this server does not know":                          {Flags: 4},
+		"the request has flags that this server does not know":                          {Flags: 8},
 	} {
 		part, _, err := frame.DecodeCopyPart(f.exchange(t, frame.AppendCopyRequest(nil, request)))
 		require.NoError(t, err)

@@ -34,6 +34,9 @@ type CopyInfo struct {
 	ClearedAt uint64 // of the last clear, as with records; 0: there was none
 	ClearedBy uint16
 	Floor     uint64 // removals up to this time stamp may have been forgotten; 0: none
+
+	Newest   uint64 // newest update in the log when the copy was begun; 0: unknown, or CopyOptions.Newest did not ask for it
+	NewestBy uint16 // server ID of who has made it
 }
 
 // CopyVersion says which update of a key was the last.
@@ -53,6 +56,9 @@ type CopyOptions struct {
 	// Version, when it is not nil, is called instead of Visit for databases with CopyInfo.Versioned: with their records, and with the removals
 	// that they remember.
 	Version func(key, value []byte, v CopyVersion) error
+
+	// Newest asks for CopyInfo.Newest, which older servers refuse.
+	Newest bool
 
 	flags uint32
 	index uint16 // of the database, where it has no name
@@ -85,6 +91,9 @@ func (d *DB) Copy(ctx context.Context, o CopyOptions) error {
 		in := copyReceiver{conn: cn, opts: o, digest: sha256.New()}
 		if o.Version != nil {
 			o.flags |= frame.CopyVersions
+		}
+		if o.Newest {
+			o.flags |= frame.CopyNewest
 		}
 		return in.run(frame.CopyRequest{Flags: o.flags, Name: []byte(d.name), DBIdx: o.index, From: o.From})
 	})
@@ -152,6 +161,7 @@ func (r *copyReceiver) begin() error {
 		Decimal:    h.Flags&frame.CopyDecimal != 0,
 		Versioned:  h.Flags&frame.CopyVersioned != 0,
 		ClearedAt:  h.ClearedAt, ClearedBy: h.ClearedBy, Floor: h.Floor,
+		Newest: h.Newest, NewestBy: h.NewestBy,
 	}
 	return r.opts.Begin(r.info)
 }

@@ -12,6 +12,8 @@ type Frozen struct {
 	size    int64
 	order   Order
 	logID   [16]byte
+	newest  ulog.Stamp // of the newest update in the log at the instant
+	by      uint16     // and the server that has made it
 	hold    *ulog.Hold // whoever gets the records may want what comes after them
 	records store.Frozen
 }
@@ -38,6 +40,9 @@ func (d *DB) Freeze() (*Frozen, error) {
 	f.records, err = s.Freeze(func(take func()) {
 		d.commitMu.Lock()
 		defer d.commitMu.Unlock()
+		if d.shared {
+			f.newest, f.by = d.log.NewestUpdate() // before the instant: it is on the disk with that
+		}
 		f.stamp = d.tickLocked()
 		take()
 		if d.file == nil {
@@ -69,6 +74,10 @@ func (f *Frozen) Stamp() ulog.Stamp { return f.stamp }
 
 // LogID returns the identity of the update log that the stamp belongs to, zeros without -ulog.
 func (f *Frozen) LogID() [16]byte { return f.logID }
+
+// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever database, and which server has made it. The stamp
+// is 0 where it is not known.
+func (f *Frozen) NewestUpdate() (ulog.Stamp, uint16) { return f.newest, f.by }
 
 // Count returns the number of records that Scan visits, expired ones included; also for a text database.
 func (f *Frozen) Count() int64 { return f.records.Count() }

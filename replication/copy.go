@@ -38,7 +38,7 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 		}
 	}
 	f.place.settle(len(f.place.parts) >= len(f.shared(&h)))
-	f.place.master, f.place.seen, f.place.amends = ulog.LogKey(h.Log), 0, amendsNone
+	f.place.master, f.place.amends = ulog.LogKey(h.Log), amendsNone
 	f.status.position.Store(uint64(f.place.position))
 	f.save()
 	return errAgain
@@ -54,7 +54,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	defer c.Close()
 	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now()}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
-	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit}
+	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit, Newest: h.Newest}
 	if d.KeepsVersions() && part.db != db.ServicesIndex { // there it is not the newer update that counts
 		o.Version = cp.visitVersion
 	}
@@ -114,6 +114,7 @@ func (c *copier) begin(info client.CopyInfo) error {
 	c.merges, c.log = info.Ascending && c.db.Mergeable(), copyLog(c.hello, c.f.ownLog)
 	c.stamp = max(ulog.Stamp(max(info.TS, copySpan))-copySpan, c.f.place.marks[c.log])
 	c.versioned, c.floor = info.Versioned, ulog.Stamp(info.Floor)
+	c.f.place.copying(ulog.Stamp(info.TS), ulog.Stamp(info.Newest), info.NewestBy)
 	c.f.status.copied(func(s *CopyStatus) { *s = CopyStatus{DB: int(c.part.db), Total: info.Count} })
 	if c.part.key != nil && c.merges {
 		c.f.opts.Logger.Info(fmt.Sprintf("the copy goes on behind the key %q", c.part.key))

@@ -65,7 +65,8 @@ func (p *pull) copyAll() error {
 	p.f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
 		p.f.place.needs(dbs), p.hello.First))
 	p.f.place.copyAll(dbs)
-	p.f.place.seen, p.expect = 0, 0
+	p.f.place.expectNothing()
+	p.expect = 0
 	p.f.tellPartial()
 	return errCopy
 }
@@ -80,7 +81,8 @@ func (p *pull) meetLog() error {
 	}
 	changed := place.master != 0
 	place.master, place.sid, place.sidKnown = p.key, p.hello.SID, true // together: partedAtHello compares both with those of a server
-	place.seen, p.expect = 0, 0
+	place.expectNothing()
+	p.expect = 0
 	place.startAnew()
 	if changed && p.servesServices() && p.f.opts.Services != nil { // what the former master did not have yet may be older here
 		place.copyAgain(db.ServicesIndex)
@@ -106,7 +108,8 @@ func (p *pull) greetOriginal(ctx context.Context) error {
 		f.opts.Logger.Warn("databases that have come up empty need a copy of the master's, which it cannot give: they get what comes now")
 		f.place.parts = nil
 	}
-	f.place.master, f.place.seen, f.place.sidKnown, f.place.amends = 0, 0, false, amendsNone
+	f.place.master, f.place.sidKnown, f.place.amends = 0, false, amendsNone
+	f.place.expectNothing()
 	p.expect = 0
 	at := f.place.position
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)

@@ -5,7 +5,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,4 +135,66 @@ func TestTheLogIsKeptForAFollowerThatCrashes(t *testing.T) {
 	eventually(t, "an update", func() bool { return b.get(0, "after") != "" })
 	require.NotContains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")
 	require.Empty(t, a.log.lines("ERROR"))
+}
+
+// The log is kept for a follower of our kind for two minutes after it has gone: it comes back and goes on. Each has one such hold, which ends when
+// it is back, when the time is over, or when the disk is full.
+func TestTheLogIsKeptForFollowersThatComeBack(t *testing.T) {
+	var seconds atomic.Int64
+	seconds.Store(1_800_000_000)
+	a := begin(t, &node{sid: 1, exprs: []string{":", "%"}, clock: func() time.Time { return time.Unix(seconds.Load(), 0) }})
+	b := newNode(t, 2)
+	f, end := b.follow(master(a.port))
+	a.set(0, "first", "x")
+	a.set(1, "first", "x")
+	caughtUp(t, f, a)
+	names := func() (all []string) {
+		for _, h := range a.catalog.Log().Holds(nil) {
+			require.True(t, h.Weak)
+			all = append(all, h.What)
+		}
+		return all
+	}
+	away := []string{"the slave with sid=2, which has gone and may come back"}
+	for i := range 3 {
+		end()
+		eventually(t, "the follower to go", func() bool { return slices.Equal(names(), away) })
+		for j := range 1000 {
+			a.set(j%2, fmt.Sprintf("key %d %05d", i, j), strings.Repeat("v", 50))
+		}
+		require.NoError(t, a.catalog.RemoveLogFiles(1<<62))
+		require.Greater(t, a.segments(), 3)
+		f, end = b.follow(master(a.port))
+		caughtUp(t, f, a)
+		require.Equal(t, []string{"the slave with sid=2"}, names())
+	}
+	requireEqualContents(t, a, b)
+	require.Empty(t, a.log.lines("ERROR"))
+	require.NotContains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")
+
+	end()
+	eventually(t, "the follower to go", func() bool { return slices.Equal(names(), away) })
+	require.NoError(t, a.catalog.RemoveLogFiles(1<<62))
+	require.Greater(t, a.segments(), 1)
+	seconds.Add(121)
+	require.NoError(t, a.catalog.RemoveLogFiles(1<<62))
+	require.Equal(t, 1, a.segments())
+	require.Empty(t, names())
+}
+
+// However many followers come and go, the holds for those that have gone are bounded.
+func TestFollowersThatHaveGoneAreNotManyHolds(t *testing.T) {
+	a := newNode(t, 1)
+	for sid := range 100 {
+		c, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", a.port))
+		require.NoError(t, err)
+		_, err = c.Write(frame.AppendFollow(nil, frame.Follow{Flags: frame.Extended, SID: uint16(sid + 2)}))
+		require.NoError(t, err)
+		_, err = c.Read(make([]byte, 1))
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+		a.set(0, "k", "v") // whose goroutine notices that it has gone
+		eventually(t, "the follower to go", func() bool { return len(a.replicas.List()) == 0 })
+	}
+	eventually(t, "64 holds", func() bool { return len(a.catalog.Log().Holds(nil)) == 64 })
 }

@@ -20,7 +20,9 @@ import (
 //
 //   - the master's log ends before an update that the follower has from there;
 //   - the update that the follower received last (place.seen) is not in the log any more. The follower asks for that update
-//     once more at each connection, and drops it. By then the log may well have newer ones;
+//     once more at each connection, and drops it. By then the log may well have newer ones. After a full copy it is the newest update in the
+//     log when the copy was begun, which the master tells with the copy: of each copy, because the last of several may be much newer than
+//     the position, which is that of the first;
 //   - the server with the same ID has another log. A server with another ID is another master, to which somebody has turned
 //     this one (tune_replication, or an address that moved): that is no sign.
 //
@@ -57,7 +59,7 @@ func (p *pull) partedAtHello() string {
 	at := place.marks[p.key]
 	switch {
 	case place.master == p.key:
-		at = max(at, place.seen)
+		at = max(at, place.seen, place.copied)
 	case place.master != 0 && place.sidKnown && place.sid == p.hello.SID:
 		return fmt.Sprintf("server %d has another update log than the one that was followed up to ts=%d", p.hello.SID, place.position)
 	}
@@ -103,7 +105,8 @@ func (p *pull) part(why string) error {
 func (p *pull) amend() {
 	place := &p.f.place
 	delete(place.marks, p.key)
-	place.seen, p.expect = 0, 0
+	place.expectNothing()
+	p.expect = 0
 }
 
 // meetMaster notes whose log is followed. Amends that leave nothing to be copied are made.

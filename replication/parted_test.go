@@ -266,3 +266,38 @@ func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
 	requireEqualContents(t, a, b)
 	require.NotContains(t, strings.Join(b.log.lines("ERROR"), "\n"), "another update log")
 }
+
+// A full copy counts as received: a master that is restored to a moment before the copy, and goes on from there, is noticed at the next connection, also
+// when nothing has come after the copy.
+func TestAMasterThatWasRestoredToBeforeTheCopy(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		goOn bool // the master's log ends behind the copy again
+	}{{"and has done nothing since", false}, {"and has gone on", true}} {
+		t.Run(tc.name, func(t *testing.T) {
+			a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
+			a.set(0, "before", strings.Repeat("1", 20<<10))
+			a.tick() // begins a segment
+			restore := a.backup()
+			require.NoError(t, a.catalog.Log().RemoveFiles(1<<62))
+			a.set(0, "lost", "1")
+			f, end := b.follow(master(a.port))
+			eventually(t, "the copy", func() bool { return f.Status().State == replication.Streaming && b.get(0, "lost") != "" })
+			require.Contains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")
+			a.cut()
+			eventually(t, "the next connection", func() bool { return f.Status().State == replication.Streaming })
+			caughtUp(t, f, a)
+			require.Empty(t, b.log.lines("ERROR")[1:], "but that of the gap")
+			end()
+			require.NoError(t, b.restart())
+			restore()
+			if tc.goOn {
+				a.set(0, "new", "1")
+			}
+			f, _ = b.follow(master(a.port))
+			parted(t, f)
+			require.Equal(t, "1", b.get(0, "lost"))
+			require.Empty(t, b.get(0, "new"))
+		})
+	}
+}

@@ -25,6 +25,7 @@ type place struct {
 
 	seen     ulog.Stamp // newest update received from the master's log, which must still be there; 0: not known. See parted.go
 	seenBy   uint16     // server ID of who has made that update
+	copied   ulog.Stamp // newest instant of a copy from the master, whose log must reach as far; 0: not known
 	sid      uint16     // the master's server ID
 	sidKnown bool
 	amends   amends
@@ -53,7 +54,7 @@ var errPlace = errors.New("what is remembered of the master is of another versio
 // encode returns the place in bytes:
 //
 //	version 1 | master 8 | position 8 | rts 8 | rts 8 | marks 2 | (log 8 | stamp 8) * | parts 2 | (db 2 | copied 1 | at 8 | ksiz 4 | key) * |
-//	dbs 2 | services 1 | amends 1 | sid known 1 | sid 2 | seen 8 | made by 2
+//	dbs 2 | services 1 | amends 1 | sid known 1 | sid 2 | seen 8 | made by 2 | newest copy 8
 func (p *place) encode() []byte {
 	b := make([]byte, 0, placeHead+16*len(p.marks)+2)
 	b = append(b, placeVersion)
@@ -78,7 +79,8 @@ func (p *place) encode() []byte {
 	b = append(b, flag(p.services), byte(p.amends), flag(p.sidKnown))
 	b = binary.BigEndian.AppendUint16(b, p.sid)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.seen))
-	return binary.BigEndian.AppendUint16(b, p.seenBy)
+	b = binary.BigEndian.AppendUint16(b, p.seenBy)
+	return binary.BigEndian.AppendUint64(b, uint64(p.copied))
 }
 
 func flag(on bool) byte {
@@ -131,6 +133,9 @@ func decodePlace(b []byte) (p place, err error) {
 	if b = b[placeTail:]; len(b) >= placeMaster {
 		p.amends, p.sidKnown, p.sid = amends(b[0]), b[1] != 0, binary.BigEndian.Uint16(b[2:])
 		p.seen, p.seenBy = ulog.Stamp(binary.BigEndian.Uint64(b[4:])), binary.BigEndian.Uint16(b[12:])
+		if b = b[placeMaster:]; len(b) >= 8 { // later versions only
+			p.copied = ulog.Stamp(binary.BigEndian.Uint64(b))
+		}
 	}
 	return p, nil
 }
@@ -242,6 +247,18 @@ func (p *place) settle(all bool) {
 	p.advance(0)
 }
 
+// copying notes what the master's log must have from now on: the instant of a copy, and the newest update before it. Updates that were received
+// are no longer asked for once more when there is a newer one in a copy.
+func (p *place) copying(instant, newest ulog.Stamp, by uint16) {
+	p.copied = max(p.copied, instant)
+	if newest > p.seen {
+		p.seen, p.seenBy = newest, by
+	}
+}
+
+// expectNothing forgets what the master's log must have.
+func (p *place) expectNothing() { p.seen, p.copied = 0, 0 }
+
 // mark notes an update from a log.
 func (p *place) mark(log uint64, at ulog.Stamp) {
 	if p.marks == nil {
@@ -264,9 +281,12 @@ func (p *place) meet(other *place) {
 	p.amends = max(p.amends, other.amends)
 	switch {
 	case p.master != other.master:
-		p.master, p.seen, p.sidKnown = 0, 0, false
+		p.master, p.seen, p.copied, p.sidKnown = 0, 0, 0, false
 	case p.seen < other.seen:
 		p.seen, p.seenBy = other.seen, other.seenBy
+	}
+	if p.master == other.master {
+		p.copied = max(p.copied, other.copied)
 	}
 	maps.DeleteFunc(p.marks, func(log uint64, _ ulog.Stamp) bool { _, both := other.marks[log]; return !both })
 	for log := range p.marks {

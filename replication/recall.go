@@ -111,6 +111,7 @@ func (p *place) takeMarks(s *place) {
 	case s == nil:
 	case p.marks == nil:
 		p.master, p.marks = s.master, s.marks
+		p.copied = s.copied
 		p.seen, p.seenBy, p.sid, p.sidKnown, p.amends = s.seen, s.seenBy, s.sid, s.sidKnown, s.amends
 	default:
 		p.meet(s)

@@ -34,6 +34,7 @@ type SourceOptions struct {
 type Source struct {
 	opts   SourceOptions
 	copies copyHolds
+	away   awayHolds
 
 	mu      sync.Mutex                // protects the fields below, by server ID
 	refused map[uint16]time.Time      // when the log last told that a slave was refused
@@ -62,7 +63,12 @@ func NewSource(o SourceOptions) *Source {
 func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	hold := s.opts.Log.HoldWeakly(fmt.Sprintf("the slave with sid=%d", f.SID), ulog.Stamp(f.TS))
 	defer hold.Release()
-	hold.EndsWith(c.Gone)
+	who := idOf(f, peer)
+	if extended(f) {
+		s.away.back(who)
+	} else {
+		hold.EndsWith(c.Gone)
+	}
 	r, err := s.opts.Log.NewReader(ulog.Stamp(f.TS))
 	if err != nil {
 		s.opts.Logger.Error("opening an update log reader failed: " + err.Error())
@@ -87,12 +93,15 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 		s.opts.Logger.Error(fmt.Sprintf("replication to the slave with sid=%d: %v", f.SID, err))
 	}
 	s.system("a slave was disconnected: sid=%d", f.SID)
+	if extended(f) && !replica.gap.Load() { // otherwise it fetches copies
+		s.away.leave(s.opts.Log, who, hold)
+	}
 }
 
 // hello is what a follower of our kind is told first.
 func (s *Source) hello(r *ulog.Reader) frame.Hello {
 	return frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
-		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services}
+		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services, Newest: true}
 }
 
 // Copying lists a follower that fetches a copy of a database. It implements binproto.Source.

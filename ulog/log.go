@@ -64,6 +64,7 @@ type Log struct {
 	spare    []byte        // empty buffer to become pending
 	bytes    int64         // record bytes appended since Open
 	last     Stamp         // newest stamp given out
+	update   made          // the newest update
 	past     Stamp         // newest stamp not to be given out any more: it was promised, or another server has had it
 	told     Stamp         // newest stamp promised, see promise.go
 	promised Stamp         // what headers promise
@@ -78,6 +79,12 @@ type Log struct {
 	first    Stamp         // of the first pending record
 	closed   bool
 	err      error // first failed write or sync
+}
+
+// made says when an update was made, and by which server.
+type made struct {
+	at Stamp
+	by uint16
 }
 
 // tail is a position between two groups.
@@ -138,6 +145,9 @@ func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
 		l.nextLocked(now)
 		l.appendLocked(&ups[i])
 	}
+	if n := len(ups); n > 0 {
+		l.update = made{l.last, ups[n-1].SID}
+	}
 	l.count += uint32(len(ups))
 	l.bytes += int64(size)
 	last, kick := l.last, len(l.pending)+l.referTo >= kickSize && l.queue.phase == idle
@@ -184,6 +194,14 @@ func (l *Log) Last() Stamp {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last
+}
+
+// NewestUpdate returns the stamp of the newest update in the log and the server that has made it. The stamp is 0 where the log has none, or only in
+// segments before the one that was the newest when it was opened. Last may be greater: stamps are given out without updates too.
+func (l *Log) NewestUpdate() (Stamp, uint16) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.update.at, l.update.by
 }
 
 // Bytes returns how many bytes of records were appended since Open.

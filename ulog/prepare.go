@@ -181,7 +181,7 @@ func (p *Prepared) lookAtRecords() error {
 	if !s.committed { // the original wrote it, and promises nothing
 		s.last = max(s.last, head.last)
 	}
-	l.last = max(l.last, s.last)
+	l.last, l.update = max(l.last, s.last), s.update
 	if err = l.findState(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
 		return err
 	}

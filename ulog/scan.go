@@ -43,8 +43,9 @@ type scanner struct {
 	committed bool  // a commit record was seen
 	closed    bool  // a commit record stands right before off
 
-	state note // of the newest follow record accepted, where keeps
-	keeps bool // somebody wants to know it
+	state  note // of the newest follow record accepted, where keeps
+	update made // the newest update accepted, where keeps
+	keeps  bool // somebody wants to know them
 }
 
 // record is one record of a segment.
@@ -64,6 +65,8 @@ type run struct {
 	crc   uint32 // over the records seen
 	count uint32
 	state note // of the newest follow record seen
+
+	update made // the newest update seen
 }
 
 // next accepts the next records that stand or fall together. It reads nothing behind limit. The error is nil,
@@ -79,11 +82,12 @@ func (s *scanner) next(limit int64) error {
 			return s.commit(&g, &r)
 		}
 		g.add(&r, s.head.size)
-		if s.keeps && isFollow(r.message()) {
+		if s.keeps {
 			g.note(r.message(), r.stamp)
 		}
 		if !s.committed {
 			s.accept(g.pos, g.last, false)
+			s.noteUpdate(&g)
 			return nil
 		}
 	}
@@ -99,10 +103,23 @@ func (g *run) add(r *record, size int64) {
 	}
 }
 
-// note remembers what a follow record says.
+// note remembers what a follow record says, or when an update was made.
 func (g *run) note(msg []byte, at Stamp) {
+	if !isFollow(msg) {
+		if len(msg) >= prefixSize {
+			g.update = made{at, binary.BigEndian.Uint16(msg)}
+		}
+		return
+	}
 	if f, _, err := parseFollow(nil, msg); err == nil && len(f.State) > 0 {
 		g.state = note{bytes.Clone(f.State), at}
+	}
+}
+
+// noteUpdate takes over the newest update of a run that is accepted.
+func (s *scanner) noteUpdate(g *run) {
+	if g.update.at != 0 {
+		s.update = g.update
 	}
 }
 
@@ -165,6 +182,7 @@ func (s *scanner) commit(g *run, r *record) error {
 		return s.bad(s.off, s.off, errChecksum)
 	}
 	s.accept(r.end, max(g.last, r.stamp), true)
+	s.noteUpdate(g)
 	if g.state.state != nil {
 		s.state = g.state
 	}
@@ -183,6 +201,7 @@ func (s *scanner) stop(g *run, limit int64, err error) error {
 	}
 	if g.vouch > s.off {
 		s.accept(g.vouch, g.last, false)
+		s.noteUpdate(g)
 		return nil
 	}
 	if s.off == limit {

@@ -24,6 +24,9 @@ const CopyForFollower uint32 = 1 << 0
 // header has CopyVersioned then.
 const CopyVersions uint32 = 1 << 1
 
+// CopyNewest asks for a longer header, with the newest update in the log. Servers whose Hello has no CopyNewest refuse it.
+const CopyNewest uint32 = 1 << 2
+
 const copyRequestHead = 15
 
 // AppendCopyRequest appends r to dst.
@@ -66,6 +69,7 @@ const (
 	CopyAscending                     // records come in the order of their keys' bytes
 	CopyDecimal                       // the database compares keys as numbers
 	CopyVersioned                     // the header is longer, and records are CopyVersion
+	CopyUpdated                       // the header is longer: it has the newest update
 )
 
 // CopyHeader begins a copy.
@@ -75,6 +79,10 @@ const (
 // and with CopyVersioned
 //
 //	cleared 8 | by 2 | floor 8
+//
+// and behind that, with CopyUpdated
+//
+//	newest 8 | made by 2
 type CopyHeader struct {
 	Flags uint32
 	DBIdx uint16
@@ -86,11 +94,15 @@ type CopyHeader struct {
 	ClearedAt uint64 // version of the last clear; 0: there was none
 	ClearedBy uint16
 	Floor     uint64 // newest removal that the server has forgotten; 0: none
+
+	Newest   uint64 // newest update in the server's log when the copy was begun; 0: unknown
+	NewestBy uint16 // server ID of who has made it
 }
 
 const (
 	copyHeaderLen    = 47
-	copyVersionedLen = copyHeaderLen + 18
+	copyVersionedLen = 18
+	copyUpdatedLen   = 10
 )
 
 // AppendCopyHeader appends h to dst.
@@ -101,12 +113,16 @@ func AppendCopyHeader(dst []byte, h CopyHeader) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, h.Count)
 	dst = binary.BigEndian.AppendUint64(dst, h.Size)
 	dst = append(dst, h.LogID[:]...)
-	if h.Flags&CopyVersioned == 0 {
-		return dst
+	if h.Flags&CopyVersioned != 0 {
+		dst = binary.BigEndian.AppendUint64(dst, h.ClearedAt)
+		dst = binary.BigEndian.AppendUint16(dst, h.ClearedBy)
+		dst = binary.BigEndian.AppendUint64(dst, h.Floor)
 	}
-	dst = binary.BigEndian.AppendUint64(dst, h.ClearedAt)
-	dst = binary.BigEndian.AppendUint16(dst, h.ClearedBy)
-	return binary.BigEndian.AppendUint64(dst, h.Floor)
+	if h.Flags&CopyUpdated != 0 {
+		dst = binary.BigEndian.AppendUint64(dst, h.Newest)
+		dst = binary.BigEndian.AppendUint16(dst, h.NewestBy)
+	}
+	return dst
 }
 
 // DecodeCopyHeader reads a CopyHeader from p. The error is ErrMagic where p begins with something else, a CopyPart
@@ -126,15 +142,25 @@ func DecodeCopyHeader(p []byte) (h CopyHeader, n int, err error) {
 		Size:  binary.BigEndian.Uint64(p[23:]),
 		LogID: [16]byte(p[31:copyHeaderLen]),
 	}
-	if h.Flags&CopyVersioned == 0 {
-		return h, copyHeaderLen, nil
+	n = copyHeaderLen
+	if h.Flags&CopyVersioned != 0 {
+		n += copyVersionedLen
 	}
-	if len(p) < copyVersionedLen {
-		return CopyHeader{}, copyVersionedLen, ErrShort
+	if h.Flags&CopyUpdated != 0 {
+		n += copyUpdatedLen
 	}
-	p = p[copyHeaderLen:]
-	h.ClearedAt, h.ClearedBy, h.Floor = binary.BigEndian.Uint64(p), binary.BigEndian.Uint16(p[8:]), binary.BigEndian.Uint64(p[10:])
-	return h, copyVersionedLen, nil
+	if len(p) < n {
+		return CopyHeader{}, n, ErrShort
+	}
+	p = p[copyHeaderLen:n]
+	if h.Flags&CopyVersioned != 0 {
+		h.ClearedAt, h.ClearedBy, h.Floor = binary.BigEndian.Uint64(p), binary.BigEndian.Uint16(p[8:]), binary.BigEndian.Uint64(p[10:])
+		p = p[copyVersionedLen:]
+	}
+	if h.Flags&CopyUpdated != 0 {
+		h.Newest, h.NewestBy = binary.BigEndian.Uint64(p), binary.BigEndian.Uint16(p[8:])
+	}
+	return h, n, nil
 }
 
 // CopyKind is the first byte of a CopyPart.

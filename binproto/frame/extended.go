@@ -39,6 +39,7 @@ type Hello struct {
 	Last      uint64   // newest stamp in the log
 	Databases uint16   // how many the master has
 	Services  bool     // it has a services' database besides
+	Newest    bool     // it knows CopyNewest
 }
 
 const (
@@ -46,6 +47,7 @@ const (
 
 	helloGap      = 1 << 0
 	helloServices = 1 << 1
+	helloNewest   = 1 << 2
 )
 
 // AppendHello appends h, as a message of a stream, to dst.
@@ -57,6 +59,9 @@ func AppendHello(dst []byte, h Hello) []byte {
 	}
 	if h.Services {
 		flags |= helloServices
+	}
+	if h.Newest {
+		flags |= helloNewest
 	}
 	dst = binary.BigEndian.AppendUint32(dst, flags)
 	dst = append(dst, h.Log[:]...)
@@ -73,7 +78,7 @@ func (m Message) Hello() (h Hello, ok bool) {
 	}
 	h.SID = binary.BigEndian.Uint16(m.Log)
 	flags := binary.BigEndian.Uint32(b)
-	h.Gap, h.Services = flags&helloGap != 0, flags&helloServices != 0
+	h.Gap, h.Services, h.Newest = flags&helloGap != 0, flags&helloServices != 0, flags&helloNewest != 0
 	h.Log = [16]byte(b[4:20])
 	h.First, h.Last = binary.BigEndian.Uint64(b[20:]), binary.BigEndian.Uint64(b[28:])
 	h.Databases = binary.BigEndian.Uint16(b[36:])
