@@ -32,9 +32,10 @@ func (s *state) strFormat(l *lua.LState) int {
 		var d directive
 		d, format = parseDirective(l, format)
 		out = s.appendFormatted(l, out, d, arg)
+		s.allow(l, float64(len(out)))
 		arg++
 	}
-	return s.pushText(l, string(out))
+	return s.pushNew(l, string(out))
 }
 
 func parseDirective(l *lua.LState, format string) (d directive, rest string) {
@@ -94,12 +95,15 @@ func (s *state) appendFormatted(l *lua.LState, out []byte, d directive, arg int)
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(out, checkNumber(l, arg))
 	case 'q':
-		return appendQuoted(out, s.checkText(l, arg))
+		t := s.checkText(l, arg)
+		s.allow(l, float64(len(out)+len(t)))
+		return appendQuoted(out, t)
 	case 's':
 		t := s.checkText(l, arg)
 		if d.precision >= 0 {
 			t = t[:min(d.precision, len(t))]
 		}
+		s.allow(l, float64(len(out)+len(t)))
 		return d.pad(out, "", t, false)
 	}
 	l.RaiseError("invalid option '%%%c' to 'format'", d.verb)

@@ -30,13 +30,13 @@ func (s *state) tableConcat(l *lua.LState) int {
 		if !ok {
 			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
+		s.allow(l, float64(out.Len()+len(part)+len(separator)))
 		out.WriteString(part)
 		if i < to {
 			out.WriteString(separator)
 		}
-		s.allow(l, float64(out.Len()))
 	}
-	return s.pushText(l, out.String())
+	return s.pushNew(l, out.String())
 }
 
 // moveSteps is what moving a value within a table costs in steps of the leash.

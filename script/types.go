@@ -125,7 +125,11 @@ func (s *state) join(l *lua.LState) int {
 		size += len(t)
 	}
 	s.allow(l, float64(size))
-	return s.pushText(l, strings.Join(parts, ""))
+	t := strings.Join(parts, "")
+	if size == len(parts[0]) || size == len(parts[n-1]) { // it may be one of them
+		return s.pushText(l, t)
+	}
+	return s.pushNew(l, t)
 }
 
 func (s *state) joinValues(l *lua.LState, n int) int {
@@ -142,7 +146,10 @@ func (s *state) joinTwo(l *lua.LState, a, b lua.LValue) lua.LValue {
 	y, alsoOK := text(b)
 	if ok && alsoOK {
 		s.allow(l, float64(len(x)+len(y)))
-		return lua.LString(x + y)
+		if x == "" || y == "" {
+			return lua.LString(x + y)
+		}
+		return s.room.text(x + y)
 	}
 	for _, v := range []lua.LValue{a, b} {
 		if own := s.ownMetamethod(l, v, "__concat"); own != lua.LNil {
