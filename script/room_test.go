@@ -35,6 +35,8 @@ var greedy = map[string]string{
 	"regex":     `kt.regex(string.rep("a", 1e5), "a", string.rep("b", 5000))`,
 	"hex":       `local s, t = string.rep("a", 4e6), {} for i = 1, 60 do t[i] = kt.codec("hex", s) end`,
 	"bomb":      `local s, t = kt.codec("gzip", string.rep("a", 2e7)), {} for i = 1, 20 do t[i] = kt.codec("~gzip", s) end`,
+	"file":      `io.open("/dev/zero"):read("*a")`,
+	"bytes":     `io.open("/dev/zero"):read(4e8)`,
 	"get":       `local t = {} for i = 1, 500 do t[i] = kt.db:get("00001") end`,
 	"bulk":      `local t = {} for i = 1, 60 do t[i] = string.format("%05d", i) end kt.db:get_bulk(t)`,
 	"iterate":   `local t = {} kt.db:iterate(function(k, v) t[k] = v end, false)`,
