@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -43,9 +44,12 @@ var greedy = map[string]string{
 	"keys":      `local t = {} for i = 1, 1e3 do t[i] = kt.db:match_prefix("") end`,
 }
 
-// heapPeak is the most that objects on the heap have taken while f ran, as looked at each millisecond.
+// heapPeak is by how much objects on the heap have grown at most while f ran, as looked at each millisecond.
 func heapPeak(f func()) uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	runtime.GC()
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
 	done, peak := make(chan struct{}), make(chan uint64)
 	go func() {
 		most := uint64(0)
@@ -64,7 +68,7 @@ func heapPeak(f func()) uint64 {
 	}()
 	f()
 	close(done)
-	return <-peak
+	return max(<-peak, before) - before
 }
 
 // What a library function makes is refused before it is made, whether -scrmem is given or not.
