@@ -139,7 +139,7 @@ func (s *state) strGsub(l *lua.LState) int {
 	}
 	s.allow(l, float64(len(out)+len(src)-min(at, len(src))))
 	out = append(out, src[min(at, len(src)):]...)
-	s.pushNew(l, string(out))
+	s.pushBuilt(l, out)
 	l.Push(lua.LNumber(count))
 	return 2
 }

@@ -78,13 +78,13 @@ func Load(o Options) *Pool {
 	return p
 }
 
-// newRoom returns the room of one interpreter: what it may hold on to, or half of what all have together, so that one that takes all it
-// can get leaves something for the others.
+// newRoom returns the room of one interpreter: what it may hold on to, or half of what all have together but no more than the longest text, so
+// that one that takes all it can get leaves something for the others.
 func (p *Pool) newRoom() *room {
 	if p.opts.Memory > 0 {
 		return &room{limit: p.opts.Memory}
 	}
-	return &room{limit: p.opts.Room / 2, above: &p.room}
+	return &room{limit: min(p.opts.Room/2, maxText), above: &p.room}
 }
 
 // run runs the script in one interpreter and reports whether it has come to its end. err is why it could not be read.

@@ -9,6 +9,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/internal/pieces"
 )
 
 // room counts the large texts and tables that functions of ours have made: before they are made a script is refused those for which there
@@ -138,6 +139,19 @@ func (s *state) allow(l *lua.LState, size float64) {
 
 // maxText is the longest text that a library function makes.
 const maxText = 1 << 30
+
+// pushBuilt pushes a text that nobody changes any more, without another copy of it.
+func (s *state) pushBuilt(l *lua.LState, out []byte) int {
+	return s.pushNew(l, unsafe.String(unsafe.SliceData(out), len(out)))
+}
+
+// appendText appends a text, which may be large: the process can be stopped meanwhile.
+func appendText(out []byte, t string) []byte {
+	if cap(out)-len(out) < len(t) && len(t) > largeText {
+		out = pieces.Grow(out, max(len(out), len(t)))
+	}
+	return pieces.Append(out, unsafe.Slice(unsafe.StringData(t), len(t)))
+}
 
 // pushNew pushes a text that has just been made.
 func (s *state) pushNew(l *lua.LState, t string) int {

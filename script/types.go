@@ -125,11 +125,17 @@ func (s *state) join(l *lua.LState) int {
 		size += len(t)
 	}
 	s.allow(l, float64(size))
-	t := strings.Join(parts, "")
-	if size == len(parts[0]) || size == len(parts[n-1]) { // it may be one of them
-		return s.pushText(l, t)
+	if size < largeText {
+		return s.pushText(l, strings.Join(parts, ""))
 	}
-	return s.pushNew(l, t)
+	out := make([]byte, 0, size)
+	for _, part := range parts {
+		if size == len(part) {
+			return s.pushText(l, part)
+		}
+		out = appendText(out, part)
+	}
+	return s.pushBuilt(l, out)
 }
 
 func (s *state) joinValues(l *lua.LState, n int) int {
