@@ -98,8 +98,8 @@ func (c call) pushBool(ok bool) int {
 }
 
 func (c call) pushBytes(b []byte) int {
-	c.l.Push(lua.LString(b))
-	return 1
+	c.s.allow(c.l, float64(len(b)))
+	return c.s.pushNew(c.l, string(b))
 }
 
 func (c call) pushNumber(f float64) int {
@@ -116,8 +116,9 @@ func (c call) pushNil() int {
 func (c call) pushTexts(list [][]byte) int {
 	t := c.l.CreateTable(len(list), 0)
 	for _, v := range list {
-		t.Append(lua.LString(v))
+		t.Append(c.s.room.text(string(v)))
 	}
+	c.s.room.table(t, len(list))
 	c.l.Push(t)
 	return 1
 }

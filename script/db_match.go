@@ -12,10 +12,14 @@ import (
 func matches(c call, find func(d *db.DB, p *db.Pending) ([][]byte, error)) int {
 	h := c.handleOf(1)
 	var keys [][]byte
-	if !h.do(c, func(d *db.DB) (err error) {
-		keys, err = find(d, h.pending())
-		return err
+	var failed error
+	if !h.do(c, func(d *db.DB) error {
+		keys, failed = find(d, h.pending())
+		return failed
 	}) {
+		if errors.Is(failed, errMemory) {
+			c.raise(failed.Error())
+		}
 		return c.pushNil()
 	}
 	return c.pushTexts(keys)
@@ -24,14 +28,14 @@ func matches(c call, find func(d *db.DB, p *db.Pending) ([][]byte, error)) int {
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
-		return d.MatchPrefix(c.s.leash.ask, p, prefix, limit, nil)
+		return d.MatchPrefix(c.s.leash.ask, p, prefix, limit, c.s.keysRoom())
 	})
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
-		return d.MatchRegex(c.s.leash.ask, p, regex, limit, nil)
+		return d.MatchRegex(c.s.leash.ask, p, regex, limit, c.s.keysRoom())
 	})
 }
 
@@ -40,9 +44,9 @@ func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(c.s.leash.ask, p, nil, limit, nil)
+			return d.MatchPrefix(c.s.leash.ask, p, nil, limit, c.s.keysRoom())
 		}
-		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit, nil)
+		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit, c.s.keysRoom())
 	})
 }
 

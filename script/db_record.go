@@ -171,14 +171,24 @@ func dbGetBulk(c call) int {
 	h := c.handleOf(1)
 	keys, atomic := c.texts(2), c.flag(3, true)
 	t := c.l.NewTable()
-	ok := h.do(c, func(d *db.DB) error {
-		return d.GetBulk(h.pending(), keys, atomic, func(i int, value []byte, _ int64) {
-			t.RawSetString(string(keys[i]), lua.LString(value))
+	for again := false; ; again = true {
+		size, short := int64(0), false
+		ok := h.do(c, func(d *db.DB) error {
+			return d.GetBulk(h.pending(), keys, atomic, func(i int, value []byte, _ int64) {
+				size += int64(len(value))
+				if short = short || !again && !c.s.room.has(int64(len(value))); !short { // the collector cannot run under the keys' locks
+					t.RawSetString(string(keys[i]), c.s.room.text(string(value)))
+				}
+			})
 		})
-	})
-	if !ok {
-		return c.pushNil()
+		switch {
+		case !ok:
+			return c.pushNil()
+		case !short:
+			c.l.Push(t)
+			return 1
+		}
+		t = c.l.NewTable()
+		c.s.reserve(c.l, float64(size))
 	}
-	c.l.Push(t)
-	return 1
 }

@@ -38,9 +38,9 @@ func ktArrayDump(c call) int {
 	var out []byte
 	for i := range t.MaxN() {
 		if v, ok := bulkValue(t.RawGetInt(i + 1)); ok {
+			c.s.allow(c.l, float64(len(out)+len(v)))
 			out = append(appendVarint(out, uint64(len(v))), v...)
 			c.s.leash.work(c.l, moveSteps+len(v)/comparedAtOnce)
-			c.s.allow(c.l, float64(len(out)))
 		}
 	}
 	return c.pushBytes(out)
@@ -55,9 +55,12 @@ func ktArrayLoad(c call) int {
 			break
 		}
 		c.s.leash.work(c.l, moveSteps+int(n)/comparedAtOnce)
-		t.Append(lua.LString(rest[:n]))
+		c.s.reserve(c.l, float64(n))
+		t.Append(c.s.room.text(string(rest[:n])))
+		c.s.reserveEntries(c.l, t.Len())
 		p = rest[n:]
 	}
+	c.s.room.table(t, t.Len())
 	c.l.Push(t)
 	return 1
 }
@@ -69,18 +72,22 @@ func ktMapDump(c call) int {
 		k, ok := bulkValue(key)
 		v, alsoOK := bulkValue(value)
 		if ok && alsoOK {
+			c.s.allow(c.l, float64(len(out)+len(k)+len(v)))
 			out = appendVarint(appendVarint(out, uint64(len(k))), uint64(len(v)))
 			out = append(append(out, k...), v...)
 			c.s.leash.work(c.l, moveSteps+(len(k)+len(v))/comparedAtOnce)
-			c.s.allow(c.l, float64(len(out)))
 		}
 	}
 	return c.pushBytes(out)
 }
 
+// mapEntries is how many entries of an array take the memory of one with a text as its key.
+const mapEntries = 4
+
 func ktMapLoad(c call) int {
 	p := c.bytes(1)
 	t := c.l.NewTable()
+	entries := 0
 	for len(p) > 0 {
 		ksiz, rest, ok := takeVarint(p)
 		vsiz, rest, alsoOK := takeVarint(rest)
@@ -88,9 +95,13 @@ func ktMapLoad(c call) int {
 			break
 		}
 		c.s.leash.work(c.l, moveSteps+int(ksiz+vsiz)/comparedAtOnce)
-		t.RawSetString(string(rest[:ksiz]), lua.LString(rest[ksiz:ksiz+vsiz]))
+		c.s.reserve(c.l, float64(ksiz+vsiz))
+		t.RawSetString(string(rest[:ksiz]), c.s.room.text(string(rest[ksiz:ksiz+vsiz])))
+		entries += mapEntries
+		c.s.reserveEntries(c.l, entries)
 		p = rest[ksiz+vsiz:]
 	}
+	c.s.room.table(t, entries)
 	c.l.Push(t)
 	return 1
 }

@@ -170,6 +170,3 @@ func (h *leash) sleep(l *lua.LState, d time.Duration) {
 		h.check(l)
 	}
 }
-
-// tooLarge tells whether a text of so many bytes is more than the script may have.
-func (h *leash) tooLarge(size float64) bool { return h.memory != nil && size > float64(h.memory.limit) }

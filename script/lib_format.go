@@ -31,10 +31,13 @@ func (s *state) strFormat(l *lua.LState) int {
 		}
 		var d directive
 		d, format = parseDirective(l, format)
+		before := len(out)
 		out = s.appendFormatted(l, out, d, arg)
+		s.leash.work(l, moveSteps+(len(out)-before)/comparedAtOnce)
+		s.allow(l, float64(len(out)))
 		arg++
 	}
-	return s.pushText(l, string(out))
+	return s.pushBuilt(l, out)
 }
 
 func parseDirective(l *lua.LState, format string) (d directive, rest string) {
@@ -94,12 +97,15 @@ func (s *state) appendFormatted(l *lua.LState, out []byte, d directive, arg int)
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(out, checkNumber(l, arg))
 	case 'q':
-		return appendQuoted(out, s.checkText(l, arg))
+		t := s.checkText(l, arg)
+		s.allow(l, float64(len(out)+len(t)))
+		return appendQuoted(out, t)
 	case 's':
 		t := s.checkText(l, arg)
 		if d.precision >= 0 {
 			t = t[:min(d.precision, len(t))]
 		}
+		s.allow(l, float64(len(out)+len(t)))
 		return d.pad(out, "", t, false)
 	}
 	l.RaiseError("invalid option '%%%c' to 'format'", d.verb)
@@ -192,14 +198,14 @@ func (d directive) pad(out []byte, sign, t string, zeros bool) []byte {
 	missing := max(d.width-len(sign)-len(t), 0)
 	switch {
 	case d.minus:
-		out = append(append(out, sign...), t...)
+		out = appendText(append(out, sign...), t)
 		return append(out, strings.Repeat(" ", missing)...)
 	case d.zero && zeros:
 		out = append(append(out, sign...), strings.Repeat("0", missing)...)
 		return append(out, t...)
 	}
 	out = append(out, strings.Repeat(" ", missing)...)
-	return append(append(out, sign...), t...)
+	return appendText(append(out, sign...), t)
 }
 
 // appendQuoted appends text as a literal of the language.

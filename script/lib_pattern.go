@@ -113,6 +113,7 @@ func (s *state) strGsub(l *lua.LState) int {
 	if strings.HasPrefix(pat, "^") {
 		p = 1
 	}
+	s.allow(l, float64(len(src)))
 	out := make([]byte, 0, len(src))
 	at, count := 0, 0
 	for count < limit {
@@ -136,8 +137,9 @@ func (s *state) strGsub(l *lua.LState) int {
 			break
 		}
 	}
+	s.allow(l, float64(len(out)+len(src)-min(at, len(src))))
 	out = append(out, src[min(at, len(src)):]...)
-	l.Push(lua.LString(out))
+	s.pushBuilt(l, out)
 	l.Push(lua.LNumber(count))
 	return 2
 }
@@ -164,6 +166,7 @@ func (s *state) substitute(l *lua.LState, m *matcher, out []byte, repl lua.LValu
 	if !ok {
 		l.RaiseError("invalid replacement value (a %s)", v.Type())
 	}
+	m.allow(len(out) + len(t))
 	return append(out, t...)
 }
 

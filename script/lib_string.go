@@ -79,7 +79,7 @@ func (s *state) strChar(l *lua.LState) int {
 		}
 		t[i] = byte(n)
 	}
-	return s.pushText(l, string(t))
+	return s.pushNew(l, string(t))
 }
 
 func (s *state) strLen(l *lua.LState) int {
@@ -112,53 +112,48 @@ func (s *state) strRep(l *lua.LState) int {
 		s.leash.work(l, len(piece)/comparedAtOnce)
 		out.WriteString(piece)
 	}
-	return s.pushText(l, out.String())
+	return s.pushNew(l, out.String())
 }
 
 func (s *state) strReverse(l *lua.LState) int {
-	t := []byte(s.checkText(l, 1))
+	text := s.checkText(l, 1)
+	s.allow(l, float64(len(text)))
+	t := []byte(text)
 	for i, j := 0, len(t)-1; i < j; i, j = i+1, j-1 {
 		t[i], t[j] = t[j], t[i]
 	}
-	return s.pushText(l, string(t))
+	return s.pushNew(l, string(t))
 }
 
 func (s *state) strLower(l *lua.LState) int {
-	return s.pushText(l, mapBytes(s.checkText(l, 1), 'A', 'Z'))
+	return s.changeCase(l, 'A', 'Z')
 }
 
 func (s *state) strUpper(l *lua.LState) int {
-	return s.pushText(l, mapBytes(s.checkText(l, 1), 'a', 'z'))
+	return s.changeCase(l, 'a', 'z')
 }
 
-// mapBytes changes the case of the letters from one to the other.
-func mapBytes(t string, from, to byte) string {
+// changeCase pushes a text with the case of the letters from one to the other changed.
+func (s *state) changeCase(l *lua.LState, from, to byte) int {
+	t := s.checkText(l, 1)
 	var changed []byte
 	for i := range len(t) {
 		if from <= t[i] && t[i] <= to {
 			if changed == nil {
+				s.allow(l, float64(len(t)))
 				changed = []byte(t)
 			}
 			changed[i] ^= 0x20
 		}
 	}
 	if changed == nil {
-		return t
+		return s.pushText(l, t)
 	}
-	return string(changed)
+	return s.pushNew(l, string(changed))
 }
 
+// pushText pushes a text that is there already, or a part of it.
 func (s *state) pushText(l *lua.LState, t string) int {
 	l.Push(lua.LString(t))
 	return 1
 }
-
-// allow ends the script when a text of so many bytes would be more than it may have.
-func (s *state) allow(l *lua.LState, size float64) {
-	if size > maxText || s.leash.tooLarge(size) {
-		l.RaiseError("not enough memory")
-	}
-}
-
-// maxText is the longest text that a library function makes.
-const maxText = 1 << 30

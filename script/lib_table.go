@@ -2,7 +2,6 @@ package script
 
 import (
 	"slices"
-	"strings"
 
 	lua "github.com/yuin/gopher-lua"
 )
@@ -22,22 +21,33 @@ func (s *state) tableConcat(l *lua.LState) int {
 		separator = s.checkText(l, 2)
 	}
 	from, to := optInt(l, 3, 1), optInt(l, 4, t.Len())
-	var out strings.Builder
+	size := 0
 	for i := from; i <= to; i++ {
-		v := t.RawGetInt(i)
-		part, ok := text(v)
-		s.leash.work(l, moveSteps+len(part)/comparedAtOnce)
-		if !ok {
+		s.leash.work(l, moveSteps)
+		switch v := t.RawGetInt(i).(type) {
+		case lua.LString:
+			size += len(v) + len(separator)
+		case lua.LNumber:
+			size += longestNumber + len(separator)
+		default:
 			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
-		out.WriteString(part)
-		if i < to {
-			out.WriteString(separator)
-		}
-		s.allow(l, float64(out.Len()))
+		s.allow(l, float64(size))
 	}
-	return s.pushText(l, out.String())
+	out := make([]byte, 0, size)
+	for i := from; i <= to; i++ {
+		part, _ := text(t.RawGetInt(i))
+		s.leash.work(l, moveSteps+(len(part)+len(separator))/comparedAtOnce)
+		out = appendText(out, part)
+		if i < to {
+			out = appendText(out, separator)
+		}
+	}
+	return s.pushBuilt(l, out)
 }
+
+// longestNumber is how many characters a number has at most.
+const longestNumber = 24
 
 // moveSteps is what moving a value within a table costs in steps of the leash.
 const moveSteps = 4

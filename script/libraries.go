@@ -29,7 +29,8 @@ func (s *state) openLibraries() {
 	s.replace(s.library("string"), s.stringFunctions())
 	s.replace(s.library("table"), s.tableFunctions())
 	s.replace(s.library("coroutine"), s.coroutineFunctions())
-	s.replace(s.library("os"), map[string]lua.LGFunction{"exit": s.osExit})
+	s.replace(s.library("os"), map[string]lua.LGFunction{"exit": s.osExit, "execute": s.osExecute})
+	s.ioFunctions()
 	s.replace(s.library("debug"), map[string]lua.LGFunction{"getmetatable": s.baseGetMetatable, "setmetatable": s.baseSetMetatable,
 		"sethook": nothing, "gethook": nothing})
 	s.library("math").RawSetString("huge", lua.LNumber(math.Inf(1)))

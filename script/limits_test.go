@@ -35,6 +35,7 @@ var endless = map[string]string{
 	"similar":    `while true do __kyototycoon__.db:match_similar(string.rep("b", 3e4), 3e4) end`,
 	"iterate":    `while true do __kyototycoon__.db:iterate(function() while true do end end) end`,
 	"sleep":      `__kyototycoon__.sleep(1e6)`,
+	"execute":    `os.execute("sleep 1000; true")`,
 	"loop":       `while true do end`,
 	"caught":     `while true do pcall(function() while true do end end) end`,
 	"loading":    `local t = {"return {"} for i = 1, 1e5 do t[#t + 1] = i .. "," end t[#t + 1] = "}" while true do loadstring(table.concat(t)) end`,

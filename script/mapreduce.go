@@ -138,12 +138,13 @@ func (r *mapReduce) mapAll(d *db.DB) error {
 	}
 	var failed error
 	err = d.Walk(r.c.s.leash.ask, r.c.s.owed, func(key, value []byte, _ int64) bool {
-		failed = r.check(r.mapper, lua.LString(key), lua.LString(value), r.emit)
-		return failed == nil
+		failed = r.check(r.mapper, lua.LString(key), r.c.s.room.text(string(value)), r.emit)
+		return failed == nil && r.c.s.stillRoom()
 	})
 	if failed != nil || err != nil {
 		return firstError(failed, err)
 	}
+	r.c.s.leash.check(r.c.l)
 	if r.keys > 0 {
 		if err := r.say("map", fmt.Sprintf("started to flushing the cache: count=%d size=%d", r.keys, r.size)); err != nil {
 			return err

@@ -136,6 +136,7 @@ func ktUnpack(c call) int {
 		p = c.bytes(2)
 	}
 	t := c.l.NewTable()
+	entries := 0
 	for _, item := range packItems(format) {
 		if !strings.ContainsRune("cCsSiIlLfFdDnNMwW", rune(item.letter)) {
 			continue
@@ -146,9 +147,12 @@ func ktUnpack(c call) int {
 			var ok bool
 			if f, p, ok = unpackOne(p, item.letter); ok {
 				t.Append(lua.LNumber(f))
+				entries++
+				c.s.reserveEntries(c.l, entries)
 			}
 		}
 	}
+	c.s.room.table(t, entries)
 	c.l.Push(t)
 	return 1
 }

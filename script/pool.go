@@ -31,6 +31,7 @@ type Options struct {
 	Workers int              // interpreters (-th); 0 means 16
 	Time    time.Duration    // how long a call may take (-scrtime); 0: for ever
 	Memory  int64            // bytes that an interpreter may hold on to (-scrmem); 0: any number
+	Room    int64            // without Memory: bytes of large texts and tables that library functions may make, for all interpreters together; 0: any number
 	Logger  *slog.Logger     // nil means silent
 	Exit    func(status int) // what os.exit does; nil: it raises an error
 }
@@ -52,6 +53,7 @@ type Pool struct {
 	free   chan *state
 	holds  holds
 	files  files
+	room   room
 	closed chan struct{}
 
 	mu       sync.Mutex // guards stopping
@@ -62,7 +64,7 @@ type Pool struct {
 // before; that is in the log, and no error of Load: a server starts with a broken script.
 func Load(o Options) *Pool {
 	o.setDefaults()
-	p := &Pool{opts: o, free: make(chan *state, o.Workers), closed: make(chan struct{})}
+	p := &Pool{opts: o, room: room{limit: o.Room}, free: make(chan *state, o.Workers), closed: make(chan struct{})}
 	p.holds.init()
 	source, err := readScript(o.Path)
 	for thid := range o.Workers {
@@ -74,6 +76,15 @@ func Load(o Options) *Pool {
 		p.free <- s
 	}
 	return p
+}
+
+// newRoom returns the room of one interpreter: what it may hold on to, or half of what all have together but no more than the longest text, so
+// that one that takes all it can get leaves something for the others.
+func (p *Pool) newRoom() *room {
+	if p.opts.Memory > 0 {
+		return &room{limit: p.opts.Memory}
+	}
+	return &room{limit: min(p.opts.Room/2, maxText), above: &p.room}
 }
 
 // run runs the script in one interpreter and reports whether it has come to its end. err is why it could not be read.

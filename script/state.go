@@ -42,13 +42,15 @@ type state struct {
 	dirty  []*handle     // databases of the script's own with updates to wait for
 	holder *holder       // what it keeps others from
 
+	room *room // for what library functions make
+
 	serving bool // a call is being served, and not the script being loaded
 }
 
 func (p *Pool) newState(thid int) *state {
 	l := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
 		RegistrySize: stackValues, RegistryMaxSize: maxStackValue, RegistryGrowStep: stackGrowth})
-	s := &state{pool: p, thid: thid, l: l, leash: newLeash(), hints: map[string]hints{}}
+	s := &state{pool: p, thid: thid, l: l, leash: newLeash(), hints: map[string]hints{}, room: p.newRoom()}
 	if p.opts.Memory > 0 {
 		s.leash.memory = newMemory(l, p.opts.Memory)
 	}
@@ -126,7 +128,7 @@ func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[
 	}
 	input, output := s.l.NewTable(), s.l.NewTable()
 	for key, value := range in {
-		input.RawSetString(string(key), lua.LString(value))
+		input.RawSetString(string(key), s.room.text(string(value)))
 	}
 	s.begin(heed, owed)
 	s.serving = true

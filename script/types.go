@@ -125,7 +125,17 @@ func (s *state) join(l *lua.LState) int {
 		size += len(t)
 	}
 	s.allow(l, float64(size))
-	return s.pushText(l, strings.Join(parts, ""))
+	if size < largeText {
+		return s.pushText(l, strings.Join(parts, ""))
+	}
+	out := make([]byte, 0, size)
+	for _, part := range parts {
+		if size == len(part) {
+			return s.pushText(l, part)
+		}
+		out = appendText(out, part)
+	}
+	return s.pushBuilt(l, out)
 }
 
 func (s *state) joinValues(l *lua.LState, n int) int {
@@ -142,7 +152,10 @@ func (s *state) joinTwo(l *lua.LState, a, b lua.LValue) lua.LValue {
 	y, alsoOK := text(b)
 	if ok && alsoOK {
 		s.allow(l, float64(len(x)+len(y)))
-		return lua.LString(x + y)
+		if x == "" || y == "" {
+			return lua.LString(x + y)
+		}
+		return s.room.text(x + y)
 	}
 	for _, v := range []lua.LValue{a, b} {
 		if own := s.ownMetamethod(l, v, "__concat"); own != lua.LNil {

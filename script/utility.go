@@ -80,6 +80,7 @@ func ktSplit(c call) int {
 	t := c.text(1)
 	delimiters, ok := text(c.l.Get(2))
 	if !ok {
+		c.s.reserve(c.l, float64(strings.Count(t, "\x00"))*arrayEntry)
 		return c.pushParts(strings.Split(t, "\x00"))
 	}
 	t, _, _ = strings.Cut(t, "\x00")
@@ -93,6 +94,7 @@ func ktSplit(c call) int {
 		c.s.leash.work(c.l, 1)
 		if cuts[t[i]] {
 			parts, begin = append(parts, t[begin:i]), i+1
+			c.s.reserveEntries(c.l, len(parts))
 		}
 	}
 	return c.pushParts(append(parts, t[begin:]))
@@ -103,6 +105,7 @@ func (c call) pushParts(parts []string) int {
 	for _, part := range parts {
 		t.Append(lua.LString(part))
 	}
+	c.s.room.table(t, len(parts))
 	c.l.Push(t)
 	return 1
 }
@@ -142,7 +145,7 @@ func ktStrstr(c call) int {
 		return c.pushNumber(float64(strings.Index(t, pat) + 1))
 	}
 	if pat != "" {
-		c.s.allow(c.l, float64(strings.Count(t, pat))*float64(len(alt)))
+		c.s.allow(c.l, float64(len(t))+float64(strings.Count(t, pat))*float64(len(alt)))
 		t = strings.ReplaceAll(t, pat, cString(alt))
 	}
 	return c.pushBytes([]byte(t))

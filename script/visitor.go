@@ -54,7 +54,7 @@ func (c call) visitor(v lua.LValue) db.Visitor {
 		args := []lua.LValue{lua.LString(key), lua.LNil}
 		method := "visit_empty"
 		if found {
-			args = []lua.LValue{lua.LString(key), lua.LString(value), lua.LNumber(xt)}
+			args = []lua.LValue{lua.LString(key), c.s.room.text(string(value)), lua.LNumber(xt)}
 			method = "visit_full"
 		}
 		f := v
@@ -144,7 +144,7 @@ func dbIterate(c call) int {
 	h := c.handleOf(1)
 	v, writable := c.visitorOf(2), c.flag(3, true)
 	visit := c.visitor(v)
-	more := func() bool { return c.s.leash.Err() == nil }
+	more := func() bool { return c.s.leash.Err() == nil && c.s.stillRoom() }
 	return c.pushBool(h.visit(c, func(d *db.DB) error {
 		c.around(v, "visit_before")
 		defer c.around(v, "visit_after")

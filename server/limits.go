@@ -91,6 +91,12 @@ func (c *LimitsConfig) inFlight() int64 {
 	return max(c.available()/inFlightIn*inFlightOf, inFlightMin)
 }
 
+// scripts returns the bytes that texts of scripts may take together, where -scrmem does not say it; 0 for any number.
+func (c *LimitsConfig) scripts() int64 {
+	const part = 4
+	return c.available() / part
+}
+
 // setLimits puts the limits of connections into effect.
 func (l *live) setLimits(c LimitsConfig) {
 	l.limits.SetLargest(c.Request)

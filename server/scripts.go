@@ -39,6 +39,7 @@ func (p *process) startScript() {
 		Workers: min(p.cfg.Threads, MaxThreads),
 		Time:    p.cfg.Script.Time,
 		Memory:  p.cfg.Script.Memory,
+		Room:    p.cfg.Limits.scripts(),
 		Logger:  p.log.Logger,
 		Exit:    p.exitByScript,
 	})

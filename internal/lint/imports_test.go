@@ -39,7 +39,7 @@ var arrows = map[string][]string{
 	"jesync":  {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
 	"coconut": {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
 
-	"script":      {"db", "ulog", "internal/klog", "internal/rescue"},
+	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
 

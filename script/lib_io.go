@@ -1,0 +1,108 @@
+package script
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	lua "github.com/yuin/gopher-lua"
+)
+
+// ioFunctions replace those that read as much as there is, whatever that is, with the functions of the interpreter below them.
+func (s *state) ioFunctions() {
+	library := s.library("io")
+	library.RawSetString("read", s.l.NewFunction(s.boundedRead(library.RawGetString("read"), 1)))
+	if methods, ok := s.l.GetTypeMetatable("FILE*").(*lua.LTable); ok {
+		methods.RawSetString("read", s.l.NewFunction(s.boundedRead(methods.RawGetString("read"), 2)))
+	}
+}
+
+// readPiece is how many bytes are read at once of what is read to its end.
+const readPiece = 64 << 10
+
+// boundedRead is read of the interpreter, whose formats begin at an argument, given what it has to read in pieces for which there is room.
+func (s *state) boundedRead(read lua.LValue, first int) lua.LGFunction {
+	return func(l *lua.LState) int {
+		if l.GetTop() < first {
+			l.Push(lua.LString("*l"))
+		}
+		last := l.GetTop()
+		for i := first; i <= last; i++ {
+			format := l.Get(i)
+			if f, ok := format.(lua.LNumber); ok && f > largeText {
+				s.allow(l, float64(f))
+			}
+			if t, ok := format.(lua.LString); ok && t == "*a" {
+				s.readAll(l, read, first)
+				continue
+			}
+			if s.readOne(l, read, first, format); l.Get(last+i-first+1) == lua.LNil {
+				break
+			}
+		}
+		return l.GetTop() - last
+	}
+}
+
+// readOne calls read for one format, which pushes what it has read, or nil and perhaps why.
+func (s *state) readOne(l *lua.LState, read lua.LValue, first int, format lua.LValue) {
+	l.Push(read)
+	for i := 1; i < first; i++ {
+		l.Push(l.Get(i))
+	}
+	l.Push(format)
+	l.Call(first, lua.MultRet)
+}
+
+// readAll pushes all that is left of a file.
+func (s *state) readAll(l *lua.LState, read lua.LValue, first int) {
+	var out strings.Builder
+	top := l.GetTop()
+	for {
+		s.allow(l, float64(out.Len()+readPiece))
+		s.readOne(l, read, first, lua.LNumber(readPiece))
+		piece, ok := l.Get(top + 1).(lua.LString)
+		l.SetTop(top)
+		s.leash.check(l)
+		if !ok || piece == "" {
+			s.pushNew(l, out.String())
+			return
+		}
+		out.WriteString(string(piece))
+	}
+}
+
+// osExecute runs a program and waits for its end. When the script has to stop, so has the program, with those that it has started.
+func (s *state) osExecute(l *lua.LState) int {
+	cmd := exec.Command("/bin/sh", "-c", s.checkText(l, 1))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		l.Push(lua.LNumber(1))
+		return 1
+	}
+	ended := make(chan error)
+	go func() { ended <- cmd.Wait() }()
+	ticker := time.NewTicker(sleepSlice)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			status := lua.LNumber(0)
+			if err != nil {
+				status = 1
+			}
+			l.Push(status)
+			return 1
+		case <-ticker.C:
+			s.leash.listen()
+		case <-s.leash.done:
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+			<-ended
+			s.leash.check(l)
+			return 0
+		}
+	}
+}
