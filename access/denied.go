@@ -2,15 +2,17 @@ package access
 
 import "net/http"
 
-// Denied is a request that is refused. Its text may be shown to the client.
+// Denied is the error of a request that is refused. Its text may be shown to the client.
 type Denied struct {
 	// Reason says why in words, without secrets.
 	Reason string
 
-	// Remote: the server is protected, and the peer is not on its machine. Nothing on its connection will be answered.
+	// Remote: the server is protected by default and the peer is on another machine. No request of
+	// its connection will be answered.
 	Remote bool
 
-	// Unknown: the peer has proved nothing yet, or with wrong credentials. With others the request may be allowed.
+	// Unknown: the peer has sent no credentials, or wrong ones. With other credentials the request
+	// may be allowed.
 	Unknown bool
 }
 
@@ -31,9 +33,9 @@ func (d *Denied) Status() int {
 // Challenge is the value of WWW-Authenticate in an HTTP reply with status 401.
 const Challenge = `Basic realm="gotycoon", charset="UTF-8"`
 
-// OpenHint says how a protected server is opened.
+// OpenHint says how to open a protected server to other machines.
 const OpenHint = "this server answers only clients on its own machine; " +
 	"start it with -access FILE to say who may do what, or with -host 0.0.0.0 to let everybody in"
 
-// errRemote is the answer of a protected server.
+// errRemote is the error of a protected server for peers on other machines.
 var errRemote = &Denied{Reason: OpenHint, Remote: true}

@@ -17,18 +17,23 @@ import (
 
 // Options of a Guard.
 type Options struct {
-	Path   string           // the access file; empty: protection by default, peers on other machines are refused
-	Logger *slog.Logger     // nil: silent. Warn has wrong credentials, refused peers, and files that cannot be used
-	Now    func() time.Time // nil: time.Now
+	// Path is the access file; empty means protection by default: peers on other machines are
+	// refused.
+	Path string
+	// Logger: nil means silent. Warnings are about wrong credentials, refused peers, and files that
+	// cannot be used.
+	Logger *slog.Logger
+	Now    func() time.Time // nil means time.Now
 }
 
-// Guard decides for all ports of a server. It may be used by many goroutines. A nil Guard allows everything.
+// Guard decides for all ports of a server. It may be used by many goroutines. A nil Guard allows
+// everything.
 //
-// It has no goroutine: somebody calls Poll from time to time.
+// It has no goroutine: the server calls Poll from time to time.
 type Guard struct {
 	opts   Options
 	rules  atomic.Pointer[table] // nil without a file
-	secret [32]byte              // salt of what is remembered of credentials
+	secret [32]byte              // salt of the hashes of credentials that are remembered
 	own    ownAddresses
 	logins logins
 	slow   throttle
@@ -37,10 +42,10 @@ type Guard struct {
 
 	mu      sync.Mutex // protects the fields below
 	seen    os.FileInfo
-	text    []byte // of the file, whether it can be used or not
-	missing bool   // the file could not be read, which has been said
+	text    []byte // content of the file, also of a file that cannot be used
+	missing bool   // the file could not be read, and the log says so
 	streams map[*stream]struct{}
-	has     []Database // nil: not known yet
+	has     []Database // databases of the server; nil: not known yet
 }
 
 // Open reads the access file.
@@ -126,17 +131,17 @@ func readFile(path string) (os.FileInfo, []byte, error) {
 	return info, text.Bytes(), nil
 }
 
-// Close ends what waits within the guard. Whatever is asked afterwards is refused where it would have to wait.
+// Close ends the calls that wait within the guard. Later calls that would have to wait are refused.
 func (g *Guard) Close() {
 	if g != nil {
 		close(g.done)
 	}
 }
 
-// Protects tells whether the guard is protection by default.
+// Protects reports whether the guard is protection by default.
 func (g *Guard) Protects() bool { return g != nil && g.opts.Path == "" }
 
-// Poll looks whether the file has changed, and reads it when it has. It costs one stat.
+// Poll reads the file again if it has changed. If it has not, that costs one stat.
 func (g *Guard) Poll() {
 	if g == nil || g.opts.Path == "" {
 		return
@@ -150,14 +155,16 @@ func (g *Guard) Poll() {
 	g.reload()
 }
 
-// settled is the age of a file from which on a change shows in its time: clocks of file systems are coarse.
+// settled: two changes of a file within the resolution of its time stamp look like one. So a file
+// that was changed less than settled ago is read again, even if its time stamp is the known one.
 const settled = 3 * time.Second
 
 func sameFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
-// Reload reads the file. One that cannot be used leaves the rules as they are, and is an error in the log.
+// Reload reads the file again. A file that cannot be used leaves the rules as they are, with an
+// error in the log.
 func (g *Guard) Reload() {
 	if g == nil || g.opts.Path == "" {
 		return
@@ -167,7 +174,7 @@ func (g *Guard) Reload() {
 	g.reload()
 }
 
-// reload does so. The caller holds mu.
+// reload is Reload with mu held.
 func (g *Guard) reload() {
 	info, text, err := readFile(g.opts.Path)
 	if err != nil {
@@ -197,8 +204,8 @@ func (g *Guard) reload() {
 	g.cutStreams()
 }
 
-// Serves tells the guard which databases there are: names in the file that none of them has are a line in the log, now and after
-// changes.
+// Serves tells the guard which databases there are. Names in db= that no database has are logged,
+// now and after each change of the file.
 func (g *Guard) Serves(all []Database) {
 	if g == nil || g.opts.Path == "" {
 		return
@@ -209,7 +216,7 @@ func (g *Guard) Serves(all []Database) {
 	g.tellUnknown(g.rules.Load())
 }
 
-// tellUnknown writes about names of databases that do not exist. The caller holds mu.
+// tellUnknown logs names in db= that no database has. The caller holds mu.
 func (g *Guard) tellUnknown(t *table) {
 	if names := t.unknown(g.has); g.has != nil && len(names) > 0 {
 		g.opts.Logger.Warn(fmt.Sprintf("the access file has rules with db= for %q, which this server does not have: write a name as on the "+
@@ -217,7 +224,8 @@ func (g *Guard) tellUnknown(t *table) {
 	}
 }
 
-// stream is a request that goes on for good.
+// stream is a request without an end, such as a follower's. It is cut when the rules no longer
+// allow it.
 type stream struct {
 	peer peer
 	need Rights
@@ -231,7 +239,7 @@ func (g *Guard) watch(s *stream) {
 	g.streams[s] = struct{}{}
 }
 
-// cutStreams ends the streams that the rules do not allow any more. The caller holds mu.
+// cutStreams cuts the streams that the rules do not allow any more. The caller holds mu.
 func (g *Guard) cutStreams() {
 	for s := range g.streams {
 		g.cutUnlessAllowed(s)
@@ -246,17 +254,18 @@ func (g *Guard) cutUnlessAllowed(s *stream) {
 	}
 }
 
-// isLocal tells whether an address is one of this machine.
+// isLocal reports whether an address is one of this machine.
 func (g *Guard) isLocal(at netip.Addr) bool { return at.IsLoopback() || g.own.has(at, g.opts.Now()) }
 
-// ownAddresses are those of the machine's interfaces, which may come and go.
+// ownAddresses are the addresses of the machine's network interfaces. Interfaces come and go, so
+// the list is read again when it is older than lookAgain.
 type ownAddresses struct {
 	mu     sync.Mutex // protects the fields below
 	known  map[netip.Addr]bool
 	looked time.Time
 }
 
-const lookAgain = time.Second // after a peer that was not among them
+const lookAgain = time.Second
 
 func (o *ownAddresses) has(at netip.Addr, now time.Time) bool {
 	o.mu.Lock()
@@ -279,7 +288,7 @@ func (o *ownAddresses) has(at netip.Addr, now time.Time) bool {
 	return o.known[at]
 }
 
-// pause waits. It returns an error when the guard is closed meanwhile, or ctx ends.
+// pause waits for d. It returns an error if the guard is closed or ctx ends meanwhile.
 func (g *Guard) pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

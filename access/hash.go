@@ -8,10 +8,11 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// hashCost takes some 60 ms on a machine of today; what is right is remembered.
+// hashCost is the bcrypt cost of new hashes. A comparison takes about 60 ms on a machine of today;
+// logins remembers right passwords.
 const hashCost = 10
 
-// maxPassword is how many bytes of a password bcrypt looks at.
+// maxPassword is the number of bytes of a password that bcrypt uses.
 const maxPassword = 72
 
 var (
@@ -19,7 +20,7 @@ var (
 	errLong  = errors.New("a password has at most 72 bytes")
 )
 
-// HashPassword returns what stands for a password in an access file.
+// HashPassword returns the hash of a password for an access file.
 func HashPassword(password []byte) (string, error) {
 	switch {
 	case len(password) == 0:
@@ -31,12 +32,13 @@ func HashPassword(password []byte) (string, error) {
 	return string(hash), err
 }
 
-// leastToken is the shortest token in bytes: nothing slows down who guesses.
+// leastToken is the length of the shortest token in bytes. Tokens are compared quickly, so a short
+// one could be guessed.
 const leastToken = 16
 
 var errShortToken = errors.New("a token has at least 16 characters, better 32 random ones: openssl rand -hex 32")
 
-// HashToken returns what stands for a token in an access file.
+// HashToken returns the hash of a token for an access file.
 func HashToken(token []byte) (string, error) {
 	if len(token) < leastToken {
 		return "", errShortToken

@@ -10,14 +10,16 @@ import (
 	"strings"
 )
 
-// errCredentials is the answer to wrong ones, whatever is wrong.
+// errCredentials is the error of wrong credentials, whatever is wrong about them.
 var errCredentials = &Denied{Reason: "unknown user, wrong password or unknown token", Unknown: true}
 
-// errLater is the answer to those that were not looked at, right or wrong, because the address has sent too many wrong ones.
+// errLater is the error of credentials that were not compared, because their address has sent too
+// many wrong ones.
 var errLater = &Denied{Reason: "many wrong passwords come from this address, this one was not looked at: try again in some seconds", Unknown: true}
 
-// Present makes the visitor the one of an Authorization header for what is asked from now on; an empty one is nobody. Wrong
-// credentials are an error, also where nobody would be allowed to. They may take seconds.
+// Present makes the visitor the user of an Authorization header until the next Present or
+// Anonymous; an empty header makes the visitor nobody. Wrong credentials are an error even where no
+// credentials are needed. Comparing them may take seconds.
 func (v *Visitor) Present(header []byte) error { return v.present(context.Background(), header) }
 
 func (v *Visitor) present(ctx context.Context, header []byte) error {
@@ -58,16 +60,18 @@ func (v *Visitor) present(ctx context.Context, header []byte) error {
 	return nil
 }
 
-// Outdated tells whether the rules have changed since Present: a request that has taken long should present its credentials again.
+// Outdated reports whether the rules have changed since Present: a request that has taken long
+// should present its credentials again.
 func (v *Visitor) Outdated() bool { return v != nil && v.pinned && v.guard.rules.Load() != v.rules }
 
-// Current reports whether the rules have not changed since a right was last looked at: what was allowed then still is.
+// Current reports whether the rules are those that the latest call applied: what it allowed is
+// still allowed.
 func (v *Visitor) Current() bool {
 	return v == nil || v.guard.Protects() || v.guard.rules.Load() == v.rules
 }
 
-// Anonymous ends what Present has begun, before a request of a protocol without credentials on the same connection: the visitor is
-// nobody again, and the rules are those of the moment of each call.
+// Anonymous ends the HTTP request that Present has begun. Requests without credentials on the same
+// connection follow: the visitor is nobody again, and each call applies the rules of its moment.
 func (v *Visitor) Anonymous() {
 	if v == nil || !v.pinned {
 		return
@@ -93,7 +97,7 @@ const (
 	bearer
 )
 
-// parseAuthorization takes the value of an Authorization header apart.
+// parseAuthorization splits the value of an Authorization header.
 func parseAuthorization(header []byte) (user string, secret []byte, kind scheme) {
 	name, value, _ := bytes.Cut(bytes.TrimSpace(header), []byte{' '})
 	value = bytes.TrimSpace(value)
@@ -116,8 +120,8 @@ func parseAuthorization(header []byte) (user string, secret []byte, kind scheme)
 	return string(before), after, basic
 }
 
-// Authorize decides about a request to a listener of net/http: who may read the whole server may go on, with admin only who has
-// that right. The error is *Denied.
+// Authorize decides about a request to a listener of net/http: it needs the right to read the whole
+// server, and with admin set the right admin. The error is *Denied.
 func (g *Guard) Authorize(r *http.Request, admin bool) error {
 	if g == nil {
 		return nil
@@ -141,7 +145,7 @@ func (g *Guard) Authorize(r *http.Request, admin bool) error {
 	return v.Server(Read)
 }
 
-// textAddr is an address that is known as text.
+// textAddr is an address in its text form.
 type textAddr string
 
 // Network implements net.Addr.

@@ -15,19 +15,21 @@ import (
 )
 
 const (
-	keepLogins  = 10_000 // passwords that are remembered as right
-	keepPeers   = 10_000 // peers that are remembered for wrong ones
-	freeTries   = 3      // wrong passwords that cost no waiting
+	keepLogins  = 10_000 // right passwords that are remembered
+	keepPeers   = 10_000 // peers whose wrong passwords are counted
+	freeTries   = 3      // wrong passwords of a peer without a delay
 	firstDelay  = 100 * time.Millisecond
 	longestWait = 2 * time.Second  // between two tries of a peer
-	patience    = 5 * time.Second  // a try that would have to wait longer, behind others of its peer, is refused
-	forgive     = 10 * time.Minute // without a wrong password
+	patience    = 5 * time.Second  // a try that would have to wait longer is refused
+	forgive     = 10 * time.Minute // without a wrong password; then the count begins anew
 )
 
-// logins remembers which passwords were right, as salted hashes: bcrypt is made to be slow. What is remembered of a hash holds as long as
-// the file has that hash, so nothing is forgotten when the file changes: all clients at once would have to be looked at again.
+// logins remembers right passwords as salted hashes, since bcrypt is slow on purpose. An entry
+// stands for a pair of bcrypt hash and password, so it stays true when the file changes, and the
+// file need not clear the entries: otherwise all clients would have to be checked by bcrypt at
+// once.
 type logins struct {
-	places chan struct{} // one for each bcrypt that is computed: they shall not take all processors
+	places chan struct{} // an element for each running bcrypt: some processors stay free
 
 	mu    sync.Mutex // protects right
 	right map[[sha256.Size]byte]struct{}
@@ -57,23 +59,24 @@ func (l *logins) add(key [sha256.Size]byte) {
 	l.right[key] = struct{}{}
 }
 
-// loginKey stands for a hash and a password that has been compared with it.
+// loginKey returns the entry of logins for a bcrypt hash and a password.
 func (g *Guard) loginKey(hash, password []byte) [sha256.Size]byte {
 	h := sha256.New()
-	for _, part := range [][]byte{g.secret[:], hash, password} { // the first two have fixed lengths
+	// Secret and hash have fixed lengths, so different parts never make the same bytes.
+	for _, part := range [][]byte{g.secret[:], hash, password} {
 		_, _ = h.Write(part) // documented never to fail
 	}
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// password returns the user with a name and password, or why there is none. A wrong one is slow, and slower each time that the peer
-// tries.
+// password returns the user with this name and password, or an error. A wrong password takes long,
+// and longer with each try of the peer.
 func (g *Guard) password(ctx context.Context, from peer, t *table, name string, password []byte) (*principal, error) {
 	p := t.names[name]
 	if p != nil && p.hash == nil {
 		p = nil
 	}
-	hash := t.worst // for who does not exist: that takes as long
+	hash := t.worst // an unknown name takes as long as a known one
 	if p != nil {
 		hash = p.hash
 	}
@@ -99,7 +102,7 @@ func (g *Guard) password(ctx context.Context, from peer, t *table, name string, 
 	}
 }
 
-// try compares a password, or returns how long the peer has to wait before.
+// try compares a password. If the peer must wait first, it returns how long.
 func (g *Guard) try(ctx context.Context, from peer, p *principal, hash, password []byte, key [sha256.Size]byte) (wait time.Duration, right bool) {
 	select {
 	case g.logins.places <- struct{}{}:
@@ -109,7 +112,7 @@ func (g *Guard) try(ctx context.Context, from peer, p *principal, hash, password
 	case <-ctx.Done():
 		return longestWait, false
 	}
-	if p != nil && g.logins.has(key) { // somebody else was faster
+	if p != nil && g.logins.has(key) { // another connection was faster
 		return 0, true
 	}
 	if wait := g.slow.wait(from.addr, g.opts.Now()); wait > 0 {
@@ -131,7 +134,7 @@ func name(p *principal) string {
 	return p.name
 }
 
-// bearer returns who has a token, nil for nobody.
+// bearer returns the principal of a token, nil for an unknown token.
 func (g *Guard) bearer(ctx context.Context, from peer, t *table, text []byte) *principal {
 	digest := sha256.Sum256(text)
 	var found *principal
@@ -146,16 +149,18 @@ func (g *Guard) bearer(ctx context.Context, from peer, t *table, text []byte) *p
 	return found
 }
 
-// nonsense is what is done about credentials that are nobody's: the answer waits when the peer has sent many.
+// nonsense handles credentials that fit nobody: it counts them, and delays the answer if the peer
+// has sent many.
 func (g *Guard) nonsense(ctx context.Context, from peer) {
 	g.failed(from, "")
 	if wait := g.slow.wait(from.addr, g.opts.Now()); wait > 0 {
-		_ = g.pause(ctx, wait) // however that ends, the answer is the same
+		_ = g.pause(ctx, wait) // the answer is the same if the pause is cut short
 	}
 }
 
-// failed counts wrong credentials and logs them: the first ones of a peer, then ever fewer. user is empty where there is none of
-// the name: people type passwords in its place.
+// failed counts wrong credentials and logs them: the first of a peer, then more and more rarely.
+// user is empty for an unknown name, which is not logged because people type passwords in its
+// place.
 func (g *Guard) failed(from peer, user string) {
 	n := g.slow.fail(from.addr, g.opts.Now())
 	if n > freeTries && bits.OnesCount(uint(n)) != 1 {
@@ -167,33 +172,34 @@ func (g *Guard) failed(from peer, user string) {
 	g.warn(fmt.Sprintf("access: wrong credentials from %s for %s, %d so far", from.text, user, n))
 }
 
-// refused logs that a protected server has refused a peer: the first times, then ever fewer.
+// refused logs that a protected server has refused a peer: the first time, then more and more
+// rarely.
 func (g *Guard) refused(from peer) {
 	if n := g.slow.fail(from.addr, g.opts.Now()); bits.OnesCount(uint(n)) == 1 {
 		g.warn(fmt.Sprintf("access: refused %s, which is on another machine, %d so far: %s", from.text, n, OpenHint))
 	}
 }
 
-// throttle remembers which peers have sent wrong credentials.
+// throttle counts the wrong credentials of peers.
 type throttle struct {
 	mu    sync.Mutex // protects peers
 	peers map[netip.Prefix]*strikes
 }
 
-// strikes are the wrong credentials of a peer.
+// strikes are the wrong credentials of one peer.
 type strikes struct {
 	n    int
 	last time.Time
-	next time.Time // no try before
+	next time.Time // the earliest moment of the next try
 }
 
-// network is what counts as one peer: an address, with IPv6 a network of 64 bits.
+// network returns what counts as one peer: an IPv4 address, or a network of 64 bits for IPv6.
 func network(at netip.Addr) netip.Prefix {
 	n := at.BitLen()
 	if at.Is6() {
 		n = 64
 	}
-	p, _ := at.Prefix(n) // the only error is a length that is wrong
+	p, _ := at.Prefix(n) // the only error is a wrong length
 	return p
 }
 
@@ -204,7 +210,7 @@ func (t *throttle) wait(at netip.Addr, now time.Time) time.Duration {
 	if s == nil {
 		return 0
 	}
-	return max(0, min(s.next.Sub(now), longestWait)) // also when the clock is set
+	return max(0, min(s.next.Sub(now), longestWait)) // bounded, should the clock be set back
 }
 
 func (t *throttle) fail(at netip.Addr, now time.Time) (n int) {
@@ -226,7 +232,7 @@ func (t *throttle) fail(at netip.Addr, now time.Time) (n int) {
 	return s.n
 }
 
-// add makes room for a peer. The caller holds mu.
+// add adds a peer, and makes room for it first. The caller holds mu.
 func (t *throttle) add(key netip.Prefix, now time.Time) *strikes {
 	if t.peers == nil {
 		t.peers = map[netip.Prefix]*strikes{}
@@ -255,7 +261,7 @@ func (t *throttle) forget(at netip.Addr) {
 	delete(t.peers, network(at))
 }
 
-// limiter lets a few lines a second into the log.
+// limiter limits the number of log lines a second.
 type limiter struct {
 	now func() time.Time
 
@@ -267,7 +273,7 @@ type limiter struct {
 
 const linesPerSecond = 5
 
-// next tells whether a line may be written, and how many before it were not.
+// next reports whether a line may be written, and how many lines have been left out since the last.
 func (l *limiter) next() (ok bool, missed int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -284,7 +290,7 @@ func (l *limiter) next() (ok bool, missed int) {
 	return true, missed
 }
 
-// warn writes a line about a peer, unless there are too many.
+// warn logs a line, unless there are too many in this second.
 func (g *Guard) warn(line string) {
 	ok, missed := g.said.next()
 	if !ok {

@@ -26,21 +26,21 @@ const (
 
 var errFormat = errors.New("a line is USER:HASH, \"token NAME SHA256\", \"cert NAME [SUBJECT]\" or \"allow WHO RIGHT,… [db=…] [prefix=…] [service=…] [from=…]\"")
 
-// table is a parsed access file. Nobody changes it.
+// table is a parsed access file. It does not change.
 type table struct {
 	names  map[string]*principal
 	tokens []token
-	owners map[[sha256.Size]byte]*principal // of tokens
+	owners map[[sha256.Size]byte]*principal // of tokens, to find a token that two names have
 	certs  map[string][]*principal          // by subject
 	anyone []rule
-	worst  []byte // the hash that takes longest, for users who do not exist; nil without any
+	worst  []byte // the slowest hash, for comparisons with unknown users; nil: no passwords
 }
 
-// principal is a WHO.
+// principal is a WHO of the file.
 type principal struct {
 	name  string
 	hash  []byte // of the password; nil: none
-	known bool   // there is a way to prove to be the one
+	known bool   // the file has a password, token or certificate of this name
 	rules []rule
 }
 
@@ -110,7 +110,7 @@ func (t *table) line(line string) error {
 	return errFormat
 }
 
-// who returns the principal of a name.
+// who returns the principal with a name, and makes one for a new name.
 func (t *table) who(name string) (*principal, error) {
 	switch {
 	case name == anyone:

@@ -12,7 +12,7 @@ import (
 // Rights is a set of things that a rule allows.
 type Rights uint8
 
-// The rights. They do not contain each other, but Admin in a file means all of them.
+// The rights. None includes another, but the word admin in a file means all of them.
 const (
 	Read      Rights = 1 << iota // see records
 	Write                        // change records
@@ -58,13 +58,14 @@ const (
 	Quota    = "quota"
 )
 
-// Database is a database as rules name it.
+// Database is a database that rules can name.
 type Database interface {
 	Index() int
 	Name() string
 }
 
-// ServicesDatabase is the database of locks, sequences and quotas as rules name it. Clients can only copy it.
+// ServicesDatabase is the database of locks, sequences and quotas, as rules name it. Clients can
+// only copy it.
 type ServicesDatabase struct{}
 
 const servicesNumber = "65534"
@@ -78,7 +79,7 @@ func (ServicesDatabase) Name() string { return servicesNumber }
 // rule is one line that begins with allow.
 type rule struct {
 	rights Rights
-	from   []netip.Prefix // nil: from everywhere, unless local
+	from   []netip.Prefix // nil: from everywhere, unless local is set
 	local  bool           // from this machine
 
 	databases    []string // names and numbers
@@ -88,7 +89,7 @@ type rule struct {
 	allServices  bool
 }
 
-// target is what a request is about.
+// target is what a request wants to use.
 type target struct {
 	kind    targetKind
 	db      Database // of aKey, aDatabase
@@ -102,11 +103,11 @@ const (
 	anything targetKind = iota
 	aKey
 	aDatabase
-	theServer // all databases, and what belongs to none of them
+	theServer // all databases, and what belongs to no database
 	aService
 )
 
-// coveredBy tells whether a rule is about the target.
+// coveredBy reports whether a rule applies to the target.
 func (t *target) coveredBy(r *rule) bool {
 	switch t.kind {
 	case aKey:
@@ -141,7 +142,7 @@ func (r *rule) coversDatabase(d Database) bool {
 		(slices.Contains(r.databases, d.Name()) || slices.Contains(r.databases, strconv.Itoa(d.Index())))
 }
 
-// holdsFrom tells whether the rule holds for a peer.
+// holdsFrom reports whether the rule applies to a peer at this address.
 func (r *rule) holdsFrom(at netip.Addr, isLocal func(netip.Addr) bool) bool {
 	if len(r.from) == 0 && !r.local {
 		return true
@@ -154,7 +155,7 @@ func (r *rule) holdsFrom(at netip.Addr, isLocal func(netip.Addr) bool) bool {
 	return r.local && isLocal(at)
 }
 
-// unknown returns the names in db= that none of some databases has, sorted.
+// unknown returns the names in db= that no database has, sorted.
 func (t *table) unknown(have []Database) []string {
 	var names []string
 	look := func(rules []rule) {

@@ -12,34 +12,37 @@ import (
 	"slices"
 )
 
-// peer is what is known of the other end of a connection without asking it.
+// peer is what a connection shows of its other end, before any credentials.
 type peer struct {
 	addr  netip.Addr
 	text  string   // IP:PORT
-	certs []string // subjects of its certificate
+	certs []string // subjects of its verified certificate
 }
 
-// Visitor is who is at the other end of a connection, and what they may do there. It belongs to the connection's goroutine. The
-// rules are those of the moment of each call, of an HTTP request those of Present. A nil Visitor may do everything.
+// Visitor is the user at the other end of a connection, with the rights there. It belongs to the
+// connection's goroutine. Each call applies the rules of its moment; between Present and Anonymous,
+// for the length of an HTTP request, the rules stay those of Present. A nil Visitor may do
+// everything.
 type Visitor struct {
 	guard *Guard
 	peer  peer
-	state func() tls.ConnectionState // nil: no TLS, or the certificate is known
+	state func() tls.ConnectionState // nil: no TLS, or the certificate has been read
 
-	rules  *table // for which the fields below hold
-	pinned bool   // they are those of an HTTP request, to its end
+	rules  *table // the fields below are made from it
+	pinned bool   // an HTTP request is served: rules stay until its end
 
-	base []*rule    // of anyone and of the certificate
-	who  *principal // by credentials; nil: none
-	held []*rule    // base and those of who
+	base []*rule    // rules of anyone and of the certificate that apply to this peer
+	who  *principal // user by credentials; nil: none
+	held []*rule    // base and the rules of who
 
-	login string            // name of a user who stays, "" for none
-	hash  []byte            // and the hash that the password was compared with
-	memo  [sha256.Size]byte // of the credentials that have made who; zero: none
+	login string            // name of a user who has logged in until the connection ends
+	hash  []byte            // of the password that login had; a new one in the file ends the login
+	memo  [sha256.Size]byte // salted hash of the credentials of who; zero: none
 }
 
-// Visit returns the visitor of a connection, nil when everything is allowed: without a guard, or with protection by default for peers
-// on this machine. TLS is a method ConnectionState of the connection, and client certificates count that were verified.
+// Visit returns the visitor of a connection. It returns nil if everything is allowed: without a
+// guard, and for peers on this machine with protection by default. A connection with a method
+// ConnectionState is over TLS; its client certificate counts if it was verified.
 func (g *Guard) Visit(c net.Conn) *Visitor {
 	if g == nil {
 		return nil
@@ -54,8 +57,8 @@ func (g *Guard) Visit(c net.Conn) *Visitor {
 	return v
 }
 
-// peerOf reads an address. That of a pipe, or of a socket in a directory, is this machine; one that cannot be read is nowhere, which
-// no rule with a network is about.
+// peerOf reads an address. Pipes and Unix sockets count as this machine. An address that cannot be
+// parsed matches no rule with from=.
 func peerOf(a net.Addr) peer {
 	if a == nil {
 		return peer{}
@@ -69,32 +72,35 @@ func peerOf(a net.Addr) peer {
 	return p
 }
 
-// Enter returns nil when there is anything that the visitor may do now.
+// Enter returns nil if there is anything that the visitor may do.
 func (v *Visitor) Enter() error { return v.need(0, target{kind: anything}) }
 
 // Known reports whether the visitor has proved by credentials who they are.
 func (v *Visitor) Known() bool { return v != nil && v.who != nil }
 
-// Key returns nil when the visitor has all of the rights for a key of a database.
+// Key returns nil if the visitor has all of these rights for a key of a database.
 func (v *Visitor) Key(need Rights, d Database, key []byte) error {
 	return v.need(need, target{kind: aKey, db: d, key: key})
 }
 
-// Database returns nil when the visitor has all of the rights for a whole database.
+// Database returns nil if the visitor has all of these rights for a whole database.
 func (v *Visitor) Database(need Rights, d Database) error {
 	return v.need(need, target{kind: aDatabase, db: d})
 }
 
-// Server returns nil when the visitor has all of the rights for all databases, and so for what belongs to none of them.
+// Server returns nil if the visitor has all of these rights for all databases, and so for what
+// belongs to no database.
 func (v *Visitor) Server(need Rights) error { return v.need(need, target{kind: theServer}) }
 
-// Service returns nil when the visitor has all of the rights for a service: Counter, Lock, Sequence or Quota.
+// Service returns nil if the visitor has all of these rights for a service: Counter, Lock, Sequence
+// or Quota.
 func (v *Visitor) Service(need Rights, name string) error {
 	return v.need(need, target{kind: aService, service: name})
 }
 
-// While calls cut when the rights for a whole database, nil for the whole server, are not there any more, until done is called. What
-// the visitor has by credentials does not count.
+// While watches the rights for a whole database, or for the whole server if d is nil, until done is
+// called: it calls cut when a new access file takes them away. Rights by credentials do not count,
+// only those by address and certificate.
 func (v *Visitor) While(need Rights, d Database, cut func()) (done func()) {
 	if v == nil {
 		return func() {}
@@ -106,7 +112,7 @@ func (v *Visitor) While(need Rights, d Database, cut func()) (done func()) {
 	return v.while(need, what, cut)
 }
 
-// WhileService is While for the rights for a service.
+// WhileService is While for a service.
 func (v *Visitor) WhileService(need Rights, name string, cut func()) (done func()) {
 	if v == nil {
 		return func() {}
@@ -117,7 +123,7 @@ func (v *Visitor) WhileService(need Rights, name string, cut func()) (done func(
 func (v *Visitor) while(need Rights, what target, cut func()) (done func()) {
 	g, s := v.guard, &stream{peer: v.peer, need: need, what: what, cut: cut}
 	g.watch(s)
-	g.cutUnlessAllowed(s) // the rules may have changed since somebody looked
+	g.cutUnlessAllowed(s) // the rules may have changed since the caller looked at them
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -125,7 +131,7 @@ func (v *Visitor) while(need Rights, what target, cut func()) (done func()) {
 	}
 }
 
-// need looks for rules that cover something and have the rights together.
+// need returns nil if the rules that cover the target together have all of these rights.
 func (v *Visitor) need(need Rights, what target) error {
 	if v == nil {
 		return nil
@@ -150,7 +156,7 @@ func (v *Visitor) need(need Rights, what target) error {
 	return v.denied(missing, what)
 }
 
-// denied makes the error of a request that needs other rights.
+// denied makes the error of a request for which rights are missing.
 func (v *Visitor) denied(missing Rights, what target) error {
 	names := v.names()
 	switch {
@@ -164,7 +170,7 @@ func (v *Visitor) denied(missing Rights, what target) error {
 	return &Denied{Reason: fmt.Sprintf("%s has no right to %s for %s", names, missing, what)}
 }
 
-// names is who the visitor has proved to be, "" for nobody.
+// names returns the name that the visitor has proved, "" if none.
 func (v *Visitor) names() string {
 	if v.who != nil {
 		return v.who.name
@@ -177,7 +183,8 @@ func (v *Visitor) names() string {
 	return ""
 }
 
-// refresh finds the rules that hold when they have changed, or the certificate has become known.
+// refresh brings base, who and held up to date, if the rules have changed or the certificate has
+// become known.
 func (v *Visitor) refresh() {
 	t := v.guard.rules.Load()
 	if t == v.rules && v.state == nil {
@@ -202,7 +209,7 @@ func (v *Visitor) refresh() {
 	v.hold()
 }
 
-// add takes those of some rules that hold from here.
+// add appends to base those rules that apply to this peer's address.
 func (v *Visitor) add(rules []rule) {
 	for i := range rules {
 		if rules[i].holdsFrom(v.peer.addr, v.guard.isLocal) {
@@ -211,7 +218,7 @@ func (v *Visitor) add(rules []rule) {
 	}
 }
 
-// hold puts together the rules of base and who.
+// hold makes held from base and the rules of who.
 func (v *Visitor) hold() {
 	v.held = append(v.held[:0], v.base...)
 	if v.who == nil {
@@ -224,7 +231,7 @@ func (v *Visitor) hold() {
 	}
 }
 
-// readCertificate takes the subjects of a certificate that has been verified.
+// readCertificate reads the subjects of the certificate after the handshake.
 func (v *Visitor) readCertificate() {
 	if v.state == nil {
 		return
@@ -256,8 +263,8 @@ func subjectsOf(c *x509.Certificate) []string {
 	return all
 }
 
-// Login makes the visitor a user until the connection ends, or the password in the file changes, and tells whether name and password
-// are right. A wrong one may take seconds.
+// Login makes the visitor this user until the connection ends or the file has another password for
+// the user. It reports whether name and password are right. A wrong password may take seconds.
 func (v *Visitor) Login(ctx context.Context, name string, password []byte) bool {
 	if v == nil || v.guard.Protects() {
 		return false

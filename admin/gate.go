@@ -6,14 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Gate is open as long as what its users look at exists. The listener outlives the databases at both ends of a server's life: what
-// reads them goes through a Gate, which the server closes before it closes them.
+// Gate lets requests use the databases only while they are open. The listener starts before the
+// databases are open and ends after they are closed. So whatever reads a database does so inside a
+// Gate, and the server closes the Gate before it closes the databases.
 type Gate struct {
-	mu     sync.RWMutex // held for reading by users
+	mu     sync.RWMutex // held for reading by each call inside
 	closed bool
 }
 
-// Do runs f while the gate is kept open, and reports whether it was. f must not take long: the server waits for it to end.
+// Do runs f inside the gate. It reports false, without running f, if the gate is closed. f must be
+// short, since Close waits for it.
 func (g *Gate) Do(f func()) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -24,14 +26,14 @@ func (g *Gate) Do(f func()) bool {
 	return true
 }
 
-// Close returns when nobody is inside, and lets nobody in any more.
+// Close closes the gate, and waits until nobody is inside.
 func (g *Gate) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed = true
 }
 
-// Collector returns the metrics of c while the gate is open, and none afterwards.
+// Collector returns the metrics of c while the gate is open, and none after that.
 func (g *Gate) Collector(c prometheus.Collector) prometheus.Collector { return &gated{c, g} }
 
 type gated struct {

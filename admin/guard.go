@@ -8,7 +8,7 @@ import (
 	"gotycoon/internal/rescue"
 )
 
-// guard serves those who have the access that a path needs.
+// guard serves a path only to clients that have this access.
 func (s *Server) guard(access Access, h http.Handler) http.Handler {
 	h = s.rescued(h)
 	if access == Open {
@@ -27,7 +27,8 @@ func (s *Server) guard(access Access, h http.Handler) http.Handler {
 	})
 }
 
-// wantedByUser returns why a request is not served that a page makes a browser send behind its user's back.
+// wantedByUser returns an error if a web page makes a browser send the request without its user's
+// intent.
 func (s *Server) wantedByUser(r *http.Request) error {
 	if s.opts.Pages == nil {
 		return nil
@@ -38,8 +39,8 @@ func (s *Server) wantedByUser(r *http.Request) error {
 	})
 }
 
-// rescued answers requests that panic with what has happened. Without it net/http would close the connection and say so nowhere; a
-// browser's page would wait for ever.
+// rescued answers a request that panics with status 500. net/http itself would close the connection
+// without an answer or a log line, and a page of the console would wait for ever.
 func (s *Server) rescued(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := rescue.Do(s.opts.Logger, r.Method+" "+r.URL.Path, func() { h.ServeHTTP(w, r) }); err != nil {
@@ -51,7 +52,7 @@ func (s *Server) rescued(h http.Handler) http.Handler {
 // challenge asks a client for a user and password.
 const challenge = `Basic realm="gotycoon", charset="UTF-8"`
 
-// refuse tells a client that it may not, and how it could.
+// refuse answers a refused request with the reason.
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusForbidden
 	if e, ok := errors.AsType[interface {

@@ -2,7 +2,8 @@ package admin
 
 import "net/http"
 
-// May returns why who sends a request does not have the access. Handlers ask it for what they leave out for some.
+// May returns nil if the sender of a request has the access, else the reason. Handlers call it for
+// parts of an answer that not all may see.
 func (s *Server) May(r *http.Request, access Access) error {
 	if access == Open {
 		return nil

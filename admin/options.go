@@ -13,38 +13,40 @@ import (
 // Access is who may use a path.
 type Access int
 
-// The kinds of access. Open paths tell whoever asks no more than their status.
+// The kinds of access. Open paths show nothing but a status.
 const (
 	Open  Access = iota // everybody who can connect
-	Read                // those who may read
-	Admin               // those who may change the server
+	Read                // clients that may read
+	Admin               // clients that may change the server
 )
 
 // Options of a Server.
 type Options struct {
-	Addr   string       // HOST:PORT to listen on; port 0 is any free one
+	Addr   string       // HOST:PORT to listen on; port 0 means any free port
 	Logger *slog.Logger // nil: silent
 
-	// Secure makes the listener, a TCP one, speak TLS. Nil: plain text. What its connections say by a method ConnectionState is
-	// Request.TLS for Authorize.
+	// Secure makes the TCP listener speak TLS; nil means plain text. If its connections have a
+	// method ConnectionState, Authorize finds the result in Request.TLS.
 	Secure func(net.Listener) net.Listener
 
-	// Authorize returns why a request is refused; admin tells whether it needs Admin access. An error may have a method Status that
-	// returns the HTTP status, else it is 403. Nil: all are allowed.
+	// Authorize returns nil, or the reason why a request is refused; admin says that the request
+	// needs Admin access. The method Status of an error, if it has one, is the HTTP status;
+	// otherwise the status is 403. Nil: all requests are allowed.
 	Authorize func(r *http.Request, admin bool) error
 
-	// Pages decides which requests of browsers are served, after Authorize; nil: all. Proves tells that Authorize looks at credentials, so
-	// that those which it lets in prove something.
+	// Pages decides which requests of browsers are served, after Authorize; nil: all of them.
+	// Proves says that Authorize checks credentials, so that a request with credentials which
+	// passes has proved who sends it.
 	Pages  *browser.Policy
 	Proves bool
 
-	// Routes adds paths before the first request; nil: none. More can be added later with Handle.
+	// Routes adds paths before the first request; nil: none. Handle can add more later.
 	Routes func(s *Server)
 
-	Collectors []prometheus.Collector // of /metrics; more can be added later with Register
+	Collectors []prometheus.Collector // shown under /metrics; Register can add more later
 
-	Live  func() error    // why the process has failed; nil: it never has
-	Ready func() []string // why no requests should come; nil: they may always
+	Live  func() error    // why the process has failed; nil: it never fails
+	Ready func() []string // reasons to send requests elsewhere; nil: there are none
 	Reads func() []string // the same for requests that only read; nil: as Ready
 
 	Version string // of the product, for /version and the metrics

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// maxScrapes is how many scrapes there can be at a time; more are refused.
+// maxScrapes is how many scrapes may run at the same time; more are refused.
 const maxScrapes = 4
 
 func (s *Server) routes() {
@@ -37,7 +37,8 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	s.probe(w, r, reasons)
 }
 
-// ready answers for clients that read and write, or with ?reads for those that only read: they can go on where updates are refused.
+// ready answers for clients that read and write. With ?reads it answers for clients that only read:
+// they may stay while updates are refused.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Has("reads") {
 		s.probe(w, r, s.opts.Reads())
@@ -46,7 +47,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	s.probe(w, r, s.opts.Ready())
 }
 
-// probe answers a probe. The reasons are for those who may read; everybody may know the status.
+// probe answers a probe. Everybody sees the status; only clients that may read see the reasons.
 func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons []string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -66,7 +67,8 @@ func (s *Server) version(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "gotycoon %s\ngo %s\nrevision %s\n", s.opts.Version, runtime.Version(), Revision())
 }
 
-// Revision returns the version control revision that the program was built from, "unknown" when it does not say.
+// Revision returns the version control revision from which the program was built, "unknown" if the
+// build does not contain it.
 func Revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

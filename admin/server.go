@@ -14,13 +14,13 @@ import (
 
 const (
 	headerTimeout = 10 * time.Second // for the header of a request
-	readTimeout   = time.Minute      // for all of it
+	readTimeout   = time.Minute      // for the whole request
 	idleTimeout   = 2 * time.Minute  // between two requests
 	maxHeader     = 64 << 10
-	stopGrace     = time.Second // for requests being served when the server closes
+	stopGrace     = time.Second // for requests in execution when the server closes
 )
 
-// Server is an admin listener. Its goroutines end with Close.
+// Server is an admin listener. Close ends its goroutines.
 type Server struct {
 	opts     Options
 	mux      *http.ServeMux
@@ -65,12 +65,14 @@ func New(o Options) (*Server, error) {
 // Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Handle serves a pattern of http.ServeMux. It may be called at any time, once for each pattern.
+// Handle adds a path, as a pattern of http.ServeMux. It may be called at any time, once for each
+// pattern.
 func (s *Server) Handle(pattern string, access Access, h http.Handler) {
 	s.mux.Handle(pattern, s.guard(access, h))
 }
 
-// Register adds metrics. It may be called at any time; the error says what is wrong with their names.
+// Register adds metrics. It may be called at any time. The error says what is wrong with their
+// names.
 func (s *Server) Register(c prometheus.Collector) error {
 	if err := s.registry.Register(c); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
@@ -89,7 +91,7 @@ func (s *Server) Start() {
 	}()
 }
 
-// Close ends the listener: requests being served have a second.
+// Close ends the listener. Requests in execution have a second to end.
 func (s *Server) Close() error {
 	if !s.started {
 		return s.listener.Close()

@@ -7,7 +7,8 @@ import (
 	"net/http"
 )
 
-// net/http asks a connection for its state when it is accepted, which is before the handshake of one that does it when it is first read.
+// net/http reads ConnectionState right after Accept. Our TLS connections do the handshake on the
+// first read, so the state would still be empty there. withState reads it for each request instead.
 
 type connKey struct{}
 
@@ -16,7 +17,7 @@ func keepConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// withState makes Request.TLS what the connection says now, nil for plain text.
+// withState sets Request.TLS to the present state of the connection, nil for plain text.
 func withState(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(interface{ ConnectionState() tls.ConnectionState }); ok {

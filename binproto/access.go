@@ -7,12 +7,13 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// The protocol has no credentials: what counts is where a client is, and its certificate.
+// The protocol has no credentials: rules apply by the client's address and its certificate.
 
-// admit tells whether a client may begin a request of a kind. A refused one is answered with Error, and its connection ends; its
-// own words follow for a copy, whose protocol has some.
+// admit reports whether a client may begin a request of this kind. The answer to a refused request
+// is Error, and its connection ends. A refused copy gets the reason, because the protocol of copies
+// has a message for it.
 func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
-	c.Visitor.Anonymous() // requests of HTTP on this connection may have had credentials
+	c.Visitor.Anonymous() // HTTP requests on this connection may have had credentials
 	var err error
 	switch magic {
 	case frame.PlayScript:
@@ -33,7 +34,7 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 	return false
 }
 
-// tell logs a refusal: the client is not told the reason.
+// tell logs the reason of a refusal, which the client is not told.
 func (h *Handler) tell(err error) { h.opts.Logger.Info(err.Error()) }
 
 // Current implements db.Rights.
@@ -48,11 +49,12 @@ func (b *bulk) Renew() error {
 	return err
 }
 
-// caller is the client of a script, which has all of its rights.
+// caller is the client of a script in its role as db.Rights. The script has the rights of its
+// client.
 type caller struct {
 	h      *Handler
 	c      *netio.Conn
-	denied error // to the end of the call
+	denied error // once refused, until the end of the call
 }
 
 // Current implements db.Rights.
@@ -68,7 +70,7 @@ func (o *caller) Renew() error {
 	return o.denied
 }
 
-// heed adds to a Heed that the rights may be gone.
+// heed returns gone with a further test: the client may have lost its rights.
 func (o *caller) heed(gone db.Heed) db.Heed {
 	return func() error {
 		if err := gone(); err != nil || o.Current() {
@@ -78,10 +80,11 @@ func (o *caller) heed(gone db.Heed) db.Heed {
 	}
 }
 
-// scriptRights is what the caller of a script needs, since a script may do what it likes.
+// scriptRights are the rights that the client of a script needs, since a script may read and change
+// everything.
 const scriptRights = access.Read | access.Write
 
-// permit returns nil when the client may do what the request asks with the records of the run.
+// permit returns nil if the client may use the records of the run as the request wants.
 func (b *bulk) permit() error {
 	v := b.c.Visitor
 	if v == nil || b.db == nil {

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	runRecords = 256      // records given to a database together
-	runBytes   = 1 << 20  // and their size, unless one record is larger
-	largeValue = 1 << 20  // from this size on a value is stored from where it is
-	keepReply  = 64 << 10 // a larger reply buffer is not kept for the next request
+	runRecords = 256      // records of a run
+	runBytes   = 1 << 20  // bytes of a run, unless one record is larger
+	largeValue = 1 << 20  // a value of at least this size is stored without a copy in between
+	keepReply  = 64 << 10 // a larger reply buffer is dropped after the request
 )
 
 // bulk is one set_bulk, remove_bulk or get_bulk request being served.
 //
-// Records are taken from the connection's buffer as they arrive. Neighbours of one database form a run and go to
-// the database in one call, which does the same as one call for each in their order.
+// Records are taken from the connection's buffer as they arrive. Consecutive records of one
+// database form a run. A run goes to the database in one call, which has the same result as one
+// call for each record in their order.
 type bulk struct {
 	h    *Handler
 	c    *netio.Conn
@@ -29,20 +30,20 @@ type bulk struct {
 	left uint32 // records not yet taken
 	hits uint32
 	read int     // bytes of the records taken
-	heed db.Heed // nil in a short request
+	heed db.Heed // nil until a get_bulk has had several runs
 	full error   // there is no memory for the reply
-	held int     // bytes of the reply that count
-	out  []byte  // reply; not in c.Out before it is certain that the request succeeds
+	held int     // bytes of the reply that are charged to the connection
+	out  []byte  // the reply; it goes to c.Out when the request has succeeded
 
 	// The run.
 	dbidx uint16
-	db    *db.DB      // nil where there is no such database: its records are skipped
+	db    *db.DB      // nil if there is no such database: its records are skipped
 	recs  []db.Record // of set_bulk; slices of the connection's buffer
-	keys  [][]byte    // of the others
+	keys  [][]byte    // of remove_bulk and get_bulk; slices of the connection's buffer
 	visit func(i int, value []byte, xt int64)
 }
 
-// takeBulk returns a bulk with empty buffers. put gives it back.
+// takeBulk returns a bulk with empty buffers. put returns it to the pool.
 func (h *Handler) takeBulk(c *netio.Conn, head frame.Header) *bulk {
 	b, ok := h.bulks.Get().(*bulk)
 	if !ok {
@@ -63,8 +64,9 @@ func (b *bulk) put() {
 	b.h.bulks.Put(b)
 }
 
-// serveBulk serves one request. A request cut within its fixed beginning is not answered; any later failure is
-// answered with Error and ends the connection, and what came before it stays done.
+// serveBulk serves one request. If the connection ends within the header, there is no answer. Any
+// later failure is answered with Error and ends the connection; records before the failure stay
+// stored or removed.
 func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 	var head frame.Header
 	if next(c, frame.DecodeHeader, &head) != nil {
@@ -81,7 +83,7 @@ func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 	return err == nil, b.detail()
 }
 
-// serve takes and executes all records.
+// serve takes and executes all records of the request.
 func (b *bulk) serve() error {
 	for b.left > 0 {
 		n, err := b.gather()
@@ -104,18 +106,19 @@ func (b *bulk) serve() error {
 	return nil
 }
 
-// heedClient ends a get_bulk of many records when its client has gone, or its time is over. Updates go on: what has come is stored.
+// heedClient ends a long get_bulk when its client has gone, or its time is over. Updates are not
+// ended: what has arrived is stored.
 func (b *bulk) heedClient() error {
 	if b.left == 0 || b.head.Magic != frame.GetBulk {
 		return nil
 	}
 	if b.heed == nil {
-		b.heed = b.c.Heed("") // what a reply begins with is not certain
+		b.heed = b.c.Heed("") // "": the reply may still begin with an error
 	}
 	return b.heed()
 }
 
-// reply puts the reply into c.Out, where one is wanted.
+// reply puts the reply into c.Out, if the client wants one.
 func (b *bulk) reply(err error) {
 	c := b.c
 	switch {
@@ -125,26 +128,27 @@ func (b *bulk) reply(err error) {
 	default:
 		binary.BigEndian.PutUint32(b.out[1:], b.hits)
 		if len(c.Out) == 0 {
-			c.Out, b.out = b.out, c.Out // spares copying a large reply
+			c.Out, b.out = b.out, c.Out // a large reply need not be copied
 		} else {
 			c.Out = append(c.Out, b.out...)
 		}
 	}
 }
 
-// gather fills the run with at least one record and returns its length in bytes, which stay buffered.
+// gather fills the run with at least one record, and returns the length of its records in bytes.
+// The records stay in the connection's buffer.
 func (b *bulk) gather() (n int, err error) {
 	b.clearRun()
 	p := b.c.Buffered()
 	for b.left > 0 && b.runLength() < runRecords && n < runBytes {
 		size, joined, err := b.take(p[n:])
 		switch {
-		case err == nil && !joined: // begins the next run
+		case err == nil && !joined: // the record begins the next run
 			return n, nil
 		case err == nil:
 			n += size
 			b.left--
-		case n > 0: // comes up again when those before it are done
+		case n > 0: // the error comes again, after the records before it are done
 			return n, nil
 		case !errors.Is(err, frame.ErrShort):
 			return 0, err
@@ -161,8 +165,8 @@ func (b *bulk) gather() (n int, err error) {
 	return n, nil
 }
 
-// allowed looks at the beginning of a record of which not all has come: one with a key that its database can have no record of is refused
-// before it is read.
+// allowed refuses a record whose beginning has arrived, if its key is longer than its database
+// allows: the rest of the record need not be read.
 func (b *bulk) allowed(p []byte) error {
 	dbidx, ksiz, ok := frame.DecodeKeySize(p)
 	if !ok {
@@ -185,8 +189,8 @@ func (b *bulk) clearRun() {
 	b.recs, b.keys = b.recs[:0], b.keys[:0]
 }
 
-// take adds the record at the beginning of p, n bytes long, to the run, unless it is for another database than
-// those before it.
+// take adds the record at the beginning of p to the run, unless the record is for another database.
+// n is its length.
 func (b *bulk) take(p []byte) (n int, joined bool, err error) {
 	if b.head.Magic != frame.SetBulk {
 		k, n, err := frame.DecodeKey(p)
@@ -202,14 +206,17 @@ func (b *bulk) take(p []byte) (n int, joined bool, err error) {
 	}
 	rec := db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)}
 	if len(r.Value) >= largeValue {
-		rec.Key = bytes.Clone(r.Key) // its end is in the way
+		// The store uses Room, the bytes in front of the value, which the end of the key is part
+		// of.
+		rec.Key = bytes.Clone(r.Key)
 		rec.Room = p[n-len(r.Value)-db.Headroom : n]
 	}
 	b.recs = append(b.recs, rec)
 	return n, true, nil
 }
 
-// join reports whether a record for a database belongs to the run. The first one always does.
+// join reports whether a record for this database belongs to the run. The first record of a run
+// always does.
 func (b *bulk) join(dbidx uint16) bool {
 	if b.runLength() > 0 {
 		return dbidx == b.dbidx

@@ -5,16 +5,17 @@ import (
 	"time"
 )
 
-// Copies counts the copies of databases that clients have fetched: backups, for the most part. A nil Copies counts nothing.
+// Copies counts the copies of databases that clients have fetched, most of them backups. A nil
+// Copies counts nothing.
 type Copies struct {
 	Running atomic.Int64
-	Done    atomic.Int64 // complete ones
+	Done    atomic.Int64 // complete copies
 	Failed  atomic.Int64
-	Last    atomic.Int64 // end of the latest complete one, nanoseconds since 1970; 0: none yet
-	Nanos   atomic.Int64 // how long that took
+	Last    atomic.Int64 // end of the latest complete copy, nanoseconds since 1970; 0: none yet
+	Nanos   atomic.Int64 // duration of that copy
 }
 
-// begin is called at the beginning of a copy, and what it returns at the end.
+// begin counts the beginning of a copy; the caller calls end at its end.
 func (n *Copies) begin() (end func(ok bool)) {
 	if n == nil {
 		return func(bool) {}

@@ -14,7 +14,7 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// copyBlock is the size of the records in a block, unless the last of them is larger.
+// copyBlock is the size of the records in a block. The last record may exceed it.
 const copyBlock = 64 << 10
 
 var (
@@ -22,9 +22,9 @@ var (
 	errCopyFrom  = errors.New("a copy can go on behind a key only where keys are in the order of their bytes")
 )
 
-// serveCopy sends a database as it is at this moment. The client may be as slow as the connection's time limit allows: it
-// holds up nobody, but what is kept for it grows by what changes meanwhile, see db.(*DB).Freeze. A connection that ends
-// gives that back.
+// serveCopy sends a database as it is at this moment. A slow client delays nobody, but the server
+// keeps the old values of records that change meanwhile, see db.(*DB).Freeze. The client may be as
+// slow as the connection's time limit allows; the old values are dropped when the connection ends.
 func (h *Handler) serveCopy(c *netio.Conn, peer string) (keep bool) {
 	var request frame.CopyRequest
 	if next(c, frame.DecodeCopyRequest, &request) != nil {
@@ -55,11 +55,11 @@ type copySender struct {
 	count  uint64
 	bytes  uint64
 	digest hash.Hash
-	lost   bool // the client is gone
+	lost   bool // the client has gone
 	from   []byte
-	passed uint64 // records up to from
+	passed uint64 // records up to from, which the client has already
 
-	removals uint64 // among the records sent
+	removals uint64 // removals among the records sent
 }
 
 func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
@@ -109,8 +109,8 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 	return nil
 }
 
-// about is a database as rules name it. They name that of the services by its number only: its file may be called like one of the command
-// line.
+// about returns a database as access rules name it. Rules name the services' database by its number
+// only, because a database of the command line may have the same file name.
 func (h *Handler) about(d *db.DB) access.Database {
 	if d == h.opts.Services {
 		return access.ServicesDatabase{}
@@ -118,8 +118,8 @@ func (h *Handler) about(d *db.DB) access.Database {
 	return d
 }
 
-// copied returns the database that a request names, by its name or number. It is the only request that finds the services' database:
-// followers and backups copy that, and nobody changes it.
+// copied returns the database that a request names, by its name or number. No other request finds
+// the services' database: followers and backups copy it, and clients cannot change it.
 func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
 	if r.Flags&0xffff&^(frame.CopyForFollower|frame.CopyVersions|frame.CopyNewest) != 0 {
 		return nil, errCopyFlags
@@ -158,7 +158,7 @@ func copyFlags(d *db.DB) (flags uint32) {
 	return flags
 }
 
-// record puts a record into the block.
+// record adds a record to the block.
 func (s *copySender) record(key, value []byte) error {
 	if len(s.from) > 0 && bytes.Compare(key, s.from) <= 0 {
 		s.passed++
@@ -184,7 +184,7 @@ func (s *copySender) version(key, value []byte, v db.Version) error {
 	return s.added()
 }
 
-// added counts a record of the block, and sends the block when it is full.
+// added counts the record just added, and sends a full block.
 func (s *copySender) added() error {
 	s.count++
 	if len(s.block) < copyBlock {

@@ -6,7 +6,8 @@ import (
 	"gotycoon/binproto/frame"
 )
 
-// execute does what the request asks with the records of the run, in their order, up to the first failure.
+// execute carries out the request for the records of the run, in their order, up to the first
+// failure.
 func (b *bulk) execute() error {
 	if b.db == nil {
 		return nil
@@ -50,7 +51,7 @@ func (b *bulk) get() error {
 // addHit appends the record of the run's i-th key to the reply.
 func (b *bulk) addHit(i int, value []byte, xt int64) {
 	if b.db.Persistent() {
-		xt = math.MaxInt64 // the database keeps no expiration times at all
+		xt = math.MaxInt64 // the database keeps no expiration times
 	}
 	if b.full != nil {
 		return
@@ -62,7 +63,8 @@ func (b *bulk) addHit(i int, value []byte, xt int64) {
 	b.hits++
 }
 
-// makeRoom makes room for n more bytes of the reply, if there is memory for them.
+// makeRoom makes room for n more bytes of the reply. It returns an error if there is no memory for
+// them.
 func (b *bulk) makeRoom(n int) error {
 	if len(b.out)+n <= max(cap(b.out), keepReply) {
 		return nil

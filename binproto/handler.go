@@ -1,5 +1,6 @@
-// Package binproto serves the requests of the binary protocol (reference: section 12): set_bulk, remove_bulk and
-// get_bulk, the beginning of play_script, replication, which it hands on, and copy, which only gotycoon has. Their bytes are in package frame.
+// Package binproto serves the requests of the binary protocol: set_bulk, remove_bulk, get_bulk,
+// play_script, replication, which it hands to a Source, and copy, which only gotycoon has. Package
+// frame has their byte layouts.
 package binproto
 
 import (
@@ -17,12 +18,12 @@ import (
 // Options of a Handler.
 type Options struct {
 	Catalog  *db.View
-	Services *db.DB          // can be copied by its number, nothing else; nil: there is none
-	Counts   *opcount.Counts // nil: counted for nobody
+	Services *db.DB          // its copy can be requested by number, nothing else; nil: there is none
+	Counts   *opcount.Counts // nil: nothing is counted
 	Scripts  Scripts         // nil: the server has no script
 	Source   Source          // nil: there is no update log to follow
-	Meters   Meters          // where requests are counted; the zero value: nowhere
-	Logger   *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
+	Meters   Meters          // count the requests; the zero value: nothing is counted
+	Logger   *slog.Logger    // nil: silent. Info has a line for each request, Error database errors
 }
 
 func (o *Options) setDefaults() {
@@ -40,15 +41,15 @@ type Handler struct {
 	bulks sync.Pool // of *bulk
 }
 
-// NewHandler returns a handler of requests to the databases of o.Catalog.
+// NewHandler returns a handler for the databases of o.Catalog.
 func NewHandler(o Options) *Handler {
 	o.setDefaults()
 	return &Handler{opts: o}
 }
 
-// ServeOne answers the request that begins with the first buffered byte, of which there must be one, and reports
-// whether the connection may be used further. When it may not, the caller sends what is in c.Out and closes it.
-// peer is the client's address as the log shows it, IP:PORT.
+// ServeOne answers the request that begins with the first buffered byte; the caller makes sure that
+// there is one. keep reports whether the connection can be used for further requests. If not, the
+// caller sends c.Out and closes the connection. peer is the client's address for the log, IP:PORT.
 func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	magic := frame.Magic(c.Buffered()[0])
 	if c.Visitor != nil && !h.admit(c, magic) {
@@ -72,7 +73,8 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	return keep
 }
 
-// next waits for the part that decode reads and marks it as used. Its slices are valid until the next one.
+// next waits for the part of a request that decode reads, and takes it from the buffer. Slices in
+// the part are valid until the following next.
 func next[T any](c *netio.Conn, decode func([]byte) (T, int, error), part *T) error {
 	for {
 		v, n, err := decode(c.Buffered())
@@ -90,5 +92,6 @@ func next[T any](c *netio.Conn, decode func([]byte) (T, int, error), part *T) er
 	}
 }
 
-// require waits until n bytes are buffered. What there can be no memory for is refused before it is read.
+// require waits until n bytes are buffered. It refuses them before they are read if there is no
+// memory for them.
 func require(c *netio.Conn, n int) error { return c.Need(n) }

@@ -10,7 +10,7 @@ import (
 	"gotycoon/db"
 )
 
-// logRequest writes the line that every request gets (1.3): 1 when the connection is kept, 0 when it is closed.
+// logRequest logs a request as the original does: 1 if the connection is kept, 0 if it is closed.
 func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 	if h.opts.Meters.Sampling || !h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
 		return
@@ -22,7 +22,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 	h.opts.Logger.Info(fmt.Sprintf("(%s): bin_%s: %d", peer, magic, kept))
 }
 
-// logFailure writes the line about a database error. Errors of the connection have none.
+// logFailure logs a database error. Errors of the connection are not logged.
 func (h *Handler) logFailure(err error) {
 	if e, ok := errors.AsType[*db.Error](err); ok && !db.Refused(err) {
 		h.opts.Logger.Error("database error: " + e.Error())

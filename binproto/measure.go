@@ -6,14 +6,14 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// Meters are where the requests of a Handler are counted.
+// Meters count the requests of a Handler.
 type Meters struct {
 	Binary   *metrics.Protocol // made by NewMeters; nil: requests are not counted
-	Sampling bool              // not every request has a line in the log
+	Sampling bool              // requests are sampled, so the log has no line for each
 	Copies   *Copies           // made by NewMeters; nil: copies are not counted
 }
 
-// The counted requests, in the order of NewMeters.
+// Indexes of the requests in the list of NewMeters.
 const (
 	countedSetBulk = iota
 	countedRemoveBulk
@@ -32,7 +32,7 @@ func NewMeters() Meters {
 	}
 }
 
-// counted returns the place of a request, and whether it lasts as long as the client likes.
+// counted returns the index of a request, and whether the client decides how long it lasts.
 func counted(magic frame.Magic) (place int, long bool) {
 	switch magic {
 	case frame.SetBulk:
@@ -51,14 +51,14 @@ func counted(magic frame.Magic) (place int, long bool) {
 	return countedUnknown, false
 }
 
-// longRequest counts a request that has no end to be counted at.
+// longRequest counts a request at its beginning, if the client decides how long it lasts.
 func (h *Handler) longRequest(c *netio.Conn, magic frame.Magic) {
 	if place, long := counted(magic); long {
 		c.Meter.Long(h.opts.Meters.Binary, place)
 	}
 }
 
-// measure counts a request that has been served.
+// measure counts a request at its end, unless longRequest has counted it.
 func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics.Detail) {
 	place, long := counted(magic)
 	if c.Meter == nil || long {
@@ -71,7 +71,8 @@ func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics
 	}
 }
 
-// detail is what the log says of a bulk: its size, and the first key and the database of its last run.
+// detail describes a bulk for the log: its size, and the first key and the database of its last
+// run.
 func (b *bulk) detail() metrics.Detail {
 	d := metrics.Detail{In: b.read}
 	if b.db != nil {

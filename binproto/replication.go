@@ -8,21 +8,22 @@ import (
 
 // Source feeds followers of the update log.
 type Source interface {
-	// Serve streams to a follower until the connection is to be closed. It collects in c.Out what the caller then sends. peer is the
-	// follower's address.
+	// Serve streams updates to a follower until the connection is to be closed. Then the caller
+	// sends the rest of c.Out. peer is the follower's address.
 	Serve(c *netio.Conn, f frame.Follow, peer string)
-	// Copying is told that a follower fetches a copy of a database, and returns what is to be called at its end.
+	// Copying is called when a follower begins to fetch a copy of a database. The caller calls end
+	// when the copy ends.
 	Copying(peer string, r frame.CopyRequest) (end func())
 }
 
-// IsFollow tells by its first byte whether a request is one to follow the update log, which keeps the connection for good, or
-// to copy a database, which keeps it for long. When the server stops neither is waited for.
+// IsFollow reports whether a request, by its first byte, follows the update log or copies a
+// database. Such a request lasts very long, and the server does not wait for it when it stops.
 func IsFollow(first byte) bool {
 	return frame.Magic(first) == frame.Replication || frame.Magic(first) == frame.Copy
 }
 
-// serveReplication reads a request to follow the update log and hands the connection to the source, for its whole life. Without
-// an update log the answer is Error.
+// serveReplication reads a request to follow the update log, and hands the connection to the source
+// until its end. Without an update log the answer is Error.
 func (h *Handler) serveReplication(c *netio.Conn, peer string) (keep bool) {
 	var follow frame.Follow
 	if next(c, frame.DecodeFollow, &follow) != nil {

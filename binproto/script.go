@@ -11,21 +11,22 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// Scripts calls the procedures of the server's script. Call returns 0 for success, and then has given the output to out, in the order
-// of the keys. Its updates are added to owed. An error of heed ends the call.
+// Scripts calls the procedures of the server's script. Call returns 0 for success; it has passed
+// the output to out then, in the order of the keys. Updates of the procedure are added to owed. An
+// error of heed ends the call.
 type Scripts interface {
 	Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
 }
 
-// servePlayScript calls a procedure. Whatever goes wrong in it is answered with Error, after which the connection is good for more. A
-// request that cannot be read to its end is not answered.
+// servePlayScript calls a procedure. A failure of the procedure is answered with Error, and the
+// connection can be used further. If the request does not arrive as a whole, there is no answer.
 func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	var script frame.Script
 	if next(c, frame.DecodeScript, &script) != nil {
 		return false
 	}
 	name, _, _ := bytes.Cut(script.Name, []byte{0})
-	procedure := string(name) // the buffer moves on
+	procedure := string(name) // next overwrites the name
 	var input []frame.Pair
 	size := 0
 	for range script.RNum {
@@ -39,7 +40,7 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 		}
 		input = append(input, frame.Pair{Key: bytes.Clone(pair.Key), Value: bytes.Clone(pair.Value)})
 	}
-	if !h.admit(c, frame.PlayScript) { // again: the input may have taken long to come
+	if !h.admit(c, frame.PlayScript) { // again, since the input may have taken long to arrive
 		return false
 	}
 	reply, ok := h.playScript(c, procedure, input)
@@ -53,7 +54,8 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	return true
 }
 
-// refuse answers a request for which there is no memory with Error, and ends the connection. For one that does not come there is no answer.
+// refuse ends the connection of a request that was not read to its end. For lack of memory the
+// answer is Error; if the request did not arrive, there is no answer.
 func (h *Handler) refuse(c *netio.Conn, flags uint32, err error) (keep bool) {
 	if flags&frame.NoReply == 0 && (errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)) {
 		c.Out = append(c.Out, byte(frame.Error))
@@ -63,10 +65,10 @@ func (h *Handler) refuse(c *netio.Conn, flags uint32, err error) (keep bool) {
 
 const (
 	maxScriptInput = 600 << 20 // bytes of the input of a procedure, as of any request
-	pairOverhead   = 160       // what keeping a pair takes beside its bytes
+	pairOverhead   = 160       // memory of a pair beside its bytes
 )
 
-// playScript calls the procedure and returns the reply.
+// playScript calls the procedure and returns the reply. ok is false if the call has failed.
 func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (reply []byte, ok bool) {
 	if h.opts.Scripts == nil {
 		return nil, false
@@ -93,7 +95,7 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 		}
 		n++
 	})
-	if lack != nil || !who.Current() && who.Renew() != nil { // before the output is told
+	if lack != nil || !who.Current() && who.Renew() != nil { // checked before the output leaves
 		return nil, false
 	}
 	return append(frame.AppendReply(nil, frame.PlayScript, n), pairs...), status == 0

@@ -8,9 +8,10 @@ import (
 	"gotycoon/access"
 )
 
-// What a client must send to be a user is in a set command: "USER PASSWORD" as the value of any key.
+// The text protocol has no command for credentials. As in memcached, a client logs in with a set
+// command for any key, whose value is "USER PASSWORD".
 
-// maxCredentials is how many bytes of a value are read from a client who may do nothing.
+// maxCredentials is the largest value that is read from a client without any right.
 const maxCredentials = 2048
 
 const (
@@ -18,15 +19,16 @@ const (
 	replyAuthFailure     = "CLIENT_ERROR authentication failure"
 )
 
-// right is what a command needs.
+// right says what a command needs.
 type right struct {
 	rights access.Rights
-	keys   int // which word is the key, or the first of several; 0: it is about the whole database, or nothing
+	keys   int // index of the (first) word that is a key; 0: the whole database, or nothing
 	many   bool
-	size   int // which word is the length of a data block; 0: there is none
+	size   int // index of the word with the length of a data block; 0: no block
 }
 
-// rightOf returns what a command needs. One that both tells and changes something needs both rights.
+// rightOf returns what a command needs. A command that shows a value and changes something needs
+// both rights.
 func rightOf(word string) right {
 	const both = access.Read | access.Write
 	switch word {
@@ -52,13 +54,14 @@ func rightOf(word string) right {
 	return right{}
 }
 
-// owner is a connection as updates see it: whether its client may still do what it has asked for.
+// owner is a connection in its role as db.Rights: an update that has waited asks whether its client
+// still has the right.
 type owner struct{ *conn }
 
 // Current implements db.Rights.
 func (o owner) Current() bool { return o.asked.denied == nil && o.io.Visitor.Current() }
 
-// Renew implements db.Rights. A refusal holds to the end of the request.
+// Renew implements db.Rights. Once refused, the request stays refused.
 func (o owner) Renew() error {
 	if o.asked.denied == nil {
 		o.asked.denied = o.again()
@@ -77,15 +80,15 @@ func (o owner) again() error {
 	return o.permit(word, rightOf(word))
 }
 
-// asked is what a client has been let in for.
+// asked is the request that has been permitted.
 type asked struct {
 	binary  bool
 	request request // of the binary protocol
-	denied  error   // since then
+	denied  error   // the right was lost after that
 }
 
-// guard looks whether the client may give the command of the words. done tells that the command has been answered, keep whether the
-// connection stays.
+// guard decides whether the client may give the command in words. done reports that the command has
+// been answered, keep that the connection stays open.
 func (c *conn) guard() (done, keep bool) {
 	word := string(c.words[0])
 	row, known := c.s.commands[word]
@@ -97,7 +100,8 @@ func (c *conn) guard() (done, keep bool) {
 		return true, false
 	case word == "quit":
 		return false, true
-	case known && len(c.words) < row.least || !known && entered == nil: // is told so
+	// The command itself answers that it is unknown or has too few words.
+	case known && len(c.words) < row.least || !known && entered == nil:
 		return false, true
 	case !known:
 		c.say(replyUnauthenticated)
@@ -122,13 +126,14 @@ func isRemote(err error) bool {
 	return ok && denied.Remote
 }
 
-// isUnknown tells whether credentials may help. They do not help who has a name by a certificate.
+// isUnknown reports whether credentials may help. They do not help a client whose certificate has a
+// name.
 func isUnknown(err error) bool {
 	denied, ok := errors.AsType[*access.Denied](err)
 	return ok && denied.Unknown
 }
 
-// permit returns nil when the client may do what a command asks with its keys.
+// permit returns nil if the client may give a command with these keys.
 func (c *conn) permit(word string, need right) error {
 	v := c.io.Visitor
 	switch {
@@ -151,14 +156,15 @@ func (c *conn) permit(word string, need right) error {
 	return nil
 }
 
-// permitMeta is permit for a meta command, whose key may be encoded, and of which a get may change the item.
+// permitMeta is permit for a meta command. Its key may be base64, and the flags N and T make a get
+// change the item.
 func (c *conn) permitMeta(word string, need right) error {
 	key := c.words[1]
 	for _, flag := range c.words[2:] {
 		switch {
 		case flag[0] == 'b':
 			text, err := base64.StdEncoding.DecodeString(string(c.words[1]))
-			if err != nil { // is told so
+			if err != nil { // the command itself reports the error
 				return nil
 			}
 			key = text
@@ -169,7 +175,8 @@ func (c *conn) permitMeta(word string, need right) error {
 	return c.io.Visitor.Key(need.rights, c.db, key)
 }
 
-// refuse answers a command that is refused, after its data block. It reports whether the connection stays.
+// refuse answers a command that is refused, after its data block. It reports whether the connection
+// stays open.
 func (c *conn) refuse(need right, reason error, entered bool) bool {
 	if need.size > 0 {
 		size := leadingInt(c.words[need.size])
@@ -191,7 +198,8 @@ func (c *conn) refuse(need right, reason error, entered bool) bool {
 	return true
 }
 
-// logIn takes the data block of a set for credentials. It reports whether the connection stays.
+// logIn reads credentials from the data block of a set. It reports whether the connection stays
+// open.
 func (c *conn) logIn(size int64) bool {
 	if size > maxCredentials {
 		c.say(replyAuthFailure)

@@ -6,18 +6,18 @@ import (
 	"gotycoon/access"
 )
 
-// The opcodes of SASL, which are unknown while everybody may do everything.
+// The opcodes of SASL. Without an access file they are unknown.
 const (
 	opMechanisms opcode = 0x20
 	opAuth       opcode = 0x21
 	opStep       opcode = 0x22
 )
 
-// mechanism is the one that there is.
+// mechanism is the only SASL mechanism that is served.
 const mechanism = "PLAIN"
 
-// guardBinary looks whether the client may make a request, and serves those of SASL. done tells that the request has been answered,
-// keep whether the connection stays.
+// guardBinary decides whether the client may make a request, and serves the requests of SASL. done
+// reports that the request has been answered, keep that the connection stays open.
 func (c *conn) guardBinary(r *request) (done, keep bool) {
 	entered := c.io.Visitor.Enter()
 	if isRemote(entered) {
@@ -48,7 +48,8 @@ func (c *conn) guardBinary(r *request) (done, keep bool) {
 	return false, true
 }
 
-// permitBinary returns nil when the client may do what a request asks. Requests without a sense are told so later.
+// permitBinary returns nil if the client may make a request. Requests that make no sense pass:
+// executeBinary answers them.
 func (c *conn) permitBinary(r *request) error {
 	row, known := r.op.operation()
 	v := c.io.Visitor
@@ -69,8 +70,8 @@ func (c *conn) permitBinary(r *request) error {
 	return nil
 }
 
-// logInBinary serves SASL's only mechanism: the value is an identity that means nothing here, the user and the password, with zero
-// bytes between.
+// logInBinary serves the mechanism PLAIN: the value is an identity without a meaning here, the
+// user, and the password, with zero bytes between them.
 func (c *conn) logInBinary(r *request) {
 	parts := bytes.SplitN(r.value, []byte{0}, 3)
 	if string(r.key) != mechanism || len(parts) != 3 || !c.io.Visitor.Login(c.ctx, string(parts[1]), parts[2]) {

@@ -10,14 +10,15 @@ import (
 	"gotycoon/db"
 )
 
-// Version is what version and stats tell: that of the original.
+// Version is the version that the original reports.
 const Version = "KyotoTycoon/0.9.56b"
 
-// ModernVersion is the same of a modern server. libmemcached takes no server for alive whose version does not begin with a number,
-// and clients decide by it which commands they may use: it is that of the memcached whose commands there are.
+// ModernVersion is the version that a modern server reports: that of the memcached whose commands
+// it has, since clients decide by it which commands they may use. It begins with a number, because
+// libmemcached takes a server for dead otherwise.
 const ModernVersion = "1.6.18-" + Version
 
-// versionText is what a server of this configuration tells.
+// versionText returns the version that a server with this configuration reports.
 func (cfg *Config) versionText() string {
 	if cfg.Modern {
 		return ModernVersion
@@ -31,7 +32,8 @@ func (c *conn) version() bool {
 	return true
 }
 
-// verbosity serves "verbosity N [noreply]": the level of the log is the server's matter.
+// verbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option for
+// the log level.
 func (c *conn) verbosity() bool {
 	const most = 3
 	if len(c.words) > most {
@@ -63,10 +65,11 @@ func (c *conn) flushAll() bool {
 	return true
 }
 
-// quietAt tells whether a word is noreply.
+// quietAt reports whether a word is noreply.
 func (c *conn) quietAt(i int) bool { return string(c.words[i]) == "noreply" }
 
-// clear removes everything: now, or after a delay in seconds or at a time, as with expiration times.
+// clear removes all items: now, or after a delay. As with expiration times, a delay is a number of
+// seconds, or a time if it is too large for that.
 func (c *conn) clear(delay int64) error {
 	c.s.counts.flushes.Add(1)
 	const longest = 1 << 24
@@ -81,12 +84,12 @@ func (c *conn) clear(delay int64) error {
 	return c.db.Clear(&c.io.Owed)
 }
 
-// flusher is the timer of a flush_all with a delay. A later flush_all takes its place.
+// flusher is the timer of a flush_all with a delay. A later flush_all replaces it.
 type flusher struct {
 	mu     sync.Mutex // protects the fields below
 	server *Server    // nil while closed
 	timer  *time.Timer
-	due    sync.WaitGroup // the timer's function
+	due    sync.WaitGroup // the running function of the timer
 }
 
 func (f *flusher) open(s *Server) {
@@ -95,7 +98,7 @@ func (f *flusher) open(s *Server) {
 	f.server = s
 }
 
-// plan clears the database after a delay; 0 only forgets what has been planned.
+// plan replaces the planned clear by one after a delay; with 0 by none.
 func (f *flusher) plan(delay time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,7 +116,7 @@ func (f *flusher) plan(delay time.Duration) {
 	})
 }
 
-// forget stops the timer. The caller holds f.mu.
+// forget drops the planned clear. The caller holds f.mu.
 func (f *flusher) forget() {
 	if f.timer != nil && f.timer.Stop() {
 		f.due.Done()
@@ -121,7 +124,7 @@ func (f *flusher) forget() {
 	f.timer = nil
 }
 
-// close forgets what has been planned, and waits for what has begun.
+// close drops the planned clear, and waits for one that is running.
 func (f *flusher) close() {
 	f.mu.Lock()
 	f.forget()
@@ -135,7 +138,8 @@ type row struct{ name, value string }
 
 func number(name string, n int64) row { return row{name, strconv.FormatInt(n, 10)} }
 
-// stats serves "stats [family]". The original has one list, whatever the family; modern servers have others besides.
+// stats serves "stats [family]". The original ignores the family; modern servers have further
+// lists.
 func (c *conn) stats() bool {
 	family := ""
 	if len(c.words) > 1 && c.modern {
@@ -162,7 +166,7 @@ func (c *conn) stats() bool {
 	return true
 }
 
-// rows returns the rows of a family, of "" those that the original has.
+// rows returns the rows of a family; the family "" has the original's rows.
 func (c *conn) rows(family string) (rows []row, known bool, err error) {
 	switch family {
 	case "":
@@ -170,15 +174,16 @@ func (c *conn) rows(family string) (rows []row, known bool, err error) {
 		return rows, true, err
 	case "settings":
 		return c.s.settings(), true, nil
-	case "items", "slabs", "sizes", "conns", "detail", "cachedump", "malloc", "maps": // nothing of the kind is here
-		return nil, true, nil
+	case "items", "slabs", "sizes", "conns", "detail", "cachedump", "malloc", "maps":
+		return nil, true, nil // families of memcached that have no meaning here
 	}
 	return nil, false, nil
 }
 
-// general returns the rows of the original (reference: section 6) and, in modern servers, more behind them.
+// general returns the original's rows, and in modern servers further rows behind them.
 func (c *conn) general() ([]row, error) {
-	status, err := c.db.Status(new(db.Pending)) // figures for those who watch the server do not wait for its log
+	// Figures for those who watch the server do not wait for its log.
+	status, err := c.db.Status(new(db.Pending))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +204,7 @@ func (c *conn) general() ([]row, error) {
 	return rows, nil
 }
 
-// settings are the rows of "stats settings".
+// settings returns the rows of "stats settings".
 func (s *Server) settings() []row {
 	cas := "no"
 	if s.opts.Modern {

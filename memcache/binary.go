@@ -88,7 +88,7 @@ type reply struct {
 	extras, key, value []byte
 }
 
-// serveBinary serves one message. It reports whether the connection stays.
+// serveBinary serves one message. It reports whether the connection stays open.
 func (c *conn) serveBinary() bool {
 	c.quiet = false
 	if !c.need(headerSize) {
@@ -118,7 +118,7 @@ func (c *conn) serveBinary() bool {
 	return keep
 }
 
-// parseRequest takes a message apart. ok is false when the lengths in it contradict each other.
+// parseRequest splits a message. ok is false if its lengths contradict each other.
 func parseRequest(message []byte) (r request, ok bool) {
 	r = request{op: opcode(message[1]), opaque: [4]byte(message[12:16]), unique: binary.BigEndian.Uint64(message[16:])}
 	keyEnd := int(message[4]) + int(binary.BigEndian.Uint16(message[2:]))
@@ -175,7 +175,7 @@ func (c *conn) statusOf(err error) status {
 	return statusInternal
 }
 
-// answerBinary sends the result of a request: a quiet one says nothing when it has done what it should.
+// answerBinary sends the result of a request. A quiet request gets no reply if it has succeeded.
 func (c *conn) answerBinary(r *request, a *reply) {
 	if c.quiet && a.status == statusOK {
 		return

@@ -9,7 +9,8 @@ import (
 	"gotycoon/db"
 )
 
-// binaryGet serves get, getk, gat, gatk and their quiet forms, which say nothing of a missing item.
+// binaryGet serves get, getk, gat, gatk and their quiet forms. A quiet form gets no reply if there
+// is no item.
 func (c *conn) binaryGet(r *request, row *operation) bool {
 	if c.s.queues != nil && c.io.Flush() != nil {
 		return false
@@ -33,7 +34,8 @@ func (c *conn) binaryGet(r *request, row *operation) bool {
 	return true
 }
 
-// binaryFetch reads an item or a message. Quiet gets come many at a time, and so do not wait for messages.
+// binaryFetch reads an item or a message. A quiet get does not wait for a message, because clients
+// send many quiet gets at a time.
 func (c *conn) binaryFetch(r *request, row *operation) (item, error) {
 	switch {
 	case row.base == opGAT:
@@ -82,7 +84,8 @@ func (c *conn) binaryStore(r *request, base opcode) {
 	c.answerBinary(r, &reply{status: status, unique: version})
 }
 
-// binaryAdd serves incr and decr. Without an item it stores the initial value, unless the expiration time is all ones.
+// binaryAdd serves incr and decr. If there is no item, it stores the initial value, unless the
+// expiration time is all ones.
 func (c *conn) binaryAdd(r *request, down bool) {
 	xt := binary.BigEndian.Uint32(r.extras[16:])
 	a := addition{key: r.key, down: down, unique: r.unique, create: xt != math.MaxUint32, xt: c.expiry(int64(xt)),
@@ -95,7 +98,8 @@ func (c *conn) binaryAdd(r *request, down bool) {
 	c.answerBinary(r, reply)
 }
 
-// binaryService serves what is not about an item. It reports whether the connection stays.
+// binaryService serves requests that are not about an item. It reports whether the connection stays
+// open.
 func (c *conn) binaryService(r *request, base opcode) bool {
 	switch base {
 	case opQuit:
@@ -117,7 +121,7 @@ func (c *conn) binaryService(r *request, base opcode) bool {
 	return true
 }
 
-// binaryStats sends one reply per row, and an empty one at the end.
+// binaryStats sends one reply for each row, and an empty reply at the end.
 func (c *conn) binaryStats(r *request) {
 	family := string(r.key)
 	if family == "reset" {

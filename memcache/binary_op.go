@@ -39,19 +39,20 @@ const (
 	opGATKQ     opcode = 0x24
 )
 
-// operation is what an opcode stands for.
+// operation describes what an opcode does.
 type operation struct {
 	name   string
-	base   opcode // the same without "quiet"
-	quiet  bool   // says nothing when all is well; a get, when there is nothing
+	base   opcode // the opcode without "quiet"
+	quiet  bool   // no reply to a success; of a get, no reply if there is no item
 	keyed  bool   // the reply repeats the key
-	writes bool   // refused by a read-only service
+	writes bool   // refused with opts=r
 	extras [2]int // least and greatest length of the extras
 	key    bool   // must have a key
 	value  bool   // may have a value
 }
 
-// operation returns the row of an opcode; ok is false where there is none, as for SASL.
+// operation returns the description of an opcode; ok is false for unknown opcodes and those of
+// SASL.
 func (o opcode) operation() (row operation, ok bool) {
 	switch o {
 	case opGet, opGetQ, opGetK, opGetKQ:
@@ -85,7 +86,7 @@ func (o opcode) operation() (row operation, ok bool) {
 	return row, true
 }
 
-// service is operation for the opcodes that are not about an item.
+// service is operation for opcodes that are not about an item.
 func (o opcode) service() (row operation, ok bool) {
 	switch o {
 	case opQuit, opQuitQ:
@@ -106,13 +107,13 @@ func (o opcode) service() (row operation, ok bool) {
 	return row, true
 }
 
-// fits tells whether a request has the parts that its operation wants.
+// fits reports whether a request has the parts that its operation needs.
 func (row *operation) fits(r *request) bool {
 	return len(r.extras) >= row.extras[0] && len(r.extras) <= row.extras[1] &&
 		(len(r.key) > 0 || !row.key) && (len(r.value) == 0 || row.value)
 }
 
-// executeBinary serves a request. It reports whether the connection stays.
+// executeBinary serves a request. It reports whether the connection stays open.
 func (c *conn) executeBinary(r *request) bool {
 	if c.io.Visitor != nil {
 		if done, keep := c.guardBinary(r); done {

@@ -1,14 +1,14 @@
 package memcache
 
-// command is one row of the table: a word that begins a request line.
+// command is a row of the table of commands.
 type command struct {
 	name   string
-	least  int              // words that there must be, the command's included
-	writes bool             // refused by a read-only service
+	least  int              // least number of words, with the command's own
+	writes bool             // refused with opts=r
 	run    func(*conn) bool // reports whether the connection stays
 }
 
-// Replies that several commands share.
+// Replies of several commands.
 const (
 	replyError    = "ERROR"
 	replyWords    = "CLIENT_ERROR invalid parameters"
@@ -21,7 +21,7 @@ const (
 	replyMemory   = "SERVER_ERROR out of memory"
 )
 
-// classic are the commands of the original (reference: section 3).
+// classic returns the commands of the original's plug-in.
 func classic() []command {
 	return []command{
 		{"add", 5, true, func(c *conn) bool { return c.storage(modeAdd) }},
@@ -39,7 +39,7 @@ func classic() []command {
 	}
 }
 
-// modern are the commands that memcached has besides.
+// modern returns the further commands of memcached.
 func modern() []command {
 	return []command{
 		{"append", 5, true, func(c *conn) bool { return c.storage(modeAppend) }},
@@ -58,7 +58,7 @@ func modern() []command {
 	}
 }
 
-// table returns the commands of a configuration by name.
+// table returns the commands of a configuration, by name.
 func table(cfg Config) map[string]*command {
 	rows := classic()
 	if cfg.Modern {
@@ -74,7 +74,7 @@ func table(cfg Config) map[string]*command {
 	return byName
 }
 
-// execute runs the command of the words. It reports whether the connection stays.
+// execute runs the command in words. It reports whether the connection stays open.
 func (c *conn) execute() bool {
 	c.quiet = false
 	if len(c.words) == 0 {
@@ -104,7 +104,7 @@ func (c *conn) execute() bool {
 	return row.run(c)
 }
 
-// wantsReply looks for noreply among the words behind the first n.
+// wantsReply looks for noreply behind the first n words.
 func (c *conn) wantsReply(n int) {
 	for _, word := range c.words[n:] {
 		if string(word) == "noreply" {
@@ -113,7 +113,7 @@ func (c *conn) wantsReply(n int) {
 	}
 }
 
-// logCommand writes the line that every command gets.
+// logCommand logs a command, as the original does.
 func (c *conn) logCommand(word []byte) {
 	if c.s.logs() {
 		c.s.info("(%s): %s", c.peer, word)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// DefaultPort is the port where memcached clients look first.
+	// DefaultPort is the port that memcached clients try first.
 	DefaultPort = 11211
 
 	defaultTimeout      = 30 * time.Second
@@ -17,19 +17,19 @@ const (
 	defaultQueueTimeout = 10 * time.Second
 )
 
-// Config is what the expression of -plex says.
+// Config is the parsed expression of -plex.
 type Config struct {
-	Host    string        // name or address to listen on (host); empty: all
-	Port    int           // port to listen on (port)
-	Timeout time.Duration // limit of a wait for the rest of a request, or for send space (tout)
-	Threads int           // number that stats reports (th); every connection has a goroutine anyway
+	Host    string        // host: name or address to listen on; empty: all
+	Port    int           // port: port to listen on
+	Timeout time.Duration // tout: limit of a wait for request bytes or send space
+	Threads int           // th: shown in stats; it has no other effect
 
-	Flags    bool // keep the clients' flags, in four bytes behind each value (opts=f); implies Modern
-	Modern   bool // also everything that the original's plug-in does not know (opts=m)
-	Queue    bool // set, get and delete work on messages (opts=q)
-	ReadOnly bool // refuse updates (opts=r)
+	Flags    bool // opts=f: keep clients' flags, in four bytes behind each value; implies Modern
+	Modern   bool // opts=m: serve also what the original's plug-in does not know
+	Queue    bool // opts=q: set, get and delete work on messages
+	ReadOnly bool // opts=r: refuse updates
 
-	QueueTimeout time.Duration // how long get waits for a message (qtout)
+	QueueTimeout time.Duration // qtout: how long get waits for a message
 }
 
 // DefaultConfig returns the configuration of an empty expression.
@@ -37,7 +37,7 @@ func DefaultConfig() Config {
 	return Config{Port: DefaultPort, Timeout: defaultTimeout, Threads: defaultThreads, QueueTimeout: defaultQueueTimeout}
 }
 
-// Check returns why a database of a kind cannot be served with this configuration.
+// Check returns an error if a database of this kind cannot be served with this configuration.
 func (c *Config) Check(kind db.Kind) error {
 	switch {
 	case c.Queue && c.ReadOnly:
@@ -48,9 +48,9 @@ func (c *Config) Check(kind db.Kind) error {
 	return nil
 }
 
-// ParseConfig parses an expression: name=value fields with # between them. As in the original nothing is refused: unknown
-// names and fields without "=" are ignored, of a value with "=" only what is before it counts, and a number too small is
-// the default.
+// ParseConfig parses an expression: fields NAME=VALUE with # between them. As in the original,
+// nothing is an error: unknown names and fields without "=" are ignored, a second "=" ends the
+// value, and a number that is too small means the default.
 func ParseConfig(expr string) Config {
 	c := DefaultConfig()
 	for field := range strings.SplitSeq(expr, "#") {
@@ -85,7 +85,8 @@ func (c *Config) set(name, value string) {
 	}
 }
 
-// SetOptions sets the options that letters stand for, and unsets the others. Unknown letters are ignored.
+// SetOptions sets the options whose letters are given and clears the others. Unknown letters are
+// ignored.
 func (c *Config) SetOptions(letters string) {
 	c.Flags = strings.Contains(letters, "f")
 	c.Queue = strings.Contains(letters, "q")
@@ -93,13 +94,13 @@ func (c *Config) SetOptions(letters string) {
 	c.Modern = c.Flags || strings.Contains(letters, "m")
 }
 
-// seconds is bounded by a year, so that no sum overflows.
+// seconds returns a duration of at most a year, so that no sum overflows.
 func seconds(s float64) time.Duration {
 	const year = 365 * 24 * 3600
 	return time.Duration(min(s, year) * float64(time.Second))
 }
 
-// positive is a whole number with blanks before and anything behind it.
+// positive reads a whole number above 0, with blanks before and anything behind it.
 func positive(text string, otherwise int) int {
 	if n := leadingInt([]byte(text)); n >= 1 && n <= 1<<31 {
 		return int(n)
@@ -107,7 +108,7 @@ func positive(text string, otherwise int) int {
 	return otherwise
 }
 
-// leadingFloat is a decimal fraction with blanks before and anything behind it; 0 where there is none.
+// leadingFloat reads a decimal fraction with blanks before and anything behind it; 0 without one.
 func leadingFloat(text string) float64 {
 	text = strings.TrimLeft(text, " \t")
 	end := 0

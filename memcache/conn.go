@@ -13,11 +13,11 @@ import (
 
 const (
 	maxValue   = 1 << 28            // bytes of a value that a client may send
-	maxRequest = maxValue + 1<<20   // and of its request
+	maxRequest = maxValue + 1<<20   // bytes of a request
 	maxLine    = 8191               // characters of a line, as in the original
-	longLine   = 1 << 20            // the same in modern servers, for long lists of keys
+	longLine   = 1 << 20            // of a line in modern servers, for long lists of keys
 	keepRoom   = 64 << 10           // larger scratch space is not kept
-	flushSize  = 256 << 10          // of the replies to one command leave at once
+	flushSize  = 256 << 10          // replies to one command are sent when they reach this size
 	binaryByte = byte(requestMagic) // begins a request of the binary protocol
 )
 
@@ -30,19 +30,19 @@ type conn struct {
 	peer   string
 	modern bool
 
-	line   []byte   // the request line, without carriage returns
+	line   []byte   // the request line without carriage returns
 	words  [][]byte // of line
-	quiet  bool     // the command's replies are not wanted (noreply)
-	value  []byte   // scratch for a value read, or to be stored
-	number []byte   // scratch for text made of numbers
-	failed bool     // the command could not be carried out
+	quiet  bool     // noreply: the client wants no replies to the command
+	value  []byte   // scratch: a value that was read, or is to be stored
+	number []byte   // scratch: text of numbers
+	failed bool     // the command failed
 
-	asked asked // what is being done, for the rights
+	asked asked // the request in execution, for db.Rights
 
-	claims map[string][]*db.Claim // messages fetched and not deleted, by name, oldest first
+	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }
 
-// run serves one request after the other.
+// run serves the requests of the connection, one after the other.
 func (c *conn) run() {
 	for c.io.WaitByte() == nil {
 		if c.serveOne() {
@@ -54,7 +54,8 @@ func (c *conn) run() {
 	}
 }
 
-// serveOne serves the request that begins with the next byte. It reports whether the connection stays.
+// serveOne serves one request, of which the first byte is there. It reports whether the connection
+// stays open.
 func (c *conn) serveOne() bool {
 	if c.modern && c.io.Buffered()[0] == binaryByte {
 		return c.serveBinary()
@@ -62,7 +63,8 @@ func (c *conn) serveOne() bool {
 	if !c.readLine() {
 		return false
 	}
-	if c.fromBrowser() || !c.weighLine() { // the body of a page's request would be obeyed
+	// A web page has sent this request: the lines of its body must not be taken for commands.
+	if c.fromBrowser() || !c.weighLine() {
 		return false
 	}
 	c.split()
@@ -71,12 +73,13 @@ func (c *conn) serveOne() bool {
 	return keep
 }
 
-// fromBrowser reports whether the line is one that a browser has sent, or the beginning of one that was longer than the limit.
+// fromBrowser reports whether the line is the first line of an HTTP request, or the beginning of
+// such a line that exceeds the limit.
 func (c *conn) fromBrowser() bool {
 	return browser.IsRequestLine(c.line) || len(c.line) == c.longest() && browser.IsRequestStart(c.line)
 }
 
-// longest is how many characters of a line are read.
+// longest returns the limit of a line in characters.
 func (c *conn) longest() int {
 	if c.modern {
 		return longLine
@@ -84,7 +87,7 @@ func (c *conn) longest() int {
 	return maxLine
 }
 
-// trim lets go of scratch space that is too large to keep.
+// trim drops scratch space that is too large to keep.
 func (c *conn) trim() {
 	if cap(c.value) > keepRoom {
 		c.value = nil
@@ -94,8 +97,8 @@ func (c *conn) trim() {
 	}
 }
 
-// readLine reads a line up to its line feed into c.line and drops every carriage return in it. A line longer than the limit ends
-// there, and the rest is the next line. It returns false when the connection has to end.
+// readLine reads a line into c.line, without its carriage returns. A line that reaches the limit
+// ends there, and its rest is the next line. It returns false if the connection has to end.
 func (c *conn) readLine() bool {
 	limit := c.longest()
 	c.line = c.line[:0]
@@ -122,9 +125,11 @@ func (c *conn) readLine() bool {
 	}
 }
 
-// addToLine appends part without its carriage returns. full tells that the line has reached the limit after used bytes.
+// addToLine appends part without its carriage returns. full reports that the line has reached the
+// limit after used bytes of part.
 func (c *conn) addToLine(part []byte, limit int) (used int, full bool) {
-	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(c.line)+len(part)-1 < limit { // the usual line
+	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(c.line)+len(part)-1 < limit {
+		// The usual line has one carriage return, at its end.
 		c.line = append(c.line, part[:len(part)-1]...)
 		return len(part), false
 	}
@@ -140,7 +145,7 @@ func (c *conn) addToLine(part []byte, limit int) (used int, full bool) {
 	return len(part), false
 }
 
-// split finds the words of the line, which ends at a zero byte.
+// split finds the words of the line. A zero byte ends the line.
 func (c *conn) split() {
 	c.words = c.words[:0]
 	line := c.line
@@ -160,8 +165,9 @@ func (c *conn) split() {
 	}
 }
 
-// block reads the data block of a storage command: size bytes and a line end. ok is false when it is not there; then the
-// connection has to end. The data is valid until the next read.
+// block reads the data block of a storage command: size bytes and a line end. If ok is false, the
+// block is wrong or does not come, and the connection has to end. data is valid until the next
+// read.
 func (c *conn) block(size int64) (data []byte, ok bool) {
 	if size < 0 || size > maxValue {
 		return nil, false
@@ -185,10 +191,10 @@ func (c *conn) block(size int64) (data []byte, ok bool) {
 	return data[:n], true
 }
 
-// need returns when n bytes are buffered, false when they do not come.
+// need waits until n bytes are buffered. It returns false if they do not come.
 func (c *conn) need(n int) bool { return c.io.Need(n) == nil }
 
-// outOfMemory says why a request is not read, where that is for want of memory; the connection then ends.
+// outOfMemory answers a request that is not read for lack of memory. The connection then ends.
 func (c *conn) outOfMemory(err error) {
 	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
 		c.failed = true
@@ -196,7 +202,8 @@ func (c *conn) outOfMemory(err error) {
 	}
 }
 
-// weighLine counts a long line, and the table of its words: each has two bytes in the line at least, and takes twelve times as many.
+// weighLine charges a long line and its table of words to the connection's memory. A word takes at
+// least two bytes of the line, and 24 bytes in the table: twelve times as many.
 func (c *conn) weighLine() bool {
 	const wordsOfLine = 12
 	if len(c.line) <= keepRoom {
@@ -207,19 +214,19 @@ func (c *conn) weighLine() bool {
 	return err == nil
 }
 
-// say adds a reply to those that leave together.
+// say adds a line to the replies.
 func (c *conn) say(line string) {
 	c.io.Out = append(append(c.io.Out, line...), '\r', '\n')
 }
 
-// answer is say, unless the client does not want to know.
+// answer adds a line to the replies, unless the client wants none.
 func (c *conn) answer(line string) {
 	if !c.quiet {
 		c.say(line)
 	}
 }
 
-// fail logs a database error and tells the client which call of the original would have failed.
+// fail logs a database error, and answers which call of the original would have failed.
 func (c *conn) fail(call string, err error) {
 	c.failed = true
 	switch denied, ok := errors.AsType[*access.Denied](err); {
@@ -237,7 +244,7 @@ func (c *conn) fail(call string, err error) {
 	c.answer("SERVER_ERROR DB::" + call + " failed")
 }
 
-// reason is the text of a database error.
+// reason returns the text of a database error.
 func reason(err error) string {
 	if e, ok := errors.AsType[*db.Error](err); ok {
 		return e.Message

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// tally counts the operations of one kind that met a record and those that did not.
+// tally counts the operations of one kind: hits found a record, misses did not.
 type tally struct{ hits, misses atomic.Int64 }
 
 func (t *tally) count(hit bool) {
@@ -20,15 +20,15 @@ func (t *tally) count(hit bool) {
 
 func (t *tally) sum() int64 { return t.hits.Load() + t.misses.Load() }
 
-// counts is what stats reports.
+// counts are the counters of stats.
 type counts struct {
 	set, get, remove, incr, decr, touch, cas tally
 
 	casBad, flushes   atomic.Int64
-	connections, open atomic.Int64 // ever, and now
+	connections, open atomic.Int64 // since the start, and now
 }
 
-// reset begins anew, but for the open connections.
+// reset sets all counters but that of open connections to 0.
 func (n *counts) reset() {
 	for _, t := range []*tally{&n.set, &n.get, &n.remove, &n.incr, &n.decr, &n.touch, &n.cas} {
 		t.hits.Store(0)
@@ -39,7 +39,7 @@ func (n *counts) reset() {
 	n.connections.Store(0)
 }
 
-// head are the rows about process and database.
+// head returns the rows about process and database.
 func (s *Server) head(status map[string]string) []row {
 	now := time.Now()
 	return []row{
@@ -55,7 +55,7 @@ func (s *Server) head(status map[string]string) []row {
 	}
 }
 
-// rows are the counters of the original.
+// rows returns the counters of the original.
 func (n *counts) rows() []row {
 	return []row{
 		number("set_hits", n.set.hits.Load()), number("set_misses", n.set.misses.Load()),
@@ -68,7 +68,7 @@ func (n *counts) rows() []row {
 	}
 }
 
-// moreRows are counters that memcached has besides.
+// moreRows returns the further counters of memcached.
 func (n *counts) moreRows() []row {
 	return []row{
 		number("cmd_touch", n.touch.sum()),

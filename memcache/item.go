@@ -10,7 +10,7 @@ import (
 	"gotycoon/db"
 )
 
-// mode is what a storage command does.
+// mode is the kind of a storage command.
 type mode int
 
 const (
@@ -19,10 +19,10 @@ const (
 	modeReplace
 	modeAppend
 	modePrepend
-	modeCAS // set, if the item is there
+	modeCAS // set if the item exists
 )
 
-// call is the operation of the original that the mode stands for, as error replies name it.
+// call returns the original's operation for the mode, as error replies name it.
 func (m mode) call() string {
 	switch m {
 	case modeAdd:
@@ -35,25 +35,26 @@ func (m mode) call() string {
 	return "accept"
 }
 
-// errChanged: the item is not of the version that the client has seen.
+// errChanged: the item has another version than the client expects.
 var errChanged = errors.New("the item has been changed")
 
 // errNotNumber: the item's value is not a number.
 var errNotNumber = errors.New("cannot increment or decrement non-numeric value")
 
-// item is a record as memcached clients see it.
+// item is a record in memcached's terms.
 type item struct {
 	key     []byte
 	data    []byte
 	flags   uint32
 	xt      int64  // absolute expiration time in seconds, db.MaxXT for never
-	version uint64 // 0 where nobody asked for it
+	version uint64 // 0 if it was not asked for
 }
 
 // flagBytes is the length of the flags behind a value.
 const flagBytes = 4
 
-// encode appends the stored form of a value: the data and, with Config.Flags, the flags as a big-endian number.
+// encode appends the stored form of a value: the data and, with Config.Flags, the flags as a
+// big-endian number.
 func (c *conn) encode(dst, data []byte, flags uint32) []byte {
 	dst = append(dst, data...)
 	if c.s.opts.Flags {
@@ -62,7 +63,7 @@ func (c *conn) encode(dst, data []byte, flags uint32) []byte {
 	return dst
 }
 
-// decode takes a stored value apart. One too short for flags has none.
+// decode splits a stored value. A value too short for flags has the flags 0.
 func (c *conn) decode(stored []byte) (data []byte, flags uint32) {
 	n := len(stored) - flagBytes
 	if !c.s.opts.Flags || n < 0 {
@@ -71,15 +72,15 @@ func (c *conn) decode(stored []byte) (data []byte, flags uint32) {
 	return stored[:n], binary.BigEndian.Uint32(stored[n:])
 }
 
-// expiry turns a client's expiration time into the database's: seconds from now, or the time itself where it is larger than
-// any sensible number of seconds.
+// expiry converts a client's expiration time: a number of seconds from now, or a Unix time if it is
+// too large for that.
 func (c *conn) expiry(n int64) db.XT {
 	const longest = 1 << 24
 	switch {
 	case n == 0:
 		return db.Never
 	case n < 0 && c.modern:
-		return -1 // has passed
+		return -1 // expired already
 	case n < 0:
 		return db.Never
 	case n <= longest:
@@ -88,11 +89,15 @@ func (c *conn) expiry(n int64) db.XT {
 	return db.XT(-n)
 }
 
-// fetch reads an item; its data is valid until the next operation. It returns db.ErrNoRecord when there is none.
+// fetch reads an item. Its data are valid until the next operation. It returns db.ErrNoRecord if
+// there is no item.
 func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	it.key = key
 	if versioned {
-		it.version = c.db.Version(key) // before the value, so that it is not newer
+		// The version is read before the value: an old version makes a later cas fail, which is
+		// safe; a version newer than the value would let it overwrite an update that the client has
+		// not seen.
+		it.version = c.db.Version(key)
 	}
 	stored, xt, err := c.db.Get(&c.io.Owed, c.value[:0], key)
 	if cap(stored) > cap(c.value) {
@@ -107,20 +112,22 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	return it, nil
 }
 
-// change is a storage operation.
+// change describes a storage operation.
 type change struct {
 	mode      mode
 	key, data []byte
 	flags     uint32
 	xt        db.XT
-	unique    uint64 // version that the item must have; 0: any
-	versioned bool   // the new version is asked for
-	vivify    bool   // append and prepend store a missing item
+	unique    uint64 // version that the item must have; 0: any version
+	versioned bool   // the caller wants the new version
+	vivify    bool   // append and prepend create a missing item
 }
 
-// store carries out a storage operation. It returns db.ErrDuplicate, db.ErrNoRecord or errChanged when nothing is stored.
+// store carries out a storage operation. If it stores nothing, it returns db.ErrDuplicate,
+// db.ErrNoRecord or errChanged.
 func (c *conn) store(ch change) (version uint64, err error) {
-	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil { // again: the data may have taken long to come
+	// The right is checked again, since the data may have taken long to arrive.
+	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil {
 		return 0, err
 	}
 	if len(ch.data) > keepRoom {
@@ -160,7 +167,7 @@ func (c *conn) countStore(ch change, err error) {
 	}
 }
 
-// storeVersion is store where the old item matters. c.value has the new value.
+// storeVersion is store for operations that depend on the old item. c.value holds the new value.
 func (c *conn) storeVersion(ch change) (version uint64, err error) {
 	var refused error
 	version, err = c.db.AcceptVersion(&c.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) db.Verdict {
@@ -179,7 +186,7 @@ func (c *conn) storeVersion(ch change) (version uint64, err error) {
 	return version, refused
 }
 
-// refusal says why a storage operation does nothing.
+// refusal returns the reason why a storage operation stores nothing, or nil.
 func (c *conn) refusal(ch change, found bool) error {
 	switch {
 	case !found && (ch.mode == modeReplace || ch.mode == modeCAS || ch.unique != 0):
@@ -194,7 +201,7 @@ func (c *conn) refusal(ch change, found bool) error {
 	return nil
 }
 
-// join makes the value of an append or prepend: the item keeps its flags.
+// join makes the value of an append or prepend in c.value. The item keeps its flags.
 func (c *conn) join(ch change, old []byte) {
 	data, flags := c.decode(old)
 	first, second := data, ch.data
@@ -205,7 +212,7 @@ func (c *conn) join(ch change, old []byte) {
 	c.value = c.encode(c.value, second, flags)
 }
 
-// remove removes an item; unique is as in change.
+// remove removes an item, or deletes a message. unique is as in change.
 func (c *conn) remove(key []byte, unique uint64) (err error) {
 	switch {
 	case c.s.queues != nil:
@@ -238,7 +245,7 @@ func (c *conn) removeVersion(key []byte, unique uint64) error {
 	return refused
 }
 
-// renew gives an item another expiration time and returns it as it was.
+// renew gives an item another expiration time, and returns the item as it was before.
 func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
 	missing := false
 	it.version, err = c.db.AcceptVersion(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
@@ -266,14 +273,15 @@ type addition struct {
 	key     []byte
 	delta   uint64
 	down    bool
-	create  bool   // store initial where there is no item
-	initial uint64 // for create
-	xt      db.XT  // for create
-	renew   bool   // with xt also where there is an item
+	create  bool   // store initial if there is no item
+	initial uint64 // used with create
+	xt      db.XT  // used with create and renew
+	renew   bool   // give an existing item the expiration time xt
 	unique  uint64 // as in change
 }
 
-// add carries out an addition as memcached does: unsigned, wrapping at 64 bits, and never below 0.
+// add carries out an addition as memcached does: unsigned, wrapping at 64 bits; a decrement stops
+// at 0.
 func (c *conn) add(a addition) (sum, version uint64, xt int64, err error) {
 	var refused error
 	version, err = c.db.AcceptVersion(&c.io.Owed, a.key, func(key, old []byte, was int64, found bool) db.Verdict {
@@ -307,7 +315,7 @@ func (c *conn) countAddition(down bool, err error) {
 	n.count(err == nil)
 }
 
-// sum is the number that an addition makes of a stored value.
+// sum returns the result of an addition to a stored value.
 func (c *conn) sum(a addition, old []byte, found bool) (uint64, error) {
 	switch {
 	case !found && a.create:
@@ -330,13 +338,14 @@ func (c *conn) sum(a addition, old []byte, found bool) (uint64, error) {
 	return n - a.delta, nil
 }
 
-// withFlagsOf is c.number as a stored value with the flags of another, if that has some.
+// withFlagsOf returns c.number as a stored value with the flags of another stored value.
 func (c *conn) withFlagsOf(old []byte) []byte {
 	data, _ := c.decode(old)
 	return append(append([]byte(nil), c.number...), old[len(data):]...)
 }
 
-// addClassic is add by the original's rules: signed, lenient with what is no number, and 0 for every sum below.
+// addClassic is add by the original's rules: signed, with 0 for every negative sum; of the stored
+// value the leading digits count.
 func (c *conn) addClassic(key []byte, delta int64, down bool) (sum int64, err error) {
 	missing := false
 	err = c.db.Accept(&c.io.Owed, key, func(_, old []byte, _ int64, found bool) db.Verdict {
@@ -355,7 +364,7 @@ func (c *conn) addClassic(key []byte, delta int64, down bool) (sum int64, err er
 	return sum, err
 }
 
-// ttl is the time that an item has left in seconds, -1 for ever.
+// ttl returns the seconds until an expiration time, -1 for never.
 func (c *conn) ttl(xt int64) int64 {
 	if xt == db.MaxXT {
 		return -1
@@ -363,5 +372,5 @@ func (c *conn) ttl(xt int64) int64 {
 	return max(0, xt-c.db.Now().Unix())
 }
 
-// deadline is when a get that begins now stops waiting for messages.
+// deadline returns when a get that begins now stops waiting for messages.
 func (c *conn) deadline() time.Time { return time.Now().Add(c.s.opts.QueueTimeout) }

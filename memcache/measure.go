@@ -2,7 +2,8 @@ package memcache
 
 import "gotycoon/internal/metrics"
 
-// requestNames are the commands as they are counted: the words of both text protocols, and what the binary protocol has besides.
+// requestNames are the names under which commands are counted: the words of the text protocols, and
+// the further operations of the binary protocol.
 func requestNames() []string {
 	rows := append(classic(), modern()...)
 	names := make([]string, 0, len(rows)+1)
@@ -12,7 +13,7 @@ func requestNames() []string {
 	return append(names, "flush", "noop", "stat", unknownRequest)
 }
 
-// unknownRequest stands for all that there is not.
+// unknownRequest counts all other commands.
 const unknownRequest = "unknown"
 
 // NewRequests returns counters of all commands.
@@ -26,7 +27,7 @@ func places() map[string]int {
 	return of
 }
 
-// measureText counts the command of the words.
+// measureText counts the command in words.
 func (c *conn) measureText() {
 	if c.io.Meter == nil {
 		return

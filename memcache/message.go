@@ -9,22 +9,23 @@ import (
 	"gotycoon/db"
 )
 
-// The key of a message is its queue's name and its stamp, and messages come out in the order of their keys:
+// The key of a message is its queue's name and its stamp, and messages come out in the order of
+// their keys:
 //
 //	mail 01780000000000 0042
 //	NAME MILLISECONDS   SEQUENCE
 //
-// A producer relies on its messages coming out in the order in which they were acknowledged, whatever the clock does. So a new stamp is
-// greater than
+// A producer relies on messages coming out in the order in which they were acknowledged, whatever
+// happens to the clock. So a new stamp is greater than
 //
-//   - every stamp that this process has given out,
-//   - the newest time stamp of the update log, which only grows: across restarts, and beyond what other servers' updates have that
-//     came by replication,
-//   - every message of the name that is in the database. Without a log, with a restored snapshot, or with messages that were stored
-//     over HTTP, nothing else knows of those.
+//   - every stamp that this process has given out;
+//   - the time stamp of the newest update in the log. The log's stamps only grow, also across
+//     restarts, and they are above those of updates that came by replication;
+//   - every message of the same name in the database. Nothing else knows these messages if there is
+//     no log, if a snapshot was restored, or if messages were stored over HTTP.
 //
-// A time that is far ahead of the clock therefore stays with its queue until that is empty and the server has restarted, and
-// touches no other one.
+// A queue with a message far ahead of the clock therefore continues from that message's time, until
+// the queue is empty and the server has restarted. Other queues are not affected.
 type stamp struct {
 	milliseconds int64
 	sequence     int
@@ -35,8 +36,8 @@ const (
 	timeDigits  = 14
 	stampLen    = len(" 01780000000000 0042")
 
-	// lastTime is the greatest time that a stamp is compared with. A key with a greater one was not made by a server, and no stamp could
-	// follow it.
+	// lastTime is the greatest time of a stamp. A key with a greater time was not made by a server,
+	// and is not taken for a stamp: none could follow it.
 	lastTime = 99_999_999_999_999 - 1<<32
 )
 
@@ -44,7 +45,7 @@ func (s stamp) less(t stamp) bool {
 	return s.milliseconds < t.milliseconds || s.milliseconds == t.milliseconds && s.sequence < t.sequence
 }
 
-// after returns the first stamp behind s with a sequence number.
+// after returns the first stamp behind s with this sequence number.
 func (s stamp) after(sequence int) stamp {
 	if sequence <= s.sequence {
 		s.milliseconds++
@@ -52,7 +53,8 @@ func (s stamp) after(sequence int) stamp {
 	return stamp{s.milliseconds, sequence}
 }
 
-// stampOf reads what follows the name in a key. It returns the zero stamp for everything that is not exactly a stamp.
+// stampOf reads the stamp behind the name in a key. Anything else than an exact stamp is the zero
+// stamp.
 func stampOf(text []byte) stamp {
 	if len(text) != stampLen || text[0] != ' ' || text[1+timeDigits] != ' ' {
 		return stamp{}
@@ -73,14 +75,14 @@ func (q *queues) put(p *db.Pending, name, value []byte, xt db.XT) error {
 			return err
 		}
 		err = q.db.Add(p, q.messageKey(name, newest), value, xt)
-		if !errors.Is(err, db.ErrDuplicate) { // stored meanwhile by somebody else
+		if !errors.Is(err, db.ErrDuplicate) { // somebody else has used the key
 			return err
 		}
 	}
 }
 
-// newest returns the greatest stamp of a name, for messageKey. It looks into the database the first time only, unless there are more
-// names than are remembered.
+// newest returns the greatest stamp of a name, for messageKey. It searches the database once for
+// each name that is remembered, and each time for others.
 func (q *queues) newest(name []byte) (stamp, error) {
 	q.mu.Lock()
 	l := q.lines[string(name)]
@@ -93,7 +95,8 @@ func (q *queues) newest(name []byte) (stamp, error) {
 		return l.newest, nil
 	}
 	q.mu.Unlock()
-	found, err := q.greatest(name) // arrived tells of messages that come from now on
+	// Messages that come during the search are reported to arrived.
+	found, err := q.greatest(name)
 	if err != nil || l == nil {
 		return found, err
 	}
@@ -104,18 +107,18 @@ func (q *queues) newest(name []byte) (stamp, error) {
 	return l.newest, nil
 }
 
-// greatest looks for the last message of a name in the database.
+// greatest finds the greatest stamp of a name in the database.
 func (q *queues) greatest(name []byte) (greatest stamp, err error) {
 	prefix := append(bytes.Clone(name), ' ')
 	behindDigits := append(bytes.Clone(prefix), '9'+1)
 	err = q.db.KeysBefore(behindDigits, prefix, func(key []byte) bool {
 		greatest = stampOf(key[len(name):])
-		return greatest == stamp{} // not a message that a server has made
+		return greatest == stamp{} // a key without a stamp: look further
 	})
 	return greatest, err
 }
 
-// messageKey returns the key of a new message, whose stamp is greater than newest.
+// messageKey returns the key of a new message. Its stamp is greater than newest.
 func (q *queues) messageKey(name []byte, newest stamp) []byte {
 	now := max(q.now().UnixMilli(), q.logged())
 	q.mu.Lock()
@@ -128,7 +131,7 @@ func (q *queues) messageKey(name []byte, newest stamp) []byte {
 	s := stamp{now, q.next}
 	q.next = (q.next + 1) % sequenceEnd
 	if l := q.lines[string(name)]; l != nil && newest.less(l.newest) {
-		newest = l.newest // another producer was faster
+		newest = l.newest // from another producer
 	}
 	if !newest.less(s) {
 		s = newest.after(s.sequence)
@@ -147,7 +150,7 @@ func (q *queues) logged() int64 {
 	return 0
 }
 
-// raise notes that a line has a message.
+// raise notes that a line has had a message with this stamp.
 func (l *line) raise(s stamp) {
 	if l.newest.less(s) {
 		l.newest = s

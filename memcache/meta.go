@@ -7,7 +7,7 @@ import (
 	"gotycoon/db"
 )
 
-// maxMetaKey is the longest key of a meta command, decoded.
+// maxMetaKey is the length of the longest key of a meta command, after decoding.
 const maxMetaKey = 250
 
 // Return codes of meta commands.
@@ -21,7 +21,8 @@ const (
 	metaBadToken  = "CLIENT_ERROR bad token in command line format"
 )
 
-// meta is a parsed meta command: its key, and its flags in their order, each a letter with a token behind it.
+// meta is a parsed meta command: its key, and its flags in their order. A flag is a letter and a
+// token, which may be empty.
 type meta struct {
 	key    []byte // decoded
 	asSent []byte
@@ -29,8 +30,8 @@ type meta struct {
 	quiet  bool // q
 }
 
-// parseMeta reads key and flags; options is the index of the first flag. allowed are the letters that the command has. It answers
-// what is wrong and returns false.
+// parseMeta reads the key and the flags; options is the index of the first flag, allowed are the
+// letters that the command knows. It answers an error itself and returns false.
 func (c *conn) parseMeta(options int, allowed string) (m meta, ok bool) {
 	m = meta{key: c.words[1], asSent: c.words[1], flags: c.words[options:]}
 	for _, flag := range m.flags {
@@ -65,7 +66,7 @@ func has(letters string, letter byte) bool {
 	return false
 }
 
-// token returns what is behind a flag's letter, nil where the flag is not there.
+// token returns the token of a flag, nil if the flag is not given.
 func (m *meta) token(letter byte) []byte {
 	for _, flag := range m.flags {
 		if flag[0] == letter {
@@ -75,10 +76,10 @@ func (m *meta) token(letter byte) []byte {
 	return nil
 }
 
-// has tells whether a flag is there.
+// has reports whether a flag is given.
 func (m *meta) has(letter byte) bool { return m.token(letter) != nil }
 
-// number returns the number behind a flag's letter, otherwise where the flag is not there.
+// number returns the number in the token of a flag; otherwise, if the flag is not given.
 func (m *meta) number(letter byte, otherwise int64) (n int64, ok bool) {
 	token := m.token(letter)
 	if token == nil {
@@ -97,13 +98,14 @@ func (m *meta) unsigned(letter byte, otherwise uint64) (n uint64, ok bool) {
 	return unsigned(token)
 }
 
-// expiry returns the expiration time behind a flag's letter: never where the flag is not there.
+// metaExpiry returns the expiration time in the token of a flag; never, if the flag is not given.
 func (c *conn) metaExpiry(m *meta, letter byte) (xt db.XT, ok bool) {
 	n, ok := m.number(letter, 0)
 	return c.expiry(n), ok
 }
 
-// sayMeta adds a reply: its code, and the flags that describe the item, in the order of the request. value is for VA only.
+// sayMeta adds a reply: its code, and what the flags of the request ask for, in their order. The
+// data follow if the code is VA.
 func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
 	out := append(c.io.Out, code...)
 	if code == "VA" {
@@ -120,7 +122,7 @@ func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
 	c.io.Out = out
 }
 
-// appendFlag adds what a flag asks for. it is nil where there is no item.
+// appendFlag adds what a flag asks for. it is nil if there is no item.
 func (c *conn) appendFlag(out []byte, m *meta, flag []byte, it *item) []byte {
 	switch letter := flag[0]; letter {
 	case 'O':
@@ -157,7 +159,7 @@ func (c *conn) metaNoop() bool {
 	return true
 }
 
-// metaFail answers what an operation says that is no ordinary result.
+// metaFail answers an error, also to a quiet command.
 func (c *conn) metaFail(call string, err error) {
 	c.quiet = false
 	c.fail(call, err)

@@ -34,11 +34,11 @@ func (c *conn) metaGet() bool {
 	return true
 }
 
-// errToken: the token of a meta flag is not what it should be.
+// errToken: a flag has a wrong token.
 var errToken = errors.New("bad token")
 
-// metaFetch reads the item, and does what the flags N, R and T ask for. marks are the flags about who computes it anew: W for
-// the one who shall, Z for others.
+// metaFetch reads the item, and does what the flags N, R and T ask for. marks tells the client
+// about recomputing the item: W means that the client shall do it, Z that another client does.
 func (c *conn) metaFetch(m *meta) (it item, marks string, err error) {
 	if c.s.queues != nil {
 		it, err = c.fetchMessage(m.key, c.deadline())
@@ -73,7 +73,7 @@ func (c *conn) metaFetch(m *meta) (it item, marks string, err error) {
 	return it, marks, err
 }
 
-// vivify stores an empty item where there is none: the client that has caused it computes it.
+// vivify stores an empty item if there is none. The client shall compute it (mark W).
 func (c *conn) vivify(m *meta) (it item, marks string, err error) {
 	if c.s.opts.ReadOnly {
 		return it, "", db.ErrReadOnly
@@ -84,7 +84,7 @@ func (c *conn) vivify(m *meta) (it item, marks string, err error) {
 	}
 	it = item{key: m.key, xt: db.MaxXT}
 	it.version, err = c.store(change{mode: modeAdd, key: m.key, xt: xt, versioned: true})
-	if errors.Is(err, db.ErrDuplicate) { // somebody was faster
+	if errors.Is(err, db.ErrDuplicate) { // another client was faster
 		it, err = c.fetch(m.key, true)
 		return it, " Z", err
 	}
@@ -94,7 +94,7 @@ func (c *conn) vivify(m *meta) (it item, marks string, err error) {
 	return it, " W", err
 }
 
-// metaDebug serves "me KEY": what is known of an item.
+// metaDebug serves "me KEY": it describes an item.
 func (c *conn) metaDebug() bool {
 	m, ok := c.parseMeta(2, "b")
 	if !ok {

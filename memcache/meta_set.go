@@ -6,12 +6,13 @@ import (
 	"gotycoon/db"
 )
 
-// metaSet serves "ms KEY SIZE FLAGS..." and the data block, which is read also when something else is wrong.
+// metaSet serves "ms KEY SIZE FLAGS..." and the data block. The block is read even if the command
+// is wrong, so that its bytes are not taken for commands.
 func (c *conn) metaSet() bool {
 	size, ok := unsigned(c.words[2])
 	if !ok || size > maxValue {
 		c.say("CLIENT_ERROR bad data chunk")
-		return !ok // so much would be taken for commands
+		return !ok // a block that large is not read; what follows would be taken for commands
 	}
 	m, ok := c.parseMeta(3, "bckqsCFMOT")
 	ch, fits := change{}, false
@@ -87,7 +88,8 @@ func (c *conn) metaStore(m *meta, ch change) {
 	}
 }
 
-// metaDelete serves "md KEY FLAGS...". An item to be invalidated (flag I) is removed: there are no stale items.
+// metaDelete serves "md KEY FLAGS...". The flag I (invalidate) removes the item, too: there are no
+// stale items here.
 func (c *conn) metaDelete() bool {
 	m, ok := c.parseMeta(2, "bkqCIOT")
 	if !ok {

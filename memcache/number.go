@@ -2,11 +2,11 @@ package memcache
 
 import "math"
 
-// isBlank tells whether a byte stands between words.
+// isBlank reports whether a byte separates words.
 func isBlank(b byte) bool { return b <= ' ' }
 
-// leadingInt reads a number as the original does: blanks and control characters, a sign, and digits up to the first other
-// byte. Without digits it is 0; what is too large wraps.
+// leadingInt reads a number as the original does: blanks and control characters, a sign, and digits
+// up to the first other byte. Without digits it is 0; a number that is too large wraps around.
 func leadingInt(text []byte) int64 {
 	for len(text) > 0 && isBlank(text[0]) {
 		text = text[1:]
@@ -28,7 +28,7 @@ func leadingInt(text []byte) int64 {
 	return n
 }
 
-// unsigned reads a decimal number that is all of text, as memcached does.
+// unsigned reads a decimal number as memcached does: text must have nothing but digits.
 func unsigned(text []byte) (n uint64, ok bool) {
 	if len(text) == 0 {
 		return 0, false
@@ -43,7 +43,8 @@ func unsigned(text []byte) (n uint64, ok bool) {
 	return n, true
 }
 
-// counter reads the number in a stored value: blanks around it are fine, and an empty value is 0.
+// counter reads the number in a stored value. Blanks around the number are ignored, and an empty
+// value is 0.
 func counter(data []byte) (n uint64, ok bool) {
 	for len(data) > 0 && isBlank(data[0]) {
 		data = data[1:]

@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	maxLines = 10_000      // names remembered although nobody waits for their messages
-	lookAnew = time.Second // how often what is remembered of a name is checked
+	maxLines = 10_000      // above this number, names without waiters are forgotten
+	lookAnew = time.Second // how often a line is searched from its beginning
 )
 
-// queues are the messages of a database by name. A message is a record whose key is the name and its stamp (message.go); a fetched one
-// is claimed (db.Claim) until it is deleted.
+// queues holds the messages of a database by name. A message is a record whose key is the name and
+// a stamp (message.go). A fetched message is claimed (db.Claim) until it is deleted.
 //
-// Who wants a message of a name stands in the name's line, and only the first of the line looks into the database: so messages are
-// given out in the order of the requests. Whoever leaves a line wakes the next, and every message that arrives wakes the
-// first, so nobody sleeps while there is a message.
+// Messages must be given out in the order of the requests, and no request may sleep while there is
+// a message for it. So each name has a line of waiting requests, and only the first request of a
+// line searches the database. A message that arrives wakes the first of the line, and a request
+// that leaves the line wakes the next. So at any time, if there is a message, the first of the line
+// is awake.
 type queues struct {
 	db *db.DB
 
@@ -35,18 +37,20 @@ type queues struct {
 	last  int64 // milliseconds of the newest key
 }
 
-// line is what is remembered of one name: who waits for its messages, and where they begin and end. Guarded by queues.mu.
+// line is what is known of one name: the waiting requests, and where its messages begin and end.
+// queues.mu protects it.
 type line struct {
 	waiters []*waiter
-	from    []byte    // there is no message before this key
-	news    uint64    // messages that have arrived; what was found out before is void
+	from    []byte    // no message has a key before it
+	news    uint64    // count of arrived messages; a search that began before the last is void
 	looked  time.Time // when the database was last searched from the beginning
 
 	known  bool  // newest has been looked up in the database
-	newest stamp // no message has a greater one
+	newest stamp // no message has a greater stamp
 }
 
-// waiter is one request in a line. poke has room for one, so that nothing is lost while it is awake.
+// waiter is a request in a line. poke has room for one element: a wake-up that comes while the
+// request is searching is not lost, and it searches again.
 type waiter struct{ poke chan struct{} }
 
 func (w *waiter) wake() {
@@ -60,7 +64,8 @@ func newQueues(d *db.DB) *queues {
 	return &queues{db: d, now: time.Now, lines: map[string]*line{}}
 }
 
-// arrived is told of every record that is stored or given back, by anybody. A name may have blanks in it.
+// arrived is called for every record that anybody stores or gives back. A name may have blanks, so
+// each blank of the key may be the end of the name.
 func (q *queues) arrived(key []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -90,8 +95,8 @@ func (l *line) wakeFirst() {
 	}
 }
 
-// take claims the oldest message of a name, and waits for one until the deadline. It returns db.ErrNoRecord when none has come. heed ends a
-// search that takes long.
+// take claims the oldest message of a name. It waits until the deadline for a message, and returns
+// db.ErrNoRecord if none has come. heed ends a search that takes long.
 func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
 	w := &waiter{poke: make(chan struct{}, 1)}
 	l := q.join(string(name), w)
@@ -113,7 +118,8 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 		select {
 		case <-w.poke:
 		case <-limit.C:
-			return q.claim(heed, p, l, name) // every key is tried at least once, also behind others
+			// Also a request that is not the first of its line searches at least once.
+			return q.claim(heed, p, l, name)
 		case <-ctx.Done():
 			return nil, db.ErrNoRecord
 		}
@@ -149,7 +155,8 @@ func (q *queues) first(l *line, w *waiter) bool {
 	return l.waiters[0] == w
 }
 
-// claim claims the first message of a line, and remembers that there is none before it.
+// claim claims the first message of a line. Unless another message has arrived meanwhile, the line
+// then knows that there is none before it.
 func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.Claim, error) {
 	prefix := append(bytes.Clone(name), ' ')
 	from, news := q.startOf(l)
@@ -164,8 +171,9 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 	return claim, err
 }
 
-// startOf returns where the search for a line's first message begins. Now and then that is the beginning: records can also come
-// back because a transaction was aborted, of which nobody is told.
+// startOf returns the key at which the search for a line's first message begins. Every lookAnew it
+// is the beginning of the line: a record that an aborted transaction brings back is not reported to
+// arrived.
 func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,9 +184,9 @@ func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	return l.from, l.news
 }
 
-// getMessages serves "get NAME..." of a queue. The deadline is one for all names.
+// getMessages serves "get NAME..." of a queue. All names share one deadline.
 func (c *conn) getMessages() bool {
-	if c.io.Flush() != nil { // earlier replies do not wait for messages
+	if c.io.Flush() != nil { // earlier replies must not wait for messages
 		return false
 	}
 	deadline := c.deadline()
@@ -197,7 +205,7 @@ func (c *conn) getMessages() bool {
 	return true
 }
 
-// fetchMessage claims a message. The caller has sent earlier replies.
+// fetchMessage claims a message. The caller has sent the replies before it.
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
@@ -232,7 +240,8 @@ func (c *conn) heed() db.Heed {
 	}
 }
 
-// mayTake looks once more at the right to read, since the client may have waited long for the message. One that it may not have goes back.
+// mayTake checks the right to read again, since the client may have waited long for the message. A
+// message that the client may not have is given back.
 func (c *conn) mayTake(name []byte, claim *db.Claim) error {
 	err := c.io.Visitor.Key(access.Read, c.db, name)
 	if err == nil {
@@ -241,7 +250,7 @@ func (c *conn) mayTake(name []byte, claim *db.Claim) error {
 	return errors.Join(err, claim.GiveBack(nil))
 }
 
-// finish deletes the oldest message of a name that this connection has fetched.
+// finish deletes the oldest message of a name among those that this connection has fetched.
 func (c *conn) finish(name []byte) error {
 	fetched := c.claims[string(name)]
 	if len(fetched) == 0 {
@@ -258,7 +267,8 @@ func (c *conn) finish(name []byte) error {
 	return nil
 }
 
-// giveBack makes the messages that have not been deleted visible again, at the end of the connection.
+// giveBack makes the messages visible again that were fetched and not deleted, at the end of the
+// connection.
 func (c *conn) giveBack() {
 	for _, fetched := range c.claims {
 		for _, claim := range fetched {

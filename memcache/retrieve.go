@@ -24,7 +24,9 @@ func (c *conn) get(versioned bool) bool {
 			c.sayValue(&it)
 		case errors.Is(err, db.ErrNoRecord):
 		default:
-			c.io.Out = c.io.Out[:min(begin, len(c.io.Out))] // what looks like a miss must be one
+			// The items before the error are taken back: the client must not take the others for
+			// missing.
+			c.io.Out = c.io.Out[:min(begin, len(c.io.Out))]
 			c.fail("get", err)
 			return true
 		}
@@ -39,7 +41,7 @@ func (c *conn) get(versioned bool) bool {
 	return true
 }
 
-// sayValue adds an item: its version too where it has been asked for.
+// sayValue adds an item to the replies, with its version if that was asked for.
 func (c *conn) sayValue(it *item) {
 	out := append(c.io.Out, "VALUE "...)
 	out = append(out, it.key...)

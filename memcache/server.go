@@ -20,7 +20,8 @@ import (
 var (
 	// ErrReadOnlyQueue: a queue needs updates.
 	ErrReadOnlyQueue = errors.New("message queue cannot be read-only")
-	// ErrUnorderedQueue: messages are found by the order of their keys. In a hash database they would be stored and never found.
+	// ErrUnorderedQueue: messages are found by the order of their keys. In a hash database they
+	// would be stored and never be found.
 	ErrUnorderedQueue = errors.New("a message queue needs a database with an order of keys: use %, +, .kct or .kcf as the first database, " +
 		"or leave out the option q")
 )
@@ -29,7 +30,7 @@ var (
 type Options struct {
 	Config
 
-	DB      *db.DB        // the database served; nobody else may call its Watch
+	DB      *db.DB        // the database that is served; nobody else may call its Watch
 	Started time.Time     // when the process began, for stats
 	Access  *access.Guard // who may do what; nil: everybody everything
 	Logger  *slog.Logger  // nil means silent
@@ -40,12 +41,12 @@ type Options struct {
 	Limits   *netio.Limits     // of all connections of the process; nil means none
 }
 
-// Server is the service. It is opened and closed as often as the process listens anew.
+// Server is the service. It is opened and closed each time the process starts and stops listening.
 type Server struct {
 	opts     Options
 	db       *db.DB
 	commands map[string]*command
-	places   map[string]int // of words in the list of NewRequests
+	places   map[string]int // index of a word in requestNames
 	pool     *sync.Pool
 	counts   counts
 	queues   *queues // nil unless Config.Queue
@@ -54,7 +55,7 @@ type Server struct {
 	ports    *portserver.Server // nil while closed
 }
 
-// New prepares a service. The error is one of Config.Check.
+// New prepares a service. Its errors are those of Config.Check.
 func New(o Options) (*Server, error) {
 	if err := o.Check(o.DB.Kind()); err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func (s *Server) Open(l net.Listener) {
 	s.ports = portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger})
 }
 
-// Close ends the connections and gives back the messages that they hold. The server may be opened again.
+// Close ends the connections and gives back the messages that they hold. The server may be opened
+// again.
 func (s *Server) Close() error {
 	if s.ports == nil {
 		return nil
@@ -110,22 +112,22 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	s.info("disconnecting: expr=%s", c.peer)
 }
 
-// stopGrace is what a half received request has left when the server stops.
+// stopGrace is how long the server waits, when it stops, for the rest of a request that has begun.
 const stopGrace = 500 * time.Millisecond
 
-// info writes a line about a connection.
+// info logs a line about a connection.
 func (s *Server) info(format string, args ...any) {
 	if s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
 		s.opts.Logger.Info(fmt.Sprintf(format, args...))
 	}
 }
 
-// logFailure writes the line about a database error.
+// logFailure logs a database error.
 func (s *Server) logFailure(err error) {
 	s.opts.Logger.Error("database error: " + err.Error())
 }
 
-// logs tells whether lines of connections and commands are written.
+// logs reports whether connections and commands are logged.
 func (s *Server) logs() bool {
 	return !s.opts.Meter.Sampling() && s.opts.Logger.Enabled(context.Background(), slog.LevelInfo)
 }

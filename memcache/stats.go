@@ -5,13 +5,13 @@ func (s *Server) Connections() (open int, total uint64) {
 	return int(s.counts.open.Load()), uint64(s.counts.connections.Load())
 }
 
-// Lookups is what has become of the operations of one kind since Open.
+// Lookups counts the hits and misses of one kind of operation since Open.
 type Lookups struct {
 	Operation    string
-	Hits, Misses uint64 // those that met a record, and those that did not
+	Hits, Misses uint64 // operations that found a record, and that did not
 }
 
-// Lookups returns the figures of stats.
+// Lookups returns the hits and misses of all kinds of operations.
 func (s *Server) Lookups() []Lookups {
 	row := func(operation string, t *tally) Lookups {
 		return Lookups{operation, uint64(t.hits.Load()), uint64(t.misses.Load())}

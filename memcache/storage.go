@@ -35,7 +35,8 @@ func (c *conn) storage(m mode) bool {
 	return true
 }
 
-// uniqueOf reads a version that a client sends. No item has the version that stands for nonsense.
+// uniqueOf reads a version that a client sends. For a word that is no version it returns a version
+// that no item has.
 func uniqueOf(word []byte) uint64 {
 	if n, ok := unsigned(word); ok && n != 0 {
 		return n

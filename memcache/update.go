@@ -7,7 +7,7 @@ import (
 	"gotycoon/db"
 )
 
-// delete serves "delete K [time] [noreply]"; the time means nothing.
+// delete serves "delete K [time] [noreply]"; the time has no meaning.
 func (c *conn) delete() bool {
 	const most = 4
 	if c.modern && len(c.words) > most {

@@ -2,17 +2,18 @@ package memcache
 
 import "sync"
 
-// maxWins bounds what is remembered of recaching clients.
+// maxWins is how many versions wins remembers.
 const maxWins = 1 << 16
 
-// wins says for which version of an item a client has been told to compute it anew (meta flags N and R): one wins, others are
-// told that somebody has. It is in memory only; after a restart another one wins.
+// wins remembers for which version of an item a client has been told to compute the item anew (meta
+// flags N and R). One client wins; others are told that a client has won. It is in memory only:
+// after a restart another client may win.
 type wins struct {
 	mu    sync.Mutex // protects given
 	given map[string]uint64
 }
 
-// first tells whether the caller is the first to ask for this version of the item.
+// first reports whether the caller is the first to ask for this version of the item.
 func (w *wins) first(key []byte, version uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -26,7 +27,7 @@ func (w *wins) first(key []byte, version uint64) bool {
 	return true
 }
 
-// taken tells whether somebody has won this version of the item.
+// taken reports whether a client has won this version of the item.
 func (w *wins) taken(key []byte, version uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,28 +11,30 @@ import (
 	"gotycoon/ulog"
 )
 
-// stallAfter is how long the other side of a connection may be silent before it counts as stalled. It should be heard of once per second.
+// stallAfter: a side of a connection that is silent for this long counts as stalled. It should be
+// heard of once a second.
 const stallAfter = 5 * time.Second
 
-// Replica is what is known of a follower of this server.
+// Replica describes a follower of this server.
 type Replica struct {
 	ID       int64      // number of the connection
 	Peer     string     // its address
-	SID      uint16     // its server ID, or the one whose updates it wants
-	White    bool       // it wants the updates of that server ID only
-	Ours     bool       // it is a server of this kind
+	SID      uint16     // its server ID; with White the ID of another server
+	White    bool       // it wants only the updates of the server SID
+	Ours     bool       // it is a server of our kind, not of the original
 	State    State      // Streaming, Copying, Stalled or Gap
-	Since    time.Time  // when it came
-	Position ulog.Stamp // it has said that it has everything up to this stamp; 0: nothing yet
-	Contact  time.Time  // when it was last heard of
-	Seconds  float64    // how long it has lacked something; 0: it has everything, Unknown: not known
-	Records  int64      // updates that it lacks; Unknown: not known
+	Since    time.Time  // when it connected
+	Position ulog.Stamp // it has acknowledged everything up to this stamp; 0: nothing yet
+	Contact  time.Time  // when it last acknowledged something
+	Seconds  float64    // how long it has lacked updates; 0: it has everything. May be Unknown
+	Records  int64      // updates that it lacks; may be Unknown
 }
 
-// Unknown is what cannot be told of a lag.
+// Unknown is the value of a lag that is not known.
 const Unknown = -1
 
-// Replicas lists the followers of a server, across restarts of its port. The zero value is ready for use, by many goroutines.
+// Replicas lists the followers of a server, across restarts of its port. The zero value is ready
+// for use by many goroutines.
 type Replicas struct {
 	mu   sync.Mutex
 	next int64
@@ -40,19 +42,19 @@ type Replicas struct {
 	n    atomic.Int64
 }
 
-// replica is a follower on its connection, whose goroutine sets its fields.
+// replica is a follower on its connection. The goroutine of the connection sets its fields.
 type replica struct {
 	log   *ulog.Log
 	hold  *followerHold // nil while it copies
-	info  Replica       // what does not change
-	asked atomic.Int64
-	heard atomic.Int64 // UnixNano of the last acknowledgement
+	info  Replica       // the fields that do not change
+	asked atomic.Int64  // UnixNano of the heartbeat that is not acknowledged yet; 0: none
+	heard atomic.Int64  // UnixNano of the last acknowledgement
 
 	gap, copying atomic.Bool
 	position     atomic.Uint64
-	had          atomic.Int64 // UnixNano of the last moment at which it had everything; 0: none yet
-	delivered    atomic.Int64 // of ulog.Reader.Delivered; Unknown
-	acked        atomic.Int64 // the same when it had everything last
+	had          atomic.Int64 // UnixNano of the last moment when it had everything; 0: none yet
+	delivered    atomic.Int64 // updates of the log that were sent or passed over, or Unknown
+	acked        atomic.Int64 // delivered at the last acknowledgement, or Unknown
 }
 
 // add lists a follower.
@@ -98,17 +100,18 @@ func (rs *Replicas) List() []Replica {
 	return list
 }
 
-// sending notes how far the stream is.
+// sending notes how far the stream has come.
 func (r *replica) sending(reader *ulog.Reader) {
 	if n, known := reader.Delivered(); known && n <= math.MaxInt64 {
 		r.delivered.Store(int64(n))
 	}
 }
 
-// asking notes that a heartbeat is on its way.
+// asking notes that a heartbeat has been sent.
 func (r *replica) asking(at time.Time) { r.asked.Store(at.UnixNano()) }
 
-// acknowledged notes that the follower has everything up to a stamp, which was all there was when it was asked.
+// acknowledged notes that the follower has everything up to a stamp, which was the end of the log
+// when the heartbeat was sent.
 func (r *replica) acknowledged(at ulog.Stamp, asked time.Time) {
 	r.hold.acknowledged(at, time.Now())
 	r.acked.Store(r.delivered.Load())
@@ -118,10 +121,10 @@ func (r *replica) acknowledged(at ulog.Stamp, asked time.Time) {
 	r.asked.Store(0)
 }
 
-// unsent returns how many updates are still to be sent.
+// unsent returns how many updates have still to be sent.
 func (r *replica) unsent() (n uint64, known bool) { return r.behind(r.delivered.Load()) }
 
-// behind returns how many updates come after the first n.
+// behind returns how many updates follow the first n updates of the log.
 func (r *replica) behind(n int64) (updates uint64, known bool) {
 	if n < 0 {
 		return 0, false
@@ -130,7 +133,7 @@ func (r *replica) behind(n int64) (updates uint64, known bool) {
 	return max(all, uint64(n)) - uint64(n), true
 }
 
-// look returns what is known now.
+// look returns the present description.
 func (r *replica) look(now time.Time) Replica {
 	i := r.info
 	i.Position, i.Contact = ulog.Stamp(r.position.Load()), time.Unix(0, r.heard.Load())

@@ -14,31 +14,33 @@ import (
 	"gotycoon/ulog"
 )
 
-// SourceOptions are the parts that a Source works with.
+// SourceOptions of a Source.
 type SourceOptions struct {
 	Log       *ulog.Log
 	SID       uint16           // this server's ID
-	Databases int              // how many this server has
-	Services  bool             // it has a services' database besides
+	Databases int              // number of this server's databases
+	Services  bool             // this server has a services' database besides
 	Done      <-chan struct{}  // closed when the server stops: connections end within a heartbeat
 	Replicas  *Replicas        // where followers are listed; nil means nowhere
 	Logger    *slog.Logger     // nil means silent
 	Now       func() time.Time // nil means time.Now
 
-	// Grace is how long the log is still held for a follower that has acknowledged it; 0 means 30 s.
+	// Grace is how long the log is held for a follower after it has acknowledged updates, see
+	// holdGrace; 0 means 30 s.
 	Grace time.Duration
 }
 
-// Source feeds followers from an update log. Each has the goroutine of its connection, and goes at its own pace: one that stalls costs
-// nobody else anything. Those at the end of the log share its newest updates in memory, the others read its files.
+// Source feeds followers from an update log. Each follower has the goroutine of its connection and
+// its own pace: a follower that stalls delays no other. Followers at the end of the log share its
+// newest updates in memory, the others read its files.
 type Source struct {
 	opts   SourceOptions
 	copies copyHolds
 	away   awayHolds
 
-	mu      sync.Mutex                // protects the fields below, by server ID
-	refused map[uint16]time.Time      // when the log last told that a slave was refused
-	told    map[uint16]*ulog.GapError // followers that were told of a gap when they came, and may be going to fetch copies
+	mu      sync.Mutex                // protects the fields below, whose keys are server IDs
+	refused map[uint16]time.Time      // when the log last said that a slave was refused
+	told    map[uint16]*ulog.GapError // gaps of followers that may be going to fetch copies
 }
 
 // NewSource returns a source for the followers of a log.
@@ -58,8 +60,8 @@ func NewSource(o SourceOptions) *Source {
 	return &Source{opts: o, refused: map[uint16]time.Time{}, told: map[uint16]*ulog.GapError{}}
 }
 
-// Serve answers a follower's request and streams to it until the connection or the server ends. The caller then sends
-// what is in c.Out and closes the connection.
+// Serve answers a follower's request and streams updates until the connection or the server ends.
+// Then the caller sends the rest of c.Out and closes the connection.
 func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	hold := s.opts.Log.HoldWeakly(fmt.Sprintf("the slave with sid=%d", f.SID), ulog.Stamp(f.TS))
 	defer hold.Release()
@@ -98,7 +100,7 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	}
 }
 
-// hello is what a follower of our kind is told first.
+// hello is the first message to a follower of our kind.
 func (s *Source) hello(r *ulog.Reader) frame.Hello {
 	return frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
 		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services, Newest: true}

@@ -11,20 +11,28 @@ import (
 	"gotycoon/ulog"
 )
 
-// holdGrace is how long the log is held beyond the acknowledgement of a follower.
+// holdGrace is how long the log is held for a follower after it has acknowledged updates.
 //
-// A follower acknowledges what it has, and makes a note of its position on its disk later: one of our kind with the next update, and
-// otherwise every ten seconds (idleEvery); one of the original when it likes. After a crash it asks from the note. If the log were held from the
-// acknowledgement on, the updates between the two could be gone. They need not be anything that the follower lacks: of two masters each
-// is told of stamps of its own updates, and gets none of them. But the follower cannot know that, and would replace its data by copies.
+// A follower acknowledges updates first, and writes its position to its disk later: a follower of
+// our kind with the next update or within ten seconds (idleEvery), a slave of the original when it
+// likes. After a crash it asks from the position on its disk. If the hold moved on with the
+// acknowledgement, the segments in between could be removed, and the follower would meet a gap:
+//
+//	12:00:00  the follower's disk has position 100
+//	12:00:05  it acknowledges 200; the log removes the segment with 100 to 200
+//	12:00:06  it crashes, and asks for the updates after 100: a gap
+//
+// It may lack nothing of them: of two masters, each is told stamps of its own updates and gets none
+// of these updates. But the follower cannot know that, and would replace its data by copies.
 const holdGrace = 3 * idleEvery
 
-// followerHold is the hold of the log for a follower on its connection, whose goroutine it belongs to.
+// followerHold is the hold of the log for a follower. The goroutine of the follower's connection
+// owns it.
 type followerHold struct {
 	hold  *ulog.Hold
 	grace time.Duration
-	at    ulog.Stamp // what the follower had acknowledged
-	since time.Time  // at this time; the hold moves on to at when the grace is over
+	at    ulog.Stamp // an acknowledged stamp
+	since time.Time  // when it was acknowledged; after the grace the hold moves on to at
 }
 
 // acknowledged notes that the follower has everything up to a stamp.

@@ -11,38 +11,45 @@ import (
 )
 
 const (
-	// heartbeatEvery is the pause between two heartbeats. An update does not wait for its end.
+	// heartbeatEvery is the pause between two heartbeats. Updates do not wait for a heartbeat.
 	heartbeatEvery = 100 * time.Millisecond
-	// extendedEvery is the same for followers of our kind: one that has everything need not be told ten times in a second.
+	// extendedEvery is the pause for followers of our kind, which need no sign of life ten times a
+	// second.
 	extendedEvery = time.Second
-	// heartbeatShare is what each follower adds to the pause of all, once that is longer: a thousand get a heartbeat per second each.
+	// heartbeatShare makes the pause longer when there are many followers: the pause is at least
+	// this long for each of them. A thousand followers get one heartbeat a second each.
 	heartbeatShare = time.Millisecond
-	// wakeShare is what each follower adds to the shortest time between two wake-ups of one: while updates come all the time, thousands of
-	// followers wake up as seldom as those of the original, for more updates at a time. An update after a pause leaves at once.
+	// wakeShare is the same for the shortest time between two wake-ups of a follower. While updates
+	// come all the time, thousands of followers wake up rarely and take many updates at a time, as
+	// those of the original do. An update after a quiet time leaves at once.
 	wakeShare = 50 * time.Microsecond
+	// maxSpread is the upper limit of the time that wakeShare makes.
 	maxSpread = 100 * time.Millisecond
-	// idleSpread is how much longer that is for a follower that was woken up for nothing.
+	// idleSpread: this time is so many times longer for a follower that was woken up for nothing.
 	idleSpread = 4
-	// fewFollowers need not be spread.
+	// fewFollowers: up to this number of followers each wakes up at once.
 	fewFollowers = 8
-	// fillerEvery is the number of consecutive updates not for the follower after which it is told how far they go.
+	// fillerEvery: after this many consecutive updates that are not for the follower, it is told
+	// the stamp of the last one.
 	fillerEvery = 256
-	// heartbeatLag is how far heartbeats stay behind the clock when there is nothing to send, as the original's do.
+	// heartbeatLag is how far heartbeats for slaves of the original stay behind the clock when
+	// there is nothing to send, as the original's do.
 	heartbeatLag = time.Second
-	// messageHead is the part of a log message that says whose it is: sid and dbid.
+	// messageHead is the length of the sid and dbid at the beginning of a log message.
 	messageHead = 4
-	// flushAt is the size from which on collected messages are sent.
+	// flushAt: collected messages are sent when they reach this size.
 	flushAt = 64 << 10
-	// shareAt is the size from which on a group is sent from the memory that all followers share.
+	// shareAt: a group of at least this size is not copied, but sent from the memory that all
+	// followers share.
 	shareAt = 8 << 10
-	// behindEvery is how often a follower of our kind is told how far it is behind.
+	// behindEvery is how often a follower of our kind is told how many updates it lacks.
 	behindEvery = time.Second
 )
 
-// errEnded ends a stream that nobody did anything wrong about: the follower or the server is gone.
+// errEnded ends a stream without an error line: the follower or the server has gone.
 var errEnded = errors.New("the connection has ended")
 
-// stream is what one follower is being sent.
+// stream sends the update log to one follower.
 type stream struct {
 	source   *Source
 	conn     *netio.Conn
@@ -51,18 +58,29 @@ type stream struct {
 	replica  *replica
 	timer    *time.Timer
 	groups   []*ulog.Group
-	last     ulog.Stamp // newest update read, sent or not
-	filtered int        // consecutive updates not sent
-	woken    time.Time  // when the follower was last sent something for other reasons than the time
-	told     time.Time  // when it was last told how far it is behind
-	beaten   time.Time  // when it has acknowledged the last heartbeat
-	sent     bool       // something has left since
-	idle     bool       // there was nothing for it when it was last woken up
+	last     ulog.Stamp // newest update read, whether it was sent or not
+	filtered int        // consecutive updates that were not sent
+	woken    time.Time  // when new updates last woke the stream up
+	told     time.Time  // when the follower was last told how many updates it lacks
+	beaten   time.Time  // when the follower acknowledged the last heartbeat
+	sent     bool       // something has been sent since that heartbeat
+	idle     bool       // there was nothing for the follower when it was last woken up
 }
 
-// run alternates between what the log has and heartbeats. What a heartbeat says is found out before the log is read to its end:
-// a follower that is told a stamp never asks for updates up to it again. send returns nil only at the end of the log, and the reader is
-// there only when nothing has been removed in front of it unread; a gap ends the stream.
+// run sends updates and heartbeats in turn. A heartbeat with the stamp S promises that the follower
+// has been sent every update for it up to S, and the follower will never ask for these updates
+// again. So no update for it with a stamp up to S may be unsent when the heartbeat leaves.
+//
+// Therefore run asks for the stamp (settle) before it reads the log to its end (send), not after.
+// In the other order an update would be lost:
+//
+//	send reads to the end of the log, the last update has the stamp 100
+//	another client writes an update with the stamp 110
+//	settle, asked now, would return 120: the heartbeat would promise 110 unsent
+//
+// Asked first, settle returns a stamp that no later update can have (ulog.Log.Settle). send returns
+// nil only at the end of the log, and a gap ends the stream, so no update between the follower's
+// position and the end is skipped.
 func (t *stream) run() error {
 	if extended(t.follow) {
 		t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
@@ -70,7 +88,7 @@ func (t *stream) run() error {
 			return err
 		}
 		if t.reader.Lost() != nil {
-			return errEnded // the Hello has told it
+			return errEnded // the Hello has told the follower of the gap
 		}
 	}
 	for {
@@ -89,19 +107,21 @@ func (t *stream) run() error {
 	}
 }
 
-// heartbeatDue tells whether the follower has been sent something, or has heard nothing for long.
+// heartbeatDue reports whether the follower has been sent something since the last heartbeat, or
+// has heard nothing for a heartbeat's pause.
 func (t *stream) heartbeatDue() bool {
 	t.idle = !t.sent && len(t.conn.Out) == 0
 	return !t.idle || time.Since(t.beaten) >= t.heartbeatPause()
 }
 
-// heartbeatPause is how long the log is quiet before the follower is sent a heartbeat.
+// heartbeatPause returns how long the log must be quiet before the follower is sent a heartbeat.
 func (t *stream) heartbeatPause() time.Duration {
 	return heartbeatPause(t.source.opts.Replicas.len(), extended(t.follow))
 }
 
-// settle returns a stamp up to which the follower has everything when it has been sent what there is: for one of our kind the end of the
-// log, and for others about the present time, as the original says. The log keeps that promise also after a crash with the clock set back.
+// settle returns a stamp that no later update of the log can have: the end of the log for a
+// follower of our kind, about the present time for others, as the original does. The log keeps this
+// promise also after a crash with the clock set back.
 func (t *stream) settle() ulog.Stamp {
 	log := t.source.opts.Log
 	if extended(t.follow) {
@@ -110,7 +130,7 @@ func (t *stream) settle() ulog.Stamp {
 	return log.Settle(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
 }
 
-// send sends everything that the log has for the follower.
+// send sends everything that the log has for the follower, to the end of the log.
 func (t *stream) send() error {
 	t.told = time.Now()
 	for {
@@ -139,8 +159,9 @@ func (t *stream) send() error {
 	}
 }
 
-// cutOff ends the stream in front of updates that have been removed before they could be sent. A follower of our kind is told, and fetches
-// a copy; another one comes back with its position, and is refused.
+// cutOff ends the stream at a gap: updates were removed before they could be sent. A follower of
+// our kind is told in a Hello, and fetches a copy. Another follower comes back with its old
+// position and is refused.
 func (t *stream) cutOff(gap *ulog.GapError) error {
 	t.replica.gap.Store(true)
 	if !extended(t.follow) {
@@ -155,15 +176,16 @@ func (t *stream) cutOff(gap *ulog.GapError) error {
 	return errEnded
 }
 
-// skip passes over what is not for the follower, where that is all there is: thousands of followers that want nothing of what is written must
-// not each look at it. The next heartbeat tells how far it goes.
+// skip passes over updates that are not for the follower if no others are left: thousands of
+// followers that want nothing of what is written need not look at each update. The next heartbeat
+// tells the stamp.
 func (t *stream) skip() {
 	if n, last := t.reader.Skip(t.follow.SID, !t.white()); n > 0 {
 		t.last, t.filtered = last, 0
 	}
 }
 
-// offerGroup puts the updates of a group into the stream, those that are for the follower.
+// offerGroup puts those updates of a group into the stream that are for the follower.
 func (t *stream) offerGroup(g *ulog.Group) error {
 	if g.Count == 0 {
 		return nil
@@ -194,7 +216,8 @@ func (t *stream) offerGroup(g *ulog.Group) error {
 	return t.tellBehind()
 }
 
-// offer puts an update into the stream if it is for the follower. A malformed one is sent as it is.
+// offer puts an update into the stream if it is for the follower. A malformed update goes to
+// nobody, but counts.
 func (t *stream) offer(e ulog.Entry) {
 	t.last = e.Stamp
 	sid, ok := sidOf(e.Message)
@@ -214,10 +237,11 @@ func (t *stream) offer(e ulog.Entry) {
 
 func (t *stream) put(m frame.Message) { t.conn.Out = frame.AppendMessage(t.conn.Out, m) }
 
-// white tells whether the follower wants the updates of one server only.
+// white reports whether the follower wants only the updates of the server whose ID it names.
+// Otherwise it wants all updates but those.
 func (t *stream) white() bool { return t.follow.Flags&frame.WhiteSID != 0 }
 
-// flushIfMuch sends what has been collected when it is worth it.
+// flushIfMuch sends the collected messages if they have reached flushAt.
 func (t *stream) flushIfMuch() error {
 	if len(t.conn.Out) < flushAt {
 		return nil
@@ -229,7 +253,8 @@ func (t *stream) flushIfMuch() error {
 	return t.tellBehind()
 }
 
-// tellBehind tells a follower that has been sent updates for long how many there still are. The list of followers knows it, too.
+// tellBehind tells a follower, while it is sent updates for a long time, how many are left. It
+// notes the same for the list of followers.
 func (t *stream) tellBehind() error {
 	t.replica.sending(t.reader)
 	now := time.Now()
@@ -243,7 +268,8 @@ func (t *stream) tellBehind() error {
 	return nil
 }
 
-// heartbeat tells the follower up to where it has everything, and reads its acknowledgement.
+// heartbeat tells the follower that it has been sent every update up to at, and waits for its
+// acknowledgement.
 func (t *stream) heartbeat(at ulog.Stamp) error {
 	t.replica.sending(t.reader)
 	asked := time.Now()
@@ -272,7 +298,7 @@ func (t *stream) flush() error {
 	return nil
 }
 
-// pause waits for the next update, but not longer than until the next heartbeat.
+// pause waits for the next update, at most until the next heartbeat is due.
 func (t *stream) pause() error {
 	due := t.beaten.Add(t.heartbeatPause())
 	spread := wakePause(t.source.opts.Replicas.len())
@@ -291,7 +317,7 @@ func (t *stream) pause() error {
 	return err
 }
 
-// wait returns when a channel is closed, a time is over, or with errEnded when the server stops.
+// wait returns when more is closed or the time is over. It returns errEnded when the server stops.
 func (t *stream) wait(more <-chan struct{}, limit time.Duration) error {
 	t.timer.Reset(limit)
 	select {
@@ -308,7 +334,8 @@ func (t *stream) wait(more <-chan struct{}, limit time.Duration) error {
 	}
 }
 
-// heartbeatPause is how long the log is quiet before one of n followers is sent a heartbeat.
+// heartbeatPause returns how long the log must be quiet before one of n followers is sent a
+// heartbeat.
 func heartbeatPause(n int, extended bool) time.Duration {
 	pause := heartbeatEvery
 	if extended {
@@ -317,7 +344,7 @@ func heartbeatPause(n int, extended bool) time.Duration {
 	return max(pause, min(time.Duration(n)*heartbeatShare, 2*time.Second))
 }
 
-// wakePause is the shortest time between two wake-ups of one of n followers.
+// wakePause returns the shortest time between two wake-ups of one of n followers.
 func wakePause(n int) time.Duration {
 	if n <= fewFollowers {
 		return 0

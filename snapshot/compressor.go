@@ -7,8 +7,8 @@ import (
 // Compressor is how the records of a snapshot are compressed (-bgsc).
 type Compressor int
 
-// The compressors. Those behind Plain, Zlib, LZO and LZMA cannot be read by the original: Zstd and S2 it refuses, because it does not
-// know their check values.
+// The compressors. The original refuses snapshots with Zstd and S2, whose check values it does not
+// know.
 const (
 	Plain Compressor = iota // not at all ("none")
 	Zlib                    // "zlib", "gz": raw deflate
@@ -17,14 +17,17 @@ const (
 	Zstd                    // "zstd"
 	S2                      // "s2"
 
-	// What builds of the original without the library write: two bytes, and the records as they are. They are only read.
+	// Builds of the original without the library write two bytes and then uncompressed records.
+	// These are only read.
 	bareLZMA
 	bareLZO
 	bareZlib
 )
 
-// A compressor is known in a file by the low half of the hash of what it makes of the magic bytes. The constants are those of the
-// libraries that the original uses: another library may make other bytes. For our own it is the hash of the names below.
+// A header names its compressor by a check value: the low half of the hash of the magic bytes as
+// the original's library compresses them. The values are constants, because another library may
+// compress to other bytes. The original has no Zstd and no S2: their values are the hashes of the
+// texts below.
 const (
 	checkZlib     = 0x87454510
 	checkLZO      = 0xd78654f1
@@ -36,14 +39,14 @@ const (
 	checkBareZlib = 0xc945ebc7
 )
 
-// String returns the name that -bgsc knows, or that of what the compressor stands in for.
+// String returns the name for -bgsc, or says which compressor a bare one replaces.
 func (c Compressor) String() string { return c.row().names[0] }
 
 func (c Compressor) check() uint32 { return c.row().check }
 
-// compressorRow is what there is to know about a compressor.
+// compressorRow is the name and check value of a compressor.
 type compressorRow struct {
-	names []string // what -bgsc may say
+	names []string // as -bgsc accepts them
 	check uint32
 }
 
@@ -69,7 +72,7 @@ func (c Compressor) row() compressorRow {
 	return compressorRow{[]string{"none"}, 0}
 }
 
-// ParseCompressor returns the compressor with a name, whatever the case of its letters.
+// ParseCompressor returns the compressor with a name, in upper or lower case.
 func ParseCompressor(name string) (c Compressor, known bool) {
 	for c := Plain; c <= S2; c++ {
 		for _, n := range c.row().names {
@@ -91,7 +94,8 @@ func compressorOf(check uint32) (c Compressor, known bool) {
 	return Plain, false
 }
 
-// hash is the 64-bit hash that the original's check values are the low half of: MurmurHash64A with a seed of its own.
+// hash is the 64-bit hash whose low half is the original's check value: MurmurHash64A with the
+// original's seed.
 func hash(b []byte) uint64 {
 	const m, seed, shift = 0xc6a4a7935bd1e995, 19780211, 47
 	h := uint64(seed) ^ uint64(len(b))*m

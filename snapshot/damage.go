@@ -10,7 +10,8 @@ import (
 
 const readOnly = os.O_RDONLY
 
-// damaged says where an error has been met, unless it says so itself, or is one of reading the file.
+// damaged wraps an error in a DamageError with its offset, unless err is one already or comes from
+// the file system.
 func damaged(at int64, err error) error {
 	var damage *DamageError
 	var system *fs.PathError
@@ -20,7 +21,7 @@ func damaged(at int64, err error) error {
 	return &DamageError{Offset: at, Err: cut(err, errCutBlock)}
 }
 
-// cut replaces the errors that say that a file has ended.
+// cut replaces an error that means the end of the file by another.
 func cut(err, by error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return by
@@ -28,7 +29,7 @@ func cut(err, by error) error {
 	return err
 }
 
-// nameFile adds the file to an error that says where in it.
+// nameFile adds the path to a DamageError that lacks it.
 func nameFile(path string, err error) error {
 	if damage, ok := errors.AsType[*DamageError](err); ok && damage.File == "" {
 		return &DamageError{path, damage.Offset, damage.Err}

@@ -18,13 +18,14 @@ import (
 // decoder reads the raw bytes of one compressed block.
 type decoder interface {
 	io.Reader
-	// begin starts with a block; what it allocates does not depend on what a damaged block says.
+	// begin starts a block. A damaged block must not make it allocate what the block claims to
+	// need.
 	begin(block *bytes.Reader) error
 }
 
 const (
-	maxWindow = 64 << 20 // memory that a block may ask for; the original's blocks ask for 8 MiB
-	maxBlock  = 2 << 30  // raw size of an LZO block: that of the largest record, and some
+	maxWindow = 64 << 20 // memory that a block may claim; the original's blocks claim 8 MiB
+	maxBlock  = 2 << 30  // limit of an LZO block's raw size: more than the largest record
 )
 
 // newDecoder returns the decoder of a compressor that is not Plain.
@@ -59,7 +60,7 @@ type s2Decoder struct{ *s2.Reader }
 
 func (d s2Decoder) begin(block *bytes.Reader) error { d.Reset(block); return nil }
 
-// deflateDecoder accepts blocks with and without the zero byte behind them.
+// deflateDecoder accepts blocks with and without a zero byte behind them.
 type deflateDecoder struct {
 	flate io.ReadCloser
 	block *bytes.Reader
@@ -85,12 +86,12 @@ func (d *deflateDecoder) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// xzDecoder reads .xz streams that do not ask for too much memory.
+// xzDecoder reads .xz streams whose dictionary is at most maxWindow.
 type xzDecoder struct{ *xz.Reader }
 
 func (d *xzDecoder) begin(block *bytes.Reader) (err error) {
 	head := make([]byte, min(64, block.Len()))
-	_, _ = block.ReadAt(head, 0) // there are as many
+	_, _ = block.ReadAt(head, 0) // head is not longer than block
 	if need := xzDictionary(head); need > maxWindow {
 		return fmt.Errorf("it asks for %d bytes of memory", need)
 	}
@@ -98,10 +99,11 @@ func (d *xzDecoder) begin(block *bytes.Reader) (err error) {
 	return err
 }
 
-// xzDictionary returns the size of the dictionary that the first block header of an .xz stream asks for, 0 where it cannot be found:
-// flags, up to two varnums of another kind, filter 21, size 1, and the byte that stands for it.
+// xzDictionary returns the dictionary size in the first block header of an .xz stream, 0 if there
+// is none. The header has flags, up to two varnums (little-endian ones), the filter 21, the length
+// 1, and a byte for the size.
 func xzDictionary(head []byte) int64 {
-	const at, sizes = 13, 0xc0 // behind the stream header and the size of the block header
+	const at, sizes = 13, 0xc0 // behind the stream header and the length of the block header
 	if len(head) <= at {
 		return 0
 	}
@@ -115,7 +117,7 @@ func xzDictionary(head []byte) int64 {
 	}
 	size, err := lzma.DecodeDictCap(rest[2])
 	if err != nil {
-		return 0 // the library will say so
+		return 0 // the library will report it
 	}
 	return size
 }
@@ -128,7 +130,7 @@ type lzoDecoder struct {
 
 func (d *lzoDecoder) begin(block *bytes.Reader) error {
 	in := make([]byte, block.Len())
-	_, _ = block.Read(in) // there are as many
+	_, _ = block.Read(in) // in is as long as block
 	if d.out == nil {
 		d.out = make([]byte, blockLimit*5/4)
 	}
@@ -141,11 +143,11 @@ func (d *lzoDecoder) begin(block *bytes.Reader) error {
 		case !errors.Is(err, lzo.ErrOutputOverrun) || len(d.out) >= maxBlock:
 			return err
 		}
-		d.out = make([]byte, 2*len(d.out)) // it has been filled once already
+		d.out = make([]byte, 2*len(d.out)) // the smaller buffer was filled, so the data exist
 	}
 }
 
-// bareDecoder takes a mark off.
+// bareDecoder removes the two bytes in front of uncompressed records.
 type bareDecoder struct {
 	mark string
 	*bytes.Reader
@@ -161,17 +163,18 @@ func (d *bareDecoder) begin(block *bytes.Reader) error {
 	return nil
 }
 
-// blocks is the raw bytes of compressed blocks, one after the other.
+// blocks reads the raw bytes of all compressed blocks, one after the other.
 type blocks struct {
 	src  *counter
 	dec  decoder
-	data bytes.Buffer // compressed block under way
+	data bytes.Buffer // the present compressed block
 	left *bytes.Reader
-	at   int64 // offset of the block under way
+	at   int64 // its offset in the file
 	open bool
 }
 
-// Read reads raw bytes of the next block where one has ended. io.EOF is at the end of the file only.
+// Read reads raw bytes, and begins the next block when one has ended. It returns io.EOF only at the
+// end of the file.
 func (b *blocks) Read(p []byte) (int, error) {
 	for {
 		if !b.open {
@@ -196,7 +199,7 @@ func (b *blocks) Read(p []byte) (int, error) {
 	}
 }
 
-// next begins a block. io.EOF says that there is none.
+// next begins a block. It returns io.EOF if there is none.
 func (b *blocks) next() error {
 	var head [4]byte
 	if n, err := io.ReadFull(b.src, head[:]); n == 0 {
@@ -206,7 +209,8 @@ func (b *blocks) next() error {
 	}
 	size := int64(binary.BigEndian.Uint32(head[:]))
 	b.data.Reset()
-	n, err := b.data.ReadFrom(io.LimitReader(b.src, size)) // grows with what is there
+	// The buffer grows with the data that are there, not with the size that a damaged block claims.
+	n, err := b.data.ReadFrom(io.LimitReader(b.src, size))
 	if err == nil && n < size {
 		err = errCutBlock
 	}
@@ -217,7 +221,7 @@ func (b *blocks) next() error {
 	return cut(b.dec.begin(b.left), errCutBlock)
 }
 
-// counter knows how far a file has been read.
+// counter counts the bytes read from a file.
 type counter struct {
 	r io.Reader
 	n int64

@@ -1,9 +1,10 @@
-// Package snapshot keeps databases in files: all records of a database at an instant, with the time stamp of that instant, as the
-// original server writes and reads them (reference section 3).
+// Package snapshot keeps databases in files: all records of a database at an instant, with the time
+// stamp of that instant, in the format of the original server (drawn in format.go).
 //
-// Writer and Reader are the codec. Options.Write puts a snapshot in the place of an older one such that one of both is always there,
-// and List finds those in a directory. Nothing here knows what a database is; see Source.
+// Writer and Reader are the codec. Options.Write replaces a snapshot by a newer one; after a crash
+// one of the two is there, whole. List finds the snapshots in a directory. The package knows
+// databases only as a Source.
 //
-// Beside the server's format (.ktss) there is the one of the command line tools (dump and load): NewDumpWriter, and a Reader tells
-// both apart by how they begin.
+// Beside the server's format (.ktss) there is the format of the command line tools (dump and load),
+// which NewDumpWriter writes. A Reader tells the two apart by their first bytes.
 package snapshot

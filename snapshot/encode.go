@@ -10,8 +10,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// encoder compresses one block after the other into a buffer. Write takes raw bytes; finish ends the block, after which
-// begin starts the next one.
+// encoder compresses one block after the other into a buffer. begin starts a block, Write takes raw
+// bytes, finish ends the block.
 type encoder interface {
 	io.Writer
 	begin(out *bytes.Buffer) error
@@ -20,7 +20,7 @@ type encoder interface {
 
 const (
 	deflateLevel = 6
-	blockWindow  = 1 << 20 // how far back compressors look: blocks are hardly longer
+	blockWindow  = 1 << 20 // how far back compressors look; blocks are hardly longer
 )
 
 // newEncoder returns the encoder of a compressor that is not Plain.
@@ -42,7 +42,7 @@ func newEncoder(c Compressor) (encoder, error) {
 	return nil, ErrCompressor
 }
 
-// streamEncoder makes a stream with checksums of each block.
+// streamEncoder compresses each block to a stream with checksums.
 type streamEncoder struct{ resettable }
 
 type resettable interface {
@@ -53,7 +53,7 @@ type resettable interface {
 func (e *streamEncoder) begin(out *bytes.Buffer) error { e.Reset(out); return nil }
 func (e *streamEncoder) finish() error                 { return e.Close() }
 
-// deflateEncoder puts a zero byte behind each block, as the original does.
+// deflateEncoder writes a zero byte behind each block, as the original does.
 type deflateEncoder struct {
 	*flate.Writer
 	out *bytes.Buffer
@@ -71,7 +71,8 @@ func (e *deflateEncoder) finish() error {
 	return err
 }
 
-// xzEncoder makes an .xz stream without a checksum of each block. The library's writers serve only once.
+// xzEncoder compresses each block to an .xz stream without checksums. A writer of the library makes
+// one stream only.
 type xzEncoder struct{ *xz.Writer }
 
 func (e *xzEncoder) begin(out *bytes.Buffer) (err error) {
@@ -81,7 +82,7 @@ func (e *xzEncoder) begin(out *bytes.Buffer) (err error) {
 
 func (e *xzEncoder) finish() error { return e.Close() }
 
-// literalEncoder makes LZO blocks that are one run of literals.
+// literalEncoder writes LZO blocks that are one run of literals, that is, without compression.
 type literalEncoder struct {
 	raw []byte
 	out *bytes.Buffer
@@ -92,16 +93,16 @@ func (e *literalEncoder) begin(out *bytes.Buffer) error {
 	return nil
 }
 
-// Write collects raw bytes: their number stands in front of them.
+// Write collects raw bytes. They are written by finish, since their number comes first.
 func (e *literalEncoder) Write(p []byte) (int, error) {
 	e.raw = append(e.raw, p...)
 	return len(p), nil
 }
 
 const (
-	lzoShort  = 238 // literals that the first byte can count
+	lzoShort  = 238 // longest run of literals whose length is in the first byte
 	lzoBase   = 17
-	lzoNibble = 15 // what a long run has beyond its base of 3 before bytes count on
+	lzoNibble = 15 // a longer run has its length, less 3 and lzoNibble, in further bytes
 	lzoEnd    = "\x11\x00\x00"
 )
 

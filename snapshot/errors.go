@@ -7,9 +7,9 @@ import (
 
 // Errors of reading, wrapped in a DamageError.
 var (
-	// ErrNoSnapshot says that a file does not begin as one, or is shorter than a header.
+	// ErrNoSnapshot: the file does not begin as a snapshot, or is shorter than a header.
 	ErrNoSnapshot = errors.New("it does not begin with the header of a snapshot")
-	// ErrCompressor says that the records are compressed in a way that this version does not know.
+	// ErrCompressor: the records are compressed in a way that this version does not know.
 	ErrCompressor = errors.New("its compressor is unknown")
 
 	errCut      = errors.New("the file ends within a record")
@@ -20,13 +20,13 @@ var (
 	errNoEnd    = errors.New("the end mark is missing")
 )
 
-// ErrStopped is what an interrupted Options.Write returns.
+// ErrStopped is the error of Options.Write when it is interrupted.
 var ErrStopped = errors.New("the snapshot was interrupted")
 
-// DamageError says where a snapshot cannot be read on. Records before that place are good.
+// DamageError says where a snapshot is damaged. The records before that place are good.
 type DamageError struct {
-	File   string // empty when the reader was not told
-	Offset int64  // of the record, or of the block that has it
+	File   string // empty if the reader does not know it
+	Offset int64  // of the damaged record, or of the block that holds it
 	Err    error
 }
 

@@ -10,7 +10,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// Source is a database at an instant, as package db has it.
+// Source is a database at an instant.
 type Source interface {
 	Stamp() ulog.Stamp
 	Count() int64
@@ -18,27 +18,29 @@ type Source interface {
 	Scan(visit func(key, value []byte) error) error
 }
 
-// Options of writing snapshots.
+// Options for writing snapshots.
 type Options struct {
 	FS         vfs.FS // nil means vfs.OS
-	Dir        string // where they are
+	Dir        string // directory of the snapshots
 	Compressor Compressor
-	Pause      func() error // called between records, very often; an error ends the snapshot; may be nil
+	Pause      func() error // called before each record; an error ends the snapshot; may be nil
 }
 
 const (
 	extension = ".ktss"
 	tmpSuffix = ".tmp"
 
-	// syncEvery is how many bytes are written between two syncs: a single one at the end keeps the disk from the update log for long.
+	// syncEvery is how many bytes are written between two syncs. With a single sync at the end, the
+	// disk would write all of them at once, and the update log would wait for that.
 	syncEvery = 8 << 20
 )
 
 // Name returns the file name of a database's snapshot.
 func Name(index int) string { return fmt.Sprintf("%08d%s", index, extension) }
 
-// Write puts a snapshot of a database in the place of the one before. It is written beside it, with ".tmp" added, synced and renamed:
-// whatever happens, the name stands for the old or for the new snapshot, and for the new one when Write returns without an error.
+// Write replaces the snapshot of a database by a new one. It writes a file with ".tmp" behind its
+// name, syncs it and renames it. So after a crash the name stands for the old or the new snapshot,
+// whole; once Write has returned without an error, for the new one.
 func (o Options) Write(index int, from Source) error {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
@@ -96,14 +98,14 @@ func (o Options) writeAll(to *appender, from Source) error {
 	return w.Close()
 }
 
-// appender writes to the end of a file, and now and then makes what it has written survive a power cut.
+// appender writes to the end of a file, and syncs the file after every syncEvery bytes.
 type appender struct {
 	f      vfs.File
 	n      int64
 	synced int64
 }
 
-// Write writes behind what was written before.
+// Write appends to the file.
 func (a *appender) Write(p []byte) (int, error) {
 	n, err := a.f.WriteAt(p, a.n)
 	a.n += int64(n)

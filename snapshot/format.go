@@ -8,16 +8,16 @@ import (
 	"gotycoon/ulog"
 )
 
-// What the bytes of a snapshot are, with all numbers big-endian.
+// The layout of a snapshot. All numbers are big-endian.
 //
 //	offset  0       6        10      18      26     34
-//	        ┌───────┬────────┬───────┬───────┬──────┬─────────────────────────────────────────────────┐
-//	        │ magic │ check  │ stamp │ count │ size │ records, or blocks of compressed records        │
-//	        └───────┴────────┴───────┴───────┴──────┴─────────────────────────────────────────────────┘
+//	        ┌───────┬────────┬───────┬───────┬──────┬──────────────────────────────────────────┐
+//	        │ magic │ check  │ stamp │ count │ size │ records, or blocks of compressed records │
+//	        └───────┴────────┴───────┴───────┴──────┴──────────────────────────────────────────┘
 //	record  cc, varnum key size, varnum value size, key, value in stored form
-//	block   4 bytes size, that many bytes that decompress to whole records; it ends when those take 1 MiB
+//	block   4 bytes size, that many bytes that decompress to whole records, 1 MiB or a little more
 //
-// The check value says how blocks are compressed. A dump of the command line tools is
+// The check value names the compressor. A dump of the command line tools is
 //
 //	┌────────────┬────────────────────────────────────────────────────────────────────────┬────┐
 //	│ "KCSS\n\0" │ records: 00, varnum key size, varnum value size, key, value            │ ff │
@@ -31,14 +31,14 @@ const (
 	dumpRecordMark = 0x00
 	dumpEndMark    = 0xff
 
-	blockLimit = 1 << 20 // raw size from which on a block is closed
+	blockLimit = 1 << 20 // raw size at which a block is closed
 )
 
-// Header is what a snapshot says about itself.
+// Header is the header of a snapshot.
 type Header struct {
 	Compressor Compressor
 	Stamp      ulog.Stamp // of the instant
-	Count      int64      // records of the database then; the original's may be off, and is -1 for a text database
+	Count      int64      // records then; the original may be off, and writes -1 for text databases
 	Size       int64      // size of the database in bytes, for information
 }
 
@@ -51,7 +51,8 @@ func appendHeader(dst []byte, h Header) []byte {
 	return binary.BigEndian.AppendUint64(dst, uint64(h.Size))
 }
 
-// parseHeader decodes the 34 bytes of a header. For a compressor that nobody knows the other fields are right.
+// parseHeader decodes the 34 bytes of a header. With an unknown compressor it returns ErrCompressor
+// and the other fields.
 func parseHeader(b []byte) (Header, error) {
 	if !bytes.HasPrefix(b, []byte(magic)) {
 		return Header{}, ErrNoSnapshot
@@ -69,7 +70,8 @@ func parseHeader(b []byte) (Header, error) {
 	return h, nil
 }
 
-// appendVarnum appends n in groups of 7 bits, the most significant first, each but the last with its high bit set.
+// appendVarnum appends n in groups of 7 bits, the most significant first, each but the last with
+// its high bit set.
 func appendVarnum(dst []byte, n int) []byte {
 	if n < 0x80 {
 		return append(dst, byte(n))
@@ -84,10 +86,11 @@ func appendVarnum(dst []byte, n int) []byte {
 	return append(dst, groups[at:]...)
 }
 
-// maxVarnum is the longest a varnum can be; one of a record is shorter.
+// maxVarnum is the length of the longest varnum. Sizes of records are shorter.
 const maxVarnum = 10
 
-// varnum decodes a number at the beginning of b: size 0 says that b ends within it, below 0 that it is none.
+// varnum decodes a number at the beginning of b. size 0 means that b ends within the number, size
+// -1 that the bytes are no number.
 func varnum(b []byte) (n uint64, size int) {
 	for i, c := range b {
 		if i == maxVarnum {

@@ -16,11 +16,11 @@ type File struct {
 	Path   string
 	Index  int // of its database
 	Header Header
-	Err    error // why Header is not known (*DamageError), or could not be read
+	Err    error // why Header could not be read; a *DamageError if the file is damaged
 }
 
-// List returns the snapshots in a directory, in the order of their names: the files whose name begins with a digit and ends in .ktss,
-// in whatever case. The digits are the index of the database.
+// List returns the snapshots in a directory, in the order of their names. A snapshot's name begins
+// with digits, the index of its database, and ends in .ktss, in upper or lower case.
 func List(fs vfs.FS, dir string) ([]File, error) {
 	names, err := fs.ReadDir(dir)
 	if err != nil {
@@ -39,7 +39,8 @@ func List(fs vfs.FS, dir string) ([]File, error) {
 	return files, nil
 }
 
-// Oldest sorts snapshots by their time stamps. Those that cannot be read come last.
+// Oldest sorts snapshots by their time stamps, oldest first. Snapshots whose header cannot be read
+// come last.
 func Oldest(files []File) {
 	slices.SortStableFunc(files, func(a, b File) int {
 		switch {
@@ -57,7 +58,7 @@ func Oldest(files []File) {
 	})
 }
 
-// indexOf returns the index of the database that a file name is about.
+// indexOf returns the database index in the name of a snapshot; ok is false for other names.
 func indexOf(name string) (index int, ok bool) {
 	if !strings.EqualFold(filepath.Ext(name), extension) {
 		return 0, false
@@ -70,7 +71,7 @@ func indexOf(name string) (index int, ok bool) {
 		return 0, false
 	}
 	index, err := strconv.Atoi(name[:digits])
-	return index, err == nil // no database has a number that is too large
+	return index, err == nil // an index that is too large belongs to no database
 }
 
 func headerOf(fs vfs.FS, path string) (h Header, err error) {

@@ -9,10 +9,11 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// MaxRecord is the largest key or value that a Reader returns, in bytes: a value in stored form.
+// MaxRecord is the size of the largest key or value that a Reader accepts, in bytes. Values are in
+// stored form.
 const MaxRecord = 1<<30 + 64
 
-// Reader decodes a snapshot or a dump, by what the file says it is. It needs little memory: that of the largest record. It is for one
+// Reader decodes a snapshot or a dump. It needs memory for the largest record only. It is for one
 // goroutine.
 type Reader struct {
 	head  Header
@@ -20,21 +21,22 @@ type Reader struct {
 	mark  byte
 	src   *counter
 	in    io.Reader // raw bytes of records
-	comp  *blocks   // the same, where they are compressed
-	buf   []byte    // of in; [r:w] is not used yet
+	comp  *blocks   // in, if the records are compressed
+	buf   []byte    // bytes read from in; [r:w] is not used yet
 	r, w  int
 	base  int64 // offset of buf in the raw bytes
 	eof   bool
-	inErr error // of in; what was read before counts
+	inErr error // error of in; the bytes read before it are good
 	count int64
-	err   error // of the first failed Next
+	err   error // of the first Next that failed
 	file  string
-	f     vfs.File // of Open
+	f     vfs.File // opened by Open
 }
 
 const readSize = 256 << 10
 
-// NewReader reads the header of a snapshot, or the beginning of a dump. It reads ahead. Errors are those of ReadHeader.
+// NewReader reads the header of a snapshot, or the first bytes of a dump. It reads ahead. Its
+// errors are those of ReadHeader.
 func NewReader(src io.Reader) (*Reader, error) {
 	r := &Reader{src: &counter{r: bufio.NewReaderSize(src, readSize)}, buf: make([]byte, readSize)}
 	if err := r.begin(); err != nil {
@@ -57,8 +59,8 @@ func Open(fs vfs.FS, path string) (*Reader, error) {
 	return r, nil
 }
 
-// ReadHeader reads the header of a snapshot. The error is a *DamageError for ErrNoSnapshot or ErrCompressor, or one of src. With
-// ErrCompressor the header is good but for Compressor.
+// ReadHeader reads the header of a snapshot. The error is a *DamageError with ErrNoSnapshot or
+// ErrCompressor in it, or an error of src. With ErrCompressor all fields but Compressor are right.
 func ReadHeader(src io.Reader) (Header, error) {
 	b := make([]byte, headerSize)
 	if _, err := io.ReadFull(src, b); err != nil {
@@ -68,19 +70,19 @@ func ReadHeader(src io.Reader) (Header, error) {
 	return h, damaged(0, err)
 }
 
-// Header returns what a snapshot says about itself.
+// Header returns the header of a snapshot.
 func (r *Reader) Header() Header { return r.head }
 
-// Dump tells whether the file is a dump of the command line tools, which has no header.
+// Dump reports whether the file is a dump of the command line tools, which has no header.
 func (r *Reader) Dump() bool { return r.dump }
 
 // Count returns how many records Next has returned.
 func (r *Reader) Count() int64 { return r.count }
 
-// Offset returns how many bytes of the file have been used, for progress.
+// Offset returns how many bytes of the file have been read, to show progress.
 func (r *Reader) Offset() int64 { return r.src.n }
 
-// Close ends the reading of a file that Open has opened.
+// Close closes the file that Open has opened.
 func (r *Reader) Close() error {
 	if r.f == nil {
 		return nil
@@ -114,8 +116,8 @@ func (r *Reader) begin() error {
 	return err
 }
 
-// Next returns the next record, the value in stored form, or io.EOF, or a *DamageError, or an error of reading. The slices are valid
-// until the next call.
+// Next returns the next record, with the value in stored form. The error is io.EOF at the end, a
+// *DamageError, or an error of reading. The slices are valid until the next call.
 func (r *Reader) Next() (key, value []byte, err error) {
 	if r.err == nil {
 		key, value, r.err = r.record()
@@ -147,7 +149,7 @@ func (r *Reader) record() (key, value []byte, err error) {
 	return b[:ksize:ksize], b[ksize:], nil
 }
 
-// recordHead looks at what a record begins with. io.EOF is the end of the records.
+// recordHead decodes the sizes of the next record. io.EOF means that there are no more records.
 func (r *Reader) recordHead() (ksize, vsize, head int, err error) {
 	const longest = 1 + 2*maxVarnum
 	b := r.peek(longest)
@@ -174,7 +176,7 @@ func (r *Reader) recordHead() (ksize, vsize, head int, err error) {
 	return int(k), int(v), 1 + n + m, nil
 }
 
-// badSize says why a number cannot be the size of a record; n is what varnum has returned.
+// badSize returns the error of a size for which varnum has returned n.
 func (r *Reader) badSize(n int) error {
 	if n == 0 {
 		return r.short()
@@ -182,7 +184,7 @@ func (r *Reader) badSize(n int) error {
 	return errSize
 }
 
-// short says why a record is not all there.
+// short returns the error of a record that is not complete.
 func (r *Reader) short() error {
 	if r.inErr != nil {
 		return r.inErr
@@ -190,8 +192,9 @@ func (r *Reader) short() error {
 	return errCut
 }
 
-// peek returns the next n bytes without using them, fewer where the file has ended or cannot be read on. The buffer grows with what
-// is there, not with what a record promises.
+// peek returns the next n bytes without using them, or fewer at the end of the file or before an
+// error. The buffer grows with the data that are there, not with the sizes that a damaged record
+// claims.
 func (r *Reader) peek(n int) []byte {
 	for r.w-r.r < n && !r.eof && r.inErr == nil {
 		r.fill(n)
@@ -199,7 +202,7 @@ func (r *Reader) peek(n int) []byte {
 	return r.buf[r.r:min(r.r+n, r.w)]
 }
 
-// fill reads once; n is how many bytes are wanted behind r.r.
+// fill reads once from in; the caller wants n bytes behind r.r.
 func (r *Reader) fill(n int) {
 	if r.r > 0 && r.r+n > len(r.buf) {
 		r.base += int64(r.r)
@@ -219,7 +222,7 @@ func (r *Reader) fill(n int) {
 	}
 }
 
-// place is the offset in the file of the next record, or of the block that it may be in.
+// place returns the offset in the file of the next record, or of the block that holds it.
 func (r *Reader) place() int64 {
 	if r.comp != nil {
 		return r.comp.at

@@ -12,15 +12,15 @@ import (
 type Writer struct {
 	w     io.Writer
 	mark  byte
-	end   []byte // behind the last record
+	end   []byte // written behind the last record
 	enc   encoder
-	block bytes.Buffer // compressed block under way
-	raw   int          // its raw size; 0: none is under way
+	block bytes.Buffer // the present compressed block
+	raw   int          // its raw size; 0: no block is open
 	head  []byte
-	chunk []byte // records on their way, where there is no compressor
+	chunk []byte // records that are not written yet, without a compressor
 }
 
-// plainChunk is how many bytes of records are written together, where they are not compressed.
+// plainChunk: uncompressed records are written together until they reach this size.
 const plainChunk = 128 << 10
 
 // NewWriter writes the header of a snapshot and returns a Writer for its records.
@@ -42,7 +42,7 @@ func NewDumpWriter(w io.Writer) (*Writer, error) {
 	return &Writer{w: w, mark: dumpRecordMark, end: []byte{dumpEndMark}}, err
 }
 
-// Add appends a record; value is in stored form. Neither is kept.
+// Add appends a record; value is in stored form. Add does not keep the slices.
 func (s *Writer) Add(key, value []byte) error {
 	s.head = append(s.head[:0], s.mark)
 	s.head = appendVarnum(s.head, len(key))
@@ -89,7 +89,7 @@ func (s *Writer) writeChunk() error {
 	return err
 }
 
-// endBlock writes the block under way.
+// endBlock writes the present block.
 func (s *Writer) endBlock() error {
 	if err := s.enc.finish(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (s *Writer) endBlock() error {
 	return err
 }
 
-// Close writes what is left. It leaves the file open.
+// Close writes the rest. It does not close the file.
 func (s *Writer) Close() error {
 	if s.raw > 0 {
 		if err := s.endBlock(); err != nil {

@@ -7,7 +7,7 @@ import (
 	"gotycoon/admin"
 )
 
-// about answers with what every page of the console shows.
+// about answers with the figures that every page of the console shows.
 func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	records, bytes, lacking := int64(0), int64(0), []string{}
 	for _, d := range s.Catalog.All() {
@@ -34,7 +34,7 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	}, nil
 }
 
-// facts answers with process, machine and configuration. Only admins see the latter.
+// facts answers with process, machine and configuration. Only admins get the configuration.
 func (a *API) facts(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	answer := map[string]any{"sections": []Section{}, "settings": []Setting{}, "settingsOff": ""}
 	if s.Facts != nil {
@@ -53,7 +53,7 @@ func (a *API) facts(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	return answer, nil
 }
 
-// slowOperation is a request of the log of slow ones.
+// slowOperation is a slow request.
 type slowOperation struct {
 	Time     int64   `json:"time"` // UNIX milliseconds
 	Protocol string  `json:"protocol"`
@@ -85,5 +85,5 @@ func (a *API) slow(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, err
 	return map[string]any{"threshold": s.Slow.Seconds(), "seen": seen, "operations": all}, nil
 }
 
-// off is the answer about something that is not switched on; the text says how to.
+// off is the answer for a part that is switched off; the text says how to switch it on.
 func off(text string) map[string]any { return map[string]any{"off": text} }

@@ -11,10 +11,10 @@ import (
 	"gotycoon/internal/rescue"
 )
 
-// handler answers a request with something that becomes JSON, or with nil when it has written the answer itself.
+// handler answers a request with a value for JSON, or with nil if it has written the answer itself.
 type handler func(w http.ResponseWriter, r *http.Request, s *Sources) (any, error)
 
-// problem is an error with the status that it has in HTTP.
+// problem is an error with its HTTP status.
 type problem struct {
 	status int
 	text   string
@@ -27,7 +27,7 @@ func refused(status int, format string, args ...any) error {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
-// guard calls h for requests from who is in front of this console, while the sources are there.
+// guard serves a path with h.
 func (a *API) guard(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, err := a.call(h, w, r)
@@ -61,7 +61,7 @@ func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, erro
 	return answer, err
 }
 
-// phase is why there is nothing to look at.
+// phase returns the reason why there are no sources.
 func (a *API) phase() string {
 	if reasons := a.opts.Ready(); len(reasons) > 0 {
 		return strings.Join(reasons, "; ")
@@ -79,10 +79,10 @@ func write(w http.ResponseWriter, status int, answer any) {
 		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client may be gone
+	_, _ = w.Write(text) // if the client has gone, nobody misses the answer
 }
 
-// explain returns the status of an error and what the user is told.
+// explain returns the HTTP status and the text for an error.
 func explain(err error) (status int, text string) {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p.status, p.text

@@ -20,32 +20,37 @@ import (
 // Options of an API.
 type Options struct {
 	Version  string          // of the product
-	Revision string          // it was built from
-	Started  time.Time       // of the process
-	Ready    func() []string // why clients should use another server; nil: they never should
-	Fixed    func() string   // why nothing may be changed from here, empty when it may; nil: it always may
-	Logger   *slog.Logger    // told every change; nil: silent
+	Revision string          // that the product was built from
+	Started  time.Time       // start of the process
+	Ready    func() []string // reasons to use another server; nil: there are none
+	Fixed    func() string   // why nothing may be changed here, "" if it may; nil: it may
+	Logger   *slog.Logger    // gets a line for each change; nil: silent
 
-	Pages  *browser.Policy // which names this machine has, and whose pages may change something
-	Proves bool            // the listener looks at credentials: those that it has let in prove something
+	// Pages decides about requests of browsers: it knows the names of this machine, and the sites
+	// whose pages may send changes.
+	Pages *browser.Policy
+	// Proves says that the listener checks credentials, so that a request with credentials has
+	// proved who sends it.
+	Proves bool
 
-	// Allow returns why a request is refused that the listener has let in; nil: none is. What is shown here is the data, too.
+	// Allow may refuse a request that the listener has let in; nil: none. The listener checks
+	// rights for the server; the API also shows the data.
 	Allow func(r *http.Request) error
 }
 
-// Sources are what an API looks at. Those that are nil are off.
+// Sources are the parts that an API shows. A part that is nil is switched off.
 type Sources struct {
 	Catalog   *db.Catalog // never nil
 	Identity  Identity
 	Meter     *metrics.Meter
-	Ballast   int64         // bytes of Go objects that are no memory, because nobody touches them
-	Slow      time.Duration // requests that take longer are remembered; 0: none
+	Ballast   int64         // bytes of Go objects that take no memory, since nobody touches them
+	Slow      time.Duration // requests that take longer are kept; 0: none
 	Protocols []*metrics.Protocol
 	Ports     []exporter.Port
 
-	Follower  func() exporter.Follower // the replication from a master
+	Follower  func() exporter.Follower // replication from a master
 	Master    func() Master
-	Replicas  func() []exporter.Replica // the followers of this server; nil: not known
+	Replicas  func() []exporter.Replica // followers of this server; nil: not known
 	Snapshots Snapshots
 
 	Locks     *jesync.Server
@@ -57,27 +62,27 @@ type Sources struct {
 	Settings func() []Setting // the configuration in effect; nil: not known
 }
 
-// Master is what else there is to know about the replication from a master.
+// Master describes the replication from a master, beyond what exporter.Follower has.
 type Master struct {
 	Address string // empty: there is none
-	Trouble string // why the replication does not go on; empty: it does
-	Copy    string // how far a copy is; empty: none is under way
+	Trouble string // why the replication does not advance; empty: it does
+	Copy    string // progress of a copy; empty: there is none
 }
 
-// Identity is what a server is called.
+// Identity says which server this is.
 type Identity struct {
 	Host     string `json:"host"`     // of the machine
 	Address  string `json:"address"`  // of the data port
 	ServerID int    `json:"serverId"` // -1: none
 }
 
-// Section is some facts about one thing.
+// Section is a list of facts about one subject.
 type Section struct {
 	Title string `json:"title"`
 	Rows  []Fact `json:"rows"`
 }
 
-// Fact is one of them. Off says how to switch on what is off.
+// Fact is one fact. Off says how to switch on a part that is off.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -89,11 +94,12 @@ type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
 	Source string `json:"source,omitempty"` // where the value comes from; empty: not known
-	Reload bool   `json:"reload,omitempty"` // it can change while the server runs
+	Reload bool   `json:"reload,omitempty"` // it can be changed while the server runs
 	Secret bool   `json:"secret,omitempty"` // the value is not shown
 }
 
-// API answers the console. Its goroutines, the sampler and what was begun by a request, end with Close.
+// API answers the console. Close ends its goroutines: the sampler and the tasks that requests have
+// started.
 type API struct {
 	opts   Options
 	server *admin.Server
@@ -106,10 +112,10 @@ type API struct {
 	mu      sync.Mutex // protects the fields below
 	sources *Sources   // nil before Open
 	closed  bool
-	using   sync.WaitGroup // requests that look at sources, tasks, and the sampler
+	using   sync.WaitGroup // requests that use sources, tasks, and the sampler
 }
 
-// New returns an API that knows nothing yet.
+// New returns an API without sources.
 func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -121,7 +127,7 @@ func New(o Options) *API {
 		o.Fixed = func() string { return "" }
 	}
 	if o.Pages == nil {
-		o.Pages, _ = browser.New(nil) // only names can be wrong
+		o.Pages, _ = browser.New(nil) // New fails for wrong names only
 	}
 	if o.Allow == nil {
 		o.Allow = func(*http.Request) error { return nil }
@@ -173,7 +179,7 @@ func (a *API) changes() map[string]handler {
 	}
 }
 
-// Open tells what there is to look at. It is called once.
+// Open gives the API its sources. It is called once.
 func (a *API) Open(s Sources) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,7 +190,8 @@ func (a *API) Open(s Sources) {
 	a.using.Go(func() { a.sample(&s) })
 }
 
-// Close returns when nobody looks at the sources any more. What takes long is interrupted. Closing twice is fine.
+// Close returns when nobody uses the sources any more. Long tasks are interrupted. A second Close
+// does nothing.
 func (a *API) Close() {
 	a.mu.Lock()
 	a.closed = true
@@ -193,7 +200,7 @@ func (a *API) Close() {
 	a.using.Wait()
 }
 
-// enter returns the sources, which are there until leave is called; nil when they are not.
+// enter returns the sources, nil if there are none. They stay valid until leave is called.
 func (a *API) enter() *Sources {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 
 const (
 	backupBlock   = 64 << 10
-	backupTimeout = 30 * time.Second // in which a client takes a block
+	backupTimeout = 30 * time.Second // for the client to take a block
 )
 
 var errStopped = errors.New("interrupted: the server is stopping")
 
-// backup sends a database as it is at this moment, as a snapshot file. A client that is slow holds up nobody; what changes meanwhile is
-// kept for it.
+// backup sends a snapshot file of a database as it is at this moment. A slow client delays nobody;
+// the old values of records that change meanwhile are kept for it.
 func (a *API) backup(w http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	d, err := database(r, s)
 	if err != nil {
@@ -40,12 +40,13 @@ func (a *API) backup(w http.ResponseWriter, r *http.Request, s *Sources) (any, e
 	attach(w, fmt.Sprintf("%s-%s.ktss", fileName(d.Name()), frozen.Stamp().Time().UTC().Format("20060102T150405Z")))
 	if err := a.send(w, frozen, compressor); err != nil {
 		a.opts.Logger.Error(fmt.Sprintf("console: backup of database %d: %v", d.Index(), err))
-		panic(http.ErrAbortHandler) // so that nobody takes what has arrived for all of it
+		panic(http.ErrAbortHandler) // the client must not take a part for the whole
 	}
 	return nil, nil
 }
 
-// fileName is the name of a database with nothing that a file name could not have.
+// fileName returns a name for the backup of a database, without characters that file names may not
+// have.
 func fileName(name string) string {
 	safe := []byte(name)
 	for i, c := range safe {
@@ -62,7 +63,8 @@ func (a *API) send(w http.ResponseWriter, frozen *db.Frozen, c snapshot.Compress
 		return err
 	}
 	to := &patient{w: w, control: control, ctx: a.ctx}
-	stop := context.AfterFunc(a.ctx, func() { _ = control.SetWriteDeadline(time.Now()) }) // the client is gone if that fails
+	// SetWriteDeadline fails only if the client has gone.
+	stop := context.AfterFunc(a.ctx, func() { _ = control.SetWriteDeadline(time.Now()) })
 	defer stop()
 	out := bufio.NewWriterSize(to, backupBlock)
 	sw, err := snapshot.NewWriter(out, snapshot.Header{Compressor: c, Stamp: frozen.Stamp(), Count: frozen.Count(), Size: frozen.Size()})
@@ -78,7 +80,7 @@ func (a *API) send(w http.ResponseWriter, frozen *db.Frozen, c snapshot.Compress
 	return out.Flush()
 }
 
-// patient gives the client time for each block, until ctx ends.
+// patient gives the client backupTimeout for each block, until ctx ends.
 type patient struct {
 	w       io.Writer
 	control *http.ResponseController

@@ -14,26 +14,26 @@ type databaseRow struct {
 	Name       string   `json:"name"`
 	Path       string   `json:"path"`
 	Kind       string   `json:"kind"`
-	Services   bool     `json:"services"` // of the server's own
+	Services   bool     `json:"services"` // the services' database
 	OnDisk     bool     `json:"onDisk"`
 	Ordered    bool     `json:"ordered"`
-	Persistent bool     `json:"persistent"` // records do not expire
-	ReadOnly   string   `json:"readOnly"`   // why records cannot be changed here, empty when they can
-	PassedOver string   `json:"passedOver"` // acknowledged updates that the file was opened without, empty: none
+	Persistent bool     `json:"persistent"` // its records do not expire
+	ReadOnly   string   `json:"readOnly"`   // why records cannot be changed here, "" if they can
+	PassedOver string   `json:"passedOver"` // acknowledged updates that the file lacks, "" if none
 	Records    int64    `json:"records"`    // -1: not known
 	Bytes      int64    `json:"bytes"`
 	Expired    int64    `json:"expired"`
 	Evicted    int64    `json:"evicted"`
 	File       *fileRow `json:"file"`       // null for databases in memory
-	Checkpoint *Task    `json:"checkpoint"` // the latest from here
+	Checkpoint *Task    `json:"checkpoint"` // the latest one started here
 }
 
-// fileRow is what only database files have.
+// fileRow has the fields of database files.
 type fileRow struct {
 	Overlay     int64   `json:"overlay"`
 	Checkpoints uint64  `json:"checkpoints"`
-	Seconds     float64 `json:"seconds"` // of all checkpoints
-	Error       string  `json:"error"`   // of the latest
+	Seconds     float64 `json:"seconds"` // sum of all checkpoints
+	Error       string  `json:"error"`   // of the latest checkpoint
 	Stalls      int64   `json:"stalls"`
 	Stalled     float64 `json:"stalled"` // seconds
 }
@@ -67,7 +67,8 @@ func (a *API) row(d *db.DB, c *db.Catalog) databaseRow {
 	return row
 }
 
-// readOnly says why nobody should change records of a database by hand.
+// readOnly returns the reason why records of a database must not be changed by hand, "" if they
+// may.
 func readOnly(d *db.DB, c *db.Catalog) string {
 	switch {
 	case d.ReadOnly():
@@ -112,7 +113,7 @@ const allCheckpoints = "checkpoint of all databases"
 
 func checkpointName(d *db.DB) string { return fmt.Sprintf("checkpoint of database %d", d.Index()) }
 
-// checkpoint brings a file up to date, down to the disk.
+// checkpoint writes all updates of a database into its file, and syncs the file.
 func (a *API) checkpoint(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	d, err := database(r, s)
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *API) checkpoint(_ http.ResponseWriter, r *http.Request, s *Sources) (an
 	return a.start(checkpointName(d), func(context.Context) error { return d.Synchronize(true, nil) })
 }
 
-// checkpointAll does the same for one file after the other.
+// checkpointAll does so for all databases, one after the other.
 func (a *API) checkpointAll(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	a.note(r, allCheckpoints)
 	return a.start(allCheckpoints, func(ctx context.Context) error {

@@ -1,9 +1,14 @@
-// Package api is what the console asks the server, in JSON, on the admin listener under /api/. Reading is for those who may read the
-// whole server, and every change, a backup among them, for admins.
+// Package api answers the console with JSON, on the admin listener under /api/. Reading needs the
+// right to read the whole server. Changes, and backups, need admin access.
 //
-// A change is refused when it comes from another site's page: it needs the header X-Gotycoon-Console, which such a page cannot send, and
-// must not be for a page of another site (package browser). Requests from this machine are refused when they name another host than this machine: that is
-// how a page makes a browser talk to a server behind its back. It is also refused where Options.Fixed says so.
+// A web page of another site may make a user's browser send requests here. So
 //
-// An API answers from New on, and knows what it looks at from Open to Close.
+//   - a change needs the header X-Gotycoon-Console, which a page of another site cannot send, and
+//     package browser must not recognise such a page;
+//   - a request from this machine must name this machine as its host. A page whose name is resolved
+//     to our address (DNS rebinding) fails that test.
+//
+// Options.Fixed can forbid all changes.
+//
+// An API answers from New on. It has something to show between Open and Close.
 package api

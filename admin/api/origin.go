@@ -7,10 +7,10 @@ import (
 	"gotycoon/internal/browser"
 )
 
-// Header is what a page of another site cannot send; its value does not matter.
+// Header is the name of a header that a page of another site cannot send. Its value has no meaning.
 const Header = "X-Gotycoon-Console"
 
-// change calls h for requests that may change something.
+// change allows requests that may change something, and calls h for them.
 func (a *API) change(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 		if r.Header.Get(Header) == "" {
@@ -26,9 +26,10 @@ func (a *API) change(h handler) handler {
 	}
 }
 
-// rebound refuses a request from this machine for a host that is not this machine, whoever sends it: the console is for browsers. A page
-// whose name is turned into our address sends such requests through a user's browser, which takes them for the page's own. Credentials
-// that the listener has found right show that it is not so: a browser sends them to no other name.
+// rebound refuses a request from this machine that names another host. A page whose name is
+// resolved to our address makes its user's browser send such requests, and the browser takes them
+// for requests to the page's own site. A request with right credentials passes: a browser sends
+// credentials to no other name than the one they are for.
 func (a *API) rebound(r *http.Request) error {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() || a.opts.Proves && r.Header.Get("Authorization") != "" || r.TLS != nil ||
@@ -39,7 +40,7 @@ func (a *API) rebound(r *http.Request) error {
 		"or start the server with -http-hosts NAME", r.Host)
 }
 
-// who describes the sender of a request for the log.
+// who names the sender of a request for the log.
 func who(r *http.Request) string {
 	if user, _, ok := r.BasicAuth(); ok {
 		return user + "@" + r.RemoteAddr
@@ -47,7 +48,7 @@ func who(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// note writes a change into the log.
+// note logs a change.
 func (a *API) note(r *http.Request, what string) {
 	a.opts.Logger.Info("console: " + what + " by " + who(r))
 }

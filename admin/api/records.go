@@ -13,16 +13,16 @@ import (
 
 const (
 	maxPage    = 500     // records of a page
-	maxExamine = 20_000  // records looked at for it
-	preview    = 160     // bytes of each value in it
-	maxShown   = 1 << 20 // bytes of a value that is shown
+	maxExamine = 20_000  // records that one page may examine
+	preview    = 160     // bytes of each value in a page
+	maxShown   = 1 << 20 // bytes of a value that are shown
 	maxBody    = 24 << 20
 )
 
-// recordRow is a record. Bytes are in base64, as JSON has it.
+// recordRow is a record. JSON has bytes in base64.
 type recordRow struct {
 	Key   []byte `json:"key"`
-	Value []byte `json:"value"` // all of it, or its beginning
+	Value []byte `json:"value"` // the whole value, or its beginning
 	Size  int    `json:"size"`  // of the whole value
 	XT    *int64 `json:"xt"`    // when it expires, in UNIX seconds; null: never
 }
@@ -38,7 +38,7 @@ func newRow(key, value []byte, size int, xt int64) recordRow {
 	return row
 }
 
-// bytesOf returns a parameter that is bytes in base64.
+// bytesOf returns a parameter, decoded from base64; nil if it is missing.
 func bytesOf(r *http.Request, name string) ([]byte, error) {
 	if !r.URL.Query().Has(name) {
 		return nil, nil
@@ -81,7 +81,7 @@ func (a *API) records(_ http.ResponseWriter, r *http.Request, s *Sources) (any, 
 	return map[string]any{"records": rows, "next": page.Next, "examined": page.Examined}, nil
 }
 
-// keyed returns the database and the key that a request is about.
+// keyed returns the database and the key that a request names.
 func keyed(r *http.Request, s *Sources) (*db.DB, []byte, error) {
 	d, err := database(r, s)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *API) record(_ http.ResponseWriter, r *http.Request, s *Sources) (any, e
 	return newRow(key, value[:min(len(value), maxShown)], len(value), xt), nil
 }
 
-// value answers with the bytes of a value, to be kept in a file.
+// value answers with a value as a file to download.
 func (a *API) value(w http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	d, key, err := keyed(r, s)
 	if err != nil {
@@ -123,7 +123,7 @@ func (a *API) value(w http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	return nil, nil
 }
 
-// attach makes the body of an answer a file that no browser shows.
+// attach makes the answer a download, which no browser shows as a page.
 func attach(w http.ResponseWriter, name string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/octet-stream")
@@ -133,15 +133,15 @@ func attach(w http.ResponseWriter, name string) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// newRecord is the body of a request that stores a record.
+// newRecord is the body of a request to store a record.
 type newRecord struct {
 	Key   []byte  `json:"key"`
 	Value []byte  `json:"value"`
 	XT    *int64  `json:"xt"`  // UNIX seconds; null: never
-	Old   *[]byte `json:"old"` // value that is to be replaced; null: there must be no record
+	Old   *[]byte `json:"old"` // value that is replaced; null: there must be no such record
 }
 
-// setRecord stores a record, if nobody else has changed it since it was shown.
+// setRecord stores a record, unless somebody has changed it since the console showed it.
 func (a *API) setRecord(w http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	d, err := changeable(r, s)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *API) setRecord(w http.ResponseWriter, r *http.Request, s *Sources) (any
 	return map[string]bool{"done": true}, nil
 }
 
-// filled is a value that is not nil.
+// filled returns value, which must not be nil for CAS: nil would mean that there is no record.
 func filled(value []byte) []byte {
 	if value == nil {
 		return []byte{}
@@ -199,7 +199,7 @@ func (a *API) removeRecord(_ http.ResponseWriter, r *http.Request, s *Sources) (
 	return map[string]bool{"done": true}, nil
 }
 
-// changeable returns the database that a request wants to change.
+// changeable returns the database that a request names, if its records may be changed here.
 func changeable(r *http.Request, s *Sources) (*db.DB, error) {
 	d, err := database(r, s)
 	if err != nil {
@@ -211,7 +211,7 @@ func changeable(r *http.Request, s *Sources) (*db.DB, error) {
 	return d, nil
 }
 
-// shown is a key for the log.
+// shown returns a key as the log shows it.
 func shown(key []byte) string {
 	const most = 64
 	if len(key) <= most {

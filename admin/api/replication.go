@@ -7,15 +7,15 @@ import (
 	"gotycoon/admin/exporter"
 )
 
-// masterRow is the replication from a master.
+// masterRow describes the replication from a master.
 type masterRow struct {
 	Address   string            `json:"address"`
 	Trouble   string            `json:"trouble"`
 	Copy      string            `json:"copy"`
 	Following bool              `json:"following"`
 	State     string            `json:"state"`    // empty: not known
-	Seconds   *float64          `json:"seconds"`  // behind; null: not known
-	Records   *int64            `json:"records"`  // the same
+	Seconds   *float64          `json:"seconds"`  // behind the master; null: not known
+	Records   *int64            `json:"records"`  // behind the master; null: not known
 	Position  int64             `json:"position"` // UNIX milliseconds
 	Contact   int64             `json:"contact"`  // UNIX milliseconds; 0: not known
 	Applied   *exporter.Applied `json:"applied"`
@@ -73,7 +73,7 @@ func (s *Sources) replicas() []replicaRow {
 	return rows
 }
 
-// known returns nil for what is not known.
+// known returns nil for a negative number, which stands for an unknown one.
 func known[T int64 | float64](n T) *T {
 	if n < 0 {
 		return nil

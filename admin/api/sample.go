@@ -17,21 +17,21 @@ const (
 	keepSamples = 300 // five minutes
 )
 
-// Sample is what the charts show of one second.
+// Sample has the figures of one second, for the charts.
 type Sample struct {
-	N        uint64    `json:"n"`        // number, from 1 on
+	N        uint64    `json:"n"`        // number of the sample, from 1 on
 	Time     int64     `json:"t"`        // UNIX milliseconds
-	Rates    []float64 `json:"rates"`    // requests per second of each protocol
-	P50      *float64  `json:"p50"`      // of the latencies of all requests, in seconds; null: there were none
+	Rates    []float64 `json:"rates"`    // requests per second, by protocol
+	P50      *float64  `json:"p50"`      // latency of all requests in seconds; null: no requests
 	P99      *float64  `json:"p99"`      //
 	P999     *float64  `json:"p999"`     //
-	Lag      *float64  `json:"lag"`      // seconds behind the master; null: there is none
-	SlaveLag *float64  `json:"slaveLag"` // of the follower that is furthest behind; null: there is none
+	Lag      *float64  `json:"lag"`      // seconds behind the master; null: no master
+	SlaveLag *float64  `json:"slaveLag"` // of the follower furthest behind; null: no follower
 	RSS      int64     `json:"rss"`      // bytes of memory of the process
-	Heap     int64     `json:"heap"`     // of them: objects of Go
-	Conns    []int     `json:"conns"`    // open connections of each port
+	Heap     int64     `json:"heap"`     // bytes of Go objects in it
+	Conns    []int     `json:"conns"`    // open connections, by port
 	Log      float64   `json:"log"`      // bytes per second appended to update logs
-	CPU      float64   `json:"cpu"`      // processors used
+	CPU      float64   `json:"cpu"`      // processors in use
 }
 
 // ring keeps the latest samples. The zero value is ready for use.
@@ -52,7 +52,7 @@ func (r *ring) add(s Sample) {
 	r.all = append(r.all, s)
 }
 
-// since returns the samples after a number.
+// since returns the samples with greater numbers than n.
 func (r *ring) since(n uint64) []Sample {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,12 +81,12 @@ func (a *API) sample(s *Sources) {
 	}
 }
 
-// totals are sums since the start, and what there is at one moment.
+// totals are sums since the start of the process, and the present figures.
 type totals struct {
 	Sample
 	at      time.Time
 	counts  []uint64
-	buckets []uint64 // requests up to each bound
+	buckets []uint64 // requests that took at most each bound
 	timed   uint64
 	logged  int64
 	cpu     time.Duration
@@ -125,7 +125,7 @@ func (t *totals) addProtocol(p *counts.Protocol) {
 	t.counts = append(t.counts, n)
 }
 
-// lags returns how far this server is behind its master, and the slowest of its followers behind it.
+// lags returns the lag of this server behind its master, and the greatest lag of its followers.
 func (s *Sources) lags() (own, slowest *float64) {
 	if s.Follower != nil {
 		if f := s.Follower(); f.Following && f.Seconds >= 0 {
@@ -143,7 +143,7 @@ func (s *Sources) lags() (own, slowest *float64) {
 	return own, slowest
 }
 
-// since is the sample of the time between two looks.
+// since returns the sample of the time since last.
 func (t *totals) since(last totals) Sample {
 	s := t.Sample
 	s.Time = t.at.UnixMilli()
@@ -162,8 +162,9 @@ func (t *totals) since(last totals) Sample {
 	return s
 }
 
-// quantile estimates the time that a share of the requests has not exceeded; upTo counts those up to each bound, total all. The times in
-// a bucket count as evenly spread.
+// quantile estimates the time that this share of the requests has not exceeded. upTo counts the
+// requests that took at most each bound, total counts all. Within a bucket, times are taken as
+// evenly spread.
 func quantile(upTo []uint64, total uint64, share float64) *float64 {
 	if total == 0 {
 		return nil
@@ -180,7 +181,7 @@ func quantile(upTo []uint64, total uint64, share float64) *float64 {
 	return new(bounds[len(bounds)-1])
 }
 
-// sampled answers with the samples after a number, or all of them.
+// sampled answers with the samples after the number since, or all of them.
 func (a *API) sampled(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
 	since, err := strconv.ParseUint(r.URL.Query().Get("since"), 10, 64)
 	if err != nil {

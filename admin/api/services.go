@@ -15,14 +15,14 @@ type lockRow struct {
 	Name     string       `json:"name"`
 	Holders  int          `json:"holders"`
 	Waiters  int          `json:"waiters"`
-	Requests []requestRow `json:"requests"` // the first of them, holders in front
+	Requests []requestRow `json:"requests"` // the first requests, holders before waiters
 }
 
 // requestRow is a client that holds a lock or waits for it.
 type requestRow struct {
 	Client string  `json:"client"`
 	Age    float64 `json:"age"`  // seconds
-	Left   float64 `json:"left"` // seconds; negative: no end
+	Left   float64 `json:"left"` // seconds; negative: it does not end
 	Max    int     `json:"max"`
 	Token  uint64  `json:"token,string"`
 }

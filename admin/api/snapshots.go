@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Snapshots are those that a server takes of all its databases.
+// Snapshots takes snapshots of all databases of a server.
 type Snapshots interface {
 	Take(ctx context.Context) error // of all databases, now
 	State() (SnapshotState, error)
 }
 
-// SnapshotState is what there is to know about them.
+// SnapshotState describes the snapshots of a server.
 type SnapshotState struct {
 	Dir        string         `json:"dir"`
-	Every      float64        `json:"every"` // seconds; 0: only when the server ends
+	Every      float64        `json:"every"` // seconds; 0: only at the end of the server
 	Compressor string         `json:"compressor"`
 	Rounds     int64          `json:"rounds"` // since the start
 	Failures   int64          `json:"failures"`
-	Seconds    float64        `json:"seconds"` // of the latest round
+	Seconds    float64        `json:"seconds"` // duration of the latest round
 	Files      []SnapshotFile `json:"files"`
 }
 
-// SnapshotFile is one of them.
+// SnapshotFile is a snapshot in the directory.
 type SnapshotFile struct {
 	Path     string `json:"path"`
 	Database int    `json:"database"`
-	Name     string `json:"name"` // of the database; empty: there is none with this number
+	Name     string `json:"name"` // of the database; empty: no database has this number
 	Time     int64  `json:"time"` // UNIX milliseconds
 	Stamp    uint64 `json:"stamp,string"`
 	Records  int64  `json:"records"`
@@ -67,25 +67,25 @@ type segment struct {
 	Stamp uint64 `json:"stamp,string"`
 }
 
-// logHold is somebody who needs segments of an update log.
+// logHold is a holder of log segments.
 type logHold struct {
 	What  string `json:"what"`
 	Bytes int64  `json:"bytes"`
 	Stamp uint64 `json:"stamp,string"` // updates newer than this are needed
-	Weak  bool   `json:"weak"`         // not when the disk is full
+	Weak  bool   `json:"weak"`         // the hold does not count when the disk is full
 }
 
 // logRow is an update log.
 type logRow struct {
 	Dir      string    `json:"dir"`
-	Private  bool      `json:"private"` // of one database file
+	Private  bool      `json:"private"` // it belongs to one database file
 	Bytes    int64     `json:"bytes"`
-	Appended int64     `json:"appended"` // bytes since the start
+	Appended int64     `json:"appended"` // bytes appended since the start
 	Error    string    `json:"error"`    // why nothing is acknowledged any more
 	Segments []segment `json:"segments"`
 	Holds    []logHold `json:"holds"`
 	Fsyncs   uint64    `json:"fsyncs"`
-	Fsync    *float64  `json:"fsync"` // mean seconds
+	Fsync    *float64  `json:"fsync"` // mean duration in seconds
 	Last     int64     `json:"last"`
 }
 

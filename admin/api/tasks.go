@@ -9,7 +9,7 @@ import (
 	"gotycoon/internal/rescue"
 )
 
-// Task is something that takes longer than a request.
+// Task is work that takes longer than a request.
 type Task struct {
 	Running bool       `json:"running"`
 	Started time.Time  `json:"started"`
@@ -17,13 +17,13 @@ type Task struct {
 	Error   string     `json:"error,omitempty"`
 }
 
-// tasks are the latest ones by their names. The zero value is ready for use.
+// tasks holds the latest task of each name. The zero value is ready for use.
 type tasks struct {
 	mu sync.Mutex // protects of
 	of map[string]*Task
 }
 
-// get returns a task, nil when there has been none with this name.
+// get returns a copy of the task with this name, nil if there has been none.
 func (t *tasks) get(name string) *Task {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func (t *tasks) get(name string) *Task {
 	return nil
 }
 
-// begin notes the start of a task, or returns false when one with this name is under way.
+// begin notes the start of a task. It returns false if a task with this name is running.
 func (t *tasks) begin(name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,8 @@ func (t *tasks) end(name string, err error) {
 	}
 }
 
-// start runs a task that outlives the request, whose caller has entered. It ends at Close, for which its context ends.
+// start runs a task that goes on after the request. The caller has entered, so the sources stay
+// until the task ends. Close ends the task's context.
 func (a *API) start(name string, run func(context.Context) error) (any, error) {
 	if !a.tasks.begin(name) {
 		return nil, refused(http.StatusConflict, "this is under way already")

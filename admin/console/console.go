@@ -1,5 +1,6 @@
-// Package console is the page for people who run a server: plain HTML, style and JavaScript modules, in the program itself. What it shows
-// comes from package api. It asks nobody but the server that it came from, and its policy forbids it to.
+// Package console is the web page for those who run a server: plain HTML, style sheets and
+// JavaScript modules, embedded in the program. Its data come from package api. It loads nothing
+// from other hosts, and its content security policy forbids browsers to.
 package console
 
 import (
@@ -18,30 +19,31 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy allows what the console needs and nothing else: no code and no style in the page itself, no other hosts, no frames.
+// policy is the content security policy: scripts, styles and images from this server only, nothing
+// inline, no frames.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// Path is where the console is.
+// Path is the path of the console.
 const Path = "/console/"
 
-// Mount adds the console to a listener, whose root leads there.
+// Mount adds the console to a listener, and redirects the root to it.
 func Mount(s *admin.Server) {
 	s.Handle("GET /{$}", admin.Open, http.RedirectHandler(Path, http.StatusFound))
 	s.Handle("GET "+Path, admin.Read, Handler())
 }
 
-// file is one that browsers are given.
+// file is one of the console's files.
 type file struct {
 	body []byte
 	kind string
 	tag  string
 }
 
-// Handler returns what serves the files under Path.
+// Handler returns a handler for the files under Path.
 func Handler() http.Handler {
 	files := map[string]file{}
-	sub, _ := fs.Sub(static, "static") // it is there
+	sub, _ := fs.Sub(static, "static") // embedded, so it exists
 	_ = fs.WalkDir(sub, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -65,7 +67,8 @@ func Handler() http.Handler {
 	})
 }
 
-// kindOf is the media type of a file, whatever the machine thinks of its name.
+// kindOf returns the media type of a file. It does not use the machine's table for the types that
+// matter.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".js":
@@ -88,7 +91,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	h.Set("Cache-Control", "no-cache") // ask whether it has changed
+	h.Set("Cache-Control", "no-cache") // browsers ask each time whether the file has changed
 	h.Set("ETag", f.tag)
 	if r.Header.Get("If-None-Match") == f.tag {
 		w.WriteHeader(http.StatusNotModified)

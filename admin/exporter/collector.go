@@ -19,7 +19,7 @@ const (
 	Histogram Kind = "histogram"
 )
 
-// Definition is one metric.
+// Definition defines one metric.
 type Definition struct {
 	Name   string
 	Kind   Kind
@@ -27,10 +27,10 @@ type Definition struct {
 	Labels []string
 }
 
-// labels are the names of a metric's labels.
+// labels returns the names of a metric's labels.
 func labels(names ...string) []string { return names }
 
-// All returns the definitions of all metrics that a server can have, but for those of Go and the process.
+// All returns the definitions of all metrics of a server, without those of Go and the process.
 func All() []Definition {
 	return slices.Concat(
 		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
@@ -38,7 +38,7 @@ func All() []Definition {
 	)
 }
 
-// collector is the metrics of one part of the server. It implements prometheus.Collector.
+// collector collects the metrics of one part of the server. It implements prometheus.Collector.
 type collector struct {
 	kinds map[string]Kind
 	descs map[string]*prometheus.Desc
@@ -79,12 +79,12 @@ func (s *sink) put(name string, value float64, labels ...string) {
 	s.to <- prometheus.MustNewConstMetric(s.c.descs[name], kind, value, clean(labels)...)
 }
 
-// count sends the value of a metric that is a number of something.
+// count sends the value of a metric that counts something.
 func (s *sink) count(name string, value int64, labels ...string) {
 	s.put(name, float64(value), labels...)
 }
 
-// histogram sends the buckets of a metric. Scale makes base units of what was observed.
+// histogram sends the buckets of a metric. scale converts the observed values into base units.
 func (s *sink) histogram(name string, h *metrics.Histogram, scale float64, labels ...string) {
 	count, sum, upTo := h.Snapshot(scale)
 	s.buckets(name, count, sum, upTo, labels...)
@@ -94,7 +94,7 @@ func (s *sink) buckets(name string, count uint64, sum float64, upTo map[float64]
 	s.to <- prometheus.MustNewConstHistogram(s.c.descs[name], count, sum, upTo, clean(labels)...)
 }
 
-// clean makes UTF-8 of labels: a file may have any name.
+// clean makes labels valid UTF-8: the name of a file may be any bytes.
 func clean(labels []string) []string {
 	for i, text := range labels {
 		labels[i] = strings.ToValidUTF8(text, "\uFFFD")
@@ -102,7 +102,7 @@ func clean(labels []string) []string {
 	return labels
 }
 
-// boolean is 1 or 0.
+// boolean returns 1 for true, 0 for false.
 func boolean(is bool) float64 {
 	if is {
 		return 1
@@ -111,7 +111,7 @@ func boolean(is bool) float64 {
 }
 
 const (
-	perNano   = 1e-9 // makes seconds of nanoseconds
+	perNano   = 1e-9 // seconds of a nanosecond
 	asItIs    = 1
 	unixNanos = 1e9
 )

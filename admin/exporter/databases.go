@@ -70,7 +70,8 @@ func logMetrics() []Definition {
 	}
 }
 
-// Logs returns the metrics of all update logs, private ones included. Those with an observer have all of them.
+// Logs returns the metrics of all update logs, also of private ones. A log without an observer
+// lacks some of them.
 func Logs(c *db.Catalog) prometheus.Collector {
 	return newCollector(logMetrics(), func(s *sink) {
 		for _, l := range c.Logs() {
@@ -91,7 +92,7 @@ func readLog(s *sink, l db.OpenLog) {
 		}
 		s.count("gotycoon_log_bytes", size, dir)
 		s.count("gotycoon_log_segments", int64(len(files)), dir)
-		held := map[string]int64{} // several may have one name
+		held := map[string]int64{} // several holders may have the same name
 		for _, h := range l.Holds(files) {
 			held[h.What] = max(held[h.What], h.Bytes)
 		}
@@ -106,5 +107,5 @@ func readLog(s *sink, l db.OpenLog) {
 	}
 }
 
-// seconds is a moment as Prometheus counts it.
+// seconds returns a moment as Prometheus counts it.
 func seconds(t time.Time) float64 { return float64(t.UnixNano()) / unixNanos }

@@ -1,6 +1,6 @@
-// Package exporter turns the figures of a server into metrics of Prometheus. Each part of the server has a collector, which reads
-// the figures when somebody asks and keeps none. The names, units and meanings are in the table of the collector's file;
-// docs/monitoring.md has them all.
+// Package exporter turns the figures of a server into Prometheus metrics. Each part of the server
+// has a collector, which reads the figures at each scrape and keeps none. A table in the
+// collector's file has the names, units and meanings; docs/monitoring.md lists them all.
 //
-// Neither keys nor any other data of clients are in a label.
+// Labels contain neither keys nor other data of clients.
 package exporter

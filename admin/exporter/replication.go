@@ -20,21 +20,21 @@ func followerMetrics() []Definition {
 	}
 }
 
-// Unknown is a lag that nobody knows.
+// Unknown is the value of an unknown lag.
 const Unknown = -1
 
 // Follower is the replication from a master at one moment.
 type Follower struct {
 	Following bool
 	State     string  // empty: not known
-	Seconds   float64 // that it is behind; Unknown
-	Records   int64   // the same; Unknown
+	Seconds   float64 // behind the master, or Unknown
+	Records   int64   // updates behind the master, or Unknown
 	Position  time.Time
 	Contact   time.Time // when something last came from the master; zero: not known
 	Applied   *Applied  // nil: not known
 }
 
-// Applied is what has come from a master since the start.
+// Applied counts what has come from masters since the start.
 type Applied struct{ Updates, Bytes, Dropped int64 }
 
 // Replication returns the metrics of a server that can follow a master.
@@ -79,10 +79,10 @@ func replicaMetrics() []Definition {
 // Replica is a follower of this server at one moment.
 type Replica struct {
 	SID     string  // its server ID
-	Peer    string  // IP, no port: that would make a new series of each connection
+	Peer    string  // IP address; a port would make a new series for each connection
 	State   string  // empty: not known
-	Seconds float64 // that it is behind; Unknown
-	Records int64   // the same; Unknown
+	Seconds float64 // behind this server, or Unknown
+	Records int64   // updates behind this server, or Unknown
 	Contact time.Time
 }
 
@@ -97,8 +97,8 @@ func Replicas(now func() []Replica) prometheus.Collector {
 	})
 }
 
-// grouped puts followers together that have the same labels: two of one machine with one server ID, or one whose former connection is
-// still there.
+// grouped puts followers with the same labels together: two on one machine with the same server ID,
+// or a follower whose former connection still exists.
 func grouped(all []Replica) [][]Replica {
 	type name struct{ sid, peer string }
 	at, groups := map[name]int{}, [][]Replica(nil)
@@ -115,7 +115,8 @@ func grouped(all []Replica) [][]Replica {
 	return groups
 }
 
-// readReplicas tells of followers with the same labels what the slowest of them is like, and each state that one of them is in.
+// readReplicas sends, for followers with the same labels, the figures of the slowest, and each
+// state that one of them is in.
 func readReplicas(s *sink, group []Replica) {
 	worst, states := group[0], map[string]bool{}
 	for _, r := range group {

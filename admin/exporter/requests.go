@@ -48,9 +48,9 @@ func connectionMetrics() []Definition {
 	}
 }
 
-// Port is a port with connections.
+// Port is a port whose connections are counted.
 type Port struct {
-	Name        string // what is served there
+	Name        string // the service on the port
 	Connections func() (open int, total uint64)
 }
 
@@ -74,7 +74,7 @@ func recordMetrics() []Definition {
 	}
 }
 
-// Records returns the metrics of what report counts.
+// Records returns the metrics of the operations on records, which the report counts too.
 func Records(n *opcount.Counts) prometheus.Collector {
 	return newCollector(recordMetrics(), func(s *sink) {
 		s.count("gotycoon_record_operations_total", n.Set.Load(), "set")

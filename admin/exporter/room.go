@@ -11,9 +11,9 @@ func roomMetrics() []Definition {
 	}
 }
 
-// RoomStats are the figures of what there is room for.
+// RoomStats are the figures of room on disk and of refused updates.
 type RoomStats struct {
-	Place       string // directory on the fullest disk; empty: no disk is looked at
+	Place       string // directory on the fullest disk; empty: disks are not watched
 	Free, Least int64
 	Reasons     []Refusing
 }

@@ -16,7 +16,7 @@ func serverMetrics() []Definition {
 	}
 }
 
-// Server is what does not belong to any part.
+// Server describes the server as a whole.
 type Server struct {
 	Version, Revision string
 	Started           time.Time

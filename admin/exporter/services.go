@@ -101,7 +101,8 @@ func primaryMetrics() []Definition {
 	return []Definition{{"gotycoon_services_primary", Gauge, "1 while this server changes quotas and gives out fencing tokens, 0 while another one does.", nil}}
 }
 
-// Primary returns the metric of servers with a services' database.
+// Primary returns the metric of a server with a services' database; is reports whether the server
+// is the primary.
 func Primary(is func() bool) prometheus.Collector {
 	return newCollector(primaryMetrics(), func(s *sink) {
 		n := int64(0)

@@ -25,7 +25,7 @@ type SnapshotStats struct {
 	Newest           []Snapshot
 }
 
-// Snapshot is the newest one of a database.
+// Snapshot is the newest snapshot of a database.
 type Snapshot struct {
 	Database string
 	Index    int

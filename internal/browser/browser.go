@@ -1,31 +1,39 @@
-// Package browser recognises what a web page makes a user's browser send to a server behind the user's back.
+// Package browser recognises requests that a web page makes a user's browser send without the
+// user's intent.
 //
-// A server that serves its own machine, or a private network, is in reach of every page that somebody opens there. A page can
+// A server on its own machine, or in a private network, can be reached by every page that somebody
+// opens in a browser there. A page can
 //
-//   - send requests to it by its address, without seeing the replies (cross-site requests): one is enough to clear a database,
-//   - have its own name resolved to the server's address once it is loaded (DNS rebinding). For the browser its requests then go to the
-//     page's own site, and it reads the replies as well.
+//   - send requests to the server's address without seeing the replies (cross-site requests): one
+//     request is enough to clear a database;
+//   - let its own name be resolved to the server's address after it has been loaded (DNS
+//     rebinding). The browser then takes the requests for requests to the page's own site, and lets
+//     the page read the replies as well.
 //
-// Browsers tell on themselves by headers that no page can change or leave out. Requests without them are none of a browser and pass: the
-// clients of databases send none, and may use any name for the server. The rules for the others are in Policy.Check:
+// Browsers mark such requests by headers that no page can change or leave out. Requests without
+// these marks do not come from a browser and pass: database clients send no marks, and may use any
+// name for the server. The rules for marked requests are in Policy.Check:
 //
-//   - A page of another site is refused. Sec-Fetch-Site says so, which browsers send to addresses that they trust (HTTPS, this machine), else
-//     Origin (with every request but simple GETs), else Referer.
-//   - Where a browser tells none of them (a GET over plain HTTP, whose page wants no Referer) nothing may be changed.
-//   - The host that the browser believes to talk to must be an address, localhost, the machine's own name, or one of the configured names.
-//     A rebound name is none of them. Over TLS the certificate proves the name, and credentials prove that the user means this server: a
-//     browser sends them to no other name.
+//   - A request for a page of another site is refused. Sec-Fetch-Site names the relation of the
+//     sites, but browsers send it only to addresses that they trust (HTTPS, this machine).
+//     Otherwise Origin names the page (missing in simple GETs), otherwise Referer.
+//   - A request with none of these three (a GET over plain HTTP from a page without Referer) must
+//     not change anything.
+//   - The host in the request must be an address, localhost, the machine's own name, or one of the
+//     configured names. A rebound name is none of these. Over TLS the certificate proves the name.
+//     Right credentials prove it too: a browser sends them to no other name than the one they are
+//     for.
 //
-// The Host of requests without a browser's marks is not looked at, although a stricter rule would be simpler: clients that reach the server
-// by a name in a DNS or in /etc/hosts would be refused after an update.
+// The Host of unmarked requests is not checked, although a stricter rule would be simpler: after an
+// update of the server, clients would be refused that reach it by a name in a DNS or in /etc/hosts.
 package browser
 
 import "bytes"
 
-// Field is a header that tells something of a browser.
+// Field is a header that may reveal a browser.
 type Field int
 
-// The fields. Fields is how many there are.
+// The fields. Fields is their number.
 const (
 	Host Field = iota
 	Origin
@@ -63,14 +71,17 @@ func FieldNamed(name []byte) (f Field, ok bool) {
 	return f, bytes.EqualFold(name, []byte(names[f]))
 }
 
-// Headers are the values of the fields of one request; nil: there is no such header.
+// Headers are the values of the fields in one request; nil means that the request has no such
+// header.
 type Headers [Fields][]byte
 
 // Marked reports whether a browser has sent the request.
 //
-// User-Agent and Accept-Language can be set by pages of the server's own name, so by rebound ones, but not left out. JavaScript outside of
-// browsers (Node.js) sends Accept-Language too, together with Sec-Fetch-Mode and without Sec-Fetch-Site: browsers send both or none.
-// PowerShell calls itself Mozilla and has no other mark; a page that calls itself PowerShell still has its browser's Accept-Language.
+// A page under the server's own name, so also a rebound page, can change User-Agent and
+// Accept-Language, but cannot leave them out. JavaScript outside of browsers (Node.js) sends
+// Accept-Language and Sec-Fetch-Mode without Sec-Fetch-Site; browsers send both of the latter or
+// none. PowerShell's User-Agent begins with Mozilla, but it has no other mark; a page that calls
+// itself PowerShell still has its browser's Accept-Language.
 func (h *Headers) Marked() bool {
 	return h[Origin] != nil || h[Referer] != nil || h[FetchSite] != nil ||
 		h[AcceptLanguage] != nil && h[FetchMode] == nil || isBrowser(h[UserAgent])
@@ -80,7 +91,8 @@ func isBrowser(agent []byte) bool {
 	return bytes.HasPrefix(agent, []byte("Mozilla/")) && !bytes.Contains(agent, []byte("PowerShell/"))
 }
 
-// Tells reports whether a field with a value can be a mark by itself, so that Marked is worth asking.
+// Tells reports whether a field with this value can be a mark by itself, so that it is worth
+// calling Marked.
 func (f Field) Tells(value []byte) bool {
 	switch f {
 	case Host, FetchMode:
@@ -91,9 +103,11 @@ func (f Field) Tells(value []byte) bool {
 	return true
 }
 
-// IsRequestLine reports whether a line is what a browser begins with. Ports with a protocol of lines end a connection that sends one: what
-// follows could be lines that they obey. Over HTTP that is the body of a page's request, and over TLS a name or a ticket in the first message
-// of a handshake, which a page's site has chosen.
+// IsRequestLine reports whether a line may be the first line of what a browser sends: an HTTP
+// request or a TLS handshake. A port with a protocol of lines ends a connection that sends such a
+// line, because the following lines could be obeyed as commands: over HTTP the body of a page's
+// request, over TLS a name or a ticket that the page's site has put into the first message of the
+// handshake.
 func IsRequestLine(line []byte) bool {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	_, rest, _ := bytes.Cut(line, []byte(" "))
@@ -101,7 +115,8 @@ func IsRequestLine(line []byte) bool {
 		IsRequestStart(line) && (bytes.HasSuffix(rest, []byte(" HTTP/1.1")) || bytes.HasSuffix(rest, []byte(" HTTP/1.0")))
 }
 
-// IsRequestStart is IsRequestLine for the beginning of a line that is too long to be read as a whole: a page may ask for a path of any length.
+// IsRequestStart is IsRequestLine for the beginning of a line that is too long to be read: a page
+// may request a path of any length.
 func IsRequestStart(line []byte) bool {
 	method, _, found := bytes.Cut(line, []byte(" "))
 	switch string(method) {
@@ -111,5 +126,5 @@ func IsRequestStart(line []byte) bool {
 	return isHandshake(line)
 }
 
-// isHandshake reports whether bytes begin a handshake of TLS.
+// isHandshake reports whether p begins with a TLS handshake.
 func isHandshake(p []byte) bool { return bytes.HasPrefix(p, []byte{0x16, 0x03}) }

@@ -11,17 +11,18 @@ import (
 	"strings"
 )
 
-// AnyHost as a name lets all requests of browsers pass.
+// AnyHost is the name that lets all requests of browsers pass.
 const AnyHost = "*"
 
-// Policy decides about requests of browsers. It may be used by many goroutines.
+// Policy decides which requests of browsers are served. It may be used by many goroutines.
 type Policy struct {
 	own   string   // name of the machine, in lower case
 	hosts []string // configured names, in lower case
 	any   bool
 }
 
-// New makes a policy. hosts are further names of the server, and those of sites whose pages may send requests.
+// New makes a policy. hosts are further names of the server, and names of sites whose pages may
+// send requests.
 func New(hosts []string) (*Policy, error) {
 	p := &Policy{}
 	if name, err := os.Hostname(); err == nil {
@@ -40,13 +41,13 @@ func New(hosts []string) (*Policy, error) {
 	return p, nil
 }
 
-// About is what a policy must know of a request beside its headers.
+// About is what a policy has to know of a request beside its headers.
 type About struct {
-	Changes bool // it may change something
-	Proven  bool // it came over TLS, or with credentials that have been found right
+	Changes bool // the request may change something
+	Proven  bool // the request came over TLS, or with credentials that were found right
 }
 
-// Refused says why a request of a browser is not served, and what to do.
+// Refused says why a request of a browser is not served, and what the user can do.
 type Refused struct{ reason string }
 
 // Error returns the reason.
@@ -55,7 +56,7 @@ func (e *Refused) Error() string { return e.reason }
 // Status is the HTTP status.
 func (e *Refused) Status() int { return http.StatusForbidden }
 
-// Check returns nil, or a *Refused.
+// Check returns nil if the request is to be served, else a *Refused.
 func (p *Policy) Check(h *Headers, r About) error {
 	if !h.Marked() || p.any {
 		return nil
@@ -75,8 +76,8 @@ func (p *Policy) Check(h *Headers, r About) error {
 	return nil
 }
 
-// page returns the host of the page that makes the browser send the request, "" where that is this server's or the user. told is false
-// when nothing is known of it.
+// page returns the host of the page that makes the browser send the request, "" if that is a page
+// of this server or the user has typed the address. told is false if the request does not say.
 func (h *Headers) page() (host string, told bool) {
 	site := strings.ToLower(string(h[FetchSite]))
 	if site == "same-origin" || site == "none" {
@@ -90,7 +91,7 @@ func (h *Headers) page() (host string, told bool) {
 		return "", false
 	}
 	u, err := url.Parse(string(from))
-	if err != nil || u.Host == "" { // "null", or a page that is not named
+	if err != nil || u.Host == "" { // "null", or a page without a name
 		return "another site", true
 	}
 	if h[FetchSite] == nil && h[Host] != nil && strings.EqualFold(u.Host, string(h[Host])) {
@@ -99,7 +100,7 @@ func (h *Headers) page() (host string, told bool) {
 	return u.Hostname(), true
 }
 
-// KnowsHost reports whether a Host header means this server, as far as its name can tell.
+// KnowsHost reports whether a Host header names this server, as far as the name can tell.
 func (p *Policy) KnowsHost(header string) bool {
 	host := canonical(hostOf(header))
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -108,10 +109,10 @@ func (p *Policy) KnowsHost(header string) bool {
 	return p.any || host == "localhost" || strings.HasSuffix(host, ".localhost") || p.own != "" && host == p.own || p.named(host)
 }
 
-// named reports whether a host is configured.
+// named reports whether a host is one of the configured names.
 func (p *Policy) named(host string) bool { return slices.Contains(p.hosts, canonical(host)) }
 
-// canonical is the form in which names are compared.
+// canonical returns a name in the form in which names are compared.
 func canonical(host string) string { return strings.TrimSuffix(strings.ToLower(host), ".") }
 
 // hostOf returns a Host header without the port.
@@ -123,7 +124,7 @@ func hostOf(header string) string {
 	return strings.Trim(host, "[]")
 }
 
-// HeadersOf returns the fields of a request that net/http has read.
+// HeadersOf returns the fields of a request of net/http.
 func HeadersOf(r *http.Request) *Headers {
 	h := &Headers{Host: []byte(r.Host)}
 	for f, name := range names {

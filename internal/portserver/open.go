@@ -2,7 +2,8 @@ package portserver
 
 import "net"
 
-// opener is a connection that has to be opened before it is served, with a handshake for example. What is served is what Open returns.
+// opener is a connection that must be opened before it is served, for example by a handshake. Open
+// returns the connection to serve.
 type opener interface{ Open() (net.Conn, error) }
 
 func open(c net.Conn) (net.Conn, error) {

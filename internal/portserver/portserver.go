@@ -1,5 +1,5 @@
-// Package portserver runs the connections of one port: a goroutine each, a limit on their number, and a stop that gives
-// them time to finish what they are doing.
+// Package portserver runs the connections of one port: one goroutine for each, a limit on their
+// number, and a stop that gives them time to finish their work.
 package portserver
 
 import (
@@ -15,16 +15,18 @@ import (
 
 const (
 	defaultGrace = time.Second
-	acceptPause  = 100 * time.Millisecond // after an error of accept, for example too many open files
+	// acceptPause follows an error of accept, for example too many open files.
+	acceptPause = 100 * time.Millisecond
 )
 
 // Options of a Server.
 type Options struct {
-	// Serve serves one connection until its end. ctx ends when the server stops; reads then return an error at once, and
-	// after Grace the connection is closed. The server closes the connection after Serve has returned.
+	// Serve serves one connection until its end. ctx ends when the server stops: reads then fail at
+	// once, and after Grace the connection is closed. After Serve has returned, the server closes
+	// the connection.
 	Serve func(ctx context.Context, c net.Conn)
 
-	MaxConns int              // open connections; more are given to Refuse and closed. 0 means no limit
+	MaxConns int              // open connections; Refuse gets further ones. 0: no limit
 	Refuse   func(c net.Conn) // may be nil; must be quick
 
 	Grace  time.Duration // how long Serve may take to end after a stop; 0 means one second
@@ -33,7 +35,7 @@ type Options struct {
 
 // Server accepts connections on one listening socket.
 //
-// Its goroutines are accept, and one per connection; Close ends them and waits for them.
+// Its goroutines are accept, and one for each connection. Close ends them and waits for them.
 type Server struct {
 	opts     Options
 	socket   net.Listener
@@ -46,16 +48,16 @@ type Server struct {
 	open  map[net.Conn]struct{}
 	total uint64 // connections so far
 
-	refused, failed seldom // lines of the log; used by accept
+	refused, failed seldom // log lines; only accept uses them
 }
 
-// seldom keeps a line that may come very often from filling the log: one in a second is written.
+// seldom limits a log line that might come very often to one in a second.
 type seldom struct {
 	last   time.Time
-	passed int // since then
+	passed int // lines left out since last
 }
 
-// say calls write with the number of lines that this one stands for, or does nothing.
+// say calls write at most once a second, with the number of calls since then, this one included.
 func (s *seldom) say(write func(times int)) {
 	s.passed++
 	if now := time.Now(); now.Sub(s.last) >= time.Second {
@@ -78,7 +80,7 @@ func Start(l net.Listener, o Options) *Server {
 	return s
 }
 
-// Addr returns the address that connections come to.
+// Addr returns the address of the port.
 func (s *Server) Addr() net.Addr { return s.socket.Addr() }
 
 // Conns returns the number of open connections.
@@ -88,14 +90,15 @@ func (s *Server) Conns() int {
 	return len(s.open)
 }
 
-// Total returns how many connections there have been, those that were refused included.
+// Total returns the number of connections since the start, with those that were refused.
 func (s *Server) Total() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.total
 }
 
-// Close stops accepting, ends the connections and returns when all are gone. It is called once.
+// Close stops accepting, ends the connections and returns when their goroutines have ended. It is
+// called once.
 func (s *Server) Close() error {
 	s.cancel()
 	err := s.socket.Close()
@@ -123,7 +126,7 @@ func (s *Server) accept() {
 	}
 }
 
-// pause waits a moment, unless the server stops.
+// pause waits for acceptPause, or until the server stops.
 func (s *Server) pause() {
 	select {
 	case <-s.ctx.Done():
@@ -131,7 +134,7 @@ func (s *Server) pause() {
 	}
 }
 
-// take starts the goroutine of a connection, or refuses it.
+// take starts the goroutine of a connection, or refuses the connection.
 func (s *Server) take(c net.Conn) {
 	s.mu.Lock()
 	s.total++

@@ -1,17 +1,21 @@
-// Package rescue keeps a panic, which is a mistake in the program, from ending more than the request that met it.
+// Package rescue limits the damage of a panic, that is, of a mistake in the program, to the request
+// that caused it.
 //
 // # What may be rescued
 //
-// A goroutine that panics in the middle of the engine may have a key's stripe or the commit lock, and the log may be ahead of the
-// store. Going on would leave others waiting for ever, or make wrong what they read: nobody knows what state the data is in. The log
-// on the disk is as it was, so the right thing is to end the process at once, loudly, and to recover from the log at the next start.
+// A goroutine that panics within the engine may hold the stripe of a key or the commit lock, and
+// the log may be ahead of the store. If the process continued, other goroutines would wait for ever
+// or read wrong data: nobody knows the state of the data in memory. The log on the disk is intact.
+// So the process ends at once, with an ERROR line, and the next start recovers from the log.
 //
-// A goroutine that panics in a protocol's code (a message taken apart, a table made for the console) has nothing that others need:
-// its request ends, and its connection.
+// A goroutine that panics in the code of a protocol (it parses a message, it makes a table for the
+// console) holds nothing that others need. Its request ends, and its connection.
 //
-// The two are told apart by the functions that were being called: Do looks at the frames between itself and the panic, and when one of
-// them is in a package whose state others share, the process ends. The alternative, unlocking with defer everywhere and marking the
-// databases as failed, would cost each update, and would have to be right in every one of these places.
+// The called functions tell the two cases apart: Do looks at the stack frames between itself and
+// the panic, and ends the process if one of them is in a package with shared state. The alternative
+// is to unlock with defer everywhere and to mark the databases as failed. It would cost each update
+// some time, and would have to be right in every such place. databases as failed, would cost each
+// update, and would have to be right in every one of these places.
 package rescue
 
 import (
@@ -22,7 +26,8 @@ import (
 	"strings"
 )
 
-// shared are the packages whose functions hold locks that others need, or are in the middle of a change. A name stands for what is below it, too.
+// shared reports whether a function belongs to a package whose functions hold locks that others
+// need, or are within a change. A name in the list covers the packages below it.
 func shared(function string) bool {
 	for _, name := range [...]string{
 		"gotycoon/db", "gotycoon/ulog", "gotycoon/primary", "gotycoon/coconut", "gotycoon/counter", "gotycoon/jesync",
@@ -38,13 +43,13 @@ func shared(function string) bool {
 // Error is a panic that ended a request.
 type Error struct{ Value any }
 
-// Error says that the mistake is the program's.
+// Error says that the program has a mistake.
 func (e *Error) Error() string {
 	return fmt.Sprintf("a fault of the server, its log has more: %v", e.Value)
 }
 
-// Do calls f, which serves what. When f panics, the log has an ERROR line with the stack, and Do returns an *Error; when the panic
-// comes from the engine, the process ends.
+// Do calls f; what names the work of f. If f panics, Do logs an ERROR line with the stack and
+// returns an *Error. If the panic comes from the engine, the process ends instead.
 func Do(log *slog.Logger, what string, f func()) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -56,8 +61,9 @@ func Do(log *slog.Logger, what string, f func()) (err error) {
 	return nil
 }
 
-// Judge writes an ERROR line about a panic whose value a deferred function has just recovered. It does not return when a function of
-// the engine was being called below until, a function's name with its package: the process ends.
+// Judge logs an ERROR line for a panic that a deferred function has just recovered. If a function
+// of the engine was being called, the process ends and Judge does not return. until is the name,
+// with its package, of the function at which the search of the stack stops.
 func Judge(log *slog.Logger, what string, value any, until string) {
 	line := fmt.Sprintf("panic: %v: %s", value, what)
 	if InEngine(until) {
@@ -67,8 +73,8 @@ func Judge(log *slog.Logger, what string, value any, until string) {
 	log.Error(line + "\n" + string(debug.Stack()))
 }
 
-// InEngine reports whether a function of the engine is being called between this one and until. Deferred functions see the functions
-// that panicked.
+// InEngine reports whether a function of the engine is on the stack between this call and the
+// function until. In a deferred function, the stack still has the functions that panicked.
 func InEngine(until string) bool {
 	pcs := make([]uintptr, 1024)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -86,8 +92,9 @@ func InEngine(until string) bool {
 	}
 }
 
-// end ends the process as a panic does that nobody recovers: from a goroutine of its own, since somebody further up might recover this
-// one. It does not return, so that no deferred function of the engine unlocks anything.
+// end ends the process with a panic. The panic is in a goroutine of its own, because a caller
+// further up might recover a panic in this one. end does not return, so that no deferred function
+// of the engine unlocks anything.
 func end(line string) {
 	go panic(line)
 	select {}

@@ -1,11 +1,13 @@
-// Package tlsfiles makes configurations of crypto/tls from files: certificate, key, certificate authorities, revocation list. When the
-// content of the files changes, handshakes from then on use the new one. Content that cannot be used is told in the log, and what
-// was there before stays in use.
+// Package tlsfiles makes configurations of crypto/tls from files: certificate, key, certificate
+// authorities, revocation list. When the content of the files changes, later handshakes use the new
+// content. If the new content cannot be used, the log says so, and the former content stays in use.
 //
-//	s, err := tlsfiles.NewServer(tlsfiles.ServerOptions{Files: tlsfiles.Files{Cert: "server.pem", Key: "server.key"}})
+//	files := tlsfiles.Files{Cert: "server.pem", Key: "server.key"}
+//	s, err := tlsfiles.NewServer(tlsfiles.ServerOptions{Files: files})
 //	l = tls.NewListener(l, s.Config())
 //
-// Nothing here runs by itself: the files are looked at by handshakes, at most once a second, and by Refresh.
+// The package has no goroutine: handshakes look at the files, at most once a second, and so does
+// Refresh.
 package tlsfiles
 
 import (
@@ -13,18 +15,18 @@ import (
 	"log/slog"
 )
 
-// MinVersion is the oldest version of TLS that is spoken.
+// MinVersion is the oldest supported version of TLS.
 const MinVersion = tls.VersionTLS12
 
-// Files are paths of files in PEM. An empty path means none.
+// Files are paths of PEM files. An empty path means no file.
 type Files struct {
-	Cert string // a certificate, followed by those between it and the authority
+	Cert string // a certificate, followed by intermediate certificates
 	Key  string // its private key, not encrypted
-	CA   string // certificates of the authorities that vouch for the other side
-	CRL  string // revocation lists of those authorities, PEM or DER; for servers
+	CA   string // certificates of the authorities that sign the other side's certificate
+	CRL  string // revocation lists of these authorities, PEM or DER; for servers
 }
 
-// paths are the files that there are.
+// paths returns the paths that are not empty.
 func (f Files) paths() []string {
 	var paths []string
 	for _, path := range []string{f.Cert, f.Key, f.CA, f.CRL} {

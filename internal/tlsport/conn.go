@@ -18,40 +18,41 @@ var (
 	errNotOpen   = errors.New("the connection is not open yet")
 )
 
-// What a client speaks. At first nothing is known.
+// What a client speaks; 0 means that it is not known yet.
 const (
 	plaintext = 1 + iota
 	overTLS
 )
 
-// Conn is a connection to a port of a Guard. Before Open it is not known what it speaks.
+// Conn is a connection to a port of a Guard. Before Open it is not known whether it speaks TLS.
 type Conn struct {
 	net.Conn // the socket, for addresses; deadlines are below
 	guard    *Guard
 	socket   *socket
 	secure   *tls.Conn
 
-	speaks atomic.Int32 // what is known of the client: nothing, plaintext or overTLS
+	speaks atomic.Int32 // what the client speaks
 
-	// Of the goroutine that reads.
+	// Used by the goroutine that reads.
 	opened bool
-	err    error // why it cannot be opened
-	held   bool  // Wait has read first
+	err    error // why the connection cannot be opened
+	held   bool  // Wait has read the byte in first
 	first  [1]byte
 
 	mu    sync.Mutex // protects the fields below, and the read deadline of the socket
-	until time.Time  // read deadline that the user has set
-	limit time.Time  // that of Open; zero outside
+	until time.Time  // read deadline of the user
+	limit time.Time  // read deadline of Open; zero outside of Open
 }
 
-// Wrap returns a connection that was accepted. It does not wait.
+// Wrap returns an accepted connection as a *Conn. It does not wait.
 func (g *Guard) Wrap(c *net.TCPConn) *Conn {
-	s, err := newSocket(c) // an error is that of a socket that is closed
+	s, err := newSocket(c) // fails for a closed socket
 	return &Conn{Conn: c, guard: g, socket: s, secure: tls.Server(s, g.config), opened: err != nil, err: err}
 }
 
-// Open finds out what the client speaks, and does the handshake. It returns c, or for plaintext, which the options must allow, the bare
-// connection. After an error, about which the log has a line, the connection must be closed.
+// Open finds out what the client speaks, and does the handshake. It returns c for TLS. For
+// plaintext, which the options must allow, it returns the bare connection. After an error, which is
+// in the log, the connection must be closed.
 func (c *Conn) Open() (net.Conn, error) {
 	if !c.opened {
 		c.opened = true
@@ -68,7 +69,8 @@ func (c *Conn) Open() (net.Conn, error) {
 
 func (c *Conn) open() error {
 	defer c.setLimit(time.Time{})
-	if !c.guard.opts.Plaintext { // clients without TLS may be idle for ever
+	// With plaintext allowed, a client may be idle before its first byte.
+	if !c.guard.opts.Plaintext {
 		c.setLimit(time.Now().Add(c.guard.opts.Handshake))
 	}
 	var head [sniffSize]byte
@@ -103,12 +105,12 @@ func (c *Conn) handshake() error {
 	return c.socket.SetWriteDeadline(time.Time{})
 }
 
-// setLimit sets the read deadline of Open, which holds beside the user's.
+// setLimit sets the read deadline of Open, beside the user's.
 func (c *Conn) setLimit(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.limit = t
-	_ = c.applyDeadline() // of a socket that is closed
+	_ = c.applyDeadline() // fails for a closed socket
 }
 
 // SetReadDeadline implements net.Conn.
@@ -119,7 +121,7 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return c.applyDeadline()
 }
 
-// applyDeadline sets the earlier one. The caller holds mu.
+// applyDeadline sets the earlier of the two read deadlines. The caller holds mu.
 func (c *Conn) applyDeadline() error {
 	t := c.until
 	if !c.limit.IsZero() && (t.IsZero() || c.limit.Before(t)) {
@@ -128,7 +130,8 @@ func (c *Conn) applyDeadline() error {
 	return c.socket.SetReadDeadline(t)
 }
 
-// SetWriteDeadline implements net.Conn. The time until then is what each wait for send space may take, not the whole.
+// SetWriteDeadline implements net.Conn, with a difference: the time until t limits each wait for
+// send space, not all of them together.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.socket.SetWriteDeadline(t) }
 
 // SetDeadline implements net.Conn.
@@ -136,7 +139,8 @@ func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
-// Wait waits until a byte can be read, without a buffer for it. Of plaintext it is not to be used.
+// Wait waits until a byte can be read. It needs no read buffer meanwhile. It must not be used with
+// plaintext.
 func (c *Conn) Wait() error {
 	if c.held {
 		return nil
@@ -161,7 +165,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 	p[0], c.held = c.first[0], false
 	c.socket.dry = true
-	n, _ := c.secure.Read(p[1:]) // what is wrong the next read finds, too
+	n, _ := c.secure.Read(p[1:]) // an error comes again with the next read
 	c.socket.dry = false
 	return 1 + n, nil
 }
@@ -177,7 +181,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return 0, errNotOpen
 }
 
-// CloseWrite tells the client that nothing more will come.
+// CloseWrite tells the client that no more data will follow.
 func (c *Conn) CloseWrite() error {
 	if c.speaks.Load() == overTLS {
 		if err := c.secure.CloseWrite(); err != nil {
@@ -187,7 +191,7 @@ func (c *Conn) CloseWrite() error {
 	return c.socket.CloseWrite()
 }
 
-// Close implements net.Conn. It waits for nobody.
+// Close implements net.Conn. It does not wait for the client.
 func (c *Conn) Close() error {
 	c.guard.leave(c)
 	if c.speaks.Load() == overTLS {
@@ -197,7 +201,7 @@ func (c *Conn) Close() error {
 	return c.socket.Close()
 }
 
-// ConnectionState tells what was agreed on with the client; before Open, and for plaintext, it is empty.
+// ConnectionState returns the state of TLS. It is empty before Open and for plaintext.
 func (c *Conn) ConnectionState() tls.ConnectionState {
 	if c.speaks.Load() == overTLS {
 		return c.secure.ConnectionState()
@@ -205,5 +209,5 @@ func (c *Conn) ConnectionState() tls.ConnectionState {
 	return tls.ConnectionState{}
 }
 
-// Socket returns the socket below TLS, for those who want to know whether the client is still there.
+// Socket returns the socket below TLS, for checks whether the client is still there.
 func (c *Conn) Socket() syscall.Conn { return c.socket.TCPConn }

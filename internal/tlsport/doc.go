@@ -1,11 +1,14 @@
-// Package tlsport lets the ports of the server speak TLS, and plaintext beside it while clients are being changed over.
+// Package tlsport lets the ports of the server speak TLS, and, if asked to, plaintext too while
+// clients are being changed over.
 //
 //	g := tlsport.NewGuard(tlsport.Options{Files: files})
 //	defer g.Close()
 //	l = g.Listen(l)
 //
-// A connection that comes in is a *Conn. What serves it calls Open first, in the goroutine of the connection: the handshake, with a time
-// limit, never in the loop that accepts. Read does it as well for those who do not know, such as net/http.
+// An accepted connection is a *Conn. Its user calls Open first, in the goroutine of the connection,
+// never in the accept loop: Open does the handshake, with a time limit. Read calls Open for users
+// that do not, such as net/http.
 //
-// Whether a client speaks TLS its first byte tells: a handshake begins with 0x16, which begins no request of any protocol here.
+// The first byte shows whether a client speaks TLS: a handshake begins with 0x16, and no request of
+// any protocol here does.
 package tlsport

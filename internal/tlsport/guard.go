@@ -13,34 +13,34 @@ import (
 const (
 	defaultHandshake = 10 * time.Second
 	sweepEvery       = time.Second
-	failedLines      = 10 // about handshakes at once: their reasons differ
+	failedLines      = 10 // log lines about handshakes at once, since their reasons differ
 )
 
 // Options of a Guard.
 type Options struct {
 	Files     *tlsfiles.Server
-	Plaintext bool          // clients may also do without TLS
-	Handshake time.Duration // limit of a handshake, and of the wait for it; 0 means 10 seconds
+	Plaintext bool          // clients may also speak plaintext
+	Handshake time.Duration // limit of a handshake, and of the wait for its first byte; 0: 10 s
 	Logger    *slog.Logger  // nil means silent
 }
 
-// Guard is what the ports of a server have in common: their configuration, and the connections of clients with certificates, which it
-// closes when those are let in no more.
+// Guard is shared by the ports of a server. It has their configuration and the connections with
+// client certificates. It closes a connection whose certificate does not count any more.
 //
-// Its goroutine looks at the files every second; Close ends it and waits for it.
+// Its goroutine looks at the files every second. Close ends it and waits for it.
 type Guard struct {
 	opts   Options
 	config *tls.Config
 	quit   chan struct{}
 	done   sync.WaitGroup
-	plain  seldom // lines about clients without TLS
-	failed seldom // lines about handshakes
+	plain  seldom // log lines about clients without TLS
+	failed seldom // log lines about failed handshakes
 
 	mu   sync.Mutex // protects open
 	open map[*Conn]struct{}
 }
 
-// NewGuard begins to look after the files.
+// NewGuard starts the goroutine that looks at the files.
 func NewGuard(o Options) *Guard {
 	if o.Handshake <= 0 {
 		o.Handshake = defaultHandshake
@@ -54,7 +54,7 @@ func NewGuard(o Options) *Guard {
 	return g
 }
 
-// Close ends the goroutine. Connections live on. It is called once.
+// Close ends the goroutine. Connections stay open. It is called once.
 func (g *Guard) Close() {
 	close(g.quit)
 	g.done.Wait()
@@ -77,7 +77,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	return l.guard.Wrap(c.(*net.TCPConn)), nil
 }
 
-// watch looks for new content of the files, and for connections that it takes the right away from.
+// watch looks for new content of the files, and for connections whose certificates the new content
+// revokes.
 func (g *Guard) watch() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -89,7 +90,8 @@ func (g *Guard) watch() {
 		case <-tick.C:
 		}
 		g.opts.Files.Refresh()
-		if now := g.opts.Files.Version(); now != swept { // also when a handshake has found the new content
+		// The version also changes when a handshake loads new content.
+		if now := g.opts.Files.Version(); now != swept {
 			g.sweep()
 			swept = now
 		}
@@ -117,7 +119,8 @@ func (g *Guard) check(c *Conn) {
 	}
 }
 
-// enter begins to look after a connection with a certificate, which was checked against one version of the files.
+// enter registers a connection with a client certificate. version is that of the files by which the
+// certificate was verified.
 func (g *Guard) enter(c *Conn, version any) {
 	if len(c.ConnectionState().PeerCertificates) == 0 {
 		return
@@ -125,7 +128,8 @@ func (g *Guard) enter(c *Conn, version any) {
 	g.mu.Lock()
 	g.open[c] = struct{}{}
 	g.mu.Unlock()
-	if g.opts.Files.Version() != version { // the sweep may have come before
+	// A sweep for newer files may have missed this connection.
+	if g.opts.Files.Version() != version {
 		g.check(c)
 	}
 }

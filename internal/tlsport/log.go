@@ -10,21 +10,23 @@ import (
 	"time"
 )
 
-// lineEvery is how often the log has a line about clients that do something wrong, in the long run.
+// lineEvery is the shortest average time between two log lines of one kind.
 const lineEvery = 10 * time.Second
 
 var errLate = errors.New("it was not complete in time")
 
-// seldom lets through so many lines at once, and then one after each lineEvery. It counts what is not written about.
+// seldom lets burst lines through at once, and then one after each lineEvery. It counts the lines
+// that it leaves out.
 type seldom struct {
 	burst int
 
 	mu   sync.Mutex // protects the fields below
-	full time.Time  // when the burst is there again
-	left int
+	full time.Time  // when a whole burst is allowed again
+	left int        // lines left out
 }
 
-// now reports whether a line shall be written, and what it adds about those that were not.
+// now reports whether a line may be written. also is a text for the line about those that were left
+// out.
 func (s *seldom) now() (also string, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +45,7 @@ func (s *seldom) now() (also string, write bool) {
 	return also, true
 }
 
-// tellPlain writes about a client without TLS.
+// tellPlain logs a client without TLS.
 func (g *Guard) tellPlain(peer net.Addr) {
 	if also, write := g.plain.now(); write {
 		g.opts.Logger.Warn(fmt.Sprintf("TLS: %s speaks plaintext to a port for TLS, closing: give the client TLS (ktremotemgr -tls, https://), "+
@@ -51,9 +53,10 @@ func (g *Guard) tellPlain(peer net.Addr) {
 	}
 }
 
-// tellFailed writes about a handshake that came to nothing.
+// tellFailed logs a failed handshake.
 func (g *Guard) tellFailed(peer net.Addr, err error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) { // somebody looks whether the port is open
+	// Somebody has only looked whether the port is open.
+	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		g.opts.Logger.Debug(fmt.Sprintf("TLS: %s has left", peer))
 		return
 	}

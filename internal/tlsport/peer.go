@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// Peer is who a client is by its certificate.
+// Peer is the identity in a client certificate.
 type Peer struct {
 	CommonName string   // of the subject
 	DNSNames   []string // subject alternative names
@@ -13,7 +13,8 @@ type Peer struct {
 	Serial     string // number of the certificate, hexadecimal
 }
 
-// PeerOf returns who the other side of a connection is. ok is false without TLS, and without a certificate that was verified.
+// PeerOf returns the identity of the other side of a connection. ok is false without TLS, and
+// without a verified certificate.
 func PeerOf(c net.Conn) (p Peer, ok bool) {
 	secure, ok := c.(interface{ ConnectionState() tls.ConnectionState })
 	if !ok {

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	sniffSize   = 1024 // of the beginning that is looked at
+	sniffSize   = 1024 // bytes of the beginning that are read
 	refuseTime  = 500 * time.Millisecond
 	refuseBytes = 64 << 10
 	refusal     = "this port speaks TLS: use https\n"
 )
 
-// refuse answers a client without TLS in its words, where those are HTTP.
+// refuse answers a client without TLS in plain HTTP, if the client speaks HTTP.
 func (c *Conn) refuse(head []byte) {
 	c.guard.tellPlain(c.RemoteAddr())
 	line, _, _ := bytes.Cut(head, []byte("\n"))
@@ -27,6 +27,7 @@ func (c *Conn) refuse(head []byte) {
 	_, err := fmt.Fprintf(c.socket, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s",
 		len(refusal), refusal)
 	if err == nil && c.socket.CloseWrite() == nil {
-		_, _ = io.CopyN(io.Discard, c.socket, refuseBytes) // closing with unread bytes would destroy the reply
+		// A close with unread bytes would destroy the reply.
+		_, _ = io.CopyN(io.Discard, c.socket, refuseBytes)
 	}
 }

@@ -12,32 +12,35 @@ import (
 	"gotycoon/internal/rawio"
 )
 
-// rawChunk bounds one write, so that copying it does not delay the scheduler.
+// rawChunk bounds one write, since the scheduler is not told of raw writes and must not be delayed
+// for long.
 const rawChunk = 256 << 10
 
-// socket is what is below TLS. It differs from a TCP connection in two ways: a write deadline is a limit of each wait for send space,
-// because TLS has no way to go on after one that has passed; and reads can be asked not to wait, and the last write.
+// socket is the connection below TLS. It differs from a TCP connection in two ways. A write
+// deadline limits each wait for send space, because crypto/tls cannot go on after a write that has
+// timed out. And reads, as well as the last write, can be told not to wait.
 type socket struct {
 	*net.TCPConn
 	rc      syscall.RawConn
-	limit   atomic.Int64 // of each wait for send space, in nanoseconds; 0: none; below 0: it is over
-	closing atomic.Bool  // writes do not wait, either
+	limit   atomic.Int64 // of each wait for send space, in nanoseconds; 0: none; negative: over
+	closing atomic.Bool  // writes do not wait any more
 
-	// Of the goroutine that reads.
-	dry        bool // reads do not wait: errDry
+	// Used by the goroutine that reads.
+	dry        bool // reads do not wait: they return errDry
 	onReadable func(fd uintptr) bool
 	into       []byte
 	n          int
 	err        error
 
-	// Of the one that writes; TLS lets in one at a time.
+	// Used by the goroutine that writes; TLS lets in one at a time.
 	onWritable func(fd uintptr) bool
 	rest       []byte
 	writeErr   error
 	armed      bool // the deadline is set
 }
 
-// errDry is returned by a read that would have to wait. TLS goes on after an error that is temporary.
+// errDry is the error of a read that would have to wait. TLS can go on after it, because it is
+// temporary.
 var errDry net.Error = dryError{}
 
 type dryError struct{}
@@ -72,7 +75,7 @@ func (s *socket) Read(p []byte) (int, error) {
 	return s.n, s.err
 }
 
-// readSome reports false when it has to be called again after bytes have arrived.
+// readSome reports false if the runtime has to call it again when bytes have arrived.
 func (s *socket) readSome(fd uintptr) bool {
 	n, errno := rawio.Read(fd, s.into)
 	switch {
@@ -90,7 +93,7 @@ func (s *socket) readSome(fd uintptr) bool {
 	return true
 }
 
-// peek waits for bytes and copies them without taking them.
+// peek waits for bytes and copies them, without taking them from the socket.
 func (s *socket) peek(p []byte) (n int, err error) {
 	waitErr := s.rc.Read(func(fd uintptr) bool {
 		n, _, err = syscall.Recvfrom(int(fd), p, syscall.MSG_PEEK)
@@ -107,7 +110,7 @@ func (s *socket) peek(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// SetWriteDeadline implements net.Conn. The time until then is what each wait for send space may take.
+// SetWriteDeadline implements net.Conn. The time until t limits each wait for send space.
 func (s *socket) SetWriteDeadline(t time.Time) error {
 	if t.IsZero() {
 		s.limit.Store(0)
@@ -119,7 +122,7 @@ func (s *socket) SetWriteDeadline(t time.Time) error {
 		return nil
 	}
 	s.limit.Store(-1)
-	return s.TCPConn.SetWriteDeadline(t) // for who waits
+	return s.TCPConn.SetWriteDeadline(t) // ends a wait in progress
 }
 
 // SetDeadline implements net.Conn.
@@ -143,7 +146,7 @@ func (s *socket) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// writeSome reports false when it has to be called again after there is send space.
+// writeSome reports false if the runtime has to call it again when there is send space.
 func (s *socket) writeSome(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
@@ -160,7 +163,8 @@ func (s *socket) writeSome(fd uintptr) bool {
 	return true
 }
 
-// beforeWait sets the deadline of a wait for send space, or tells why there is none.
+// beforeWait sets the deadline of a wait for send space. It returns an error if the write must not
+// wait.
 func (s *socket) beforeWait() error {
 	limit := time.Duration(s.limit.Load())
 	switch {
