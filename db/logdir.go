@@ -41,6 +41,7 @@ type logDir struct {
 func (c *Catalog) openLog(dir string, limit int64) (*logDir, error) {
 	log, err := ulog.Open(dir, ulog.Options{
 		Limit:        limit,
+		Ahead:        c.opts.ahead,
 		SyncEach:     c.opts.SyncEach,
 		SyncInterval: c.opts.SyncInterval,
 		NoRepair:     c.opts.NoRepair,
