@@ -40,8 +40,13 @@ func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
+	e, err := d.copyAhead(p, key, value, xt)
+	if err != nil {
+		return err
+	}
+	defer e.end()
 	return d.modify(p, key, func(b *batch) error {
-		b.set(d.target(key, value), value, d.absolute(xt))
+		b.setEarly(e, d.target(key, value), value, xt)
 		return nil
 	})
 }
@@ -52,7 +57,16 @@ func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
 	if err := d.throttleFor(room); err != nil {
 		return err
 	}
+	e, err := d.goAhead(p, key, room, xt)
+	if err != nil {
+		return err
+	}
+	defer e.end()
 	return d.modify(p, key, func(b *batch) error {
+		if e != nil {
+			b.setEarly(e, key, nil, xt)
+			return nil
+		}
 		b.setInPlace(d.target(key, room[Headroom:]), room, d.absolute(xt))
 		return nil
 	})
@@ -63,6 +77,11 @@ func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
+	e, err := d.copyAheadIf(false, p, key, value, xt)
+	if err != nil {
+		return err
+	}
+	defer e.end()
 	return d.modify(p, key, func(b *batch) error {
 		_, found, err := b.read(key)
 		if err != nil {
@@ -71,7 +90,7 @@ func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
 		if found {
 			return ErrDuplicate
 		}
-		b.set(d.target(key, value), value, d.absolute(xt))
+		b.setEarly(e, d.target(key, value), value, xt)
 		return nil
 	})
 }
@@ -81,6 +100,11 @@ func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
+	e, err := d.copyAheadIf(true, p, key, value, xt)
+	if err != nil {
+		return err
+	}
+	defer e.end()
 	return d.modify(p, key, func(b *batch) error {
 		_, found, err := b.read(key)
 		if err != nil {
@@ -89,7 +113,7 @@ func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
 		if !found {
 			return ErrNoRecord
 		}
-		b.set(key, value, d.absolute(xt))
+		b.setEarly(e, key, value, xt)
 		return nil
 	})
 }

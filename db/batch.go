@@ -13,7 +13,8 @@ type batch struct {
 	old  []byte  // scratch for values read
 	own  Pending // for an operation that waits itself
 
-	stays bool // a value stays as it is until the log has been waited for
+	early *early // the value has gone ahead; nil: it has not
+	stays bool   // a value stays as it is until the log has been waited for
 
 	stripe *stripe   // the one that is locked; nil: those of keys are
 	keys   stripeSet // the stripes to lock, for an operation on several keys
@@ -54,7 +55,7 @@ func (b *batch) free() {
 	}
 	clear(b.ups)
 	b.ups, b.room, b.err, b.mortals, b.version, b.follow = b.ups[:0], b.room[:0], nil, 0, 0, nil
-	b.master, b.renewed, b.stays = false, nil, false
+	b.master, b.renewed, b.stays, b.early = false, nil, false, nil
 	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
 	b.db.batches.Put(b)
 }
@@ -96,13 +97,17 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 	if len(room)-Headroom > MaxValueSize {
 		b.err = errLongValue
 	}
-	if b.db.Persistent() {
-		room = room[Headroom:]
-	} else {
-		appendPrefix(room[:0], xt)
-	}
-	b.add(ulog.OpSet, key, room)
+	b.add(ulog.OpSet, key, b.db.inPlace(room, xt))
 	b.ups[len(b.ups)-1].Stays, b.stays = true, true
+}
+
+// inPlace returns the stored form of a value behind Headroom bytes, which takes them where it needs them.
+func (d *DB) inPlace(room []byte, xt int64) []byte {
+	if d.Persistent() {
+		return room[Headroom:]
+	}
+	appendPrefix(room[:0], xt)
+	return room
 }
 
 func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }

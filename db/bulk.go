@@ -45,6 +45,9 @@ func chunkLength(recs []Record) int {
 // setChunk stores records as one commit. A record that cannot be stored ends it; those before are stored, unless
 // the bulk is atomic.
 func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
+	if len(recs) == 1 && d.goesAhead(len(recs[0].Value)) {
+		return d.setOne(p, &recs[0])
+	}
 	b := d.newBatch()
 	defer b.free()
 	for stored < len(recs) {
@@ -81,6 +84,19 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 		return 0, settleErr
 	}
 	return stored, err
+}
+
+// setOne stores the only record of a chunk.
+func (d *DB) setOne(p *Pending, r *Record) (stored int, err error) {
+	if r.Room != nil {
+		err = d.SetInPlace(p, r.Key, r.Room, r.XT)
+	} else {
+		err = d.Set(p, r.Key, r.Value, r.XT)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return 1, nil
 }
 
 // RemoveBulk removes the records of keys and returns how many there were. atomic is as in SetBulk.

@@ -31,6 +31,8 @@ type Options struct {
 	Services string                // expression of a database file for records of the server's own, see Catalog.Services; empty: none
 	Vital    func(key []byte) bool // its records that others rely on, few and small: they are stored as long as there is any room; nil: all are
 
+	ahead int // size of values that go ahead, for tests; 0 means what the log takes
+
 	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
 
 	Removals int64 // removals that a file with lww=true remembers; 0 means filestore.DefaultRemovals

@@ -208,12 +208,16 @@ func (d *DB) commit(p *Pending, b *batch) error {
 
 // commitTo is commit to the updates of a shared transaction, where over is not nil.
 func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
-	if over == nil {
+	switch {
+	case over != nil:
+	case b.early != nil: // it has been admitted, and copied
+		b.ups[0].Ahead = b.early.ups[0].Ahead
+	default:
 		if err := d.admit(b.ups); err != nil {
 			return err
 		}
 	}
-	if b.stays && over == nil {
+	if b.stays && b.early == nil && over == nil {
 		if s, ok := d.store.(store.Preparer); ok {
 			s.Prepare(b.ups)
 			defer s.Forget(b.ups) // those that have not been applied

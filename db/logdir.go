@@ -43,6 +43,7 @@ type logDir struct {
 func (c *Catalog) prepareLog(dir string, limit int64) (*logDir, error) {
 	ready, err := ulog.Prepare(dir, ulog.Options{
 		Limit:        limit,
+		Ahead:        c.opts.ahead,
 		SyncEach:     c.opts.SyncEach,
 		SyncInterval: c.opts.SyncInterval,
 		NoRepair:     c.opts.NoRepair,

@@ -93,7 +93,7 @@ func (p *powerCut) round() {
 	fs, err := crashfs.New(p.dir)
 	require.NoError(p.t, err)
 	var said bytes.Buffer
-	o := Options{FS: fs, SyncEach: p.oas, CheckpointSize: 4 << 10, LogLimit: 8 << 10, Now: wrongClock(p.rnd),
+	o := Options{FS: fs, SyncEach: p.oas, CheckpointSize: 4 << 10, LogLimit: 8 << 10, ahead: 150, Now: wrongClock(p.rnd),
 		Logger: slog.New(slog.NewTextHandler(&said, nil))}
 	if p.shared {
 		o.LogDir = filepath.Join(p.dir, "ulog")

@@ -97,13 +97,20 @@ func (d *DB) admit(ups []ulog.Update) error {
 	}
 	if g.disk.Add(-size) < least {
 		g.disk.Add(size)
+		return g.refuseDisk()
+	}
+	return nil
+}
+
+// refuseDisk counts an update that there is no room for on the disk, and returns the error for it.
+func (g *gate) refuseDisk() error {
+	if g != nil {
 		g.refusals.disk.Add(1)
 		if !g.out.Load() { // all connections share it
 			g.out.Store(true)
 		}
-		return ErrNoSpace
 	}
-	return nil
+	return ErrNoSpace
 }
 
 // logOverhead is what a log adds to an update at most: the record's frame, sizes, and its group's commit record.

@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -42,7 +43,7 @@ func TestPowerCuts(t *testing.T) {
 			t.Run(fmt.Sprintf("SyncEach=%v seed=%d", each, seed), func(t *testing.T) {
 				t.Parallel()
 				w := &crashWorld{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), bulks: map[int]int{}, acked: map[int]bool{}, clock: newClock()}
-				w.opts = Options{Limit: 2000, SyncEach: each, SyncInterval: time.Millisecond, Now: w.clock.now}
+				w.opts = Options{Limit: 2000, Ahead: 100, SyncEach: each, SyncInterval: time.Millisecond, Now: w.clock.now}
 				w.dir = filepath.Join(t.TempDir(), "0")
 				for i := range 20 {
 					w.live(filepath.Join(t.TempDir(), fmt.Sprint(i+1)))
@@ -131,13 +132,17 @@ func (w *crashWorld) write(l *Log) {
 		n, size := w.next, 1+w.rnd.IntN(5)
 		w.next++
 		w.bulks[n] = size
-		told := w.told
+		told, early := w.told, size == 1 && w.rnd.IntN(3) > 0
 		w.mu.Unlock()
 		var ups []Update
 		for j := range size {
 			ups = append(ups, set(fmt.Sprintf("%d.%d", n, j)))
 		}
+		if early && !writeAhead(l, &ups[0], i%4 == 0) {
+			continue // nothing was appended: the log goes on, or has ended, as the next update shows
+		}
 		s, err := l.Append(ups)
+		ups[0].Ahead.Discard()
 		if err == nil && s-Stamp(size) < told {
 			panic(fmt.Sprintf("stamp %d is given out, followers were promised %d", s, told))
 		}
@@ -158,6 +163,20 @@ func (w *crashWorld) write(l *Log) {
 		w.newest = max(w.newest, s)
 		w.mu.Unlock()
 	}
+}
+
+// writeAhead gives an update a value of some blocks and writes it before the update's turn. It reports whether the update is to be appended;
+// with discard it is not.
+func writeAhead(l *Log, u *Update, discard bool) bool {
+	u.Value, u.Stays = bytes.Repeat(u.Value, 150), true
+	a, err := l.WriteAhead(u)
+	if discard || err != nil {
+		a.Discard()
+		runtime.Gosched()
+		return false
+	}
+	u.Ahead = a
+	return true
 }
 
 // check reads the log and returns its newest stamp.
@@ -201,7 +220,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 		fs, err := crashfs.New(dir)
 		require.NoError(t, err)
 		fs.CutAfter(step)
-		acked, err := shortLife(nested(dir), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150})
+		acked, err := shortLife(nested(dir), Options{FS: fs, SyncEach: true, SyncInterval: time.Hour, Limit: 150, Ahead: 100})
 		if err == nil {
 			require.Greater(t, step, 30, "all steps were tried")
 			return
@@ -221,7 +240,7 @@ func TestPowerCutAtEachStep(t *testing.T) {
 	}
 }
 
-// shortLife opens a log and commits some keys; it returns those that were acknowledged.
+// shortLife opens a log and commits some keys, every third with a large value; it returns those that were acknowledged.
 func shortLife(dir string, o Options) (acked []string, err error) {
 	l, err := Open(dir, o)
 	if err != nil {
@@ -229,8 +248,17 @@ func shortLife(dir string, o Options) (acked []string, err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	acked = []string{}
-	for _, k := range keys("k", 8) {
-		s, err := l.Append(sets(k))
+	for i, k := range keys("k", 8) {
+		u := set(k)
+		if i%3 == 2 {
+			u = setLarge(k)
+		}
+		a, err := l.WriteAhead(&u)
+		if err != nil {
+			return acked, err
+		}
+		u.Ahead = a
+		s, err := l.Append([]Update{u})
 		if err == nil {
 			err = l.Wait(s)
 		}
@@ -271,7 +299,7 @@ func TestDeathThenPowerCut(t *testing.T) {
 
 // TestDeathAtEachStep ends the process at every single change of a short life; the next one goes on until a power cut.
 func TestDeathAtEachStep(t *testing.T) {
-	o := Options{SyncEach: true, SyncInterval: time.Hour}
+	o := Options{SyncEach: true, SyncInterval: time.Hour, Ahead: 100}
 	for step := 1; ; step++ {
 		root := t.TempDir()
 		disk, err := crashfs.New(root)

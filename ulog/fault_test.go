@@ -43,13 +43,23 @@ func runFault(t *testing.T, fault func(*faultfs.FS), each bool) int {
 	disk, err := crashfs.New(dir) // whose syncs take no time
 	require.NoError(t, err)
 	fs := faultfs.New(disk)
-	l := mustOpen(t, dir, Options{FS: fs, SyncEach: each, Limit: 300, SyncInterval: time.Hour})
+	l := mustOpen(t, dir, Options{FS: fs, SyncEach: each, Limit: 300, Ahead: 100, SyncInterval: time.Hour})
 	r, err := l.NewReader(0)
 	require.NoError(t, err)
 	fault(fs)
 	var acked []string
-	for _, k := range keys("k", 12) {
-		s := mustAppend(t, l, k)
+	for i, k := range keys("k", 12) {
+		u := set(k)
+		if i%4 == 2 {
+			u = Update{Op: OpSet, Key: []byte(k), Value: make([]byte, 100), Stays: true}
+			if u.Ahead, err = l.WriteAhead(&u); err != nil {
+				require.ErrorIs(t, err, ErrAhead)
+				require.NoError(t, l.Err(), "it concerns this update only")
+				continue
+			}
+		}
+		s, aerr := l.Append([]Update{u})
+		require.NoError(t, aerr)
 		if err = l.Wait(s); err != nil {
 			break
 		}

@@ -1,0 +1,112 @@
+package db
+
+import (
+	"errors"
+
+	"gotycoon/db/store"
+	"gotycoon/internal/pieces"
+	"gotycoon/ulog"
+)
+
+// early is a large value of which log and store have what takes time before its key is locked: nobody waits for the disk to take 250 MiB, nor
+// for a copy of them, not even who stores another record of the same stripe. Whether the value is stored after all is decided when the key is
+// locked, as for any other. A nil early is a value that comes with its update.
+type early struct {
+	db   *DB
+	ups  []ulog.Update // the one of the value
+	room []byte        // the value behind Headroom bytes
+	xt   int64         // absolute
+}
+
+// goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text database, it is
+// not yet known what will come into the log.
+func (d *DB) goesAhead(size int) bool {
+	return d.log != nil && d.log.TakesAhead(size) && size <= MaxValueSize && d.expr.Kind != Text && d.tx.Load() == nil
+}
+
+// copyAhead is goAhead for a value that may change when the operation has returned.
+func (d *DB) copyAhead(p *Pending, key, value []byte, xt XT) (*early, error) {
+	if !d.goesAhead(len(value)) {
+		return nil, nil
+	}
+	room := make([]byte, Headroom+len(value))
+	pieces.Copy(room[Headroom:], value)
+	return d.goAhead(p, key, room, xt)
+}
+
+// copyAheadIf is copyAhead where it depends on the record of key whether the value can be stored: only if there is one, or only if there is none.
+func (d *DB) copyAheadIf(exists bool, p *Pending, key, value []byte, xt XT) (*early, error) {
+	if !d.goesAhead(len(value)) {
+		return nil, nil
+	}
+	if _, _, found, err := d.read(nil, key); err != nil || found != exists {
+		return nil, err
+	}
+	return d.copyAhead(p, key, value, xt)
+}
+
+// goAhead has a large value behind Headroom bytes written to the log. What it returns must be ended, once its update is in the log or will not be.
+// The caller holds no lock.
+func (d *DB) goAhead(p *Pending, key, room []byte, xt XT) (*early, error) {
+	if !d.goesAhead(len(room) - Headroom) {
+		return nil, nil
+	}
+	if err := p.await(nil); err != nil {
+		return nil, err
+	}
+	if err := d.writable(key); err != nil {
+		return nil, err
+	}
+	e := &early{db: d, room: room, xt: d.absolute(xt)}
+	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
+	if err := d.admit(e.ups); err != nil {
+		return nil, err
+	}
+	a, err := d.log.WriteAhead(&e.ups[0])
+	if errors.Is(err, ulog.ErrAhead) {
+		return nil, d.gate.refuseDisk()
+	}
+	if err != nil {
+		return nil, systemError(err)
+	}
+	e.ups[0].Ahead = a
+	if err := e.prepare(); err != nil {
+		e.end()
+		return nil, err
+	}
+	return e, nil
+}
+
+// prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the value, so what
+// is in there had better be on the disk by then.
+func (e *early) prepare() error {
+	d := e.db
+	if err := d.throttleFor(e.room); err != nil {
+		return err
+	}
+	if s, ok := d.store.(store.Preparer); ok {
+		s.Prepare(e.ups)
+	}
+	return systemError(d.log.SyncTo(d.log.End()))
+}
+
+// end gives back what has not been used.
+func (e *early) end() {
+	if e == nil {
+		return
+	}
+	e.ups[0].Ahead.Discard()
+	if s, ok := e.db.store.(store.Preparer); ok {
+		s.Forget(e.ups)
+	}
+}
+
+// setEarly adds an update that stores value, which has gone ahead unless e is nil.
+func (b *batch) setEarly(e *early, key, value []byte, xt XT) {
+	if e == nil {
+		b.set(key, value, b.db.absolute(xt))
+		return
+	}
+	b.early = e
+	b.setInPlace(key, e.room, e.xt)
+}
