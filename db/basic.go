@@ -11,7 +11,7 @@ import (
 // seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
 func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
 	d.touch(readScore)
-	value, xt, found, err := d.read(dst, key)
+	value, xt, found, err := d.read(p, dst, key)
 	if err == nil {
 		err = d.owe(p, key)
 	}
@@ -26,13 +26,20 @@ func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error
 
 // Check returns the size of a value and its expiration time without the value.
 func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
+	d.touch(readScore)
 	b := d.newBatch()
 	defer b.free()
-	value, xt, err := d.Get(p, b.old[:0], key)
-	if cap(value) > cap(b.old) {
-		b.old = value[:0]
+	size, xt, found, err := b.look(key)
+	if err == nil {
+		err = d.owe(p, key)
 	}
-	return len(value), xt, err
+	if err == nil && !found {
+		err = ErrNoRecord
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return size, xt, nil
 }
 
 // Set stores a record, new or not.
@@ -64,7 +71,7 @@ func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
 		return err
 	}
 	return d.modify(p, key, func(b *batch) error {
-		_, found, err := b.read(key)
+		found, err := b.exists(key)
 		if err != nil {
 			return err
 		}
@@ -82,7 +89,7 @@ func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
 		return err
 	}
 	return d.modify(p, key, func(b *batch) error {
-		_, found, err := b.read(key)
+		found, err := b.exists(key)
 		if err != nil {
 			return err
 		}
@@ -113,7 +120,7 @@ func (d *DB) Append(p *Pending, key, value []byte, xt XT) error {
 // original.
 func (d *DB) Remove(p *Pending, key []byte) error {
 	return d.modify(p, key, func(b *batch) error {
-		_, found, err := b.read(key)
+		found, err := b.exists(key)
 		if err != nil {
 			return err
 		}
@@ -129,7 +136,7 @@ func (d *DB) Remove(p *Pending, key []byte) error {
 func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
 	err = d.modify(p, key, func(b *batch) error {
 		var found bool
-		value, xt, found, err = d.read(dst, key)
+		value, xt, found, err = d.read(p, dst, key)
 		if err != nil {
 			return err
 		}

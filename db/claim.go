@@ -20,14 +20,14 @@ type Claim struct {
 // Claim claims the first record whose key begins with prefix and is not before from. It returns ErrNoRecord when there is none, and
 // in databases without an order. p is as for every operation. Needs WatchOptions.Claims.
 func (d *DB) Claim(p *Pending, prefix, from []byte) (*Claim, error) {
-	claim, err := d.claimFirst(prefix, from)
+	claim, err := d.claimFirst(p, prefix, from)
 	if owed := d.oweAll(p); owed != nil {
 		return claim, owed
 	}
 	return claim, err
 }
 
-func (d *DB) claimFirst(prefix, from []byte) (*Claim, error) {
+func (d *DB) claimFirst(p *Pending, prefix, from []byte) (*Claim, error) {
 	if d.refuses() {
 		return nil, ErrReadOnly
 	}
@@ -42,7 +42,7 @@ func (d *DB) claimFirst(prefix, from []byte) (*Claim, error) {
 		if err != nil {
 			return nil, err
 		}
-		claim, err := d.claim(key)
+		claim, err := d.claim(p, key)
 		if claim != nil || err != nil {
 			return claim, err
 		}
@@ -105,13 +105,13 @@ func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
 }
 
 // claim claims the record of key, if it is still there and nobody else's.
-func (d *DB) claim(key []byte) (*Claim, error) {
+func (d *DB) claim(p *Pending, key []byte) (*Claim, error) {
 	stripe, err := d.lockKey(nil, key)
 	if err != nil {
 		return nil, err
 	}
 	defer stripe.Unlock()
-	value, xt, found, err := d.read(nil, key)
+	value, xt, found, err := d.read(p, nil, key)
 	if err != nil || !found {
 		return nil, err
 	}

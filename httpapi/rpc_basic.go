@@ -94,9 +94,6 @@ func (s *Session) outRecord(value []byte, xt int64, err error) error {
 	if err != nil {
 		return err
 	}
-	if s.lack = s.holdValue(value); s.lack != nil {
-		return s.lack
-	}
 	s.keepValue(value)
 	s.outBytes("value", value)
 	s.outXT(xt)

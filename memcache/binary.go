@@ -130,8 +130,8 @@ func parseRequest(message []byte) (r request, ok bool) {
 	return r, true
 }
 
-// sayBinary adds a reply.
-func (c *conn) sayBinary(r *request, a *reply) {
+// sayBinary adds a reply. It reports whether the connection stays.
+func (c *conn) sayBinary(r *request, a *reply) bool {
 	if a.status != statusOK {
 		a.unique = 0
 		if a.value == nil {
@@ -146,8 +146,8 @@ func (c *conn) sayBinary(r *request, a *reply) {
 	out = append(out, r.opaque[:]...)
 	out = binary.BigEndian.AppendUint64(out, a.unique)
 	out = append(out, a.extras...)
-	out = append(out, a.key...)
-	c.io.Out = append(out, a.value...)
+	c.io.Out = append(out, a.key...)
+	return c.sayData(a.value)
 }
 
 // statusOf maps the error of an operation to a status.

@@ -26,7 +26,9 @@ func (c *conn) binaryGet(r *request, row *operation) bool {
 		a.extras = binary.BigEndian.AppendUint32(nil, it.flags)
 		a.value = it.data
 	}
-	c.sayBinary(r, a)
+	if !c.sayBinary(r, a) {
+		return false
+	}
 	if len(c.io.Out) > flushSize {
 		return c.io.Flush() == nil
 	}

@@ -34,6 +34,7 @@ type conn struct {
 	words  [][]byte // of line
 	quiet  bool     // the command's replies are not wanted (noreply)
 	value  []byte   // scratch for a value read, or to be stored
+	held   int      // bytes of value that the account has given
 	number []byte   // scratch for text made of numbers
 	failed bool     // the command could not be carried out
 
@@ -89,6 +90,7 @@ func (c *conn) trim() {
 	if cap(c.value) > keepRoom {
 		c.value = nil
 	}
+	c.held = 0 // given back with the request
 	if cap(c.line) > keepRoom {
 		c.line, c.words = nil, nil
 	}

@@ -94,9 +94,14 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	if versioned {
 		it.version = c.db.Version(key) // before the value, so that it is not newer
 	}
+	before := c.io.Owed.Taken()
 	stored, xt, err := c.db.Get(&c.io.Owed, c.value[:0], key)
 	if cap(stored) > cap(c.value) {
 		c.value = stored[:0]
+	}
+	if n := c.io.Owed.Taken() - before; n > 0 {
+		c.io.LetGo(c.held) // a smaller one, of another key
+		c.held = n
 	}
 	c.s.counts.get.count(err == nil)
 	if err != nil {
@@ -123,10 +128,8 @@ func (c *conn) store(ch change) (version uint64, err error) {
 	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil { // again: the data may have taken long to come
 		return 0, err
 	}
-	if len(ch.data) > keepRoom {
-		if err := c.io.Hold(len(ch.data)); err != nil {
-			return 0, err
-		}
+	if err := c.holdCopy(ch.data); err != nil {
+		return 0, err
 	}
 	c.value = c.encode(c.value[:0], ch.data, ch.flags)
 	owed := &c.io.Owed
@@ -168,6 +171,9 @@ func (c *conn) storeVersion(ch change) (version uint64, err error) {
 			return db.Verdict{}
 		}
 		if found && (ch.mode == modeAppend || ch.mode == modePrepend) {
+			if refused = c.holdCopy(old); refused != nil {
+				return db.Verdict{}
+			}
 			c.join(ch, old)
 			return db.Verdict{Op: db.Store, Value: c.value}
 		}
@@ -192,6 +198,14 @@ func (c *conn) refusal(ch change, found bool) error {
 		return errChanged
 	}
 	return nil
+}
+
+// holdCopy takes the memory for a copy of a large value.
+func (c *conn) holdCopy(value []byte) error {
+	if len(value) <= keepRoom {
+		return nil
+	}
+	return c.io.Hold(len(value))
 }
 
 // join makes the value of an append or prepend: the item keeps its flags.
@@ -241,16 +255,24 @@ func (c *conn) removeVersion(key []byte, unique uint64) error {
 // renew gives an item another expiration time and returns it as it was.
 func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
 	missing := false
+	var lack error
 	it.version, err = c.db.AcceptVersion(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
 		if missing = !found; missing {
+			return db.Verdict{}
+		}
+		if lack = c.holdCopy(old); lack != nil {
 			return db.Verdict{}
 		}
 		c.value = append(c.value[:0], old...)
 		it.xt = was
 		return db.Verdict{Op: db.Renew, Value: c.value, XT: xt}
 	})
-	if err == nil && missing {
+	switch {
+	case err != nil:
+	case missing:
 		err = db.ErrNoRecord
+	default:
+		err = lack
 	}
 	c.s.counts.touch.count(err == nil)
 	if err != nil {

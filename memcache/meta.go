@@ -103,8 +103,9 @@ func (c *conn) metaExpiry(m *meta, letter byte) (xt db.XT, ok bool) {
 	return c.expiry(n), ok
 }
 
-// sayMeta adds a reply: its code, and the flags that describe the item, in the order of the request. value is for VA only.
-func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
+// sayMeta adds a reply: its code, and the flags that describe the item, in the order of the request. The value is for VA
+// only. It reports whether the connection stays.
+func (c *conn) sayMeta(m *meta, code string, it *item, marks string) bool {
 	out := append(c.io.Out, code...)
 	if code == "VA" {
 		out = append(out, ' ')
@@ -113,11 +114,8 @@ func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
 	for _, flag := range m.flags {
 		out = c.appendFlag(out, m, flag, it)
 	}
-	out = append(append(out, marks...), '\r', '\n')
-	if code == "VA" {
-		out = append(append(out, it.data...), '\r', '\n')
-	}
-	c.io.Out = out
+	c.io.Out = append(append(out, marks...), '\r', '\n')
+	return code != "VA" || c.sayData(it.data) && c.sayEnd()
 }
 
 // appendFlag adds what a flag asks for. it is nil where there is no item.

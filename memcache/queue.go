@@ -184,7 +184,9 @@ func (c *conn) getMessages() bool {
 		it, err := c.fetchMessage(name, deadline)
 		switch {
 		case err == nil:
-			c.sayValue(&it)
+			if !c.sayValue(&it) {
+				return false
+			}
 		case errors.Is(err, db.ErrNoRecord):
 		default:
 			c.fail("get", err)
@@ -197,10 +199,15 @@ func (c *conn) getMessages() bool {
 
 // fetchMessage claims a message. The caller has sent earlier replies.
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
+	before := c.io.Owed.Taken()
 	claim, err := c.s.queues.take(c.ctx, &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
+	c.io.Owed.GiveBack(before) // the claim keeps it
 	if err == nil {
 		err = c.mayTake(name, claim)
+	}
+	if err == nil {
+		err = c.keep(claim)
 	}
 	c.s.counts.get.count(err == nil)
 	if err != nil {
@@ -214,6 +221,20 @@ func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	it.data, it.flags = c.decode(claim.Value)
 	return it, nil
 }
+
+// claimCost is what a claim takes beside its record.
+const claimCost = 256
+
+// keep counts a claim until it is finished. One for which there is no memory goes back.
+func (c *conn) keep(claim *db.Claim) error {
+	err := c.io.Keep(costOf(claim))
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, claim.GiveBack(nil))
+}
+
+func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim.Value) }
 
 // mayTake looks once more at the right to read, since the client may have waited long for the message. One that it may not have goes back.
 func (c *conn) mayTake(name []byte, claim *db.Claim) error {
@@ -233,6 +254,7 @@ func (c *conn) finish(name []byte) error {
 	if err := fetched[0].Finish(&c.io.Owed); err != nil {
 		return err
 	}
+	_ = c.io.Keep(-costOf(fetched[0])) // giving back never fails
 	if len(fetched) == 1 {
 		delete(c.claims, string(name))
 	} else {

@@ -79,6 +79,9 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 		o.MaxRequest = 600 << 20
 	}
 	conn := &Conn{pool: pool, opts: o}
+	if o.Limits != nil {
+		conn.Owed.Purse = conn
+	}
 	conn.Replace(c)
 	return conn
 }
@@ -278,7 +281,7 @@ func (c *Conn) write(p []byte) error {
 	if c.raw != nil {
 		return c.raw.write(p)
 	}
-	counted, size, err := c.holdReply()
+	counted, size, err := c.holdReply(len(p))
 	if err != nil {
 		return err
 	}
