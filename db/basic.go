@@ -44,59 +44,67 @@ func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
 
 // Set stores a record, new or not.
 func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
-	if err := d.throttleFor(value); err != nil {
-		return err
-	}
-	return d.modify(p, key, func(b *batch) error {
-		b.set(d.target(key, value), value, d.absolute(xt))
-		return nil
-	})
+	return d.storeOne(p, key, value, nil, xt, anyway)
 }
 
 // SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
 // the value. Nobody may change room before p has been waited for.
 func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
-	if err := d.throttleFor(room); err != nil {
-		return err
-	}
-	return d.modify(p, key, func(b *batch) error {
-		b.setInPlace(d.target(key, room[Headroom:]), room, d.absolute(xt))
-		return nil
-	})
+	return d.storeOne(p, key, room[Headroom:], room, xt, anyway)
 }
 
 // Add stores a new record. It returns ErrDuplicate when there is one.
 func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
-	if err := d.throttleFor(value); err != nil {
-		return err
-	}
-	return d.modify(p, key, func(b *batch) error {
-		found, err := b.exists(key)
-		if err != nil {
-			return err
-		}
-		if found {
-			return ErrDuplicate
-		}
-		b.set(d.target(key, value), value, d.absolute(xt))
-		return nil
-	})
+	return d.storeOne(p, key, value, nil, xt, whenNew)
+}
+
+// AddInPlace is to Add what SetInPlace is to Set.
+func (d *DB) AddInPlace(p *Pending, key, room []byte, xt XT) error {
+	return d.storeOne(p, key, room[Headroom:], room, xt, whenNew)
 }
 
 // Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
 func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
+	return d.storeOne(p, key, value, nil, xt, whenThere)
+}
+
+// ReplaceInPlace is to Replace what SetInPlace is to Set.
+func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt XT) error {
+	return d.storeOne(p, key, room[Headroom:], room, xt, whenThere)
+}
+
+// when is what there has to be for a record to be stored.
+type when int
+
+const (
+	anyway when = iota
+	whenNew
+	whenThere
+)
+
+// storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
+func (d *DB) storeOne(p *Pending, key, value, room []byte, xt XT, w when) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
 	return d.modify(p, key, func(b *batch) error {
-		found, err := b.exists(key)
-		if err != nil {
-			return err
+		target := key
+		if w == anyway {
+			target = d.target(key, value)
+		} else {
+			found, err := b.exists(key)
+			switch {
+			case err != nil:
+				return err
+			case w == whenNew && found:
+				return ErrDuplicate
+			case w == whenThere && !found:
+				return ErrNoRecord
+			case !found:
+				target = d.target(key, value)
+			}
 		}
-		if !found {
-			return ErrNoRecord
-		}
-		b.set(key, value, d.absolute(xt))
+		b.put(target, value, room, d.absolute(xt))
 		return nil
 	})
 }

@@ -129,6 +129,15 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 	b.ups[len(b.ups)-1].Stays, b.stays = true, true
 }
 
+// put is setInPlace where there is a room, and set where there is none.
+func (b *batch) put(key, value, room []byte, xt int64) {
+	if room != nil {
+		b.setInPlace(key, room, xt)
+		return
+	}
+	b.set(key, value, xt)
+}
+
 func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }
 
 func (b *batch) add(op ulog.Op, key, value []byte) { b.addFrom(b.db.sid, op, key, value) }

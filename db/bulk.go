@@ -66,11 +66,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	}
 	for i := range recs[:stored] {
 		r := &recs[i]
-		if r.Room != nil {
-			b.setInPlace(d.target(r.Key, r.Value), r.Room, d.absolute(r.XT))
-			continue
-		}
-		b.set(d.target(r.Key, r.Value), r.Value, d.absolute(r.XT))
+		b.put(d.target(r.Key, r.Value), r.Value, r.Room, d.absolute(r.XT))
 	}
 	commitErr := d.commit(p, b)
 	d.stripes.unlock(&b.keys)

@@ -11,6 +11,7 @@ import (
 type Verdict struct {
 	Op    VisitOp
 	Value []byte // to store, with Store and Renew
+	Room  []byte // a large Value as SetInPlace takes it; nil: Value is copied
 	XT    XT     // expiration argument, with Renew
 }
 
@@ -65,7 +66,7 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 	if !found {
 		key = b.db.target(key, v.Value)
 	}
-	b.set(key, v.Value, xt)
+	b.put(key, v.Value, v.Room, xt)
 }
 
 // AcceptBulk shows the records of keys to visit, in their order, a key as often as it is in keys, each time as the visits

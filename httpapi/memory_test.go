@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -145,4 +146,32 @@ func TestCursorsCount(t *testing.T) {
 	require.NoError(t, other.conn.Close())
 	s.conns.Wait()
 	require.Zero(t, limits.Held())
+}
+
+// A large value of a procedure is in the connection's buffer and in the store, and nowhere else.
+func TestALargeValueTakesTwiceItsSize(t *testing.T) {
+	const size = 32 << 20
+	value := strings.Repeat("v", size)
+	for _, name := range []string{"set", "add", "replace"} {
+		s, _ := newSmallServer(t)
+		s.limits.SetBudget(1 << 30)
+		body := "key\ta\nvalue\t" + value + "\nxt\t1000\n"
+		request := fmt.Sprintf("POST /rpc/%s HTTP/1.1\r\nContent-Type: text/tab-separated-values\r\nContent-Length: %d\r\n\r\n%s", name, len(body), body)
+		if name == "replace" {
+			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("a"), []byte("x"), db.Never))
+		}
+		conn := s.dial(t)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.Equal(t, "200 OK", conn.do(request).status)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(5*size/2), "%s: the client copies it once as well", name)
+		got, xt, err := s.catalog.DB(0).Get(nil, nil, []byte("a"))
+		require.NoError(t, err)
+		require.True(t, string(got) == value, name)
+		require.Equal(t, epoch.Unix()+1000, xt)
+		require.NoError(t, conn.conn.Close())
+		s.conns.Wait()
+		require.Zero(t, s.limits.Held())
+	}
 }

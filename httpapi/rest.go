@@ -88,6 +88,10 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	mode := s.req.text(s.req.ktMode)
 	var err error
 	switch {
+	case len(value) >= largeValue && equalFold(mode, "add"):
+		err = d.AddInPlace(&s.c.Owed, key, s.largeBody(), xt)
+	case len(value) >= largeValue && equalFold(mode, "replace"):
+		err = d.ReplaceInPlace(&s.c.Owed, key, s.largeBody(), xt)
 	case equalFold(mode, "add"):
 		err = d.Add(&s.c.Owed, key, value, xt)
 	case equalFold(mode, "replace"):

@@ -1,6 +1,7 @@
 package memcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -79,6 +80,7 @@ type request struct {
 	opaque             [4]byte
 	unique             uint64
 	extras, key, value []byte
+	room               []byte // of a large value, as in change
 }
 
 // reply is what is sent for a request.
@@ -107,11 +109,16 @@ func (c *conn) serveBinary() bool {
 		return false
 	}
 	message := c.io.Buffered()[:headerSize+body]
+	room := c.io.Room(len(message), 0, flagBytes)
 	c.io.Advance(len(message))
 	r, ok := parseRequest(message)
 	if !ok {
 		c.sayBinary(&r, &reply{status: statusInvalid})
 		return false
+	}
+	if len(r.value) >= largeValue && room != nil {
+		r.key = bytes.Clone(r.key) // its end is in the way
+		r.room = room[len(message)-len(r.value)-db.Headroom:]
 	}
 	keep := c.executeBinary(&r)
 	c.measureBinary(&r)

@@ -57,7 +57,7 @@ func (c *conn) binaryTouch(r *request) {
 
 // binaryStore serves set, add, replace, append and prepend.
 func (c *conn) binaryStore(r *request, base opcode) {
-	ch := change{key: r.key, data: r.value, unique: r.unique, versioned: true, xt: db.Never}
+	ch := change{key: r.key, data: r.value, room: r.room, unique: r.unique, versioned: true, xt: db.Never}
 	switch base {
 	case opAdd:
 		ch.mode = modeAdd

@@ -16,6 +16,7 @@ const (
 	maxRequest = maxValue + 1<<20   // and of its request
 	maxLine    = 8191               // characters of a line, as in the original
 	longLine   = 1 << 20            // the same in modern servers, for long lists of keys
+	largeValue = 1 << 20            // from this size on data are stored from where they are
 	keepRoom   = 64 << 10           // larger scratch space is not kept
 	flushSize  = 256 << 10          // of the replies to one command leave at once
 	binaryByte = byte(requestMagic) // begins a request of the binary protocol
@@ -163,28 +164,31 @@ func (c *conn) split() {
 }
 
 // block reads the data block of a storage command: size bytes and a line end. ok is false when it is not there; then the
-// connection has to end. The data is valid until the next read.
-func (c *conn) block(size int64) (data []byte, ok bool) {
+// connection has to end. The data is valid until the next read. room is as in change.
+func (c *conn) block(size int64) (data, room []byte, ok bool) {
 	if size < 0 || size > maxValue {
-		return nil, false
+		return nil, nil, false
 	}
 	n := int(size)
-	if err := c.io.Need(n + 1); err != nil {
+	if err := c.io.NeedWith(n+1, 1); err != nil {
 		c.outOfMemory(err)
-		return nil, false
+		return nil, nil, false
 	}
 	end := 1
 	if c.io.Buffered()[n] == '\r' {
 		if end = 2; !c.need(n + 2) {
-			return nil, false
+			return nil, nil, false
 		}
 	}
 	data = c.io.Buffered()[:n+end]
 	if data[n+end-1] != '\n' {
-		return nil, false
+		return nil, nil, false
+	}
+	if n >= largeValue {
+		room = c.io.Room(n, db.Headroom, flagBytes)
 	}
 	c.io.Advance(n + end)
-	return data[:n], true
+	return data[:n], room, true
 }
 
 // need returns when n bytes are buffered, false when they do not come.

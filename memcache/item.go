@@ -116,6 +116,7 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 type change struct {
 	mode      mode
 	key, data []byte
+	room      []byte // large data between db.Headroom bytes in front and flagBytes behind; nil: they are copied
 	flags     uint32
 	xt        db.XT
 	unique    uint64 // version that the item must have; 0: any
@@ -127,6 +128,11 @@ type change struct {
 func (c *conn) store(ch change) (version uint64, err error) {
 	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil { // again: the data may have taken long to come
 		return 0, err
+	}
+	if ch.room != nil && c.s.queues == nil && ch.mode != modeAppend && ch.mode != modePrepend {
+		version, err = c.storeInPlace(ch)
+		c.countStore(ch, err)
+		return version, err
 	}
 	if err := c.holdCopy(ch.data); err != nil {
 		return 0, err
@@ -146,6 +152,47 @@ func (c *conn) store(ch change) (version uint64, err error) {
 		err = c.db.Set(owed, ch.key, c.value, ch.xt)
 	}
 	c.countStore(ch, err)
+	return version, err
+}
+
+// storeInPlace stores large data from where they are in the connection's buffer. The flags lie over the beginning of what comes next, which
+// is put back when the log has them.
+func (c *conn) storeInPlace(ch change) (version uint64, err error) {
+	room := ch.room[:len(ch.room)-flagBytes]
+	if c.s.opts.Flags {
+		room = ch.room
+		behind := room[len(room)-flagBytes:]
+		next := [flagBytes]byte(behind)
+		binary.BigEndian.PutUint32(behind, ch.flags)
+		defer func() {
+			err = errors.Join(err, c.io.Flush())
+			copy(behind, next[:])
+		}()
+	}
+	owed := &c.io.Owed
+	switch {
+	case ch.unique != 0 || ch.versioned || ch.mode == modeCAS:
+		return c.decideVersion(ch, room)
+	case ch.mode == modeAdd:
+		return 0, c.db.AddInPlace(owed, ch.key, room, ch.xt)
+	case ch.mode == modeReplace:
+		return 0, c.db.ReplaceInPlace(owed, ch.key, room, ch.xt)
+	}
+	return 0, c.db.SetInPlace(owed, ch.key, room, ch.xt)
+}
+
+// decideVersion stores data in a room if the item is as ch wants it.
+func (c *conn) decideVersion(ch change, room []byte) (version uint64, err error) {
+	var refused error
+	version, err = c.db.DecideVersion(&c.io.Owed, ch.key, func(found bool) db.Verdict {
+		if refused = c.refusal(ch, found); refused != nil {
+			return db.Verdict{}
+		}
+		return db.Verdict{Op: db.Renew, Value: room[db.Headroom:], Room: room, XT: ch.xt}
+	})
+	if err == nil {
+		err = refused
+	}
 	return version, err
 }
 

@@ -99,14 +99,17 @@ func (c *Conn) Advance(n int) { c.r += n }
 
 // Need waits until n bytes are buffered. A request that could never be held is refused with ErrTooLarge, and one for which there is no
 // memory now with ErrBusy, before any of its bytes are read; memory is taken as they come.
-func (c *Conn) Need(n int) error {
+func (c *Conn) Need(n int) error { return c.NeedWith(n, 0) }
+
+// NeedWith is Need for n bytes behind which there may be so many more of the same request: they shall not need another buffer.
+func (c *Conn) NeedWith(n, more int) error {
 	if len(c.Buffered()) >= n {
 		return nil
 	}
 	if err := c.Declare(n); err != nil {
 		return err
 	}
-	c.want = n
+	c.want = n + more
 	defer func() { c.want = 0 }()
 	for len(c.Buffered()) < n {
 		if err := c.Fill(); err != nil {
