@@ -241,6 +241,11 @@ func (h *hostile) holdOpen(t *testing.T, n int, head string, bytes int, pattern 
 	return answers
 }
 
+// askAndLeave sends a request, reads the beginning of the answer, and leaves the rest of it.
+func (h *hostile) askAndLeave(t *testing.T, port int, request string) string {
+	return send(h.dial(t, port), request, 0, "")
+}
+
 func putHead(size int) string {
 	return fmt.Sprintf("PUT /large HTTP/1.1\r\nContent-Length: %d\r\n\r\n", size)
 }
@@ -315,6 +320,19 @@ func attacks() []attack {
 				return send(h.dial(t, h.cache), fmt.Sprintf("set k 0 0 %d\r\n", n-2), n, "x\r\n")
 			})
 		}, "SERVER_ERROR out of memory"},
+		{"64 readers of a record of 60 MiB", func(t *testing.T, h *hostile) []string {
+			require.Equal(t, "HTTP/1.1 201 Created", send(h.dial(t, h.server.Port), putHead(h.mib(60)), h.mib(60), "x"))
+			return times(64, func(int) string { return h.askAndLeave(t, h.server.Port, "GET /large HTTP/1.1\r\n\r\n") })
+		}, "HTTP/1.1 503 Service Unavailable"},
+		{"64 readers of an item of 60 MiB", func(t *testing.T, h *hostile) []string {
+			n := h.mib(60) / 3 * 3
+			require.Equal(t, "STORED", send(h.dial(t, h.cache), fmt.Sprintf("set large 0 0 %d\r\n", n-2), n, "x\r\n"))
+			return times(64, func(int) string { return h.askAndLeave(t, h.cache, "get large\r\n") })
+		}, "SERVER_ERROR out of memory"},
+		{"64 bulks with a record of 60 MiB", func(t *testing.T, h *hostile) []string {
+			require.Equal(t, "HTTP/1.1 201 Created", send(h.dial(t, h.server.Port), putHead(h.mib(60)), h.mib(60), "x"))
+			return times(64, func(int) string { return h.askAndLeave(t, h.server.Port, bulkHead(0xBA, 1)+sized(2, 5)+"large") })
+		}, "BF"},
 		{"mutated frames", func(t *testing.T, h *hostile) []string {
 			answers := h.mutatedFrames(t, 1400)
 			require.Less(t, h.peak(t), int64(512<<20), "bytes of memory, whatever the scale")

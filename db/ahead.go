@@ -24,38 +24,31 @@ func (d *DB) goesAhead(size int) bool {
 	return d.log != nil && d.log.TakesAhead(size) && size <= MaxValueSize && d.expr.Kind != Text && d.tx.Load() == nil
 }
 
-// copyAhead is goAhead for a value that may change when the operation has returned.
-func (d *DB) copyAhead(p *Pending, key, value []byte, xt XT) (*early, error) {
+// goAhead has a large value written to the log. What it returns must be ended, once its update is in the log or will not be. w is what there
+// has to be for the value to be stored: one that cannot be stored now is not written. room is as for SetInPlace, nil for a value that is
+// copied. The caller holds no lock.
+func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early, error) {
 	if !d.goesAhead(len(value)) {
 		return nil, nil
 	}
-	room := make([]byte, Headroom+len(value))
-	pieces.Copy(room[Headroom:], value)
-	return d.goAhead(p, key, room, xt)
-}
-
-// copyAheadIf is copyAhead where it depends on the record of key whether the value can be stored: only if there is one, or only if there is none.
-func (d *DB) copyAheadIf(exists bool, p *Pending, key, value []byte, xt XT) (*early, error) {
-	if !d.goesAhead(len(value)) {
-		return nil, nil
-	}
-	if _, _, found, err := d.read(nil, key); err != nil || found != exists {
-		return nil, err
-	}
-	return d.copyAhead(p, key, value, xt)
-}
-
-// goAhead has a large value behind Headroom bytes written to the log. What it returns must be ended, once its update is in the log or will not be.
-// The caller holds no lock.
-func (d *DB) goAhead(p *Pending, key, room []byte, xt XT) (*early, error) {
-	if !d.goesAhead(len(room) - Headroom) {
-		return nil, nil
+	if w != anyway {
+		_, _, found, err := d.read(&glance{}, nil, key)
+		if err != nil || found != (w == whenThere) {
+			return nil, err
+		}
 	}
 	if err := p.await(nil); err != nil {
 		return nil, err
 	}
 	if err := d.writable(key); err != nil {
 		return nil, err
+	}
+	if room == nil {
+		if _, err := p.Large(Headroom + len(value)); err != nil {
+			return nil, systemError(err)
+		}
+		room = make([]byte, Headroom+len(value))
+		pieces.Copy(room[Headroom:], value)
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
@@ -99,14 +92,4 @@ func (e *early) end() {
 	if s, ok := e.db.store.(store.Preparer); ok {
 		s.Forget(e.ups)
 	}
-}
-
-// setEarly adds an update that stores value, which has gone ahead unless e is nil.
-func (b *batch) setEarly(e *early, key, value []byte, xt XT) {
-	if e == nil {
-		b.set(key, value, b.db.absolute(xt))
-		return
-	}
-	b.early = e
-	b.setInPlace(key, e.room, e.xt)
 }

@@ -11,7 +11,7 @@ import (
 // seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
 func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
 	d.touch(readScore)
-	value, xt, found, err := d.read(dst, key)
+	value, xt, found, err := d.read(p, dst, key)
 	if err == nil {
 		err = d.owe(p, key)
 	}
@@ -26,94 +26,90 @@ func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error
 
 // Check returns the size of a value and its expiration time without the value.
 func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
+	d.touch(readScore)
 	b := d.newBatch()
 	defer b.free()
-	value, xt, err := d.Get(p, b.old[:0], key)
-	if cap(value) > cap(b.old) {
-		b.old = value[:0]
+	size, xt, found, err := b.look(key)
+	if err == nil {
+		err = d.owe(p, key)
 	}
-	return len(value), xt, err
+	if err == nil && !found {
+		err = ErrNoRecord
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return size, xt, nil
 }
 
 // Set stores a record, new or not.
 func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
-	if err := d.throttleFor(value); err != nil {
-		return err
-	}
-	e, err := d.copyAhead(p, key, value, xt)
-	if err != nil {
-		return err
-	}
-	defer e.end()
-	return d.modify(p, key, func(b *batch) error {
-		b.setEarly(e, d.target(key, value), value, xt)
-		return nil
-	})
+	return d.storeOne(p, key, value, nil, xt, anyway)
 }
 
 // SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
 // the value. Nobody may change room before p has been waited for.
 func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
-	if err := d.throttleFor(room); err != nil {
-		return err
-	}
-	e, err := d.goAhead(p, key, room, xt)
-	if err != nil {
-		return err
-	}
-	defer e.end()
-	return d.modify(p, key, func(b *batch) error {
-		if e != nil {
-			b.setEarly(e, key, nil, xt)
-			return nil
-		}
-		b.setInPlace(d.target(key, room[Headroom:]), room, d.absolute(xt))
-		return nil
-	})
+	return d.storeOne(p, key, room[Headroom:], room, xt, anyway)
 }
 
 // Add stores a new record. It returns ErrDuplicate when there is one.
 func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
-	if err := d.throttleFor(value); err != nil {
-		return err
-	}
-	e, err := d.copyAheadIf(false, p, key, value, xt)
-	if err != nil {
-		return err
-	}
-	defer e.end()
-	return d.modify(p, key, func(b *batch) error {
-		_, found, err := b.read(key)
-		if err != nil {
-			return err
-		}
-		if found {
-			return ErrDuplicate
-		}
-		b.setEarly(e, d.target(key, value), value, xt)
-		return nil
-	})
+	return d.storeOne(p, key, value, nil, xt, whenNew)
+}
+
+// AddInPlace is to Add what SetInPlace is to Set.
+func (d *DB) AddInPlace(p *Pending, key, room []byte, xt XT) error {
+	return d.storeOne(p, key, room[Headroom:], room, xt, whenNew)
 }
 
 // Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
 func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
+	return d.storeOne(p, key, value, nil, xt, whenThere)
+}
+
+// ReplaceInPlace is to Replace what SetInPlace is to Set.
+func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt XT) error {
+	return d.storeOne(p, key, room[Headroom:], room, xt, whenThere)
+}
+
+// when is what there has to be for a record to be stored.
+type when int
+
+const (
+	anyway when = iota
+	whenNew
+	whenThere
+)
+
+// storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
+func (d *DB) storeOne(p *Pending, key, value, room []byte, xt XT, w when) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
-	e, err := d.copyAheadIf(true, p, key, value, xt)
+	e, err := d.goAhead(p, key, value, room, xt, w)
 	if err != nil {
 		return err
 	}
 	defer e.end()
 	return d.modify(p, key, func(b *batch) error {
-		_, found, err := b.read(key)
-		if err != nil {
-			return err
+		target := key
+		if w == anyway {
+			target = d.target(key, value)
+		} else {
+			found, err := b.exists(key)
+			switch {
+			case err != nil:
+				return err
+			case w == whenNew && found:
+				return ErrDuplicate
+			case w == whenThere && !found:
+				return ErrNoRecord
+			case !found:
+				target = d.target(key, value)
+			}
 		}
-		if !found {
-			return ErrNoRecord
-		}
-		b.setEarly(e, key, value, xt)
+		b.put(e, target, value, room, d.absolute(xt))
 		return nil
 	})
 }
@@ -137,7 +133,7 @@ func (d *DB) Append(p *Pending, key, value []byte, xt XT) error {
 // original.
 func (d *DB) Remove(p *Pending, key []byte) error {
 	return d.modify(p, key, func(b *batch) error {
-		_, found, err := b.read(key)
+		found, err := b.exists(key)
 		if err != nil {
 			return err
 		}
@@ -153,7 +149,7 @@ func (d *DB) Remove(p *Pending, key []byte) error {
 func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
 	err = d.modify(p, key, func(b *batch) error {
 		var found bool
-		value, xt, found, err = d.read(dst, key)
+		value, xt, found, err = d.read(p, dst, key)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
@@ -9,9 +10,13 @@ import (
 type batch struct {
 	db   *DB
 	ups  []ulog.Update
-	room []byte  // stored values; slices of it stay valid when it grows
-	old  []byte  // scratch for values read
-	own  Pending // for an operation that waits itself
+	room []byte   // stored values; when they need more another one takes its place
+	old  []byte   // scratch for values read
+	held int      // bytes of old that the client's memory has given
+	own  Pending  // for an operation that waits itself
+	owed *Pending // of the client; nil: own counts
+
+	glance glance
 
 	early *early // the value has gone ahead; nil: it has not
 	stays bool   // a value stays as it is until the log has been waited for
@@ -31,8 +36,9 @@ type batch struct {
 }
 
 const (
-	keepRoom = 64 << 10 // larger scratch space is not kept
-	keepUps  = 1 << 10
+	leastRoom = 512
+	keepRoom  = 64 << 10 // larger scratch space is not kept
+	keepUps   = 1 << 10
 )
 
 // newBatch takes a batch from the pool; free gives it back.
@@ -57,15 +63,13 @@ func (b *batch) free() {
 	b.ups, b.room, b.err, b.mortals, b.version, b.follow = b.ups[:0], b.room[:0], nil, 0, 0, nil
 	b.master, b.renewed, b.stays, b.early = false, nil, false, nil
 	b.stripe, b.keys, b.logged = nil, stripeSet{}, false
+	b.owed, b.held = nil, 0
 	b.db.batches.Put(b)
 }
 
 // read returns the live record of key; value is valid until the next read.
 func (b *batch) read(key []byte) (value []byte, found bool, err error) {
-	value, _, found, err = b.db.read(b.old[:0], key)
-	if cap(value) > cap(b.old) {
-		b.old = value[:0]
-	}
+	value, _, found, err = b.scratch(b.owed, key)
 	return value, found, err
 }
 
@@ -76,6 +80,11 @@ func (b *batch) set(key, value []byte, xt int64) { b.setJoined(key, value, nil, 
 func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 	if len(head)+len(tail) > MaxValueSize {
 		b.err = errLongValue
+		return
+	}
+	if err := b.makeRoom(prefixLen + len(head) + len(tail)); err != nil {
+		b.err = err
+		return
 	}
 	at := len(b.room)
 	if !b.db.Persistent() {
@@ -86,6 +95,21 @@ func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 	if len(b.room)-at > keepRoom { // or the room may be used again
 		b.ups[len(b.ups)-1].Stays, b.stays = true, true
 	}
+}
+
+// makeRoom makes room for a stored value of n bytes. Updates keep the room that they are in, and nothing is copied: a bulk of large values
+// would be copied over and over.
+func (b *batch) makeRoom(n int) error {
+	if n <= cap(b.room)-len(b.room) {
+		return nil
+	}
+	if n >= store.LargeValue {
+		if _, err := b.owed.Large(n); err != nil {
+			return systemError(err)
+		}
+	}
+	b.room = make([]byte, 0, max(n, min(2*cap(b.room), keepRoom), leastRoom))
+	return nil
 }
 
 // Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
@@ -108,6 +132,19 @@ func (d *DB) inPlace(room []byte, xt int64) []byte {
 	}
 	appendPrefix(room[:0], xt)
 	return room
+}
+
+// put adds an update that stores a value: the one of e, which has gone ahead; else the one in room; else a copy of value.
+func (b *batch) put(e *early, key, value, room []byte, xt int64) {
+	switch {
+	case e != nil:
+		b.early = e
+		b.setInPlace(key, e.room, e.xt)
+	case room != nil:
+		b.setInPlace(key, room, xt)
+	default:
+		b.set(key, value, xt)
+	}
 }
 
 func (b *batch) remove(key []byte) { b.add(ulog.OpRemove, key, nil) }

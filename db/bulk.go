@@ -50,6 +50,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	}
 	b := d.newBatch()
 	defer b.free()
+	b.owed = p
 	for stored < len(recs) {
 		if err = d.writable(recs[stored].Key); err != nil {
 			break
@@ -68,11 +69,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	}
 	for i := range recs[:stored] {
 		r := &recs[i]
-		if r.Room != nil {
-			b.setInPlace(d.target(r.Key, r.Value), r.Room, d.absolute(r.XT))
-			continue
-		}
-		b.set(d.target(r.Key, r.Value), r.Value, d.absolute(r.XT))
+		b.put(nil, d.target(r.Key, r.Value), r.Value, r.Room, d.absolute(r.XT))
 	}
 	commitErr := d.commit(p, b)
 	d.stripes.unlock(&b.keys)
@@ -146,7 +143,7 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
-		_, found, err := b.read(key)
+		found, err := b.exists(key)
 		if err != nil {
 			return 0, err
 		}
@@ -162,13 +159,13 @@ func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 // GetBulk calls visit for each key that has a record, in order; i is the key's place, value is valid during the
 // call. With atomic all values are of one instant with respect to atomic updates.
 func (d *DB) GetBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
-	if err := d.getBulk(keys, atomic, visit); err != nil {
+	if err := d.getBulk(p, keys, atomic, visit); err != nil {
 		return err
 	}
 	return d.oweKeys(p, keys)
 }
 
-func (d *DB) getBulk(keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
+func (d *DB) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
 	b := d.newBatch()
 	defer b.free()
 	if atomic {
@@ -180,12 +177,9 @@ func (d *DB) getBulk(keys [][]byte, atomic bool, visit func(i int, value []byte,
 	}
 	d.sweeper.add(readScore * int64(len(keys)))
 	for i, key := range keys {
-		value, xt, found, err := d.read(b.old[:0], key)
+		value, xt, found, err := b.scratch(p, key)
 		if err != nil {
 			return err
-		}
-		if cap(value) > cap(b.old) {
-			b.old = value[:0]
 		}
 		if found {
 			visit(i, value, xt)

@@ -22,14 +22,14 @@ type Claim struct {
 // in databases without an order. heed ends a long way over records that have expired or are claimed. p is as for every operation. Needs
 // WatchOptions.Claims.
 func (d *DB) Claim(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
-	claim, err := d.claimFirst(heed, prefix, from)
+	claim, err := d.claimFirst(heed, p, prefix, from)
 	if owed := d.oweAll(p); owed != nil {
 		return claim, owed
 	}
 	return claim, err
 }
 
-func (d *DB) claimFirst(heed Heed, prefix, from []byte) (*Claim, error) {
+func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
 	if d.refuses() {
 		return nil, ErrReadOnly
 	}
@@ -44,7 +44,7 @@ func (d *DB) claimFirst(heed Heed, prefix, from []byte) (*Claim, error) {
 		if err != nil {
 			return nil, err
 		}
-		claim, err := d.claim(key)
+		claim, err := d.claim(p, key)
 		if claim != nil || err != nil {
 			return claim, err
 		}
@@ -115,13 +115,13 @@ func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
 }
 
 // claim claims the record of key, if it is still there and nobody else's.
-func (d *DB) claim(key []byte) (*Claim, error) {
+func (d *DB) claim(p *Pending, key []byte) (*Claim, error) {
 	stripe, err := d.lockKey(nil, key)
 	if err != nil {
 		return nil, err
 	}
 	defer stripe.Unlock()
-	value, xt, found, err := d.read(nil, key)
+	value, xt, found, err := d.read(p, nil, key)
 	if err != nil || !found {
 		return nil, err
 	}

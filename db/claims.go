@@ -99,13 +99,13 @@ type hiding struct {
 }
 
 // Get finds what is not claimed.
-func (h *hiding) Get(dst, key []byte) ([]byte, bool, error) {
+func (h *hiding) Get(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 	if h.claims.get(key) != nil {
 		return dst, false, nil
 	}
 	at := len(dst)
-	dst, found, err := h.Store.Get(dst, key)
-	if _, late := h.claims.lateness(key); late && found {
+	dst, found, err := h.Store.Get(dst, key, r)
+	if _, late := h.claims.lateness(key); late && found && err == nil {
 		setForever(dst[at:])
 	}
 	return dst, found, err

@@ -96,11 +96,11 @@ func newDecimalStore(s store.Store) *decimalStore {
 	return &decimalStore{Store: s, rooms: sync.Pool{New: func() any { return new([]byte) }}}
 }
 
-func (s *decimalStore) Get(dst, key []byte) (value []byte, found bool, err error) {
+func (s *decimalStore) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
 	room := s.rooms.Get().(*[]byte)
 	defer s.rooms.Put(room)
 	*room = appendDecimal((*room)[:0], key)
-	return s.Store.Get(dst, *room)
+	return s.Store.Get(dst, *room, r)
 }
 
 func (s *decimalStore) Apply(at ulog.Stamp, ups []ulog.Update) {

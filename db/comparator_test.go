@@ -17,7 +17,7 @@ import (
 // sliceStore is a small store in byte order.
 type sliceStore map[string]string
 
-func (s sliceStore) Get(dst, key []byte) (value []byte, found bool, err error) {
+func (s sliceStore) Get(dst, key []byte, _ store.Reader) (value []byte, found bool, err error) {
 	v, found := s[string(key)]
 	return append(dst, v...), found, nil
 }
@@ -96,13 +96,13 @@ func TestOrders(t *testing.T) {
 			require.Equal(t, want[4:], scanned(t, s, store.Start{Key: []byte(want[3])}))
 			require.Equal(t, back[4:], scanned(t, s, store.Start{Key: []byte(back[3]), Backward: true}))
 
-			value, found, err := s.Get([]byte("dst "), []byte("010"))
+			value, found, err := s.Get([]byte("dst "), []byte("010"), nil)
 			require.NoError(t, err)
 			require.True(t, found)
 			require.Equal(t, "dst value of 010", string(value))
 
 			s.Apply(2, []ulog.Update{{Op: ulog.OpRemove, Key: []byte("010")}})
-			_, found, err = s.Get(nil, []byte("010"))
+			_, found, err = s.Get(nil, []byte("010"), nil)
 			require.NoError(t, err)
 			require.False(t, found)
 			s.Apply(3, []ulog.Update{{Op: ulog.OpClear}})

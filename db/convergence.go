@@ -112,7 +112,7 @@ func (b *batch) clear(from ulog.Update) {
 // addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep versions leave it out; others need it
 // after the clear.
 func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
-	value, found, err := d.store.Get(nil, key)
+	value, found, err := d.store.Get(nil, key, nil)
 	if err != nil {
 		return systemError(err)
 	}

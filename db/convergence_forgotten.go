@@ -42,7 +42,7 @@ func (b *batch) renew(n unknowns) error {
 		if u.Op != ulog.OpSet || u.Origin.Stamp > floor {
 			continue
 		}
-		if _, found, err := d.store.Get(nil, u.Key); err != nil || found { // a record without a version
+		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found { // a record without a version
 			if err != nil {
 				return systemError(err)
 			}

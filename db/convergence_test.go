@@ -186,7 +186,7 @@ func (h *history) note(s *site, keys ...string) {
 	last := s.c.Log().Last()
 	for i, key := range keys {
 		w := written{Version: filestore.Version{Stamp: last - ulog.Stamp(len(keys)-1-i), SID: s.sid}}
-		stored, found, err := s.db().store.Get(nil, []byte(key))
+		stored, found, err := s.db().store.Get(nil, []byte(key), nil)
 		require.NoError(s.t, err)
 		if found {
 			w.stored = string(stored)

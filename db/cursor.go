@@ -37,23 +37,30 @@ type entry struct {
 	next        []byte // key of the following record; nil: there is none
 }
 
-// seek returns the first record from a place, and which one follows; ok is false when there is none.
-func (d *DB) seek(from store.Start) (e entry, ok bool, err error) {
+// seek returns the first record from a place, and which one follows; ok is false when there is none. r is asked before a large value is
+// copied.
+func (d *DB) seek(r store.Reader, from store.Start) (e entry, ok bool, err error) {
+	var lack error
 	err = d.records().Scan(from, func(key, stored []byte) bool {
 		if ok {
 			e.next = append([]byte{}, key...)
 			return false
 		}
-		e, ok = entry{key: bytes.Clone(key), stored: bytes.Clone(stored)}, true
-		return true
+		ok = true
+		e.key = bytes.Clone(key)
+		e.stored, lack = store.Append([]byte{}, stored, r)
+		return lack == nil
 	})
+	if lack != nil {
+		err = lack
+	}
 	return e, ok, systemError(err)
 }
 
 // moveTo sets the cursor on the first record from a place, or unsets it.
 func (c *Cursor) moveTo(from store.Start) error {
 	from.Ask = c.Heed.asking()
-	e, ok, err := c.db.seek(from)
+	e, ok, err := c.db.seek(&glance{}, from)
 	c.set = ok && err == nil
 	if err != nil {
 		return err
@@ -93,7 +100,7 @@ func (c *Cursor) JumpKey(p *Pending, key []byte) error {
 // moveExactly sets the cursor on the record of key, expired or not.
 func (c *Cursor) moveExactly(key []byte) error {
 	c.set = false
-	_, found, err := c.db.records().Get(nil, key)
+	_, found, err := c.db.records().Get(nil, key, &glance{})
 	if err != nil {
 		return systemError(err)
 	}
@@ -117,7 +124,7 @@ func (c *Cursor) JumpBack(p *Pending) error {
 // refuseBackward is what a database without an order answers; the prototype hash looks for a first record before.
 func (c *Cursor) refuseBackward() error {
 	if c.db.expr.Kind == ProtoHash {
-		if _, ok, err := c.db.seek(store.Start{Edge: true}); err != nil || !ok {
+		if _, ok, err := c.db.seek(&glance{}, store.Start{Edge: true}); err != nil || !ok {
 			c.set = false
 			return orNoRecord(err)
 		}
@@ -152,7 +159,7 @@ func (c *Cursor) Step(p *Pending) error { return c.seen(p, c.step()) }
 func (c *Cursor) step() error {
 	c.db.touch(readScore)
 	c.backward = false
-	e, err := c.current()
+	e, err := c.current(&glance{})
 	if err != nil {
 		return err
 	}
@@ -178,18 +185,18 @@ func (c *Cursor) stepBack() error {
 	if !c.valid() {
 		return ErrNoRecord
 	}
-	if _, err := c.current(); err != nil && !errors.Is(err, ErrNoRecord) {
+	if _, err := c.current(&glance{}); err != nil && !errors.Is(err, ErrNoRecord) {
 		return err
 	}
 	return c.moveTo(store.Start{Key: c.key, Backward: true}) // the last record may have been removed under the cursor: the key still counts
 }
 
 // current returns the record that the cursor is on.
-func (c *Cursor) current() (entry, error) {
+func (c *Cursor) current(r store.Reader) (entry, error) {
 	if !c.valid() {
 		return entry{}, ErrNoRecord
 	}
-	e, ok, err := c.db.seek(store.Start{Key: c.key, Inclusive: true, Ask: c.Heed.asking()})
+	e, ok, err := c.db.seek(r, store.Start{Key: c.key, Inclusive: true, Ask: c.Heed.asking()})
 	if err != nil {
 		return entry{}, err
 	}
@@ -213,19 +220,28 @@ func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != ProtoT
 // cursorSteps is how many records a cursor passes over before it asks whether it may go on.
 const cursorSteps = 64
 
-// currentLive returns the record that the cursor is on and skips expired ones, in the direction of the last move.
-func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
+// currentLive returns the record that the cursor is on and skips expired ones, in the direction of the last move. r is asked before a large
+// value is copied; nil: the beginning of one is enough.
+func (c *Cursor) currentLive(r store.Reader) (e entry, xt int64, value []byte, err error) {
+	g := &glance{}
 	for n := 1; ; n++ {
 		if n%cursorSteps == 0 {
 			if err := c.Heed.now(); err != nil {
 				return entry{}, 0, nil, err
 			}
 		}
-		if e, err = c.current(); err != nil {
+		g.size = 0
+		if e, err = c.current(g); err != nil {
 			return entry{}, 0, nil, err
 		}
-		xt, value, ok := c.db.split(e.stored)
-		if ok && !expired(xt, c.db.seconds()) {
+		xt, value, live := c.db.SplitStored(e.stored)
+		if live && g.size > 0 && r != nil { // it may be another one by now
+			if e, err = c.current(r); err != nil {
+				return entry{}, 0, nil, err
+			}
+			xt, value, live = c.db.SplitStored(e.stored)
+		}
+		if live {
 			return e, xt, value, nil
 		}
 		if err := c.advance(c.backward); err != nil {
@@ -236,13 +252,13 @@ func (c *Cursor) currentLive() (e entry, xt int64, value []byte, err error) {
 
 // Get returns the record that the cursor is on; with step it then moves on. The slices are the caller's.
 func (c *Cursor) Get(p *Pending, step bool) (key, value []byte, xt int64, err error) {
-	key, value, xt, err = c.get(step)
+	key, value, xt, err = c.get(p, step)
 	return key, value, xt, c.seen(p, err)
 }
 
-func (c *Cursor) get(step bool) (key, value []byte, xt int64, err error) {
+func (c *Cursor) get(r store.Reader, step bool) (key, value []byte, xt int64, err error) {
 	c.db.touch(readScore)
-	e, xt, value, err := c.currentLive()
+	e, xt, value, err := c.currentLive(r)
 	if err != nil {
 		return nil, nil, 0, err
 	}
@@ -266,8 +282,8 @@ func (c *Cursor) stepIf(step bool) error {
 
 // GetKey is Get for the key alone.
 func (c *Cursor) GetKey(p *Pending, step bool) (key []byte, err error) {
-	key, _, _, err = c.Get(p, step)
-	return key, err
+	key, _, _, err = c.get(nil, step)
+	return key, c.seen(p, err)
 }
 
 // GetValue is Get for the value alone.
@@ -278,7 +294,7 @@ func (c *Cursor) GetValue(p *Pending, step bool) (value []byte, err error) {
 
 // SetValue replaces the value of the record that the cursor is on; with step it then moves on.
 func (c *Cursor) SetValue(p *Pending, value []byte, xt XT, step bool) error {
-	_, _, err := c.change(p, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
+	_, _, err := c.change(p, &glance{}, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
 	if err == nil {
 		err = c.stepIf(step)
 	}
@@ -293,7 +309,7 @@ func (c *Cursor) Remove(p *Pending) error {
 
 // Seize removes the record that the cursor is on, returns it, and moves on.
 func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
-	key, stored, err := c.change(p, func(b *batch, key []byte) { b.remove(key) })
+	key, stored, err := c.change(p, p, func(b *batch, key []byte) { b.remove(key) })
 	if err == nil {
 		err = c.stepIf(true)
 	}
@@ -305,16 +321,16 @@ func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
 }
 
 // change commits an update of the live record that the cursor is on, and returns the record as it was. When another
-// client removes the record in between, the cursor goes on to the following one.
-func (c *Cursor) change(p *Pending, update func(b *batch, key []byte)) (key, stored []byte, err error) {
+// client removes the record in between, the cursor goes on to the following one. r is asked before a large value is copied.
+func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []byte)) (key, stored []byte, err error) {
 	for {
-		e, _, _, err := c.currentLive()
+		e, _, _, err := c.currentLive(nil)
 		if err != nil {
 			return nil, nil, err
 		}
 		err = c.db.modify(p, e.key, func(b *batch) error {
 			found := false
-			if stored, found, err = c.db.records().Get(nil, e.key); err != nil {
+			if stored, found, err = c.db.records().Get(nil, e.key, r); err != nil {
 				return systemError(err)
 			}
 			if xt, _, ok := c.db.split(stored); !found || !ok || expired(xt, c.db.seconds()) {

@@ -104,10 +104,10 @@ func (d *DB) used() int64 { return baseSize(d.expr) + d.store.Size() }
 // seconds is the current time as expiration counts it.
 func (d *DB) seconds() int64 { return d.now().Unix() }
 
-// read returns the value of a live record, in the room behind dst where that is large enough.
-func (d *DB) read(dst, key []byte) (value []byte, xt int64, found bool, err error) {
+// read returns the value of a live record, in the room behind dst where that is large enough. r is asked before a large one is copied.
+func (d *DB) read(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
 	at := len(dst)
-	dst, found, err = d.records().Get(dst, key)
+	dst, found, err = d.records().Get(dst, key, r)
 	if err != nil || !found {
 		return nil, 0, false, systemError(err)
 	}
@@ -177,7 +177,7 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	if err != nil {
 		return err
 	}
-	b.stripe = stripe
+	b.stripe, b.owed = stripe, p
 	err = body(b)
 	commitErr := d.commit(p, b)
 	b.oweBatch(p)
@@ -197,11 +197,11 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 // commit appends the batch to the log and applies it, in one step for everybody else. The caller has locked the
 // stripes of its keys.
 func (d *DB) commit(p *Pending, b *batch) error {
-	if len(b.ups) == 0 && b.follow == nil {
-		return nil
-	}
 	if b.err != nil {
 		return b.err
+	}
+	if len(b.ups) == 0 && b.follow == nil {
+		return nil
 	}
 	return d.commitTo(p, b, d.over.Load())
 }

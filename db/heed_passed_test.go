@@ -47,7 +47,7 @@ func TestClaimsAskOnALongWay(t *testing.T) {
 					if !claimed {
 						break
 					}
-					_, err := d.claim(recs[i].Key)
+					_, err := d.claim(nil, recs[i].Key)
 					require.NoError(t, err)
 				}
 				if !claimed {
@@ -98,7 +98,7 @@ func TestHiddenRecordsAreAskedAbout(t *testing.T) {
 	t.Run("removed/vacuum", func(t *testing.T) { asksAtLeast(t, 10, func(h Heed) error { return d.Vacuum(h, 0) }) })
 	eachKey(set)
 	eachKey(func(key []byte) error {
-		_, err := d.claim(key)
+		_, err := d.claim(nil, key)
 		return err
 	})
 	for name, op := range ops {

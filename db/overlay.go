@@ -71,29 +71,34 @@ func (o *overlay) Apply(_ ulog.Stamp, ups []ulog.Update) {
 }
 
 // updated returns the value that the updates give key. found is false where they do not mention it.
-func (o *overlay) updated(dst, key []byte) (value []byte, set, found bool) {
+func (o *overlay) updated(dst, key []byte, r store.Reader) (value []byte, set, found bool, err error) {
 	at := len(dst)
-	dst, found, _ = o.tree.Get(dst, key) // memory: no error
-	if !found {
-		return dst, false, false
+	dst, found, err = o.tree.Get(dst, key, r)
+	if !found || err != nil {
+		return dst, false, found, err
+	}
+	if g, ok := r.(*glance); ok && g.size > 0 {
+		g.size-- // the mark
 	}
 	set = dst[at] == markSet
 	copy(dst[at:], dst[at+1:])
-	return dst[:len(dst)-1], set, true
+	return dst[:len(dst)-1], set, true, nil
 }
 
 // Get appends the value of key to dst.
-func (o *overlay) Get(dst, key []byte) (value []byte, found bool, err error) {
+func (o *overlay) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	value, set, found := o.updated(dst, key)
+	value, set, found, err := o.updated(dst, key, r)
 	switch {
+	case err != nil:
+		return dst, false, err
 	case found && set:
 		return value, true, nil
 	case found || o.hidden:
 		return dst, false, nil
 	}
-	return o.base.Get(dst, key)
+	return o.base.Get(dst, key, r)
 }
 
 // Count returns the number of records; it looks up every key that has been updated.
@@ -126,7 +131,7 @@ func (o *overlay) inBase(key []byte) (bool, error) {
 	if o.hidden {
 		return false, nil
 	}
-	_, found, err := o.base.Get(nil, key)
+	_, found, err := o.base.Get(nil, key, &glance{})
 	return found, err
 }
 

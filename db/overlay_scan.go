@@ -106,13 +106,13 @@ func (o *overlay) scanBehind(from store.Start, visit func(key, value []byte) boo
 		if err != nil {
 			return err
 		}
-		_, _, updated := o.updated(nil, from.Key)
+		_, _, updated, _ := o.updated(nil, from.Key, &glance{})
 		isNew = updated && !was
 	}
 	if isNew {
 		behind = from
 	} else if err := o.base.Scan(from, func(key, value []byte) bool {
-		updated, set, found := o.updated(nil, key)
+		updated, set, found, _ := o.updated(nil, key, nil)
 		switch {
 		case found && !set:
 			return true

@@ -9,6 +9,11 @@ type Pending struct {
 	// Rights is asked by updates, once nothing is left to wait for; nil: the client may do everything.
 	Rights Rights
 
+	// Purse is asked before a large value is copied, for reading it or for the log; nil: there is always memory.
+	Purse Purse
+
+	taken int // bytes that Purse has given, see Taken
+
 	owed [2]owing // nearly always the one shared log
 	more []owing  // updates of further logs, where databases have private ones
 }

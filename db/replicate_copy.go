@@ -33,6 +33,6 @@ func (d *DB) Strangers(after, upTo []byte, limit int, known func(key []byte) boo
 
 // HasStored tells whether the record of a key has just this value, in stored form.
 func (d *DB) HasStored(key, value []byte) (bool, error) {
-	got, found, err := d.store.Get(nil, key)
+	got, found, err := d.store.Get(nil, key, nil)
 	return found && bytes.Equal(got, value), systemError(err)
 }

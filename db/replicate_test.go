@@ -72,7 +72,7 @@ func TestReplicatedUpdatesAreStoredAndLoggedAsTheyAre(t *testing.T) {
 				`5 1 a2 b ""`,
 				`5 1 a1 short "abc"`,
 			}, logged(t, c.Log()))
-			value, _, err := d.store.Get(nil, []byte("a"))
+			value, _, err := d.store.Get(nil, []byte("a"), nil)
 			require.NoError(t, err)
 			require.Equal(t, stored("2"), value)
 			n, err := d.Count(nil)

@@ -262,7 +262,7 @@ func (d *DB) evict(key []byte, unwanted func(stored []byte) bool) error {
 	if d.keeps(key) {
 		return nil
 	}
-	stored, found, err := d.store.Get(nil, key)
+	stored, found, err := d.store.Get(nil, key, &glance{})
 	if err != nil || !found || !unwanted(stored) {
 		return systemError(err)
 	}

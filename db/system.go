@@ -10,5 +10,8 @@ func systemError(err error) error {
 	if _, known := errors.AsType[*Error](err); known || err == nil {
 		return err
 	}
+	if lack, ok := errors.AsType[unheld](err); ok {
+		return lack.error
+	}
 	return &Error{Code: SystemError, Message: err.Error(), Err: err}
 }

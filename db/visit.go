@@ -11,6 +11,7 @@ import (
 type Verdict struct {
 	Op    VisitOp
 	Value []byte // to store, with Store and Renew
+	Room  []byte // a large Value as SetInPlace takes it; nil: Value is copied
 	XT    XT     // expiration argument, with Renew
 }
 
@@ -37,7 +38,7 @@ func (d *DB) Accept(p *Pending, key []byte, visit Visitor) error {
 
 // accept visits one record and adds the update.
 func (b *batch) accept(key []byte, visit Visitor) error {
-	value, xt, found, err := b.db.read(nil, key)
+	value, xt, found, err := b.db.read(b.owed, nil, key)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 	if !found {
 		key = b.db.target(key, v.Value)
 	}
-	b.set(key, v.Value, xt)
+	b.put(nil, key, v.Value, v.Room, xt)
 }
 
 // AcceptBulk shows the records of keys to visit, in their order, a key as often as it is in keys, each time as the visits
@@ -73,6 +74,7 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
 	b := d.newBatch()
 	defer b.free()
+	b.owed = p
 	for _, key := range keys {
 		if err := d.writable(key); err != nil {
 			return err
@@ -117,7 +119,7 @@ func (b *batch) acceptAll(keys [][]byte, visit Visitor) error {
 // now returns a record as the batch leaves it; update is the index of the key's last update, plus one.
 func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool, err error) {
 	if update == 0 {
-		return b.db.read(nil, key)
+		return b.db.read(b.owed, nil, key)
 	}
 	stored := b.ups[update-1].Value
 	if stored == nil {
@@ -140,7 +142,9 @@ func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) err
 			return false
 		}
 		key = bytes.Clone(key)
+		before := p.Taken()
 		failed = d.modify(p, key, func(b *batch) error { return b.acceptLive(key, visit) })
+		p.GiveBack(before)
 		return failed == nil
 	})
 	switch {
@@ -155,7 +159,7 @@ func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) err
 
 // acceptLive is accept where there still is a record.
 func (b *batch) acceptLive(key []byte, visit Visitor) error {
-	value, xt, found, err := b.db.read(nil, key)
+	value, xt, found, err := b.db.read(b.owed, nil, key)
 	if err != nil || !found {
 		return err
 	}
@@ -167,7 +171,9 @@ func (b *batch) acceptLive(key []byte, visit Visitor) error {
 func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64) bool) error {
 	var failed error
 	err := d.keys(NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
-		value, xt, found, err := d.read(nil, key)
+		before := p.Taken()
+		defer p.GiveBack(before)
+		value, xt, found, err := d.read(p, nil, key)
 		if failed = err; err != nil {
 			return false
 		}
@@ -208,7 +214,7 @@ func (c *Cursor) accept(p *Pending, visit Visitor, step bool) error {
 // acceptCurrent visits the first live record from the cursor on that is still there when its key is locked.
 func (c *Cursor) acceptCurrent(p *Pending, visit Visitor) (entry, error) {
 	for {
-		e, _, _, err := c.currentLive()
+		e, _, _, err := c.currentLive(nil)
 		if err != nil {
 			return entry{}, err
 		}

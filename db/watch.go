@@ -87,9 +87,25 @@ func (d *DB) mixed(n uint64) uint64 {
 
 // AcceptVersion is Accept; it returns the version that the record has afterwards.
 func (d *DB) AcceptVersion(p *Pending, key []byte, visit Visitor) (version uint64, err error) {
+	return d.withVersion(p, key, func(b *batch) error { return b.accept(key, visit) })
+}
+
+// DecideVersion is AcceptVersion for who only needs to know whether there is a record: its value is not read.
+func (d *DB) DecideVersion(p *Pending, key []byte, decide func(found bool) Verdict) (version uint64, err error) {
+	return d.withVersion(p, key, func(b *batch) error {
+		_, xt, found, err := b.look(key)
+		if err == nil {
+			b.obey(key, xt, found, decide(found))
+		}
+		return err
+	})
+}
+
+// withVersion is modify; it returns the version that the record has afterwards.
+func (d *DB) withVersion(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
 	w := d.watch.Load()
 	err = d.modify(p, key, func(b *batch) error {
-		if err := b.accept(key, visit); err != nil {
+		if err := body(b); err != nil {
 			return err
 		}
 		if len(b.ups) == 0 {

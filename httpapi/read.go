@@ -113,6 +113,11 @@ func (s *Session) readPlain(n int) fault {
 	return faultNone
 }
 
+// noMemory reports whether there is no memory for what a request needs.
+func noMemory(err error) bool {
+	return errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)
+}
+
 // faultOf is why the rest of a body cannot be read.
 func faultOf(err error) fault {
 	switch {

@@ -7,7 +7,6 @@ import (
 	"gotycoon/db"
 	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/tsv"
-	"gotycoon/internal/pieces"
 )
 
 // serveREST answers GET, HEAD, PUT and DELETE of one record (section 11).
@@ -60,24 +59,16 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 	if err != nil {
 		return s.replyError(err)
 	}
-	if lack := s.holdValue(value); lack != nil {
-		return s.refuseMemory(lack)
-	}
 	s.keepValue(value)
 	s.appendHead(statusOK, s.req.keepAlive, len(value))
 	s.appendXT(xt)
 	s.endHead()
-	s.c.Out = pieces.Append(s.c.Out, value)
-	return statusOK
-}
-
-// holdValue takes a large value that has been read from the account, and the reply that is made of it. A value for which there is no memory
-// is forgotten.
-func (s *Session) holdValue(value []byte) error {
-	if len(value) < largeValue {
-		return nil
+	if len(value) < maxUnsent {
+		s.c.Out = append(s.c.Out, value...)
+	} else if s.c.Send(value) != nil {
+		return statusBroken
 	}
-	return s.c.Hold(cap(value) + len(value))
+	return statusOK
 }
 
 func (s *Session) restHead(d *db.DB, key []byte) int {
@@ -97,6 +88,10 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	mode := s.req.text(s.req.ktMode)
 	var err error
 	switch {
+	case len(value) >= largeValue && equalFold(mode, "add"):
+		err = d.AddInPlace(&s.c.Owed, key, s.largeBody(), xt)
+	case len(value) >= largeValue && equalFold(mode, "replace"):
+		err = d.ReplaceInPlace(&s.c.Owed, key, s.largeBody(), xt)
 	case equalFold(mode, "add"):
 		err = d.Add(&s.c.Owed, key, value, xt)
 	case equalFold(mode, "replace"):
@@ -164,6 +159,9 @@ func (s *Session) replyNoDatabase() int {
 func (s *Session) replyError(err error) int {
 	if s.denied != nil { // since the request was let in
 		return s.replyDenied()
+	}
+	if noMemory(err) {
+		return s.refuseMemory(err)
 	}
 	status := restStatus(s.req.method, err)
 	s.logFailure(status, err)

@@ -47,6 +47,9 @@ func (s *Session) serveRPC() (status int) {
 	}
 	if err == nil {
 		err = s.run(p, name)
+		if noMemory(err) {
+			s.lack = err
+		}
 		s.weighCursor()
 	}
 	if errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone) {

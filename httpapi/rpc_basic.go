@@ -1,5 +1,7 @@
 package httpapi
 
+import "gotycoon/db"
+
 // Procedures on one record (section 7).
 
 // record returns the parameters key and value.
@@ -12,10 +14,24 @@ func (s *Session) record() (key, value []byte, err error) {
 	return key, value, nil
 }
 
+// inPlace returns a large value of the body with db.Headroom bytes in front of it, which are the end of its name: "value" is looked for once
+// only. It returns nil for a small value, and for one that is not in the body as it came (Base64).
+func (s *Session) inPlace(value []byte) (room []byte) {
+	body := s.req.text(s.req.body)
+	at := cap(body) - cap(value) // where the value begins, if it is a part of body
+	if len(value) < largeValue || at < db.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
+		return nil
+	}
+	return body[at-db.Headroom : at+len(value)]
+}
+
 func rpcSet(s *Session) error {
 	key, value, err := s.record()
 	if err != nil {
 		return err
+	}
+	if room := s.inPlace(value); room != nil {
+		return s.call.db.SetInPlace(&s.c.Owed, key, room, s.xt())
 	}
 	return s.call.db.Set(&s.c.Owed, key, value, s.xt())
 }
@@ -25,6 +41,9 @@ func rpcAdd(s *Session) error {
 	if err != nil {
 		return err
 	}
+	if room := s.inPlace(value); room != nil {
+		return s.call.db.AddInPlace(&s.c.Owed, key, room, s.xt())
+	}
 	return s.call.db.Add(&s.c.Owed, key, value, s.xt())
 }
 
@@ -32,6 +51,9 @@ func rpcReplace(s *Session) error {
 	key, value, err := s.record()
 	if err != nil {
 		return err
+	}
+	if room := s.inPlace(value); room != nil {
+		return s.call.db.ReplaceInPlace(&s.c.Owed, key, room, s.xt())
 	}
 	return s.call.db.Replace(&s.c.Owed, key, value, s.xt())
 }
@@ -93,9 +115,6 @@ func rpcSeize(s *Session) error {
 func (s *Session) outRecord(value []byte, xt int64, err error) error {
 	if err != nil {
 		return err
-	}
-	if s.lack = s.holdValue(value); s.lack != nil {
-		return s.lack
 	}
 	s.keepValue(value)
 	s.outBytes("value", value)

@@ -26,7 +26,11 @@ func (s *Session) inPieces(atomic bool, add func(name, value []byte) (gathered i
 	s.bulk(func(name, value []byte) bool {
 		n := add(name, value)
 		if atomic {
-			s.lack = s.c.Hold(atomicRecord + len(name) + len(value))
+			size := atomicRecord + len(name)
+			if len(value) < db.LargeValue { // of others the database asks
+				size += len(value)
+			}
+			s.lack = s.c.Hold(size)
 			return s.lack == nil
 		}
 		if n == piece {

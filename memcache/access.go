@@ -184,7 +184,7 @@ func (c *conn) refuse(need right, reason error, entered bool) bool {
 			c.say(replyUnauthenticated)
 			return false
 		}
-		if _, ok := c.block(size); !ok {
+		if _, _, ok := c.block(size); !ok {
 			return false
 		}
 	}
@@ -205,7 +205,7 @@ func (c *conn) logIn(size int64) bool {
 		c.say(replyAuthFailure)
 		return false
 	}
-	text, ok := c.block(size)
+	text, _, ok := c.block(size)
 	if !ok {
 		return false
 	}

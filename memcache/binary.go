@@ -1,6 +1,7 @@
 package memcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -79,6 +80,7 @@ type request struct {
 	opaque             [4]byte
 	unique             uint64
 	extras, key, value []byte
+	room               []byte // of a large value, as in change
 }
 
 // reply is what is sent for a request.
@@ -107,11 +109,16 @@ func (c *conn) serveBinary() bool {
 		return false
 	}
 	message := c.io.Buffered()[:headerSize+body]
+	room := c.io.Room(len(message), 0, flagBytes)
 	c.io.Advance(len(message))
 	r, ok := parseRequest(message)
 	if !ok {
 		c.sayBinary(&r, &reply{status: statusInvalid})
 		return false
+	}
+	if len(r.value) >= largeValue && room != nil {
+		r.key = bytes.Clone(r.key) // its end is in the way
+		r.room = room[len(message)-len(r.value)-db.Headroom:]
 	}
 	keep := c.executeBinary(&r)
 	c.measureBinary(&r)
@@ -130,8 +137,8 @@ func parseRequest(message []byte) (r request, ok bool) {
 	return r, true
 }
 
-// sayBinary adds a reply.
-func (c *conn) sayBinary(r *request, a *reply) {
+// sayBinary adds a reply. It reports whether the connection stays.
+func (c *conn) sayBinary(r *request, a *reply) bool {
 	if a.status != statusOK {
 		a.unique = 0
 		if a.value == nil {
@@ -146,8 +153,8 @@ func (c *conn) sayBinary(r *request, a *reply) {
 	out = append(out, r.opaque[:]...)
 	out = binary.BigEndian.AppendUint64(out, a.unique)
 	out = append(out, a.extras...)
-	out = append(out, a.key...)
-	c.io.Out = append(out, a.value...)
+	c.io.Out = append(out, a.key...)
+	return c.sayData(a.value)
 }
 
 // statusOf maps the error of an operation to a status.

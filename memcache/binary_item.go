@@ -27,7 +27,9 @@ func (c *conn) binaryGet(r *request, row *operation) bool {
 		a.extras = binary.BigEndian.AppendUint32(nil, it.flags)
 		a.value = it.data
 	}
-	c.sayBinary(r, a)
+	if !c.sayBinary(r, a) {
+		return false
+	}
 	if len(c.io.Out) > flushSize {
 		return c.io.Flush() == nil
 	}
@@ -57,7 +59,7 @@ func (c *conn) binaryTouch(r *request) {
 
 // binaryStore serves set, add, replace, append and prepend.
 func (c *conn) binaryStore(r *request, base opcode) {
-	ch := change{key: r.key, data: r.value, unique: r.unique, versioned: true, xt: db.Never}
+	ch := change{key: r.key, data: r.value, room: r.room, unique: r.unique, versioned: true, xt: db.Never}
 	switch base {
 	case opAdd:
 		ch.mode = modeAdd

@@ -15,7 +15,8 @@ const (
 	maxValue   = 1 << 28            // bytes of a value that a client may send
 	maxRequest = maxValue + 1<<20   // bytes of a request
 	maxLine    = 8191               // characters of a line, as in the original
-	longLine   = 1 << 20            // of a line in modern servers, for long lists of keys
+	longLine   = 1 << 20            // the same in modern servers, for long lists of keys
+	largeValue = 1 << 20            // from this size on data are stored from where they are
 	keepRoom   = 64 << 10           // larger scratch space is not kept
 	flushSize  = 256 << 10          // replies to one command are sent when they reach this size
 	binaryByte = byte(requestMagic) // begins a request of the binary protocol
@@ -34,6 +35,7 @@ type conn struct {
 	words  [][]byte // of line
 	quiet  bool     // noreply: the client wants no replies to the command
 	value  []byte   // scratch: a value that was read, or is to be stored
+	held   int      // bytes of value that the account has given
 	number []byte   // scratch: text of numbers
 	failed bool     // the command failed
 
@@ -92,6 +94,7 @@ func (c *conn) trim() {
 	if cap(c.value) > keepRoom {
 		c.value = nil
 	}
+	c.held = 0 // given back with the request
 	if cap(c.line) > keepRoom {
 		c.line, c.words = nil, nil
 	}
@@ -167,28 +170,31 @@ func (c *conn) split() {
 
 // block reads the data block of a storage command: size bytes and a line end. If ok is false, the
 // block is wrong or does not come, and the connection has to end. data is valid until the next
-// read.
-func (c *conn) block(size int64) (data []byte, ok bool) {
+// read. room is as in change.
+func (c *conn) block(size int64) (data, room []byte, ok bool) {
 	if size < 0 || size > maxValue {
-		return nil, false
+		return nil, nil, false
 	}
 	n := int(size)
-	if err := c.io.Need(n + 1); err != nil {
+	if err := c.io.NeedWith(n+1, 1); err != nil {
 		c.outOfMemory(err)
-		return nil, false
+		return nil, nil, false
 	}
 	end := 1
 	if c.io.Buffered()[n] == '\r' {
 		if end = 2; !c.need(n + 2) {
-			return nil, false
+			return nil, nil, false
 		}
 	}
 	data = c.io.Buffered()[:n+end]
 	if data[n+end-1] != '\n' {
-		return nil, false
+		return nil, nil, false
+	}
+	if n >= largeValue {
+		room = c.io.Room(n, db.Headroom, flagBytes)
 	}
 	c.io.Advance(n + end)
-	return data[:n], true
+	return data[:n], room, true
 }
 
 // need waits until n bytes are buffered. It returns false if they do not come.

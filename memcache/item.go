@@ -99,9 +99,14 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 		// not seen.
 		it.version = c.db.Version(key)
 	}
+	before := c.io.Owed.Taken()
 	stored, xt, err := c.db.Get(&c.io.Owed, c.value[:0], key)
 	if cap(stored) > cap(c.value) {
 		c.value = stored[:0]
+	}
+	if n := c.io.Owed.Taken() - before; n > 0 {
+		c.io.LetGo(c.held) // a smaller one, of another key
+		c.held = n
 	}
 	c.s.counts.get.count(err == nil)
 	if err != nil {
@@ -116,6 +121,7 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 type change struct {
 	mode      mode
 	key, data []byte
+	room      []byte // large data between db.Headroom bytes in front and flagBytes behind; nil: they are copied
 	flags     uint32
 	xt        db.XT
 	unique    uint64 // version that the item must have; 0: any version
@@ -130,10 +136,13 @@ func (c *conn) store(ch change) (version uint64, err error) {
 	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil {
 		return 0, err
 	}
-	if len(ch.data) > keepRoom {
-		if err := c.io.Hold(len(ch.data)); err != nil {
-			return 0, err
-		}
+	if ch.room != nil && c.s.queues == nil && ch.mode != modeAppend && ch.mode != modePrepend {
+		version, err = c.storeInPlace(ch)
+		c.countStore(ch, err)
+		return version, err
+	}
+	if err := c.holdCopy(ch.data); err != nil {
+		return 0, err
 	}
 	c.value = c.encode(c.value[:0], ch.data, ch.flags)
 	owed := &c.io.Owed
@@ -150,6 +159,47 @@ func (c *conn) store(ch change) (version uint64, err error) {
 		err = c.db.Set(owed, ch.key, c.value, ch.xt)
 	}
 	c.countStore(ch, err)
+	return version, err
+}
+
+// storeInPlace stores large data from where they are in the connection's buffer. The flags lie over the beginning of what comes next, which
+// is put back when the log has them.
+func (c *conn) storeInPlace(ch change) (version uint64, err error) {
+	room := ch.room[:len(ch.room)-flagBytes]
+	if c.s.opts.Flags {
+		room = ch.room
+		behind := room[len(room)-flagBytes:]
+		next := [flagBytes]byte(behind)
+		binary.BigEndian.PutUint32(behind, ch.flags)
+		defer func() {
+			err = errors.Join(err, c.io.Flush())
+			copy(behind, next[:])
+		}()
+	}
+	owed := &c.io.Owed
+	switch {
+	case ch.unique != 0 || ch.versioned || ch.mode == modeCAS:
+		return c.decideVersion(ch, room)
+	case ch.mode == modeAdd:
+		return 0, c.db.AddInPlace(owed, ch.key, room, ch.xt)
+	case ch.mode == modeReplace:
+		return 0, c.db.ReplaceInPlace(owed, ch.key, room, ch.xt)
+	}
+	return 0, c.db.SetInPlace(owed, ch.key, room, ch.xt)
+}
+
+// decideVersion stores data in a room if the item is as ch wants it.
+func (c *conn) decideVersion(ch change, room []byte) (version uint64, err error) {
+	var refused error
+	version, err = c.db.DecideVersion(&c.io.Owed, ch.key, func(found bool) db.Verdict {
+		if refused = c.refusal(ch, found); refused != nil {
+			return db.Verdict{}
+		}
+		return db.Verdict{Op: db.Renew, Value: room[db.Headroom:], Room: room, XT: ch.xt}
+	})
+	if err == nil {
+		err = refused
+	}
 	return version, err
 }
 
@@ -175,6 +225,9 @@ func (c *conn) storeVersion(ch change) (version uint64, err error) {
 			return db.Verdict{}
 		}
 		if found && (ch.mode == modeAppend || ch.mode == modePrepend) {
+			if refused = c.holdCopy(old); refused != nil {
+				return db.Verdict{}
+			}
 			c.join(ch, old)
 			return db.Verdict{Op: db.Store, Value: c.value}
 		}
@@ -199,6 +252,14 @@ func (c *conn) refusal(ch change, found bool) error {
 		return errChanged
 	}
 	return nil
+}
+
+// holdCopy takes the memory for a copy of a large value.
+func (c *conn) holdCopy(value []byte) error {
+	if len(value) <= keepRoom {
+		return nil
+	}
+	return c.io.Hold(len(value))
 }
 
 // join makes the value of an append or prepend in c.value. The item keeps its flags.
@@ -248,16 +309,24 @@ func (c *conn) removeVersion(key []byte, unique uint64) error {
 // renew gives an item another expiration time, and returns the item as it was before.
 func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
 	missing := false
+	var lack error
 	it.version, err = c.db.AcceptVersion(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
 		if missing = !found; missing {
+			return db.Verdict{}
+		}
+		if lack = c.holdCopy(old); lack != nil {
 			return db.Verdict{}
 		}
 		c.value = append(c.value[:0], old...)
 		it.xt = was
 		return db.Verdict{Op: db.Renew, Value: c.value, XT: xt}
 	})
-	if err == nil && missing {
+	switch {
+	case err != nil:
+	case missing:
 		err = db.ErrNoRecord
+	default:
+		err = lack
 	}
 	c.s.counts.touch.count(err == nil)
 	if err != nil {

@@ -105,8 +105,8 @@ func (c *conn) metaExpiry(m *meta, letter byte) (xt db.XT, ok bool) {
 }
 
 // sayMeta adds a reply: its code, and what the flags of the request ask for, in their order. The
-// data follow if the code is VA.
-func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
+// data follow if the code is VA. It reports whether the connection stays.
+func (c *conn) sayMeta(m *meta, code string, it *item, marks string) bool {
 	out := append(c.io.Out, code...)
 	if code == "VA" {
 		out = append(out, ' ')
@@ -115,11 +115,8 @@ func (c *conn) sayMeta(m *meta, code string, it *item, marks string) {
 	for _, flag := range m.flags {
 		out = c.appendFlag(out, m, flag, it)
 	}
-	out = append(append(out, marks...), '\r', '\n')
-	if code == "VA" {
-		out = append(append(out, it.data...), '\r', '\n')
-	}
-	c.io.Out = out
+	c.io.Out = append(append(out, marks...), '\r', '\n')
+	return code != "VA" || c.sayData(it.data) && c.sayEnd()
 }
 
 // appendFlag adds what a flag asks for. it is nil if there is no item.

@@ -19,7 +19,7 @@ func (c *conn) metaGet() bool {
 	it, marks, err := c.metaFetch(&m)
 	switch {
 	case err == nil && m.has('v'):
-		c.sayMeta(&m, "VA", &it, marks)
+		return c.sayMeta(&m, "VA", &it, marks)
 	case err == nil:
 		c.sayMeta(&m, metaHeader, &it, marks)
 	case errors.Is(err, db.ErrNoRecord):

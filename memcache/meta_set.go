@@ -22,7 +22,7 @@ func (c *conn) metaSet() bool {
 		}
 	}
 	var arrived bool
-	if ch.data, arrived = c.block(int64(size)); !arrived {
+	if ch.data, ch.room, arrived = c.block(int64(size)); !arrived {
 		return false
 	}
 	if ok && fits {

@@ -194,7 +194,9 @@ func (c *conn) getMessages() bool {
 		it, err := c.fetchMessage(name, deadline)
 		switch {
 		case err == nil:
-			c.sayValue(&it)
+			if !c.sayValue(&it) {
+				return false
+			}
 		case errors.Is(err, db.ErrNoRecord):
 		default:
 			c.fail("get", err)
@@ -207,10 +209,15 @@ func (c *conn) getMessages() bool {
 
 // fetchMessage claims a message. The caller has sent the replies before it.
 func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
+	before := c.io.Owed.Taken()
 	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
+	c.io.Owed.GiveBack(before) // the claim keeps it
 	if err == nil {
 		err = c.mayTake(name, claim)
+	}
+	if err == nil {
+		err = c.keep(claim)
 	}
 	c.s.counts.get.count(err == nil)
 	if err != nil {
@@ -240,6 +247,20 @@ func (c *conn) heed() db.Heed {
 	}
 }
 
+// claimCost is what a claim takes beside its record.
+const claimCost = 256
+
+// keep counts a claim until it is finished. One for which there is no memory goes back.
+func (c *conn) keep(claim *db.Claim) error {
+	err := c.io.Keep(costOf(claim))
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, claim.GiveBack(nil))
+}
+
+func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim.Value) }
+
 // mayTake checks the right to read again, since the client may have waited long for the message. A
 // message that the client may not have is given back.
 func (c *conn) mayTake(name []byte, claim *db.Claim) error {
@@ -259,6 +280,7 @@ func (c *conn) finish(name []byte) error {
 	if err := fetched[0].Finish(&c.io.Owed); err != nil {
 		return err
 	}
+	_ = c.io.Keep(-costOf(fetched[0])) // giving back never fails
 	if len(fetched) == 1 {
 		delete(c.claims, string(name))
 	} else {

@@ -21,7 +21,12 @@ func (c *conn) get(versioned bool) bool {
 		it, err := c.fetch(key, versioned && c.modern)
 		switch {
 		case err == nil:
-			c.sayValue(&it)
+			if !c.sayValue(&it) {
+				return false
+			}
+			if len(it.data) > flushSize {
+				begin = len(c.io.Out) // all else has been sent
+			}
 		case errors.Is(err, db.ErrNoRecord):
 		default:
 			// The items before the error are taken back: the client must not take the others for
@@ -41,8 +46,9 @@ func (c *conn) get(versioned bool) bool {
 	return true
 }
 
-// sayValue adds an item to the replies, with its version if that was asked for.
-func (c *conn) sayValue(it *item) {
+// sayValue adds an item to the replies, with its version if that was asked for. A large item is
+// sent at once. It reports whether the connection stays.
+func (c *conn) sayValue(it *item) bool {
 	out := append(c.io.Out, "VALUE "...)
 	out = append(out, it.key...)
 	out = append(out, ' ')
@@ -53,9 +59,22 @@ func (c *conn) sayValue(it *item) {
 		out = append(out, ' ')
 		out = strconv.AppendUint(out, it.version, 10)
 	}
-	out = append(out, '\r', '\n')
-	out = append(out, it.data...)
 	c.io.Out = append(out, '\r', '\n')
+	return c.sayData(it.data) && c.sayEnd()
+}
+
+// sayData adds the data of an item, or sends them where they are large, so that they are in memory once.
+func (c *conn) sayData(data []byte) bool {
+	if len(data) > flushSize {
+		return c.io.Send(data) == nil
+	}
+	c.io.Out = append(c.io.Out, data...)
+	return true
+}
+
+func (c *conn) sayEnd() bool {
+	c.io.Out = append(c.io.Out, '\r', '\n')
+	return true
 }
 
 // getAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
@@ -69,7 +88,9 @@ func (c *conn) getAndTouch(versioned bool) bool {
 			if !versioned {
 				it.version = 0
 			}
-			c.sayValue(&it)
+			if !c.sayValue(&it) {
+				return false
+			}
 		case errors.Is(err, db.ErrNoRecord):
 		default:
 			c.fail("accept", err)

@@ -16,7 +16,7 @@ func (c *conn) storage(m mode) bool {
 	}
 	c.wantsReply(options)
 	var ok bool
-	if ch.data, ok = c.block(leadingInt(c.words[4])); !ok {
+	if ch.data, ch.room, ok = c.block(leadingInt(c.words[4])); !ok {
 		return false
 	}
 	_, err := c.store(ch)

@@ -71,6 +71,8 @@ func (h *handle) do(c call, op func(d *db.DB) error) bool {
 		h.hold(c)
 		defer h.release()
 	}
+	before := h.s.owed.Taken()
+	defer h.s.owed.GiveBack(before) // what the script has been given is the interpreter's
 	return h.note(op(h.current()))
 }
 

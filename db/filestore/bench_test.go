@@ -62,7 +62,7 @@ func BenchmarkGet(b *testing.B) {
 		}
 		i, room := 0, make([]byte, 0, 64)
 		for b.Loop() {
-			if _, found, err := s.Get(room, update(i)[0].Key); !found || err != nil {
+			if _, found, err := s.Get(room, update(i)[0].Key, nil); !found || err != nil {
 				b.Fatal(found, err)
 			}
 			if i++; i == benchRecords {

@@ -87,14 +87,24 @@ type layers struct {
 	base   *bolt.Bucket // nil: hidden
 }
 
+// measured reads no large value, only its size.
+type measured struct{ size int }
+
+// Large implements store.Reader.
+func (m *measured) Large(size int) (wanted int, err error) {
+	m.size = size
+	return 0, nil
+}
+
 // size returns the key and value bytes that key has in the layers, -1 for none.
 func (l layers) size(key []byte) int64 {
 	var room [64]byte
 	if l.frozen != nil {
-		value, st := l.frozen.get(nil, key)
+		var m measured
+		value, st, _ := l.frozen.get(nil, key, &m)
 		switch st {
 		case live:
-			return int64(len(key) + len(value))
+			return int64(len(key) + max(len(value), m.size))
 		case dead:
 			return -1
 		}

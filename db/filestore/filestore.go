@@ -25,7 +25,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"gotycoon/db/memstore"
-	"gotycoon/internal/pieces"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -139,16 +139,16 @@ func (s *Store) load() error {
 }
 
 // Get appends the value of key to dst.
-func (s *Store) Get(dst, key []byte) ([]byte, bool, error) {
+func (s *Store) Get(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 	v := s.acquire()
 	defer v.release()
-	if dst, state := v.get(dst, key); state != unknown {
-		return dst, state == live, nil
+	if dst, state, err := v.get(dst, key, r); state != unknown {
+		return dst, state == live, err
 	}
-	return s.getBase(dst, key)
+	return s.getBase(dst, key, r)
 }
 
-func (s *Store) getBase(dst, key []byte) ([]byte, bool, error) {
+func (s *Store) getBase(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 	tx, err := s.file.Begin(false)
 	if err != nil {
 		return dst, false, fmt.Errorf("read %s: %w", s.path, err)
@@ -156,8 +156,8 @@ func (s *Store) getBase(dst, key []byte) ([]byte, bool, error) {
 	var room [64]byte
 	value := tx.Bucket([]byte(dataBucket)).Get(appendBoltKey(room[:0], key))
 	found := value != nil
-	dst = pieces.Append(dst, value)
-	return dst, found, tx.Rollback()
+	dst, err = store.Append(dst, value, r)
+	return dst, found, errors.Join(err, tx.Rollback())
 }
 
 // Prepare copies large values that are about to be applied.

@@ -114,7 +114,7 @@ func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, 
 		_, err := s.Count() // settles what is not yet looked up
 		require.NoError(t, err)
 	default:
-		value, found, err := s.Get([]byte("x"), []byte(key))
+		value, found, err := s.Get([]byte("x"), []byte(key), nil)
 		require.NoError(t, err)
 		model, ok := want[key]
 		require.Equal(t, ok, found)
@@ -162,7 +162,7 @@ func TestReadersNeverSeeOldValues(t *testing.T) {
 		readers.Go(func() {
 			for i := 0; !done.Load(); i = (i + 1) % keys {
 				floor := written[i].Load()
-				value, _, err := s.Get(nil, fmt.Appendf(nil, "k%02d", i))
+				value, _, err := s.Get(nil, fmt.Appendf(nil, "k%02d", i), nil)
 				if err != nil || parse(value) < floor {
 					t.Errorf("key %d: read %q after %d was written (%v)", i, value, floor, err)
 					return
@@ -317,7 +317,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	require.NoError(t, err)
 	s.Apply(1, []ulog.Update{{Op: ulog.OpSet, Key: []byte("k"), Value: []byte("v")}})
 	require.NoError(t, s.Close())
-	_, _, err = s.Get(nil, []byte("k"))
+	_, _, err = s.Get(nil, []byte("k"), nil)
 	require.ErrorIs(t, err, errors.ErrDatabaseNotOpen)
 	require.Error(t, s.Scan(store.Start{Edge: true}, func(_, _ []byte) bool { return true }))
 }

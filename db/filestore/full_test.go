@@ -31,7 +31,7 @@ func TestFullFile(t *testing.T) {
 	stored--
 	require.ErrorIs(t, refused, berrors.ErrMaxSizeReached)
 	require.Greater(t, stored, limit/1100, "memory takes what the disk does not")
-	_, found, err := s.Get(nil, []byte("0000"))
+	_, found, err := s.Get(nil, []byte("0000"), nil)
 	require.NoError(t, err)
 	require.True(t, found)
 

@@ -7,7 +7,6 @@ import (
 
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
-	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -79,20 +78,24 @@ func (o *overlay) release() {
 
 // get looks a key up. A key missing because of a clear is dead: cleared is set before the tree is emptied, so it
 // must be read after the tree.
-func (o *overlay) get(dst, key []byte) ([]byte, state) {
+func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
 	at := len(dst)
-	dst, found := o.tree.Get(dst, key)
+	dst, large, pin, found := o.tree.Look(dst, key)
 	switch {
 	case !found && o.cleared.Load():
-		return dst, dead
+		return dst, dead, nil
 	case !found:
-		return dst, unknown
+		return dst, unknown, nil
+	case pin != nil: // live: nothing else is large
+		defer pin.Release()
+		dst, err := store.Append(dst, large[valueAt(large[0]):], r)
+		return dst, live, err
 	case dst[at]&flagLive == 0:
-		return dst[:at], dead
+		return dst[:at], dead, nil
 	}
 	n := valueAt(dst[at])
-	pieces.Copy(dst[at:], dst[at+n:])
-	return dst[:len(dst)-n], live
+	copy(dst[at:], dst[at+n:])
+	return dst[:len(dst)-n], live, nil
 }
 
 // apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes, and large values of it. The

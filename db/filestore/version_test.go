@@ -166,7 +166,7 @@ func (m *versionsModel) compare() {
 	for key := range remembered(m.t, m.s) {
 		e, _, _ := m.s.Entry([]byte(key)) // remembered has seen that it works
 		got[key] = e.Version
-		value, found, err := m.s.Get([]byte("x"), []byte(key))
+		value, found, err := m.s.Get([]byte("x"), []byte(key), nil)
 		require.NoError(m.t, err)
 		require.Equal(m.t, "x"+m.records[key], string(value))
 		require.False(m.t, found && e.Removed, key)

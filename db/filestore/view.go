@@ -1,6 +1,10 @@
 package filestore
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"gotycoon/db/store"
+)
 
 // view is what a reader sees in front of the file. The pair never changes; a freeze and the end of a checkpoint
 // replace the whole view. Overlays give their memory back when the last view that has them is released.
@@ -53,10 +57,10 @@ const (
 )
 
 // get looks a key up in both overlays, the newer one first.
-func (v *view) get(dst, key []byte) ([]byte, state) {
-	dst, st := v.active.get(dst, key)
+func (v *view) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
+	dst, st, err := v.active.get(dst, key, r)
 	if st == unknown && v.frozen != nil {
-		return v.frozen.get(dst, key)
+		return v.frozen.get(dst, key, r)
 	}
-	return dst, st
+	return dst, st, err
 }

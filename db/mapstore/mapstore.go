@@ -33,14 +33,15 @@ func find(records []record, key []byte) (int, bool) {
 }
 
 // Get appends the value of key to dst.
-func (s *Store) Get(dst, key []byte) (value []byte, found bool, err error) {
+func (s *Store) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	i, found := find(s.records, key)
 	if !found {
 		return dst, false, nil
 	}
-	return append(dst, s.records[i].value...), true, nil
+	dst, err = store.Append(dst, s.records[i].value, r)
+	return dst, true, err
 }
 
 // Apply makes updates visible all at once. They are in the log already, so there is no way to refuse them.

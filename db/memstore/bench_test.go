@@ -74,7 +74,7 @@ func benchGets(b *testing.B, s store.Store, more func() bool) {
 	for more() {
 		benchKey(key, r.Uint64N(benchRecords))
 		var found bool
-		if value, found, _ = s.Get(value[:0], key); !found {
+		if value, found, _ = s.Get(value[:0], key, nil); !found {
 			b.Error("lost")
 			return
 		}

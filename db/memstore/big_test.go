@@ -107,7 +107,7 @@ func timeGets(s store.Store, n uint64, done <-chan time.Duration) timing {
 	for i := 0; done != nil || i < 2_000_000; i++ {
 		benchKey(key, rand.Uint64N(n))
 		start := time.Now()
-		value, _, _ = s.Get(value[:0], key)
+		value, _, _ = s.Get(value[:0], key, nil)
 		if len(all) < 20_000_000 {
 			all = append(all, time.Since(start))
 		}

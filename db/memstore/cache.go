@@ -6,7 +6,6 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -64,17 +63,17 @@ func NewCache(o CacheOptions) *Cache {
 // slotOf returns the slot for a table.
 func (c *Cache) slotOf(table int) *cacheSlot { return &c.slots[table/(tableCount/cacheSlots)] }
 
-// Get appends the value of key to dst and notes that the record was used. The error is always nil.
-func (c *Cache) Get(dst, key []byte) (value []byte, found bool, err error) {
+// Get appends the value of key to dst and notes that the record was used. The error is that of r.
+func (c *Cache) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
 	dst, large, pin, found := c.getOrPin(dst, key)
 	if pin != nil {
 		defer pin.Release()
-		dst = pieces.Append(dst, large)
+		dst, err = store.Append(dst, large, r)
 	}
-	return dst, found, nil
+	return dst, found, err
 }
 
-// getOrPin is as Tree.getOrPin.
+// getOrPin is as Tree.Look.
 func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	hash := c.index.hash(key)
 	s := c.slotOf(tableOf(hash))

@@ -60,7 +60,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	for _, key := range k[:3] {
 		applySet(c, key, "1")
 	}
-	_, found, err := c.Get(nil, []byte(k[0])) // now 1 2 0
+	_, found, err := c.Get(nil, []byte(k[0]), nil) // now 1 2 0
 	require.NoError(t, err)
 	require.True(t, found)
 	applySet(c, k[3], "1") // 2 0 3

@@ -69,7 +69,7 @@ func TestApplyIsVisibleAtOnce(t *testing.T) {
 func getGroup(t *testing.T, s store.Store) {
 	var last uint64
 	for _, i := range rand.Perm(8) {
-		value, found, _ := s.Get(nil, []byte(fmt.Sprint("group", i)))
+		value, found, _ := s.Get(nil, []byte(fmt.Sprint("group", i)), nil)
 		if !found || binary.BigEndian.Uint64(value) < last {
 			t.Errorf("half an Apply was visible")
 			return
@@ -145,7 +145,7 @@ func TestGetsBesideChanges(t *testing.T) {
 			key := func(i int) string { return fmt.Sprintf("key%05d;", i) }
 			get := func() {
 				name := key(rand.IntN(2000))
-				value, _, _ := s.Get(nil, []byte(name))
+				value, _, _ := s.Get(nil, []byte(name), nil)
 				if strings.ReplaceAll(string(value), name, "") != "" {
 					t.Errorf("%s has the value %q", name, value)
 				}
@@ -230,7 +230,7 @@ func TestReadersBesideClose(t *testing.T) {
 					require.NoError(t, s.Close())
 				}
 			}, func() {
-				_, _, _ = s.Get(nil, []byte("7"))
+				_, _, _ = s.Get(nil, []byte("7"), nil)
 			}, func() {
 				_ = s.Scan(store.Start{Edge: true}, func(_, value []byte) bool { return len(value) < 1000 })
 			})

@@ -7,7 +7,6 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
@@ -36,17 +35,17 @@ func NewHash(HashOptions) *Hash {
 	return h
 }
 
-// Get appends the value of key to dst. The error is always nil.
-func (h *Hash) Get(dst, key []byte) (value []byte, found bool, err error) {
+// Get appends the value of key to dst. The error is that of r.
+func (h *Hash) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
 	dst, large, pin, found := h.getOrPin(dst, key)
 	if pin != nil {
 		defer pin.Release()
-		dst = pieces.Append(dst, large)
+		dst, err = store.Append(dst, large, r)
 	}
-	return dst, found, nil
+	return dst, found, err
 }
 
-// getOrPin is as Tree.getOrPin.
+// getOrPin is as Tree.Look.
 func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	hash := h.index.hash(key)
 	lock := &h.locks[tableOf(hash)]

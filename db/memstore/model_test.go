@@ -84,7 +84,7 @@ func (m *model) compare(t require.TestingT) {
 
 // compareGet looks one key up, beside something that is in the buffer already.
 func (m *model) compareGet(t require.TestingT, key string) {
-	value, found, err := m.store.Get([]byte("before"), []byte(key))
+	value, found, err := m.store.Get([]byte("before"), []byte(key), nil)
 	require.NoError(t, err)
 	want, ok := m.want[key]
 	require.Equal(t, ok, found)

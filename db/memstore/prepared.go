@@ -5,13 +5,14 @@ import (
 	"sync/atomic"
 
 	"gotycoon/db/memstore/slab"
+	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
 const (
-	prepareSize = 1 << 20  // values from this size on are copied before anything is locked
-	pinSize     = 64 << 10 // values from this size on are read when nothing is locked any more
+	prepareSize = 1 << 20          // values from this size on are copied before anything is locked
+	pinSize     = store.LargeValue // values from this size on are read when nothing is locked any more
 )
 
 // Value is a copy of a large value that a Tree can take as it is.

@@ -31,7 +31,7 @@ func TestPreparedValuesAreStored(t *testing.T) {
 				}
 				s.Apply(0, ups)
 				s.Forget(ups)
-				got, found, err := s.Get([]byte("head"), []byte(key))
+				got, found, err := s.Get([]byte("head"), []byte(key), nil)
 				require.NoError(t, err)
 				require.True(t, found)
 				require.True(t, bytes.Equal(append([]byte("head"), ups[0].Value...), got))
@@ -40,7 +40,7 @@ func TestPreparedValuesAreStored(t *testing.T) {
 			s.Prepare(ups)
 			s.Prepare(ups)
 			s.Forget(ups)
-			_, found, err := s.Get(nil, []byte("never"))
+			_, found, err := s.Get(nil, []byte("never"), nil)
 			require.NoError(t, err)
 			require.False(t, found)
 			n, err := s.Count()
@@ -68,7 +68,7 @@ func TestLargeValuesAreReadWithoutALock(t *testing.T) {
 							return
 						default:
 						}
-						got, found, err := s.Get(nil, []byte("k"))
+						got, found, err := s.Get(nil, []byte("k"), nil)
 						if err != nil || found && (len(got) != 3<<20 || bytes.Count(got, got[:1]) != len(got)) {
 							t.Errorf("%v %d bytes", err, len(got))
 							return

@@ -47,7 +47,7 @@ func NewTree() *Tree {
 
 // Get appends the value of key to dst.
 func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
-	dst, large, pin, found := t.getOrPin(dst, key)
+	dst, large, pin, found := t.Look(dst, key)
 	if pin != nil {
 		defer pin.Release()
 		dst = pieces.Append(dst, large)
@@ -55,9 +55,9 @@ func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
 	return dst, found
 }
 
-// getOrPin appends the value of key to dst, or returns where a large value lies, which is kept there until the pin is released: nobody has to
+// Look appends the value of key to dst, or returns where a large value lies, which is kept there until the pin is released: nobody has to
 // wait until it has been copied.
-func (t *Tree) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
+func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	value, at, found := t.locate(key)

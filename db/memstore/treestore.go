@@ -24,10 +24,14 @@ func NewTreeStore() *TreeStore {
 	return s
 }
 
-// Get appends the value of key to dst. The error is always nil.
-func (s *TreeStore) Get(dst, key []byte) (value []byte, found bool, err error) {
-	value, found = s.tree.Get(dst, key)
-	return value, found, nil
+// Get appends the value of key to dst. The error is that of r.
+func (s *TreeStore) Get(dst, key []byte, r store.Reader) (value []byte, found bool, err error) {
+	dst, large, pin, found := s.tree.Look(dst, key)
+	if pin != nil {
+		defer pin.Release()
+		dst, err = store.Append(dst, large, r)
+	}
+	return dst, found, err
 }
 
 // Prepare copies large values that are about to be applied.

@@ -9,8 +9,8 @@ import "gotycoon/ulog"
 // Store keeps the records of one database. All methods may be called by many goroutines, but Apply by
 // one at a time: its caller holds the database's commit lock.
 type Store interface {
-	// Get appends the value of key to dst.
-	Get(dst, key []byte) (value []byte, found bool, err error)
+	// Get appends the value of key to dst. r is asked before a large value is copied; nil: it is copied.
+	Get(dst, key []byte, r Reader) (value []byte, found bool, err error)
 
 	// Apply changes memory only and cannot fail. Readers see all of ups or nothing. at is the log position
 	// of the last update; 0 means that the updates are not in the log (evicted and expired records). The store

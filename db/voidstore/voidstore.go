@@ -13,7 +13,7 @@ type Store struct{}
 var _ store.Freezer = Store{}
 
 // Get finds nothing.
-func (Store) Get(dst, _ []byte) ([]byte, bool, error) { return dst, false, nil }
+func (Store) Get(dst, _ []byte, _ store.Reader) ([]byte, bool, error) { return dst, false, nil }
 
 // Apply forgets the updates.
 func (Store) Apply(ulog.Stamp, []ulog.Update) {}

@@ -49,7 +49,7 @@ var arrows = map[string][]string{
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog", "internal/pieces"},
 	"db/memstore/slab":   {},
 	"db/mapstore":        {"db/store", "ulog"},
-	"db/store":           {"ulog"},
+	"db/store":           {"ulog", "internal/pieces"},
 	"db/store/storetest": {"db/store", "ulog"},
 	"db/voidstore":       {"db/store", "ulog"},
 	"ulog":               {"internal/vfs", "internal/metrics", "internal/pieces"},

@@ -133,7 +133,7 @@ func (c *Conn) Keep(n int) error {
 		return nil
 	case n < 0 || c.overdrawn:
 		l.held.Add(int64(n))
-	case n > 0 && !l.Reserve(int64(n), false):
+	case n > 0 && !l.Reserve(int64(n), c.kept+int64(n) <= smallRequest):
 		return l.refuse(ErrBusy)
 	}
 	c.held += int64(n)
@@ -156,10 +156,10 @@ func (c *Conn) force(n int64) {
 	}
 }
 
-// holdReply counts a large reply that its client does not take at once: all is what is held for the reply then, and n of it what has to
-// be given back when it is sent.
-func (c *Conn) holdReply() (n, all int, err error) {
-	if all = cap(c.Out); all <= readSize {
+// holdReply counts a large reply of a size that its client does not take at once: all is what is held for the reply then, and n of it what
+// has to be given back when it is sent.
+func (c *Conn) holdReply(size int) (n, all int, err error) {
+	if all = max(cap(c.Out), size); all <= readSize {
 		return 0, 0, nil
 	}
 	if n = all - int(c.held); n <= readSize { // what the request holds may be this reply

@@ -18,8 +18,14 @@ const (
 	bytesCounted = 2 // how often a byte of a large request counts
 )
 
+// margin is what there is in front of a large read buffer and behind it, so that a large value can be stored from where it is, see Room.
+const margin = 16
+
 // buffers is what a connection needs while it is not idle.
-type buffers struct{ in, out []byte }
+type buffers struct {
+	in, out []byte
+	whole   []byte // in with its margins; nil: it has none
+}
 
 // NewPool returns the pool from which the connections of one server take their buffers.
 func NewPool() *sync.Pool {
@@ -42,7 +48,7 @@ func (c *Conn) parkBuffers() {
 	}
 	c.letGo(c.held - c.inputCost())
 	if len(b.in) > keepSize {
-		b.in = make([]byte, readSize)
+		b.in, b.whole = make([]byte, readSize), nil
 	}
 	b.out = c.Out[:0]
 	if cap(b.out) > keepSize {
@@ -63,6 +69,7 @@ func (c *Conn) shrink() {
 	}
 	if len(c.bufs.in) > keepSize && c.w-c.r <= readSize {
 		c.moveUnread(make([]byte, readSize))
+		c.bufs.whole = nil
 	}
 }
 
@@ -102,8 +109,21 @@ func (c *Conn) grow(size int) error {
 	if err := c.Hold(int(costOf(size) - c.inputCost())); err != nil {
 		return err
 	}
-	c.moveUnread(make([]byte, size))
+	whole := make([]byte, margin+size+margin)
+	c.moveUnread(whole[margin : margin+size])
+	c.bufs.whole = whole
 	return nil
+}
+
+// Room returns the first n buffered bytes of a large read buffer with some of those in front and behind, which the caller may overwrite. The
+// ones in front are of what has been used, or of nobody; the ones behind may be the beginning of the next request, and have to be put back.
+// It returns nil for a small buffer, and where more is asked for than there is.
+func (c *Conn) Room(n, before, after int) []byte {
+	if c.bufs == nil || c.bufs.whole == nil || max(before, after) > margin {
+		return nil
+	}
+	at := margin + c.r
+	return c.bufs.whole[at-before : at+n+after]
 }
 
 // inputCost is what the read buffer counts in the account.

@@ -79,6 +79,9 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 		o.MaxRequest = 600 << 20
 	}
 	conn := &Conn{pool: pool, opts: o}
+	if o.Limits != nil {
+		conn.Owed.Purse = conn
+	}
 	conn.Replace(c)
 	return conn
 }
@@ -96,14 +99,17 @@ func (c *Conn) Advance(n int) { c.r += n }
 
 // Need waits until n bytes are buffered. A request that could never be held is refused with ErrTooLarge, and one for which there is no
 // memory now with ErrBusy, before any of its bytes are read; memory is taken as they come.
-func (c *Conn) Need(n int) error {
+func (c *Conn) Need(n int) error { return c.NeedWith(n, 0) }
+
+// NeedWith is Need for n bytes behind which there may be so many more of the same request: they shall not need another buffer.
+func (c *Conn) NeedWith(n, more int) error {
 	if len(c.Buffered()) >= n {
 		return nil
 	}
 	if err := c.Declare(n); err != nil {
 		return err
 	}
-	c.want = n
+	c.want = n + more
 	defer func() { c.want = 0 }()
 	for len(c.Buffered()) < n {
 		if err := c.Fill(); err != nil {
@@ -278,7 +284,7 @@ func (c *Conn) write(p []byte) error {
 	if c.raw != nil {
 		return c.raw.write(p)
 	}
-	counted, size, err := c.holdReply()
+	counted, size, err := c.holdReply(len(p))
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (s *rawSocket) writeSome(fd uintptr) bool {
 		if errno == syscall.EAGAIN {
 			if s.began.IsZero() {
 				s.began, s.sent = time.Now(), 0
-				if s.counted, s.size, s.err = s.c.holdReply(); s.err != nil {
+				if s.counted, s.size, s.err = s.c.holdReply(len(s.rest)); s.err != nil {
 					s.counted = 0
 					return true
 				}

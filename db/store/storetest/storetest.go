@@ -74,7 +74,7 @@ func (c *checker) compare(t *testing.T) {
 	slices.Reverse(sorted)
 	require.Equal(t, sorted, c.scan(t, store.Start{Edge: true, Backward: true}))
 	for key, want := range c.model {
-		value, found, err := c.Get([]byte("before"), []byte(key))
+		value, found, err := c.Get([]byte("before"), []byte(key), nil)
 		require.NoError(t, err)
 		require.True(t, found, key)
 		require.Equal(t, "before"+want, string(value))
@@ -95,7 +95,7 @@ func (c *checker) scan(t *testing.T, from store.Start) []string {
 
 func testEmpty(t *testing.T, c *checker) {
 	c.compare(t)
-	_, found, err := c.Get(nil, []byte("a"))
+	_, found, err := c.Get(nil, []byte("a"), nil)
 	require.NoError(t, err)
 	require.False(t, found)
 	c.apply(remove("a"), ulog.Update{Op: ulog.OpClear})
@@ -153,7 +153,7 @@ func testSlices(t *testing.T, c *checker) {
 	copy(value, "yyyyy")
 	c.model["key"] = "value"
 	c.compare(t)
-	got, _, err := c.Get(nil, []byte("key"))
+	got, _, err := c.Get(nil, []byte("key"), nil)
 	require.NoError(t, err)
 	copy(got, "zzzzz")
 	c.compare(t)

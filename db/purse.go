@@ -1,0 +1,106 @@
+package db
+
+import "gotycoon/db/store"
+
+// Purse is where the memory for the client's copies of large values comes from. What it has given is given back when the client's request
+// has been served.
+type Purse interface {
+	Hold(bytes int) error // before a copy is made; after an error it is not
+	LetGo(bytes int)      // gives a part back early
+}
+
+// LargeValue is the size from which on a Purse is asked.
+const LargeValue = store.LargeValue
+
+// unheld is an error of Purse, which is returned to the client's protocol as it is.
+type unheld struct{ error }
+
+// Large asks for memory for a value that is about to be copied. It implements store.Reader.
+func (p *Pending) Large(size int) (wanted int, err error) {
+	if p == nil || p.Purse == nil {
+		return size, nil
+	}
+	if err := p.Purse.Hold(size); err != nil {
+		return 0, unheld{err}
+	}
+	p.taken += size
+	return size, nil
+}
+
+// Taken returns how many bytes have been taken for values read. Only the difference of two of these numbers has a meaning.
+func (p *Pending) Taken() int {
+	if p == nil {
+		return 0
+	}
+	return p.taken
+}
+
+// GiveBack gives back what has been taken for values read since Taken returned before: nobody uses them any more.
+func (p *Pending) GiveBack(before int) {
+	if p != nil && p.taken > before {
+		p.letGo(p.taken - before)
+		p.taken = before
+	}
+}
+
+func (p *Pending) letGo(n int) {
+	if p != nil && p.Purse != nil {
+		p.Purse.LetGo(n)
+	}
+}
+
+// glance reads the beginning of a large value, with all that is in front of it, and the value's size: enough to know whether there is a
+// record.
+type glance struct{ size int }
+
+// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks in front of it.
+const glanced = 64
+
+var _ store.Reader = (*glance)(nil)
+
+// Large implements store.Reader.
+func (g *glance) Large(size int) (wanted int, err error) {
+	g.size = size
+	return glanced, nil
+}
+
+// exists reports whether there is a live record of key.
+func (b *batch) exists(key []byte) (bool, error) {
+	_, _, found, err := b.look(key)
+	return found, err
+}
+
+// look returns the size of the live record of key without a copy of a large one.
+func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
+	b.glance.size = 0
+	value, xt, found, err := b.db.read(&b.glance, b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	if b.glance.size > 0 {
+		return b.glance.size - b.db.prefixSize(), xt, found, err
+	}
+	return len(value), xt, found, err
+}
+
+// prefixSize is the length of what is stored in front of a value.
+func (d *DB) prefixSize() int {
+	if d.Persistent() {
+		return 0
+	}
+	return prefixLen
+}
+
+// scratch reads a record into the batch's scratch, which lasts until the next read. The scratch that was too small is given back.
+func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
+	before := p.Taken()
+	value, xt, found, err = b.db.read(p, b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	if n := p.Taken() - before; n > 0 {
+		p.letGo(b.held)
+		b.held = n
+	}
+	return value, xt, found, err
+}
