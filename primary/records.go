@@ -15,9 +15,9 @@ import (
 // coconut/records.go and jesync/fence.go draw what is in them.
 //
 //	key                               value
-//	"primary" 00 SID                  TERM   claim of server SID; only SID writes it, it only grows
+//	"primary" 00 SID                  TERM   claim of SID; only SID writes it, it only grows
 //	"primary" 00 SID "/told"          TERM   greatest claim that peers know and SID has lost
-//	"sequence" 00 ... "/" SID 00 ...  BOUND  of server SID; only SID writes it, it only grows
+//	"sequence" 00 ... "/" SID 00 ...  BOUND  of SID; only SID writes it, it only grows
 //	"lock" 00 "fence" 00 SID          BOUND  the same
 //	all others                               records of the primary
 //
