@@ -21,7 +21,7 @@ func keyPair(f Files, all contents) (pair tls.Certificate, err error) {
 	case kind == "":
 		return pair, fmt.Errorf("%s: there is no private key in PEM in it", f.Key)
 	case strings.Contains(kind, "ENCRYPTED") || bytes.Contains(all[f.Key], []byte("Proc-Type: 4,ENCRYPTED")):
-		return pair, fmt.Errorf("%s: the key is encrypted, and nobody is there to type the password: store it without one, readable for the server only", f.Key)
+		return pair, fmt.Errorf("%s: the key is encrypted, but nobody can type its password: store the key unencrypted, readable for the server only", f.Key)
 	}
 	return pair, fmt.Errorf("the key in %s does not fit the certificate in %s: %w", f.Key, f.Cert, err)
 }
