@@ -18,7 +18,7 @@ import (
 // Options of a Handler.
 type Options struct {
 	Catalog  *db.View
-	Services *db.DB          // its copy can be requested by number, nothing else; nil: there is none
+	Services *db.DB          // can only be copied, by its number; nil: there is none
 	Counts   *opcount.Counts // nil: nothing is counted
 	Scripts  Scripts         // nil: the server has no script
 	Source   Source          // nil: there is no update log to follow

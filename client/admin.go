@@ -13,8 +13,9 @@ func (db *DB) Clear(ctx context.Context) error {
 	return err
 }
 
-// Synchronize puts everything into the database's file, and with hard on the disk. command, where it is not empty, is run
-// by the server afterwards; its failure is an error with the code Internal.
+// Synchronize writes all updates into the database's file; with hard it also syncs the file to the
+// disk. If command is not empty, the server runs it afterwards; a failure of the command is an
+// error with the code Internal.
 func (db *DB) Synchronize(ctx context.Context, hard bool, command string) error {
 	var params []string
 	if hard {
@@ -27,7 +28,8 @@ func (db *DB) Synchronize(ctx context.Context, hard bool, command string) error 
 	return err
 }
 
-// Vacuum removes expired records. It looks at the next step records where step is over 1, else at all.
+// Vacuum removes expired records. It examines the next step records if step is above 1, otherwise
+// all records.
 func (db *DB) Vacuum(ctx context.Context, step int64) error {
 	var params []string
 	if step > 0 {
@@ -37,13 +39,13 @@ func (db *DB) Vacuum(ctx context.Context, step int64) error {
 	return err
 }
 
-// Status returns what the server tells about the database, "count" and "size" among it.
+// Status returns the figures of the database, among them "count" and "size".
 func (db *DB) Status(ctx context.Context) (Rows, error) { return db.Call(ctx, "status") }
 
-// Report returns what the server tells about itself.
+// Report returns the figures of the server.
 func (c *Client) Report(ctx context.Context) (Rows, error) { return c.DB("").Call(ctx, "report") }
 
-// Void asks the server to do nothing: a test of the connection.
+// Void calls a procedure that does nothing, to test the connection.
 func (c *Client) Void(ctx context.Context) error {
 	_, err := c.DB("").Call(ctx, "void")
 	return err
@@ -56,9 +58,9 @@ func (c *Client) Echo(ctx context.Context, params ...string) (Rows, error) {
 
 // LogFile is a file of the server's update log.
 type LogFile struct {
-	Path string // as the server knows it
-	Size int64  // bytes
-	Last uint64 // newest time stamp in it
+	Path string // on the server
+	Size int64  // in bytes
+	Last uint64 // time stamp of the newest update in the file
 }
 
 // UlogList lists the files of the server's update log, oldest first.
@@ -71,15 +73,15 @@ func (c *Client) UlogList(ctx context.Context) ([]LogFile, error) {
 	for _, path := range out.sorted() {
 		size, last, _ := strings.Cut(string(out[path]), ":")
 		f := LogFile{Path: path}
-		f.Size, _ = strconv.ParseInt(size, 10, 64)  // 0 for what is no number
+		f.Size, _ = strconv.ParseInt(size, 10, 64)  // 0 if it is no number
 		f.Last, _ = strconv.ParseUint(last, 10, 64) // likewise
 		files = append(files, f)
 	}
 	return files, nil
 }
 
-// UlogRemove removes the files of the server's update log in which nothing is newer than the time stamp, 0 meaning now. The
-// newest file stays in any case.
+// UlogRemove removes those files of the server's update log whose updates are all as old as upTo or
+// older; 0 means now. The newest file always stays.
 func (c *Client) UlogRemove(ctx context.Context, upTo uint64) error {
 	var params []string
 	if upTo > 0 {
@@ -89,13 +91,13 @@ func (c *Client) UlogRemove(ctx context.Context, upTo uint64) error {
 	return err
 }
 
-// Master is where a server replicates from.
+// Master says from where a server replicates.
 type Master struct {
-	Host     string        // empty: from nowhere
+	Host     string        // empty: the server does not replicate
 	Port     int           // 0: 1978
-	TS       string        // time stamp to begin after, or "now"; empty: where the server is
-	Copy     bool          // replace the server's databases by copies of the master's first
-	Interval time.Duration // pause between two looks for updates; NoPause: none; 0: unchanged
+	TS       string        // time stamp to begin after, or "now"; empty: the server's position
+	Copy     bool          // first replace the server's databases by copies of the master's
+	Interval time.Duration // pause between two looks for updates; NoPause, or 0: unchanged
 }
 
 // NoPause is the Interval of a server that replicates as fast as it can.
@@ -124,14 +126,16 @@ func (c *Client) TuneReplication(ctx context.Context, m Master) error {
 	return err
 }
 
-// SetReadOnly has a server that replicates refuse the updates of its clients, but not those of its master, or ends that.
+// SetReadOnly makes a server that replicates refuse updates of its clients, but not of its master.
+// With false it ends that.
 func (c *Client) SetReadOnly(ctx context.Context, on bool) error {
 	_, err := c.DB("").Call(ctx, "tune_replication", "readonly", strconv.FormatBool(on))
 	return err
 }
 
-// BecomePrimary makes the server the one that changes quotas and gives out fencing tokens, among those that replicate each other. It returns when
-// that is so. A server that may not have all of the present primary's refuses, unless it is forced.
+// BecomePrimary makes the server the primary among the servers that replicate each other: the
+// server that changes quotas and gives out fencing tokens. It returns when the server is the
+// primary. Without force, a server refuses that may lack records of the present primary.
 func (c *Client) BecomePrimary(ctx context.Context, force bool) error {
 	how := "true"
 	if force {
@@ -141,13 +145,13 @@ func (c *Client) BecomePrimary(ctx context.Context, force bool) error {
 	return err
 }
 
-// Replicas lists the servers and programs that follow the server's update log: for each the number of its connection, and fields
-// NAME=VALUE with blanks between them.
+// Replicas lists the servers and programs that follow the server's update log. Each row is named by
+// the number of the connection; its value has fields NAME=VALUE with blanks between them.
 func (c *Client) Replicas(ctx context.Context) (Rows, error) {
 	return c.DB("").Call(ctx, "replicas")
 }
 
-// PlayScript calls a procedure of the server's script with params and returns what it gives.
+// PlayScript calls a procedure of the server's script and returns its results.
 func (db *DB) PlayScript(ctx context.Context, name string, params map[string][]byte) (Rows, error) {
 	rows := append(db.rows("name", name), prefixed(params)...)
 	out, err := db.call(ctx, "play_script", rows)

@@ -4,7 +4,8 @@ package client
 
 import "net"
 
-// alive would tell whether the server has left an idle connection open; here the next call finds out.
+// alive reports whether an idle connection is still open, for TLS only: on this system the next
+// call finds out.
 func alive(c net.Conn) bool {
 	secure, ok := c.(*secureConn)
 	return !ok || secure.alive()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// alive reports whether the server has left an idle connection open: there is nothing to read, not even its end. It does
-// not wait.
+// alive reports whether the server has left an idle connection open, without waiting: there must be
+// nothing to read, not even the end of the stream.
 func alive(c net.Conn) bool {
 	if secure, ok := c.(*secureConn); ok {
 		return secure.alive()

@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Credentials are what a server with an access file knows its clients by: a user with a password, or a token, which goes first.
+// Credentials are a user and password, or a token, for a server with an access file. A token is
+// preferred.
 type Credentials struct {
 	User, Password string
 	Token          string
 }
 
-// authorization returns the value of the header, empty for no credentials.
+// authorization returns the value of the Authorization header, "" without credentials.
 func (c *Credentials) authorization() string {
 	switch {
 	case c.Token != "":
@@ -40,7 +41,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 
 var errToken = errors.New("a token has no control characters")
 
-// authorize adds the header to a request.
+// authorize adds the Authorization header to a request.
 func (c *Credentials) authorize(r *http.Request) {
 	if value := c.authorization(); value != "" {
 		r.Header.Set("Authorization", value)

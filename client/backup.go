@@ -13,74 +13,79 @@ import (
 	"gotycoon/binproto/frame"
 )
 
-// copyBuffer has room for the usual block of a copy.
+// copyBuffer is large enough for the usual block of a copy.
 const copyBuffer = 256 << 10
 
-// ErrNoCopy means that the server does not know how to copy a database.
+// ErrNoCopy means that the server does not know the copy request.
 var ErrNoCopy = errors.New("the server does not know the copy request: it needs gotycoon")
 
-// CopyInfo is what is known of a copy when it begins.
+// CopyInfo describes a copy. It is known when the copy begins.
 type CopyInfo struct {
-	TS         uint64   // every update of the server's update log up to it is in the copy, and nothing newer
-	LogID      [16]byte // identity of that log; zeros: the server has none, and TS is merely the time
-	DB         uint16   // number of the database
+	TS         uint64   // the copy has exactly the updates of the server's update log up to TS
+	LogID      [16]byte // identity of that log; zeros: there is no log, and TS is a time
+	DB         uint16   // index of the database
 	Count      int64    // records
 	Size       int64    // of the database on the server, in bytes
-	Persistent bool     // values have no expiration time in front
-	Ascending  bool     // records come in the order of their keys' bytes
+	Persistent bool     // values have no expiration time in front of them
+	Ascending  bool     // records are sorted by the bytes of their keys
 	Decimal    bool     // the database compares keys as numbers
 
-	Versioned bool   // the copy has versions; CopyOptions.Version asks for them
-	ClearedAt uint64 // of the last clear, as with records; 0: there was none
-	ClearedBy uint16
+	Versioned bool   // the copy has versions, because CopyOptions.Version is set
+	ClearedAt uint64 // version of the last clear: its time stamp; 0: there was none
+	ClearedBy uint16 // and the ID of the server that made it
 	Floor     uint64 // removals up to this time stamp may have been forgotten; 0: none
 
 	Newest   uint64 // newest update in the log when the copy was begun; 0: unknown, or CopyOptions.Newest did not ask for it
 	NewestBy uint16 // server ID of who has made it
 }
 
-// CopyVersion says which update of a key was the last.
+// CopyVersion is the version of a key: which update was its last.
 type CopyVersion struct {
-	Stamp   uint64 // when it was made
-	SID     uint16 // by which server
-	Removed bool   // it was a removal: there is no record
+	Stamp   uint64 // time stamp of the update
+	SID     uint16 // ID of the server that made it
+	Removed bool   // the update was a removal; there is no record
 }
 
 // CopyOptions are the options of a Copy.
 type CopyOptions struct {
-	Limit int64                         // bytes to receive per second; 0 means no limit
-	From  []byte                        // only records behind this key; of databases with CopyInfo.Ascending
-	Begin func(CopyInfo) error          // called first
-	Visit func(key, value []byte) error // called for each record; the slices are valid during the call
+	Limit int64                // bytes to receive per second; 0 means no limit
+	From  []byte               // only records behind this key; requires CopyInfo.Ascending
+	Begin func(CopyInfo) error // called first
+	// Visit is called for each record; the slices are valid during the call.
+	Visit func(key, value []byte) error
 
-	// Version, when it is not nil, is called instead of Visit for databases with CopyInfo.Versioned: with their records, and with the removals
-	// that they remember.
+	// Version, if not nil, is called instead of Visit when the copy has versions
+	// (CopyInfo.Versioned): for all records, and for the removals that the database remembers.
 	Version func(key, value []byte, v CopyVersion) error
 
 	// Newest asks for CopyInfo.Newest, which older servers refuse.
 	Newest bool
 
 	flags uint32
-	index uint16 // of the database, where it has no name
+	index uint16 // of the database, if the request has no name
 }
 
-// CopyForFollower is Copy of the database with a number, for a server with an ID that follows this one.
+// CopyForFollower is Copy for a server with the ID sid that follows this server; index is that of
+// the database.
 func (c *Client) CopyForFollower(ctx context.Context, sid, index uint16, o CopyOptions) error {
 	o.flags, o.index = frame.CopyForFollower|uint32(sid)<<16, index
 	return c.DB("").Copy(ctx, o)
 }
 
-// Copy receives a database as it is at one moment: all records, also expired ones that the server has not collected,
-// their values as they are stored, with the expiration time in front (5 bytes, big-endian, seconds) unless the
-// database is persistent. Clients of the server go on meanwhile. Every byte is checked. An error of Begin or Visit ends
-// the copy and is returned. What Visit was given is worth something only when Copy returns nil. Options.Timeout limits
-// each wait for the server, not the whole.
+// Copy receives a database as it is at one moment: all records, also expired ones that the server
+// has not collected yet. Values come in stored form: with the expiration time in front (5 bytes,
+// big-endian, seconds), unless the database is persistent. Other clients of the server go on
+// meanwhile.
+//
+// An error of Begin or Visit ends the copy and is returned. Copy compares counts and a checksum at
+// the end, so the records that Visit got are valid only if Copy returns nil. Options.Timeout limits
+// each wait for the server, not the whole copy.
 func (d *DB) Copy(ctx context.Context, o CopyOptions) error {
 	cn, err := d.client.take(ctx)
 	if err != nil {
 		return err
 	}
-	defer cn.Close() // its reader is not that of other calls
+	defer cn.Close() // its reader is of no use for other calls
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	quiet := d.client.watch(cancel)
@@ -99,7 +104,7 @@ func (d *DB) Copy(ctx context.Context, o CopyOptions) error {
 	})
 }
 
-// copyReceiver takes one copy.
+// copyReceiver receives one copy.
 type copyReceiver struct {
 	conn   *conn
 	opts   CopyOptions
@@ -136,7 +141,7 @@ func (r *copyReceiver) run(request frame.CopyRequest) error {
 	}
 }
 
-// begin reads the header, or why there is none.
+// begin reads the header, or the reason why there is none.
 func (r *copyReceiver) begin() error {
 	switch first, err := r.conn.in.Peek(1); {
 	case errors.Is(err, io.EOF):
@@ -170,7 +175,7 @@ func copyFailed(part frame.CopyPart) error {
 	return &Error{Code: Internal, Message: string(part.Text)}
 }
 
-// block visits the records of a block.
+// block calls visit for the records of a block.
 func (r *copyReceiver) block(records []byte) error {
 	_, _ = r.digest.Write(records) // documented never to fail
 	r.bytes += uint64(len(records))
@@ -185,7 +190,7 @@ func (r *copyReceiver) block(records []byte) error {
 	return nil
 }
 
-// record visits the first record of several, and returns its length.
+// record calls visit for the first of the records, and returns its length.
 func (r *copyReceiver) record(records []byte) (int, error) {
 	if r.info.Versioned {
 		v, n, err := frame.DecodeCopyVersion(records)
@@ -201,7 +206,7 @@ func (r *copyReceiver) record(records []byte) (int, error) {
 	return n, r.opts.Visit(record.Key, record.Value)
 }
 
-// end compares what has come with what was sent.
+// end compares the received records with the counts and the checksum of the server.
 func (r *copyReceiver) end(part frame.CopyPart) error {
 	if r.count != part.Count || r.bytes != part.Bytes || !bytes.Equal(r.digest.Sum(nil), part.Digest[:]) {
 		return networkError(fmt.Errorf("the copy is damaged: %d records with %d bytes came of %d with %d, or other ones",

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// paceSteps is how often in a second a paced reader reads.
+// paceSteps is how often a second a paced reader reads.
 const paceSteps = 20
 
-// pacedReader reads from a connection not faster than so many bytes a second. The time that it pauses, or in which
-// nobody reads, is no silence of the server.
+// pacedReader reads at most limit bytes a second from a connection. Only the time in which it waits
+// for the server counts as silence of the server, not its own pauses, nor the time in which its
+// caller does not read.
 type pacedReader struct {
 	ctx   context.Context
 	in    net.Conn
@@ -20,7 +21,7 @@ type pacedReader struct {
 	n     int64
 }
 
-// Read reads what has come, at most the part of a step.
+// Read reads what has arrived, at most the share of one step.
 func (r *pacedReader) Read(p []byte) (int, error) {
 	if r.limit > 0 {
 		p = p[:min(int64(len(p)), max(1, r.limit/paceSteps))]

@@ -9,7 +9,7 @@ import (
 	"gotycoon/binproto/frame"
 )
 
-// BinaryRecord is a record for SetBinary. Databases have numbers there.
+// BinaryRecord is a record for SetBinary. The binary protocol names databases by their index.
 type BinaryRecord struct {
 	DB    uint16
 	Key   string
@@ -17,28 +17,30 @@ type BinaryRecord struct {
 	XT    XT
 }
 
-// SetBinary stores records in their order over the binary protocol and returns how many. Those for a database that does
-// not exist are passed over.
+// SetBinary stores records in their order over the binary protocol, and returns how many were
+// stored. Records for a database that does not exist are skipped.
 func (c *Client) SetBinary(ctx context.Context, records []BinaryRecord) (stored int, err error) {
 	return c.binary(ctx, frame.SetBulk, func(cn *conn) { cn.beginRecords(records, 0) })
 }
 
-// SetBinaryNoReply is as SetBinary, but returns as soon as the records are sent: nobody knows what becomes of them.
+// SetBinaryNoReply is SetBinary without a reply: it returns when the records are sent, and whether
+// they are stored is not known.
 func (c *Client) SetBinaryNoReply(ctx context.Context, records []BinaryRecord) error {
 	return c.noReply(ctx, func(cn *conn) { cn.beginRecords(records, frame.NoReply) })
 }
 
-// RemoveBinary removes records over the binary protocol and returns how many there were.
+// RemoveBinary removes records over the binary protocol, and returns how many existed.
 func (c *Client) RemoveBinary(ctx context.Context, db uint16, keys []string) (removed int, err error) {
 	return c.binary(ctx, frame.RemoveBulk, func(cn *conn) { cn.beginKeys(frame.RemoveBulk, db, keys, 0) })
 }
 
-// RemoveBinaryNoReply is as RemoveBinary, but returns as soon as the keys are sent.
+// RemoveBinaryNoReply is RemoveBinary without a reply: it returns when the keys are sent.
 func (c *Client) RemoveBinaryNoReply(ctx context.Context, db uint16, keys []string) error {
 	return c.noReply(ctx, func(cn *conn) { cn.beginKeys(frame.RemoveBulk, db, keys, frame.NoReply) })
 }
 
-// GetBinary returns the records that exist, in the order of keys, over the binary protocol.
+// GetBinary returns those of the records that exist, in the order of keys, over the binary
+// protocol.
 func (c *Client) GetBinary(ctx context.Context, db uint16, keys []string) (records []Record, err error) {
 	err = c.with(ctx, func(cn *conn) error {
 		cn.beginKeys(frame.GetBulk, db, keys, 0)
@@ -54,7 +56,7 @@ func (c *Client) GetBinary(ctx context.Context, db uint16, keys []string) (recor
 	return records, err
 }
 
-// expiry returns the expiration time of a binary reply.
+// expiry returns the expiration time in a binary reply.
 func expiry(xt int64) time.Time {
 	const never = 1<<40 - 1
 	if xt >= never {
@@ -83,7 +85,7 @@ func (c *Client) PlayScriptBinary(ctx context.Context, name string, params map[s
 	return out, err
 }
 
-// binary sends the request that begin makes and returns the number in the reply.
+// binary sends the request that begin makes, and returns the number in the reply.
 func (c *Client) binary(ctx context.Context, m frame.Magic, begin func(*conn)) (n int, err error) {
 	err = c.with(ctx, func(cn *conn) error {
 		begin(cn)
@@ -93,7 +95,7 @@ func (c *Client) binary(ctx context.Context, m frame.Magic, begin func(*conn)) (
 	return n, err
 }
 
-// noReply sends the request that begin makes.
+// noReply sends the request that begin makes, and reads no reply.
 func (c *Client) noReply(ctx context.Context, begin func(*conn)) error {
 	return c.with(ctx, func(cn *conn) error {
 		begin(cn)
@@ -121,12 +123,12 @@ func (cn *conn) begin(m frame.Magic, n int, flags uint32) {
 	cn.out = frame.AppendHeader(cn.out[:0], frame.Header{Magic: m, Flags: flags, RNum: uint32(min(int64(n), math.MaxUint32))})
 }
 
-// finish sends the request and reads the number that a reply begins with.
+// finish sends the request, and reads the number at the beginning of the reply.
 func (cn *conn) finish(m frame.Magic) (int, error) {
 	if err := cn.send(); err != nil {
 		return 0, err
 	}
-	cn.broken = false // unless something goes wrong from here on
+	cn.broken = false // readPart sets it again after an error
 	n, err := readPart(cn, func(p []byte) (uint32, int, error) { return frame.DecodeReply(p, m) })
 	if errors.Is(err, frame.ErrRefused) {
 		err = &Error{Code: Internal, Message: Internal.String(), Err: frame.ErrRefused}

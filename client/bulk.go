@@ -10,7 +10,7 @@ import (
 	"gotycoon/httpapi/tsv"
 )
 
-// prefixed are the rows of a bulk, which have a "_" before each key.
+// prefixed returns rows for the records of a bulk request: "_" stands before each key.
 func prefixed(values map[string][]byte) []tsv.Row {
 	rows := make([]tsv.Row, 0, len(values))
 	for key, value := range values {
@@ -19,7 +19,7 @@ func prefixed(values map[string][]byte) []tsv.Row {
 	return rows
 }
 
-// unprefixed takes the records out of the rows of a bulk.
+// unprefixed returns the records in the rows of a bulk reply.
 func (r Rows) unprefixed() Rows {
 	out := make(Rows, len(r))
 	for name, value := range r {
@@ -30,10 +30,10 @@ func (r Rows) unprefixed() Rows {
 	return out
 }
 
-// sorted returns the names.
+// sorted returns the names in their order.
 func (r Rows) sorted() []string { return slices.Sorted(maps.Keys(r)) }
 
-// SetBulk stores records and returns how many. With atomic all are stored or none.
+// SetBulk stores records, and returns how many. With atomic it stores all of them or none.
 func (db *DB) SetBulk(ctx context.Context, records map[string][]byte, xt XT, atomic bool) (int64, error) {
 	rows := append(db.rows(append(atomicParam(atomic), xt.param()...)...), prefixed(records)...)
 	out, err := db.call(ctx, "set_bulk", rows)
@@ -47,13 +47,14 @@ func atomicParam(atomic bool) []string {
 	return nil
 }
 
-// RemoveBulk removes records and returns how many there were. With atomic nobody sees only some of them.
+// RemoveBulk removes records, and returns how many existed. With atomic all of them vanish at the
+// same moment.
 func (db *DB) RemoveBulk(ctx context.Context, keys []string, atomic bool) (int64, error) {
 	out, err := db.call(ctx, "remove_bulk", db.keyRows(keys, atomic))
 	return out.Int("num"), err
 }
 
-// GetBulk returns the records that exist, by key. With atomic no other update comes between them.
+// GetBulk returns those of the records that exist, by key. With atomic they are of one moment.
 func (db *DB) GetBulk(ctx context.Context, keys []string, atomic bool) (map[string][]byte, error) {
 	out, err := db.call(ctx, "get_bulk", db.keyRows(keys, atomic))
 	return out.unprefixed(), err
@@ -67,20 +68,20 @@ func (db *DB) keyRows(keys []string, atomic bool) []tsv.Row {
 	return rows
 }
 
-// MatchPrefix returns at most limit keys that begin with prefix, all where limit is negative. The server may list records
-// that have expired a short time ago.
+// MatchPrefix returns at most limit keys that begin with prefix; all, if limit is negative. The
+// server may list records that have expired a short time ago.
 func (db *DB) MatchPrefix(ctx context.Context, prefix string, limit int64) ([]string, error) {
 	return db.match(ctx, "match_prefix", "prefix", prefix, limit)
 }
 
-// MatchRegex returns at most limit keys in which a POSIX extended regular expression occurs. One that is none is an error
-// with the code Logic.
+// MatchRegex returns at most limit keys in which a POSIX extended regular expression matches. A
+// malformed expression is an error with the code Logic.
 func (db *DB) MatchRegex(ctx context.Context, regex string, limit int64) ([]string, error) {
 	return db.match(ctx, "match_regex", "regex", regex, limit)
 }
 
-// MatchSimilar returns at most limit keys that at most distance edits set apart from origin, nearest first. An edit is of a
-// byte, or with utf of a character.
+// MatchSimilar returns at most limit keys whose edit distance from origin is at most distance,
+// nearest first. An edit changes a byte, or with utf a character.
 func (db *DB) MatchSimilar(ctx context.Context, origin string, distance int64, utf bool, limit int64) ([]string, error) {
 	params := []string{"range", strconv.FormatInt(distance, 10)}
 	if utf {
@@ -89,7 +90,7 @@ func (db *DB) MatchSimilar(ctx context.Context, origin string, distance int64, u
 	return db.match(ctx, "match_similar", "origin", origin, limit, params...)
 }
 
-// match returns keys in the order that the server gives them: each row's value is the key's place.
+// match returns keys in the order of the server: the value of each row is the rank of its key.
 func (db *DB) match(ctx context.Context, proc, name, value string, limit int64, more ...string) ([]string, error) {
 	params := append([]string{name, value}, more...)
 	if limit >= 0 {

@@ -10,26 +10,28 @@ import (
 	"gotycoon/httpapi/tsv"
 )
 
-// Range is the records whose key, or hash of the key, is at least From and before To; an empty To is behind all.
+// Range is a range of keys, or of hashes of keys: from From on, before To. An empty To means no
+// end.
 type Range struct{ From, To string }
 
-// Part is what a server has in a range.
+// Part is the sum of the records in a range.
 type Part struct {
 	Range
 	Count int64  // records
-	Sum   uint64 // of digests of key, value and expiration time
+	Sum   uint64 // sum of the digests of key, value and expiration time
 }
 
-// ChecksumOptions say which records are meant.
+// ChecksumOptions select the records.
 type ChecksumOptions struct {
-	Hash   bool      // ranges are of the keys' hashes, in 16 hexadecimal digits, else of the keys' bytes
-	Ranges []Range   // that do not overlap; empty: all
-	Parts  int       // into which each range is divided; 0 means 1
-	At     time.Time // what has expired by then is left out; zero: the server's now
+	Hash   bool      // ranges are of key hashes in 16 hexadecimal digits, else of the keys' bytes
+	Ranges []Range   // must not overlap; empty: all records
+	Parts  int       // each range is divided into so many parts; 0 means 1
+	At     time.Time // records expired by then are left out; zero: the server's present time
 }
 
-// Checksum adds up the digests of records on the server, which must be one of ours: NotImplemented from others, and where ranges of
-// keys are to be divided of a database in another order. ts is a time stamp of the server: every update before it is in.
+// Checksum adds up the digests of records on the server, which must be gotycoon: other servers
+// return NotImplemented. So does a database whose order is not that of the keys' bytes, if a range
+// of keys is to be divided. ts is a time stamp: the sums include every update before it.
 func (db *DB) Checksum(ctx context.Context, o ChecksumOptions) (parts []Part, ts uint64, err error) {
 	out, err := db.call(ctx, "checksum", o.rows(db))
 	if err != nil {
@@ -57,7 +59,8 @@ func (db *DB) Checksum(ctx context.Context, o ChecksumOptions) (parts []Part, ts
 	return parts, uint64(out.Int("ts")), nil
 }
 
-// Digests returns records of the ranges by key, each with its digest, and at most so many; more tells that there are others.
+// Digests returns the digests of the records in the ranges, by key, at most most of them; more
+// reports that there are others.
 func (db *DB) Digests(ctx context.Context, o ChecksumOptions, most int) (digests map[string]string, more bool, ts uint64, err error) {
 	rows := appendRow(o.rows(db), "keys", strconv.Itoa(most))
 	out, err := db.call(ctx, "checksum", rows)
@@ -73,7 +76,7 @@ func (db *DB) Digests(ctx context.Context, o ChecksumOptions, most int) (digests
 	return digests, out.Int("more") != 0, uint64(out.Int("ts")), nil
 }
 
-// rows are the parameters.
+// rows returns the parameters of the procedure.
 func (o ChecksumOptions) rows(db *DB) []tsv.Row {
 	by := "key"
 	if o.Hash {

@@ -7,9 +7,12 @@
 //	value, err := db.Get(ctx, "japan")
 //	for record, err := range db.All(ctx) { … }
 //
-// A Client keeps connections and may be used by many goroutines. A Cursor has a connection of its own and belongs to one
-// goroutine. The context of a call limits its time. Errors are *Error; test for ErrNoRecord, ErrDuplicate and ErrConflict
-// with errors.Is. No call is sent twice: after an error of the network nobody knows whether an update was done.
+// A Client keeps connections and may be used by many goroutines. A Cursor has a connection of its
+// own and belongs to one goroutine. The context of a call limits its time. Errors are *Error; test
+// for ErrNoRecord, ErrDuplicate and ErrConflict with errors.Is.
+//
+// No call is sent twice. After an error of the network the client cannot know whether the server
+// has carried out an update; the caller decides whether to repeat it.
 package client
 
 import (
@@ -21,21 +24,26 @@ import (
 	"time"
 )
 
-// DefaultPort is the port of a server that was not told another.
+// DefaultPort is the default port of a server.
 const DefaultPort = "1978"
 
 // Options of a Client. The zero value is usable.
 type Options struct {
-	Timeout time.Duration // limit of one call whose context has none, and of one message in Follow; 0 means none
-	MaxIdle int           // connections kept for later calls; 0 means 64
-	TLS     *tls.Config   // speak TLS; nil means plaintext. An empty ServerName means the host of the address
+	// Timeout limits a call whose context has no deadline, and the wait for a message in Follow; 0
+	// means no limit.
+	Timeout time.Duration
+	MaxIdle int // idle connections kept for later calls; 0 means 64
+	// TLS makes the client speak TLS; nil means plaintext. An empty ServerName means the host of
+	// the address.
+	TLS *tls.Config
 
-	// Dial makes the connections of a client for the databases, which are ready for use then: TLS does not apply. nil means plain TCP, or
-	// what TLS says.
+	// Dial makes the connections to the databases, ready for use: TLS above does not apply to them.
+	// nil means TCP, with TLS if that is set.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Credentials are sent with every call over HTTP. The binary protocol has none: SetBinary, Follow and Copy, for example, depend
-	// on where the client is.
+	// Credentials are sent with every call over HTTP. The binary protocol has no credentials: the
+	// server judges its calls (SetBinary, Follow, Copy and others) by the client's address and
+	// certificate.
 	Credentials
 }
 
@@ -51,7 +59,7 @@ type Client struct {
 
 var errClosed = errors.New("the client is closed")
 
-// New returns a client of the server at addr, HOST:PORT or HOST. It connects with the first call.
+// New returns a client of the server at addr, HOST:PORT or HOST. The first call connects.
 func New(addr string, o Options) *Client {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, DefaultPort)
@@ -70,7 +78,7 @@ func (c *Client) Connect(ctx context.Context) error {
 	return c.with(ctx, func(*conn) error { return nil })
 }
 
-// Close closes the connections that no call uses. Calls fail from now on.
+// Close closes the idle connections. Later calls fail.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,11 +104,11 @@ func (c *Client) take(ctx context.Context) (*conn, error) {
 		if alive(cn.Conn) {
 			return cn, nil
 		}
-		_ = cn.Close() // the server was restarted, for example
+		_ = cn.Close() // for example, the server was restarted
 	}
 }
 
-// takeIdle returns the connection used last, nil when there is none.
+// takeIdle returns the idle connection that was used last, nil if there is none.
 func (c *Client) takeIdle() (*conn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +124,7 @@ func (c *Client) takeIdle() (*conn, error) {
 	return cn, nil
 }
 
-// give keeps a connection for later, unless there are enough.
+// give keeps a connection for later calls, unless MaxIdle are kept already.
 func (c *Client) give(cn *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +136,7 @@ func (c *Client) give(cn *conn) {
 	c.idle = append(c.idle, cn)
 }
 
-// with runs f on a connection, which is kept when it can be used further.
+// with runs f on a connection, and keeps the connection if it can be used further.
 func (c *Client) with(ctx context.Context, f func(*conn) error) error {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
@@ -137,7 +145,7 @@ func (c *Client) with(ctx context.Context, f func(*conn) error) error {
 		return err
 	}
 	err = cn.during(ctx, f)
-	if cn.broken || cn.in.Buffered() > 0 { // what nobody asked for would pass as the next reply
+	if cn.broken || cn.in.Buffered() > 0 { // leftover bytes would pass as the next reply
 		_ = cn.Close()
 		return err
 	}
@@ -145,7 +153,7 @@ func (c *Client) with(ctx context.Context, f func(*conn) error) error {
 	return err
 }
 
-// limit gives a context without a deadline that of the options.
+// limit gives a context without a deadline the Timeout of the options.
 func (c *Client) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok || c.opts.Timeout == 0 {
 		return ctx, func() {}

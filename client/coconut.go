@@ -13,16 +13,17 @@ import (
 	"time"
 )
 
-// maxCoconutReply limits what is read of a reply, in bytes: the largest is that of a block of 100,000 numbers.
+// maxCoconutReply limits the size of a reply, in bytes. The largest is a block of 100,000 numbers.
 const maxCoconutReply = 4 << 20
 
-// ErrQuota is returned when a quota has less than what was asked for, or a journal cannot be cancelled.
+// ErrQuota means that a quota has less than the requested amount, or that a journal cannot be
+// cancelled.
 var ErrQuota = errors.New("refused")
 
 // Coconut is a client of a sequence or quota server. Any number of goroutines may use it.
 type Coconut struct {
 	Addr    string        // HOST:PORT
-	Name    string        // of the sequence or quota; empty: the one without a name
+	Name    string        // name of the sequence or quota; empty: the one without a name
 	Timeout time.Duration // of one call; 0: none
 	TLS     *tls.Config   // as in Options
 	Credentials
@@ -30,7 +31,7 @@ type Coconut struct {
 	secure secureHTTP
 }
 
-// MaxFetch is how many numbers one Fetch can ask for.
+// MaxFetch is how many numbers one Fetch can return.
 const MaxFetch = 100_000
 
 // Fetch returns the next n numbers of the sequence, 1 to MaxFetch, in their order.
@@ -53,7 +54,7 @@ func (c *Coconut) Fetch(ctx context.Context, n int) ([]string, error) {
 	return numbers, nil
 }
 
-// errNoCoconut is the answer of another kind of server.
+// errNoCoconut means that another kind of server has answered.
 var errNoCoconut = errors.New("the server answers something else than a sequence or quota server; is it its port")
 
 // Explain returns the parts of a number in words.
@@ -68,19 +69,20 @@ func (c *Coconut) Explain(ctx context.Context, number string) (string, error) {
 	return strings.TrimSuffix(body, "\n"), err
 }
 
-// Query returns what remains of the quota.
+// Query returns the remaining amount of the quota.
 func (c *Coconut) Query(ctx context.Context) (remaining int64, err error) {
 	return c.amount(ctx, http.MethodGet, "/query", "", "")
 }
 
-// Apply takes an amount and returns the number of its journal. It returns ErrQuota when there is not enough. A call that is repeated
-// under the same id, because its reply was lost, takes only once; an empty id names nothing.
+// Apply takes an amount from the quota, and returns the number of its journal. It returns ErrQuota
+// if there is not enough. A caller that has lost the reply may repeat the call under the same id:
+// the amount is taken only once. An empty id gives no such protection.
 func (c *Coconut) Apply(ctx context.Context, amount int64, id string) (journal, remaining int64, err error) {
 	return c.journal(ctx, "/apply", "amt="+strconv.FormatInt(amount, 10), id)
 }
 
-// Cancel gives back what a journal has taken, and returns the number of the journal for that. It returns ErrQuota for a journal that
-// is not there, or was cancelled before. id is as in Apply.
+// Cancel gives back what a journal has taken, and returns the number of the journal of the cancel.
+// It returns ErrQuota if the journal does not exist or was cancelled before. id is as in Apply.
 func (c *Coconut) Cancel(ctx context.Context, number int64, id string) (journal, remaining int64, err error) {
 	return c.journal(ctx, "/cancel", "jnlsno="+strconv.FormatInt(number, 10), id)
 }
@@ -90,18 +92,18 @@ func (c *Coconut) Increase(ctx context.Context, amount int64, id string) (remain
 	return c.amount(ctx, changing(id), "/increase", "amt="+strconv.FormatInt(amount, 10), id)
 }
 
-// Decrease takes from the quota without a journal, as much as there is. id is as in Apply.
+// Decrease takes at most amount from the quota, without a journal. id is as in Apply.
 func (c *Coconut) Decrease(ctx context.Context, amount int64, id string) (remaining int64, err error) {
 	return c.amount(ctx, changing(id), "/decrease", "amt="+strconv.FormatInt(amount, 10), id)
 }
 
-// Empty takes all that remains.
+// Empty takes all that remains of the quota.
 func (c *Coconut) Empty(ctx context.Context) error {
 	_, err := c.amount(ctx, changing(""), "/empty", "", "")
 	return err
 }
 
-// journal makes a call whose reply is a journal number and what remains.
+// journal makes a call whose reply is a journal number and the remaining amount.
 func (c *Coconut) journal(ctx context.Context, path, argument, id string) (number, remaining int64, err error) {
 	body, err := c.call(ctx, changing(id), path, argument, idQuery(id))
 	if err != nil {
@@ -121,8 +123,9 @@ func (c *Coconut) journal(ctx context.Context, path, argument, id string) (numbe
 
 var errArguments = errors.New("the server refuses the arguments: a negative amount, a sum that is too large, journal 0, or an id of another call")
 
-// changing is the method of a call that changes a quota; the server does not look at it. A GET would be repeated by package net/http when the
-// connection ends before the reply: without an id it would count twice.
+// changing returns the method of a call that changes a quota; the server ignores the method.
+// Package net/http repeats a GET if the connection ends before the reply, which without an id would
+// count twice. It does not repeat a POST.
 func changing(id string) string {
 	if id != "" {
 		return http.MethodGet
@@ -130,7 +133,7 @@ func changing(id string) string {
 	return http.MethodPost
 }
 
-// amount makes a call whose reply is what remains.
+// amount makes a call whose reply is the remaining amount.
 func (c *Coconut) amount(ctx context.Context, method, path, argument, id string) (int64, error) {
 	body, err := c.call(ctx, method, path, argument, idQuery(id))
 	if err != nil {
@@ -146,10 +149,10 @@ func (c *Coconut) amount(ctx context.Context, method, path, argument, id string)
 	return n, nil
 }
 
-// coconutError is a reply that refuses a call.
+// coconutError is a reply with an error status.
 type coconutError struct {
 	status       int
-	line, reason string // of the status; the body
+	line, reason string // text of the status; body
 }
 
 func (e *coconutError) Error() string {
@@ -178,7 +181,8 @@ func (c *Coconut) call(ctx context.Context, method, path, argument string, query
 	return c.callNamed(ctx, method, c.Name, path, argument, query)
 }
 
-// callNamed makes a call about a sequence or quota. The server takes parameters as they are and in this order: argument, then the others.
+// callNamed makes a call for the sequence or quota with this name. The server expects argument
+// before the other parameters.
 func (c *Coconut) callNamed(ctx context.Context, method, name, path, argument string, query url.Values) (string, error) {
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc

@@ -11,20 +11,20 @@ import (
 
 const (
 	readBuffer   = 16 << 10
-	keepOutBytes = 1 << 20 // a larger buffer for requests is not kept with an idle connection
+	keepOutBytes = 1 << 20 // a larger buffer for requests is dropped when the connection is idle
 )
 
 // conn is a connection to the server. HTTP and binary requests may alternate on it.
 type conn struct {
 	net.Conn
 	in     *bufio.Reader
-	auth   string // header line with credentials; empty: none
-	out    []byte // requests being made
+	auth   string // header line with credentials; empty: no credentials
+	out    []byte // requests to be sent
 	large  []byte // a part of a reply that is larger than in's buffer
-	broken bool   // a reply was not read to its end
+	broken bool   // a reply has not been read to its end
 }
 
-// dial connects to a server, over TLS if there is a configuration of it.
+// dial connects to a server, over TLS if secure is not nil.
 func dial(ctx context.Context, addr string, secure *tls.Config) (*conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err == nil && secure != nil {
@@ -36,7 +36,7 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (*conn, error) {
 	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
 }
 
-// connect connects to the server in the way of the options.
+// connect connects to the server as the options say.
 func (c *Client) connect(ctx context.Context) (*conn, error) {
 	if c.opts.Dial == nil {
 		return dial(ctx, c.addr, c.opts.TLS)
@@ -48,7 +48,7 @@ func (c *Client) connect(ctx context.Context) (*conn, error) {
 	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
 }
 
-// during runs f, which an end of ctx interrupts.
+// during runs f, and interrupts it when ctx ends.
 func (cn *conn) during(ctx context.Context, f func(*conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return networkError(err)
@@ -58,14 +58,14 @@ func (cn *conn) during(ctx context.Context, f func(*conn) error) error {
 	if stop() {
 		return err
 	}
-	cn.broken = true // the deadline has been set, now or soon
+	cn.broken = true // the deadline has been set, or will be at any moment
 	if errors.Is(err, ErrNetwork) {
 		return networkError(context.Cause(ctx))
 	}
 	return err
 }
 
-// send writes the requests that have been appended to out.
+// send writes the requests in out.
 func (cn *conn) send() error {
 	cn.broken = true // until the reply has been read
 	_, err := cn.Write(cn.out)
@@ -76,7 +76,7 @@ func (cn *conn) send() error {
 	return nil
 }
 
-// rest makes the connection ready to wait for its next use.
+// rest prepares the connection for its idle time.
 func (cn *conn) rest() {
 	if cap(cn.out) > keepOutBytes {
 		cn.out = nil

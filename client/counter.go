@@ -11,26 +11,26 @@ import (
 	"gotycoon/counter/frame"
 )
 
-// DefaultCounterPort is the port of a counter server that was not told another.
+// DefaultCounterPort is the default port of a counter server.
 const DefaultCounterPort = 11215
 
 // Errors of Counters to test for with errors.Is.
 var (
 	ErrNoCounter    = errors.New("there is no such counter")
-	ErrNotAvailable = errors.New("the resources are not available")          // of Acquire: others have them
+	ErrNotAvailable = errors.New("the resources are not available")          // of Acquire
 	ErrNotAcquired  = errors.New("this connection has not acquired as much") // of Release
 )
 
-// CounterError is a request that a counter server refused.
+// CounterError is the error of a request that a counter server refused.
 type CounterError struct {
 	Status  byte
-	Message string // the server's words
+	Message string // from the server
 }
 
-// Error returns the server's words.
+// Error returns the server's message.
 func (e *CounterError) Error() string { return "counter server: " + e.Message }
 
-// Is tells whether the error is one of ErrNoCounter, ErrNotAvailable and ErrNotAcquired.
+// Is reports whether the error is ErrNoCounter, ErrNotAvailable or ErrNotAcquired.
 func (e *CounterError) Is(target error) bool {
 	switch frame.Status(e.Status) {
 	case frame.NotFound:
@@ -45,9 +45,9 @@ func (e *CounterError) Is(target error) bool {
 
 // Counters is a connection to a counter server. It belongs to one goroutine.
 //
-// What it has acquired is its own, until it releases that or the connection ends. An error that is no *CounterError ends
-// it, also when the context of a call is over before the reply has come: what was acquired is then gone, and all further
-// calls fail.
+// It owns what it has acquired, until it releases the resources or the connection ends. Any error
+// but a *CounterError ends the connection, also the end of a call's context before the reply has
+// come: then everything acquired is released, and all further calls fail.
 type Counters struct {
 	cn      *conn
 	timeout time.Duration
@@ -56,7 +56,8 @@ type Counters struct {
 	lost    error // why the connection has ended
 }
 
-// DialCounters connects to the counter server at addr, HOST:PORT or HOST. Of the options it uses the time limit and TLS.
+// DialCounters connects to the counter server at addr, HOST:PORT or HOST. Of the options it uses
+// Timeout and TLS.
 func DialCounters(ctx context.Context, addr string, o Options) (*Counters, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(addr, strconv.Itoa(DefaultCounterPort))
@@ -71,29 +72,33 @@ func DialCounters(ctx context.Context, addr string, o Options) (*Counters, error
 	return c, nil
 }
 
-// Close ends the connection, which releases all that was acquired.
+// Close ends the connection, which releases everything that it has acquired.
 func (c *Counters) Close() error { return c.cn.Close() }
 
-// Noop does nothing but find out whether the connection still holds what was acquired.
+// Noop does nothing. It finds out whether the connection still exists, and with it the acquired
+// resources.
 func (c *Counters) Noop(ctx context.Context) error {
 	_, err := c.call(ctx, frame.Noop, frame.Args{})
 	return err
 }
 
-// Get returns how much of a counter's resources all connections hold. ErrNoCounter means that it has not been used lately.
+// Get returns how much of a counter's resources all connections hold. ErrNoCounter means that the
+// counter has not been used lately.
 func (c *Counters) Get(ctx context.Context, name string) (uint32, error) {
 	return c.number(ctx, frame.Get, frame.Args{Name: []byte(name)})
 }
 
-// Acquire takes n of a counter's resources unless all connections would then hold more than maximum: ErrNotAvailable.
-// n must be at least 1 and at most maximum, and the name must have 1 to 65,535 bytes.
+// Acquire takes n of a counter's resources. It returns ErrNotAvailable if all connections together
+// would then hold more than maximum. n must be at least 1 and at most maximum, and the name must
+// have 1 to 65,535 bytes.
 func (c *Counters) Acquire(ctx context.Context, name string, n, maximum uint32) error {
 	_, err := c.number(ctx, frame.Acquire, frame.Args{Resources: n, Maximum: maximum, Name: []byte(name)})
 	return err
 }
 
-// AcquireWait is as Acquire, but asks again, at first often and then twice a second, until the resources are available or
-// the context is over. Between two requests that leaves the connection as it is.
+// AcquireWait is Acquire with repetitions, at first often, later twice a second, until the
+// resources are available or the context ends. If the context ends between two requests, the
+// connection stays open.
 func (c *Counters) AcquireWait(ctx context.Context, name string, n, maximum uint32) error {
 	const first, longest = 10 * time.Millisecond, 500 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, longest) {
@@ -140,12 +145,12 @@ func (c *Counters) Stats(ctx context.Context) ([]CounterStat, error) {
 // CounterEntry is one counter of a dump.
 type CounterEntry struct {
 	Name    string
-	Current uint32 // how much all connections hold
-	Maximum uint32 // most that they held in the server's current interval
+	Current uint32 // resources that all connections hold
+	Maximum uint32 // most that they held in the server's present interval
 }
 
-// Dump iterates over all counters, in no order. No other call can be made before it has ended; a loop that ends early reads
-// over the rest.
+// Dump iterates over all counters, in no order. Other calls fail until it has ended. If the loop
+// ends early, Dump reads the rest without calling it.
 func (c *Counters) Dump(ctx context.Context) iter.Seq2[CounterEntry, error] {
 	return func(yield func(CounterEntry, error) bool) {
 		wanted := true

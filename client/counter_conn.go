@@ -8,7 +8,7 @@ import (
 	"gotycoon/counter/frame"
 )
 
-// maxCounterReply is the longest body of a reply that is believed, in bytes.
+// maxCounterReply is the longest accepted body of a reply, in bytes.
 const maxCounterReply = 1 << 20
 
 var errDumping = errors.New("the connection is busy with a dump")
@@ -40,7 +40,7 @@ func (c *Counters) call(ctx context.Context, op frame.Opcode, a frame.Args) (bod
 	return body, err
 }
 
-// talk runs f on the connection, which ends with any error but a refusal.
+// talk runs f on the connection. Any error but a refusal ends the connection.
 func (c *Counters) talk(ctx context.Context, f func(*conn) error) error {
 	switch {
 	case c.lost != nil:
@@ -55,7 +55,7 @@ func (c *Counters) talk(ctx context.Context, f func(*conn) error) error {
 	if err == nil && !c.cn.broken || errors.As(err, &refused) && !c.cn.broken {
 		return err
 	}
-	if err == nil { // the context ended behind the reply
+	if err == nil { // the context ended after the reply
 		err = networkError(context.Cause(ctx))
 	}
 	return c.end(err)
@@ -77,7 +77,7 @@ func (c *Counters) send(cn *conn, op frame.Opcode, a frame.Args) error {
 	return cn.send()
 }
 
-// receive reads a reply and returns its body, which is the caller's.
+// receive reads a reply and returns its body, which belongs to the caller.
 func (c *Counters) receive(cn *conn) ([]byte, error) {
 	var head [frame.HeaderLen]byte
 	if _, err := io.ReadFull(cn.in, head[:]); err != nil {

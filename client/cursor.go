@@ -6,8 +6,9 @@ import (
 	"iter"
 )
 
-// Cursor is a place in a database. It has a connection of its own, where the server keeps the place, and belongs to one
-// goroutine. Signals of its database count for its first call only.
+// Cursor is a place in a database. The server keeps the place with a connection, so a Cursor has a
+// connection of its own; it belongs to one goroutine. Signals of its database apply to its first
+// call only.
 type Cursor struct {
 	db   *DB
 	conn *conn // nil before the first call, and after Close
@@ -22,7 +23,7 @@ func (db *DB) Cursor() *Cursor {
 	return &Cursor{db: &own}
 }
 
-// Close ends the cursor. The next call would begin with a new one, on no record.
+// Close closes the connection. A later call begins with a new cursor, which is on no record.
 func (c *Cursor) Close() error {
 	if c.conn == nil {
 		return nil
@@ -42,7 +43,7 @@ func (c *Cursor) call(ctx context.Context, proc string, params ...string) (out R
 	return out, err
 }
 
-// during runs f on the cursor's connection, which ends with the first error of the network.
+// during runs f on the cursor's connection. The first error of the network closes the connection.
 func (c *Cursor) during(ctx context.Context, f func(*conn) error) (err error) {
 	ctx, cancel := c.db.client.limit(ctx)
 	defer cancel()
@@ -63,18 +64,20 @@ func (c *Cursor) do(ctx context.Context, proc string, params ...string) error {
 	return err
 }
 
-// Jump goes to the first record. In an empty database that is ErrNoRecord.
+// Jump goes to the first record. It returns ErrNoRecord for an empty database.
 func (c *Cursor) Jump(ctx context.Context) error { return c.do(ctx, "cur_jump") }
 
-// JumpKey goes to a record; in an ordered database to the next one where it does not exist.
+// JumpKey goes to a record. If there is no such record, it goes to the next one of an ordered
+// database.
 func (c *Cursor) JumpKey(ctx context.Context, key string) error {
 	return c.do(ctx, "cur_jump", "key", key)
 }
 
-// JumpBack goes to the last record of an ordered database. Stepping goes backward from there.
+// JumpBack goes to the last record of an ordered database. Afterwards stepping goes backward.
 func (c *Cursor) JumpBack(ctx context.Context) error { return c.do(ctx, "cur_jump_back") }
 
-// JumpBackKey goes to a record of an ordered database, or the one before. Stepping goes backward from there.
+// JumpBackKey goes to a record of an ordered database, or to the one before. Afterwards stepping
+// goes backward.
 func (c *Cursor) JumpBackKey(ctx context.Context, key string) error {
 	return c.do(ctx, "cur_jump_back", "key", key)
 }
@@ -82,10 +85,11 @@ func (c *Cursor) JumpBackKey(ctx context.Context, key string) error {
 // Step goes to the next record.
 func (c *Cursor) Step(ctx context.Context) error { return c.do(ctx, "cur_step") }
 
-// StepBack goes to the record before, in an ordered database.
+// StepBack goes to the previous record of an ordered database.
 func (c *Cursor) StepBack(ctx context.Context) error { return c.do(ctx, "cur_step_back") }
 
-// Get returns the record; with step the cursor then moves on. ErrNoRecord means that there are no more.
+// Get returns the record; with step the cursor then moves on. ErrNoRecord means that there are no
+// more records.
 func (c *Cursor) Get(ctx context.Context, step bool) (Record, error) {
 	out, err := c.call(ctx, "cur_get", stepParam(step)...)
 	return out.record(), err
@@ -129,18 +133,19 @@ func (c *Cursor) Seize(ctx context.Context) (Record, error) {
 	return out.record(), err
 }
 
-// Records iterates over the record under the cursor and all that follow in its direction, and then closes the cursor.
-// Records are fetched ahead, so that a distant server does not make it slow. An error is the last that is yielded.
+// Records iterates over the record under the cursor and all further records in the cursor's
+// direction, and closes the cursor in the end. It requests records ahead, so that a distant server
+// does not slow it down. An error is yielded last.
 func (c *Cursor) Records(ctx context.Context) iter.Seq2[Record, error] {
 	return fetch(ctx, c, "cur_get", Rows.record)
 }
 
-// Keys is as Records for keys alone.
+// Keys is Records for keys only.
 func (c *Cursor) Keys(ctx context.Context) iter.Seq2[string, error] {
 	return fetch(ctx, c, "cur_get_key", func(r Rows) string { return string(r["key"]) })
 }
 
-// All iterates over all records in the order of the database. An error is the last that is yielded.
+// All iterates over all records in the order of the database. An error is yielded last.
 func (db *DB) All(ctx context.Context) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		c := db.Cursor()

@@ -9,14 +9,14 @@ import (
 	"gotycoon/httpapi/tsv"
 )
 
-// XT is when a record is to expire: seconds from now, or where negative the absolute time in seconds since 1970.
+// XT is an expiration time: a number of seconds from now, or, if negative, a Unix time in seconds.
 type XT int64
 
-// Never is the expiration time of a record that stays.
+// Never is the expiration time of a record that does not expire.
 const Never XT = math.MaxInt64
 
-// In returns the expiration time of a record that lives for d, rounded up to whole seconds. Where d is not above 0 it is over
-// at once.
+// In returns the expiration time of a record that lives for d, rounded up to whole seconds. If d is
+// 0 or less, the record expires at once.
 func In(d time.Duration) XT {
 	if d <= 0 {
 		return XT(-1)
@@ -24,12 +24,13 @@ func In(d time.Duration) XT {
 	return XT((d-1)/time.Second + 1)
 }
 
-// At returns the expiration time of a record that lives until t, to the second. The zero time means Never.
+// At returns the expiration time of a record that expires at t, to the second. The zero time means
+// Never.
 func At(t time.Time) XT {
 	if t.IsZero() {
 		return Never
 	}
-	return XT(-max(1, t.Unix())) // not above -1, which would be seconds from now
+	return XT(-max(1, t.Unix())) // at most -1: 0 and more would be seconds from now
 }
 
 // Record is a record that was read.
@@ -39,21 +40,21 @@ type Record struct {
 	Expires time.Time // zero: never
 }
 
-// DB is a database of the server. It holds nothing and may be used by many goroutines.
+// DB is a database of the server. It has no connection of its own, and many goroutines may use it.
 type DB struct {
 	client  *Client
 	name    string
 	signals Signals
 }
 
-// With returns the database with signals for each call.
+// With returns the same database with signals for each call.
 func (db *DB) With(s Signals) *DB {
 	c := *db
 	c.signals = s
 	return &c
 }
 
-// Call calls a procedure for the database: for what has no method here. params are names and values in turn.
+// Call calls a procedure that has no method here. params are names and values in turn.
 func (db *DB) Call(ctx context.Context, proc string, params ...string) (Rows, error) {
 	return db.call(ctx, proc, db.rows(params...))
 }
@@ -66,7 +67,7 @@ func (db *DB) call(ctx context.Context, proc string, rows []tsv.Row) (out Rows, 
 	return out, err
 }
 
-// rows are the parameters of a call with those that every call of the database has.
+// rows returns the parameters of a call, after those that every call of the database has.
 func (db *DB) rows(params ...string) []tsv.Row {
 	rows := make([]tsv.Row, 0, len(params)/2+5)
 	if db.name != "" {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Code says what kind of error a call met. The numbers are those that the command-line tools print.
+// Code is the kind of an error. The numbers are those that the command-line tools print.
 type Code int
 
-// The codes, with the HTTP status that leads to each.
+// The codes, with their HTTP statuses.
 const (
 	NotImplemented Code = 1 // 501
 	Invalid        Code = 2 // 400
 	Logic          Code = 3 // 450: no record, a duplicate, a conflict
-	Miscellaneous  Code = 4 // any other, 503 for one: a signal did not come in time
+	Miscellaneous  Code = 4 // all others, such as 503: a signal did not come in time
 	Internal       Code = 5 // 500
 	Network        Code = 6 // no reply
 )
@@ -37,11 +37,11 @@ func (c Code) String() string {
 	return "miscellaneous error"
 }
 
-// Error is a call that did not succeed.
+// Error is the error of a call.
 type Error struct {
 	Code    Code
-	Message string // the server's words
-	Err     error  // for Network: why
+	Message string // from the server
+	Err     error  // cause of a Network error
 }
 
 // Error returns "CODE: NAME: MESSAGE".
@@ -52,15 +52,15 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Errors to test for with errors.Is.
 var (
-	ErrNoRecord  = errors.New("no record")                // there is no such record, or a cursor is at the end
+	ErrNoRecord  = errors.New("no record")                // no such record; a cursor is at the end
 	ErrDuplicate = errors.New("the record exists")        // of Add
-	ErrConflict  = errors.New("the record is in the way") // of CAS and increments: not the state expected
+	ErrConflict  = errors.New("the record is in the way") // CAS, increments: not the expected state
 	ErrTimeout   = errors.New("the condition timed out")  // no signal came in time
-	ErrNetwork   = errors.New("no reply")                 // whatever code Network means
-	ErrDenied    = errors.New("access denied")            // wrong or no credentials, or no right; the message says which
+	ErrNetwork   = errors.New("no reply")                 // any error with the code Network
+	ErrDenied    = errors.New("access denied")            // credentials or rights are missing
 )
 
-// Is tells whether the error is one of those above.
+// Is reports whether the error matches one of the errors above.
 func (e *Error) Is(target error) bool {
 	switch target {
 	case ErrNoRecord:
@@ -81,7 +81,8 @@ func (e *Error) Is(target error) bool {
 
 const statusLogic = 450
 
-// callError turns a status into an error. Without a message from a procedure the status speaks.
+// callError makes an error of a reply. Without a message from the procedure, the message is the
+// status.
 func callError(res *http.Response, message string) error {
 	if message == "" {
 		message = res.Status
@@ -100,7 +101,7 @@ func callError(res *http.Response, message string) error {
 	return &Error{Code: code, Message: message}
 }
 
-// networkError is an error without a reply.
+// networkError is the error of a call without a reply.
 func networkError(err error) error {
 	return &Error{Code: Network, Message: err.Error(), Err: err}
 }

@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// maxAhead is how many replies may be on their way to an iterator.
+// maxAhead is how many requests of an iterator may be unanswered.
 const maxAhead = 64
 
-// fetch calls a procedure that steps on, again and again until there is no record. It sends several requests at once, one
-// at first and twice as many each time, and yields what take finds in the replies. In the end it closes the cursor: there
-// may be replies left.
+// fetch calls a stepping procedure until there are no more records, and yields what take finds in
+// the replies. It sends several requests at once: one at first, then twice as many each time, up to
+// maxAhead. In the end it closes the cursor, because replies may be left unread.
 func fetch[T any](ctx context.Context, c *Cursor, proc string, take func(Rows) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		defer c.Close()
@@ -35,7 +35,7 @@ func fetch[T any](ctx context.Context, c *Cursor, proc string, take func(Rows) T
 	}
 }
 
-// ask sends n requests to step on.
+// ask sends n requests for the stepping procedure.
 func (c *Cursor) ask(ctx context.Context, proc string, n int) error {
 	rows := c.db.rows("CUR", cursorID, "step", "")
 	return c.during(ctx, func(cn *conn) error {

@@ -13,15 +13,15 @@ import (
 // Update is a change of a record in a server's update log, or a heartbeat.
 type Update struct {
 	TS        uint64
-	Log       []byte // message of the log; valid during the iteration's step
-	Heartbeat bool   // nothing is left to send; Log is empty
+	Log       []byte // message of the log; valid during one step of the iteration
+	Heartbeat bool   // the server has sent all updates; Log is empty
 }
 
-// ErrNoLog means that the server does not let its update log be followed.
+// ErrNoLog means that the server has no update log, or does not let the client follow it.
 var ErrNoLog = errors.New("the server keeps no update log, or does not let this client follow it")
 
-// Follow iterates over the updates after a time stamp, for ever: of all servers but sid, or with white of sid only. It ends
-// with an error, or when the loop does.
+// Follow iterates without end over the updates after a time stamp: those of all servers but sid, or
+// with white those of sid only. It ends with an error, or when the loop ends.
 func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white bool) iter.Seq2[Update, error] {
 	return func(yield func(Update, error) bool) {
 		cn, err := c.dialWithin(ctx)
@@ -41,20 +41,21 @@ func (c *Client) Follow(ctx context.Context, after uint64, sid uint16, white boo
 	}
 }
 
-// dialWithin connects in the time that the options allow for a message.
+// dialWithin connects within Options.Timeout.
 func (c *Client) dialWithin(ctx context.Context) (*conn, error) {
 	ctx, cancel := c.limit(ctx)
 	defer cancel()
 	return c.connect(ctx)
 }
 
-// silence is how long the server has sent nothing.
+// silence is a timer for the time in which the server sends nothing.
 type silence struct {
 	*time.Timer
 	limit time.Duration
 }
 
-// watch has cancel called when the server sends nothing for longer than the options allow.
+// watch starts a silence timer, which calls cancel when the server has sent nothing for
+// Options.Timeout.
 func (c *Client) watch(cancel context.CancelCauseFunc) silence {
 	limit := c.opts.Timeout
 	if limit == 0 {
@@ -63,7 +64,8 @@ func (c *Client) watch(cancel context.CancelCauseFunc) silence {
 	return silence{time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) }), limit}
 }
 
-// around leaves out the time that the caller needs for a message.
+// around stops the timer while yield runs: the time that the caller needs is no silence of the
+// server.
 func (s silence) around(yield func(Update, error) bool) func(Update, error) bool {
 	return func(u Update, err error) bool {
 		s.Stop()
@@ -72,7 +74,7 @@ func (s silence) around(yield func(Update, error) bool) func(Update, error) bool
 	}
 }
 
-// follow runs until yield has enough.
+// follow sends the request and passes the messages to yield, until yield returns false.
 func (cn *conn) follow(after uint64, sid uint16, white bool, yield func(Update, error) bool) error {
 	f := frame.Follow{Flags: frame.Remaining, TS: after, SID: sid}
 	if white {

@@ -8,15 +8,17 @@ import (
 	"strings"
 )
 
-// Reach is what a server tells about its update log to a program that has seen it up to some time stamp.
+// Reach says whether a program that has the updates up to some time stamp can follow a server's
+// update log without a gap.
 type Reach struct {
-	LogID string // identity of the log; empty: the server is none of ours, which have one
+	LogID string // identity of the log; empty: the server is not gotycoon
 	Gap   bool   // updates newer than the time stamp have been removed, or may have been
 }
 
-// UlogReach tells whether the server's update log still has everything newer than a time stamp. What is asked while Follow goes on
-// is true of all that Follow has not yet delivered. Of a server that does not know the question the names of the log's files are
-// looked at: there Gap is true also when it is only not certain that nothing is missing.
+// UlogReach asks whether the server's update log still has all updates newer than a time stamp. An
+// answer that comes while Follow is running is also true for all updates that Follow has not
+// delivered yet. If the server does not know the question, UlogReach looks at the names of the
+// log's files; then Gap is also true if a gap cannot be ruled out.
 func (c *Client) UlogReach(ctx context.Context, after uint64) (Reach, error) {
 	out, err := c.DB("").Call(ctx, "ulog_reach", "ts", strconv.FormatUint(after, 10))
 	var refused *Error
@@ -30,8 +32,8 @@ func (c *Client) UlogReach(ctx context.Context, after uint64) (Reach, error) {
 	return Reach{Gap: mayMiss(files, after)}, err
 }
 
-// mayMiss tells whether files that are no longer listed may have held updates newer than after: neither the first file is there,
-// nor any that ends before.
+// mayMiss reports whether updates newer than after may have been in files that were removed. They
+// cannot have been if the first file of the log is there, or a file that ends at or before after.
 func mayMiss(files []LogFile, after uint64) bool {
 	for _, f := range files {
 		number, err := strconv.ParseUint(strings.TrimSuffix(path.Base(f.Path), ".ulog"), 10, 64)

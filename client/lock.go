@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// DefaultLockPort is the port of a lock server that was not told another.
+// DefaultLockPort is the default port of a lock server.
 const DefaultLockPort = 11400
 
-// DefaultLockTTL is for how long a lock is taken that was not given another time.
+// DefaultLockTTL is the default of LockOptions.TTL.
 const DefaultLockTTL = 30 * time.Second
 
 // Errors of Locks to test for with errors.Is.
@@ -24,26 +24,30 @@ var (
 	ErrNoLock   = errors.New("there is no such holder or waiting request") // of Cancel
 )
 
-// Locks is a client of a lock server. Any number of goroutines may use it. Each call has a connection of its own.
+// Locks is a client of a lock server. Many goroutines may use it. Each call has a connection of its
+// own.
 type Locks struct {
-	Addr    string        // HOST:PORT or HOST
-	Timeout time.Duration // of one call, for Acquire beside LockOptions.Wait; 0: none
-	TLS     *tls.Config   // as in Options
+	Addr string // HOST:PORT or HOST
+	// Timeout limits one call; for Acquire it is added to LockOptions.Wait. 0 means no limit.
+	Timeout time.Duration
+	TLS     *tls.Config // as in Options
 }
 
-// LockOptions are what Acquire asks for.
+// LockOptions of Acquire.
 type LockOptions struct {
-	// TTL is for how long the server keeps the lock when this client cannot be heard, in whole seconds, at least 1.
-	// While it can, the lock is renewed. 0 means DefaultLockTTL.
+	// TTL is how long the server keeps the lock when it hears nothing from this client, in whole
+	// seconds, at least 1. The client renews the lock as long as it can. 0 means DefaultLockTTL.
 	TTL time.Duration
 
-	// Wait is for how long to wait, rounded up to whole seconds; 0 means not at all, negative for ever. The end of the context ends it, too.
+	// Wait is how long to wait, rounded up to whole seconds; 0 means not at all, negative for ever.
+	// The end of the context ends the wait, too.
 	Wait time.Duration
 
 	Max int // how many holders are allowed at the same time; 0 means 1
 }
 
-// Acquire waits for a lock, with a fencing token. It returns ErrLockBusy when the lock is not granted in time.
+// Acquire acquires a lock, with a fencing token. It returns ErrLockBusy if the lock is not granted
+// in time.
 func (l *Locks) Acquire(ctx context.Context, key string, o LockOptions) (*Lock, error) {
 	if l.Timeout > 0 && o.Wait >= 0 {
 		var cancel context.CancelFunc
@@ -56,7 +60,7 @@ func (l *Locks) Acquire(ctx context.Context, key string, o LockOptions) (*Lock, 
 	}
 	lock := newLock(c, key, o.TTL)
 	if err := c.during(ctx, func(*conn) error { return lock.acquire(o) }); err != nil || c.broken {
-		_ = c.Close() // which releases it, or takes it out of the queue
+		_ = c.Close() // which releases the lock, or ends the waiting request
 		if err == nil {
 			err = networkError(context.Cause(ctx))
 		}
@@ -69,7 +73,7 @@ func (l *Locks) Acquire(ctx context.Context, key string, o LockOptions) (*Lock, 
 // LockStatus is the state of a key.
 type LockStatus struct{ Holders, Waiters int }
 
-// Status returns how many hold a key, and how many wait for it.
+// Status returns the number of holders and of waiting requests of a key.
 func (l *Locks) Status(ctx context.Context, key string) (LockStatus, error) {
 	var s LockStatus
 	err := l.call(ctx, key, "status "+key, func(words []string) (bool, error) {
@@ -82,18 +86,20 @@ func (l *Locks) Status(ctx context.Context, key string) (LockStatus, error) {
 	return s, err
 }
 
-// LockEntry is one holder of a key, or one waiting request.
+// LockEntry is a holder or a waiting request of a key.
 type LockEntry struct {
 	Key     string
 	Address string        // of the client
-	Holds   bool          // otherwise it waits
-	Age     time.Duration // for how long it has held or waited
+	Holds   bool          // it holds the lock; otherwise it waits
+	Age     time.Duration // how long it has held the lock or waited
 	Left    time.Duration // until it expires or gives up waiting; negative: never
 	Max     int           // how many holders it allows
-	Fence   uint64        // its fencing token, 0 if it has none
+	Fence   uint64        // its fencing token; 0: none
 }
 
-// List returns the holders and waiting requests of a key, or of all keys when key is empty: by key, holders first, each in their order.
+// List returns the holders and waiting requests of a key, or of all keys if key is empty. They are
+// sorted by key, holders first; holders are in the order of their grants, waiting requests in the
+// order of their arrival.
 func (l *Locks) List(ctx context.Context, key string) ([]LockEntry, error) {
 	var list []LockEntry
 	err := l.call(ctx, key, strings.TrimSpace("list "+key), func(words []string) (bool, error) {
@@ -125,8 +131,8 @@ func parseLockEntry(words []string) (e LockEntry, err error) {
 	return e, nil
 }
 
-// Cancel ends the request of the client at an address, which List tells: if it waits, its time is over; if it holds the lock, the
-// lock expires now. It returns ErrNoLock when there is none.
+// Cancel ends the request of the client with this address, which List shows: a waiting request
+// times out, a held lock expires. It returns ErrNoLock if there is no such request.
 func (l *Locks) Cancel(ctx context.Context, key, address string) error {
 	return l.call(ctx, key, "cancel "+key+" "+address, func(words []string) (bool, error) {
 		switch words[0] {
@@ -139,7 +145,7 @@ func (l *Locks) Cancel(ctx context.Context, key, address string) error {
 	})
 }
 
-// call sends a line and reads lines until done returns true or an error.
+// call sends a line and passes the lines of the reply to take, until take returns true or an error.
 func (l *Locks) call(ctx context.Context, key, line string, take func(words []string) (done bool, err error)) error {
 	if err := checkLockKey(key); key != "" && err != nil {
 		return err
@@ -171,7 +177,7 @@ func (l *Locks) call(ctx context.Context, key, line string, take func(words []st
 	})
 }
 
-// dial connects within the time of one call.
+// dial connects within Timeout.
 func (l *Locks) dial(ctx context.Context) (*conn, error) {
 	if l.Timeout > 0 {
 		var cancel context.CancelFunc
@@ -185,10 +191,10 @@ func (l *Locks) dial(ctx context.Context) (*conn, error) {
 	return dial(ctx, addr, l.TLS)
 }
 
-// wholeSeconds rounds up, as the protocol has no others.
+// wholeSeconds rounds up to whole seconds, the unit of the protocol.
 func wholeSeconds(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// checkLockKey refuses what would be another command, or none.
+// checkLockKey refuses a key that would make another command, or none.
 func checkLockKey(key string) error {
 	if key == "" || strings.ContainsAny(key, " \n\r") || len(key) > maxLockKey {
 		return fmt.Errorf("a lock's key has 1 to %d bytes and no space or line end: %q", maxLockKey, key)
@@ -196,7 +202,7 @@ func checkLockKey(key string) error {
 	return nil
 }
 
-// maxLockKey leaves room for the longest command within the longest line.
+// maxLockKey is the longest key with which every command fits into a line of the server.
 const maxLockKey = 8000
 
 // readLockLine returns the words of the next line, at least one.
@@ -208,7 +214,7 @@ func readLockLine(cn *conn) ([]string, error) {
 	return strings.Split(strings.TrimSuffix(line, "\n"), " "), nil
 }
 
-// lockReplyError is a reply that has no other meaning.
+// lockReplyError is the error of an unexpected reply.
 func lockReplyError(words []string) error {
 	return fmt.Errorf("lock server: %s", strings.Join(words, " "))
 }

@@ -11,11 +11,17 @@ import (
 	"time"
 )
 
-// Lock is a lock that is held. It has a connection of its own, over which it is renewed.
+// Lock is a lock that this client holds. It has a connection of its own, over which it is renewed.
 //
-// It is held until Release, or until Lost: when the server has not confirmed it for its TTL, counted from before it was asked, the
-// lock is given up here, no later than there. A process that stands still can miss that: what the lock protects should
-// refuse a Fence that is lower than one it has seen.
+// It is held until Release, or until Lost is closed. The client must never believe longer than the
+// server that it holds the lock. So it counts the TTL from before it asked for the latest renewal,
+// while the server counts from when the request arrived:
+//
+//	client  asks at 10.0       reply at 10.4          lost at 40.0 without a further reply
+//	server          arrives at 10.2                   expires at 40.2
+//
+// A process that stands still (it is suspended, or its machine is) misses that moment. So the
+// resource that the lock protects should refuse a Fence that is lower than one it has seen.
 //
 // Its goroutine is keep; Release ends it and waits for it.
 type Lock struct {
@@ -23,16 +29,16 @@ type Lock struct {
 	ttl   time.Duration // whole seconds
 	fence uint64
 	cn    *conn
-	line  strings.Builder // the beginning of a line that has not arrived whole
+	line  strings.Builder // the beginning of a line that has not arrived completely
 
-	valid time.Time // the server keeps it until then at least; belongs to keep
+	valid time.Time // the server keeps the lock at least until then; belongs to keep
 
-	mu        sync.Mutex // protects releasing, and deadlines against it
+	mu        sync.Mutex // protects releasing; held while a read deadline is set
 	releasing bool
 
 	lost  chan struct{} // closed by keep when the lock is lost
-	ended chan struct{} // closed by keep
-	err   error         // why; set before lost is closed
+	ended chan struct{} // closed by keep when it ends
+	err   error         // why the lock is lost; set before lost is closed
 }
 
 func newLock(cn *conn, key string, ttl time.Duration) *Lock {
@@ -46,13 +52,13 @@ func newLock(cn *conn, key string, ttl time.Duration) *Lock {
 // Key returns the key.
 func (l *Lock) Key() string { return l.key }
 
-// Fence returns the fencing token: greater than that of everybody who had the lock before.
+// Fence returns the fencing token. It is greater than the tokens of all earlier holders.
 func (l *Lock) Fence() uint64 { return l.fence }
 
-// Lost is closed when the lock is lost; not by Release.
+// Lost returns a channel that is closed when the lock is lost. Release does not close it.
 func (l *Lock) Lost() <-chan struct{} { return l.lost }
 
-// Err returns why the lock is lost, nil while it is not. It is an ErrLockLost.
+// Err returns why the lock is lost, as an ErrLockLost, or nil if it is not lost.
 func (l *Lock) Err() error {
 	select {
 	case <-l.lost:
@@ -62,7 +68,8 @@ func (l *Lock) Err() error {
 	}
 }
 
-// acquire asks for the lock and waits for it. Then it renews it, to know for how long it has it.
+// acquire asks for the lock and waits until it is granted. Then it renews the lock, since it does
+// not know when the server granted it: the TTL is counted from the renewal.
 func (l *Lock) acquire(o LockOptions) error {
 	if err := checkLockKey(l.key); err != nil {
 		return err
@@ -86,13 +93,13 @@ func (l *Lock) acquire(o LockOptions) error {
 	if l.fence, err = strconv.ParseUint(words[5], 10, 64); err != nil {
 		return lockReplyError(words)
 	}
-	if seconds, err := strconv.Atoi(words[4]); err == nil { // the server may have a limit
+	if seconds, err := strconv.Atoi(words[4]); err == nil { // the server may have a lower limit
 		l.ttl = time.Duration(seconds) * time.Second
 	}
 	return l.confirm()
 }
 
-// confirm renews the lock and waits for the answer.
+// confirm renews the lock and waits for the reply.
 func (l *Lock) confirm() error {
 	asked := time.Now()
 	if err := l.send("renew " + l.key); err != nil {
@@ -127,15 +134,16 @@ func (l *Lock) keep() {
 	close(l.lost)
 }
 
-// errReleasing ends renew without a loss.
+// errReleasing ends renew without a loss of the lock.
 var errReleasing = errors.New("released")
 
 var errUnconfirmed = errors.New("the server has not confirmed it in time")
 
-// renew asks for more time after each third of it, and listens all the time: the server says at once when the lock is lost.
+// renew renews the lock after each third of its TTL. It listens all the time, because the server
+// says at once when the lock is lost.
 func (l *Lock) renew() error {
 	next := l.valid.Add(-l.ttl * 2 / 3)
-	var asked time.Time // zero: there is no question open
+	var asked time.Time // zero: no renewal is unanswered
 	for {
 		until := next
 		if !asked.IsZero() {
@@ -171,7 +179,7 @@ func (l *Lock) renewOnce() error {
 	return l.send("renew " + l.key)
 }
 
-// listen returns the first word of the next line that arrives until then.
+// listen returns the first word of the next line, if it arrives before the moment until.
 func (l *Lock) listen(until time.Time) (string, error) {
 	if err := l.setDeadline(until); err != nil {
 		return "", err
@@ -191,7 +199,7 @@ func (l *Lock) listen(until time.Time) (string, error) {
 	return strings.TrimSuffix(word, "\n"), nil
 }
 
-// setDeadline sets the end of the next read, unless Release has set an earlier one.
+// setDeadline sets the read deadline, unless Release has set one that is over.
 func (l *Lock) setDeadline(until time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -201,12 +209,12 @@ func (l *Lock) setDeadline(until time.Time) error {
 	return l.cn.SetReadDeadline(until)
 }
 
-// Release gives the lock back and closes the connection. It returns an ErrLockLost when the lock had been lost before. It is
-// called once, also for a lock that is lost.
+// Release gives the lock back and closes the connection. It returns an ErrLockLost if the lock was
+// lost before. It is called once, also for a lost lock.
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	l.releasing = true
-	_ = l.cn.SetReadDeadline(time.Unix(1, 0)) // of a connection that may be closed
+	_ = l.cn.SetReadDeadline(time.Unix(1, 0)) // fails if the connection is closed
 	l.mu.Unlock()
 	<-l.ended
 	defer l.cn.Close()
@@ -219,8 +227,9 @@ func (l *Lock) Release(ctx context.Context) error {
 	return l.cn.during(ctx, l.release)
 }
 
-// release asks for the end of the lock, and reads over what the server may still have to say about renewals. What counts is the
-// last line about the release before the status: a lock that expires is told as released, too.
+// release sends the release, and a status request to find the end of the replies. Replies to
+// renewals may come first. The last RELEASED or NOT_RELEASED before the status counts: a lock that
+// has expired makes the server say RELEASED too, but then NOT_RELEASED follows.
 func (l *Lock) release(cn *conn) error {
 	if err := l.send("release " + l.key + "\nstatus " + l.key); err != nil {
 		return err

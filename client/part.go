@@ -7,7 +7,7 @@ import (
 	"gotycoon/binproto/frame"
 )
 
-// readPart reads one part of a binary reply. Its slices are valid until the next read.
+// readPart reads a part of a binary reply. Slices in the part are valid until the next read.
 func readPart[T any](cn *conn, decode func([]byte) (T, int, error)) (T, error) {
 	v, err := decodePart(cn, decode)
 	if err != nil {
@@ -34,7 +34,8 @@ func decodePart[T any](cn *conn, decode func([]byte) (T, int, error)) (v T, err 
 	}
 }
 
-// peek returns at least n unread bytes, and reads a part that is larger than the buffer into one of its own.
+// peek returns at least n unread bytes. A part that is larger than the buffer is read into a buffer
+// of its own.
 func (cn *conn) peek(n int) ([]byte, error) {
 	if n <= cn.in.Size() {
 		if _, err := cn.in.Peek(n); err != nil {

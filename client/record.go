@@ -15,42 +15,45 @@ func (db *DB) store(ctx context.Context, proc, key string, value []byte, xt XT) 
 	return err
 }
 
-// Set stores a record, new or not.
+// Set stores a record, whether it exists or not.
 func (db *DB) Set(ctx context.Context, key string, value []byte, xt XT) error {
 	return db.store(ctx, "set", key, value, xt)
 }
 
-// Add stores a new record. An existing one is ErrDuplicate.
+// Add stores a new record. It returns ErrDuplicate if the record exists.
 func (db *DB) Add(ctx context.Context, key string, value []byte, xt XT) error {
 	return db.store(ctx, "add", key, value, xt)
 }
 
-// Replace stores the value of an existing record. A missing one is ErrNoRecord.
+// Replace stores the value of an existing record. It returns ErrNoRecord if there is none.
 func (db *DB) Replace(ctx context.Context, key string, value []byte, xt XT) error {
 	return db.store(ctx, "replace", key, value, xt)
 }
 
-// Append puts value behind the value of a record, or stores a new one.
+// Append appends value to the value of a record, or stores a new record.
 func (db *DB) Append(ctx context.Context, key string, value []byte, xt XT) error {
 	return db.store(ctx, "append", key, value, xt)
 }
 
-// What increments begin with instead of a number. For IncrementDouble they are the infinities of the same sign.
+// Special values of orig for Increment. IncrementDouble takes infinities with the same signs
+// instead.
 const (
-	OrigTry int64 = math.MinInt64 // a missing record is ErrConflict
-	OrigSet int64 = math.MaxInt64 // the result is the number itself, whatever the record was
+	OrigTry int64 = math.MinInt64 // return ErrConflict if there is no record
+	OrigSet int64 = math.MaxInt64 // store num itself, whatever the record was
 )
 
-// Increment adds num to a whole number and returns the sum. A missing record counts as orig, which may be OrigTry or
-// OrigSet. A record that is no such number is ErrConflict.
+// Increment adds num to the whole number in a record and returns the sum. A missing record counts
+// as orig, which may also be OrigTry or OrigSet. It returns ErrConflict if the record holds no such
+// number.
 func (db *DB) Increment(ctx context.Context, key string, num, orig int64, xt XT) (int64, error) {
 	params := []string{"key", key, "num", strconv.FormatInt(num, 10), "orig", strconv.FormatInt(orig, 10)}
 	out, err := db.Call(ctx, "increment", append(params, xt.param()...)...)
 	return out.Int("num"), err
 }
 
-// IncrementDouble adds num to a number with a fraction and returns the sum, to six decimals. A missing record counts as
-// orig: a negative infinity makes it ErrConflict, a positive one stores num whatever the record was.
+// IncrementDouble adds num to a number with a fraction and returns the sum, with six decimals. A
+// missing record counts as orig. With a negative infinity as orig it returns ErrConflict instead;
+// with a positive infinity it stores num, whatever the record was.
 func (db *DB) IncrementDouble(ctx context.Context, key string, num, orig float64, xt XT) (float64, error) {
 	params := []string{"key", key, "num", formatFloat(num), "orig", formatFloat(orig)}
 	out, err := db.Call(ctx, "increment_double", append(params, xt.param()...)...)
@@ -66,7 +69,8 @@ func (db *DB) IncrementDouble(ctx context.Context, key string, num, orig float64
 
 func formatFloat(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// CAS replaces the value oval by nval. A nil oval expects no record, a nil nval removes it. Any other state is ErrConflict.
+// CAS replaces the value oval by nval. A nil oval means that there must be no record, a nil nval
+// that the record is removed. It returns ErrConflict if the record is in another state.
 func (db *DB) CAS(ctx context.Context, key string, oval, nval []byte, xt XT) error {
 	params := []string{"key", key}
 	if oval != nil {
@@ -79,24 +83,24 @@ func (db *DB) CAS(ctx context.Context, key string, oval, nval []byte, xt XT) err
 	return err
 }
 
-// Remove removes a record. A missing one is ErrNoRecord.
+// Remove removes a record. It returns ErrNoRecord if there is none.
 func (db *DB) Remove(ctx context.Context, key string) error {
 	_, err := db.Call(ctx, "remove", "key", key)
 	return err
 }
 
-// Get returns the value of a record. A missing one is ErrNoRecord.
+// Get returns the value of a record. It returns ErrNoRecord if there is none.
 func (db *DB) Get(ctx context.Context, key string) ([]byte, error) {
 	r, err := db.GetRecord(ctx, key)
 	return r.Value, err
 }
 
-// GetRecord returns a record with its expiration time. A missing one is ErrNoRecord.
+// GetRecord returns a record with its expiration time. It returns ErrNoRecord if there is none.
 func (db *DB) GetRecord(ctx context.Context, key string) (Record, error) {
 	return db.record(ctx, "get", key)
 }
 
-// Seize returns a record and removes it. A missing one is ErrNoRecord.
+// Seize removes a record and returns it. It returns ErrNoRecord if there is none.
 func (db *DB) Seize(ctx context.Context, key string) (Record, error) {
 	return db.record(ctx, "seize", key)
 }
@@ -106,14 +110,14 @@ func (db *DB) record(ctx context.Context, proc, key string) (Record, error) {
 	return Record{Key: key, Value: out["value"], Expires: out.expires()}, err
 }
 
-// Check returns the size of a value in bytes, and when it expires; the zero time means never. A missing record is
-// ErrNoRecord.
+// Check returns the size of a value in bytes and its expiration time; the zero time means never. It
+// returns ErrNoRecord if there is no record.
 func (db *DB) Check(ctx context.Context, key string) (size int64, expires time.Time, err error) {
 	out, err := db.Call(ctx, "check", "key", key)
 	return out.Int("vsiz"), out.expires(), err
 }
 
-// Exists tells whether there is a record.
+// Exists reports whether a record exists.
 func (db *DB) Exists(ctx context.Context, key string) (bool, error) {
 	_, _, err := db.Check(ctx, key)
 	if errors.Is(err, ErrNoRecord) {

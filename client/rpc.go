@@ -19,8 +19,9 @@ func (cn *conn) call(proc string, in []tsv.Row) (Rows, error) {
 	return cn.reply()
 }
 
-// refusal returns what the server said before it closed the connection on a request that was not sent to its end, too large
-// for it perhaps. Where it said nothing that is sendErr.
+// refusal handles a request that could not be sent to its end. The server may have closed the
+// connection because the request was too large, and have said so first. Without such a reply,
+// refusal returns sendErr.
 func (cn *conn) refusal(sendErr error) error {
 	_, err := cn.reply()
 	cn.broken = true
@@ -30,7 +31,8 @@ func (cn *conn) refusal(sendErr error) error {
 	return err
 }
 
-// appendCall appends a request in the encoding that its columns need, with a header line more. Of rows with one name the last counts.
+// appendCall appends a request, in an encoding that suits its columns, with one additional header
+// line. Of several rows with the same name the last counts.
 func appendCall(b []byte, header, proc string, params []tsv.Row) []byte {
 	var unique tsv.Rows
 	for _, row := range params {
@@ -50,7 +52,7 @@ func appendCall(b []byte, header, proc string, params []tsv.Row) []byte {
 	return tsv.AppendEncoded(b, in, enc)
 }
 
-// reply reads the answer to the oldest call that has none yet.
+// reply reads the reply to the oldest call that has none yet.
 func (cn *conn) reply() (Rows, error) {
 	cn.broken = true // until it has been read
 	res, err := http.ReadResponse(cn.in, nil)
@@ -70,10 +72,10 @@ func (cn *conn) reply() (Rows, error) {
 	return out, nil
 }
 
-// maxErrorText is how much is shown of what a server says that speaks of an error in its own way: one of another kind, or a proxy.
+// maxErrorText limits the text of an error from another kind of server or a proxy, in bytes.
 const maxErrorText = 200
 
-// errorText is what a reply says about an error, empty when it says nothing.
+// errorText returns the text of an error reply, "" if there is none.
 func errorText(res *http.Response, rows Rows, body []byte) string {
 	if text, ok := rows["ERROR"]; ok || !strings.HasPrefix(res.Header.Get("Content-Type"), "text/plain") {
 		return string(text)
@@ -85,7 +87,7 @@ func errorText(res *http.Response, rows Rows, body []byte) string {
 	return res.Status + ": " + string(line)
 }
 
-// Rows is the result of a procedure by name.
+// Rows are the results of a procedure, by name.
 type Rows map[string][]byte
 
 func decodeRows(body []byte, contentType string) Rows {
@@ -98,7 +100,7 @@ func decodeRows(body []byte, contentType string) Rows {
 	return out
 }
 
-// Int returns a row as a number, 0 where there is none.
+// Int returns a row as a number, 0 if there is no such row.
 func (r Rows) Int(name string) int64 {
 	n, err := strconv.ParseInt(string(r[name]), 10, 64)
 	if err != nil {

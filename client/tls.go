@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// idleHTTP is for how long a connection over TLS to a sequence or quota server waits for its next use.
+// idleHTTP is how long a TLS connection to a sequence or quota server is kept for the next call.
 const idleHTTP = 10 * time.Second
 
 // secureConn is a connection over TLS.
@@ -18,7 +18,7 @@ type secureConn struct {
 	below *belowTLS
 }
 
-// handshake makes a connection one over TLS. It closes nc when that goes wrong.
+// handshake puts TLS on a connection. It closes nc after an error.
 func handshake(ctx context.Context, nc net.Conn, addr string, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" && !config.InsecureSkipVerify {
 		host, _, err := net.SplitHostPort(addr)
@@ -31,13 +31,13 @@ func handshake(ctx context.Context, nc net.Conn, addr string, config *tls.Config
 	below := &belowTLS{Conn: nc}
 	c := tls.Client(below, config)
 	if err := c.HandshakeContext(ctx); err != nil {
-		_ = nc.Close() // the handshake tells why
+		_ = nc.Close() // the error is that of the handshake
 		return nil, err
 	}
 	return &secureConn{c, below}, nil
 }
 
-// secureHTTP makes calls over TLS. Connections are kept a while for the next call.
+// secureHTTP makes HTTP calls over TLS. It keeps connections for a while for the next call.
 type secureHTTP struct {
 	once  sync.Once
 	https *http.Client

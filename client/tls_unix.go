@@ -14,7 +14,8 @@ type belowTLS struct {
 	dry bool // reads do not wait
 }
 
-// errDry is returned by a read that would have to wait. TLS goes on after an error that is temporary.
+// errDry is the error of a read that would have to wait. TLS can go on after it, because it is
+// temporary.
 var errDry net.Error = dryError{}
 
 type dryError struct{}
@@ -53,7 +54,8 @@ func (b *belowTLS) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// alive is as for a connection without TLS. What TLS has to say after its handshake does not count as an answer.
+// alive is alive for a connection over TLS. Messages of TLS itself after the handshake do not count
+// as bytes to read.
 func (c *secureConn) alive() bool {
 	c.below.dry = true
 	_, err := c.Read(make([]byte, 1))

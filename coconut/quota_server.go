@@ -20,7 +20,7 @@ type QuotaOptions struct {
 	Limit   int64         // a new quota without a name begins with it, with a name with 0
 	Export  string        // file for journals, see exporter; empty means none
 	Timeout time.Duration // of one wait for request bytes or send space; 0 means 30 s
-	Access  *access.Guard // who may do what; nil: everybody everything
+	Access  *access.Guard // rights of clients; nil: all of them for everybody
 	Limits  Limits        // of connections
 	Logger  *slog.Logger  // nil means silent
 

@@ -78,7 +78,7 @@ func parseHead(head []byte) (r request, err error) {
 	method, line, _ := bytes.Cut(line, []byte(" "))
 	target, version, _ := bytes.Cut(line, []byte(" "))
 	if len(target) == 0 || bytes.IndexByte(target, 0) >= 0 || !slices.Contains(methods, string(method)) {
-		// Keys end names with a zero byte: a name with a zero byte would reach another name's records.
+		// Keys end names with a zero byte: a name with such a byte would reach other records.
 		return r, errRequest
 	}
 	r.target = target

@@ -27,7 +27,7 @@ type SequenceOptions struct {
 	Primary  *primary.Role  // which of several servers with one ServerNo serves; nil: this one
 	Timeout  time.Duration  // of one wait for request bytes or send space; 0 means 30 s
 	Location *time.Location // in which /explain writes times; nil means time.Local
-	Access   *access.Guard  // who may do what; nil: everybody everything
+	Access   *access.Guard  // rights of clients; nil: all of them for everybody
 	Limits   Limits         // of connections
 	Logger   *slog.Logger   // nil means silent
 

@@ -16,8 +16,8 @@ func (s *SequenceServer) Names() int { return s.sequences.len() }
 // QuotaStats are the figures of a QuotaServer.
 type QuotaStats struct {
 	Names     int   // quotas used since the start, the one without a name included
-	Exhausted int   // of them: closed, because they were used up or had to refuse
-	Remaining int64 // what is left of the quota without a name
+	Exhausted int   // quotas that are closed: used up, or had to refuse an apply
+	Remaining int64 // remaining amount of the quota without a name
 }
 
 // Stats returns the figures.

@@ -25,9 +25,9 @@ type limit struct {
 	n   int
 }
 
-// line holds the waiting requests with the same MAX, in the order of their arrival. All requests of
-// a line may enter, or none. So next looks at the first request of each line only, instead of every
-// waiting request.
+// line holds the waiting requests with the same MAX, in the order of their arrival. Either
+// all requests of a line may enter next, or none. So next looks at the first request of each line
+// only, instead of every waiting request.
 type line struct {
 	max int32
 	queue

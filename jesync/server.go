@@ -53,7 +53,7 @@ type Options struct {
 	// locks are released; 0 means 30 seconds.
 	Timeout time.Duration
 
-	Access   *access.Guard     // who may do what; nil: everybody everything
+	Access   *access.Guard     // rights of clients; nil: all of them for everybody
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
 	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
 	Limits   *netio.Limits     // of all connections of the process; nil means none

@@ -59,7 +59,7 @@ func (t *table) giveUp(r *request) {
 }
 
 // moveUp grants the lock to requests that only waited because a request before them waited, after
-// that request has ended. This happens in strict order only; otherwise they would have overtaken it.
+// that request has ended. This happens in strict order only; otherwise they overtake it.
 func (t *table) moveUp(st *step, k *key) {
 	if t.bounds.strict {
 		t.handOver(st, k)

@@ -27,7 +27,7 @@ type conn struct {
 	s      *Server
 	db     *db.DB
 	io     *netio.Conn
-	ctx    context.Context // ends when the server stops //nolint:containedctx // of the connection's life
+	ctx    context.Context // ends when the server stops //nolint:containedctx // its lifetime
 	peer   string
 	modern bool
 

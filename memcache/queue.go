@@ -24,8 +24,9 @@ const (
 // Messages must be given out in the order of the requests, and no request may sleep while there is
 // a message for it. So each name has a line of waiting requests, and only the first request of a
 // line searches the database. A message that arrives wakes the first of the line, and a request
-// that leaves the line wakes the next. So at any time, if there is a message, the first of the line
-// is awake.
+// that leaves the line wakes the next. So if a message arrives, the first of the line searches. Only
+// a message that comes back because a transaction was aborted wakes nobody; a later search finds it,
+// see startOf.
 type queues struct {
 	db *db.DB
 

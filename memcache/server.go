@@ -32,7 +32,7 @@ type Options struct {
 
 	DB      *db.DB        // the database that is served; nobody else may call its Watch
 	Started time.Time     // when the process began, for stats
-	Access  *access.Guard // who may do what; nil: everybody everything
+	Access  *access.Guard // rights of clients; nil: all of them for everybody
 	Logger  *slog.Logger  // nil means silent
 
 	Meter    *metrics.Meter    // measures connections; nil: nobody does

@@ -87,7 +87,7 @@ func (r *Role) Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied b
 func (r *Role) takes(p *db.Pending, u *ulog.Update, copied bool) (bool, error) {
 	switch {
 	case u.Op == ulog.OpClear:
-		r.opts.Logger.Error(fmt.Sprintf("server %d has cleared the services' database; this one's stays as it is", u.SID))
+		r.opts.Logger.Error(fmt.Sprintf("server %d has cleared the services' database; this server keeps its records", u.SID))
 		return false, nil
 	case grows(u.Key):
 		return r.raises(p, u)

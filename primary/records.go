@@ -15,14 +15,14 @@ import (
 // coconut/records.go and jesync/fence.go draw what is in them.
 //
 //	key                               value
-//	"primary" 00 SID                  TERM   claim of server SID; only SID writes it, it only grows
+//	"primary" 00 SID                  TERM   claim of SID; only SID writes it, it only grows
 //	"primary" 00 SID "/told"          TERM   greatest claim that peers know and SID has lost
-//	"sequence" 00 ... "/" SID 00 ...  BOUND  of server SID; only SID writes it, it only grows
+//	"sequence" 00 ... "/" SID 00 ...  BOUND  of SID; only SID writes it, it only grows
 //	"lock" 00 "fence" 00 SID          BOUND  the same
 //	all others                               records of the primary
 //
-// Numbers are decimal. Keys of bounds without a SID were written by versions that had no SID in
-// their keys; no server counts them as its own in ownBound.
+// Numbers are decimal. Bounds without a SID in their keys were written by older versions, on
+// any server.
 const (
 	claimPrefix    = "primary\x00"
 	SequencePrefix = "sequence\x00"  // prefix of the bounds of sequences
@@ -36,7 +36,7 @@ const (
 //
 // Example: the former primary reserves the tokens below 3,000,000, hands out token 2,500,000 and
 // loses power; its peers know the bound 2,000,000. The new primary starts at 2,000,000 +
-// AheadTokens, which is greater than every token handed out so far. A lock holder with token
+// AheadTokens or above, so above every token handed out so far. A lock holder with token
 // 2,500,000 therefore loses against the new holder, as it must.
 const (
 	AheadSeconds = 60      // of sequences

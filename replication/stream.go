@@ -21,7 +21,7 @@ const (
 	heartbeatShare = time.Millisecond
 	// wakeShare is the same for the shortest time between two wake-ups of a follower. While updates
 	// come all the time, thousands of followers wake up rarely and take many updates at a time, as
-	// those of the original do. An update after a quiet time leaves at once.
+	// followers of the original do. An update after a quiet time leaves at once.
 	wakeShare = 50 * time.Microsecond
 	// maxSpread is the upper limit of the time that wakeShare makes.
 	maxSpread = 100 * time.Millisecond

@@ -93,7 +93,7 @@ func (d *xzDecoder) begin(block *bytes.Reader) (err error) {
 	head := make([]byte, min(64, block.Len()))
 	_, _ = block.ReadAt(head, 0) // head is not longer than block
 	if need := xzDictionary(head); need > maxWindow {
-		return fmt.Errorf("it asks for %d bytes of memory", need)
+		return fmt.Errorf("the block asks for %d bytes of memory", need)
 	}
 	d.Reader, err = xz.ReaderConfig{DictCap: lzma.MinDictCap, SingleStream: true}.NewReader(block)
 	return err
@@ -156,7 +156,7 @@ type bareDecoder struct {
 func (d *bareDecoder) begin(block *bytes.Reader) error {
 	for _, want := range []byte(d.mark) {
 		if b, err := block.ReadByte(); err != nil || b != want {
-			return errors.New("its mark is missing")
+			return errors.New("the mark in front of the records is missing")
 		}
 	}
 	d.Reader = block

@@ -14,7 +14,7 @@ var (
 
 	errCut      = errors.New("the file ends within a record")
 	errCutBlock = errors.New("the file ends within a block")
-	errBehind   = errors.New("there is something behind the compressed records")
+	errBehind   = errors.New("unknown bytes follow the compressed records")
 	errMark     = errors.New("no record begins where one should")
 	errSize     = errors.New("the size of a record is out of range")
 	errNoEnd    = errors.New("the end mark is missing")

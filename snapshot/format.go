@@ -15,7 +15,7 @@ import (
 //	        │ magic │ check  │ stamp │ count │ size │ records, or blocks of compressed records │
 //	        └───────┴────────┴───────┴───────┴──────┴──────────────────────────────────────────┘
 //	record  cc, varnum key size, varnum value size, key, value in stored form
-//	block   4 bytes size, that many bytes that decompress to whole records, 1 MiB or a little more
+//	block   4 bytes size, that many bytes that decompress to whole records; closed at 1 MiB
 //
 // The check value names the compressor. A dump of the command line tools is
 //

@@ -71,7 +71,8 @@ func DecodeKey(p []byte) (k Key, n int, err error) {
 	return Key{DBIdx: binary.BigEndian.Uint16(p), Key: p[keyHead:n:n]}, n, nil
 }
 
-// DecodeKeySize reads the database and the length of the key from the beginning of a Key or a Record, of which the rest need not have come.
+// DecodeKeySize reads the database and the length of the key from the beginning of a Key or a
+// Record. The rest of the part need not be there.
 func DecodeKeySize(p []byte) (dbidx uint16, ksiz int, ok bool) {
 	if len(p) < keyHead {
 		return 0, 0, false
@@ -84,11 +85,11 @@ func DecodeKeySize(p []byte) (dbidx uint16, ksiz int, ok bool) {
 //	dbidx 2 | ksiz 4 | vsiz 4 | xt 8 | key | value
 type Record struct {
 	DBIdx      uint16
-	XT         int64 // request: seconds from now, or the negative of an absolute time; reply: absolute time
+	XT         int64 // request: seconds from now, or minus a Unix time; reply: a Unix time
 	Key, Value []byte
 }
 
-// RecordHead is the length of what is before the key of a Record.
+// RecordHead is the number of bytes before the key of a Record.
 const RecordHead = 18
 
 // AppendRecord appends r to dst.

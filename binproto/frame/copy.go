@@ -6,22 +6,24 @@ import (
 	"hash/crc32"
 )
 
-// CopyRequest asks for a database as it is at an instant. The server answers with a CopyHeader and then CopyParts until
-// one that ends the copy, or at once with a CopyPart that says why not. Other servers close the connection.
+// CopyRequest asks for a database as it is at an instant. The server answers with a CopyHeader and
+// CopyParts, the last of which ends the copy. If there is no copy, it answers with a CopyPart that
+// says why. Servers that do not know the request close the connection.
 //
 //	magic 1 | flags 4 | dbidx 2 | nsiz 4 | fsiz 4 | name | from
 type CopyRequest struct {
-	Flags uint32 // CopyForFollower, CopyVersions; others are refused
-	DBIdx uint16 // the database, unless Name says which
+	Flags uint32 // CopyForFollower, CopyVersions; other flags are refused
+	DBIdx uint16 // index of the database, used if Name is empty
 	Name  []byte
-	From  []byte // go on behind this key, in a database whose copies are CopyAscending; empty: from the beginning
+	From  []byte // only records behind this key; needs CopyAscending; empty: all records
 }
 
-// CopyForFollower says that the copy is for a server that follows this one. Its server ID is in the upper half of the flags.
+// CopyForFollower says that the copy is for a server that follows this one. The upper half of the
+// flags has that server's ID.
 const CopyForFollower uint32 = 1 << 0
 
-// CopyVersions asks for the versions of the records, too, and for the removals that the database remembers. Where it keeps versions, the
-// header has CopyVersioned then.
+// CopyVersions asks for the versions of the records, and for the removals that the database
+// remembers. If the database keeps versions, the header has CopyVersioned.
 const CopyVersions uint32 = 1 << 1
 
 // CopyNewest asks for a longer header, with the newest update in the log. Servers whose Hello has no CopyNewest refuse it.
@@ -65,10 +67,10 @@ func DecodeCopyRequest(p []byte) (r CopyRequest, n int, err error) {
 
 // Flags of a CopyHeader.
 const (
-	CopyPersistent uint32 = 1 << iota // values have no expiration time in front
-	CopyAscending                     // records come in the order of their keys' bytes
+	CopyPersistent uint32 = 1 << iota // values have no expiration time in front of them
+	CopyAscending                     // records are sorted by the bytes of their keys
 	CopyDecimal                       // the database compares keys as numbers
-	CopyVersioned                     // the header is longer, and records are CopyVersion
+	CopyVersioned                     // the header is longer, and records are CopyVersions
 	CopyUpdated                       // the header is longer: it has the newest update
 )
 
@@ -86,17 +88,17 @@ const (
 type CopyHeader struct {
 	Flags uint32
 	DBIdx uint16
-	TS    uint64   // every update of the server's log up to it is in the copy, and nothing newer
-	Count uint64   // records of the database: those that follow, unless the copy goes on behind a key
-	Size  uint64   // of the database in bytes, to show how far the copy is
-	LogID [16]byte // the server's update log; zeros: it has none
+	TS    uint64   // the copy has exactly the updates of the server's log up to TS
+	Count uint64   // records of the database, also those that From leaves out
+	Size  uint64   // of the database in bytes, to show progress
+	LogID [16]byte // identity of the server's update log; zeros: there is no log
 
 	ClearedAt uint64 // version of the last clear; 0: there was none
 	ClearedBy uint16
-	Floor     uint64 // newest removal that the server has forgotten; 0: none
+	Floor     uint64 // newest removal that the database has forgotten; 0: none
 
 	Newest   uint64 // newest update in the server's log when the copy was begun; 0: unknown
-	NewestBy uint16 // server ID of who has made it
+	NewestBy uint16 // ID of the server that made the newest update
 }
 
 const (
@@ -125,8 +127,8 @@ func AppendCopyHeader(dst []byte, h CopyHeader) []byte {
 	return dst
 }
 
-// DecodeCopyHeader reads a CopyHeader from p. The error is ErrMagic where p begins with something else, a CopyPart
-// perhaps.
+// DecodeCopyHeader reads a CopyHeader from p. It returns ErrMagic if p begins with something else,
+// for example a CopyPart.
 func DecodeCopyHeader(p []byte) (h CopyHeader, n int, err error) {
 	if len(p) > 0 && Magic(p[0]) != Copy {
 		return CopyHeader{}, 0, ErrMagic
@@ -170,24 +172,24 @@ type CopyKind byte
 const (
 	CopyEnd    CopyKind = 0 // the copy is complete
 	CopyBlock  CopyKind = 1
-	CopyFailed          = CopyKind(Error) // there is no copy, or it ends here
+	CopyFailed          = CopyKind(Error) // there is no copy, or the copy ends here
 )
 
-// CopyPart is what a copy goes on with.
+// CopyPart is a part of a copy behind the header.
 //
 //	block     01 1 | size 4 | crc 4 | CopyRecord *     crc: CRC-32C of the records
-//	end       00 1 | count 8 | bytes 8 | digest 32     of all records; digest: SHA-256 of their bytes
+//	end       00 1 | count 8 | bytes 8 | digest 32     of all records; digest: their SHA-256
 //	failed    BF 1 | size 4 | text
 type CopyPart struct {
 	Kind    CopyKind
-	Records []byte // of a block: at least one
-	Count   uint64 // of the end
+	Records []byte // of a block: at least one record
+	Count   uint64 // of the end: number of records
 	Bytes   uint64
 	Digest  [32]byte
-	Text    []byte // of a failure: why
+	Text    []byte // of a failure: the reason
 }
 
-// ErrChecksum: the bytes of a block are not those that were sent.
+// ErrChecksum: the bytes of a block are damaged.
 var ErrChecksum = errors.New("checksum of a block is wrong")
 
 const (
@@ -238,7 +240,7 @@ func DecodeCopyPart(p []byte) (part CopyPart, n int, err error) {
 	return CopyPart{}, 0, ErrMagic
 }
 
-// decodeCopyBlock completes part, of which the kind is known.
+// decodeCopyBlock completes part, whose kind is known.
 func decodeCopyBlock(p []byte, part CopyPart) (CopyPart, int, error) {
 	if len(p) < copyBlockHead {
 		return CopyPart{}, copyBlockHead, ErrShort
@@ -258,7 +260,7 @@ func decodeCopyBlock(p []byte, part CopyPart) (CopyPart, int, error) {
 	return part, n, nil
 }
 
-// decodeCopyFailed completes part, of which the kind is known.
+// decodeCopyFailed completes part, whose kind is known.
 func decodeCopyFailed(p []byte, part CopyPart) (CopyPart, int, error) {
 	if len(p) < copyFailedHead {
 		return CopyPart{}, copyFailedHead, ErrShort
@@ -279,7 +281,9 @@ func decodeCopyFailed(p []byte, part CopyPart) (CopyPart, int, error) {
 //
 //	ksiz 4 | vsiz 4 | key | value
 type CopyRecord struct {
-	Key, Value []byte // the value in stored form: 40 bits of expiration time in front, unless CopyPersistent
+	// Value is in stored form: with 40 bits of expiration time in front, unless the copy is
+	// CopyPersistent.
+	Key, Value []byte
 }
 
 const copyRecordHead = 8
@@ -308,12 +312,12 @@ func DecodeCopyRecord(p []byte) (r CopyRecord, n int, err error) {
 	return CopyRecord{Key: p[copyRecordHead:keyEnd:keyEnd], Value: p[keyEnd:n:n]}, n, nil
 }
 
-// CopyVersion is a record of a block of a copy that is CopyVersioned, or a removal.
+// CopyVersion is a record with its version, or a removal, in a copy that is CopyVersioned.
 //
 //	stamp 8 | sid 2 | removed 1 | CopyRecord
 type CopyVersion struct {
-	CopyRecord        // of a removal: without a value
-	Stamp      uint64 // when and by whom the record was stored, or removed
+	CopyRecord        // without a value in a removal
+	Stamp      uint64 // version: time stamp of the update, and ID of the server that made it
 	SID        uint16
 	Removed    bool
 }

@@ -1,7 +1,7 @@
 // Package frame is the byte layout of the binary protocol, in both directions.
 //
-// All numbers are big-endian. A request begins with a magic byte; the reply begins with the same one, or is the
-// single byte Error:
+// All numbers are big-endian. A request begins with a magic byte. The reply begins with the same
+// byte, or is the single byte Error:
 //
 //	magic              request                        reply
 //	B8 set_bulk        Header, Record * rnum          Reply
@@ -9,12 +9,12 @@
 //	BA get_bulk        Header, Key * rnum             Reply, Record * rnum
 //	B4 play_script     Script, Pair * rnum            Reply, Pair * rnum
 //	B1 replication     Follow                         Replication, then Message for ever
-//	B5 copy            CopyRequest                    CopyHeader, CopyPart * n
+//	B6 copy            CopyRequest                    CopyHeader, CopyPart * n
 //
-// Append functions add one part to a buffer. Decode functions read one part from the beginning of p and return it
-// with its length n. Where p ends too early they return ErrShort, and n is the least length that p must have
-// before another try is worth its time; every other error means that p can never be decoded. Decoded keys and
-// values are slices of p.
+// Append functions append one part to a buffer. Decode functions read one part from the beginning
+// of p and return its length n. If p ends too early, they return ErrShort, and n is the number of
+// bytes that p must have before another try can succeed. Any other error means that p can never be
+// decoded. Decoded keys and values are slices of p.
 package frame
 
 import "errors"
@@ -24,8 +24,8 @@ type Magic byte
 
 // The messages.
 const (
-	Heartbeat   Magic = 0xB0 // stream: nothing to send; the follower answers with Ack
-	Replication Magic = 0xB1 // request and beginning of the stream; stream: an update
+	Heartbeat   Magic = 0xB0 // stream: all updates are sent; the follower answers with Ack
+	Replication Magic = 0xB1 // request, and beginning of the stream; stream: an update
 	PlayScript  Magic = 0xB4
 	Copy        Magic = 0xB6 // gotycoon's own: a database as it is at an instant
 	SetBulk     Magic = 0xB8
@@ -36,7 +36,7 @@ const (
 	Ack = Replication // the follower's answer to a heartbeat
 )
 
-// String returns the protocol's word for a request, "unknown" for bytes that begin none.
+// String returns the protocol's word for a request, "unknown" for other bytes.
 func (m Magic) String() string {
 	switch m {
 	case Replication:
@@ -56,17 +56,19 @@ func (m Magic) String() string {
 }
 
 const (
-	// NoReply in the flags of set_bulk, remove_bulk and play_script asks for no reply, not even Error.
+	// NoReply in the flags of set_bulk, remove_bulk and play_script asks for no reply, not even
+	// Error.
 	NoReply uint32 = 1 << 0
 
-	// WhiteSID in the flags of Follow asks for the updates of that server ID only, instead of all others.
+	// WhiteSID in the flags of Follow asks for the updates of the server SID only, instead of all
+	// updates but those.
 	WhiteSID uint32 = 1 << 0
 
 	// MaxSize is the longest key, value or procedure name in bytes.
 	MaxSize = 1 << 28
 
-	// MaxMessage is the longest update in a stream in bytes. The protocol has no limit; this one leaves room for
-	// the longest key and the longest value that a server keeps.
+	// MaxMessage is the longest update in a stream in bytes. The protocol has no limit; this limit
+	// leaves room for the longest key and the longest value of a server.
 	MaxMessage = 3 << 29
 )
 

@@ -2,22 +2,25 @@ package frame
 
 import "encoding/binary"
 
-// Extended in the flags of Follow asks for a stream with messages of gotycoon's own. Other servers look at WhiteSID only and send
-// theirs. The first message after the answer is a Hello then, which tells the one kind of server from the other.
+// Extended in the flags of Follow asks for a stream with messages of gotycoon's own. A gotycoon
+// server then sends a Hello as the first message after its answer. Other servers ignore the flag and
+// send their usual stream, without a Hello.
 const Extended uint32 = 1 << 31
 
-// Remaining in the flags of Follow says that the follower wants what is left of the log, and asks with ulog_reach whether anything is
-// missing. Without it a slave that asks for updates which have been removed is refused. Other servers do not look at it.
+// Remaining in the flags of Follow says that the follower wants what is left of the log, and that
+// it asks by ulog_reach whether updates are missing. Without the flag, a slave that asks for
+// removed updates is refused. Other servers ignore the flag.
 const Remaining uint32 = 1 << 30
 
-// Extended tells whether the follower asks for an extended stream. One that sets other bits too means something else.
+// Extended reports whether the follower asks for an extended stream. The flag together with any
+// other flag but WhiteSID does not.
 func (f Follow) Extended() bool { return f.Flags&^WhiteSID == Extended }
 
-// The messages of an extended stream are updates of a database that does not exist:
+// The messages of an extended stream look like updates of a database that does not exist:
 //
 //	sid 2 | ff ff | op 1 | version 1 | ...
 //
-// The stamp of the message that they are in is 0.
+// The time stamp of the stream message around them is 0.
 const (
 	extendedDBID    = 0xFFFF
 	extendedVersion = 1
@@ -35,11 +38,11 @@ type Hello struct {
 	SID       uint16   // server ID of the master
 	Gap       bool     // updates after the requested stamp have been removed from the log
 	Log       [16]byte // identity of the master's log
-	First     uint64   // the log has everything after this stamp; 0: from its beginning
+	First     uint64   // the log has every update after this stamp; 0: every update
 	Last      uint64   // newest stamp in the log
-	Databases uint16   // how many the master has
-	Services  bool     // it has a services' database besides
-	Newest    bool     // it knows CopyNewest
+	Databases uint16   // number of the master's databases
+	Services  bool     // the master has a services' database besides
+	Newest    bool     // the master knows CopyNewest
 }
 
 const (
@@ -70,7 +73,7 @@ func AppendHello(dst []byte, h Hello) []byte {
 	return binary.BigEndian.AppendUint16(dst, h.Databases)
 }
 
-// Hello decodes the message; ok is false where it is something else. Later versions may be longer.
+// Hello decodes the message; ok is false for other messages. Later versions may be longer.
 func (m Message) Hello() (h Hello, ok bool) {
 	b, ok := m.extended(opHello, helloLen)
 	if !ok {
@@ -85,12 +88,12 @@ func (m Message) Hello() (h Hello, ok bool) {
 	return h, true
 }
 
-// Origin says where the update in the next message was first made, unless that is the master.
+// Origin says where the update in the next message was made, if not on the master.
 //
 //	00 00 | ff ff | a1 | version 1 | log 8 | stamp 8
 type Origin struct {
-	Log   uint64 // beginning of the identity of the log there
-	Stamp uint64 // of the update in that log
+	Log   uint64 // beginning of the identity of that server's log
+	Stamp uint64 // time stamp of the update in that log
 }
 
 const originLen = extendedHead + 8 + 8
@@ -102,7 +105,7 @@ func AppendOrigin(dst []byte, o Origin) []byte {
 	return binary.BigEndian.AppendUint64(dst, o.Stamp)
 }
 
-// Origin decodes the message; ok is false where it is something else.
+// Origin decodes the message; ok is false for other messages.
 func (m Message) Origin() (o Origin, ok bool) {
 	b, ok := m.extended(opOrigin, originLen)
 	if !ok {
@@ -113,14 +116,14 @@ func (m Message) Origin() (o Origin, ok bool) {
 
 const behindLen = extendedHead + 8
 
-// AppendBehind appends, as a message of a stream, how many updates are still to be sent.
+// AppendBehind appends, as a message of a stream, the number of updates that are still to be sent.
 //
 //	00 00 | ff ff | a3 | version 1 | updates 8
 func AppendBehind(dst []byte, updates uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendExtended(dst, 0, opBehind, behindLen), updates)
 }
 
-// Behind decodes the message; ok is false where it is something else.
+// Behind decodes the message; ok is false for other messages.
 func (m Message) Behind() (updates uint64, ok bool) {
 	b, ok := m.extended(opBehind, behindLen)
 	if !ok {
@@ -129,8 +132,8 @@ func (m Message) Behind() (updates uint64, ok bool) {
 	return binary.BigEndian.Uint64(b), true
 }
 
-// IsExtended tells whether the message is one of an extended stream, of whatever kind and version: a follower leaves alone those that it does
-// not know.
+// IsExtended reports whether the message belongs to an extended stream, whatever its kind and
+// version: a follower ignores the kinds and versions that it does not know.
 func (m Message) IsExtended() bool {
 	return len(m.Log) >= extendedHead && binary.BigEndian.Uint16(m.Log[2:]) == extendedDBID
 }

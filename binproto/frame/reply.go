@@ -2,11 +2,11 @@ package frame
 
 import "encoding/binary"
 
-// ReplyLen is the length in bytes of a reply's beginning.
+// ReplyLen is the length of the beginning of a reply in bytes.
 //
 //	magic 1 | rnum 4
 //
-// rnum is the number of records stored or removed, or of those that follow.
+// rnum is the number of records that were stored or removed, or of the records that follow.
 const ReplyLen = 5
 
 // AppendReply appends the beginning of a reply to dst.
@@ -14,8 +14,8 @@ func AppendReply(dst []byte, m Magic, rnum uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, byte(m)), rnum)
 }
 
-// DecodeReply reads the beginning of a reply to a request with magic m from p. A reply that is Error gives
-// ErrRefused and n = 1.
+// DecodeReply reads the beginning of a reply to a request with the magic byte m. For the reply
+// Error it returns ErrRefused and n = 1.
 func DecodeReply(p []byte, m Magic) (rnum uint32, n int, err error) {
 	switch {
 	case len(p) == 0:

@@ -45,7 +45,7 @@ func DecodeScript(p []byte) (s Script, n int, err error) {
 	}, n, nil
 }
 
-// Pair is an input of a procedure in the request, an output of it in the reply.
+// Pair is an input of a procedure in the request, or an output in the reply.
 //
 //	ksiz 4 | vsiz 4 | key | value
 type Pair struct {

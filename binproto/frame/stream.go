@@ -2,14 +2,14 @@ package frame
 
 import "encoding/binary"
 
-// Follow is the replication request. The server answers with the byte Replication and then sends messages until
-// the connection ends, or with Error.
+// Follow is the replication request. The server answers with the byte Replication and then sends
+// messages until the connection ends, or with Error.
 //
 //	magic 1 | flags 4 | ts 8 | sid 2
 type Follow struct {
 	Flags uint32
-	TS    uint64 // time stamp of the last update already seen
-	SID   uint16 // server ID of the follower; with WhiteSID the one to follow
+	TS    uint64 // time stamp of the last update that the follower has
+	SID   uint16 // server ID of the follower; with WhiteSID of the server whose updates it wants
 }
 
 // FollowLen is the length of a Follow in bytes.
@@ -41,13 +41,13 @@ func DecodeFollow(p []byte) (f Follow, n int, err error) {
 // Message is one message of a replication stream.
 //
 //	update       B1 1 | ts 8 | size 4 | log message
-//	filler       B1 1 | ts 8 | 0 4                     updates up to ts were not for the follower
-//	heartbeat    B0 1 | ts 8                           the follower answers with Ack
+//	filler       B1 1 | ts 8 | 0 4                     no update up to ts is for the follower
+//	heartbeat    B0 1 | ts 8                           all updates up to ts were sent; Ack follows
 //
 // An Extended stream has further kinds: Hello, Origin and Behind.
 type Message struct {
 	Magic Magic  // Replication or Heartbeat
-	TS    uint64 // time stamp of the update, or one up to which nothing is left to send
+	TS    uint64 // time stamp of the update, or stamp up to which everything was sent
 	Log   []byte // message of the update log; empty in a filler and a heartbeat
 }
 
@@ -84,7 +84,7 @@ func DecodeMessage(p []byte) (m Message, n int, err error) {
 	return Message{}, 0, ErrMagic
 }
 
-// decodeUpdate completes m, of which the beginning is decoded.
+// decodeUpdate completes m, whose magic and time stamp are decoded.
 func decodeUpdate(p []byte, m Message) (Message, int, error) {
 	if len(p) < messageHead {
 		return Message{}, messageHead, ErrShort

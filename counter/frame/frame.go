@@ -1,19 +1,20 @@
 // Package frame is the byte layout of the counter protocol, in both directions.
 //
-// All numbers are big-endian. A request and each of its replies is a Header and a body of Header.Size bytes:
+// All numbers are big-endian. A request is a Header and a body of Header.Size bytes, and so is each
+// of its replies:
 //
-//	opcode    body of the request                               body of the reply without an error
-//	Noop      none                                              none
-//	Get       name length 2 | name                              consumption 4
-//	Acquire   resources 4 | maximum 4 | name length 2 | name    resources 4
-//	Release   resources 4 | name length 2 | name                none
-//	Stats     none                                              Stat, any number of them
-//	Dump      none                                              Entry; many replies, the last one without a body
+//	opcode   body of the request                              body of the reply without an error
+//	Noop     none                                             none
+//	Get      name length 2 | name                             consumption 4
+//	Acquire  resources 4 | maximum 4 | name length 2 | name   resources 4
+//	Release  resources 4 | name length 2 | name               none
+//	Stats    none                                             any number of Stat
+//	Dump     none                                             Entry; the last of many replies: none
 //
-// A body that should be none is ignored, and so is what follows the name. The body of a reply with an error is the text
-// of its Status. Names are 1 to 65535 arbitrary bytes.
+// A body where the table says none is ignored, and so are bytes behind the name. The body of a reply with
+// an error is the text of its Status. Names are 1 to 65535 arbitrary bytes.
 //
-// Append functions add one part to a buffer. Decoded names are slices of what was decoded.
+// Append functions append one part to a buffer. Decoded names are slices of the decoded bytes.
 package frame
 
 import "encoding/binary"
@@ -31,7 +32,8 @@ const (
 	// MaxName is the length of the longest name in bytes.
 	MaxName = 1<<16 - 1
 
-	// MaxBody is the length of the longest body in bytes of which something is used: a request to acquire.
+	// MaxBody is the length of the longest body in bytes of which something is used: a request to
+	// acquire.
 	MaxBody = acquireHead + MaxName
 )
 

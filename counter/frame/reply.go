@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// ErrReply: the body of a reply is not what the protocol says.
+// ErrReply: the body of a reply does not have the layout of the protocol.
 var ErrReply = errors.New("malformed reply of the counter server")
 
-// AppendReply appends a reply without a body, or with the status's text.
+// AppendReply appends a reply without a body for OK, and with the text of any other status.
 func AppendReply(dst []byte, op Opcode, opaque uint32, s Status) []byte {
 	text := s.String()
 	dst = AppendHeader(dst, Header{Magic: ReplyMagic, Op: op, Status: s, Size: uint32(len(text)), Opaque: opaque})
@@ -42,7 +42,7 @@ type Stat struct{ Name, Value string }
 
 const statHead = 4
 
-// AppendStats appends the reply to Stats. The items must be shorter than 64 KiB.
+// AppendStats appends the reply to Stats. Names and values must be shorter than 64 KiB.
 func AppendStats(dst []byte, opaque uint32, stats []Stat) []byte {
 	size := 0
 	for _, s := range stats {
@@ -80,13 +80,13 @@ func DecodeStats(body []byte) ([]Stat, error) {
 //	current consumption 4 | maximum consumption 4 | name length 2 | name
 type Entry struct {
 	Current uint32
-	Maximum uint32 // in the current interval
+	Maximum uint32 // in the present interval
 	Name    []byte
 }
 
 const entryHead = 10
 
-// AppendEntry appends one reply to Dump. The last one is made by AppendReply.
+// AppendEntry appends one reply to Dump. AppendReply makes the last reply.
 func AppendEntry(dst []byte, opaque, current, maximum uint32, name string) []byte {
 	dst = AppendHeader(dst, Header{Magic: ReplyMagic, Op: Dump, Size: uint32(entryHead + len(name)), Opaque: opaque})
 	dst = binary.BigEndian.AppendUint32(dst, current)
@@ -95,7 +95,7 @@ func AppendEntry(dst []byte, opaque, current, maximum uint32, name string) []byt
 	return append(dst, name...)
 }
 
-// DecodeEntry reads the body of a reply to Dump that is not the last one.
+// DecodeEntry reads the body of a reply to Dump, but not of the last one.
 func DecodeEntry(body []byte) (Entry, error) {
 	if len(body) < entryHead {
 		return Entry{}, ErrReply

@@ -2,14 +2,14 @@ package frame
 
 import "encoding/binary"
 
-// Lengths of what is before the name.
+// Numbers of bytes before the name.
 const (
 	getHead     = 2
 	acquireHead = 10
 	releaseHead = 6
 )
 
-// Args are the arguments of Get, Acquire and Release; each has only those that its layout shows.
+// Args are the arguments of Get, Acquire and Release. Each uses those that its layout shows.
 type Args struct {
 	Resources uint32
 	Maximum   uint32
@@ -42,7 +42,7 @@ func DecodeRelease(body []byte) (a Args, ok bool) {
 	return a, ok
 }
 
-// decodeName reads a name whose length is in the last two bytes of the body's first head bytes.
+// decodeName reads a name. The last two of the first head bytes of the body are its length.
 func decodeName(body []byte, head int) ([]byte, bool) {
 	if len(body) < head {
 		return nil, false

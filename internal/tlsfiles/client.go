@@ -6,17 +6,20 @@ import (
 	"log/slog"
 )
 
-// clientSessions is how many sessions a client remembers, to resume them with a shorter handshake.
+// clientSessions is how many TLS sessions a client remembers: a session is resumed with a shorter
+// handshake.
 const clientSessions = 64
 
-// ClientOptions are the parts that a Client is made of.
+// ClientOptions of a Client.
 type ClientOptions struct {
-	Files             // CA: empty means those that the system trusts; Cert and Key: for servers that ask, or none
-	ServerName string // name that the server's certificate must have; empty: that of the host in Config
+	// An empty CA means the authorities that the system trusts. Cert and Key are for servers that
+	// ask for a certificate.
+	Files
+	ServerName string // name in the server's certificate; empty: the host given to Config
 	Logger     *slog.Logger
 }
 
-// Client is the configuration of a client. Many goroutines may use it.
+// Client makes the TLS configurations of a client. Many goroutines may use it.
 type Client struct {
 	name  string
 	files reloader[*tls.Config]
@@ -34,7 +37,8 @@ func NewClient(o ClientOptions) (*Client, error) {
 	return c, c.files.open()
 }
 
-// Config returns the configuration of a connection to a host, with what the files hold now.
+// Config returns the configuration of a connection to a host, with the present content of the
+// files.
 func (c *Client) Config(host string) *tls.Config {
 	config := (*c.files.current()).Clone()
 	if config.ServerName = c.name; c.name == "" {

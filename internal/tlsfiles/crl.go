@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// revocations are the certificates that revocation lists name: issuer and serial number.
+// revocations is the set of revoked certificates, by issuer and serial number.
 type revocations map[string]struct{}
 
 func revocationKey(issuer, serial []byte) string { return string(issuer) + "\x00" + string(serial) }
 
-// parseRevocations reads the lists of a file. Each must be signed by one of the authorities.
+// parseRevocations reads the revocation lists in a file. One of the authorities must have signed
+// each list.
 func parseRevocations(path string, data []byte, authorities []*x509.Certificate, log *slog.Logger) (revocations, error) {
 	lists := derLists(data)
 	if len(lists) == 0 {
@@ -40,7 +41,7 @@ func parseRevocations(path string, data []byte, authorities []*x509.Certificate,
 	return revoked, nil
 }
 
-// derLists returns the lists of a file in PEM, or the file itself.
+// derLists returns the lists of a PEM file, or the file itself if it is DER.
 func derLists(data []byte) [][]byte {
 	var lists [][]byte
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
@@ -64,7 +65,7 @@ func signedByOne(list *x509.RevocationList, authorities []*x509.Certificate) boo
 	return false
 }
 
-// check wants one chain without a revoked certificate.
+// check returns nil if one of the chains has no revoked certificate.
 func (r revocations) check(chains [][]*x509.Certificate) error {
 	var err error
 	for _, chain := range chains {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// keyPair is the certificate and the key of the files.
+// keyPair returns the certificate and the key of the files.
 func keyPair(f Files, all contents) (pair tls.Certificate, err error) {
 	if pair, err = tls.X509KeyPair(all[f.Cert], all[f.Key]); err == nil {
 		return pair, nil
@@ -21,12 +21,12 @@ func keyPair(f Files, all contents) (pair tls.Certificate, err error) {
 	case kind == "":
 		return pair, fmt.Errorf("%s: there is no private key in PEM in it", f.Key)
 	case strings.Contains(kind, "ENCRYPTED") || bytes.Contains(all[f.Key], []byte("Proc-Type: 4,ENCRYPTED")):
-		return pair, fmt.Errorf("%s: the key is encrypted, and nobody is there to type the password: store it without one, readable for the server only", f.Key)
+		return pair, fmt.Errorf("%s: the key is encrypted, but nobody can type its password: store the key unencrypted, readable for the server only", f.Key)
 	}
 	return pair, fmt.Errorf("the key in %s does not fit the certificate in %s: %w", f.Key, f.Cert, err)
 }
 
-// firstKey returns the kind of the first block that is a private key, empty without one.
+// firstKey returns the type of the first PEM block with a private key, "" if there is none.
 func firstKey(data []byte) string {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
 		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
@@ -36,7 +36,7 @@ func firstKey(data []byte) string {
 	return ""
 }
 
-// parseCertificates reads all certificates of a file, at least one.
+// parseCertificates reads all certificates of a file. A file without a certificate is an error.
 func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	var list []*x509.Certificate
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

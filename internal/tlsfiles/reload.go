@@ -14,11 +14,14 @@ import (
 )
 
 const (
-	lookEvery = time.Second     // the files are looked at no more often
-	settled   = 2 * time.Second // a file that was changed less than this ago may change again within its time stamp
+	lookEvery = time.Second // the files are looked at no more often
+
+	// settled: two changes of a file within the resolution of its time stamp look like one. So a
+	// file that was changed less than settled ago is read again.
+	settled = 2 * time.Second
 )
 
-// reloader keeps a value that is made of files, and makes it anew when their content changes.
+// reloader holds a value that is made from files, and makes a new value when their content changes.
 type reloader[T any] struct {
 	files  Files
 	make   func(contents) (T, error)
@@ -28,15 +31,15 @@ type reloader[T any] struct {
 
 	mu    sync.Mutex // protects the fields below; held while files are read
 	marks map[string]mark
-	sum   [sha256.Size]byte // of the content of the value
-	fails int               // looks in a row that found what cannot be used
-	told  string            // the latest complaint
+	sum   [sha256.Size]byte // of the content from which the value was made
+	fails int               // consecutive looks that found unusable content
+	told  string            // the latest error in the log
 }
 
-// contents is what the files hold, by path.
+// contents is the content of the files, by path.
 type contents map[string][]byte
 
-// mark tells without reading whether a file has changed.
+// mark is what Stat says of a file, to notice changes without reading the file.
 type mark struct {
 	size    int64
 	changed time.Time
@@ -66,10 +69,11 @@ func (r *reloader[T]) open() error {
 	return nil
 }
 
-// current returns the value, which is looked after first when the latest look is a second ago.
+// current returns the value. It looks at the files first if the last look was at least lookEvery
+// ago.
 func (r *reloader[T]) current() *T {
 	if now, last := time.Now().UnixNano(), r.looked.Load(); now-last >= int64(lookEvery) || now < last {
-		if r.looked.CompareAndSwap(last, now) { // the others go on with what there is
+		if r.looked.CompareAndSwap(last, now) { // other goroutines use the former value meanwhile
 			r.refresh()
 		}
 	}
@@ -104,8 +108,8 @@ func (r *reloader[T]) refresh() bool {
 	return true
 }
 
-// tell writes about content that cannot be used, once for each. The first look in a row says nothing: somebody may be replacing one file
-// after the other. The caller holds mu.
+// tell logs content that cannot be used, each error once. It does so only at the second look in a
+// row: at the first, somebody may be replacing one file after the other. The caller holds mu.
 func (r *reloader[T]) tell(err error) {
 	if r.fails++; r.fails > 1 && r.told != err.Error() {
 		r.told = err.Error()
@@ -113,7 +117,7 @@ func (r *reloader[T]) tell(err error) {
 	}
 }
 
-// look marks the files.
+// look returns the marks of the files.
 func (r *reloader[T]) look() (map[string]mark, error) {
 	marks := map[string]mark{}
 	for _, path := range r.files.paths() {
@@ -126,7 +130,7 @@ func (r *reloader[T]) look() (map[string]mark, error) {
 	return marks, nil
 }
 
-// changed tells whether the files may have other content than those marked last. The caller holds mu.
+// changed reports whether the files may have changed since the last marks. The caller holds mu.
 func (r *reloader[T]) changed(marks map[string]mark) bool {
 	if r.fails > 0 {
 		return true
@@ -139,7 +143,8 @@ func (r *reloader[T]) changed(marks map[string]mark) bool {
 	return false
 }
 
-// read makes a value of the files, unless fresh is false: they hold what they held when they were read last. The caller holds mu.
+// read makes a value from the files. If their content is that of the present value, fresh is false
+// and there is no new value. The caller holds mu.
 func (r *reloader[T]) read() (fresh bool, value T, err error) {
 	all, hash := contents{}, sha256.New()
 	for _, path := range r.files.paths() {

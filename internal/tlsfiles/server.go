@@ -9,29 +9,30 @@ import (
 	"time"
 )
 
-// expiresSoon is how long before the end of a certificate the log warns.
+// expiresSoon: the log warns of a certificate that expires within this time.
 const expiresSoon = 14 * 24 * time.Hour
 
-// ServerOptions are the parts that a Server is made of.
+// ServerOptions of a Server.
 type ServerOptions struct {
-	Files         // Cert and Key are needed, CRL needs CA
-	Optional bool // with CA: a client may do without a certificate
+	Files         // Cert and Key are required, CRL requires CA
+	Optional bool // with CA: clients may connect without a certificate
 	Logger   *slog.Logger
 }
 
-// Server is the configuration of a server. Many goroutines may use it.
+// Server makes the TLS configuration of a server. Many goroutines may use it.
 type Server struct {
 	files reloader[serverState]
 }
 
-// serverState is made of the files. It does not change.
+// serverState is the value made from the files. It does not change.
 type serverState struct {
 	config  *tls.Config
 	roots   *x509.CertPool // nil: clients are not asked for certificates
 	revoked revocations
 }
 
-// NewServer reads the files. What is wrong with them is the error; a certificate that is expired, or soon will be, is a line in the log.
+// NewServer reads the files. Unusable files are an error. The log warns of a certificate that has
+// expired or will do so soon.
 func NewServer(o ServerOptions) (*Server, error) {
 	switch {
 	case o.Cert == "" || o.Key == "":
@@ -46,7 +47,8 @@ func NewServer(o ServerOptions) (*Server, error) {
 	return s, s.files.open()
 }
 
-// Config returns the configuration of listeners and of tls.Server. Each handshake gets what the files hold at the time.
+// Config returns the configuration for listeners and tls.Server. Each handshake uses the content
+// that the files have at that time.
 func (s *Server) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: MinVersion,
@@ -59,10 +61,11 @@ func (s *Server) Config() *tls.Config {
 // Refresh looks at the files now. It reports whether new content is in use.
 func (s *Server) Refresh() bool { return s.files.refresh() }
 
-// Version is another one after each change of what the files hold.
+// Version returns a value that is different after each change of the files' content.
 func (s *Server) Version() any { return s.files.latest.Load() }
 
-// Verify tells whether clients with this certificate, which those between it and the authority follow, are let in now.
+// Verify returns nil if a client with this certificate may connect now. certs is the certificate,
+// followed by intermediate ones.
 func (s *Server) Verify(certs []*x509.Certificate) error { return s.files.latest.Load().verify(certs) }
 
 // Expires returns when the certificate in use ends.
@@ -77,9 +80,10 @@ func makeServer(o ServerOptions, all contents, log *slog.Logger) (st serverState
 	}
 	warnOfEnd(log, o.Cert, pair.Leaf)
 	st.config = &tls.Config{
-		MinVersion:                  MinVersion,
-		Certificates:                []tls.Certificate{pair},
-		DynamicRecordSizingDisabled: true, // which is for pages that are shown before they have arrived
+		MinVersion:   MinVersion,
+		Certificates: []tls.Certificate{pair},
+		// Record sizing is for pages that are shown before they have arrived.
+		DynamicRecordSizingDisabled: true,
 	}
 	if o.CA == "" {
 		return st, nil
@@ -102,7 +106,8 @@ func makeServer(o ServerOptions, all contents, log *slog.Logger) (st serverState
 	return st, nil
 }
 
-// verifyConnection is asked after crypto/tls has verified a certificate, which it does not do again when a session is resumed.
+// verifyConnection is called after each handshake. crypto/tls has verified the certificate, except
+// when it resumed a session: then the certificate is verified here.
 func (st *serverState) verifyConnection(c tls.ConnectionState) error {
 	switch {
 	case len(c.PeerCertificates) == 0:
