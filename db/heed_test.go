@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -22,11 +23,13 @@ var errEnough = errors.New("enough")
 type looks struct {
 	store.Store
 	most int
+	n    int // looks
 }
 
 // Scan implements store.Store.
 func (s *looks) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	n := 0
+	s.n++
 	defer func() { s.most = max(s.most, n) }()
 	return s.Store.Scan(from, func(key, value []byte) bool {
 		n++
@@ -144,7 +147,7 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 			}
 		}
 	}
-	return map[string]func(Heed) error{
+	searches := map[string]func(Heed) error{
 		"nested":     regex(`(a*)*\1b`),
 		"groups":     regex(`((a+)(a+)\3\2)+x`),
 		"run":        regex(`a*b\<`),
@@ -172,6 +175,47 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 				}
 			}
 		},
+	}
+	maps.Copy(searches, longWays(t))
+	return searches
+}
+
+// longWays are those of expensiveSearches that pass over many records which nobody sees.
+func longWays(t testing.TB) map[string]func(Heed) error {
+	const records = 20_000
+	now := newClock()
+	fill := func(path string, xt XT, then func(d *DB, key []byte) error) *DB {
+		d := mustOpen(t, Options{Now: now.now}, path).DB(0)
+		d.Watch(WatchOptions{Claims: true})
+		for i := range records {
+			key := fmt.Appendf(nil, "q %06d", i)
+			require.NoError(t, d.Set(nil, key, []byte("v"), xt))
+			require.NoError(t, then(d, key))
+		}
+		return d
+	}
+	again := func(do func(Heed) error) func(Heed) error {
+		return func(h Heed) error {
+			for {
+				if err := do(h); err != nil && !errors.Is(err, ErrNoRecord) {
+					return err
+				}
+			}
+		}
+	}
+	claim := func(d *DB) func(Heed) error {
+		return again(func(h Heed) error { _, err := d.Claim(h, nil, []byte("q "), nil); return err })
+	}
+	jump := func(d *DB) func(Heed) error {
+		return again(func(h Heed) error { c := d.NewCursor(); c.Heed = h; return c.Jump(nil) })
+	}
+	claimed := fill("%", Never, func(d *DB, key []byte) error { _, err := d.claim(key); return err })
+	removed := fill(filepath.Join(t.TempDir(), "v.kct"), Never, func(d *DB, key []byte) error { return d.Remove(nil, key) })
+	expired := fill("%", 1, func(*DB, []byte) error { return nil })
+	now.advance(10)
+	return map[string]func(Heed) error{
+		"claim past claimed": claim(claimed), "jump past claimed": jump(claimed), "jump past removed": jump(removed),
+		"claim past expired": claim(expired), "vacuum": again(func(h Heed) error { return removed.Vacuum(h, 0) }),
 	}
 }
 
@@ -221,4 +265,16 @@ func TestCursorsEndOnALongWay(t *testing.T) {
 	key, err := c.GetKey(nil, false)
 	require.NoError(t, err)
 	require.Equal(t, "live", string(key))
+}
+
+// A file from which everything was removed has the removed entries until the next checkpoint. Updates do not pass over them each time.
+func TestTheCollectorLeavesAnEmptyFileAlone(t *testing.T) {
+	d := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "v.kct")).DB(0)
+	watched := &looks{Store: d.store}
+	d.store = watched
+	for i := range 1_000 {
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "%06d", i), nil, Never))
+		require.NoError(t, d.Remove(nil, fmt.Appendf(nil, "%06d", i)))
+	}
+	require.LessOrEqual(t, watched.n, 10)
 }

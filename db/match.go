@@ -41,7 +41,7 @@ func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) err
 		}
 		begin := 0
 		for _, end := range ends {
-			if !h.Work(keyWork) || !visit(room[begin:end]) {
+			if !h.Work(keyWork+len(room[begin:end])) || !visit(room[begin:end]) {
 				return h.Err()
 			}
 			from.Key, begin = room[begin:end], end

@@ -38,6 +38,7 @@ func similarity(h *Heeding, origin []byte, utf bool, limit int64) func(key []byt
 // what these are does not matter. A character that is cut short, and one that is written longer than it has to be, do not count. Where the
 // work has to end it leaves out the rest.
 func appendCharacters(dst []rune, h *Heeding, text []byte) []rune {
+	dst = slices.Grow(dst, len(text)) // a large table that grows is copied in one go
 	for i := 0; i < len(text) && h.Work(1); i++ {
 		r, more, least := firstByte(text[i])
 		if more > 0 && (more >= len(text)-i || bytes.IndexByte(text[i+1:i+1+more], 0) >= 0) {

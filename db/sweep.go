@@ -186,10 +186,14 @@ func (d *DB) rewound() bool {
 	if s.walk.on || s.begun {
 		return false
 	}
+	before := s.mortals.Load()
 	err := d.store.Scan(store.Start{Edge: true}, func(_, _ []byte) bool {
 		s.begun = true
 		return false
 	})
+	if err == nil && !s.begun { // a file may have any number of removed entries to pass over: not again for nothing
+		s.settled.Store(before)
+	}
 	return err == nil
 }
 
