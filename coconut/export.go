@@ -49,7 +49,8 @@ type exported struct {
 
 // newExporter checks that the file can be written, without touching what it has.
 func newExporter(file string, r *records, logger *slog.Logger) (*exporter, error) {
-	e := &exporter{file: file, records: r, fs: vfs.OS{}, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), made: map[*quota]exported{}}
+	e := &exporter{file: file, records: r, fs: vfs.OS{}, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+		made: map[*quota]exported{}}
 	if file != "" {
 		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {

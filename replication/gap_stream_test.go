@@ -157,8 +157,8 @@ func TestWhoAsksForWhatIsLeftGetsIt(t *testing.T) {
 	require.Contains(t, a.log.lines("ERROR")[0], "goes on with what is left")
 }
 
-// A segment that cannot be read is a gap for the followers that need it: they get copies, and do not come back for ever. The log says what is wrong with
-// which file.
+// A segment that cannot be read is a gap for the followers that need it: they get copies, and do not come back for ever. The log says what
+// is wrong with which file.
 func TestFollowersThatNeedADamagedSegmentGetCopies(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"emptied":      func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },

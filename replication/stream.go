@@ -159,8 +159,8 @@ func (t *stream) cutOff(gap *ulog.GapError) error {
 	return errEnded
 }
 
-// cutOffDamaged is cutOff for updates that cannot be read any more: they are as good as removed. Without the word a follower would come back for them for
-// ever.
+// cutOffDamaged is cutOff for updates that cannot be read any more: they are as good as removed. Without the word a follower would come
+// back for them for ever.
 func (t *stream) cutOffDamaged(damage *ulog.DamageError) error {
 	then := "is cut off there: " + remedy
 	if extended(t.follow) {
