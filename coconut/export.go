@@ -10,9 +10,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"gotycoon/db"
+	"gotycoon/internal/vfs"
 )
 
 // exporter writes the journals of quotas into files, one line per apply in their order:
@@ -27,6 +29,7 @@ import (
 type exporter struct {
 	file    string // empty: nothing is exported
 	records *records
+	fs      vfs.FS
 	logger  *slog.Logger
 
 	mu      sync.Mutex // protects due and closed
@@ -48,7 +51,8 @@ type exported struct {
 
 // newExporter checks that the file can be written, without changing its content.
 func newExporter(file string, r *records, logger *slog.Logger) (*exporter, error) {
-	e := &exporter{file: file, records: r, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}), made: map[*quota]exported{}}
+	e := &exporter{file: file, records: r, fs: vfs.OS{}, logger: logger, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
+		made: map[*quota]exported{}}
 	if file != "" {
 		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 		if err != nil {
@@ -179,16 +183,22 @@ const unfinished = "~"
 // export writes the journals and renames the file when they are safe.
 func (e *exporter) export(name string) error {
 	path := e.path(name)
-	f, err := os.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := e.fs.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return err
 	}
-	w := bufio.NewWriter(f)
+	w := bufio.NewWriter(io.NewOffsetWriter(f, 0))
 	err = errors.Join(e.records.writeJournals(w, name), w.Flush(), e.records.db.SyncLog(), f.Sync(), f.Close())
 	if err != nil {
-		return errors.Join(err, os.Remove(path+unfinished))
+		return errors.Join(err, e.fs.Remove(path+unfinished))
 	}
-	return os.Rename(path+unfinished, path)
+	if err := e.fs.Rename(path+unfinished, path); err != nil {
+		return err
+	}
+	if err := e.fs.SyncDir(filepath.Dir(path)); !errors.Is(err, os.ErrPermission) { // a directory may be one to be written to only
+		return err
+	}
+	return nil
 }
 
 // writeJournals writes a line for each apply.

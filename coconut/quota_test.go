@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/internal/vfs"
 )
 
 func TestAnyJournalIsCancelledOnceAndOnlyOnce(t *testing.T) {
@@ -160,7 +161,7 @@ func TestParametersBehindAWordThatIsNone(t *testing.T) {
 func TestAnExportIsMadeOnceForTheSameJournals(t *testing.T) {
 	export := filepath.Join(t.TempDir(), "out")
 	r := &records{db: openDB(t, t.TempDir())}
-	e := &exporter{file: export, records: r, made: map[*quota]exported{}} // without its goroutine
+	e := &exporter{fs: vfs.OS{}, file: export, records: r, made: map[*quota]exported{}} // without its goroutine
 	q := &quota{records: r, exhausted: func(*quota) {}, fresh: state{remaining: 10, open: true}}
 	apply := func(amount int64) {
 		_, err := q.do(nil, &call{word: "apply", number: amount, pending: new(db.Pending)})

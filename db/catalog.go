@@ -124,8 +124,8 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided, nothing
-// has changed, and files that Open has made go.
+// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided,
+// nothing has changed, and files that Open has made go.
 func (c *Catalog) abandon() {
 	for _, d := range c.all {
 		switch {

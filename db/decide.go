@@ -8,9 +8,9 @@ import (
 	"gotycoon/ulog"
 )
 
-// A start is decided before anything is changed. Files are open and logs are prepared then: locked, and looked at. decide asks every question whose answer
-// can be that the start is refused, of all databases, so that a refusal because of the last of them leaves the first one, the
-// logs and their directories as they were. What it goes on without is said here, too; recover only carries out what was decided.
+// A start is decided before anything is changed. Files are open and logs are prepared then: locked, and looked at. decide asks every
+// question whose answer can be that the start is refused, of all databases, so that a refusal because of the last of them leaves the first
+// one, the logs and their directories as they were. What it goes on without is said here, too; recover only carries out what was decided.
 //
 // One refusal may come later: damage in the middle of a segment that is not the newest shows when the segment is replayed.
 
@@ -60,8 +60,8 @@ func (c *Catalog) decideOn(d *DB) (followed bool, err error) {
 	return false, nil
 }
 
-// decidePrivate prepares the private log beside a file, where there is one or will be, and decides about it. It reports whether the file is brought up
-// to date from it.
+// decidePrivate prepares the private log beside a file, where there is one or will be, and decides about it. It reports whether the file is
+// brought up to date from it.
 func (c *Catalog) decidePrivate(d *DB) (taken bool, err error) {
 	dir := d.Path() + privateSuffix
 	_, err = c.opts.FS.Stat(dir)

@@ -10,9 +10,10 @@ import (
 	"gotycoon/ulog"
 )
 
-// Examine returns why a server with these options would not open the databases of the expressions: it opens logs and files as a start does, private logs
-// beside files included, asks what decide asks, and changes nothing. Memory databases, and expressions that mean nothing, are left to others. The notes are no
-// errors: what a running server has open cannot be looked at, and what a log has lost does not keep a server from starting.
+// Examine returns why a server with these options would not open the databases of the expressions: it opens logs and files as a start does,
+// private logs beside files included, asks what decide asks, and changes nothing. Memory databases, and expressions that mean nothing, are
+// left to others. The notes are no errors: what a running server has open cannot be looked at, and what a log has lost does not keep a
+// server from starting.
 func Examine(exprs []string, o Options) (wrong []error, notes []string) {
 	o.setDefaults()
 	e := &examiner{c: &Catalog{opts: o, examines: true}}

@@ -75,8 +75,8 @@ func (f *Frozen) Stamp() ulog.Stamp { return f.stamp }
 // LogID returns the identity of the update log that the stamp belongs to, zeros without -ulog.
 func (f *Frozen) LogID() [16]byte { return f.logID }
 
-// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever database, and which server has made it. The stamp
-// is 0 where it is not known.
+// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever database, and which server has made it.
+// The stamp is 0 where it is not known.
 func (f *Frozen) NewestUpdate() (ulog.Stamp, uint16) { return f.newest, f.by }
 
 // Count returns the number of records that Scan visits, expired ones included; also for a text database.

@@ -209,7 +209,7 @@ func longWays(t testing.TB) map[string]func(Heed) error {
 	jump := func(d *DB) func(Heed) error {
 		return again(func(h Heed) error { c := d.NewCursor(); c.Heed = h; return c.Jump(nil) })
 	}
-	claimed := fill("%", Never, func(d *DB, key []byte) error { _, err := d.claim(key); return err })
+	claimed := fill("%", Never, func(d *DB, key []byte) error { _, err := d.claim(nil, key); return err })
 	removed := fill(filepath.Join(t.TempDir(), "v.kct"), Never, func(d *DB, key []byte) error { return d.Remove(nil, key) })
 	expired := fill("%", 1, func(*DB, []byte) error { return nil })
 	now.advance(10)

@@ -27,8 +27,8 @@ type ledgerEntry struct {
 	Open  bool       `json:",omitempty"` // the file was open: the log may have more for it
 }
 
-// logDir is an update log with the checkpoints of the databases that use it. It is prepared first and begun when the start is decided; until then
-// only its ID, Dir, Last, ledger and Close may be asked.
+// logDir is an update log with the checkpoints of the databases that use it. It is prepared first and begun when the start is decided;
+// until then only its ID, Dir, Last, ledger and Close may be asked.
 type logDir struct {
 	*ulog.Log // nil until it is begun
 	ready     *ulog.Prepared

@@ -182,7 +182,8 @@ func everything(t *testing.T, roots []string) map[string]string {
 	return all
 }
 
-// A start with several databases changes none of them where one of them is refused, nor its log or the private one of another, and makes no new file.
+// A start with several databases changes none of them where one of them is refused, nor its log or the private one of another, and makes no
+// new file.
 func TestAStartThatIsRefusedForOneDatabaseChangesNoOther(t *testing.T) {
 	dir := killedWith(t, private, "a.kct", "b.kct")
 	mine := func(dir string) Options { return Options{LogDir: filepath.Join(dir, "shared")} }

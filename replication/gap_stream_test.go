@@ -156,3 +156,83 @@ func TestWhoAsksForWhatIsLeftGetsIt(t *testing.T) {
 	}
 	require.Contains(t, a.log.lines("ERROR")[0], "goes on with what is left")
 }
+
+// A segment that cannot be read is a gap for the followers that need it: they get copies, and do not come back for ever. The log says what
+// is wrong with which file.
+func TestFollowersThatNeedADamagedSegmentGetCopies(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string){
+		"emptied":      func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },
+		"cut off":      func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 100)) },
+		"head damaged": func(t *testing.T, path string) { overwrite(t, path, 0) },
+		"body damaged": func(t *testing.T, path string) { overwrite(t, path, 2000) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
+			f, end := b.follow(master(a.port))
+			a.set(0, "first", "1")
+			caughtUp(t, f, a)
+			end()
+			for i := range 1000 {
+				a.set(0, fmt.Sprintf("key %05d", i), strings.Repeat("v", 50))
+			}
+			files, err := a.catalog.LogFiles()
+			require.NoError(t, err)
+			require.Greater(t, len(files), 3)
+			require.NoError(t, b.restart())
+			a.shut()
+			require.NoError(t, a.catalog.Close())
+			spoil(t, files[len(files)/2].Path)
+			a.start()
+			f, _ = b.follow(master(a.port))
+			a.set(0, "last", "1")
+			eventually(t, "everything", func() bool { return b.get(0, "last") != "" && f.Status().State == replication.Streaming })
+			requireEqualContents(t, a, b)
+			require.Contains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")
+			var said []string
+			for _, line := range a.log.lines("ERROR") {
+				if strings.Contains(line, filepath.Base(files[len(files)/2].Path)) {
+					said = append(said, line)
+				}
+			}
+			require.Len(t, said, 1)
+		})
+	}
+}
+
+// overwrite puts nonsense into a file.
+func overwrite(t *testing.T, path string, at int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteAt([]byte("nonsense"), at)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// What a follower has received already may be damaged: it asks for that once more to see that the master still has it, and needs no copy.
+func TestAFollowerThatHasADamagedSegmentNeedsNoCopy(t *testing.T) {
+	a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
+	f, end := b.follow(master(a.port))
+	for i := range 500 {
+		a.set(0, fmt.Sprintf("key %05d", i), strings.Repeat("v", 50))
+	}
+	caughtUp(t, f, a)
+	files, err := a.catalog.LogFiles()
+	require.NoError(t, err)
+	for newer := files; len(newer) < len(files)+2; newer, err = a.catalog.LogFiles() { // with nothing for the follower
+		require.NoError(t, err)
+		a.note()
+	}
+	caughtUp(t, f, a)
+	end()
+	require.NoError(t, b.restart())
+	a.shut()
+	require.NoError(t, a.catalog.Close())
+	overwrite(t, files[len(files)-1].Path, 200)
+	a.start()
+	f, _ = b.follow(master(a.port))
+	a.set(0, "last", "1")
+	eventually(t, "the update", func() bool { return b.get(0, "last") != "" && f.Status().State == replication.Streaming })
+	requireEqualContents(t, a, b)
+	require.NotContains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")
+}

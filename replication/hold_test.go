@@ -137,8 +137,8 @@ func TestTheLogIsKeptForAFollowerThatCrashes(t *testing.T) {
 	require.Empty(t, a.log.lines("ERROR"))
 }
 
-// The log is kept for a follower of our kind for two minutes after it has gone: it comes back and goes on. Each has one such hold, which ends when
-// it is back, when the time is over, or when the disk is full.
+// The log is kept for a follower of our kind for two minutes after it has gone: it comes back and goes on. Each has one such hold, which
+// ends when it is back, when the time is over, or when the disk is full.
 func TestTheLogIsKeptForFollowersThatComeBack(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(1_800_000_000)

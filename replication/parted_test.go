@@ -267,8 +267,8 @@ func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
 	require.NotContains(t, strings.Join(b.log.lines("ERROR"), "\n"), "another update log")
 }
 
-// A full copy counts as received: a master that is restored to a moment before the copy, and goes on from there, is noticed at the next connection, also
-// when nothing has come after the copy.
+// A full copy counts as received: a master that is restored to a moment before the copy, and goes on from there, is noticed at the next
+// connection, also when nothing has come after the copy.
 func TestAMasterThatWasRestoredToBeforeTheCopy(t *testing.T) {
 	for _, tc := range []struct {
 		name string

@@ -247,8 +247,8 @@ func (p *place) settle(all bool) {
 	p.advance(0)
 }
 
-// copying notes what the master's log must have from now on: the instant of a copy, and the newest update before it. Updates that were received
-// are no longer asked for once more when there is a newer one in a copy.
+// copying notes what the master's log must have from now on: the instant of a copy, and the newest update before it. Updates that were
+// received are no longer asked for once more when there is a newer one in a copy.
 func (p *place) copying(instant, newest ulog.Stamp, by uint16) {
 	p.copied = max(p.copied, instant)
 	if newest > p.seen {

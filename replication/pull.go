@@ -33,6 +33,7 @@ type pull struct {
 	key      uint64       // ulog.LogKey of its log
 	good     bool         // something has come
 	asked    ulog.Stamp   // updates behind it were asked for
+	needed   ulog.Stamp   // and those behind this are needed: what comes before was received already
 	expect   ulog.Stamp   // the update with this stamp must come before a newer one does; 0: none. See parted.go
 
 	ups    []ulog.Update // updates of one database, not yet applied; parts of the read buffer
@@ -69,6 +70,7 @@ func (p *pull) close() {
 func (p *pull) request() error {
 	f := p.f
 	from := f.place.needs(f.dbs)
+	p.needed = from
 	sent := f.place.seenBy != f.opts.SID // a master sends nobody its own updates: this server may have had another ID
 	if f.place.seen > 0 && sent && f.place.amends == amendsNone && !f.unproven {
 		p.expect = f.place.seen
@@ -250,6 +252,10 @@ func (p *pull) takeExtended(m frame.Message) error {
 			return err
 		}
 		p.hello = &h
+		if p.asked < p.needed && p.last <= p.needed { // only what was asked for once more is gone, perhaps
+			p.f.unproven = true
+			return errAgain
+		}
 		return p.copyAll()
 	}
 	if o, ok := m.Origin(); ok {

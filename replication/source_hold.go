@@ -44,10 +44,11 @@ func (h *followerHold) acknowledged(at ulog.Stamp, now time.Time) {
 	h.at, h.since = at, now
 }
 
-// A follower whose connection has ended comes back within seconds, mostly, and asks from where it was. If its hold went with the connection, a removal in
-// between would take what it needs, and it would replace its data by copies. So the hold stays for awayLinger, as a weak one of its own in the list, until the
-// same follower takes it over. Only followers with extended streams are waited for: they are servers of this kind. An original slave cannot be told from
-// "ktremotemgr slave", which is not expected back, and after which files of the log are to be removed.
+// A follower whose connection has ended comes back within seconds, mostly, and asks from where it was. If its hold went with the
+// connection, a removal in between would take what it needs, and it would replace its data by copies. So the hold stays for awayLinger, as
+// a weak one of its own in the list, until the same follower takes it over. Only followers with extended streams are waited for: they are
+// servers of this kind. An original slave cannot be told from "ktremotemgr slave", which is not expected back, and after which files of the
+// log are to be removed.
 
 const (
 	awayLinger = 2 * time.Minute // how long the log is held for a follower that has gone

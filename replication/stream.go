@@ -2,6 +2,7 @@ package replication
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -149,6 +150,9 @@ func (t *stream) send() error {
 		if gap, ok := errors.AsType[*ulog.GapError](err); ok {
 			return t.cutOff(gap)
 		}
+		if damage, ok := errors.AsType[*ulog.DamageError](err); ok {
+			return t.cutOffDamaged(damage)
+		}
 		if err != nil {
 			return err
 		}
@@ -169,6 +173,27 @@ func (t *stream) cutOff(gap *ulog.GapError) error {
 		return errEnded
 	}
 	t.source.tellGap(t.follow.SID, gap, "will fetch a copy")
+	t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
+	if err := t.flush(); err != nil {
+		return err
+	}
+	return errEnded
+}
+
+// cutOffDamaged is cutOff for updates that cannot be read any more, which are as lost as removed
+// ones. A follower that is not told would ask for the same updates for ever.
+func (t *stream) cutOffDamaged(damage *ulog.DamageError) error {
+	then := "is cut off there: " + remedy
+	if extended(t.follow) {
+		then = "will fetch a copy"
+	}
+	if s := t.source; s.refuses(t.follow.SID, time.Now()) {
+		s.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d needs updates that cannot be read: it %s (%v)", t.follow.SID, then, damage))
+	}
+	if !extended(t.follow) {
+		return errEnded
+	}
+	t.replica.gap.Store(true)
 	t.conn.Out = frame.AppendHello(t.conn.Out, t.source.hello(t.reader))
 	if err := t.flush(); err != nil {
 		return err

@@ -38,7 +38,8 @@ func (now *Pressure) begin(was Pressure) {
 // reasons returns what is refused, because of which limit, and since when.
 func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
 	if now.Disk {
-		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: %d MiB are free in %s (mounted on %s), and %s",
+		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: "+
+			"%d MiB are free in %s (mounted on %s), and %s",
 			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.kept()))
 	}
 	if now.Memory {
@@ -56,7 +57,8 @@ func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
 func (now Pressure) kept() string {
 	text := fmt.Sprintf("%d MiB are kept free (-min-free", now.Least/mib)
 	if now.Least < now.Asked {
-		text += fmt.Sprintf(" asks for %d MiB, but of this disk no more than a sixteenth is kept, and it has %d MiB", now.Asked/mib, now.Total/mib)
+		text += fmt.Sprintf(" asks for %d MiB, but of this disk no more than a sixteenth is kept, and it has %d MiB",
+			now.Asked/mib, now.Total/mib)
 	}
 	text += ")"
 	if now.Needed >= mib {
@@ -101,7 +103,8 @@ func (r *room) tell(c LimitsConfig, was, now Pressure) {
 	log, refused := r.p.log, r.p.catalog.Refusals()
 	switch {
 	case now.Disk && !was.Disk:
-		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB min-free=%dMiB total=%dMiB needed=%dMiB",
+		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB min-free=%dMiB "+
+			"total=%dMiB needed=%dMiB",
 			now.Place, mount(now.Place), now.Free/mib, now.Least/mib, now.Asked/mib, now.Total/mib, now.Needed/mib)
 	case was.Disk && !now.Disk:
 		log.system("there is space again: updates are taken: directory=%s free=%dMiB seconds=%.0f refused=%d", now.Place, now.Free/mib,

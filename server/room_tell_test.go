@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever reads why updates are refused for want of space is told which disk it is, what is free, what is asked for, and by whom: where the disk is too
-// small for -min-free, that less is kept than it says.
+// Whoever reads why updates are refused for want of space is told which disk it is, what is free, what is asked for, and by whom: where the
+// disk is too small for -min-free, that less is kept than it says.
 func TestRefusalsTellTheFiguresOfTheDisk(t *testing.T) {
 	now := Pressure{Disk: true, Place: t.TempDir(), Free: 3 * mib, Least: 6 * mib, Asked: 64 * mib, Total: 96 * mib}
 	text := strings.Join(now.reasons(LimitsConfig{}), "\n")

@@ -8,8 +8,8 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// Open opens the log in a directory for writing, and creates both when missing. It is Prepare and Begin. An incomplete group at the end of the
-// newest segment is put aside and cut off, damage in front of that is a *DamageError.
+// Open opens the log in a directory for writing, and creates both when missing. It is Prepare and Begin. An incomplete group at the end of
+// the newest segment is put aside and cut off, damage in front of that is a *DamageError.
 func Open(dir string, o Options) (*Log, error) {
 	p, err := Prepare(dir, o)
 	if err != nil {
@@ -57,8 +57,8 @@ func (p *Prepared) makeFirst() error {
 	return nil
 }
 
-// makeDir creates the directory if need be, and makes its name survive a power cut. The identity of a log comes afterwards, so where there is
-// one this has been done.
+// makeDir creates the directory if need be, and makes its name survive a power cut. The identity of a log comes afterwards, so where there
+// is one this has been done.
 func (l *Log) makeDir() error {
 	if _, err := l.fs.Stat(filepath.Join(l.dir, identityName)); err == nil {
 		return nil

@@ -196,8 +196,8 @@ func (l *Log) Last() Stamp {
 	return l.last
 }
 
-// NewestUpdate returns the stamp of the newest update in the log and the server that has made it. The stamp is 0 where the log has none, or only in
-// segments before the one that was the newest when it was opened. Last may be greater: stamps are given out without updates too.
+// NewestUpdate returns the stamp of the newest update in the log and the server that has made it. The stamp is 0 where the log has none, or
+// only in segments before the one that was the newest when it was opened. Last may be greater: stamps are given out without updates too.
 func (l *Log) NewestUpdate() (Stamp, uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

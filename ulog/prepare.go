@@ -10,8 +10,8 @@ import (
 )
 
 // Opening a log has two halves. Prepare locks the log and looks at it, Begin mends it and makes it ready for updates. Between the two the
-// caller decides whether to go on at all: it knows who the log is, where it ends and what is wrong with it, and nothing has been changed. A start
-// that is refused then leaves every byte as it was, for people to look at and for the start that is right.
+// caller decides whether to go on at all: it knows who the log is, where it ends and what is wrong with it, and nothing has been changed. A
+// start that is refused then leaves every byte as it was, for people to look at and for the start that is right.
 //
 //	Prepare   lock, identity, headers of the segments, records of the newest one          reads only
 //	          the caller decides: Begin, or Close
@@ -32,9 +32,9 @@ type Prepared struct {
 	flaws []string // what is wrong with the log, each said once
 }
 
-// Prepare locks the log in a directory and looks at it, without changing anything: where there is no log, none is made. It waits up to 10 seconds
-// for another process that has the log open. Damage in front of the end of the newest segment is a *DamageError. Of older segments only
-// the headers are looked at.
+// Prepare locks the log in a directory and looks at it, without changing anything: where there is no log, none is made. It waits up to 10
+// seconds for another process that has the log open. Damage in front of the end of the newest segment is a *DamageError. Of older segments
+// only the headers are looked at.
 func Prepare(dir string, o Options) (*Prepared, error) {
 	o.setDefaults()
 	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}

@@ -40,8 +40,8 @@ func (l *Log) isNewest(n uint64) error {
 	return err
 }
 
-// newestHeaderStamp returns the largest stamp in the headers of the segments before the newest. What is wrong with them is said: nobody may need
-// their records now, and then no reader would ever complain.
+// newestHeaderStamp returns the largest stamp in the headers of the segments before the newest. What is wrong with them is said: nobody may
+// need their records now, and then no reader would ever complain.
 func (p *Prepared) newestHeaderStamp() (last Stamp, err error) {
 	nums, err := listSegments(p.log.fs, p.log.dir)
 	if errors.Is(err, os.ErrNotExist) {

@@ -14,7 +14,8 @@ func copyParts() []part {
 	header := frame.CopyHeader{Flags: frame.CopyPersistent | frame.CopyAscending, DBIdx: 2, TS: 3, Count: 4, Size: 5,
 		LogID: [16]byte{0: 6, 15: 7}}
 	versioned := frame.CopyHeader{Flags: frame.CopyVersioned, TS: 3, ClearedAt: 8, ClearedBy: 9, Floor: 10}
-	updated := frame.CopyHeader{Flags: frame.CopyVersioned | frame.CopyUpdated, TS: 3, ClearedAt: 8, ClearedBy: 9, Floor: 10, Newest: 11, NewestBy: 12}
+	updated := frame.CopyHeader{Flags: frame.CopyVersioned | frame.CopyUpdated, TS: 3, ClearedAt: 8, ClearedBy: 9, Floor: 10,
+		Newest: 11, NewestBy: 12}
 	version := frame.CopyVersion{CopyRecord: frame.CopyRecord{Key: []byte("k"), Value: []byte{}}, Stamp: 5, SID: 6, Removed: true}
 	record := frame.CopyRecord{Key: []byte("k"), Value: []byte("vw")}
 	block := frame.CopyPart{Kind: frame.CopyBlock, Records: []byte("123456789")}
@@ -28,8 +29,8 @@ func copyParts() []part {
 		{"header with versions", "b6 00000008 0000 0000000000000003 0000000000000000 0000000000000000 00000000000000000000000000000000" +
 			" 0000000000000008 0009 000000000000000a",
 			func() []byte { return frame.AppendCopyHeader(nil, versioned) }, decodeCopyHeader, versioned},
-		{"header with versions and the newest update", "b6 00000018 0000 0000000000000003 0000000000000000 0000000000000000 00000000000000000000000000000000" +
-			" 0000000000000008 0009 000000000000000a 000000000000000b 000c",
+		{"header with the newest update", "b6 00000018 0000 0000000000000003 0000000000000000 0000000000000000" +
+			" 00000000000000000000000000000000 0000000000000008 0009 000000000000000a 000000000000000b 000c",
 			func() []byte { return frame.AppendCopyHeader(nil, updated) }, decodeCopyHeader, updated},
 		{"version", "0000000000000005 0006 01 00000001 00000000 6b",
 			func() []byte { return frame.AppendCopyVersion(nil, version) }, decodeCopyVersion, version},

@@ -72,8 +72,8 @@ type Store struct {
 	cp checkpointer
 }
 
-// Open opens the file at path, or creates it. A file that is there is not written: Rebase or Amend comes first. The caller attaches the log and replays it, from Meta().Stamp on, with
-// Apply.
+// Open opens the file at path, or creates it. A file that is there is not written: Rebase or Amend comes first. The caller attaches the log
+// and replays it, from Meta().Stamp on, with Apply.
 func Open(path string, o Options) (*Store, error) {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit

@@ -37,7 +37,7 @@ var arrows = map[string][]string{
 
 	"primary": {"db", "ulog"},
 	"jesync":  {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
-	"coconut": {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
+	"coconut": {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
