@@ -59,14 +59,11 @@ func (d *DB) goAhead(p *Pending, key, room []byte, xt XT) (*early, error) {
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
-	if err := d.admit(e.ups); err != nil {
-		return nil, err
-	}
-	a, err := d.log.WriteAhead(&e.ups[0])
+	a, err := d.log.WriteAhead(&e.ups[0], func() error { return d.admit(e.ups) })
 	if errors.Is(err, ulog.ErrAhead) {
 		return nil, d.gate.refuseDisk()
 	}
-	if err != nil {
+	if err != nil || a == nil {
 		return nil, systemError(err)
 	}
 	e.ups[0].Ahead = a

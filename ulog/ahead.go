@@ -60,9 +60,10 @@ type Ahead struct {
 func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
 
 // WriteAhead writes the value of an update that stays as it is (Update.Stays), before the update is appended. It takes as long as the disk
-// needs, and while another value is being written it waits; the caller holds no lock that others need. It returns nil for an update whose
-// value is not written ahead. An ErrAhead concerns this update only.
-func (l *Log) WriteAhead(u *Update) (*Ahead, error) {
+// needs, and while another value is being written it waits; the caller holds no lock that others need. admit is asked then whether there is
+// room; nil always has some. WriteAhead returns nil for an update whose value is not written ahead. An ErrAhead, or the error of admit, concerns
+// this update only.
+func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 	if !u.Stays || u.Op != OpSet || !l.TakesAhead(len(u.Value)) {
 		return nil, nil
 	}
@@ -75,6 +76,11 @@ func (l *Log) WriteAhead(u *Update) (*Ahead, error) {
 		return nil, l.Err()
 	}
 	defer func() { <-l.aheadTurn }()
+	if admit != nil {
+		if err := admit(); err != nil {
+			return nil, err
+		}
+	}
 	a, err := l.newAhead(u)
 	if err != nil {
 		return nil, err
