@@ -8,9 +8,9 @@ import (
 	"gotycoon/ulog"
 )
 
-// early is a large value of which log and store have what takes time before its key is locked: nobody waits for the disk to take 250 MiB, nor
-// for a copy of them, not even who stores another record of the same stripe. Whether the value is stored after all is decided when the key is
-// locked, as for any other. A nil early is a value that comes with its update.
+// early is a large value of which log and store have what takes time before its key is locked: nobody waits for the disk to take 250
+// MiB, nor for a copy of them, not even who stores another record of the same stripe. Whether the value is stored after all is
+// decided when the key is locked, as for any other. A nil early is a value that comes with its update.
 type early struct {
 	db   *DB
 	ups  []ulog.Update // the one of the value
@@ -18,8 +18,8 @@ type early struct {
 	xt   int64         // absolute
 }
 
-// goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text database, it is
-// not yet known what will come into the log.
+// goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text
+// database, it is not yet known what will come into the log.
 func (d *DB) goesAhead(size int) bool {
 	return d.log != nil && d.log.TakesAhead(size) && size <= MaxValueSize && d.expr.Kind != Text && d.tx.Load() == nil
 }
@@ -34,7 +34,8 @@ func (d *DB) copyAhead(p *Pending, key, value []byte, xt XT) (*early, error) {
 	return d.goAhead(p, key, room, xt)
 }
 
-// copyAheadIf is copyAhead where it depends on the record of key whether the value can be stored: only if there is one, or only if there is none.
+// copyAheadIf is copyAhead where it depends on the record of key whether the value can be stored: only if there is one, or only if
+// there is none.
 func (d *DB) copyAheadIf(exists bool, p *Pending, key, value []byte, xt XT) (*early, error) {
 	if !d.goesAhead(len(value)) {
 		return nil, nil
@@ -45,8 +46,8 @@ func (d *DB) copyAheadIf(exists bool, p *Pending, key, value []byte, xt XT) (*ea
 	return d.copyAhead(p, key, value, xt)
 }
 
-// goAhead has a large value behind Headroom bytes written to the log. What it returns must be ended, once its update is in the log or will not be.
-// The caller holds no lock.
+// goAhead has a large value behind Headroom bytes written to the log. What it returns must be ended, once its update is in the log or
+// will not be. The caller holds no lock.
 func (d *DB) goAhead(p *Pending, key, room []byte, xt XT) (*early, error) {
 	if !d.goesAhead(len(room) - Headroom) {
 		return nil, nil
@@ -74,8 +75,8 @@ func (d *DB) goAhead(p *Pending, key, room []byte, xt XT) (*early, error) {
 	return e, nil
 }
 
-// prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the value, so what
-// is in there had better be on the disk by then.
+// prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the
+// value, so what is in there had better be on the disk by then.
 func (e *early) prepare() error {
 	d := e.db
 	if err := d.throttleFor(e.room); err != nil {

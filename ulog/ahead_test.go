@@ -185,8 +185,8 @@ func TestAValueWrittenAheadIsDiscarded(t *testing.T) {
 	require.Equal(t, []string{"b"}, readKeys(t, dir))
 }
 
-// What the log remembers may become longer between the writing of a value and its update's turn, and a value may come in a group with others:
-// then the value is written in its turn.
+// What the log remembers may become longer between the writing of a value and its update's turn, and a value may come in a group with
+// others: then the value is written in its turn.
 func TestAValueThatDoesNotFitIsWrittenInItsTurn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, aheadOptions())
