@@ -8,9 +8,9 @@ import (
 	"gotycoon/ulog"
 )
 
-// early is a large value of which log and store have what takes time before its key is locked: nobody waits for the disk to take 250 MiB, nor
-// for a copy of them, not even who stores another record of the same stripe. Whether the value is stored after all is decided when the key is
-// locked, as for any other. A nil early is a value that comes with its update.
+// early is a large value of which log and store have what takes time before its key is locked: nobody waits for the disk to take 250
+// MiB, nor for a copy of them, not even who stores another record of the same stripe. Whether the value is stored after all is
+// decided when the key is locked, as for any other. A nil early is a value that comes with its update.
 type early struct {
 	db   *DB
 	ups  []ulog.Update // the one of the value
@@ -18,8 +18,8 @@ type early struct {
 	xt   int64         // absolute
 }
 
-// goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text database, it is
-// not yet known what will come into the log.
+// goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text
+// database, it is not yet known what will come into the log.
 func (d *DB) goesAhead(size int) bool {
 	return d.log != nil && d.log.TakesAhead(size) && size <= MaxValueSize && d.expr.Kind != Text && d.tx.Load() == nil
 }
@@ -52,14 +52,11 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
-	if err := d.admit(e.ups); err != nil {
-		return nil, err
-	}
-	a, err := d.log.WriteAhead(&e.ups[0])
+	a, err := d.log.WriteAhead(&e.ups[0], func() error { return d.admit(e.ups) })
 	if errors.Is(err, ulog.ErrAhead) {
 		return nil, d.gate.refuseDisk()
 	}
-	if err != nil {
+	if err != nil || a == nil {
 		return nil, systemError(err)
 	}
 	e.ups[0].Ahead = a
@@ -70,8 +67,8 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 	return e, nil
 }
 
-// prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the value, so what
-// is in there had better be on the disk by then.
+// prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the
+// value, so what is in there had better be on the disk by then.
 func (e *early) prepare() error {
 	d := e.db
 	if err := d.throttleFor(e.room); err != nil {

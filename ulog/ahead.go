@@ -14,10 +14,11 @@ import (
 
 // Large values go ahead
 //
-// The log is written in one order. A value of 250 MiB that is written when its turn has come makes every later update wait until the disk has
-// taken it. So a value of Options.Ahead bytes and more is written before its turn, by the goroutine that stores it, which holds no lock and
-// has no stamp yet. The value goes into a file of its own, to the offset that it will have in a segment. When the update's turn comes, the
-// present segment ends, the few bytes around the value are written, and the file is renamed: it is the next segment, like any other.
+// The log is written in one order. A value of 250 MiB that is written when its turn has come makes every later update wait until the
+// disk has taken it. So a value of Options.Ahead bytes and more is written before its turn, by the goroutine that stores it, which
+// holds no lock and has no stamp yet. The value goes into a file of its own, to the offset that it will have in a segment. When the
+// update's turn comes, the present segment ends, the few bytes around the value are written, and the file is renamed: it is the next
+// segment, like any other.
 //
 //	            0                                   from                 from+size
 //	            ┌──────────┬───────────┬────────────┬────────────────────┬──────────┬───────────────┐
@@ -27,12 +28,12 @@ import (
 //	            │ boundary │ repeated  │ up to here │                    │          │               │
 //	            └──────────┴───────────┴────────────┴────────────────────┴──────────┴───────────────┘
 //
-// The value is synced in pieces, so that no other fsync waits for more than one piece, and the zeros take the room on the disk. Until it is renamed
-// the file is no segment for anybody, and Open removes it. An error before the update's turn concerns the update only. The file is synced
-// with all its parts before it is renamed: a power cut leaves the old end of the log or the whole segment.
+// The value is synced in pieces, so that no other fsync waits for more than one piece, and the zeros take the room on the disk. Until
+// it is renamed the file is no segment for anybody, and Open removes it. An error before the update's turn concerns the update only.
+// The file is synced with all its parts before it is renamed: a power cut leaves the old end of the log or the whole segment.
 //
-// The present segment may come to remember something of another size between the two moments. Then the value is not where it has to be, and it
-// is written in its turn, as without a file.
+// The present segment may come to remember something of another size between the two moments. Then the value is not where it has to
+// be, and it is written in its turn, as without a file.
 
 const (
 	defaultAhead = 16 << 20
@@ -59,10 +60,11 @@ type Ahead struct {
 // TakesAhead reports whether values of a size are written ahead. A log without a limit has one segment for ever, and takes none.
 func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
 
-// WriteAhead writes the value of an update that stays as it is (Update.Stays), before the update is appended. It takes as long as the disk
-// needs, and while another value is being written it waits; the caller holds no lock that others need. It returns nil for an update whose
-// value is not written ahead. An ErrAhead concerns this update only.
-func (l *Log) WriteAhead(u *Update) (*Ahead, error) {
+// WriteAhead writes the value of an update that stays as it is (Update.Stays), before the update is appended. It takes as long as the
+// disk needs, and while another value is being written it waits; the caller holds no lock that others need. admit is asked then
+// whether there is room; nil always has some. WriteAhead returns nil for an update whose value is not written ahead. An ErrAhead, or
+// the error of admit, concerns this update only.
+func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 	if !u.Stays || u.Op != OpSet || !l.TakesAhead(len(u.Value)) {
 		return nil, nil
 	}
@@ -75,6 +77,11 @@ func (l *Log) WriteAhead(u *Update) (*Ahead, error) {
 		return nil, l.Err()
 	}
 	defer func() { <-l.aheadTurn }()
+	if admit != nil {
+		if err := admit(); err != nil {
+			return nil, err
+		}
+	}
 	a, err := l.newAhead(u)
 	if err != nil {
 		return nil, err
@@ -184,8 +191,8 @@ func (l *Log) usable() error {
 	return l.usableLocked()
 }
 
-// ahead returns the file that becomes the segment of a group, nil where the group has to be written. Files that do not fit are removed. The
-// caller is the leader.
+// ahead returns the file that becomes the segment of a group, nil where the group has to be written. Files that do not fit are
+// removed. The caller is the leader.
 func (l *Log) ahead(g *group) (fit *Ahead) {
 	for i := range g.large {
 		v := &g.large[i]

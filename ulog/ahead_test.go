@@ -3,6 +3,8 @@ package ulog
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/internal/vfs/faultfs"
 )
 
@@ -25,7 +28,7 @@ func setLarge(key string) Update {
 // mustWriteAhead writes the value of an update ahead, and has the update refer to it.
 func mustWriteAhead(t testing.TB, l *Log, u Update) Update {
 	t.Helper()
-	a, err := l.WriteAhead(&u)
+	a, err := l.WriteAhead(&u, nil)
 	require.NoError(t, err)
 	require.NotNil(t, a)
 	u.Ahead = a
@@ -143,7 +146,7 @@ func TestAValueThatCannotBeWrittenAheadIsRefused(t *testing.T) {
 			mustCommit(t, l, "a")
 			fault(fs)
 			u := setLarge("b")
-			a, err := l.WriteAhead(&u)
+			a, err := l.WriteAhead(&u, nil)
 			require.ErrorIs(t, err, ErrAhead)
 			require.Nil(t, a)
 			fs.FailWrite(1<<20, nil)
@@ -182,8 +185,8 @@ func TestAValueWrittenAheadIsDiscarded(t *testing.T) {
 	require.Equal(t, []string{"b"}, readKeys(t, dir))
 }
 
-// What the log remembers may become longer between the writing of a value and its update's turn, and a value may come in a group with others:
-// then the value is written in its turn.
+// What the log remembers may become longer between the writing of a value and its update's turn, and a value may come in a group with
+// others: then the value is written in its turn.
 func TestAValueThatDoesNotFitIsWrittenInItsTurn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, aheadOptions())
@@ -205,20 +208,26 @@ func TestAValueThatDoesNotFitIsWrittenInItsTurn(t *testing.T) {
 func TestWhatDoesNotGoAhead(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), aheadOptions())
 	endless := mustOpen(t, t.TempDir(), Options{Ahead: 100, Limit: -1})
-	u := setLarge("a")
+	u, small := setLarge("a"), set("b")
+	full := func() error { return errDisk }
 	for _, none := range []func() (*Ahead, error){
-		func() (*Ahead, error) { return endless.WriteAhead(&u) },
-		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 1000)}) },
-		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 99), Stays: true}) },
-		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpRemove, Key: []byte("k"), Stays: true}) },
+		func() (*Ahead, error) { return endless.WriteAhead(&u, nil) },
+		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 1000)}, nil) },
+		func() (*Ahead, error) {
+			return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 99), Stays: true}, nil)
+		},
+		func() (*Ahead, error) { return l.WriteAhead(&small, full) },
+		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpRemove, Key: []byte("k"), Stays: true}, nil) },
 	} {
 		a, err := none()
 		require.NoError(t, err)
 		require.Nil(t, a)
 	}
+	_, err := l.WriteAhead(&u, full)
+	require.Equal(t, errDisk, err)
 	require.NoError(t, l.Close())
 	require.NoError(t, endless.Close())
-	_, err := l.WriteAhead(&u)
+	_, err = l.WriteAhead(&u, nil)
 	require.ErrorIs(t, err, ErrClosed)
 }
 
@@ -270,5 +279,30 @@ func TestFailureInTheTurnOfAValue(t *testing.T) {
 		l = mustOpen(t, dir, aheadOptions())
 		require.NoError(t, l.Close())
 		require.Contains(t, [][]string{{"a"}, {"a", "b"}}, readKeys(t, dir))
+	}
+}
+
+// What is in the log before a value that was written ahead is on the disk when the value's segment is.
+func TestPowerCutBehindAValue(t *testing.T) {
+	root := t.TempDir()
+	disk, err := crashfs.New(root)
+	require.NoError(t, err)
+	o := aheadOptions()
+	o.FS = disk
+	l := mustOpen(t, filepath.Join(root, "ulog"), o)
+	mustCommit(t, l, "a")
+	u := mustWriteAhead(t, l, setLarge("b"))
+	mustCommit(t, l, "c")
+	s, err := l.Append([]Update{u})
+	require.NoError(t, err)
+	require.NoError(t, l.SyncTo(s))
+	disk.Cut()
+	require.NoError(t, l.Close(), "nothing is left to be written")
+	for seed := range uint64(20) {
+		after := filepath.Join(t.TempDir(), fmt.Sprint(seed))
+		require.NoError(t, disk.Crash(rand.New(rand.NewPCG(seed, 0)), after))
+		dir := filepath.Join(after, "ulog")
+		require.NoError(t, mustOpen(t, dir, Options{}).Close())
+		require.Equal(t, []string{"a", "c", "b"}, readKeys(t, dir))
 	}
 }

@@ -169,7 +169,7 @@ func (w *crashWorld) write(l *Log) {
 // with discard it is not.
 func writeAhead(l *Log, u *Update, discard bool) bool {
 	u.Value, u.Stays = bytes.Repeat(u.Value, 150), true
-	a, err := l.WriteAhead(u)
+	a, err := l.WriteAhead(u, nil)
 	if discard || err != nil {
 		a.Discard()
 		runtime.Gosched()
@@ -253,7 +253,7 @@ func shortLife(dir string, o Options) (acked []string, err error) {
 		if i%3 == 2 {
 			u = setLarge(k)
 		}
-		a, err := l.WriteAhead(&u)
+		a, err := l.WriteAhead(&u, nil)
 		if err != nil {
 			return acked, err
 		}

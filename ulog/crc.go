@@ -17,7 +17,8 @@ func joinCRC(a, b uint32, n int) uint32 {
 	return a ^ b
 }
 
-// multiplyCRC multiplies polynomials modulo that of CRC-32C. The highest bit is the coefficient of 1, the lowest that of x to the power of 31.
+// multiplyCRC multiplies polynomials modulo that of CRC-32C. The highest bit is the coefficient of 1, the lowest that of x to the
+// power of 31.
 func multiplyCRC(a, b uint32) (product uint32) {
 	for ; a != 0; a <<= 1 {
 		if a>>31 == 1 {

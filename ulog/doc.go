@@ -20,7 +20,8 @@
 // aside in a file 0000000001.ulog.torn-… and cuts them off. Records below the size that no commit record follows
 // were appended by the original and are accepted.
 //
-// Beside the segments the directory holds gotycoon.id, the identity of the log.
+// Beside the segments the directory holds gotycoon.id, the identity of the log. A file 0000000002.ulog.new is a segment that is being begun, and
+// value-1.ulog.new has a large value that is written before its update's turn (ahead.go). Both are removed by Open.
 //
 // # Assumptions about the disk
 //
@@ -32,5 +33,5 @@
 //
 // Append gives it a stamp and encodes it into memory. Wait makes sure it is written: the first goroutine that
 // waits writes everything appended so far with one write, and one Sync with Options.SyncEach, while the others
-// sleep. A Reader sees an update when Wait would return.
+// sleep. A Reader sees an update when Wait would return. The value of a large update may be written before Append, with WriteAhead.
 package ulog

@@ -52,7 +52,7 @@ func runFault(t *testing.T, fault func(*faultfs.FS), each bool) int {
 		u := set(k)
 		if i%4 == 2 {
 			u = Update{Op: OpSet, Key: []byte(k), Value: make([]byte, 100), Stays: true}
-			if u.Ahead, err = l.WriteAhead(&u); err != nil {
+			if u.Ahead, err = l.WriteAhead(&u, nil); err != nil {
 				require.ErrorIs(t, err, ErrAhead)
 				require.NoError(t, l.Err(), "it concerns this update only")
 				continue
