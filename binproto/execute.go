@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"gotycoon/binproto/frame"
+	"gotycoon/internal/pieces"
 )
 
 // execute carries out the request for the records of the run, in their order, up to the first
@@ -73,7 +74,7 @@ func (b *bulk) makeRoom(n int) error {
 	if err := b.c.Hold(room); err != nil {
 		return err
 	}
-	b.out = append(make([]byte, 0, room), b.out...)
+	b.out = pieces.Append(make([]byte, 0, room), b.out)
 	b.c.LetGo(b.held)
 	b.held = room
 	return nil

@@ -117,7 +117,7 @@ func TestStatistics(t *testing.T) {
 
 // A client that asks for much and takes nothing is cut off; until then nobody waits for it.
 func TestAClientThatDoesNotReadHoldsNobody(t *testing.T) {
-	s, addr := start(t, counter.Options{Timeout: 500 * time.Millisecond})
+	s, addr := start(t, counter.Options{Timeout: 3 * time.Second})
 	c := dial(t, addr)
 	for i := range 300 { // names that make a dump of 20 MB
 		require.Equal(t, frame.OK, c.acquire(fmt.Sprintf("%0*d", frame.MaxName, i), 1, 1))

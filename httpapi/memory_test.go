@@ -165,7 +165,9 @@ func TestALargeValueTakesTwiceItsSize(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		require.Equal(t, "200 OK", conn.do(request).status)
 		runtime.ReadMemStats(&after)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(5*size/2), "%s: the client copies it once as well", name)
+		if !raceEnabled { // under it the record is in Go's heap, too
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(5*size/2), "%s: the client copies it once as well", name)
+		}
 		got, xt, err := s.catalog.DB(0).Get(nil, nil, []byte("a"))
 		require.NoError(t, err)
 		require.True(t, string(got) == value, name)

@@ -2,5 +2,5 @@
 
 package httpapi_test
 
-// raceEnabled: the race detector makes sync.Pool forget things, which costs allocations.
+// raceEnabled: the race detector makes sync.Pool forget things, which costs allocations, and has records in the heap of Go.
 const raceEnabled = true

@@ -111,7 +111,7 @@ func TestALargeItemTakesTwiceItsSize(t *testing.T) {
 				c.expect("\x81\x01")
 			}
 		})
-		require.Less(t, allocated, uint64(size*3/2), "%s: beside the record, which is outside Go's heap", name)
+		require.Less(t, allocated, uint64(size*5/2), "%s: buffers, and the record where it is in Go's heap (race detector)", name)
 	}
 }
 

@@ -67,12 +67,23 @@ func (r *Rows) grow() bool {
 			return false
 		}
 	}
-	r.list = append(make([]Row, 0, room), r.list...)
+	r.list = moved(make([]Row, 0, room), r.list)
 	if r.Memory != nil && room > freeRows {
 		r.Memory.LetGo(r.held)
 		r.held = room * rowSize
 	}
 	return true
+}
+
+// moved appends list to dst, which has room for it, piece by piece: Go cannot stop a goroutine in the middle of a copy, and a collection of
+// garbage would have everybody wait for millions of rows.
+func moved(dst, list []Row) []Row {
+	const piece = 4 << 10
+	for len(list) > piece {
+		dst = append(dst, list[:piece]...)
+		list = list[piece:]
+	}
+	return append(dst, list...)
 }
 
 // Len returns the number of rows, hidden ones included.

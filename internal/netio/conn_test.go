@@ -228,3 +228,18 @@ func TestServingCostsNoMemory(t *testing.T) {
 		_, _ = client.Read(reply)
 	}), 0.5)
 }
+
+// A large request is read in pieces, however much of it is there: the scheduler does not know about the read.
+func TestReadsAreBounded(t *testing.T) {
+	var l netio.Limits
+	const size = 8 << 20
+	c := sending(t, &l, size)
+	defer c.Close()
+	require.NoError(t, c.Need(2<<20)) // the buffer is large now
+	for have := len(c.Buffered()); have < size; {
+		require.NoError(t, c.Fill())
+		now := len(c.Buffered())
+		require.LessOrEqual(t, now-have, 256<<10)
+		have = now
+	}
+}

@@ -3,14 +3,21 @@ package netio
 import (
 	"io"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 
 	"gotycoon/internal/rawio"
 )
 
-// rawChunk bounds one write, so that copying it does not delay the scheduler.
-const rawChunk = 256 << 10
+const (
+	// rawChunk bounds one write and one read, so that copying it does not delay the scheduler.
+	rawChunk = 256 << 10
+
+	// readBurst is how much a connection reads before others have their turn. When hundreds send at once, each is served as long as there is
+	// something of it, and a client with a small request waits for all the bytes of all the others.
+	readBurst = 64 << 10
+)
 
 // rawSocket moves bytes with the system calls of package rawio. It also lets a connection wait for bytes without
 // holding a buffer for them.
@@ -27,6 +34,7 @@ type rawSocket struct {
 	size       int                   // bytes that are held while it is sent
 	began      time.Time             // when the first byte of it had to wait for send space; zero when none had
 	sent       int                   // bytes of it that have gone since
+	burst      int                   // bytes read since others have had their turn
 }
 
 // newRawSocket returns nil when the connection is something else, for example a pipe in a test.
@@ -47,6 +55,10 @@ func newRawSocket(c *Conn) *rawSocket {
 // read waits until bytes have arrived and reads them into the connection's buffer.
 func (s *rawSocket) read() error {
 	s.err = nil
+	if s.burst >= readBurst {
+		s.burst = 0
+		runtime.Gosched()
+	}
 	if err := s.rc.Read(s.onReadable); err != nil {
 		return err
 	}
@@ -57,9 +69,11 @@ func (s *rawSocket) read() error {
 func (s *rawSocket) readSome(fd uintptr) bool {
 	c := s.c
 	c.takeBuffers()
-	n, errno := rawio.Read(fd, c.bufs.in[c.w:])
+	room := c.bufs.in[c.w:]
+	n, errno := rawio.Read(fd, room[:min(len(room), rawChunk)])
 	switch {
 	case errno == syscall.EAGAIN:
+		s.burst = 0
 		if c.w == 0 {
 			c.parkBuffers()
 		}
@@ -70,6 +84,7 @@ func (s *rawSocket) readSome(fd uintptr) bool {
 		s.err = io.EOF
 	}
 	c.w += n
+	s.burst += n
 	return true
 }
 
