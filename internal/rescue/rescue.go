@@ -14,8 +14,7 @@
 // The called functions tell the two cases apart: Do looks at the stack frames between itself and
 // the panic, and ends the process if one of them is in a package with shared state. The alternative
 // is to unlock with defer everywhere and to mark the databases as failed. It would cost each update
-// some time, and would have to be right in every such place. databases as failed, would cost each
-// update, and would have to be right in every one of these places.
+// some time, and would have to be right in every such place.
 package rescue
 
 import (
@@ -67,7 +66,8 @@ func Do(log *slog.Logger, what string, f func()) (err error) {
 func Judge(log *slog.Logger, what string, value any, until string) {
 	line := fmt.Sprintf("panic: %v: %s", value, what)
 	if InEngine(until) {
-		log.Error(line + ": it comes from the engine, whose state is not known now: the process ends\n" + string(debug.Stack()))
+		log.Error(line + ": it comes from the engine, whose state is not known now: the process ends. What was acknowledged is in the log. " +
+			"If it comes again, see whether a database file is damaged: kttimedmgr verify FILE\n" + string(debug.Stack()))
 		end(line)
 	}
 	log.Error(line + "\n" + string(debug.Stack()))
