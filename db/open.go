@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
+	"syscall"
 
 	"gotycoon/db/filestore"
 	"gotycoon/db/memstore"
@@ -69,6 +71,14 @@ func openError(err error) error {
 		return &Error{Code: NoPermission, Message: "open failed (permission denied)", Err: err}
 	case errors.Is(err, filestore.ErrInUse):
 		return &Error{Code: NoRepository, Message: err.Error(), Err: err}
+	case ofTheSystem(err):
+		return systemError(err)
 	}
 	return &Error{Code: BrokenFile, Message: err.Error(), Err: err}
+}
+
+// ofTheSystem reports whether the operating system could not do something, so that nothing is said about the file.
+func ofTheSystem(err error) bool {
+	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM},
+		func(e error) bool { return errors.Is(err, e) })
 }

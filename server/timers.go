@@ -3,7 +3,12 @@ package server
 import (
 	"sync"
 	"time"
+
+	"gotycoon/internal/rescue"
 )
+
+// backgroundWork is what the log calls a panic in such an action.
+const backgroundWork = "work in the background"
 
 // idleEvery is how often the server looks whether it has nothing to do.
 const idleEvery = 100 * time.Millisecond
@@ -22,7 +27,9 @@ func (p *process) startTimers() *timers {
 	}
 	t.wg.Go(func() { p.repeat(t.quit, roomEvery, p.room.look) })
 	if !p.cfg.ReadOnly {
-		t.wg.Go(func() { p.tuned.sync.run(t.quit, p.synchronize) })
+		t.wg.Go(func() {
+			p.tuned.sync.run(t.quit, func() { _ = rescue.Do(p.log.Logger, backgroundWork, p.synchronize) })
+		})
 	}
 	if every := p.watchdogEvery(); every > 0 {
 		t.wg.Go(func() { p.repeat(t.quit, every, p.feedWatchdog) })
@@ -36,6 +43,7 @@ func (t *timers) stop() {
 	t.wg.Wait()
 }
 
+// repeat calls action from time to time. What panics in it is in the log, as it would be in a request.
 func (p *process) repeat(quit <-chan struct{}, every time.Duration, action func()) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -44,7 +52,7 @@ func (p *process) repeat(quit <-chan struct{}, every time.Duration, action func(
 		case <-quit:
 			return
 		case <-tick.C:
-			action()
+			_ = rescue.Do(p.log.Logger, backgroundWork, action)
 		}
 	}
 }

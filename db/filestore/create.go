@@ -68,12 +68,12 @@ func identify(path string) error {
 // create makes an empty database beside path and renames it into place, so that no crash leaves half a file.
 func create(path string, m Meta) error {
 	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := removeIfThere(fresh); err != nil {
 		return err
 	}
 	file, err := bolt.Open(fresh, 0o644, &bolt.Options{Timeout: noWait})
 	if err != nil {
-		return fmt.Errorf("create %s: %w", fresh, err)
+		return errors.Join(fmt.Errorf("create %s: %w", path, err), removeIfThere(fresh))
 	}
 	err = file.Update(func(tx *bolt.Tx) error {
 		if _, err := tx.CreateBucket([]byte(dataBucket)); err != nil {
@@ -82,12 +82,19 @@ func create(path string, m Meta) error {
 		return writeMeta(tx, m)
 	})
 	if err := errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("create %s: %w", fresh, err)
+		return errors.Join(fmt.Errorf("create %s: %w", path, err), os.Remove(fresh))
 	}
 	if err := os.Rename(fresh, path); err != nil {
-		return err
+		return errors.Join(err, os.Remove(fresh))
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func syncDir(dir string) error {

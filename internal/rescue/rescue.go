@@ -66,7 +66,9 @@ func Do(log *slog.Logger, what string, f func()) (err error) {
 func Judge(log *slog.Logger, what string, value any, until string) {
 	line := fmt.Sprintf("panic: %v: %s", value, what)
 	if InEngine(until) {
-		log.Error(line + ": the panic comes from the engine, whose state is not known now: the process ends\n" + string(debug.Stack()))
+		log.Error(line + ": the panic comes from the engine, whose state is not known now: the process ends. " +
+			"Acknowledged updates are in the update log, where there is one. If the panic comes again, see whether " +
+			"a database file is damaged: kttimedmgr verify FILE\n" + string(debug.Stack()))
 		end(line)
 	}
 	log.Error(line + "\n" + string(debug.Stack()))
