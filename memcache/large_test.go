@@ -166,3 +166,24 @@ func TestItemsOfALongLineAreSentOnTheWay(t *testing.T) {
 		require.Less(t, allocated, uint64(3*items*len(data)), "%s: the item is read, and no more", command)
 	}
 }
+
+func TestMessagesOfALongLineAreSentOnTheWay(t *testing.T) {
+	s := start(t, "opts=q#qtout=60", "%")
+	data := largeData(60_000)
+	c := s.dial(t)
+	const messages = 1000
+	for range messages {
+		c.send("set q 0 0 %d\r\n%s\r\n", len(data), data)
+		c.expect("STORED\r\n")
+	}
+	allocated := allocatedBy(func() {
+		c.send("get%s\r\n", strings.Repeat(" q", messages))
+		for range messages {
+			require.Equal(t, "VALUE q 0 60000", c.line())
+			_, err := c.r.Discard(len(data) + 2)
+			require.NoError(t, err)
+		}
+		c.expect("END\r\n")
+	})
+	require.Less(t, allocated, uint64(2*messages*len(data)), "the messages are kept until they are deleted, and nothing else")
+}
