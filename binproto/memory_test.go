@@ -2,10 +2,14 @@ package binproto_test
 
 import (
 	"bytes"
+	"io"
+	"iter"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
@@ -48,4 +52,33 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	require.Equal(t, byte(frame.SetBulk), f.exchange(t, frame.AppendRecord(header(frame.SetBulk, 1),
 		frame.Record{Key: []byte("a"), Value: bytes.Repeat([]byte("x"), 1<<20)}))[0])
 	require.Zero(t, limits.Held())
+}
+
+// verbose is a script whose procedures have one value as their output.
+type verbose []byte
+
+// Call implements binproto.Scripts.
+func (v verbose) Call(_ db.Heed, _ *db.Pending, _ string, _ iter.Seq2[[]byte, []byte], out func(key, value []byte)) int {
+	out([]byte("k"), v)
+	return 0
+}
+
+// What a procedure returns is copied once, into the reply.
+func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
+	f := newFixture(t, db.Options{}, "%")
+	output := make(verbose, 64<<20)
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
+	server, client := socketPair(t)
+	go f.serve(server)
+	want := frame.AppendPair(reply(frame.PlayScript, 1), frame.Pair{Key: []byte("k"), Value: output})
+	got := make([]byte, len(want))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := client.Write(frame.AppendScript(nil, frame.Script{Name: []byte("f")}))
+	require.NoError(t, err)
+	_, err = io.ReadFull(client, got)
+	require.NoError(t, err)
+	runtime.ReadMemStats(&after)
+	require.True(t, bytes.Equal(want, got))
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(output)*3/2))
 }

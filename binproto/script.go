@@ -48,6 +48,8 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	case script.Flags&frame.NoReply != 0:
 	case !ok:
 		c.Out = append(c.Out, byte(frame.Error))
+	case len(c.Out) == 0 && len(reply) > keepReply:
+		c.Out = reply
 	default:
 		c.Out = append(c.Out, reply...)
 	}
@@ -74,7 +76,7 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 		return nil, false
 	}
 	h.opts.Counts.Script.Add(1)
-	var pairs []byte
+	out := frame.AppendReply(nil, frame.PlayScript, 0)
 	var lack error
 	n, held := uint32(0), 0
 	in := func(yield func(key, value []byte) bool) {
@@ -91,12 +93,13 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 		if lack == nil {
 			head := frame.AppendPair(nil, frame.Pair{Key: key})
 			binary.BigEndian.PutUint32(head[4:], uint32(len(value)))
-			pairs, lack = c.Append(pairs, &held, head, value)
+			out, lack = c.Append(out, &held, head, value)
 		}
 		n++
 	})
 	if lack != nil || !who.Current() && who.Renew() != nil { // checked before the output leaves
 		return nil, false
 	}
-	return append(frame.AppendReply(nil, frame.PlayScript, n), pairs...), status == 0
+	binary.BigEndian.PutUint32(out[1:], n)
+	return out, status == 0
 }

@@ -77,7 +77,7 @@ var procedureRights = map[string]right{
 // is read from one who may not.
 func (s *Session) enter() bool {
 	v := s.c.Visitor
-	err := v.Present(s.req.text(s.req.authorization))
+	err := v.Present(s.req.presented())
 	if err == nil {
 		err = v.Enter()
 	}
@@ -97,7 +97,7 @@ func (s *Session) allowed(err error) bool {
 // and a signal even longer.
 func (s *Session) renew() error {
 	if v := s.c.Visitor; v.Outdated() {
-		return v.Present(s.req.text(s.req.authorization))
+		return v.Present(s.req.presented())
 	}
 	return nil
 }

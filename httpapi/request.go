@@ -59,6 +59,8 @@ type request struct {
 	// looked at and the connection ends.
 	desynchronized bool
 
+	credentials []byte // copy of Authorization, where a large value has overwritten it
+
 	copied []byte // holds buf when the body came in chunks
 	held   int    // bytes of it that count
 }
@@ -68,6 +70,14 @@ func (r *request) reset() {
 }
 
 func (r *request) text(s span) []byte { return r.buf[s.from:s.to] }
+
+// presented returns the credentials of the request.
+func (r *request) presented() []byte {
+	if r.credentials != nil {
+		return r.credentials
+	}
+	return r.text(r.authorization)
+}
 
 func (r *request) isRPC() bool { return r.rpc }
 

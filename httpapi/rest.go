@@ -114,10 +114,14 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 // largeValue is the size from which on a value is stored from where it is.
 const largeValue = 1 << 20
 
-// largeBody returns the body with db.Headroom bytes in front of it, which are the end of the header: nobody looks at them any more. The
-// buffer of a large body is not used again, and no more is read into it before the log has been waited for.
+// largeBody returns the body with db.Headroom bytes in front of it, which are the end of the header: nobody looks at them any more but for
+// credentials, which count again when the rules change. The buffer of a large body is not used again, and no more is read into it before
+// the log has been waited for.
 func (s *Session) largeBody() []byte {
 	r := &s.req
+	if r.authorization.to > r.body.from-db.Headroom {
+		r.credentials = bytes.Clone(r.text(r.authorization))
+	}
 	return r.buf[r.body.from-db.Headroom : r.body.to]
 }
 

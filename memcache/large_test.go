@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -142,4 +143,47 @@ func TestMessagesTakenCount(t *testing.T) {
 		c.ask("delete q\n", "DELETED\n")
 	}
 	require.Less(t, limits.Held(), int64(1<<20))
+}
+
+// The replies to one command are sent as they grow: a line of half a million keys must not gather half a million items.
+func TestItemsOfALongLineAreSentOnTheWay(t *testing.T) {
+	s := start(t, "opts=fm", "%")
+	data := largeData(60_000)
+	c := s.dial(t)
+	c.send("set a 0 0 %d\r\n%s\r\n", len(data), data)
+	c.expect("STORED\r\n")
+	for _, command := range []string{"get", "gat 0", "gats 0"} {
+		const items = 2000
+		allocated := allocatedBy(func() {
+			c.send("%s%s\r\n", command, strings.Repeat(" a", items))
+			for range items {
+				require.Regexp(t, "VALUE a 0 60000( [0-9]+)?", c.line())
+				_, err := c.r.Discard(len(data) + 2)
+				require.NoError(t, err)
+			}
+			c.expect("END\r\n")
+		})
+		require.Less(t, allocated, uint64(3*items*len(data)), "%s: the item is read, and no more", command)
+	}
+}
+
+func TestMessagesOfALongLineAreSentOnTheWay(t *testing.T) {
+	s := start(t, "opts=q#qtout=60", "%")
+	data := largeData(60_000)
+	c := s.dial(t)
+	const messages = 1000
+	for range messages {
+		c.send("set q 0 0 %d\r\n%s\r\n", len(data), data)
+		c.expect("STORED\r\n")
+	}
+	allocated := allocatedBy(func() {
+		c.send("get%s\r\n", strings.Repeat(" q", messages))
+		for range messages {
+			require.Equal(t, "VALUE q 0 60000", c.line())
+			_, err := c.r.Discard(len(data) + 2)
+			require.NoError(t, err)
+		}
+		c.expect("END\r\n")
+	})
+	require.Less(t, allocated, uint64(2*messages*len(data)), "the messages are kept until they are deleted, and nothing else")
 }

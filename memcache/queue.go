@@ -203,6 +203,9 @@ func (c *conn) getMessages() bool {
 			c.fail("get", err)
 			return true
 		}
+		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
+			return false
+		}
 	}
 	c.say("END")
 	return true

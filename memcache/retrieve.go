@@ -96,6 +96,9 @@ func (c *conn) getAndTouch(versioned bool) bool {
 			c.fail("accept", err)
 			return true
 		}
+		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
+			return false
+		}
 	}
 	c.say("END")
 	return true

@@ -68,6 +68,7 @@ func (s *state) basePrint(l *lua.LState) int {
 		if !ok {
 			l.RaiseError("'tostring' must return a string to 'print'")
 		}
+		s.allow(l, float64(line.Len()+len(t)))
 		line.WriteString(t)
 	}
 	line.WriteByte('\n')

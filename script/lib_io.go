@@ -10,12 +10,30 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// ioFunctions replace those that read as much as there is, whatever that is, with the functions of the interpreter below them.
+// ioFunctions replace those that read as much as there is, whatever that is, and the one that makes a buffer of any size, with the functions of
+// the interpreter below them.
 func (s *state) ioFunctions() {
 	library := s.library("io")
 	library.RawSetString("read", s.l.NewFunction(s.boundedRead(library.RawGetString("read"), 1)))
 	if methods, ok := s.l.GetTypeMetatable("FILE*").(*lua.LTable); ok {
 		methods.RawSetString("read", s.l.NewFunction(s.boundedRead(methods.RawGetString("read"), 2)))
+		methods.RawSetString("setvbuf", s.l.NewFunction(s.boundedBuffer(methods.RawGetString("setvbuf"))))
+	}
+}
+
+// boundedBuffer is setvbuf of the interpreter, whose third argument is the size of a buffer.
+func (s *state) boundedBuffer(setvbuf lua.LValue) lua.LGFunction {
+	return func(l *lua.LState) int {
+		top := l.GetTop()
+		if size, ok := l.Get(3).(lua.LNumber); ok {
+			s.allow(l, float64(size))
+		}
+		l.Push(setvbuf)
+		for i := 1; i <= top; i++ {
+			l.Push(l.Get(i))
+		}
+		l.Call(top, lua.MultRet)
+		return l.GetTop() - top
 	}
 }
 

@@ -1,6 +1,8 @@
 package script
 
 import (
+	"errors"
+	"io"
 	"os"
 	"strings"
 
@@ -46,13 +48,22 @@ func (s *state) baseLoad(l *lua.LState) int {
 	}
 }
 
-// readChunk reads a file for loadfile, dofile and require. Its first line is left out when it begins with #.
-func readChunk(path string) (source string, err error) {
-	data, err := os.ReadFile(path)
+// readChunk reads a file for loadfile, dofile and require, of which there may be no end. Its first line is left out when it begins with #.
+func (s *state) readChunk(l *lua.LState, path string) (source string, err error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
-	source = string(data)
+	defer f.Close()
+	var text strings.Builder
+	for size := int64(readPiece); size == readPiece; {
+		s.allow(l, float64(text.Len()+readPiece))
+		if size, err = io.CopyN(&text, f, readPiece); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		s.leash.check(l)
+	}
+	source = text.String()
 	if strings.HasPrefix(source, "#") {
 		if end := strings.IndexByte(source, '\n'); end >= 0 {
 			return source[end:], nil
@@ -64,7 +75,7 @@ func readChunk(path string) (source string, err error) {
 
 func (s *state) baseLoadFile(l *lua.LState) int {
 	path := s.checkText(l, 1)
-	source, err := readChunk(path)
+	source, err := s.readChunk(l, path)
 	if err != nil {
 		l.Push(lua.LNil)
 		l.Push(lua.LString("cannot open " + path))
@@ -92,7 +103,7 @@ func (s *state) searchModule(l *lua.LState) int {
 	var missing strings.Builder
 	for pattern := range strings.SplitSeq(string(paths), ";") {
 		path := strings.ReplaceAll(pattern, "?", strings.ReplaceAll(name, ".", "/"))
-		source, err := readChunk(path)
+		source, err := s.readChunk(l, path)
 		if err != nil {
 			missing.WriteString("\n\tno file '" + path + "'")
 			continue

@@ -27,6 +27,8 @@ const (
 	tableBytes = 150 // of an empty table, about
 	entryBytes = 60  // of an entry
 	valueBytes = 24  // of a text or function beside its contents
+
+	threadBytes = 28 << 10 // of a coroutine that has just been made: its stacks
 )
 
 func newMemory(l *lua.LState, limit int64) *memory {
@@ -114,6 +116,7 @@ func (w *weigher) open(v lua.LValue) {
 	case *lua.LUserData:
 		w.add(v.Metatable)
 	case *lua.LState:
+		w.size += threadBytes
 		w.frames(v)
 	}
 }

@@ -38,6 +38,11 @@ var greedy = map[string]string{
 	"bomb":      `local s, t = kt.codec("gzip", string.rep("a", 2e7)), {} for i = 1, 20 do t[i] = kt.codec("~gzip", s) end`,
 	"file":      `io.open("/dev/zero"):read("*a")`,
 	"bytes":     `io.open("/dev/zero"):read(4e8)`,
+	"chunk":     `loadfile("/dev/zero")`,
+	"done":      `dofile("/dev/zero")`,
+	"module":    `package.path = "/dev/zero" require("zeros")`,
+	"buffer":    `io.open("/dev/null", "w"):setvbuf("full", 4e8)`,
+	"line":      `local t, s = {}, string.rep("x", 8e6) for i = 1, 60 do t[i] = s end print(unpack(t))`,
 	"get":       `local t = {} for i = 1, 500 do t[i] = kt.db:get("00001") end`,
 	"bulk":      `local t = {} for i = 1, 60 do t[i] = string.format("%05d", i) end kt.db:get_bulk(t)`,
 	"iterate":   `local t = {} kt.db:iterate(function(k, v) t[k] = v end, false)`,
@@ -139,4 +144,18 @@ func TestAGreedyCallLeavesRoomForOthers(t *testing.T) {
 	status, _ := h.call("keep")
 	require.Equal(t, script.Internal, status)
 	h.requireCall(map[string]string{"size": "8000000"}, "good") // calls take turns: this is in the other one
+}
+
+// A coroutine has stacks of its own, however little it does.
+func TestCoroutinesCount(t *testing.T) {
+	h := start(t, `
+		function threads() local t = {} for i = 1, 20000 do t[i] = coroutine.create(function() end) end end
+		function fine(i, o) for i = 1, 20000 do coroutine.wrap(function() end)() end o.ok = 1 end`,
+		func(o *script.Options) { o.Workers, o.Memory = 1, 16<<20 })
+	peak := heapPeak(func() {
+		status, _ := h.call("threads")
+		require.Equal(t, script.Internal, status)
+	})
+	require.Less(t, peak, uint64(256<<20))
+	h.requireCall(map[string]string{"ok": "1"}, "fine")
 }

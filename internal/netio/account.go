@@ -102,9 +102,9 @@ func (c *Conn) Hold(n int) error {
 	return nil
 }
 
-// Overdraw makes Hold and Keep take bytes, whether they are there or not, until the reply has been sent: the request has removed a record, and
-// a reply that was refused would lose the record to its client.
-func (c *Conn) Overdraw() { c.overdrawn = true }
+// Overdraw makes Hold and Keep take bytes, whether they are there or not, until the request is over, and lets its reply leave whatever memory
+// there is: the request has removed a record, and a reply that was refused would lose the record to its client.
+func (c *Conn) Overdraw() { c.overdrawn, c.precious = true, true }
 
 // Declare returns an error of Hold if a request of n bytes could not be read now. It takes nothing.
 func (c *Conn) Declare(n int) error {
@@ -164,6 +164,10 @@ func (c *Conn) holdReply(size int) (n, all int, err error) {
 	}
 	if n = all - int(c.held); n <= readSize { // what the request holds may be this reply
 		return 0, all, nil
+	}
+	if c.precious {
+		c.force(int64(n))
+		return n, all, nil
 	}
 	return n, all, c.Hold(n)
 }

@@ -60,6 +60,8 @@ type Conn struct {
 	held      int64 // of the account
 	kept      int64 // of held: until the connection ends
 	overdrawn bool  // Hold gives what it is asked for, see Overdraw
+	precious  bool  // what is in Out leaves whatever memory there is, see Overdraw
+	broken    error // why a part of a reply has not been sent: nothing may come behind it
 
 	want  int       // bytes of the request that have been declared, from the first unread one
 	began time.Time // when the request being read had to be waited for; zero when it had not
@@ -127,7 +129,7 @@ func (c *Conn) WaitByte() error {
 		return nil
 	}
 	err := c.Flush()
-	c.overdrawn = false
+	c.precious = false
 	if err != nil || c.r < c.w {
 		return err
 	}
@@ -144,7 +146,7 @@ func (c *Conn) Fill() error {
 	if err := c.Flush(); err != nil { // the client may wait for earlier replies before it sends the rest
 		return err
 	}
-	c.overdrawn = false
+	c.overdrawn, c.precious = false, false
 	if err := c.makeRoom(); err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (c *Conn) endRequest() {
 		c.Restart()
 	}
 	c.endServing()
-	c.want = 0
+	c.want, c.overdrawn = 0, false
 	if c.held > 0 {
 		c.shrink()
 		c.letGo(c.inputCost() + c.kept)
@@ -279,11 +281,21 @@ func (c *Conn) Send(p []byte) error {
 	return c.write(p)
 }
 
-// write sends all of p. The time limit holds for each wait for send space; a large reply has one as a whole besides.
+// write sends all of p, or fails, as all later ones do then: what they sent would be taken for the rest of p.
 func (c *Conn) write(p []byte) error {
-	if c.raw != nil {
-		return c.raw.write(p)
+	if c.broken != nil {
+		return c.broken
 	}
+	if c.raw != nil {
+		c.broken = c.raw.write(p)
+	} else {
+		c.broken = c.writeAll(p)
+	}
+	return c.broken
+}
+
+// writeAll is write without a socket. The time limit holds for each wait for send space; a large reply has one as a whole besides.
+func (c *Conn) writeAll(p []byte) error {
 	counted, size, err := c.holdReply(len(p))
 	if err != nil {
 		return err
