@@ -42,7 +42,8 @@ func (s *Server) wantedByUser(r *http.Request) error {
 // rescued answers a request that panics with status 500. net/http itself would close the connection
 // without an answer or a log line, and a page of the console would wait for ever.
 func (s *Server) rescued(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(reply http.ResponseWriter, r *http.Request) {
+		w := newPaced(reply)
 		if err := rescue.Do(s.opts.Logger, r.Method+" "+r.URL.Path, func() { h.ServeHTTP(w, r) }); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}

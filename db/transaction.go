@@ -164,10 +164,14 @@ func (t *Transaction) Abort() error {
 	})
 }
 
-// forget unsets the cursors that may stand on records which never were.
+// forget drops the collected updates. It unsets the cursors that may stand on records which never were.
 func (t *Transaction) forget(d *DB) {
+	d.over.Store(nil)
 	if t.over.cleared() || t.shared.Load() {
 		d.generation.Add(1)
+	}
+	if t.shared.Load() {
+		d.watch.Load().undone()
 	}
 }
 

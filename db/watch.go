@@ -20,6 +20,7 @@ type WatchOptions struct {
 	Versions bool             // numbers that change with every update of a key, see DB.Version; 8 MiB
 	Claims   bool             // records can be claimed, see DB.Claim
 	News     func(key []byte) // called with the key of each record stored or given back; quick, must not use the database; may be nil
+	Undone   func()           // called when a shared transaction has not been committed: what it had removed is back; as News
 }
 
 // watch sees every update of a database, from whatever protocol, after it has become visible and before its keys are unlocked.
@@ -61,6 +62,13 @@ func (w *watch) committed(ups []ulog.Update, version uint64) {
 		if u.Op == ulog.OpSet && w.opts.News != nil {
 			w.opts.News(u.Key)
 		}
+	}
+}
+
+// undone is called when a shared transaction has been aborted, before the keys are unlocked.
+func (w *watch) undone() {
+	if w != nil && w.opts.Undone != nil {
+		w.opts.Undone()
 	}
 }
 

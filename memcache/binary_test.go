@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/db"
 )
 
 // message makes a request: extras as big-endian numbers of 4 or 8 bytes.
@@ -150,9 +152,29 @@ func TestBrokenBinaryMessagesEndTheConnection(t *testing.T) {
 }
 
 func TestReadOnlyService(t *testing.T) {
-	c := start(t, "opts=fr", ":").dial(t)
-	require.Equal(t, statusDenied, c.call(message(opSet, 0, "a", "x", uint32(0), never)).status)
-	c.ask("touch a 1\nmg a v N10\n", "SERVER_ERROR server is read-only\nSERVER_ERROR DB::get failed\n")
+	s := start(t, "opts=fr", ":")
+	require.NoError(t, s.db.Set(nil, []byte("a"), []byte("x\x00\x00\x00\x00"), db.Never))
+	before := s.db.Version([]byte("a"))
+	const refused = "SERVER_ERROR server is read-only\n"
+	c := s.dial(t)
+	c.ask("mg a v t N10\n", "VA 1 t-1\nx\n")
+	for _, op := range []opcode{opGAT, opGATQ, opGATK, opGATKQ, opTouch} {
+		require.Equal(t, statusDenied, c.call(message(op, 0, "a", "", uint32(10))).status, "%x", op)
+	}
+	require.Equal(t, statusDenied, c.call(message(opSet, 0, "b", "x", uint32(0), never)).status)
+	require.Equal(t, statusDenied, c.call(message(opDelete, 0, "a", "")).status)
+	require.Equal(t, statusDenied, c.call(message(opFlush, 0, "", "")).status)
+	for _, line := range []string{"touch a 10", "gat 10 a", "gats 10 a", "mg a v T10", "mg a T-1", "mg a q T10", "mg b T10", "mg b v N10",
+		"ma a", "md a", "ms a S1", "delete a", "incr a 1", "flush_all"} {
+		c.ask(line+"\n", refused)
+	}
+	_, xt, err := s.db.Get(nil, nil, []byte("a"))
+	require.NoError(t, err)
+	require.Equal(t, db.MaxXT, xt)
+	require.Equal(t, before, s.db.Version([]byte("a")))
+	n, err := s.db.Count(nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
 }
 
 func TestBinaryMessagesOfAQueue(t *testing.T) {

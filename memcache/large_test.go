@@ -116,18 +116,46 @@ func TestALargeItemTakesTwiceItsSize(t *testing.T) {
 	}
 }
 
-// Messages that a client has taken and not deleted are in memory, and count.
-func TestMessagesTakenCount(t *testing.T) {
+// startWithin is start where requests may hold so many bytes.
+func startWithin(t *testing.T, plex string, budget int64) (*started, *netio.Limits) {
+	t.Helper()
 	catalog, err := db.Open([]string{"%"}, db.Options{})
 	require.NoError(t, err)
-	defer catalog.Close()
-	var limits netio.Limits
-	limits.SetBudget(8 << 20)
-	server, err := New(Options{Config: ParseConfig("opts=q"), DB: catalog.DB(0), Limits: &limits})
+	limits := new(netio.Limits)
+	limits.SetBudget(budget)
+	server, err := New(Options{Config: ParseConfig(plex), DB: catalog.DB(0), Limits: limits})
 	require.NoError(t, err)
 	s := &started{Server: server, db: catalog.DB(0), catalog: catalog}
 	s.open(t)
-	defer func() { require.NoError(t, server.Close()) }()
+	t.Cleanup(func() {
+		require.NoError(t, server.Close())
+		require.NoError(t, catalog.Close())
+	})
+	return s, limits
+}
+
+// A client whose request has been read whole goes on after a refusal for want of memory; one whose request has not is disconnected, since
+// what follows would be taken for commands.
+func TestOutOfMemoryAndTheConnection(t *testing.T) {
+	const memory = "SERVER_ERROR out of memory\n"
+	s, _ := startWithin(t, "opts=f", 1<<20)
+	require.NoError(t, s.db.Set(nil, []byte("large"), largeData(2<<20), db.Never))
+	c := s.dial(t)
+	for range 3 {
+		c.ask("get large\nmg large v\ngat 0 large\nappend large 0 0 1\nx\nversion\n", memory+memory+memory+memory+"VERSION "+ModernVersion+"\n")
+		require.Equal(t, statusNoMemory, c.call(message(opGet, 0, "large", "")).status)
+	}
+	c.ask("set a 0 0 2000000\n", memory)
+	c.ended()
+	c = s.dial(t)
+	c.send("%s", message(opSet, 0, "a", string(make([]byte, 2_000_000)), uint32(0), never)[:headerSize])
+	require.Equal(t, statusNoMemory, c.binary().status)
+	c.ended()
+}
+
+// Messages that a client has taken and not deleted are in memory, and count.
+func TestMessagesTakenCount(t *testing.T) {
+	s, limits := startWithin(t, "opts=q", 8<<20)
 	c := s.dial(t)
 	message := largeData(100_000)
 	for range 10 {

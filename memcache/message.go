@@ -94,8 +94,9 @@ func (q *queues) newest(name []byte) (stamp, error) {
 		defer q.mu.Unlock()
 		return l.newest, nil
 	}
+	backs := q.backs
 	q.mu.Unlock()
-	// Messages that come during the search are reported to arrived.
+	// Messages that come during the search are reported to arrived, those that come back to undone.
 	found, err := q.greatest(name)
 	if err != nil || l == nil {
 		return found, err
@@ -103,7 +104,7 @@ func (q *queues) newest(name []byte) (stamp, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.raise(found)
-	l.known = true
+	l.known = q.backs == backs
 	return l.newest, nil
 }
 

@@ -28,14 +28,18 @@ func (c *conn) metaGet() bool {
 		}
 	case errors.Is(err, errToken):
 		c.say(metaBadToken)
+	case errors.Is(err, errReadOnly):
+		c.say(replyReadOnly)
 	default:
 		c.metaFail("get", err)
 	}
 	return true
 }
 
-// errToken: a flag has a wrong token.
-var errToken = errors.New("bad token")
+var (
+	errToken    = errors.New("bad token")                // a flag has a wrong token
+	errReadOnly = errors.New("the service is read-only") // a flag asks for an update, with opts=r
+)
 
 // metaFetch reads the item, and does what the flags N, R and T ask for. marks tells the client
 // about recomputing the item: W means that the client shall do it, Z that another client does.
@@ -43,6 +47,9 @@ func (c *conn) metaFetch(m *meta) (it item, marks string, err error) {
 	if c.s.queues != nil {
 		it, err = c.fetchMessage(m.key, c.deadline())
 		return it, "", err
+	}
+	if m.has('T') && c.s.opts.ReadOnly {
+		return it, "", errReadOnly // as touch, also where there is no item
 	}
 	it, err = c.fetch(m.key, true)
 	switch {
@@ -76,7 +83,7 @@ func (c *conn) metaFetch(m *meta) (it item, marks string, err error) {
 // vivify stores an empty item if there is none. The client shall compute it (mark W).
 func (c *conn) vivify(m *meta) (it item, marks string, err error) {
 	if c.s.opts.ReadOnly {
-		return it, "", db.ErrReadOnly
+		return it, "", errReadOnly
 	}
 	xt, ok := c.metaExpiry(m, 'N')
 	if !ok {

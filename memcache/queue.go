@@ -24,9 +24,9 @@ const (
 // Messages must be given out in the order of the requests, and no request may sleep while there is
 // a message for it. So each name has a line of waiting requests, and only the first request of a
 // line searches the database. A message that arrives wakes the first of the line, and a request
-// that leaves the line wakes the next. So if a message arrives, the first of the line searches. Only
-// a message that comes back because a transaction was aborted wakes nobody; a later search finds it,
-// see startOf.
+// that leaves the line wakes the next. So if a message arrives, the first of the line searches. A
+// transaction that is aborted may bring back any message: it wakes the first of every line, and what
+// the lines know of their messages is forgotten.
 type queues struct {
 	db *db.DB
 
@@ -34,8 +34,9 @@ type queues struct {
 
 	mu    sync.Mutex // protects the fields below; the database is not used under it
 	lines map[string]*line
-	next  int   // sequence number of the next key, whatever its name
-	last  int64 // milliseconds of the newest key
+	next  int    // sequence number of the next key, whatever its name
+	last  int64  // milliseconds of the newest key
+	backs uint64 // count of calls of undone
 }
 
 // line is what is known of one name: the waiting requests, and where its messages begin and end.
@@ -86,6 +87,18 @@ func (q *queues) arrived(key []byte) {
 		if bytes.Compare(key, l.from) < 0 {
 			l.from = bytes.Clone(key)
 		}
+		l.wakeFirst()
+	}
+}
+
+// undone is called when a transaction has been aborted: messages that it had removed are back.
+func (q *queues) undone() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.backs++
+	for _, l := range q.lines {
+		l.news++
+		l.from, l.known = nil, false
 		l.wakeFirst()
 	}
 }
@@ -173,8 +186,7 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 }
 
 // startOf returns the key at which the search for a line's first message begins. Every lookAnew it
-// is the beginning of the line: a record that an aborted transaction brings back is not reported to
-// arrived.
+// is the beginning of the line: an expired message lives again when the clock is set back.
 func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -78,6 +78,56 @@ func TestEveryArrivalWakes(t *testing.T) {
 	}
 }
 
+// An aborted transaction brings messages back that it had removed: who has searched in vain searches again, from the beginning of its line,
+// and new messages are behind the ones that are back.
+func TestAnAbortedTransactionWakes(t *testing.T) {
+	for name, remove := range map[string]func(s *started, key []byte) error{
+		"removed": func(s *started, key []byte) error { return s.db.Remove(nil, key) },
+		"cleared": func(s *started, _ []byte) error { return s.db.Clear(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, "opts=q#qtout=60", "%")
+			future := []byte("job 09990000000000 0001")
+			require.NoError(t, s.db.Set(nil, future, []byte("x"), db.Never))
+			tx, err := s.db.Begin(nil, false)
+			require.NoError(t, err)
+			tx.Share()
+			require.NoError(t, remove(s, future))
+			c := s.dial(t)
+			c.ask("set job 0 0 1\ny\n", "STORED\n") // gone with the transaction
+			w := &waiter{poke: make(chan struct{}, 1)}
+			line := s.queues.join("job", w)
+			s.queues.mu.Lock()
+			line.from, line.looked = []byte("job 1"), time.Now() // as after a search
+			s.queues.mu.Unlock()
+			require.NoError(t, tx.Abort())
+			require.Len(t, w.poke, 1, "the waiter is woken")
+			c.ask("set job 0 0 1\nz\n", "STORED\n")
+			claim, err := s.queues.claim(nil, nil, line, []byte("job"))
+			require.NoError(t, err)
+			require.Equal(t, string(future), string(claim.Key))
+			s.queues.leave("job", line, w)
+			c.ask("get job\n", "VALUE job 0 1\nz\nEND\n")
+		})
+	}
+}
+
+// A commit that is refused brings messages back too.
+func TestARefusedCommitWakes(t *testing.T) {
+	s := start(t, "opts=q#qtout=60", "%")
+	require.NoError(t, s.db.Set(nil, []byte("job 1"), []byte("x"), db.Never))
+	tx, err := s.db.Begin(nil, false)
+	require.NoError(t, err)
+	tx.Share()
+	require.NoError(t, s.db.Remove(nil, []byte("job 1")))
+	w := &waiter{poke: make(chan struct{}, 1)}
+	line := s.queues.join("job", w)
+	defer s.queues.leave("job", line, w)
+	require.NoError(t, s.catalog.SetGuarded(true))
+	require.ErrorIs(t, tx.Commit(nil), db.ErrReadOnly)
+	require.Len(t, w.poke, 1)
+}
+
 func TestStopWakesWaiters(t *testing.T) {
 	s := start(t, "opts=q#qtout=600", "%")
 	c := s.dial(t)

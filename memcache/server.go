@@ -68,7 +68,7 @@ func New(o Options) (*Server, error) {
 	watch := db.WatchOptions{Versions: o.Modern, Claims: o.Queue}
 	if o.Queue {
 		s.queues = newQueues(o.DB)
-		watch.News = s.queues.arrived
+		watch.News, watch.Undone = s.queues.arrived, s.queues.undone
 	}
 	if o.Modern || o.Queue {
 		o.DB.Watch(watch)

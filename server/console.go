@@ -27,7 +27,7 @@ import (
 func (p *process) mountConsole(s *admin.Server) {
 	p.admin.api = api.New(api.Options{
 		Version: productVersion, Revision: admin.Revision(), Started: p.started, Ready: p.ready, Fixed: p.fixed,
-		Allow: p.consoleAllows, Pages: p.pages, Proves: p.proves(), Logger: p.log.Logger,
+		Allow: p.consoleAllows, Pages: p.pages, Proves: p.proves(), Logger: p.log.Logger, Memory: &p.tuned.limits,
 	})
 	p.admin.api.Mount(s)
 	console.Mount(s)

@@ -30,15 +30,32 @@ func refused(status int, format string, args ...any) error {
 // guard serves a path with h.
 func (a *API) guard(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r, purse := a.withPurse(r)
+		defer purse.close()
 		answer, err := a.call(h, w, r)
+		var text []byte
+		if err == nil && answer != nil {
+			text, err = encode(purse, answer)
+		}
 		switch {
 		case err != nil:
-			status, text := explain(err)
-			write(w, status, map[string]string{"error": text})
+			status, problem := explain(err)
+			text, _ = json.Marshal(map[string]string{"error": problem}) // strings can be written
+			write(w, status, text)
 		case answer != nil:
-			write(w, http.StatusOK, answer)
+			write(w, http.StatusOK, text)
 		}
 	})
+}
+
+// encode returns an answer as JSON. Its bytes, and about as many of the answer's rows, are held
+// until the client has taken them.
+func encode(p *purse, answer any) ([]byte, error) {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return nil, errors.New("the answer cannot be written as JSON")
+	}
+	return text, p.Hold(2 * len(text))
 }
 
 func (a *API) call(h handler, w http.ResponseWriter, r *http.Request) (any, error) {
@@ -69,15 +86,11 @@ func (a *API) phase() string {
 	return "the server is starting or stopping"
 }
 
-func write(w http.ResponseWriter, status int, answer any) {
+func write(w http.ResponseWriter, status int, text []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	text, err := json.Marshal(answer)
-	if err != nil {
-		status, text = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written as JSON"}`)
-	}
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // if the client has gone, nobody misses the answer
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Ready    func() []string // reasons to use another server; nil: there are none
 	Fixed    func() string   // why nothing may be changed here, "" if it may; nil: it may
 	Logger   *slog.Logger    // gets a line for each change; nil: silent
+	Memory   Memory          // of requests and answers; nil: any
 
 	// Pages decides about requests of browsers: it knows the names of this machine, and the sites
 	// whose pages may send changes.

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -100,7 +101,7 @@ func (a *API) record(_ http.ResponseWriter, r *http.Request, s *Sources) (any, e
 	if err != nil {
 		return nil, err
 	}
-	value, xt, err := d.Get(nil, nil, key)
+	value, xt, err := get(r, d, key)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (a *API) value(w http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	if err != nil {
 		return nil, err
 	}
-	value, _, err := d.Get(nil, nil, key)
+	value, _, err := get(r, d, key)
 	if err != nil {
 		return nil, err
 	}
@@ -147,9 +148,9 @@ func (a *API) setRecord(w http.ResponseWriter, r *http.Request, s *Sources) (any
 	if err != nil {
 		return nil, err
 	}
-	var n newRecord
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&n); err != nil {
-		return nil, refused(http.StatusBadRequest, "the record cannot be read: %v", err)
+	n, err := readRecord(w, r)
+	if err != nil {
+		return nil, err
 	}
 	xt := db.Never
 	if n.XT != nil {
@@ -172,6 +173,25 @@ func (a *API) setRecord(w http.ResponseWriter, r *http.Request, s *Sources) (any
 	}
 	a.note(r, fmt.Sprintf("record %s of database %d %s", shown(n.Key), d.Index(), verb))
 	return map[string]bool{"done": true}, nil
+}
+
+// readRecord reads the body of a request to store a record.
+func readRecord(w http.ResponseWriter, r *http.Request) (n newRecord, err error) {
+	const large = "the record has more than %d MiB in JSON: store it with another protocol"
+	if r.ContentLength > maxBody {
+		return n, refused(http.StatusRequestEntityTooLarge, large, maxBody>>20)
+	}
+	err = json.NewDecoder(&weighed{http.MaxBytesReader(w, r.Body, maxBody), purseOf(r)}).Decode(&n)
+	if err == nil {
+		return n, nil
+	}
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return n, refused(http.StatusRequestEntityTooLarge, large, maxBody>>20)
+	}
+	if lack, ok := errors.AsType[*problem](err); ok {
+		return n, lack
+	}
+	return n, refused(http.StatusBadRequest, "the record cannot be read: %v", err)
 }
 
 // filled returns value, which must not be nil for CAS: nil would mean that there is no record.

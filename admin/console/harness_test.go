@@ -184,6 +184,7 @@ func (s *running) store() {
 // keep holds locks and counters, uses quotas and sequences, until the test ends.
 func (s *running) keep() {
 	s.t.Helper()
+	s.awaitPrimary()
 	ctx := s.t.Context()
 	locks := &client.Locks{Addr: s.at(s.cfg.Services.LockPort)}
 	for _, key := range []string{"invoice/4711", "nightly-report", "warehouse/7/shelf/3"} {
@@ -207,6 +208,18 @@ func (s *running) keep() {
 	require.NoError(s.t, err)
 	_, _, err = quota.Apply(ctx, 30, "")
 	require.NoError(s.t, err)
+}
+
+// awaitPrimary waits until the server gives out fencing tokens and changes quotas: one with a master hears first from that whether another
+// server does.
+func (s *running) awaitPrimary() {
+	s.t.Helper()
+	c := client.New(s.data, client.Options{})
+	defer c.Close()
+	require.Eventually(s.t, func() bool {
+		rows, err := c.Report(s.t.Context())
+		return err == nil && string(rows["serv_primary"]) == "true"
+	}, patience, 10*time.Millisecond)
 }
 
 // waiter waits for a lock that somebody holds.
