@@ -52,22 +52,28 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
-	if err := d.admit(e.ups); err != nil {
-		return nil, err
-	}
-	a, err := d.log.WriteAhead(&e.ups[0])
-	if errors.Is(err, ulog.ErrAhead) {
-		return nil, d.gate.refuseDisk()
-	}
-	if err != nil {
-		return nil, systemError(err)
-	}
-	e.ups[0].Ahead = a
-	if err := e.prepare(); err != nil {
+	if err := e.write(); err != nil {
 		e.end()
 		return nil, err
 	}
 	return e, nil
+}
+
+// write has the log take the value, and the store prepare for it. Until e is ended there is room on the disk that is meant for the value.
+func (e *early) write() (err error) {
+	d := e.db
+	d.gate.keepFor(len(e.room))
+	if err := d.admit(e.ups); err != nil {
+		return err
+	}
+	e.ups[0].Ahead, err = d.log.WriteAhead(&e.ups[0])
+	if errors.Is(err, ulog.ErrAhead) {
+		return d.gate.refuseDisk()
+	}
+	if err != nil {
+		return systemError(err)
+	}
+	return e.prepare()
 }
 
 // prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the value, so what
@@ -88,6 +94,7 @@ func (e *early) end() {
 	if e == nil {
 		return
 	}
+	e.db.gate.keepFor(-len(e.room))
 	e.ups[0].Ahead.Discard()
 	if s, ok := e.db.store.(store.Preparer); ok {
 		s.Forget(e.ups)
