@@ -16,6 +16,7 @@ type early struct {
 	ups  []ulog.Update // the one of the value
 	room []byte        // the value behind Headroom bytes
 	xt   int64         // absolute
+	kept int           // bytes of room on the disk that is kept for the value
 }
 
 // goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text
@@ -52,19 +53,29 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
-	a, err := d.log.WriteAhead(&e.ups[0], func() error { return d.admit(e.ups) })
-	if errors.Is(err, ulog.ErrAhead) {
-		return nil, d.gate.refuseDisk()
-	}
-	if err != nil || a == nil {
-		return nil, systemError(err)
-	}
-	e.ups[0].Ahead = a
-	if err := e.prepare(); err != nil {
+	if err := e.write(); err != nil || e.ups[0].Ahead == nil {
 		e.end()
 		return nil, err
 	}
 	return e, nil
+}
+
+// write has the log take the value, and the store prepare for it. From the value's turn on until e is ended, room on the disk is kept
+// for the value.
+func (e *early) write() (err error) {
+	d := e.db
+	e.ups[0].Ahead, err = d.log.WriteAhead(&e.ups[0], func() error {
+		e.kept = len(e.room)
+		d.gate.keepFor(e.kept)
+		return d.admitAlone(e.ups)
+	})
+	if errors.Is(err, ulog.ErrAhead) {
+		return d.gate.refuseDisk()
+	}
+	if err != nil || e.ups[0].Ahead == nil {
+		return systemError(err)
+	}
+	return e.prepare()
 }
 
 // prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the
@@ -85,6 +96,7 @@ func (e *early) end() {
 	if e == nil {
 		return
 	}
+	e.db.gate.keepFor(-e.kept)
 	e.ups[0].Ahead.Discard()
 	if s, ok := e.db.store.(store.Preparer); ok {
 		s.Forget(e.ups)

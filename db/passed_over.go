@@ -207,9 +207,9 @@ func (c *Catalog) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
 		if mine && m.TakenFrom == filestore.ID(log.ID()) { // a tool has brought the file up to date meanwhile
 			after = max(after, m.Taken)
 		}
-		p, _ := c.behind(log.Dir(), e.DBID, log.private, after)
+		p, complete := c.behind(log.Dir(), e.DBID, log.private, after)
 		switch {
-		case p.Updates == 0:
+		case p.Updates == 0 && complete:
 		case log.private:
 			return c.refuse(d, &p, "it is not the file that was there when the last process was killed")
 		case m.LogID == (filestore.ID{}): // a backup, or brought to a moment by kttimedmgr recover

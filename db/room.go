@@ -36,8 +36,10 @@ type Room struct {
 // lets everything through.
 type gate struct {
 	watched atomic.Bool
-	disk    atomic.Int64 // Room.Disk less what has been appended since
+	disk    atomic.Int64 // Room.Disk less what has been appended since, and less ahead
 	reserve atomic.Int64
+	none    atomic.Bool  // Room.Disk is below 0
+	ahead   atomic.Int64 // bytes of large values that go ahead: a look at the disk finds only a part of them there
 	full    atomic.Bool
 	over    atomic.Bool
 	out     atomic.Bool // an update was refused because of disk
@@ -57,21 +59,51 @@ func (c *Catalog) Refusals() Refusals {
 // SetRoom tells the databases how much they may grow.
 func (c *Catalog) SetRoom(r Room) {
 	g := &c.gate
-	g.disk.Store(r.Disk)
-	g.reserve.Store(r.Reserve)
+	ahead := g.ahead.Load()
+	g.none.Store(r.Disk < 0)
+	g.disk.Store(r.Disk - ahead)
+	g.reserve.Store(r.Reserve + ahead)
 	g.full.Store(r.Full)
 	g.over.Store(r.Over)
 	g.watched.Store(true)
 }
 
 // noDisk reports whether there is no room on the disk for updates.
-func (g *gate) noDisk() bool { return g.watched.Load() && g.disk.Load() < 0 }
+func (g *gate) noDisk() bool { return g.none.Load() }
+
+// keepFor has the next looks at the disk keep room for so many bytes more of values that go ahead.
+func (g *gate) keepFor(bytes int) {
+	if g != nil {
+		g.ahead.Add(int64(bytes))
+	}
+}
 
 // RanOut tells whether an update was refused because of Room.Disk since the last call.
 func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 
-// admit returns why there is no room for updates.
+// admit returns why there is no room for updates. All others are refused for a moment after that: the disk is nearly full.
 func (d *DB) admit(ups []ulog.Update) error {
+	err := d.fits(ups)
+	if errors.Is(err, ErrNoSpace) {
+		return d.gate.refuseDisk()
+	}
+	return err
+}
+
+// admitAlone is admit for a large value. That there is no room for it says nothing about others.
+func (d *DB) admitAlone(ups []ulog.Update) error {
+	err := d.fits(ups)
+	if errors.Is(err, ErrNoSpace) {
+		d.gate.refusals.disk.Add(1)
+	}
+	if errors.Is(err, ErrNoSpace) && !d.gate.noDisk() { // otherwise the log has it
+		d.logger.Warn("no space for a large value, its update is refused", "path", d.Path(), "bytes", len(ups[0].Value))
+	}
+	return err
+}
+
+// fits takes the room for updates, or returns why there is none.
+func (d *DB) fits(ups []ulog.Update) error {
 	g := d.gate
 	if g == nil || !g.watched.Load() {
 		return nil
@@ -97,7 +129,7 @@ func (d *DB) admit(ups []ulog.Update) error {
 	}
 	if g.disk.Add(-size) < least {
 		g.disk.Add(size)
-		return g.refuseDisk()
+		return ErrNoSpace
 	}
 	return nil
 }
