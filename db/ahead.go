@@ -63,7 +63,7 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 func (e *early) write() (err error) {
 	d := e.db
 	d.gate.keepFor(len(e.room))
-	if err := d.admit(e.ups); err != nil {
+	if err := d.admitAlone(e.ups); err != nil {
 		return err
 	}
 	e.ups[0].Ahead, err = d.log.WriteAhead(&e.ups[0])

@@ -81,8 +81,29 @@ func (g *gate) keepFor(bytes int) {
 // RanOut tells whether an update was refused because of Room.Disk since the last call.
 func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 
-// admit returns why there is no room for updates.
+// admit returns why there is no room for updates. All others are refused for a moment after that: the disk is nearly full.
 func (d *DB) admit(ups []ulog.Update) error {
+	err := d.fits(ups)
+	if errors.Is(err, ErrNoSpace) {
+		return d.gate.refuseDisk()
+	}
+	return err
+}
+
+// admitAlone is admit for a large value. That there is no room for it says nothing about others.
+func (d *DB) admitAlone(ups []ulog.Update) error {
+	err := d.fits(ups)
+	if errors.Is(err, ErrNoSpace) {
+		d.gate.refusals.disk.Add(1)
+	}
+	if errors.Is(err, ErrNoSpace) && !d.gate.noDisk() { // otherwise the log has it
+		d.logger.Warn("no space for a large value, its update is refused", "path", d.Path(), "bytes", len(ups[0].Value))
+	}
+	return err
+}
+
+// fits takes the room for updates, or returns why there is none.
+func (d *DB) fits(ups []ulog.Update) error {
 	g := d.gate
 	if g == nil || !g.watched.Load() {
 		return nil
@@ -108,7 +129,7 @@ func (d *DB) admit(ups []ulog.Update) error {
 	}
 	if g.disk.Add(-size) < least {
 		g.disk.Add(size)
-		return g.refuseDisk()
+		return ErrNoSpace
 	}
 	return nil
 }

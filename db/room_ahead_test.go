@@ -45,3 +45,16 @@ func TestALookAtTheDiskKeepsTheRoomOfValuesThatGoAhead(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("half"), half, Never))
 	require.NoError(t, c.Close())
 }
+
+// One client's large value that there is no room for is refused alone: what others store goes on.
+func TestALargeValueWithoutRoomIsRefusedAlone(t *testing.T) {
+	c, d := openAhead(t, t.TempDir(), faultfs.New(vfs.OS{}))
+	c.SetRoom(Room{Disk: aheadSize / 2})
+	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("large"), largeAs("l"), Never))
+	require.False(t, c.RanOut(), "updates are not refused at the next look")
+	require.EqualValues(t, 1, c.Refusals().Disk)
+	require.NoError(t, d.Set(nil, []byte("small"), []byte("v"), Never))
+	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("most"), bytes.Repeat([]byte("m"), aheadSize-1), Never))
+	require.True(t, c.RanOut())
+	require.NoError(t, c.Close())
+}
