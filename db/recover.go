@@ -90,7 +90,11 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		d.logger.Warn(log.Dir() + " is not the log of the database beside it; it is left as it is")
 		return c.forgetLog(log)
 	}
-	if err := d.file.Checkpoint(); err != nil {
+	err := d.file.Checkpoint()
+	if err == nil { // the ledger may be behind the file: see leftBehind
+		err = log.record(d.Path(), d.file.Meta())
+	}
+	if err != nil {
 		return err
 	}
 	d.followed = false // the shared log takes over from here
@@ -101,14 +105,15 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 }
 
 // leftBehind tells whether the shared log has taken over from a private one, and the process ended before it removed that:
-// the file belongs to the shared log, and has gone on since the private log last heard of it.
+// the file belongs to the shared log, has gone on since the private log last heard of it, and has everything that is in there. A copy of the
+// file that has gone on elsewhere has not.
 func (c *Catalog) leftBehind(d *DB, private *logDir) bool {
 	if c.log == nil {
 		return false
 	}
 	m := d.file.Meta()
 	e, ok := private.ledger[m.ID.String()]
-	return ok && e.Epoch < m.Epoch && m.LogID == filestore.ID(c.log.ID())
+	return ok && e.Epoch < m.Epoch && m.LogID == filestore.ID(c.log.ID()) && c.spent(private)
 }
 
 // spent reports whether a private log has no update that a file may lack. Who dies while it begins or removes a log leaves such a one.

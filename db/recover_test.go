@@ -306,7 +306,8 @@ func TestProcessEndsBeforeThePrivateLogIsRemoved(t *testing.T) {
 	c := mustOpen(t, Options{}, filepath.Join(dir, "a.kct"))
 	mustSet(t, c.DB(0), "k", "old")
 	killed := image(t, dir)
-	private := image(t, filepath.Join(killed, "a.kct"+privateSuffix))
+	require.NoError(t, c.DB(0).file.Checkpoint()) // as before the other one takes over
+	private := image(t, filepath.Join(dir, "a.kct"+privateSuffix))
 	c = mustOpen(t, in(killed), filepath.Join(killed, "a.kct"))
 	mustSet(t, c.DB(0), "k", "new")
 
