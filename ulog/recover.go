@@ -147,8 +147,9 @@ func (s *scanner) all(limit int64) error {
 }
 
 func adviseRepair(err *DamageError) error {
-	return fmt.Errorf("%w (records before it are good; put back a copy of %s, or move it out of the directory to go on without it)",
-		err, filepath.Base(err.File))
+	return fmt.Errorf("%w (records before it are good; put back a copy of %s. To go on without what comes after, bring each database file up to date with "+
+		"kttimedmgr vacuum -onr FILE, and then empty the damaged one with truncate -s 0 %s: who needs its updates then meets a gap)",
+		err, filepath.Base(err.File), err.File)
 }
 
 // resume marks the end of foreign records and makes everything kept durable, as the header says afterwards.
