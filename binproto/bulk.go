@@ -9,6 +9,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/pieces"
 )
 
 const (
@@ -130,7 +131,7 @@ func (b *bulk) reply(err error) {
 		if len(c.Out) == 0 {
 			c.Out, b.out = b.out, c.Out // a large reply need not be copied
 		} else {
-			c.Out = append(c.Out, b.out...)
+			c.Out = pieces.Append(c.Out, b.out)
 		}
 	}
 }

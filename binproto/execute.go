@@ -60,7 +60,8 @@ func (b *bulk) addHit(i int, value []byte, xt int64) {
 	if b.full = b.makeRoom(frame.RecordHead + len(b.keys[i]) + len(value)); b.full != nil {
 		return
 	}
-	b.out = frame.AppendRecord(b.out, frame.Record{DBIdx: b.dbidx, XT: xt, Key: b.keys[i], Value: value})
+	b.out = frame.AppendRecordHead(b.out, frame.Record{DBIdx: b.dbidx, XT: xt, Key: b.keys[i], Value: value})
+	b.out = pieces.Append(b.out, value)
 	b.hits++
 }
 

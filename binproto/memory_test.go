@@ -82,3 +82,22 @@ func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
 	require.True(t, bytes.Equal(want, got))
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(output)*3/2))
 }
+
+// Values of several pieces arrive whole, also behind another reply.
+func TestLargeValuesOfAReply(t *testing.T) {
+	f := newFixture(t, db.Options{}, "%")
+	large := bytes.Repeat([]byte("0123456789a"), 100_000)
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, db.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), db.Never))
+	get := frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 3})
+	want := frame.AppendReply(nil, frame.GetBulk, 3)
+	for _, key := range []string{"large", "small", "large"} {
+		value := large
+		if key == "small" {
+			value = []byte("x")
+		}
+		get = frame.AppendKey(get, frame.Key{Key: []byte(key)})
+		want = frame.AppendRecord(want, frame.Record{XT: db.MaxXT, Key: []byte(key), Value: value})
+	}
+	require.True(t, bytes.Equal(append(want[:len(want):len(want)], want...), f.exchange(t, append(get[:len(get):len(get)], get...))))
+}

@@ -38,7 +38,11 @@ func feedOf(g *ulog.Group) *feed {
 }
 
 func appendUpdate(dst []byte, e ulog.Entry) []byte {
-	return frame.AppendMessage(dst, frame.Message{Magic: frame.Replication, TS: uint64(e.Stamp), Log: e.Message})
+	return frame.AppendMessage(dst, messageOf(e))
+}
+
+func messageOf(e ulog.Entry) frame.Message {
+	return frame.Message{Magic: frame.Replication, TS: uint64(e.Stamp), Log: e.Message}
 }
 
 func appendOrigin(dst []byte, o ulog.Origin) []byte {

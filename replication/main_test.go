@@ -99,6 +99,7 @@ type node struct {
 	replicas    replication.Replicas
 	silence     time.Duration // after which its follower gives its master up
 	gapContinue bool
+	oneFile     bool // the log has one file
 	socket      net.Listener
 	done        chan struct{}
 	serving     sync.WaitGroup
@@ -129,7 +130,7 @@ func begin(t testing.TB, n *node) *node {
 
 // logLimit is small in tests, so that logs have several files.
 func (n *node) logLimit() int64 {
-	if _, ok := n.t.(*testing.B); ok {
+	if _, ok := n.t.(*testing.B); ok || n.oneFile {
 		return 0
 	}
 	return 16 << 10

@@ -156,11 +156,28 @@ func (t *stream) send() error {
 		if err != nil {
 			return err
 		}
-		t.offer(e)
-		if err := t.flushIfMuch(); err != nil {
+		if err := t.offerRead(e); err != nil {
 			return err
 		}
 	}
+}
+
+// offerRead puts an update that was read from the log into the stream if it is for the follower. A
+// large one is sent from where it has been read to.
+func (t *stream) offerRead(e ulog.Entry) error {
+	if len(e.Message) < flushAt || !t.wants(e) {
+		t.offer(e)
+		return t.flushIfMuch()
+	}
+	t.last, t.filtered, t.sent = e.Stamp, 0, true
+	if extended(t.follow) {
+		t.conn.Out = appendOrigin(t.conn.Out, e.Origin)
+	}
+	t.conn.Out = frame.AppendMessageHead(t.conn.Out, messageOf(e))
+	if t.conn.Send(e.Message) != nil {
+		return errEnded
+	}
+	return t.tellBehind()
 }
 
 // cutOff ends the stream at a gap: updates were removed before they could be sent. A follower of
@@ -245,8 +262,7 @@ func (t *stream) offerGroup(g *ulog.Group) error {
 // nobody, but counts.
 func (t *stream) offer(e ulog.Entry) {
 	t.last = e.Stamp
-	sid, ok := sidOf(e.Message)
-	if ok && (sid == int(t.follow.SID)) == t.white() {
+	if t.wants(e) {
 		if extended(t.follow) {
 			t.conn.Out = appendOrigin(t.conn.Out, e.Origin)
 		}
@@ -258,6 +274,12 @@ func (t *stream) offer(e ulog.Entry) {
 		t.put(frame.Message{Magic: frame.Replication, TS: uint64(e.Stamp)})
 		t.filtered = 0
 	}
+}
+
+// wants reports whether an update is for the follower.
+func (t *stream) wants(e ulog.Entry) bool {
+	sid, ok := sidOf(e.Message)
+	return ok && (sid == int(t.follow.SID)) == t.white()
 }
 
 func (t *stream) put(m frame.Message) { t.conn.Out = frame.AppendMessage(t.conn.Out, m) }

@@ -128,6 +128,9 @@ func (r *Reader) Next() (Entry, error) {
 		}
 		if err := r.advance(); err != nil {
 			r.countAtEnd(err)
+			if errors.Is(err, io.EOF) {
+				r.scan.win.park()
+			}
 			return Entry{}, err
 		}
 	}

@@ -54,6 +54,13 @@ func (w *window) fill(keep, off int64, n int, limit int64) error {
 	return nil
 }
 
+// park gives the buffer back when nobody reads for now, unless it is small: thousands of followers may wait.
+func (w *window) park() {
+	if cap(w.buf) > minWindow {
+		w.buf = nil
+	}
+}
+
 // slide makes keep the beginning of a buffer of size bytes and returns how many of them it already holds.
 func (w *window) slide(keep int64, size int) int {
 	old := w.buf

@@ -94,12 +94,16 @@ const RecordHead = 18
 
 // AppendRecord appends r to dst.
 func AppendRecord(dst []byte, r Record) []byte {
+	return append(AppendRecordHead(dst, r), r.Value...)
+}
+
+// AppendRecordHead appends what is in front of r.Value.
+func AppendRecordHead(dst []byte, r Record) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, r.DBIdx)
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Key)))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(r.Value)))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(r.XT))
-	dst = append(dst, r.Key...)
-	return append(dst, r.Value...)
+	return append(dst, r.Key...)
 }
 
 // DecodeRecord reads a Record from p.

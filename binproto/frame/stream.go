@@ -58,12 +58,16 @@ const (
 
 // AppendMessage appends m to dst.
 func AppendMessage(dst []byte, m Message) []byte {
-	dst = binary.BigEndian.AppendUint64(append(dst, byte(m.Magic)), m.TS)
 	if m.Magic == Heartbeat {
-		return dst
+		return binary.BigEndian.AppendUint64(append(dst, byte(m.Magic)), m.TS)
 	}
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(m.Log)))
-	return append(dst, m.Log...)
+	return append(AppendMessageHead(dst, m), m.Log...)
+}
+
+// AppendMessageHead appends what is in front of m.Log in the message of an update.
+func AppendMessageHead(dst []byte, m Message) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, byte(m.Magic)), m.TS)
+	return binary.BigEndian.AppendUint32(dst, uint32(len(m.Log)))
 }
 
 // DecodeMessage reads a Message from p.
