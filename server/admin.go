@@ -53,6 +53,15 @@ type adminState struct {
 	api    *api.API // what the console asks; nil without a listener
 }
 
+// host returns the host of the address, which is not empty.
+func (c AdminConfig) host() (string, error) {
+	host, _, err := net.SplitHostPort(c.Addr)
+	if err != nil {
+		return "", fmt.Errorf("-admin %s: write HOST:PORT, for example 127.0.0.1:1990, or :1990 for this machine only: %w", c.Addr, err)
+	}
+	return host, nil
+}
+
 // openAdmin starts the admin listener, before anything that takes long.
 func (p *process) openAdmin() error {
 	c := p.cfg.Admin
@@ -64,9 +73,9 @@ func (p *process) openAdmin() error {
 	if c.Addr == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(c.Addr)
+	host, err := c.host()
 	if err != nil {
-		return fmt.Errorf("-admin %s: write HOST:PORT, for example 127.0.0.1:1990, or :1990 for this machine only: %w", c.Addr, err)
+		return err
 	}
 	authorize, err := p.adminAccess(host)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gotycoon/access"
 	"gotycoon/db"
 )
 
@@ -26,6 +27,7 @@ func Examine(cfg Config) (wrong []error, notes []string) {
 		e.wrong = append(e.wrong, err)
 	}
 	e.directories()
+	e.names()
 	e.databases()
 	e.ports()
 	e.services()
@@ -73,19 +75,48 @@ func (e *examiner) writable(option, path string) {
 	}
 }
 
+// names looks at what only the start reads: the access file, the address of the admin listener, the plug-ins.
+func (e *examiner) names() {
+	c := e.cfg
+	if path := c.Access.Path; path != "" {
+		if _, err := access.Check(path); err != nil {
+			e.fail("-access: %w", err)
+		}
+	}
+	if c.Admin.Addr != "" {
+		if _, err := c.Admin.host(); err != nil {
+			e.wrong = append(e.wrong, err)
+		}
+	}
+	if path := c.Plugins.Server; path != "" && !isMemcachePlugin(path) {
+		e.fail("-plsv: %s is no plug-in server of this program, only %s is", path, memcachePlugin)
+	}
+	if path := c.Plugins.Database; path != "" {
+		if _, ok := db.FindEngine(path); !ok {
+			e.fail("-pldb: %s is no engine of this program", path)
+		}
+	}
+}
+
 // databases looks whether the expressions mean something, and their files and logs can be opened.
 func (e *examiner) databases() {
 	all := e.cfg.Databases
 	if d := e.cfg.Services.database(); d != "" {
 		all = append(all[:len(all):len(all)], d)
 	}
+	files := map[string]bool{}
 	for _, text := range all {
 		expr, err := db.ParseExpr(text)
 		switch {
 		case err != nil:
 			e.fail("database %s: %s", text, reason(err))
+		case expr.Kind.OnDisk() && files[filepath.Clean(expr.Path)]:
+			e.fail("database %s: the file is given twice", text)
 		case expr.Kind.OnDisk() && !e.cfg.ReadOnly:
 			e.writable("database "+text, expr.Path)
+		}
+		if err == nil && expr.Kind.OnDisk() {
+			files[filepath.Clean(expr.Path)] = true
 		}
 	}
 	e.start()

@@ -39,3 +39,29 @@ func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 	wrong, _ = server.Examine(cfg)
 	require.Empty(t, wrong)
 }
+
+// What only the start reads is wrong beforehand, too.
+func TestNamesThatMeanNothingAreWrong(t *testing.T) {
+	dir := t.TempDir()
+	rules, file := filepath.Join(dir, "access"), filepath.Join(dir, "a.kct")
+	require.NoError(t, os.WriteFile(rules, []byte("let everybody in\n"), 0o600))
+	for text, change := range map[string]func(*server.Config){
+		"access: line 1: a line is":      func(c *server.Config) { c.Access.Path = rules },
+		"-admin 1990: write HOST:PORT":   func(c *server.Config) { c.Admin.Addr = "1990" },
+		"-plsv: no.so is no plug-in":     func(c *server.Config) { c.Plugins.Server = "no.so" },
+		"-pldb: no.so is no engine":      func(c *server.Config) { c.Plugins.Database = "no.so" },
+		"a.kct: the file is given twice": func(c *server.Config) { c.Databases = []string{file, dir + "/./a.kct"} },
+		"a.kct: the file is given":       func(c *server.Config) { c.Databases, c.Services.Database = []string{file}, file },
+	} {
+		cfg := server.DefaultConfig()
+		change(&cfg)
+		wrong, _ := server.Examine(cfg)
+		require.Len(t, wrong, 1, text)
+		require.ErrorContains(t, wrong[0], text)
+	}
+	cfg := server.DefaultConfig()
+	cfg.Plugins.Server, cfg.Plugins.Database, cfg.Admin.Addr = "/lib/ktplugservmemc.so", "/lib/ktplugdbvoid.so", "localhost:1990"
+	cfg.Databases = []string{"*", "*"}
+	wrong, _ := server.Examine(cfg)
+	require.Empty(t, wrong)
+}

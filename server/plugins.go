@@ -104,12 +104,17 @@ type plugin struct {
 	failed  bool
 }
 
+// isMemcachePlugin tells by the last part of the path.
+func isMemcachePlugin(path string) bool {
+	return path[strings.LastIndexByte(path, filepath.Separator)+1:] == memcachePlugin
+}
+
 // loadPlugin prepares the service. It reports whether the server can go on.
 func (p *process) loadPlugin() (*plugin, bool) {
 	g := &plugin{p: p, fatal: p.cfg.Plugins.Server == ""}
 	if path := p.cfg.Plugins.Server; path != "" {
 		p.log.system("loading a plug-in server file: path=%s", path)
-		if path[strings.LastIndexByte(path, filepath.Separator)+1:] != memcachePlugin {
+		if !isMemcachePlugin(path) {
 			p.log.error("could not load a plug-in server file: %s", path)
 			return nil, false
 		}
