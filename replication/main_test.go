@@ -92,6 +92,8 @@ type node struct {
 
 	grace time.Duration // see replication.SourceOptions
 
+	limits *netio.Limits // of connections
+
 	services bool          // it has a services' database
 	expr     string        // what follows its path
 	role     *primary.Role // its part in them
@@ -180,14 +182,14 @@ func (n *node) listen() {
 			n.mu.Lock()
 			n.conns = append(n.conns, c)
 			n.mu.Unlock()
-			n.serving.Go(func() { serve(c, handler, n.timeout) })
+			n.serving.Go(func() { n.serve(c, handler) })
 		}
 	})
 }
 
-func serve(socket net.Conn, handler *binproto.Handler, timeout time.Duration) {
+func (n *node) serve(socket net.Conn, handler *binproto.Handler) {
 	defer socket.Close()
-	c := netio.New(socket, netio.NewPool(), netio.Options{Timeout: timeout})
+	c := netio.New(socket, netio.NewPool(), netio.Options{Timeout: n.timeout, Limits: n.limits})
 	defer c.Close()
 	if c.WaitByte() == nil {
 		handler.ServeOne(c, "")

@@ -91,6 +91,7 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	c.Out = append(c.Out, byte(frame.Replication))
 	st := stream{source: s, conn: c, reader: r, follow: f, replica: replica, timer: time.NewTimer(0)}
 	defer st.timer.Stop()
+	r.OnRoom(st.room)
 	if err := st.run(); err != nil && !errors.Is(err, errEnded) {
 		s.opts.Logger.Error(fmt.Sprintf("replication to the slave with sid=%d: %v", f.SID, err))
 	}

@@ -43,6 +43,8 @@ const (
 	// shareAt: a group of at least this size is not copied, but sent from the memory that all
 	// followers share.
 	shareAt = 8 << 10
+	// roomEvery is the pause between two looks whether there is memory for a large update.
+	roomEvery = 10 * time.Millisecond
 	// behindEvery is how often a follower of our kind is told how many updates it lacks.
 	behindEvery = time.Second
 )
@@ -335,6 +337,25 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	t.conn.Advance(1)
 	t.replica.acknowledged(at, asked)
 	t.beaten, t.sent = time.Now(), false
+	return nil
+}
+
+// room takes memory for a large update that is to be read, or gives it back. Followers that all
+// want the same large update take turns where there is not enough memory for all of them: each has a
+// copy of its own.
+func (t *stream) room(bytes int) error {
+	if bytes < 0 {
+		return t.conn.Keep(bytes)
+	}
+	gone := t.conn.Heed("")
+	for t.conn.KeepInTurn(bytes) != nil {
+		if err := gone(); err != nil && !errors.Is(err, netio.ErrLong) {
+			return errEnded
+		}
+		if err := t.wait(nil, roomEvery); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

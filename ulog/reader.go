@@ -165,6 +165,11 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 // OnFollow has f called when Next passes what the log remembers about a server that is followed. Follow.State is valid during the call.
 func (r *Reader) OnFollow(f func(Stamp, Follow)) { r.onFollow = f }
 
+// OnRoom has f asked for bytes before the reader makes a buffer for a large record, which is larger by so many bytes than what every
+// reader has. f may wait until there is memory; its error is that of Next, which can be called again. With a number below zero f is
+// given bytes back, and its result does not count.
+func (r *Reader) OnRoom(f func(bytes int) error) { r.scan.win.room = f }
+
 // follow takes what a follow record says about the records behind it.
 func (r *Reader) follow(e Entry) error {
 	f, origins, err := parseFollow(r.origins[:0], e.Message)
@@ -312,7 +317,7 @@ func (r *Reader) open(n uint64) error {
 		}
 	}
 	r.seg, r.f, r.pos = n, f, headerSize
-	r.scan = scanner{win: window{f: f, buf: r.scan.win.buf[:0]}, path: path, off: headerSize}
+	r.scan = scanner{win: r.scan.win.over(f), path: path, off: headerSize}
 	r.limit, r.headed, r.final, r.noticed, r.origins = 0, false, false, false, nil
 	_, err = r.refresh()
 	return err
@@ -343,6 +348,7 @@ func (r *Reader) Close() error {
 		return ErrClosed
 	}
 	r.closed = true
+	r.scan.win.park()
 	if r.log != nil {
 		r.log.countReaders(-1)
 	}

@@ -20,6 +20,9 @@ type window struct {
 	f   vfs.File
 	buf []byte
 	off int64 // of buf[0] in the file
+
+	room func(bytes int) error // see Reader.OnRoom; nil: nobody counts
+	held int                   // bytes that room has given
 }
 
 // at returns the n bytes at off, valid until the next call. The caller knows that the file has them and that
@@ -34,6 +37,11 @@ func (w *window) at(keep, off int64, n int, limit int64) ([]byte, error) {
 	return w.buf[i : i+n], nil
 }
 
+// over returns a window over another file with the same buffer.
+func (w *window) over(f vfs.File) window {
+	return window{f: f, buf: w.buf[:0], room: w.room, held: w.held}
+}
+
 func (w *window) end() int64 { return w.off + int64(len(w.buf)) }
 
 // fill moves the window so that it holds the n bytes at off and as much behind them as there is room for.
@@ -42,7 +50,10 @@ func (w *window) fill(keep, off int64, n int, limit int64) error {
 		keep = off
 	}
 	size := int(min(int64(max(windowSize, int(off-keep)+n)), limit-keep))
-	have := w.slide(keep, size)
+	have, err := w.slide(keep, size)
+	if err != nil {
+		return err
+	}
 	got, err := w.f.ReadAt(w.buf[have:], keep+int64(have))
 	w.buf = w.buf[:have+got]
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -58,20 +69,43 @@ func (w *window) fill(keep, off int64, n int, limit int64) error {
 func (w *window) park() {
 	if cap(w.buf) > minWindow {
 		w.buf = nil
+		_ = w.count(0) // gives back, which does not fail
 	}
 }
 
 // slide makes keep the beginning of a buffer of size bytes and returns how many of them it already holds.
-func (w *window) slide(keep int64, size int) int {
+func (w *window) slide(keep int64, size int) (have int, err error) {
 	old := w.buf
 	if cap(old) < size || cap(old) > windowSize && size <= windowSize {
-		w.buf = make([]byte, max(size, minWindow, min(2*cap(old), windowSize)))
+		room := max(size, minWindow, min(2*cap(old), windowSize))
+		if err := w.count(room); err != nil {
+			return 0, err
+		}
+		w.buf = make([]byte, room)
 	}
 	w.buf = w.buf[:size]
-	have := 0
 	if keep >= w.off && keep < w.off+int64(len(old)) {
 		have = copy(w.buf, old[keep-w.off:])
 	}
 	w.off = keep
-	return have
+	return have, nil
+}
+
+// count asks for the room that a buffer of size bytes takes beyond windowSize, before the buffer is made, and gives back that of
+// the buffer before.
+func (w *window) count(size int) error {
+	size = max(size-windowSize, 0)
+	if w.room == nil || size == w.held {
+		return nil
+	}
+	if size > 0 {
+		if err := w.room(size); err != nil {
+			return err
+		}
+	}
+	if w.held > 0 {
+		_ = w.room(-w.held) // see Reader.OnRoom
+	}
+	w.held = size
+	return nil
 }

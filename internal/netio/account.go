@@ -141,6 +141,23 @@ func (c *Conn) Keep(n int) error {
 	return nil
 }
 
+// KeepInTurn is Keep for a connection that comes back until it has its bytes, and has to get them some day. Bytes that the account never
+// has at a time, and any bytes while the account is closed, are there when others hold no more than small requests do.
+func (c *Conn) KeepInTurn(n int) error {
+	l := c.opts.Limits
+	if l == nil {
+		return nil
+	}
+	held := l.held.Load()
+	alone := held-c.held <= l.budget.Load()/reservePart && l.held.CompareAndSwap(held, held+int64(n))
+	if !alone && !l.Reserve(int64(n), false) {
+		return ErrBusy
+	}
+	c.held += int64(n)
+	c.kept += int64(n)
+	return nil
+}
+
 // LetGo takes back a Hold of n bytes, before the next request.
 func (c *Conn) LetGo(n int) {
 	if c.opts.Limits != nil {
