@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -120,7 +121,7 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 		return nil, err
 	}
 	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
-	go c.keep()
+	go func() { _ = rescue.Do(c.opts.Logger, "work of the databases in the background", c.keep) }()
 	return c, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -110,7 +111,7 @@ func (f *Follower) Start() {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	f.stop = stop
-	f.done.Go(func() { f.run(ctx) })
+	f.done.Go(func() { _ = rescue.Do(f.opts.Logger, "following the master", func() { f.run(ctx) }) })
 }
 
 // Close ends the connection to the master and returns when the position is saved. It is called once, before the databases are

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 	"gotycoon/ulog"
@@ -78,7 +79,7 @@ func (s *snapshots) start() {
 	s.wg.Go(func() {
 		s.every.run(s.quit, func() {
 			s.log.info("snapshotting databases")
-			s.takeAll(newPauses(s.quit).pause)
+			_ = rescue.Do(s.log.Logger, backgroundWork, func() { s.takeAll(newPauses(s.quit).pause) })
 		})
 	})
 }

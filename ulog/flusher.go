@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"gotycoon/internal/rescue"
 	"sync/atomic"
 	"time"
 )
@@ -22,7 +23,7 @@ func (fl *flusher) start(l *Log) {
 	fl.kicked = make(chan struct{}, 1)
 	fl.stop = make(chan struct{})
 	fl.done = make(chan struct{})
-	go fl.run(l)
+	go func() { _ = rescue.Do(l.logger, "writing the update log "+l.dir, func() { fl.run(l) }) }()
 }
 
 func (fl *flusher) end() {

@@ -14,6 +14,7 @@ import (
 	"gotycoon/db/store"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/pieces"
+	"gotycoon/internal/rescue"
 )
 
 const (
@@ -115,7 +116,7 @@ func (s *Store) Meta() Meta {
 // startCheckpoints starts the goroutine that Close ends.
 func (s *Store) startCheckpoints() {
 	s.cp.stopped = make(chan struct{})
-	go s.run()
+	go func() { _ = rescue.Do(s.opts.Logger, "a checkpoint of "+s.path, s.run) }()
 }
 
 // stopCheckpoints ends the goroutine and waits for it.

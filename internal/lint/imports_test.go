@@ -41,10 +41,10 @@ var arrows = map[string][]string{
 
 	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
-	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/vfs"},
+	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
 
-	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces"},
+	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog", "internal/pieces"},
 	"db/memstore/slab":   {},
@@ -52,7 +52,7 @@ var arrows = map[string][]string{
 	"db/store":           {"ulog", "internal/pieces"},
 	"db/store/storetest": {"db/store", "ulog"},
 	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/vfs", "internal/metrics", "internal/pieces"},
+	"ulog":               {"internal/vfs", "internal/metrics", "internal/pieces", "internal/rescue"},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
