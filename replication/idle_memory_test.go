@@ -42,7 +42,9 @@ func TestIdleFollowersHoldLittle(t *testing.T) {
 				}
 				switch {
 				case m.Magic == frame.Heartbeat:
-					r.ack()
+					if _, err := r.Write([]byte{byte(frame.Ack)}); err != nil {
+						return
+					}
 				case len(m.Log) > size && bytes.Count(m.Log[len(m.Log)-size:], []byte("v")) == size:
 					large.Add(1)
 				}
