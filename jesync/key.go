@@ -121,14 +121,6 @@ func (sh *shard) keep(k *key) {
 	}
 }
 
-// newRequest returns an unused request.
-func (k *key) newRequest() *request {
-	if k.oneRequest.key == nil {
-		return &k.oneRequest
-	}
-	return new(request)
-}
-
 // admits reports whether one more holder with this MAX may enter: neither its own MAX nor the MAX
 // of any present holder may be exceeded.
 func (k *key) admits(max int32) bool {

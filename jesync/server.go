@@ -38,8 +38,8 @@ type Options struct {
 	MaxWaiters int           // waiting requests of all keys; more are refused. 0: DefaultMaxWaiters
 	MaxConns   int           // open connections; more are closed at once. 0 means no limit
 
-	// MaxMemory bounds the names of the keys in use, in bytes; a new key beyond is refused. 0 means
-	// 1 GiB.
+	// MaxMemory bounds the names of the keys in use, and the requests of all clients but the first of
+	// each key, in bytes; what is beyond is refused. 0 means 1 GiB.
 	MaxMemory int64
 
 	// StrictOrder: no request overtakes a waiting request, even if the latter waits only because it

@@ -143,6 +143,23 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, "GRANTED 1 0 z 1", c.call("lock z"))
 }
 
+// Holders of a shared lock, and those who wait for it, take memory too.
+func TestMemoryOfSharedLocks(t *testing.T) {
+	_, addr := start(t, Options{MaxMemory: 1 + 2*requestCost})
+	clients := make([]*peer, 4)
+	for i := range clients {
+		clients[i] = dial(t, addr)
+	}
+	require.Equal(t, "GRANTED 1 0 x 60", clients[0].call("lock x 3 -1 60"))
+	require.Equal(t, "GRANTED 2 0 x 60", clients[1].call("lock x 3 -1 60"))
+	require.Equal(t, "GRANTED 3 0 x 60", clients[2].call("lock x 3 -1 60"))
+	require.Equal(t, "TOO_MANY_KEYS 3 0 x", clients[3].call("lock x 3 -1 60"))
+	require.Equal(t, "TIMEOUT 3 0 x", clients[3].call("lock x 3 0 60"))
+	require.Equal(t, "GRANTED 3 0 x 50", clients[2].call("lock x 3 -1 50"))
+	require.Equal(t, "RELEASED 2 0 x", clients[1].call("release x"))
+	require.Equal(t, "GRANTED 3 0 x 60", clients[3].call("lock x 3 -1 60"))
+}
+
 // Long keys count for more than short ones.
 func TestTheMemoryOfKeysIsBounded(t *testing.T) {
 	_, addr := start(t, Options{MaxMemory: 10})

@@ -25,7 +25,7 @@ func TestOwnLinesFollowWhatOthersHaveLeft(t *testing.T) {
 // A session finds its request among few and among many, and when the many have become few again.
 func TestARequestIsFoundAmongFewAndMany(t *testing.T) {
 	const sessions = 5 * many
-	tb := newTable(bounds{keys: 9, names: 1 << 10, waiters: sessions, expires: 9}, nil)
+	tb := newTable(bounds{keys: 9, names: 1 << 20, waiters: sessions, expires: 9}, nil)
 	steps := make([]step, sessions)
 	for i := range steps {
 		steps[i].by = &session{address: fmt.Sprint(i)}
@@ -42,4 +42,5 @@ func TestARequestIsFoundAmongFewAndMany(t *testing.T) {
 	}
 	require.Empty(t, tb.shard([]byte("k")).keys)
 	require.Nil(t, k.index)
+	require.Zero(t, tb.names.Load())
 }

@@ -21,7 +21,7 @@ type table struct {
 	tokens *tokens // nil: there are none
 
 	keys    atomic.Int64
-	names   atomic.Int64 // bytes of the keys
+	names   atomic.Int64 // bytes of the keys, and of all requests but the first of each key
 	waiters atomic.Int64
 
 	alarm atomic.Int64  // when the clock looks at the shards next
@@ -31,7 +31,7 @@ type table struct {
 // bounds are the limits of the server.
 type bounds struct {
 	keys, waiters int64
-	names         int64 // bytes of all keys
+	names         int64 // of table.names
 	expires       int32 // seconds
 	strict        bool  // StrictOrder: no request is overtaken
 }
@@ -51,6 +51,8 @@ type shard struct {
 const (
 	keepKeys  = 1 << 10 // a larger map is dropped when it becomes empty
 	keepSpare = 16      // unused keys that a shard keeps
+
+	requestCost = 192 // bytes of a request, its place among those of its session, of its key, and of the timers
 )
 
 func newTable(b bounds, tk *tokens) *table {
@@ -147,8 +149,16 @@ func (t *table) arrive(st *step, k *key, w wish) {
 		return
 	}
 	sh := k.shard
+	r := t.newRequest(k)
+	if r == nil {
+		if !enters {
+			t.waiters.Add(-1)
+		}
+		sh.counts.Refusals++
+		st.tell(st.by, k.name, k.about(wordTooManyKeys))
+		return
+	}
 	sh.arrival++
-	r := k.newRequest()
 	*r = request{key: k, session: st.by, max: w.max, expires: w.expires, fenced: w.fenced, arrival: sh.arrival, since: st.now, when: never}
 	st.by.add(r)
 	k.note(r)
@@ -163,6 +173,19 @@ func (t *table) arrive(st *step, k *key, w wish) {
 	if w.timeout > 0 {
 		t.at(r, st.now+int64(w.timeout)*second)
 	}
+}
+
+// newRequest returns an unused request, nil if there is no memory for it. The first request of a key
+// is counted as the key.
+func (t *table) newRequest(k *key) *request {
+	if k.oneRequest.key == nil {
+		return &k.oneRequest
+	}
+	if t.names.Add(requestCost) > t.bounds.names {
+		t.names.Add(-requestCost)
+		return nil
+	}
+	return new(request)
 }
 
 // mayWait reports whether a request that cannot enter may wait, and counts it then. Otherwise it
@@ -299,6 +322,9 @@ func (t *table) forget(r *request) {
 	r.state = gone
 	r.key.unnote(r)
 	r.session.remove(r)
+	if r != &r.key.oneRequest {
+		t.names.Add(-requestCost)
+	}
 }
 
 // leave takes a lock away from its holder. The caller hands it over to waiting requests.
