@@ -39,17 +39,16 @@ func appendCall(b []byte, header, proc string, params []tsv.Row) []byte {
 		unique.Add(row.Name, row.Value)
 	}
 	unique.Sort()
-	in := unique.List()
-	enc := tsv.Choose(in)
+	enc := unique.Choose()
 	b = append(b, "POST /rpc/"...)
 	b = tsv.AppendURL(b, []byte(proc))
 	b = append(b, " HTTP/1.1\r\nHost: gotycoon\r\n"...)
 	b = append(append(b, header...), "Content-Type: "...)
 	b = append(b, enc.ContentType()...)
 	b = append(b, "\r\nContent-Length: "...)
-	b = strconv.AppendInt(b, int64(tsv.EncodedLen(in, enc)), 10)
+	b = strconv.AppendInt(b, int64(unique.EncodedLen(enc)), 10)
 	b = append(b, "\r\n\r\n"...)
-	return tsv.AppendEncoded(b, in, enc)
+	return unique.AppendEncoded(b, enc)
 }
 
 // reply reads the reply to the oldest call that has none yet.
@@ -94,7 +93,7 @@ func decodeRows(body []byte, contentType string) Rows {
 	var rows tsv.Rows
 	tsv.Decode(&rows, body, contentType)
 	out := make(Rows, rows.Len())
-	for _, row := range rows.List() {
+	for row := range rows.All() {
 		out[string(row.Name)] = row.Value
 	}
 	return out

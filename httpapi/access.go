@@ -189,7 +189,7 @@ func (s *Session) permitDatabase(v *access.Visitor, need right, d *db.DB) error 
 	case aboutPrefix:
 		return s.permitParameter(v, need.rights, d, "prefix")
 	case aboutKeys:
-		for _, row := range s.in.List() {
+		for row := range s.in.All() {
 			if len(row.Name) > 0 && row.Name[0] == '_' {
 				if err := v.Key(need.rights, d, row.Name[1:]); err != nil {
 					return err

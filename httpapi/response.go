@@ -89,11 +89,10 @@ func (s *Session) endHead() { s.c.Out = append(s.c.Out, crlf...) }
 
 // replyTable answers a procedure with its output rows.
 func (s *Session) replyTable(status int) {
-	rows := s.out.List()
-	enc := tsv.Choose(rows)
+	enc := s.out.Choose()
 	length := noLength
 	if s.req.method != methodHEAD {
-		length = tsv.EncodedLen(rows, enc)
+		length = s.out.EncodedLen(enc)
 	}
 	s.appendHead(status, s.req.keepAlive, length)
 	s.appendHeader("Content-Type: ", enc.ContentType())
@@ -101,21 +100,21 @@ func (s *Session) replyTable(status int) {
 	switch {
 	case s.req.method == methodHEAD:
 	case length > maxUnsent:
-		s.sendTable(rows, enc)
+		s.sendTable(enc)
 	default:
-		s.c.Out = tsv.AppendEncoded(s.c.Out, rows, enc)
+		s.c.Out = s.out.AppendEncoded(s.c.Out, enc)
 	}
 }
 
 // columnPiece is how much of a column is encoded at once, a multiple of the three bytes of which Base64 makes four letters.
 const columnPiece = 48 << 10
 
-// sendTable sends rows while it encodes them, so that a large reply never is in memory as a whole. Its length has been sent already. When
+// sendTable sends the output rows while it encodes them, so that a large reply never is in memory as a whole. Its length has been sent already. When
 // the client is gone, so is the connection.
-func (s *Session) sendTable(rows []tsv.Row, enc tsv.Encoding) {
-	tsv.SortEncoded(rows, enc)
-	for i := range rows {
-		if !s.sendColumn(rows[i].Name, enc, '\t') || !s.sendColumn(rows[i].Value, enc, '\n') {
+func (s *Session) sendTable(enc tsv.Encoding) {
+	s.out.SortEncoded(enc)
+	for row := range s.out.All() {
+		if !s.sendColumn(row.Name, enc, '\t') || !s.sendColumn(row.Value, enc, '\n') {
 			s.req.keepAlive = false
 			return
 		}

@@ -8,7 +8,7 @@ import "gotycoon/db"
 // bulk calls visit with name and value of each row, until visit returns false.
 func (s *Session) bulk(visit func(name, value []byte) bool) {
 	s.in.Sort()
-	for _, row := range s.in.List() {
+	for row := range s.in.All() {
 		if len(row.Name) > 0 && row.Name[0] == '_' && !visit(row.Name, row.Value) {
 			return
 		}

@@ -13,7 +13,7 @@ func rpcVoid(*Session) error { return nil }
 // rpcEcho returns its inputs.
 func rpcEcho(s *Session) error {
 	s.in.Sort()
-	for _, row := range s.in.List() {
+	for row := range s.in.All() {
 		s.out.Add(row.Name, row.Value)
 	}
 	return nil

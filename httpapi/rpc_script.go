@@ -79,7 +79,7 @@ func (s *Session) heedRights() error {
 
 // scriptInput yields the rows for the procedure.
 func (s *Session) scriptInput(yield func(key, value []byte) bool) {
-	for _, row := range s.in.List() {
+	for row := range s.in.All() {
 		if len(row.Name) > 0 && row.Name[0] == '_' && !yield(row.Name[1:], row.Value) {
 			return
 		}

@@ -43,10 +43,12 @@ func (r *Rows) decodeColumns(e Encoding) {
 	if !r.increasing() {
 		r.order()
 	}
-	for i := range r.list {
-		row := &r.list[i]
-		row.Name = DecodeColumn(row.Name, e)
-		row.Value = DecodeColumn(row.Value, e)
+	for part := range r.parts() {
+		for i := range part {
+			row := &part[i]
+			row.Name = DecodeColumn(row.Name, e)
+			row.Value = DecodeColumn(row.Value, e)
+		}
 	}
 }
 

@@ -4,25 +4,26 @@ import (
 	"bytes"
 	"encoding/base64"
 	"slices"
+	"sort"
 )
 
 // EncodedLen returns the number of bytes that AppendEncoded appends.
-func EncodedLen(rows []Row, e Encoding) int {
-	n := 2 * len(rows)
-	for i := range rows {
-		n += columnLen(rows[i].Name, e) + columnLen(rows[i].Value, e)
+func (r *Rows) EncodedLen(e Encoding) int {
+	n := 2 * r.Len()
+	for row := range r.All() {
+		n += columnLen(row.Name, e) + columnLen(row.Value, e)
 	}
 	return n
 }
 
-// AppendEncoded appends the rows in encoding e and in the order of their encoded names, into which it brings the
-// slice. Names must differ: use Rows.Sort where they may not.
-func AppendEncoded(dst []byte, rows []Row, e Encoding) []byte {
-	SortEncoded(rows, e)
-	for i := range rows {
-		dst = AppendColumn(dst, rows[i].Name, e)
+// AppendEncoded appends the rows in encoding e and in the order of their encoded names, into which it brings r.
+// Names must differ: use Sort where they may not.
+func (r *Rows) AppendEncoded(dst []byte, e Encoding) []byte {
+	r.SortEncoded(e)
+	for row := range r.All() {
+		dst = AppendColumn(dst, row.Name, e)
 		dst = append(dst, '\t')
-		dst = AppendColumn(dst, rows[i].Value, e)
+		dst = AppendColumn(dst, row.Value, e)
 		dst = append(dst, '\n')
 	}
 	return dst
@@ -90,19 +91,30 @@ func columnLen(col []byte, e Encoding) int {
 }
 
 // SortEncoded sorts the rows as their encoded names compare, the order in which they are sent.
-func SortEncoded(rows []Row, e Encoding) {
-	compare := compareRaw
+func (r *Rows) SortEncoded(e Encoding) {
+	compare := comparison(e)
+	if r.full == nil {
+		if !slices.IsSortedFunc(r.list, compare) {
+			slices.SortFunc(r.list, compare)
+		}
+		return
+	}
+	if order := (byOrder{r, compare}); !sort.IsSorted(order) {
+		sort.Sort(order)
+	}
+}
+
+// comparison returns how the encoded names of two rows compare.
+func comparison(e Encoding) func(a, b Row) int {
 	switch e {
 	case Base64:
-		compare = compareBase64
+		return compareBase64
 	case Quoted:
-		compare = compareQuoted
+		return compareQuoted
 	case URL:
-		compare = compareURL
+		return compareURL
 	}
-	if !slices.IsSortedFunc(rows, compare) {
-		slices.SortFunc(rows, compare)
-	}
+	return compareRaw
 }
 
 func compareRaw(a, b Row) int { return bytes.Compare(a.Name, b.Name) }

@@ -29,10 +29,16 @@ func TestChoose(t *testing.T) {
 		{"punctuation", strings.Repeat("%", 256), tsv.Base64},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			require.Equal(t, tc.want, tsv.Choose([]tsv.Row{{Name: []byte("k"), Value: []byte(tc.value)}}))
+			require.Equal(t, tc.want, table("k", []byte(tc.value)).Choose())
 		})
 	}
-	require.Equal(t, tsv.Raw, tsv.Choose(nil))
+	require.Equal(t, tsv.Raw, (&tsv.Rows{}).Choose())
+}
+
+func table(name string, value []byte) *tsv.Rows {
+	var r tsv.Rows
+	r.Add([]byte(name), value)
+	return &r
 }
 
 // Every byte, wherever it stands, makes a column binary or does not.
@@ -42,7 +48,7 @@ func TestChooseFindsControlBytes(t *testing.T) {
 			for at := range length {
 				value := bytes.Repeat([]byte{0x80}, length)
 				value[at] = byte(c)
-				binary := tsv.Choose([]tsv.Row{{Name: []byte(" "), Value: value}}) != tsv.Raw
+				binary := table(" ", value).Choose() != tsv.Raw
 				require.Equal(t, c < 0x20 || c == 0x7f, binary, "%x", value)
 			}
 		}
@@ -75,8 +81,8 @@ func checkRoundTrip(t failer, rows *tsv.Rows, e tsv.Encoding) {
 	t.Helper()
 	rows.Sort()
 	want := pairs(rows)
-	body := tsv.AppendEncoded(nil, rows.List(), e)
-	require.Len(t, body, tsv.EncodedLen(rows.List(), e))
+	body := rows.AppendEncoded(nil, e)
+	require.Len(t, body, rows.EncodedLen(e))
 	requireSortedLines(t, body)
 	var back tsv.Rows
 	tsv.Decode(&back, body, e.ContentType())
@@ -106,7 +112,7 @@ func FuzzTSV(f *testing.F) {
 		tsv.Decode(&rows, bytes.Clone(body), tsv.TypeTSV+";"+attribute)
 		tsv.Decode(&rows, body, attribute)
 		checkRoundTrip(t, &rows, encodings[1+int(pick)%3])
-		e := tsv.Choose(rows.List())
-		require.Len(t, tsv.AppendEncoded(nil, rows.List(), e), tsv.EncodedLen(rows.List(), e))
+		e := rows.Choose()
+		require.Len(t, rows.AppendEncoded(nil, e), rows.EncodedLen(e))
 	})
 }

@@ -40,13 +40,13 @@ func (e Encoding) ContentType() string {
 
 // Choose returns the encoding in which the original writes the table: raw when every column is short and free of
 // control bytes, else the one that an estimate from the first 255 bytes of each column finds smaller.
-func Choose(rows []Row) Encoding {
-	if !anyBinary(rows) {
+func (r *Rows) Choose() Encoding {
+	if !r.anyBinary() {
 		return Raw
 	}
 	base64, url := 0, 0
-	for i := range rows {
-		for _, col := range [...][]byte{rows[i].Name, rows[i].Value} {
+	for row := range r.All() {
+		for _, col := range [...][]byte{row.Name, row.Value} {
 			col = col[:min(len(col), columnLimit)]
 			base64 += len(col)*6/4 + 3
 			url += estimateURL(col)
@@ -58,9 +58,9 @@ func Choose(rows []Row) Encoding {
 	return URL
 }
 
-func anyBinary(rows []Row) bool {
-	for i := range rows {
-		if isBinary(rows[i].Name) || isBinary(rows[i].Value) {
+func (r *Rows) anyBinary() bool {
+	for row := range r.All() {
+		if isBinary(row.Name) || isBinary(row.Value) {
 			return true
 		}
 	}

@@ -2,7 +2,9 @@ package tsv
 
 import (
 	"bytes"
+	"iter"
 	"slices"
+	"sort"
 	"unsafe"
 )
 
@@ -13,14 +15,18 @@ type Row struct {
 
 // Rows is a small map from names to values that keeps the order of Add. A later value of a name hides the
 // earlier ones. The zero value is empty and ready for use. Rows keeps the slices it is given and copies nothing.
+//
+// A request of 60 MB may have twenty million rows. They are kept in parts, because nobody can stop Go while it
+// clears memory for pointers: a table in one piece would have all other goroutines wait for a second.
 type Rows struct {
 	// Memory gives the table memory, of which a row takes more than the two bytes that it may have in a body; nil: there is always
 	// some.
 	Memory Memory
 
-	list []Row
-	held int   // bytes of list that Memory has given
-	err  error // why there is no more
+	full [][]Row // parts with partRows rows each
+	list []Row   // the rows behind them
+	held int     // bytes of the parts that Memory has given
+	err  error   // why there is no more
 }
 
 // Memory is where a table takes its memory from.
@@ -33,6 +39,7 @@ const (
 	rowSize  = int(unsafe.Sizeof(Row{}))
 	fewRows  = 16
 	freeRows = 64 // a shorter table takes no memory to speak of
+	partRows = 4 << 10
 )
 
 // Err returns why rows were not added: the error of Memory.
@@ -41,8 +48,8 @@ func (r *Rows) Err() error { return r.err }
 // Reset empties r and keeps its memory, unless it has grown to more than limit rows.
 func (r *Rows) Reset(limit int) {
 	r.held, r.err = 0, nil
-	if cap(r.list) > limit {
-		r.list = nil
+	if cap(r.list) > limit || r.full != nil {
+		r.list, r.full = nil, nil
 		return
 	}
 	clear(r.list)
@@ -58,7 +65,7 @@ func (r *Rows) Add(name, value []byte) {
 
 // grow makes room for more rows, and reports whether there is memory for them.
 func (r *Rows) grow() bool {
-	room := max(fewRows, 2*cap(r.list))
+	room := min(max(fewRows, 2*cap(r.list)), partRows)
 	if r.Memory != nil && room > freeRows {
 		if r.err == nil {
 			r.err = r.Memory.Hold(room * rowSize)
@@ -66,37 +73,66 @@ func (r *Rows) grow() bool {
 		if r.err != nil {
 			return false
 		}
+		r.held += room * rowSize
 	}
-	r.list = moved(make([]Row, 0, room), r.list)
+	if len(r.list) == partRows {
+		r.full = append(r.full, r.list)
+		r.list = make([]Row, 0, room)
+		return true
+	}
+	r.list = append(make([]Row, 0, room), r.list...)
 	if r.Memory != nil && room > freeRows {
-		r.Memory.LetGo(r.held)
+		r.Memory.LetGo(r.held - room*rowSize)
 		r.held = room * rowSize
 	}
 	return true
 }
 
-// moved appends list to dst, which has room for it, piece by piece: Go cannot stop a goroutine in the middle of a copy, and a collection of
-// garbage would have everybody wait for millions of rows.
-func moved(dst, list []Row) []Row {
-	const piece = 4 << 10
-	for len(list) > piece {
-		dst = append(dst, list[:piece]...)
-		list = list[piece:]
+// Len returns the number of rows, hidden ones included.
+func (r *Rows) Len() int { return len(r.full)*partRows + len(r.list) }
+
+// All returns the rows. They must not change meanwhile.
+func (r *Rows) All() iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		for part := range r.parts() {
+			for _, row := range part {
+				if !yield(row) {
+					return
+				}
+			}
+		}
 	}
-	return append(dst, list...)
 }
 
-// Len returns the number of rows, hidden ones included.
-func (r *Rows) Len() int { return len(r.list) }
-
-// List returns the rows. The slice is valid until the next change of r.
-func (r *Rows) List() []Row { return r.list }
+// parts returns the rows in parts.
+func (r *Rows) parts() iter.Seq[[]Row] {
+	return func(yield func([]Row) bool) {
+		for _, part := range r.full {
+			if !yield(part) {
+				return
+			}
+		}
+		yield(r.list)
+	}
+}
 
 // Get returns the value of name, and whether there is one.
 func (r *Rows) Get(name string) ([]byte, bool) {
-	for i := len(r.list) - 1; i >= 0; i-- {
-		if string(r.list[i].Name) == name {
-			return r.list[i].Value, true
+	if value, ok := lastOf(r.list, name); ok {
+		return value, ok
+	}
+	for _, part := range slices.Backward(r.full) {
+		if value, ok := lastOf(part, name); ok {
+			return value, ok
+		}
+	}
+	return nil, false
+}
+
+func lastOf(list []Row, name string) ([]byte, bool) {
+	for i := len(list) - 1; i >= 0; i-- {
+		if string(list[i].Name) == name {
+			return list[i].Value, true
 		}
 	}
 	return nil, false
@@ -112,35 +148,80 @@ func (r *Rows) Has(name string) bool {
 func (r *Rows) Sort() {
 	if !r.increasing() {
 		r.order()
-		r.list = lastOfEach(r.list)
+		r.keepLast()
 	}
 }
 
 // increasing reports whether the rows are in order and their names differ.
 func (r *Rows) increasing() bool {
-	for i := 1; i < len(r.list); i++ {
-		if bytes.Compare(r.list[i-1].Name, r.list[i].Name) >= 0 {
+	var last []byte
+	first := true
+	for row := range r.All() {
+		if !first && bytes.Compare(last, row.Name) >= 0 {
 			return false
 		}
+		last, first = row.Name, false
 	}
 	return true
 }
 
 // order sorts by name; rows of one name stay in the order of Add.
 func (r *Rows) order() {
-	slices.SortStableFunc(r.list, func(a, b Row) int { return bytes.Compare(a.Name, b.Name) })
+	if r.full == nil {
+		slices.SortStableFunc(r.list, compareRaw)
+		return
+	}
+	sort.Stable(byOrder{r, compareRaw})
 }
 
-// lastOfEach keeps the last row of every run of equal names.
-func lastOfEach(list []Row) []Row {
-	n := 0
-	for i, row := range list {
-		if i+1 < len(list) && bytes.Equal(row.Name, list[i+1].Name) {
+// keepLast keeps the last row of every run of equal names.
+func (r *Rows) keepLast() {
+	n, size := 0, r.Len()
+	for i := range size {
+		row := *r.at(i)
+		if i+1 < size && bytes.Equal(row.Name, r.at(i+1).Name) {
 			continue
 		}
-		list[n] = row
+		*r.at(n) = row
 		n++
 	}
-	clear(list[n:])
-	return list[:n]
+	r.truncate(n)
+}
+
+// at returns the i-th row.
+func (r *Rows) at(i int) *Row {
+	if part := i / partRows; part < len(r.full) {
+		return &r.full[part][i%partRows]
+	}
+	return &r.list[i-len(r.full)*partRows]
+}
+
+// truncate removes the rows behind the first n.
+func (r *Rows) truncate(n int) {
+	if part := n / partRows; part < len(r.full) {
+		r.list = r.full[part]
+		clear(r.full[part:])
+		r.full = r.full[:part]
+	}
+	n -= len(r.full) * partRows
+	clear(r.list[n:])
+	r.list = r.list[:n]
+}
+
+// byOrder sorts the rows of several parts.
+type byOrder struct {
+	r       *Rows
+	compare func(a, b Row) int
+}
+
+// Len implements sort.Interface.
+func (o byOrder) Len() int { return o.r.Len() }
+
+// Less implements sort.Interface.
+func (o byOrder) Less(i, j int) bool { return o.compare(*o.r.at(i), *o.r.at(j)) < 0 }
+
+// Swap implements sort.Interface.
+func (o byOrder) Swap(i, j int) {
+	a, b := o.r.at(i), o.r.at(j)
+	*a, *b = *b, *a
 }
