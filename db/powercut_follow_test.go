@@ -236,7 +236,7 @@ func (p *followCut) inLog(d *DB) []uint64 {
 		if errors.Is(err, crashfs.ErrPowerCut) {
 			return nil
 		}
-		if gap, ok := errors.AsType[*ulog.GapError](err); ok && gap.Trimmed() && (!p.shared || p.removes) {
+		if gap, ok := errors.AsType[*ulog.GapError](err); ok && gap.Short == 0 && !gap.Empty && (!p.shared || p.removes) { // see kept
 			r.SkipGap()
 			continue
 		}
@@ -401,7 +401,11 @@ func (f *following) apply(run []uint64) error {
 		f.note(d)
 		return &ulog.Follow{DBID: d.index, State: f.state(run[n-1])}
 	})
-	copy(f.owed, f.noted)
+	for i := range f.owed { // f.pending waits for the log of d, not for what Remember has put into the private logs of others
+		if f.shared || i == int(d.index) {
+			f.owed[i] = f.noted[i]
+		}
+	}
 	return err
 }
 
