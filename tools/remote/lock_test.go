@@ -1,8 +1,9 @@
 package remote_test
 
 import (
-	"context"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,13 +77,15 @@ func TestLockThatIsNotGranted(t *testing.T) {
 func TestLockThatIsLost(t *testing.T) {
 	l := startLocks(t)
 	ended := make(chan result, 1)
-	go func() { ended <- l.run("job", "--", "sh", "-c", "exec sleep 60") }()
-	var list []client.LockEntry
+	runs := filepath.Join(t.TempDir(), "runs")
+	go func() { ended <- l.run("job", "--", "sh", "-c", "touch "+runs+"; exec sleep 60") }()
 	require.Eventually(t, func() bool {
-		var err error
-		list, err = l.List(context.Background(), "job")
-		return err == nil && len(list) == 1
+		_, err := os.Stat(runs)
+		return err == nil
 	}, waitLimit, time.Millisecond)
+	list, err := l.List(t.Context(), "job")
+	require.NoError(t, err)
+	require.Len(t, list, 1)
 	require.Equal(t, result{exit: 1, stderr: "ktremotemgr: there is no such holder or waiting request\n"}, l.run("-cancel", "1.2.3.4:5", "job"))
 	require.Equal(t, result{}, l.run("-cancel", list[0].Address, "job"))
 	select {
