@@ -237,6 +237,7 @@ func (p *followCut) inLog(d *DB) []uint64 {
 			return nil
 		}
 		if gap, ok := errors.AsType[*ulog.GapError](err); ok && gap.Short == 0 && !gap.Empty && (!p.shared || p.removes) { // see kept
+			p.requireTaken(d, gap)
 			r.SkipGap()
 			continue
 		}
@@ -246,6 +247,13 @@ func (p *followCut) inLog(d *DB) []uint64 {
 		if u.DBID == d.index && e.Origin.Log == followedLog {
 			all = append(all, uint64(e.Origin.Stamp-followedFrom))
 		}
+	}
+}
+
+// requireTaken checks that a file has everything that was in segments that are gone.
+func (p *followCut) requireTaken(d *DB, gap *ulog.GapError) {
+	if d.file != nil {
+		require.LessOrEqual(p.t, gap.To, d.file.Meta().Stamp, "%s lacks what was in removed segments", d.Path())
 	}
 }
 
