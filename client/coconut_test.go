@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
-	"gotycoon/coconut"
 	"gotycoon/db"
+	"gotycoon/services/sequence"
 )
 
 type starter interface {
@@ -43,7 +43,7 @@ func coconutDB(t *testing.T) *db.DB {
 
 func TestCoconutSequences(t *testing.T) {
 	ctx := context.Background()
-	s, err := coconut.NewSequenceServer(coconut.SequenceOptions{DB: coconutDB(t), Reserve: 2, ServerNo: 1, Location: time.UTC})
+	s, err := sequence.NewSequenceServer(sequence.SequenceOptions{DB: coconutDB(t), Reserve: 2, ServerNo: 1, Location: time.UTC})
 	c := &client.Coconut{Addr: startCoconut(t, s, err), Name: "a&b", Timeout: 10 * time.Second}
 	numbers, err := c.Fetch(ctx, 1)
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestCoconutSequences(t *testing.T) {
 
 func TestCoconutQuotas(t *testing.T) {
 	ctx := context.Background()
-	s, err := coconut.NewQuotaServer(coconut.QuotaOptions{DB: coconutDB(t), Limit: 10})
+	s, err := sequence.NewQuotaServer(sequence.QuotaOptions{DB: coconutDB(t), Limit: 10})
 	c := &client.Coconut{Addr: startCoconut(t, s, err)}
 	for range 2 {
 		journal, remaining, err := c.Apply(ctx, 4, "same call")

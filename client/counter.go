@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/counter/frame"
+	"gotycoon/services/counter/frame"
 )
 
 // DefaultCounterPort is the default port of a counter server.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"gotycoon/counter/frame"
+	"gotycoon/services/counter/frame"
 )
 
 // maxCounterReply is the longest accepted body of a reply, in bytes.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
-	"gotycoon/counter"
+	"gotycoon/services/counter"
 )
 
 // startCounters runs a counter server until the test ends.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
-	"gotycoon/jesync"
+	"gotycoon/services/lock"
 )
 
 // risingFences are tokens in memory.
@@ -23,11 +23,11 @@ type risingFences struct{ bound atomic.Uint64 }
 
 func (f *risingFences) Reserve(n uint64) (uint64, error) { return f.bound.Add(n) - n + 1, nil }
 
-func startLocks(t *testing.T) (*jesync.Server, *client.Locks) {
+func startLocks(t *testing.T) (*lock.Server, *client.Locks) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s, err := jesync.New(jesync.Options{Fences: &risingFences{}, MaxTTL: time.Hour})
+	s, err := lock.New(lock.Options{Fences: &risingFences{}, MaxTTL: time.Hour})
 	require.NoError(t, err)
 	s.Start(l)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })
@@ -116,7 +116,7 @@ func TestTheEndOfAContextEndsTheWaiting(t *testing.T) {
 func TestLocksAreLostWithTheirServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s, err := jesync.New(jesync.Options{Fences: &risingFences{}})
+	s, err := lock.New(lock.Options{Fences: &risingFences{}})
 	require.NoError(t, err)
 	s.Start(l)
 	locks := &client.Locks{Addr: l.Addr().String()}

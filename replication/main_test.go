@@ -22,8 +22,8 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
-	"gotycoon/primary"
 	"gotycoon/replication"
+	"gotycoon/services/leader"
 	"gotycoon/ulog"
 )
 
@@ -94,9 +94,9 @@ type node struct {
 
 	limits *netio.Limits // of connections
 
-	services bool          // it has a services' database
-	expr     string        // what follows its path
-	role     *primary.Role // its part in them
+	services bool         // it has a services' database
+	expr     string       // what follows its path
+	role     *leader.Role // its part in them
 
 	replicas    replication.Replicas
 	silence     time.Duration // after which its follower gives its master up
@@ -148,7 +148,7 @@ func (n *node) start() {
 	require.NoError(n.t, err)
 	n.catalog = catalog
 	if n.services {
-		n.role, err = primary.Open(primary.Options{DB: catalog.Services(), SID: n.sid, Logger: n.log.logger()})
+		n.role, err = leader.Open(leader.Options{DB: catalog.Services(), SID: n.sid, Logger: n.log.logger()})
 		require.NoError(n.t, err)
 	}
 	n.listen()

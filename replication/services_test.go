@@ -13,8 +13,8 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
-	"gotycoon/primary"
 	"gotycoon/replication"
+	"gotycoon/services/leader"
 	"gotycoon/ulog"
 )
 
@@ -267,7 +267,7 @@ func TestAServerIsReplaced(t *testing.T) {
 	eventually(t, "the copy", c.quotaIs("x", "1"))
 	require.False(t, c.isPrimary())
 	eventually(t, "the reason", func() bool { _, err := c.role.Term(); return strings.Contains(err.Error(), "has lost what it made") })
-	require.Equal(t, fmt.Sprint(1000001+primary.AheadTokens), c.get(servicesDB, "lock\x00fence\x001"))
+	require.Equal(t, fmt.Sprint(1000001+leader.AheadTokens), c.get(servicesDB, "lock\x00fence\x001"))
 	eventually(t, "a claim", func() bool { return c.role.Claim(false) == nil })
 	require.Equal(t, "2", c.get(servicesDB, "primary\x001"))
 }

@@ -7,12 +7,12 @@ import (
 
 	"gotycoon/admin/exporter"
 	"gotycoon/binproto"
-	"gotycoon/coconut"
-	"gotycoon/counter"
 	"gotycoon/httpapi"
 	"gotycoon/internal/metrics"
-	"gotycoon/jesync"
 	"gotycoon/memcache"
+	"gotycoon/services/counter"
+	"gotycoon/services/lock"
+	"gotycoon/services/sequence"
 	"gotycoon/ulog"
 )
 
@@ -28,8 +28,8 @@ func (p *process) newMeters() meters {
 	m.http.Sampling, m.bin.Sampling = p.admin.meter.Sampling(), p.admin.meter.Sampling()
 	m.memcache = memcache.NewRequests()
 	m.counter = counter.NewRequests()
-	m.lock = jesync.NewRequests()
-	m.sequence, m.quota = coconut.NewSequenceRequests(), coconut.NewQuotaRequests()
+	m.lock = lock.NewRequests()
+	m.sequence, m.quota = sequence.NewSequenceRequests(), sequence.NewQuotaRequests()
 	return m
 }
 
@@ -90,15 +90,15 @@ func (e *export) service(s service) {
 		e.protocols = append(e.protocols, m.counter)
 		e.port("counter", s.Connections)
 		e.add(exporter.Counters(s))
-	case *jesync.Server:
+	case *lock.Server:
 		e.protocols = append(e.protocols, m.lock)
 		e.port("lock", s.Connections)
 		e.add(exporter.Locks(s))
-	case *coconut.SequenceServer:
+	case *sequence.SequenceServer:
 		e.protocols = append(e.protocols, m.sequence)
 		e.port("sequence", s.Connections)
 		e.add(exporter.Sequences(s))
-	case *coconut.QuotaServer:
+	case *sequence.QuotaServer:
 		e.protocols = append(e.protocols, m.quota)
 		e.port("quota", s.Connections)
 		e.add(exporter.Quotas(s))

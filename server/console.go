@@ -15,11 +15,11 @@ import (
 	"gotycoon/admin"
 	"gotycoon/admin/api"
 	"gotycoon/admin/console"
-	"gotycoon/coconut"
-	"gotycoon/counter"
 	"gotycoon/internal/procinfo"
-	"gotycoon/jesync"
 	"gotycoon/replication"
+	"gotycoon/services/counter"
+	"gotycoon/services/lock"
+	"gotycoon/services/sequence"
 	"gotycoon/snapshot"
 )
 
@@ -75,11 +75,11 @@ func (e *export) openConsole(running services) {
 		switch running := running.(type) {
 		case *counter.Server:
 			s.Counters = running
-		case *jesync.Server:
+		case *lock.Server:
 			s.Locks = running
-		case *coconut.SequenceServer:
+		case *sequence.SequenceServer:
 			s.Sequences = running
-		case *coconut.QuotaServer:
+		case *sequence.QuotaServer:
 			s.Quotas = running
 		}
 	}

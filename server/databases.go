@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"gotycoon/coconut"
 	"gotycoon/db"
+	"gotycoon/services/sequence"
 )
 
 func (p *process) openDatabases() error {
@@ -25,7 +25,7 @@ func (p *process) openDatabases() error {
 		NoRepair:       p.cfg.NoRepair,
 		AsIs:           p.cfg.AsIs,
 		Services:       p.cfg.Services.database(),
-		Vital:          coconut.Vital,
+		Vital:          sequence.Vital,
 		Engine:         engine,
 		CheckpointSize: p.cfg.CheckpointSize,
 		Removals:       p.cfg.Replication.Removals,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"gotycoon/primary"
 	"gotycoon/replication"
+	"gotycoon/services/leader"
 )
 
 // openRole finds out whether this server is the primary of the services. One with a master hears about that from the master.
@@ -14,7 +14,7 @@ func (p *process) openRole() error {
 	if d == nil {
 		return nil
 	}
-	role, err := primary.Open(primary.Options{DB: d, SID: p.sid(), Logger: p.log.Logger})
+	role, err := leader.Open(leader.Options{DB: d, SID: p.sid(), Logger: p.log.Logger})
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.Expr(), err)
 	}

@@ -21,8 +21,8 @@ import (
 	"gotycoon/internal/browser"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
-	"gotycoon/primary"
 	"gotycoon/replication"
+	"gotycoon/services/leader"
 )
 
 // Program is the name under which the server reports errors of its configuration.
@@ -38,7 +38,7 @@ type process struct {
 	pages     *browser.Policy // which requests of browsers are served
 	started   time.Time
 	catalog   *db.Catalog
-	role      *primary.Role         // nil without a services' database
+	role      *leader.Role          // nil without a services' database
 	follower  *replication.Follower // nil without Config.RTSPath
 	replicas  replicas
 	scripts   scripts

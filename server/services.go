@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/coconut"
-	"gotycoon/counter"
-	"gotycoon/jesync"
+	"gotycoon/services/counter"
+	"gotycoon/services/lock"
+	"gotycoon/services/sequence"
 )
 
 // DefaultServices is the database file in which services keep their state.
@@ -26,8 +26,8 @@ type ServicesConfig struct {
 
 	LockPort    int           // locks of JESync (-lock-port)
 	LockTTL     time.Duration // longest time that a lock is held without renewal (-lock-max-ttl); 0: 68 years
-	LockKeys    int           // keys in use at most (-lock-max-keys); 0: jesync.DefaultMaxKeys
-	LockWaiters int           // waiting requests at most (-lock-max-waiters); 0: jesync.DefaultMaxWaiters
+	LockKeys    int           // keys in use at most (-lock-max-keys); 0: lock.DefaultMaxKeys
+	LockWaiters int           // waiting requests at most (-lock-max-waiters); 0: lock.DefaultMaxWaiters
 	LockStrict  bool          // no request overtakes another (-lock-strict)
 
 	SequencePort int // coconut's sequence numbers (-sequence-port)
@@ -157,11 +157,11 @@ func (p *process) newCounters() (service, error) {
 }
 
 func (p *process) newLocks() (service, error) {
-	fences, err := jesync.DatabaseFences(p.catalog.Services(), p.sid())
+	fences, err := lock.DatabaseFences(p.catalog.Services(), p.sid())
 	if err != nil {
 		return nil, err
 	}
-	return jesync.New(jesync.Options{
+	return lock.New(lock.Options{
 		MaxTTL:      p.cfg.Services.LockTTL,
 		MaxKeys:     p.cfg.Services.LockKeys,
 		MaxWaiters:  p.cfg.Services.LockWaiters,
@@ -179,7 +179,7 @@ func (p *process) newLocks() (service, error) {
 }
 
 func (p *process) newSequences() (service, error) {
-	return coconut.NewSequenceServer(coconut.SequenceOptions{
+	return sequence.NewSequenceServer(sequence.SequenceOptions{
 		DB:       p.catalog.Services(),
 		Reserve:  p.cfg.Services.Reserve,
 		ServerNo: p.cfg.Services.ServerNo,
@@ -195,7 +195,7 @@ func (p *process) newSequences() (service, error) {
 }
 
 func (p *process) newQuotas() (service, error) {
-	return coconut.NewQuotaServer(coconut.QuotaOptions{
+	return sequence.NewQuotaServer(sequence.QuotaOptions{
 		DB:       p.catalog.Services(),
 		Limit:    p.cfg.Services.Limit,
 		Export:   p.cfg.Services.Export,
@@ -210,6 +210,6 @@ func (p *process) newQuotas() (service, error) {
 }
 
 // portLimits are those of coconut's ports.
-func (p *process) portLimits() coconut.Limits {
-	return coconut.Limits{MaxConns: p.cfg.Limits.conns(), Conns: &p.tuned.limits, Pages: p.pages}
+func (p *process) portLimits() sequence.Limits {
+	return sequence.Limits{MaxConns: p.cfg.Limits.conns(), Conns: &p.tuned.limits, Pages: p.pages}
 }

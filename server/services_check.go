@@ -3,17 +3,17 @@ package server
 import (
 	"fmt"
 
-	"gotycoon/coconut"
 	"gotycoon/db"
+	"gotycoon/services/sequence"
 )
 
 // checkValues finds values that the services would refuse when they start.
 func (c *ServicesConfig) checkValues() error {
 	switch {
-	case c.Reserve < 0 || c.Reserve > coconut.MaxReserve:
-		return fmt.Errorf("-sequence-reserve: %d is not within 0 to %d", c.Reserve, coconut.MaxReserve)
-	case c.ServerNo < 0 || c.ServerNo > coconut.MaxServerNo:
-		return fmt.Errorf("-sequence-server-no: %d is not within 0 to %d", c.ServerNo, coconut.MaxServerNo)
+	case c.Reserve < 0 || c.Reserve > sequence.MaxReserve:
+		return fmt.Errorf("-sequence-reserve: %d is not within 0 to %d", c.Reserve, sequence.MaxReserve)
+	case c.ServerNo < 0 || c.ServerNo > sequence.MaxServerNo:
+		return fmt.Errorf("-sequence-server-no: %d is not within 0 to %d", c.ServerNo, sequence.MaxServerNo)
 	case c.Limit < 0:
 		return fmt.Errorf("-quota-limit: %d is negative", c.Limit)
 	}

@@ -9,12 +9,12 @@ import (
 
 	"gotycoon/admin"
 	"gotycoon/admin/exporter"
-	"gotycoon/coconut"
-	"gotycoon/counter"
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
-	"gotycoon/jesync"
+	"gotycoon/services/counter"
+	"gotycoon/services/lock"
+	"gotycoon/services/sequence"
 )
 
 // Options of an API.
@@ -54,10 +54,10 @@ type Sources struct {
 	Replicas  func() []exporter.Replica // followers of this server; nil: not known
 	Snapshots Snapshots
 
-	Locks     *jesync.Server
+	Locks     *lock.Server
 	Counters  *counter.Server
-	Sequences *coconut.SequenceServer
-	Quotas    *coconut.QuotaServer
+	Sequences *sequence.SequenceServer
+	Quotas    *sequence.QuotaServer
 
 	Facts    func() []Section // about process and machine
 	Settings func() []Setting // the configuration in effect; nil: not known

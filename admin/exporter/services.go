@@ -3,10 +3,10 @@ package exporter
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gotycoon/coconut"
-	"gotycoon/counter"
-	"gotycoon/jesync"
 	"gotycoon/memcache"
+	"gotycoon/services/counter"
+	"gotycoon/services/lock"
+	"gotycoon/services/sequence"
 )
 
 func memcacheMetrics() []Definition {
@@ -54,7 +54,7 @@ func lockMetrics() []Definition {
 }
 
 // Locks returns the metrics of the lock service.
-func Locks(l *jesync.Server) prometheus.Collector {
+func Locks(l *lock.Server) prometheus.Collector {
 	return newCollector(lockMetrics(), func(s *sink) {
 		stats := l.Stats()
 		s.count("gotycoon_lock_keys", int64(stats.Keys))
@@ -75,7 +75,7 @@ func sequenceMetrics() []Definition {
 }
 
 // Sequences returns the metrics of the sequence service.
-func Sequences(q *coconut.SequenceServer) prometheus.Collector {
+func Sequences(q *sequence.SequenceServer) prometheus.Collector {
 	return newCollector(sequenceMetrics(), func(s *sink) { s.count("gotycoon_sequences", int64(q.Names())) })
 }
 
@@ -88,7 +88,7 @@ func quotaMetrics() []Definition {
 }
 
 // Quotas returns the metrics of the quota service.
-func Quotas(q *coconut.QuotaServer) prometheus.Collector {
+func Quotas(q *sequence.QuotaServer) prometheus.Collector {
 	return newCollector(quotaMetrics(), func(s *sink) {
 		stats := q.Stats()
 		s.count("gotycoon_quotas", int64(stats.Names))

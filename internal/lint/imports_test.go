@@ -16,28 +16,28 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "coconut", "primary", "counter", "jesync", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
+	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/exporter", "coconut", "counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "jesync", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/exporter", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"binproto", "coconut", "counter", "db", "internal/metrics", "internal/opcount", "jesync", "memcache"},
+	"admin/exporter": {"binproto", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
 
-	"httpapi":        {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
-	"httpapi/date":   {},
-	"httpapi/tsv":    {},
-	"binproto":       {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
-	"binproto/frame": {},
-	"counter":        {"access", "counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
-	"counter/frame":  {},
+	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"httpapi/date":           {},
+	"httpapi/tsv":            {},
+	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto/frame":         {},
+	"services/counter":       {"access", "services/counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/counter/frame": {},
 
 	"access": {},
 
 	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
 
-	"primary": {"db", "ulog"},
-	"jesync":  {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics"},
-	"coconut": {"access", "db", "internal/browser", "primary", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":   {"db", "ulog"},
+	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -62,7 +62,7 @@ var arrows = map[string][]string{
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},
 	"tools/cli":                   {"tools/manual", "internal/tlsfiles"},
 	"tools/manual":                {},
-	"client":                      {"httpapi/tsv", "binproto/frame", "counter/frame"},
+	"client":                      {"httpapi/tsv", "binproto/frame", "services/counter/frame"},
 
 	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
 

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
-	"gotycoon/coconut"
 	"gotycoon/db"
+	"gotycoon/services/sequence"
 )
 
 // coconuts are a sequence server and a quota server for a test.
@@ -25,9 +25,9 @@ func startCoconuts(t *testing.T) *coconuts {
 	catalog, err := db.Open([]string{filepath.Join(t.TempDir(), "services.kct")}, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, catalog.Close()) })
-	sequences, err := coconut.NewSequenceServer(coconut.SequenceOptions{DB: catalog.DB(0), Location: time.UTC})
+	sequences, err := sequence.NewSequenceServer(sequence.SequenceOptions{DB: catalog.DB(0), Location: time.UTC})
 	require.NoError(t, err)
-	quotas, err := coconut.NewQuotaServer(coconut.QuotaOptions{DB: catalog.DB(0), Limit: 100})
+	quotas, err := sequence.NewQuotaServer(sequence.QuotaOptions{DB: catalog.DB(0), Limit: 100})
 	require.NoError(t, err)
 	c := &coconuts{t: t}
 	c.sequence = c.start(sequences)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
-	"gotycoon/counter"
+	"gotycoon/services/counter"
 )
 
 // counters is a counter server for a test.

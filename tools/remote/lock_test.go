@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
-	"gotycoon/jesync"
+	"gotycoon/services/lock"
 )
 
 // risingFences are tokens in memory.
@@ -31,7 +31,7 @@ func startLocks(t *testing.T) *locks {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s, err := jesync.New(jesync.Options{Fences: &risingFences{}})
+	s, err := lock.New(lock.Options{Fences: &risingFences{}})
 	require.NoError(t, err)
 	s.Start(l)
 	t.Cleanup(func() { require.NoError(t, s.Close()) })

@@ -1,0 +1,147 @@
+package counter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+
+	"gotycoon/internal/netio"
+	"gotycoon/services/counter/frame"
+)
+
+const (
+	maxRequest = 30 << 20          // a longer request ends its connection
+	bufferSize = 2 * frame.MaxBody // of a read buffer, at most
+	dumpSize   = 64 << 10          // a reply to Dump is sent in parts of about this size
+	wholeBody  = frame.MaxBody     // of a longer body only this many bytes are kept
+)
+
+// errTooLong ends a connection whose request exceeds maxRequest.
+var errTooLong = errors.New("request over 30 MiB")
+
+// conn is one client connection.
+type conn struct {
+	*netio.Conn
+	server *Server
+	tally  *tally
+	held   holding
+}
+
+// serve answers the requests of one connection in their order; replies to pipelined requests are
+// sent together. At the end it releases what the connection has acquired.
+func (s *Server) serve(ctx context.Context, socket net.Conn) {
+	s.open.Add(1)
+	defer s.open.Add(-1)
+	number := s.accepted.Add(1)
+	c := &conn{
+		Conn:   netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: bufferSize, Limits: s.opts.Limits, Patient: true, Access: s.opts.Access}),
+		server: s,
+		tally:  &s.tallies[number%tallies],
+	}
+	c.Meter = s.opts.Meter.NewRecorder(socket.RemoteAddr().String())
+	defer c.Close()
+	defer s.table.releaseAll(&c.held)
+	err := c.run(ctx)
+	if err == nil || ctx.Err() != nil {
+		err = c.Flush()
+	}
+	s.log(err, socket)
+}
+
+func (s *Server) log(err error, socket net.Conn) {
+	switch {
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
+	case errors.Is(err, errTooLong):
+		s.opts.Logger.Warn("counter: closing the connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+	default:
+		s.opts.Logger.Debug("counter: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+	}
+}
+
+// run answers requests until the connection or the server ends.
+func (c *conn) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := c.WaitByte(); err != nil {
+			return err
+		}
+		if err := c.next(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next answers one request when it is complete.
+func (c *conn) next(ctx context.Context) error {
+	if err := c.need(ctx, frame.HeaderLen); err != nil {
+		return err
+	}
+	h := frame.DecodeHeader(c.Buffered())
+	if h.Size > wholeBody {
+		return c.long(ctx, h)
+	}
+	size := frame.HeaderLen + int(h.Size)
+	if err := c.need(ctx, size); err != nil {
+		if errors.Is(err, netio.ErrBusy) {
+			c.outOfMemory(h)
+		}
+		return err
+	}
+	body := c.Buffered()[frame.HeaderLen:size]
+	err := c.answer(h, body)
+	c.measure(h, body)
+	c.Advance(size)
+	return err
+}
+
+// outOfMemory answers a request for which there is no memory, before its connection ends.
+func (c *conn) outOfMemory(h frame.Header) {
+	text := frame.OutOfMemory.String()
+	c.Out = frame.AppendHeader(c.Out, frame.Header{Magic: frame.ReplyMagic, Op: h.Op, Status: frame.OutOfMemory, Size: uint32(len(text)), Opaque: h.Opaque})
+	c.Out = append(c.Out, text...)
+	_ = c.Flush() // the connection ends anyway
+}
+
+// need reads until n bytes are buffered. An incomplete request has no time limit: a slow client
+// must not lose what it has acquired. The replies before it have one. Since Fill and Flush report
+// both limits by the same error, need sends the replies first, and then knows that the error of
+// Fill is about reading.
+func (c *conn) need(ctx context.Context, n int) error {
+	for len(c.Buffered()) < n {
+		if err := c.Flush(); err != nil {
+			return err
+		}
+		err := c.Fill()
+		if err != nil && (ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// long answers a request whose body is longer than any that has a meaning. It keeps the first
+// wholeBody bytes of the body and drops the rest.
+func (c *conn) long(ctx context.Context, h frame.Header) error {
+	if err := c.need(ctx, frame.HeaderLen+wholeBody); err != nil {
+		return err
+	}
+	body := bytes.Clone(c.Buffered()[frame.HeaderLen:][:wholeBody])
+	c.Advance(frame.HeaderLen + wholeBody)
+	for seen, left := frame.HeaderLen+wholeBody, int64(h.Size)-wholeBody; left > 0; {
+		if seen > maxRequest {
+			return errTooLong
+		}
+		if err := c.need(ctx, 1); err != nil {
+			return err
+		}
+		n := min(int64(len(c.Buffered())), left)
+		c.Advance(int(n))
+		seen, left = seen+int(n), left-n
+	}
+	err := c.answer(h, body)
+	c.measure(h, body)
+	return err
+}

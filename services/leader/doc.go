@@ -1,0 +1,68 @@
+// Package leader decides which of several servers that replicate each other is the primary. Only
+// the primary changes quotas and gives out fencing tokens. All servers keep a copy of the records,
+// which are in the services' database.
+//
+//	role, err := primary.Open(primary.Options{DB: catalog.Services(), SID: 1})
+//	err = role.Attach(locks)     // locks.Lead and locks.Yield are called when the role changes
+//	err = role.Alone()           // there is no master; or, where there is a master,
+//	err = role.CaughtUp()        // this server has received everything that the master had
+//	term, err := role.Term()     // err says why this server is not the primary
+//	err = role.Claim(false)      // makes this server the primary
+//
+// # Claims
+//
+// A claim is a record "primary" 00 SID with a number, the term. A server becomes the primary by
+// writing a claim whose term is one above the greatest term that it knows. The claim is replicated
+// like any other record. Every server compares the claims that it knows: the server with the
+// greatest term is the primary. While two servers have the greatest term, nobody is the primary.
+//
+// Nobody claims without being told to, with one exception: a server that has no master and knows of
+// no claim claims by itself. The obvious alternative, that a standby claims when it no longer
+// reaches the primary, fails: the network between the two may be cut while clients still reach
+// both, and both would take from the same quota. So an operator decides that the former primary is
+// gone ('ktremotemgr tunerepl -primary').
+//
+// An example with the servers 1, 2 and 3:
+//
+//	1 claims with term 1                       1 is the primary, on all three servers
+//	1 loses power, 2 is promoted               2 claims with term 2 and is the primary
+//	1 comes back, receives the claim of 2      1 stays a standby
+//	2 and 3 lose contact, 3 is promoted        3 claims with term 3 and serves; 2 still serves too
+//	2 and 3 meet again                         2 yields: 3 is the primary
+//
+// If 2 had been promoted with force as well before the two met, both would have claimed term 3.
+// When two such claims meet, both servers stop serving. A claim with force on either server then
+// has term 4, which wins.
+//
+// # Updates of other servers
+//
+// Updates of the services' database that arrive from a master pass through Prepare and then Follow.
+// Their keys tell three kinds of records apart (records.go):
+//
+//   - Bounds: each has the ID of one server in its key. Only that server writes it, and its value
+//     only grows. The greater value is kept.
+//   - Claims: they only grow as well. Prepare looks at them before Follow stores anything.
+//   - All other records: the primary's. They are stored if the update was made by the primary.
+//
+// A primary that receives a greater claim ends its services before it stores the first update of
+// the new primary (Prepare calls Yield). If it stored first, a quota call in flight could write the
+// amount that it computed from its own state over the amount of the new primary.
+//
+// # Copies after a change of the primary
+//
+// A former primary may have made calls that the new primary never received, and may have sent them
+// to some of the standbys. Nothing in the log of the new primary takes these calls back. So Prepare
+// asks for a copy of the master's database (refresh) on each server for which the primary changes.
+// Until the copy has come to its end (Partial), the records here are a mixture of the two, and
+// Claim needs force.
+//
+// # Servers that have lost data
+//
+// A server may have lost its newest records: a backup was restored, or its disk was replaced. Peers
+// then know more about this server than its own records do.
+//
+//   - A greater bound: the server raises its own bound above the peer's value, see AheadTokens.
+//   - A greater claim: the server was the primary under a term whose records it no longer has. It
+//     is not the primary by that claim, since it would serve old amounts, and it must not use the
+//     term again. It keeps the term in "primary" 00 SID "/told" and waits to be promoted.
+package leader

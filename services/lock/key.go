@@ -1,0 +1,212 @@
+package lock
+
+import "slices"
+
+// key is a lock with its holders and its waiting requests. The mutex of its shard protects it. A
+// key with neither is removed, and newKey uses it again for another name of the same shard.
+type key struct {
+	shard   *shard // does not change
+	name    string
+	holders queue                 // in the order of their grants
+	limits  []limit               // MAX of the holders, ascending
+	lines   []line                // waiting requests, one line for each MAX
+	waiting int                   // in all lines
+	index   map[*session]*request // of all requests when there are many; nil otherwise
+
+	// Nearly all keys need one limit, one line and one request: these arrays save the allocations.
+	oneLimit   [1]limit
+	oneLine    [1]line
+	oneRequest request
+}
+
+// limit is how many holders have the same MAX.
+type limit struct {
+	max int32
+	n   int
+}
+
+// line holds the waiting requests with the same MAX, in the order of their arrival. Either
+// all requests of a line may enter next, or none. So next looks at the first request of each line
+// only, instead of every waiting request.
+type line struct {
+	max int32
+	queue
+}
+
+// state of a request.
+type state byte
+
+const (
+	gone state = iota // it neither waits nor holds the lock, and is not used any more
+	waiting
+	holding
+)
+
+// request is what one session wants of a key or has of it. There is at most one request for a
+// session and a key.
+type request struct {
+	key     *key
+	session *session
+	state   state
+
+	max     int32
+	expires int32  // seconds
+	fenced  bool   // a token is wanted
+	token   uint64 // 0 is none
+
+	arrival uint64 // grows with each request of the shard
+	since   int64  // when it began to wait or to hold
+	when    int64  // when it times out or expires; never: not in the timers
+	slot    int    // index in the timers
+	place   int    // index among the session's requests; session.mu protects it
+
+	prev, next *request // neighbours in holders or in a line
+}
+
+// queue is a list of requests.
+type queue struct {
+	first, last *request
+	n           int
+}
+
+// insert puts r behind after; after nil means the front.
+func (q *queue) insert(r, after *request) {
+	r.prev, r.next = after, q.first
+	if after != nil {
+		r.next = after.next
+		after.next = r
+	} else {
+		q.first = r
+	}
+	if r.next != nil {
+		r.next.prev = r
+	} else {
+		q.last = r
+	}
+	q.n++
+}
+
+func (q *queue) remove(r *request) {
+	if r.prev != nil {
+		r.prev.next = r.next
+	} else {
+		q.first = r.next
+	}
+	if r.next != nil {
+		r.next.prev = r.prev
+	} else {
+		q.last = r.prev
+	}
+	r.prev, r.next = nil, nil
+	q.n--
+}
+
+// newKey returns a key without requests. The caller of newKey and of keep holds sh.mu.
+func (sh *shard) newKey(name string) *key {
+	var k *key
+	if last := len(sh.spare) - 1; last >= 0 {
+		k, sh.spare = sh.spare[last], sh.spare[:last]
+	} else {
+		k = &key{shard: sh}
+	}
+	k.name, k.limits, k.lines = name, k.oneLimit[:0], k.oneLine[:0]
+	return k
+}
+
+// keep keeps a key without requests for newKey.
+func (sh *shard) keep(k *key) {
+	if len(sh.spare) < keepSpare {
+		k.name, k.limits, k.lines, k.index, k.oneRequest = "", nil, nil, nil, request{}
+		sh.spare = append(sh.spare, k)
+	}
+}
+
+// admits reports whether one more holder with this MAX may enter: neither its own MAX nor the MAX
+// of any present holder may be exceeded.
+func (k *key) admits(max int32) bool {
+	n := k.holders.n + 1
+	return n <= int(max) && (len(k.limits) == 0 || n <= int(k.limits[0].max))
+}
+
+// next returns the oldest waiting request that may enter, nil if none may. In strict order only the
+// oldest of all may enter.
+func (k *key) next(strict bool) *request {
+	var oldest *request
+	for i := range k.lines {
+		l := &k.lines[i]
+		if (strict || k.admits(l.max)) && (oldest == nil || l.first.arrival < oldest.arrival) {
+			oldest = l.first
+		}
+	}
+	if oldest == nil || !k.admits(oldest.max) {
+		return nil
+	}
+	return oldest
+}
+
+// enqueue lets r wait. Its place is that of its arrival: the end of the line, unless r has waited
+// in another line before (merge).
+func (k *key) enqueue(r *request) {
+	i := slices.IndexFunc(k.lines, func(l line) bool { return l.max == r.max })
+	if i < 0 {
+		i = len(k.lines)
+		k.lines = append(k.lines, line{max: r.max})
+	}
+	after := k.lines[i].last
+	for after != nil && after.arrival > r.arrival {
+		after = after.prev
+	}
+	k.lines[i].insert(r, after)
+	k.waiting++
+}
+
+func (k *key) dequeue(r *request) {
+	i := slices.IndexFunc(k.lines, func(l line) bool { return l.max == r.max })
+	k.lines[i].remove(r)
+	if k.lines[i].n == 0 {
+		k.lines = slices.Delete(k.lines, i, i+1)
+	}
+	k.waiting--
+}
+
+// enter makes r the latest holder.
+func (k *key) enter(r *request) {
+	k.holders.insert(r, k.holders.last)
+	k.addLimit(r.max)
+}
+
+func (k *key) leave(r *request) {
+	k.holders.remove(r)
+	k.removeLimit(r.max)
+}
+
+func (k *key) addLimit(max int32) {
+	i, found := k.findLimit(max)
+	if !found {
+		k.limits = slices.Insert(k.limits, i, limit{max: max})
+	}
+	k.limits[i].n++
+}
+
+func (k *key) removeLimit(max int32) {
+	i, _ := k.findLimit(max)
+	if k.limits[i].n--; k.limits[i].n == 0 {
+		k.limits = slices.Delete(k.limits, i, i+1)
+	}
+}
+
+func (k *key) findLimit(max int32) (int, bool) {
+	return slices.BinarySearchFunc(k.limits, max, func(l limit, max int32) int { return int(l.max) - int(max) })
+}
+
+// queued returns the waiting requests in the order of their arrival.
+func (k *key) queued() []*request {
+	all := make([]*request, 0, k.waiting)
+	for i := range k.lines {
+		for r := k.lines[i].first; r != nil; r = r.next {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *request) int { return int(int64(a.arrival - b.arrival)) })
+	return all
+}

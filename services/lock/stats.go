@@ -1,0 +1,69 @@
+package lock
+
+import "time"
+
+// Counts are numbers of events since the start.
+type Counts struct {
+	Grants   uint64 // without renewals
+	Renewals uint64
+	Releases uint64 // also at the end of connections
+	Expiries uint64
+	Timeouts uint64
+	Cancels  uint64 // waiting requests that were cancelled, also at the end of connections
+	Refusals uint64 // over a limit, or without a token
+}
+
+func (c *Counts) add(more *Counts) {
+	c.Grants += more.Grants
+	c.Renewals += more.Renewals
+	c.Releases += more.Releases
+	c.Expiries += more.Expiries
+	c.Timeouts += more.Timeouts
+	c.Cancels += more.Cancels
+	c.Refusals += more.Refusals
+}
+
+// Stats are the figures of a server at one moment.
+type Stats struct {
+	Counts
+	Conns      int           // open connections
+	Keys       int           // keys that are held or waited for
+	Holders    int           // locks that are held
+	Waiters    int           // waiting requests
+	OldestWait time.Duration // how long the oldest waiting request has waited
+}
+
+// Stats returns the figures. It looks at all keys.
+func (s *Server) Stats() Stats {
+	var all Stats
+	if s.port != nil {
+		all.Conns = s.port.Conns()
+	}
+	now := s.now()
+	for i := range s.table.shards {
+		s.table.shards[i].addTo(&all, now)
+	}
+	return all
+}
+
+func (sh *shard) addTo(all *Stats, now int64) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	all.add(&sh.counts)
+	all.Keys += len(sh.keys)
+	for _, k := range sh.keys {
+		all.Holders += k.holders.n
+		all.Waiters += k.waiting
+		for i := range k.lines {
+			all.OldestWait = max(all.OldestWait, time.Duration(now-k.lines[i].first.since))
+		}
+	}
+}
+
+// Connections returns how many connections are open, and how many there have been.
+func (s *Server) Connections() (open int, total uint64) {
+	if s.port == nil {
+		return 0, 0
+	}
+	return s.port.Conns(), s.port.Total()
+}

@@ -1,0 +1,72 @@
+package sequence
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"gotycoon/access"
+	"gotycoon/internal/browser"
+	"gotycoon/internal/netio"
+)
+
+// guarded returns the port with a guard.
+func (p port) guarded(g *access.Guard, name string) port {
+	p.access, p.name = g, name
+	return p
+}
+
+// permit returns nil when the client may make a call.
+func (p *port) permit(c *netio.Conn, r *request) *access.Denied {
+	err := c.Visitor.Present(r.authorization)
+	if err == nil {
+		err = c.Visitor.Service(rightOf(r.target), p.name)
+	}
+	if err == nil {
+		return nil
+	}
+	denied, ok := errors.AsType[*access.Denied](err)
+	if !ok {
+		denied = &access.Denied{Reason: err.Error()}
+	}
+	return denied
+}
+
+// wantedByUser returns nil if a request is to be served, and the reason if it came from a web page
+// that may not send it.
+func (p *port) wantedByUser(c *netio.Conn, r *request) *access.Denied {
+	if p.pages == nil || !r.marks.Marked() {
+		return nil
+	}
+	err := p.pages.Check(&r.marks, browser.About{Changes: rightOf(r.target) != access.Read, Proven: c.Secure() || c.Visitor.Known()})
+	if err == nil {
+		return nil
+	}
+	return &access.Denied{Reason: err.Error()}
+}
+
+// rightOf returns the right that a call needs: /explain and /query only read.
+func rightOf(target []byte) access.Rights {
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	switch string(path) {
+	case "/explain", "/query":
+		return access.Read
+	}
+	return access.Write
+}
+
+// appendRefusal appends the reply to a call that is refused.
+func appendRefusal(dst []byte, r *request, denied *access.Denied) []byte {
+	text := denied.Error() + "\n"
+	dst = fmt.Appendf(dst, "%s %d %s\r\n", r.version, denied.Status(), http.StatusText(denied.Status()))
+	if denied.Unknown {
+		dst = append(dst, "WWW-Authenticate: "+access.Challenge+"\r\n"...)
+	}
+	connection := "close"
+	if r.keep {
+		connection = "keep-alive"
+	}
+	dst = fmt.Appendf(dst, "Connection: %s\r\n", connection)
+	return fmt.Appendf(dst, "Content-Type: text/plain\r\nContent-length: %d\r\n\r\n%s", len(text), text)
+}
