@@ -169,7 +169,7 @@ func (s *copySender) record(key, value []byte) error {
 }
 
 // version is record for a copy with versions.
-func (s *copySender) version(key, value []byte, v db.Version) error {
+func (s *copySender) version(key, value []byte, v db.LastUpdate) error {
 	if len(s.from) > 0 && bytes.Compare(key, s.from) <= 0 {
 		if !v.Removed {
 			s.passed++

@@ -241,7 +241,7 @@ func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}
 
 // clear is Clear on behalf of the server that from names, and puts f into the log with it. client tells whether it is a client's; then it may
 // become part of a shared transaction.
-func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Follow, client bool) error {
+func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) error {
 	if err := d.clearable(client); err != nil {
 		return err
 	}

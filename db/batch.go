@@ -30,9 +30,9 @@ type batch struct {
 
 	mortals int64 // records that can expire
 
-	master  bool         // the updates are those of a master, which are stored also where clients are refused
-	follow  *ulog.Follow // what goes into the log with updates of a master; nil: nothing
-	renewed []int        // those of them that become updates of this server, see renew
+	master  bool           // the updates are those of a master, which are stored also where clients are refused
+	follow  *ulog.Position // what goes into the log with updates of a master; nil: nothing
+	renewed []int          // those of them that become updates of this server, see renew
 }
 
 const (

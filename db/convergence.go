@@ -85,8 +85,8 @@ func (d *DB) addClear(b *batch, from ulog.Update) error {
 	if !d.file.Cleared().Less(v) {
 		return nil
 	}
-	newer := map[string]filestore.Entry{}
-	err := d.file.EachEntry(func(key []byte, e filestore.Entry) {
+	newer := map[string]filestore.LastUpdate{}
+	err := d.file.EachEntry(func(key []byte, e filestore.LastUpdate) {
 		delete(newer, string(key))
 		if v.Less(e.Version) {
 			newer[string(key)] = e
@@ -111,7 +111,7 @@ func (b *batch) clear(from ulog.Update) {
 
 // addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep versions leave it out; others need it
 // after the clear.
-func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
+func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
 	value, found, err := d.store.Get(nil, key, nil)
 	if err != nil {
 		return systemError(err)
@@ -129,7 +129,7 @@ func (d *DB) addAgain(b *batch, key []byte, e filestore.Entry) error {
 func (d *DB) KeepsVersions() bool { return d.lww() }
 
 // LastVersion returns the version of what there is of a key, in a database that KeepsVersions.
-func (d *DB) LastVersion(key []byte) (v Version, found bool, err error) {
+func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
 	v, found, err = d.file.Entry(key)
 	return v, found, systemError(err)
 }

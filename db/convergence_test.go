@@ -110,7 +110,7 @@ func (s *site) pull(limit int) (moved bool) {
 		}
 	}
 	noted := 0
-	require.NoError(s.t, s.db().Follow(nil, ups, func(n int) *ulog.Follow {
+	require.NoError(s.t, s.db().Replicate(nil, ups, func(n int) *ulog.Position {
 		for ; noted < n; noted++ {
 			if o := ups[noted].Origin; o.Log != ulog.UnknownLog {
 				s.place.Marks[o.Log] = max(s.place.Marks[o.Log], o.Stamp)
@@ -119,7 +119,7 @@ func (s *site) pull(limit int) (moved bool) {
 		}
 		state, err := json.Marshal(s.place)
 		require.NoError(s.t, err)
-		return &ulog.Follow{State: state}
+		return &ulog.Position{State: state}
 	}))
 	moved = end > s.place.At || len(ups) > 0
 	s.place.At = end
@@ -353,7 +353,7 @@ func requireTidy(t testing.TB, d *DB) {
 	has := map[string]bool{}
 	require.NoError(t, d.Stored(func(key, _ []byte) error { has[string(key)] = true; return nil }))
 	removals := int64(0)
-	require.NoError(t, d.file.EachEntry(func(key []byte, e filestore.Entry) {
+	require.NoError(t, d.file.EachEntry(func(key []byte, e filestore.LastUpdate) {
 		require.Equal(t, !e.Removed, has[string(key)], "%q", key)
 		if e.Removed {
 			removals++

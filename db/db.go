@@ -261,7 +261,7 @@ func (d *DB) appendAndApply(b *batch, over *overlay) (at ulog.Stamp, err error) 
 		return 0, nil
 	}
 	if d.log != nil {
-		if at, err = d.log.AppendFollow(b.ups, b.follow); err != nil {
+		if at, err = d.log.AppendReplicated(b.ups, b.follow); err != nil {
 			return 0, err
 		}
 		if len(b.ups) > 0 {
@@ -270,7 +270,7 @@ func (d *DB) appendAndApply(b *batch, over *overlay) (at ulog.Stamp, err error) 
 	}
 	d.store.Apply(at, b.ups)
 	if b.follow != nil && d.file != nil {
-		d.file.SetFollow(b.follow.State, at-ulog.Stamp(len(b.ups)))
+		d.file.SetPosition(b.follow.State, at-ulog.Stamp(len(b.ups)))
 	}
 	return at, nil
 }

@@ -94,8 +94,8 @@ func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 	return f.records.Scan(f.order.descends(), func(key, value []byte) error { return visit(key[skip:], value) })
 }
 
-// Version says which update of a key was the last.
-type Version = filestore.Entry
+// LastUpdate says which update of a key was the last.
+type LastUpdate = filestore.LastUpdate
 
 // OldestVersion is the stamp of records that were there before their database kept versions.
 const OldestVersion = filestore.Oldest
@@ -103,7 +103,7 @@ const OldestVersion = filestore.Oldest
 // versioned is the records of a file that may keep versions.
 type versioned interface {
 	Versions() (filestore.Versions, bool)
-	ScanVersions(visit func(key, value []byte, v Version) error) error
+	ScanVersions(visit func(key, value []byte, v LastUpdate) error) error
 }
 
 // Versions tells whether ScanVersions works, and what else the file remembers. Only files created with lww=true keep versions.
@@ -115,7 +115,7 @@ func (f *Frozen) Versions() (v filestore.Versions, ok bool) {
 }
 
 // ScanVersions is Scan with the version of each record, and with the removals that the file remembers, in the order of keys.
-func (f *Frozen) ScanVersions(visit func(key, value []byte, v Version) error) error {
+func (f *Frozen) ScanVersions(visit func(key, value []byte, v LastUpdate) error) error {
 	return f.records.(versioned).ScanVersions(visit)
 }
 

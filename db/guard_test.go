@@ -67,7 +67,7 @@ func TestGuardWithASharedTransaction(t *testing.T) {
 	require.ErrorIs(t, d.Set(nil, []byte("b"), nil, Never), ErrReadOnly)
 	followed := make(chan error)
 	go func() {
-		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: appendPrefix(nil, MaxXT)}})
+		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: appendPrefix(nil, MaxXT)}}, nil)
 	}()
 	require.ErrorIs(t, tx.Commit(nil), ErrReadOnly)
 	require.NoError(t, <-followed, "updates of a master go on")

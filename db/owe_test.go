@@ -22,7 +22,7 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 	require.NoError(t, err)
 	t.Cleanup(func() { require.Error(t, c.Close(), "the log has failed") })
 	d = c.DB(0)
-	d.Watch(WatchOptions{Claims: true, Versions: true})
+	d.Watch(WatchOptions{Claims: true, Uniques: true})
 	require.NoError(t, d.Set(nil, []byte("before"), []byte("safe"), Never))
 	syncing, goOn := make(chan struct{}, 8), make(chan struct{})
 	fs.OnSync(func() {
@@ -62,7 +62,7 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 		{"try to increment", func(d *DB, p *Pending) error { _, err := d.Increment(p, order, 0, origTry, Never); return err }},
 		{"accept", func(d *DB, p *Pending) error { return d.Accept(p, order, visit) }},
 		{"accept_bulk", func(d *DB, p *Pending) error { return d.AcceptBulk(p, [][]byte{order}, visit) }},
-		{"version", func(d *DB, p *Pending) error { _, err := d.AcceptVersion(p, order, visit); return err }},
+		{"version", func(d *DB, p *Pending) error { _, err := d.AcceptUnique(p, order, visit); return err }},
 		{"iterate", func(d *DB, p *Pending) error { return d.Iterate(nil, p, visit, func() bool { return true }) }},
 		{"walk", func(d *DB, p *Pending) error { return d.Walk(nil, p, func(_, _ []byte, _ int64) bool { return true }) }},
 		{"count", func(d *DB, p *Pending) error { _, err := d.Count(p); return err }},

@@ -30,7 +30,7 @@ type Params struct {
 	KTCapCnt   int64 // records from which on the collector removes some
 	KTCapSiz   int64 // bytes from which on the collector removes some
 
-	LWW bool // lww=true: of concurrent updates on servers that follow each other the last one counts, see (*DB).Follow; not of the original
+	LWW bool // lww=true: of concurrent updates on servers that follow each other the last one counts, see (*DB).Replicate; not of the original
 }
 
 // Opts are the storage options of a file, directory or cache database.

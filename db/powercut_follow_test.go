@@ -403,11 +403,11 @@ func (f *following) apply(run []uint64) error {
 			ups[i].Value = append(ups[i].Value, u.value...)
 		}
 	}
-	err := d.Follow(&f.pending, ups, func(n int) *ulog.Follow {
+	err := d.Replicate(&f.pending, ups, func(n int) *ulog.Position {
 		f.reach(run[n-1] - 1)
 		f.at[d.index] = run[n-1]
 		f.note(d)
-		return &ulog.Follow{DBID: d.index, State: f.state(run[n-1])}
+		return &ulog.Position{DBID: d.index, State: f.state(run[n-1])}
 	})
 	for i := range f.owed { // f.pending waits for the log of d, not for what Remember has put into the private logs of others
 		if f.shared || i == int(d.index) {

@@ -48,7 +48,7 @@ func inAllStores(t *testing.T, do func(t *testing.T, d *DB)) {
 			if expr == "FILE" {
 				require.NoError(t, d.Synchronize(false, nil))
 			}
-			d.Watch(WatchOptions{Versions: true, Claims: true})
+			d.Watch(WatchOptions{Uniques: true, Claims: true})
 			do(t, d)
 		})
 	}

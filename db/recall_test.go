@@ -13,8 +13,8 @@ import (
 // followOne stores an update of a master with a position.
 func followOne(t *testing.T, d *DB, value, state string) {
 	t.Helper()
-	note := func(int) *ulog.Follow { return &ulog.Follow{DBID: d.index, State: []byte(state)} }
-	require.NoError(t, d.Follow(nil, []ulog.Update{setFrom(9, "key", stored(value))}, note))
+	note := func(int) *ulog.Position { return &ulog.Position{DBID: d.index, State: []byte(state)} }
+	require.NoError(t, d.Replicate(nil, []ulog.Update{setFrom(9, "key", stored(value))}, note))
 }
 
 // logModes runs a test with private logs and with a shared one; open opens databases in a directory.

@@ -317,7 +317,7 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 			m.TakenFrom, m.Taken = m.LogID, m.Stamp
 		}
 		m.LogID, m.LogDir, m.DBID, m.Stamp = filestore.ID(log.ID()), log.place(), dbid, log.Last()
-		m.FollowAt = m.Stamp // what the log remembers up to here does not count for this file
+		m.PositionAt = m.Stamp // what the log remembers up to here does not count for this file
 		m.Epoch++
 		m.Held = false
 	})

@@ -8,7 +8,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// A server that follows a master remembers how far: with each batch of updates (DB.Follow), and at times without any (Catalog.Remember).
+// A server that follows a master remembers how far: with each batch of updates (DB.Replicate), and at times without any (Catalog.Remember).
 // What it remembers is bytes to this package, and is where the updates are that it speaks of: in the log, and in a database file. So after
 // a crash it is what belongs to the data, whatever that crash has taken.
 //
@@ -18,15 +18,15 @@ import (
 // won, and would replace what clients have stored here since. So every note of a position has a place in one order: its stamp in the log.
 //
 //	log    … u7  n8(position 1)  u9  n10(position 2)  u11 …
-//	file   Stamp 9, FollowAt 8                      the log's note is newer: position 2, after the replay of u11
-//	file   Stamp 11, FollowAt 10, log ends with u9  cannot be: the checkpoint has synced the log up to n10
-//	file   Stamp 11, FollowAt 8                     the log's note is newer: n10 came with updates of another database
+//	file   Stamp 9, PositionAt 8                      the log's note is newer: position 2, after the replay of u11
+//	file   Stamp 11, PositionAt 10, log ends with u9  cannot be: the checkpoint has synced the log up to n10
+//	file   Stamp 11, PositionAt 8                     the log's note is newer: n10 came with updates of another database
 //
-// filestore.(*Store).SetFollow takes a note only if it is newer than the one that the file has, so nothing here can move a position back. A
-// file that comes to a log from elsewhere gets FollowAt as if it had all notes that there are (adopt), and the log forgets its own (disown), because
+// filestore.(*Store).SetPosition takes a note only if it is newer than the one that the file has, so nothing here can move a position back. A
+// file that comes to a log from elsewhere gets PositionAt as if it had all notes that there are (adopt), and the log forgets its own (disown), because
 // a new segment repeats it with a greater stamp.
 
-// Remember notes in each log, and with each database file, how far a master has been followed: every update that was handed to Follow
+// Remember notes in each log, and with each database file, how far a master has been followed: every update that was handed to Replicate
 // before is covered. The caller makes it safe with SyncLogs.
 func (c *Catalog) Remember(state []byte) error {
 	for _, l := range c.logs {
@@ -34,13 +34,13 @@ func (c *Catalog) Remember(state []byte) error {
 		if !ok {
 			continue
 		}
-		at, err := l.AppendFollow(nil, &ulog.Follow{DBID: index, State: state})
+		at, err := l.AppendReplicated(nil, &ulog.Position{DBID: index, State: state})
 		if err != nil {
 			return &LogError{l.Dir(), err}
 		}
 		for _, d := range c.all {
 			if d.log == l.Log && d.file != nil && !d.readOnly {
-				d.file.SetFollow(state, at)
+				d.file.SetPosition(state, at)
 			}
 		}
 	}
@@ -97,7 +97,7 @@ func (c *Catalog) disown(d *DB, log *logDir) error {
 			return fmt.Errorf("checkpoint %s: %w", other.Path(), err)
 		}
 	}
-	at, err := log.AppendFollow(nil, &ulog.Follow{DBID: d.index, State: forgotten})
+	at, err := log.AppendReplicated(nil, &ulog.Position{DBID: d.index, State: forgotten})
 	if err == nil {
 		err = log.SyncTo(at)
 	}
@@ -111,7 +111,7 @@ func (c *Catalog) disown(d *DB, log *logDir) error {
 // the log.
 func (d *DB) recallFrom(log *logDir) {
 	if state, at := log.Remembered(); known(state) && !d.readOnly {
-		d.file.SetFollow(state, at)
+		d.file.SetPosition(state, at)
 	}
 }
 
@@ -119,7 +119,7 @@ func (d *DB) recallFrom(log *logDir) {
 func (d *DB) recallFromDir(fs vfs.FS, dir string) error {
 	state, at, err := ulog.RememberedIn(fs, dir)
 	if err == nil && known(state) {
-		d.file.SetFollow(state, at)
+		d.file.SetPosition(state, at)
 	}
 	return err
 }

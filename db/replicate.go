@@ -6,38 +6,38 @@ import (
 	"gotycoon/ulog"
 )
 
-// Replicate stores the updates of another server, in their order and as they are: values with the expiration time in
-// front, whether that has passed or not. They are logged under the server ID they came with and this database's index,
-// with new stamps. Removing what is not there is fine. As with a bulk that is not atomic there are several commits.
-//
-// Updates that the database can never hold (a key too long, an unknown operation) are left out, and the first of them is
-// returned as an *Error with the code InvalidOperation after the others are stored. Every other error ends the call. The
-// updates may then be given again: storing one twice changes nothing, except that a text database has one more line.
-func (d *DB) Replicate(p *Pending, ups []ulog.Update) error { return d.Follow(p, ups, nil) }
-
 // Noting returns what the log remembers, with the updates, when the first n of them are stored; nil is nothing.
-type Noting func(n int) *ulog.Follow
+type Noting func(n int) *ulog.Position
 
-// Follow is Replicate for a server that goes on where it was after a crash: each commit puts what note returns into the log, and later
-// into the file, together with its updates. note may be nil.
-func (d *DB) Follow(p *Pending, ups []ulog.Update, note Noting) error {
-	return d.FollowSome(p, ups, note, nil)
+// Replicate stores the updates of another server, in their order and as they are: values with the
+// expiration time in front, whether that time has passed or not. The updates are logged under the
+// server ID they came with and this database's index, with new stamps. Removing a record that is not
+// there is no error. As with a bulk that is not atomic there are several commits. Each commit puts
+// what note returns into the log, and later into the file, together with its updates, so that the
+// server knows after a crash where to go on. note may be nil.
+//
+// Updates that the database can never hold (a key too long, an unknown operation) are left out, and
+// the first of them is returned as an *Error with the code InvalidOperation after the others are
+// stored. Every other error ends the call. The updates may then be given again: storing an update
+// twice changes nothing, except that a text database has one more line.
+func (d *DB) Replicate(p *Pending, ups []ulog.Update, note Noting) error {
+	return d.ReplicateSome(p, ups, note, nil)
 }
 
-// Taking tells whether an update of another server is to be stored. An error ends the call that asks.
+// Taking reports whether an update of another server is to be stored. An error ends the call that asks.
 type Taking func(u *ulog.Update) (bool, error)
 
-// FollowSome is Follow for a database of which other servers may change some records only: the updates that takes refuses are left out, and
+// ReplicateSome is Replicate for a database of which other servers may change some records only: the updates that takes refuses are left out, and
 // what note returns is stored all the same. It is asked before the records are locked. nil takes all. What it takes is stored also where the
 // database keeps versions and has a newer one.
-func (d *DB) FollowSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
+func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
 	if d.readOnly {
 		return ErrReadOnly
 	}
 	var refused error
 	for done := 0; done < len(ups); {
 		n := replicaChunk(ups[done:])
-		var f *ulog.Follow
+		var f *ulog.Position
 		if note != nil {
 			f = note(done + n)
 		}
@@ -67,7 +67,7 @@ func replicaChunk(ups []ulog.Update) int {
 }
 
 // replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
-func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Follow, takes Taking) (leftOut, err error) {
+func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Taking) (leftOut, err error) {
 	if ups[0].Op == ulog.OpClear && takes == nil {
 		return nil, d.clear(p, ups[0], f, false)
 	}

@@ -123,7 +123,7 @@ func TestRollForward(t *testing.T) {
 	second, err := c.DB(1).Freeze()
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
-	require.NoError(t, c.DB(0).Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("c"), Value: []byte(forever + "3")}}))
+	require.NoError(t, c.DB(0).Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("c"), Value: []byte(forever + "3")}}, nil))
 	require.NoError(t, c.DB(1).Clear(nil))
 	set(1, "d", "4")
 	require.NoError(t, c.DB(0).Remove(nil, []byte("a")))

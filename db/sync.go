@@ -52,7 +52,7 @@ func (d *DB) reachEnd() {
 	defer d.commitMu.Unlock()
 	d.file.Apply(d.log.Last(), nil)
 	if state, at := d.log.Remembered(); known(state) {
-		d.file.SetFollow(state, at)
+		d.file.SetPosition(state, at)
 	}
 }
 

@@ -90,7 +90,7 @@ func TestUpdatesOfOthersWaitForTheOwner(t *testing.T) {
 		"set":       func() error { return d.Set(nil, []byte("k"), []byte("other"), Never) },
 		"set_bulk":  func() error { _, err := d.SetBulk(nil, []Record{{Key: []byte("k"), XT: Never}}, true); return err },
 		"clear":     func() error { return d.Clear(nil) },
-		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: []byte("k")}}) },
+		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: []byte("k")}}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := begin(t, d)
@@ -118,7 +118,7 @@ func TestASharedTransactionTakesUpdatesOfAllButTheMaster(t *testing.T) {
 	replicated := make(chan error, 1)
 	value := append(appendPrefix(nil, MaxXT), "v"...)
 	go func() {
-		replicated <- d.Replicate(nil, []ulog.Update{{Op: ulog.OpSet, Key: []byte("master"), Value: value}})
+		replicated <- d.Replicate(nil, []ulog.Update{{Op: ulog.OpSet, Key: []byte("master"), Value: value}}, nil)
 	}()
 	select {
 	case <-replicated:

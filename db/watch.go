@@ -17,10 +17,10 @@ const versionBits = 53
 
 // WatchOptions are what a database shall keep while it is used, besides its records.
 type WatchOptions struct {
-	Versions bool             // numbers that change with every update of a key, see DB.Version; 8 MiB
-	Claims   bool             // records can be claimed, see DB.Claim
-	News     func(key []byte) // called with the key of each record stored or given back; quick, must not use the database; may be nil
-	Undone   func()           // called when a shared transaction has not been committed: what it had removed is back; as News
+	Uniques bool             // numbers that change with every update of a key, see DB.Version; 8 MiB
+	Claims  bool             // records can be claimed, see DB.Claim
+	News    func(key []byte) // called with the key of each record stored or given back; quick, must not use the database; may be nil
+	Undone  func()           // called when a shared transaction has not been committed: what it had removed is back; as News
 }
 
 // watch sees every update of a database, from whatever protocol, after it has become visible and before its keys are unlocked.
@@ -37,7 +37,7 @@ type watch struct {
 func (d *DB) Watch(o WatchOptions) {
 	w := &watch{opts: o, seed: maphash.MakeSeed(), first: uint64(d.now().UnixMicro())}
 	w.last.Store(w.first)
-	if o.Versions {
+	if o.Uniques {
 		w.slots = make([]atomic.Uint64, versionSlots)
 	}
 	w.claims.init(d)
@@ -72,12 +72,12 @@ func (w *watch) undone() {
 	}
 }
 
-// Version returns a number that is another one after every update of the key, whoever makes it, and after every restart. To learn
+// Unique returns a number that is another one after every update of the key, whoever makes it, and after every restart. To learn
 // the version of a value, ask for the version first. Needs WatchOptions.Versions.
 //
 // It is not stored: a table in memory has the number of the last update for each hash of a key. It begins with the
 // microseconds of the start, and so is ahead of all numbers of the process before.
-func (d *DB) Version(key []byte) uint64 {
+func (d *DB) Unique(key []byte) uint64 {
 	w := d.watch.Load()
 	n := w.slot(key).Load()
 	if n == 0 {
@@ -93,14 +93,14 @@ func (d *DB) mixed(n uint64) uint64 {
 	return max(n, 1)
 }
 
-// AcceptVersion is Accept; it returns the version that the record has afterwards.
-func (d *DB) AcceptVersion(p *Pending, key []byte, visit Visitor) (version uint64, err error) {
-	return d.withVersion(p, key, func(b *batch) error { return b.accept(key, visit) })
+// AcceptUnique is Accept; it returns the version that the record has afterwards.
+func (d *DB) AcceptUnique(p *Pending, key []byte, visit Visitor) (version uint64, err error) {
+	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
 }
 
-// DecideVersion is AcceptVersion for who only needs to know whether there is a record: its value is not read.
-func (d *DB) DecideVersion(p *Pending, key []byte, decide func(found bool) Verdict) (version uint64, err error) {
-	return d.withVersion(p, key, func(b *batch) error {
+// DecideUnique is AcceptUnique for who only needs to know whether there is a record: its value is not read.
+func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) Verdict) (version uint64, err error) {
+	return d.withUnique(p, key, func(b *batch) error {
 		_, xt, found, err := b.look(key)
 		if err == nil {
 			b.obey(key, xt, found, decide(found))
@@ -109,15 +109,15 @@ func (d *DB) DecideVersion(p *Pending, key []byte, decide func(found bool) Verdi
 	})
 }
 
-// withVersion is modify; it returns the version that the record has afterwards.
-func (d *DB) withVersion(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
+// withUnique is modify; it returns the version that the record has afterwards.
+func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
 	w := d.watch.Load()
 	err = d.modify(p, key, func(b *batch) error {
 		if err := body(b); err != nil {
 			return err
 		}
 		if len(b.ups) == 0 {
-			version = d.Version(key)
+			version = d.Unique(key)
 			return nil
 		}
 		b.version = w.last.Add(1)

@@ -20,52 +20,52 @@ func openWatched(t *testing.T, expr string, o WatchOptions) *DB {
 }
 
 func TestEveryUpdateChangesTheVersion(t *testing.T) {
-	d := openWatched(t, "%", WatchOptions{Versions: true})
+	d := openWatched(t, "%", WatchOptions{Uniques: true})
 	key, value := []byte("k"), []byte("v")
-	last := d.Version(key)
-	require.Equal(t, last, d.Version(key))
+	last := d.Unique(key)
+	require.Equal(t, last, d.Unique(key))
 	for name, update := range map[string]func() error{
 		"set":       func() error { return d.Set(nil, key, value, Never) },
 		"append":    func() error { return d.Append(nil, key, nil, Never) },
 		"cas":       func() error { return d.Set(nil, key, value, Never) },
 		"clear":     func() error { return d.Clear(nil) },
 		"bulk":      func() error { _, err := d.SetBulk(nil, []Record{{Key: key, Value: value}}, true); return err },
-		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}) },
+		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil) },
 	} {
 		require.NoError(t, update(), name)
-		require.NotEqual(t, last, d.Version(key), name)
-		last = d.Version(key)
+		require.NotEqual(t, last, d.Unique(key), name)
+		last = d.Unique(key)
 		require.Positive(t, last)
 		require.Less(t, last, uint64(1)<<versionBits)
 	}
 }
 
 func TestUndoneUpdatesChangeTheVersion(t *testing.T) {
-	d := openWatched(t, "%", WatchOptions{Versions: true})
-	before := d.Version([]byte("k"))
+	d := openWatched(t, "%", WatchOptions{Uniques: true})
+	before := d.Unique([]byte("k"))
 	tx, err := d.Begin(nil, false)
 	require.NoError(t, err)
 	tx.Share()
 	require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), Never))
-	within := d.Version([]byte("k"))
+	within := d.Unique([]byte("k"))
 	require.NotEqual(t, before, within)
 	require.NoError(t, tx.Abort())
-	require.NotEqual(t, within, d.Version([]byte("k")))
+	require.NotEqual(t, within, d.Unique([]byte("k")))
 }
 
 func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
-	d := openWatched(t, ":", WatchOptions{Versions: true})
+	d := openWatched(t, ":", WatchOptions{Uniques: true})
 	key := []byte("k")
 	store := func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{Op: Store, Value: []byte("v")} }
-	version, err := d.AcceptVersion(nil, key, store)
+	version, err := d.AcceptUnique(nil, key, store)
 	require.NoError(t, err)
-	require.Equal(t, version, d.Version(key))
+	require.Equal(t, version, d.Unique(key))
 	var seen sync.Map
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for range 200 {
-				version, err := d.AcceptVersion(nil, key, store)
+				version, err := d.AcceptUnique(nil, key, store)
 				if _, double := seen.LoadOrStore(version, true); double || err != nil {
 					t.Errorf("%d twice: %v", version, err)
 				}
@@ -73,9 +73,9 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	kept, err := d.AcceptVersion(nil, key, func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{} })
+	kept, err := d.AcceptUnique(nil, key, func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{} })
 	require.NoError(t, err)
-	require.Equal(t, d.Version(key), kept)
+	require.Equal(t, d.Unique(key), kept)
 }
 
 // mustClaim claims the first message of a name.

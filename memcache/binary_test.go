@@ -154,7 +154,7 @@ func TestBrokenBinaryMessagesEndTheConnection(t *testing.T) {
 func TestReadOnlyService(t *testing.T) {
 	s := start(t, "opts=fr", ":")
 	require.NoError(t, s.db.Set(nil, []byte("a"), []byte("x\x00\x00\x00\x00"), db.Never))
-	before := s.db.Version([]byte("a"))
+	before := s.db.Unique([]byte("a"))
 	const refused = "SERVER_ERROR server is read-only\n"
 	c := s.dial(t)
 	c.ask("mg a v t N10\n", "VA 1 t-1\nx\n")
@@ -171,7 +171,7 @@ func TestReadOnlyService(t *testing.T) {
 	_, xt, err := s.db.Get(nil, nil, []byte("a"))
 	require.NoError(t, err)
 	require.Equal(t, db.MaxXT, xt)
-	require.Equal(t, before, s.db.Version([]byte("a")))
+	require.Equal(t, before, s.db.Unique([]byte("a")))
 	n, err := s.db.Count(nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)

@@ -97,7 +97,7 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 		// The version is read before the value: an old version makes a later cas fail, which is
 		// safe; a version newer than the value would let it overwrite an update that the client has
 		// not seen.
-		it.version = c.db.Version(key)
+		it.version = c.db.Unique(key)
 	}
 	before := c.io.Owed.Taken()
 	stored, xt, err := c.db.Get(&c.io.Owed, c.value[:0], key)
@@ -191,7 +191,7 @@ func (c *conn) storeInPlace(ch change) (version uint64, err error) {
 // decideVersion stores data in a room if the item is as ch wants it.
 func (c *conn) decideVersion(ch change, room []byte) (version uint64, err error) {
 	var refused error
-	version, err = c.db.DecideVersion(&c.io.Owed, ch.key, func(found bool) db.Verdict {
+	version, err = c.db.DecideUnique(&c.io.Owed, ch.key, func(found bool) db.Verdict {
 		if refused = c.refusal(ch, found); refused != nil {
 			return db.Verdict{}
 		}
@@ -220,7 +220,7 @@ func (c *conn) countStore(ch change, err error) {
 // storeVersion is store for operations that depend on the old item. c.value holds the new value.
 func (c *conn) storeVersion(ch change) (version uint64, err error) {
 	var refused error
-	version, err = c.db.AcceptVersion(&c.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) db.Verdict {
+	version, err = c.db.AcceptUnique(&c.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) db.Verdict {
 		if refused = c.refusal(ch, found); refused != nil {
 			return db.Verdict{}
 		}
@@ -248,7 +248,7 @@ func (c *conn) refusal(ch change, found bool) error {
 		return db.ErrNoRecord
 	case found && ch.mode == modeAdd:
 		return db.ErrDuplicate
-	case ch.unique != 0 && c.db.Version(ch.key) != ch.unique:
+	case ch.unique != 0 && c.db.Unique(ch.key) != ch.unique:
 		return errChanged
 	}
 	return nil
@@ -289,11 +289,11 @@ func (c *conn) remove(key []byte, unique uint64) (err error) {
 
 func (c *conn) removeVersion(key []byte, unique uint64) error {
 	var refused error
-	_, err := c.db.AcceptVersion(&c.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
+	_, err := c.db.AcceptUnique(&c.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
 		switch {
 		case !found:
 			refused = db.ErrNoRecord
-		case c.db.Version(key) != unique:
+		case c.db.Unique(key) != unique:
 			refused = errChanged
 		default:
 			return db.Verdict{Op: db.Discard}
@@ -310,7 +310,7 @@ func (c *conn) removeVersion(key []byte, unique uint64) error {
 func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
 	missing := false
 	var lack error
-	it.version, err = c.db.AcceptVersion(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
+	it.version, err = c.db.AcceptUnique(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
 		if missing = !found; missing {
 			return db.Verdict{}
 		}
@@ -353,7 +353,7 @@ type addition struct {
 // at 0.
 func (c *conn) add(a addition) (sum, version uint64, xt int64, err error) {
 	var refused error
-	version, err = c.db.AcceptVersion(&c.io.Owed, a.key, func(key, old []byte, was int64, found bool) db.Verdict {
+	version, err = c.db.AcceptUnique(&c.io.Owed, a.key, func(key, old []byte, was int64, found bool) db.Verdict {
 		xt = was
 		sum, refused = c.sum(a, old, found)
 		if refused != nil {
@@ -391,7 +391,7 @@ func (c *conn) sum(a addition, old []byte, found bool) (uint64, error) {
 		return a.initial, nil
 	case !found:
 		return 0, db.ErrNoRecord
-	case a.unique != 0 && c.db.Version(a.key) != a.unique:
+	case a.unique != 0 && c.db.Unique(a.key) != a.unique:
 		return 0, errChanged
 	}
 	data, _ := c.decode(old)

@@ -107,7 +107,7 @@ func (c *conn) metaDebug() bool {
 	if !ok {
 		return true
 	}
-	version := c.db.Version(m.key)
+	version := c.db.Unique(m.key)
 	stored, xt, err := c.db.Get(&c.io.Owed, nil, m.key)
 	switch {
 	case err == nil:

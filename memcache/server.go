@@ -65,7 +65,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, db: o.DB, pool: netio.NewPool()}
 	s.commands, s.places = table(o.Config), places()
-	watch := db.WatchOptions{Versions: o.Modern, Claims: o.Queue}
+	watch := db.WatchOptions{Uniques: o.Modern, Claims: o.Queue}
 	if o.Queue {
 		s.queues = newQueues(o.DB)
 		watch.News, watch.Undone = s.queues.arrived, s.queues.undone

@@ -267,14 +267,14 @@ func (c *copier) store(ups []ulog.Update, reached []byte) error {
 			ups[i].Origin = ulog.Origin{Log: c.log, Stamp: c.stamp}
 		}
 	}
-	note := func(n int) *ulog.Follow {
+	note := func(n int) *ulog.Position {
 		if o := ups[n-1].Origin; o.Log == c.log {
 			place.mark(c.log, o.Stamp)
 		}
 		if n == len(ups) {
 			c.part.key = reached
 		}
-		return &ulog.Follow{DBID: c.part.db, State: place.encode()}
+		return &ulog.Position{DBID: c.part.db, State: place.encode()}
 	}
 	err := c.f.store(&c.pending, c.part.db, ups, note, true)
 	if e, ok := errors.AsType[*db.Error](err); ok && e.Code == db.InvalidOperation {

@@ -64,7 +64,7 @@ func (n *node) tick() {
 func (n *node) note() {
 	n.t.Helper()
 	log := n.catalog.Log()
-	at, err := log.AppendFollow(nil, &ulog.Follow{State: []byte("state")})
+	at, err := log.AppendReplicated(nil, &ulog.Position{State: []byte("state")})
 	require.NoError(n.t, err)
 	require.NoError(n.t, log.Wait(at))
 }

@@ -10,7 +10,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// place is where a follower is: what it remembers with the data, see db.(*DB).Follow. It is of one master's log.
+// place is where a follower is: what it remembers with the data, see db.(*DB).Replicate. It is of one master's log.
 //
 // The position is a stamp of the master up to which every database has everything, except that a database may be ahead of it, or still be
 // copied: those have parts.

@@ -336,7 +336,7 @@ func (p *pull) apply() error {
 }
 
 // note returns what is remembered with the first n of the collected updates.
-func (p *pull) note(n int) *ulog.Follow {
+func (p *pull) note(n int) *ulog.Position {
 	place := &p.f.place
 	if p.noted > 0 { // the call before has succeeded
 		p.f.good = p.f.next
@@ -351,7 +351,7 @@ func (p *pull) note(n int) *ulog.Follow {
 		}
 	}
 	p.f.next = place.encode()
-	return &ulog.Follow{DBID: p.ups[0].DBID, State: p.f.next}
+	return &ulog.Position{DBID: p.ups[0].DBID, State: p.f.next}
 }
 
 // leftOut tells that an update is not applied, now or ever. Like the original the follower goes on: the master would send the

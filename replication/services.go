@@ -13,8 +13,8 @@ import (
 type Services interface {
 	// Prepare looks at updates before they are stored. refresh tells that a copy of the master's database is to be fetched afterwards.
 	Prepare(ups []ulog.Update) (refresh bool, err error)
-	// Follow stores updates as db.(*DB).Follow does, as far as they are the master's to make. copied tells that they are of a copy.
-	Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error
+	// Replicate stores updates as db.(*DB).Replicate does, as far as they are the master's to make. copied tells that they are of a copy.
+	Replicate(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error
 	// CaughtUp is told that everything the master had is here, Alone that there is no master, or one without services.
 	CaughtUp() error
 	Alone() error
@@ -75,7 +75,7 @@ func masterHas(h *frame.Hello, i uint16) bool {
 // store stores updates of one database.
 func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note db.Noting, copied bool) error {
 	if index != db.ServicesIndex {
-		return f.opts.Catalog.DB(int(index)).Follow(p, ups, note)
+		return f.opts.Catalog.DB(int(index)).Replicate(p, ups, note)
 	}
 	refresh, err := f.opts.Services.Prepare(ups)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note db
 		f.refresh = true
 		f.place.copyAgain(index) // note remembers that
 	}
-	return f.opts.Services.Follow(p, ups, note, copied)
+	return f.opts.Services.Replicate(p, ups, note, copied)
 }
 
 // refreshDue notes, where another server has become the primary of the services, that their database is to be copied.

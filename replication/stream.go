@@ -81,7 +81,7 @@ type stream struct {
 //	another client writes an update with the stamp 110
 //	settle, asked now, would return 120: the heartbeat would promise 110 unsent
 //
-// Asked first, settle returns a stamp that no later update can have (ulog.Log.Settle). send returns
+// Asked first, promise returns a stamp that no later update can have (ulog.Log.Promise). send returns
 // nil only at the end of the log, and a gap ends the stream, so no update between the follower's
 // position and the end is skipped.
 func (t *stream) run() error {
@@ -95,7 +95,7 @@ func (t *stream) run() error {
 		}
 	}
 	for {
-		settled := t.settle()
+		settled := t.promise()
 		if err := t.send(); err != nil {
 			return err
 		}
@@ -122,15 +122,15 @@ func (t *stream) heartbeatPause() time.Duration {
 	return heartbeatPause(t.source.opts.Replicas.len(), extended(t.follow))
 }
 
-// settle returns a stamp that no later update of the log can have: the end of the log for a
+// promise returns a stamp that no later update of the log can have: the end of the log for a
 // follower of our kind, about the present time for others, as the original does. The log keeps this
 // promise also after a crash with the clock set back.
-func (t *stream) settle() ulog.Stamp {
+func (t *stream) promise() ulog.Stamp {
 	log := t.source.opts.Log
 	if extended(t.follow) {
-		return log.SettleEnd()
+		return log.PromiseEnd()
 	}
-	return log.Settle(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
+	return log.Promise(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
 }
 
 // send sends everything that the log has for the follower, to the end of the log.

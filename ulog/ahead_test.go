@@ -55,7 +55,7 @@ func TestAValueWrittenAheadBecomesASegment(t *testing.T) {
 			dir := t.TempDir()
 			l := mustOpen(t, dir, aheadOptions())
 			if state != nil {
-				_, err := l.AppendFollow(nil, &Follow{State: state})
+				_, err := l.AppendReplicated(nil, &Position{State: state})
 				require.NoError(t, err)
 			}
 			r, err := l.NewReader(0)
@@ -191,7 +191,7 @@ func TestAValueThatDoesNotFitIsWrittenInItsTurn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, aheadOptions())
 	a, b := mustWriteAhead(t, l, setLarge("a")), mustWriteAhead(t, l, setLarge("b"))
-	_, err := l.AppendFollow(sets("x"), &Follow{State: []byte("state")})
+	_, err := l.AppendReplicated(sets("x"), &Position{State: []byte("state")})
 	require.NoError(t, err)
 	_, err = l.Append([]Update{a})
 	require.NoError(t, err)

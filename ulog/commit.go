@@ -117,7 +117,7 @@ type group struct {
 	notes uint32       // follow records among them
 	first Stamp
 	last  Stamp
-	state note // of the newest follow record
+	state note // of the newest position record
 }
 
 // take makes the pending records the group to write.

@@ -109,9 +109,9 @@ func (w *crashWorld) tell(l *Log) {
 		var at Stamp
 		switch i % 3 {
 		case 0:
-			at = l.Settle(StampAt(w.clock.now()))
+			at = l.Promise(StampAt(w.clock.now()))
 		case 1:
-			at = l.SettleEnd()
+			at = l.PromiseEnd()
 		case 2:
 			if at = l.Tick(); l.SyncTo(at) != nil {
 				return

@@ -10,7 +10,7 @@
 // Records are written in groups: what was appended while the previous group was being written. Behind the
 // records of a group stands one more record, its commit record, with a checksum; to the original it is an update
 // of a database that does not exist. A group counts as a whole or not at all, and one Append is always inside one group.
-// Updates of another server have a follow record in front of them, in their group: where they were made, and what this server
+// Updates of another server have a position record in front of them, in their group: where they were made, and what this server
 // remembers about the one it follows (origin.go). It is invisible to the original in the same way.
 // A segment of ours begins with a commit record of zero records, so that it can be told from one of the original.
 //

@@ -67,7 +67,7 @@ func TestGapWhereTheNewestSegmentBeginsWithoutAnUpdate(t *testing.T) {
 		"an update": func(t *testing.T, l *Log) { mustCommit(t, l, "new") },
 		"a tick":    func(t *testing.T, l *Log) { tick(t, l) },
 		"a note": func(t *testing.T, l *Log) {
-			at, err := l.AppendFollow(nil, &Follow{State: []byte("state")})
+			at, err := l.AppendReplicated(nil, &Position{State: []byte("state")})
 			require.NoError(t, err)
 			require.NoError(t, l.Wait(at))
 		},

@@ -49,7 +49,7 @@ type Log struct {
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
 	headed header     // what its header says; guarded by syncMu
 	sealed header     // what its header says on disk; guarded by syncMu
-	stated note       // of the newest follow record that is written; used by the leader
+	stated note       // of the newest position record that is written; used by the leader
 
 	aheadTurn chan struct{} // has room for one: whoever writes a value ahead
 	aheads    int           // values written ahead, for the names of their files; used by whoever has the turn
@@ -75,7 +75,7 @@ type Log struct {
 	queue    queue         // who writes, and who waits for it
 	changed  chan struct{} // closed when safe grows; nil while no reader waits
 	newest   newest        // groups in memory, for readers
-	follow   note          // of the newest follow record; its state is replaced, never changed
+	follow   note          // of the newest position record; its state is replaced, never changed
 	first    Stamp         // of the first pending record
 	closed   bool
 	err      error // first failed write or sync
@@ -101,16 +101,16 @@ type tail struct {
 // its memory: both then happen in the same order. The updates are copied. Without updates it returns Last.
 //
 // Updates with an Origin get stamps greater than those that they had there.
-func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendFollow(ups, nil) }
+func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendReplicated(ups, nil) }
 
-// AppendFollow is Append for the updates of another server, together with what is to be remembered about it; f may be nil. There need
+// AppendReplicated is Append for the updates of another server, together with what is to be remembered about it; f may be nil. There need
 // not be updates. The record that holds f comes right before them: its stamp is as much less than the one returned as there are updates.
-func (l *Log) AppendFollow(ups []Update, f *Follow) (Stamp, error) {
+func (l *Log) AppendReplicated(ups []Update, f *Position) (Stamp, error) {
 	size, err := encodedSize(ups)
 	if err != nil {
 		return 0, err
 	}
-	msg, newest, err := encodeFollow(ups, f)
+	msg, newest, err := encodePosition(ups, f)
 	if err != nil {
 		return 0, err
 	}

@@ -21,9 +21,9 @@ func LogKey(id [16]byte) uint64 {
 	return min(max(1, binary.BigEndian.Uint64(id[:])), UnknownLog-1)
 }
 
-// Follow is what a server that follows another remembers about it, in its own log: in the same group as the updates it speaks of, so
+// Position is what a server that follows another remembers about it, in its own log: in the same group as the updates it speaks of, so
 // that both are there after a crash or neither is.
-type Follow struct {
+type Position struct {
 	DBID  uint16 // the database of the updates
 	State []byte // how far the server has followed; package replication knows what it says
 }
@@ -39,7 +39,7 @@ var (
 	errFollow        = errors.New("malformed follow record")
 )
 
-// appendFollow appends the message of the follow record for ups:
+// appendPosition appends the message of the position record for ups:
 //
 //	offset  0       2       4      5         6          8
 //	        ┌───────┬───────┬──────┬─────────┬──────────┬──────┬─────────┬───────┐
@@ -52,7 +52,7 @@ var (
 //
 // The record stands in front of the updates it speaks of, in the same group. As with commit records, database 65535 makes the original's
 // slaves and tools pass it over.
-func appendFollow(dst []byte, f *Follow, ups []Update) []byte {
+func appendPosition(dst []byte, f *Position, ups []Update) []byte {
 	dst = append(dst, 0, 0, 0xFF, 0xFF, followOp, followVersion)
 	dst = binary.BigEndian.AppendUint16(dst, f.DBID)
 	logs := originLogs(ups)
@@ -99,20 +99,20 @@ func logNumber(logs []uint64, log uint64) int {
 func zigzag(n int64) uint64   { return uint64(n)<<1 ^ uint64(n>>63) }
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
-// isFollow tells whether a message belongs to a follow record, of whatever version.
-func isFollow(msg []byte) bool {
+// isPosition tells whether a message belongs to a position record, of whatever version.
+func isPosition(msg []byte) bool {
 	return len(msg) > prefixSize && msg[2] == 0xFF && msg[3] == 0xFF && msg[4] == followOp
 }
 
-// parseFollow decodes the message of a follow record. The origins are appended to dst; State is a part of msg.
-func parseFollow(dst []Origin, msg []byte) (Follow, []Origin, error) {
+// parsePosition decodes the message of a position record. The origins are appended to dst; State is a part of msg.
+func parsePosition(dst []Origin, msg []byte) (Position, []Origin, error) {
 	if msg[prefixSize] != followVersion {
-		return Follow{}, dst, fmt.Errorf("%w: %d", errFollowVersion, msg[prefixSize])
+		return Position{}, dst, fmt.Errorf("%w: %d", errFollowVersion, msg[prefixSize])
 	}
 	if len(msg) < followHead {
-		return Follow{}, dst, errFollow
+		return Position{}, dst, errFollow
 	}
-	f := Follow{DBID: binary.BigEndian.Uint16(msg[prefixSize+1:])}
+	f := Position{DBID: binary.BigEndian.Uint16(msg[prefixSize+1:])}
 	n, rest, ok := cutVarnum(msg[followHead:])
 	if !ok || n > uint64(len(rest))/8 {
 		return f, dst, errFollow
@@ -151,9 +151,9 @@ func parseOrigins(dst []Origin, logs, rest []byte) ([]Origin, []byte, error) {
 	return dst, rest, nil
 }
 
-// encodeFollow returns the message of the follow record that updates need, nil where they need none, and the newest stamp among their
+// encodePosition returns the message of the position record that updates need, nil where they need none, and the newest stamp among their
 // origins.
-func encodeFollow(ups []Update, f *Follow) (note []byte, newest Stamp, err error) {
+func encodePosition(ups []Update, f *Position) (note []byte, newest Stamp, err error) {
 	foreign := false
 	for i := range ups {
 		if o := &ups[i].Origin; o.Log != 0 {
@@ -166,9 +166,9 @@ func encodeFollow(ups []Update, f *Follow) (note []byte, newest Stamp, err error
 	case f == nil && !foreign:
 		return nil, 0, nil
 	case f == nil:
-		f = &Follow{DBID: ups[0].DBID}
+		f = &Position{DBID: ups[0].DBID}
 	}
-	return appendFollow(nil, f, ups), newest, nil
+	return appendPosition(nil, f, ups), newest, nil
 }
 
 // Observe makes every stamp given out from now on greater than at, which another server has given out. The error says that at is no

@@ -27,7 +27,7 @@ type noted struct {
 // readOrigins returns the origins of the updates after a stamp, and what the log remembers about those who are followed.
 func readOrigins(t *testing.T, r *Reader) (origins []Origin, notes []noted) {
 	t.Helper()
-	r.OnFollow(func(_ Stamp, f Follow) { notes = append(notes, noted{f.DBID, string(f.State)}) })
+	r.OnPosition(func(_ Stamp, f Position) { notes = append(notes, noted{f.DBID, string(f.State)}) })
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -43,14 +43,14 @@ func TestOriginsTravelThroughTheLog(t *testing.T) {
 	l := mustOpen(t, dir, Options{Now: newClock().now})
 	base := StampAt(newClock().now())
 	mustAppend(t, l, "own 1")
-	_, err := l.AppendFollow([]Update{from(7, base+5, "a"), set("b"), from(9, base-1e12, "c"), from(7, base+9, "d")},
-		&Follow{DBID: 3, State: []byte("state")})
+	_, err := l.AppendReplicated([]Update{from(7, base+5, "a"), set("b"), from(9, base-1e12, "c"), from(7, base+9, "d")},
+		&Position{DBID: 3, State: []byte("state")})
 	require.NoError(t, err)
 	middle := l.Last()
 	mustAppend(t, l, "own 2")
 	_, err = l.Append([]Update{from(1<<63, base+10, "e")})
 	require.NoError(t, err)
-	at, err := l.AppendFollow(nil, &Follow{DBID: 1})
+	at, err := l.AppendReplicated(nil, &Position{DBID: 1})
 	require.NoError(t, err)
 	require.NoError(t, l.Wait(at))
 
@@ -80,7 +80,7 @@ func TestFollowRecordsStandAndFallWithTheirUpdates(t *testing.T) {
 	l := mustOpen(t, dir, Options{})
 	mustCommit(t, l, "before")
 	before := l.leaderTail().off
-	at, err := l.AppendFollow([]Update{from(7, 5, "a"), from(7, 6, "b")}, &Follow{State: []byte("s")})
+	at, err := l.AppendReplicated([]Update{from(7, 5, "a"), from(7, 6, "b")}, &Position{State: []byte("s")})
 	require.NoError(t, err)
 	require.NoError(t, l.Wait(at))
 	after := l.leaderTail().off
@@ -112,7 +112,7 @@ func TestStampsPassThoseOfOrigins(t *testing.T) {
 	defer l.Close()
 	at, err := l.Append([]Update{from(7, now+1000, "a"), set("b")})
 	require.NoError(t, err)
-	require.Equal(t, now+1003, at, "the follow record has one, too")
+	require.Equal(t, now+1003, at, "the position record has one, too")
 	require.NoError(t, l.Observe(now+5000))
 	require.Equal(t, now+5001, mustAppend(t, l, "c"))
 	require.NoError(t, l.Observe(now+10), "an older one changes nothing")
@@ -124,21 +124,21 @@ func TestStampsPassThoseOfOrigins(t *testing.T) {
 }
 
 func TestFollowRecordsOfLaterVersionsAreNotPassedOver(t *testing.T) {
-	msg := appendFollow(nil, &Follow{DBID: 1}, nil)
+	msg := appendPosition(nil, &Position{DBID: 1}, nil)
 	msg[prefixSize]++
-	_, _, err := parseFollow(nil, msg)
+	_, _, err := parsePosition(nil, msg)
 	require.ErrorIs(t, err, errFollowVersion)
 }
 
 func FuzzParseFollow(f *testing.F) {
-	f.Add(appendFollow(nil, &Follow{DBID: 1, State: []byte("s")}, nil)[prefixSize:])
-	f.Add(appendFollow(nil, &Follow{}, []Update{from(7, 5, "a"), set("b"), from(8, 1, "c")})[prefixSize:])
+	f.Add(appendPosition(nil, &Position{DBID: 1, State: []byte("s")}, nil)[prefixSize:])
+	f.Add(appendPosition(nil, &Position{}, []Update{from(7, 5, "a"), set("b"), from(8, 1, "c")})[prefixSize:])
 	f.Fuzz(func(t *testing.T, rest []byte) {
 		msg := append([]byte{0, 0, 0xFF, 0xFF, followOp}, rest...)
-		if !isFollow(msg) {
+		if !isPosition(msg) {
 			return
 		}
-		follow, origins, err := parseFollow(nil, msg)
+		follow, origins, err := parsePosition(nil, msg)
 		if err != nil {
 			return
 		}
@@ -147,7 +147,7 @@ func FuzzParseFollow(f *testing.F) {
 		for i := range ups {
 			ups[i].Origin = origins[i]
 		}
-		again, origins2, err := parseFollow(nil, appendFollow(nil, &follow, ups))
+		again, origins2, err := parsePosition(nil, appendPosition(nil, &follow, ups))
 		require.NoError(t, err)
 		require.Equal(t, follow.DBID, again.DBID)
 		require.Equal(t, string(follow.State), string(again.State))

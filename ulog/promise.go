@@ -20,10 +20,10 @@ package ulog
 // promiseAhead is how much more than asked for a header promises: ten seconds.
 const promiseAhead = 10_000 * Stamp(perMilli)
 
-// Settle returns the newest stamp, but not more than at, such that a reader who now reads up to io.EOF has everything up to it:
+// Promise returns the newest stamp, but not more than at, such that a reader who now reads up to io.EOF has everything up to it:
 // no record with such a stamp is still to be made safe, and none will get one, even if the clock is set back and the process
 // ends in whatever way. Followers are told it while there is nothing else to tell.
-func (l *Log) Settle(at Stamp) Stamp {
+func (l *Log) Promise(at Stamp) Stamp {
 	l.mu.Lock()
 	if l.safe.last < l.last {
 		at = min(at, l.safe.last)
@@ -34,18 +34,18 @@ func (l *Log) Settle(at Stamp) Stamp {
 	l.past, l.told = max(l.past, at), max(l.told, at)
 	kept := max(l.kept, l.synced.last)
 	l.mu.Unlock()
-	if at > kept && l.promise(at) != nil {
+	if at > kept && l.keepPromise(at) != nil {
 		return kept
 	}
 	return at
 }
 
-// SettleEnd is Settle for the newest record that readers may read. Records that are written and not synced may be lost when the power
+// PromiseEnd is Promise for the newest record that readers may read. Records that are written and not synced may be lost when the power
 // fails, after followers had them: no other record may then get their stamps.
-func (l *Log) SettleEnd() Stamp { return l.Settle(l.End()) }
+func (l *Log) PromiseEnd() Stamp { return l.Promise(l.End()) }
 
-// promise makes the header on disk promise a stamp, and some more.
-func (l *Log) promise(at Stamp) error {
+// keepPromise makes the header on disk keepPromise a stamp, and some more.
+func (l *Log) keepPromise(at Stamp) error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	l.mu.Lock()

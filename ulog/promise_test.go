@@ -27,7 +27,7 @@ func TestAPromiseOutlivesTheProcess(t *testing.T) {
 			l := mustOpen(t, dir, o)
 			mustCommit(t, l, "before")
 			c.add(time.Minute) // nothing happens, and followers hear about the time
-			told := l.Settle(StampAt(c.now()))
+			told := l.Promise(StampAt(c.now()))
 			require.Equal(t, StampAt(c.now()), told)
 			last := l.Last()
 			end(t, l, fs)
@@ -52,11 +52,11 @@ func TestPromisesAreMadeInAdvance(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{FS: fs, Now: c.now, SyncInterval: time.Hour})
 	defer l.Close()
 	mustCommit(t, l, "k")
-	l.Settle(StampAt(c.now()))
+	l.Promise(StampAt(c.now()))
 	before := fs.Syncs()
 	for range 100 { // ten seconds
 		c.add(100 * time.Millisecond)
-		require.Equal(t, StampAt(c.now()), l.Settle(StampAt(c.now())))
+		require.Equal(t, StampAt(c.now()), l.Promise(StampAt(c.now())))
 	}
 	require.LessOrEqual(t, fs.Syncs()-before, 2)
 }
@@ -67,7 +67,7 @@ func TestACleanEndPromisesNoMoreThanWasTold(t *testing.T) {
 	l := mustOpen(t, dir, Options{Now: c.now, SyncInterval: time.Hour})
 	mustCommit(t, l, "k")
 	c.add(time.Minute)
-	told := l.Settle(StampAt(c.now()))
+	told := l.Promise(StampAt(c.now()))
 	require.NoError(t, l.Close())
 	l = mustOpen(t, dir, Options{Now: c.now})
 	defer l.Close()
@@ -82,7 +82,7 @@ func TestAFullSegmentHandsItsPromiseOver(t *testing.T) {
 	l := mustOpen(t, dir, Options{Now: c.now, SyncInterval: time.Hour, Limit: 200})
 	defer l.Close()
 	mustCommit(t, l, keys("a", 10)...)
-	told := l.Settle(StampAt(c.now().Add(time.Minute)))
+	told := l.Promise(StampAt(c.now().Add(time.Minute)))
 	mustCommit(t, l, keys("b", 10)...)
 	nums, err := listSegments(vfs.OS{}, dir)
 	require.NoError(t, err)
@@ -107,10 +107,10 @@ func TestAPromiseWhileTheLogIsClosed(t *testing.T) {
 	dir, c, fs := t.TempDir(), newClock(), faultfs.New(vfs.OS{})
 	l := mustOpen(t, dir, Options{FS: fs, Now: c.now, SyncInterval: time.Hour})
 	mustCommit(t, l, "k")
-	l.Settle(StampAt(c.now().Add(time.Minute)))
+	l.Promise(StampAt(c.now().Add(time.Minute)))
 	mustCommit(t, l, "unsynced")
 	var told Stamp
-	fs.OnSync(func() { told = l.Settle(StampAt(c.now().Add(time.Minute + 5*time.Second))) })
+	fs.OnSync(func() { told = l.Promise(StampAt(c.now().Add(time.Minute + 5*time.Second))) })
 	require.NoError(t, l.Close())
 	require.NotZero(t, told)
 

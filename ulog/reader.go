@@ -27,7 +27,7 @@ type Entry struct {
 // A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
 //
 // Only groups that are complete and whose checksum matches are delivered; see scanner for the rules. The commit records
-// themselves are not, nor are follow records: what those say is in Entry.Origin, and goes to OnFollow.
+// themselves are not, nor are follow records: what those say is in Entry.Origin, and goes to OnPosition.
 type Reader struct {
 	fs     vfs.FS
 	dir    string
@@ -50,9 +50,9 @@ type Reader struct {
 	noticed bool         // the open segment has lost bytes, which Next has told
 	closed  bool
 
-	origins  []Origin // of the next records, from a follow record
+	origins  []Origin // of the next records, from a position record
 	passed   int      // origins already used
-	onFollow func(Stamp, Follow)
+	onFollow func(Stamp, Position)
 
 	safe    tail   // where the log was safe when the reader last looked
 	records uint64 // where the reader is in Log.tail.records, once counted
@@ -154,7 +154,7 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	switch {
 	case isCommit(e.Message):
 		return e, false, nil
-	case isFollow(e.Message):
+	case isPosition(e.Message):
 		return e, false, r.follow(e)
 	}
 	e.Origin = r.origin()
@@ -162,17 +162,17 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	return e, rec.stamp > r.after, nil
 }
 
-// OnFollow has f called when Next passes what the log remembers about a server that is followed. Follow.State is valid during the call.
-func (r *Reader) OnFollow(f func(Stamp, Follow)) { r.onFollow = f }
+// OnPosition has f called when Next passes what the log remembers about a server that is followed. Position.State is valid during the call.
+func (r *Reader) OnPosition(f func(Stamp, Position)) { r.onFollow = f }
 
 // OnRoom has f asked for bytes before the reader makes a buffer for a large record, which is larger by so many bytes than what every
 // reader has. f may wait until there is memory; its error is that of Next, which can be called again. With a number below zero f is
 // given bytes back, and its result does not count.
 func (r *Reader) OnRoom(f func(bytes int) error) { r.scan.win.room = f }
 
-// follow takes what a follow record says about the records behind it.
+// follow takes what a position record says about the records behind it.
 func (r *Reader) follow(e Entry) error {
-	f, origins, err := parseFollow(r.origins[:0], e.Message)
+	f, origins, err := parsePosition(r.origins[:0], e.Message)
 	r.origins, r.passed = origins, 0
 	if err != nil {
 		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)

@@ -10,17 +10,17 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// What a log remembers about a server that is followed (Follow.State) is found again by Open without reading more than the newest segment:
+// What a log remembers about a server that is followed (Position.State) is found again by Open without reading more than the newest segment:
 // each segment that is not the first begins with a group that repeats what was remembered last.
 
-// note is what a follow record says, and where it is in the log. Stamps put all notes into one order, also those that database files
+// note is what a position record says, and where it is in the log. Stamps put all notes into one order, also those that database files
 // have copies of.
 type note struct {
 	state []byte
 	at    Stamp
 }
 
-// Remembered returns the state of the newest follow record and the record's stamp, nil where there is none. After Open the stamp is that of
+// Remembered returns the state of the newest position record and the record's stamp, nil where there is none. After Open the stamp is that of
 // the group which repeats the state, if that is where it was found: greater than the first one's, and still less than that of
 // any other state that was remembered later.
 func (l *Log) Remembered() (state []byte, at Stamp) {
@@ -59,7 +59,7 @@ func repeated(state []byte, last Stamp) []byte {
 	if len(state) == 0 {
 		return nil
 	}
-	msg := appendFollow(nil, &Follow{State: state}, nil)
+	msg := appendPosition(nil, &Position{State: state}, nil)
 	b := appendFrameHead(nil, last, len(msg))
 	b = append(append(b, msg...), endMark)
 	return appendCommit(b, 0, last, 1)

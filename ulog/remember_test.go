@@ -68,7 +68,7 @@ func rememberingLife(dir string, o Options) (safe int, err error) {
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for i := range 8 {
-		s, err := l.AppendFollow(sets("k"), &Follow{State: fmt.Append(nil, i+1)})
+		s, err := l.AppendReplicated(sets("k"), &Position{State: fmt.Append(nil, i+1)})
 		if err == nil {
 			err = l.Wait(s)
 		}
@@ -86,7 +86,7 @@ func TestWhatIsRememberedSurvivesTheRemovalOfItsSegment(t *testing.T) {
 	disk, err := crashfs.New(root)
 	require.NoError(t, err)
 	l := mustOpen(t, filepath.Join(root, "ulog"), Options{FS: disk, SyncInterval: time.Hour, Limit: 150})
-	at, err := l.AppendFollow(sets("a", "b", "c", "d", "e"), &Follow{State: make([]byte, 3000)})
+	at, err := l.AppendReplicated(sets("a", "b", "c", "d", "e"), &Position{State: make([]byte, 3000)})
 	require.NoError(t, err)
 	require.NoError(t, l.SyncTo(at))
 	mustCommit(t, l, "in the next segment")

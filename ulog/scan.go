@@ -43,7 +43,7 @@ type scanner struct {
 	committed bool  // a commit record was seen
 	closed    bool  // a commit record stands right before off
 
-	state  note // of the newest follow record accepted, where keeps
+	state  note // of the newest position record accepted, where keeps
 	update made // the newest update accepted, where keeps
 	keeps  bool // somebody wants to know them
 }
@@ -64,7 +64,7 @@ type run struct {
 	last  Stamp  // largest stamp seen
 	crc   uint32 // over the records seen
 	count uint32
-	state note // of the newest follow record seen
+	state note // of the newest position record seen
 
 	update made // the newest update seen
 }
@@ -103,15 +103,15 @@ func (g *run) add(r *record, size int64) {
 	}
 }
 
-// note remembers what a follow record says, or when an update was made.
+// note remembers what a position record says, or when an update was made.
 func (g *run) note(msg []byte, at Stamp) {
-	if !isFollow(msg) {
+	if !isPosition(msg) {
 		if len(msg) >= prefixSize {
 			g.update = made{at, binary.BigEndian.Uint16(msg)}
 		}
 		return
 	}
-	if f, _, err := parseFollow(nil, msg); err == nil && len(f.State) > 0 {
+	if f, _, err := parsePosition(nil, msg); err == nil && len(f.State) > 0 {
 		g.state = note{bytes.Clone(f.State), at}
 	}
 }

@@ -38,8 +38,8 @@ func (g *Group) Memo(f func(*Group) any) any {
 func (g *Group) Each(f func(Entry)) {
 	var origins []Origin
 	eachRecord(g.raw, func(at Stamp, msg []byte) {
-		if isFollow(msg) {
-			_, origins, _ = parseFollow(origins[:0], msg) // made by this process
+		if isPosition(msg) {
+			_, origins, _ = parsePosition(origins[:0], msg) // made by this process
 			return
 		}
 		e := Entry{Stamp: at, Message: msg}
@@ -99,7 +99,7 @@ func (n *newest) drop() { n.groups, n.bytes = nil, 0 }
 func (n *newest) count(g *group, records int, last uint64) {
 	before := -1
 	g.each(records, func(msg []byte) {
-		if len(msg) < 2 || isFollow(msg) {
+		if len(msg) < 2 || isPosition(msg) {
 			return
 		}
 		if sid := binary.BigEndian.Uint16(msg); int(sid) != before {

@@ -164,7 +164,7 @@ func TestWhatIsRememberedIsFoundAgain(t *testing.T) {
 	require.Nil(t, remembered(l))
 	mustCommit(t, l, "a")
 	for i := range 3 {
-		at, err := l.AppendFollow(sets("b"), &Follow{DBID: 1, State: fmt.Append(nil, "state ", i)})
+		at, err := l.AppendReplicated(sets("b"), &Position{DBID: 1, State: fmt.Append(nil, "state ", i)})
 		require.NoError(t, err)
 		require.NoError(t, l.Wait(at))
 	}
@@ -189,7 +189,7 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 200})
 	for i := range 4 {
-		at, err := l.AppendFollow(sets(fmt.Sprint("key ", i)), &Follow{State: fmt.Append(nil, i)})
+		at, err := l.AppendReplicated(sets(fmt.Sprint("key ", i)), &Position{State: fmt.Append(nil, i)})
 		require.NoError(t, err)
 		require.NoError(t, l.Wait(at))
 	}

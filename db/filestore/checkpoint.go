@@ -80,7 +80,7 @@ func (s *Store) Rebase(change func(*Meta)) error {
 	m := s.Meta()
 	s.applyMu.Lock()
 	s.view.Load().active.stamp = m.Stamp
-	s.followed = followed{m.Follow, m.FollowAt}
+	s.followed = followed{m.Position, m.PositionAt}
 	s.applyMu.Unlock()
 	return s.checkpointLocked(false)
 }
@@ -330,7 +330,7 @@ func (s *Store) merge(o *overlay, clean bool) error {
 				m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.checkpoint, clean
 				m.ClearedAt, m.ClearedBy = o.clearedBy.Stamp, o.clearedBy.SID
 				if o.follow.at != 0 {
-					m.Follow, m.FollowAt = o.follow.state, o.follow.at
+					m.Position, m.PositionAt = o.follow.state, o.follow.at
 				}
 			}
 			return writeMeta(tx, m)
@@ -430,7 +430,7 @@ func (w *batchWriter) writeVersion(flagged []byte) error {
 		if !known || flagged[0]&flagLive != 0 || old.Removed {
 			return nil
 		}
-		e = Entry{old.Version, true}
+		e = LastUpdate{old.Version, true}
 	}
 	if known && old.Removed {
 		w.meta.Removals--

@@ -132,7 +132,7 @@ func (s *Store) load() error {
 		m.LWW, m.Base = true, Oldest // the file says so when it is first written
 	}
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
-	s.followed = followed{m.Follow, m.FollowAt}
+	s.followed = followed{m.Position, m.PositionAt}
 	s.cp.init(m)
 	s.view.Store(newView(newOverlay(m.Stamp, s.lww), nil))
 	return nil

@@ -22,13 +22,13 @@ func (f *frozen) Versions() (Versions, bool) {
 
 // ScanVersions is Scan with versions, and with the removals that are remembered, in the order of keys. A record without a version has the
 // Oldest.
-func (f *frozen) ScanVersions(visit func(key, value []byte, e Entry) error) error {
+func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error) error {
 	data, versions := f.tx.Bucket([]byte(dataBucket)).Cursor(), f.tx.Bucket([]byte(versionBucket)).Cursor()
 	key, value := data.First()
 	at, b := versions.First()
 	for key != nil || at != nil {
 		order := compareHeads(key, at)
-		e, ok := Entry{Version: Version{Stamp: Oldest}}, true
+		e, ok := LastUpdate{Version: Version{Stamp: Oldest}}, true
 		if order >= 0 {
 			e, ok = decodeEntry(b)
 		}

@@ -49,12 +49,12 @@ type Meta struct {
 	Newest      ulog.Stamp `json:",omitempty"` // no version is newer than this, or than Stamp
 	ClearedAt   ulog.Stamp `json:",omitempty"` // version of the last clear
 	ClearedBy   uint16     `json:",omitempty"`
-	Removals    int64      `json:",omitempty"` // how many are remembered in the file
-	Floor       ulog.Stamp `json:",omitempty"` // newest removal that was forgotten
-	Follow      []byte     `json:",omitempty"` // how far a master was followed, see ulog.Follow and SetFollow
-	FollowAt    ulog.Stamp `json:",omitempty"` // stamp of the note in the log that Follow is from; 0: unknown, of a version that had no such field
-	TakenFrom   ID         `json:",omitzero"`  // the shared log that the file belonged to last, before LogID
-	Taken       ulog.Stamp `json:",omitempty"` // every update of that log up to here is in the file
+	Removals    int64      `json:",omitempty"`         // how many are remembered in the file
+	Floor       ulog.Stamp `json:",omitempty"`         // newest removal that was forgotten
+	Position    []byte     `json:"Follow,omitempty"`   // how far a master was followed, see ulog.Position and SetPosition
+	PositionAt  ulog.Stamp `json:"FollowAt,omitempty"` // stamp of the note in the log that Follow is from; 0: unknown, of a version that had no such field
+	TakenFrom   ID         `json:",omitzero"`          // the shared log that the file belonged to last, before LogID
+	Taken       ulog.Stamp `json:",omitempty"`         // every update of that log up to here is in the file
 }
 
 // Copied tells whether the file is a backup that no server has opened yet: it names a log, but has not been a file of a

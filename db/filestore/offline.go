@@ -22,10 +22,10 @@ const (
 )
 
 // AppendEntry appends an entry as the bucket "version" holds it.
-func AppendEntry(dst []byte, e Entry) []byte { return appendEntry(dst, e) }
+func AppendEntry(dst []byte, e LastUpdate) []byte { return appendEntry(dst, e) }
 
 // DecodeEntry is the reverse of AppendEntry; ok is false for what is no entry.
-func DecodeEntry(b []byte) (e Entry, ok bool) { return decodeEntry(b) }
+func DecodeEntry(b []byte) (e LastUpdate, ok bool) { return decodeEntry(b) }
 
 // EncodeMeta returns a description as the file holds it.
 func EncodeMeta(m Meta) ([]byte, error) {

@@ -49,7 +49,7 @@ func TestRemovalsAreForgottenInParts(t *testing.T) {
 	require.GreaterOrEqual(t, parts, 2*n/part, "two walks")
 	require.Less(t, s.Meta().Removals, int64(limit))
 	require.GreaterOrEqual(t, s.Meta().Removals, int64(limit/2))
-	require.NoError(t, s.EachEntry(func(key []byte, e Entry) {
+	require.NoError(t, s.EachEntry(func(key []byte, e LastUpdate) {
 		require.True(t, !e.Removed || e.Stamp > s.Meta().Floor, string(key))
 	}, func() {}))
 	_, found, err := s.Entry([]byte("kept"))

@@ -68,7 +68,7 @@ func TestSumTellsRecordsApart(t *testing.T) {
 
 // No damaged byte of a description goes unseen.
 func TestDescriptionHasAChecksum(t *testing.T) {
-	m := Meta{Format: formatVersion, ID: NewID(), Stamp: 1795334401, LogDir: "/var/lib/ulog", Summed: true, Sum: 77, Count: 5, Follow: []byte("place")}
+	m := Meta{Format: formatVersion, ID: NewID(), Stamp: 1795334401, LogDir: "/var/lib/ulog", Summed: true, Sum: 77, Count: 5, Position: []byte("place")}
 	text, err := encodeMeta(m)
 	require.NoError(t, err)
 	again, err := decodeMeta(text)

@@ -34,8 +34,8 @@ func VersionOf(at ulog.Stamp, ups []ulog.Update, i int) Version {
 	return Version{at - ulog.Stamp(len(ups)-1-i), u.SID}
 }
 
-// Entry is what is remembered of a key.
-type Entry struct {
+// LastUpdate is what is remembered of a key.
+type LastUpdate struct {
 	Version
 	Removed bool
 }
@@ -62,7 +62,7 @@ func decodeVersion(b []byte) Version {
 	return Version{ulog.Stamp(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint16(b[8:])}
 }
 
-func appendEntry(dst []byte, e Entry) []byte {
+func appendEntry(dst []byte, e LastUpdate) []byte {
 	dst = appendVersion(dst, e.Version)
 	if e.Removed {
 		return append(dst, 1)
@@ -70,11 +70,11 @@ func appendEntry(dst []byte, e Entry) []byte {
 	return append(dst, 0)
 }
 
-func decodeEntry(b []byte) (e Entry, ok bool) {
+func decodeEntry(b []byte) (e LastUpdate, ok bool) {
 	if len(b) != entrySize {
 		return e, false
 	}
-	return Entry{decodeVersion(b), b[versionSize] != 0}, true
+	return LastUpdate{decodeVersion(b), b[versionSize] != 0}, true
 }
 
 // LWW tells whether the file remembers versions.
@@ -88,7 +88,7 @@ func (s *Store) Cleared() Version {
 }
 
 // Entry returns what is remembered of a key. The caller keeps the key from being changed meanwhile.
-func (s *Store) Entry(key []byte) (e Entry, found bool, err error) {
+func (s *Store) Entry(key []byte) (e LastUpdate, found bool, err error) {
 	v := s.acquire()
 	defer v.release()
 	for _, o := range []*overlay{v.active, v.frozen} {
@@ -107,7 +107,7 @@ func (s *Store) Entry(key []byte) (e Entry, found bool, err error) {
 }
 
 // baseEntry looks into the file. A record that was there before versions were kept has the one of that moment.
-func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (Entry, bool) {
+func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (LastUpdate, bool) {
 	var room [64]byte
 	at := append(append(room[:0], versionPrefix), key...)
 	if versions := tx.Bucket([]byte(versionBucket)); versions != nil {
@@ -117,28 +117,28 @@ func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (Entry, bool) {
 	}
 	at[0] = keyPrefix
 	if base := s.Meta().Base; base > 0 && tx.Bucket([]byte(dataBucket)).Get(at) != nil {
-		return Entry{Version: Version{Stamp: base}}, true
+		return LastUpdate{Version: Version{Stamp: base}}, true
 	}
-	return Entry{}, false
+	return LastUpdate{}, false
 }
 
 // entry looks a key up in the overlay.
-func (o *overlay) entry(key []byte) (Entry, bool) {
+func (o *overlay) entry(key []byte) (LastUpdate, bool) {
 	var room [headSize]byte
 	head, found := o.tree.GetHead(room[:0], key, headSize)
 	if !found {
-		return Entry{}, false
+		return LastUpdate{}, false
 	}
 	return notedEntry(head)
 }
 
 // notedEntry returns what an overlay has noted in what it has of a key; ok is false where that is nothing.
-func notedEntry(flagged []byte) (e Entry, ok bool) {
+func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
 	flag := flagged[0]
 	if flag&flagNoted == 0 {
 		return e, false
 	}
-	return Entry{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
+	return LastUpdate{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
 }
 
 // note adds the version of ups[i] to the flag in scratch. Updates that are not in the log, of expired and evicted records, have none: their
@@ -168,13 +168,13 @@ func (s *Store) noteClear(at ulog.Stamp, ups []ulog.Update) {
 // EachEntry calls visit for what is remembered of every key, in no order, and for a key that was changed lately more than once: the
 // last call counts. forget is called where everything told before counts no more. The caller keeps everything from being changed
 // meanwhile.
-func (s *Store) EachEntry(visit func(key []byte, e Entry), forget func()) error {
+func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) error {
 	v := s.acquire()
 	defer v.release()
 	err := s.file.View(func(tx *bolt.Tx) error {
 		if base := s.Meta().Base; base > 0 {
 			err := tx.Bucket([]byte(dataBucket)).ForEach(func(k, _ []byte) error {
-				visit(k[1:], Entry{Version: Version{Stamp: base}})
+				visit(k[1:], LastUpdate{Version: Version{Stamp: base}})
 				return nil
 			})
 			if err != nil {

@@ -24,7 +24,7 @@ func mustOpenLWW(t *testing.T, path string, limit, removals int64) *Store {
 func remembered(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	got := map[string]string{}
-	require.NoError(t, s.EachEntry(func(key []byte, e Entry) {
+	require.NoError(t, s.EachEntry(func(key []byte, e LastUpdate) {
 		got[string(key)] = fmt.Sprint(e.Stamp, " ", e.SID, " ", e.Removed)
 	}, func() { clear(got) }))
 	for key, text := range got {

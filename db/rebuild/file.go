@@ -109,7 +109,7 @@ func (f *File) Records(visit func(key, value []byte) error) error {
 }
 
 // Versions is Records for what a file with Meta.LWW remembers of keys. In other files there is nothing.
-func (f *File) Versions(visit func(key []byte, e filestore.Entry) error) error {
+func (f *File) Versions(visit func(key []byte, e filestore.LastUpdate) error) error {
 	if f.versions.page == 0 {
 		return nil
 	}

@@ -34,7 +34,7 @@ type salvager struct {
 	*Salvaged
 	pages
 	take     func(key, value []byte) error
-	remember func(key []byte, e filestore.Entry) error // nil: nobody asks
+	remember func(key []byte, e filestore.LastUpdate) error // nil: nobody asks
 	progress func(pages int)
 
 	data     bucket
@@ -56,7 +56,7 @@ type salvager struct {
 // remember is given what a file with Meta.LWW remembers of keys, and may be nil. Nobody looks for pages of that to which nothing leads.
 //
 // progress is told of pages as they are read and may be nil. The error is that of take or remember, or says that the file cannot be opened.
-func Salvage(path string, tryLock bool, take func(key, value []byte) error, remember func(key []byte, e filestore.Entry) error,
+func Salvage(path string, tryLock bool, take func(key, value []byte) error, remember func(key []byte, e filestore.LastUpdate) error,
 	progress func(pages int)) (*Salvaged, error) {
 	f, err := filestore.OpenOffline(path, false, tryLock)
 	if err != nil {

@@ -20,7 +20,7 @@ type memory struct {
 
 // Remember makes the file remember something of a key, in place of what was given for it before, when Commit is given a Meta with LWW. It comes
 // in any order, before or after the record. Clear forgets it.
-func (b *Builder) Remember(key []byte, e filestore.Entry) error {
+func (b *Builder) Remember(key []byte, e filestore.LastUpdate) error {
 	if b.memory == nil {
 		b.memory = &memory{sorter: newSorter(b.fs, b.temp+versionSuffix+sortSuffix, b.opts.Memory/versionShare)}
 	}

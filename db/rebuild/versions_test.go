@@ -15,9 +15,9 @@ import (
 )
 
 // versioned makes a file with n records and as many removals, and returns what it remembers.
-func versioned(t testing.TB, n int) (path string, want map[string]filestore.Entry) {
+func versioned(t testing.TB, n int) (path string, want map[string]filestore.LastUpdate) {
 	t.Helper()
-	path, want = filepath.Join(t.TempDir(), "v.kct"), map[string]filestore.Entry{}
+	path, want = filepath.Join(t.TempDir(), "v.kct"), map[string]filestore.LastUpdate{}
 	s, err := filestore.Open(path, filestore.Options{LWW: true})
 	require.NoError(t, err)
 	for i := range n {
@@ -27,8 +27,8 @@ func versioned(t testing.TB, n int) (path string, want map[string]filestore.Entr
 			{Op: ulog.OpRemove, Key: []byte(gone), SID: 7},
 			{Op: ulog.OpSet, Key: []byte(kept), Value: stored(fmt.Sprint(i)), SID: 9, Origin: ulog.Origin{Log: 3, Stamp: 2e9 + at}},
 		})
-		want[gone] = filestore.Entry{Version: filestore.Version{Stamp: at, SID: 7}, Removed: true}
-		want[kept] = filestore.Entry{Version: filestore.Version{Stamp: 2e9 + at, SID: 9}}
+		want[gone] = filestore.LastUpdate{Version: filestore.Version{Stamp: at, SID: 7}, Removed: true}
+		want[kept] = filestore.LastUpdate{Version: filestore.Version{Stamp: 2e9 + at, SID: 9}}
 	}
 	require.NoError(t, s.Close())
 	return path, want
@@ -37,15 +37,15 @@ func versioned(t testing.TB, n int) (path string, want map[string]filestore.Entr
 func stored(value string) []byte { return append([]byte{255, 255, 255, 255, 255}, value...) }
 
 // opened requires that a file is sound, and returns what it remembers, as a server sees it.
-func opened(t testing.TB, path string) map[string]filestore.Entry {
+func opened(t testing.TB, path string) map[string]filestore.LastUpdate {
 	t.Helper()
 	r, err := Check(path, true, nil)
 	require.NoError(t, err)
 	require.Empty(t, r.Damage)
 	s, err := filestore.Open(path, filestore.Options{})
 	require.NoError(t, err)
-	got := map[string]filestore.Entry{}
-	require.NoError(t, s.EachEntry(func(key []byte, e filestore.Entry) { got[string(key)] = e }, nil))
+	got := map[string]filestore.LastUpdate{}
+	require.NoError(t, s.EachEntry(func(key []byte, e filestore.LastUpdate) { got[string(key)] = e }, nil))
 	require.NoError(t, s.Close())
 	return got
 }
@@ -82,10 +82,10 @@ func TestWhatWasRememberedIsForgottenWithAClear(t *testing.T) {
 	for _, key := range []string{"before", "behind"} {
 		require.NoError(t, b.Clear())
 		require.NoError(t, b.Set([]byte(key), stored("1")))
-		require.NoError(t, b.Remember([]byte(key), filestore.Entry{Version: filestore.Version{Stamp: 5}}))
+		require.NoError(t, b.Remember([]byte(key), filestore.LastUpdate{Version: filestore.Version{Stamp: 5}}))
 	}
 	require.NoError(t, b.Commit(filestore.Meta{ID: filestore.NewID(), LWW: true}))
-	require.Equal(t, map[string]filestore.Entry{"behind": {Version: filestore.Version{Stamp: 5}}}, opened(t, path))
+	require.Equal(t, map[string]filestore.LastUpdate{"behind": {Version: filestore.Version{Stamp: 5}}}, opened(t, path))
 }
 
 // Whatever page is destroyed: a record is never made of a version.
@@ -102,14 +102,14 @@ func TestVersionsAreSalvaged(t *testing.T) {
 		if page >= 0 {
 			clear(broken[page*size : (page+1)*size])
 		}
-		got := map[string]filestore.Entry{}
+		got := map[string]filestore.LastUpdate{}
 		s := newSalvager(bytes.NewReader(broken), int64(len(broken)), func(key, value []byte) error {
 			if want[string(key)].Removed {
 				t.Errorf("page %d: %q is no record", page, key)
 			}
 			return nil
 		}, nil)
-		s.remember = func(key []byte, e filestore.Entry) error {
+		s.remember = func(key []byte, e filestore.LastUpdate) error {
 			if got[string(key)] = e; e != want[string(key)] {
 				t.Errorf("page %d: %q has the version %v", page, key, e)
 			}

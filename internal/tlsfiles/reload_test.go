@@ -28,13 +28,13 @@ func TestNewContentIsUsedByTheNextHandshakes(t *testing.T) {
 	client, err := tlsfiles.NewClient(tlsfiles.ClientOptions{Files: tlsfiles.Files{CA: ca.Path("ca.pem")}})
 	require.NoError(t, err)
 	require.Equal(t, first, presented(t, s, client))
-	version := s.Version()
+	version := s.Generation()
 	require.False(t, s.Refresh(), "nothing has changed")
-	require.Equal(t, version, s.Version())
+	require.Equal(t, version, s.Generation())
 
 	second := issueServer(t, ca)
 	require.Eventually(t, func() bool { return presented(t, s, client) == second }, patience, 50*time.Millisecond)
-	require.NotEqual(t, version, s.Version())
+	require.NotEqual(t, version, s.Generation())
 	require.Contains(t, l.String(), "new content is in use")
 }
 

@@ -61,8 +61,8 @@ func (s *Server) Config() *tls.Config {
 // Refresh looks at the files now. It reports whether new content is in use.
 func (s *Server) Refresh() bool { return s.files.refresh() }
 
-// Version returns a value that is different after each change of the files' content.
-func (s *Server) Version() any { return s.files.latest.Load() }
+// Generation returns a value that is different after each change of the files' content.
+func (s *Server) Generation() any { return s.files.latest.Load() }
 
 // Verify returns nil if a client with this certificate may connect now. certs is the certificate,
 // followed by intermediate ones.

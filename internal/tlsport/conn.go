@@ -95,7 +95,7 @@ func (c *Conn) handshake() error {
 	if err := c.socket.SetWriteDeadline(limit); err != nil {
 		return err
 	}
-	version := c.guard.opts.Files.Version()
+	version := c.guard.opts.Files.Generation()
 	if err := c.secure.Handshake(); err != nil {
 		c.guard.tellFailed(c.RemoteAddr(), err)
 		return err

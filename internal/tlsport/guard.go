@@ -82,7 +82,7 @@ func (l *listener) Accept() (net.Conn, error) {
 func (g *Guard) watch() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
-	swept := g.opts.Files.Version()
+	swept := g.opts.Files.Generation()
 	for {
 		select {
 		case <-g.quit:
@@ -91,7 +91,7 @@ func (g *Guard) watch() {
 		}
 		g.opts.Files.Refresh()
 		// The version also changes when a handshake loads new content.
-		if now := g.opts.Files.Version(); now != swept {
+		if now := g.opts.Files.Generation(); now != swept {
 			g.sweep()
 			swept = now
 		}
@@ -129,7 +129,7 @@ func (g *Guard) enter(c *Conn, version any) {
 	g.open[c] = struct{}{}
 	g.mu.Unlock()
 	// A sweep for newer files may have missed this connection.
-	if g.opts.Files.Version() != version {
+	if g.opts.Files.Generation() != version {
 		g.check(c)
 	}
 }

@@ -36,12 +36,12 @@
 //
 // # Updates of other servers
 //
-// Updates of the services' database that arrive from a master pass through Prepare and then Follow.
+// Updates of the services' database that arrive from a master pass through Prepare and then Replicate.
 // Their keys tell three kinds of records apart (records.go):
 //
 //   - Bounds: each has the ID of one server in its key. Only that server writes it, and its value
 //     only grows. The greater value is kept.
-//   - Claims: they only grow as well. Prepare looks at them before Follow stores anything.
+//   - Claims: they only grow as well. Prepare looks at them before Replicate stores anything.
 //   - All other records: the primary's. They are stored if the update was made by the primary.
 //
 // A primary that receives a greater claim ends its services before it stores the first update of

@@ -94,7 +94,7 @@ func (s *server) take(copied bool, ups []ulog.Update) bool {
 	s.t.Helper()
 	refresh, err := s.role.Prepare(ups)
 	require.NoError(s.t, err)
-	require.NoError(s.t, s.role.Follow(nil, ups, nil, copied))
+	require.NoError(s.t, s.role.Replicate(nil, ups, nil, copied))
 	return refresh
 }
 

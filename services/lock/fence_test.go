@@ -149,7 +149,7 @@ func TestTokensOfTheNextPrimary(t *testing.T) {
 		ups := []ulog.Update{{SID: 1, Op: ulog.OpSet, Key: []byte(key), Value: append([]byte{0xff, 0xff, 0xff, 0xff, 0xff}, value...)}}
 		_, err := role.Prepare(ups)
 		require.NoError(t, err)
-		require.NoError(t, role.Follow(nil, ups, nil, false))
+		require.NoError(t, role.Replicate(nil, ups, nil, false))
 	}
 	receive("primary\x001", "1")
 	receive(leader.FencePrefix+"\x001", "5000001")

@@ -51,7 +51,7 @@ func (s *standby) take(u ulog.Update) {
 	ups := []ulog.Update{u}
 	_, err := s.role.Prepare(ups)
 	require.NoError(s.t, err)
-	require.NoError(s.t, s.role.Follow(nil, ups, nil, false))
+	require.NoError(s.t, s.role.Replicate(nil, ups, nil, false))
 }
 
 func (c *client) refused(path, reason string) {

@@ -53,7 +53,7 @@ func (t *databaseTarget) put(key, value []byte) error {
 
 // remember takes what the server's database remembers of a key.
 func (t *databaseTarget) remember(key []byte, v client.CopyVersion) error {
-	return t.b.Remember(key, filestore.Entry{Version: filestore.Version{Stamp: ulog.Stamp(v.Stamp), SID: v.SID}, Removed: v.Removed})
+	return t.b.Remember(key, filestore.LastUpdate{Version: filestore.Version{Stamp: ulog.Stamp(v.Stamp), SID: v.SID}, Removed: v.Removed})
 }
 
 func (t *databaseTarget) commit() (written, error) {

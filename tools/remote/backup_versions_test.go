@@ -25,7 +25,7 @@ func TestBackupKeepsVersions(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	got := map[string]bool{}
-	require.NoError(t, f.Versions(func(key []byte, e filestore.Entry) error {
+	require.NoError(t, f.Versions(func(key []byte, e filestore.LastUpdate) error {
 		require.Greater(t, e.Stamp, f.Meta().ClearedAt)
 		got[string(key)] = e.Removed
 		return nil

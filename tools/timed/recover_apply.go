@@ -140,7 +140,7 @@ func (r *recovery) store(u ulog.Update, v filestore.Version) error {
 		return nil // reserved by the original, and passed over by it
 	}
 	if lww && err == nil && u.Op != ulog.OpClear {
-		err = r.fresh.Remember(u.Key, filestore.Entry{Version: v, Removed: u.Op == ulog.OpRemove})
+		err = r.fresh.Remember(u.Key, filestore.LastUpdate{Version: v, Removed: u.Op == ulog.OpRemove})
 	}
 	if err != nil {
 		return err

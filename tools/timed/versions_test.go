@@ -15,13 +15,13 @@ import (
 )
 
 // remembered returns what a file remembers of keys, and what it says of itself.
-func remembered(t *testing.T, path string) (map[string]filestore.Entry, filestore.Meta) {
+func remembered(t *testing.T, path string) (map[string]filestore.LastUpdate, filestore.Meta) {
 	t.Helper()
 	require.True(t, strings.HasSuffix(succeed(t, "verify", path), "sound\n"))
 	f, err := rebuild.Open(path, false, true)
 	require.NoError(t, err)
-	got := map[string]filestore.Entry{}
-	require.NoError(t, f.Versions(func(key []byte, e filestore.Entry) error { got[string(key)] = e; return nil }))
+	got := map[string]filestore.LastUpdate{}
+	require.NoError(t, f.Versions(func(key []byte, e filestore.LastUpdate) error { got[string(key)] = e; return nil }))
 	require.NoError(t, f.Close())
 	return got, f.Meta()
 }
@@ -37,7 +37,7 @@ func TestVersionsSurviveTheTools(t *testing.T) {
 	require.NoError(t, err)
 	d := c.DB(0)
 	never := []byte{255, 255, 255, 255, 255}
-	require.NoError(t, d.Follow(nil, []ulog.Update{
+	require.NoError(t, d.Replicate(nil, []ulog.Update{
 		{SID: 9, Op: ulog.OpSet, Key: []byte("before"), Value: never, Origin: ulog.Origin{Log: 5, Stamp: 40}},
 		{SID: 9, Op: ulog.OpClear, Origin: ulog.Origin{Log: 5, Stamp: 41}},
 		{SID: 9, Op: ulog.OpSet, Key: []byte("theirs"), Value: never, Origin: ulog.Origin{Log: 5, Stamp: 42}},
@@ -51,7 +51,7 @@ func TestVersionsSurviveTheTools(t *testing.T) {
 	noSuch := filestore.Version{Stamp: c.Log().Last(), SID: 3}
 	require.NoError(t, c.Close())
 
-	want := map[string]filestore.Entry{
+	want := map[string]filestore.LastUpdate{
 		"theirs": {Version: filestore.Version{Stamp: 42, SID: 9}}, "gone": {Version: filestore.Version{Stamp: 43, SID: 9}, Removed: true},
 		"ours": {Version: ours}, "no such": {Version: noSuch, Removed: true},
 	}

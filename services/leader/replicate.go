@@ -28,7 +28,7 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 		if !ok || term <= r.claims[sid] {
 			continue
 		}
-		// Follow does not store this update (see raises), so its term is remembered here.
+		// Replicate does not store this update (see raises), so its term is remembered here.
 		if sid == r.opts.SID {
 			if err := r.opts.DB.Set(nil, toldKey(sid), strconv.AppendUint(nil, term, 10), db.Never); err != nil {
 				return false, err
@@ -61,11 +61,11 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	return true, err
 }
 
-// Follow stores updates of other servers, as db.(*DB).Follow does, but only those that another
+// Replicate stores updates of other servers, as db.(*DB).Replicate does, but only those that another
 // server may make (takes). copied says that the updates are records of a copy of the master's
 // database: they do not say who made them, so the primary's records among them get the primary's ID
 // as their origin.
-func (r *Role) Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error {
+func (r *Role) Replicate(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sid, _, alone := r.claims.greatest(); copied && alone {
@@ -80,7 +80,7 @@ func (r *Role) Follow(p *db.Pending, ups []ulog.Update, note db.Noting, copied b
 			return err
 		}
 	}
-	return r.opts.DB.FollowSome(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(p, u, copied) })
+	return r.opts.DB.ReplicateSome(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(p, u, copied) })
 }
 
 // takes reports whether an update is to be stored. mu is held.
