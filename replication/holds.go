@@ -44,18 +44,19 @@ func (h *followerHold) acknowledged(at ulog.Stamp, now time.Time) {
 	h.at, h.since = at, now
 }
 
-// A follower whose connection has ended comes back within seconds, mostly, and asks from where it was. If its hold went with the
-// connection, a removal in between would take what it needs, and it would replace its data by copies. So the hold stays for awayLinger, as
-// a weak one of its own in the list, until the same follower takes it over. Only followers with extended streams are waited for: they are
-// servers of this kind. An original slave cannot be told from "ktremotemgr slave", which is not expected back, and after which files of the
-// log are to be removed.
+// A follower whose connection has ended mostly comes back within seconds, and asks from where it
+// was. If its hold ended with the connection, a removal in between could take what it needs, and
+// the follower would replace its data by copies. So the log is held for awayLinger, until the same
+// follower has a hold of its own again. Only followers with extended streams are waited for: they
+// are servers of our kind. An original slave cannot be told from "ktremotemgr slave", which is not
+// expected back, and after which files of the log are to be removable.
 
 const (
 	awayLinger = 2 * time.Minute // how long the log is held for a follower that has gone
-	mostAway   = 64              // of them; the one that has gone first is forgotten for another
+	mostAway   = 64              // such holds; the oldest one ends when there is another
 )
 
-// followerID says which followers are the same.
+// followerID tells followers apart across connections.
 type followerID struct {
 	sid  uint16
 	host string
@@ -72,7 +73,7 @@ func idOf(f frame.Follow, peer string) followerID {
 // awayHolds holds the log for followers that have gone. The zero value is ready for use.
 type awayHolds struct {
 	mu  sync.Mutex
-	all []awayHold // the one that went first is the first
+	all []awayHold // in the order in which the followers went
 }
 
 type awayHold struct {
@@ -80,7 +81,7 @@ type awayHold struct {
 	hold *ulog.Hold
 }
 
-// leave goes on with the hold of a follower that goes.
+// leave replaces the hold of a follower that goes by one that lingers.
 func (a *awayHolds) leave(log *ulog.Log, who followerID, hold *ulog.Hold) {
 	h := log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which has gone and may come back", who.sid), hold.From())
 	h.Linger(awayLinger)
@@ -95,14 +96,14 @@ func (a *awayHolds) leave(log *ulog.Log, who followerID, hold *ulog.Hold) {
 	}
 }
 
-// back ends the holds for a follower that has come back, and has another one now.
+// back ends the holds for a follower that has come back: its connection has a hold now.
 func (a *awayHolds) back(who followerID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forget(func(h awayHold) bool { return h.who == who })
 }
 
-// forget releases some holds. The caller holds mu.
+// forget releases some holds. The caller has locked mu.
 func (a *awayHolds) forget(which func(awayHold) bool) {
 	a.all = slices.DeleteFunc(a.all, func(h awayHold) bool {
 		gone := which(h)
@@ -111,4 +112,53 @@ func (a *awayHolds) forget(which func(awayHold) bool) {
 		}
 		return gone
 	})
+}
+
+// A follower that fetches copies goes on in the log from the instant of the first copy. Each copy
+// is a connection of its own, and its Frozen holds the log only while it is under way. If nothing
+// else held the log, updates behind the first copy could be gone when the last one is complete: the
+// follower would meet a gap, and would begin anew for ever. So the log is held for the follower
+// from its first copy until copyLinger after the last, also while a copy is interrupted. After that
+// the follower's stream has a hold of its own.
+//
+// The hold is a weak one: it does not count when the disk is full, and the follower begins anew.
+
+// copyLinger is how long the log is held for a follower between two copies, and after the last one.
+const copyLinger = 2 * time.Minute
+
+// copyHolds holds the log for followers that fetch copies, by their server IDs. The zero value is
+// ready for use.
+type copyHolds struct {
+	mu   sync.Mutex
+	open map[uint16]*copyHold
+}
+
+// copyHold holds the log for one follower.
+type copyHold struct {
+	hold   *ulog.Hold
+	copies int // under way
+}
+
+// begin holds the log for a follower whose copy begins. The caller calls release when the copy has
+// ended.
+func (cs *copyHolds) begin(log *ulog.Log, sid uint16) (release func()) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	h := cs.open[sid]
+	if h == nil || h.copies == 0 && h.hold.Ended() {
+		h = &copyHold{hold: log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which fetches copies", sid), log.Last())}
+		if cs.open == nil {
+			cs.open = map[uint16]*copyHold{}
+		}
+		cs.open[sid] = h
+	}
+	h.copies++
+	h.hold.Linger(0)
+	return func() {
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		if h.copies--; h.copies == 0 {
+			h.hold.Linger(copyLinger)
+		}
+	}
 }
