@@ -141,19 +141,31 @@ type copyHold struct {
 
 // begin holds the log for a follower whose copy begins. The caller calls release when the copy has
 // ended.
+//
+// The first of the copies under way takes a new hold, from where the lingering one is. It must not
+// renew that one: a removal may just have found it ended, and forgotten it, so that it would hold
+// nothing any more.
 func (cs *copyHolds) begin(log *ulog.Log, sid uint16) (release func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	h := cs.open[sid]
-	if h == nil || h.copies == 0 && h.hold.Ended() {
-		h = &copyHold{hold: log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which fetches copies", sid), log.Last())}
+	if h == nil {
+		h = &copyHold{}
 		if cs.open == nil {
 			cs.open = map[uint16]*copyHold{}
 		}
 		cs.open[sid] = h
 	}
+	if h.copies == 0 {
+		from := log.Last()
+		if !h.hold.Ended() {
+			from = h.hold.From()
+		}
+		lingering := h.hold
+		h.hold = log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which fetches copies", sid), from)
+		lingering.Release()
+	}
 	h.copies++
-	h.hold.Linger(0)
 	return func() {
 		cs.mu.Lock()
 		defer cs.mu.Unlock()
