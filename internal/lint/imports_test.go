@@ -16,12 +16,13 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
+	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/exporter", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"binproto", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/exporter": {"admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/figures":  {},
 
 	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
