@@ -5,6 +5,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/internal/lenient"
 )
 
 // about is what a procedure's rights are asked for.
@@ -174,7 +175,7 @@ func (s *Session) permitSignals(v *access.Visitor) error {
 func (s *Session) target(what about) *db.DB {
 	if what == aboutCursor {
 		text, _ := s.in.Get("CUR")
-		if id, ok := leadingNumber(text); ok && s.cursors[id] != nil {
+		if id, ok := lenient.Natural(text); ok && s.cursors[id] != nil {
 			return s.cursors[id].db
 		}
 	}

@@ -1,6 +1,10 @@
 package httpapi
 
-import "bytes"
+import (
+	"bytes"
+
+	"gotycoon/internal/lenient"
+)
 
 // header takes one header line in (3.3). Lines without a colon and names without a meaning are ignored; of a
 // repeated header the last one counts. It reports false for headers that contradict each other.
@@ -73,7 +77,7 @@ func (r *request) length(value []byte) (ok bool) {
 	if bytes.IndexByte(value, ',') >= 0 { // a list of them
 		return false
 	}
-	n := parseInt(value)
+	n := lenient.Int(value)
 	if n < 0 {
 		r.desynchronized = true
 		n = -1

@@ -1,34 +1,12 @@
 package httpapi
 
 import (
-	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestParseInt(t *testing.T) {
-	for text, want := range map[string]int64{
-		"": 0, "abc": 0, "5": 5, "+5": 5, "-5": -5, " \t5x": 5, "- 5": 0, "1.9": 1, "0x10": 0,
-		"9223372036854775808": math.MinInt64, "99999999999999999999": 7766279631452241919,
-		"-9223372036854775808": math.MinInt64, "\x005": 0,
-	} {
-		require.Equal(t, want, parseInt([]byte(text)), "%q", text)
-	}
-}
-
-func TestParseFloat(t *testing.T) {
-	for text, want := range map[string]float64{
-		"": 0, "x": 0, "1.5": 1.5, "-1.5": -1.5, " +.5y": 0.5, "1e3": 1000, "1.5E-1": 0.15, "1e+2": 100, "5.": 5, "1e": 1,
-		"0.12345678901234567": 0.1234567890123456, "inf": math.Inf(1), "-INFINITY": math.Inf(-1), "1e999": math.Inf(1),
-		"123456789012345678": 123456789012345678, "0.00000000000000001e5": 0,
-	} {
-		require.Equal(t, want, parseFloat([]byte(text)), "%q", text)
-	}
-	require.True(t, math.IsNaN(parseFloat([]byte("nano"))))
-}
 
 func TestHTTPDate(t *testing.T) {
 	require.Equal(t, "Fri, 01 Jan 2100 00:00:00 GMT", string(appendHTTPDate(nil, 4102444800)))

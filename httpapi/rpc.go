@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
 )
 
@@ -112,7 +113,7 @@ func (h *Handler) database(expr []byte) *db.DB {
 	if len(expr) == 0 {
 		return h.opts.Catalog.DB(0)
 	}
-	if n, ok := leadingNumber(expr); ok {
+	if n, ok := lenient.Natural(expr); ok {
 		return h.opts.Catalog.DB(int(uint32(n)))
 	}
 	return h.opts.Catalog.Lookup(string(untilNUL(expr)))
@@ -144,7 +145,7 @@ func (s *Session) waitForSignal() error {
 
 func (s *Session) waitTime() time.Duration {
 	text, _ := s.in.Get("WAITTIME")
-	seconds := parseFloat(text)
+	seconds := lenient.Float(text)
 	switch {
 	case !(seconds > 0): // NaN too
 		return waitDefault
