@@ -80,11 +80,11 @@ func (s *Session) serveRPC() (status int) {
 // query are decoded in a copy, since the request line is still needed.
 func (s *Session) decodeInput() (name []byte) {
 	r := &s.req
-	path := r.text(r.path)[len(rpcPrefix):]
-	s.text = append(append(s.text[:0], path...), r.text(r.query)...)
+	path := r.Path()[len(rpcPrefix):]
+	s.text = append(append(s.text[:0], path...), r.Query()...)
 	name = tsv.DecodeURL(s.text[:len(path):len(path)])
 	tsv.DecodeForm(&s.in, s.text[len(path):])
-	tsv.Decode(&s.in, r.text(r.body), r.text(r.contentType))
+	tsv.Decode(&s.in, r.Body(), r.ContentType())
 	return name
 }
 
