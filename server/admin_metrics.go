@@ -11,6 +11,7 @@ import (
 	"gotycoon/internal/metrics"
 	"gotycoon/memcache"
 	"gotycoon/services/counter"
+	"gotycoon/services/leader"
 	"gotycoon/services/lock"
 	"gotycoon/services/sequence"
 	"gotycoon/ulog"
@@ -33,6 +34,12 @@ func (p *process) newMeters() meters {
 	return m
 }
 
+// Metrics returns the definitions of all metrics of a server, without those of Go and the process.
+func Metrics() []exporter.Definition {
+	return exporter.All(binproto.CopyMetrics(), memcache.Metrics(), counter.Metrics(), lock.Metrics(), sequence.SequenceMetrics(),
+		sequence.QuotaMetrics(), leader.Metrics())
+}
+
 // export begins to publish the metrics of what runs. The databases are open, and so are the services.
 func (p *process) export(running services, g *plugin) {
 	if p.admin.server == nil {
@@ -43,17 +50,17 @@ func (p *process) export(running services, g *plugin) {
 	}
 	e := &export{p: p, protocols: []*metrics.Protocol{p.admin.meters.http.RPC, p.admin.meters.http.REST, p.admin.meters.bin.Binary}}
 	e.port("data", func() (int, uint64) { return int(p.conns.Load()), p.allConns.Load() })
-	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Room(p.room.stats), exporter.Logs(p.catalog), exporter.Backups(p.admin.meters.bin.Copies))
+	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Room(p.room.stats), exporter.Logs(p.catalog), exporter.Part(p.admin.meters.bin.Copies.Figures()))
 	if g.service != nil {
 		e.protocols = append(e.protocols, p.admin.meters.memcache)
 		e.port("memcached", g.service.Connections)
-		e.add(exporter.Memcache(g.service))
+		e.add(exporter.Part(g.service.Figures()))
 	}
 	for _, s := range running {
 		e.service(s)
 	}
 	if p.role != nil {
-		e.add(exporter.Primary(p.isPrimary))
+		e.add(exporter.Part(p.role.Figures()))
 	}
 	e.replication()
 	if p.snapshots != nil {
@@ -89,19 +96,19 @@ func (e *export) service(s service) {
 	case *counter.Server:
 		e.protocols = append(e.protocols, m.counter)
 		e.port("counter", s.Connections)
-		e.add(exporter.Counters(s))
+		e.add(exporter.Part(s.Figures()))
 	case *lock.Server:
 		e.protocols = append(e.protocols, m.lock)
 		e.port("lock", s.Connections)
-		e.add(exporter.Locks(s))
+		e.add(exporter.Part(s.Figures()))
 	case *sequence.SequenceServer:
 		e.protocols = append(e.protocols, m.sequence)
 		e.port("sequence", s.Connections)
-		e.add(exporter.Sequences(s))
+		e.add(exporter.Part(s.Figures()))
 	case *sequence.QuotaServer:
 		e.protocols = append(e.protocols, m.quota)
 		e.port("quota", s.Connections)
-		e.add(exporter.Quotas(s))
+		e.add(exporter.Part(s.Figures()))
 	}
 }
 

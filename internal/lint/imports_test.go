@@ -21,23 +21,23 @@ var arrows = map[string][]string{
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "internal/browser", "admin/exporter", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"binproto", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/exporter": {"db", "internal/figure", "internal/metrics", "internal/opcount"},
 
 	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "services/counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/counter":       {"access", "services/counter/frame", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
+	"memcache": {"access", "db", "internal/browser", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
 
-	"services/leader":   {"db", "ulog"},
-	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
-	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":   {"db", "internal/figure", "ulog"},
+	"services/lock":     {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/sequence": {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -67,6 +67,7 @@ var arrows = map[string][]string{
 	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
 
 	"internal/browser":     {},
+	"internal/figure":      {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},
