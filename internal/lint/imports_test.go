@@ -89,6 +89,7 @@ var arrows = map[string][]string{
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/packages":      {},
+	"compat/recordings":    {},
 	"compat/tutorial":      {},
 
 	"internal/tlsfiles/testca": {},
