@@ -21,25 +21,25 @@ var arrows = map[string][]string{
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
 
 	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "services/counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/counter":       {"access", "services/counter/frame", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure"},
 
-	"services/leader":   {"db", "ulog"},
-	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
-	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":   {"db", "internal/figure", "ulog"},
+	"services/lock":     {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/sequence": {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -71,6 +71,7 @@ var arrows = map[string][]string{
 
 	"internal/browser":     {},
 	"internal/lenient":     {},
+	"internal/figure":      {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},
