@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/binproto"
 	"gotycoon/httpapi"
 	"gotycoon/internal/metrics"
@@ -67,11 +68,11 @@ func (p *process) export(running services, g *plugin) {
 type export struct {
 	p         *process
 	protocols []*metrics.Protocol
-	ports     []exporter.Port
+	ports     []figures.Port
 }
 
 func (e *export) port(name string, connections func() (int, uint64)) {
-	e.ports = append(e.ports, exporter.Port{Name: name, Connections: connections})
+	e.ports = append(e.ports, figures.Port{Name: name, Connections: connections})
 }
 
 func (e *export) add(all ...prometheus.Collector) {

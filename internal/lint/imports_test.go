@@ -16,15 +16,17 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
+	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/exporter", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"binproto", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/exporter": {"admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/figures":  {},
 
-	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
+	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
 	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
@@ -33,26 +35,27 @@ var arrows = map[string][]string{
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
 
 	"services/leader":   {"db", "ulog"},
 	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
 	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 
-	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
+	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
 
 	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
-	"db/memstore":        {"db/memstore/slab", "db/store", "ulog", "internal/pieces"},
+	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
-	"db/mapstore":        {"db/store", "ulog"},
-	"db/store":           {"ulog", "internal/pieces"},
-	"db/store/storetest": {"db/store", "ulog"},
-	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/vfs", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"db/mapstore":        {"db/store", "ulog/update"},
+	"db/store":           {"ulog/update", "internal/pieces"},
+	"db/store/storetest": {"db/store", "ulog/update"},
+	"db/voidstore":       {"db/store", "ulog/update"},
+	"ulog":               {"ulog/update", "internal/vfs", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"ulog/update":        {},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
@@ -67,6 +70,7 @@ var arrows = map[string][]string{
 	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
 
 	"internal/browser":     {},
+	"internal/lenient":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},
@@ -88,6 +92,7 @@ var arrows = map[string][]string{
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/packages":      {},
+	"compat/recordings":    {},
 	"compat/tutorial":      {},
 
 	"internal/tlsfiles/testca": {},
