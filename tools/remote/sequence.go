@@ -61,15 +61,6 @@ func (c *call) printNumbers(ctx context.Context, server *client.Coconut, n int) 
 	return err
 }
 
-// printOne prints a line, or an object with one column.
-func (c *call) printOne(name, text string) error {
-	if c.json {
-		return c.printJSON(show.Object{name: text})
-	}
-	_, err := fmt.Fprintln(c.out, text)
-	return err
-}
-
 // quota makes a call of a quota and prints the reply: what remains, with the number of the journal before it where there is one.
 func quota(ctx context.Context, c *call) error {
 	name := c.flags.String("name", "", "`name` of the quota (default: the one without a name)")

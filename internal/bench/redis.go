@@ -76,6 +76,36 @@ func (b *bench) compareOne(kt *process, database string, op operation, connectio
 	return nil
 }
 
+// oas compares -oas, where every set is acknowledged after an fsync, with the default mode.
+func (b *bench) oas() error {
+	b.table("Sets over 64 connections into `.kct` with `-ulog`, requests/s", "mode", "sets", "of default")
+	base := []string{"-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1"}
+	var normal float64
+	for _, mode := range []struct {
+		name string
+		args []string
+	}{
+		{"default", nil},
+		{"`-oas`", []string{"-oas"}},
+	} {
+		args := append(append(append([]string(nil), base...), mode.args...), "$DIR/a.kct")
+		p, err := start(b.server, args...)
+		if err != nil {
+			return err
+		}
+		defer p.stop() //nolint:errcheck // a measurement's end
+		rate, err := b.wrk(p, set, 64)
+		if err != nil {
+			return err
+		}
+		if normal == 0 {
+			normal = rate
+		}
+		b.row(mode.name, rate, ratio(rate/normal))
+	}
+	return nil
+}
+
 // operation is one kind of request: a wrk script and the name of redis-benchmark's test.
 type operation struct{ name, redis, script string }
 
@@ -92,17 +122,17 @@ var requestsPerSecond = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
 
 // wrk loads a ktserver and returns requests per second.
 func (b *bench) wrk(p *process, op operation, connections int) (float64, error) {
-	return b.wrkScript(p, p.addr(), fmt.Sprintf(op.script, valueSize, keySpace), connections)
+	return b.wrkScript(p, "http://"+p.addr(), fmt.Sprintf(op.script, valueSize, keySpace), connections)
 }
 
 // wrkScript sends the requests that a script makes to one of a server's ports.
-func (b *bench) wrkScript(p *process, addr, text string, connections int) (float64, error) {
+func (b *bench) wrkScript(p *process, url, text string, connections int) (float64, error) {
 	script := filepath.Join(p.dir, "wrk.lua")
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
 		return 0, err
 	}
 	out, err := exec.Command("wrk", "-t1", "-c"+strconv.Itoa(connections), "-d"+seconds(b.length), "-s", script,
-		"http://"+addr).CombinedOutput()
+		url).CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("wrk: %w: %s", err, out)
 	}

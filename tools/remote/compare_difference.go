@@ -1,11 +1,21 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"gotycoon/client"
+)
+
+// What ranges of records are of, as -by names it.
+const (
+	byHash = "hash"
+	byKey  = "key"
 )
 
 const (
@@ -20,12 +30,49 @@ const (
 	margin = 5 * time.Second
 )
 
+const (
+	pollPosition = 50 * time.Millisecond
+	betweenLooks = 200 * time.Millisecond // where nobody replicates and so nothing is waited for
+)
+
+// pair is the two servers of a comparison, and how they are compared.
+type pair struct {
+	*call
+	sides  [2]*client.Client
+	names  [2]string // HOST:PORT
+	by     string
+	wait   time.Duration
+	rounds int64
+}
+
+// connect prepares the two clients: of the two arguments, or of -host and -port and the one argument.
+func (p *pair) connect() {
+	first := net.JoinHostPort(cmp.Or(p.host, "localhost"), strconv.FormatInt(*p.port, 10))
+	p.names = [2]string{first, p.args[0]}
+	if len(p.args) == 2 {
+		p.names = [2]string(p.args)
+	}
+	for i, addr := range p.names {
+		p.sides[i] = client.New(addr, client.Options{Timeout: max(0, *p.timeout)})
+	}
+}
+
+func (p *pair) close() {
+	for _, side := range p.sides {
+		_ = side.Close() // everything has been answered
+	}
+}
+
+func (p *pair) fail(side int, name string, err error) error {
+	return fmt.Errorf("%s failed: %s: %w", name, p.names[side], err)
+}
+
 // digests of one key on both sides; empty: there is no such record.
 type digests [2]string
 
 // difference is what is known of two databases.
 type difference struct {
-	*comparison
+	*pair
 	dbs  [2]*client.DB
 	hash bool
 
@@ -39,14 +86,10 @@ type difference struct {
 	certain   map[string]digests
 }
 
-func newDifference(p *comparison, name string) *difference {
-	other := name
-	if p.other != "" {
-		other = p.other
-	}
+func newDifference(p *pair, first, second string) *difference {
 	return &difference{
-		comparison: p, hash: p.by == byHash, certain: map[string]digests{},
-		dbs: [2]*client.DB{p.sides[0].DB(name), p.sides[1].DB(other)},
+		pair: p, hash: p.by == byHash, certain: map[string]digests{},
+		dbs: [2]*client.DB{p.sides[0].DB(first), p.sides[1].DB(second)},
 	}
 }
 
@@ -69,7 +112,7 @@ func (d *difference) find(ctx context.Context) error {
 	if d.pending, err = d.keys(ctx); err != nil {
 		return err
 	}
-	return d.settle(ctx)
+	return d.confirm(ctx)
 }
 
 // begin looks at everything: by key, or by hash where the database is in no order.
@@ -86,6 +129,11 @@ func (d *difference) begin(ctx context.Context) (err error) {
 	return err
 }
 
+func notImplemented(err error) bool {
+	var e *client.Error
+	return errors.As(err, &e) && e.Code == client.NotImplemented
+}
+
 // narrow divides the ranges that differ until they have few records.
 func (d *difference) narrow(ctx context.Context) error {
 	for looks := 0; looks < mostLooks && max(d.different[0], d.different[1]) > fewRecords; looks++ {
@@ -97,11 +145,6 @@ func (d *difference) narrow(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func notImplemented(err error) bool {
-	var e *client.Error
-	return errors.As(err, &e) && e.Code == client.NotImplemented
 }
 
 // look divides the ranges on the side that has more, asks the other one for the same, and keeps those that differ. It returns how
@@ -174,4 +217,89 @@ func (d *difference) keys(ctx context.Context) (map[string]digests, error) {
 		}
 	}
 	return found, nil
+}
+
+// confirm tells differences that stay from those that are about to vanish. A key differs for certain when both sides have passed each
+// other's time stamps since it was seen to, and have the same two records, or one and none, as then. Keys that change all the
+// time are left undecided after some rounds.
+func (d *difference) confirm(ctx context.Context) error {
+	for round := int64(0); len(d.pending) > 0 && round < d.rounds; round++ {
+		passed, err := d.pass(ctx)
+		if err != nil {
+			return err
+		}
+		now, err := d.keys(ctx)
+		if err != nil {
+			return err
+		}
+		before := d.pending
+		d.pending = map[string]digests{}
+		for key, was := range before {
+			switch is, different := now[key]; {
+			case !different: // any more
+			case passed && is == was:
+				d.certain[key] = is
+			default:
+				d.pending[key] = is
+			}
+		}
+		if !passed {
+			return nil
+		}
+	}
+	return nil
+}
+
+// pass waits until each side that replicates is behind the other's last time stamp. It returns false, and says so, when that takes too
+// long.
+func (d *difference) pass(ctx context.Context) (bool, error) {
+	end := time.Now().Add(d.wait)
+	replicating := false
+	for i := range d.sides {
+		for {
+			at, replicates, err := d.position(ctx, i)
+			if err != nil {
+				return false, err
+			}
+			replicating = replicating || replicates
+			if !replicates || at >= d.ts[1-i] {
+				break
+			}
+			if time.Now().After(end) {
+				d.note(fmt.Sprintf("%s has not received what %s had at ts=%d within %v: it is at ts=%d", d.names[i], d.names[1-i], d.ts[1-i], d.wait, at))
+				return false, nil
+			}
+			if err := pause(ctx, pollPosition); err != nil {
+				return false, err
+			}
+		}
+	}
+	if replicating {
+		return true, nil
+	}
+	return true, pause(ctx, betweenLooks)
+}
+
+// position is where a side is in the log of its master.
+func (d *difference) position(ctx context.Context, side int) (at uint64, replicates bool, err error) {
+	rows, err := d.sides[side].Report(ctx)
+	if err != nil {
+		return 0, false, d.fail(side, "DB::report", err)
+	}
+	if len(rows["repl_master_host"]) == 0 {
+		return 0, false, nil
+	}
+	at, err = strconv.ParseUint(string(rows["repl_timestamp"]), 10, 64)
+	if err != nil {
+		return 0, false, d.fail(side, "DB::report", err)
+	}
+	return at, true, nil
+}
+
+// note tells people once.
+func (d *difference) note(text string) {
+	if !d.noted {
+		d.noted = true
+		fmt.Fprintf(d.stderr, "%s: %s\n", program, text)
+	}
 }

@@ -9,14 +9,74 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
+	"gotycoon/internal/vfs"
 )
 
-var (
-	// errLost is the end of a repair that could not save everything.
-	errLost = errors.New("not everything could be saved")
-	// errUncertain is the end of a repair that cannot show that the records are what was written.
-	errUncertain = errors.New("what was saved may differ from what was written: bring in the update log with recover, or compare it with a backup")
-)
+// compact writes a database file anew without the space in it that holds nothing. What the file says of itself stays as it is,
+// so the file of a server that has crashed still is brought up to date from its log.
+func compact(ctx context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	path, err := c.filePath(c.args[0])
+	if err != nil {
+		return err
+	}
+	f, err := rebuild.Open(path, true, c.tryLock)
+	if err != nil {
+		return c.openFailed(inUse(err))
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if err := c.rewrite(ctx, f, path, vfs.OS{}); err != nil {
+		return c.failed("DB::compact", c.args[0], err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "before: %d\nafter: %d\n", f.Size(), info.Size())
+	return nil
+}
+
+var errDisagrees = errors.New("the records of the file are not those that it says it has")
+
+// rewrite puts a file with the same records in the place of one.
+func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs.FS) error {
+	m := f.Meta()
+	b, err := rebuild.New(path, rebuild.Options{Replace: true, FS: fs})
+	if err != nil {
+		return err
+	}
+	defer b.Discard() //nolint:errcheck // after an error that is returned
+	done := c.quietProgress("records", m.Bytes)
+	var count, size int64
+	var sum uint64
+	err = f.Records(func(key, value []byte) error {
+		count++
+		size += int64(len(key) + len(value))
+		sum += filestore.RecordSum(key, value)
+		done(1, len(key)+len(value))
+		if count%lookEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return b.Append(key, value)
+	})
+	done(0, 0)
+	if err == nil && (count != m.Count || size != m.Bytes || m.Summed && sum != m.Sum) {
+		err = fmt.Errorf("%w: it has %d records with %d bytes and the checksum %016x, and says that it has %d with %d and %016x",
+			errDisagrees, count, size, sum, m.Count, m.Bytes, m.Sum)
+	}
+	if _, damaged := errors.AsType[*rebuild.Damage](err); damaged || errors.Is(err, errDisagrees) {
+		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.Versions(b.Remember); err != nil {
+		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
+	}
+	return b.Commit(m)
+}
 
 // repair saves what can be read of a damaged file into a new one. It never changes the damaged one.
 func repair(ctx context.Context, c *call) error {
@@ -48,6 +108,13 @@ func repair(ctx context.Context, c *call) error {
 	}
 	return c.saved(path, s, b)
 }
+
+var (
+	// errLost is the end of a repair that could not save everything.
+	errLost = errors.New("not everything could be saved")
+	// errUncertain is the end of a repair that cannot show that the records are what was written.
+	errUncertain = errors.New("what was saved may differ from what was written: bring in the update log with recover, or compare it with a backup")
+)
 
 func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*rebuild.Salvaged, error) {
 	done := c.quietProgress("pages", -1)
@@ -141,6 +208,3 @@ func (c *call) tellLog(path string, m filestore.Meta) {
 		fmt.Fprintf(c.stderr, "%s: which update log the file belonged to is not known any more: a server takes the new file as it is\n", program)
 	}
 }
-
-// privateSuffix is the end of the name of a file's private log.
-const privateSuffix = ".wal"
