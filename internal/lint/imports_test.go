@@ -19,7 +19,7 @@ var arrows = map[string][]string{
 	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot", "admin/exporter", "db/owed"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
@@ -45,7 +45,8 @@ var arrows = map[string][]string{
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
 
-	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db/owed":            {"ulog"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
@@ -67,7 +68,7 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "services/counter/frame"},
 
-	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
+	"internal/netio": {"access", "db/owed", "internal/rawio", "internal/metrics", "internal/pieces"},
 
 	"internal/browser":     {},
 	"internal/lenient":     {},

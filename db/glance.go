@@ -2,52 +2,8 @@ package db
 
 import "gotycoon/db/store"
 
-// Purse is where the memory for the client's copies of large values comes from. What it has given is given back when the client's request
-// has been served.
-type Purse interface {
-	Hold(bytes int) error // before a copy is made; after an error it is not
-	LetGo(bytes int)      // gives a part back early
-}
-
 // LargeValue is the size from which on a Purse is asked.
 const LargeValue = store.LargeValue
-
-// unheld is an error of Purse, which is returned to the client's protocol as it is.
-type unheld struct{ error }
-
-// Large asks for memory for a value that is about to be copied. It implements store.Reader.
-func (p *Pending) Large(size int) (wanted int, err error) {
-	if p == nil || p.Purse == nil {
-		return size, nil
-	}
-	if err := p.Purse.Hold(size); err != nil {
-		return 0, unheld{err}
-	}
-	p.taken += size
-	return size, nil
-}
-
-// Taken returns how many bytes have been taken for values read. Only the difference of two of these numbers has a meaning.
-func (p *Pending) Taken() int {
-	if p == nil {
-		return 0
-	}
-	return p.taken
-}
-
-// GiveBack gives back what has been taken for values read since Taken returned before: nobody uses them any more.
-func (p *Pending) GiveBack(before int) {
-	if p != nil && p.taken > before {
-		p.letGo(p.taken - before)
-		p.taken = before
-	}
-}
-
-func (p *Pending) letGo(n int) {
-	if p != nil && p.Purse != nil {
-		p.Purse.LetGo(n)
-	}
-}
 
 // glance reads the beginning of a large value, with all that is in front of it, and the value's size: enough to know whether there is a
 // record.
@@ -99,7 +55,7 @@ func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found b
 		b.old = value[:0]
 	}
 	if n := p.Taken() - before; n > 0 {
-		p.letGo(b.held)
+		p.LetGo(b.held)
 		b.held = n
 	}
 	return value, xt, found, err
