@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
 
 	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog/update", "internal/metrics", "internal/pieces", "internal/rescue"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
