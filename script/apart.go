@@ -22,8 +22,8 @@ type raised struct{ value lua.LValue }
 // Error returns the text of the value.
 func (e *raised) Error() string { return e.value.String() }
 
-// apart calls f and returns as many results as wanted, or all with lua.MultRet. The error is what f has raised, translated, or with
-// a handler what that has made of it.
+// apart calls f and returns as many results as wanted, or all with lua.MultRet. The error is what f has raised, or with a
+// handler what that has made of it.
 func (s *state) apart(l *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) ([]lua.LValue, error) {
 	if s.nested >= maxApart {
 		l.RaiseError("C stack overflow")
@@ -92,7 +92,7 @@ func (s *state) handling(th *lua.LState, handler *lua.LFunction) *lua.LFunction 
 	}
 	return th.NewFunction(func(l *lua.LState) int {
 		l.Push(handler)
-		l.Push(s.translate(l.Get(1)))
+		l.Push(l.Get(1))
 		l.Call(1, 1)
 		l.Error(l.Get(-1), 0)
 		return 0

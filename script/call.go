@@ -128,7 +128,7 @@ func (c call) callable(v lua.LValue) bool {
 	return v.Type() == lua.LTFunction || c.s.ownMetamethod(c.l, v, "__call") != lua.LNil
 }
 
-// protect calls f and returns its results, as many as wanted. The error is what f has raised, translated.
+// protect calls f and returns its results, as many as wanted. The error is what f has raised.
 func (c call) protect(f lua.LValue, results int, args ...lua.LValue) ([]lua.LValue, error) {
 	return c.s.apart(c.l, f, args, results, nil)
 }

@@ -9,7 +9,7 @@ import (
 // errorValue returns what a failed call has raised.
 func (s *state) errorValue(err error) lua.LValue {
 	if e, ok := errors.AsType[*lua.ApiError](err); ok && e.Object != nil {
-		return s.translate(e.Object)
+		return e.Object
 	}
 	return lua.LString(err.Error())
 }
@@ -65,7 +65,7 @@ func (s *state) baseError(l *lua.LState) int {
 
 // whereAt is the position of the function at a level of the calls, with a blank behind it.
 func whereAt(l *lua.LState, level int) string {
-	if w := l.Where(level); position.MatchString(w + " ") {
+	if w := l.Where(level); w != "" && w != "[G]:" { // a function in Go has no position
 		return w + " "
 	}
 	return ""
@@ -116,9 +116,9 @@ func (s *state) coCreate(l *lua.LState, create lua.LValue) int {
 func (s *state) coResume(l *lua.LState, resume lua.LValue) int {
 	co := l.CheckThread(1)
 	n := l.GetTop()
-	if l.Status(co) != "suspended" {
+	if status := l.Status(co); status != "suspended" { // the library would resume one that waits for another
 		l.Push(lua.LFalse)
-		l.Push(lua.LString("cannot resume " + resumable(l.Status(co)) + " coroutine"))
+		l.Push(lua.LString("cannot resume " + status + " coroutine"))
 		return 2
 	}
 	args := make([]lua.LValue, 0, n)
@@ -131,15 +131,5 @@ func (s *state) coResume(l *lua.LState, resume lua.LValue) int {
 	}
 	l.Call(n, lua.MultRet)
 	s.leash.check(l)
-	if l.Get(n+1) == lua.LFalse {
-		l.Replace(n+2, s.translate(l.Get(n+2)))
-	}
 	return l.GetTop() - n
-}
-
-func resumable(status string) string {
-	if status == "dead" {
-		return status
-	}
-	return "non-suspended"
 }

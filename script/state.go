@@ -26,7 +26,6 @@ type state struct {
 	thid   int
 	l      *lua.LState
 	leash  *leash
-	hints  map[string]hints
 	concat *lua.LFunction
 
 	quietly *lua.LFunction // callQuietly
@@ -50,7 +49,7 @@ type state struct {
 func (p *Pool) newState(thid int) *state {
 	l := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
 		RegistrySize: stackValues, RegistryMaxSize: maxStackValue, RegistryGrowStep: stackGrowth})
-	s := &state{pool: p, thid: thid, l: l, leash: newLeash(), hints: map[string]hints{}, room: p.newRoom()}
+	s := &state{pool: p, thid: thid, l: l, leash: newLeash(), room: p.newRoom()}
 	if p.opts.Memory > 0 {
 		s.leash.memory = newMemory(l, p.opts.Memory)
 	}

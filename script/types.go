@@ -7,31 +7,19 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// installTypes gives the types without tables of their own what the operators do with their values: arithmetic reads numbers as
-// parseNumber does, and errors are worded as in the reference interpreter. getmetatable does not show these tables.
+// installTypes gives texts and numbers what the library does not do with them as the reference interpreter: arithmetic reads texts as
+// parseNumber does. getmetatable shows the table of texts only.
 func (s *state) installTypes(strings *lua.LTable) {
-	arith := map[string]lua.LGFunction{}
+	arithmetic := map[string]lua.LGFunction{"__unm": s.minus}
 	for name, operate := range operators() {
-		arith[name] = func(l *lua.LState) int { return s.arithmetic(l, name, operate) }
+		arithmetic[name] = func(l *lua.LState) int { return s.arithmetic(l, name, operate) }
 	}
-	arith["__unm"] = s.minus
-	for _, v := range []lua.LValue{lua.LNil, lua.LFalse, lua.LNumber(0), lua.LString(""), s.l.NewFunction(s.minus)} {
-		mt := s.l.NewTable()
-		s.l.SetFuncs(mt, arith)
-		if v.Type() != lua.LTFunction {
-			mt.RawSetString("__call", s.l.NewFunction(s.callValue))
-		}
-		switch v.Type() {
-		case lua.LTString:
-			mt.RawSetString("__index", strings)
-		case lua.LTNumber:
-			mt.RawSetString("__index", s.l.NewFunction(s.indexNumber))
-			fallthrough
-		default:
-			mt.RawSetString("__len", s.l.NewFunction(s.lengthOf))
-		}
-		s.l.SetMetatable(v, mt)
-	}
+	texts, numbers := s.l.NewTable(), s.l.NewTable()
+	s.l.SetFuncs(texts, arithmetic)
+	texts.RawSetString("__index", strings)
+	numbers.RawSetString("__index", s.l.NewFunction(s.indexNumber))
+	s.l.SetMetatable(lua.LString(""), texts)
+	s.l.SetMetatable(lua.LNumber(0), numbers)
 }
 
 // operators returns the arithmetic operators by their metamethods.
@@ -65,7 +53,7 @@ func (s *state) arithmetic(l *lua.LState, name string, operate func(a, b float64
 		if !ok {
 			culprit = a
 		}
-		s.complain(l, arithmetic, "attempt to perform arithmetic on", "", culprit.Type().String())
+		misuse(l, "perform arithmetic on", culprit)
 	}
 	l.Push(lua.LNumber(operate(x, y)))
 	return 1
@@ -83,31 +71,24 @@ func (s *state) ownMetamethod(l *lua.LState, v lua.LValue, name string) lua.LVal
 func (s *state) minus(l *lua.LState) int {
 	f, ok := number(l.Get(1))
 	if !ok {
-		s.complain(l, arithmetic, "attempt to perform arithmetic on", "", l.Get(1).Type().String())
+		misuse(l, "perform arithmetic on", l.Get(1))
 	}
 	l.Push(lua.LNumber(-f))
 	return 1
 }
 
-func (s *state) callValue(l *lua.LState) int {
-	s.complain(l, calling, "attempt to call", "", l.Get(1).Type().String())
-	return 0
+// misuse raises the error for an operation on a value that has none.
+func misuse(l *lua.LState, operation string, v lua.LValue) {
+	l.RaiseError("attempt to %s a %s value", operation, v.Type())
 }
 
-func (s *state) lengthOf(l *lua.LState) int {
-	s.complain(l, lengthOf, "attempt to get length of", "", l.Get(1).Type().String())
-	return 0
-}
-
-// indexNumber gives away the function of concatenations (compile.go).
+// indexNumber gives away the function of concatenations (rewrite.go).
 func (s *state) indexNumber(l *lua.LState) int {
-	if l.Get(2) == lua.LString(concatKey) {
-		l.Push(s.concat)
-		return 1
+	if l.Get(2) != lua.LString(concatKey) {
+		misuse(l, "index", l.Get(1))
 	}
-	key, _ := text(l.Get(2))
-	s.complain(l, indexing, "attempt to index", key, lua.LTNumber.String())
-	return 0
+	l.Push(s.concat)
+	return 1
 }
 
 // join is the concatenation of its arguments, from right to left where a metamethod has a say.
@@ -172,6 +153,6 @@ func (s *state) joinTwo(l *lua.LState, a, b lua.LValue) lua.LValue {
 	if !ok {
 		culprit = a
 	}
-	s.complain(l, joining, "attempt to concatenate", "", culprit.Type().String())
+	misuse(l, "concatenate", culprit)
 	return lua.LNil
 }
