@@ -150,7 +150,7 @@ func appendText(out []byte, t string) []byte {
 	if cap(out)-len(out) < len(t) && len(t) > largeText {
 		out = pieces.Grow(out, max(len(out), len(t)))
 	}
-	return pieces.Append(out, unsafe.Slice(unsafe.StringData(t), len(t)))
+	return pieces.Append(out, bytesOf(t))
 }
 
 // pushNew pushes a text that has just been made.

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"sort"
+	"unsafe"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -175,7 +176,8 @@ func statusOf(v lua.LValue) int {
 	return int(n)
 }
 
-// rows gives the output table to out, in the order of the keys. Pairs that are no records are left out.
+// rows gives the output table to out, in the order of the keys. Pairs that are no records are left out. The bytes are those of the
+// script's texts: who keeps them makes the copy, and asks for its memory before that.
 func rows(t *lua.LTable, out func(key, value []byte)) {
 	var keys []string
 	values := map[string]string{}
@@ -192,9 +194,12 @@ func rows(t *lua.LTable, out func(key, value []byte)) {
 	}
 	sort.Strings(keys)
 	for _, k := range keys {
-		out([]byte(k), []byte(values[k]))
+		out(bytesOf(k), bytesOf(values[k]))
 	}
 }
+
+// bytesOf returns the bytes of a text without a copy. Nobody may change them.
+func bytesOf(t string) []byte { return unsafe.Slice(unsafe.StringData(t), len(t)) }
 
 func outputText(v lua.LValue) (string, bool) {
 	if v.Type() == lua.LTBool {
