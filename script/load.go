@@ -39,8 +39,15 @@ func chunkName(name string) string {
 	return `[string "` + line + `"]`
 }
 
+// loader compiles chunks, for the script itself and for the functions that load some.
+type loader struct {
+	budget
+	l       *lua.LState
+	serving bool // a call is being served, and not the script being loaded
+}
+
 // load compiles source. The message of an error has name and line in front, as those of the reference interpreter.
-func (s *state) load(source, name string) (*lua.LFunction, error) {
+func (lo *loader) load(source, name string) (*lua.LFunction, error) {
 	name = chunkName(name)
 	if strings.HasPrefix(source, "\x1b") {
 		return nil, errors.New(name + ": bad header in precompiled chunk")
@@ -57,14 +64,14 @@ func (s *state) load(source, name string) (*lua.LFunction, error) {
 	if err != nil {
 		return nil, errors.New(name + ":1: " + err.Error())
 	}
-	if s.serving && r.lookups > maxLookups {
+	if lo.serving && r.lookups > maxLookups {
 		return nil, errors.New(name + ":1: function has too many constants to be loaded within a call")
 	}
 	proto, err := lua.Compile(chunk, name)
 	if err != nil {
 		return nil, syntaxError(err, source, name)
 	}
-	return s.l.NewFunctionFromProto(proto), nil
+	return lo.l.NewFunctionFromProto(proto), nil
 }
 
 // syntaxError returns an error of the parser or the compiler with the name of the chunk and the line in front.
@@ -87,8 +94,8 @@ func errorNear(before, name, message, token string) error {
 }
 
 // pushChunk pushes a compiled chunk, or nil and what is wrong with it.
-func (s *state) pushChunk(l *lua.LState, source, name string) int {
-	f, err := s.load(source, name)
+func (lo *loader) pushChunk(l *lua.LState, source, name string) int {
+	f, err := lo.load(source, name)
 	if err != nil {
 		l.Push(lua.LNil)
 		l.Push(lua.LString(err.Error()))
@@ -98,12 +105,12 @@ func (s *state) pushChunk(l *lua.LState, source, name string) int {
 	return 1
 }
 
-func (s *state) baseLoadString(l *lua.LState) int {
-	source := s.checkText(l, 1)
-	return s.pushChunk(l, source, l.OptString(2, source))
+func (lo *loader) loadString(l *lua.LState) int {
+	source := checkText(l, 1)
+	return lo.pushChunk(l, source, l.OptString(2, source))
 }
 
-func (s *state) baseLoad(l *lua.LState) int {
+func (lo *loader) loadFrom(l *lua.LState) int {
 	reader := l.CheckFunction(1)
 	var source strings.Builder
 	for {
@@ -114,19 +121,19 @@ func (s *state) baseLoad(l *lua.LState) int {
 		l.Pop(1)
 		switch {
 		case empty && (ok || piece == ""):
-			return s.pushChunk(l, source.String(), l.OptString(2, "=(load)"))
+			return lo.pushChunk(l, source.String(), l.OptString(2, "=(load)"))
 		case !ok:
 			l.Push(lua.LNil)
 			l.Push(lua.LString("reader function must return a string"))
 			return 2
 		}
 		source.WriteString(piece)
-		s.allow(l, float64(source.Len()))
+		lo.allow(l, float64(source.Len()))
 	}
 }
 
 // readChunk reads a file for loadfile, dofile and require, of which there may be no end. Its first line is left out when it begins with #.
-func (s *state) readChunk(l *lua.LState, path string) (source string, err error) {
+func (lo *loader) readChunk(l *lua.LState, path string) (source string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -134,11 +141,11 @@ func (s *state) readChunk(l *lua.LState, path string) (source string, err error)
 	defer f.Close()
 	var text strings.Builder
 	for size := int64(readPiece); size == readPiece; {
-		s.allow(l, float64(text.Len()+readPiece))
+		lo.allow(l, float64(text.Len()+readPiece))
 		if size, err = io.CopyN(&text, f, readPiece); err != nil && !errors.Is(err, io.EOF) {
 			return "", err
 		}
-		s.leash.check(l)
+		lo.leash.check(l)
 	}
 	source = text.String()
 	if strings.HasPrefix(source, "#") {
@@ -150,20 +157,20 @@ func (s *state) readChunk(l *lua.LState, path string) (source string, err error)
 	return source, nil
 }
 
-func (s *state) baseLoadFile(l *lua.LState) int {
-	path := s.checkText(l, 1)
-	source, err := s.readChunk(l, path)
+func (lo *loader) loadFile(l *lua.LState) int {
+	path := checkText(l, 1)
+	source, err := lo.readChunk(l, path)
 	if err != nil {
 		l.Push(lua.LNil)
 		l.Push(lua.LString("cannot open " + path))
 		return 2
 	}
-	return s.pushChunk(l, source, "@"+path)
+	return lo.pushChunk(l, source, "@"+path)
 }
 
-func (s *state) baseDoFile(l *lua.LState) int {
+func (lo *loader) doFile(l *lua.LState) int {
 	top := l.GetTop()
-	if s.baseLoadFile(l) == 2 {
+	if lo.loadFile(l) == 2 {
 		l.Error(l.Get(-1), 0)
 	}
 	l.Call(0, lua.MultRet)
@@ -171,8 +178,8 @@ func (s *state) baseDoFile(l *lua.LState) int {
 }
 
 // searchModule is the searcher of require for modules written in the language.
-func (s *state) searchModule(l *lua.LState) int {
-	name := s.checkText(l, 1)
+func (lo *loader) searchModule(l *lua.LState) int {
+	name := checkText(l, 1)
 	paths, ok := l.GetField(l.GetGlobal("package"), "path").(lua.LString)
 	if !ok {
 		l.RaiseError("'package.path' must be a string")
@@ -180,17 +187,17 @@ func (s *state) searchModule(l *lua.LState) int {
 	var missing strings.Builder
 	for pattern := range strings.SplitSeq(string(paths), ";") {
 		path := strings.ReplaceAll(pattern, "?", strings.ReplaceAll(name, ".", "/"))
-		source, err := s.readChunk(l, path)
+		source, err := lo.readChunk(l, path)
 		if err != nil {
 			missing.WriteString("\n\tno file '" + path + "'")
 			continue
 		}
-		f, err := s.load(source, "@"+path)
+		f, err := lo.load(source, "@"+path)
 		if err != nil {
 			l.RaiseError("error loading module '%s' from file '%s':\n\t%s", name, path, err)
 		}
 		l.Push(f)
 		return 1
 	}
-	return s.pushText(l, missing.String())
+	return pushText(l, missing.String())
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -16,6 +17,21 @@ import (
 // maxApart is how many protected calls can be inside each other, as in the reference interpreter.
 const maxApart = 190
 
+// protector makes protected calls.
+type protector struct {
+	leash   *leash
+	logger  *slog.Logger
+	quietly *lua.LFunction // callQuietly
+	nested  int            // protected calls inside each other
+	spare   []*lua.LState  // threads for them
+}
+
+func newProtector(l *lua.LState, leash *leash, logger *slog.Logger) *protector {
+	p := &protector{leash: leash, logger: logger}
+	p.quietly = l.NewFunction(p.callQuietly)
+	return p
+}
+
 // raised is an error of a script on its way through Go.
 type raised struct{ value lua.LValue }
 
@@ -24,61 +40,61 @@ func (e *raised) Error() string { return e.value.String() }
 
 // apart calls f and returns as many results as wanted, or all with lua.MultRet. The error is what f has raised, or with a
 // handler what that has made of it.
-func (s *state) apart(l *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) ([]lua.LValue, error) {
-	if s.nested >= maxApart {
+func (p *protector) apart(l *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) ([]lua.LValue, error) {
+	if p.nested >= maxApart {
 		l.RaiseError("C stack overflow")
 	}
-	s.nested++
+	p.nested++
 	current := l.G.CurrentThread // a coroutine resumed inside would leave another one
-	defer func() { s.nested, l.G.CurrentThread = s.nested-1, current }()
-	th := s.thread(l)
-	if err := s.protected(th, f, args, wanted, handler); err != nil {
+	defer func() { p.nested, l.G.CurrentThread = p.nested-1, current }()
+	th := p.thread(l)
+	if err := p.protected(th, f, args, wanted, handler); err != nil {
 		th.SetTop(0)
 		if e, ok := errors.AsType[*lua.ApiError](err); ok && e.Type != lua.ApiErrorPanic {
-			s.spare = append(s.spare, th)
+			p.spare = append(p.spare, th)
 		}
-		return nil, &raised{s.errorValue(err)}
+		return nil, &raised{errorValue(err)}
 	}
 	results := make([]lua.LValue, th.GetTop())
 	for i := range results {
 		results[i] = th.Get(i + 1)
 	}
 	th.SetTop(0)
-	s.spare = append(s.spare, th)
+	p.spare = append(p.spare, th)
 	return results, nil
 }
 
 // protected calls f in a thread in which nothing runs. It goes by way of a function of ours, which saves the interpreter the list of
 // all calls that it makes of every error: with the stack full that takes a second.
-func (s *state) protected(th *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) error {
-	th.Push(s.quietly)
+func (p *protector) protected(th *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) error {
+	th.Push(p.quietly)
 	th.Push(f)
 	for _, v := range args {
 		th.Push(v)
 	}
-	return th.PCall(1+len(args), wanted, s.handling(th, handler))
+	return th.PCall(1+len(args), wanted, p.handling(th, handler))
 }
 
 // callQuietly calls its first argument with the others.
-func (s *state) callQuietly(l *lua.LState) int {
+func (p *protector) callQuietly(l *lua.LState) int {
 	l.Panic = func(l *lua.LState) {
 		panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: l.Get(-1), StackTrace: "-"})
 	}
-	defer s.raiseProperly(l)
+	defer p.raiseProperly(l)
 	l.Call(l.GetTop()-1, lua.MultRet)
 	return l.GetTop()
 }
 
 // raiseProperly makes errors of a panic that is none, as when the interpreter's stack is full. One that comes from a database must not be
 // caught: see package rescue.
-func (s *state) raiseProperly(l *lua.LState) {
+func (p *protector) raiseProperly(l *lua.LState) {
 	switch r := recover().(type) {
 	case nil:
 	case *lua.ApiError:
 		panic(r)
 	default:
-		if rescue.InEngine("gotycoon/script.(*state).callQuietly") {
-			rescue.Judge(s.pool.opts.Logger, "a script was being run", r, "gotycoon/script.(*state).callQuietly")
+		if rescue.InEngine("gotycoon/script.(*protector).callQuietly") {
+			rescue.Judge(p.logger, "a script was being run", r, "gotycoon/script.(*protector).callQuietly")
 		}
 		l.Error(lua.LString(fmt.Sprint(r)), 0)
 	}
@@ -86,7 +102,7 @@ func (s *state) raiseProperly(l *lua.LState) {
 
 // handling returns the function that calls a handler where the error is raised. It raises the handler's result, so that the
 // interpreter cuts the shared variables then.
-func (s *state) handling(th *lua.LState, handler *lua.LFunction) *lua.LFunction {
+func (p *protector) handling(th *lua.LState, handler *lua.LFunction) *lua.LFunction {
 	if handler == nil {
 		return nil
 	}
@@ -100,53 +116,53 @@ func (s *state) handling(th *lua.LState, handler *lua.LFunction) *lua.LFunction 
 }
 
 // thread returns a thread in which nothing runs.
-func (s *state) thread(l *lua.LState) *lua.LState {
-	if n := len(s.spare); n > 0 {
-		th := s.spare[n-1]
-		s.spare = s.spare[:n-1]
+func (p *protector) thread(l *lua.LState) *lua.LState {
+	if n := len(p.spare); n > 0 {
+		th := p.spare[n-1]
+		p.spare = p.spare[:n-1]
 		return th
 	}
-	return s.newThread(l)
+	return p.newThread(l)
 }
 
 // newThread makes a thread on the leash of the state.
-func (s *state) newThread(l *lua.LState) *lua.LState {
+func (p *protector) newThread(l *lua.LState) *lua.LState {
 	leashed := l.Context() != nil
 	if leashed {
 		l.RemoveContext() // or the thread would get one of its own
 	}
 	th, _ := l.NewThread()
 	if leashed {
-		l.SetContext(s.leash)
+		l.SetContext(p.leash)
 	}
-	th.SetContext(s.leash)
+	th.SetContext(p.leash)
 	return th
 }
 
 // errorValue returns what a failed call has raised.
-func (s *state) errorValue(err error) lua.LValue {
+func errorValue(err error) lua.LValue {
 	if e, ok := errors.AsType[*lua.ApiError](err); ok && e.Object != nil {
 		return e.Object
 	}
 	return lua.LString(err.Error())
 }
 
-func (s *state) basePCall(l *lua.LState) int {
+func (p *protector) pcall(l *lua.LState) int {
 	f := l.CheckAny(1)
 	args := make([]lua.LValue, 0, l.GetTop())
 	for i := 2; i <= l.GetTop(); i++ {
 		args = append(args, l.Get(i))
 	}
-	return s.pushOutcome(l, f, args, nil)
+	return p.pushOutcome(l, f, args, nil)
 }
 
-func (s *state) baseXPCall(l *lua.LState) int {
-	return s.pushOutcome(l, l.CheckAny(1), nil, l.CheckFunction(2))
+func (p *protector) xpcall(l *lua.LState) int {
+	return p.pushOutcome(l, l.CheckAny(1), nil, l.CheckFunction(2))
 }
 
 // pushOutcome calls f and pushes true and its results, or false and the error.
-func (s *state) pushOutcome(l *lua.LState, f lua.LValue, args []lua.LValue, handler *lua.LFunction) int {
-	results, err := s.apart(l, f, args, lua.MultRet, handler)
+func (p *protector) pushOutcome(l *lua.LState, f lua.LValue, args []lua.LValue, handler *lua.LFunction) int {
+	results, err := p.apart(l, f, args, lua.MultRet, handler)
 	if err == nil {
 		l.Push(lua.LTrue)
 		for _, v := range results {
@@ -154,7 +170,7 @@ func (s *state) pushOutcome(l *lua.LState, f lua.LValue, args []lua.LValue, hand
 		}
 		return 1 + len(results)
 	}
-	s.leash.check(l) // nobody catches the end
+	p.leash.check(l) // nobody catches the end
 	l.Push(lua.LFalse)
 	if e, ok := errors.AsType[*raised](err); ok {
 		l.Push(e.value)
@@ -164,7 +180,7 @@ func (s *state) pushOutcome(l *lua.LState, f lua.LValue, args []lua.LValue, hand
 	return 2
 }
 
-func (s *state) baseError(l *lua.LState) int {
+func baseError(l *lua.LState) int {
 	level := optInt(l, 2, 1)
 	message, ok := l.Get(1).(lua.LString)
 	if n, isNumber := l.Get(1).(lua.LNumber); isNumber {
@@ -188,65 +204,58 @@ func whereAt(l *lua.LState, level int) string {
 	return ""
 }
 
-// coroutineFunctions replace those that make and resume coroutines.
-func (s *state) coroutineFunctions() map[string]lua.LGFunction {
-	module := s.l.GetGlobal("coroutine").(*lua.LTable)
-	create, resume := module.RawGetString("create"), module.RawGetString("resume")
-	return map[string]lua.LGFunction{
-		"create": func(l *lua.LState) int { return s.coCreate(l, create) },
-		"resume": func(l *lua.LState) int {
-			n := s.coResume(l, resume)
-			return n
-		},
-		"wrap": func(l *lua.LState) int {
-			s.coCreate(l, create)
-			co := l.Get(-1)
-			l.Push(l.NewFunction(func(l *lua.LState) int {
-				l.Insert(co, 1)
-				n := s.coResume(l, resume)
-				if l.Get(-n) == lua.LTrue {
-					return n - 1
-				}
-				l.Error(l.Get(-1), 0)
-				return 0
-			}))
-			return 1
-		},
-	}
+// coroutines makes coroutines on the leash of their interpreter: the library would give each a context of its own.
+type coroutines struct {
+	leash                *leash
+	libCreate, libResume lua.LValue // of the library
 }
 
-// coCreate makes a coroutine on the leash of the state.
-func (s *state) coCreate(l *lua.LState, create lua.LValue) int {
+// functions replace those of the library that make and resume coroutines.
+func (co coroutines) functions() map[string]lua.LGFunction {
+	return map[string]lua.LGFunction{"create": co.create, "resume": co.resume, "wrap": co.wrap}
+}
+
+func (co coroutines) create(l *lua.LState) int {
 	f := l.CheckFunction(1)
-	l.RemoveContext() // or the coroutine would get one of its own
-	defer l.SetContext(s.leash)
-	l.Push(create)
+	l.RemoveContext() // or the coroutine would get a context of its own
+	defer l.SetContext(co.leash)
+	l.Push(co.libCreate)
 	l.Push(f)
 	l.Call(1, 1)
-	if co, ok := l.Get(-1).(*lua.LState); ok {
-		co.SetContext(s.leash)
+	if th, ok := l.Get(-1).(*lua.LState); ok {
+		th.SetContext(co.leash)
 	}
 	return 1
 }
 
-// coResume resumes a coroutine and returns how many results it has pushed.
-func (s *state) coResume(l *lua.LState, resume lua.LValue) int {
-	co := l.CheckThread(1)
-	n := l.GetTop()
-	if status := l.Status(co); status != "suspended" { // the library would resume one that waits for another
+func (co coroutines) resume(l *lua.LState) int {
+	if status := l.Status(l.CheckThread(1)); status != "suspended" {
+		// The library would resume a coroutine that itself waits for another one.
 		l.Push(lua.LFalse)
 		l.Push(lua.LString("cannot resume " + status + " coroutine"))
 		return 2
 	}
-	args := make([]lua.LValue, 0, n)
+	n := l.GetTop()
+	l.Push(co.libResume)
 	for i := 1; i <= n; i++ {
-		args = append(args, l.Get(i))
-	}
-	l.Push(resume)
-	for _, v := range args {
-		l.Push(v)
+		l.Push(l.Get(i))
 	}
 	l.Call(n, lua.MultRet)
-	s.leash.check(l)
+	co.leash.check(l)
 	return l.GetTop() - n
+}
+
+func (co coroutines) wrap(l *lua.LState) int {
+	co.create(l)
+	th := l.Get(-1)
+	l.Push(l.NewFunction(func(l *lua.LState) int {
+		l.Insert(th, 1)
+		n := co.resume(l)
+		if l.Get(-n) == lua.LTrue {
+			return n - 1
+		}
+		l.Error(l.Get(-1), 0)
+		return 0
+	}))
+	return 1
 }
