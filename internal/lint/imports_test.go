@@ -19,34 +19,35 @@ var arrows = map[string][]string{
 	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot", "admin/exporter", "db/owed"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
+	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
 
 	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "services/counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/counter":       {"access", "services/counter/frame", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure"},
 
-	"services/leader":   {"db", "ulog"},
-	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
-	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":   {"db", "internal/figure", "ulog"},
+	"services/lock":     {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/sequence": {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
 
-	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db/owed":            {"ulog"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue", "ulog/update"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
@@ -67,10 +68,11 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "services/counter/frame"},
 
-	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
+	"internal/netio": {"access", "db/owed", "internal/rawio", "internal/metrics", "internal/pieces"},
 
 	"internal/browser":     {},
 	"internal/lenient":     {},
+	"internal/figure":      {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},
