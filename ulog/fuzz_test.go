@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/compat/recordings"
 	"gotycoon/internal/vfs"
 )
 
-// goldenSegments returns segments of the original, if they are there.
+// goldenSegments returns segments of the original.
 func goldenSegments(f *testing.F) (segments [][]byte) {
 	f.Helper()
+	golden := recordings.Dir(f, "ulog")
 	names, err := filepath.Glob(filepath.Join(golden, "*/ulog/*.ulog"))
 	require.NoError(f, err)
 	more, err := filepath.Glob(filepath.Join(golden, "truncated/*/ulog/0000000003.ulog"))
@@ -57,7 +59,8 @@ func FuzzParseMessage(f *testing.F) {
 	})
 }
 
-// FuzzReader reads any bytes as a segment: it ends, and Open, unless it refuses them, keeps just what was read.
+// FuzzReader reads any bytes as a segment: it ends, and Open, unless it refuses them, keeps just
+// what was read.
 func FuzzReader(f *testing.F) {
 	for _, seg := range goldenSegments(f) {
 		f.Add(seg)

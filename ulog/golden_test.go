@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/compat/recordings"
 	"gotycoon/internal/vfs"
 )
 
@@ -52,7 +53,7 @@ func recordLine(t *testing.T, g got) string {
 }
 
 func TestGoldenRecords(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	for _, run := range []string{"main", "persist"} {
 		t.Run(run, func(t *testing.T) {
 			dir := filepath.Join(golden, run)
@@ -77,9 +78,10 @@ func TestGoldenRecords(t *testing.T) {
 	}
 }
 
-// TestGoldenContinue appends to a log of the original: the old records stay, and its segments remain readable by it.
+// TestGoldenContinue appends to a log of the original: the old records stay, and its segments
+// remain readable by it.
 func TestGoldenContinue(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	dir := copyDir(t, filepath.Join(golden, "main/ulog"))
 	before, _, _ := drain(t, dir, 0)
 	l := mustOpen(t, dir, Options{})
@@ -108,7 +110,7 @@ type variant struct {
 	Sizes     []*int64
 }
 
-func variants(t testing.TB) (vs []variant) {
+func variants(t testing.TB, golden string) (vs []variant) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(golden, "truncated/summary.json"))
 	require.NoError(t, err)
@@ -119,7 +121,7 @@ func variants(t testing.TB) (vs []variant) {
 
 // moreRecovered is how many records of each damaged log we find where the original finds fewer.
 var moreRecovered = map[string]int{
-	"v01": 63, "v02": 63, "v03": 63, "v04": 63, "v05": 55, // the newest segment is shorter than its header says
+	"v01": 63, "v02": 63, "v03": 63, "v04": 63, "v05": 55, // cut off
 	"v18": 63, "v19": 63, // the oldest one is
 	"v20": 63, "v21": 63, "v23": 64, // its last record is bad, or what follows it
 	"v24": 31, // record 4 is bad: on with the next segment
@@ -127,8 +129,8 @@ var moreRecovered = map[string]int{
 }
 
 func TestGoldenDamagedRead(t *testing.T) {
-	needGolden(t)
-	for _, v := range variants(t) {
+	golden := recordings.Dir(t, "ulog")
+	for _, v := range variants(t, golden) {
 		t.Run(v.ID+" "+v.Name, func(t *testing.T) {
 			all, damage, reports := drain(t, filepath.Join(golden, "truncated", v.ID, "ulog"), 0)
 			want := max(v.Ktutilmgr.Lines, moreRecovered[v.ID])
@@ -143,9 +145,9 @@ func TestGoldenDamagedRead(t *testing.T) {
 var untold = map[string]bool{"v12": true, "v13": true, "v22": true}
 
 func TestGoldenDamagedOpen(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	refused := map[string]int64{"v07": 0, "v09": 495, "v10": 495, "v11": 495, "v17": 0}
-	for _, v := range variants(t) {
+	for _, v := range variants(t, golden) {
 		t.Run(v.ID+" "+v.Name, func(t *testing.T) {
 			dir := copyDir(t, filepath.Join(golden, "truncated", v.ID, "ulog"))
 			before, _, _ := drain(t, dir, 0)
@@ -168,7 +170,7 @@ func TestGoldenDamagedOpen(t *testing.T) {
 }
 
 func TestGoldenOddMessages(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	all, damage, reports := drain(t, filepath.Join(golden, "odd-messages"), 0)
 	require.Empty(t, damage)
 	require.Empty(t, reports)
@@ -193,9 +195,10 @@ func TestGoldenOddMessages(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestGoldenPosition asks for the stamps of reader-position.txt and compares the counts on the intact log.
+// TestGoldenPosition asks for the stamps of reader-position.txt and compares the counts on the
+// intact log.
 func TestGoldenPosition(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	dir := filepath.Join(golden, "main/ulog")
 	var ends []Stamp
 	for n := range uint64(3) {
@@ -228,10 +231,10 @@ func TestGoldenPosition(t *testing.T) {
 	}
 }
 
-// TestGoldenPositionByHeader shows that the header decides where to begin, as in reader-position.txt: with the largest stamp of
-// segment 1 made 1 it is passed over.
+// TestGoldenPositionByHeader shows that the header decides where to begin, as in
+// reader-position.txt: with the largest stamp of segment 1 made 1 it is passed over.
 func TestGoldenPositionByHeader(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	dir := copyDir(t, filepath.Join(golden, "main/ulog"))
 	name := filepath.Join(dir, "0000000001.ulog")
 	b, err := os.ReadFile(name)
@@ -246,9 +249,10 @@ func TestGoldenPositionByHeader(t *testing.T) {
 	}
 }
 
-// TestGoldenSkipDamage is a reader that meets a bad record: it says where until it is told to go on.
+// TestGoldenSkipDamage is a reader that meets a bad record: it says where until it is told to go
+// on.
 func TestGoldenSkipDamage(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	o := vfs.OS{}
 	r, err := OpenReader(o, filepath.Join(golden, "truncated/v24/ulog"), 0, ReaderOptions{})
 	require.NoError(t, err)

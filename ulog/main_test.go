@@ -18,17 +18,7 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-const golden = "../../shared/golden/ulog"
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// needGolden skips a test when the recordings of the original are not there.
-func needGolden(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(golden); err != nil {
-		t.Skipf("recordings of the original are missing: %v", err)
-	}
-}
 
 // clock is a time source set by hand.
 type clock struct {
@@ -120,7 +110,8 @@ type got struct {
 	msg   string
 }
 
-// drain reads until io.EOF, passing over gaps and damage, and returns what was read, the damage, and the gaps with the reports.
+// drain reads until io.EOF, passing over gaps and damage, and returns what was read, the damage,
+// and the gaps with the reports.
 func drain(t testing.TB, dir string, after Stamp) (all []got, damage []*DamageError, reports []string) {
 	t.Helper()
 	r, err := OpenReader(vfs.OS{}, dir, after, ReaderOptions{Report: func(err error) { reports = append(reports, err.Error()) }})

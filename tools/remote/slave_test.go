@@ -14,11 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/compat/recordings"
 	"gotycoon/tools/remote"
 )
 
-// replaySlave replays the part of the session that reads the update log. Our time stamps take the place of the recorded
-// ones, line by line.
+// replaySlave replays the part of the session that reads the update log. Our time stamps take the
+// place of the recorded ones, line by line.
 func replaySlave(t *testing.T, runs []run, ports map[string]string) {
 	t.Helper()
 	stamps := map[string]string{}
@@ -110,10 +111,7 @@ func replaceStamps(stamps map[string]string, text string) string {
 // TestSegments replays the commands recorded with a log of three segments, of which we take a copy.
 func TestSegments(t *testing.T) {
 	runs := load(t, "slave-3segments")
-	from := filepath.Join(recordings, "ulog", "main", "ulog")
-	if _, err := os.Stat(from); err != nil {
-		t.Skipf("the recorded log is not beside this module (%s)", from)
-	}
+	from := filepath.Join(recordings.Dir(t, "ulog"), "main", "ulog")
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "ulog"), os.DirFS(from)))
 	s := ktproc.Start(t, ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: dir, Args: []string{"-ulog", "ulog", "-sid", "1"}})
