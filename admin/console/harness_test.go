@@ -97,7 +97,8 @@ func start(t *testing.T, change func(*server.Config)) *running {
 	return s
 }
 
-// between is the configuration of a server with a master and a follower, which it starts too. They begin when it does.
+// between is the configuration of a server with a master and a follower, which it starts too. They
+// begin when it does.
 func between(t *testing.T) func(*server.Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -210,8 +211,8 @@ func (s *running) keep() {
 	require.NoError(s.t, err)
 }
 
-// awaitPrimary waits until the server gives out fencing tokens and changes quotas: one with a master hears first from that whether another
-// server does.
+// awaitPrimary waits until the server gives out fencing tokens and changes quotas: one with a
+// master hears first from that whether another server does.
 func (s *running) awaitPrimary() {
 	s.t.Helper()
 	c := client.New(s.data, client.Options{})
