@@ -7,7 +7,7 @@ import (
 	"log/slog"
 
 	"gotycoon/binproto/frame"
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // logRequest logs a request as the original does: 1 if the connection is kept, 0 if it is closed.
@@ -24,7 +24,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 
 // logFailure logs a database error. Errors of the connection are not logged.
 func (h *Handler) logFailure(err error) {
-	if e, ok := errors.AsType[*db.Error](err); ok && !db.Refused(err) {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) {
 		h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/netio"
 )
 
@@ -33,11 +33,11 @@ func statusOf(p *procedure, err error) int {
 	if err == nil {
 		return statusOK
 	}
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		switch {
-		case p.expect != db.Success && e.Code == p.expect:
+		case p.expect != dberr.Success && e.Code == p.expect:
 			return statusLogical
-		case p.uses == usesCursor && e.Code == db.NotImplemented:
+		case p.uses == usesCursor && e.Code == dberr.NotImplemented:
 			return statusNotImplemented
 		}
 		return statusInternal
@@ -58,7 +58,7 @@ func statusOf(p *procedure, err error) int {
 
 // isBadRequest reports whether the call as such was wrong. Such calls are not counted.
 func isBadRequest(err error) bool {
-	if _, ok := errors.AsType[*db.Error](err); ok { // the usual case
+	if _, ok := errors.AsType[*dberr.Error](err); ok { // the usual case
 		return false
 	}
 	return errors.Is(err, errInvalidParameters) || errors.Is(err, errNoDatabase) ||
@@ -67,15 +67,15 @@ func isBadRequest(err error) bool {
 
 // restStatus chooses the status code of a failed REST request.
 func restStatus(m method, err error) int {
-	e, ok := errors.AsType[*db.Error](err)
+	e, ok := errors.AsType[*dberr.Error](err)
 	switch {
 	case !ok:
 		return statusInternal
-	case db.Refused(err):
+	case dberr.Refused(err):
 		return statusNoSpace
-	case m == methodPUT && (e.Code == db.NoRecord || e.Code == db.RecordDuplication):
+	case m == methodPUT && (e.Code == dberr.NoRecord || e.Code == dberr.RecordDuplication):
 		return statusLogical
-	case e.Code == db.NoRecord:
+	case e.Code == dberr.NoRecord:
 		return statusNotFound
 	}
 	return statusInternal
@@ -90,7 +90,7 @@ func (s *Session) failure(status int, err error) {
 
 // errorText returns what the client reads about an error. The cause of a database error is for the log only.
 func (s *Session) errorText(err error) []byte {
-	e, ok := errors.AsType[*db.Error](err)
+	e, ok := errors.AsType[*dberr.Error](err)
 	if !ok {
 		return s.intern(err.Error())
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // requestLine returns the line of the request for the log, or "" when nobody reads it. Serving the request changes
@@ -28,10 +28,10 @@ func (s *Session) logRequest(line string, status int) {
 
 // logFailure writes the line about a database error that was not expected.
 func (s *Session) logFailure(status int, err error) {
-	if status != statusInternal || db.Refused(err) {
+	if status != statusInternal || dberr.Refused(err) {
 		return
 	}
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		s.h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // Output rows are slices of the arena or of buffers that live until the reply is written. When the arena is full another one takes its
@@ -82,7 +82,7 @@ func (s *Session) outInt(name string, n int64) { s.out.Add(s.intern(name), s.int
 
 // outXT adds the expiration time, if the record has one.
 func (s *Session) outXT(xt int64) {
-	if xt < db.MaxXT {
+	if xt < record.MaxXT {
 		s.outInt("xt", xt)
 	}
 }
@@ -112,12 +112,12 @@ func (s *Session) param(name string) ([]byte, error) {
 }
 
 // xt returns the expiration argument (6.2).
-func (s *Session) xt() db.XT {
+func (s *Session) xt() record.XT {
 	text, ok := s.in.Get("xt")
 	if !ok {
-		return db.Never
+		return record.Never
 	}
-	return db.XT(parseInt(text))
+	return record.XT(parseInt(text))
 }
 
 // intOr returns an integer parameter, or the default where it is absent.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/tsv"
 )
@@ -119,10 +120,10 @@ const largeValue = 1 << 20
 // the log has been waited for.
 func (s *Session) largeBody() []byte {
 	r := &s.req
-	if r.authorization.to > r.body.from-db.Headroom {
+	if r.authorization.to > r.body.from-record.Headroom {
 		r.credentials = bytes.Clone(r.text(r.authorization))
 	}
-	return r.buf[r.body.from-db.Headroom : r.body.to]
+	return r.buf[r.body.from-record.Headroom : r.body.to]
 }
 
 func (s *Session) restDelete(d *db.DB, key []byte) int {
@@ -135,11 +136,11 @@ func (s *Session) restDelete(d *db.DB, key []byte) int {
 }
 
 // restXT returns the expiration argument of the header X-Kt-Xt, which is always absolute.
-func (s *Session) restXT() db.XT {
-	if at := date.Parse(s.req.text(s.req.ktXt)); at > 0 && at < db.MaxXT {
-		return db.XT(-at)
+func (s *Session) restXT() record.XT {
+	if at := date.Parse(s.req.text(s.req.ktXt)); at > 0 && at < record.MaxXT {
+		return record.XT(-at)
 	}
-	return db.Never
+	return record.Never
 }
 
 func (s *Session) replyEmpty(status int) int {
@@ -187,7 +188,7 @@ func (s *Session) replyError(err error) int {
 }
 
 func (s *Session) appendXT(xt int64) {
-	if xt < db.MaxXT {
+	if xt < record.MaxXT {
 		s.c.Out = appendHTTPDate(append(s.c.Out, "X-Kt-Xt: "...), xt)
 		s.c.Out = append(s.c.Out, crlf...)
 	}

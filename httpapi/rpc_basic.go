@@ -1,6 +1,8 @@
 package httpapi
 
-import "gotycoon/db"
+import (
+	"gotycoon/db/record"
+)
 
 // Procedures on one record (section 7).
 
@@ -19,10 +21,10 @@ func (s *Session) record() (key, value []byte, err error) {
 func (s *Session) inPlace(value []byte) (room []byte) {
 	body := s.req.text(s.req.body)
 	at := cap(body) - cap(value) // where the value begins, if it is a part of body
-	if len(value) < largeValue || at < db.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
+	if len(value) < largeValue || at < record.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
 		return nil
 	}
-	return body[at-db.Headroom : at+len(value)]
+	return body[at-record.Headroom : at+len(value)]
 }
 
 func rpcSet(s *Session) error {

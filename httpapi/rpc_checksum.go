@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // maxChecksumParts is how many parts one call may ask for, so that an answer stays small.
@@ -42,7 +43,7 @@ func rpcChecksum(s *Session) error {
 		return s.outDigests(d.KeyDigests(&s.c.Owed, ranges, o, int(min(max(s.intOr("keys", 0), 1), maxChecksumParts))))
 	}
 	parts, err := d.Checksum(&s.c.Owed, ranges, o)
-	if errors.Is(err, db.ErrNotImplemented) {
+	if errors.Is(err, dberr.ErrNotImplemented) {
 		return errUnordered
 	}
 	if err != nil {

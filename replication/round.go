@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -142,7 +143,7 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 
 // ended says what comes after a connection that has ended.
 func (f *Follower) ended(ctx context.Context, err error) time.Duration {
-	e, refused := errors.AsType[*db.Error](err)
+	e, refused := errors.AsType[*dberr.Error](err)
 	switch {
 	case errors.Is(err, errAgain) || ctx.Err() != nil:
 		return 0

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // Methods that look for keys.
@@ -86,7 +88,7 @@ func (h *handle) mergeFrom(c call, source *handle, mode int64) bool {
 	return ok && walked
 }
 
-func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt db.XT, mode int64) (err error) {
+func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt record.XT, mode int64) (err error) {
 	switch mode {
 	case mergeAdd:
 		err = d.Add(p, key, value, xt)
@@ -97,16 +99,16 @@ func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt db.XT, mode int64) 
 	default:
 		return d.Set(p, key, value, xt)
 	}
-	if errors.Is(err, db.ErrDuplicate) || errors.Is(err, db.ErrNoRecord) { // is left out
+	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) { // is left out
 		return nil
 	}
 	return err
 }
 
 // absoluteXT is an absolute expiration time as an argument.
-func absoluteXT(xt int64) db.XT {
-	if xt >= db.MaxXT {
-		return db.Never
+func absoluteXT(xt int64) record.XT {
+	if xt >= record.MaxXT {
+		return record.Never
 	}
-	return db.XT(-xt)
+	return record.XT(-xt)
 }

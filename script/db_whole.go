@@ -7,6 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -85,14 +86,14 @@ func dbSynchronize(c call) int {
 		}
 		return d.Synchronize(hard, func(string, ulog.Stamp) error {
 			if !process(d) {
-				return db.ErrPostproc
+				return dberr.ErrPostproc
 			}
 			return nil
 		})
 	}))
 }
 
-var errProcess error = &db.Error{Code: db.LogicInconsistency, Message: "processing failed"}
+var errProcess error = &dberr.Error{Code: dberr.LogicInconsistency, Message: "processing failed"}
 
 // dbOccupy runs a processor while no other script's visitor or transaction is at work.
 func dbOccupy(c call) int {
@@ -110,7 +111,7 @@ func dbCopy(c call) int {
 	dest := c.text(2)
 	return c.pushBool(c.handleOf(1).do(c, func(d *db.DB) error {
 		if !d.OnDisk() {
-			return db.ErrPostproc
+			return dberr.ErrPostproc
 		}
 		return d.Synchronize(false, func(path string, _ ulog.Stamp) error { return copyFile(dest, path) })
 	}))

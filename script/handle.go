@@ -6,6 +6,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // handle is what a database object of a script stands for.
@@ -20,7 +21,7 @@ type handle struct {
 	dirty bool            // there may be some
 	busy  int             // visitors that are running
 
-	code    db.Code // last error
+	code    dberr.Code // last error
 	message string
 }
 
@@ -46,14 +47,14 @@ func (h *handle) note(err error) bool {
 	if err == nil {
 		return true
 	}
-	h.code, h.message = db.Miscellaneous, err.Error()
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	h.code, h.message = dberr.Miscellaneous, err.Error()
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		h.code, h.message = e.Code, e.Message
 	}
 	return false
 }
 
-func (h *handle) fail(code db.Code, message string) bool {
+func (h *handle) fail(code dberr.Code, message string) bool {
 	h.code, h.message = code, message
 	return false
 }
@@ -62,7 +63,7 @@ func (h *handle) fail(code db.Code, message string) bool {
 // takes a hold on this one, too, for the time of the operation.
 func (h *handle) do(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")

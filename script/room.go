@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/keymatch"
 	"gotycoon/internal/pieces"
 )
 
@@ -110,7 +110,7 @@ func (s *state) reserveEntries(l *lua.LState, entries int) {
 }
 
 // keysRoom is asked for the memory of keys that are found: they are there twice, in the list and as texts.
-func (s *state) keysRoom() db.Memory {
+func (s *state) keysRoom() keymatch.Memory {
 	size := int64(0)
 	return func(bytes int) error {
 		if size += 2 * int64(bytes); !s.room.find(size) {

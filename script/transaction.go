@@ -5,7 +5,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // Transactions. The one who begins it has it alone for the rest of its call. When the call returns without having ended it, it is
@@ -14,7 +14,7 @@ import (
 // begin begins a transaction of this call.
 func (h *handle) begin(c call, hard bool) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -56,7 +56,7 @@ func (s *state) await(c call, event <-chan struct{}) {
 // finish ends the transaction of this call, or the one that is everybody's.
 func (h *handle) finish(c call, commit bool) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -71,7 +71,7 @@ func (h *handle) finish(c call, commit bool) bool {
 	}
 	switch {
 	case tx == nil:
-		return h.fail(db.InvalidOperation, "not in transaction")
+		return h.fail(dberr.InvalidOperation, "not in transaction")
 	case commit:
 		return h.note(tx.Commit(h.pending()))
 	}

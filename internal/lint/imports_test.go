@@ -16,34 +16,38 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
+	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "db/dberr", "db/expr"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/exporter", "services/sequence", "services/counter", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/exporter", "services/sequence", "services/counter", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot", "db/dberr", "db/expr", "db/record"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"binproto", "services/sequence", "services/counter", "db", "internal/metrics", "internal/opcount", "services/lock", "memcache"},
 
-	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces", "db/dberr", "db/record"},
 	"httpapi/date":           {},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces", "db/dberr", "db/expr", "db/record"},
 	"binproto/frame":         {},
 	"services/counter":       {"access", "services/counter/frame", "internal/netio", "internal/portserver", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
+	"memcache": {"access", "db", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "db/dberr", "db/expr", "db/record"},
 
-	"services/leader":   {"db", "ulog"},
-	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
-	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":   {"db", "ulog", "db/dberr", "db/expr", "db/record"},
+	"services/lock":     {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "db/dberr", "db/record"},
+	"services/sequence": {"access", "db", "internal/browser", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs", "db/dberr", "db/record"},
 
-	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
+	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
 	"snapshot":    {"ulog", "internal/vfs"},
-	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
+	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "db/dberr"},
 
-	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
+	"db/dberr":           {},
+	"db/record":          {"db/dberr"},
+	"db/expr":            {"db/dberr"},
+	"db/keymatch":        {"db/dberr", "db/owed"},
 	"db/owed":            {"ulog"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
@@ -57,7 +61,7 @@ var arrows = map[string][]string{
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
-	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog", "db/dberr", "db/expr", "db/record"},
 	"tools/util":                  {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
 	"tools/replsql":               {}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},

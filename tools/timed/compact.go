@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
 	"gotycoon/internal/vfs"
@@ -81,13 +82,13 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 }
 
 // filePath returns the file of an expression, which must exist.
-func (c *call) filePath(expr string) (string, error) {
-	if err := mustExist(expr); err != nil {
+func (c *call) filePath(raw string) (string, error) {
+	if err := mustExist(raw); err != nil {
 		return "", c.openFailed(err)
 	}
-	e, err := db.ParseExpr(expr)
+	e, err := expr.Parse(raw)
 	if err == nil && !e.Kind.OnDisk() {
-		err = &db.Error{Code: db.InvalidOperation, Message: "the database is in memory"}
+		err = &dberr.Error{Code: dberr.InvalidOperation, Message: "the database is in memory"}
 	}
 	if err != nil {
 		return "", c.openFailed(err)
@@ -98,7 +99,7 @@ func (c *call) filePath(expr string) (string, error) {
 // inUse gives the error for a file that a server has open its code.
 func inUse(err error) error {
 	if errors.Is(err, filestore.ErrInUse) {
-		return &db.Error{Code: db.NoRepository, Message: err.Error(), Err: err}
+		return &dberr.Error{Code: dberr.NoRepository, Message: err.Error(), Err: err}
 	}
 	return err
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -17,7 +19,7 @@ const importBuffer = 256 << 10
 type importer struct {
 	*call
 	db       *db.DB
-	xt       db.XT
+	xt       record.XT
 	pending  db.Pending
 	progress show.Progress
 }
@@ -37,7 +39,7 @@ func importRecords(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	im := &importer{call: c, db: d, xt: db.XT(*xt)}
+	im := &importer{call: c, db: d, xt: record.XT(*xt)}
 	im.progress = show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: "records", Size: size})
 	err = im.run(in)
 	im.progress.End()
@@ -89,7 +91,7 @@ func (im *importer) line(line []byte) error {
 	switch columns := show.Columns(line, im.hexIn); len(columns) {
 	case 1:
 		err := im.db.Remove(&im.pending, columns[0])
-		if err != nil && !errors.Is(err, db.ErrNoRecord) {
+		if err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 			return im.failed("DB::remove", im.args[0], err)
 		}
 	case 2:

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/tools/show"
 )
 
@@ -36,7 +37,7 @@ func list(_ context.Context, c *call) error {
 	cursor := l.db.NewCursor()
 	defer cursor.Close()
 	switch err := l.jump(cursor); {
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		return nil
 	case err != nil:
 		return c.failed("Cursor::jump", c.args[0], err)
@@ -65,7 +66,7 @@ func (l *lister) walk(cursor *db.Cursor) error {
 	}
 	for n := int64(0); n != *l.max; n++ {
 		key, value, xt, err := fetch()
-		if errors.Is(err, db.ErrNoRecord) {
+		if errors.Is(err, dberr.ErrNoRecord) {
 			return nil
 		}
 		if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -13,7 +15,7 @@ import (
 type merger struct {
 	*call
 	into     *db.DB
-	store    func(p *db.Pending, key, value []byte, xt db.XT) error
+	store    func(p *db.Pending, key, value []byte, xt record.XT) error
 	pending  db.Pending
 	progress show.Progress
 	n        int
@@ -68,12 +70,12 @@ func (m *merger) one(from *db.DB, key, stored []byte) error {
 	if !live {
 		return nil
 	}
-	xt := db.Never
-	if at != db.MaxXT {
-		xt = db.XT(-at)
+	xt := record.Never
+	if at != record.MaxXT {
+		xt = record.XT(-at)
 	}
 	err := m.store(&m.pending, key, value, xt)
-	if err != nil && !errors.Is(err, db.ErrDuplicate) && !errors.Is(err, db.ErrNoRecord) {
+	if err != nil && !errors.Is(err, dberr.ErrDuplicate) && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
 	m.n++

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 )
 
 // access is what a command does with a database.
@@ -20,17 +22,17 @@ const (
 
 // open opens the database of an expression, up to date as db.Offline tells. It is closed when the command has ended. change may
 // alter the options first.
-func (c *call) open(expr string, a access, change ...func(*db.Options)) (*db.DB, error) {
+func (c *call) open(raw string, a access, change ...func(*db.Options)) (*db.DB, error) {
 	o := c.options(a)
 	for _, f := range change {
 		f(&o)
 	}
 	if a == writes {
-		if err := mustExist(expr); err != nil {
+		if err := mustExist(raw); err != nil {
 			return nil, c.openFailed(err)
 		}
 	}
-	catalog, err := db.Open([]string{expr}, o)
+	catalog, err := db.Open([]string{raw}, o)
 	if err != nil {
 		return nil, c.openFailed(err)
 	}
@@ -61,13 +63,13 @@ func (c *call) options(a access) db.Options {
 }
 
 // mustExist returns the error for a file that is not there.
-func mustExist(expr string) error {
-	e, err := db.ParseExpr(expr)
+func mustExist(raw string) error {
+	e, err := expr.Parse(raw)
 	if err != nil || !e.Kind.OnDisk() {
 		return err
 	}
 	if _, err := os.Stat(e.Path); errors.Is(err, os.ErrNotExist) {
-		return &db.Error{Code: db.NoRepository, Message: "open failed (file not found)", Err: err}
+		return &dberr.Error{Code: dberr.NoRepository, Message: "open failed (file not found)", Err: err}
 	}
 	return nil
 }

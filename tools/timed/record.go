@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -22,7 +23,7 @@ func set(_ context.Context, c *call) error {
 	if err := c.parse(3, 3); err != nil {
 		return err
 	}
-	path, key, value, expires := c.args[0], c.data(1), c.data(2), db.XT(*xt)
+	path, key, value, expires := c.args[0], c.data(1), c.data(2), record.XT(*xt)
 	switch {
 	case *inci:
 		return c.increment(key, string(value), expires)
@@ -45,7 +46,7 @@ func set(_ context.Context, c *call) error {
 }
 
 // increment adds to a whole number and prints the sum.
-func (c *call) increment(key []byte, text string, xt db.XT) error {
+func (c *call) increment(key []byte, text string, xt record.XT) error {
 	num, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return usageError("-inci: the value must be a whole number")
@@ -63,7 +64,7 @@ func (c *call) increment(key []byte, text string, xt db.XT) error {
 }
 
 // incrementDouble adds to a number with a fraction and prints the sum.
-func (c *call) incrementDouble(key []byte, text string, xt db.XT) error {
+func (c *call) incrementDouble(key []byte, text string, xt record.XT) error {
 	num, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(num) {
 		return usageError("-incd: the value must be a number")

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -26,7 +27,7 @@ func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpi
 	if withValue {
 		o.Bytes("value", value, c.hexOut)
 	}
-	if withExpiry && xt != db.MaxXT && !d.Persistent() {
+	if withExpiry && xt != record.MaxXT && !d.Persistent() {
 		o["xt"] = xt
 	}
 	return o
