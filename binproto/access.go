@@ -37,10 +37,10 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 // tell logs the reason of a refusal, which the client is not told.
 func (h *Handler) tell(err error) { h.opts.Logger.Info(err.Error()) }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (b *bulk) Current() bool { return b.c.Visitor.Current() }
 
-// Renew implements db.Rights.
+// Renew implements owed.Rights.
 func (b *bulk) Renew() error {
 	err := b.c.Visitor.Enter()
 	if err == nil {
@@ -49,7 +49,7 @@ func (b *bulk) Renew() error {
 	return err
 }
 
-// caller is the client of a script in its role as db.Rights. The script has the rights of its
+// caller is the client of a script in its role as owed.Rights. The script has the rights of its
 // client.
 type caller struct {
 	h      *Handler
@@ -57,10 +57,10 @@ type caller struct {
 	denied error // once refused, until the end of the call
 }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (o *caller) Current() bool { return o.denied == nil && o.c.Visitor.Current() }
 
-// Renew implements db.Rights.
+// Renew implements owed.Rights.
 func (o *caller) Renew() error {
 	if o.denied == nil {
 		if o.denied = o.c.Visitor.Server(scriptRights); o.denied != nil {

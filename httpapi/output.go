@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db/record"
+	"gotycoon/internal/lenient"
 )
 
 // Output rows are slices of the arena or of buffers that live until the reply is written. When the arena is full another one takes its
@@ -117,7 +118,7 @@ func (s *Session) xt() record.XT {
 	if !ok {
 		return record.Never
 	}
-	return record.XT(parseInt(text))
+	return record.XT(lenient.Int(text))
 }
 
 // intOr returns an integer parameter, or the default where it is absent.
@@ -126,7 +127,7 @@ func (s *Session) intOr(name string, absent int64) int64 {
 	if !ok {
 		return absent
 	}
-	return parseInt(text)
+	return lenient.Int(text)
 }
 
 // untilNUL returns text up to its first NUL.

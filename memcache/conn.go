@@ -41,7 +41,7 @@ type conn struct {
 	number []byte   // scratch: text of numbers
 	failed bool     // the command failed
 
-	asked asked // the request in execution, for db.Rights
+	asked asked // the request in execution, for owed.Rights
 
 	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }

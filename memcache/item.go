@@ -48,7 +48,7 @@ type item struct {
 	key     []byte
 	data    []byte
 	flags   uint32
-	xt      int64  // absolute expiration time in seconds, db.MaxXT for never
+	xt      int64  // absolute expiration time in seconds, record.MaxXT for never
 	version uint64 // 0 if it was not asked for
 }
 
@@ -91,7 +91,7 @@ func (c *conn) expiry(n int64) record.XT {
 	return record.XT(-n)
 }
 
-// fetch reads an item. Its data are valid until the next operation. It returns db.ErrNoRecord if
+// fetch reads an item. Its data are valid until the next operation. It returns dberr.ErrNoRecord if
 // there is no item.
 func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	it.key = key
@@ -123,7 +123,7 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 type change struct {
 	mode      mode
 	key, data []byte
-	room      []byte // large data between db.Headroom bytes in front and flagBytes behind; nil: they are copied
+	room      []byte // large data between record.Headroom bytes in front and flagBytes behind; nil: they are copied
 	flags     uint32
 	xt        record.XT
 	unique    uint64 // version that the item must have; 0: any version
@@ -131,8 +131,8 @@ type change struct {
 	vivify    bool   // append and prepend create a missing item
 }
 
-// store carries out a storage operation. If it stores nothing, it returns db.ErrDuplicate,
-// db.ErrNoRecord or errChanged.
+// store carries out a storage operation. If it stores nothing, it returns dberr.ErrDuplicate,
+// dberr.ErrNoRecord or errChanged.
 func (c *conn) store(ch change) (version uint64, err error) {
 	// The right is checked again, since the data may have taken long to arrive.
 	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil {

@@ -112,7 +112,7 @@ func (l *line) wakeFirst() {
 }
 
 // take claims the oldest message of a name. It waits until the deadline for a message, and returns
-// db.ErrNoRecord if none has come. heed ends a search that takes long.
+// dberr.ErrNoRecord if none has come. heed ends a search that takes long.
 func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
 	w := &waiter{poke: make(chan struct{}, 1)}
 	l := q.join(string(name), w)

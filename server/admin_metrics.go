@@ -6,11 +6,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/binproto"
 	"gotycoon/httpapi"
 	"gotycoon/internal/metrics"
 	"gotycoon/memcache"
 	"gotycoon/services/counter"
+	"gotycoon/services/leader"
 	"gotycoon/services/lock"
 	"gotycoon/services/sequence"
 	"gotycoon/ulog"
@@ -33,6 +35,12 @@ func (p *process) newMeters() meters {
 	return m
 }
 
+// Metrics returns the definitions of all metrics of a server, without those of Go and the process.
+func Metrics() []exporter.Definition {
+	return exporter.All(memcache.Metrics(), counter.Metrics(), lock.Metrics(), sequence.SequenceMetrics(),
+		sequence.QuotaMetrics(), leader.Metrics())
+}
+
 // export begins to publish the metrics of what runs. The databases are open, and so are the services.
 func (p *process) export(running services, g *plugin) {
 	if p.admin.server == nil {
@@ -47,13 +55,13 @@ func (p *process) export(running services, g *plugin) {
 	if g.service != nil {
 		e.protocols = append(e.protocols, p.admin.meters.memcache)
 		e.port("memcached", g.service.Connections)
-		e.add(exporter.Memcache(g.service))
+		e.add(exporter.Part(g.service.Figures()))
 	}
 	for _, s := range running {
 		e.service(s)
 	}
 	if p.role != nil {
-		e.add(exporter.Primary(p.isPrimary))
+		e.add(exporter.Part(p.role.Figures()))
 	}
 	e.replication()
 	if p.snapshots != nil {
@@ -67,11 +75,11 @@ func (p *process) export(running services, g *plugin) {
 type export struct {
 	p         *process
 	protocols []*metrics.Protocol
-	ports     []exporter.Port
+	ports     []figures.Port
 }
 
 func (e *export) port(name string, connections func() (int, uint64)) {
-	e.ports = append(e.ports, exporter.Port{Name: name, Connections: connections})
+	e.ports = append(e.ports, figures.Port{Name: name, Connections: connections})
 }
 
 func (e *export) add(all ...prometheus.Collector) {
@@ -89,19 +97,19 @@ func (e *export) service(s service) {
 	case *counter.Server:
 		e.protocols = append(e.protocols, m.counter)
 		e.port("counter", s.Connections)
-		e.add(exporter.Counters(s))
+		e.add(exporter.Part(s.Figures()))
 	case *lock.Server:
 		e.protocols = append(e.protocols, m.lock)
 		e.port("lock", s.Connections)
-		e.add(exporter.Locks(s))
+		e.add(exporter.Part(s.Figures()))
 	case *sequence.SequenceServer:
 		e.protocols = append(e.protocols, m.sequence)
 		e.port("sequence", s.Connections)
-		e.add(exporter.Sequences(s))
+		e.add(exporter.Part(s.Figures()))
 	case *sequence.QuotaServer:
 		e.protocols = append(e.protocols, m.quota)
 		e.port("quota", s.Connections)
-		e.add(exporter.Quotas(s))
+		e.add(exporter.Part(s.Figures()))
 	}
 }
 

@@ -60,12 +60,6 @@ func (p *process) unheard() error {
 		"when that server serves nobody any more; 'ktremotemgr tunerepl -primary -force' makes this one the primary as it is", sid)
 }
 
-// isPrimary tells whether this server is the primary of the services.
-func (p *process) isPrimary() bool {
-	_, err := p.role.Term()
-	return err == nil
-}
-
 // reportRole adds the rows about the services' primary, on servers that have a services' database (our own).
 func (p *process) reportRole(rows map[string]string) {
 	if p.role == nil {

@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 	"gotycoon/tools/show"
 	"gotycoon/ulog"
@@ -57,15 +58,7 @@ func (c *call) dumpToFile(path string, d *db.DB, p show.Progress) (n int64, err 
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(fresh))
 	}
-	return n, syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return n, vfs.OS{}.SyncDir(filepath.Dir(path))
 }
 
 // dumpTo writes the records. p may be nil.
