@@ -12,6 +12,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -22,7 +23,7 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	limits.SetBudget(4 << 20)
 	f.limits.Limits = &limits
 	for i := range 100 {
-		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), db.Never))
+		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), record.Never))
 	}
 	header := func(m frame.Magic, n int) []byte {
 		return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)})
@@ -87,8 +88,8 @@ func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
 func TestLargeValuesOfAReply(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%")
 	large := bytes.Repeat([]byte("0123456789a"), 100_000)
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, db.Never))
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), db.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), record.Never))
 	get := frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 3})
 	want := frame.AppendReply(nil, frame.GetBulk, 3)
 	for _, key := range []string{"large", "small", "large"} {
@@ -97,7 +98,7 @@ func TestLargeValuesOfAReply(t *testing.T) {
 			value = []byte("x")
 		}
 		get = frame.AppendKey(get, frame.Key{Key: []byte(key)})
-		want = frame.AppendRecord(want, frame.Record{XT: db.MaxXT, Key: []byte(key), Value: value})
+		want = frame.AppendRecord(want, frame.Record{XT: record.MaxXT, Key: []byte(key), Value: value})
 	}
 	require.True(t, bytes.Equal(append(want[:len(want):len(want)], want...), f.exchange(t, append(get[:len(get):len(get)], get...))))
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
 )
@@ -208,7 +209,7 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 
 // errHalfMerged refuses a file that is of no single moment without its log.
 func errHalfMerged(m filestore.Meta) error {
-	return &Error{Code: BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
+	return &dberr.Error{Code: dberr.BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
 		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
 }
 

@@ -1,7 +1,8 @@
-package db
+package record
 
 import (
 	"encoding/binary"
+	"gotycoon/db/dberr"
 	"math"
 	"math/big"
 )
@@ -9,17 +10,17 @@ import (
 // Arguments of the increments that are no numbers to start from, reference section 7. For doubles the infinities
 // take their places.
 const (
-	origTry = math.MinInt64 // a missing record is an error
+	OrigTry = math.MinInt64 // a missing record is an error
 	origSet = math.MaxInt64 // the record counts as 0
 )
 
 // addInt adds num to a number stored in 8 bytes. old is the value of the record where exists is set. write tells
 // whether the sum must be stored, which can be so although err is set: a sum of -2^63 is stored and reported as an
 // error, because that number is how the original's engine reports one. Sums wrap around.
-func addInt(old []byte, exists bool, num, orig int64) (sum int64, write bool, err error) {
+func AddInt(old []byte, exists bool, num, orig int64) (sum int64, write bool, err error) {
 	switch {
-	case exists && len(old) != 8, !exists && orig == origTry:
-		return 0, false, ErrLogic
+	case exists && len(old) != 8, !exists && orig == OrigTry:
+		return 0, false, dberr.ErrLogic
 	case orig == origSet:
 		sum, write = num, true
 	case exists:
@@ -28,13 +29,13 @@ func addInt(old []byte, exists bool, num, orig int64) (sum int64, write bool, er
 		sum, write = orig+num, true
 	}
 	if sum == math.MinInt64 {
-		err = ErrLogic
+		err = dberr.ErrLogic
 	}
 	return sum, write, err
 }
 
 // encodeInt returns the stored form: two's complement, big-endian.
-func encodeInt(n int64) (b [8]byte) {
+func EncodeInt(n int64) (b [8]byte) {
 	binary.BigEndian.PutUint64(b[:], uint64(n))
 	return b
 }
@@ -43,11 +44,11 @@ func decodeInt(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 
 // addDouble adds num to a number stored in 16 bytes, see decimal. As with addInt a result can have to be stored
 // although err is set: NaN is.
-func addDouble(old []byte, exists bool, num, orig float64) (sum float64, stored []byte, write bool, err error) {
+func AddDouble(old []byte, exists bool, num, orig float64) (sum float64, stored []byte, write bool, err error) {
 	set := math.IsInf(orig, 1)
 	switch {
 	case exists && len(old) != 16, !exists && (math.IsNaN(orig) || math.IsInf(orig, -1)):
-		return math.NaN(), nil, false, ErrLogic
+		return math.NaN(), nil, false, dberr.ErrLogic
 	case !exists && !set:
 		num += orig
 		fallthrough
@@ -68,7 +69,7 @@ func addDouble(old []byte, exists bool, num, orig float64) (sum float64, stored 
 
 func result(sum float64, stored []byte, write bool) (float64, []byte, bool, error) {
 	if math.IsNaN(sum) {
-		return sum, stored, write, ErrLogic
+		return sum, stored, write, dberr.ErrLogic
 	}
 	return sum, stored, write, nil
 }

@@ -1,4 +1,5 @@
-package db
+// Package dberr is the errors of database operations, with the codes and names that clients see.
+package dberr
 
 import (
 	"errors"
@@ -82,7 +83,7 @@ var (
 	// ErrReadOnly: the database refuses updates.
 	ErrReadOnly error = &Error{Code: NoPermission, Message: "permission denied"}
 	// errLongValue: a value is longer than MaxValueSize.
-	errLongValue error = &Error{Code: InvalidOperation, Message: "the value is longer than 1 GiB"}
+	ErrLongValue error = &Error{Code: InvalidOperation, Message: "the value is longer than 1 GiB"}
 	// ErrPostproc: the function given to Synchronize failed.
 	ErrPostproc error = &Error{Code: LogicInconsistency, Message: "postprocessing failed"}
 	// ErrRegex: the expression given to MatchRegex is not valid.

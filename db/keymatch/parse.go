@@ -1,6 +1,9 @@
-package db
+package keymatch
 
-import "strings"
+import (
+	"gotycoon/db/dberr"
+	"strings"
+)
 
 // regexParser reads an expression from the left. Its rules are those of the GNU C library, found by asking it.
 type regexParser struct {
@@ -84,12 +87,12 @@ func (p *regexParser) part(nest int) (*regexNode, error) {
 	n, err := p.item(nest)
 	for err == nil && n.depth <= maxRegexDepth && strings.IndexByte("*+?{", p.peek()) >= 0 {
 		if n.op == regexAnchor {
-			return nil, ErrRegex
+			return nil, dberr.ErrRegex
 		}
 		n, err = p.repeated(n)
 	}
 	if err != nil || n.depth > maxRegexDepth {
-		return nil, ErrRegex
+		return nil, dberr.ErrRegex
 	}
 	return n, nil
 }
@@ -105,7 +108,7 @@ func (p *regexParser) item(nest int) (*regexNode, error) {
 	case '.':
 		return setNode(byteSet{}.inverted()), nil
 	case '*', '+', '?', '{':
-		return nil, ErrRegex
+		return nil, dberr.ErrRegex
 	case '^', '$':
 		return anchorNode(c), nil
 	case '\\':
@@ -123,13 +126,13 @@ func literal(c byte) *regexNode {
 // group reads a group whose parenthesis has been read.
 func (p *regexParser) group(nest int) (*regexNode, error) {
 	if nest > maxRegexDepth {
-		return nil, ErrRegex
+		return nil, dberr.ErrRegex
 	}
 	p.groups++
 	number := p.groups
 	sub, err := p.alternatives(nest)
 	if err != nil || !p.accept(')') {
-		return nil, ErrRegex
+		return nil, dberr.ErrRegex
 	}
 	if number <= maxBackref {
 		p.closed |= 1 << number
@@ -142,7 +145,7 @@ func (p *regexParser) group(nest int) (*regexNode, error) {
 // escape reads what follows a backslash. Letters without a meaning stand for themselves.
 func (p *regexParser) escape() (*regexNode, error) {
 	if p.rest == "" {
-		return nil, ErrRegex
+		return nil, dberr.ErrRegex
 	}
 	c := p.peek()
 	p.rest = p.rest[1:]
@@ -150,7 +153,7 @@ func (p *regexParser) escape() (*regexNode, error) {
 	case '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		n := newRegexNode(regexBackref)
 		if n.n = int(c - '0'); p.closed>>n.n&1 == 0 {
-			return nil, ErrRegex
+			return nil, dberr.ErrRegex
 		}
 		return n, nil
 	case '`':
@@ -178,7 +181,7 @@ func (p *regexParser) repeated(n *regexNode) (*regexNode, error) {
 		r.max = 1
 	case '{':
 		if !p.bounds(r) {
-			return nil, ErrRegex
+			return nil, dberr.ErrRegex
 		}
 	}
 	if r.max == 0 {

@@ -1,4 +1,4 @@
-package db
+package expr
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 // The numbers are recorded.
 func TestSizesOfTheOriginal(t *testing.T) {
 	for _, c := range []struct {
-		expr string
+		raw  string
 		size int64
 	}{
 		{":", 8388664},
@@ -25,16 +25,16 @@ func TestSizesOfTheOriginal(t *testing.T) {
 		{"x.kcf", 157},
 		{"x.kcx", 0},
 	} {
-		e, err := ParseExpr(c.expr)
+		e, err := Parse(c.raw)
 		require.NoError(t, err)
-		require.Equal(t, c.size, baseSize(e), c.expr)
+		require.Equal(t, c.size, BaseSize(e), c.raw)
 	}
 }
 
 func TestAbsurdParametersHaveASize(t *testing.T) {
-	for _, expr := range []string{"%#bnum=7e", "*#bnum=1", "x.kch#apow=1e#fpow=1e", "x.kch#fpow=0#opts=s"} {
-		e, err := ParseExpr(expr)
+	for _, raw := range []string{"%#bnum=7e", "*#bnum=1", "x.kch#apow=1e#fpow=1e", "x.kch#fpow=0#opts=s"} {
+		e, err := Parse(raw)
 		require.NoError(t, err)
-		require.Positive(t, baseSize(e), expr)
+		require.Positive(t, BaseSize(e), raw)
 	}
 }

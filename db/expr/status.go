@@ -1,4 +1,4 @@
-package db
+package expr
 
 import "strconv"
 
@@ -25,7 +25,7 @@ const (
 // statusRows returns the rows of status that do not change while a database is used: parameters, and the layout of
 // the original's file where it is fresh. count, size and realsize are the caller's; realsize is here, empty, where
 // the kind has it.
-func statusRows(e Expr) map[string]string {
+func StatusRows(e Expr) map[string]string {
 	p, k := e.Params, e.Kind
 	rows := statusTable{
 		"type":     strconv.Itoa(k.TypeCode()),

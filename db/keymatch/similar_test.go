@@ -1,4 +1,4 @@
-package db
+package keymatch
 
 import (
 	"bytes"
@@ -23,12 +23,12 @@ func TestSimilarity(t *testing.T) {
 		{"equal", "apple", "apple", false, 0, 0},
 		{"replaced", "appla", "apple", false, 1, 1},
 		{"inserted and removed", "kitten", "sitting", false, 3, 3},
-		{"beyond the limit", "kitten", "sitting", false, 2, tooFar},
-		{"too long", "a", "abcd", false, 2, tooFar},
+		{"beyond the limit", "kitten", "sitting", false, 2, TooFar},
+		{"too long", "a", "abcd", false, 2, TooFar},
 		{"empty origin", "", "ab", false, 2, 2},
 		{"empty key", "ab", "", false, 2, 2},
 		{"a negative limit is one", "ab", "ac", false, -7, 1},
-		{"a negative limit is no more than one", "ab", "cd", false, -7, tooFar},
+		{"a negative limit is no more than one", "ab", "cd", false, -7, TooFar},
 		{"two bytes", "éte", "ete", false, 9, 2},
 		{"one character", "éte", "ete", true, 9, 1},
 		{"no limit", "abc", "xyz", false, math.MaxInt64, 3},
@@ -39,10 +39,10 @@ func TestSimilarity(t *testing.T) {
 		{"characters beyond Unicode", "\xf8\x88\x80\x80\x80", "\xfc\x84\x80\x80\x80\x80", true, 9, 1},
 		{"a zero byte ends a character", "\x00a", "\xe6\x00a", true, 0, 0},
 		{"bytes are bytes without utf", "\xff", "\xfe", false, 9, 1},
-		{"more work than allowed", strings.Repeat("a", 1<<17), strings.Repeat("b", 1<<17), false, 1 << 17, tooFar},
+		{"more work than allowed", strings.Repeat("a", 1<<17), strings.Repeat("b", 1<<17), false, 1 << 17, TooFar},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, similarity(new(owed.Heeding), []byte(c.origin), c.utf, c.limit)([]byte(c.key)))
+			require.Equal(t, c.want, Similarity(new(owed.Heeding), []byte(c.origin), c.utf, c.limit)([]byte(c.key)))
 		})
 	}
 }
@@ -52,7 +52,7 @@ func TestSimilarityIsTheDistance(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("abcdé\xff")), 0, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		origin, utf, limit := text.Draw(t, "origin"), rapid.Bool().Draw(t, "utf"), rapid.Int64Range(0, 14).Draw(t, "limit")
-		similar := similarity(new(owed.Heeding), []byte(origin), utf, limit)
+		similar := Similarity(new(owed.Heeding), []byte(origin), utf, limit)
 		for _, key := range rapid.SliceOfN(text, 1, 4).Draw(t, "keys") {
 			want := int64(0)
 			if utf {
@@ -61,7 +61,7 @@ func TestSimilarityIsTheDistance(t *testing.T) {
 				want = fullTable([]byte(origin), []byte(key))
 			}
 			if want > limit {
-				want = tooFar
+				want = TooFar
 			}
 			require.Equal(t, want, similar([]byte(key)), key)
 		}
@@ -91,7 +91,7 @@ func FuzzSimilarity(f *testing.F) {
 	f.Add([]byte("kitten"), []byte("sitting"), true)
 	f.Add([]byte("\xff\xc3é"), []byte("é"), true)
 	f.Fuzz(func(t *testing.T, a, b []byte, utf bool) {
-		there, back := similarity(new(owed.Heeding), a, utf, 1<<20)(b), similarity(new(owed.Heeding), b, utf, 1<<20)(a)
+		there, back := Similarity(new(owed.Heeding), a, utf, 1<<20)(b), Similarity(new(owed.Heeding), b, utf, 1<<20)(a)
 		require.Equal(t, there, back)
 		require.Equal(t, bytes.Equal(a, b), there == 0)
 		if utf && utf8.Valid(a) && utf8.Valid(b) && len(a)+len(b) < 200 {
@@ -101,22 +101,22 @@ func FuzzSimilarity(f *testing.F) {
 }
 
 func TestTopSimilar(t *testing.T) {
-	add := func(top *topSimilar) []string {
+	add := func(top *Nearest) []string {
 		for i := range 3 * sortRoom {
-			top.add(int64(5+i%3), []byte{byte(i >> 8), byte(i)})
+			_ = top.Add(int64(5+i%3), []byte{byte(i >> 8), byte(i)})
 		}
-		top.add(2, []byte("b"))
-		top.add(2, []byte("a"))
-		top.add(1, []byte("z"))
+		_ = top.Add(2, []byte("b"))
+		_ = top.Add(2, []byte("a"))
+		_ = top.Add(1, []byte("z"))
 		var keys []string
-		for _, key := range top.keys() {
+		for _, key := range top.Keys() {
 			keys = append(keys, string(key))
 		}
 		return keys
 	}
-	require.Equal(t, []string{"z", "a", "b", "\x00\x00", "\x00\x03"}, add(&topSimilar{max: 5}))
-	require.Equal(t, []string{"z"}, add(&topSimilar{max: 1}))
-	require.Empty(t, add(&topSimilar{max: 0}))
-	require.Len(t, add(&topSimilar{max: -1}), 3*sortRoom+3)
-	require.Len(t, add(&topSimilar{max: math.MaxInt64}), 3*sortRoom+3)
+	require.Equal(t, []string{"z", "a", "b", "\x00\x00", "\x00\x03"}, add(&Nearest{max: 5}))
+	require.Equal(t, []string{"z"}, add(&Nearest{max: 1}))
+	require.Empty(t, add(&Nearest{max: 0}))
+	require.Len(t, add(&Nearest{max: -1}), 3*sortRoom+3)
+	require.Len(t, add(&Nearest{max: math.MaxInt64}), 3*sortRoom+3)
 }

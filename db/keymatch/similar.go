@@ -1,4 +1,4 @@
-package db
+package keymatch
 
 import (
 	"bytes"
@@ -11,14 +11,14 @@ import (
 const maxSimilarCells = 1 << 30
 
 // tooFar stands for a distance over the limit.
-const tooFar = -1
+const TooFar = -1
 
 // similarity returns a function that tells how many characters must be inserted, removed or replaced to turn a key
 // into origin, and tooFar where that is more than limit. A negative limit is 1. Characters are bytes, or with
 // utf the characters of UTF-8, see appendCharacters (reference: section 8).
 //
 // The function returned must not be called by two goroutines at once.
-func similarity(h *owed.Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
+func Similarity(h *owed.Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
 	if limit < 0 {
 		limit = 1
 	}
@@ -86,7 +86,7 @@ func distance[T comparable](h *owed.Heeding, a, b []T, limit int64, room *[]int)
 	}
 	width := int(min(limit, int64(len(b))))
 	if len(b)-len(a) > width || len(a) > maxSimilarCells/min(2*width+1, len(b)+1) {
-		return tooFar
+		return TooFar
 	}
 	row := (*room)[:0]
 	for j := range len(a) + 1 {
@@ -95,11 +95,11 @@ func distance[T comparable](h *owed.Heeding, a, b []T, limit int64, room *[]int)
 	*room = row
 	for i := 1; i <= len(b); i++ {
 		if !h.Work(1+min(len(a), 2*width+1)) || nextRow(row, a, b[i-1], i, width) > width {
-			return tooFar
+			return TooFar
 		}
 	}
 	if row[len(a)] > width {
-		return tooFar
+		return TooFar
 	}
 	return int64(row[len(a)])
 }
@@ -136,12 +136,16 @@ func trimmed[T comparable](a, b []T) (_, _ []T) {
 }
 
 // topSimilar collects keys and keeps the best: nearest first, then by bytes, then as they came.
-type topSimilar struct {
+type Nearest struct {
 	max     int64 // keys to keep, all where negative
 	memory  Memory
 	found   []similarKey
-	err     error // of memory
 	heeding *owed.Heeding
+}
+
+// newTopSimilar returns a collection that keeps max keys, all where max is negative. memory is asked for the memory of each key.
+func NewNearest(max int64, h *owed.Heeding, memory Memory) *Nearest {
+	return &Nearest{max: max, heeding: h, memory: memory}
 }
 
 type similarKey struct {
@@ -153,18 +157,19 @@ type similarKey struct {
 const sortRoom = 1 << 10
 
 // add takes over a copy of key.
-func (t *topSimilar) add(distance int64, key []byte) {
-	if t.err = t.memory.ask(key); t.err != nil {
-		return
+func (t *Nearest) Add(distance int64, key []byte) (err error) {
+	if err = t.memory.Ask(key); err != nil {
+		return err
 	}
 	t.found = append(t.found, similarKey{distance, bytes.Clone(key)})
 	if t.max >= 0 && int64(len(t.found))-max(sortRoom, t.max) > t.max {
 		t.sort()
 	}
+	return nil
 }
 
 // keys returns what has been kept, the best first; in some order where the work had to end.
-func (t *topSimilar) keys() [][]byte {
+func (t *Nearest) Keys() [][]byte {
 	t.sort()
 	keys := make([][]byte, len(t.found))
 	for i, f := range t.found {
@@ -176,7 +181,7 @@ func (t *topSimilar) keys() [][]byte {
 // compareWork is what a comparison of two keys costs in the steps of a Heeding.
 const compareWork = 16
 
-func (t *topSimilar) sort() {
+func (t *Nearest) sort() {
 	slices.SortStableFunc(t.found, func(a, b similarKey) int {
 		if !t.heeding.Work(compareWork) {
 			return 0
@@ -198,7 +203,7 @@ type Memory func(bytes int) error
 const keyOverhead = 72
 
 // ask asks for the memory of a key.
-func (m Memory) ask(key []byte) error {
+func (m Memory) Ask(key []byte) error {
 	if m == nil {
 		return nil
 	}

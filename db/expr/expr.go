@@ -1,6 +1,12 @@
-package db
+// Package expr parses the expressions by which the command line names databases, and derives from
+// them what a fresh database of the original reports about itself: kinds, parameters, the order of
+// keys, base sizes and the constant rows of status.
+package expr
 
-import "strings"
+import (
+	"gotycoon/db/dberr"
+	"strings"
+)
 
 // Expr is a database expression of the command line: PATH#key=value#key=value... (reference: section 14).
 type Expr struct {
@@ -13,7 +19,7 @@ type Expr struct {
 
 // ParseExpr parses a database expression. The kind comes from the last path component, exactly one of - + : * % or
 // with a known suffix, or from the type parameter. It returns ErrUnknownType where neither names one.
-func ParseExpr(s string) (Expr, error) {
+func Parse(s string) (Expr, error) {
 	path, params, _ := strings.Cut(s, "#")
 	e := Expr{Raw: s, Path: path, Name: path[strings.LastIndexByte(path, '/')+1:], Params: newParams()}
 	e.Kind = kindOfPath(e.Name)
@@ -23,7 +29,7 @@ func ParseExpr(s string) (Expr, error) {
 		e.set(param)
 	}
 	if e.Kind == 0 {
-		return Expr{}, ErrUnknownType
+		return Expr{}, dberr.ErrUnknownType
 	}
 	if !e.Kind.Compared() {
 		e.Params.RComp = Lexical
@@ -48,19 +54,19 @@ func (e *Expr) set(param string) {
 }
 
 // errNoVersions refuses a database that cannot keep versions.
-var errNoVersions = &Error{Code: InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
+var ErrNoVersions = &dberr.Error{Code: dberr.InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
 
 // versionsPossible returns why a database cannot have the versions that its expression asks for.
-func (e *Expr) versionsPossible() error {
+func (e *Expr) VersionsPossible() error {
 	if e.Params.LWW && (!e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical) {
-		return errNoVersions
+		return ErrNoVersions
 	}
 	return nil
 }
 
 // parsePlugged parses the expression of a plugged database. The engine is given all of it, and clients know it by what
 // is behind the last slash, parameters included. Only ktopts, ktcapcnt and ktcapsiz are heeded.
-func parsePlugged(s string) Expr {
+func ParsePlugged(s string) Expr {
 	e := Expr{Raw: s, Path: s, Name: s[strings.LastIndexByte(s, '/')+1:], Kind: Plugged, Params: newParams()}
 	_, params, _ := strings.Cut(s, "#")
 	all := newParams()

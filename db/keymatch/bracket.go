@@ -1,6 +1,9 @@
-package db
+package keymatch
 
-import "strings"
+import (
+	"gotycoon/db/dberr"
+	"strings"
+)
 
 // bracket reads a bracket expression whose [ has been read.
 func (p *regexParser) bracket() (*regexNode, error) {
@@ -8,7 +11,7 @@ func (p *regexParser) bracket() (*regexNode, error) {
 	var set byteSet
 	for first := true; first || p.peek() != ']'; first = false {
 		if !p.member(&set, first) {
-			return nil, ErrRegex
+			return nil, dberr.ErrRegex
 		}
 	}
 	p.accept(']')

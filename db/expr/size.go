@@ -1,4 +1,4 @@
-package db
+package expr
 
 // baseSize returns the size that an empty database has in the original. Capacity limits (ktcapsiz) count it, and
 // users who set them have measured with it. Known from recordings:
@@ -10,7 +10,7 @@ package db
 //	.kct    the same, with two records
 //	.kcf    157
 //	others  0
-func baseSize(e Expr) int64 {
+func BaseSize(e Expr) int64 {
 	const absurd = 1 << 50
 	buckets := min(buckets(e), absurd)
 	switch e.Kind {

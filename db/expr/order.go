@@ -1,4 +1,4 @@
-package db
+package expr
 
 // Order is how a database with an order compares its keys (parameter rcomp).
 type Order int
@@ -25,4 +25,4 @@ func (o Order) String() string {
 }
 
 // descends tells whether the order is against that of the store.
-func (o Order) descends() bool { return o == LexicalDesc || o == DecimalDesc }
+func (o Order) Descends() bool { return o == LexicalDesc || o == DecimalDesc }

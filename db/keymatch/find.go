@@ -1,4 +1,4 @@
-package db
+package keymatch
 
 import (
 	"gotycoon/db/owed"
@@ -17,10 +17,10 @@ type Regex struct {
 
 // CompileRegex compiles an expression, up to its first NUL. It returns ErrRegex for a bad one. An error of heed ends each use of the
 // expression: see Err.
-func CompileRegex(heed Heed, pattern string) (*Regex, error) {
+func Compile(heed owed.Heed, pattern string) (*Regex, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	h := owed.NewHeeding(heed)
-	match, err := compileRegex(h, pattern)
+	match, err := Matcher(h, pattern)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package db
+package record
 
 import (
 	"math"
@@ -25,28 +25,28 @@ func TestAbsolute(t *testing.T) {
 		{"the least number", math.MinInt64, MaxXT},
 		{"nearly never", math.MaxInt64 - 1, MaxXT},
 	} {
-		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, absolute(c.xt, now)) })
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, Absolute(c.xt, now)) })
 	}
 }
 
 func TestExpired(t *testing.T) {
-	require.False(t, expired(100, 99))
-	require.False(t, expired(100, 100), "it lives in the second that the time names")
-	require.True(t, expired(100, 101))
-	require.False(t, expired(MaxXT, 1<<40-1))
+	require.False(t, Expired(100, 99))
+	require.False(t, Expired(100, 100), "it lives in the second that the time names")
+	require.True(t, Expired(100, 101))
+	require.False(t, Expired(MaxXT, 1<<40-1))
 }
 
 func TestStoredValue(t *testing.T) {
-	require.Equal(t, []byte{'k', 0xff, 0xff, 0xff, 0xff, 0xff}, appendPrefix([]byte("k"), MaxXT))
-	stored := append(appendPrefix(nil, 0x0123456789), "value"...)
+	require.Equal(t, []byte{'k', 0xff, 0xff, 0xff, 0xff, 0xff}, AppendXT([]byte("k"), MaxXT))
+	stored := append(AppendXT(nil, 0x0123456789), "value"...)
 	require.Equal(t, "\x01\x23\x45\x67\x89value", string(stored))
-	xt, value, ok := splitValue(stored)
+	xt, value, ok := Split(stored)
 	require.True(t, ok)
 	require.Equal(t, int64(0x0123456789), xt)
 	require.Equal(t, "value", string(value))
-	_, value, ok = splitValue(stored[:5])
+	_, value, ok = Split(stored[:5])
 	require.True(t, ok, "an empty value")
 	require.Empty(t, value)
-	_, _, ok = splitValue(stored[:4])
+	_, _, ok = Split(stored[:4])
 	require.False(t, ok)
 }

@@ -1,7 +1,11 @@
-package db
+// Package keymatch finds keys: by POSIX extended regular expressions in the dialect of the GNU C
+// library, and by their edit distance to a text. It knows nothing of databases. Long work asks an
+// owed.Heeding whether to go on.
+package keymatch
 
 import (
 	"bytes"
+	"gotycoon/db/dberr"
 	"gotycoon/db/owed"
 	"io"
 	"regexp"
@@ -24,10 +28,10 @@ const (
 // has no back-references, \< and \>; expressions with those run on a backtracker with a budget.
 //
 // The function returned must not be called by two goroutines at once. Its result means nothing where h ends the work.
-func compileRegex(h *owed.Heeding, pattern string) (func(key []byte) bool, error) {
+func Matcher(h *owed.Heeding, pattern string) (func(key []byte) bool, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	if len(pattern) > maxRegexLen {
-		return nil, ErrRegex
+		return nil, dberr.ErrRegex
 	}
 	root, err := parseRegex(pattern)
 	if err != nil {

@@ -1,6 +1,7 @@
-package db
+package keymatch
 
 import (
+	"gotycoon/db/dberr"
 	"gotycoon/db/owed"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func TestRegexDialect(t *testing.T) {
 		`(o)(o)?\2`:    "",
 		`^a.*?b$`:      "ab abab a b",
 	} {
-		match, err := compileRegex(new(owed.Heeding), pattern)
+		match, err := Matcher(new(owed.Heeding), pattern)
 		require.NoError(t, err, pattern)
 		var got []string
 		for _, key := range keys {
@@ -92,57 +93,17 @@ func TestBadRegex(t *testing.T) {
 		"a" + strings.Repeat("{1}", 5000),
 		strings.Repeat("a", maxRegexLen+1),
 	} {
-		_, err := compileRegex(new(owed.Heeding), pattern)
-		require.ErrorIs(t, err, ErrRegex, "%.40q", pattern)
+		_, err := Matcher(new(owed.Heeding), pattern)
+		require.ErrorIs(t, err, dberr.ErrRegex, "%.40q", pattern)
 	}
 }
 
 func TestRegexEndsAtNUL(t *testing.T) {
-	match, err := compileRegex(new(owed.Heeding), "ab$\x00(")
+	match, err := Matcher(new(owed.Heeding), "ab$\x00(")
 	require.NoError(t, err)
 	require.True(t, match([]byte("ab\x00cd")))
 	require.True(t, match([]byte("ab")))
 	require.False(t, match([]byte("abcd\x00ab")))
-}
-
-// TestRegexAnswersLikeTheOriginal replays the recorded match_regex calls on the keys stored before.
-func TestRegexAnswersLikeTheOriginal(t *testing.T) {
-	seen := 0
-	for _, c := range mustReadGolden(t, "http/09-rpc-match.jsonl") {
-		var keys []string
-		for _, s := range append(c.Setup, c.Steps...) {
-			in := s.inputs(t)
-			switch s.procedure() {
-			case "set":
-				keys = append(keys, in["key"])
-			case "set_bulk":
-				for row := range in {
-					keys = append(keys, row[1:])
-				}
-			case "match_regex":
-				if in["max"] != "" {
-					continue
-				}
-				seen++
-				requireMatches(t, c.Name, in["regex"], keys, s.outputs(t))
-			}
-		}
-	}
-	require.Greater(t, seen, 30)
-}
-
-func requireMatches(t *testing.T, name, pattern string, keys []string, want map[string]string) {
-	t.Helper()
-	match, err := compileRegex(new(owed.Heeding), pattern)
-	if want["ERROR"] != "" {
-		require.EqualError(t, err, strings.TrimPrefix(want["ERROR"], "DB: "), name)
-		return
-	}
-	require.NoError(t, err, name)
-	for _, key := range keys {
-		_, matched := want["_"+key]
-		require.Equal(t, matched, match([]byte(key)), "%s: %q", name, key)
-	}
 }
 
 // TestRegexComesBack holds expressions that take other backtrackers for ever, or their stack.
@@ -152,7 +113,7 @@ func TestRegexComesBack(t *testing.T) {
 		`^((a*)*)*\<b`, `^(a|aa)+\1b`, `(a*)*(a*)*(a*)*\1b`, `((a)*)*\2b`, `(((a{0,999}){0,999}){0,999}){0,999}b`,
 		`(a{32767}){32767}`, `((((()*)*){32767}){32767}){32767}\<b`, `(.*)(.*)(.*)(.*)\4b`, `((a{1,900}){1,900}){1,900}b`,
 	} {
-		match, err := compileRegex(new(owed.Heeding), pattern)
+		match, err := Matcher(new(owed.Heeding), pattern)
 		require.NoError(t, err, pattern)
 		require.False(t, match(long), pattern)
 		require.False(t, match(long[:1000]), pattern)
@@ -179,11 +140,11 @@ func FuzzRegex(f *testing.F) {
 		if len(key) > 64 || len(pattern) > 64 {
 			return
 		}
-		match, err := compileRegex(new(owed.Heeding), pattern)
-		again, errAgain := compileRegex(new(owed.Heeding), pattern)
+		match, err := Matcher(new(owed.Heeding), pattern)
+		again, errAgain := Matcher(new(owed.Heeding), pattern)
 		require.Equal(t, err, errAgain)
 		if err != nil {
-			require.ErrorIs(t, err, ErrRegex)
+			require.ErrorIs(t, err, dberr.ErrRegex)
 			return
 		}
 		got := match(key)

@@ -1,6 +1,7 @@
-package db
+package expr
 
 import (
+	"gotycoon/db/dberr"
 	"math"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestParseExpr(t *testing.T) {
 		{"#type=:", "", "", Stash},
 	} {
 		t.Run(c.expr, func(t *testing.T) {
-			e, err := ParseExpr(c.expr)
+			e, err := Parse(c.expr)
 			require.NoError(t, err)
 			require.Equal(t, c.expr, e.Raw)
 			require.Equal(t, c.path, e.Path)
@@ -52,10 +53,10 @@ func TestParseExpr(t *testing.T) {
 
 func TestParseExprWithoutAKind(t *testing.T) {
 	for _, expr := range []string{"", "kch", "x", "x.KCH", "dir.kch/", "dir.kch/x", "::", "x#type=tsv", "x#kch", "x.kch.bak", "x."} {
-		_, err := ParseExpr(expr)
-		require.ErrorIs(t, err, ErrUnknownType, expr)
+		_, err := Parse(expr)
+		require.ErrorIs(t, err, dberr.ErrUnknownType, expr)
 	}
-	_, err := ParseExpr("x")
+	_, err := Parse("x")
 	require.EqualError(t, err, "2: invalid operation: unknown database type")
 }
 
@@ -89,7 +90,7 @@ func TestParamsOfAnExpr(t *testing.T) {
 			func(p *Params) { p.Log, p.LogKinds, p.LogPx, p.MTrg, p.MTrgPx = "-", "debug", "a:", "+", "b:" }},
 	} {
 		t.Run(c.expr, func(t *testing.T) {
-			e, err := ParseExpr(c.expr)
+			e, err := Parse(c.expr)
 			require.NoError(t, err)
 			want := none
 			c.want(&want)
@@ -130,17 +131,17 @@ func FuzzParseExpr(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		e, err := ParseExpr(s)
+		e, err := Parse(s)
 		if err != nil {
-			require.ErrorIs(t, err, ErrUnknownType)
+			require.ErrorIs(t, err, dberr.ErrUnknownType)
 			require.Zero(t, e)
 			return
 		}
 		require.True(t, strings.HasPrefix(s, e.Path))
 		require.True(t, strings.HasSuffix(e.Path, e.Name))
 		require.NotContains(t, e.Name, "/")
-		rows := statusRows(e)
+		rows := StatusRows(e)
 		require.Equal(t, e.Path, rows["path"])
-		require.GreaterOrEqual(t, baseSize(e), int64(0))
+		require.GreaterOrEqual(t, BaseSize(e), int64(0))
 	})
 }
