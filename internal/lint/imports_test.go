@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"db/keymatch":        {"db/dberr", "db/owed"},
 	"db/record":          {"db/dberr"},
 	"db/owed":            {"ulog"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue", "ulog/update"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog/update", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},

@@ -137,7 +137,7 @@ func inUse(err error) error {
 }
 
 // privateSuffix is appended to a file's name to make the name of its private log.
-const privateSuffix = ".wal"
+const privateSuffix = filestore.PrivateLog
 
 // closeAll closes the databases that open has opened, in reverse order. All changes are in the
 // files then.
