@@ -45,6 +45,9 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 		return false
 	}
 	reply, ok := h.playScript(c, procedure, input)
+	if ok && script.Flags&frame.NoReply == 0 && !clearFor(c, reply) {
+		return false
+	}
 	switch {
 	case script.Flags&frame.NoReply != 0:
 	case !ok:
