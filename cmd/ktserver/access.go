@@ -14,7 +14,8 @@ import (
 	"gotycoon/server"
 )
 
-// accessCommand is the first argument of the commands about access files. No database has that name: it has no suffix.
+// accessCommand is the first argument of the commands about access files. No database has that
+// name: it has no suffix.
 const accessCommand = "access"
 
 const accessUsage = `usage:

@@ -15,7 +15,8 @@ const configUsage = "usage: %s config check [option ...] [database ...]\n" +
 	"check tells what would keep a server with this configuration from running, without starting one. show prints the\n" +
 	"configuration as a file, with where each value comes from. Both heed -config, the environment and the options.\n"
 
-// configure carries out "ktserver config" and returns the exit code: 0, or 1 when the configuration is wrong.
+// configure carries out "ktserver config" and returns the exit code: 0, or 1 when the configuration
+// is wrong.
 func configure(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] != "check" && args[0] != "show" {
 		fmt.Fprintf(stderr, configUsage, server.Program)
@@ -52,12 +53,13 @@ func (o *options) examine(stdout, stderr io.Writer) int {
 	return 0
 }
 
-// show prints what is in effect in the form of a configuration file. Options that are not set and have no default are left out.
+// show prints what is in effect in the form of a configuration file. Options that are not set and
+// have no default are left out.
 func (o *options) show(w io.Writer) {
 	sections := map[string][]server.Setting{}
 	order := []string{""}
 	for _, s := range o.settings() {
-		section := o.sectionOf(s.Name)
+		section := o.section(s.Name)
 		if !slices.Contains(order, section) {
 			order = append(order, section)
 		}
@@ -96,7 +98,7 @@ func (o *options) inTOML(s server.Setting) string {
 		}
 		return "[" + strings.Join(quoted, ", ") + "]"
 	}
-	switch kindOf(o.flags.Lookup(s.Name)) {
+	switch o.named(s.Name).kind() {
 	case boolean:
 		return s.Value
 	case number:

@@ -11,18 +11,18 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
-	"github.com/spf13/pflag"
 
 	"gotycoon/internal/yrmconf"
 )
 
-// A configuration file is TOML. Its keys are the options' names without dashes ("port", "ulog", "counter-port"). In a table, the
-// table's name and a dash may be left out ([counter], port), and an option may stand in the table of its section ([replication],
-// mhost). An underscore is a dash. "databases" is the list of databases.
+// A configuration file is TOML. Its keys are the options' names without dashes ("port", "ulog",
+// "counter-port"). In a table, the table's name and a dash may be left out ([counter], port), and
+// an option may stand in the table of its section ([replication], mhost). An underscore is a dash.
+// "databases" is the list of databases.
 //
-// The dotted keys of the counter document (counter.enable, counter.max_connections) are the same thing, but that counters are off
-// there until they are enabled. A file that is not TOML and has lines NAME = VALUE only, values without quotes, is read as one of
-// those, as yrmcds has them.
+// The dotted keys of the counter document (counter.enable, counter.max_connections) are the same
+// thing, but that counters are off there until they are enabled. A file that is not TOML and has
+// lines NAME = VALUE only, values without quotes, is read as one of those, as yrmcds has them.
 const (
 	databasesKey = "databases"
 	databaseKey  = "database" // the same, one at a time
@@ -210,33 +210,61 @@ func (c *configFile) take(s entry) error {
 	if err != nil {
 		return err
 	}
-	flag := c.options.flags.Lookup(name)
-	want := kindOf(flag)
-	switch given, list := s.kind, isList(flag); {
-	case s.list && !list:
+	switch want, given := c.options.named(name).kind(), s.kind; {
+	case s.list:
 		return fmt.Errorf("%s: is %v, not a list", key, want)
 	case want != given && (want != number || given != text): // numbers with units are texts
 		return fmt.Errorf("%s: is %v, not %v", key, want, given)
 	}
-	return c.set(name, key, s.line, s.values...)
+	return c.set(name, key, s.line, s.values[0])
 }
 
-// isList tells whether an option may be given several times.
-func isList(f *pflag.Flag) bool {
-	t := f.Value.Type()
-	return strings.HasSuffix(t, "Slice") || strings.HasSuffix(t, "Array")
+// readLines takes the settings of a file of lines NAME = VALUE, values without quotes.
+func (c *configFile) readLines(lines []yrmconf.Setting) error {
+	for _, s := range lines {
+		if err := c.takeLine(s); err != nil {
+			return fmt.Errorf("%s:%d: %w", c.path, s.Line, err)
+		}
+	}
+	return nil
+}
+
+// takeLine puts one line in its place. Databases may come several times; of several lines with one
+// key of the counter document the last one counts.
+func (c *configFile) takeLine(s yrmconf.Setting) error {
+	c.options.from = fmt.Sprintf("%s:%d", c.path, s.Line)
+	key := strings.Split(s.Key, ".")
+	ofDocument := key[0] == counterSection && len(key) > 1
+	if ofDocument {
+		c.counters.mentioned = true
+		number, _, _ := strings.Cut(s.Value, "#") // yrmcds reads a number up to what is none
+		s.Value = strings.TrimSpace(number)
+	}
+	switch s.Key {
+	case databaseKey:
+		c.databases, c.at = append(c.databases, s.Value), c.options.from
+		return nil
+	case counterEnable:
+		return c.enableCounters(s.Value)
+	}
+	name, err := c.option(key)
+	if err != nil {
+		return err
+	}
+	if ofDocument {
+		delete(c.lines, name)
+	}
+	return c.set(name, s.Key, s.Line, s.Value)
 }
 
 // set gives an option its value, once in a file.
-func (c *configFile) set(name, key string, line int, values ...string) error {
+func (c *configFile) set(name, key string, line int, value string) error {
 	if before, given := c.lines[name]; given {
 		return fmt.Errorf("%s: is given in line %d already", key, before)
 	}
 	c.lines[name] = line
-	for _, v := range values {
-		if err := c.options.flags.Set(name, v); err != nil {
-			return fmt.Errorf("%s: %w", key, cause(err))
-		}
+	if err := c.options.flags.Set(name, value); err != nil {
+		return fmt.Errorf("%s: %w", key, cause(err))
 	}
 	return nil
 }
@@ -256,11 +284,12 @@ func (c *configFile) option(key []string) (string, error) {
 	if name == "counter-stat-interval" { // the program's spelling; the document has the other one
 		name = "counter-stats-interval"
 	}
-	if o.settable(name) {
+	if o.named(name) != nil {
 		return name, nil
 	}
 	last := strings.ReplaceAll(key[len(key)-1], "_", "-")
-	if len(key) > 1 && o.settable(last) && o.section(last) == strings.ReplaceAll(strings.Join(key[:len(key)-1], "-"), "_", "-") {
+	table := strings.ReplaceAll(strings.Join(key[:len(key)-1], "-"), "_", "-")
+	if r := o.named(last); len(key) > 1 && r != nil && r.section == table {
 		return last, nil
 	}
 	return "", c.unknown(key, name, last)
@@ -271,26 +300,26 @@ func (c *configFile) unknown(key []string, name, last string) error {
 	const farthest, share = 3, 3
 	near := c.options.nearest(name, min(farthest, len(name)/share))
 	if near == "" && len(key) > 1 {
-		if near = last; !c.options.settable(last) {
+		if near = last; c.options.named(last) == nil {
 			near = c.options.nearest(last, min(farthest, len(last)/share))
 		}
 	}
 	hint := "of an yrmcds.conf, keep the lines of counters"
 	if near != "" {
 		hint = fmt.Sprintf("is it %q?", near)
-		if section := c.options.sectionOf(near); len(key) > 1 && section != "" {
+		if section := c.options.section(near); len(key) > 1 && section != "" {
 			hint = fmt.Sprintf("is it %q, in the table %q?", near, section)
 		}
 	}
 	return fmt.Errorf("there is no option %q (%s)", strings.Join(key, "."), hint)
 }
 
-// sectionOf is section, for the list of databases too.
-func (o *options) sectionOf(name string) string {
-	if name == databasesKey {
-		return ""
+// section returns the table that an option may stand in, empty for none and for the databases.
+func (o *options) section(name string) string {
+	if r := o.named(name); r != nil {
+		return r.section
 	}
-	return o.section(name)
+	return ""
 }
 
 func (c *configFile) enableCounters(value string) error {
@@ -301,7 +330,8 @@ func (c *configFile) enableCounters(value string) error {
 	return nil
 }
 
-// switchCounters makes the document's switch the port of an option: it has a default port, and is off by default.
+// switchCounters makes the document's switch the port of an option: it has a default port, and is
+// off by default.
 func (c *configFile) switchCounters() error {
 	flags := c.options.flags
 	_, port := c.lines[counterPort]
