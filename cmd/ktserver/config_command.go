@@ -89,7 +89,7 @@ func (o *options) showSection(w io.Writer, section string, settings []server.Set
 	}
 }
 
-// inTOML is a value as a file has it.
+// inTOML returns a value as a file has it.
 func (o *options) inTOML(s server.Setting) string {
 	if s.Name == databasesKey {
 		quoted := make([]string, len(o.Databases))
@@ -109,7 +109,7 @@ func (o *options) inTOML(s server.Setting) string {
 	return quote(s.Value)
 }
 
-// quote writes a text as TOML has it: JSON's escapes are among those of TOML.
+// quote returns a text as a TOML string.
 func quote(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -126,7 +126,7 @@ func quote(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// prepareReload lets the server read its configuration again, when there is a file.
+// prepareReload lets the server read its configuration again, if there is a file.
 func (o *options) prepareReload(args []string) {
 	o.Reload.Settings = o.settings()
 	if o.config == "" {

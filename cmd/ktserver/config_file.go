@@ -20,15 +20,15 @@ import (
 // an option may stand in the table of its section ([replication], mhost). An underscore is a dash.
 // "databases" is the list of databases.
 //
-// The dotted keys of the counter document (counter.enable, counter.max_connections) are the same
-// thing, but that counters are off there until they are enabled. A file that is not TOML and has
-// lines NAME = VALUE only, values without quotes, is read as one of those, as yrmcds has them.
+// The dotted keys of yrmcds for counters (counter.enable, counter.max_connections) mean the same
+// options, but counters are off until counter.enable is true. A file that is not TOML and has only
+// lines NAME = VALUE, values without quotes, is read as a configuration file of yrmcds.
 const (
 	databasesKey = "databases"
 	databaseKey  = "database" // the same, one at a time
 
 	counterSection     = "counter"
-	counterEnable      = "counter.enable" // the document's switch; among the options a port is one
+	counterEnable      = "counter.enable" // yrmcds' switch; no option corresponds to it
 	counterPort        = "counter-port"
 	counterDefaultPort = "11215"
 )
@@ -37,9 +37,9 @@ const (
 type configFile struct {
 	path      string
 	options   *options
-	lines     map[string]int // options given, and where
+	lines     map[string]int // the line of each option that is set
 	databases []string
-	at        string // where the databases are
+	at        string // source of the databases
 	counters  struct{ mentioned, enabled bool }
 }
 
@@ -88,13 +88,13 @@ func (c *configFile) read(content []byte) error {
 	return nil
 }
 
-// onlyTOML tells whether a line is one that somebody meant as TOML.
+// onlyTOML reports whether a line can only be meant as TOML.
 func onlyTOML(s yrmconf.Setting) bool {
 	v := s.Value
 	return strings.HasPrefix(v, "[") || strings.HasPrefix(v, "{") || strings.HasPrefix(v, `"`)
 }
 
-// notTOML says where a file is no TOML.
+// notTOML returns the error of a file that is no TOML, with the line.
 func (c *configFile) notTOML(err error) error {
 	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := wrong.Position()
@@ -103,7 +103,7 @@ func (c *configFile) notTOML(err error) error {
 	return fmt.Errorf("%s: %w", c.path, err)
 }
 
-// readTOML takes the settings of a document that is known to be good.
+// readTOML takes the settings of a document that has been parsed without an error.
 func (c *configFile) readTOML(content []byte) error {
 	var p unstable.Parser
 	p.Reset(content)
@@ -154,7 +154,7 @@ func (c *configFile) takeNode(p *unstable.Parser, table []string, e *unstable.No
 	return nil
 }
 
-// read takes the value, a list of texts at most.
+// read takes the value: a text, a number, true or false, or a list of texts.
 func (s *entry) read(value *unstable.Node) error {
 	switch value.Kind {
 	case unstable.Array:
@@ -183,7 +183,7 @@ func (s *entry) read(value *unstable.Node) error {
 	return nil
 }
 
-// decimal is a number of TOML as an option takes it.
+// decimal returns a number of TOML as an option takes it: without underscores, and in decimal.
 func decimal(number string) string {
 	if n, err := strconv.ParseInt(number, 0, 64); err == nil {
 		return strconv.FormatInt(n, 10)
@@ -237,7 +237,7 @@ func (c *configFile) takeLine(s yrmconf.Setting) error {
 	ofDocument := key[0] == counterSection && len(key) > 1
 	if ofDocument {
 		c.counters.mentioned = true
-		number, _, _ := strings.Cut(s.Value, "#") // yrmcds reads a number up to what is none
+		number, _, _ := strings.Cut(s.Value, "#") // yrmcds reads a number up to the first other character
 		s.Value = strings.TrimSpace(number)
 	}
 	switch s.Key {
@@ -269,7 +269,7 @@ func (c *configFile) set(name, key string, line int, value string) error {
 	return nil
 }
 
-// cause is what is wrong with a value, without the words for command lines.
+// cause returns what is wrong with a value, without pflag's words for command lines.
 func cause(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner
@@ -277,11 +277,11 @@ func cause(err error) error {
 	return err
 }
 
-// option finds the option that a key means.
+// option returns the name of the option that a key means.
 func (c *configFile) option(key []string) (string, error) {
 	o := c.options
 	name := strings.NewReplacer(".", "-", "_", "-").Replace(strings.Join(key, "."))
-	if name == "counter-stat-interval" { // the program's spelling; the document has the other one
+	if name == "counter-stat-interval" { // yrmcds' program and its document spell it differently
 		name = "counter-stats-interval"
 	}
 	if o.named(name) != nil {
@@ -295,7 +295,8 @@ func (c *configFile) option(key []string) (string, error) {
 	return "", c.unknown(key, name, last)
 }
 
-// unknown says that there is no such option, and which may be meant.
+// unknown returns the error for a key without an option, which names the option that is probably
+// meant.
 func (c *configFile) unknown(key []string, name, last string) error {
 	const farthest, share = 3, 3
 	near := c.options.nearest(name, min(farthest, len(name)/share))
@@ -330,8 +331,8 @@ func (c *configFile) enableCounters(value string) error {
 	return nil
 }
 
-// switchCounters makes the document's switch the port of an option: it has a default port, and is
-// off by default.
+// switchCounters turns counter.enable, for which there is no option, into -counter-port: 0 if it is
+// false or absent, and the default port of yrmcds if it is true and the file names no port.
 func (c *configFile) switchCounters() error {
 	flags := c.options.flags
 	_, port := c.lines[counterPort]

@@ -11,7 +11,7 @@ import (
 	"gotycoon/tools/cli"
 )
 
-// options are the options of one command line, and what they are set to.
+// options are the options of one command line, with their values.
 type options struct {
 	server.Config
 	help, version bool
@@ -43,8 +43,8 @@ type option struct {
 	reload      bool   // it can change while the server runs
 	commandLine bool   // neither a file nor the environment can have it
 
-	text   string // what it is set to
-	source string // where; fromDefault: nowhere
+	text   string // the value that was set
+	source string // of the value; fromDefault: it was not set
 	o      *options
 }
 
@@ -145,10 +145,10 @@ func parse(args []string) (*options, error) {
 	return layers(args, o)
 }
 
-// usageError is an error of the user's that the list of options may help with.
+// usageError is a mistake in a command line, about which the list of options may help.
 type usageError struct{ err error }
 
-// Error adds where to read on.
+// Error adds how to get help.
 func (e usageError) Error() string {
 	return fmt.Sprintf("%v\nusage: %s [option ...] [database ...]\n"+
 		"Options come first; \"--\" ends them. \"%[2]s --help\" explains them.", e.err, server.Program)
@@ -207,7 +207,7 @@ func (o *options) nearest(name string, within int) string {
 	return best
 }
 
-// letters is how many letters are wrong, missing, too many or in each other's place.
+// letters counts the letters that are wrong, missing, too many or swapped.
 func letters(a, b string) int {
 	before, last, row := []int(nil), []int(nil), make([]int, len(b)+1)
 	for j := range row {

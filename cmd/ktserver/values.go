@@ -39,8 +39,8 @@ func milliseconds(p *time.Duration) cli.Number {
 	}
 }
 
-// limit is the value of an option with a size of which 0 means unlimited, which in server.Config is
-// below 0.
+// limit is the value of an option with a size, where 0 means unlimited. In server.Config a number
+// below 0 does.
 func limit(p *int64) cli.Number {
 	return func(n float64) {
 		*p = int64(n)
@@ -94,7 +94,8 @@ func (oneOf[T]) String() string { return "" }
 // Type implements pflag.Value.
 func (oneOf[T]) Type() string { return "word" }
 
-// ignored is an option without an argument whose effect the server has anyway.
+// ignored is an option without an argument that changes nothing: the server always does what it
+// asks for.
 type ignored struct{}
 
 // Set implements pflag.Value.
