@@ -10,8 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Number is the value of an option that takes a decimal number, a fraction allowed, with a unit behind it: k m g t p e
-// are powers of 1024. What it does with the number is the function. It implements pflag.Value.
+// Number is the value of an option that takes a decimal number, a fraction allowed, which may end
+// in a unit: k m g t p e are powers of 1024. The function takes the number. It implements
+// pflag.Value.
 type Number func(n float64)
 
 const units = "kmgtpe"
@@ -42,10 +43,10 @@ func (Number) String() string { return "" }
 // Type stands for the value in the help text.
 func (Number) Type() string { return "number" }
 
-// exact is a Number whose digits count to the last one, as in time stamps.
+// exact is a Number whose digits all count, as in time stamps: a float would round them.
 type exact struct{ p *int64 }
 
-// Set reads the number, as a whole one if it can.
+// Set reads the number, as a whole number if it is one.
 func (e exact) Set(text string) error {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		*e.p = n
@@ -54,7 +55,7 @@ func (e exact) Set(text string) error {
 	return Number(func(n float64) { *e.p = int64(n) }).Set(text)
 }
 
-// String is empty, as that of Number.
+// String is empty: see Number.
 func (exact) String() string { return "" }
 
 // Type stands for the value in the help text.
@@ -71,4 +72,42 @@ func Duration(p *time.Duration) Number {
 		const longest = 1 << 62
 		*p = time.Duration(max(-longest, min(longest, n*float64(time.Second))))
 	}
+}
+
+// pairSeparator stands between the two values of an option, where arguments cannot have it.
+const pairSeparator = "\x00"
+
+// pairs is the value of an option that takes a name and a value, and may be given more than once.
+type pairs struct{ list *[][2]string }
+
+// Pairs defines an option that takes two arguments, a name and a value, any number of times: -ah
+// Accept text/plain.
+func (f *Flags) Pairs(name, help string) *[][2]string {
+	list := new([][2]string)
+	f.Var(pairs{list}, name, help)
+	return list
+}
+
+// Set adds a pair.
+func (p pairs) Set(text string) error {
+	name, value, ok := strings.Cut(text, pairSeparator)
+	if !ok {
+		return errors.New("must have a name and a value")
+	}
+	*p.list = append(*p.list, [2]string{name, value})
+	return nil
+}
+
+// String is empty: there is no default.
+func (pairs) String() string { return "" }
+
+// Type stands for the values in the help text.
+func (pairs) Type() string { return "name value" }
+
+// valuesOf returns how many arguments an option takes.
+func valuesOf(flag *pflag.Flag) int {
+	if _, ok := flag.Value.(pairs); ok {
+		return 2
+	}
+	return 1
 }
