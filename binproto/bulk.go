@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/pieces"
@@ -216,12 +217,12 @@ func (b *bulk) take(p []byte) (n int, joined bool, err error) {
 	if err != nil || !b.join(r.DBIdx) {
 		return n, false, err
 	}
-	rec := db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)}
+	rec := db.Record{Key: r.Key, Value: r.Value, XT: record.XT(r.XT)}
 	if len(r.Value) >= largeValue {
 		// The store uses Room, the bytes in front of the value, which the end of the key is part
 		// of.
 		rec.Key = bytes.Clone(r.Key)
-		rec.Room = p[n-len(r.Value)-db.Headroom : n]
+		rec.Room = p[n-len(r.Value)-record.Headroom : n]
 	}
 	b.recs = append(b.recs, rec)
 	return n, true, nil

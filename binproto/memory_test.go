@@ -13,6 +13,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -24,7 +25,7 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	limits.SetBudget(4 << 20)
 	f.limits.Limits = &limits
 	for i := range 100 {
-		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), db.Never))
+		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), record.Never))
 	}
 	header := func(m frame.Magic, n int) []byte {
 		return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)})
@@ -92,7 +93,7 @@ func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
 	large := make([]byte, 64<<20)
 	output := make(verbose, len(large))
 	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, db.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
 	first := frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("none")})
 	for name, second := range map[string][]byte{
 		"get_bulk":    frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("large")}),
@@ -121,8 +122,8 @@ func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
 func TestLargeValuesOfAReply(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%")
 	large := bytes.Repeat([]byte("0123456789a"), 100_000)
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, db.Never))
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), db.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), record.Never))
 	get := frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 3})
 	want := frame.AppendReply(nil, frame.GetBulk, 3)
 	for _, key := range []string{"large", "small", "large"} {
@@ -131,7 +132,7 @@ func TestLargeValuesOfAReply(t *testing.T) {
 			value = []byte("x")
 		}
 		get = frame.AppendKey(get, frame.Key{Key: []byte(key)})
-		want = frame.AppendRecord(want, frame.Record{XT: db.MaxXT, Key: []byte(key), Value: value})
+		want = frame.AppendRecord(want, frame.Record{XT: record.MaxXT, Key: []byte(key), Value: value})
 	}
 	require.True(t, bytes.Equal(append(want[:len(want):len(want)], want...), f.exchange(t, append(get[:len(get):len(get)], get...))))
 }
