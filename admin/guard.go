@@ -104,7 +104,7 @@ func newPaced(w http.ResponseWriter) *paced {
 
 func (p *paced) begin() {
 	if !p.own.Load() {
-		_ = p.control.SetWriteDeadline(time.Now().Add(pieceTime)) // fails if the client has gone: Write says so
+		_ = p.control.SetWriteDeadline(time.Now().Add(pieceTime)) // Write tells if the client has gone
 	}
 }
 
