@@ -104,7 +104,8 @@ func newPaced(w http.ResponseWriter) *paced {
 
 func (p *paced) begin() {
 	if !p.own.Load() {
-		_ = p.control.SetWriteDeadline(time.Now().Add(pieceTime)) // Write tells if the client has gone
+		// An error means that the client has gone: Write returns it, too.
+		_ = p.control.SetWriteDeadline(time.Now().Add(pieceTime))
 	}
 }
 
