@@ -79,8 +79,8 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 		return 0, commitErr
 	}
 	d.touch(writeScore * int64(stored))
-	if settleErr := d.settle(p, b); settleErr != nil {
-		return 0, settleErr
+	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
+		return 0, waitErr
 	}
 	return stored, err
 }
@@ -138,7 +138,7 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 		return 0, 0, err
 	}
 	d.touch(writeScore * int64(n))
-	return n, hits, d.settle(p, b)
+	return n, hits, d.waitUnlessOwed(p, b)
 }
 
 // removeAll adds the removal of keys and returns how many of them have a record. A key given twice counts once.

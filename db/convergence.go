@@ -2,6 +2,8 @@ package db
 
 import (
 	"bytes"
+	"fmt"
+	"sync/atomic"
 
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
@@ -122,3 +124,78 @@ func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
 	v, found, err = d.file.Entry(key)
 	return v, found, systemError(err)
 }
+
+// An update of another server for a key of which nothing is known may be older than a removal that has been forgotten. To store it as it is
+// would bring the record back here and nowhere else. So it becomes an update of this server, made now: that is later than the removal
+// everywhere. The removal is lost then, but no update is, and the servers stay equal.
+
+// unknowns are the updates of a batch for keys of which nothing is known, by key: the last of each.
+type unknowns map[string]int
+
+// note takes note of the update that is to become the i-th of the batch. known tells whether anything is known of its key, from before
+// the batch or from earlier in it.
+func (n *unknowns) note(u *ulog.Update, known bool, i int) {
+	if _, before := (*n)[string(u.Key)]; known && !before {
+		return
+	}
+	if *n == nil {
+		*n = unknowns{}
+	}
+	(*n)[string(u.Key)] = i
+}
+
+// renew makes updates of this server of those that may be older than a forgotten removal. A server whose clients may not update makes none
+// of its own: that is left to its master; takeOver asks for that at the last moment. The floor is read after the keys were looked up.
+func (b *batch) renew(n unknowns) error {
+	d := b.db
+	if len(n) == 0 || d.refuses() {
+		return nil
+	}
+	floor, err := d.file.Floor()
+	if err != nil {
+		return systemError(err)
+	}
+	for _, i := range n {
+		u := &b.ups[i]
+		if u.Op != ulog.OpSet || u.Origin.Stamp > floor {
+			continue
+		}
+		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found { // a record without a version
+			if err != nil {
+				return systemError(err)
+			}
+			continue
+		}
+		b.renewed = append(b.renewed, i)
+	}
+	return nil
+}
+
+// takeOver makes this server's own what renew has found. The caller holds DB.commitMu.
+func (b *batch) takeOver() {
+	for _, i := range b.renewed {
+		u := &b.ups[i]
+		u.SID, u.Origin = b.db.sid, ulog.Origin{}
+	}
+	b.db.renewals.count.Add(int64(len(b.renewed)))
+}
+
+// renewals counts the updates that renew has changed.
+type renewals struct {
+	count atomic.Int64
+	told  atomic.Int64 // the count when it was logged last
+}
+
+// tell logs the first renewed update, and then every time when there are twice as many.
+func (r *renewals) tell(d *DB) {
+	n, told := r.count.Load(), r.told.Load()
+	if n < max(1, 2*told) || !r.told.CompareAndSwap(told, n) {
+		return
+	}
+	d.logger.Warn(fmt.Sprintf("%s: %d updates of other servers so far may be older than removals that have been forgotten; they count as made "+
+		"now, on all servers. More removals are remembered with -removals", d.Path(), n))
+}
+
+// Renewed returns how many updates of other servers have become updates of this one since the start, because they may be older than
+// removals that a file with lww=true has forgotten.
+func (d *DB) Renewed() int64 { return d.renewals.count.Load() }

@@ -3,7 +3,6 @@ package db
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/replay"
 	"gotycoon/ulog"
 )
 
@@ -110,23 +110,19 @@ func (c *Catalog) behind(dir string, dbid uint16, anyDB bool, after ulog.Stamp) 
 		return p, false
 	}
 	complete = true
-	for {
-		var e ulog.Entry
-		e, err = r.Next()
-		if _, gap := errors.AsType[*ulog.GapError](err); gap {
-			complete = false
-			r.SkipGap()
-			continue
-		}
-		if err != nil {
-			break
-		}
-		if u, perr := ulog.ParseMessage(e.Message); perr == nil && (anyDB || u.DBID == dbid) {
-			p.Updates++
-			p.Last = e.Stamp
-		}
+	run := replay.Replay{
+		Log:       r,
+		Targets:   []replay.Target{{DBID: dbid, AnyDB: anyDB}},
+		Gap:       func(*ulog.GapError) error { complete = false; return nil },
+		Malformed: func(ulog.Entry, ulog.Update, error) error { return nil },
 	}
-	return p, r.Close() == nil && complete && errors.Is(err, io.EOF)
+	run.Targets[0].Apply = func(at ulog.Stamp, _ ulog.Update) error {
+		p.Updates++
+		p.Last = at
+		return nil
+	}
+	err = run.Run()
+	return p, r.Close() == nil && complete && err == nil
 }
 
 // inspect looks for what a file lacks whose own log is not one of those that are opened.

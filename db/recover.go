@@ -3,13 +3,13 @@ package db
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strings"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/replay"
 	"gotycoon/ulog"
 )
 
@@ -195,7 +195,7 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	if err != nil {
 		return err
 	}
-	err = targets[0].db.applyAll(r, targets, func(gap *ulog.GapError) error { return c.missing(targets, gap) })
+	err = filesReplay(r, targets, func(gap *ulog.GapError) error { return c.missing(targets, gap) }).Run()
 	if damage, ok := errors.AsType[*ulog.DamageError](err); ok {
 		err = c.missing(targets, damage)
 	}
@@ -233,38 +233,22 @@ func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
 	}
 }
 
-// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error, and so does a gap unless pass
-// returns nil for it: what comes after a gap must not be applied. A nil pass passes over none.
-func (d *DB) applyAll(r *ulog.Reader, targets []target, pass func(*ulog.GapError) error) error {
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if gap, ok := errors.AsType[*ulog.GapError](err); ok && pass != nil {
-			if err = pass(gap); err == nil {
-				r.SkipGap()
-				continue
-			}
-			return err
-		}
-		if err != nil {
-			return fmt.Errorf("replay the update log: %w", err)
-		}
-		u, err := ulog.ParseMessage(e.Message)
-		if err != nil {
-			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
-		}
-		u.Origin = e.Origin
-		for _, t := range targets {
-			if t.dbid != u.DBID || e.Stamp <= t.after {
-				continue
-			}
-			if err := t.db.replayOne(e.Stamp, u); err != nil {
-				return err
-			}
-		}
+// filesReplay returns the replay of a log into files. Damage ends it with an error, and so does a
+// gap for which pass returns an error: what follows a gap must not be applied.
+func filesReplay(r *ulog.Reader, files []target, pass func(*ulog.GapError) error) *replay.Replay {
+	run := &replay.Replay{Log: r, Gap: pass, Failed: replayFailed}
+	for _, t := range files {
+		run.Targets = append(run.Targets, replay.Target{DBID: t.dbid, After: t.after, Apply: t.db.replayOne})
 	}
+	return run
+}
+
+// replayFailed names what was being done in an error of the log.
+func replayFailed(at ulog.Stamp, err error) error {
+	if at == 0 {
+		return fmt.Errorf("replay the update log: %w", err)
+	}
+	return fmt.Errorf("replay the update log: stamp %d: %w", at, err)
 }
 
 func (d *DB) replayOne(at ulog.Stamp, u ulog.Update) error {

@@ -266,7 +266,7 @@ func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) 
 	if err != nil {
 		return err
 	}
-	return d.settle(p, b)
+	return d.waitUnlessOwed(p, b)
 }
 
 // absolute turns a client's expiration argument into the time to store.
