@@ -78,7 +78,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	if commitErr != nil {
 		return 0, commitErr
 	}
-	d.touch(writeScore * int64(stored))
+	d.sweeper.touch(writeScore * int64(stored))
 	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
 		return 0, waitErr
 	}
@@ -137,7 +137,7 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 	if err != nil {
 		return 0, 0, err
 	}
-	d.touch(writeScore * int64(n))
+	d.sweeper.touch(writeScore * int64(n))
 	return n, hits, d.waitUnlessOwed(p, b)
 }
 

@@ -11,16 +11,14 @@ import (
 
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
-	opts     Options
-	dbs      []*DB // those of the command line
-	all      []*DB // and the one of the services, if any
-	names    map[string]*DB
-	log      *logDir   // the shared update log; nil without Options.LogDir
-	logs     []*logDir // every open log, private ones included
-	turn     atomic.Uint32
-	decided  bool // the start is not refused: files and logs may be changed
-	examines bool // there will be no start, and nobody is waited for
-	failed   chan struct{}
+	opts   Options
+	dbs    []*DB // those of the command line
+	all    []*DB // and the one of the services, if any
+	names  map[string]*DB
+	log    *logDir   // the shared update log; nil without Options.LogDir
+	logs   []*logDir // every open log, private ones included
+	turn   atomic.Uint32
+	failed chan struct{}
 
 	failOnce sync.Once
 	err      error // set before failed is closed
@@ -106,7 +104,7 @@ func (c *Catalog) Err() error {
 // Idle examines some records of one database after the other; the server calls it while nobody uses it.
 func (c *Catalog) Idle() {
 	if len(c.dbs) > 0 {
-		c.dbs[int(c.turn.Add(1))%len(c.dbs)].idle()
+		c.dbs[int(c.turn.Add(1))%len(c.dbs)].sweeper.idle()
 	}
 }
 

@@ -43,21 +43,16 @@ type DB struct {
 	now    func() time.Time
 	logger *slog.Logger
 
-	store     store.Store      // in the order of the database's comparator
-	file      *filestore.Store // the same store where it is on disk, else nil
-	log       *ulog.Log        // shared or private; nil for a memory database without -ulog
-	shared    bool             // log is the server's update log
-	hold      *ulog.Hold       // what the file needs of the log; nil for a database in memory
-	followed  bool             // the file was a database of log before it was opened
-	asItIs    bool             // opened as it is on purpose, or nothing more to say about it
-	passed    *PassedOver      // what it was opened without; nil: nothing
-	private   *logDir          // the private log beside the file, until recovery has dealt with it; nil: there is none
-	bringFrom string           // directory of a log from which a tool brings the file up to date; empty: none
-	ownLog    string           // directory of the log that a read-only database was brought up to date from, in memory
-	readOnly  bool
-	gate      *gate                 // of the catalog; nil: everything is let through
-	vital     func(key []byte) bool // records that are stored as long as there is any room; nil: none
-	maxKey    int                   // longest key in bytes
+	store    store.Store      // in the order of the database's comparator
+	file     *filestore.Store // the same store where it is on disk, else nil
+	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
+	shared   bool             // log is the server's update log
+	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
+	recovery *recovery
+	readOnly bool
+	gate     *gate                 // of the catalog; nil: everything is let through
+	vital    func(key []byte) bool // records that are stored as long as there is any room; nil: none
+	maxKey   int                   // longest key in bytes
 
 	stripes    stripes
 	commitMu   sync.Mutex    // log and store change together, in one order
@@ -162,7 +157,7 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	b.oweBatch(p)
 	b.stripe.Unlock()
 	if commitErr == nil {
-		d.touch(writeScore)
+		d.sweeper.touch(writeScore)
 	}
 	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
 		return waitErr

@@ -41,7 +41,7 @@ type logDir struct {
 }
 
 // prepareLog prepares a log and adds it to the catalog. Nothing is changed yet.
-func (c *Catalog) prepareLog(dir string, limit int64) (*logDir, error) {
+func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 	ready, err := ulog.Prepare(dir, ulog.Options{
 		Limit:        limit,
 		Ahead:        c.opts.ahead,
@@ -222,7 +222,7 @@ func (d *DB) attach(log *logDir, has ulog.Stamp) {
 }
 
 // missing returns the error that says which updates files lack, and how to go on without them. A tool that has been told to do so does.
-func (c *Catalog) missing(targets []target, reason error) error {
+func (c *opening) missing(targets []target, reason error) error {
 	var lacks, commands []string
 	for _, t := range targets {
 		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.Path(), t.after))

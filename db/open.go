@@ -21,8 +21,9 @@ import (
 func Open(exprs []string, o Options) (*Catalog, error) {
 	o.setDefaults()
 	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
-	if err := c.openAll(exprs); err != nil {
-		c.abandon()
+	start := &opening{Catalog: c}
+	if err := start.openAll(exprs); err != nil {
+		start.abandon()
 		return nil, err
 	}
 	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
@@ -30,9 +31,16 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	return c, nil
 }
 
+// opening is a catalog while it is opened: logs and files are prepared, the start is decided, and the files are brought up to date.
+type opening struct {
+	*Catalog
+	decided  bool // the start is not refused: files and logs may be changed
+	examines bool // there will be no start, and nobody is waited for
+}
+
 // abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided,
 // nothing has changed, and files that Open has made go.
-func (c *Catalog) abandon() {
+func (c *opening) abandon() {
 	for _, d := range c.all {
 		switch {
 		case d.file != nil && !c.decided:
@@ -48,7 +56,7 @@ func (c *Catalog) abandon() {
 	}
 }
 
-func (c *Catalog) openAll(exprs []string) error {
+func (c *opening) openAll(exprs []string) error {
 	if c.opts.LogDir != "" {
 		c.opts.Opening("log", c.opts.LogDir)
 		log, err := c.prepareLog(c.opts.LogDir, c.opts.LogLimit)
@@ -93,7 +101,7 @@ func (c *Catalog) openAll(exprs []string) error {
 }
 
 // beginShared begins the shared log, if there is one.
-func (c *Catalog) beginShared() error {
+func (c *opening) beginShared() error {
 	if c.log == nil {
 		return nil
 	}
@@ -107,7 +115,7 @@ func (c *Catalog) beginShared() error {
 }
 
 // openDB opens one database without bringing it up to date.
-func (c *Catalog) openDB(raw string, index uint16) (*DB, error) {
+func (c *opening) openDB(raw string, index uint16) (*DB, error) {
 	c.opts.Opening("database", raw)
 	d, err := c.newDB(raw, index)
 	if err != nil {
@@ -117,18 +125,19 @@ func (c *Catalog) openDB(raw string, index uint16) (*DB, error) {
 	return d, nil
 }
 
-func (c *Catalog) newDB(raw string, index uint16) (*DB, error) {
+func (c *opening) newDB(raw string, index uint16) (*DB, error) {
 	e, err := c.parse(raw, index)
 	if err != nil {
 		return nil, err
 	}
 	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
 		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey, gate: &c.gate}
+	d.recovery = &recovery{DB: d}
 	d.stripes.init(e.Kind == expr.Text)
 	if err := c.openStore(d); err != nil {
 		return nil, err
 	}
-	d.sweeper.init(d.expr.Params, d.file != nil)
+	d.sweeper.init(d, d.file != nil)
 	if index != ServicesIndex {
 		d.guard = &c.guard
 	} else if d.vital = c.opts.Vital; d.vital == nil {
@@ -141,7 +150,7 @@ func (c *Catalog) newDB(raw string, index uint16) (*DB, error) {
 const maxMemoryKey = math.MaxInt32
 
 // openStore opens the place where the records of d live.
-func (c *Catalog) openStore(d *DB) error {
+func (c *opening) openStore(d *DB) error {
 	if err := d.expr.VersionsPossible(); err != nil {
 		return err
 	}
@@ -164,7 +173,7 @@ func (c *Catalog) openStore(d *DB) error {
 }
 
 // openFile opens a database file. Whether it was created persistent is written in it and overrides the expression.
-func (c *Catalog) openFile(d *DB) error {
+func (c *opening) openFile(d *DB) error {
 	p := &d.expr.Params
 	f, err := filestore.Open(d.Path(), filestore.Options{
 		ReadOnly:   c.opts.ReadOnly,

@@ -123,7 +123,7 @@ func FindEngine(path string) (Engine, bool) {
 }
 
 // parse parses the expression of a database.
-func (c *Catalog) parse(raw string, index uint16) (expr.Expr, error) {
+func (c *opening) parse(raw string, index uint16) (expr.Expr, error) {
 	if c.opts.Engine != nil && index != ServicesIndex {
 		return expr.ParsePlugged(raw), nil
 	}
@@ -131,7 +131,7 @@ func (c *Catalog) parse(raw string, index uint16) (expr.Expr, error) {
 }
 
 // openPlugged opens the store of a plugged database.
-func (c *Catalog) openPlugged(d *DB) error {
+func (c *opening) openPlugged(d *DB) error {
 	s, err := c.opts.Engine.Open(d.expr.Raw, EngineOptions{ReadOnly: d.readOnly})
 	if err != nil {
 		return openError(err)

@@ -117,7 +117,7 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Ta
 	if b.renewed != nil {
 		d.renewals.tell(d)
 	}
-	d.touch(writeScore * int64(len(b.ups)))
+	d.sweeper.touch(writeScore * int64(len(b.ups)))
 	return leftOut, d.waitUnlessOwed(p, b)
 }
 

@@ -74,8 +74,9 @@ func (d *DB) Transaction() *Transaction {
 func (d *DB) newTransaction() *Transaction {
 	t := &Transaction{db: d, over: newTxView(d), turned: make(chan struct{}), ended: make(chan struct{})}
 	t.view = &DB{expr: d.expr, index: d.index, sid: d.sid, now: d.now, logger: d.logger,
-		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d}
+		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}
 	t.view.stripes.init(false)
+	t.view.sweeper.db = t.view
 	return t
 }
 
