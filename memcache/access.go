@@ -74,7 +74,7 @@ func (o owner) again() error {
 		return err
 	}
 	if o.asked.binary {
-		return o.permitBinary(&o.asked.request)
+		return (&exchange{o.conn, o.asked.request}).permit()
 	}
 	word := string(o.words[0])
 	return o.permit(word, rightOf(word))
@@ -89,36 +89,36 @@ type asked struct {
 
 // guard decides whether the client may give the command in words. done reports that the command has
 // been answered, keep that the connection stays open.
-func (c *conn) guard() (done, keep bool) {
-	word := string(c.words[0])
-	row, known := c.s.commands[word]
-	v := c.io.Visitor
+func (o owner) guard() (done, keep bool) {
+	word := string(o.words[0])
+	row, known := o.s.commands[word]
+	v := o.io.Visitor
 	entered := v.Enter()
 	switch {
 	case isRemote(entered):
-		c.say("SERVER_ERROR " + entered.Error())
+		o.say("SERVER_ERROR " + entered.Error())
 		return true, false
 	case word == "quit":
 		return false, true
 	// The command itself answers that it is unknown or has too few words.
-	case known && len(c.words) < row.least || !known && entered == nil:
+	case known && len(o.words) < row.least || !known && entered == nil:
 		return false, true
 	case !known:
-		c.say(replyUnauthenticated)
+		o.say(replyUnauthenticated)
 		return true, true
 	}
 	need := rightOf(word)
 	err := entered
 	if err == nil {
-		err = c.permit(word, need)
+		err = o.permit(word, need)
 	}
 	switch {
 	case err == nil:
 		return false, true
 	case word == "set" && isUnknown(err):
-		return true, c.logIn(leadingInt(c.words[need.size]))
+		return true, o.logIn(leadingInt(o.words[need.size]))
 	}
-	return true, c.refuse(need, err, entered == nil)
+	return true, o.refuse(need, err, entered == nil)
 }
 
 func isRemote(err error) bool {
@@ -134,22 +134,22 @@ func isUnknown(err error) bool {
 }
 
 // permit returns nil if the client may give a command with these keys.
-func (c *conn) permit(word string, need right) error {
-	v := c.io.Visitor
+func (o owner) permit(word string, need right) error {
+	v := o.io.Visitor
 	switch {
 	case need.rights == 0:
 		return nil
 	case need.keys == 0:
-		return v.Database(need.rights, c.db)
+		return v.Database(need.rights, o.db)
 	case word[0] == 'm':
-		return c.permitMeta(word, need)
+		return o.permitMeta(word, need)
 	}
-	keys := c.words[need.keys:]
+	keys := o.words[need.keys:]
 	if !need.many {
 		keys = keys[:1]
 	}
 	for _, key := range keys {
-		if err := v.Key(need.rights, c.db, key); err != nil {
+		if err := v.Key(need.rights, o.db, key); err != nil {
 			return err
 		}
 	}
@@ -158,12 +158,12 @@ func (c *conn) permit(word string, need right) error {
 
 // permitMeta is permit for a meta command. Its key may be base64, and the flags N and T make a get
 // change the item.
-func (c *conn) permitMeta(word string, need right) error {
-	key := c.words[1]
-	for _, flag := range c.words[2:] {
+func (o owner) permitMeta(word string, need right) error {
+	key := o.words[1]
+	for _, flag := range o.words[2:] {
 		switch {
 		case flag[0] == 'b':
-			text, err := base64.StdEncoding.DecodeString(string(c.words[1]))
+			text, err := base64.StdEncoding.DecodeString(string(o.words[1]))
 			if err != nil { // the command itself reports the error
 				return nil
 			}
@@ -172,48 +172,48 @@ func (c *conn) permitMeta(word string, need right) error {
 			need.rights |= access.Write
 		}
 	}
-	return c.io.Visitor.Key(need.rights, c.db, key)
+	return o.io.Visitor.Key(need.rights, o.db, key)
 }
 
 // refuse answers a command that is refused, after its data block. It reports whether the connection
 // stays open.
-func (c *conn) refuse(need right, reason error, entered bool) bool {
+func (o owner) refuse(need right, reason error, entered bool) bool {
 	if need.size > 0 {
-		size := leadingInt(c.words[need.size])
+		size := leadingInt(o.words[need.size])
 		if !entered && size > maxCredentials {
-			c.say(replyUnauthenticated)
+			o.say(replyUnauthenticated)
 			return false
 		}
-		if _, _, ok := c.block(size); !ok {
+		if _, _, ok := o.block(size); !ok {
 			return false
 		}
 	}
 	switch {
-	case string(c.words[len(c.words)-1]) == "noreply":
+	case string(o.words[len(o.words)-1]) == "noreply":
 	case !entered:
-		c.say(replyUnauthenticated)
+		o.say(replyUnauthenticated)
 	default:
-		c.say("CLIENT_ERROR " + reason.Error())
+		o.say("CLIENT_ERROR " + reason.Error())
 	}
 	return true
 }
 
 // logIn reads credentials from the data block of a set. It reports whether the connection stays
 // open.
-func (c *conn) logIn(size int64) bool {
+func (o owner) logIn(size int64) bool {
 	if size > maxCredentials {
-		c.say(replyAuthFailure)
+		o.say(replyAuthFailure)
 		return false
 	}
-	text, _, ok := c.block(size)
+	text, _, ok := o.block(size)
 	if !ok {
 		return false
 	}
 	user, password, _ := bytes.Cut(text, []byte{' '})
-	if c.io.Visitor.Login(c.ctx, string(user), password) {
-		c.say(replyStored)
+	if o.io.Visitor.Login(o.ctx, string(user), password) {
+		o.say(replyStored)
 		return true
 	}
-	c.say(replyAuthFailure)
+	o.say(replyAuthFailure)
 	return true
 }

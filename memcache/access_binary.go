@@ -18,31 +18,31 @@ const mechanism = "PLAIN"
 
 // guardBinary decides whether the client may make a request, and serves the requests of SASL. done
 // reports that the request has been answered, keep that the connection stays open.
-func (c *conn) guardBinary(r *request) (done, keep bool) {
-	entered := c.io.Visitor.Enter()
+func (x *exchange) guard() (done, keep bool) {
+	entered := x.io.Visitor.Enter()
 	if isRemote(entered) {
-		c.sayBinary(r, &reply{status: statusAuth, value: []byte(entered.Error())})
+		x.say(&reply{status: statusAuth, value: []byte(entered.Error())})
 		return true, false
 	}
-	switch r.op {
+	switch x.r.op {
 	case opMechanisms:
-		c.sayBinary(r, &reply{value: []byte(mechanism)})
+		x.say(&reply{value: []byte(mechanism)})
 		return true, true
 	case opAuth:
-		c.logInBinary(r)
+		x.logIn()
 		return true, true
 	case opStep:
-		c.sayBinary(r, &reply{status: statusAuth})
+		x.say(&reply{status: statusAuth})
 		return true, true
 	case opQuit, opQuitQ, opVersion:
 		return false, true
 	}
 	if entered != nil {
-		c.sayBinary(r, &reply{status: statusAuth})
+		x.say(&reply{status: statusAuth})
 		return true, true
 	}
-	if err := c.permitBinary(r); err != nil {
-		c.sayBinary(r, &reply{status: statusAuth, value: []byte(err.Error())})
+	if err := x.permit(); err != nil {
+		x.say(&reply{status: statusAuth, value: []byte(err.Error())})
 		return true, true
 	}
 	return false, true
@@ -50,33 +50,33 @@ func (c *conn) guardBinary(r *request) (done, keep bool) {
 
 // permitBinary returns nil if the client may make a request. Requests that make no sense pass:
 // executeBinary answers them.
-func (c *conn) permitBinary(r *request) error {
-	row, known := r.op.operation()
-	v := c.io.Visitor
+func (x *exchange) permit() error {
+	row, known := x.r.op.operation()
+	v := x.io.Visitor
 	switch {
 	case !known:
 		return nil
 	case row.base == opGet:
-		return v.Key(access.Read, c.db, r.key)
+		return v.Key(access.Read, x.db, x.r.key)
 	case row.base == opGAT, row.base == opIncrement, row.base == opDecrement:
-		return v.Key(access.Read|access.Write, c.db, r.key)
+		return v.Key(access.Read|access.Write, x.db, x.r.key)
 	case row.base == opFlush:
-		return v.Database(access.Write, c.db)
+		return v.Database(access.Write, x.db)
 	case row.base == opStat:
-		return v.Database(access.Read, c.db)
+		return v.Database(access.Read, x.db)
 	case row.writes:
-		return v.Key(access.Write, c.db, r.key)
+		return v.Key(access.Write, x.db, x.r.key)
 	}
 	return nil
 }
 
 // logInBinary serves the mechanism PLAIN: the value is an identity without a meaning here, the
 // user, and the password, with zero bytes between them.
-func (c *conn) logInBinary(r *request) {
-	parts := bytes.SplitN(r.value, []byte{0}, 3)
-	if string(r.key) != mechanism || len(parts) != 3 || !c.io.Visitor.Login(c.ctx, string(parts[1]), parts[2]) {
-		c.sayBinary(r, &reply{status: statusAuth})
+func (x *exchange) logIn() {
+	parts := bytes.SplitN(x.r.value, []byte{0}, 3)
+	if string(x.r.key) != mechanism || len(parts) != 3 || !x.io.Visitor.Login(x.ctx, string(parts[1]), parts[2]) {
+		x.say(&reply{status: statusAuth})
 		return
 	}
-	c.sayBinary(r, &reply{value: []byte("Authenticated")})
+	x.say(&reply{value: []byte("Authenticated")})
 }

@@ -26,15 +26,15 @@ func (cfg *Config) versionText() string {
 	return Version
 }
 
-// version serves "version".
-func (c *conn) version() bool {
+// textVersion serves "version".
+func textVersion(c *conn) bool {
 	c.say("VERSION " + c.s.opts.versionText())
 	return true
 }
 
-// verbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option for
+// textVerbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option for
 // the log level.
-func (c *conn) verbosity() bool {
+func textVerbosity(c *conn) bool {
 	const most = 3
 	if len(c.words) > most {
 		c.say(replyError)
@@ -45,8 +45,8 @@ func (c *conn) verbosity() bool {
 	return true
 }
 
-// flushAll serves "flush_all [delay] [noreply]". The original ignores the delay.
-func (c *conn) flushAll() bool {
+// textFlush serves "flush_all [delay] [noreply]". The original ignores the delay.
+func textFlush(c *conn) bool {
 	c.wantsReply(1)
 	delay := int64(0)
 	if c.modern && len(c.words) > 1 && !c.quietAt(1) {
@@ -66,7 +66,7 @@ func (c *conn) flushAll() bool {
 }
 
 // quietAt reports whether a word is noreply.
-func (c *conn) quietAt(i int) bool { return string(c.words[i]) == "noreply" }
+func (w *wire) quietAt(i int) bool { return string(w.words[i]) == "noreply" }
 
 // clear removes all items: now, or after a delay. As with expiration times, a delay is a number of
 // seconds, or a time if it is too large for that.
@@ -138,9 +138,9 @@ type row struct{ name, value string }
 
 func number(name string, n int64) row { return row{name, strconv.FormatInt(n, 10)} }
 
-// stats serves "stats [family]". The original ignores the family; modern servers have further
+// textStats serves "stats [family]". The original ignores the family; modern servers have further
 // lists.
-func (c *conn) stats() bool {
+func textStats(c *conn) bool {
 	family := ""
 	if len(c.words) > 1 && c.modern {
 		family = string(c.words[1])

@@ -114,44 +114,44 @@ func (row *operation) fits(r *request) bool {
 }
 
 // executeBinary serves a request. It reports whether the connection stays open.
-func (c *conn) executeBinary(r *request) bool {
-	if c.io.Visitor != nil {
-		if done, keep := c.guardBinary(r); done {
+func (x *exchange) execute() bool {
+	if x.io.Visitor != nil {
+		if done, keep := x.guard(); done {
 			return keep
 		}
-		c.asked, c.io.Owed.Rights = asked{binary: true, request: *r}, owner{c}
+		x.asked, x.io.Owed.Rights = asked{binary: true, request: x.r}, owner{x.conn}
 	}
-	row, known := r.op.operation()
+	row, known := x.r.op.operation()
 	if !known {
-		c.logCommand([]byte("bin_unknown"))
-		c.sayBinary(r, &reply{status: statusUnknown})
+		x.logCommand([]byte("bin_unknown"))
+		x.say(&reply{status: statusUnknown})
 		return true
 	}
-	if c.s.logs() {
-		c.logCommand([]byte("bin_" + row.name))
+	if x.s.logs() {
+		x.logCommand([]byte("bin_" + row.name))
 	}
 	switch {
-	case !row.fits(r):
-		c.sayBinary(r, &reply{status: statusInvalid})
+	case !row.fits(&x.r):
+		x.say(&reply{status: statusInvalid})
 		return true
-	case row.writes && c.s.opts.ReadOnly:
-		c.sayBinary(r, &reply{status: statusDenied})
+	case row.writes && x.s.opts.ReadOnly:
+		x.say(&reply{status: statusDenied})
 		return true
 	}
-	c.quiet = row.quiet
+	x.quiet = row.quiet
 	switch row.base {
 	case opGet, opGAT:
-		return c.binaryGet(r, &row)
+		return x.get(&row)
 	case opTouch:
-		c.binaryTouch(r)
+		x.touchItem()
 	case opDelete:
-		c.answerBinary(r, &reply{status: c.statusOf(c.remove(r.key, r.unique))})
+		x.answer(&reply{status: x.statusOf(x.remove(x.r.key, x.r.unique))})
 	case opIncrement, opDecrement:
-		c.binaryAdd(r, row.base == opDecrement)
+		x.addTo(row.base == opDecrement)
 	case opSet, opAdd, opReplace, opAppend, opPrepend:
-		c.binaryStore(r, row.base)
+		x.storeItem(row.base)
 	default:
-		return c.binaryService(r, row.base)
+		return x.service(row.base)
 	}
 	return true
 }

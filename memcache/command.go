@@ -24,37 +24,37 @@ const (
 // classic returns the commands of the original's plug-in.
 func classic() []command {
 	return []command{
-		{"add", 5, true, func(c *conn) bool { return c.storage(modeAdd) }},
-		{"decr", 3, true, func(c *conn) bool { return c.arithmetic(true) }},
-		{"delete", 2, true, (*conn).delete},
-		{"flush_all", 1, true, (*conn).flushAll},
-		{"get", 1, false, func(c *conn) bool { return c.get(false) }},
-		{"gets", 1, false, func(c *conn) bool { return c.get(true) }},
-		{"incr", 3, true, func(c *conn) bool { return c.arithmetic(false) }},
+		{"add", 5, true, func(c *conn) bool { return textStore(c, modeAdd) }},
+		{"decr", 3, true, func(c *conn) bool { return textArithmetic(c, true) }},
+		{"delete", 2, true, textDelete},
+		{"flush_all", 1, true, textFlush},
+		{"get", 1, false, func(c *conn) bool { return textGet(c, false) }},
+		{"gets", 1, false, func(c *conn) bool { return textGet(c, true) }},
+		{"incr", 3, true, func(c *conn) bool { return textArithmetic(c, false) }},
 		{"quit", 1, false, func(*conn) bool { return false }},
-		{"replace", 5, true, func(c *conn) bool { return c.storage(modeReplace) }},
-		{"set", 5, true, func(c *conn) bool { return c.storage(modeSet) }},
-		{"stats", 1, false, (*conn).stats},
-		{"version", 1, false, (*conn).version},
+		{"replace", 5, true, func(c *conn) bool { return textStore(c, modeReplace) }},
+		{"set", 5, true, func(c *conn) bool { return textStore(c, modeSet) }},
+		{"stats", 1, false, textStats},
+		{"version", 1, false, textVersion},
 	}
 }
 
 // modern returns the further commands of memcached.
 func modern() []command {
 	return []command{
-		{"append", 5, true, func(c *conn) bool { return c.storage(modeAppend) }},
-		{"cas", 6, true, func(c *conn) bool { return c.storage(modeCAS) }},
-		{"gat", 3, true, func(c *conn) bool { return c.getAndTouch(false) }},
-		{"gats", 3, true, func(c *conn) bool { return c.getAndTouch(true) }},
-		{"ma", 2, true, (*conn).metaArithmetic},
-		{"md", 2, true, (*conn).metaDelete},
-		{"me", 2, false, (*conn).metaDebug},
-		{"mg", 2, false, (*conn).metaGet},
-		{"mn", 1, false, (*conn).metaNoop},
-		{"ms", 3, true, (*conn).metaSet},
-		{"prepend", 5, true, func(c *conn) bool { return c.storage(modePrepend) }},
-		{"touch", 3, true, (*conn).touch},
-		{"verbosity", 2, false, (*conn).verbosity},
+		{"append", 5, true, func(c *conn) bool { return textStore(c, modeAppend) }},
+		{"cas", 6, true, func(c *conn) bool { return textStore(c, modeCAS) }},
+		{"gat", 3, true, func(c *conn) bool { return textGetAndTouch(c, false) }},
+		{"gats", 3, true, func(c *conn) bool { return textGetAndTouch(c, true) }},
+		{"ma", 2, true, metaArithmetic},
+		{"md", 2, true, metaDelete},
+		{"me", 2, false, metaDebug},
+		{"mg", 2, false, metaGet},
+		{"mn", 1, false, metaNoop},
+		{"ms", 3, true, metaSet},
+		{"prepend", 5, true, func(c *conn) bool { return textStore(c, modePrepend) }},
+		{"touch", 3, true, textTouch},
+		{"verbosity", 2, false, textVerbosity},
 	}
 }
 
@@ -84,7 +84,7 @@ func (c *conn) execute() bool {
 	}
 	c.logCommand(c.words[0])
 	if c.io.Visitor != nil {
-		if done, keep := c.guard(); done {
+		if done, keep := (owner{c}).guard(); done {
 			return keep
 		}
 		c.asked, c.io.Owed.Rights = asked{}, owner{c}
@@ -105,10 +105,10 @@ func (c *conn) execute() bool {
 }
 
 // wantsReply looks for noreply behind the first n words.
-func (c *conn) wantsReply(n int) {
-	for _, word := range c.words[n:] {
+func (w *wire) wantsReply(n int) {
+	for _, word := range w.words[n:] {
 		if string(word) == "noreply" {
-			c.quiet = true
+			w.quiet = true
 		}
 	}
 }

@@ -2,7 +2,6 @@ package memcache
 
 import (
 	"bytes"
-	"context"
 	"errors"
 
 	"gotycoon/access"
@@ -22,26 +21,30 @@ const (
 	binaryByte = byte(requestMagic) // begins a request of the binary protocol
 )
 
-// conn is one connection. It belongs to one goroutine.
-type conn struct {
+// base is what all parts of a connection know.
+type base struct {
 	s      *Server
 	db     *db.DB
 	io     *netio.Conn
-	ctx    context.Context // ends when the server stops //nolint:containedctx // its lifetime
-	peer   string
 	modern bool
+}
 
+// conn is one connection. It belongs to one goroutine. Its parts are what it reads and writes, and
+// what it does with the database.
+type conn struct {
+	wire
+	storage
+	peer  string
+	asked asked // the request in execution, for db.Rights
+}
+
+// wire reads the lines and data blocks of requests, and writes replies.
+type wire struct {
+	base
 	line   []byte   // the request line without carriage returns
 	words  [][]byte // of line
 	quiet  bool     // noreply: the client wants no replies to the command
-	value  []byte   // scratch: a value that was read, or is to be stored
-	held   int      // bytes of value that the account has given
-	number []byte   // scratch: text of numbers
 	failed bool     // the command failed
-
-	asked asked // the request in execution, for db.Rights
-
-	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }
 
 // run serves the requests of the connection, one after the other.
@@ -77,13 +80,13 @@ func (c *conn) serveOne() bool {
 
 // fromBrowser reports whether the line is the first line of an HTTP request, or the beginning of
 // such a line that exceeds the limit.
-func (c *conn) fromBrowser() bool {
-	return browser.IsRequestLine(c.line) || len(c.line) == c.longest() && browser.IsRequestStart(c.line)
+func (w *wire) fromBrowser() bool {
+	return browser.IsRequestLine(w.line) || len(w.line) == w.longest() && browser.IsRequestStart(w.line)
 }
 
 // longest returns the limit of a line in characters.
-func (c *conn) longest() int {
-	if c.modern {
+func (w *wire) longest() int {
+	if w.modern {
 		return longLine
 	}
 	return maxLine
@@ -102,27 +105,27 @@ func (c *conn) trim() {
 
 // readLine reads a line into c.line, without its carriage returns. A line that reaches the limit
 // ends there, and its rest is the next line. It returns false if the connection has to end.
-func (c *conn) readLine() bool {
-	limit := c.longest()
-	c.line = c.line[:0]
+func (w *wire) readLine() bool {
+	limit := w.longest()
+	w.line = w.line[:0]
 	for {
-		got := c.io.Buffered()
+		got := w.io.Buffered()
 		end := bytes.IndexByte(got, '\n')
 		part := got
 		if end >= 0 {
 			part = got[:end]
 		}
-		used, full := c.addToLine(part, limit)
+		used, full := w.addToLine(part, limit)
 		switch {
 		case full:
-			c.io.Advance(used)
+			w.io.Advance(used)
 			return true
 		case end >= 0:
-			c.io.Advance(end + 1)
+			w.io.Advance(end + 1)
 			return true
 		}
-		c.io.Advance(len(got))
-		if c.io.Fill() != nil {
+		w.io.Advance(len(got))
+		if w.io.Fill() != nil {
 			return false
 		}
 	}
@@ -130,18 +133,18 @@ func (c *conn) readLine() bool {
 
 // addToLine appends part without its carriage returns. full reports that the line has reached the
 // limit after used bytes of part.
-func (c *conn) addToLine(part []byte, limit int) (used int, full bool) {
-	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(c.line)+len(part)-1 < limit {
+func (w *wire) addToLine(part []byte, limit int) (used int, full bool) {
+	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(w.line)+len(part)-1 < limit {
 		// The usual line has one carriage return, at its end.
-		c.line = append(c.line, part[:len(part)-1]...)
+		w.line = append(w.line, part[:len(part)-1]...)
 		return len(part), false
 	}
 	for i, b := range part {
 		if b == '\r' {
 			continue
 		}
-		c.line = append(c.line, b)
-		if len(c.line) == limit {
+		w.line = append(w.line, b)
+		if len(w.line) == limit {
 			return i + 1, true
 		}
 	}
@@ -149,9 +152,9 @@ func (c *conn) addToLine(part []byte, limit int) (used int, full bool) {
 }
 
 // split finds the words of the line. A zero byte ends the line.
-func (c *conn) split() {
-	c.words = c.words[:0]
-	line := c.line
+func (w *wire) split() {
+	w.words = w.words[:0]
+	line := w.line
 	if end := bytes.IndexByte(line, 0); end >= 0 {
 		line = line[:end]
 	}
@@ -164,90 +167,90 @@ func (c *conn) split() {
 		for i < len(line) && !isBlank(line[i]) {
 			i++
 		}
-		c.words = append(c.words, line[start:i])
+		w.words = append(w.words, line[start:i])
 	}
 }
 
 // block reads the data block of a storage command: size bytes and a line end. If ok is false, the
 // block is wrong or does not come, and the connection has to end. data is valid until the next
 // read. room is as in change.
-func (c *conn) block(size int64) (data, room []byte, ok bool) {
+func (w *wire) block(size int64) (data, room []byte, ok bool) {
 	if size < 0 || size > maxValue {
 		return nil, nil, false
 	}
 	n := int(size)
-	if err := c.io.NeedWith(n+1, 1); err != nil {
-		c.outOfMemory(err)
+	if err := w.io.NeedWith(n+1, 1); err != nil {
+		w.outOfMemory(err)
 		return nil, nil, false
 	}
 	end := 1
-	if c.io.Buffered()[n] == '\r' {
-		if end = 2; !c.need(n + 2) {
+	if w.io.Buffered()[n] == '\r' {
+		if end = 2; !w.need(n + 2) {
 			return nil, nil, false
 		}
 	}
-	data = c.io.Buffered()[:n+end]
+	data = w.io.Buffered()[:n+end]
 	if data[n+end-1] != '\n' {
 		return nil, nil, false
 	}
 	if n >= largeValue {
-		room = c.io.Room(n, db.Headroom, flagBytes)
+		room = w.io.Room(n, db.Headroom, flagBytes)
 	}
-	c.io.Advance(n + end)
+	w.io.Advance(n + end)
 	return data[:n], room, true
 }
 
 // need waits until n bytes are buffered. It returns false if they do not come.
-func (c *conn) need(n int) bool { return c.io.Need(n) == nil }
+func (w *wire) need(n int) bool { return w.io.Need(n) == nil }
 
 // outOfMemory answers a request that is not read for lack of memory. The connection then ends.
-func (c *conn) outOfMemory(err error) {
+func (w *wire) outOfMemory(err error) {
 	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
-		c.failed = true
-		c.say(replyMemory)
+		w.failed = true
+		w.say(replyMemory)
 	}
 }
 
 // weighLine charges a long line and its table of words to the connection's memory. A word takes at
 // least two bytes of the line, and 24 bytes in the table: twelve times as many.
-func (c *conn) weighLine() bool {
+func (w *wire) weighLine() bool {
 	const wordsOfLine = 12
-	if len(c.line) <= keepRoom {
+	if len(w.line) <= keepRoom {
 		return true
 	}
-	err := c.io.Hold(wordsOfLine * len(c.line))
-	c.outOfMemory(err)
+	err := w.io.Hold(wordsOfLine * len(w.line))
+	w.outOfMemory(err)
 	return err == nil
 }
 
 // say adds a line to the replies.
-func (c *conn) say(line string) {
-	c.io.Out = append(append(c.io.Out, line...), '\r', '\n')
+func (w *wire) say(line string) {
+	w.io.Out = append(append(w.io.Out, line...), '\r', '\n')
 }
 
 // answer adds a line to the replies, unless the client wants none.
-func (c *conn) answer(line string) {
-	if !c.quiet {
-		c.say(line)
+func (w *wire) answer(line string) {
+	if !w.quiet {
+		w.say(line)
 	}
 }
 
 // fail logs a database error, and answers which call of the original would have failed.
-func (c *conn) fail(call string, err error) {
-	c.failed = true
+func (w *wire) fail(call string, err error) {
+	w.failed = true
 	switch denied, ok := errors.AsType[*access.Denied](err); {
 	case ok:
-		c.answer("CLIENT_ERROR " + denied.Error())
+		w.answer("CLIENT_ERROR " + denied.Error())
 		return
 	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
-		c.answer(replyMemory)
+		w.answer(replyMemory)
 		return
 	case db.Refused(err):
-		c.answer("SERVER_ERROR " + reason(err))
+		w.answer("SERVER_ERROR " + reason(err))
 		return
 	}
-	c.s.logFailure(err)
-	c.answer("SERVER_ERROR DB::" + call + " failed")
+	w.s.logFailure(err)
+	w.answer("SERVER_ERROR DB::" + call + " failed")
 }
 
 // reason returns the text of a database error.

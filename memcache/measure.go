@@ -44,12 +44,12 @@ func (c *conn) measureText() {
 }
 
 // measureBinary counts a message.
-func (c *conn) measureBinary(r *request) {
-	if c.io.Meter == nil {
+func (x *exchange) measure() {
+	if x.io.Meter == nil {
 		return
 	}
-	row, _ := r.op.operation()
-	c.measure(row.name, metrics.Detail{Key: r.key, In: headerSize + len(r.extras) + len(r.key) + len(r.value), Out: len(c.io.Out)})
+	row, _ := x.r.op.operation()
+	x.conn.measure(row.name, metrics.Detail{Key: x.r.key, In: headerSize + len(x.r.extras) + len(x.r.key) + len(x.r.value), Out: len(x.io.Out)})
 }
 
 func (c *conn) measure(word string, d metrics.Detail) {

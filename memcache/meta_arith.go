@@ -7,12 +7,12 @@ import (
 )
 
 // metaArithmetic serves "ma KEY FLAGS...".
-func (c *conn) metaArithmetic() bool {
-	m, ok := c.parseMeta(2, "bckqtvCDJMNOT")
+func metaArithmetic(c *conn) bool {
+	m, ok := parseMeta(c, 2, "bckqtvCDJMNOT")
 	if !ok {
 		return true
 	}
-	a, ok := c.metaAddition(&m)
+	a, ok := m.additionOf()
 	if !ok {
 		c.say(metaBadToken)
 		return true
@@ -21,27 +21,27 @@ func (c *conn) metaArithmetic() bool {
 	it := &item{key: m.key, data: c.number, xt: xt, version: version}
 	switch {
 	case err == nil && m.has('v'):
-		c.sayMeta(&m, "VA", it, "")
+		m.reply("VA", it, "")
 	case err == nil:
 		if !m.quiet {
-			c.sayMeta(&m, metaHeader, it, "")
+			m.reply(metaHeader, it, "")
 		}
 	case errors.Is(err, db.ErrNoRecord):
 		if !m.quiet {
-			c.sayMeta(&m, metaMissing, nil, "")
+			m.reply(metaMissing, nil, "")
 		}
 	case errors.Is(err, errChanged):
-		c.sayMeta(&m, metaExists, nil, "")
+		m.reply(metaExists, nil, "")
 	case errors.Is(err, errNotNumber):
 		c.say("CLIENT_ERROR " + err.Error())
 	default:
-		c.metaFail("accept", err)
+		m.failAloud("accept", err)
 	}
 	return true
 }
 
 // metaAddition reads the flags of ma.
-func (c *conn) metaAddition(m *meta) (a addition, ok bool) {
+func (m *meta) additionOf() (a addition, ok bool) {
 	a = addition{key: m.key, create: m.has('N'), renew: m.has('T')}
 	switch string(m.token('M')) {
 	case "", "I", "i", "+", "incr":
@@ -63,6 +63,6 @@ func (c *conn) metaAddition(m *meta) (a addition, ok bool) {
 	if a.renew {
 		letter = 'T'
 	}
-	a.xt, ok = c.metaExpiry(m, letter)
+	a.xt, ok = m.expiryOf(letter)
 	return a, ok
 }

@@ -8,20 +8,20 @@ import (
 )
 
 // metaGet serves "mg KEY FLAGS...".
-func (c *conn) metaGet() bool {
-	m, ok := c.parseMeta(2, "bcfkqstvONRT")
+func metaGet(c *conn) bool {
+	m, ok := parseMeta(c, 2, "bcfkqstvONRT")
 	if !ok {
 		return true
 	}
 	if c.s.queues != nil && c.io.Flush() != nil {
 		return false
 	}
-	it, marks, err := c.metaFetch(&m)
+	it, marks, err := m.read()
 	switch {
 	case err == nil && m.has('v'):
-		return c.sayMeta(&m, "VA", &it, marks)
+		return m.reply("VA", &it, marks)
 	case err == nil:
-		c.sayMeta(&m, metaHeader, &it, marks)
+		m.reply(metaHeader, &it, marks)
 	case errors.Is(err, db.ErrNoRecord):
 		if !m.quiet {
 			c.say(metaMiss)
@@ -31,7 +31,7 @@ func (c *conn) metaGet() bool {
 	case errors.Is(err, errReadOnly):
 		c.say(replyReadOnly)
 	default:
-		c.metaFail("get", err)
+		m.failAloud("get", err)
 	}
 	return true
 }
@@ -43,67 +43,67 @@ var (
 
 // metaFetch reads the item, and does what the flags N, R and T ask for. marks tells the client
 // about recomputing the item: W means that the client shall do it, Z that another client does.
-func (c *conn) metaFetch(m *meta) (it item, marks string, err error) {
-	if c.s.queues != nil {
-		it, err = c.fetchMessage(m.key, c.deadline())
+func (m *meta) read() (it item, marks string, err error) {
+	if m.s.queues != nil {
+		it, err = m.fetchMessage(m.key, m.deadline())
 		return it, "", err
 	}
-	if m.has('T') && c.s.opts.ReadOnly {
+	if m.has('T') && m.s.opts.ReadOnly {
 		return it, "", errReadOnly // as touch, also where there is no item
 	}
-	it, err = c.fetch(m.key, true)
+	it, err = m.fetch(m.key, true)
 	switch {
 	case errors.Is(err, db.ErrNoRecord) && m.has('N'):
-		return c.vivify(m)
+		return m.vivify()
 	case err != nil:
 		return it, "", err
-	case c.s.wins.taken(m.key, it.version):
+	case m.s.wins.taken(m.key, it.version):
 		marks = " Z"
 	}
 	least, ok := m.number('R', -1)
 	if !ok {
 		return it, "", errToken
 	}
-	if ttl := c.ttl(it.xt); ttl >= 0 && ttl < least {
+	if ttl := m.ttl(it.xt); ttl >= 0 && ttl < least {
 		marks = " Z"
-		if c.s.wins.first(m.key, it.version) {
+		if m.s.wins.first(m.key, it.version) {
 			marks = " W"
 		}
 	}
 	if m.has('T') {
-		xt, ok := c.metaExpiry(m, 'T')
+		xt, ok := m.expiryOf('T')
 		if !ok {
 			return it, "", errToken
 		}
-		it, err = c.renew(m.key, xt)
+		it, err = m.renew(m.key, xt)
 	}
 	return it, marks, err
 }
 
 // vivify stores an empty item if there is none. The client shall compute it (mark W).
-func (c *conn) vivify(m *meta) (it item, marks string, err error) {
-	if c.s.opts.ReadOnly {
+func (m *meta) vivify() (it item, marks string, err error) {
+	if m.s.opts.ReadOnly {
 		return it, "", errReadOnly
 	}
-	xt, ok := c.metaExpiry(m, 'N')
+	xt, ok := m.expiryOf('N')
 	if !ok {
 		return it, "", errToken
 	}
 	it = item{key: m.key, xt: db.MaxXT}
-	it.version, err = c.store(change{mode: modeAdd, key: m.key, xt: xt, versioned: true})
+	it.version, err = m.store(change{mode: modeAdd, key: m.key, xt: xt, versioned: true})
 	if errors.Is(err, db.ErrDuplicate) { // another client was faster
-		it, err = c.fetch(m.key, true)
+		it, err = m.fetch(m.key, true)
 		return it, " Z", err
 	}
 	if err == nil {
-		c.s.wins.first(m.key, it.version)
+		m.s.wins.first(m.key, it.version)
 	}
 	return it, " W", err
 }
 
 // metaDebug serves "me KEY": it describes an item.
-func (c *conn) metaDebug() bool {
-	m, ok := c.parseMeta(2, "b")
+func metaDebug(c *conn) bool {
+	m, ok := parseMeta(c, 2, "b")
 	if !ok {
 		return true
 	}
@@ -116,7 +116,7 @@ func (c *conn) metaDebug() bool {
 	case errors.Is(err, db.ErrNoRecord):
 		c.say(metaMiss)
 	default:
-		c.metaFail("get", err)
+		m.failAloud("get", err)
 	}
 	return true
 }

@@ -8,16 +8,16 @@ import (
 
 // metaSet serves "ms KEY SIZE FLAGS..." and the data block. The block is read even if the command
 // is wrong, so that its bytes are not taken for commands.
-func (c *conn) metaSet() bool {
+func metaSet(c *conn) bool {
 	size, ok := unsigned(c.words[2])
 	if !ok || size > maxValue {
 		c.say("CLIENT_ERROR bad data chunk")
 		return !ok // a block that large is not read; what follows would be taken for commands
 	}
-	m, ok := c.parseMeta(3, "bckqsCFMOT")
+	m, ok := parseMeta(c, 3, "bckqsCFMOT")
 	ch, fits := change{}, false
 	if ok {
-		if ch, fits = c.metaChange(&m); !fits {
+		if ch, fits = m.changeOf(); !fits {
 			c.say(metaBadToken)
 		}
 	}
@@ -26,13 +26,13 @@ func (c *conn) metaSet() bool {
 		return false
 	}
 	if ok && fits {
-		c.metaStore(&m, ch)
+		m.carryOut(ch)
 	}
 	return true
 }
 
 // metaChange reads the flags of ms.
-func (c *conn) metaChange(m *meta) (ch change, ok bool) {
+func (m *meta) changeOf() (ch change, ok bool) {
 	ch = change{key: m.key, versioned: m.has('c')}
 	mode, ok := metaMode(m.token('M'))
 	if !ok {
@@ -47,7 +47,7 @@ func (c *conn) metaChange(m *meta) (ch change, ok bool) {
 	if ch.unique, ok = m.unsigned('C', 0); !ok {
 		return ch, false
 	}
-	ch.xt, ok = c.metaExpiry(m, 'T')
+	ch.xt, ok = m.expiryOf('T')
 	return ch, ok
 }
 
@@ -69,29 +69,29 @@ func metaMode(token []byte) (mode, bool) {
 }
 
 // metaStore carries out ms and answers.
-func (c *conn) metaStore(m *meta, ch change) {
-	version, err := c.store(ch)
+func (m *meta) carryOut(ch change) {
+	version, err := m.store(ch)
 	it := &item{data: ch.data, flags: ch.flags, version: version}
 	switch {
 	case err == nil:
 		if !m.quiet {
-			c.sayMeta(m, metaHeader, it, "")
+			m.reply(metaHeader, it, "")
 		}
 	case errors.Is(err, errChanged):
-		c.sayMeta(m, metaExists, nil, "")
+		m.reply(metaExists, nil, "")
 	case errors.Is(err, db.ErrNoRecord) && ch.unique != 0:
-		c.sayMeta(m, metaMissing, nil, "")
+		m.reply(metaMissing, nil, "")
 	case errors.Is(err, db.ErrNoRecord), errors.Is(err, db.ErrDuplicate):
-		c.sayMeta(m, metaNotStored, nil, "")
+		m.reply(metaNotStored, nil, "")
 	default:
-		c.metaFail(ch.mode.call(), err)
+		m.failAloud(ch.mode.call(), err)
 	}
 }
 
 // metaDelete serves "md KEY FLAGS...". The flag I (invalidate) removes the item, too: there are no
 // stale items here.
-func (c *conn) metaDelete() bool {
-	m, ok := c.parseMeta(2, "bkqCIOT")
+func metaDelete(c *conn) bool {
+	m, ok := parseMeta(c, 2, "bkqCIOT")
 	if !ok {
 		return true
 	}
@@ -103,16 +103,16 @@ func (c *conn) metaDelete() bool {
 	switch err := c.remove(m.key, unique); {
 	case err == nil:
 		if !m.quiet {
-			c.sayMeta(&m, metaHeader, nil, "")
+			m.reply(metaHeader, nil, "")
 		}
 	case errors.Is(err, db.ErrNoRecord):
 		if !m.quiet {
-			c.sayMeta(&m, metaMissing, nil, "")
+			m.reply(metaMissing, nil, "")
 		}
 	case errors.Is(err, errChanged):
-		c.sayMeta(&m, metaExists, nil, "")
+		m.reply(metaExists, nil, "")
 	default:
-		c.metaFail("remove", err)
+		m.failAloud("remove", err)
 	}
 	return true
 }

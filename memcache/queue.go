@@ -198,7 +198,7 @@ func (q *queues) startOf(l *line) (from []byte, news uint64) {
 }
 
 // getMessages serves "get NAME..." of a queue. All names share one deadline.
-func (c *conn) getMessages() bool {
+func getMessages(c *conn) bool {
 	if c.io.Flush() != nil { // earlier replies must not wait for messages
 		return false
 	}
@@ -223,8 +223,15 @@ func (c *conn) getMessages() bool {
 	return true
 }
 
+// consumer takes messages for a connection, and holds them until they are deleted.
+type consumer struct {
+	base
+	ctx    context.Context        // ends when the server stops //nolint:containedctx // its lifetime
+	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
+}
+
 // fetchMessage claims a message. The caller has sent the replies before it.
-func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
+func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	before := c.io.Owed.Taken()
 	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
@@ -250,7 +257,7 @@ func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 
 // heed ends the search for a message, of which there may be many that have expired or are in the hands of others: when the server stops, or
 // the client has gone. The time of -answer-time does not count, since a client may wait for messages as long as it has asked for.
-func (c *conn) heed() db.Heed {
+func (c *consumer) heed() db.Heed {
 	client := c.io.Heed("")
 	return func() error {
 		if c.ctx.Err() != nil {
@@ -267,7 +274,7 @@ func (c *conn) heed() db.Heed {
 const claimCost = 256
 
 // keep counts a claim until it is finished. One for which there is no memory goes back.
-func (c *conn) keep(claim *db.Claim) error {
+func (c *consumer) keep(claim *db.Claim) error {
 	err := c.io.Keep(costOf(claim))
 	if err == nil {
 		return nil
@@ -279,7 +286,7 @@ func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim
 
 // mayTake checks the right to read again, since the client may have waited long for the message. A
 // message that the client may not have is given back.
-func (c *conn) mayTake(name []byte, claim *db.Claim) error {
+func (c *consumer) mayTake(name []byte, claim *db.Claim) error {
 	err := c.io.Visitor.Key(access.Read, c.db, name)
 	if err == nil {
 		return nil
@@ -288,7 +295,7 @@ func (c *conn) mayTake(name []byte, claim *db.Claim) error {
 }
 
 // finish deletes the oldest message of a name among those that this connection has fetched.
-func (c *conn) finish(name []byte) error {
+func (c *consumer) finish(name []byte) error {
 	fetched := c.claims[string(name)]
 	if len(fetched) == 0 {
 		return db.ErrNoRecord
@@ -307,7 +314,7 @@ func (c *conn) finish(name []byte) error {
 
 // giveBack makes the messages visible again that were fetched and not deleted, at the end of the
 // connection.
-func (c *conn) giveBack() {
+func (c *consumer) giveBack() {
 	for _, fetched := range c.claims {
 		for _, claim := range fetched {
 			if err := claim.GiveBack(nil); err != nil {

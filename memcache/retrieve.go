@@ -7,10 +7,10 @@ import (
 	"gotycoon/db"
 )
 
-// get serves "get K..." and "gets K...". In modern servers gets shows the versions.
-func (c *conn) get(versioned bool) bool {
+// textGet serves "get K..." and "gets K...". In modern servers gets shows the versions.
+func textGet(c *conn, versioned bool) bool {
 	if c.s.queues != nil {
-		return c.getMessages()
+		return getMessages(c)
 	}
 	if c.modern && len(c.words) == 1 {
 		c.say(replyError)
@@ -48,8 +48,8 @@ func (c *conn) get(versioned bool) bool {
 
 // sayValue adds an item to the replies, with its version if that was asked for. A large item is
 // sent at once. It reports whether the connection stays.
-func (c *conn) sayValue(it *item) bool {
-	out := append(c.io.Out, "VALUE "...)
+func (w *wire) sayValue(it *item) bool {
+	out := append(w.io.Out, "VALUE "...)
 	out = append(out, it.key...)
 	out = append(out, ' ')
 	out = strconv.AppendUint(out, uint64(it.flags), 10)
@@ -59,26 +59,26 @@ func (c *conn) sayValue(it *item) bool {
 		out = append(out, ' ')
 		out = strconv.AppendUint(out, it.version, 10)
 	}
-	c.io.Out = append(out, '\r', '\n')
-	return c.sayData(it.data) && c.sayEnd()
+	w.io.Out = append(out, '\r', '\n')
+	return w.sayData(it.data) && w.sayEnd()
 }
 
 // sayData adds the data of an item, or sends them where they are large, so that they are in memory once.
-func (c *conn) sayData(data []byte) bool {
+func (w *wire) sayData(data []byte) bool {
 	if len(data) > flushSize {
-		return c.io.Send(data) == nil
+		return w.io.Send(data) == nil
 	}
-	c.io.Out = append(c.io.Out, data...)
+	w.io.Out = append(w.io.Out, data...)
 	return true
 }
 
-func (c *conn) sayEnd() bool {
-	c.io.Out = append(c.io.Out, '\r', '\n')
+func (w *wire) sayEnd() bool {
+	w.io.Out = append(w.io.Out, '\r', '\n')
 	return true
 }
 
-// getAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
-func (c *conn) getAndTouch(versioned bool) bool {
+// textGetAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
+func textGetAndTouch(c *conn, versioned bool) bool {
 	xt := c.expiry(leadingInt(c.words[1]))
 	for _, key := range c.words[2:] {
 		it, err := c.renew(key, xt)
@@ -104,8 +104,8 @@ func (c *conn) getAndTouch(versioned bool) bool {
 	return true
 }
 
-// touch serves "touch K EXPTIME [noreply]".
-func (c *conn) touch() bool {
+// textTouch serves "touch K EXPTIME [noreply]".
+func textTouch(c *conn) bool {
 	c.wantsReply(3)
 	switch _, err := c.renew(c.words[1], c.expiry(leadingInt(c.words[2]))); {
 	case err == nil:

@@ -99,8 +99,10 @@ func (s *Server) Close() error {
 func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	s.counts.connections.Add(1)
 	s.counts.open.Add(1)
-	c := &conn{s: s, db: s.db, ctx: ctx, peer: socket.RemoteAddr().String(), modern: s.opts.Modern}
-	c.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Access: s.opts.Access})
+	peer := socket.RemoteAddr().String()
+	b := base{s: s, db: s.db, modern: s.opts.Modern}
+	b.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Access: s.opts.Access})
+	c := &conn{peer: peer, wire: wire{base: b}, storage: storage{consumer: consumer{base: b, ctx: ctx}}}
 	c.io.Meter = s.opts.Meter.NewRecorder(c.peer)
 	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	defer stop()

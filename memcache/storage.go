@@ -6,8 +6,8 @@ import (
 	"gotycoon/db"
 )
 
-// storage serves "VERB K FLAGS EXPTIME SIZE [UNIQUE] [noreply]" and the data block.
-func (c *conn) storage(m mode) bool {
+// textStore serves "VERB K FLAGS EXPTIME SIZE [UNIQUE] [noreply]" and the data block.
+func textStore(c *conn, m mode) bool {
 	ch := change{mode: m, key: c.words[1], flags: uint32(leadingInt(c.words[2])), xt: c.expiry(leadingInt(c.words[3]))}
 	options := 5
 	if m == modeCAS {

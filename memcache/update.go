@@ -7,8 +7,8 @@ import (
 	"gotycoon/db"
 )
 
-// delete serves "delete K [time] [noreply]"; the time has no meaning.
-func (c *conn) delete() bool {
+// textDelete serves "delete K [time] [noreply]"; the time has no meaning.
+func textDelete(c *conn) bool {
 	const most = 4
 	if c.modern && len(c.words) > most {
 		c.say(replyFormat + ".  Usage: delete <key> [noreply]")
@@ -26,11 +26,11 @@ func (c *conn) delete() bool {
 	return true
 }
 
-// arithmetic serves "incr K N [noreply]" and "decr K N [noreply]".
-func (c *conn) arithmetic(down bool) bool {
+// textArithmetic serves "incr K N [noreply]" and "decr K N [noreply]".
+func textArithmetic(c *conn, down bool) bool {
 	c.wantsReply(3)
 	if !c.modern {
-		return c.arithmeticClassic(down)
+		return arithmeticClassic(c, down)
 	}
 	delta, ok := unsigned(c.words[2])
 	if !ok {
@@ -42,7 +42,7 @@ func (c *conn) arithmetic(down bool) bool {
 	return true
 }
 
-func (c *conn) arithmeticClassic(down bool) bool {
+func arithmeticClassic(c *conn, down bool) bool {
 	delta := leadingInt(c.words[2])
 	if down {
 		delta = -delta
