@@ -1,12 +1,7 @@
 package memcache
 
 import (
-	"bytes"
-	"errors"
-
-	"gotycoon/access"
 	"gotycoon/db"
-	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -36,15 +31,6 @@ type conn struct {
 	storage
 	peer  string
 	asked asked // the request in execution, for db.Rights
-}
-
-// wire reads the lines and data blocks of requests, and writes replies.
-type wire struct {
-	base
-	line   []byte   // the request line without carriage returns
-	words  [][]byte // of line
-	quiet  bool     // noreply: the client wants no replies to the command
-	failed bool     // the command failed
 }
 
 // run serves the requests of the connection, one after the other.
@@ -78,20 +64,6 @@ func (c *conn) serveOne() bool {
 	return keep
 }
 
-// fromBrowser reports whether the line is the first line of an HTTP request, or the beginning of
-// such a line that exceeds the limit.
-func (w *wire) fromBrowser() bool {
-	return browser.IsRequestLine(w.line) || len(w.line) == w.longest() && browser.IsRequestStart(w.line)
-}
-
-// longest returns the limit of a line in characters.
-func (w *wire) longest() int {
-	if w.modern {
-		return longLine
-	}
-	return maxLine
-}
-
 // trim drops scratch space that is too large to keep.
 func (c *conn) trim() {
 	if cap(c.value) > keepRoom {
@@ -103,160 +75,113 @@ func (c *conn) trim() {
 	}
 }
 
-// readLine reads a line into c.line, without its carriage returns. A line that reaches the limit
-// ends there, and its rest is the next line. It returns false if the connection has to end.
-func (w *wire) readLine() bool {
-	limit := w.longest()
-	w.line = w.line[:0]
-	for {
-		got := w.io.Buffered()
-		end := bytes.IndexByte(got, '\n')
-		part := got
-		if end >= 0 {
-			part = got[:end]
-		}
-		used, full := w.addToLine(part, limit)
-		switch {
-		case full:
-			w.io.Advance(used)
-			return true
-		case end >= 0:
-			w.io.Advance(end + 1)
-			return true
-		}
-		w.io.Advance(len(got))
-		if w.io.Fill() != nil {
-			return false
-		}
+// command is a row of the table of commands.
+type command struct {
+	name   string
+	least  int              // least number of words, with the command's own
+	writes bool             // refused with opts=r
+	run    func(*conn) bool // reports whether the connection stays
+}
+
+// Replies of several commands.
+const (
+	replyError    = "ERROR"
+	replyWords    = "CLIENT_ERROR invalid parameters"
+	replyFormat   = "CLIENT_ERROR bad command line format"
+	replyReadOnly = "SERVER_ERROR server is read-only"
+	replyNotFound = "NOT_FOUND"
+	replyStored   = "STORED"
+	replyNot      = "NOT_STORED"
+	replyExists   = "EXISTS"
+	replyMemory   = "SERVER_ERROR out of memory"
+)
+
+// classic returns the commands of the original's plug-in.
+func classic() []command {
+	return []command{
+		{"add", 5, true, func(c *conn) bool { return textStore(c, modeAdd) }},
+		{"decr", 3, true, func(c *conn) bool { return textArithmetic(c, true) }},
+		{"delete", 2, true, textDelete},
+		{"flush_all", 1, true, textFlush},
+		{"get", 1, false, func(c *conn) bool { return textGet(c, false) }},
+		{"gets", 1, false, func(c *conn) bool { return textGet(c, true) }},
+		{"incr", 3, true, func(c *conn) bool { return textArithmetic(c, false) }},
+		{"quit", 1, false, func(*conn) bool { return false }},
+		{"replace", 5, true, func(c *conn) bool { return textStore(c, modeReplace) }},
+		{"set", 5, true, func(c *conn) bool { return textStore(c, modeSet) }},
+		{"stats", 1, false, textStats},
+		{"version", 1, false, textVersion},
 	}
 }
 
-// addToLine appends part without its carriage returns. full reports that the line has reached the
-// limit after used bytes of part.
-func (w *wire) addToLine(part []byte, limit int) (used int, full bool) {
-	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(w.line)+len(part)-1 < limit {
-		// The usual line has one carriage return, at its end.
-		w.line = append(w.line, part[:len(part)-1]...)
-		return len(part), false
-	}
-	for i, b := range part {
-		if b == '\r' {
-			continue
-		}
-		w.line = append(w.line, b)
-		if len(w.line) == limit {
-			return i + 1, true
-		}
-	}
-	return len(part), false
-}
-
-// split finds the words of the line. A zero byte ends the line.
-func (w *wire) split() {
-	w.words = w.words[:0]
-	line := w.line
-	if end := bytes.IndexByte(line, 0); end >= 0 {
-		line = line[:end]
-	}
-	for i := 0; i < len(line); {
-		if isBlank(line[i]) {
-			i++
-			continue
-		}
-		start := i
-		for i < len(line) && !isBlank(line[i]) {
-			i++
-		}
-		w.words = append(w.words, line[start:i])
+// modern returns the further commands of memcached.
+func modern() []command {
+	return []command{
+		{"append", 5, true, func(c *conn) bool { return textStore(c, modeAppend) }},
+		{"cas", 6, true, func(c *conn) bool { return textStore(c, modeCAS) }},
+		{"gat", 3, true, func(c *conn) bool { return textGetAndTouch(c, false) }},
+		{"gats", 3, true, func(c *conn) bool { return textGetAndTouch(c, true) }},
+		{"ma", 2, true, metaArithmetic},
+		{"md", 2, true, metaDelete},
+		{"me", 2, false, metaDebug},
+		{"mg", 2, false, metaGet},
+		{"mn", 1, false, metaNoop},
+		{"ms", 3, true, metaSet},
+		{"prepend", 5, true, func(c *conn) bool { return textStore(c, modePrepend) }},
+		{"touch", 3, true, textTouch},
+		{"verbosity", 2, false, textVerbosity},
 	}
 }
 
-// block reads the data block of a storage command: size bytes and a line end. If ok is false, the
-// block is wrong or does not come, and the connection has to end. data is valid until the next
-// read. room is as in change.
-func (w *wire) block(size int64) (data, room []byte, ok bool) {
-	if size < 0 || size > maxValue {
-		return nil, nil, false
+// table returns the commands of a configuration, by name.
+func table(cfg Config) map[string]*command {
+	rows := classic()
+	if cfg.Modern {
+		rows = append(rows, modern()...)
 	}
-	n := int(size)
-	if err := w.io.NeedWith(n+1, 1); err != nil {
-		w.outOfMemory(err)
-		return nil, nil, false
-	}
-	end := 1
-	if w.io.Buffered()[n] == '\r' {
-		if end = 2; !w.need(n + 2) {
-			return nil, nil, false
+	byName := make(map[string]*command, len(rows))
+	for i := range rows {
+		if cfg.Queue && (rows[i].name == "get" || rows[i].name == "gets") {
+			rows[i].least = 2
 		}
+		byName[rows[i].name] = &rows[i]
 	}
-	data = w.io.Buffered()[:n+end]
-	if data[n+end-1] != '\n' {
-		return nil, nil, false
-	}
-	if n >= largeValue {
-		room = w.io.Room(n, db.Headroom, flagBytes)
-	}
-	w.io.Advance(n + end)
-	return data[:n], room, true
+	return byName
 }
 
-// need waits until n bytes are buffered. It returns false if they do not come.
-func (w *wire) need(n int) bool { return w.io.Need(n) == nil }
-
-// outOfMemory answers a request that is not read for lack of memory. The connection then ends.
-func (w *wire) outOfMemory(err error) {
-	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
-		w.failed = true
-		w.say(replyMemory)
-	}
-}
-
-// weighLine charges a long line and its table of words to the connection's memory. A word takes at
-// least two bytes of the line, and 24 bytes in the table: twelve times as many.
-func (w *wire) weighLine() bool {
-	const wordsOfLine = 12
-	if len(w.line) <= keepRoom {
+// execute runs the command in words. It reports whether the connection stays open.
+func (c *conn) execute() bool {
+	c.quiet = false
+	if len(c.words) == 0 {
+		c.logCommand(nil)
+		c.say(replyError)
 		return true
 	}
-	err := w.io.Hold(wordsOfLine * len(w.line))
-	w.outOfMemory(err)
-	return err == nil
-}
-
-// say adds a line to the replies.
-func (w *wire) say(line string) {
-	w.io.Out = append(append(w.io.Out, line...), '\r', '\n')
-}
-
-// answer adds a line to the replies, unless the client wants none.
-func (w *wire) answer(line string) {
-	if !w.quiet {
-		w.say(line)
+	c.logCommand(c.words[0])
+	if c.io.Visitor != nil {
+		if done, keep := (owner{c}).guard(); done {
+			return keep
+		}
+		c.asked, c.io.Owed.Rights = asked{}, owner{c}
 	}
+	row, known := c.s.commands[string(c.words[0])]
+	switch {
+	case !known:
+		c.say(replyError)
+		return true
+	case row.writes && c.s.opts.ReadOnly:
+		c.say(replyReadOnly)
+		return true
+	case len(c.words) < row.least:
+		c.say(replyWords)
+		return true
+	}
+	return row.run(c)
 }
 
-// fail logs a database error, and answers which call of the original would have failed.
-func (w *wire) fail(call string, err error) {
-	w.failed = true
-	switch denied, ok := errors.AsType[*access.Denied](err); {
-	case ok:
-		w.answer("CLIENT_ERROR " + denied.Error())
-		return
-	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
-		w.answer(replyMemory)
-		return
-	case db.Refused(err):
-		w.answer("SERVER_ERROR " + reason(err))
-		return
+// logCommand logs a command, as the original does.
+func (c *conn) logCommand(word []byte) {
+	if c.s.logs() {
+		c.s.info("(%s): %s", c.peer, word)
 	}
-	w.s.logFailure(err)
-	w.answer("SERVER_ERROR DB::" + call + " failed")
-}
-
-// reason returns the text of a database error.
-func reason(err error) string {
-	if e, ok := errors.AsType[*db.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }
