@@ -7,44 +7,43 @@ import (
 	"gotycoon/db"
 )
 
-// rpcVoid does nothing.
+// Procedures on the server.
+
 func rpcVoid(*Session) error { return nil }
 
-// rpcEcho returns its inputs.
 func rpcEcho(s *Session) error {
 	s.in.Sort()
 	for row := range s.in.All() {
-		s.out.Add(row.Name, row.Value)
+		s.out.rows.Add(row.Name, row.Value)
 	}
 	return nil
 }
 
-// rpcStatus tells about one database.
-func rpcStatus(s *Session) error {
-	rows, err := s.call.db.Status(&s.c.Owed)
-	if err != nil {
-		return err
+// rpcHelp lists the procedures, or the input of one of them, from their table.
+func rpcHelp(s *Session) error {
+	name, one := s.in.Get("name")
+	if !one {
+		for i := range s.h.table {
+			s.out.addText(s.h.table[i].name, s.h.table[i].help)
+		}
+		return nil
 	}
-	s.outMap(rows)
+	p := s.h.procedures[string(name)]
+	if p == nil {
+		return fmt.Errorf("%w: %s", errNotImplemented, name)
+	}
+	for _, row := range p.in {
+		s.out.addText(row.name, row.help)
+	}
 	return nil
 }
 
-// rpcReport tells about the server.
 func rpcReport(s *Session) error {
 	rows := make(map[string]string)
 	if s.h.opts.Report != nil {
 		s.h.opts.Report(rows)
 	}
-	s.h.reportCounts(rows)
-	if err := s.h.reportDatabases(rows); err != nil {
-		return err
-	}
-	s.outMap(rows)
-	return nil
-}
-
-func (h *Handler) reportCounts(rows map[string]string) {
-	c := h.opts.Counts
+	c := s.h.opts.Counts
 	for name, n := range map[string]int64{
 		"cnt_set": c.Set.Load(), "cnt_set_misses": c.SetMisses.Load(),
 		"cnt_remove": c.Remove.Load(), "cnt_remove_misses": c.RemoveMisses.Load(),
@@ -53,13 +52,18 @@ func (h *Handler) reportCounts(rows map[string]string) {
 	} {
 		rows[name] = strconv.FormatInt(n, 10)
 	}
+	if err := s.h.reportDatabases(rows); err != nil {
+		return err
+	}
+	s.out.addMap(rows)
+	return nil
 }
 
 func (h *Handler) reportDatabases(rows map[string]string) error {
 	var count, size int64
 	for i := range h.opts.Catalog.Len() {
 		d := h.opts.Catalog.DB(i)
-		n, err := d.Count(new(db.Pending)) // figures for those who watch the server do not wait for its log
+		n, err := d.Count(new(db.Pending)) // a figure for an observer does not wait for the log
 		if err != nil {
 			return err
 		}
