@@ -103,7 +103,7 @@ func (s *state) end(failed bool) error {
 	s.owed = nil
 	var all error
 	for _, h := range s.dirty {
-		if err := h.settle(); err != nil {
+		if err := h.awaitUpdates(); err != nil {
 			all = errors.Join(all, fmt.Errorf("a database of the script: %w", err))
 		}
 	}
