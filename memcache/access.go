@@ -228,7 +228,7 @@ const (
 // mechanism is the only SASL mechanism that is served.
 const mechanism = "PLAIN"
 
-// guardBinary decides whether the client may make a request, and serves the requests of SASL. done
+// guard decides whether the client may make a request, and serves the requests of SASL. done
 // reports that the request has been answered, keep that the connection stays open.
 func (x *exchange) guard() (done, keep bool) {
 	entered := x.io.Visitor.Enter()
@@ -260,8 +260,8 @@ func (x *exchange) guard() (done, keep bool) {
 	return false, true
 }
 
-// permitBinary returns nil if the client may make a request. Requests that make no sense pass:
-// executeBinary answers them.
+// permit returns nil if the client may make a request. Requests that make no sense pass:
+// execute answers them.
 func (x *exchange) permit() error {
 	row, known := x.r.op.operation()
 	v := x.io.Visitor
@@ -282,7 +282,7 @@ func (x *exchange) permit() error {
 	return nil
 }
 
-// logInBinary serves the mechanism PLAIN: the value is an identity without a meaning here, the
+// logIn serves the mechanism PLAIN: the value is an identity without a meaning here, the
 // user, and the password, with zero bytes between them.
 func (x *exchange) logIn() {
 	parts := bytes.SplitN(x.r.value, []byte{0}, 3)

@@ -27,8 +27,8 @@ func textVersion(c *conn) bool {
 	return true
 }
 
-// textVerbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option for
-// the log level.
+// textVerbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option
+// for the log level.
 func textVerbosity(c *conn) bool {
 	const most = 3
 	if len(c.words) > most {

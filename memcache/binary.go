@@ -83,7 +83,7 @@ type request struct {
 	room               []byte // of a large value, as in change
 }
 
-// exchange is a request of the binary protocol on its connection.
+// exchange is one request of the binary protocol, and the connection that it came on.
 type exchange struct {
 	*conn
 	r request
@@ -145,7 +145,7 @@ func parseRequest(message []byte) (r request, ok bool) {
 	return r, true
 }
 
-// sayBinary adds a reply. It reports whether the connection stays.
+// say adds a reply. It reports whether the connection stays.
 func (x *exchange) say(a *reply) bool {
 	if a.status != statusOK {
 		a.unique = 0
@@ -190,7 +190,7 @@ func (x *exchange) statusOf(err error) status {
 	return statusInternal
 }
 
-// answerBinary sends the result of a request. A quiet request gets no reply if it has succeeded.
+// answer sends the result of a request. A quiet request gets no reply if it has succeeded.
 func (x *exchange) answer(a *reply) {
 	if x.quiet && a.status == statusOK {
 		return

@@ -122,7 +122,7 @@ func (row *operation) fits(r *request) bool {
 		(len(r.key) > 0 || !row.key) && (len(r.value) == 0 || row.value)
 }
 
-// executeBinary serves a request. It reports whether the connection stays open.
+// execute serves a request. It reports whether the connection stays open.
 func (x *exchange) execute() bool {
 	if x.io.Visitor != nil {
 		if done, keep := x.guard(); done {
@@ -165,7 +165,7 @@ func (x *exchange) execute() bool {
 	return true
 }
 
-// binaryGet serves get, getk, gat, gatk and their quiet forms. A quiet form gets no reply if there
+// get serves get, getk, gat, gatk and their quiet forms. A quiet form gets no reply if there
 // is no item.
 func (x *exchange) get(row *operation) bool {
 	if x.s.queues != nil && x.io.Flush() != nil {
@@ -192,7 +192,7 @@ func (x *exchange) get(row *operation) bool {
 	return true
 }
 
-// binaryFetch reads an item or a message. A quiet get does not wait for a message, because clients
+// fetchItem reads an item or a message. A quiet get does not wait for a message, because clients
 // send many quiet gets at a time.
 func (x *exchange) fetchItem(row *operation) (item, error) {
 	switch {
@@ -213,7 +213,7 @@ func (x *exchange) touchItem() {
 	x.say(&reply{status: x.statusOf(err), unique: it.version})
 }
 
-// binaryStore serves set, add, replace, append and prepend.
+// storeItem serves set, add, replace, append and prepend.
 func (x *exchange) storeItem(base opcode) {
 	ch := change{key: x.r.key, data: x.r.value, room: x.r.room, unique: x.r.unique, versioned: true, xt: db.Never}
 	switch base {
@@ -242,7 +242,7 @@ func (x *exchange) storeItem(base opcode) {
 	x.answer(&reply{status: status, unique: version})
 }
 
-// binaryAdd serves incr and decr. If there is no item, it stores the initial value, unless the
+// addTo serves incr and decr. If there is no item, it stores the initial value, unless the
 // expiration time is all ones.
 func (x *exchange) addTo(down bool) {
 	xt := binary.BigEndian.Uint32(x.r.extras[16:])
@@ -256,7 +256,7 @@ func (x *exchange) addTo(down bool) {
 	x.answer(reply)
 }
 
-// binaryService serves requests that are not about an item. It reports whether the connection stays
+// service serves requests that are not about an item. It reports whether the connection stays
 // open.
 func (x *exchange) service(base opcode) bool {
 	switch base {
@@ -279,7 +279,7 @@ func (x *exchange) service(base opcode) bool {
 	return true
 }
 
-// binaryStats sends one reply for each row, and an empty reply at the end.
+// statRows sends one reply for each row, and an empty reply at the end.
 func (x *exchange) statRows() {
 	family := string(x.r.key)
 	if family == "reset" {

@@ -24,8 +24,8 @@ type base struct {
 	modern bool
 }
 
-// conn is one connection. It belongs to one goroutine. Its parts are what it reads and writes, and
-// what it does with the database.
+// conn is one connection. It belongs to one goroutine. wire reads requests and writes replies;
+// storage works on items and messages.
 type conn struct {
 	wire
 	storage

@@ -13,7 +13,7 @@ import (
 // consumer takes messages for a connection, and holds them until they are deleted.
 type consumer struct {
 	base
-	ctx    context.Context        // ends when the server stops //nolint:containedctx // its lifetime
+	ctx    context.Context        // ends when the server stops
 	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }
 
@@ -48,7 +48,7 @@ func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	before := c.io.Owed.Taken()
 	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
-	c.io.Owed.GiveBack(before) // the claim keeps it
+	c.io.Owed.GiveBack(before) // the claim counts it: see keep
 	if err == nil {
 		err = c.mayTake(name, claim)
 	}
@@ -68,8 +68,9 @@ func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	return it, nil
 }
 
-// heed ends the search for a message, of which there may be many that have expired or are in the hands of others: when the server stops, or
-// the client has gone. The time of -answer-time does not count, since a client may wait for messages as long as it has asked for.
+// heed ends the search for a message when the server stops or the client has gone. A search may be
+// long: many messages may have expired, or be claimed by others. The limit of -answer-time does not
+// count, because a client may wait for messages as long as it has asked for.
 func (c *consumer) heed() db.Heed {
 	client := c.io.Heed("")
 	return func() error {
@@ -83,10 +84,11 @@ func (c *consumer) heed() db.Heed {
 	}
 }
 
-// claimCost is what a claim takes beside its record.
+// claimCost is the memory of a claim without its record.
 const claimCost = 256
 
-// keep counts a claim until it is finished. One for which there is no memory goes back.
+// keep counts the memory of a claim until the claim is finished. A claim for which there is no
+// memory is given back.
 func (c *consumer) keep(claim *db.Claim) error {
 	err := c.io.Keep(costOf(claim))
 	if err == nil {

@@ -22,8 +22,8 @@ const (
 	metaBadToken  = "CLIENT_ERROR bad token in command line format"
 )
 
-// meta is a parsed meta command: its key, and its flags in their order. A flag is a letter and a
-// token, which may be empty.
+// meta is a parsed meta command on its connection: its key, and its flags in their order. A flag is
+// a letter and a token, which may be empty.
 type meta struct {
 	*conn
 	key    []byte // decoded
@@ -100,13 +100,13 @@ func (m *meta) unsigned(letter byte, otherwise uint64) (n uint64, ok bool) {
 	return unsigned(token)
 }
 
-// metaExpiry returns the expiration time in the token of a flag; never, if the flag is not given.
+// expiryOf returns the expiration time in the token of a flag; never, if the flag is not given.
 func (m *meta) expiryOf(letter byte) (xt db.XT, ok bool) {
 	n, ok := m.number(letter, 0)
 	return m.expiry(n), ok
 }
 
-// sayMeta adds a reply: its code, and what the flags of the request ask for, in their order. The
+// reply adds a reply: its code, and what the flags of the request ask for, in their order. The
 // data follow if the code is VA. It reports whether the connection stays.
 func (m *meta) reply(code string, it *item, marks string) bool {
 	out := append(m.io.Out, code...)
@@ -158,7 +158,7 @@ func metaNoop(c *conn) bool {
 	return true
 }
 
-// metaFail answers an error, also to a quiet command.
+// failAloud answers an error, also to a quiet command.
 func (m *meta) failAloud(call string, err error) {
 	m.conn.quiet = false
 	m.fail(call, err)
@@ -198,7 +198,7 @@ func metaArithmetic(c *conn) bool {
 	return true
 }
 
-// metaAddition reads the flags of ma.
+// additionOf reads the flags of ma.
 func (m *meta) additionOf() (a addition, ok bool) {
 	a = addition{key: m.key, create: m.has('N'), renew: m.has('T')}
 	switch string(m.token('M')) {

@@ -42,7 +42,7 @@ var (
 	errReadOnly = errors.New("the service is read-only") // a flag asks for an update, with opts=r
 )
 
-// metaFetch reads the item, and does what the flags N, R and T ask for. marks tells the client
+// read reads the item, and does what the flags N, R and T ask for. marks tells the client
 // about recomputing the item: W means that the client shall do it, Z that another client does.
 func (m *meta) read() (it item, marks string, err error) {
 	if m.s.queues != nil {
@@ -147,7 +147,7 @@ func metaSet(c *conn) bool {
 	return true
 }
 
-// metaChange reads the flags of ms.
+// changeOf reads the flags of ms.
 func (m *meta) changeOf() (ch change, ok bool) {
 	ch = change{key: m.key, versioned: m.has('c')}
 	mode, ok := metaMode(m.token('M'))
@@ -184,7 +184,7 @@ func metaMode(token []byte) (mode, bool) {
 	return 0, false
 }
 
-// metaStore carries out ms and answers.
+// carryOut carries out ms and answers.
 func (m *meta) carryOut(ch change) {
 	version, err := m.store(ch)
 	it := &item{data: ch.data, flags: ch.flags, version: version}

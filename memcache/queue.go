@@ -22,9 +22,9 @@ const (
 // Messages must be given out in the order of the requests, and no request may sleep while there is
 // a message for it. So each name has a line of waiting requests, and only the first request of a
 // line searches the database. A message that arrives wakes the first of the line, and a request
-// that leaves the line wakes the next. So if a message arrives, the first of the line searches. A
-// transaction that is aborted may bring back any message: it wakes the first of every line, and what
-// the lines know of their messages is forgotten.
+// that leaves the line wakes the next. So if a message arrives, the first of the line searches. An
+// aborted transaction may bring back any message: it wakes the first of every line, and the lines
+// forget what they know of their messages.
 type queues struct {
 	db *db.DB
 

@@ -175,7 +175,7 @@ func (c *conn) measureText() {
 	c.measure(word, d)
 }
 
-// measureBinary counts a message.
+// measure counts a message of the binary protocol.
 func (x *exchange) measure() {
 	if x.io.Meter == nil {
 		return

@@ -12,7 +12,7 @@ import (
 type change struct {
 	mode      mode
 	key, data []byte
-	room      []byte // large data between db.Headroom bytes in front and flagBytes behind; nil: they are copied
+	room      []byte // large data with db.Headroom bytes in front and flagBytes behind; nil: copied
 	flags     uint32
 	xt        db.XT
 	unique    uint64 // version that the item must have; 0: any version
@@ -53,8 +53,8 @@ func (st *storage) store(ch change) (version uint64, err error) {
 	return version, err
 }
 
-// storeInPlace stores large data from where they are in the connection's buffer. The flags lie over the beginning of what comes next, which
-// is put back when the log has them.
+// storeInPlace stores large data from where they are in the connection's buffer. The flags cover
+// the first bytes of the next request; these bytes are put back when the flags are in the log.
 func (st *storage) storeInPlace(ch change) (version uint64, err error) {
 	room := ch.room[:len(ch.room)-flagBytes]
 	if st.s.opts.Flags {

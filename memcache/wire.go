@@ -36,7 +36,7 @@ func (w *wire) longest() int {
 	return maxLine
 }
 
-// readLine reads a line into c.line, without its carriage returns. A line that reaches the limit
+// readLine reads a line into w.line, without its carriage returns. A line that reaches the limit
 // ends there, and its rest is the next line. It returns false if the connection has to end.
 func (w *wire) readLine() bool {
 	limit := w.longest()
@@ -223,7 +223,8 @@ func (w *wire) sayValue(it *item) bool {
 	return w.sayData(it.data) && w.sayEnd()
 }
 
-// sayData adds the data of an item, or sends them where they are large, so that they are in memory once.
+// sayData adds the data of an item to the replies. It sends large data at once, so that they are in
+// memory only once.
 func (w *wire) sayData(data []byte) bool {
 	if len(data) > flushSize {
 		return w.io.Send(data) == nil

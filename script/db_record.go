@@ -178,7 +178,8 @@ func dbGetBulk(c call) int {
 		ok := h.do(c, func(d *db.DB) error {
 			return d.GetBulk(h.pending(), keys, atomic, func(i int, value []byte, _ int64) {
 				size += int64(len(value))
-				if short = short || !again && !c.s.room.has(int64(len(value))); !short { // the collector cannot run under the keys' locks
+				// The collector must not be waited for under the locks of the keys.
+				if short = short || !again && !c.s.room.has(int64(len(value))); !short {
 					t.RawSetString(string(keys[i]), c.s.room.text(string(value)))
 				}
 			})

@@ -156,7 +156,8 @@ func (h *handle) begin(c call, hard bool) bool {
 		if h.db.Transaction() == nil {
 			break
 		}
-		h.release() // another call has left a transaction open: the call that ends it must not wait for this one
+		// Another call has left a transaction open. The call that ends it must not wait for this one.
+		h.release()
 	}
 	tx, err := h.db.Begin(h.s.leash.done, hard)
 	if err != nil {

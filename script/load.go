@@ -76,7 +76,7 @@ func (lo *loader) load(source, name string) (*lua.LFunction, error) {
 	return lo.l.NewFunctionFromProto(proto), nil
 }
 
-// syntaxError returns an error of the parser or the compiler with the name of the chunk and the line in front.
+// syntaxError returns an error of the parser or the compiler, with name and line in front.
 func syntaxError(err error, source, name string) error {
 	if e, ok := errors.AsType[*parse.Error](err); ok {
 		if e.Pos.Line == parse.EOF {

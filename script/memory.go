@@ -80,7 +80,7 @@ func (m *memory) size() int64 {
 	return w.size
 }
 
-// weigher walks over values and the values that they refer to.
+// weigher adds up values and the values that they refer to.
 type weigher struct {
 	seen        map[any]bool
 	queue       []lua.LValue

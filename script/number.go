@@ -147,8 +147,8 @@ func parseBase(s string, base int) (f float64, ok bool) {
 	return float64(n), true
 }
 
-// atof reads a number as the original does: inf or nan with anything behind it, or sign, digits,
-// fraction and exponent.
+// atof reads a number as the original does: a sign, and inf or nan with anything behind it, or
+// digits, fraction and exponent.
 func atof(s string) float64 {
 	s = strings.TrimLeft(s, spaces)
 	sign := 1.0

@@ -200,7 +200,7 @@ func unpackOne(p []byte, letter byte) (f float64, rest []byte, ok bool) {
 	return f, p[size:], true
 }
 
-// An array or a map as text: each key and value with its length in front, as appendVarint writes it.
+// An array or a map as text has each key and value with its length in front: see appendVarint.
 
 // appendVarint appends a number in base 128, the most significant digit first. All bytes but the
 // last have bit 7 set.

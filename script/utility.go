@@ -59,7 +59,8 @@ func ktHashFNV(c call) int {
 
 func ktLevdist(c call) int {
 	a, b := c.text(1), c.text(2)
-	n, _ := db.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false)) // an error comes from the leash, and check raises it
+	// The error is an error of the leash, which check raises.
+	n, _ := db.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false))
 	c.s.leash.check(c.l)
 	return c.pushNumber(float64(n))
 }
