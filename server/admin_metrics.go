@@ -8,40 +8,38 @@ import (
 	"gotycoon/admin/exporter"
 	"gotycoon/binproto"
 	"gotycoon/httpapi"
+	"gotycoon/internal/figure"
 	"gotycoon/internal/metrics"
 	"gotycoon/memcache"
-	"gotycoon/services/counter"
 	"gotycoon/services/leader"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
 	"gotycoon/ulog"
 )
 
 // meters are where the requests of the protocols are counted. Without anybody to look, they are empty.
 type meters struct {
-	http                                     httpapi.Meters
-	bin                                      binproto.Meters
-	memcache, counter, lock, sequence, quota *metrics.Protocol
+	http     httpapi.Meters
+	bin      binproto.Meters
+	memcache *metrics.Protocol
 }
 
 func (p *process) newMeters() meters {
 	m := meters{http: httpapi.NewMeters(), bin: binproto.NewMeters()}
 	m.http.Sampling, m.bin.Sampling = p.admin.meter.Sampling(), p.admin.meter.Sampling()
 	m.memcache = memcache.NewRequests()
-	m.counter = counter.NewRequests()
-	m.lock = lock.NewRequests()
-	m.sequence, m.quota = sequence.NewSequenceRequests(), sequence.NewQuotaRequests()
 	return m
 }
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	return exporter.All(binproto.CopyMetrics(), memcache.Metrics(), counter.Metrics(), lock.Metrics(), sequence.SequenceMetrics(),
-		sequence.QuotaMetrics(), leader.Metrics())
+	parts := [][]figure.Definition{binproto.CopyMetrics(), memcache.Metrics()}
+	for _, row := range new(ServicesConfig).table() {
+		parts = append(parts, row.metrics)
+	}
+	return exporter.All(append(parts, leader.Metrics())...)
 }
 
 // export begins to publish the metrics of what runs. The databases are open, and so are the services.
-func (p *process) export(running services, g *plugin) {
+func (p *process) export(running running, g *plugin) {
 	if p.admin.server == nil {
 		return
 	}
@@ -57,7 +55,9 @@ func (p *process) export(running services, g *plugin) {
 		e.add(exporter.Part(g.service.Figures()))
 	}
 	for _, s := range running {
-		e.service(s)
+		e.protocols = append(e.protocols, s.Requests())
+		e.port(s.Name(), s.Connections)
+		e.add(exporter.Part(s.Figures()))
 	}
 	if p.role != nil {
 		e.add(exporter.Part(p.role.Figures()))
@@ -86,29 +86,6 @@ func (e *export) add(all ...prometheus.Collector) {
 		if err := e.p.admin.server.Register(e.p.admin.gate.Collector(c)); err != nil {
 			e.p.log.error("%v", err)
 		}
-	}
-}
-
-// service adds one of the services with a port of its own.
-func (e *export) service(s service) {
-	m := &e.p.admin.meters
-	switch s := s.(type) {
-	case *counter.Server:
-		e.protocols = append(e.protocols, m.counter)
-		e.port("counter", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	case *lock.Server:
-		e.protocols = append(e.protocols, m.lock)
-		e.port("lock", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	case *sequence.SequenceServer:
-		e.protocols = append(e.protocols, m.sequence)
-		e.port("sequence", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	case *sequence.QuotaServer:
-		e.protocols = append(e.protocols, m.quota)
-		e.port("quota", s.Connections)
-		e.add(exporter.Part(s.Figures()))
 	}
 }
 

@@ -43,9 +43,6 @@ func (c *Config) check() error {
 	if err := c.Services.check(); err != nil {
 		return err
 	}
-	if err := c.Services.checkValues(); err != nil {
-		return err
-	}
 	if err := c.TLS.check(); err != nil {
 		return err
 	}

@@ -17,9 +17,6 @@ import (
 	"gotycoon/admin/console"
 	"gotycoon/internal/procinfo"
 	"gotycoon/replication"
-	"gotycoon/services/counter"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
 	"gotycoon/snapshot"
 )
 
@@ -54,13 +51,13 @@ func (p *process) fixed() string {
 }
 
 // openConsole tells the console what there is. The databases are open, and so are the services.
-func (e *export) openConsole(running services) {
+func (e *export) openConsole(running running) {
 	p := e.p
 	host, _ := os.Hostname() // shown only
 	s := api.Sources{
 		Catalog: p.catalog, Meter: p.admin.meter, Ballast: ballastSize, Slow: p.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
 		Identity: api.Identity{Host: host, Address: net.JoinHostPort(p.cfg.Host, strconv.Itoa(p.cfg.Port)), ServerID: p.cfg.ServerID},
-		Facts:    p.facts, Settings: p.settings,
+		Facts:    p.facts, Settings: p.settings, Services: map[string]api.Show{},
 	}
 	if p.follower != nil {
 		s.Follower, s.Master = p.replicationNow, p.masterNow
@@ -71,17 +68,8 @@ func (e *export) openConsole(running services) {
 	if p.snapshots != nil {
 		s.Snapshots = snapshotConsole{p.snapshots}
 	}
-	for _, running := range running {
-		switch running := running.(type) {
-		case *counter.Server:
-			s.Counters = running
-		case *lock.Server:
-			s.Locks = running
-		case *sequence.SequenceServer:
-			s.Sequences = running
-		case *sequence.QuotaServer:
-			s.Quotas = running
-		}
+	for _, one := range running {
+		s.Services[one.Name()] = one.Show
 	}
 	p.admin.api.Open(s)
 }

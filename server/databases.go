@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/services/sequence"
+	"gotycoon/services/quota"
 )
 
 func (p *process) openDatabases() error {
@@ -25,7 +25,7 @@ func (p *process) openDatabases() error {
 		NoRepair:       p.cfg.NoRepair,
 		AsIs:           p.cfg.AsIs,
 		Services:       p.cfg.Services.database(),
-		Vital:          sequence.Vital,
+		Vital:          quota.Vital,
 		Engine:         engine,
 		CheckpointSize: p.cfg.CheckpointSize,
 		Removals:       p.cfg.Replication.Removals,
