@@ -4,13 +4,14 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/opcount"
 )
 
 // Meters count the requests of a Handler.
 type Meters struct {
 	Binary   *metrics.Protocol // made by NewMeters; nil: requests are not counted
 	Sampling bool              // requests are sampled, so the log has no line for each
-	Copies   *Copies           // made by NewMeters; nil: copies are not counted
+	Copies   *opcount.Copies   // made by NewMeters; nil: copies are not counted
 }
 
 // Indexes of the requests in the list of NewMeters.
@@ -28,7 +29,7 @@ const (
 func NewMeters() Meters {
 	return Meters{
 		Binary: metrics.NewProtocol("binary", "set_bulk", "remove_bulk", "get_bulk", "play_script", "replication", "copy", "unknown"),
-		Copies: new(Copies),
+		Copies: new(opcount.Copies),
 	}
 }
 
@@ -69,20 +70,4 @@ func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics
 	if c.Meter.Detailed() {
 		c.Meter.Describe(d)
 	}
-}
-
-// detail describes a bulk for the log: its size, and the first key and the database of its last
-// run.
-func (b *bulk) detail() metrics.Detail {
-	d := metrics.Detail{In: b.read}
-	if b.db != nil {
-		d.Database = b.db.Name()
-	}
-	switch {
-	case len(b.recs) > 0:
-		d.Key = b.recs[0].Key
-	case len(b.keys) > 0:
-		d.Key = b.keys[0]
-	}
-	return d
 }

@@ -11,17 +11,6 @@ import (
 // that is older than what the database has of its key is left out. An update of a client always counts: its log has given out no
 // stamp, and has received none, that is as great.
 
-// errNoVersions refuses a database that cannot keep versions.
-var errNoVersions = &Error{Code: InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
-
-// versionsPossible returns why a database cannot have the versions that its expression asks for.
-func (e *Expr) versionsPossible() error {
-	if e.Params.LWW && (!e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical) {
-		return errNoVersions
-	}
-	return nil
-}
-
 // lww tells whether the database keeps versions.
 func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
 
@@ -61,8 +50,10 @@ func (d *DB) dropOlder(b *batch) error {
 	return b.renew(unknown)
 }
 
-// version returns that of what the database has of a key: of its record or its removal, and where it has neither (known is false), of the
-// last clear.
+// version returns the version of what the database has of a key: of its record or of its removal, and
+// where it has neither, of the last clear. known reports whether no newer removal of the key can have
+// been forgotten. That is so where there is a record, since the newer removal would have taken it away.
+// A removal that is there proves nothing: it may have come after a newer one was forgotten.
 func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	e, found, err := d.file.Entry(key)
 	if err != nil {
@@ -71,7 +62,7 @@ func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	if !found {
 		return d.file.Cleared(), false, nil
 	}
-	return e.Version, true, nil
+	return e.Version, !e.Removed, nil
 }
 
 // addClear adds the clear of another server to a batch: records that are newer are stored again behind it, and removals that are newer

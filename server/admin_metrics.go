@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/binproto"
 	"gotycoon/httpapi"
 	"gotycoon/internal/figure"
@@ -31,7 +32,7 @@ func (p *process) newMeters() meters {
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]figure.Definition{binproto.CopyMetrics(), memcache.Metrics()}
+	parts := [][]figure.Definition{memcache.Metrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
@@ -48,7 +49,7 @@ func (p *process) export(running running, g *plugin) {
 	}
 	e := &export{p: p, protocols: []*metrics.Protocol{p.admin.meters.http.RPC, p.admin.meters.http.REST, p.admin.meters.bin.Binary}}
 	e.port("data", func() (int, uint64) { return int(p.conns.Load()), p.allConns.Load() })
-	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Room(p.room.stats), exporter.Logs(p.catalog), exporter.Part(p.admin.meters.bin.Copies.Figures()))
+	e.add(exporter.Records(&p.counts), exporter.Databases(p.catalog), exporter.Room(p.room.stats), exporter.Logs(p.catalog), exporter.Backups(p.admin.meters.bin.Copies))
 	if g.service != nil {
 		e.protocols = append(e.protocols, p.admin.meters.memcache)
 		e.port("memcached", g.service.Connections)
@@ -74,11 +75,11 @@ func (p *process) export(running running, g *plugin) {
 type export struct {
 	p         *process
 	protocols []*metrics.Protocol
-	ports     []exporter.Port
+	ports     []figures.Port
 }
 
 func (e *export) port(name string, connections func() (int, uint64)) {
-	e.ports = append(e.ports, exporter.Port{Name: name, Connections: connections})
+	e.ports = append(e.ports, figures.Port{Name: name, Connections: connections})
 }
 
 func (e *export) add(all ...prometheus.Collector) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -22,22 +23,22 @@ func (e *export) replication() {
 }
 
 // replicationNow is what is known of the replication from a master.
-func (p *process) replicationNow() exporter.Follower {
+func (p *process) replicationNow() figures.Follower {
 	st := p.follower.Status()
 	lag, following := p.lag(time.Now())
-	return exporter.Follower{
+	return figures.Follower{
 		Following: following, State: string(st.State), Seconds: lag.Seconds(), Records: st.Records,
 		Position: st.Position.Time(), Contact: st.Contact,
-		Applied: &exporter.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
+		Applied: &figures.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
 	}
 }
 
 // replicasNow are the followers of this server.
-func (p *process) replicasNow() []exporter.Replica {
+func (p *process) replicasNow() []figures.Replica {
 	list := p.replicas.list.List()
-	all := make([]exporter.Replica, len(list))
+	all := make([]figures.Replica, len(list))
 	for i, r := range list {
-		all[i] = exporter.Replica{
+		all[i] = figures.Replica{
 			SID: strconv.Itoa(int(r.SID)), Peer: withoutPort(r.Peer), State: string(r.State), Seconds: r.Seconds, Records: r.Records, Contact: r.Contact,
 		}
 	}

@@ -28,7 +28,7 @@ func labels(names ...string) []string { return names }
 func All(parts ...[]figure.Definition) []Definition {
 	all := slices.Concat(
 		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
-		snapshotMetrics(),
+		snapshotMetrics(), copyMetrics(),
 	)
 	for _, part := range parts {
 		all = append(all, converted(part)...)

@@ -16,15 +16,17 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure"},
+	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/exporter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"db", "internal/figure", "internal/metrics", "internal/opcount"},
+	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
+	"admin/figures":  {},
 
-	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
+	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
 	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
@@ -33,7 +35,7 @@ var arrows = map[string][]string{
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure"},
 
 	"services/leader":               {"db", "internal/figure", "services", "ulog"},
 	"services/lock":                 {"access", "db", "internal/browser", "internal/figure", "services", "services/leader", "internal/netio", "internal/metrics"},
@@ -43,20 +45,22 @@ var arrows = map[string][]string{
 	"services/quota":                {"db", "internal/figure", "internal/vfs", "services", "services/internal/webport", "services/leader"},
 	"services/sequence":             {"db", "internal/figure", "services", "services/internal/webport", "services/leader"},
 
-	"script":      {"db", "ulog", "internal/klog", "internal/pieces", "internal/rescue"},
+	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
 
-	"db":                 {"db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db/owed":            {"ulog"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue", "ulog/update"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
-	"db/memstore":        {"db/memstore/slab", "db/store", "ulog", "internal/pieces"},
+	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
-	"db/mapstore":        {"db/store", "ulog"},
-	"db/store":           {"ulog", "internal/pieces"},
-	"db/store/storetest": {"db/store", "ulog"},
-	"db/voidstore":       {"db/store", "ulog"},
-	"ulog":               {"internal/vfs", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"db/mapstore":        {"db/store", "ulog/update"},
+	"db/store":           {"ulog/update", "internal/pieces"},
+	"db/store/storetest": {"db/store", "ulog/update"},
+	"db/voidstore":       {"db/store", "ulog/update"},
+	"ulog":               {"ulog/update", "internal/vfs", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"ulog/update":        {},
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
@@ -68,9 +72,10 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"httpapi/tsv", "binproto/frame", "services/counter/frame"},
 
-	"internal/netio": {"access", "db", "internal/rawio", "internal/metrics", "internal/pieces"},
+	"internal/netio": {"access", "db/owed", "internal/rawio", "internal/metrics", "internal/pieces"},
 
 	"internal/browser":     {},
+	"internal/lenient":     {},
 	"internal/figure":      {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},

@@ -1,5 +1,14 @@
-// Package portserver runs the connections of one port: one goroutine for each, a limit on their
-// number, and a stop that gives them time to finish their work.
+// Package portserver runs the connections of a server's ports: one goroutine for each connection, a
+// limit on their number, and a stop that gives them time to finish their work.
+//
+// Most protocols hand over a function that serves one connection, and stop with Close:
+//
+//	s := portserver.Start(l, portserver.Options{Serve: serve, MaxConns: 1000, Logger: log})
+//	defer s.Close()
+//
+// A protocol that has to know its connections while they are served makes a Session of each, and
+// may stop in phases: StopAccepting, then Each with what the sessions shall do, then Wait, then
+// Close.
 package portserver
 
 import (
@@ -9,8 +18,6 @@ import (
 	"net"
 	"sync"
 	"time"
-
-	"gotycoon/internal/rescue"
 )
 
 const (
@@ -19,36 +26,42 @@ const (
 	acceptPause = 100 * time.Millisecond
 )
 
-// Options of a Server.
+// Options of a Server. Either Serve or NewSession is set.
 type Options struct {
 	// Serve serves one connection until its end. ctx ends when the server stops: reads then fail at
 	// once, and after Grace the connection is closed. After Serve has returned, the server closes
 	// the connection.
 	Serve func(ctx context.Context, c net.Conn)
 
-	MaxConns int              // open connections; Refuse gets further ones. 0: no limit
-	Refuse   func(c net.Conn) // may be nil; must be quick
+	// NewSession makes the session of an accepted connection. The server accepts no other
+	// connection meanwhile and is locked, so NewSession must be quick and must not call the server.
+	NewSession func(c net.Conn) Session
+
+	MaxConns int               // open connections; Refuse gets further ones. 0: no limit
+	Refuse   func(c net.Conn)  // may be nil; must be quick
+	Full     func(refused int) // reports refusals, at most once a second; nil: a warning in the log
+	Failed   func(err error)   // reports each error of accept; nil: a line in the log, at most once a second
 
 	Grace  time.Duration // how long Serve may take to end after a stop; 0 means one second
 	Logger *slog.Logger  // nil means silent
 }
 
-// Server accepts connections on one listening socket.
+// Server accepts connections on its listening sockets.
 //
-// Its goroutines are accept, and one for each connection. Close ends them and waits for them.
+// Its goroutines are accept, one for each socket, and one for each connection. Close ends them and
+// waits for them.
 type Server struct {
-	opts     Options
-	socket   net.Listener
-	ctx      context.Context
-	cancel   context.CancelFunc
-	accepted chan struct{}  // closed when accept has ended
-	serving  sync.WaitGroup // one per connection
+	opts      Options
+	ctx       context.Context // ends when the server stops accepting
+	cancel    context.CancelFunc
+	sockets   []net.Listener // fixed once connections can be accepted, but for Add
+	accepting sync.WaitGroup // one per socket
+	serving   sync.WaitGroup // one per connection
 
-	mu    sync.Mutex // protects the fields below
-	open  map[net.Conn]struct{}
-	total uint64 // connections so far
-
-	refused, failed seldom // log lines; only accept uses them
+	mu      sync.Mutex // protects the fields below
+	open    map[Session]struct{}
+	total   uint64 // connections so far
+	refused seldom // log lines
 }
 
 // seldom limits a log line that might come very often to one in a second.
@@ -74,14 +87,29 @@ func Start(l net.Listener, o Options) *Server {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{opts: o, socket: l, accepted: make(chan struct{}), open: map[net.Conn]struct{}{}}
+	if o.NewSession == nil {
+		o.NewSession = func(c net.Conn) Session { return &call{conn: c, serve: o.Serve, log: o.Logger} }
+	}
+	if o.Full == nil {
+		o.Full = func(refused int) {
+			o.Logger.Warn("too many connections: one is refused", "limit", o.MaxConns, "refused", refused)
+		}
+	}
+	s := &Server{opts: o, open: map[Session]struct{}{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	go s.accept()
+	s.Add(l)
 	return s
 }
 
-// Addr returns the address of the port.
-func (s *Server) Addr() net.Addr { return s.socket.Addr() }
+// Add begins to accept connections on one more socket, which now belongs to the server. It must not
+// be called while the server is stopped.
+func (s *Server) Add(l net.Listener) {
+	s.sockets = append(s.sockets, l)
+	s.accepting.Go(func() { s.accept(l) })
+}
+
+// Addr returns the address of the first socket.
+func (s *Server) Addr() net.Addr { return s.sockets[0].Addr() }
 
 // Conns returns the number of open connections.
 func (s *Server) Conns() int {
@@ -97,81 +125,100 @@ func (s *Server) Total() uint64 {
 	return s.total
 }
 
-// Close stops accepting, ends the connections and returns when their goroutines have ended. It is
-// called once.
-func (s *Server) Close() error {
-	s.cancel()
-	err := s.socket.Close()
-	<-s.accepted
-	s.each(func(c net.Conn) { _ = c.SetReadDeadline(time.Unix(1, 0)) })
-	late := time.AfterFunc(s.opts.Grace, func() { s.each(func(c net.Conn) { c.Close() }) })
-	defer late.Stop()
-	s.serving.Wait()
-	return err
-}
-
-func (s *Server) accept() {
-	defer close(s.accepted)
-	for {
-		c, err := s.socket.Accept()
-		switch {
-		case err == nil:
-			s.take(c)
-		case errors.Is(err, net.ErrClosed):
-			return
-		default:
-			s.failed.say(func(int) { s.opts.Logger.Error("accepting a connection: " + err.Error()) })
-			s.pause()
-		}
+// Each calls do for the sessions of all open connections. do must be quick and must not call the
+// server.
+func (s *Server) Each(do func(Session)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for session := range s.open {
+		do(session)
 	}
 }
 
-// pause waits for acceptPause, or until the server stops.
-func (s *Server) pause() {
-	select {
-	case <-s.ctx.Done():
-	case <-time.After(acceptPause):
+// StopAccepting ends the context of the sessions, and returns when no more connections come in. The
+// sockets stay open: nobody else can listen there yet, and a client that connects now waits.
+func (s *Server) StopAccepting() {
+	s.cancel()
+	for _, l := range s.sockets {
+		socket, ok := l.(interface{ SetDeadline(time.Time) error })
+		if !ok || socket.SetDeadline(time.Unix(1, 0)) != nil {
+			l.Close()
+		}
+	}
+	s.accepting.Wait()
+}
+
+// Wait returns when the goroutines of all connections have ended. No more may be accepted.
+func (s *Server) Wait() { s.serving.Wait() }
+
+// Close stops accepting, closes the sockets, ends the connections and returns when their goroutines
+// have ended. It is called once, also after StopAccepting.
+func (s *Server) Close() error {
+	s.cancel()
+	var failed error
+	for _, l := range s.sockets {
+		failed = errors.Join(failed, l.Close())
+	}
+	s.accepting.Wait()
+	s.Each(Session.Stop)
+	late := time.AfterFunc(s.opts.Grace, func() { s.Each(Session.Cut) })
+	defer late.Stop()
+	s.Wait()
+	return failed
+}
+
+// accept takes connections from one socket until the server stops.
+func (s *Server) accept(from net.Listener) {
+	var failed seldom
+	for {
+		c, err := from.Accept()
+		switch {
+		case err == nil:
+			s.take(c)
+			continue
+		case s.ctx.Err() != nil || errors.Is(err, net.ErrClosed):
+			return
+		case s.opts.Failed != nil:
+			s.opts.Failed(err)
+		default:
+			failed.say(func(int) { s.opts.Logger.Error("accepting a connection: " + err.Error()) })
+		}
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(acceptPause):
+		}
 	}
 }
 
 // take starts the goroutine of a connection, or refuses the connection.
 func (s *Server) take(c net.Conn) {
-	s.mu.Lock()
-	s.total++
-	full := s.opts.MaxConns > 0 && len(s.open) >= s.opts.MaxConns
-	if !full {
-		s.open[c] = struct{}{}
-	}
-	s.mu.Unlock()
-	if !full {
-		s.serving.Go(func() { s.serve(c) })
+	session := s.admit(c)
+	if session == nil {
+		if s.opts.Refuse != nil {
+			s.opts.Refuse(c)
+		}
+		c.Close()
 		return
 	}
-	s.refused.say(func(times int) {
-		s.opts.Logger.Warn("too many connections: one is refused", "limit", s.opts.MaxConns, "refused", times)
+	s.serving.Go(func() {
+		session.Serve(s.ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.open, session)
 	})
-	if s.opts.Refuse != nil {
-		s.opts.Refuse(c)
-	}
-	c.Close()
 }
 
-func (s *Server) serve(c net.Conn) {
-	_ = rescue.Do(s.opts.Logger, "the connection is closed", func() { // the log has it
-		if ready, err := open(c); err == nil {
-			s.opts.Serve(s.ctx, ready)
-		}
-	})
-	c.Close()
+// admit makes the session of a connection, nil where there are too many already. The sockets share
+// the limit, so the count and the entry are one step.
+func (s *Server) admit(c net.Conn) Session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, c)
-}
-
-func (s *Server) each(do func(net.Conn)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := range s.open {
-		do(c)
+	s.total++
+	if s.opts.MaxConns > 0 && len(s.open) >= s.opts.MaxConns {
+		s.refused.say(s.opts.Full)
+		return nil
 	}
+	session := s.opts.NewSession(c)
+	s.open[session] = struct{}{}
+	return session
 }

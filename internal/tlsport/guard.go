@@ -1,3 +1,16 @@
+// Package tlsport lets the ports of the server speak TLS, and, if asked to, plaintext too while
+// clients are being changed over.
+//
+//	g := tlsport.NewGuard(tlsport.Options{Files: files})
+//	defer g.Close()
+//	l = g.Listen(l)
+//
+// An accepted connection is a *Conn. Its user calls Open first, in the goroutine of the connection,
+// never in the accept loop: Open does the handshake, with a time limit. Read calls Open for users
+// that do not, such as net/http.
+//
+// The first byte shows whether a client speaks TLS: a handshake begins with 0x16, and no request of
+// any protocol here does.
 package tlsport
 
 import (
@@ -61,20 +74,22 @@ func (g *Guard) Close() {
 }
 
 // Listen returns a listener whose connections are *Conn. l must be a TCP listener.
-func (g *Guard) Listen(l net.Listener) net.Listener { return &listener{l, g} }
+func (g *Guard) Listen(l net.Listener) net.Listener { return &listener{l.(*net.TCPListener), g} }
 
+// listener has the methods of the TCP listener too, such as SetDeadline, which ends Accept while the
+// port stays taken.
 type listener struct {
-	net.Listener
+	*net.TCPListener
 	guard *Guard
 }
 
 // Accept returns a *Conn.
 func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
+	c, err := l.AcceptTCP()
 	if err != nil {
 		return nil, err
 	}
-	return l.guard.Wrap(c.(*net.TCPConn)), nil
+	return l.guard.Wrap(c), nil
 }
 
 // watch looks for new content of the files, and for connections whose certificates the new content

@@ -1,10 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +14,7 @@ import (
 	"gotycoon/tools/show"
 )
 
-// Exit codes of compare beside 0, equal, and 1, any failure.
+// Exit codes of compare beside 0 for equal and 1 for a failure.
 const (
 	exitDiffers   = exitStatus(2)
 	exitUndecided = exitStatus(3)
@@ -22,19 +22,14 @@ const (
 
 // comparison is one run of compare.
 type comparison struct {
-	*call
-	sides  [2]*client.Client
-	names  [2]string // HOST:PORT
-	other  string    // database of the second side, where it has another name
-	by     string
-	list   bool // -keys
-	wait   time.Duration
-	rounds int64
+	pair
+	other string // -db2: the second server's database, if it has another name
+	list  bool   // -keys
 }
 
-// compare tells whether two servers have the same records.
+// compare reports whether two servers have the same records. See difference for the method.
 func compare(ctx context.Context, c *call) error {
-	p := &comparison{call: c.withDB().withHexOut().withJSON()}
+	p := &comparison{pair: pair{call: c.withDB().withHexOut().withJSON()}}
 	c.flags.StringVar(&p.other, "db2", "", "`name` or number of the second server's database (default that of -db)")
 	c.flags.StringVar(&p.by, "by", "", "narrow down by ranges of the \"key\" or of its \"hash\" (default: by key where the database is in that order)")
 	c.flags.BoolVar(&p.list, "keys", false, "list the keys that differ: < only in the first, > only in the second, ! another value or expiration time")
@@ -52,30 +47,12 @@ func compare(ctx context.Context, c *call) error {
 	case p.rounds < 1:
 		return usageError("-rounds: must be at least 1")
 	}
-	defer p.connect()()
+	p.connect()
+	defer p.close()
 	return p.run(ctx)
 }
 
-// connect prepares the two clients: of the two arguments, or of -host and -port and the one argument.
-func (p *comparison) connect() (close func()) {
-	p.names = [2]string{net.JoinHostPort(p.host, strconv.FormatInt(*p.port, 10)), p.args[0]}
-	if p.host == "" {
-		p.names[0] = net.JoinHostPort("localhost", strconv.FormatInt(*p.port, 10))
-	}
-	if len(p.args) == 2 {
-		p.names = [2]string(p.args)
-	}
-	for i, addr := range p.names {
-		p.sides[i] = client.New(addr, client.Options{Timeout: max(0, *p.timeout)})
-	}
-	return func() {
-		for _, side := range p.sides {
-			_ = side.Close() // everything has been answered
-		}
-	}
-}
-
-// run compares one database, or all.
+// run compares one database, or with no -db all databases. The worst verdict decides the exit code.
 func (p *comparison) run(ctx context.Context) error {
 	databases := []string{p.db}
 	if p.db == "" {
@@ -101,7 +78,7 @@ func (p *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// all returns the numbers of the databases, of which both sides must have as many.
+// all returns the numbers of the databases. Both servers must have the same number of databases.
 func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	var counts [2]int
 	for i, side := range p.sides {
@@ -125,11 +102,7 @@ func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	return numbers, nil
 }
 
-func (p *comparison) fail(side int, name string, err error) error {
-	return fmt.Errorf("%s failed: %s: %w", name, p.names[side], err)
-}
-
-// verdict about a database; the greater the worse.
+// verdict is the result for a database, ascending from good to bad.
 type verdict int
 
 const (
@@ -138,9 +111,10 @@ const (
 	differs
 )
 
-// database compares one and prints the result: database, verdict, records on both sides, keys that differ.
+// database compares one database and prints its line: name, verdict, number of records on both
+// sides, number of keys that differ.
 func (p *comparison) database(ctx context.Context, name string) (verdict, error) {
-	d := newDifference(p, name)
+	d := newDifference(&p.pair, name, cmp.Or(p.other, name))
 	if err := d.find(ctx); err != nil {
 		return 0, err
 	}
@@ -159,20 +133,22 @@ func (p *comparison) database(ctx context.Context, name string) (verdict, error)
 	return v, p.out.Flush()
 }
 
-// printResult prints the line of a database.
+// printResult prints the line of a database. An error of the output comes back from Flush.
 func (p *comparison) printResult(name, word string, d *difference) {
 	keys, atLeast := len(d.certain)+len(d.pending), ""
 	if d.more {
 		atLeast = ">="
 	}
 	if p.json {
-		_ = p.printJSON(show.Object{"db": name, "result": word, "counts": d.counts, "keys": keys, "more": d.more}) // Flush returns the error
+		o := show.Object{"db": name, "result": word, "counts": d.counts, "keys": keys, "more": d.more}
+		_ = p.printJSON(o) // Flush returns the error
 		return
 	}
-	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, keys) // Flush returns the error
+	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, keys)
 }
 
-// printKeys lists keys with what is the matter with them.
+// printKeys prints keys that differ, each with a mark: "<" only in the first server, ">" only in
+// the second, "!" in both, with another value or expiration time.
 func (p *comparison) printKeys(keys map[string]digests) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		mark := "!"
@@ -192,4 +168,54 @@ func (p *comparison) printKeys(keys map[string]digests) {
 		p.print([]byte(key))
 		_ = p.out.WriteByte('\n')
 	}
+}
+
+// checksum prints the number and the checksum of the records of a database, in parts.
+func checksum(ctx context.Context, c *call) error {
+	c.withDB().withHex().withHexOut().withJSON()
+	by := c.flags.String("by", byHash, "ranges are of the keys' \"hash\", in 16 hexadecimal digits, or of the \"key\"")
+	parts := c.flags.Integer("parts", 1, "divide the range into so many parts; by key up to twice as many, of about as many records each (default 1)")
+	if err := c.parse(0, 2); err != nil {
+		return err
+	}
+	if *by != byHash && *by != byKey {
+		return usageError("-by: must be hash or key")
+	}
+	o := client.ChecksumOptions{Hash: *by == byHash, Parts: int(min(max(1, *parts), 1<<20))}
+	if len(c.args) > 0 {
+		o.Ranges = []client.Range{{From: c.args[0]}}
+	}
+	if len(c.args) > 1 {
+		o.Ranges[0].To = c.args[1]
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	found, _, err := db.Checksum(ctx, o)
+	if err != nil {
+		return c.failed("DB::checksum", err)
+	}
+	for _, p := range found {
+		if c.json {
+			if err := c.printJSON(c.partObject(p)); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(c.out, "%d\t%016x\t", p.Count, p.Sum) // Flush returns the error
+		c.print([]byte(p.From))
+		_ = c.out.WriteByte('\t')
+		c.print([]byte(p.To))
+		_ = c.out.WriteByte('\n')
+	}
+	return nil
+}
+
+// partObject makes the JSON object of a part.
+func (c *call) partObject(p client.Part) show.Object {
+	o := show.Object{"count": p.Count, "sum": fmt.Sprintf("%016x", p.Sum)}
+	o.Bytes("from", []byte(p.From), c.hexOut)
+	o.Bytes("to", []byte(p.To), c.hexOut)
+	return o
 }

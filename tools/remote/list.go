@@ -8,7 +8,7 @@ import (
 	"gotycoon/client"
 )
 
-// lister is what list was asked for.
+// lister is one run of list.
 type lister struct {
 	*call
 	cursor         *client.Cursor
@@ -58,7 +58,7 @@ func (l *lister) jump(ctx context.Context) error {
 	}
 }
 
-// walk prints records until the end.
+// walk prints records up to the end of the database or the limit of -max.
 func (l *lister) walk(ctx context.Context) error {
 	n := int64(0)
 	if *l.max == 0 {
@@ -78,7 +78,8 @@ func (l *lister) walk(ctx context.Context) error {
 	return nil
 }
 
-// records fetches no more of a record than will be printed.
+// records returns the records behind the cursor. It fetches only the parts of a record that will be
+// printed.
 func (l *lister) records(ctx context.Context) iter.Seq2[client.Record, error] {
 	switch {
 	case *l.seize:
@@ -95,7 +96,8 @@ func (l *lister) records(ctx context.Context) iter.Seq2[client.Record, error] {
 	}
 }
 
-// seized removes one record after the other: none that will not be printed.
+// seized removes the records behind the cursor and returns them. It removes a record only when the
+// caller asks for the next one, so with -max no record is removed that is not printed.
 func (l *lister) seized(ctx context.Context) iter.Seq2[client.Record, error] {
 	return func(yield func(client.Record, error) bool) {
 		for {
@@ -120,4 +122,54 @@ func (l *lister) show(r client.Record) error {
 		l.printExpiry(r)
 	}
 	return l.out.WriteByte('\n')
+}
+
+// matchPrefix prints the keys that begin with the arguments.
+func matchPrefix(ctx context.Context, c *call) error {
+	return match(ctx, c, "DB::match_prefix", (*client.DB).MatchPrefix)
+}
+
+// matchRegex prints the keys that match the arguments.
+func matchRegex(ctx context.Context, c *call) error {
+	return match(ctx, c, "DB::match_regex", (*client.DB).MatchRegex)
+}
+
+func match(ctx context.Context, c *call, name string, find func(*client.DB, context.Context, string, int64) ([]string, error)) error {
+	c.withDB().withSignals().withHex().withJSON()
+	c.flags.Bool("px", false, "accepted, without an effect, as in the original")
+	limit := c.flags.Integer("limit", -1, "at most so many keys per argument")
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	for _, arg := range c.args {
+		keys, err := find(db, ctx, arg, *limit)
+		if err != nil {
+			return c.failed(name, err)
+		}
+		if err := c.printKeys(keys); err != nil {
+			return err
+		}
+		db = db.With(client.Signals{}) // signals are for the first call only
+	}
+	return nil
+}
+
+func (c *call) printKeys(keys []string) error {
+	for _, key := range keys {
+		if c.json {
+			if err := c.printJSON(c.object(client.Record{Key: key}, false, false)); err != nil {
+				return err
+			}
+			continue
+		}
+		_, _ = c.out.WriteString(key)
+		if err := c.out.WriteByte('\n'); err != nil {
+			return err
+		}
+	}
+	return nil
 }

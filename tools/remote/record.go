@@ -3,7 +3,9 @@ package remote
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"gotycoon/client"
@@ -42,7 +44,8 @@ func set(ctx context.Context, c *call) error {
 	return c.failed("DB::set", db.Set(ctx, key, value, expires))
 }
 
-// increment prints a sum. The server reads the number, so that what counts as one is decided in one place.
+// increment adds to a record and prints the sum. The number is sent as text: only the server
+// decides what counts as a number.
 func (c *call) increment(ctx context.Context, db *client.DB, proc string, xt int64) error {
 	params := []string{"key", c.args[0], "num", c.args[1]}
 	if xt != math.MaxInt64 {
@@ -87,7 +90,7 @@ func get(ctx context.Context, c *call) error {
 	}
 	r, err := read(ctx, c.args[0])
 	if err != nil {
-		return c.failed("DB::get", err) // that of seize too, as in the original
+		return c.failed("DB::get", err) // also the name for seize, as in the original
 	}
 	if c.json {
 		return c.printJSON(c.object(r, true, true))
@@ -98,6 +101,97 @@ func get(ctx context.Context, c *call) error {
 	}
 	if !*bare {
 		_ = c.out.WriteByte('\n') // Flush returns the error
+	}
+	return nil
+}
+
+// setBulk stores records together.
+func setBulk(ctx context.Context, c *call) error {
+	binary := c.withBulk()
+	xt := c.withExpiry()
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	if len(c.args)%2 != 0 {
+		return usageError("the last key has no value")
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if *binary {
+		return c.setBinary(ctx, pairs(c.args), client.XT(*xt))
+	}
+	_, err = db.SetBulk(ctx, pairs(c.args), client.XT(*xt), false)
+	return c.failed("DB::set_bulk", err)
+}
+
+// setBinary stores records over the binary protocol, sorted by key. The original stores them in
+// this order too, as its update log shows.
+func (c *call) setBinary(ctx context.Context, values map[string][]byte, xt client.XT) error {
+	var records []client.BinaryRecord
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		records = append(records, client.BinaryRecord{DB: c.number(), Key: key, Value: values[key], XT: xt})
+	}
+	n, err := c.client.SetBinary(ctx, records)
+	if err == nil && n != len(records) { // the server skips records of a missing database
+		return fmt.Errorf("DB::set_bulk_binary failed: %s: 0: success: no error", c.peer())
+	}
+	return c.failed("DB::set_bulk_binary", err)
+}
+
+// withBulk adds the options of all bulk commands. The returned option chooses the binary protocol.
+func (c *call) withBulk() *bool {
+	return c.withDB().withSignals().withHex().flags.Bool("bin", false, "use the binary protocol; the database must be a number")
+}
+
+// removeBulk removes records together.
+func removeBulk(ctx context.Context, c *call) error {
+	binary := c.withBulk()
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if *binary {
+		_, err = c.client.RemoveBinary(ctx, c.number(), c.args)
+		return c.failed("DB::remove_bulk_binary", err)
+	}
+	_, err = db.RemoveBulk(ctx, c.args, false)
+	return c.failed("DB::remove_bulk", err)
+}
+
+// getBulk prints records: sorted by key, or with the binary protocol in the order of the arguments.
+func getBulk(ctx context.Context, c *call) error {
+	binary := c.withHexOut().withJSON().withBulk()
+	if err := c.parse(0, -1); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if *binary {
+		return c.getBinary(ctx)
+	}
+	records, err := db.GetBulk(ctx, c.args, false)
+	if err != nil {
+		return c.failed("DB::get_bulk", err)
+	}
+	return c.printRecords(records)
+}
+
+func (c *call) getBinary(ctx context.Context) error {
+	records, err := c.client.GetBinary(ctx, c.number(), c.args)
+	if err != nil {
+		return c.failed("DB::get_bulk_binary", err)
+	}
+	for _, r := range records {
+		if err := c.printPair(r.Key, r.Value); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -1,23 +1,64 @@
 package remote
 
-import "context"
+import (
+	"context"
+	"strconv"
+	"time"
 
-// listReplicas prints the followers of the server.
-func listReplicas(ctx context.Context, c *call) error {
-	if err := c.withJSON().parse(0, 0); err != nil {
+	"gotycoon/client"
+)
+
+// tuneReplication makes the server follow another master, or none.
+func tuneReplication(ctx context.Context, c *call) error {
+	port := c.flags.Integer("mport", 1978, "port of the master (default 1978)")
+	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
+	copies := c.flags.Bool("copy", false, "replace the server's databases by copies of the master's first")
+	var interval time.Duration
+	c.flags.Number("iv", func(n float64) { interval = replicateInterval(n) }, "milliseconds between two looks for updates, 0: none")
+	role := c.roleOptions()
+	if err := c.parse(0, 1); err != nil {
 		return err
+	}
+	if only, err := role.set(ctx); only || err != nil {
+		return err
+	}
+	if *copies && len(c.args) == 0 {
+		return usageError("-copy needs a master")
+	}
+	m := client.Master{Interval: interval, Copy: *copies}
+	if len(c.args) > 0 {
+		m.Host, m.Port = c.args[0], int(*port)
+	}
+	if *ts != "" && *ts != "-" && *ts != now {
+		n, err := parseStamp(*ts)
+		if err != nil {
+			return err
+		}
+		m.TS = strconv.FormatUint(n, 10)
+	} else if *ts == now {
+		m.TS = now
 	}
 	if _, err := c.open(ctx); err != nil {
 		return err
 	}
-	rows, err := c.client.Replicas(ctx)
-	if err != nil {
-		return c.failed("DB::replicas", err)
-	}
-	return c.printStatus(rows)
+	return c.failed("DB::tune_replication", c.client.TuneReplication(ctx, m))
 }
 
-// roleOptions are the options of tunerepl that say what the server is, whoever its master is.
+// replicateInterval converts the value of -iv. A value below zero leaves the server's interval
+// unchanged.
+func replicateInterval(ms float64) time.Duration {
+	const longest = 1 << 62
+	switch {
+	case ms < 0:
+		return 0
+	case ms == 0:
+		return client.NoPause
+	}
+	return time.Duration(max(1, min(longest, ms*float64(time.Millisecond))))
+}
+
+// roleOptions are the options of tunerepl that change the server's own role, whatever its master
+// is.
 type roleOptions struct {
 	call                   *call
 	ro, rw, primary, force *bool
@@ -31,7 +72,7 @@ func (c *call) roleOptions() roleOptions {
 		c.flags.Bool("force", false, "do so although it may not have all that the one before it had (with -primary)")}
 }
 
-// set tells the server. only tells that nothing else was asked for.
+// set changes the server's role. only reports whether the command line asks for nothing else.
 func (o roleOptions) set(ctx context.Context) (only bool, err error) {
 	if !*o.ro && !*o.rw && !*o.primary && !*o.force {
 		return false, nil
@@ -57,7 +98,7 @@ func (o roleOptions) set(ctx context.Context) (only bool, err error) {
 		asked = asked || c.flags.Changed(name)
 	}
 	if asked && err == nil {
-		err = c.client.Close() // another is opened for the rest
+		err = c.client.Close() // the rest opens a connection of its own
 	}
 	return !asked, c.failed("DB::tune_replication", err)
 }

@@ -22,7 +22,8 @@ type importer struct {
 	progress show.Progress
 }
 
-// importRecords stores records from lines with a key and a value; a line with a key alone removes its record.
+// importRecords reads lines. A line with a key and a value stores a record, a line with a key alone
+// removes its record.
 func importRecords(_ context.Context, c *call) error {
 	xt := c.withHex().withExpiry()
 	if err := c.parse(1, 2); err != nil {
@@ -47,24 +48,8 @@ func importRecords(_ context.Context, c *call) error {
 	return err
 }
 
-// input opens the file of an argument, or standard input where there is none. size is -1 where it is not known.
-func (c *call) input(i int) (in io.ReadCloser, size int64, err error) {
-	if i >= len(c.args) {
-		return io.NopCloser(c.stdin), -1, nil
-	}
-	return show.OpenInput(c.args[i])
-}
-
-// inputName is the input as messages name it.
-func (c *call) inputName(i int) string {
-	if i >= len(c.args) {
-		return "standard input"
-	}
-	return c.args[i]
-}
-
-// run reads lines of any length to the end. A line that a failure to read has cut off is left out: it would store a part
-// of a value, or remove another record.
+// run reads lines of any length up to the end of the input. When reading fails in the middle of a
+// line, the line is dropped: its beginning could store a part of a value or remove another record.
 func (im *importer) run(in io.Reader) error {
 	r := bufio.NewReaderSize(in, importBuffer)
 	for {
@@ -83,7 +68,7 @@ func (im *importer) run(in io.Reader) error {
 	}
 }
 
-// line takes one line. Lines with more than two columns count, and change nothing.
+// line handles one line. A line with more than two columns is counted, and changes nothing.
 func (im *importer) line(line []byte) error {
 	size := len(line)
 	switch columns := show.Columns(line, im.hexIn); len(columns) {
@@ -98,5 +83,77 @@ func (im *importer) line(line []byte) error {
 		}
 	}
 	im.progress.Done(1, size)
+	return nil
+}
+
+// merger is one run of merge: it stores the records of other databases in one.
+type merger struct {
+	*call
+	into     *db.DB
+	store    func(p *db.Pending, key, value []byte, xt db.XT) error
+	pending  db.Pending
+	progress show.Progress
+	n        int
+}
+
+// merge stores the records of other databases.
+func merge(_ context.Context, c *call) error {
+	add := c.flags.Bool("add", false, "only records that are not there")
+	replace := c.flags.Bool("rep", false, "only records that are there")
+	appended := c.flags.Bool("app", false, "values behind those that are there")
+	if err := c.parse(2, -1); err != nil {
+		return err
+	}
+	into, err := c.open(c.args[0], creates)
+	if err != nil {
+		return err
+	}
+	m := &merger{call: c, into: into, store: into.Set, progress: c.steps("records", -1)}
+	switch {
+	case *add:
+		m.store = into.Add
+	case *replace:
+		m.store = into.Replace
+	case *appended:
+		m.store = into.Append
+	}
+	err = m.all(c.args[1:])
+	m.progress.End()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(c.out, "%d records were merged successfully\n", m.n)
+	return err
+}
+
+func (m *merger) all(sources []string) error {
+	for _, path := range sources {
+		from, err := m.open(path, reads)
+		if err != nil {
+			return err
+		}
+		if err := from.Stored(func(key, stored []byte) error { return m.one(from, key, stored) }); err != nil {
+			return m.failed("DB::merge", m.args[0], err)
+		}
+	}
+	return m.failed("DB::merge", m.args[0], m.pending.Wait())
+}
+
+// one stores a record with its expiration time, unless it has expired.
+func (m *merger) one(from *db.DB, key, stored []byte) error {
+	at, value, live := from.SplitStored(stored)
+	if !live {
+		return nil
+	}
+	xt := db.Never
+	if at != db.MaxXT {
+		xt = db.XT(-at)
+	}
+	err := m.store(&m.pending, key, value, xt)
+	if err != nil && !errors.Is(err, db.ErrDuplicate) && !errors.Is(err, db.ErrNoRecord) {
+		return err
+	}
+	m.n++
+	m.progress.Done(1, len(key)+len(stored))
 	return nil
 }

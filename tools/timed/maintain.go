@@ -6,13 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"gotycoon/db"
 	"gotycoon/tools/show"
 )
 
-// inform prints the number and size of the records, or with -st everything about a database.
+// create creates a database file. An existing file is opened, or emptied with -otr.
+func create(_ context.Context, c *call) error {
+	truncate := c.truncates()
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	_, err := c.openFresh(c.args[0], *truncate)
+	return err
+}
+
+// inform prints the number and the size of the records, or with -st the whole status of a database.
 func inform(_ context.Context, c *call) error {
 	all := c.withJSON().flags.Bool("st", false, "print everything about the database")
 	if err := c.parse(1, 1); err != nil {
@@ -30,20 +39,6 @@ func inform(_ context.Context, c *call) error {
 		maps.DeleteFunc(rows, func(name, _ string) bool { return name != "count" && name != "size" })
 	}
 	return c.printRows(rows)
-}
-
-// printRows prints a report.
-func (c *call) printRows(rows map[string]string) error {
-	o := show.Object{}
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		if o.Text(name, rows[name]); !c.json {
-			fmt.Fprintf(c.out, "%s: %s\n", name, rows[name]) // Flush returns the error
-		}
-	}
-	if c.json {
-		return show.JSON(c.out, o)
-	}
-	return nil
 }
 
 // clearRecords removes all records.
@@ -70,7 +65,8 @@ func vacuum(_ context.Context, c *call) error {
 	return c.failed("DB::vacuum", c.args[0], d.Vacuum(nil, 0))
 }
 
-// check reads every record in the order of the database and by its key.
+// check reads every record twice, in the order of the database and by its key, and compares the
+// two.
 func check(_ context.Context, c *call) error {
 	if err := c.parse(1, 1); err != nil {
 		return err
@@ -104,11 +100,47 @@ func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
 	found, at, err := d.Get(nil, nil, key)
 	switch {
 	case errors.Is(err, db.ErrNoRecord) && d.ExpiredAt(xt):
-		return nil // meanwhile
+		return nil // expired since it was listed
 	case err != nil:
 		return fmt.Errorf("get %q: %w", key, err)
 	case at != xt || !bytes.Equal(found, value):
 		return &db.Error{Code: db.BrokenFile, Message: fmt.Sprintf("the record of %q has another value when it is read by its key", key)}
 	}
 	return nil
+}
+
+// copyFile makes a copy of a database file.
+func copyFile(_ context.Context, c *call) error {
+	if err := c.parse(2, 2); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], reads)
+	if err != nil {
+		return err
+	}
+	p := &blocks{Progress: show.NewProgress(c.out, c.stdout, c.stderr,
+		show.ProgressOptions{Items: "blocks", Size: d.Size(), Every: 100, Ending: " (end)"})}
+	size, err := d.CopyFile(c.args[1], p.add)
+	p.add(-int(size) % blockSize & (blockSize - 1)) // the last block is not full
+	p.End()
+	if err != nil {
+		return c.failed("DB::copy", c.args[0], err)
+	}
+	_, err = fmt.Fprintf(c.out, "%d blocks were merged successfully\n", (size+blockSize-1)/blockSize)
+	return err
+}
+
+// blockSize is the unit in which copy shows progress.
+const blockSize = 8192
+
+// blocks converts bytes into blocks for a progress display.
+type blocks struct {
+	show.Progress
+	bytes int
+}
+
+func (b *blocks) add(bytes int) {
+	before := b.bytes / blockSize
+	b.bytes += bytes
+	b.Done(b.bytes/blockSize-before, bytes)
 }

@@ -1,12 +1,16 @@
 package timed
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"gotycoon/db"
+	"gotycoon/db/filestore"
 )
 
 // access is what a command does with a database.
@@ -14,12 +18,20 @@ type access int
 
 const (
 	reads   access = iota // the file is not changed
-	writes                // and must exist
-	creates               // and is created where it does not exist
+	writes                // the file must exist
+	creates               // a missing file is created
 )
 
-// open opens the database of an expression, up to date as db.Offline tells. It is closed when the command has ended. change may
-// alter the options first.
+// readsOr returns the access of a command that prints records, and removes them with an option.
+func readsOr(removes bool) access {
+	if removes {
+		return writes
+	}
+	return reads
+}
+
+// open opens the database of an expression, up to date as db.Offline explains. The database is
+// closed at the end of the run. change may alter the options first.
 func (c *call) open(expr string, a access, change ...func(*db.Options)) (*db.DB, error) {
 	o := c.options(a)
 	for _, f := range change {
@@ -38,8 +50,8 @@ func (c *call) open(expr string, a access, change ...func(*db.Options)) (*db.DB,
 	return catalog.DB(0), nil
 }
 
-// options are those of the command line. A command that makes no updates logs none: for it -ulog only is a place where the log of the
-// file may be.
+// options returns the options for opening a database. For a command that makes no updates -ulog is
+// only one more place where the file's log may be.
 func (c *call) options(a access) db.Options {
 	off := &db.Offline{DBID: uint16(*c.dbid), Force: c.noRepair}
 	o := db.Options{
@@ -60,7 +72,23 @@ func (c *call) options(a access) db.Options {
 	return o
 }
 
-// mustExist returns the error for a file that is not there.
+// truncates adds the option that empties a file.
+func (c *call) truncates() *bool {
+	return c.flags.Bool("otr", false, "begin with an empty file where there is one already")
+}
+
+// openFresh opens a database for writing. With truncate it first replaces the file by an empty one;
+// the old file's updates, including those that are only in a log, are given up.
+func (c *call) openFresh(expr string, truncate bool) (*db.DB, error) {
+	if truncate {
+		if err := db.Reset(expr, c.options(creates)); err != nil {
+			return nil, c.openFailed(err)
+		}
+	}
+	return c.open(expr, creates)
+}
+
+// mustExist returns an error if the file of a database is missing.
 func mustExist(expr string) error {
 	e, err := db.ParseExpr(expr)
 	if err != nil || !e.Kind.OnDisk() {
@@ -72,7 +100,22 @@ func mustExist(expr string) error {
 	return nil
 }
 
-// openFailed gives an error of opening the words that scripts know.
+// filePath returns the file of an expression. The file must exist.
+func (c *call) filePath(expr string) (string, error) {
+	if err := mustExist(expr); err != nil {
+		return "", c.openFailed(err)
+	}
+	e, err := db.ParseExpr(expr)
+	if err == nil && !e.Kind.OnDisk() {
+		err = &db.Error{Code: db.InvalidOperation, Message: "the database is in memory"}
+	}
+	if err != nil {
+		return "", c.openFailed(err)
+	}
+	return filepath.EvalSymlinks(e.Path)
+}
+
+// openFailed gives an error of opening the form that scripts know.
 func (c *call) openFailed(err error) error {
 	if log, ok := errors.AsType[*db.LogError](err); ok {
 		return fmt.Errorf("UpdateLogger::open failed: %s: %w", log.Dir, log.Err)
@@ -83,7 +126,19 @@ func (c *call) openFailed(err error) error {
 	return c.failed("DB::open", "", err)
 }
 
-// closeAll closes what open has opened, the last one first. What has been changed then is in the files.
+// inUse gives the error for a file that a server has open the code that scripts know.
+func inUse(err error) error {
+	if errors.Is(err, filestore.ErrInUse) {
+		return &db.Error{Code: db.NoRepository, Message: err.Error(), Err: err}
+	}
+	return err
+}
+
+// privateSuffix is appended to a file's name to make the name of its private log.
+const privateSuffix = ".wal"
+
+// closeAll closes the databases that open has opened, in reverse order. All changes are in the
+// files then.
 func (c *call) closeAll() error {
 	var first error
 	for i := len(c.catalogs) - 1; i >= 0; i-- {
@@ -94,3 +149,26 @@ func (c *call) closeAll() error {
 	c.catalogs = nil
 	return first
 }
+
+// warnings is a slog.Handler that prints the warnings and errors of the engine for people.
+type warnings struct{ out io.Writer }
+
+// Enabled reports whether a record is printed.
+func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle prints one line.
+func (w warnings) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+		return true
+	})
+	_, err := fmt.Fprintf(w.out, "%s: %s: %s\n", program, map[bool]string{true: "error", false: "warning"}[r.Level >= slog.LevelError], line)
+	return err
+}
+
+// WithAttrs returns the handler itself: the messages of the engine are complete without attributes.
+func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+// WithGroup returns the handler itself.
+func (w warnings) WithGroup(string) slog.Handler { return w }
