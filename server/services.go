@@ -9,7 +9,12 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/access"
+	"gotycoon/db"
+	"gotycoon/internal/browser"
+	"gotycoon/internal/netio"
 	"gotycoon/services/counter"
+	"gotycoon/services/leader"
 	"gotycoon/services/lock"
 	"gotycoon/services/sequence"
 )
@@ -90,43 +95,60 @@ type service interface {
 // services are the ones that run.
 type services []service
 
+// servicesOptions are what the services need.
+type servicesOptions struct {
+	ServicesConfig
+	Host     string // as an IPv4 address, or empty
+	DB       *db.DB // the services' database; nil without one
+	SID      uint16
+	Role     *leader.Role // nil without DB
+	Access   *access.Guard
+	Pages    *browser.Policy
+	MaxConns int
+	Limits   *netio.Limits
+	Timeout  time.Duration
+	Meters   *meters
+	Secure   func(net.Listener) net.Listener
+	Log      logger
+}
+
 // openServices starts what the configuration asks for, or nothing.
-func (p *process) openServices() (services, error) {
+func openServices(o servicesOptions) (services, error) {
 	var running services
 	for _, row := range []struct {
 		name string
 		port int
 		open func() (service, error)
 	}{
-		{"counter", p.cfg.Services.CounterPort, p.newCounters},
-		{"lock", p.cfg.Services.LockPort, p.newLocks},
-		{"sequence", p.cfg.Services.SequencePort, p.newSequences},
-		{"quota", p.cfg.Services.QuotaPort, p.newQuotas},
+		{"counter", o.CounterPort, o.newCounters},
+		{"lock", o.LockPort, o.newLocks},
+		{"sequence", o.SequencePort, o.newSequences},
+		{"quota", o.QuotaPort, o.newQuotas},
 	} {
 		if row.port == 0 {
 			continue
 		}
-		s, err := p.startService(row.port, row.open)
+		s, err := o.startService(row.port, row.open)
 		if err != nil {
-			running.close(p.log)
+			running.close(o.Log)
 			return nil, fmt.Errorf("starting the %s server: %w", row.name, err)
 		}
 		running = append(running, s)
-		p.log.system("%s server started: expr=%s:%d", row.name, p.host, row.port)
+		o.Log.system("%s server started: expr=%s:%d", row.name, o.Host, row.port)
 	}
 	return running, nil
 }
 
-func (p *process) startService(port int, open func() (service, error)) (service, error) {
+func (o *servicesOptions) startService(port int, open func() (service, error)) (service, error) {
 	s, err := open()
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(p.host, strconv.Itoa(port)))
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(o.Host, strconv.Itoa(port)))
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.Start(p.secure(l))
+	s.Start(o.Secure(l))
 	return s, nil
 }
 
@@ -142,74 +164,74 @@ func (running services) close(log logger) bool {
 	return ok
 }
 
-func (p *process) newCounters() (service, error) {
+func (o *servicesOptions) newCounters() (service, error) {
 	return counter.New(counter.Options{
-		MaxConns:      fewer(p.cfg.Services.CounterConns, p.cfg.Limits.conns()),
-		Limits:        &p.tuned.limits,
-		Buckets:       p.cfg.Services.CounterBuckets,
-		StatsInterval: p.cfg.Services.CounterInterval,
-		Timeout:       p.cfg.Timeout,
-		Access:        p.access,
-		Meter:         p.admin.meter,
-		Requests:      p.admin.meters.counter,
-		Logger:        p.log.Logger,
+		MaxConns:      fewer(o.CounterConns, o.MaxConns),
+		Limits:        o.Limits,
+		Buckets:       o.CounterBuckets,
+		StatsInterval: o.CounterInterval,
+		Timeout:       o.Timeout,
+		Access:        o.Access,
+		Meter:         o.Meters.meter,
+		Requests:      o.Meters.counter,
+		Logger:        o.Log.Logger,
 	}), nil
 }
 
-func (p *process) newLocks() (service, error) {
-	fences, err := lock.DatabaseFences(p.catalog.Services(), p.sid())
+func (o *servicesOptions) newLocks() (service, error) {
+	fences, err := lock.DatabaseFences(o.DB, o.SID)
 	if err != nil {
 		return nil, err
 	}
 	return lock.New(lock.Options{
-		MaxTTL:      p.cfg.Services.LockTTL,
-		MaxKeys:     p.cfg.Services.LockKeys,
-		MaxWaiters:  p.cfg.Services.LockWaiters,
-		StrictOrder: p.cfg.Services.LockStrict,
+		MaxTTL:      o.LockTTL,
+		MaxKeys:     o.LockKeys,
+		MaxWaiters:  o.LockWaiters,
+		StrictOrder: o.LockStrict,
 		Fences:      fences,
-		Primary:     p.role,
-		MaxConns:    p.cfg.Limits.conns(),
-		Limits:      &p.tuned.limits,
-		Timeout:     p.cfg.Timeout,
-		Access:      p.access,
-		Meter:       p.admin.meter,
-		Requests:    p.admin.meters.lock,
-		Logger:      p.log.Logger,
+		Primary:     o.Role,
+		MaxConns:    o.MaxConns,
+		Limits:      o.Limits,
+		Timeout:     o.Timeout,
+		Access:      o.Access,
+		Meter:       o.Meters.meter,
+		Requests:    o.Meters.lock,
+		Logger:      o.Log.Logger,
 	})
 }
 
-func (p *process) newSequences() (service, error) {
+func (o *servicesOptions) newSequences() (service, error) {
 	return sequence.NewSequenceServer(sequence.SequenceOptions{
-		DB:       p.catalog.Services(),
-		Reserve:  p.cfg.Services.Reserve,
-		ServerNo: p.cfg.Services.ServerNo,
-		SID:      p.sid(),
-		Primary:  p.role,
-		Limits:   p.portLimits(),
-		Timeout:  p.cfg.Timeout,
-		Access:   p.access,
-		Meter:    p.admin.meter,
-		Requests: p.admin.meters.sequence,
-		Logger:   p.log.Logger,
+		DB:       o.DB,
+		Reserve:  o.Reserve,
+		ServerNo: o.ServerNo,
+		SID:      o.SID,
+		Primary:  o.Role,
+		Limits:   o.portLimits(),
+		Timeout:  o.Timeout,
+		Access:   o.Access,
+		Meter:    o.Meters.meter,
+		Requests: o.Meters.sequence,
+		Logger:   o.Log.Logger,
 	})
 }
 
-func (p *process) newQuotas() (service, error) {
+func (o *servicesOptions) newQuotas() (service, error) {
 	return sequence.NewQuotaServer(sequence.QuotaOptions{
-		DB:       p.catalog.Services(),
-		Limit:    p.cfg.Services.Limit,
-		Export:   p.cfg.Services.Export,
-		Primary:  p.role,
-		Limits:   p.portLimits(),
-		Timeout:  p.cfg.Timeout,
-		Access:   p.access,
-		Meter:    p.admin.meter,
-		Requests: p.admin.meters.quota,
-		Logger:   p.log.Logger,
+		DB:       o.DB,
+		Limit:    o.Limit,
+		Export:   o.Export,
+		Primary:  o.Role,
+		Limits:   o.portLimits(),
+		Timeout:  o.Timeout,
+		Access:   o.Access,
+		Meter:    o.Meters.meter,
+		Requests: o.Meters.quota,
+		Logger:   o.Log.Logger,
 	})
 }
 
 // portLimits are those of coconut's ports.
-func (p *process) portLimits() sequence.Limits {
-	return sequence.Limits{MaxConns: p.cfg.Limits.conns(), Conns: &p.tuned.limits, Pages: p.pages}
+func (o *servicesOptions) portLimits() sequence.Limits {
+	return sequence.Limits{MaxConns: o.MaxConns, Conns: o.Limits, Pages: o.Pages}
 }

@@ -27,9 +27,8 @@ func (c *ServicesConfig) checkValues() error {
 	return nil
 }
 
-// services notes options of services that are off.
-func (e *examiner) services() {
-	c := &e.cfg.Services
+// notes returns the options of services that are off.
+func (c *ServicesConfig) notes() (notes []string) {
 	for _, row := range []struct {
 		given        bool
 		option, port string
@@ -48,7 +47,8 @@ func (e *examiner) services() {
 		{c.Export != "", "-quota-export", "-quota-port", c.QuotaPort != 0},
 	} {
 		if row.given && !row.on {
-			e.notes = append(e.notes, fmt.Sprintf("%s: has no effect without %s", row.option, row.port))
+			notes = append(notes, fmt.Sprintf("%s: has no effect without %s", row.option, row.port))
 		}
 	}
+	return notes
 }
