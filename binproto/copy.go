@@ -34,7 +34,7 @@ func (h *Handler) serveCopy(c *netio.Conn, peer string) (keep bool) {
 		defer h.opts.Source.Copying(peer, request)()
 	}
 	s := copySender{conn: c, digest: sha256.New()}
-	end := h.opts.Meters.Copies.begin()
+	end := h.opts.Meters.Copies.Begin()
 	err := s.serve(h, request)
 	end(err == nil)
 	if err != nil {

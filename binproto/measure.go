@@ -4,13 +4,14 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/opcount"
 )
 
 // Meters count the requests of a Handler.
 type Meters struct {
 	Binary   *metrics.Protocol // made by NewMeters; nil: requests are not counted
 	Sampling bool              // requests are sampled, so the log has no line for each
-	Copies   *Copies           // made by NewMeters; nil: copies are not counted
+	Copies   *opcount.Copies   // made by NewMeters; nil: copies are not counted
 }
 
 // Indexes of the requests in the list of NewMeters.
@@ -28,7 +29,7 @@ const (
 func NewMeters() Meters {
 	return Meters{
 		Binary: metrics.NewProtocol("binary", "set_bulk", "remove_bulk", "get_bulk", "play_script", "replication", "copy", "unknown"),
-		Copies: new(Copies),
+		Copies: new(opcount.Copies),
 	}
 }
 

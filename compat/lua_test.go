@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -41,18 +40,6 @@ type luaCase struct {
 	Received    map[string]latin1
 	SentHex     string `json:"sent_hex"`
 	ReceivedHex string `json:"received_hex"`
-}
-
-// TestLuaCopies compares the copies of the recordings with the recordings where they are at hand.
-func TestLuaCopies(t *testing.T) {
-	if _, err := os.Stat(recordings); err != nil {
-		t.Skipf("the recordings are not beside this module (%s), testdata is used as it is", recordings)
-	}
-	for name, text := range contents(t, luaFiles, "*") {
-		want, err := os.ReadFile(filepath.Join(recordings, "lua", name))
-		require.NoError(t, err)
-		require.Equal(t, string(want), text, name)
-	}
 }
 
 // TestLua replays the recorded chunks and calls. Cases with the same server follow each other on it.

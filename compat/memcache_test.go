@@ -107,16 +107,6 @@ func TestQueueInAHash(t *testing.T) {
 	require.Contains(t, string(out), "a message queue needs a database with an order of keys")
 }
 
-// TestPluginCopies compares testdata with the recordings where they are at hand.
-func TestPluginCopies(t *testing.T) {
-	if _, err := os.Stat(recordings); err != nil {
-		t.Skipf("the recordings are not beside this module (%s), testdata is used as it is", recordings)
-	}
-	for _, pattern := range []string{"memcached/*.jsonl", "plugdb/*.jsonl"} {
-		require.Equal(t, contents(t, recordings, pattern), contents(t, "testdata", pattern))
-	}
-}
-
 // readJSONLines reads the lines of files in testdata.
 func readJSONLines[T any](t *testing.T, pattern string) (all []T) {
 	t.Helper()

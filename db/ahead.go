@@ -38,7 +38,7 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 			return nil, err
 		}
 	}
-	if err := p.await(nil); err != nil {
+	if err := p.Await(nil); err != nil {
 		return nil, err
 	}
 	if err := d.writable(key); err != nil {

@@ -112,9 +112,6 @@ func (b *batch) makeRoom(n int) error {
 	return nil
 }
 
-// Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
-const Headroom = prefixLen
-
 // setInPlace is set for a large value behind Headroom bytes that nobody needs any more, all of which stay as they are until the log has
 // been waited for.
 func (b *batch) setInPlace(key, room []byte, xt int64) {

@@ -223,9 +223,9 @@ type digester struct {
 
 // scan visits the live records from a place on, in steps, until visit returns false. visit is called within the store: it is quick.
 func (r *digester) scan(from store.Start, visit func(key []byte, digest func() uint64) bool) error {
-	from.Ask = r.heed.asking()
+	from.Ask = r.heed.Asking()
 	for {
-		if err := r.heed.now(); err != nil {
+		if err := r.heed.Now(); err != nil {
 			return err
 		}
 		var last []byte

@@ -55,7 +55,7 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 // firstLive returns the first key that Claim can take. It looks at the store in pieces.
 func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error) {
 	now := d.seconds()
-	start := store.Start{Key: from, Inclusive: true, Ask: heed.asking()}
+	start := store.Start{Key: from, Inclusive: true, Ask: heed.Asking()}
 	anywhere := !d.bytewise() // in another order they may be anywhere
 	start.Edge = anywhere
 	for {
@@ -78,7 +78,7 @@ func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error)
 		case last == nil || !anywhere && !bytes.HasPrefix(last, prefix):
 			return nil, ErrNoRecord
 		}
-		if err := heed.now(); err != nil {
+		if err := heed.Now(); err != nil {
 			return nil, err
 		}
 		start = store.Start{Key: last, Ask: start.Ask}

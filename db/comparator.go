@@ -9,35 +9,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// Order is how a database with an order compares its keys (parameter rcomp).
-type Order int
-
-// The orders.
-const (
-	Lexical     Order = iota // by bytes
-	LexicalDesc              // by bytes, last first
-	Decimal                  // by leading number, then by bytes
-	DecimalDesc              // the same, last first
-)
-
-// String returns the name that status reports.
-func (o Order) String() string {
-	switch o {
-	case LexicalDesc:
-		return "lexicaldesc"
-	case Decimal:
-		return "decimal"
-	case DecimalDesc:
-		return "decimaldesc"
-	}
-	return "lexical"
-}
-
-// descends tells whether the order is against that of the store.
-func (o Order) descends() bool { return o == LexicalDesc || o == DecimalDesc }
-
-// prefixSize returns how many bytes longer a key is in the store.
-func (o Order) prefixSize() int {
+// keyPrefix returns how many bytes longer a key is in the store of a database with an order.
+func keyPrefix(o Order) int {
 	if o == Decimal || o == DecimalDesc {
 		return decimalSize
 	}
@@ -178,3 +151,5 @@ func leadingFraction(digits []byte) (n int64) {
 	}
 	return n
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

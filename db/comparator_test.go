@@ -158,13 +158,13 @@ func TestDecimalKeysSortByNumber(t *testing.T) {
 		want := cmp.Or(cmp.Compare(aInteger, bInteger), cmp.Compare(aFraction, bFraction), bytes.Compare(a, b))
 		x, y := appendDecimal(nil, a), appendDecimal(nil, b)
 		require.Equal(t, want, bytes.Compare(x, y))
-		require.Equal(t, a, x[Decimal.prefixSize():])
+		require.Equal(t, a, x[keyPrefix(Decimal):])
 	})
 }
 
 func TestPrefixSize(t *testing.T) {
-	require.Zero(t, Lexical.prefixSize())
-	require.Zero(t, LexicalDesc.prefixSize())
-	require.Equal(t, 16, Decimal.prefixSize())
-	require.Equal(t, 16, DecimalDesc.prefixSize())
+	require.Zero(t, keyPrefix(Lexical))
+	require.Zero(t, keyPrefix(LexicalDesc))
+	require.Equal(t, 16, keyPrefix(Decimal))
+	require.Equal(t, 16, keyPrefix(DecimalDesc))
 }

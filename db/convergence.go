@@ -11,17 +11,6 @@ import (
 // that is older than what the database has of its key is left out. An update of a client always counts: its log has given out no
 // stamp, and has received none, that is as great.
 
-// errNoVersions refuses a database that cannot keep versions.
-var errNoVersions = &Error{Code: InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
-
-// versionsPossible returns why a database cannot have the versions that its expression asks for.
-func (e *Expr) versionsPossible() error {
-	if e.Params.LWW && (!e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical) {
-		return errNoVersions
-	}
-	return nil
-}
-
 // lww tells whether the database keeps versions.
 func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
 

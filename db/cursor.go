@@ -59,7 +59,7 @@ func (d *DB) seek(r store.Reader, from store.Start) (e entry, ok bool, err error
 
 // moveTo sets the cursor on the first record from a place, or unsets it.
 func (c *Cursor) moveTo(from store.Start) error {
-	from.Ask = c.Heed.asking()
+	from.Ask = c.Heed.Asking()
 	e, ok, err := c.db.seek(&glance{}, from)
 	c.set = ok && err == nil
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *Cursor) current(r store.Reader) (entry, error) {
 	if !c.valid() {
 		return entry{}, ErrNoRecord
 	}
-	e, ok, err := c.db.seek(r, store.Start{Key: c.key, Inclusive: true, Ask: c.Heed.asking()})
+	e, ok, err := c.db.seek(r, store.Start{Key: c.key, Inclusive: true, Ask: c.Heed.Asking()})
 	if err != nil {
 		return entry{}, err
 	}
@@ -226,7 +226,7 @@ func (c *Cursor) currentLive(r store.Reader) (e entry, xt int64, value []byte, e
 	g := &glance{}
 	for n := 1; ; n++ {
 		if n%cursorSteps == 0 {
-			if err := c.Heed.now(); err != nil {
+			if err := c.Heed.Now(); err != nil {
 				return entry{}, 0, nil, err
 			}
 		}

@@ -12,9 +12,6 @@ import (
 	"gotycoon/ulog"
 )
 
-// MaxValueSize is the longest stored value in bytes. Requests are limited further by the protocols.
-const MaxValueSize = 1 << 30
-
 // DB is one database. It may be used by many goroutines.
 type DB struct {
 	expr   Expr
@@ -240,7 +237,7 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 	if p == nil {
 		p = &b.own
 	}
-	p.add(d.log, at)
+	p.Add(d.log, at)
 	return nil
 }
 

@@ -1,12 +1,15 @@
 package db
 
-import "math"
+import (
+	"gotycoon/db/owed"
+	"math"
+)
 
 // Distance returns how many characters must be inserted, removed or replaced to turn one text into the other. Characters are
 // bytes, or with utf those of UTF-8. Texts of which the work would be too much are as far apart as the longer one is long. The error is
 // that of heed.
 func Distance(heed Heed, a, b []byte, utf bool) (int, error) {
-	h := NewHeeding(heed)
+	h := owed.NewHeeding(heed)
 	n := int64(tooFar)
 	var row []int
 	if utf {

@@ -11,3 +11,11 @@
 // Lock order: sweep → key stripes, in ascending order → commit lock → locks of ulog and store. Only memory is
 // touched under the commit lock; old values, which may be on disk, are read under the key's stripe.
 package db
+
+import "gotycoon/db/owed"
+
+// Pending is what an operation owes its client. Its home is package owed.
+type Pending = owed.Pending
+
+// Heed is asked whether a long operation is to go on. Its home is package owed.
+type Heed = owed.Heed

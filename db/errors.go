@@ -1,6 +1,9 @@
 package db
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Code classifies a database error. The numbers and names are part of the wire protocols; do not reorder them
 // (reference: section 13, "Error catalogue").
@@ -91,3 +94,25 @@ var (
 	// ErrUnknownType: the path expression names no database type.
 	ErrUnknownType error = &Error{Code: InvalidOperation, Message: "unknown database type"}
 )
+
+// Errors of updates that there is no room for at the moment. Removals go on; nothing has changed.
+var (
+	// ErrNoSpace: the disk is nearly full.
+	ErrNoSpace error = &Error{Code: SystemError, Message: "no space: the disk is nearly full, only removals are possible"}
+	// ErrNoMemory: records in memory may not grow any more.
+	ErrNoMemory error = &Error{Code: SystemError, Message: "no space: the memory is used up, only removals are possible"}
+	// ErrOverSize: the databases may not grow any more.
+	ErrOverSize error = &Error{Code: SystemError, Message: "no space: the databases have reached their size, only removals are possible"}
+)
+
+// Refused tells whether an error means that there was no room for an update. The server says so in its log when that begins and
+// ends, not at each update.
+func Refused(err error) bool {
+	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
+}
+
+// ErrNoTransaction: the database kind has no transactions (a text database keeps only what is appended).
+var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemented"}
+
+// ErrInterrupted: Begin was told to stop waiting.
+var ErrInterrupted error = &Error{Code: LogicInconsistency, Message: "interrupted"}

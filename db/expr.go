@@ -46,3 +46,30 @@ func (e *Expr) set(param string) {
 		e.Kind = kind
 	}
 }
+
+// errNoVersions refuses a database that cannot keep versions.
+var errNoVersions = &Error{Code: InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
+
+// versionsPossible returns why a database cannot have the versions that its expression asks for.
+func (e *Expr) versionsPossible() error {
+	if e.Params.LWW && (!e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical) {
+		return errNoVersions
+	}
+	return nil
+}
+
+// parsePlugged parses the expression of a plugged database. The engine is given all of it, and clients know it by what
+// is behind the last slash, parameters included. Only ktopts, ktcapcnt and ktcapsiz are heeded.
+func parsePlugged(s string) Expr {
+	e := Expr{Raw: s, Path: s, Name: s[strings.LastIndexByte(s, '/')+1:], Kind: Plugged, Params: newParams()}
+	_, params, _ := strings.Cut(s, "#")
+	all := newParams()
+	for param := range strings.SplitSeq(params, "#") {
+		if key, value, found := strings.Cut(param, "="); found {
+			value, _, _ = strings.Cut(value, "=")
+			all.set(key, value)
+		}
+	}
+	e.Params.Persistent, e.Params.KTCapCnt, e.Params.KTCapSiz = all.Persistent, all.KTCapCnt, all.KTCapSiz
+	return e
+}

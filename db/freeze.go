@@ -90,7 +90,7 @@ func (f *Frozen) Size() int64 { return f.size }
 // slices are valid during the call, which may take as long as it likes. An error of visit ends the scan and is
 // returned. There is one scan in a Frozen: it forgets what it has passed.
 func (f *Frozen) Scan(visit func(key, value []byte) error) error {
-	skip := f.order.prefixSize()
+	skip := keyPrefix(f.order)
 	return f.records.Scan(f.order.descends(), func(key, value []byte) error { return visit(key[skip:], value) })
 }
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 
+	"gotycoon/db/owed"
 	"gotycoon/db/store"
 )
 
@@ -14,16 +15,16 @@ const (
 )
 
 // keyWork is what a key costs at least in the steps of a Heeding: 32 keys that have to be read from a disk may take some milliseconds.
-const keyWork = heedSteps / 32
+const keyWork = owed.HeedSteps / 32
 
 // keys calls visit for every key from a place on, in the database's order, until visit returns false. The store is
 // read in pieces, so that nothing is held while visit runs.
-func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) error {
+func (d *DB) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool) error {
 	var room []byte
 	var ends []int
-	from.Ask = h.asking()
+	from.Ask = h.Asking()
 	for {
-		if !h.now() {
+		if !h.Now() {
 			return h.Err()
 		}
 		room, ends = room[:0], ends[:0]
@@ -56,7 +57,7 @@ func (d *DB) keys(h *Heeding, from store.Start, visit func(key []byte) bool) err
 // MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included. memory is asked
 // for the memory that they take.
 func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory Memory) ([][]byte, error) {
-	h := NewHeeding(heed)
+	h := owed.NewHeeding(heed)
 	if !d.bytewise() {
 		return d.filter(h, p, max, memory, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
 	}
@@ -79,7 +80,7 @@ func (d *DB) bytewise() bool {
 // MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
 // for a bad expression.
 func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory Memory) ([][]byte, error) {
-	h := NewHeeding(heed)
+	h := owed.NewHeeding(heed)
 	match, err := compileRegex(h, regex)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory M
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(h *Heeding, p *Pending, max int64, memory Memory, match func(key []byte) bool) ([][]byte, error) {
+func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory Memory, match func(key []byte) bool) ([][]byte, error) {
 	found := keyList{memory: memory}
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
 		return int64(len(found.keys)) != max && (!match(key) || found.add(key)) && h.Err() == nil
@@ -102,7 +103,7 @@ func (d *DB) filter(h *Heeding, p *Pending, max int64, memory Memory, match func
 // MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
 // nearest first, and of these at most max.
 func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64, memory Memory) ([][]byte, error) {
-	h := NewHeeding(heed)
+	h := owed.NewHeeding(heed)
 	measure := similarity(h, origin, utf, limit)
 	top := topSimilar{max: max, heeding: h, memory: memory}
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {

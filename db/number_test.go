@@ -103,7 +103,7 @@ func originFloat(s string) float64 {
 func integer(s string) (n int64) {
 	s = skipBlanks(s)
 	digits := strings.TrimLeft(s, "+-")
-	for i := 0; i < len(digits) && isDigit(digits[i]); i++ {
+	for i := 0; i < len(digits) && digits[i] >= '0' && digits[i] <= '9'; i++ {
 		n = n*10 + int64(digits[i]-'0') // wraps
 	}
 	if strings.HasPrefix(s, "-") {

@@ -58,7 +58,7 @@ func (c *Catalog) openFile(d *DB) error {
 	}
 	p.Persistent = f.Meta().Persistent
 	d.file, d.store = f, newOrdered(f, p.RComp)
-	d.maxKey = filestore.MaxKeySize - p.RComp.prefixSize()
+	d.maxKey = filestore.MaxKeySize - keyPrefix(p.RComp)
 	return nil
 }
 

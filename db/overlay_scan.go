@@ -77,7 +77,7 @@ func (o *overlay) scanMerged(from store.Start, visit func(key, value []byte) boo
 	more := true
 	err := o.base.Scan(from, func(key, value []byte) bool {
 		for u := updates.first(); u != nil; u = updates.first() {
-			side := o.order.compare(u.key, key)
+			side := compareKeys(o.order, u.key, key)
 			if from.Backward {
 				side = -side
 			}
@@ -141,8 +141,8 @@ func (o *overlay) scanNew(from store.Start, visit func(key, value []byte) bool) 
 	return err
 }
 
-// compare returns where key a stands from key b: before it (negative), behind it, or is the same.
-func (o Order) compare(a, b []byte) int {
+// compareKeys returns where key a stands from key b: before it (negative), behind it, or is the same.
+func compareKeys(o Order, a, b []byte) int {
 	switch o {
 	case LexicalDesc:
 		return -bytes.Compare(a, b)

@@ -81,7 +81,7 @@ func (d *DB) oweStamp(p *Pending, at ulog.Stamp) error {
 	if p == nil {
 		return systemError(d.log.Wait(at))
 	}
-	p.add(d.log, at)
+	p.Add(d.log, at)
 	return nil
 }
 

@@ -208,7 +208,7 @@ func TestWhatIsWideIsOwedByAll(t *testing.T) {
 			change(t, d, &writer)
 			_, _, err := d.Get(&reader, nil, []byte("a"))
 			require.ErrorIs(t, err, ErrNoRecord)
-			require.Equal(t, c.Log().Last(), reader.owed[0].at)
+			require.Equal(t, c.Log().Last(), reader.Stamp(c.Log()))
 		})
 	}
 }

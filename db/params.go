@@ -157,7 +157,7 @@ func parseSize(s string) int64 {
 	whole, s := leadingDigits(s)
 	fraction, weight := 0.0, 0.1
 	if strings.HasPrefix(s, ".") {
-		for s = s[1:]; s != "" && isDigit(s[0]); s = s[1:] {
+		for s = s[1:]; s != "" && isDecimal(s[0]); s = s[1:] {
 			fraction += float64(s[0]-'0') * weight
 			weight /= 10
 		}
@@ -186,7 +186,7 @@ func skipBlanks(s string) string {
 
 // leadingDigits returns the number that s begins with, saturated, and the rest.
 func leadingDigits(s string) (n uint64, rest string) {
-	for ; s != "" && isDigit(s[0]); s = s[1:] {
+	for ; s != "" && isDecimal(s[0]); s = s[1:] {
 		if n > (math.MaxUint64-9)/10 {
 			n = math.MaxUint64/10 - 1
 		}
@@ -195,7 +195,7 @@ func leadingDigits(s string) (n uint64, rest string) {
 	return n, s
 }
 
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+func isDecimal(c byte) bool { return '0' <= c && c <= '9' }
 
 // unitShift returns the power of 2 that the unit at the beginning of s stands for.
 func unitShift(s string) int {

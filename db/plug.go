@@ -44,22 +44,6 @@ func FindEngine(path string) (Engine, bool) {
 	return Engine{}, false
 }
 
-// parsePlugged parses the expression of a plugged database. The engine is given all of it, and clients know it by what
-// is behind the last slash, parameters included. Only ktopts, ktcapcnt and ktcapsiz are heeded.
-func parsePlugged(s string) Expr {
-	e := Expr{Raw: s, Path: s, Name: s[strings.LastIndexByte(s, '/')+1:], Kind: Plugged, Params: newParams()}
-	_, params, _ := strings.Cut(s, "#")
-	all := newParams()
-	for param := range strings.SplitSeq(params, "#") {
-		if key, value, found := strings.Cut(param, "="); found {
-			value, _, _ = strings.Cut(value, "=")
-			all.set(key, value)
-		}
-	}
-	e.Params.Persistent, e.Params.KTCapCnt, e.Params.KTCapSiz = all.Persistent, all.KTCapCnt, all.KTCapSiz
-	return e
-}
-
 // parse parses the expression of a database.
 func (c *Catalog) parse(expr string, index uint16) (Expr, error) {
 	if c.opts.Engine != nil && index != ServicesIndex {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"gotycoon/db/owed"
 	"io"
 	"regexp"
 	"strings"
@@ -23,7 +24,7 @@ const (
 // has no back-references, \< and \>; expressions with those run on a backtracker with a budget.
 //
 // The function returned must not be called by two goroutines at once. Its result means nothing where h ends the work.
-func compileRegex(h *Heeding, pattern string) (func(key []byte) bool, error) {
+func compileRegex(h *owed.Heeding, pattern string) (func(key []byte) bool, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	if len(pattern) > maxRegexLen {
 		return nil, ErrRegex
@@ -60,7 +61,7 @@ func linear(root *regexNode) *regexp.Regexp {
 
 // matchLatin1 matches keys with each byte as the character of that number. size is that of the expression: the time for each byte may
 // grow with it.
-func matchLatin1(h *Heeding, re *regexp.Regexp, size int) func(key []byte) bool {
+func matchLatin1(h *owed.Heeding, re *regexp.Regexp, size int) func(key []byte) bool {
 	var room []byte
 	return func(key []byte) bool {
 		if len(key)*size > wholeWork {
@@ -88,12 +89,12 @@ func isASCII(s []byte) bool {
 }
 
 // wholeWork bounds the bytes times the size of an expression that package regexp is given at once: nobody can stop it then.
-const wholeWork = heedSteps / 4
+const wholeWork = owed.HeedSteps / 4
 
 // heedingReader gives an expression the bytes of a long text one by one, each as the character of that number. Where the work has to
 // end, so does the text.
 type heedingReader struct {
-	heeding *Heeding
+	heeding *owed.Heeding
 	text    []byte
 	at      int
 	size    int // of the expression

@@ -1,6 +1,9 @@
 package db
 
-import "bytes"
+import (
+	"bytes"
+	"gotycoon/db/owed"
+)
 
 // Budget of a backtracker. Expressions that need one can take time exponential in the length of the key: such keys
 // do not match, and after a few of them none does any more. The original would not come back.
@@ -16,7 +19,7 @@ const (
 
 // backtracker tries an expression path by path. It knows everything that the parser does.
 type backtracker struct {
-	heeding  *Heeding
+	heeding  *owed.Heeding
 	run      step
 	overruns int
 
@@ -38,7 +41,7 @@ type span struct{ begin, end int }
 // loop is the state of a repetition: iterations begun, and where the last one began.
 type loop struct{ count, at int }
 
-func newBacktracker(h *Heeding, root *regexNode) *backtracker {
+func newBacktracker(h *owed.Heeding, root *regexNode) *backtracker {
 	b := &backtracker{heeding: h, groups: make([]span, maxBackref+1)}
 	b.run = b.compile(root, func(at int) bool {
 		b.end = at
@@ -228,4 +231,4 @@ func (b *backtracker) standsAt(anchor byte, at int) bool {
 	return before == after
 }
 
-func isWord(c byte) bool { return c == '_' || isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }
+func isWord(c byte) bool { return c == '_' || isNumeral(c) || 'a' <= c|0x20 && c|0x20 <= 'z' }

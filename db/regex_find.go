@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/owed"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,7 +10,7 @@ import (
 // Regex is a POSIX extended regular expression in the dialect of MatchRegex. It belongs to one goroutine.
 type Regex struct {
 	match   func(key []byte) bool
-	heeding *Heeding
+	heeding *owed.Heeding
 	search  *backtracker // tells where; nil: the places come from find
 	find    func(text []byte, at int) []int
 }
@@ -18,7 +19,7 @@ type Regex struct {
 // expression: see Err.
 func CompileRegex(heed Heed, pattern string) (*Regex, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
-	h := NewHeeding(heed)
+	h := owed.NewHeeding(heed)
 	match, err := compileRegex(h, pattern)
 	if err != nil {
 		return nil, err

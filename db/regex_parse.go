@@ -205,8 +205,10 @@ func (p *regexParser) bounds(r *regexNode) bool {
 
 // bound reads a number, saturated above maxRepetitions.
 func (p *regexParser) bound() (n int, given bool) {
-	for ; p.rest != "" && isDigit(p.rest[0]); p.rest = p.rest[1:] {
+	for ; p.rest != "" && isNumeral(p.rest[0]); p.rest = p.rest[1:] {
 		n, given = min(n*10+int(p.rest[0]-'0'), maxRepetitions+1), true
 	}
 	return n, given
 }
+
+func isNumeral(c byte) bool { return '0' <= c && c <= '9' }

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/owed"
 	"slices"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func TestRegexDialect(t *testing.T) {
 		`(o)(o)?\2`:    "",
 		`^a.*?b$`:      "ab abab a b",
 	} {
-		match, err := compileRegex(new(Heeding), pattern)
+		match, err := compileRegex(new(owed.Heeding), pattern)
 		require.NoError(t, err, pattern)
 		var got []string
 		for _, key := range keys {
@@ -91,13 +92,13 @@ func TestBadRegex(t *testing.T) {
 		"a" + strings.Repeat("{1}", 5000),
 		strings.Repeat("a", maxRegexLen+1),
 	} {
-		_, err := compileRegex(new(Heeding), pattern)
+		_, err := compileRegex(new(owed.Heeding), pattern)
 		require.ErrorIs(t, err, ErrRegex, "%.40q", pattern)
 	}
 }
 
 func TestRegexEndsAtNUL(t *testing.T) {
-	match, err := compileRegex(new(Heeding), "ab$\x00(")
+	match, err := compileRegex(new(owed.Heeding), "ab$\x00(")
 	require.NoError(t, err)
 	require.True(t, match([]byte("ab\x00cd")))
 	require.True(t, match([]byte("ab")))
@@ -132,7 +133,7 @@ func TestRegexAnswersLikeTheOriginal(t *testing.T) {
 
 func requireMatches(t *testing.T, name, pattern string, keys []string, want map[string]string) {
 	t.Helper()
-	match, err := compileRegex(new(Heeding), pattern)
+	match, err := compileRegex(new(owed.Heeding), pattern)
 	if want["ERROR"] != "" {
 		require.EqualError(t, err, strings.TrimPrefix(want["ERROR"], "DB: "), name)
 		return
@@ -151,7 +152,7 @@ func TestRegexComesBack(t *testing.T) {
 		`^((a*)*)*\<b`, `^(a|aa)+\1b`, `(a*)*(a*)*(a*)*\1b`, `((a)*)*\2b`, `(((a{0,999}){0,999}){0,999}){0,999}b`,
 		`(a{32767}){32767}`, `((((()*)*){32767}){32767}){32767}\<b`, `(.*)(.*)(.*)(.*)\4b`, `((a{1,900}){1,900}){1,900}b`,
 	} {
-		match, err := compileRegex(new(Heeding), pattern)
+		match, err := compileRegex(new(owed.Heeding), pattern)
 		require.NoError(t, err, pattern)
 		require.False(t, match(long), pattern)
 		require.False(t, match(long[:1000]), pattern)
@@ -161,7 +162,7 @@ func TestRegexComesBack(t *testing.T) {
 func TestOverrunsOfTheBudget(t *testing.T) {
 	root, err := parseRegex(`^((a*)*)*\<b|\<c`)
 	require.NoError(t, err)
-	b := newBacktracker(new(Heeding), root)
+	b := newBacktracker(new(owed.Heeding), root)
 	for range maxOverruns {
 		require.True(t, b.match([]byte("c")), "a key beyond the budget does not hurt the next one")
 		require.False(t, b.match([]byte(strings.Repeat("a", 1000))))
@@ -178,8 +179,8 @@ func FuzzRegex(f *testing.F) {
 		if len(key) > 64 || len(pattern) > 64 {
 			return
 		}
-		match, err := compileRegex(new(Heeding), pattern)
-		again, errAgain := compileRegex(new(Heeding), pattern)
+		match, err := compileRegex(new(owed.Heeding), pattern)
+		again, errAgain := compileRegex(new(owed.Heeding), pattern)
 		require.Equal(t, err, errAgain)
 		if err != nil {
 			require.ErrorIs(t, err, ErrRegex)
@@ -201,8 +202,8 @@ func requireEnginesAgree(t *testing.T, pattern string, key []byte) {
 	if re == nil || slices.Contains(key, 0) {
 		return
 	}
-	b := newBacktracker(new(Heeding), root)
+	b := newBacktracker(new(owed.Heeding), root)
 	if matched := b.match(key); b.overruns == 0 {
-		require.Equal(t, matchLatin1(new(Heeding), re, root.size())(key), matched)
+		require.Equal(t, matchLatin1(new(owed.Heeding), re, root.size())(key), matched)
 	}
 }

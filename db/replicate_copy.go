@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 
+	"gotycoon/db/owed"
 	"gotycoon/db/store"
 )
 
@@ -19,7 +20,7 @@ func (d *DB) Mergeable() bool {
 // Strangers returns keys of records behind after (from the first record, where it is nil) and up to upTo (the last record, where it is
 // nil) that known does not know, at most limit of them, in a Mergeable database.
 func (d *DB) Strangers(after, upTo []byte, limit int, known func(key []byte) bool) (keys [][]byte, err error) {
-	err = d.keys(new(Heeding), store.Start{Key: after, Edge: after == nil}, func(key []byte) bool {
+	err = d.keys(new(owed.Heeding), store.Start{Key: after, Edge: after == nil}, func(key []byte) bool {
 		if upTo != nil && bytes.Compare(key, upTo) > 0 {
 			return false
 		}

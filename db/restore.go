@@ -147,7 +147,7 @@ func fillFile(path string, e Expr, o Options, fill func(*Loader) error) error {
 		return openError(err)
 	}
 	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: newOrdered(f, e.Params.RComp),
-		maxKey: filestore.MaxKeySize - e.Params.RComp.prefixSize()}
+		maxKey: filestore.MaxKeySize - keyPrefix(e.Params.RComp)}
 	if err := d.load(fill); err != nil {
 		return errors.Join(err, f.Abandon())
 	}

@@ -8,22 +8,6 @@ import (
 	"gotycoon/ulog"
 )
 
-// Errors of updates that there is no room for at the moment. Removals go on; nothing has changed.
-var (
-	// ErrNoSpace: the disk is nearly full.
-	ErrNoSpace error = &Error{Code: SystemError, Message: "no space: the disk is nearly full, only removals are possible"}
-	// ErrNoMemory: records in memory may not grow any more.
-	ErrNoMemory error = &Error{Code: SystemError, Message: "no space: the memory is used up, only removals are possible"}
-	// ErrOverSize: the databases may not grow any more.
-	ErrOverSize error = &Error{Code: SystemError, Message: "no space: the databases have reached their size, only removals are possible"}
-)
-
-// Refused tells whether an error means that there was no room for an update. The server says so in its log when that begins and
-// ends, not at each update.
-func Refused(err error) bool {
-	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
-}
-
 // Room is how much databases may grow, until they are told again.
 type Room struct {
 	Disk    int64 // bytes of updates that logs may take; below 0: none

@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"cmp"
+	"gotycoon/db/owed"
 	"slices"
 )
 
@@ -17,7 +18,7 @@ const tooFar = -1
 // utf the characters of UTF-8, see appendCharacters (reference: section 8).
 //
 // The function returned must not be called by two goroutines at once.
-func similarity(h *Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
+func similarity(h *owed.Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
 	if limit < 0 {
 		limit = 1
 	}
@@ -37,7 +38,7 @@ func similarity(h *Heeding, origin []byte, utf bool, limit int64) func(key []byt
 // appendCharacters appends the characters of text as the original counts them. The first byte of a character says how many follow, and
 // what these are does not matter. A character that is cut short, and one that is written longer than it has to be, do not count. Where the
 // work has to end it leaves out the rest.
-func appendCharacters(dst []rune, h *Heeding, text []byte) []rune {
+func appendCharacters(dst []rune, h *owed.Heeding, text []byte) []rune {
 	dst = slices.Grow(dst, len(text)) // a large table that grows is copied in one go
 	for i := 0; i < len(text) && h.Work(1); i++ {
 		r, more, least := firstByte(text[i])
@@ -77,7 +78,7 @@ func firstByte(c byte) (bits rune, more int, least rune) {
 
 // distance returns the Levenshtein distance of a and b, tooFar where it is over limit. Only the cells of the usual
 // table that lie within limit of the diagonal are computed, row by row in *room. The result means nothing where the work had to end.
-func distance[T comparable](h *Heeding, a, b []T, limit int64, room *[]int) int64 {
+func distance[T comparable](h *owed.Heeding, a, b []T, limit int64, room *[]int) int64 {
 	h.Work(min(len(a), len(b)))
 	a, b = trimmed(a, b)
 	if len(a) > len(b) {
@@ -140,7 +141,7 @@ type topSimilar struct {
 	memory  Memory
 	found   []similarKey
 	err     error // of memory
-	heeding *Heeding
+	heeding *owed.Heeding
 }
 
 type similarKey struct {
@@ -186,4 +187,20 @@ func (t *topSimilar) sort() {
 		clear(t.found[t.max:])
 		t.found = t.found[:t.max]
 	}
+}
+
+// Memory is asked for memory before an operation takes it, and returns why there is none; the operation then returns that. nil: there is
+// always some.
+type Memory func(bytes int) error
+
+// keyOverhead is what a key of a list takes beside its bytes: its slice, in a table that doubles when it grows, and the rounding of
+// small blocks.
+const keyOverhead = 72
+
+// ask asks for the memory of a key.
+func (m Memory) ask(key []byte) error {
+	if m == nil {
+		return nil
+	}
+	return m(keyOverhead + len(key))
 }

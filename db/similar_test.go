@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"gotycoon/db/owed"
 	"math"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestSimilarity(t *testing.T) {
 		{"more work than allowed", strings.Repeat("a", 1<<17), strings.Repeat("b", 1<<17), false, 1 << 17, tooFar},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, similarity(new(Heeding), []byte(c.origin), c.utf, c.limit)([]byte(c.key)))
+			require.Equal(t, c.want, similarity(new(owed.Heeding), []byte(c.origin), c.utf, c.limit)([]byte(c.key)))
 		})
 	}
 }
@@ -51,7 +52,7 @@ func TestSimilarityIsTheDistance(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("abcdé\xff")), 0, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {
 		origin, utf, limit := text.Draw(t, "origin"), rapid.Bool().Draw(t, "utf"), rapid.Int64Range(0, 14).Draw(t, "limit")
-		similar := similarity(new(Heeding), []byte(origin), utf, limit)
+		similar := similarity(new(owed.Heeding), []byte(origin), utf, limit)
 		for _, key := range rapid.SliceOfN(text, 1, 4).Draw(t, "keys") {
 			want := int64(0)
 			if utf {
@@ -90,7 +91,7 @@ func FuzzSimilarity(f *testing.F) {
 	f.Add([]byte("kitten"), []byte("sitting"), true)
 	f.Add([]byte("\xff\xc3é"), []byte("é"), true)
 	f.Fuzz(func(t *testing.T, a, b []byte, utf bool) {
-		there, back := similarity(new(Heeding), a, utf, 1<<20)(b), similarity(new(Heeding), b, utf, 1<<20)(a)
+		there, back := similarity(new(owed.Heeding), a, utf, 1<<20)(b), similarity(new(owed.Heeding), b, utf, 1<<20)(a)
 		require.Equal(t, there, back)
 		require.Equal(t, bytes.Equal(a, b), there == 0)
 		if utf && utf8.Valid(a) && utf8.Valid(b) && len(a)+len(b) < 200 {

@@ -117,7 +117,7 @@ func (s *sweeper) stop() {
 // walkThrough removes the expired ones of the next steps records of a walk, but goes no further than its end.
 func (d *DB) walkThrough(heed Heed, w *walk, steps int64) error {
 	for steps > 0 {
-		if err := heed.now(); err != nil {
+		if err := heed.Now(); err != nil {
 			return err
 		}
 		seen, err := d.walkOn(heed, w, steps)
@@ -215,7 +215,7 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 	}
 	steps = min(steps, maxCollect)
 	begun, stopped := time.Now(), false
-	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at), Ask: heed.asking()}
+	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at), Ask: heed.Asking()}
 	err = d.store.Scan(from, func(key, stored []byte) bool {
 		w.at = append(w.at[:0], key...)
 		xt, _, _ := d.split(stored)
@@ -238,7 +238,7 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 		w.end(s)
 	}
 	for _, key := range victims {
-		if err := heed.now(); err != nil {
+		if err := heed.Now(); err != nil {
 			return seen, err
 		}
 		if err := d.evict(key, unwanted); err != nil {

@@ -1,17 +1,17 @@
 package db
 
-import "errors"
+import (
+	"errors"
+	"gotycoon/db/owed"
+)
 
 // systemError gives an error from below the code that clients see; errors that have one keep it.
 func systemError(err error) error {
-	if e, ok := errors.AsType[ended](err); ok {
-		return e.error
+	if reason := owed.Reason(err); reason != nil {
+		return reason
 	}
 	if _, known := errors.AsType[*Error](err); known || err == nil {
 		return err
-	}
-	if lack, ok := errors.AsType[unheld](err); ok {
-		return lack.error
 	}
 	return &Error{Code: SystemError, Message: err.Error(), Err: err}
 }

@@ -6,12 +6,6 @@ import (
 	"sync/atomic"
 )
 
-// ErrNoTransaction: the database kind has no transactions (a text database keeps only what is appended).
-var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemented"}
-
-// ErrInterrupted: Begin was told to stop waiting.
-var ErrInterrupted error = &Error{Code: LogicInconsistency, Message: "interrupted"}
-
 // errEnded: the transaction has been committed or aborted already.
 var errEnded = errors.New("the transaction has ended")
 
@@ -126,7 +120,7 @@ func (t *Transaction) Commit(p *Pending) error {
 	if p == nil {
 		p = &own
 	}
-	if err := p.await(nil); err != nil {
+	if err := p.Await(nil); err != nil {
 		return errors.Join(err, t.Abort())
 	}
 	err := t.end(func(d *DB) error {
@@ -220,11 +214,11 @@ func (d *DB) lockKey(p *Pending, key []byte) (*stripe, error) {
 	for {
 		stripe.Lock()
 		wait := d.barred(true)
-		if wait == nil && p.current() {
+		if wait == nil && p.MayGoOn() {
 			return stripe, nil
 		}
 		stripe.Unlock()
-		if err := p.await(wait); err != nil {
+		if err := p.Await(wait); err != nil {
 			return nil, err
 		}
 	}
@@ -235,11 +229,11 @@ func (d *DB) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
 	for {
 		d.stripes.lock(keys)
 		wait := d.barred(joins)
-		if wait == nil && p.current() {
+		if wait == nil && p.MayGoOn() {
 			return nil
 		}
 		d.stripes.unlock(keys)
-		if err := p.await(wait); err != nil {
+		if err := p.Await(wait); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"gotycoon/db/owed"
 	"gotycoon/db/store"
 )
 
@@ -136,7 +137,7 @@ var errStopped = errors.New("the iteration has been stopped")
 // others add or remove meanwhile may be met or not. It ends early when more returns false.
 func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) error {
 	var failed error
-	err := d.keys(NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
+	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		if !more() {
 			failed = errStopped
 			return false
@@ -170,7 +171,7 @@ func (b *batch) acceptLive(key []byte, visit Visitor) error {
 // Walk shows every live record to visit until it returns false. The slices are the visitor's. Nothing is locked meanwhile.
 func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64) bool) error {
 	var failed error
-	err := d.keys(NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
+	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		before := p.Taken()
 		defer p.GiveBack(before)
 		value, xt, found, err := d.read(p, nil, key)

@@ -54,3 +54,9 @@ func setForever(stored []byte) {
 
 // expired tells whether a record with this absolute time is gone. It still lives in the second that the time names.
 func expired(xt, now int64) bool { return now > xt }
+
+// Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
+const Headroom = prefixLen
+
+// MaxValueSize is the longest stored value in bytes. Requests are limited further by the protocols.
+const MaxValueSize = 1 << 30

@@ -5,6 +5,8 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/httpapi/message"
+	"gotycoon/internal/lenient"
 )
 
 // about is what a procedure's rights are asked for.
@@ -77,7 +79,7 @@ var procedureRights = map[string]right{
 // is read from one who may not.
 func (s *Session) enter() bool {
 	v := s.c.Visitor
-	err := v.Present(s.req.presented())
+	err := v.Present(s.req.Credentials())
 	if err == nil {
 		err = v.Enter()
 	}
@@ -97,7 +99,7 @@ func (s *Session) allowed(err error) bool {
 // and a signal even longer.
 func (s *Session) renew() error {
 	if v := s.c.Visitor; v.Outdated() {
-		return v.Present(s.req.presented())
+		return v.Present(s.req.Credentials())
 	}
 	return nil
 }
@@ -114,7 +116,7 @@ func (o owner) Renew() error {
 	if s.denied != nil {
 		return s.denied
 	}
-	if p := s.call.procedure; s.req.isRPC() {
+	if p := s.call.procedure; s.rpc {
 		s.allowed(s.permit(p))
 	} else {
 		s.mayREST(s.call.db, s.call.key)
@@ -174,7 +176,7 @@ func (s *Session) permitSignals(v *access.Visitor) error {
 func (s *Session) target(what about) *db.DB {
 	if what == aboutCursor {
 		text, _ := s.in.Get("CUR")
-		if id, ok := leadingNumber(text); ok && s.cursors[id] != nil {
+		if id, ok := lenient.Natural(text); ok && s.cursors[id] != nil {
 			return s.cursors[id].db
 		}
 	}
@@ -219,10 +221,10 @@ func (s *Session) mayREST(d *db.DB, key []byte) bool {
 	if err := s.renew(); err != nil {
 		return s.allowed(err)
 	}
-	switch s.req.method {
-	case methodGET, methodHEAD:
+	switch s.req.Method {
+	case message.GET, message.HEAD:
 		return s.allowed(s.c.Visitor.Key(access.Read, d, key))
-	case methodPUT, methodDELETE:
+	case message.PUT, message.DELETE:
 		return s.allowed(s.c.Visitor.Key(access.Write, d, key))
 	}
 	return true // is not implemented
@@ -230,7 +232,7 @@ func (s *Session) mayREST(d *db.DB, key []byte) bool {
 
 // replyDenied answers a REST request that is refused.
 func (s *Session) replyDenied() int {
-	s.appendDenied(s.req.keepAlive)
+	s.appendDenied(s.req.KeepAlive)
 	return s.denied.Status()
 }
 
@@ -244,11 +246,11 @@ func (s *Session) refuseDenied() {
 func (s *Session) appendDenied(keepAlive bool) {
 	text := s.denied.Error() + "\n"
 	kind := "text/plain"
-	if s.req.isRPC() {
+	if s.rpc {
 		text, kind = "ERROR\t"+text, "text/tab-separated-values"
 	}
 	length := len(text)
-	if s.req.method == methodHEAD {
+	if s.req.Method == message.HEAD {
 		text, length = "", noLength
 	}
 	s.appendHead(s.denied.Status(), keepAlive, length)

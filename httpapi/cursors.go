@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"gotycoon/db"
+	"gotycoon/internal/lenient"
 )
 
 const (
@@ -31,7 +32,7 @@ func (s *Session) pickCursor() error {
 	if !ok {
 		return nil
 	}
-	id, ok := leadingNumber(text)
+	id, ok := lenient.Natural(text)
 	if !ok || id < 0 {
 		return nil
 	}

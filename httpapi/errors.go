@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
 )
 
@@ -66,14 +67,14 @@ func isBadRequest(err error) bool {
 }
 
 // restStatus chooses the status code of a failed REST request.
-func restStatus(m method, err error) int {
+func restStatus(m message.Method, err error) int {
 	e, ok := errors.AsType[*db.Error](err)
 	switch {
 	case !ok:
 		return statusInternal
 	case db.Refused(err):
 		return statusNoSpace
-	case m == methodPUT && (e.Code == db.NoRecord || e.Code == db.RecordDuplication):
+	case m == message.PUT && (e.Code == db.NoRecord || e.Code == db.RecordDuplication):
 		return statusLogical
 	case e.Code == db.NoRecord:
 		return statusNotFound

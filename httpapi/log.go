@@ -15,7 +15,7 @@ func (s *Session) requestLine() string {
 	if s.h.opts.Meters.Sampling || !s.h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
 		return ""
 	}
-	return string(s.req.text(s.req.line))
+	return string(s.req.Line())
 }
 
 // logRequest writes the line that every parsed request gets (1.3).

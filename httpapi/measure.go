@@ -1,6 +1,9 @@
 package httpapi
 
-import "gotycoon/internal/metrics"
+import (
+	"gotycoon/httpapi/message"
+	"gotycoon/internal/metrics"
+)
 
 // Meters are where the requests of a Handler are counted.
 type Meters struct {
@@ -14,8 +17,8 @@ func NewMeters() Meters {
 	for i := range procedures {
 		names[i] = procedures[i].name
 	}
-	verbs := make([]string, methods)
-	for m := range methods {
+	verbs := make([]string, message.Methods)
+	for m := range message.Methods {
 		verbs[m] = m.String()
 	}
 	return Meters{
@@ -24,19 +27,14 @@ func NewMeters() Meters {
 	}
 }
 
-// String is the verb.
-func (m method) String() string {
-	return [methods]string{"other", "get", "head", "post", "put", "delete"}[m]
-}
-
 // measure counts the request that has been served.
 func (s *Session) measure(status int) {
 	meter := s.c.Meter
 	if meter == nil {
 		return
 	}
-	protocol, command := s.h.opts.Meters.REST, int(s.req.method)
-	if s.req.isRPC() {
+	protocol, command := s.h.opts.Meters.REST, int(s.req.Method)
+	if s.rpc {
 		protocol, command = s.h.opts.Meters.RPC, s.h.place(s.call.procedure)
 	}
 	failed := isFailure(status)
@@ -44,8 +42,8 @@ func (s *Session) measure(status int) {
 	if !meter.Detailed() {
 		return
 	}
-	d := metrics.Detail{Protocol: protocol, Command: command, Key: s.call.key, In: s.req.size, Out: len(s.c.Out), Failed: failed}
-	if s.req.isRPC() {
+	d := metrics.Detail{Protocol: protocol, Command: command, Key: s.call.key, In: s.req.Size, Out: len(s.c.Out), Failed: failed}
+	if s.rpc {
 		d.Key, _ = s.in.Get("key")
 	}
 	if s.call.db != nil {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/internal/lenient"
 )
 
 // Output rows are slices of the arena or of buffers that live until the reply is written. When the arena is full another one takes its
@@ -117,7 +118,7 @@ func (s *Session) xt() db.XT {
 	if !ok {
 		return db.Never
 	}
-	return db.XT(parseInt(text))
+	return db.XT(lenient.Int(text))
 }
 
 // intOr returns an integer parameter, or the default where it is absent.
@@ -126,7 +127,7 @@ func (s *Session) intOr(name string, absent int64) int64 {
 	if !ok {
 		return absent
 	}
-	return parseInt(text)
+	return lenient.Int(text)
 }
 
 // untilNUL returns text up to its first NUL.

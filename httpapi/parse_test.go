@@ -1,34 +1,11 @@
 package httpapi
 
 import (
-	"math"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-func TestParseInt(t *testing.T) {
-	for text, want := range map[string]int64{
-		"": 0, "abc": 0, "5": 5, "+5": 5, "-5": -5, " \t5x": 5, "- 5": 0, "1.9": 1, "0x10": 0,
-		"9223372036854775808": math.MinInt64, "99999999999999999999": 7766279631452241919,
-		"-9223372036854775808": math.MinInt64, "\x005": 0,
-	} {
-		require.Equal(t, want, parseInt([]byte(text)), "%q", text)
-	}
-}
-
-func TestParseFloat(t *testing.T) {
-	for text, want := range map[string]float64{
-		"": 0, "x": 0, "1.5": 1.5, "-1.5": -1.5, " +.5y": 0.5, "1e3": 1000, "1.5E-1": 0.15, "1e+2": 100, "5.": 5, "1e": 1,
-		"0.12345678901234567": 0.1234567890123456, "inf": math.Inf(1), "-INFINITY": math.Inf(-1), "1e999": math.Inf(1),
-		"123456789012345678": 123456789012345678, "0.00000000000000001e5": 0,
-	} {
-		require.Equal(t, want, parseFloat([]byte(text)), "%q", text)
-	}
-	require.True(t, math.IsNaN(parseFloat([]byte("nano"))))
-}
 
 func TestHTTPDate(t *testing.T) {
 	require.Equal(t, "Fri, 01 Jan 2100 00:00:00 GMT", string(appendHTTPDate(nil, 4102444800)))
@@ -50,58 +27,6 @@ func TestSplitPath(t *testing.T) {
 		expr, key := splitPath([]byte(path))
 		require.Equal(t, want, [2]string{string(expr), string(key)}, path)
 	}
-}
-
-func TestParseChunkSize(t *testing.T) {
-	for text, want := range map[string]int{
-		"": 0, "zz": 0, "A;x=y": 10, "0x1f": 31, "0": 0, " 10": 16, "10000000": maxBody, "10000001": maxBody + 1,
-		"ffffffffffffffffffff": maxBody + 1,
-	} {
-		require.Equal(t, want, parseChunkSize([]byte(text)), text)
-	}
-}
-
-func TestLineReader(t *testing.T) {
-	long := strings.Repeat("x", maxLine)
-	for _, tc := range []struct {
-		name, in string
-		want     []string
-		cut      bool
-	}{
-		{"both line ends", "a\r\nb\n\r\n", []string{"a", "b", ""}, false},
-		{"no end yet", "a\r\nb", []string{"a"}, false},
-		{"carriage returns anywhere", "\ra\rb\r\r\nc\n", []string{"ab", "c"}, false},
-		{"NUL hides", "a\x00b\r\nc\n", []string{"a", "c"}, false},
-		{"just short enough", long[1:] + "\r\nc\n", []string{long[1:], "c"}, false},
-		{"the longest leaves its end behind", long + "\r\nc\n", []string{long, "", "c"}, true},
-		{"longer is cut", long + "yz\r\n", []string{long, "yz"}, true},
-		{"cut without an end", long + "y", []string{long}, true},
-		{"carriage returns do not count", long[:10] + "\r\r" + long[11:] + "\nc\n", []string{long[1:], "c"}, false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			for _, step := range []int{1, 7, 1 << 20} {
-				got, cut := takeAll([]byte(tc.in), step)
-				require.Equal(t, tc.want, got)
-				require.Equal(t, tc.cut, cut)
-			}
-		})
-	}
-}
-
-// takeAll reads lines while the bytes arrive step by step.
-func takeAll(in []byte, step int) (lines []string, cut bool) {
-	var l lineReader
-	for n := 0; n < len(in); {
-		n = min(n+step, len(in))
-		for {
-			line, ok := l.take(in[:n])
-			if !ok {
-				break
-			}
-			lines = append(lines, string(in[line.from:line.to]))
-		}
-	}
-	return lines, l.cut
 }
 
 func TestQuote(t *testing.T) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"strconv"
 
+	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 )
 
@@ -91,14 +92,14 @@ func (s *Session) endHead() { s.c.Out = append(s.c.Out, crlf...) }
 func (s *Session) replyTable(status int) {
 	enc := s.out.Choose()
 	length := noLength
-	if s.req.method != methodHEAD {
+	if s.req.Method != message.HEAD {
 		length = s.out.EncodedLen(enc)
 	}
-	s.appendHead(status, s.req.keepAlive, length)
+	s.appendHead(status, s.req.KeepAlive, length)
 	s.appendHeader("Content-Type: ", enc.ContentType())
 	s.endHead()
 	switch {
-	case s.req.method == methodHEAD:
+	case s.req.Method == message.HEAD:
 	case length > maxUnsent:
 		s.sendTable(enc)
 	default:
@@ -115,7 +116,7 @@ func (s *Session) sendTable(enc tsv.Encoding) {
 	s.out.SortEncoded(enc)
 	for row := range s.out.All() {
 		if !s.sendColumn(row.Name, enc, '\t') || !s.sendColumn(row.Value, enc, '\n') {
-			s.req.keepAlive = false
+			s.req.KeepAlive = false
 			return
 		}
 	}
@@ -137,31 +138,28 @@ func (s *Session) sendColumn(col []byte, enc tsv.Encoding, end byte) bool {
 
 // refuseMemory answers a request for which there is no memory, and ends the connection.
 func (s *Session) refuseMemory(err error) (status int) {
-	f := faultOf(err)
+	f := message.FaultOf(err)
 	s.refuse(f)
-	s.req.keepAlive = false
-	if f == faultTooLarge {
+	s.req.KeepAlive = false
+	if f == message.TooLarge {
 		return statusTooLarge
 	}
 	return statusUnavailable
 }
 
 // refuse answers a request that cannot be served. The connection ends with it (3.5).
-func (s *Session) refuse(f fault) {
+func (s *Session) refuse(f message.Fault) {
 	status, reason := statusBadRequest, ""
 	switch f {
-	case faultDenied:
-		s.refuseDenied()
-		return
-	case faultTooLarge:
+	case message.TooLarge:
 		status, reason = statusTooLarge, "request entity too large"
-	case faultCutOff:
+	case message.CutOff:
 		reason = "receiving data failed"
-	case faultBusy:
+	case message.Busy:
 		status, reason = statusUnavailable, "no memory for a request of this size now"
-	case faultChunk:
+	case message.BadChunk:
 		reason = "invalid chunk"
-	case faultLength:
+	case message.BadLength:
 		reason = "conflicting lengths"
 	default:
 		return

@@ -6,6 +6,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/httpapi/date"
+	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 )
 
@@ -22,14 +23,14 @@ func (s *Session) serveREST() (status int) {
 		}
 		s.c.Owed.Rights = owner{s}
 	}
-	switch s.req.method {
-	case methodGET:
+	switch s.req.Method {
+	case message.GET:
 		return s.restGet(d, key)
-	case methodHEAD:
+	case message.HEAD:
 		return s.restHead(d, key)
-	case methodPUT:
+	case message.PUT:
 		return s.restPut(d, key)
-	case methodDELETE:
+	case message.DELETE:
 		return s.restDelete(d, key)
 	}
 	return s.replyEmpty(statusNotImplemented)
@@ -38,7 +39,7 @@ func (s *Session) serveREST() (status int) {
 // restTarget finds database and key in the path. They are decoded in a copy, since Location shows the target as it
 // came.
 func (s *Session) restTarget() (d *db.DB, key []byte) {
-	s.text = append(s.text[:0], s.req.text(s.req.path)...)
+	s.text = append(s.text[:0], s.req.Path()...)
 	expr, key := splitPath(s.text)
 	return s.h.database(tsv.DecodeURL(expr)), tsv.DecodeURL(key)
 }
@@ -60,7 +61,7 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 		return s.replyError(err)
 	}
 	s.keepValue(value)
-	s.appendHead(statusOK, s.req.keepAlive, len(value))
+	s.appendHead(statusOK, s.req.KeepAlive, len(value))
 	s.appendXT(xt)
 	s.endHead()
 	if len(value) < maxUnsent {
@@ -77,24 +78,24 @@ func (s *Session) restHead(d *db.DB, key []byte) int {
 	if err != nil {
 		return s.replyError(err)
 	}
-	s.appendHead(statusOK, s.req.keepAlive, size)
+	s.appendHead(statusOK, s.req.KeepAlive, size)
 	s.appendXT(xt)
 	s.endHead()
 	return statusOK
 }
 
 func (s *Session) restPut(d *db.DB, key []byte) int {
-	value, xt := s.req.text(s.req.body), s.restXT()
-	mode := s.req.text(s.req.ktMode)
+	value, xt := s.req.Body(), s.restXT()
+	mode := s.req.Mode()
 	var err error
 	switch {
-	case len(value) >= largeValue && equalFold(mode, "add"):
+	case len(value) >= largeValue && message.EqualFold(mode, "add"):
 		err = d.AddInPlace(&s.c.Owed, key, s.largeBody(), xt)
-	case len(value) >= largeValue && equalFold(mode, "replace"):
+	case len(value) >= largeValue && message.EqualFold(mode, "replace"):
 		err = d.ReplaceInPlace(&s.c.Owed, key, s.largeBody(), xt)
-	case equalFold(mode, "add"):
+	case message.EqualFold(mode, "add"):
 		err = d.Add(&s.c.Owed, key, value, xt)
-	case equalFold(mode, "replace"):
+	case message.EqualFold(mode, "replace"):
 		err = d.Replace(&s.c.Owed, key, value, xt)
 	case len(value) >= largeValue:
 		err = d.SetInPlace(&s.c.Owed, key, s.largeBody(), xt)
@@ -105,7 +106,7 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	if err != nil {
 		return s.replyError(err)
 	}
-	s.appendHead(statusCreated, s.req.keepAlive, 0)
+	s.appendHead(statusCreated, s.req.KeepAlive, 0)
 	s.appendLocation()
 	s.endHead()
 	return statusCreated
@@ -117,13 +118,7 @@ const largeValue = 1 << 20
 // largeBody returns the body with db.Headroom bytes in front of it, which are the end of the header: nobody looks at them any more but for
 // credentials, which count again when the rules change. The buffer of a large body is not used again, and no more is read into it before
 // the log has been waited for.
-func (s *Session) largeBody() []byte {
-	r := &s.req
-	if r.authorization.to > r.body.from-db.Headroom {
-		r.credentials = bytes.Clone(r.text(r.authorization))
-	}
-	return r.buf[r.body.from-db.Headroom : r.body.to]
-}
+func (s *Session) largeBody() []byte { return s.req.BodyWithRoom(db.Headroom) }
 
 func (s *Session) restDelete(d *db.DB, key []byte) int {
 	err := d.Remove(&s.c.Owed, key)
@@ -136,14 +131,14 @@ func (s *Session) restDelete(d *db.DB, key []byte) int {
 
 // restXT returns the expiration argument of the header X-Kt-Xt, which is always absolute.
 func (s *Session) restXT() db.XT {
-	if at := date.Parse(s.req.text(s.req.ktXt)); at > 0 && at < db.MaxXT {
+	if at := date.Parse(s.req.Expiry()); at > 0 && at < db.MaxXT {
 		return db.XT(-at)
 	}
 	return db.Never
 }
 
 func (s *Session) replyEmpty(status int) int {
-	s.appendHead(status, s.req.keepAlive, 0)
+	s.appendHead(status, s.req.KeepAlive, 0)
 	s.endHead()
 	return status
 }
@@ -151,10 +146,10 @@ func (s *Session) replyEmpty(status int) int {
 func (s *Session) replyNoDatabase() int {
 	text := errNoDatabase.Error() + "\n"
 	length := len(text)
-	if s.req.method == methodHEAD {
+	if s.req.Method == message.HEAD {
 		text, length = "", noLength
 	}
-	s.appendHead(statusBadRequest, s.req.keepAlive, length)
+	s.appendHead(statusBadRequest, s.req.KeepAlive, length)
 	s.endHead()
 	s.c.Out = append(s.c.Out, text...)
 	return statusBadRequest
@@ -167,14 +162,14 @@ func (s *Session) replyError(err error) int {
 	if noMemory(err) {
 		return s.refuseMemory(err)
 	}
-	status := restStatus(s.req.method, err)
+	status := restStatus(s.req.Method, err)
 	s.logFailure(status, err)
 	text := s.errorText(err)
 	var body []byte
 	if status == statusNoSpace { // the original does not know it: whoever reads the reply is a person, or a log
 		body = append(append(body, text...), '\n')
 	}
-	s.appendHead(status, s.req.keepAlive, len(body))
+	s.appendHead(status, s.req.KeepAlive, len(body))
 	s.c.Out = append(s.c.Out, "X-Kt-Error: "...)
 	s.c.Out = appendBlankless(s.c.Out, text)
 	s.c.Out = append(s.c.Out, crlf...)
@@ -200,7 +195,7 @@ func (s *Session) appendLocation() {
 	if s.h.opts.Port != 80 {
 		out = strconv.AppendInt(append(out, ':'), int64(s.h.opts.Port), 10)
 	}
-	out = appendBlankless(out, s.req.text(s.req.target))
+	out = appendBlankless(out, s.req.Target())
 	s.c.Out = append(out, crlf...)
 }
 

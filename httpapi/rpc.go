@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
 )
 
@@ -79,11 +80,11 @@ func (s *Session) serveRPC() (status int) {
 // query are decoded in a copy, since the request line is still needed.
 func (s *Session) decodeInput() (name []byte) {
 	r := &s.req
-	path := r.text(r.path)[len(rpcPrefix):]
-	s.text = append(append(s.text[:0], path...), r.text(r.query)...)
+	path := r.Path()[len(rpcPrefix):]
+	s.text = append(append(s.text[:0], path...), r.Query()...)
 	name = tsv.DecodeURL(s.text[:len(path):len(path)])
 	tsv.DecodeForm(&s.in, s.text[len(path):])
-	tsv.Decode(&s.in, r.text(r.body), r.text(r.contentType))
+	tsv.Decode(&s.in, r.Body(), r.ContentType())
 	return name
 }
 
@@ -112,7 +113,7 @@ func (h *Handler) database(expr []byte) *db.DB {
 	if len(expr) == 0 {
 		return h.opts.Catalog.DB(0)
 	}
-	if n, ok := leadingNumber(expr); ok {
+	if n, ok := lenient.Natural(expr); ok {
 		return h.opts.Catalog.DB(int(uint32(n)))
 	}
 	return h.opts.Catalog.Lookup(string(untilNUL(expr)))
@@ -144,7 +145,7 @@ func (s *Session) waitForSignal() error {
 
 func (s *Session) waitTime() time.Duration {
 	text, _ := s.in.Get("WAITTIME")
-	seconds := parseFloat(text)
+	seconds := lenient.Float(text)
 	switch {
 	case !(seconds > 0): // NaN too
 		return waitDefault

@@ -17,7 +17,7 @@ func (s *Session) record() (key, value []byte, err error) {
 // inPlace returns a large value of the body with db.Headroom bytes in front of it, which are the end of its name: "value" is looked for once
 // only. It returns nil for a small value, and for one that is not in the body as it came (Base64).
 func (s *Session) inPlace(value []byte) (room []byte) {
-	body := s.req.text(s.req.body)
+	body := s.req.Body()
 	at := cap(body) - cap(value) // where the value begins, if it is a part of body
 	if len(value) < largeValue || at < db.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
 		return nil

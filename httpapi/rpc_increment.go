@@ -3,6 +3,8 @@ package httpapi
 import (
 	"math"
 	"strconv"
+
+	"gotycoon/internal/lenient"
 )
 
 // numberParams returns the parameters key and num.
@@ -20,7 +22,7 @@ func rpcIncrement(s *Session) error {
 	if err != nil {
 		return err
 	}
-	sum, err := s.call.db.Increment(&s.c.Owed, key, parseInt(num), s.origInt(), s.xt())
+	sum, err := s.call.db.Increment(&s.c.Owed, key, lenient.Int(num), s.origInt(), s.xt())
 	if err != nil {
 		return err
 	}
@@ -37,7 +39,7 @@ func (s *Session) origInt() int64 {
 	case "set":
 		return math.MaxInt64
 	}
-	return parseInt(text)
+	return lenient.Int(text)
 }
 
 func rpcIncrementDouble(s *Session) error {
@@ -45,7 +47,7 @@ func rpcIncrementDouble(s *Session) error {
 	if err != nil {
 		return err
 	}
-	sum, err := s.call.db.IncrementDouble(&s.c.Owed, key, parseFloat(num), s.origFloat(), s.xt())
+	sum, err := s.call.db.IncrementDouble(&s.c.Owed, key, lenient.Float(num), s.origFloat(), s.xt())
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (s *Session) origFloat() float64 {
 	case "set":
 		return math.Inf(1)
 	}
-	orig := parseFloat(text)
+	orig := lenient.Float(text)
 	if math.IsNaN(orig) {
 		return math.Inf(-1)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"gotycoon/internal/lenient"
 	"gotycoon/ulog"
 )
 
@@ -49,7 +50,7 @@ func (s *Session) replicateFrom() *ulog.Stamp {
 	if string(text) == "now" {
 		return new(ulog.StampAt(s.h.opts.Now()))
 	}
-	if n := parseInt(text); n >= 0 {
+	if n := lenient.Int(text); n >= 0 {
 		return new(ulog.Stamp(n))
 	}
 	return nil
@@ -58,7 +59,7 @@ func (s *Session) replicateFrom() *ulog.Stamp {
 // replicateInterval returns the interval of the call, nil where it is to stay.
 func (s *Session) replicateInterval() *time.Duration {
 	text, ok := s.in.Get("iv")
-	ms := parseFloat(text)
+	ms := lenient.Float(text)
 	if !ok || !(ms >= 0) { // NaN too
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gotycoon/internal/lenient"
 	"gotycoon/ulog"
 )
 
@@ -44,5 +45,5 @@ func (s *Session) upTo() ulog.Stamp {
 	case string(text) == "now":
 		return ulog.StampAt(s.h.opts.Now())
 	}
-	return ulog.Stamp(max(parseInt(text), 0))
+	return ulog.Stamp(max(lenient.Int(text), 0))
 }

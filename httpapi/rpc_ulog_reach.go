@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/hex"
 
+	"gotycoon/internal/lenient"
 	"gotycoon/ulog"
 )
 
@@ -18,7 +19,7 @@ func rpcUlogReach(s *Session) error {
 	if err != nil {
 		return err
 	}
-	r, err := log.NewReader(ulog.Stamp(max(parseInt(text), 0)))
+	r, err := log.NewReader(ulog.Stamp(max(lenient.Int(text), 0)))
 	if err != nil {
 		return err
 	}

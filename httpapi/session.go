@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
 )
@@ -29,7 +31,8 @@ type Session struct {
 
 	denied *access.Denied // why the request is refused; nil: it is not (access.go)
 
-	req   request
+	req   message.Request
+	rpc   bool // the request calls a procedure
 	call  call
 	in    tsv.Rows // input of a procedure
 	out   tsv.Rows // its output
@@ -45,33 +48,59 @@ type Session struct {
 // used further. When it may not, the caller sends what is in Out and closes it.
 func (s *Session) ServeOne() (keep bool) {
 	defer s.recycle()
-	if fault := s.readRequest(); fault != faultNone {
-		s.refuse(fault)
-		s.c.Meter.Note(s.h.opts.Meters.REST, int(methodOther), true)
+	if !s.readRequest() {
+		s.c.Meter.Note(s.h.opts.Meters.REST, int(message.Other), true)
 		return false
 	}
 	line := s.requestLine()
 	var status int
-	if s.req.isRPC() {
+	if s.rpc {
 		status = s.serveRPC()
 	} else {
 		status = s.serveREST()
 	}
 	s.logRequest(line, status)
 	s.measure(status)
-	s.c.Advance(s.req.size)
-	if !s.req.keepAlive || status == statusBroken {
+	s.c.Advance(s.req.Size)
+	if !s.req.KeepAlive || status == statusBroken {
 		return false
 	}
 	if len(s.c.Out) >= maxUnsent && s.c.Flush() != nil {
 		return false
 	}
-	if s.req.desynchronized {
+	if s.req.Desynchronized {
 		s.awaitEnd()
 		return false
 	}
 	return true
 }
+
+const rpcPrefix = "/rpc/"
+
+// readRequest reads a request and reports whether it is to be served. It answers other ones.
+func (s *Session) readRequest() bool {
+	if fault := s.req.ReadHead(s.c); fault != message.NoFault {
+		s.refuse(fault)
+		return false
+	}
+	s.rpc = bytes.HasPrefix(s.req.Path(), []byte(rpcPrefix))
+	if s.c.Visitor != nil && !s.enter() || !s.wantedByUser() {
+		s.refuseDenied()
+		return false
+	}
+	if fault := s.req.ReadBody(s.c); fault != message.NoFault {
+		s.refuse(fault)
+		return false
+	}
+	return true
+}
+
+// noMemory reports whether there is no memory for what a request needs.
+func noMemory(err error) bool {
+	return errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)
+}
+
+const crlf = "\r\n"
 
 // replyOpening is what every reply begins with.
 const replyOpening = "HTTP/1.1 "
@@ -111,7 +140,7 @@ func (s *Session) recycle() {
 	s.text = shrink(s.text)
 	s.arena = shrink(s.arena)
 	s.value = shrink(s.value)
-	s.req.copied = shrink(s.req.copied)
+	s.req.Recycle()
 	s.call = call{}
 	s.denied, s.c.Owed.Rights = nil, nil
 	if cap(s.keys) > keepRows || cap(s.records) > keepRows {

@@ -1,31 +1,21 @@
 package memcache
 
-import "math"
+import (
+	"math"
+
+	"gotycoon/internal/lenient"
+)
 
 // isBlank reports whether a byte separates words.
 func isBlank(b byte) bool { return b <= ' ' }
 
-// leadingInt reads a number as the original does: blanks and control characters, a sign, and digits
-// up to the first other byte. Without digits it is 0; a number that is too large wraps around.
+// leadingInt reads the number at the beginning of text as the original does. Unlike numbers in
+// HTTP requests, stored values may have NULs in front of the number.
 func leadingInt(text []byte) int64 {
 	for len(text) > 0 && isBlank(text[0]) {
 		text = text[1:]
 	}
-	negative := false
-	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
-		negative, text = text[0] == '-', text[1:]
-	}
-	n := int64(0)
-	for _, b := range text {
-		if b < '0' || b > '9' {
-			break
-		}
-		n = n*10 + int64(b-'0')
-	}
-	if negative {
-		return -n
-	}
-	return n
+	return lenient.Int(text)
 }
 
 // unsigned reads a decimal number as memcached does: text must have nothing but digits.

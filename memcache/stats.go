@@ -1,24 +1,29 @@
 package memcache
 
+import "gotycoon/internal/figure"
+
 // Connections returns how many connections are open, and how many there have been since Open.
 func (s *Server) Connections() (open int, total uint64) {
 	return int(s.counts.open.Load()), uint64(s.counts.connections.Load())
 }
 
-// Lookups counts the hits and misses of one kind of operation since Open.
-type Lookups struct {
-	Operation    string
-	Hits, Misses uint64 // operations that found a record, and that did not
+// Metrics returns the definitions of the metrics of a Server.
+func Metrics() []figure.Definition {
+	return []figure.Definition{
+		figure.Define("gotycoon_memcached_lookups_total", figure.Counter, "Operations of memcached clients, by whether they met a record.",
+			"operation", "result"),
+	}
 }
 
-// Lookups returns the hits and misses of all kinds of operations.
-func (s *Server) Lookups() []Lookups {
-	row := func(operation string, t *tally) Lookups {
-		return Lookups{operation, uint64(t.hits.Load()), uint64(t.misses.Load())}
-	}
-	n := &s.counts
-	return []Lookups{
-		row("set", &n.set), row("get", &n.get), row("delete", &n.remove), row("incr", &n.incr), row("decr", &n.decr),
-		row("touch", &n.touch), row("cas", &n.cas),
-	}
+// Figures returns the metrics of the server: the hits and misses of each kind of operation.
+func (s *Server) Figures() figure.Source {
+	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+		n := &s.counts
+		for operation, t := range map[string]*tally{
+			"set": &n.set, "get": &n.get, "delete": &n.remove, "incr": &n.incr, "decr": &n.decr, "touch": &n.touch, "cas": &n.cas,
+		} {
+			put("gotycoon_memcached_lookups_total", float64(t.hits.Load()), operation, "hit")
+			put("gotycoon_memcached_lookups_total", float64(t.misses.Load()), operation, "miss")
+		}
+	}}
 }

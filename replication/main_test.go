@@ -27,21 +27,10 @@ import (
 	"gotycoon/ulog"
 )
 
-const (
-	golden = "../../shared/golden/replication"
-	// patience is how long a test waits for something that should happen at once.
-	patience = 30 * time.Second
-)
+// patience is how long a test waits for something that should happen at once.
+const patience = 30 * time.Second
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// needGolden skips a test when the recordings of the original are not there.
-func needGolden(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat(golden); err != nil {
-		t.Skipf("recordings of the original are missing: %v", err)
-	}
-}
 
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()

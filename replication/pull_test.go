@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/binproto/frame"
+	"gotycoon/compat/recordings"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -236,14 +237,14 @@ var recordedStreams = []struct {
 }
 
 func TestRecordedStreams(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "replication")
 	for _, row := range recordedStreams {
 		t.Run(row.name, func(t *testing.T) {
-			stream := read(t, row.stream)
+			stream := read(t, golden, row.stream)
 			m, b := newFakeMaster(t), newNode(t, row.sid)
 			f, _ := b.follow(master(m.port))
 			c, request := m.accept()
-			require.Equal(t, read(t, row.request)[:frame.FollowLen], string(frame.AppendFollow(nil, request)))
+			require.Equal(t, read(t, golden, row.request)[:frame.FollowLen], string(frame.AppendFollow(nil, request)))
 
 			want, last, heartbeats := decodeStream(t, stream)
 			written := make(chan error, 1)
@@ -257,14 +258,14 @@ func TestRecordedStreams(t *testing.T) {
 			require.Equal(t, want, b.logged())
 			if row.log != "" {
 				own := fmt.Sprintf("%04x", row.sid)
-				theirs := slices.DeleteFunc(offline(t, row.log), func(line string) bool { return strings.HasPrefix(line, own) })
+				theirs := slices.DeleteFunc(offline(t, golden, row.log), func(line string) bool { return strings.HasPrefix(line, own) })
 				require.Equal(t, theirs, b.logged(), "the log that the original's slave had, without what its clients wrote")
 			}
 		})
 	}
 }
 
-func read(t *testing.T, name string) string {
+func read(t *testing.T, golden, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(golden, name))
 	require.NoError(t, err)
@@ -290,7 +291,7 @@ func decodeStream(t *testing.T, stream string) (updates []string, last ulog.Stam
 }
 
 // offline returns the updates of a recorded log.
-func offline(t *testing.T, name string) []string {
+func offline(t *testing.T, golden, name string) []string {
 	t.Helper()
 	r, err := ulog.OpenReader(vfs.OS{}, filepath.Join(golden, name), 0, ulog.ReaderOptions{})
 	require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/binproto/frame"
+	"gotycoon/compat/recordings"
 	"gotycoon/ulog"
 )
 
@@ -88,13 +89,13 @@ func (r *rawFollower) requireEnd() {
 
 // TestRecordedRequests replays the requests of raw-client on its log: the answer is the same up to the first heartbeat.
 func TestRecordedRequests(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "replication")
 	var cases []struct {
 		Name string
 		Args []string
 		Case int
 	}
-	require.NoError(t, json.Unmarshal([]byte(read(t, "raw-client/cases.json")), &cases))
+	require.NoError(t, json.Unmarshal([]byte(read(t, golden, "raw-client/cases.json")), &cases))
 	n := newNode(t, 1)
 	n.shut()
 	require.NoError(t, n.catalog.Close())
@@ -103,8 +104,8 @@ func TestRecordedRequests(t *testing.T) {
 	n.start()
 	replayed := 0
 	for _, c := range cases {
-		request := read(t, fmt.Sprintf("raw-client/case%02d.client.bin", c.Case))[:frame.FollowLen]
-		answer := read(t, fmt.Sprintf("raw-client/case%02d.server.bin", c.Case))
+		request := read(t, golden, fmt.Sprintf("raw-client/case%02d.client.bin", c.Case))[:frame.FollowLen]
+		answer := read(t, golden, fmt.Sprintf("raw-client/case%02d.server.bin", c.Case))
 		if answer[0] != byte(frame.Replication) {
 			continue
 		}

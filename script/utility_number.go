@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"gotycoon/internal/lenient"
 )
 
 // atof of the original: "inf", "-inf", "nan" at the beginning, else sign, digits, fraction, exponent.
@@ -58,14 +60,7 @@ func magnitudeOf(s string) float64 {
 const spaces = "\x01\x02\x03\x04\x05\x06\x07\x08\t\n\v\f\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f \x7f"
 
 // atoi of the original: sign and digits; it goes round at 64 bits.
-func atoi(s string) int64 {
-	sign, s := leadingSign(s)
-	n := int64(0)
-	for ; s != "" && isDigit(s[0]); s = s[1:] {
-		n = n*10 + int64(s[0]-'0')
-	}
-	return sign * n
-}
+func atoi(s string) int64 { return lenient.Int(strings.TrimLeft(s, spaces)) }
 
 func leadingSign(s string) (sign int64, rest string) {
 	s = strings.TrimLeft(s, spaces)

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
-	"gotycoon/admin/exporter"
 	"gotycoon/server"
 )
 
@@ -159,7 +158,7 @@ func requireDefined(t *testing.T, text string) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE (gotycoon_\S+) (\S+)$`).FindAllStringSubmatch(text, -1) {
 		kinds[m[1]] = m[2]
 	}
-	for _, d := range exporter.All() {
+	for _, d := range server.Metrics() {
 		if _, there := kinds[d.Name]; there || !onlySometimes.MatchString(d.Name) {
 			require.Equal(t, string(d.Kind), kinds[d.Name], d.Name)
 		}
@@ -371,7 +370,7 @@ func TestMetricsOfReplication(t *testing.T) {
 
 // names are those of all metrics.
 func names() (all []string) {
-	for _, d := range exporter.All() {
+	for _, d := range server.Metrics() {
 		all = append(all, d.Name)
 	}
 	return all

@@ -67,7 +67,7 @@ func mountConsole(a *api.API, s *admin.Server) {
 
 // shown is what the console shows of a server whose parts are open.
 type shown struct {
-	figures
+	published
 	cfg     *Config
 	live    *live
 	started time.Time

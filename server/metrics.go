@@ -4,17 +4,26 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/db"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
+	"gotycoon/memcache"
 	"gotycoon/services/counter"
+	"gotycoon/services/leader"
 	"gotycoon/services/lock"
 	"gotycoon/services/sequence"
 	"gotycoon/ulog"
 )
 
-// figures are the parts whose figures are published, all of them open.
-type figures struct {
+// Metrics returns the definitions of all metrics of a server, without those of Go and the process.
+func Metrics() []exporter.Definition {
+	return exporter.All(memcache.Metrics(), counter.Metrics(), lock.Metrics(), sequence.SequenceMetrics(),
+		sequence.QuotaMetrics(), leader.Metrics())
+}
+
+// published are the parts whose figures are published, all of them open.
+type published struct {
 	meters    *meters
 	catalog   *db.Catalog
 	counts    *opcount.Counts
@@ -31,12 +40,12 @@ type figures struct {
 // export is the figures that are to be published.
 type export struct {
 	protocols  []*metrics.Protocol
-	ports      []exporter.Port
+	ports      []figures.Port
 	collectors []prometheus.Collector
 }
 
 // newExport begins to observe the logs, and returns the figures of all parts.
-func newExport(f figures) *export {
+func newExport(f published) *export {
 	for _, l := range f.catalog.Logs() {
 		l.Measure(ulog.NewObserver())
 	}
@@ -47,13 +56,13 @@ func newExport(f figures) *export {
 	if s := f.memcached.service; s != nil {
 		e.protocols = append(e.protocols, m.memcache)
 		e.port("memcached", s.Connections)
-		e.add(exporter.Memcache(s))
+		e.add(exporter.Part(s.Figures()))
 	}
 	for _, s := range f.services {
 		e.service(s, m)
 	}
 	if f.primary.role != nil {
-		e.add(exporter.Primary(f.primary.is))
+		e.add(exporter.Part(f.primary.role.Figures()))
 	}
 	if f.following.follower != nil {
 		e.add(exporter.Replication(f.following.figures))
@@ -69,7 +78,7 @@ func newExport(f figures) *export {
 }
 
 func (e *export) port(name string, connections func() (int, uint64)) {
-	e.ports = append(e.ports, exporter.Port{Name: name, Connections: connections})
+	e.ports = append(e.ports, figures.Port{Name: name, Connections: connections})
 }
 
 func (e *export) add(all ...prometheus.Collector) { e.collectors = append(e.collectors, all...) }
@@ -80,18 +89,18 @@ func (e *export) service(s service, m *meters) {
 	case *counter.Server:
 		e.protocols = append(e.protocols, m.counter)
 		e.port("counter", s.Connections)
-		e.add(exporter.Counters(s))
+		e.add(exporter.Part(s.Figures()))
 	case *lock.Server:
 		e.protocols = append(e.protocols, m.lock)
 		e.port("lock", s.Connections)
-		e.add(exporter.Locks(s))
+		e.add(exporter.Part(s.Figures()))
 	case *sequence.SequenceServer:
 		e.protocols = append(e.protocols, m.sequence)
 		e.port("sequence", s.Connections)
-		e.add(exporter.Sequences(s))
+		e.add(exporter.Part(s.Figures()))
 	case *sequence.QuotaServer:
 		e.protocols = append(e.protocols, m.quota)
 		e.port("quota", s.Connections)
-		e.add(exporter.Quotas(s))
+		e.add(exporter.Part(s.Figures()))
 	}
 }

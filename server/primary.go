@@ -59,12 +59,6 @@ func (p *primary) unheard() error {
 		"when that server serves nobody any more; 'ktremotemgr tunerepl -primary -force' makes this one the primary as it is", sid)
 }
 
-// is reports whether this server is the primary of the services.
-func (p *primary) is() bool {
-	_, err := p.role.Term()
-	return err == nil
-}
-
 // report adds the rows about the services' primary, on servers that have a services' database (our
 // own).
 func (p *primary) report(rows map[string]string) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gotycoon/admin/api"
-	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/db"
 	"gotycoon/httpapi"
 	"gotycoon/replication"
@@ -181,13 +181,13 @@ func copyProgress(c replication.CopyStatus) string {
 }
 
 // figures are the metrics of the replication.
-func (f *following) figures() exporter.Follower {
+func (f *following) figures() figures.Follower {
 	st := f.follower.Status()
 	lag, follows := f.lag(time.Now())
-	return exporter.Follower{
+	return figures.Follower{
 		Following: follows, State: string(st.State), Seconds: lag.Seconds(), Records: st.Records,
 		Position: st.Position.Time(), Contact: st.Contact,
-		Applied: &exporter.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
+		Applied: &figures.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/binproto"
 	"gotycoon/replication"
 )
@@ -78,11 +78,11 @@ func slower[T int64 | float64](a, b T) T {
 }
 
 // figures are the metrics of the followers.
-func (r *replicas) figures() []exporter.Replica {
+func (r *replicas) figures() []figures.Replica {
 	list := r.list.List()
-	all := make([]exporter.Replica, len(list))
+	all := make([]figures.Replica, len(list))
 	for i, f := range list {
-		all[i] = exporter.Replica{
+		all[i] = figures.Replica{
 			SID: strconv.Itoa(int(f.SID)), Peer: withoutPort(f.Peer), State: string(f.State), Seconds: f.Seconds, Records: f.Records, Contact: f.Contact,
 		}
 	}

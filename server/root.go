@@ -223,13 +223,13 @@ func (r *root) publish() error {
 	if r.admin.server == nil {
 		return nil
 	}
-	f := figures{
+	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
 		primary: &r.primary, following: r.following, replicas: &r.replicas, snapshots: r.databases.snapshots,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
-	openConsole(r.console, &shown{figures: f, cfg: c, live: r.live, started: r.started}, e)
+	openConsole(r.console, &shown{published: f, cfg: c, live: r.live, started: r.started}, e)
 	return nil
 }
 

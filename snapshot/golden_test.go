@@ -14,17 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/compat/recordings"
 	"gotycoon/internal/vfs"
 )
-
-const golden = "../../shared/golden/snapshot"
-
-func needGolden(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat(golden); err != nil {
-		t.Skip("the recorded snapshots are not beside this module")
-	}
-}
 
 // neverXT is the expiration time that the original lists and stores for records that stay.
 const (
@@ -94,7 +86,7 @@ func mustRead(t *testing.T, path string) (Header, []pair) {
 }
 
 func TestGoldenSnapshotsHaveTheirContents(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "snapshot")
 	for dir, want := range map[string]Compressor{"none": Plain, "zlib": Zlib, "lzo": LZO, "lzma": LZMA, "lzma-unsupported-build": bareLZMA} {
 		info, err := os.ReadFile(filepath.Join(golden, dir, "bgsinform.tsv"))
 		require.NoError(t, err)
@@ -112,7 +104,7 @@ func TestGoldenSnapshotsHaveTheirContents(t *testing.T) {
 }
 
 func TestGoldenSnapshotsOfSeveralBlocks(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "snapshot")
 	for _, dir := range []string{"multi-zlib", "multi-lzo"} {
 		_, records := mustRead(t, filepath.Join(golden, dir, Name(0)))
 		want := map[string]string{}
@@ -125,7 +117,7 @@ func TestGoldenSnapshotsOfSeveralBlocks(t *testing.T) {
 
 // What we write from the records of a recorded file is that file, byte for byte.
 func TestWrittenAsTheOriginalDoes(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "snapshot")
 	for i := range 2 {
 		path := filepath.Join(golden, "none", Name(i))
 		want, err := os.ReadFile(path)

@@ -45,8 +45,8 @@ const (
 // ErrAhead means that a large value could not be written before its turn. Nothing was appended, and the log goes on.
 var ErrAhead = errors.New("cannot write a large value")
 
-// Ahead is the value of an update that has been written before the update's turn. It goes into Update.Ahead, or is discarded.
-type Ahead struct {
+// An aheadFile is the file with a value that was written before its update's turn: what ulog knows of an Ahead.
+type aheadFile struct {
 	log  *Log
 	f    vfs.File
 	path string
@@ -90,11 +90,11 @@ func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 		a.Discard()
 		return nil, err
 	}
-	return a, nil
+	return &Ahead{File: a}, nil
 }
 
 // newAhead creates the file for the value of an update. The caller has the turn.
-func (l *Log) newAhead(u *Update) (*Ahead, error) {
+func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 	l.mu.Lock()
 	err, state := l.usableLocked(), l.follow.state
 	l.mu.Unlock()
@@ -102,7 +102,7 @@ func (l *Log) newAhead(u *Update) (*Ahead, error) {
 		return nil, err
 	}
 	l.aheads++
-	a := &Ahead{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads, segmentExt, unborn))}
+	a := &aheadFile{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads, segmentExt, unborn))}
 	a.from = int64(len(segmentFront(header{}, state, 0)) + frameHead + messageSize(u) - len(u.Value))
 	if a.f, err = l.fs.OpenFile(a.path, create|os.O_EXCL, filePerm); err != nil {
 		return nil, a.failed(err)
@@ -122,7 +122,7 @@ func segmentFront(head header, state []byte, last Stamp) []byte {
 }
 
 // write puts the value on the disk, with zeros where the rest of the segment will be.
-func (a *Ahead) write(value []byte) error {
+func (a *aheadFile) write(value []byte) error {
 	if _, err := a.f.WriteAt(make([]byte, a.from), 0); err != nil {
 		return a.failed(err)
 	}
@@ -152,16 +152,13 @@ func (a *Ahead) write(value []byte) error {
 }
 
 // failed says in the log why the value could not be written.
-func (a *Ahead) failed(err error) error {
+func (a *aheadFile) failed(err error) error {
 	a.log.logger.Warn("cannot write a large value to the update log, its update is refused", "file", a.path, "bytes", a.size, "error", err)
 	return fmt.Errorf("%w: %w", ErrAhead, err)
 }
 
-// Discard removes the value, unless its update has been appended. A nil Ahead has nothing to remove.
-func (a *Ahead) Discard() {
-	if a == nil {
-		return
-	}
+// Discard removes the value, unless its update has been appended.
+func (a *aheadFile) Discard() {
 	a.log.mu.Lock()
 	used := a.used
 	a.used = true
@@ -172,7 +169,7 @@ func (a *Ahead) Discard() {
 }
 
 // drop closes and removes the file. In a log that has ended it may be another's by now, which Open has removed and made again.
-func (a *Ahead) drop() {
+func (a *aheadFile) drop() {
 	if err := a.f.Close(); err != nil {
 		a.log.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)
 	}
@@ -193,7 +190,7 @@ func (l *Log) usable() error {
 
 // ahead returns the file that becomes the segment of a group, nil where the group has to be written. Files that do not fit are
 // removed. The caller is the leader.
-func (l *Log) ahead(g *group) (fit *Ahead) {
+func (l *Log) ahead(g *group) (fit *aheadFile) {
 	for i := range g.large {
 		v := &g.large[i]
 		a := v.ahead
@@ -211,7 +208,7 @@ func (l *Log) ahead(g *group) (fit *Ahead) {
 }
 
 // adopt makes a file with the value of a group the next segment, which holds the group then. The caller is the leader.
-func (l *Log) adopt(g *group, a *Ahead) (tail, error) {
+func (l *Log) adopt(g *group, a *aheadFile) (tail, error) {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
 	l.next.Store(false)

@@ -9,12 +9,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/compat/recordings"
 	"gotycoon/internal/vfs"
 )
 
-// goldenSegments returns segments of the original, if they are there.
+// goldenSegments returns segments of the original.
 func goldenSegments(f *testing.F) (segments [][]byte) {
 	f.Helper()
+	golden := recordings.Dir(f, "ulog")
 	names, err := filepath.Glob(filepath.Join(golden, "*/ulog/*.ulog"))
 	require.NoError(f, err)
 	more, err := filepath.Glob(filepath.Join(golden, "truncated/*/ulog/0000000003.ulog"))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/compat/recordings"
 	"gotycoon/internal/vfs"
 )
 
@@ -52,7 +53,7 @@ func recordLine(t *testing.T, g got) string {
 }
 
 func TestGoldenRecords(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	for _, run := range []string{"main", "persist"} {
 		t.Run(run, func(t *testing.T) {
 			dir := filepath.Join(golden, run)
@@ -79,7 +80,7 @@ func TestGoldenRecords(t *testing.T) {
 
 // TestGoldenContinue appends to a log of the original: the old records stay, and its segments remain readable by it.
 func TestGoldenContinue(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	dir := copyDir(t, filepath.Join(golden, "main/ulog"))
 	before, _, _ := drain(t, dir, 0)
 	l := mustOpen(t, dir, Options{})
@@ -108,7 +109,7 @@ type variant struct {
 	Sizes     []*int64
 }
 
-func variants(t testing.TB) (vs []variant) {
+func variants(t testing.TB, golden string) (vs []variant) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(golden, "truncated/summary.json"))
 	require.NoError(t, err)
@@ -127,8 +128,8 @@ var moreRecovered = map[string]int{
 }
 
 func TestGoldenDamagedRead(t *testing.T) {
-	needGolden(t)
-	for _, v := range variants(t) {
+	golden := recordings.Dir(t, "ulog")
+	for _, v := range variants(t, golden) {
 		t.Run(v.ID+" "+v.Name, func(t *testing.T) {
 			all, damage, reports := drain(t, filepath.Join(golden, "truncated", v.ID, "ulog"), 0)
 			want := max(v.Ktutilmgr.Lines, moreRecovered[v.ID])
@@ -143,9 +144,9 @@ func TestGoldenDamagedRead(t *testing.T) {
 var untold = map[string]bool{"v12": true, "v13": true, "v22": true}
 
 func TestGoldenDamagedOpen(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	refused := map[string]int64{"v07": 0, "v09": 495, "v10": 495, "v11": 495, "v17": 0}
-	for _, v := range variants(t) {
+	for _, v := range variants(t, golden) {
 		t.Run(v.ID+" "+v.Name, func(t *testing.T) {
 			dir := copyDir(t, filepath.Join(golden, "truncated", v.ID, "ulog"))
 			before, _, _ := drain(t, dir, 0)
@@ -168,7 +169,7 @@ func TestGoldenDamagedOpen(t *testing.T) {
 }
 
 func TestGoldenOddMessages(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	all, damage, reports := drain(t, filepath.Join(golden, "odd-messages"), 0)
 	require.Empty(t, damage)
 	require.Empty(t, reports)
@@ -195,7 +196,7 @@ func TestGoldenOddMessages(t *testing.T) {
 
 // TestGoldenPosition asks for the stamps of reader-position.txt and compares the counts on the intact log.
 func TestGoldenPosition(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	dir := filepath.Join(golden, "main/ulog")
 	var ends []Stamp
 	for n := range uint64(3) {
@@ -231,7 +232,7 @@ func TestGoldenPosition(t *testing.T) {
 // TestGoldenPositionByHeader shows that the header decides where to begin, as in reader-position.txt: with the largest stamp of
 // segment 1 made 1 it is passed over.
 func TestGoldenPositionByHeader(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	dir := copyDir(t, filepath.Join(golden, "main/ulog"))
 	name := filepath.Join(dir, "0000000001.ulog")
 	b, err := os.ReadFile(name)
@@ -248,7 +249,7 @@ func TestGoldenPositionByHeader(t *testing.T) {
 
 // TestGoldenSkipDamage is a reader that meets a bad record: it says where until it is told to go on.
 func TestGoldenSkipDamage(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog")
 	o := vfs.OS{}
 	r, err := OpenReader(o, filepath.Join(golden, "truncated/v24/ulog"), 0, ReaderOptions{})
 	require.NoError(t, err)

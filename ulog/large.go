@@ -15,16 +15,17 @@ const referSize = groupKept + 1
 type largeValue struct {
 	at    int // where it belongs in the records
 	value []byte
-	ahead *Ahead // where it is already; nil: nowhere
+	ahead *aheadFile // where it is already; nil: nowhere
 }
 
-func (u *Update) refers() bool {
+// refers reports whether the pending record of an update refers to its value.
+func refers(u *Update) bool {
 	return u.Stays && u.Op == OpSet && (len(u.Value) >= referSize || u.Ahead != nil)
 }
 
 // appendLocked appends the record of an update to the pending ones, or all of it but a large value. The caller holds mu.
 func (l *Log) appendLocked(u *Update) {
-	if !u.refers() {
+	if !refers(u) {
 		l.pending = appendRecord(l.pending, l.last, u)
 		return
 	}
@@ -32,10 +33,12 @@ func (l *Log) appendLocked(u *Update) {
 	l.pending = binary.BigEndian.AppendUint16(l.pending, u.SID)
 	l.pending = binary.BigEndian.AppendUint16(l.pending, u.DBID)
 	l.pending = appendSetHead(append(l.pending, byte(u.Op)), u)
-	l.large = append(l.large, largeValue{len(l.pending), u.Value, u.Ahead})
+	v := largeValue{at: len(l.pending), value: u.Value}
 	if u.Ahead != nil {
-		u.Ahead.used = true
+		v.ahead = u.Ahead.File.(*aheadFile)
+		v.ahead.used = true
 	}
+	l.large = append(l.large, v)
 	l.pending = append(l.pending, endMark)
 }
 
@@ -51,7 +54,7 @@ func (l *Log) cutLocked() {
 // referred returns the bytes of the values that records of updates refer to.
 func referred(ups []Update) (size int) {
 	for i := range ups {
-		if ups[i].refers() {
+		if refers(&ups[i]) {
 			size += len(ups[i].Value)
 		}
 	}

@@ -18,17 +18,7 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-const golden = "../../shared/golden/ulog"
-
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// needGolden skips a test when the recordings of the original are not there.
-func needGolden(t testing.TB) {
-	t.Helper()
-	if _, err := os.Stat(golden); err != nil {
-		t.Skipf("recordings of the original are missing: %v", err)
-	}
-}
 
 // clock is a time source set by hand.
 type clock struct {

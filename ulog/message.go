@@ -6,36 +6,8 @@ import (
 	"math/bits"
 )
 
-// Op says what an update does.
-type Op byte
-
-// The operations that are logged. The original reserves others and never writes them.
-const (
-	OpSet    Op = 0xA1
-	OpRemove Op = 0xA2
-	OpClear  Op = 0xA5
-)
-
 // prefixSize is the size of what every message begins with: SID, DBID, Op.
 const prefixSize = 5
-
-// Update is one change to one database.
-type Update struct {
-	SID  uint16 // server the change comes from
-	DBID uint16 // index of the database on the command line
-	Op   Op
-	Key  []byte // of OpSet and OpRemove
-	// Value of OpSet in stored form: with the 5-byte expiration time in front unless the database is persistent.
-	// ParseMessage puts the operands of an unknown operation here.
-	Value []byte
-	// Stays says that nobody changes Value before the log has been waited for, so that the log need not copy a large one. It is no
-	// part of the message.
-	Stays bool
-	// Ahead is where WriteAhead has written Value, nil for nowhere. It is no part of the message.
-	Ahead *Ahead
-	// Origin is where the update was made, unless here. It is no part of the message: see Entry and Log.Append.
-	Origin Origin
-}
 
 // AppendMessage appends the message of an update, which is
 //

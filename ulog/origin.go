@@ -6,12 +6,6 @@ import (
 	"fmt"
 )
 
-// Origin says where an update was first made, for updates that came from another server. The zero value means: here.
-type Origin struct {
-	Log   uint64 // the beginning of the identity of that server's log, see LogKey
-	Stamp Stamp  // the update's stamp there
-}
-
 // UnknownLog in an Origin says that the update was made in some log at a stamp, and nobody knows any more in which: it was found in a
 // database that keeps versions. It tells nothing about what else has come from there.
 const UnknownLog = ^uint64(0)
@@ -146,7 +140,7 @@ func parseOrigins(dst []Origin, logs, rest []byte) ([]Origin, []byte, error) {
 		if log == 0 || before >= maxStamp {
 			return dst, nil, errFollow
 		}
-		dst = append(dst, Origin{log, before})
+		dst = append(dst, Origin{Log: log, Stamp: before})
 	}
 	return dst, rest, nil
 }

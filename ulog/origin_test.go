@@ -15,7 +15,7 @@ import (
 // from is an update that was made elsewhere.
 func from(log uint64, at Stamp, key string) Update {
 	u := set(key)
-	u.Origin = Origin{log, at}
+	u.Origin = Origin{Log: log, Stamp: at}
 	return u
 }
 
@@ -54,7 +54,7 @@ func TestOriginsTravelThroughTheLog(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Wait(at))
 
-	want := []Origin{{}, {7, base + 5}, {}, {9, base - 1e12}, {7, base + 9}, {}, {1 << 63, base + 10}}
+	want := []Origin{{}, {Log: 7, Stamp: base + 5}, {}, {Log: 9, Stamp: base - 1e12}, {Log: 7, Stamp: base + 9}, {}, {Log: 1 << 63, Stamp: base + 10}}
 	notes := []noted{{3, "state"}, {0, ""}, {1, ""}}
 	check := func(after Stamp, want []Origin, notes []noted) {
 		r, err := OpenReader(vfs.OS{}, dir, after, ReaderOptions{})

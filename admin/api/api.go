@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gotycoon/admin"
-	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
@@ -47,11 +47,11 @@ type Sources struct {
 	Ballast   int64         // bytes of Go objects that take no memory, since nobody touches them
 	Slow      time.Duration // requests that take longer are kept; 0: none
 	Protocols []*metrics.Protocol
-	Ports     []exporter.Port
+	Ports     []figures.Port
 
-	Follower  func() exporter.Follower // replication from a master
+	Follower  func() figures.Follower // replication from a master
 	Master    func() Master
-	Replicas  func() []exporter.Replica // followers of this server; nil: not known
+	Replicas  func() []figures.Replica // followers of this server; nil: not known
 	Snapshots Snapshots
 
 	Locks     *lock.Server
@@ -63,7 +63,7 @@ type Sources struct {
 	Settings func() []Setting // the configuration in effect; nil: not known
 }
 
-// Master describes the replication from a master, beyond what exporter.Follower has.
+// Master describes the replication from a master, beyond what figures.Follower has.
 type Master struct {
 	Address string // empty: there is none
 	Trouble string // why the replication does not advance; empty: it does

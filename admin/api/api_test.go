@@ -15,7 +15,7 @@ import (
 
 	"gotycoon/admin"
 	"gotycoon/admin/api"
-	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
 	"gotycoon/db"
 	"gotycoon/snapshot"
 )
@@ -295,8 +295,8 @@ func TestOff(t *testing.T) {
 
 func TestSamplesAndReplication(t *testing.T) {
 	s := serve(t, api.Options{Version: "9"}, func(_ *admin.Options, src *api.Sources) {
-		src.Follower = func() exporter.Follower {
-			return exporter.Follower{Following: true, State: "streaming", Seconds: 1.5, Records: exporter.Unknown, Position: time.UnixMilli(5)}
+		src.Follower = func() figures.Follower {
+			return figures.Follower{Following: true, State: "streaming", Seconds: 1.5, Records: figures.Unknown, Position: time.UnixMilli(5)}
 		}
 		src.Master = func() api.Master { return api.Master{Address: "there:1978"} }
 	})

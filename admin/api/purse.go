@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"gotycoon/db"
+	"gotycoon/db/owed"
 )
 
 // Memory is the account that the requests of all ports share, see internal/netio.
@@ -24,7 +25,7 @@ type purse struct {
 	held   int64
 }
 
-var _ db.Purse = (*purse)(nil)
+var _ owed.Purse = (*purse)(nil)
 
 // Hold implements db.Purse.
 func (p *purse) Hold(n int) error {

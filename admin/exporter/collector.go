@@ -6,47 +6,58 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gotycoon/internal/figure"
 	"gotycoon/internal/metrics"
 )
 
-// Kind is how a metric behaves.
-type Kind string
+// Definition defines one metric.
+type Definition figure.Definition
 
 // The kinds of metrics.
 const (
-	Counter   Kind = "counter"
-	Gauge     Kind = "gauge"
-	Histogram Kind = "histogram"
+	Counter   = figure.Counter
+	Gauge     = figure.Gauge
+	Histogram = figure.Histogram
 )
-
-// Definition defines one metric.
-type Definition struct {
-	Name   string
-	Kind   Kind
-	Help   string
-	Labels []string
-}
 
 // labels returns the names of a metric's labels.
 func labels(names ...string) []string { return names }
 
 // All returns the definitions of all metrics of a server, without those of Go and the process.
-func All() []Definition {
-	return slices.Concat(
+// parts are the metrics that other packages define.
+func All(parts ...[]figure.Definition) []Definition {
+	all := slices.Concat(
 		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
-		snapshotMetrics(), copyMetrics(), memcacheMetrics(), counterMetrics(), lockMetrics(), sequenceMetrics(), quotaMetrics(), primaryMetrics(), serverMetrics(),
+		snapshotMetrics(), copyMetrics(),
 	)
+	for _, part := range parts {
+		all = append(all, converted(part)...)
+	}
+	return append(all, serverMetrics()...)
+}
+
+func converted(part []figure.Definition) []Definition {
+	all := make([]Definition, len(part))
+	for i, d := range part {
+		all[i] = Definition(d)
+	}
+	return all
+}
+
+// Part returns the metrics of a part that defines them itself.
+func Part(of figure.Source) prometheus.Collector {
+	return newCollector(converted(of.Definitions), func(s *sink) { of.Read(s.put) })
 }
 
 // collector collects the metrics of one part of the server. It implements prometheus.Collector.
 type collector struct {
-	kinds map[string]Kind
+	kinds map[string]figure.Kind
 	descs map[string]*prometheus.Desc
 	read  func(*sink)
 }
 
 func newCollector(definitions []Definition, read func(*sink)) *collector {
-	c := &collector{kinds: map[string]Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
+	c := &collector{kinds: map[string]figure.Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
 	for _, d := range definitions {
 		c.kinds[d.Name] = d.Kind
 		c.descs[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)

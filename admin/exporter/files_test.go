@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/admin/exporter"
+	"gotycoon/server"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 func known(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{"up": true}
-	for _, d := range exporter.All() {
+	for _, d := range server.Metrics() {
 		if d.Kind != exporter.Histogram {
 			names[d.Name] = true
 			continue
@@ -57,7 +58,7 @@ func requireKnown(t *testing.T, names map[string]bool, text string) {
 
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
-	for _, d := range exporter.All() {
+	for _, d := range server.Metrics() {
 		require.False(t, seen[d.Name], d.Name)
 		seen[d.Name] = true
 		require.Regexp(t, `^gotycoon_[a-z_]+$`, d.Name)
@@ -77,7 +78,7 @@ func TestPage(t *testing.T) {
 		}
 	}
 	var want []string
-	for _, d := range exporter.All() {
+	for _, d := range server.Metrics() {
 		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", d.Name, d.Kind, strings.Join(d.Labels, ", "), d.Help))
 	}
 	require.Equal(t, strings.Join(want, "\n"), strings.Join(rows, "\n"))

@@ -1,9 +1,9 @@
 package exporter
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/admin/figures"
 )
 
 func followerMetrics() []Definition {
@@ -20,29 +20,12 @@ func followerMetrics() []Definition {
 	}
 }
 
-// Unknown is the value of an unknown lag.
-const Unknown = -1
-
-// Follower is the replication from a master at one moment.
-type Follower struct {
-	Following bool
-	State     string  // empty: not known
-	Seconds   float64 // behind the master, or Unknown
-	Records   int64   // updates behind the master, or Unknown
-	Position  time.Time
-	Contact   time.Time // when something last came from the master; zero: not known
-	Applied   *Applied  // nil: not known
-}
-
-// Applied counts what has come from masters since the start.
-type Applied struct{ Updates, Bytes, Dropped int64 }
-
 // Replication returns the metrics of a server that can follow a master.
-func Replication(now func() Follower) prometheus.Collector {
+func Replication(now func() figures.Follower) prometheus.Collector {
 	return newCollector(followerMetrics(), func(s *sink) { readFollower(s, now()) })
 }
 
-func readFollower(s *sink, f Follower) {
+func readFollower(s *sink, f figures.Follower) {
 	s.put("gotycoon_replication_following", boolean(f.Following))
 	s.put("gotycoon_replication_position_timestamp_seconds", seconds(f.Position))
 	if f.State != "" {
@@ -76,18 +59,8 @@ func replicaMetrics() []Definition {
 	}
 }
 
-// Replica is a follower of this server at one moment.
-type Replica struct {
-	SID     string  // its server ID
-	Peer    string  // IP address; a port would make a new series for each connection
-	State   string  // empty: not known
-	Seconds float64 // behind this server, or Unknown
-	Records int64   // updates behind this server, or Unknown
-	Contact time.Time
-}
-
 // Replicas returns the metrics of the followers of a server with an update log.
-func Replicas(now func() []Replica) prometheus.Collector {
+func Replicas(now func() []figures.Replica) prometheus.Collector {
 	return newCollector(replicaMetrics(), func(s *sink) {
 		all := now()
 		s.count("gotycoon_replicas", int64(len(all)))
@@ -99,9 +72,9 @@ func Replicas(now func() []Replica) prometheus.Collector {
 
 // grouped puts followers with the same labels together: two on one machine with the same server ID,
 // or a follower whose former connection still exists.
-func grouped(all []Replica) [][]Replica {
+func grouped(all []figures.Replica) [][]figures.Replica {
 	type name struct{ sid, peer string }
-	at, groups := map[name]int{}, [][]Replica(nil)
+	at, groups := map[name]int{}, [][]figures.Replica(nil)
 	for _, r := range all {
 		n := name{r.SID, r.Peer}
 		i, known := at[n]
@@ -117,7 +90,7 @@ func grouped(all []Replica) [][]Replica {
 
 // readReplicas sends, for followers with the same labels, the figures of the slowest, and each
 // state that one of them is in.
-func readReplicas(s *sink, group []Replica) {
+func readReplicas(s *sink, group []figures.Replica) {
 	worst, states := group[0], map[string]bool{}
 	for _, r := range group {
 		worst.Seconds, worst.Records = max(worst.Seconds, r.Seconds), max(worst.Records, r.Records)
@@ -133,7 +106,7 @@ func readReplicas(s *sink, group []Replica) {
 	readReplica(s, &worst)
 }
 
-func readReplica(s *sink, r *Replica) {
+func readReplica(s *sink, r *figures.Replica) {
 	s.put("gotycoon_replica_last_contact_timestamp_seconds", seconds(r.Contact), r.SID, r.Peer)
 	if r.Seconds >= 0 {
 		s.put("gotycoon_replica_lag_seconds", r.Seconds, r.SID, r.Peer)

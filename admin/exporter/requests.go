@@ -3,6 +3,7 @@ package exporter
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gotycoon/admin/figures"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 )
@@ -48,14 +49,8 @@ func connectionMetrics() []Definition {
 	}
 }
 
-// Port is a port whose connections are counted.
-type Port struct {
-	Name        string // the service on the port
-	Connections func() (open int, total uint64)
-}
-
 // Connections returns the metrics of ports.
-func Connections(ports ...Port) prometheus.Collector {
+func Connections(ports ...figures.Port) prometheus.Collector {
 	return newCollector(connectionMetrics(), func(s *sink) {
 		for _, p := range ports {
 			open, total := p.Connections()

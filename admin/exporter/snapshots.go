@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gotycoon/binproto"
+	"gotycoon/internal/opcount"
 )
 
 func snapshotMetrics() []Definition {
@@ -55,7 +55,7 @@ func copyMetrics() []Definition {
 }
 
 // Backups returns the metrics of copies that clients fetch.
-func Backups(n *binproto.Copies) prometheus.Collector {
+func Backups(n *opcount.Copies) prometheus.Collector {
 	return newCollector(copyMetrics(), func(s *sink) {
 		s.count("gotycoon_backup_running", n.Running.Load())
 		s.count("gotycoon_backup_copies_total", n.Done.Load(), "done")

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // record is never changed once it is in a slice: whoever has the slice may read it without the lock.
@@ -45,7 +45,7 @@ func (s *Store) Get(dst, key []byte, r store.Reader) (value []byte, found bool, 
 }
 
 // Apply makes updates visible all at once. They are in the log already, so there is no way to refuse them.
-func (s *Store) Apply(_ ulog.Stamp, ups []ulog.Update) {
+func (s *Store) Apply(_ update.Stamp, ups []update.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lent {
@@ -53,11 +53,11 @@ func (s *Store) Apply(_ ulog.Stamp, ups []ulog.Update) {
 	}
 	for i := range ups {
 		switch u := &ups[i]; u.Op {
-		case ulog.OpClear:
+		case update.OpClear:
 			s.records, s.size = nil, 0
-		case ulog.OpRemove:
+		case update.OpRemove:
 			s.remove(u.Key)
-		case ulog.OpSet:
+		case update.OpSet:
 			s.remove(u.Key)
 			s.insert(record{bytes.Clone(u.Key), bytes.Clone(u.Value)}) // the slices are the caller's
 		}
@@ -140,7 +140,7 @@ func (s *Store) Freeze(instant func(take func())) (store.Frozen, error) {
 
 // Close lets go of the records.
 func (s *Store) Close() error {
-	s.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	s.Apply(0, []update.Update{{Op: update.OpClear}})
 	return nil
 }
 

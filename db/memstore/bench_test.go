@@ -8,7 +8,7 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 const benchRecords = 1 << 20
@@ -30,7 +30,7 @@ func benchKinds() map[string]func() store.Store {
 // fill sets the records from ≤ i < to.
 func fill(s store.Store, from, to uint64, value []byte) {
 	key := make([]byte, 16)
-	ups := []ulog.Update{{Op: ulog.OpSet, Key: key, Value: value}}
+	ups := []update.Update{{Op: update.OpSet, Key: key, Value: value}}
 	for i := from; i < to; i++ {
 		benchKey(key, i)
 		s.Apply(0, ups)
@@ -57,7 +57,7 @@ func BenchmarkOverwrite(b *testing.B) {
 			defer s.Close() //nolint:errcheck // always nil
 			fill(s, 0, benchRecords, make([]byte, 105))
 			key := make([]byte, 16)
-			ups := []ulog.Update{{Op: ulog.OpSet, Key: key, Value: make([]byte, 105)}}
+			ups := []update.Update{{Op: update.OpSet, Key: key, Value: make([]byte, 105)}}
 			b.ResetTimer()
 			for range b.N {
 				benchKey(key, rand.Uint64N(benchRecords))

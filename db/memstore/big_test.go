@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // valueSizes are those of tiny, middling and large records, with the expiration time in front.
@@ -163,7 +163,7 @@ func TestCollectorSeesNoRecords(t *testing.T) {
 	}
 	before := objects()
 	for i := range 50_000 {
-		h.Apply(0, []ulog.Update{set(fmt.Sprint(i), "value")})
+		h.Apply(0, []update.Update{set(fmt.Sprint(i), "value")})
 	}
 	require.Less(t, objects(), before+1000)
 }

@@ -6,7 +6,7 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // cacheSlots is the number of parts of a Cache, each with a list of its own of what was used when. It can be seen in the
@@ -92,13 +92,13 @@ func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, fou
 }
 
 // Prepare makes records with large values that are about to be applied.
-func (c *Cache) Prepare(ups []ulog.Update) { c.plan.copyLarge(c.index.links, ups) }
+func (c *Cache) Prepare(ups []update.Update) { c.plan.copyLarge(c.index.links, ups) }
 
 // Forget takes back Prepare.
-func (c *Cache) Forget(ups []ulog.Update) { c.plan.prepared.Forget(ups) }
+func (c *Cache) Forget(ups []update.Update) { c.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all slots that they touch.
-func (c *Cache) Apply(_ ulog.Stamp, ups []ulog.Update) {
+func (c *Cache) Apply(_ update.Stamp, ups []update.Update) {
 	c.writer.Lock()
 	defer c.writer.Unlock()
 	c.plan.prepare(c.index, ups)
@@ -203,7 +203,7 @@ func (c *Cache) arena() *slab.Arena {
 
 // Close gives all memory back. The error is always nil.
 func (c *Cache) Close() error {
-	c.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	c.Apply(0, []update.Update{{Op: update.OpClear}})
 	return nil
 }
 

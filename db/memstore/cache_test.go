@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-func applySet(s store.Store, key, value string) { s.Apply(0, []ulog.Update{set(key, value)}) }
+func applySet(s store.Store, key, value string) { s.Apply(0, []update.Update{set(key, value)}) }
 
 func has(t *testing.T, c *Cache, key string) bool {
 	t.Helper()
@@ -68,7 +68,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	applySet(c, k[2], "longer than before") // 0 3 2
 	applySet(c, k[4], "1")                  // 3 2 4
 	require.False(t, has(t, c, k[0]))
-	c.Apply(0, []ulog.Update{{Op: ulog.OpRemove, Key: []byte(k[3])}}) // 2 4
+	c.Apply(0, []update.Update{{Op: update.OpRemove, Key: []byte(k[3])}}) // 2 4
 	applySet(c, k[5], "1")
 	for _, i := range []int{2, 4, 5} {
 		require.True(t, has(t, c, k[i]), i)
@@ -97,7 +97,7 @@ func TestCapacityInBytes(t *testing.T) {
 func TestCapacityWithinOneApply(t *testing.T) {
 	c := NewCache(CacheOptions{CapCount: 16})
 	defer c.Close() //nolint:errcheck // always nil
-	var ups []ulog.Update
+	var ups []update.Update
 	for i := range 1000 {
 		ups = append(ups, set(fmt.Sprint(i), "value"))
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // beside runs work in goroutines of its own, each again and again, until main has returned.
@@ -35,12 +35,12 @@ func beside(main func(), work ...func()) {
 }
 
 // group returns updates that set every key of a group to the same number, of varying size.
-func group(number uint64) []ulog.Update {
-	var ups []ulog.Update
+func group(number uint64) []update.Update {
+	var ups []update.Update
 	for i := range 8 {
 		value := make([]byte, 8+number%5*200)
 		binary.BigEndian.PutUint64(value, number)
-		ups = append(ups, ulog.Update{Op: ulog.OpSet, Key: []byte(fmt.Sprint("group", i)), Value: value})
+		ups = append(ups, update.Update{Op: update.OpSet, Key: []byte(fmt.Sprint("group", i)), Value: value})
 	}
 	return ups
 }
@@ -56,7 +56,7 @@ func TestApplyIsVisibleAtOnce(t *testing.T) {
 				for n := range uint64(3000) {
 					ups := group(n)
 					if n%10 == 0 {
-						ups = append([]ulog.Update{{Op: ulog.OpSet}, {Op: ulog.OpClear}}, ups...)
+						ups = append([]update.Update{{Op: update.OpSet}, {Op: update.OpClear}}, ups...)
 					}
 					s.Apply(0, ups)
 				}
@@ -111,7 +111,7 @@ func TestLongScansLetChangesIn(t *testing.T) {
 			t.Run(fmt.Sprint(k.name, backward), func(t *testing.T) {
 				const records = 20_000
 				for i := range records {
-					s.Apply(0, []ulog.Update{set(fmt.Sprintf("%06d", i), "v")})
+					s.Apply(0, []update.Update{set(fmt.Sprintf("%06d", i), "v")})
 				}
 				var applied atomic.Bool
 				var wg sync.WaitGroup
@@ -119,7 +119,7 @@ func TestLongScansLetChangesIn(t *testing.T) {
 				require.NoError(t, s.Scan(store.Start{Edge: true, Backward: backward}, func(key, _ []byte) bool {
 					if visited++; visited == 1 {
 						change := set(string(key), "w") // to what is locked now
-						wg.Go(func() { s.Apply(0, []ulog.Update{change}); applied.Store(true) })
+						wg.Go(func() { s.Apply(0, []update.Update{change}); applied.Store(true) })
 					}
 					for end := time.Now().Add(200 * time.Microsecond); !applied.Load() && time.Now().Before(end); {
 						runtime.Gosched()
@@ -155,9 +155,9 @@ func TestGetsBesideChanges(t *testing.T) {
 					i := rand.IntN(2000)
 					up := set(key(i), strings.Repeat(key(i), rand.IntN(100)))
 					if rand.IntN(3) == 0 {
-						up.Op = ulog.OpRemove
+						up.Op = update.OpRemove
 					}
-					s.Apply(0, []ulog.Update{up})
+					s.Apply(0, []update.Update{up})
 				}
 			}, get, get, func() { s.Size(); _, _ = s.Count() })
 			checkStore(t, s)
@@ -174,17 +174,17 @@ func TestScanInPartsBesideChanges(t *testing.T) {
 			var stay []string
 			for i := range 2000 {
 				stay = append(stay, fmt.Sprint("stay", i))
-				s.Apply(0, []ulog.Update{set(stay[i], "")})
+				s.Apply(0, []update.Update{set(stay[i], "")})
 			}
 			slices.Sort(stay)
 			next := 0
 			change := func() {
 				up := set(fmt.Sprint("come", next%40000), "value")
 				if next/40000%2 == 1 {
-					up.Op = ulog.OpRemove
+					up.Op = update.OpRemove
 				}
 				next++
-				s.Apply(0, []ulog.Update{up})
+				s.Apply(0, []update.Update{up})
 			}
 			beside(func() {
 				for range 10 {
@@ -225,7 +225,7 @@ func TestReadersBesideClose(t *testing.T) {
 			beside(func() {
 				for n := range 20 {
 					for i := range 100 {
-						s.Apply(0, []ulog.Update{set(fmt.Sprint(i), strings.Repeat("x", n*i))})
+						s.Apply(0, []update.Update{set(fmt.Sprint(i), strings.Repeat("x", n*i))})
 					}
 					require.NoError(t, s.Close())
 				}

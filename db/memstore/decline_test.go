@@ -11,7 +11,7 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // Full leaves, which cannot be merged, become empty one after the other, and so do inner pages above them. Keys with
@@ -54,11 +54,11 @@ func removePart(t *testing.T, m *model, key func(int) string, r *rand.Rand, roun
 		r.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
 	}
 	for i, k := range part {
-		m.apply(ulog.Update{Op: ulog.OpRemove, Key: []byte(key(k))})
+		m.apply(update.Update{Op: update.OpRemove, Key: []byte(key(k))})
 		if i%(1+len(part)/10) == 0 {
 			m.apply(set(key(k)+"between", "value"))
 			checkStore(t, m.store)
-			m.apply(ulog.Update{Op: ulog.OpRemove, Key: []byte(key(k) + "between")})
+			m.apply(update.Update{Op: update.OpRemove, Key: []byte(key(k) + "between")})
 		}
 	}
 	m.compare(t)
@@ -70,7 +70,7 @@ func removePart(t *testing.T, m *model, key func(int) string, r *rand.Rand, roun
 func TestScanOfBigTables(t *testing.T) {
 	h := NewHash(HashOptions{})
 	defer h.Close() //nolint:errcheck // always nil
-	var ups []ulog.Update
+	var ups []update.Update
 	for i := range 2 * scanBatch * tableCount {
 		ups = append(ups, set(fmt.Sprint(i), ""))
 	}

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 func mustFreeze(t require.TestingT, s store.Store) *frozen {
@@ -98,14 +98,14 @@ func TestFrozenAgreesWithAMap(t *testing.T) {
 }
 
 // randomUpdates makes some updates, seldom a clear, with keys as drawKey makes them.
-func randomUpdates(r *rand.Rand) []ulog.Update {
-	ups := make([]ulog.Update, r.IntN(20))
+func randomUpdates(r *rand.Rand) []update.Update {
+	ups := make([]update.Update, r.IntN(20))
 	for i := range ups {
 		switch n := r.IntN(400); {
 		case n == 0:
-			ups[i].Op = ulog.OpClear
+			ups[i].Op = update.OpClear
 		case n < 150:
-			ups[i] = ulog.Update{Op: ulog.OpRemove, Key: []byte(randomKey(r))}
+			ups[i] = update.Update{Op: update.OpRemove, Key: []byte(randomKey(r))}
 		default:
 			ups[i] = set(randomKey(r), strings.Repeat("v", r.IntN(200)*r.IntN(2)+r.IntN(3)))
 		}
@@ -133,7 +133,7 @@ func TestFrozenBesideWriters(t *testing.T) {
 			s := k.open()
 			var mu sync.Mutex // what a database's commit lock is
 			want := map[string]string{}
-			apply := func(ups ...ulog.Update) {
+			apply := func(ups ...update.Update) {
 				mu.Lock()
 				defer mu.Unlock()
 				(&model{store: s, want: want}).apply(ups...)
@@ -163,11 +163,11 @@ func TestFrozenBesideWriters(t *testing.T) {
 			write := func() {
 				switch n := rand.IntN(20000); {
 				case n == 0:
-					apply(ulog.Update{Op: ulog.OpClear})
+					apply(update.Update{Op: update.OpClear})
 				case n < 12000:
 					apply(set(fmt.Sprint("first", n%2000), strings.Repeat(fmt.Sprint(n), n%90)))
 				default:
-					apply(ulog.Update{Op: ulog.OpRemove, Key: []byte(fmt.Sprint("first", n%2000))})
+					apply(update.Update{Op: update.OpRemove, Key: []byte(fmt.Sprint("first", n%2000))})
 				}
 			}
 			beside(scan, write, write, scan)
@@ -181,7 +181,7 @@ func TestFrozenBesideWriters(t *testing.T) {
 func TestFrozenCacheKeepsWhatIsDropped(t *testing.T) {
 	s := NewCache(CacheOptions{CapCount: 1600})
 	for i := range 5000 {
-		s.Apply(0, []ulog.Update{set(fmt.Sprint(i), fmt.Sprint("value of ", i))})
+		s.Apply(0, []update.Update{set(fmt.Sprint(i), fmt.Sprint("value of ", i))})
 	}
 	want := map[string]string{}
 	require.NoError(t, s.Scan(store.Start{Edge: true}, func(key, value []byte) bool {
@@ -192,7 +192,7 @@ func TestFrozenCacheKeepsWhatIsDropped(t *testing.T) {
 	next := 5000
 	v.scan(t, false, func() {
 		for range 5 {
-			s.Apply(0, []ulog.Update{set(fmt.Sprint(next), "new")})
+			s.Apply(0, []update.Update{set(fmt.Sprint(next), "new")})
 			next++
 		}
 	})
@@ -245,9 +245,9 @@ func TestFrozenOutlivesClearAndClose(t *testing.T) {
 				m.apply(set(fmt.Sprint(i), strings.Repeat("v", i)))
 			}
 			first := &view{mustFreeze(t, s), maps.Clone(m.want), k.order}
-			m.apply(set("7", "changed"), ulog.Update{Op: ulog.OpRemove, Key: []byte("8")})
+			m.apply(set("7", "changed"), update.Update{Op: update.OpRemove, Key: []byte("8")})
 			second := &view{mustFreeze(t, s), maps.Clone(m.want), k.order}
-			m.apply(set("9", "lost"), ulog.Update{Op: ulog.OpClear}, set("10", "new"))
+			m.apply(set("9", "lost"), update.Update{Op: update.OpClear}, set("10", "new"))
 			third := &view{mustFreeze(t, s), maps.Clone(m.want), k.order}
 			require.NoError(t, s.Close())
 
@@ -307,7 +307,7 @@ func TestFrozenScanMeetsAClear(t *testing.T) {
 			part := 0
 			v.frozen.records = &hooked{v.frozen.records, func() {
 				if part++; part == 3 {
-					m.apply(ulog.Update{Op: ulog.OpClear}, set("7", "new"), set("new", "new"))
+					m.apply(update.Update{Op: update.OpClear}, set("7", "new"), set("new", "new"))
 				}
 			}}
 			v.scan(t, false, func() {})

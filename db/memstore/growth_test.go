@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // keyForms are ways to make keys of numbers.
@@ -56,7 +56,7 @@ func growAndDecline(t *testing.T, m *model, keyOf func(int) string) {
 	m.compare(t)
 	for i := range n {
 		if r.IntN(10) > 0 {
-			m.apply(ulog.Update{Op: ulog.OpRemove, Key: []byte(keyOf(i))})
+			m.apply(update.Update{Op: update.OpRemove, Key: []byte(keyOf(i))})
 		}
 	}
 	m.compare(t)
@@ -69,15 +69,15 @@ func growAndDecline(t *testing.T, m *model, keyOf func(int) string) {
 	}
 	r.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	for _, k := range keys {
-		m.apply(ulog.Update{Op: ulog.OpRemove, Key: []byte(k)})
+		m.apply(update.Update{Op: update.OpRemove, Key: []byte(k)})
 	}
 	m.compare(t)
 	require.Zero(t, m.store.Size(), "of %d", full)
 	require.NoError(t, m.store.Close())
 }
 
-func set(key, value string) ulog.Update {
-	return ulog.Update{Op: ulog.OpSet, Key: []byte(key), Value: []byte(value)}
+func set(key, value string) update.Update {
+	return update.Update{Op: update.OpSet, Key: []byte(key), Value: []byte(value)}
 }
 
 // leaves returns the leaves' sizes and live bytes.
@@ -120,7 +120,7 @@ func TestLeavesHaveLittleSlack(t *testing.T) {
 func TestScanFromEveryKeyOfAHash(t *testing.T) {
 	h := NewHash(HashOptions{})
 	for i := range 3000 {
-		h.Apply(0, []ulog.Update{set(fmt.Sprint(i), "")})
+		h.Apply(0, []update.Update{set(fmt.Sprint(i), "")})
 	}
 	all := scanKeys(t, h, store.Start{Edge: true})
 	for i := 0; i < len(all); i += 7 {

@@ -7,7 +7,7 @@ import (
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // HashOptions are the options of NewHash. There are none so far: the number of buckets that a user gives is not needed.
@@ -63,13 +63,13 @@ func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, foun
 }
 
 // Prepare makes records with large values that are about to be applied.
-func (h *Hash) Prepare(ups []ulog.Update) { h.plan.copyLarge(h.index.links, ups) }
+func (h *Hash) Prepare(ups []update.Update) { h.plan.copyLarge(h.index.links, ups) }
 
 // Forget takes back Prepare.
-func (h *Hash) Forget(ups []ulog.Update) { h.plan.prepared.Forget(ups) }
+func (h *Hash) Forget(ups []update.Update) { h.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all tables that they touch.
-func (h *Hash) Apply(_ ulog.Stamp, ups []ulog.Update) {
+func (h *Hash) Apply(_ update.Stamp, ups []update.Update) {
 	h.writer.Lock()
 	defer h.writer.Unlock()
 	h.plan.prepare(h.index, ups)
@@ -143,7 +143,7 @@ func (h *Hash) arena() *slab.Arena {
 
 // Close gives all memory back. The error is always nil.
 func (h *Hash) Close() error {
-	h.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	h.Apply(0, []update.Update{{Op: update.OpClear}})
 	return nil
 }
 

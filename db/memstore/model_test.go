@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // kinds are the stores under test. A Tree has an order; nil means that only the store knows it.
@@ -32,14 +32,14 @@ type model struct {
 	want  map[string]string
 }
 
-func (m *model) apply(ups ...ulog.Update) {
+func (m *model) apply(ups ...update.Update) {
 	for _, u := range ups {
 		switch u.Op {
-		case ulog.OpSet:
+		case update.OpSet:
 			m.want[string(u.Key)] = string(u.Value)
-		case ulog.OpRemove:
+		case update.OpRemove:
 			delete(m.want, string(u.Key))
-		case ulog.OpClear:
+		case update.OpClear:
 			clear(m.want)
 		}
 	}
@@ -126,9 +126,9 @@ func (m *model) hashRest(t require.TestingT, keys []string, from store.Start) []
 		}
 		return keys[at:]
 	}
-	m.apply(ulog.Update{Op: ulog.OpSet, Key: from.Key})
+	m.apply(update.Update{Op: update.OpSet, Key: from.Key})
 	with := m.keys(t)
-	m.apply(ulog.Update{Op: ulog.OpRemove, Key: from.Key})
+	m.apply(update.Update{Op: update.OpRemove, Key: from.Key})
 	return with[slices.Index(with, string(from.Key))+1:]
 }
 
@@ -171,14 +171,14 @@ func drawValue(t *rapid.T) string {
 	return strings.Repeat(string(rune('a'+n%26)), n)
 }
 
-func drawUpdate(t *rapid.T) ulog.Update {
+func drawUpdate(t *rapid.T) update.Update {
 	switch n := rapid.IntRange(0, 199).Draw(t, "op"); {
 	case n == 0:
-		return ulog.Update{Op: ulog.OpClear}
+		return update.Update{Op: update.OpClear}
 	case n < 50:
-		return ulog.Update{Op: ulog.OpRemove, Key: []byte(drawKey(t))}
+		return update.Update{Op: update.OpRemove, Key: []byte(drawKey(t))}
 	}
-	return ulog.Update{Op: ulog.OpSet, Key: []byte(drawKey(t)), Value: []byte(drawValue(t))}
+	return update.Update{Op: update.OpSet, Key: []byte(drawKey(t)), Value: []byte(drawValue(t))}
 }
 
 // actions returns what rapid may do with a model.

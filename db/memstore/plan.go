@@ -2,7 +2,7 @@ package memstore
 
 import (
 	"gotycoon/db/memstore/slab"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // plan is a list of updates made ready without a lock, so that readers wait for index work only.
@@ -15,7 +15,7 @@ type plan struct {
 }
 
 // copyLarge makes records of updates with large values before prepare.
-func (p *plan) copyLarge(links int, ups []ulog.Update) {
+func (p *plan) copyLarge(links int, ups []update.Update) {
 	for i := range ups {
 		if u := &ups[i]; preparable(u) {
 			p.prepared.add(u.Value, 0, links+recordSize(u.Key, u.Value), func(b []byte) { putRecord(b[links:], u.Key, u.Value) })
@@ -31,7 +31,7 @@ type step struct {
 }
 
 // prepare makes the plan for ups. Nothing before the last clear matters.
-func (p *plan) prepare(x *index, ups []ulog.Update) {
+func (p *plan) prepare(x *index, ups []update.Update) {
 	p.fresh, p.steps, p.old = nil, p.steps[:0], p.old[:0]
 	arena := x.arena
 	if n := lastClear(ups); n >= 0 {
@@ -43,14 +43,14 @@ func (p *plan) prepare(x *index, ups []ulog.Update) {
 		u := &ups[i]
 		s := step{hash: x.hash(u.Key), key: u.Key}
 		switch u.Op {
-		case ulog.OpSet:
+		case update.OpSet:
 			if v := p.prepared.Take(u.Value, 0); v != nil {
 				s.at = arena.Adopt(v.made)
 				break
 			}
 			s.at = arena.Alloc(x.links + recordSize(u.Key, u.Value))
 			putRecord(arena.Bytes(s.at)[x.links:], u.Key, u.Value)
-		case ulog.OpRemove:
+		case update.OpRemove:
 		default:
 			continue // not an operation on records
 		}
@@ -73,9 +73,9 @@ func (p *plan) finish(x *index) {
 const keepSteps = 4096
 
 // lastClear returns the index of the last clear, -1 for none.
-func lastClear(ups []ulog.Update) int {
+func lastClear(ups []update.Update) int {
 	for i := len(ups) - 1; i >= 0; i-- {
-		if ups[i].Op == ulog.OpClear {
+		if ups[i].Op == update.OpClear {
 			return i
 		}
 	}

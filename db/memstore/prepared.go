@@ -7,7 +7,7 @@ import (
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 const (
@@ -32,7 +32,7 @@ type Prepared struct {
 }
 
 // Add copies the values of updates that are large and stay as they are, each with room for so many bytes in front.
-func (p *Prepared) Add(ups []ulog.Update, head int) {
+func (p *Prepared) Add(ups []update.Update, head int) {
 	for i := range ups {
 		if u := &ups[i]; preparable(u) && len(u.Key) <= maxInline {
 			p.add(u.Value, head, head+len(u.Value), func(b []byte) { pieces.Copy(b[head:], u.Value) })
@@ -40,8 +40,8 @@ func (p *Prepared) Add(ups []ulog.Update, head int) {
 	}
 }
 
-func preparable(u *ulog.Update) bool {
-	return u.Stays && u.Op == ulog.OpSet && len(u.Value) >= prepareSize
+func preparable(u *update.Update) bool {
+	return u.Stays && u.Op == update.OpSet && len(u.Value) >= prepareSize
 }
 
 // add has a block of a size filled, for value.
@@ -85,7 +85,7 @@ func (p *Prepared) Take(value []byte, head int) *Value {
 }
 
 // Forget gives the copies of updates back that have not been taken.
-func (p *Prepared) Forget(ups []ulog.Update) {
+func (p *Prepared) Forget(ups []update.Update) {
 	for i := range ups {
 		if !preparable(&ups[i]) || p.many.Load() == 0 {
 			continue

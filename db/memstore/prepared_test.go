@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-func largeUpdate(key string, fill byte) []ulog.Update {
-	return []ulog.Update{{Op: ulog.OpSet, Key: []byte(key), Value: bytes.Repeat([]byte{fill}, 3<<20), Stays: true}}
+func largeUpdate(key string, fill byte) []update.Update {
+	return []update.Update{{Op: update.OpSet, Key: []byte(key), Value: bytes.Repeat([]byte{fill}, 3<<20), Stays: true}}
 }
 
 func preparers() map[string]store.Preparer {
@@ -46,7 +46,7 @@ func TestPreparedValuesAreStored(t *testing.T) {
 			n, err := s.Count()
 			require.NoError(t, err)
 			require.EqualValues(t, 3, n)
-			s.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+			s.Apply(0, []update.Update{{Op: update.OpClear}})
 			require.LessOrEqual(t, s.Size(), used+1<<10)
 			require.NoError(t, s.Close())
 		})
@@ -80,9 +80,9 @@ func TestLargeValuesAreReadWithoutALock(t *testing.T) {
 				ups := largeUpdate("k", byte(i))
 				switch i % 6 {
 				case 4:
-					ups = []ulog.Update{{Op: ulog.OpRemove, Key: []byte("k")}}
+					ups = []update.Update{{Op: update.OpRemove, Key: []byte("k")}}
 				case 5:
-					ups = []ulog.Update{{Op: ulog.OpClear}}
+					ups = []update.Update{{Op: update.OpClear}}
 				default:
 					s.Prepare(ups)
 				}

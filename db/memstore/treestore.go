@@ -3,7 +3,7 @@ package memstore
 import (
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // TreeStore is a Tree as the store of a database.
@@ -35,13 +35,13 @@ func (s *TreeStore) Get(dst, key []byte, r store.Reader) (value []byte, found bo
 }
 
 // Prepare copies large values that are about to be applied.
-func (s *TreeStore) Prepare(ups []ulog.Update) { s.prepared.Add(ups, 0) }
+func (s *TreeStore) Prepare(ups []update.Update) { s.prepared.Add(ups, 0) }
 
 // Forget takes back Prepare.
-func (s *TreeStore) Forget(ups []ulog.Update) { s.prepared.Forget(ups) }
+func (s *TreeStore) Forget(ups []update.Update) { s.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once.
-func (s *TreeStore) Apply(_ ulog.Stamp, ups []ulog.Update) {
+func (s *TreeStore) Apply(_ update.Stamp, ups []update.Update) {
 	s.tree.writer.Lock()
 	defer s.tree.writer.Unlock()
 	arena, clears := s.tree.arena, false
@@ -60,7 +60,7 @@ func (s *TreeStore) Apply(_ ulog.Stamp, ups []ulog.Update) {
 
 // prepare keeps what the updates are about to change for those who need the tree as it was. It returns true when they
 // have taken the cleared records over.
-func (s *TreeStore) prepare(clears bool, ups []ulog.Update) (kept bool) {
+func (s *TreeStore) prepare(clears bool, ups []update.Update) (kept bool) {
 	switch {
 	case s.freezes.none():
 		return false
@@ -70,7 +70,7 @@ func (s *TreeStore) prepare(clears bool, ups []ulog.Update) (kept bool) {
 		return true
 	}
 	for i := range ups {
-		if u := &ups[i]; u.Op == ulog.OpSet || u.Op == ulog.OpRemove {
+		if u := &ups[i]; u.Op == update.OpSet || u.Op == update.OpRemove {
 			value, found := s.tree.find(u.Key)
 			s.freezes.save(u.Key, value, found)
 		}
@@ -84,11 +84,11 @@ func (s *TreeStore) Freeze(instant func(take func())) (store.Frozen, error) {
 }
 
 // makeAparts copies long values before readers have to wait.
-func (s *TreeStore) makeAparts(arena *slab.Arena, ups []ulog.Update) {
+func (s *TreeStore) makeAparts(arena *slab.Arena, ups []update.Update) {
 	s.apart = s.apart[:0]
 	for i := range ups {
 		var at slab.Addr
-		if ups[i].Op == ulog.OpSet {
+		if ups[i].Op == update.OpSet {
 			if v := s.prepared.Take(ups[i].Value, 0); v != nil {
 				at = arena.Adopt(v.made)
 			} else {
@@ -99,7 +99,7 @@ func (s *TreeStore) makeAparts(arena *slab.Arena, ups []ulog.Update) {
 	}
 }
 
-func (s *TreeStore) run(arena *slab.Arena, clears bool, ups []ulog.Update) {
+func (s *TreeStore) run(arena *slab.Arena, clears bool, ups []update.Update) {
 	s.tree.mu.Lock()
 	defer s.tree.mu.Unlock()
 	if clears {
@@ -107,9 +107,9 @@ func (s *TreeStore) run(arena *slab.Arena, clears bool, ups []ulog.Update) {
 	}
 	for i := range ups {
 		switch u := &ups[i]; u.Op {
-		case ulog.OpSet:
+		case update.OpSet:
 			s.tree.put(u.Key, u.Value, s.apart[i])
-		case ulog.OpRemove:
+		case update.OpRemove:
 			s.tree.remove(u.Key)
 		}
 	}
@@ -131,6 +131,6 @@ func (s *TreeStore) Mapped() int64 { return s.tree.Mapped() }
 
 // Close gives all memory back. The error is always nil.
 func (s *TreeStore) Close() error {
-	s.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	s.Apply(0, []update.Update{{Op: update.OpClear}})
 	return nil
 }

@@ -4,7 +4,7 @@
 // read-modify-write operations belong to package db, which is the only caller.
 package store
 
-import "gotycoon/ulog"
+import "gotycoon/ulog/update"
 
 // Store keeps the records of one database. All methods may be called by many goroutines, but Apply by
 // one at a time: its caller holds the database's commit lock.
@@ -15,7 +15,7 @@ type Store interface {
 	// Apply changes memory only and cannot fail. Readers see all of ups or nothing. at is the log position
 	// of the last update; 0 means that the updates are not in the log (evicted and expired records). The store
 	// must not keep the slices.
-	Apply(at ulog.Stamp, ups []ulog.Update)
+	Apply(at update.Stamp, ups []update.Update)
 
 	// Scan calls visit for records in the store's order until visit returns false. visit must be quick and must
 	// not call the store again; its slices are valid only during the call.
@@ -37,10 +37,10 @@ type Preparer interface {
 
 	// Prepare copies the large values among updates that stay as they are (Update.Stays) until Apply or Forget has been called with them.
 	// It may be called by many goroutines at a time, with different updates.
-	Prepare(ups []ulog.Update)
+	Prepare(ups []update.Update)
 
 	// Forget takes Prepare back for updates that will not be applied.
-	Forget(ups []ulog.Update)
+	Forget(ups []update.Update)
 }
 
 // Freezer is a Store whose records can be had as they are at an instant. Those of package memstore and filestore are. The

@@ -4,7 +4,7 @@ package voidstore
 
 import (
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // Store is always empty.
@@ -16,7 +16,7 @@ var _ store.Freezer = Store{}
 func (Store) Get(dst, _ []byte, _ store.Reader) ([]byte, bool, error) { return dst, false, nil }
 
 // Apply forgets the updates.
-func (Store) Apply(ulog.Stamp, []ulog.Update) {}
+func (Store) Apply(update.Stamp, []update.Update) {}
 
 // Scan visits nothing.
 func (Store) Scan(store.Start, func(key, value []byte) bool) error { return nil }

@@ -3,11 +3,23 @@ package main
 import (
 	"bytes"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
+
+// boltRate measures bbolt itself: sorted batches of 100,000 random keys of a million.
+func boltRate(length time.Duration) (float64, error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	return boltBatches(filepath.Join(dir, "alone"), length)
+}
 
 const batchSize = 100_000
 

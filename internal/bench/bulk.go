@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -212,14 +210,4 @@ func (l *loader) need(decode func() (int, error)) (int, error) {
 		}
 		l.in = room[:len(before)+got]
 	}
-}
-
-// boltRate measures bbolt itself: sorted batches of 100,000 random keys of a million.
-func boltRate(length time.Duration) (float64, error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	return boltBatches(filepath.Join(dir, "alone"), length)
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -73,24 +70,18 @@ func certificates() (*testca.CA, string, error) {
 
 // wrkCost loads a URL and returns requests per second and the server's processor time for one.
 func (b *bench) wrkCost(p *process, op operation, url string) (perSecond float64, cost time.Duration, err error) {
-	script := filepath.Join(p.dir, "wrk.lua")
-	if err := os.WriteFile(script, fmt.Appendf(nil, op.script, valueSize, keySpace), 0o644); err != nil {
-		return 0, 0, err
-	}
 	before, err := p.cpu()
 	if err != nil {
 		return 0, 0, err
 	}
-	out, err := exec.Command("wrk", "-t1", "-c"+strconv.Itoa(tlsConnections), "-d"+seconds(b.length), "-s", script, url).CombinedOutput()
-	if err != nil {
-		return 0, 0, fmt.Errorf("wrk: %w: %s", err, out)
+	if perSecond, err = b.wrkScript(p, url, fmt.Sprintf(op.script, valueSize, keySpace), tlsConnections); err != nil {
+		return 0, 0, err
 	}
 	after, err := p.cpu()
 	if err != nil {
 		return 0, 0, err
 	}
-	perSecond, err = number(requestsPerSecond, string(out))
-	return perSecond, time.Duration(float64(after-before) / (perSecond * b.length.Seconds())), err
+	return perSecond, time.Duration(float64(after-before) / (perSecond * b.length.Seconds())), nil
 }
 
 // handshakes counts connections that are opened and closed.

@@ -7,8 +7,10 @@ package klog
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +27,51 @@ const (
 
 // timeLayout prints Z for a zone without offset, else +hh:mm or -hh:mm.
 const timeLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+func kind(level slog.Level) string {
+	switch {
+	case level < slog.LevelInfo:
+		return "DEBUG"
+	case level < LevelSystem:
+		return "INFO"
+	case level < slog.LevelError:
+		return "SYSTEM"
+	}
+	return "ERROR"
+}
+
+// Format is how log lines are written.
+type Format int
+
+const (
+	// Original is the established format of this package.
+	Original Format = iota
+	// Text is that of slog.TextHandler: time=... level=SYSTEM msg="..." and attributes.
+	Text
+	// JSON is an object per line: time, level, msg and attributes.
+	JSON
+)
+
+// New returns a handler that writes the records of least level and above to w in a format, with one Write per line. The level may
+// change while the handler is used. w need not be safe for many goroutines; its errors are ignored.
+func New(f Format, w io.Writer, least slog.Leveler) slog.Handler {
+	o := &slog.HandlerOptions{Level: least, ReplaceAttr: nameLevel}
+	switch f {
+	case Text:
+		return slog.NewTextHandler(w, o)
+	case JSON:
+		return slog.NewJSONHandler(w, o)
+	}
+	return NewHandler(w, least)
+}
+
+// nameLevel gives levels the same names in every format.
+func nameLevel(groups []string, a slog.Attr) slog.Attr {
+	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && len(groups) == 0 {
+		a.Value = slog.StringValue(kind(level))
+	}
+	return a
+}
 
 // handler is a slog.Handler. The handlers derived from one by WithAttrs and WithGroup share its output.
 type handler struct {
@@ -92,18 +139,6 @@ func appendHead(dst []byte, t time.Time, level slog.Level) []byte {
 	return append(dst, "]: "...)
 }
 
-func kind(level slog.Level) string {
-	switch {
-	case level < slog.LevelInfo:
-		return "DEBUG"
-	case level < LevelSystem:
-		return "INFO"
-	case level < slog.LevelError:
-		return "SYSTEM"
-	}
-	return "ERROR"
-}
-
 func formatAttr(prefix string, a slog.Attr) string {
 	v := a.Value.Resolve()
 	if v.Kind() != slog.KindGroup {
@@ -123,4 +158,55 @@ func blankBreaks(text []byte) {
 			text[i] = ' '
 		}
 	}
+}
+
+// File is a log file that others may rename: Reopen continues in a new file of the old name.
+type File struct {
+	path string
+
+	mu sync.Mutex // protects f
+	f  *os.File
+}
+
+// OpenFile opens a log file for appending and creates it when it is missing.
+func OpenFile(path string) (*File, error) {
+	f, err := openAppend(path)
+	if err != nil {
+		return nil, err
+	}
+	return &File{path: path, f: f}, nil
+}
+
+// Write appends p.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.f.Write(p)
+}
+
+// Reopen closes the file and opens its path again. After an error it goes on with the file it has.
+func (f *File) Reopen() error {
+	next, err := openAppend(f.path)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old := f.f
+	f.f = next
+	if err := old.Close(); err != nil {
+		return fmt.Errorf("close the old log file: %w", err)
+	}
+	return nil
+}
+
+// Close closes the file. Later writes fail.
+func (f *File) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.f.Close()
+}
+
+func openAppend(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gotycoon/access"
-	"gotycoon/db"
+	"gotycoon/db/owed"
 	"gotycoon/internal/metrics"
 )
 
@@ -43,8 +43,8 @@ type Options struct {
 // The buffers are taken when bytes have arrived and given back when the connection waits for its next request:
 // an idle connection holds none.
 type Conn struct {
-	Out  []byte     // replies not yet sent
-	Owed db.Pending // updates acknowledged by Out
+	Out  []byte       // replies not yet sent
+	Owed owed.Pending // updates acknowledged by Out
 
 	Visitor *access.Visitor   // who is at the other end; nil: everything is allowed
 	Meter   *metrics.Recorder // measures the requests; nil: nobody does

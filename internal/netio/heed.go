@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gotycoon/db"
+	"gotycoon/db/owed"
 )
 
 var (
@@ -38,7 +38,7 @@ type serving struct {
 // reply goes on behind it. Where a protocol has no such beginning opening is empty, and a client counts as gone when its system says
 // so: when it has been killed with replies unread, say. The opening cannot be sent before earlier replies, which are the caller's to send
 // (Flush) before work that takes long.
-func (c *Conn) Heed(opening string) db.Heed {
+func (c *Conn) Heed(opening string) owed.Heed {
 	return func() error { return c.heed(opening) }
 }
 

@@ -60,3 +60,50 @@ func parseTable(data []byte) map[string]int64 {
 	}
 	return rows
 }
+
+// MemoryLimit returns the bytes of memory that this process may use: those of the machine, or of its control groups where they allow
+// less. 0 means that the system does not tell.
+func MemoryLimit() int64 {
+	total := readTable("/proc/meminfo")["MemTotal"]
+	if n := GroupLimit(); n > 0 && (total == 0 || n < total) {
+		total = n
+	}
+	return total
+}
+
+// Anonymous returns the bytes of memory that the process occupies beside what it shares with files; 0 when the system does not tell.
+func Anonymous() int64 {
+	data, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(data)
+	const needed = 3 // size, resident, shared
+	if len(fields) < needed {
+		return 0
+	}
+	resident, err1 := strconv.ParseInt(string(fields[1]), 10, 64)
+	shared, err2 := strconv.ParseInt(string(fields[2]), 10, 64)
+	if err1 != nil || err2 != nil {
+		return 0
+	}
+	return (resident - shared) * int64(os.Getpagesize())
+}
+
+// OpenFiles returns how many files the process may have open. Go has raised the limit as far as it goes when the process began.
+func OpenFiles() int64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int64(min(limit.Cur, 1<<30))
+}
+
+// Space tells how many bytes the file system of a directory has, and how many of them are free for this process.
+func Space(dir string) (total, free int64, err error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		return 0, 0, &os.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(s.Blocks) * s.Bsize, int64(s.Bavail) * s.Bsize, nil
+}

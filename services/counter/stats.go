@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/internal/figure"
 	"gotycoon/services/counter/frame"
 )
 
@@ -96,4 +97,23 @@ func (s Stats) Rows() []frame.Stat {
 // Connections returns how many connections are open, and how many there have been.
 func (s *Server) Connections() (open int, total uint64) {
 	return int(max(0, s.open.Load())), s.accepted.Load()
+}
+
+// Metrics returns the definitions of the metrics of a Server.
+func Metrics() []figure.Definition {
+	return []figure.Definition{
+		figure.Define("gotycoon_counters", figure.Gauge, "Counters as of the latest collection."),
+		figure.Define("gotycoon_counters_created_total", figure.Counter, "Counters ever created."),
+		figure.Define("gotycoon_counters_bytes", figure.Gauge, "Memory of the counters as of the latest collection."),
+	}
+}
+
+// Figures returns the metrics of the server.
+func (s *Server) Figures() figure.Source {
+	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+		stats := s.Stats()
+		put("gotycoon_counters", float64(stats.Objects))
+		put("gotycoon_counters_created_total", float64(stats.Created))
+		put("gotycoon_counters_bytes", float64(stats.Memory))
+	}}
 }

@@ -1,6 +1,10 @@
 package leader
 
-import "fmt"
+import (
+	"fmt"
+
+	"gotycoon/internal/figure"
+)
 
 // Standby is the error of a request that only the primary serves, on a server that is not the
 // primary.
@@ -44,4 +48,22 @@ func (r *Role) Primary() (sid uint16, ok bool) {
 	defer r.mu.Unlock()
 	sid, _, ok = r.claims.greatest()
 	return sid, ok
+}
+
+// Metrics returns the definition of the metric of a Role.
+func Metrics() []figure.Definition {
+	return []figure.Definition{
+		figure.Define("gotycoon_services_primary", figure.Gauge, "1 while this server changes quotas and gives out fencing tokens, 0 while another one does."),
+	}
+}
+
+// Figures returns the metric of the role.
+func (r *Role) Figures() figure.Source {
+	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+		n := 0.0
+		if _, err := r.Term(); err == nil {
+			n = 1
+		}
+		put("gotycoon_services_primary", n)
+	}}
 }

@@ -1,6 +1,10 @@
 package lock
 
-import "time"
+import (
+	"time"
+
+	"gotycoon/internal/figure"
+)
 
 // Counts are numbers of events since the start.
 type Counts struct {
@@ -66,4 +70,32 @@ func (s *Server) Connections() (open int, total uint64) {
 		return 0, 0
 	}
 	return s.port.Conns(), s.port.Total()
+}
+
+// Metrics returns the definitions of the metrics of a Server.
+func Metrics() []figure.Definition {
+	return []figure.Definition{
+		figure.Define("gotycoon_lock_keys", figure.Gauge, "Keys that are locked or waited for."),
+		figure.Define("gotycoon_lock_holders", figure.Gauge, "Locks granted just now."),
+		figure.Define("gotycoon_lock_waiters", figure.Gauge, "Requests for locks that wait."),
+		figure.Define("gotycoon_lock_oldest_wait_seconds", figure.Gauge, "For how long the oldest of them has waited."),
+		figure.Define("gotycoon_lock_events_total", figure.Counter, "What has become of locks and requests for them.", "event"),
+	}
+}
+
+// Figures returns the metrics of the server.
+func (s *Server) Figures() figure.Source {
+	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+		stats := s.Stats()
+		put("gotycoon_lock_keys", float64(stats.Keys))
+		put("gotycoon_lock_holders", float64(stats.Holders))
+		put("gotycoon_lock_waiters", float64(stats.Waiters))
+		put("gotycoon_lock_oldest_wait_seconds", stats.OldestWait.Seconds())
+		for event, n := range map[string]uint64{
+			"grant": stats.Grants, "renewal": stats.Renewals, "release": stats.Releases, "expiry": stats.Expiries,
+			"timeout": stats.Timeouts, "cancel": stats.Cancels, "refusal": stats.Refusals,
+		} {
+			put("gotycoon_lock_events_total", float64(n), event)
+		}
+	}}
 }

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -45,12 +44,6 @@ type backupTarget interface {
 	put(key, value []byte) error
 	commit() (written, error)
 	discard() error
-}
-
-// written is what a backup has become.
-type written struct {
-	size   int64
-	digest [sha256.Size]byte
 }
 
 // backup writes a database of the server, as it is at one moment, to a file of its own.

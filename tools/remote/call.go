@@ -9,13 +9,23 @@ import (
 	"io"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
 	"gotycoon/client"
 	"gotycoon/tools/cli"
 	"gotycoon/tools/show"
+	"gotycoon/ulog"
 )
+
+const program = "ktremotemgr"
+
+// usageError is a command line that cannot be meant.
+type usageError = cli.UsageError
+
+// exitStatus is a failure with an exit code of its own.
+type exitStatus = cli.ExitStatus
 
 // call is one run of a sub-command: its options, and the server it talks to.
 type call struct {
@@ -52,6 +62,17 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	c.defineCredentials(name)
 	c.tls = c.flags.TLS()
 	return c
+}
+
+// withoutCredentials are the sub-commands whose protocols have none.
+var withoutCredentials = []string{"backup", "counter", "lock"}
+
+// defineCredentials adds the options of all other sub-commands. What these send nevertheless, to the server's port, the environment says.
+func (c *call) defineCredentials(command string) {
+	c.who = new(cli.Credentials)
+	if !slices.Contains(withoutCredentials, command) {
+		c.who = c.flags.Credentials()
+	}
 }
 
 // withDB adds the option that chooses a database.
@@ -113,6 +134,20 @@ func (c *call) parse(least, most int) error {
 	return nil
 }
 
+// now as a time stamp means: from here on. So does "-".
+const now = "now"
+
+func parseStamp(text string) (uint64, error) {
+	if text == now || text == "-" {
+		return uint64(ulog.StampAt(time.Now())), nil
+	}
+	var n int64
+	if err := cli.Int(&n).Set(text); err != nil || n < 0 {
+		return 0, usageError("-ts: must be a time stamp")
+	}
+	return uint64(n), nil
+}
+
 // open connects to the server. The error has the words that scripts know.
 func (c *call) open(ctx context.Context) (*client.DB, error) {
 	addr, options, err := c.server()
@@ -132,6 +167,11 @@ func (c *call) server() (addr string, o client.Options, err error) {
 	host := cmp.Or(c.host, "localhost")
 	secure, err := c.tls.Config(host)
 	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), client.Options{Timeout: max(0, *c.timeout), TLS: secure, Credentials: c.credentials()}, err
+}
+
+// credentials are what the run shows to a server with an access file.
+func (c *call) credentials() client.Credentials {
+	return client.Credentials{User: c.who.User, Password: c.who.Password, Token: c.who.Token}
 }
 
 // whyTLS tells what went wrong with a connection over TLS, where there are more reasons than without.
@@ -169,4 +209,15 @@ func (c *call) number() uint16 {
 		return 0
 	}
 	return uint16(n)
+}
+
+func pause(ctx context.Context, long time.Duration) error {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

@@ -1,10 +1,10 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,19 +22,14 @@ const (
 
 // comparison is one run of compare.
 type comparison struct {
-	*call
-	sides  [2]*client.Client
-	names  [2]string // HOST:PORT
-	other  string    // database of the second side, where it has another name
-	by     string
-	list   bool // -keys
-	wait   time.Duration
-	rounds int64
+	pair
+	other string // -db2: the second server's database, if it has another name
+	list  bool   // -keys
 }
 
 // compare tells whether two servers have the same records.
 func compare(ctx context.Context, c *call) error {
-	p := &comparison{call: c.withDB().withHexOut().withJSON()}
+	p := &comparison{pair: pair{call: c.withDB().withHexOut().withJSON()}}
 	c.flags.StringVar(&p.other, "db2", "", "`name` or number of the second server's database (default that of -db)")
 	c.flags.StringVar(&p.by, "by", "", "narrow down by ranges of the \"key\" or of its \"hash\" (default: by key where the database is in that order)")
 	c.flags.BoolVar(&p.list, "keys", false, "list the keys that differ: < only in the first, > only in the second, ! another value or expiration time")
@@ -52,27 +47,9 @@ func compare(ctx context.Context, c *call) error {
 	case p.rounds < 1:
 		return usageError("-rounds: must be at least 1")
 	}
-	defer p.connect()()
+	p.connect()
+	defer p.close()
 	return p.run(ctx)
-}
-
-// connect prepares the two clients: of the two arguments, or of -host and -port and the one argument.
-func (p *comparison) connect() (close func()) {
-	p.names = [2]string{net.JoinHostPort(p.host, strconv.FormatInt(*p.port, 10)), p.args[0]}
-	if p.host == "" {
-		p.names[0] = net.JoinHostPort("localhost", strconv.FormatInt(*p.port, 10))
-	}
-	if len(p.args) == 2 {
-		p.names = [2]string(p.args)
-	}
-	for i, addr := range p.names {
-		p.sides[i] = client.New(addr, client.Options{Timeout: max(0, *p.timeout)})
-	}
-	return func() {
-		for _, side := range p.sides {
-			_ = side.Close() // everything has been answered
-		}
-	}
 }
 
 // run compares one database, or all.
@@ -125,10 +102,6 @@ func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	return numbers, nil
 }
 
-func (p *comparison) fail(side int, name string, err error) error {
-	return fmt.Errorf("%s failed: %s: %w", name, p.names[side], err)
-}
-
 // verdict about a database; the greater the worse.
 type verdict int
 
@@ -140,7 +113,7 @@ const (
 
 // database compares one and prints the result: database, verdict, records on both sides, keys that differ.
 func (p *comparison) database(ctx context.Context, name string) (verdict, error) {
-	d := newDifference(p, name)
+	d := newDifference(&p.pair, name, cmp.Or(p.other, name))
 	if err := d.find(ctx); err != nil {
 		return 0, err
 	}
@@ -192,4 +165,54 @@ func (p *comparison) printKeys(keys map[string]digests) {
 		p.print([]byte(key))
 		_ = p.out.WriteByte('\n')
 	}
+}
+
+// checksum prints number and checksum of the records of a database, in parts.
+func checksum(ctx context.Context, c *call) error {
+	c.withDB().withHex().withHexOut().withJSON()
+	by := c.flags.String("by", byHash, "ranges are of the keys' \"hash\", in 16 hexadecimal digits, or of the \"key\"")
+	parts := c.flags.Integer("parts", 1, "divide the range into so many parts; by key up to twice as many, of about as many records each (default 1)")
+	if err := c.parse(0, 2); err != nil {
+		return err
+	}
+	if *by != byHash && *by != byKey {
+		return usageError("-by: must be hash or key")
+	}
+	o := client.ChecksumOptions{Hash: *by == byHash, Parts: int(min(max(1, *parts), 1<<20))}
+	if len(c.args) > 0 {
+		o.Ranges = []client.Range{{From: c.args[0]}}
+	}
+	if len(c.args) > 1 {
+		o.Ranges[0].To = c.args[1]
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	found, _, err := db.Checksum(ctx, o)
+	if err != nil {
+		return c.failed("DB::checksum", err)
+	}
+	for _, p := range found {
+		if c.json {
+			if err := c.printJSON(c.partObject(p)); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(c.out, "%d\t%016x\t", p.Count, p.Sum) // Flush returns the error
+		c.print([]byte(p.From))
+		_ = c.out.WriteByte('\t')
+		c.print([]byte(p.To))
+		_ = c.out.WriteByte('\n')
+	}
+	return nil
+}
+
+// partObject is a part of a database for programs.
+func (c *call) partObject(p client.Part) show.Object {
+	o := show.Object{"count": p.Count, "sum": fmt.Sprintf("%016x", p.Sum)}
+	o.Bytes("from", []byte(p.From), c.hexOut)
+	o.Bytes("to", []byte(p.To), c.hexOut)
+	return o
 }

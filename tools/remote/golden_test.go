@@ -12,9 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recordings is where the recordings come from; testdata is a copy.
-const recordings = "../../../shared/golden"
-
 // Ports of the recordings.
 const (
 	portMain     = "20250" // server with an update log
@@ -31,23 +28,6 @@ type run struct {
 	Stdout string `json:"stdout_b64"`
 	Stderr string `json:"stderr_b64"`
 	Note   string
-}
-
-// TestCopies compares the copy with the recordings where they are at hand.
-func TestCopies(t *testing.T) {
-	if _, err := os.Stat(recordings); err != nil {
-		t.Skipf("the recordings are not beside this module (%s), testdata is used as it is", recordings)
-	}
-	names, err := filepath.Glob("testdata/ktremotemgr-*.jsonl")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
-	for _, name := range names {
-		want, err := os.ReadFile(filepath.Join(recordings, "cli", filepath.Base(name)))
-		require.NoError(t, err)
-		have, err := os.ReadFile(name)
-		require.NoError(t, err)
-		require.Equal(t, string(want), string(have), name)
-	}
 }
 
 // load reads the recorded runs of a file.

@@ -10,18 +10,6 @@ import (
 	"gotycoon/tools/show"
 )
 
-// Exit codes of lock, and of counter acquire, beside those of the command that they run. Scripts can tell them from common ones.
-const (
-	exitNotGranted = exitStatus(75) // not granted in time: the command was not run
-	exitLost       = exitStatus(76) // what was held was lost while the command ran
-)
-
-// exits prints an error and returns the exit code that stands for it.
-func (c *call) exits(code exitStatus, err error) error {
-	fmt.Fprintf(c.stderr, "%s: %v\n", program, err)
-	return code
-}
-
 // fenceVariable is where a command finds its fencing token.
 const fenceVariable = "KT_FENCE"
 

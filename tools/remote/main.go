@@ -10,8 +10,6 @@ import (
 	"gotycoon/tools/manual"
 )
 
-const program = "ktremotemgr"
-
 // command is an entry of the table of sub-commands.
 func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
 	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
@@ -49,12 +47,6 @@ func commands() []cli.Command[*call] {
 		command("counter", "call [argument ...]", "get, acquire, release, stats or dump counters (-port of -counter-port)", counter),
 	}
 }
-
-// usageError is a command line that cannot be meant.
-type usageError = cli.UsageError
-
-// exitStatus is a failure with an exit code of its own.
-type exitStatus = cli.ExitStatus
 
 // Main runs the command with the arguments behind its name and returns the exit code: 0, 1 after any failure, or that of
 // the command that lock or counter acquire ran.

@@ -2,11 +2,98 @@ package remote
 
 import (
 	"context"
-	"strconv"
-	"time"
-
-	"gotycoon/client"
+	"maps"
 )
+
+// report prints the server's report.
+func report(ctx context.Context, c *call) error {
+	if err := c.withJSON().parse(0, 0); err != nil {
+		return err
+	}
+	if _, err := c.open(ctx); err != nil {
+		return err
+	}
+	rows, err := c.client.Report(ctx)
+	if err != nil {
+		return c.failed("DB::report", err)
+	}
+	return c.printStatus(rows)
+}
+
+// listReplicas prints the followers of the server.
+func listReplicas(ctx context.Context, c *call) error {
+	if err := c.withJSON().parse(0, 0); err != nil {
+		return err
+	}
+	if _, err := c.open(ctx); err != nil {
+		return err
+	}
+	rows, err := c.client.Replicas(ctx)
+	if err != nil {
+		return c.failed("DB::replicas", err)
+	}
+	return c.printStatus(rows)
+}
+
+// inform prints the number and size of the records, or with -st everything about a database.
+func inform(ctx context.Context, c *call) error {
+	all := c.withDB().withSignals().withJSON().flags.Bool("st", false, "print everything about the database")
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	rows, err := db.Status(ctx)
+	if err != nil {
+		return c.failed("DB::status", err)
+	}
+	if !*all {
+		maps.DeleteFunc(rows, func(name string, _ []byte) bool { return name != "count" && name != "size" })
+	}
+	return c.printStatus(rows)
+}
+
+// clearRecords removes all records of a database.
+func clearRecords(ctx context.Context, c *call) error {
+	if err := c.withDB().withSignals().parse(0, 0); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::clear", db.Clear(ctx))
+}
+
+// synchronize has a database written to its file, and a command run on it.
+func synchronize(ctx context.Context, c *call) error {
+	c.withDB().withSignals()
+	hard := c.flags.Bool("hard", false, "down to the disk")
+	command := c.flags.String("cmd", "", "then run this `command` of the server's -cmd directory with the file's path and a time stamp")
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::synchronize", db.Synchronize(ctx, *hard, *command))
+}
+
+// vacuum removes expired records.
+func vacuum(ctx context.Context, c *call) error {
+	step := c.withDB().withSignals().flags.Integer("step", 0, "look at so many records only")
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	db, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.failed("DB::vacuum", db.Vacuum(ctx, *step))
+}
 
 // script calls a script procedure.
 func script(ctx context.Context, c *call) error {
@@ -33,50 +120,11 @@ func script(ctx context.Context, c *call) error {
 	return c.printRecords(rows)
 }
 
-// tuneReplication points the server to another master, or to none.
-func tuneReplication(ctx context.Context, c *call) error {
-	port := c.flags.Integer("mport", 1978, "port of the master (default 1978)")
-	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
-	copies := c.flags.Bool("copy", false, "replace the server's databases by copies of the master's first")
-	var interval time.Duration
-	c.flags.Number("iv", func(n float64) { interval = replicateInterval(n) }, "milliseconds between two looks for updates, 0: none")
-	role := c.roleOptions()
-	if err := c.parse(0, 1); err != nil {
-		return err
+// pairs makes a map of keys and values in turn.
+func pairs(args []string) map[string][]byte {
+	m := make(map[string][]byte, len(args)/2)
+	for i := 0; i+1 < len(args); i += 2 {
+		m[args[i]] = []byte(args[i+1])
 	}
-	if only, err := role.set(ctx); only || err != nil {
-		return err
-	}
-	if *copies && len(c.args) == 0 {
-		return usageError("-copy needs a master")
-	}
-	m := client.Master{Interval: interval, Copy: *copies}
-	if len(c.args) > 0 {
-		m.Host, m.Port = c.args[0], int(*port)
-	}
-	if *ts != "" && *ts != "-" && *ts != now {
-		n, err := parseStamp(*ts)
-		if err != nil {
-			return err
-		}
-		m.TS = strconv.FormatUint(n, 10)
-	} else if *ts == now {
-		m.TS = now
-	}
-	if _, err := c.open(ctx); err != nil {
-		return err
-	}
-	return c.failed("DB::tune_replication", c.client.TuneReplication(ctx, m))
-}
-
-// replicateInterval is the value of -iv. Below zero means unchanged, as it does for the server.
-func replicateInterval(ms float64) time.Duration {
-	const longest = 1 << 62
-	switch {
-	case ms < 0:
-		return 0
-	case ms == 0:
-		return client.NoPause
-	}
-	return time.Duration(max(1, min(longest, ms*float64(time.Millisecond))))
+	return m
 }

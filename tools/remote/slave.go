@@ -5,21 +5,7 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"gotycoon/tools/cli"
-	"gotycoon/ulog"
 )
-
-// follower is what slave was asked for.
-type follower struct {
-	*call
-	after  uint64 // -ts
-	sid    *int64
-	white  *bool
-	wait   *bool
-	pos    string // -pos
-	accept *bool  // -gap-continue
-}
 
 // quietLimit is after how much silence a server is given up that is to be waited for: it sends a heartbeat ten times a second.
 const quietLimit = 10 * time.Second
@@ -54,22 +40,6 @@ func slave(ctx context.Context, c *call) error {
 	}
 	return f.feed(ctx)
 }
-
-// now as a time stamp means: from here on. So does "-".
-const now = "now"
-
-func parseStamp(text string) (uint64, error) {
-	if text == now || text == "-" {
-		return uint64(ulog.StampAt(time.Now())), nil
-	}
-	var n int64
-	if err := cli.Int(&n).Set(text); err != nil || n < 0 {
-		return 0, usageError("-ts: must be a time stamp")
-	}
-	return uint64(n), nil
-}
-
-func (f *follower) openError() error { return fmt.Errorf("%s: open error", f.peer()) }
 
 // removeFiles removes files of the log.
 func (f *follower) removeFiles(ctx context.Context) error {

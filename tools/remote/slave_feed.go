@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,7 +13,19 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/internal/vfs"
+	"gotycoon/ulog"
 )
+
+// follower is what slave was asked for.
+type follower struct {
+	*call
+	after  uint64 // -ts
+	sid    *int64
+	white  *bool
+	wait   *bool
+	pos    string // -pos
+	accept *bool  // -gap-continue
+}
 
 const (
 	firstPause = 100 * time.Millisecond // before a lost server is tried again
@@ -49,8 +62,10 @@ func (f *follower) feed(ctx context.Context) error {
 		ctx, stop = untilSignal(ctx)
 		defer stop()
 	}
-	return errors.Join(r.run(ctx), r.settle())
+	return errors.Join(r.run(ctx), r.save())
 }
+
+func (f *follower) openError() error { return fmt.Errorf("%s: open error", f.peer()) }
 
 // untilSignal returns a context that ends when the process is asked to: the position can be saved then. The next signal kills.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -73,7 +88,7 @@ func (r *feed) run(ctx context.Context) error {
 		case !*r.wait:
 			return r.failed("DB::slave", err) // the log is not complete
 		}
-		if err := r.settle(); err != nil {
+		if err := r.save(); err != nil {
 			return err
 		}
 		if r.pause == firstPause {
@@ -88,15 +103,9 @@ func (r *feed) run(ctx context.Context) error {
 // rest waits before the next try, longer each time, and not as long as others who lost the server at the same moment. It returns
 // false when the feed is to end.
 func (r *feed) rest(ctx context.Context) bool {
-	timer := time.NewTimer(r.pause/2 + rand.N(r.pause/2))
-	defer timer.Stop()
+	long := r.pause/2 + rand.N(r.pause/2)
 	r.pause = min(2*r.pause, longPause)
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return pause(ctx, long) == nil
 }
 
 // follow prints what comes over one connection.
@@ -131,7 +140,7 @@ func (r *feed) take(ctx context.Context, u client.Update) error {
 		r.at.stamp = u.TS
 	}
 	if r.file.due(r.at) {
-		return r.settle()
+		return r.save()
 	}
 	if len(u.Log) > 0 {
 		return nil
@@ -145,8 +154,8 @@ func (r *feed) take(ctx context.Context, u client.Update) error {
 	return nil
 }
 
-// settle gives away what has been printed, and then saves how far that is.
-func (r *feed) settle() error {
+// save gives away what has been printed, and then saves how far that is.
+func (r *feed) save() error {
 	if err := r.out.Flush(); err != nil {
 		return err
 	}
@@ -193,4 +202,47 @@ func (r *feed) missing(reach client.Reach) string {
 // warn writes a line for people.
 func (r *feed) warn(text string) {
 	fmt.Fprintf(r.stderr, "%s: warning: %s: %s\n", program, r.peer(), text)
+}
+
+// show prints one update: time stamp, server, database, what happened, and to which key and value in Base64.
+func (f *follower) show(u client.Update) error {
+	up, err := ulog.ParseMessage(u.Log)
+	name, columns := "unknown", [][]byte{unknownPart(u.Log)}
+	switch {
+	case err == nil && up.Op == ulog.OpSet:
+		name, columns = "set", [][]byte{up.Key, up.Value}
+	case err == nil && up.Op == ulog.OpRemove:
+		name, columns = "remove", [][]byte{up.Key}
+	case err == nil && up.Op == ulog.OpClear:
+		name, columns = "clear", nil
+	}
+	if f.json {
+		return f.printJSON(updateObject(u, up, name, columns))
+	}
+	fmt.Fprintf(f.out, "%d\t%d\t%d\t%s", u.TS, up.SID, up.DBID, name) // Flush returns the error
+	for _, column := range columns {
+		fmt.Fprintf(f.out, "\t%s", base64.StdEncoding.EncodeToString(column))
+	}
+	return f.out.WriteByte('\n')
+}
+
+// updateObject is an update for programs. Values have the form in which they are stored, so keys and values are always in
+// Base64.
+func updateObject(u client.Update, up ulog.Update, name string, columns [][]byte) map[string]any {
+	m := map[string]any{"ts": u.TS, "sid": up.SID, "db": up.DBID, "op": name}
+	for i, key := range [...]string{"key_base64", "value_base64"} {
+		if i < len(columns) {
+			m[key] = base64.StdEncoding.EncodeToString(columns[i])
+		}
+	}
+	return m
+}
+
+// unknownPart is what the original prints of an update that it does not understand: all behind the IDs but the last byte.
+func unknownPart(msg []byte) []byte {
+	const ids = 4
+	if len(msg) <= ids {
+		return nil
+	}
+	return msg[ids : len(msg)-1]
 }

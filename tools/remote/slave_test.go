@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
+	"gotycoon/compat/recordings"
 	"gotycoon/tools/remote"
 )
 
@@ -110,10 +111,7 @@ func replaceStamps(stamps map[string]string, text string) string {
 // TestSegments replays the commands recorded with a log of three segments, of which we take a copy.
 func TestSegments(t *testing.T) {
 	runs := load(t, "slave-3segments")
-	from := filepath.Join(recordings, "ulog", "main", "ulog")
-	if _, err := os.Stat(from); err != nil {
-		t.Skipf("the recorded log is not beside this module (%s)", from)
-	}
+	from := filepath.Join(recordings.Dir(t, "ulog"), "main", "ulog")
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(filepath.Join(dir, "ulog"), os.DirFS(from)))
 	s := ktproc.Start(t, ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: dir, Args: []string{"-ulog", "ulog", "-sid", "1"}})

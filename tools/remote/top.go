@@ -26,9 +26,6 @@ func top(ctx context.Context, c *call) error {
 	return c.watch(ctx, *every, *times, view)
 }
 
-// minInterval keeps a typing error from becoming a load.
-const minInterval = 100 * time.Millisecond
-
 // topView shows samples.
 type topView interface {
 	// show prints what has happened between two samples.
@@ -96,13 +93,4 @@ func (v *lineView) show(before, now *sample) error {
 	return err
 }
 
-const percent = 100
-
-func (v *lineView) wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return true
-	case <-time.After(d):
-		return false
-	}
-}
+func (v *lineView) wait(ctx context.Context, d time.Duration) bool { return pause(ctx, d) != nil }

@@ -13,6 +13,11 @@ import (
 	"gotycoon/tools/show"
 )
 
+// minInterval keeps a typing error from becoming a load.
+const minInterval = 100 * time.Millisecond
+
+const percent = 100
+
 // sample is what a server has reported at a moment.
 type sample struct {
 	at   time.Time

@@ -62,7 +62,7 @@ func (s *screen) wait(ctx context.Context, d time.Duration) bool {
 			return ctx.Err() != nil
 		}
 		if s.keys == nil {
-			return (&lineView{}).wait(ctx, left)
+			return pause(ctx, left) != nil
 		}
 		poll := []unix.PollFd{{Fd: int32(s.keys.Fd()), Events: unix.POLLIN}}
 		n, err := unix.Poll(poll, int(min(left, minInterval).Milliseconds())+1)

@@ -12,6 +12,11 @@ import (
 	"gotycoon/tools/show"
 )
 
+const program = "kttimedmgr"
+
+// usageError is a command line that cannot be meant.
+type usageError = cli.UsageError
+
 // call is one run of a sub-command: its options, and the databases it has open.
 type call struct {
 	flags  *cli.Flags
@@ -124,3 +129,11 @@ func (e *callError) Error() string {
 
 // Unwrap returns the reason.
 func (e *callError) Unwrap() error { return e.err }
+
+// firstError returns the first of two errors: what went wrong later is mostly a consequence.
+func firstError(first, later error) error {
+	if first != nil {
+		return first
+	}
+	return later
+}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"gotycoon/db"
+	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 	"gotycoon/tools/show"
 	"gotycoon/ulog"
@@ -56,15 +57,7 @@ func (c *call) dumpToFile(path string, d *db.DB, p show.Progress) (n int64, err 
 	if err != nil {
 		return 0, errors.Join(err, os.Remove(fresh))
 	}
-	return n, syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return n, vfs.OS{}.SyncDir(filepath.Dir(path))
 }
 
 // dumpTo writes the records. p may be nil.

@@ -2,6 +2,7 @@ package timed_test
 
 import (
 	"fmt"
+	"gotycoon/compat/recordings"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,17 +71,14 @@ func TestInformOfDamagedSnapshots(t *testing.T) {
 
 // TestLoadOfAServersSnapshots loads what the original has written with each of its compressors.
 func TestLoadOfAServersSnapshots(t *testing.T) {
-	const recordings = "../../../shared/golden/snapshot"
-	if _, err := os.Stat(recordings); err != nil {
-		t.Skipf("the recordings are not beside this module (%s)", recordings)
-	}
+	golden := recordings.Dir(t, "snapshot")
 	for _, kind := range []string{"none", "zlib", "lzo", "lzma", "lzma-unsupported-build"} {
 		for _, index := range []string{"0", "1"} {
-			want, err := os.ReadFile(filepath.Join(recordings, kind, "db"+index+".hex.tsv"))
+			want, err := os.ReadFile(filepath.Join(golden, kind, "db"+index+".hex.tsv"))
 			require.NoError(t, err)
 			lines := strings.Split(strings.ReplaceAll(string(want), "9223372036854775807", "1099511627775"), "\n") // listed by ktremotemgr
 			path := filepath.Join(t.TempDir(), "a.kct")
-			succeed(t, "load", path, filepath.Join(recordings, kind, "0000000"+index+".ktss"))
+			succeed(t, "load", path, filepath.Join(golden, kind, "0000000"+index+".ktss"))
 			have := strings.Split(succeed(t, "list", "-pv", "-px", "-pt", path), "\n")
 			slices.Sort(lines)
 			slices.Sort(have)

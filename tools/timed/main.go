@@ -10,8 +10,6 @@ import (
 	"gotycoon/tools/manual"
 )
 
-const program = "kttimedmgr"
-
 // command is an entry of the table of sub-commands.
 func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
 	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
@@ -42,9 +40,6 @@ func commands() []cli.Command[*call] {
 	}
 }
 
-// usageError is a command line that cannot be meant.
-type usageError = cli.UsageError
-
 // Main runs the command with the arguments behind its name and returns the exit code: 0, or 1 after any failure.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := cli.Program[*call]{
@@ -64,12 +59,4 @@ func (c *call) Options() *cli.Flags { return c.flags }
 // End closes what the run has opened, and prints what is left.
 func (c *call) End(err error) error {
 	return firstError(firstError(err, c.closeAll()), c.out.Flush())
-}
-
-// firstError returns the first of two errors: what went wrong later is mostly a consequence.
-func firstError(first, later error) error {
-	if first != nil {
-		return first
-	}
-	return later
 }

@@ -6,11 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 
 	"gotycoon/db"
 	"gotycoon/tools/show"
 )
+
+// create creates a database file. One that is there is opened, or with -otr emptied.
+func create(_ context.Context, c *call) error {
+	truncate := c.truncates()
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	_, err := c.openFresh(c.args[0], *truncate)
+	return err
+}
 
 // inform prints the number and size of the records, or with -st everything about a database.
 func inform(_ context.Context, c *call) error {
@@ -30,20 +39,6 @@ func inform(_ context.Context, c *call) error {
 		maps.DeleteFunc(rows, func(name, _ string) bool { return name != "count" && name != "size" })
 	}
 	return c.printRows(rows)
-}
-
-// printRows prints a report.
-func (c *call) printRows(rows map[string]string) error {
-	o := show.Object{}
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		if o.Text(name, rows[name]); !c.json {
-			fmt.Fprintf(c.out, "%s: %s\n", name, rows[name]) // Flush returns the error
-		}
-	}
-	if c.json {
-		return show.JSON(c.out, o)
-	}
-	return nil
 }
 
 // clearRecords removes all records.
@@ -111,4 +106,40 @@ func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
 		return &db.Error{Code: db.BrokenFile, Message: fmt.Sprintf("the record of %q has another value when it is read by its key", key)}
 	}
 	return nil
+}
+
+// copyFile makes a copy of a database file.
+func copyFile(_ context.Context, c *call) error {
+	if err := c.parse(2, 2); err != nil {
+		return err
+	}
+	d, err := c.open(c.args[0], reads)
+	if err != nil {
+		return err
+	}
+	p := &blocks{Progress: show.NewProgress(c.out, c.stdout, c.stderr,
+		show.ProgressOptions{Items: "blocks", Size: d.Size(), Every: 100, Ending: " (end)"})}
+	size, err := d.CopyFile(c.args[1], p.add)
+	p.add(-int(size) % blockSize & (blockSize - 1)) // the last block is not full
+	p.End()
+	if err != nil {
+		return c.failed("DB::copy", c.args[0], err)
+	}
+	_, err = fmt.Fprintf(c.out, "%d blocks were merged successfully\n", (size+blockSize-1)/blockSize)
+	return err
+}
+
+// blockSize is what a copy counts in.
+const blockSize = 8192
+
+// blocks turns bytes into blocks.
+type blocks struct {
+	show.Progress
+	bytes int
+}
+
+func (b *blocks) add(bytes int) {
+	before := b.bytes / blockSize
+	b.bytes += bytes
+	b.Done(b.bytes/blockSize-before, bytes)
 }

@@ -1,12 +1,16 @@
 package timed
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"gotycoon/db"
+	"gotycoon/db/filestore"
 )
 
 // access is what a command does with a database.
@@ -17,6 +21,14 @@ const (
 	writes                // and must exist
 	creates               // and is created where it does not exist
 )
+
+// readsOr is the access of a command that removes what it prints, when it does.
+func readsOr(removes bool) access {
+	if removes {
+		return writes
+	}
+	return reads
+}
 
 // open opens the database of an expression, up to date as db.Offline tells. It is closed when the command has ended. change may
 // alter the options first.
@@ -60,6 +72,22 @@ func (c *call) options(a access) db.Options {
 	return o
 }
 
+// truncates adds the option that empties a file.
+func (c *call) truncates() *bool {
+	return c.flags.Bool("otr", false, "begin with an empty file where there is one already")
+}
+
+// openFresh opens a database for writing, and puts an empty file in the place of one that is there when truncate says so. The old file's
+// updates are wanted by nobody, those in a log included.
+func (c *call) openFresh(expr string, truncate bool) (*db.DB, error) {
+	if truncate {
+		if err := db.Reset(expr, c.options(creates)); err != nil {
+			return nil, c.openFailed(err)
+		}
+	}
+	return c.open(expr, creates)
+}
+
 // mustExist returns the error for a file that is not there.
 func mustExist(expr string) error {
 	e, err := db.ParseExpr(expr)
@@ -70,6 +98,21 @@ func mustExist(expr string) error {
 		return &db.Error{Code: db.NoRepository, Message: "open failed (file not found)", Err: err}
 	}
 	return nil
+}
+
+// filePath returns the file of an expression, which must exist.
+func (c *call) filePath(expr string) (string, error) {
+	if err := mustExist(expr); err != nil {
+		return "", c.openFailed(err)
+	}
+	e, err := db.ParseExpr(expr)
+	if err == nil && !e.Kind.OnDisk() {
+		err = &db.Error{Code: db.InvalidOperation, Message: "the database is in memory"}
+	}
+	if err != nil {
+		return "", c.openFailed(err)
+	}
+	return filepath.EvalSymlinks(e.Path)
 }
 
 // openFailed gives an error of opening the words that scripts know.
@@ -83,6 +126,17 @@ func (c *call) openFailed(err error) error {
 	return c.failed("DB::open", "", err)
 }
 
+// inUse gives the error for a file that a server has open its code.
+func inUse(err error) error {
+	if errors.Is(err, filestore.ErrInUse) {
+		return &db.Error{Code: db.NoRepository, Message: err.Error(), Err: err}
+	}
+	return err
+}
+
+// privateSuffix is the end of the name of a file's private log.
+const privateSuffix = ".wal"
+
 // closeAll closes what open has opened, the last one first. What has been changed then is in the files.
 func (c *call) closeAll() error {
 	var first error
@@ -94,3 +148,26 @@ func (c *call) closeAll() error {
 	c.catalogs = nil
 	return first
 }
+
+// warnings prints what the engine logs, as far as a person has to know it. It implements slog.Handler.
+type warnings struct{ out io.Writer }
+
+// Enabled tells whether a level is worth printing.
+func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle prints one line.
+func (w warnings) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		line += fmt.Sprintf(" %s=%v", a.Key, a.Value)
+		return true
+	})
+	_, err := fmt.Fprintf(w.out, "%s: %s: %s\n", program, map[bool]string{true: "error", false: "warning"}[r.Level >= slog.LevelError], line)
+	return err
+}
+
+// WithAttrs returns the handler itself: the engine names everything in its messages.
+func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
+
+// WithGroup returns the handler itself.
+func (w warnings) WithGroup(string) slog.Handler { return w }

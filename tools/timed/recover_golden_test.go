@@ -2,6 +2,7 @@ package timed_test
 
 import (
 	"fmt"
+	"gotycoon/compat/recordings"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,16 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// goldenLogs are logs that the original wrote, with what it recovers from them.
-const goldenLogs = "../../../shared/golden/ulog"
-
-func needGolden(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat(goldenLogs); err != nil {
-		t.Skip("the recorded logs are not here: " + goldenLogs)
-	}
-}
-
 // hexList lists a database as the recordings do.
 func hexList(t *testing.T, path string) string {
 	t.Helper()
@@ -30,16 +21,16 @@ func hexList(t *testing.T, path string) string {
 	return strings.Join(lines, "")
 }
 
-func recordedText(t *testing.T, path ...string) string {
+func recordedText(t *testing.T, golden string, path ...string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{goldenLogs}, path...)...))
+	text, err := os.ReadFile(filepath.Join(append([]string{golden}, path...)...))
 	require.NoError(t, err)
 	return string(text)
 }
 
-func recorded(t *testing.T, path ...string) string {
+func recorded(t *testing.T, golden string, path ...string) string {
 	t.Helper()
-	lines := strings.SplitAfter(recordedText(t, path...), "\n")
+	lines := strings.SplitAfter(recordedText(t, golden, path...), "\n")
 	slices.Sort(lines)
 	return strings.Join(lines, "")
 }
@@ -58,17 +49,17 @@ func count(t *testing.T, stdout string) int {
 }
 
 func TestRecoverRecordedLogs(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog") // logs that the original wrote, with what it recovers from them
 	for _, tc := range []struct{ dir, params string }{{"main", ""}, {"persist", "#ktopts=p"}} {
 		for dbid := range 2 {
 			t.Run(fmt.Sprint(tc.dir, dbid), func(t *testing.T) {
 				path := filepath.Join(t.TempDir(), "a.kct") + tc.params
 				succeed(t, "create", path)
-				out := succeed(t, "recover", "-dbid", fmt.Sprint(dbid), path, filepath.Join(goldenLogs, tc.dir, "ulog"))
+				out := succeed(t, "recover", "-dbid", fmt.Sprint(dbid), path, filepath.Join(golden, tc.dir, "ulog"))
 				require.Equal(t, strings.Repeat(".", 50)+" (50)\n"+strings.Repeat(".", 14)+" (64)\n", out)
-				require.Equal(t, recorded(t, tc.dir, fmt.Sprintf("db%d.recovered.hex.tsv", dbid)), hexList(t, path))
+				require.Equal(t, recorded(t, golden, tc.dir, fmt.Sprintf("db%d.recovered.hex.tsv", dbid)), hexList(t, path))
 				plain := create(t)
-				succeed(t, "recover", "-dbid", fmt.Sprint(dbid), plain+tc.params, filepath.Join(goldenLogs, tc.dir, "ulog"))
+				succeed(t, "recover", "-dbid", fmt.Sprint(dbid), plain+tc.params, filepath.Join(golden, tc.dir, "ulog"))
 				require.Equal(t, hexList(t, path), hexList(t, plain))
 			})
 		}
@@ -77,8 +68,8 @@ func TestRecoverRecordedLogs(t *testing.T) {
 
 // TestRecoverOptions is the recorded transcript of the original.
 func TestRecoverOptions(t *testing.T) {
-	needGolden(t)
-	log := filepath.Join(goldenLogs, "main", "ulog")
+	golden := recordings.Dir(t, "ulog") // logs that the original wrote, with what it recovers from them
+	log := filepath.Join(golden, "main", "ulog")
 	skipped := create(t)
 	require.Equal(t, 64, count(t, command("", "recover", "-sid", "7", skipped, log).stdout))
 	require.Empty(t, contents(t, skipped))
@@ -92,29 +83,29 @@ func TestRecoverOptions(t *testing.T) {
 // TestRecoverDamagedLogs recovers from the recorded log, damaged in 28 ways. What comes out must be what the original makes of it. For
 // those in the table it is more, because the original leaves out what can be read.
 func TestRecoverDamagedLogs(t *testing.T) {
-	needGolden(t)
-	better := map[string]int{ // updates that are read, of 64
+	golden := recordings.Dir(t, "ulog") // logs that the original wrote, with what it recovers from them
+	better := map[string]int{           // updates that are read, of 64
 		"v01": 63, "v02": 63, "v03": 63, "v04": 63, "v05": 55, // the newest segment is shorter than its header says
 		"v18": 63, "v19": 63, // the first one is
 		"v23": 64, // garbage behind an older one
 		"v27": 53, // an older one is empty
 	}
-	clean := readRecords(t)
+	clean := readRecords(t, golden)
 	for v := range 28 {
 		name := fmt.Sprintf("v%02d", v)
 		for dbid := range 2 {
 			path := filepath.Join(t.TempDir(), "a.kct")
 			succeed(t, "create", path)
-			r := command("", "recover", "-dbid", fmt.Sprint(dbid), path, filepath.Join(goldenLogs, "truncated", name, "ulog"))
+			r := command("", "recover", "-dbid", fmt.Sprint(dbid), path, filepath.Join(golden, "truncated", name, "ulog"))
 			n, more := better[name]
 			if !more {
-				require.Equal(t, recorded(t, "truncated", name, fmt.Sprintf("recovered%d.hex.tsv", dbid)), hexList(t, path), name)
+				require.Equal(t, recorded(t, golden, "truncated", name, fmt.Sprintf("recovered%d.hex.tsv", dbid)), hexList(t, path), name)
 				continue
 			}
 			require.Equal(t, n, count(t, r.stdout), name)
 			require.Contains(t, r.stderr, "warning: ", name)
 			if name < "v06" {
-				require.Equal(t, recoverFirst(t, clean[n-1], dbid), hexList(t, path), name)
+				require.Equal(t, recoverFirst(t, golden, clean[n-1], dbid), hexList(t, path), name)
 			}
 			require.Equal(t, "sound\n", lastLine(succeed(t, "verify", path)))
 		}
@@ -122,10 +113,10 @@ func TestRecoverDamagedLogs(t *testing.T) {
 }
 
 // readRecords returns the time stamps of the recorded log.
-func readRecords(t *testing.T) []string {
+func readRecords(t *testing.T, golden string) []string {
 	t.Helper()
 	var stamps []string
-	for line := range strings.Lines(recordedText(t, "main", "ktutilmgr-ulog.tsv")) {
+	for line := range strings.Lines(recordedText(t, golden, "main", "ktutilmgr-ulog.tsv")) {
 		stamp, _, _ := strings.Cut(line, "\t")
 		stamps = append(stamps, stamp)
 	}
@@ -134,11 +125,11 @@ func readRecords(t *testing.T) []string {
 }
 
 // recoverFirst returns a database as it was at a time stamp.
-func recoverFirst(t *testing.T, stamp string, dbid int) string {
+func recoverFirst(t *testing.T, golden, stamp string, dbid int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "b.kct")
 	succeed(t, "create", path)
-	require.Zero(t, command("", "recover", "-until", stamp, "-dbid", fmt.Sprint(dbid), path, filepath.Join(goldenLogs, "main", "ulog")).exit)
+	require.Zero(t, command("", "recover", "-until", stamp, "-dbid", fmt.Sprint(dbid), path, filepath.Join(golden, "main", "ulog")).exit)
 	return hexList(t, path)
 }
 
@@ -149,10 +140,10 @@ func lastLine(text string) string {
 
 // Damage that ends the log early is told, and the exit code says so; the file still gets what is in front of it.
 func TestRecoverTellsOfDamage(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog") // logs that the original wrote, with what it recovers from them
 	path := filepath.Join(t.TempDir(), "a.kct")
 	succeed(t, "create", path)
-	r := command("", "recover", path, filepath.Join(goldenLogs, "truncated", "v24", "ulog"))
+	r := command("", "recover", path, filepath.Join(golden, "truncated", "v24", "ulog"))
 	require.Equal(t, 1, r.exit)
 	require.Contains(t, r.stderr, "0000000001.ulog at offset 105: record without end mark")
 	require.Contains(t, r.stderr, "is complete up to the time stamp 1795228492165000000 (2026-11-21T02:34:52.165Z)")
@@ -161,10 +152,10 @@ func TestRecoverTellsOfDamage(t *testing.T) {
 
 // Messages that cannot be understood are told one by one; the others are applied.
 func TestRecoverOddMessages(t *testing.T) {
-	needGolden(t)
+	golden := recordings.Dir(t, "ulog") // logs that the original wrote, with what it recovers from them
 	path := filepath.Join(t.TempDir(), "a.kct")
 	succeed(t, "create", path)
-	r := command("", "recover", path, filepath.Join(goldenLogs, "odd-messages"))
+	r := command("", "recover", path, filepath.Join(golden, "odd-messages"))
 	require.Equal(t, 1, r.exit)
 	require.Equal(t, strings.Repeat(".", 19)+" (19)\n", r.stdout)
 	require.Equal(t, 6, strings.Count(r.stderr, "DB::recover failed: "+path+": 2: invalid operation: invalid message format\n"))

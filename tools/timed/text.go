@@ -2,11 +2,30 @@ package timed
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"math"
+	"slices"
 
 	"gotycoon/db"
 	"gotycoon/tools/show"
 )
+
+// input opens the file of an argument, or standard input where there is none. size is -1 where it is not known.
+func (c *call) input(i int) (in io.ReadCloser, size int64, err error) {
+	if i >= len(c.args) {
+		return io.NopCloser(c.stdin), -1, nil
+	}
+	return show.OpenInput(c.args[i])
+}
+
+// inputName is the input as messages name it.
+func (c *call) inputName(i int) string {
+	if i >= len(c.args) {
+		return "standard input"
+	}
+	return c.args[i]
+}
 
 // print writes a column. Flush returns the error of this and other output.
 func (c *call) print(b []byte) { show.Column(c.out, b, c.hexOut) }
@@ -32,8 +51,37 @@ func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpi
 	return o
 }
 
+// printRows prints a report.
+func (c *call) printRows(rows map[string]string) error {
+	o := show.Object{}
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		if o.Text(name, rows[name]); !c.json {
+			fmt.Fprintf(c.out, "%s: %s\n", name, rows[name]) // Flush returns the error
+		}
+	}
+	if c.json {
+		return show.JSON(c.out, o)
+	}
+	return nil
+}
+
 // steps is the progress of a command that goes through many records.
 func (c *call) steps(items string, size int64) show.Progress {
 	const every = 1000
 	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: items, Size: size, Every: every, Ending: " (end)"})
+}
+
+// quietProgress returns what shows progress to a person, and nothing to anybody else: 0 items end it.
+func (c *call) quietProgress(items string, size int64) func(items, bytes int) {
+	if !show.IsTerminal(c.stdout) || !show.IsTerminal(c.stderr) {
+		return func(int, int) {}
+	}
+	p := show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: items, Size: size})
+	return func(items, bytes int) {
+		if items == 0 {
+			p.End()
+			return
+		}
+		p.Done(items, bytes)
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
@@ -90,18 +89,6 @@ func (c *call) convert(k codec, back bool) error {
 	}
 	_, err = c.out.Write(out)
 	return err
-}
-
-// input reads the file, or standard input.
-func (c *call) input() ([]byte, error) {
-	if len(c.args) == 0 {
-		return io.ReadAll(c.stdin)
-	}
-	content, err := os.ReadFile(c.args[0])
-	if err != nil {
-		return nil, fmt.Errorf("%s: open error", c.args[0])
-	}
-	return content, nil
 }
 
 // columns is the codec of a column encoding. Base64 is decoded also where it has line ends in it.

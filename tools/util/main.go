@@ -2,15 +2,18 @@
 package util
 
 import (
-	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
 
 	"gotycoon/tools/cli"
 	"gotycoon/tools/manual"
 )
-
-const program = "ktutilmgr"
 
 // command is an entry of the table of sub-commands.
 func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
@@ -30,43 +33,6 @@ func commands() []cli.Command[*call] {
 	}
 }
 
-// call is one run of a sub-command.
-type call struct {
-	flags  *cli.Flags
-	raw    []string
-	stdin  io.Reader
-	out    *bufio.Writer
-	stderr io.Writer
-	args   []string
-}
-
-func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
-	return &call{flags: cli.New(name), raw: args, stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr}
-}
-
-// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
-func (c *call) parse(least, most int) (err error) {
-	c.args, err = c.flags.ParseArgs(c.raw, least, most)
-	return err
-}
-
-// Options returns the options of the run.
-func (c *call) Options() *cli.Flags { return c.flags }
-
-// End prints what is left.
-func (c *call) End(err error) error {
-	if flushErr := c.out.Flush(); err == nil {
-		err = flushErr
-	}
-	return err
-}
-
-// usageError is a command line that cannot be meant.
-type usageError = cli.UsageError
-
-// exitStatus is a failure with an exit code of its own.
-type exitStatus = cli.ExitStatus
-
 // Main runs the command with the arguments behind its name and returns the exit code: 0, or 1 after any failure.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := cli.Program[*call]{
@@ -78,4 +44,47 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		See:      []string{"ktserver", "ktremotemgr", "kttimedmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)
+}
+
+// configuration prints what these programs are.
+func configuration(_ context.Context, c *call) error {
+	version := c.flags.Bool("v", false, "print the version number")
+	include := c.flags.Bool("i", false, "print options for a C compiler (there are none)")
+	link := c.flags.Bool("l", false, "print options for a linker (there are none)")
+	where := c.flags.Bool("p", false, "print the directory of the programs")
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	switch dir := filepath.Dir(exe); {
+	case *version:
+		_, err = fmt.Fprintln(c.out, compatible())
+	case *include || *link:
+		err = errNoLibrary
+	case *where:
+		_, err = fmt.Fprintln(c.out, dir)
+	default:
+		_, err = fmt.Fprintf(c.out, "compatible: %s\nprograms: %s\nbuilt: %s %s/%s\n", cli.Version, dir, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}
+	return err
+}
+
+// errNoLibrary is what -i and -l get.
+var errNoLibrary = errors.New("conf: there is no C library to compile or link with: programs talk to the server over the network")
+
+// compatible is the version of the original that scripts look for.
+func compatible() string { return strings.Fields(cli.Version)[2] }
+
+// Options returns the options of the run.
+func (c *call) Options() *cli.Flags { return c.flags }
+
+// End prints what is left.
+func (c *call) End(err error) error {
+	if flushErr := c.out.Flush(); err == nil {
+		err = flushErr
+	}
+	return err
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // Run tests a store that keeps records in the order of their keys. open returns an empty one; Run closes it.
@@ -38,22 +38,22 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 type checker struct {
 	store.Store
 	model map[string]string
-	stamp ulog.Stamp
+	stamp update.Stamp
 }
 
-func set(key, value string) ulog.Update {
-	return ulog.Update{Op: ulog.OpSet, Key: []byte(key), Value: []byte(value)}
+func set(key, value string) update.Update {
+	return update.Update{Op: update.OpSet, Key: []byte(key), Value: []byte(value)}
 }
 
-func remove(key string) ulog.Update { return ulog.Update{Op: ulog.OpRemove, Key: []byte(key)} }
+func remove(key string) update.Update { return update.Update{Op: update.OpRemove, Key: []byte(key)} }
 
 // apply gives updates to the store and the model.
-func (c *checker) apply(ups ...ulog.Update) {
+func (c *checker) apply(ups ...update.Update) {
 	for _, u := range ups {
 		switch u.Op {
-		case ulog.OpClear:
+		case update.OpClear:
 			clear(c.model)
-		case ulog.OpRemove:
+		case update.OpRemove:
 			delete(c.model, string(u.Key))
 		default:
 			c.model[string(u.Key)] = string(u.Value)
@@ -98,7 +98,7 @@ func testEmpty(t *testing.T, c *checker) {
 	_, found, err := c.Get(nil, []byte("a"), nil)
 	require.NoError(t, err)
 	require.False(t, found)
-	c.apply(remove("a"), ulog.Update{Op: ulog.OpClear})
+	c.apply(remove("a"), update.Update{Op: update.OpClear})
 	c.compare(t)
 }
 
@@ -106,12 +106,12 @@ func testEmpty(t *testing.T, c *checker) {
 func testModel(t *testing.T, c *checker) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range 500 {
-		var ups []ulog.Update
+		var ups []update.Update
 		for range 1 + r.IntN(5) {
 			key := fmt.Sprint(r.IntN(60))
 			switch n := r.IntN(40); {
 			case n == 0:
-				ups = append(ups, ulog.Update{Op: ulog.OpClear})
+				ups = append(ups, update.Update{Op: update.OpClear})
 			case n < 12:
 				ups = append(ups, remove(key))
 			default:
@@ -148,7 +148,7 @@ func testPlaces(t *testing.T, c *checker) {
 // testSlices changes what it has given to the store and got from it.
 func testSlices(t *testing.T, c *checker) {
 	key, value := []byte("key"), []byte("value")
-	c.Apply(1, []ulog.Update{{Op: ulog.OpSet, Key: key, Value: value}})
+	c.Apply(1, []update.Update{{Op: update.OpSet, Key: key, Value: value}})
 	copy(key, "xxx")
 	copy(value, "yyyyy")
 	c.model["key"] = "value"
@@ -202,7 +202,7 @@ func testFreeze(t *testing.T, c *checker) {
 		want := maps.Clone(c.model)
 		frozen, err := freezer.Freeze(func(take func()) { take() })
 		require.NoError(t, err)
-		c.apply(ulog.Update{Op: ulog.OpClear}, set(fmt.Sprint(round), "new"), set("later", ""))
+		c.apply(update.Update{Op: update.OpClear}, set(fmt.Sprint(round), "new"), set("later", ""))
 		require.EqualValues(t, len(want), frozen.Count())
 		got, last := map[string]string{}, []byte(nil)
 		require.NoError(t, frozen.Scan(round%2 == 1, func(key, value []byte) error {

@@ -1,0 +1,268 @@
+package message
+
+import (
+	"bytes"
+	"errors"
+
+	"gotycoon/internal/browser"
+	"gotycoon/internal/lenient"
+	"gotycoon/internal/netio"
+)
+
+// Limits of a request. The original has no limit for the header as a whole.
+const (
+	maxLine   = 8191
+	maxHeader = 1 << 20
+	maxBody   = 1 << 28
+)
+
+// Fault is why a request cannot be served.
+type Fault byte
+
+// The faults. After any of them the connection ends.
+const (
+	NoFault   Fault = iota
+	Malformed       // no HTTP request, or it does not arrive: the connection ends without a reply
+	TooLarge        // larger than a request may be
+	CutOff          // the body does not arrive
+	BadChunk        // a chunk does not end where it should
+	BadLength       // the headers disagree about the length of the body
+	Busy            // there is no memory for the request now
+)
+
+// FaultOf is why a read of the connection failed: the faults of memory, or CutOff.
+func FaultOf(err error) Fault {
+	switch {
+	case errors.Is(err, netio.ErrBusy):
+		return Busy
+	case errors.Is(err, netio.ErrTooLarge):
+		return TooLarge
+	}
+	return CutOff
+}
+
+// ReadHead reads the request line and the headers.
+func (r *Request) ReadHead(c *netio.Conn) Fault {
+	*r = Request{contentLength: -1, copied: r.copied[:0]}
+	var lines lineReader
+	line, f := lines.next(c)
+	if f != NoFault {
+		return f
+	}
+	if !r.parseRequestLine(c.Buffered()[line.from:line.to]) {
+		return Malformed
+	}
+	for {
+		line, f = lines.next(c)
+		if f != NoFault {
+			return f
+		}
+		if line.from == line.to {
+			break
+		}
+		if !r.header(c.Buffered(), line) {
+			return BadLength
+		}
+	}
+	r.buf = c.Buffered()
+	r.Size = lines.at
+	r.Desynchronized = r.Desynchronized || lines.cut
+	return NoFault
+}
+
+// lineReader cuts the buffered bytes of a request into lines. A line ends with a line feed; carriage
+// returns do not count wherever they stand, and a NUL hides the rest of its line. Offsets count from
+// the request's first byte.
+type lineReader struct {
+	at      int  // where the next line begins
+	scanned int  // buf[at:scanned] has been searched and has no line end
+	chars   int  // characters in buf[at:scanned], carriage returns not counted
+	cut     bool // a line was longer than maxLine and has been cut
+}
+
+// next waits for a whole line. A line for which there is no memory is refused; any other line that
+// does not arrive is malformed.
+func (l *lineReader) next(c *netio.Conn) (span, Fault) {
+	for {
+		line, ok := l.take(c.Buffered())
+		if ok {
+			return line, NoFault
+		}
+		if l.scanned > maxHeader {
+			return span{}, Malformed
+		}
+		if err := c.Fill(); err != nil {
+			if f := FaultOf(err); f != CutOff {
+				return span{}, f
+			}
+			return span{}, Malformed
+		}
+	}
+}
+
+// take returns the next line without its end, or false when more bytes are needed. It removes
+// carriage returns by moving bytes inside buf.
+func (l *lineReader) take(buf []byte) (line span, ok bool) {
+	fresh := buf[l.scanned:]
+	end := bytes.IndexByte(fresh, '\n')
+	if end >= 0 {
+		fresh = fresh[:end]
+	}
+	l.chars += len(fresh) - bytes.Count(fresh, []byte{'\r'})
+	l.scanned += len(fresh)
+	if end < 0 && l.chars < maxLine {
+		return span{}, false
+	}
+	line = span{l.at, l.at + min(l.chars, maxLine)}
+	raw, used := buf[l.at:l.scanned], l.scanned+1
+	switch {
+	case l.chars >= maxLine:
+		l.cut = true
+		used = l.at + dropReturns(raw)
+	case l.chars == len(raw): // no carriage return
+	case l.chars == len(raw)-1 && raw[len(raw)-1] == '\r': // only where it belongs
+	default:
+		dropReturns(raw)
+	}
+	l.at, l.scanned, l.chars = used, used, 0
+	if nul := bytes.IndexByte(buf[line.from:line.to], 0); nul >= 0 {
+		line.to = line.from + nul
+	}
+	return line, true
+}
+
+// dropReturns moves the bytes of raw that are no carriage returns together, up to maxLine of them,
+// and returns how many bytes it has looked at.
+func dropReturns(raw []byte) (consumed int) {
+	n := 0
+	for i, c := range raw {
+		if c == '\r' {
+			continue
+		}
+		raw[n] = c
+		n++
+		if n == maxLine {
+			return i + 1
+		}
+	}
+	return len(raw)
+}
+
+// header takes one header line in. Lines without a colon and names without a meaning are ignored; of
+// a repeated header the last one counts. It reports false for headers that contradict each other.
+func (r *Request) header(buf []byte, line span) (ok bool) {
+	text := buf[line.from:line.to]
+	colon := bytes.IndexByte(text, ':')
+	if colon < 0 {
+		return true
+	}
+	name := trimBlanks(text[:colon])
+	value := span{line.from + colon + 1, line.to}
+	for value.from < value.to && buf[value.from] == ' ' {
+		value.from++
+	}
+	if text[0] <= ' ' && (EqualFold(name, "content-length") || EqualFold(name, "transfer-encoding")) {
+		return false // a proxy may take this line for the rest of the header before it
+	}
+	switch len(name) {
+	case len("host"), len("origin"), len("accept-language"):
+		r.mark(buf, name, value)
+	case len("x-kt-xt"):
+		if EqualFold(name, "x-kt-xt") {
+			r.ktXt = value
+		} else {
+			r.mark(buf, name, value) // Referer
+		}
+	case len("x-kt-mode"):
+		if EqualFold(name, "x-kt-mode") {
+			r.ktMode = value
+		}
+	case len("connection"):
+		if EqualFold(name, "connection") {
+			r.connection(buf[value.from:value.to])
+		} else {
+			r.mark(buf, name, value) // User-Agent
+		}
+	case len("authorization"):
+		if EqualFold(name, "authorization") {
+			r.authorization = value
+		}
+	case len("content-type"):
+		if EqualFold(name, "content-type") {
+			r.contentType = value
+		}
+	case len("content-length"):
+		if EqualFold(name, "content-length") {
+			return r.length(buf[value.from:value.to])
+		}
+		r.mark(buf, name, value) // Sec-Fetch-Site, Sec-Fetch-Mode
+	case len("transfer-encoding"):
+		if EqualFold(name, "transfer-encoding") {
+			r.chunked = EqualFold(buf[value.from:value.to], "chunked")
+			r.Desynchronized = r.Desynchronized || !r.chunked // the original reads no body then
+		}
+	}
+	return true
+}
+
+func (r *Request) connection(value []byte) {
+	switch {
+	case EqualFold(value, "close"):
+		r.KeepAlive = false
+	case EqualFold(value, "keep-alive"):
+		r.KeepAlive = true
+	}
+}
+
+// length takes a Content-Length. A list of lengths, and a length that differs from the one before,
+// contradict each other.
+func (r *Request) length(value []byte) (ok bool) {
+	if bytes.IndexByte(value, ',') >= 0 {
+		return false
+	}
+	n := lenient.Int(value)
+	if n < 0 { // for the original there is no length
+		r.Desynchronized = true
+		n = -1
+	}
+	if r.contentLength >= 0 && n != r.contentLength {
+		return false
+	}
+	r.contentLength = n
+	return true
+}
+
+// mark notes a header by which browsers are recognised.
+func (r *Request) mark(buf, name []byte, value span) {
+	if f, ok := browser.FieldNamed(name); ok {
+		r.marks[f], r.marked[f] = value, true
+		r.FromBrowser = r.FromBrowser || f.Tells(buf[value.from:value.to])
+	}
+}
+
+// EqualFold compares s with want, which is in lower case, in any case of ASCII letters.
+func EqualFold(s []byte, want string) bool {
+	if len(s) != len(want) {
+		return false
+	}
+	for i, c := range s {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != want[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// trimBlanks removes blanks and control bytes around s.
+func trimBlanks(s []byte) []byte {
+	for len(s) > 0 && s[0] <= ' ' {
+		s = s[1:]
+	}
+	for len(s) > 0 && s[len(s)-1] <= ' ' {
+		s = s[:len(s)-1]
+	}
+	return s
+}

@@ -1,0 +1,210 @@
+package timed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"gotycoon/db"
+	"gotycoon/db/filestore"
+	"gotycoon/db/rebuild"
+	"gotycoon/internal/vfs"
+)
+
+// compact writes a database file anew without the space in it that holds nothing. What the file says of itself stays as it is,
+// so the file of a server that has crashed still is brought up to date from its log.
+func compact(ctx context.Context, c *call) error {
+	if err := c.parse(1, 1); err != nil {
+		return err
+	}
+	path, err := c.filePath(c.args[0])
+	if err != nil {
+		return err
+	}
+	f, err := rebuild.Open(path, true, c.tryLock)
+	if err != nil {
+		return c.openFailed(inUse(err))
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if err := c.rewrite(ctx, f, path, vfs.OS{}); err != nil {
+		return c.failed("DB::compact", c.args[0], err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "before: %d\nafter: %d\n", f.Size(), info.Size())
+	return nil
+}
+
+var errDisagrees = errors.New("the records of the file are not those that it says it has")
+
+// rewrite puts a file with the same records in the place of one.
+func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs.FS) error {
+	m := f.Meta()
+	b, err := rebuild.New(path, rebuild.Options{Replace: true, FS: fs})
+	if err != nil {
+		return err
+	}
+	defer b.Discard() //nolint:errcheck // after an error that is returned
+	done := c.quietProgress("records", m.Bytes)
+	var count, size int64
+	var sum uint64
+	err = f.Records(func(key, value []byte) error {
+		count++
+		size += int64(len(key) + len(value))
+		sum += filestore.RecordSum(key, value)
+		done(1, len(key)+len(value))
+		if count%lookEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return b.Append(key, value)
+	})
+	done(0, 0)
+	if err == nil && (count != m.Count || size != m.Bytes || m.Summed && sum != m.Sum) {
+		err = fmt.Errorf("%w: it has %d records with %d bytes and the checksum %016x, and says that it has %d with %d and %016x",
+			errDisagrees, count, size, sum, m.Count, m.Bytes, m.Sum)
+	}
+	if _, damaged := errors.AsType[*rebuild.Damage](err); damaged || errors.Is(err, errDisagrees) {
+		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.Versions(b.Remember); err != nil {
+		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
+	}
+	return b.Commit(m)
+}
+
+// repair saves what can be read of a damaged file into a new one. It never changes the damaged one.
+func repair(ctx context.Context, c *call) error {
+	if err := c.parse(2, 2); err != nil {
+		return err
+	}
+	path, err := c.filePath(c.args[0])
+	if err != nil {
+		return err
+	}
+	e, err := db.ParseExpr(c.args[1])
+	if err == nil && !e.Kind.OnDisk() {
+		err = &db.Error{Code: db.InvalidOperation, Message: "nothing remains of a database in memory"}
+	}
+	if err != nil {
+		return c.openFailed(err)
+	}
+	b, err := rebuild.New(e.Path, rebuild.Options{})
+	if err != nil {
+		return c.failed("DB::repair", c.args[1], err)
+	}
+	defer b.Discard() //nolint:errcheck // after an error that is returned
+	s, err := c.salvage(ctx, path, b)
+	if err == nil {
+		err = save(s, b, e.Params.Persistent)
+	}
+	if err != nil {
+		return c.failed("DB::repair", c.args[0], inUse(err))
+	}
+	return c.saved(path, s, b)
+}
+
+var (
+	// errLost is the end of a repair that could not save everything.
+	errLost = errors.New("not everything could be saved")
+	// errUncertain is the end of a repair that cannot show that the records are what was written.
+	errUncertain = errors.New("what was saved may differ from what was written: bring in the update log with recover, or compare it with a backup")
+)
+
+func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*rebuild.Salvaged, error) {
+	done := c.quietProgress("pages", -1)
+	defer done(0, 0)
+	var count int64
+	return rebuild.Salvage(path, c.tryLock, func(key, value []byte) error {
+		if count++; count%lookEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return b.Set(key, value)
+	}, b.Remember, func(pages int) { done(pages, 0) })
+}
+
+// save completes the new file. It says of itself what the damaged one did, so that a server brings in what is in its log.
+func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
+	m := s.Meta
+	if m.Format == 0 {
+		if s.Records == 0 {
+			return errors.New("nothing in it can be read")
+		}
+		m = filestore.Meta{ID: filestore.NewID(), Clean: true, Persistent: persistent}
+	}
+	if m.LWW { // some of the versions may be lost: what comes for their keys counts, as in files without versions
+		m.Base = filestore.Oldest
+	}
+	return b.Commit(m)
+}
+
+// saved tells what was saved and what was not.
+func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error {
+	count := b.Count()
+	for _, l := range s.Lost {
+		line := l.Error()
+		if l.Keys != "" {
+			line += "; missing may be keys from " + l.Keys
+		}
+		fmt.Fprintf(c.stderr, "%s: %s: %s\n", program, path, line)
+	}
+	if more := s.Found - len(s.Lost); more > 0 {
+		fmt.Fprintf(c.stderr, "%s: %s: and %d more\n", program, path, more)
+	}
+	fmt.Fprintf(c.out, "records saved: %d\n", count)
+	known := s.Meta.Format != 0
+	if known {
+		fmt.Fprintf(c.out, "records in the file, as it says: %d\n", s.Meta.Count)
+	}
+	if s.Orphans > 0 {
+		fmt.Fprintf(c.out, "records from pages that nothing led to: %d\n", s.Orphans)
+	}
+	if s.Doubtful > 0 {
+		fmt.Fprintf(c.out, "records that may be out of date: %d\n", s.Doubtful)
+	}
+	if s.Stale {
+		fmt.Fprintf(c.out, "the newest state of the file cannot be read: these are the records of one before\n")
+	}
+	certain := known && s.Meta.Summed && b.Sum() == s.Meta.Sum && count == s.Meta.Count
+	if !certain {
+		c.tellUncertain(s, count)
+	}
+	c.tellLog(path, s.Meta)
+	switch {
+	case !known || s.Doubtful > 0 || s.Stale || count != s.Meta.Count:
+		return errLost
+	case !certain:
+		return errUncertain
+	}
+	return nil
+}
+
+// tellUncertain says why nobody knows whether the saved records are what was written. A page has no checksum: a damaged byte in a
+// value looks like any other.
+func (c *call) tellUncertain(s *rebuild.Salvaged, count int64) {
+	why := "the checksum of the records in the file does not match"
+	switch {
+	case s.Meta.Format == 0:
+		why = "nothing that the file says of itself can be read"
+	case !s.Meta.Summed:
+		why = "the file has no checksum of its records; \"" + program + " compact\" adds one to a sound file"
+	}
+	fmt.Fprintf(c.out, "records whose contents cannot be verified: %d (%s)\n", count, why)
+}
+
+// tellLog says where updates are that the file has never had.
+func (c *call) tellLog(path string, m filestore.Meta) {
+	wal := path + privateSuffix
+	if _, err := os.Stat(wal); err == nil {
+		fmt.Fprintf(c.stderr, "%s: newer updates may be in %s: \"%[1]s recover %s %[2]s\" brings them in\n", program, wal, c.args[1])
+	} else if m.Format != 0 && !m.Clean {
+		fmt.Fprintf(c.stderr, "%s: newer updates may be in the update log %s: a server with that log brings them in\n", program, m.LogDir)
+	} else if m.Format == 0 {
+		fmt.Fprintf(c.stderr, "%s: which update log the file belonged to is not known any more: a server takes the new file as it is\n", program)
+	}
+}

@@ -1,0 +1,50 @@
+package util
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"gotycoon/tools/cli"
+)
+
+const program = "ktutilmgr"
+
+// usageError is a command line that cannot be meant.
+type usageError = cli.UsageError
+
+// exitStatus is a failure with an exit code of its own.
+type exitStatus = cli.ExitStatus
+
+// call is one run of a sub-command.
+type call struct {
+	flags  *cli.Flags
+	raw    []string
+	stdin  io.Reader
+	out    *bufio.Writer
+	stderr io.Writer
+	args   []string
+}
+
+func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) *call {
+	return &call{flags: cli.New(name), raw: args, stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr}
+}
+
+// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
+func (c *call) parse(least, most int) (err error) {
+	c.args, err = c.flags.ParseArgs(c.raw, least, most)
+	return err
+}
+
+// input reads the file, or standard input.
+func (c *call) input() ([]byte, error) {
+	if len(c.args) == 0 {
+		return io.ReadAll(c.stdin)
+	}
+	content, err := os.ReadFile(c.args[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: open error", c.args[0])
+	}
+	return content, nil
+}
