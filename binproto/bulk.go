@@ -157,7 +157,7 @@ func (b *bulk) gather() (n int, err error) {
 			if err := b.allowed(p); err != nil {
 				return 0, err
 			}
-			if err := require(b.c, size); err != nil {
+			if err := b.c.Need(size); err != nil {
 				return 0, err
 			}
 			p = b.c.Buffered()

@@ -50,8 +50,10 @@ func (d *DB) dropOlder(b *batch) error {
 	return b.renew(unknown)
 }
 
-// version returns that of what the database has of a key: of its record or its removal, and where it has neither (known is false), of the
-// last clear.
+// version returns the version of what the database has of a key: of its record or of its removal, and
+// where it has neither, of the last clear. known reports whether no newer removal of the key can have
+// been forgotten. That is so where there is a record, since the newer removal would have taken it away.
+// A removal that is there proves nothing: it may have come after a newer one was forgotten.
 func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	e, found, err := d.file.Entry(key)
 	if err != nil {
@@ -60,7 +62,7 @@ func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	if !found {
 		return d.file.Cleared(), false, nil
 	}
-	return e.Version, true, nil
+	return e.Version, !e.Removed, nil
 }
 
 // addClear adds the clear of another server to a batch: records that are newer are stored again behind it, and removals that are newer

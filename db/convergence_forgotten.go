@@ -7,15 +7,21 @@ import (
 	"gotycoon/ulog"
 )
 
-// An update of another server for a key of which nothing is known may be older than a removal that has been forgotten. To store it as it is
-// would bring the record back here and nowhere else. So it becomes an update of this server, made now: that is later than the removal
-// everywhere. The removal is lost then, but no update is, and the servers stay equal.
+// An update of another server for a key without a record may be older than a removal that has been
+// forgotten. Stored as it is, it would bring the record back here and nowhere else. So it becomes an
+// update of this server, made now, which is later than the removal everywhere. The removal is lost
+// then, but no update is, and the servers stay equal.
+//
+// Example: server 2 sets k at 16, removes it at 17 and sets it again at 18; server 1 removes k at 20 and
+// forgets that: its floor is 20. The set of 16 and the removal of 17 arrive together, and leave the
+// removal of 17 behind. The set of 18 is newer than that, but not than the floor: it becomes an update of
+// server 1 at 30, and wins over the removal of 20 on server 2 as well.
 
 // unknowns are the updates of a batch for keys of which nothing is known, by key: the last of each.
 type unknowns map[string]int
 
-// note takes note of the update that is to become the i-th of the batch. known tells whether anything is known of its key, from before
-// the batch or from earlier in it.
+// note takes note of the update that is to become the i-th of the batch. known is what version says of
+// its key, or true for a key that an earlier update of the batch has.
 func (n *unknowns) note(u *ulog.Update, known bool, i int) {
 	if _, before := (*n)[string(u.Key)]; known && !before {
 		return

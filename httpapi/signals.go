@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Signals are the named conditions of WAIT and SIGNAL (section 5). They are not remembered: a signal reaches those
-// who wait at that moment. It starts no goroutine.
+// Signals are the named conditions of WAIT and SIGNAL (section 5). They are not remembered: a
+// signal reaches those who wait at that moment. It starts no goroutine.
 type Signals struct {
 	mu      sync.Mutex
 	waiting map[string][]*waiter // in the order of arrival; no empty lists
@@ -24,7 +24,8 @@ func NewSignals() *Signals {
 	return &Signals{waiting: make(map[string][]*waiter)}
 }
 
-// Wait returns true when name is signaled, false when that does not happen within limit or before Shutdown.
+// Wait returns true when name is signaled, false when that does not happen within limit or before
+// Shutdown.
 func (g *Signals) Wait(name string, limit time.Duration) bool {
 	w := g.enter(name)
 	if w == nil {
@@ -64,7 +65,8 @@ func (g *Signals) leave(name string, w *waiter) {
 	}
 }
 
-// Signal wakes the one who waits for name the longest, or all when broadcast, and returns how many were waiting.
+// Signal wakes the one who waits for name the longest, or all when broadcast, and returns how many
+// were waiting.
 func (g *Signals) Signal(name string, broadcast bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
