@@ -48,16 +48,16 @@ type ServicesConfig struct {
 
 // serviceRow is what the server has to know of a service.
 type serviceRow struct {
-	name     string
-	port     int  // 0: the service is off
-	keeps    bool // it keeps records in the services' database
-	settings []setting
-	metrics  []figure.Definition
-	open     func(o *servicesOptions) (services.Service, error)
+	name    string
+	port    int  // 0: the service is off
+	keeps   bool // it keeps records in the services' database
+	options []serviceOption
+	metrics []figure.Definition
+	open    func(o *servicesOptions) (services.Service, error)
 }
 
-// option returns the option that sets the port.
-func (r *serviceRow) option() string { return "-" + r.name + "-port" }
+// portOption returns the option that sets the port.
+func (r *serviceRow) portOption() string { return "-" + r.name + "-port" }
 
 // table has a row for each service. A further service is a package below services and a row here;
 // everything else in the server goes by these rows and by services.Service.
@@ -65,7 +65,7 @@ func (c *ServicesConfig) table() []serviceRow {
 	return []serviceRow{
 		{
 			name: counter.Name, port: c.CounterPort, metrics: counter.Metrics(),
-			settings: []setting{
+			options: []serviceOption{
 				amount("-counter-max-connections", c.CounterConns), amount("-counter-buckets", c.CounterBuckets),
 				interval("-counter-stats-interval", c.CounterInterval),
 			},
@@ -77,9 +77,9 @@ func (c *ServicesConfig) table() []serviceRow {
 		},
 		{
 			name: lock.Name, port: c.LockPort, keeps: true, metrics: lock.Metrics(),
-			settings: []setting{
+			options: []serviceOption{
 				amount("-lock-max-ttl", c.LockTTL), amount("-lock-max-keys", c.LockKeys), amount("-lock-max-waiters", c.LockWaiters),
-				{option: "-lock-strict", given: c.LockStrict},
+				{name: "-lock-strict", given: c.LockStrict},
 			},
 			open: func(o *servicesOptions) (services.Service, error) {
 				fences, err := lock.DatabaseFences(o.DB, o.SID)
@@ -94,7 +94,7 @@ func (c *ServicesConfig) table() []serviceRow {
 		},
 		{
 			name: sequence.Name, port: c.SequencePort, keeps: true, metrics: sequence.Metrics(),
-			settings: []setting{
+			options: []serviceOption{
 				within("-sequence-reserve", c.Reserve, sequence.MaxReserve), within("-sequence-server-no", c.ServerNo, sequence.MaxServerNo),
 			},
 			open: func(o *servicesOptions) (services.Service, error) {
@@ -103,7 +103,7 @@ func (c *ServicesConfig) table() []serviceRow {
 		},
 		{
 			name: quota.Name, port: c.QuotaPort, keeps: true, metrics: quota.Metrics(),
-			settings: []setting{positive("-quota-limit", c.Limit), {option: "-quota-export", given: c.Export != ""}},
+			options: []serviceOption{notNegative("-quota-limit", c.Limit), {name: "-quota-export", given: c.Export != ""}},
 			open: func(o *servicesOptions) (services.Service, error) {
 				return quota.New(quota.Options{Options: o.Options, DB: o.DB, Primary: o.Role, Limit: c.Limit, Export: c.Export})
 			},
@@ -167,15 +167,4 @@ func (all running) close(log logger) bool {
 		}
 	}
 	return ok
-}
-
-// openServices starts what the configuration asks for, or nothing.
-func (p *process) openServices() (running, error) {
-	return p.cfg.Services.open(&servicesOptions{
-		Options: services.Options{
-			MaxConns: p.cfg.Limits.conns(), Limits: &p.tuned.limits, Timeout: p.cfg.Timeout, Access: p.access, Pages: p.pages,
-			Meter: p.admin.meter, Logger: p.log.Logger,
-		},
-		Host: p.host, DB: p.catalog.Services(), SID: p.sid(), Role: p.role, Secure: p.secure, Log: p.log,
-	})
 }

@@ -9,18 +9,18 @@ import (
 	"gotycoon/db"
 )
 
-// setting is an option of a service that has no effect while the service is off.
-type setting struct {
-	option string
-	given  bool
-	wrong  error // the value is one that no service can have
+// serviceOption is an option of a service. It has no effect while the service is off.
+type serviceOption struct {
+	name  string
+	given bool
+	wrong error // why no service can have the value; nil: the value is right
 }
 
 // amount is an option for which 0 means the default, or none.
-func amount[T ~int | ~int64](option string, value T) setting {
-	s := setting{option: option, given: value != 0}
+func amount[T ~int | ~int64](name string, value T) serviceOption {
+	s := serviceOption{name: name, given: value != 0}
 	if value < 0 {
-		s.wrong = fmt.Errorf("%s: it cannot be negative", option)
+		s.wrong = fmt.Errorf("%s: it cannot be negative", name)
 	}
 	return s
 }
@@ -29,28 +29,28 @@ func amount[T ~int | ~int64](option string, value T) setting {
 const shortestInterval = 10 * time.Second
 
 // interval is an amount of time that is not too short.
-func interval(option string, value time.Duration) setting {
-	s := amount(option, value)
+func interval(name string, value time.Duration) serviceOption {
+	s := amount(name, value)
 	if s.given && value < shortestInterval {
-		s.wrong = fmt.Errorf("%s: it is at least %v", option, shortestInterval)
+		s.wrong = fmt.Errorf("%s: it is at least %v", name, shortestInterval)
 	}
 	return s
 }
 
 // within is an option with a greatest value.
-func within(option string, value, most int) setting {
-	s := setting{option: option, given: value != 0}
+func within(name string, value, most int) serviceOption {
+	s := serviceOption{name: name, given: value != 0}
 	if value < 0 || value > most {
-		s.wrong = fmt.Errorf("%s: %d is not within 0 to %d", option, value, most)
+		s.wrong = fmt.Errorf("%s: %d is not within 0 to %d", name, value, most)
 	}
 	return s
 }
 
-// positive is an option whose value is reported when it is negative.
-func positive(option string, value int64) setting {
-	s := setting{option: option, given: value != 0}
+// notNegative is an option whose value is reported when it is negative.
+func notNegative(name string, value int64) serviceOption {
+	s := serviceOption{name: name, given: value != 0}
 	if value < 0 {
-		s.wrong = fmt.Errorf("%s: %d is negative", option, value)
+		s.wrong = fmt.Errorf("%s: %d is negative", name, value)
 	}
 	return s
 }
@@ -60,17 +60,17 @@ func (c *ServicesConfig) check() error {
 	table := c.table()
 	for i := range table {
 		row := &table[i]
-		if wrong := amount(row.option(), row.port).wrong; wrong != nil {
+		if wrong := amount(row.portOption(), row.port).wrong; wrong != nil {
 			return wrong
 		}
 		if row.port > math.MaxUint16 {
-			return fmt.Errorf("%s: %d is more than %d", row.option(), row.port, math.MaxUint16)
+			return fmt.Errorf("%s: %d is more than %d", row.portOption(), row.port, math.MaxUint16)
 		}
 	}
 	for i := range table {
-		for _, s := range table[i].settings {
-			if s.wrong != nil {
-				return s.wrong
+		for _, o := range table[i].options {
+			if o.wrong != nil {
+				return o.wrong
 			}
 		}
 	}
@@ -84,15 +84,16 @@ func (c *ServicesConfig) check() error {
 	return nil
 }
 
-// services notes options of services that are off.
-func (e *examiner) services() {
-	for _, row := range e.cfg.Services.table() {
-		for _, s := range row.settings {
-			if s.given && row.port == 0 {
-				e.notes = append(e.notes, fmt.Sprintf("%s: has no effect without %s", s.option, row.option()))
+// notes returns a line for each option of a service that is off.
+func (c *ServicesConfig) notes() (notes []string) {
+	for _, row := range c.table() {
+		for _, o := range row.options {
+			if o.given && row.port == 0 {
+				notes = append(notes, fmt.Sprintf("%s: has no effect without %s", o.name, row.portOption()))
 			}
 		}
 	}
+	return notes
 }
 
 // database returns the expression of the services' database. It is empty if no service needs the

@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure"},
+	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot"},

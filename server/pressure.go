@@ -7,10 +7,28 @@ import (
 	"syscall"
 	"time"
 
-	"gotycoon/admin/exporter"
+	"gotycoon/db"
 )
 
-// What the server says about updates that it refuses for want of room: lines of the log, reasons of /readyz and the console, metrics.
+// Pressure is which updates the server refuses at the moment for want of room, and the figures behind
+// the refusal.
+type Pressure struct {
+	Disk, Memory, Size bool // updates are refused because of -min-free, -memory, -max-size
+
+	DiskSince, MemorySince, SizeSince time.Time // when that began
+
+	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
+	Least   int64  // bytes that are kept free on it
+	Asked   int64  // bytes that -min-free asks for; more than Least where the disk is small
+	Total   int64  // bytes of the disk
+	Needed  int64  // bytes that files are still to take from memory
+	Free    int64  // bytes free on the fullest disk that updates go to; -1: no disk is looked at
+	Used    int64  // bytes of the process as -memory counts them; 0 without a limit
+	Limit   int64  // of Used; 0: none
+	Records int64  // bytes of records as -max-size counts them; 0 without -max-size
+	Held    int64  // bytes that requests hold, unread replies included
+	Denied  int64  // requests refused for want of memory
+}
 
 const mib = 1 << 20
 
@@ -98,9 +116,9 @@ func deviceOf(dir string) (device uint64, ok bool) {
 	return uint64(stat.Dev), true //nolint:unconvert // another type on other systems
 }
 
-// tell writes a line when something begins or ends to be refused.
-func (r *room) tell(c LimitsConfig, was, now Pressure) {
-	log, refused := r.p.log, r.p.catalog.Refusals()
+// log writes a line when something begins or ends to be refused. refused are the updates that have
+// been refused so far.
+func (now Pressure) log(log logger, was Pressure, c LimitsConfig, refused db.Refusals) {
 	switch {
 	case now.Disk && !was.Disk:
 		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB min-free=%dMiB "+
@@ -123,18 +141,5 @@ func (r *room) tell(c LimitsConfig, was, now Pressure) {
 	case was.Size && !now.Size:
 		log.system("the databases are below their size again: updates are taken: size=%dMiB seconds=%.0f refused=%d", now.Records/mib,
 			time.Since(was.SizeSince).Seconds(), refused.Size)
-	}
-}
-
-// stats returns the figures for metrics.
-func (r *room) stats() exporter.RoomStats {
-	now, refused := r.Pressure(), r.p.catalog.Refusals()
-	return exporter.RoomStats{
-		Place: now.Place, Free: now.Free, Least: now.Least,
-		Reasons: []exporter.Refusing{
-			{Reason: "disk", Now: now.Disk, Updates: refused.Disk},
-			{Reason: "memory", Now: now.Memory, Updates: refused.Memory},
-			{Reason: "size", Now: now.Size, Updates: refused.Size},
-		},
 	}
 }

@@ -25,16 +25,16 @@ type masterDialer struct {
 	last time.Time
 }
 
-// dialer returns what connects to masters, nil where plaintext will do.
-func (p *process) dialer() (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
-	if !p.cfg.TLS.toMaster() {
+// masterDial returns the function that connects to masters, nil where plaintext will do.
+func masterDial(c *TLSConfig, log logger) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
+	if !c.toMaster() {
 		return nil, nil //nolint:nilnil // no function, no error
 	}
-	files, err := p.cfg.TLS.client(p.log.Logger)
+	files, err := c.client(log.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("TLS to the master: %w", err)
 	}
-	return (&masterDialer{files: files, log: p.log}).dial, nil
+	return (&masterDialer{files: files, log: log}).dial, nil
 }
 
 // dial connects and does the handshake, in which the master's certificate is checked.
@@ -56,7 +56,7 @@ func (d *masterDialer) dial(ctx context.Context, network, addr string) (net.Conn
 	return &masterConn{c, d, addr}, nil
 }
 
-// tell writes why there is no TLS with a master: the one that follows it merely tries again.
+// tell writes why there is no TLS with a master: the follower merely tries again.
 func (d *masterDialer) tell(addr string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +66,8 @@ func (d *masterDialer) tell(addr string, err error) {
 	}
 }
 
-// masterConn is a connection to a master. That a master refuses our certificate comes after the handshake.
+// masterConn is a connection to a master. A master that refuses our certificate says so after the
+// handshake, as an error of a read.
 type masterConn struct {
 	*tls.Conn
 	dialer *masterDialer
