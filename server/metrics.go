@@ -6,7 +6,7 @@ import (
 	"gotycoon/admin/exporter"
 	"gotycoon/admin/figures"
 	"gotycoon/db"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 	"gotycoon/memcache"
@@ -16,7 +16,7 @@ import (
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]figure.Definition{memcache.Metrics()}
+	parts := [][]exposed.Definition{memcache.Metrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}

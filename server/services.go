@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/leader"
@@ -52,7 +52,7 @@ type serviceRow struct {
 	port    int  // 0: the service is off
 	keeps   bool // it keeps records in the services' database
 	options []serviceOption
-	metrics []figure.Definition
+	metrics []exposed.Definition
 	open    func(o *servicesOptions) (services.Service, error)
 }
 

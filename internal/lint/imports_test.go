@@ -16,34 +16,34 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure"},
+	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/exposed"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
+	"admin/exporter": {"admin/figures", "db", "internal/exposed", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
 
 	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/exposed", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "services", "services/counter/frame", "internal/figure", "internal/netio", "internal/metrics"},
+	"services/counter":       {"access", "services", "services/counter/frame", "internal/exposed", "internal/netio", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/exposed"},
 
-	"services/leader":               {"db", "internal/figure", "services", "ulog"},
-	"services/lock":                 {"access", "db", "internal/browser", "internal/figure", "services", "services/leader", "internal/netio", "internal/metrics"},
-	"services":                      {"access", "internal/browser", "internal/figure", "internal/metrics", "internal/netio", "internal/portserver"},
+	"services/leader":               {"db", "internal/exposed", "services", "ulog"},
+	"services/lock":                 {"access", "db", "internal/browser", "internal/exposed", "services", "services/leader", "internal/netio", "internal/metrics"},
+	"services":                      {"access", "internal/browser", "internal/exposed", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
 	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services"},
-	"services/quota":                {"db", "internal/figure", "internal/vfs", "services", "services/internal/webport", "services/leader"},
-	"services/sequence":             {"db", "internal/figure", "services", "services/internal/webport", "services/leader"},
+	"services/quota":                {"db", "internal/exposed", "internal/vfs", "services", "services/internal/webport", "services/leader"},
+	"services/sequence":             {"db", "internal/exposed", "services", "services/internal/webport", "services/leader"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 
 	"internal/browser":     {},
 	"internal/lenient":     {},
-	"internal/figure":      {},
+	"internal/exposed":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/services/counter/frame"
 )
 
@@ -100,17 +100,17 @@ func (s *Server) Connections() (open int, total uint64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{
-		figure.Define("gotycoon_counters", figure.Gauge, "Counters as of the latest collection."),
-		figure.Define("gotycoon_counters_created_total", figure.Counter, "Counters ever created."),
-		figure.Define("gotycoon_counters_bytes", figure.Gauge, "Memory of the counters as of the latest collection."),
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{
+		exposed.Define("gotycoon_counters", exposed.Gauge, "Counters as of the latest collection."),
+		exposed.Define("gotycoon_counters_created_total", exposed.Counter, "Counters ever created."),
+		exposed.Define("gotycoon_counters_bytes", exposed.Gauge, "Memory of the counters as of the latest collection."),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
 		stats := s.Stats()
 		put("gotycoon_counters", float64(stats.Objects))
 		put("gotycoon_counters_created_total", float64(stats.Created))

@@ -3,7 +3,7 @@ package lock
 import (
 	"time"
 
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 )
 
 // Counts are numbers of events since the start.
@@ -63,19 +63,19 @@ func (sh *shard) addTo(all *Stats, now int64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{
-		figure.Define("gotycoon_lock_keys", figure.Gauge, "Keys that are locked or waited for."),
-		figure.Define("gotycoon_lock_holders", figure.Gauge, "Locks granted just now."),
-		figure.Define("gotycoon_lock_waiters", figure.Gauge, "Requests for locks that wait."),
-		figure.Define("gotycoon_lock_oldest_wait_seconds", figure.Gauge, "For how long the oldest of them has waited."),
-		figure.Define("gotycoon_lock_events_total", figure.Counter, "What has become of locks and requests for them.", "event"),
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{
+		exposed.Define("gotycoon_lock_keys", exposed.Gauge, "Keys that are locked or waited for."),
+		exposed.Define("gotycoon_lock_holders", exposed.Gauge, "Locks granted just now."),
+		exposed.Define("gotycoon_lock_waiters", exposed.Gauge, "Requests for locks that wait."),
+		exposed.Define("gotycoon_lock_oldest_wait_seconds", exposed.Gauge, "For how long the oldest of them has waited."),
+		exposed.Define("gotycoon_lock_events_total", exposed.Counter, "What has become of locks and requests for them.", "event"),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
 		stats := s.Stats()
 		put("gotycoon_lock_keys", float64(stats.Keys))
 		put("gotycoon_lock_holders", float64(stats.Holders))
