@@ -123,7 +123,8 @@ type servicesOptions struct {
 	Log    logger
 }
 
-// running are the services that run. Their connections outlive restarts of the data port's listener.
+// running are the services that run. Their connections outlive restarts of the data port's
+// listener.
 type running []services.Service
 
 // open starts the services whose ports are given.

@@ -58,7 +58,7 @@ func (f databaseFences) Reserve(n uint64) (uint64, error) {
 		switch {
 		case err == nil:
 			return bound, nil
-		case !errors.Is(err, db.ErrConflict) || i == attempts: // conflict: as with leader.regain
+		case !errors.Is(err, db.ErrConflict) || i == attempts: // a conflict: leader.regain raised the record
 			return 0, fmt.Errorf("the bound of fencing tokens: %w", err)
 		}
 	}
