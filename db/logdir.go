@@ -1,31 +1,17 @@
 package db
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
-
-// ledgerName is the file in a log's directory that remembers how far each database was checkpointed, as a JSON object
-// from database identity (or what snapshotEntry says) to ledgerEntry. A database file that is behind its entry is an older copy that somebody has put
-// in place: it must not be rolled forward unasked.
-const ledgerName = "gotycoon.checkpoints"
-
-type ledgerEntry struct {
-	Path  string     // for people
-	Epoch uint64     // filestore.Meta.Epoch
-	Stamp ulog.Stamp // filestore.Meta.Stamp
-	DBID  uint16     `json:",omitempty"` // filestore.Meta.DBID
-	Open  bool       `json:",omitempty"` // the file was open: the log may have more for it
-}
 
 // logDir is an update log with the checkpoints of the databases that use it. It is prepared first and begun when the start is decided;
 // until then only its ID, Dir, Last, ledger and Close may be asked.
@@ -35,12 +21,12 @@ type logDir struct {
 	fs        vfs.FS
 
 	mu      sync.Mutex // guards ledger and its file
-	ledger  map[string]ledgerEntry
+	ledger  map[string]filestore.LedgerEntry
 	private bool
 }
 
 // prepareLog prepares a log and adds it to the catalog. Nothing is changed yet.
-func (c *Catalog) prepareLog(dir string, limit int64) (*logDir, error) {
+func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 	ready, err := ulog.Prepare(dir, ulog.Options{
 		Limit:        limit,
 		Ahead:        c.opts.ahead,
@@ -101,44 +87,33 @@ func (l *logDir) Close() error {
 }
 
 // readLedger reads the checkpoints recorded in a log's directory; a directory without any has none.
-func readLedger(fs vfs.FS, dir string) (map[string]ledgerEntry, error) {
-	ledger := map[string]ledgerEntry{}
-	text, err := vfs.ReadFile(fs, filepath.Join(dir, ledgerName))
-	if errors.Is(err, os.ErrNotExist) {
-		return ledger, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &ledger)
-	}
+func readLedger(fs vfs.FS, dir string) (map[string]filestore.LedgerEntry, error) {
+	ledger, err := filestore.ReadLedger(fs, dir)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", ledgerName, err)
+		return nil, fmt.Errorf("read %s: %w", filestore.LedgerName, err)
 	}
 	return ledger, nil
 }
 
 // record notes a checkpoint of a database. It comes after the checkpoint, so an entry never leads its file.
 func (l *logDir) record(path string, m filestore.Meta) error {
-	return l.note(m.ID.String(), ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp, DBID: m.DBID, Open: !m.Clean})
+	return l.note(m.ID.String(), filestore.LedgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp, DBID: m.DBID, Open: !m.Clean})
 }
 
 // note puts an entry into the ledger and its file.
-func (l *logDir) note(name string, e ledgerEntry) error {
+func (l *logDir) note(name string, e filestore.LedgerEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ledger[name] = e
-	text, err := json.MarshalIndent(l.ledger, "", "\t")
-	if err != nil {
-		return err
-	}
-	return vfs.WriteFileAtomic(l.fs, filepath.Join(l.Dir(), ledgerName), text)
+	return filestore.WriteLedger(l.fs, l.Dir(), l.ledger)
 }
 
 // open returns the entries of files that nobody has closed since.
-func (l *logDir) open() map[string]ledgerEntry {
+func (l *logDir) open() map[string]filestore.LedgerEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	open := maps.Clone(l.ledger)
-	maps.DeleteFunc(open, func(_ string, e ledgerEntry) bool { return !e.Open })
+	maps.DeleteFunc(open, func(_ string, e filestore.LedgerEntry) bool { return !e.Open })
 	return open
 }
 
@@ -164,4 +139,74 @@ func (l *logDir) place() string {
 		return dir
 	}
 	return l.Dir()
+}
+
+// Every database that could not be brought back without the log has a ulog.Hold. That of a file follows its checkpoints (attach); that of a
+// database in memory follows its snapshots, and belongs to whoever takes them; a Frozen has one of its own.
+
+// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and nothing newer than this call; the newest
+// segment stays. Databases that still need them for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). What
+// others still need is kept all the same, see ulog.Hold. Followers need nothing when the disk is full.
+//
+// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full disk may be the reason.
+func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
+	upTo = min(upTo, c.log.Last())
+	need, err := c.log.Removable(upTo)
+	if err != nil || need == 0 {
+		return err
+	}
+	err = c.moveOn(need)
+	if c.gate.noDisk() {
+		return errors.Join(err, c.log.ReclaimFiles(upTo))
+	}
+	return errors.Join(err, c.log.RemoveFiles(upTo))
+}
+
+// moveOn has everything up to a stamp put where a restart finds it without the log.
+func (c *Catalog) moveOn(to ulog.Stamp) error {
+	var failed error
+	if c.beforeRemoval != nil {
+		failed = c.beforeRemoval(to)
+	}
+	for _, d := range c.all {
+		if d.file == nil || d.readOnly || d.hold.From() >= to {
+			continue
+		}
+		d.reachEnd()
+		if err := d.file.Checkpoint(); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.Path(), err))
+		}
+	}
+	return failed
+}
+
+// BeforeRemoval has f called before files of the shared update log are removed that have updates up to a stamp. f has those who would need
+// them move on, and their holds with them. Its error is reported, and does not stop the removal of what nobody needs. It is set before
+// anybody uses the catalog.
+func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }
+
+// attach lets the database's checkpoints follow the log, of which the file has everything up to a stamp.
+func (d *DB) attach(log *logDir, has ulog.Stamp) {
+	d.hold.Release()
+	hold := log.Hold(d.Path(), has)
+	d.hold = hold
+	if !d.readOnly {
+		d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, hold, m) })
+	}
+}
+
+// missing returns the error that says which updates files lack, and how to go on without them. A tool that has been told to do so does.
+func (c *opening) missing(targets []target, reason error) error {
+	var lacks, commands []string
+	for _, t := range targets {
+		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.Path(), t.after))
+		commands = append(commands, "kttimedmgr vacuum -onr "+t.db.Path())
+	}
+	text := fmt.Sprintf("updates that are not yet in %s may be missing from the log", strings.Join(lacks, ", "))
+	if c.opts.Offline != nil && c.opts.Offline.Force {
+		c.opts.Logger.Warn(fmt.Sprintf("%s: %v", text, reason))
+		return nil
+	}
+	return fmt.Errorf("%s: %w. Put the files of the log back. To go on without these updates, while no server has the databases open: %s",
+		text, reason, strings.Join(commands, "; "))
 }

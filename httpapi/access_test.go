@@ -14,6 +14,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 )
 
@@ -308,8 +309,8 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 			return "secret", 0
 		},
 		"stores": func(_ db.Heed, owed *db.Pending) (string, int) {
-			first := d.Set(owed, []byte("a"), []byte("new"), db.Never)
-			if second := d.Set(owed, []byte("a"), []byte("new"), db.Never); first == nil || second == nil {
+			first := d.Set(owed, []byte("a"), []byte("new"), record.Never)
+			if second := d.Set(owed, []byte("a"), []byte("new"), record.Never); first == nil || second == nil {
 				return "stored", 0
 			}
 			return "not stored", 0
@@ -323,7 +324,7 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 		d, change = s.catalog.DB(0), func() {}
 		c, play := s.dial(t), as("anna", rpc("play_script", "name", "f"))
 		require.Contains(t, c.do(play).body, "_told", name)
-		require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), db.Never))
+		require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), record.Never))
 		change = func() {
 			writeAccess(t, path, []string{"anna"}, "allow anna read")
 			s.access.Reload()

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 	"gotycoon/internal/browser"
 )
@@ -37,7 +38,7 @@ func TestRequestsOfPages(t *testing.T) {
 			"OPTIONS /k HTTP/1.1\r\n", "GET /rpc/void HTTP/1.0\r\n",
 		} {
 			s := openToPages(t)
-			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), db.Never))
+			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 			c := s.dial(t)
 			r := c.send(request + headers + "\r\n" + smuggled).receive(request[:4] == "HEAD")
 			require.Equal(t, "403 Forbidden", r.status, request)
@@ -57,7 +58,7 @@ func TestRequestsOfPages(t *testing.T) {
 // A browser's request without the page's name may read and may not change anything.
 func TestBrowsersThatTellNothing(t *testing.T) {
 	s := openToPages(t)
-	require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), db.Never))
+	require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 	for target, want := range map[string]string{
 		"/k": "200", "/rpc/get?key=k": "200", "/rpc/report": "200", "/rpc/void": "200", "/rpc/nothing": "501", "/rpc/match_prefix?prefix=": "200",
 		"/rpc/set?key=a&value=b": "403", "/rpc/clear": "403", "/rpc/cle%61r": "403", "/rpc/increment?key=n&num=1": "403", "/rpc/synchronize": "403",
