@@ -13,7 +13,7 @@ import (
 // maxFindings is how many findings a Report keeps; it counts them all.
 const maxFindings = 1000
 
-// Report is what Check has found.
+// A Report is what Check has found.
 type Report struct {
 	Meta     filestore.Meta
 	Pages    uint64 // of the file
@@ -34,7 +34,7 @@ func (r *Report) add(d *Damage) {
 	}
 }
 
-// checker looks at a whole file.
+// A checker looks at a whole file.
 type checker struct {
 	*Report
 	pages
@@ -44,8 +44,9 @@ type checker struct {
 	progress func(pages int)
 }
 
-// Check looks at every page of a database file: that each is reached once or free, its form, the order of all keys, the form of all
-// records, and the sums that the file says of itself. The records have one checksum together, in files of which Meta says so. progress is told of pages as they are done, and
+// Check looks at every page of a database file: that each is either reached once or free, its form,
+// the order of all keys, the form of all records, and the sums that the description claims, the
+// records' checksum included where Meta has one. progress is told of pages as they are done, and
 // may be nil. An error means that the file could not be examined, not that it is damaged.
 func Check(path string, tryLock bool, progress func(pages int)) (*Report, error) {
 	f, err := filestore.OpenOffline(path, false, tryLock)
@@ -137,7 +138,7 @@ func (c *checker) seen(p page) error {
 	return nil
 }
 
-// reach marks a page, and those that it goes on for; false means that one was marked before.
+// reach marks a page and its overflow pages; false means that one of them was marked before.
 func (c *checker) reach(p page) bool {
 	fresh := true
 	for i := uint64(0); i <= uint64(p.overflow); i++ {
@@ -220,7 +221,7 @@ func (p *pages) freePages(id uint64) ([]uint64, page, error) {
 	return ids, pg, nil
 }
 
-// account checks the sums, and that nothing is left over.
+// account checks the sums, and that no page is left over.
 func (c *checker) account() {
 	if c.Found > 0 {
 		return // pages behind the damage are missing anyhow
