@@ -1,6 +1,12 @@
 package db
 
 import (
+	"fmt"
+	"strconv"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
@@ -78,17 +84,17 @@ func (b *batch) set(key, value []byte, xt int64) { b.setJoined(key, value, nil, 
 
 // setJoined is set for a value in two parts.
 func (b *batch) setJoined(key, head, tail []byte, xt int64) {
-	if len(head)+len(tail) > MaxValueSize {
-		b.err = errLongValue
+	if len(head)+len(tail) > record.MaxValueSize {
+		b.err = dberr.ErrLongValue
 		return
 	}
-	if err := b.makeRoom(prefixLen + len(head) + len(tail)); err != nil {
+	if err := b.makeRoom(record.XTSize + len(head) + len(tail)); err != nil {
 		b.err = err
 		return
 	}
 	at := len(b.room)
 	if !b.db.Persistent() {
-		b.room = appendPrefix(b.room, xt)
+		b.room = record.AppendXT(b.room, xt)
 	}
 	b.room = pieces.Append(pieces.Append(b.room, head), tail)
 	b.add(ulog.OpSet, key, b.room[at:len(b.room):len(b.room)])
@@ -115,8 +121,8 @@ func (b *batch) makeRoom(n int) error {
 // setInPlace is set for a large value behind Headroom bytes that nobody needs any more, all of which stay as they are until the log has
 // been waited for.
 func (b *batch) setInPlace(key, room []byte, xt int64) {
-	if len(room)-Headroom > MaxValueSize {
-		b.err = errLongValue
+	if len(room)-record.Headroom > record.MaxValueSize {
+		b.err = dberr.ErrLongValue
 	}
 	b.add(ulog.OpSet, key, b.db.inPlace(room, xt))
 	b.ups[len(b.ups)-1].Stays, b.stays = true, true
@@ -125,9 +131,9 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 // inPlace returns the stored form of a value behind Headroom bytes, which takes them where it needs them.
 func (d *DB) inPlace(room []byte, xt int64) []byte {
 	if d.Persistent() {
-		return room[Headroom:]
+		return room[record.Headroom:]
 	}
-	appendPrefix(room[:0], xt)
+	record.AppendXT(room[:0], xt)
 	return room
 }
 
@@ -151,9 +157,101 @@ func (b *batch) add(op ulog.Op, key, value []byte) { b.addFrom(b.db.sid, op, key
 // addFrom adds an update that the server sid has made.
 func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
 	if op == ulog.OpSet && !b.db.Persistent() {
-		if xt, _, _ := splitValue(value); xt != MaxXT {
+		if xt, _, _ := record.Split(value); xt != record.MaxXT {
 			b.mortals++
 		}
 	}
 	b.ups = append(b.ups, ulog.Update{SID: sid, DBID: b.db.index, Op: op, Key: key, Value: value})
+}
+
+// LargeValue is the size from which on a Purse is asked.
+const LargeValue = store.LargeValue
+
+// glance reads the beginning of a large value, with all that is in front of it, and the value's size: enough to know whether there is a
+// record.
+type glance struct{ size int }
+
+// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks in front of it.
+const glanced = 64
+
+var _ store.Reader = (*glance)(nil)
+
+// Large implements store.Reader.
+func (g *glance) Large(size int) (wanted int, err error) {
+	g.size = size
+	return glanced, nil
+}
+
+// exists reports whether there is a live record of key.
+func (b *batch) exists(key []byte) (bool, error) {
+	_, _, found, err := b.look(key)
+	return found, err
+}
+
+// look returns the size of the live record of key without a copy of a large one.
+func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
+	b.glance.size = 0
+	value, xt, found, err := b.db.read(&b.glance, b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	if b.glance.size > 0 {
+		return b.glance.size - b.db.prefixSize(), xt, found, err
+	}
+	return len(value), xt, found, err
+}
+
+// prefixSize is the length of what is stored in front of a value.
+func (d *DB) prefixSize() int {
+	if d.Persistent() {
+		return 0
+	}
+	return record.XTSize
+}
+
+// scratch reads a record into the batch's scratch, which lasts until the next read. The scratch that was too small is given back.
+func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
+	before := p.Taken()
+	value, xt, found, err = b.db.read(p, b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	if n := p.Taken() - before; n > 0 {
+		p.LetGo(b.held)
+		b.held = n
+	}
+	return value, xt, found, err
+}
+
+// target returns the key under which a new record is stored: its own, but in a text database, where every record is
+// a line, the byte offset of the line as 16 hexadecimal digits (reference section 14.4).
+func (d *DB) target(key, value []byte) []byte {
+	if d.expr.Kind != expr.Text {
+		return key
+	}
+	at := d.textEnd
+	d.textEnd += d.lineSize(len(value))
+	return fmt.Appendf(nil, "%016X", at)
+}
+
+// lineSize is the length of a line with its end, for a value without prefix.
+func (d *DB) lineSize(value int) int64 {
+	if !d.Persistent() {
+		value += record.XTSize
+	}
+	return int64(value) + 1
+}
+
+// findTextEnd sets textEnd behind the last line.
+func (d *DB) findTextEnd() error {
+	if d.expr.Kind != expr.Text {
+		return nil
+	}
+	return d.store.Scan(store.Start{Edge: true, Backward: true}, func(key, stored []byte) bool {
+		at, err := strconv.ParseInt(string(key), 16, 64)
+		if err == nil {
+			d.textEnd = at + int64(len(stored)) + 1
+		}
+		return err != nil
+	})
 }

@@ -1,9 +1,11 @@
 package db
 
+import "gotycoon/db/record"
+
 // Record is one record of a bulk operation.
 type Record struct {
 	Key, Value []byte
-	XT         XT
+	XT         record.XT
 
 	Room []byte // of SetBulk: a large value as SetInPlace takes it; nil: Value is copied
 }
@@ -76,9 +78,9 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	if commitErr != nil {
 		return 0, commitErr
 	}
-	d.touch(writeScore * int64(stored))
-	if settleErr := d.settle(p, b); settleErr != nil {
-		return 0, settleErr
+	d.sweeper.touch(writeScore * int64(stored))
+	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
+		return 0, waitErr
 	}
 	return stored, err
 }
@@ -135,8 +137,8 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 	if err != nil {
 		return 0, 0, err
 	}
-	d.touch(writeScore * int64(n))
-	return n, hits, d.settle(p, b)
+	d.sweeper.touch(writeScore * int64(n))
+	return n, hits, d.waitUnlessOwed(p, b)
 }
 
 // removeAll adds the removal of keys and returns how many of them have a record. A key given twice counts once.

@@ -3,11 +3,15 @@ package db
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/ordered"
+	"gotycoon/db/record"
+	"gotycoon/db/replay"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -29,7 +33,7 @@ const (
 // same key. Nobody else may use the database meanwhile.
 func (d *DB) Load(fill func(*Loader) error) error {
 	if d.file != nil {
-		return ErrNotImplemented
+		return dberr.ErrNotImplemented
 	}
 	return d.load(fill)
 }
@@ -51,14 +55,14 @@ func (l *Loader) Add(key, value []byte) error {
 	if err := d.checkKey(key); err != nil {
 		return err
 	}
-	if len(value) > MaxValueSize+prefixLen {
-		return errLongValue
+	if len(value) > record.MaxValueSize+record.XTSize {
+		return dberr.ErrLongValue
 	}
 	xt, plain, ok := d.split(value)
 	if !ok {
-		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
 	}
-	if xt != MaxXT {
+	if xt != record.MaxXT {
 		l.count++
 	}
 	return l.add(ulog.Update{Op: ulog.OpSet, Key: d.target(key, plain), Value: value})
@@ -97,14 +101,14 @@ const restoringSuffix = ".restoring"
 // RestoreFile makes the database file that an expression names of the records that fill adds. The file must not be there, or must be
 // empty; otherwise the error is os.ErrExist. It gets its name when it is complete: a crash leaves nothing that Open would take for a
 // database.
-func RestoreFile(expr string, o Options, fill func(*Loader) error) error {
+func RestoreFile(raw string, o Options, fill func(*Loader) error) error {
 	o.setDefaults()
-	e, err := ParseExpr(expr)
+	e, err := expr.Parse(raw)
 	if err != nil {
 		return err
 	}
 	if !e.Kind.OnDisk() {
-		return ErrNotImplemented
+		return dberr.ErrNotImplemented
 	}
 	if err := absent(e.Path); err != nil {
 		return err
@@ -141,13 +145,13 @@ func absent(path string) error {
 }
 
 // fillFile makes a database file with a name of its own, complete and on the disk.
-func fillFile(path string, e Expr, o Options, fill func(*Loader) error) error {
+func fillFile(path string, e expr.Expr, o Options, fill func(*Loader) error) error {
 	f, err := filestore.Open(path, filestore.Options{TryLock: true, Persistent: e.Params.Persistent, Limit: o.CheckpointSize, Logger: o.Logger})
 	if err != nil {
 		return openError(err)
 	}
-	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: newOrdered(f, e.Params.RComp),
-		maxKey: filestore.MaxKeySize - keyPrefix(e.Params.RComp)}
+	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: ordered.New(f, e.Params.RComp),
+		maxKey: filestore.MaxKeySize - ordered.KeyPrefix(e.Params.RComp)}
 	if err := d.load(fill); err != nil {
 		return errors.Join(err, f.Abandon())
 	}
@@ -195,7 +199,11 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	if err != nil {
 		return err
 	}
-	err = rollOver(r, loaders)
+	run := replay.Replay{Log: r, Failed: replayFailed} // damage and gaps end it, as in the replay of files
+	for dbid, l := range loaders {
+		run.Targets = append(run.Targets, replay.Target{DBID: dbid, After: l.after, Apply: l.apply})
+	}
+	err = run.Run()
 	if gap, ok := errors.AsType[*ulog.GapError](err); ok {
 		err = fmt.Errorf("updates after the time stamp %d, where a snapshot ends or later, may be missing from the update log, because files of it "+
 			"were removed or are damaged: put them back, or start once without -ulog to go on without them: %w", gap.From, gap)
@@ -207,38 +215,17 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	return errors.Join(err, r.Close())
 }
 
-// rollOver reads the log to its end. As in the replay of files, damage and gaps end it.
-func rollOver(r *ulog.Reader, loaders map[uint16]*roll) error {
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("replay the update log: %w", err)
-		}
-		u, err := ulog.ParseMessage(e.Message)
-		if err != nil {
-			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
-		}
-		u.Origin = e.Origin
-		l := loaders[u.DBID]
-		if l == nil || e.Stamp <= l.after {
-			continue
-		}
-		if err := l.apply(u); err != nil {
-			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
-		}
-	}
-}
-
-func (l *roll) apply(u ulog.Update) error {
+// apply stores an update of the log.
+func (l *roll) apply(at ulog.Stamp, u ulog.Update) error {
 	if u.Op == ulog.OpSet && !l.db.Persistent() {
-		if xt, _, ok := splitValue(u.Value); ok && xt != MaxXT {
+		if xt, _, ok := record.Split(u.Value); ok && xt != record.MaxXT {
 			l.count++
 		}
 	}
-	return l.add(u)
+	if err := l.add(u); err != nil {
+		return replayFailed(at, err)
+	}
+	return nil
 }
 
 // snapshotEntry names the snapshots of a database in the ledger of a log.

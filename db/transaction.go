@@ -2,6 +2,8 @@ package db
 
 import (
 	"errors"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"sync"
 	"sync/atomic"
 )
@@ -19,7 +21,7 @@ var errEnded = errors.New("the transaction has ended")
 type Transaction struct {
 	db   *DB
 	view *DB
-	over *overlay
+	over *txView
 	hard bool
 
 	shared atomic.Bool
@@ -35,9 +37,9 @@ type Transaction struct {
 func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	switch {
 	case d.refuses():
-		return nil, ErrReadOnly
-	case d.expr.Kind == Text:
-		return nil, ErrNoTransaction
+		return nil, dberr.ErrReadOnly
+	case d.expr.Kind == expr.Text:
+		return nil, dberr.ErrNoTransaction
 	}
 	t := d.newTransaction()
 	t.hard = hard
@@ -49,13 +51,13 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 		select {
 		case <-other.ended:
 		case <-stop:
-			return nil, ErrInterrupted
+			return nil, dberr.ErrInterrupted
 		}
 	}
 	d.passStripes()  // whoever has not seen t has its update in the store now
 	if d.refuses() { // since the look before the wait
 		_ = t.Abort() // it is new
-		return nil, ErrReadOnly
+		return nil, dberr.ErrReadOnly
 	}
 	t.view.generation.Store(d.generation.Load())
 	return t, nil
@@ -70,10 +72,11 @@ func (d *DB) Transaction() *Transaction {
 }
 
 func (d *DB) newTransaction() *Transaction {
-	t := &Transaction{db: d, over: newOverlay(d), turned: make(chan struct{}), ended: make(chan struct{})}
+	t := &Transaction{db: d, over: newTxView(d), turned: make(chan struct{}), ended: make(chan struct{})}
 	t.view = &DB{expr: d.expr, index: d.index, sid: d.sid, now: d.now, logger: d.logger,
-		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d}
+		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}
 	t.view.stripes.init(false)
+	t.view.sweeper.db = t.view
 	return t
 }
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 )
@@ -41,7 +41,7 @@ func (r *recovery) mustBeWhole(m filestore.Meta) error {
 }
 
 func (r *recovery) misplaced(format string, args ...any) error {
-	return r.failed("DB::recover", r.args[0], &db.Error{Code: db.InvalidOperation, Message: fmt.Sprintf(format, args...)})
+	return r.failed("DB::recover", r.args[0], &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf(format, args...)})
 }
 
 // description is what the new file says about itself.
@@ -129,7 +129,7 @@ func (r *recovery) tell() {
 	}
 }
 
-var errGap = &db.Error{Code: db.BrokenFile, Message: "the log does not reach back to where the file ends: some of its files were removed or are " +
+var errGap = &dberr.Error{Code: dberr.BrokenFile, Message: "the log does not reach back to where the file ends: some of its files were removed or are " +
 	"damaged. Put them back, or give -ts with the time stamp to begin after"}
 
 // strict tells whether updates that are missing from the log make the result wrong without anybody having asked for it.
