@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 )
 
 // maxFindings is how many findings a Report keeps; it counts them all.
@@ -153,7 +154,7 @@ func (c *checker) records(p page, in span) error {
 		if e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
 			return c.damage(p.id, "holds something that is no record")
 		}
-		if !c.Meta.Persistent && len(e.value) < 5 {
+		if !c.Meta.Persistent && len(e.value) < record.XTSize {
 			c.add(c.damage(p.id, "the value of key %q has no expiration time", e.key[1:]))
 		}
 		c.Records++
