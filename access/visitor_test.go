@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/klog/klogtest"
 )
 
 func basicHeader(user, password string) []byte {
@@ -111,7 +113,7 @@ func TestLocalIsThisMachine(t *testing.T) {
 }
 
 func TestProtectionByDefault(t *testing.T) {
-	log := new(logBuffer)
+	log := new(klogtest.Buffer)
 	g, err := Open(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
 	defer g.Close()

@@ -8,13 +8,13 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"gotycoon/internal/klog"
+	"gotycoon/internal/klog/klogtest"
 	"gotycoon/server"
 	"gotycoon/tools/remote"
 )
@@ -90,19 +90,4 @@ func clear(t *testing.T) {
 }
 
 // output is a buffer that one goroutine writes and another reads.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
+type output = klogtest.Buffer
