@@ -360,7 +360,7 @@ func TestNamesOfDatabasesThatDoNotExistAreInTheLog(t *testing.T) {
 	(*Guard)(nil).Serves(nil)
 }
 
-// Who has the right password, beside others who guess, is not told that it is wrong.
+// While others guess passwords, a client with the right password is not told that it is wrong.
 func TestAPasswordThatWasNotLookedAtIsNotWrong(t *testing.T) {
 	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read")
 	for range freeTries + 10 {

@@ -19,7 +19,8 @@ import (
 	"gotycoon/tools/remote"
 )
 
-// port is that of a server in this process: databases 0 ":" (hash) and 1 "tree" (ordered).
+// port is the port of a server in this process, with the databases 0 ":" (hash) and 1 "tree"
+// (ordered).
 var port string
 
 // alone makes the test binary the tool, for tests that send it signals: in the test's process the
