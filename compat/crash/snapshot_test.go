@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 )
@@ -155,6 +155,6 @@ func TestSnapshotsHoldWhatClientsStored(t *testing.T) {
 		key, value, err := r.Next()
 		require.NoError(t, err)
 		require.Equal(t, want, [2]string{string(key), string(value[5:])})
-		require.Equal(t, strings.Repeat("\xff", 5), string(value[:5]), "%d", db.Never)
+		require.Equal(t, strings.Repeat("\xff", 5), string(value[:5]), "%d", record.Never)
 	}
 }
