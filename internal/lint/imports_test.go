@@ -106,6 +106,8 @@ var arrows = map[string][]string{
 	"compat/tutorial":      {},
 
 	"internal/tlsfiles/testca": {},
+
+	"internal/klog/klogtest": {}, // for tests
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client program does not
