@@ -25,9 +25,6 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
-	"gotycoon/services/counter"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
 )
 
 // Options of an API.
@@ -67,10 +64,7 @@ type Sources struct {
 	Replicas  func() []figures.Replica // followers of this server; nil: not known
 	Snapshots Snapshots
 
-	Locks     *lock.Server
-	Counters  *counter.Server
-	Sequences *sequence.SequenceServer
-	Quotas    *sequence.QuotaServer
+	Services map[string]Show // by the name of the service
 
 	Facts    func() []Section // about process and machine
 	Settings func() []Setting // the configuration in effect; nil: not known
@@ -82,6 +76,10 @@ type Master struct {
 	Trouble string // why the replication does not advance; empty: it does
 	Copy    string // progress of a copy; empty: there is none
 }
+
+// Show returns what the console shows of a service, to be written as JSON: at most limit names that
+// begin with prefix, where the service can choose by prefix.
+type Show func(prefix string, limit int) (any, error)
 
 // Identity says which server this is.
 type Identity struct {

@@ -32,12 +32,25 @@ func (a *API) reads() map[string]handler {
 		"replication":            a.replication,
 		"log":                    a.logs,
 		"snapshots":              a.snapshots,
-		"locks":                  a.locks,
-		"counters":               a.counters,
-		"sequences":              a.sequences,
-		"quotas":                 a.quotas,
+		"locks":                  page("lock", "Locks are off. Start the server with -lock-port PORT, 11400 for example."),
+		"counters":               page("counter", "Counters are off. Start the server with -counter-port PORT, 11215 for example."),
+		"sequences":              page("sequence", "Sequences are off. Start the server with -sequence-port PORT, 9090 for example."),
+		"quotas":                 page("quota", "Quotas are off. Start the server with -quota-port PORT, 9091 for example."),
 		"slow":                   a.slow,
 		"facts":                  a.facts,
+	}
+}
+
+// shownNames is how many keys, counters, quotas and sequences the console shows.
+const shownNames = 500
+
+// page returns the handler of the page of a service. text says how to switch the service on.
+func page(service, text string) handler {
+	return func(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+		if show := s.Services[service]; show != nil {
+			return show(r.URL.Query().Get("prefix"), shownNames)
+		}
+		return off(text), nil
 	}
 }
 
