@@ -40,8 +40,8 @@ var arrows = map[string][]string{
 	"services/sequence":             {"access", "db", "internal/browser", "internal/exposed", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs", "db/dberr", "db/record", "internal/exposed", "services", "services/internal/webport"},
 	"services":                      {"access", "internal/browser", "internal/exposed", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
-	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services"},
-	"services/quota":                {"db", "internal/exposed", "internal/vfs", "services", "services/internal/webport", "services/leader"},
+	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services", "db/dberr"},
+	"services/quota":                {"db", "internal/exposed", "internal/vfs", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
 	"snapshot":    {"ulog", "internal/vfs"},
