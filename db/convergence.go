@@ -37,10 +37,12 @@ import (
 //
 // # What has no version
 //
-//   - A key that nothing is known of has the version of the last clear, or of the moment before
+// A key that nothing is known of has the version of the last clear, or of the moment before
 // versions were kept.
-//   - An update from an original server has no origin. Nobody can compare it, so it is stored.
-//   - Checkpoints forget the older half of the removals when there are too many. An older update of
+//
+// An update from an original server has no origin. Nobody can compare it, so it is stored.
+//
+// Checkpoints forget the older half of the removals when there are too many. An older update of
 // another server could then bring a record back on this server only. Such an update is made anew,
 // as an update of this server with a version of now: all servers store it, and stay equal. The
 // removal is lost, but no update is. See batch.renew.
@@ -200,7 +202,8 @@ func (b *batch) renew(n unknowns) error {
 		if u.Op != ulog.OpSet || u.Origin.Stamp > floor {
 			continue
 		}
-		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found { // a record without a version
+		// a record without a version
+		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found {
 			if err != nil {
 				return systemError(err)
 			}

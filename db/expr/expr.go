@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Expr is a database expression of the command line: PATH#key=value#key=value... (reference: section 14).
+// Expr is a database expression of the command line: PATH#key=value#key=value... (reference:
+// section 14).
 type Expr struct {
 	Raw    string // as given
 	Path   string // in front of the first #; also what status and report show
@@ -17,8 +18,9 @@ type Expr struct {
 	Params Params
 }
 
-// ParseExpr parses a database expression. The kind comes from the last path component, exactly one of - + : * % or
-// with a known suffix, or from the type parameter. It returns ErrUnknownType where neither names one.
+// ParseExpr parses a database expression. The kind comes from the last path component, exactly one
+// of - + : * % or with a known suffix, or from the type parameter. It returns ErrUnknownType where
+// neither names one.
 func Parse(s string) (Expr, error) {
 	path, params, _ := strings.Cut(s, "#")
 	e := Expr{Raw: s, Path: path, Name: path[strings.LastIndexByte(path, '/')+1:], Params: newParams()}
@@ -37,7 +39,8 @@ func Parse(s string) (Expr, error) {
 	return e, nil
 }
 
-// set takes over one parameter. Unknown keys, and parts without "=", are ignored, as is whatever follows a second "=".
+// set takes over one parameter. Unknown keys, and parts without "=", are ignored, as is whatever
+// follows a second "=".
 func (e *Expr) set(param string) {
 	key, value, found := strings.Cut(param, "=")
 	if !found {
@@ -64,8 +67,9 @@ func (e *Expr) VersionsPossible() error {
 	return nil
 }
 
-// parsePlugged parses the expression of a plugged database. The engine is given all of it, and clients know it by what
-// is behind the last slash, parameters included. Only ktopts, ktcapcnt and ktcapsiz are heeded.
+// parsePlugged parses the expression of a plugged database. The engine is given all of it, and
+// clients know it by what is behind the last slash, parameters included. Only ktopts, ktcapcnt and
+// ktcapsiz are heeded.
 func ParsePlugged(s string) Expr {
 	e := Expr{Raw: s, Path: s, Name: s[strings.LastIndexByte(s, '/')+1:], Kind: Plugged, Params: newParams()}
 	_, params, _ := strings.Cut(s, "#")

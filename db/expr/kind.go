@@ -24,7 +24,8 @@ const (
 // TypeCode returns the number of rows "type" and "realtype" of status.
 func (k Kind) TypeCode() int { return int(k) }
 
-// Ordered tells whether records are kept in the order of their keys, so that cursors can go backward.
+// Ordered tells whether records are kept in the order of their keys, so that cursors can go
+// backward.
 func (k Kind) Ordered() bool {
 	switch k {
 	case ProtoTree, Grass, FileTree, DirTree, Plugged:

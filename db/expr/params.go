@@ -30,7 +30,9 @@ type Params struct {
 	KTCapCnt   int64 // records from which on the collector removes some
 	KTCapSiz   int64 // bytes from which on the collector removes some
 
-	LWW bool // lww=true: of concurrent updates on servers that follow each other the last one counts, see (*DB).Replicate; not of the original
+	// lww=true: of concurrent updates on servers that follow each other the last one counts, see
+	// (*DB).Replicate; not of the original
+	LWW bool
 }
 
 // Opts are the storage options of a file, directory or cache database.
@@ -146,8 +148,9 @@ func parseOrder(name string, old Order) Order {
 	return old
 }
 
-// parseSize parses an integer with an optional fraction and an optional unit k m g t p e, in either case, for powers
-// of 1024. What does not fit saturates; no digits are 0 (reference: section 1.1, parser I).
+// parseSize parses an integer with an optional fraction and an optional unit k m g t p e, in either
+// case, for powers of 1024. What does not fit saturates; no digits are 0 (reference: section 1.1,
+// parser I).
 func parseSize(s string) int64 {
 	s = skipBlanks(s)
 	negative := strings.HasPrefix(s, "-")

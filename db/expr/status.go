@@ -22,9 +22,9 @@ const (
 	moduleDir    = 184
 )
 
-// statusRows returns the rows of status that do not change while a database is used: parameters, and the layout of
-// the original's file where it is fresh. count, size and realsize are the caller's; realsize is here, empty, where
-// the kind has it.
+// statusRows returns the rows of status that do not change while a database is used: parameters,
+// and the layout of the original's file where it is fresh. count, size and realsize are the
+// caller's; realsize is here, empty, where the kind has it.
 func StatusRows(e Expr) map[string]string {
 	p, k := e.Params, e.Kind
 	rows := statusTable{

@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// XT is a client's expiration argument in seconds: not negative, from now on; negative, the absolute time -xt of
-// the Unix clock (reference: section 6.2).
+// XT is a client's expiration argument in seconds: not negative, from now on; negative, the
+// absolute time -xt of the Unix clock (reference: section 6.2).
 type XT int64
 
 const (
@@ -40,7 +40,8 @@ func AppendXT(dst []byte, abs int64) []byte {
 	return append(dst, byte(abs>>32), byte(abs>>24), byte(abs>>16), byte(abs>>8), byte(abs))
 }
 
-// splitValue takes a stored value apart; value aliases stored. ok is false where stored has no room for the time.
+// splitValue takes a stored value apart; value aliases stored. ok is false where stored has no room
+// for the time.
 func Split(stored []byte) (xt int64, value []byte, ok bool) {
 	if len(stored) < XTSize {
 		return 0, nil, false
@@ -55,10 +56,12 @@ func SetForever(stored []byte) {
 	}
 }
 
-// expired tells whether a record with this absolute time is gone. It still lives in the second that the time names.
+// expired tells whether a record with this absolute time is gone. It still lives in the second that
+// the time names.
 func Expired(xt, now int64) bool { return now > xt }
 
-// Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
+// Headroom is how many bytes there must be in front of a value that is stored without being copied:
+// see SetInPlace.
 const Headroom = XTSize
 
 // MaxValueSize is the longest stored value in bytes. Requests are limited further by the protocols.
