@@ -80,7 +80,8 @@ func TestRememberedPeersAreBounded(t *testing.T) {
 	require.LessOrEqual(t, len(s.peers), keepPeers)
 }
 
-// Somebody who guesses waits, and somebody else at the same time does not. What waits ends with the guard.
+// Somebody who guesses waits, and somebody else at the same time does not. What waits ends with the
+// guard.
 func TestGuessingWaitsAndEndsWithTheGuard(t *testing.T) {
 	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read")
 	var all sync.WaitGroup

@@ -271,7 +271,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// On a connection that goes on with a protocol without credentials those of earlier requests do not count, and changes do.
+// On a connection that goes on with a protocol without credentials those of earlier requests do not
+// count, and changes do.
 func TestAnonymousEndsWhatPresentHasBegun(t *testing.T) {
 	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read", "allow anyone read db=1")
 	v := f.from("10.0.0.1:1")

@@ -81,8 +81,8 @@ func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 		defer func() { c.Owed.Rights = nil }()
 	}
 	err := b.serve()
-	b.reply(err)
-	return err == nil, b.detail()
+	keep = b.reply(err)
+	return keep, b.detail()
 }
 
 // serve takes and executes all records of the request.
@@ -120,8 +120,9 @@ func (b *bulk) heedClient() error {
 	return b.heed()
 }
 
-// reply puts the reply into c.Out, if the client wants one.
-func (b *bulk) reply(err error) {
+// reply puts the reply into c.Out, if the client wants one. It reports whether the connection can be
+// used further.
+func (b *bulk) reply(err error) (keep bool) {
 	c := b.c
 	switch {
 	case b.head.Flags&frame.NoReply != 0 && b.head.Magic != frame.GetBulk:
@@ -129,12 +130,22 @@ func (b *bulk) reply(err error) {
 		c.Out = append(c.Out, byte(frame.Error))
 	default:
 		binary.BigEndian.PutUint32(b.out[1:], b.hits)
+		if !clearFor(c, b.out) {
+			return false
+		}
 		if len(c.Out) == 0 {
 			c.Out, b.out = b.out, c.Out // a large reply need not be copied
 		} else {
 			c.Out = pieces.Append(c.Out, b.out)
 		}
 	}
+	return err == nil
+}
+
+// clearFor sends the earlier replies if a large reply would otherwise be copied behind them: its
+// memory is counted once. It reports false if they cannot be sent; then nothing may follow them.
+func clearFor(c *netio.Conn, reply []byte) bool {
+	return len(reply) <= keepReply || len(c.Out) == 0 || c.Flush() == nil
 }
 
 // gather fills the run with at least one record, and returns the length of its records in bytes.
@@ -158,7 +169,7 @@ func (b *bulk) gather() (n int, err error) {
 			if err := b.allowed(p); err != nil {
 				return 0, err
 			}
-			if err := require(b.c, size); err != nil {
+			if err := b.c.Need(size); err != nil {
 				return 0, err
 			}
 			p = b.c.Buffered()

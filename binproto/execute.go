@@ -3,7 +3,9 @@ package binproto
 import (
 	"math"
 
+	"gotycoon/access"
 	"gotycoon/binproto/frame"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/pieces"
 )
 
@@ -79,4 +81,55 @@ func (b *bulk) makeRoom(n int) error {
 	b.c.LetGo(b.held)
 	b.held = room
 	return nil
+}
+
+// permit returns nil if the client may use the records of the run as the request wants.
+func (b *bulk) permit() error {
+	v := b.c.Visitor
+	if v == nil || b.db == nil {
+		return nil
+	}
+	need := access.Write
+	if b.head.Magic == frame.GetBulk {
+		need = access.Read
+	}
+	err := error(nil)
+	for i := 0; i < len(b.recs) && err == nil; i++ {
+		err = v.Key(need, b.db, b.recs[i].Key)
+	}
+	for i := 0; i < len(b.keys) && err == nil; i++ {
+		err = v.Key(need, b.db, b.keys[i])
+	}
+	if err != nil {
+		b.h.tell(err)
+	}
+	return err
+}
+
+// Current implements db.Rights.
+func (b *bulk) Current() bool { return b.c.Visitor.Current() }
+
+// Renew implements db.Rights.
+func (b *bulk) Renew() error {
+	err := b.c.Visitor.Enter()
+	if err == nil {
+		err = b.permit()
+	}
+	return err
+}
+
+// detail describes a bulk for the log: its size, and the first key and the database of its last
+// run.
+func (b *bulk) detail() metrics.Detail {
+	d := metrics.Detail{In: b.read}
+	if b.db != nil {
+		d.Database = b.db.Name()
+	}
+	switch {
+	case len(b.recs) > 0:
+		d.Key = b.recs[0].Key
+	case len(b.keys) > 0:
+		d.Key = b.keys[0]
+	}
+	return d
 }

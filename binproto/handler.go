@@ -4,12 +4,16 @@
 package binproto
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
+	"gotycoon/access"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
@@ -33,6 +37,16 @@ func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+}
+
+// Source feeds followers of the update log.
+type Source interface {
+	// Serve streams updates to a follower until the connection is to be closed. Then the caller
+	// sends the rest of c.Out. peer is the follower's address.
+	Serve(c *netio.Conn, f frame.Follow, peer string)
+	// Copying is called when a follower begins to fetch a copy of a database. The caller calls end
+	// when the copy ends.
+	Copying(peer string, r frame.CopyRequest) (end func())
 }
 
 // Handler serves requests to the databases of one server. It may be used by many goroutines.
@@ -86,12 +100,79 @@ func next[T any](c *netio.Conn, decode func([]byte) (T, int, error), part *T) er
 		if !errors.Is(err, frame.ErrShort) {
 			return err
 		}
-		if err := require(c, n); err != nil {
+		if err := c.Need(n); err != nil {
 			return err
 		}
 	}
 }
 
-// require waits until n bytes are buffered. It refuses them before they are read if there is no
-// memory for them.
-func require(c *netio.Conn, n int) error { return c.Need(n) }
+// admit reports whether a client may begin a request of this kind. The protocol has no credentials:
+// rules apply by the client's address and its certificate. The answer to a refused request
+// is Error, and its connection ends. A refused copy gets the reason, because the protocol of copies
+// has a message for it.
+func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
+	c.Visitor.Anonymous() // HTTP requests on this connection may have had credentials
+	var err error
+	switch magic {
+	case frame.PlayScript:
+		err = c.Visitor.Server(scriptRights)
+	case frame.Replication:
+		err = c.Visitor.Server(access.Replicate)
+	default:
+		err = c.Visitor.Enter()
+	}
+	if err == nil {
+		return true
+	}
+	c.Out = append(c.Out, byte(frame.Error))
+	if magic == frame.Copy {
+		c.Out = frame.AppendCopyPart(c.Out[:len(c.Out)-1], frame.CopyPart{Kind: frame.CopyFailed, Text: []byte(err.Error())})
+	}
+	h.tell(err)
+	return false
+}
+
+// tell logs the reason of a refusal, which the client is not told.
+func (h *Handler) tell(err error) { h.opts.Logger.Info(err.Error()) }
+
+// IsFollow reports whether a request, by its first byte, follows the update log or copies a
+// database. Such a request lasts very long, and the server does not wait for it when it stops.
+func IsFollow(first byte) bool {
+	return frame.Magic(first) == frame.Replication || frame.Magic(first) == frame.Copy
+}
+
+// serveReplication reads a request to follow the update log, and hands the connection to the source
+// until its end. Without an update log the answer is Error.
+func (h *Handler) serveReplication(c *netio.Conn, peer string) (keep bool) {
+	var follow frame.Follow
+	if next(c, frame.DecodeFollow, &follow) != nil {
+		return false
+	}
+	if h.opts.Source == nil {
+		h.opts.Logger.Info("no update log allows no replication")
+		c.Out = append(c.Out, byte(frame.Error))
+		return false
+	}
+	defer c.Visitor.While(access.Replicate, nil, c.Cut)()
+	h.opts.Source.Serve(c, follow, peer)
+	return false
+}
+
+// logRequest logs a request as the original does: 1 if the connection is kept, 0 if it is closed.
+func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
+	if h.opts.Meters.Sampling || !h.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
+	kept := 0
+	if keep {
+		kept = 1
+	}
+	h.opts.Logger.Info(fmt.Sprintf("(%s): bin_%s: %d", peer, magic, kept))
+}
+
+// logFailure logs a database error. Errors of the connection are not logged.
+func (h *Handler) logFailure(err error) {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) {
+		h.opts.Logger.Error("database error: " + e.Error())
+	}
+}

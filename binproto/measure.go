@@ -71,19 +71,3 @@ func (h *Handler) measure(c *netio.Conn, magic frame.Magic, keep bool, d metrics
 		c.Meter.Describe(d)
 	}
 }
-
-// detail describes a bulk for the log: its size, and the first key and the database of its last
-// run.
-func (b *bulk) detail() metrics.Detail {
-	d := metrics.Detail{In: b.read}
-	if b.db != nil {
-		d.Database = b.db.Name()
-	}
-	switch {
-	case len(b.recs) > 0:
-		d.Key = b.recs[0].Key
-	case len(b.keys) > 0:
-		d.Key = b.keys[0]
-	}
-	return d
-}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"iter"
+	"net"
 	"runtime"
 	"testing"
 
@@ -82,6 +83,37 @@ func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	require.True(t, bytes.Equal(want, got))
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(output)*3/2))
+}
+
+// A large reply behind one that has not been sent yet is not copied: memory was counted for it once.
+func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
+	f := newFixture(t, db.Options{}, "%")
+	large := make([]byte, 64<<20)
+	output := make(verbose, len(large))
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
+	first := frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("none")})
+	for name, second := range map[string][]byte{
+		"get_bulk":    frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("large")}),
+		"play_script": frame.AppendScript(nil, frame.Script{Name: []byte("f")}),
+	} {
+		cost := func(request []byte) uint64 {
+			server, client := socketPair(t)
+			go func() { f.serve(server); server.Close() }()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := client.Write(request)
+			require.NoError(t, err)
+			require.NoError(t, client.(*net.TCPConn).CloseWrite())
+			got, err := io.Copy(io.Discard, client)
+			require.NoError(t, err)
+			require.Greater(t, got, int64(len(large)), name)
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		alone := cost(second)
+		require.Less(t, cost(append(first[:len(first):len(first)], second...)), alone+uint64(len(large))/2, name)
+	}
 }
 
 // Values of several pieces arrive whole, also behind another reply.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 
+	"gotycoon/access"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/internal/netio"
@@ -44,6 +45,9 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 		return false
 	}
 	reply, ok := h.playScript(c, procedure, input)
+	if ok && script.Flags&frame.NoReply == 0 && !clearFor(c, reply) {
+		return false
+	}
 	switch {
 	case script.Flags&frame.NoReply != 0:
 	case !ok:
@@ -102,4 +106,39 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 	}
 	binary.BigEndian.PutUint32(out[1:], n)
 	return out, status == 0
+}
+
+// scriptRights are the rights that the client of a script needs, since a script may read and change
+// everything.
+const scriptRights = access.Read | access.Write
+
+// caller is the client of a script in its role as owed.Rights. The script has the rights of its
+// client.
+type caller struct {
+	h      *Handler
+	c      *netio.Conn
+	denied error // once refused, until the end of the call
+}
+
+// Current implements owed.Rights.
+func (o *caller) Current() bool { return o.denied == nil && o.c.Visitor.Current() }
+
+// Renew implements owed.Rights.
+func (o *caller) Renew() error {
+	if o.denied == nil {
+		if o.denied = o.c.Visitor.Server(scriptRights); o.denied != nil {
+			o.h.tell(o.denied)
+		}
+	}
+	return o.denied
+}
+
+// heed returns gone with a further test: the client may have lost its rights.
+func (o *caller) heed(gone db.Heed) db.Heed {
+	return func() error {
+		if err := gone(); err != nil || o.Current() {
+			return err
+		}
+		return o.Renew()
+	}
 }

@@ -46,8 +46,8 @@ type KeyDigest struct {
 	Digest uint64 // of key, value and expiration time
 }
 
-// KeyHash returns the place of a key among the hashes.
-func KeyHash(key []byte) []byte { return hashPlace(xxhash.Sum64(key)) }
+// keyHash returns the place of a key among the hashes.
+func keyHash(key []byte) []byte { return hashPlace(xxhash.Sum64(key)) }
 
 func hashPlace(hash uint64) []byte {
 	return hex.AppendEncode(nil, binary.BigEndian.AppendUint64(nil, hash))
@@ -190,7 +190,7 @@ func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int
 		return r.scan(store.Start{Edge: true}, func(key []byte, digest func() uint64) bool {
 			place := key
 			if o.Hash {
-				place = KeyHash(key)
+				place = keyHash(key)
 			}
 			i, in := findRange(ranges, place)
 			return !in || visit(i, key, digest())

@@ -96,19 +96,46 @@ func TestAnUpdateOlderThanAForgottenRemovalIsMadeAnew(t *testing.T) {
 	require.False(t, known, "the removal is forgotten")
 
 	a.pull(100)
-	require.EqualValues(t, 1, a.db().Renewed(), "what is removed in the same batch is not made anew")
+	require.EqualValues(t, 1, a.db().renewed(), "what is removed in the same batch is not made anew")
 	b.pull(100)
 	for _, s := range sites {
 		require.Equal(t, map[string]string{"k": "\xff\xff\xff\xff\xffof b"}, s.stored())
 	}
 	a.pull(100)
 	b.pull(100)
-	require.EqualValues(t, 1, a.db().Renewed())
-	require.Zero(t, b.db().Renewed())
+	require.EqualValues(t, 1, a.db().renewed())
+	require.Zero(t, b.db().renewed())
 
 	require.NoError(t, b.db().Set(nil, []byte("1"), []byte("newer"), record.Never))
 	a.pull(100)
-	require.EqualValues(t, 1, a.db().Renewed(), "no removal that was forgotten is as new")
+	require.EqualValues(t, 1, a.db().renewed(), "no removal that was forgotten is as new")
+}
+
+// A forgotten removal may be newer than a removal that arrived after it was forgotten. So the removal that is there says
+// nothing about updates that come behind it.
+func TestAnOlderRemovalHidesNoForgottenRemoval(t *testing.T) {
+	sites := newSites(t, 2, "a.kct#lww=true", 1)
+	a, b := sites[0], sites[1]
+	defer a.close()
+	defer b.close()
+	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("first"), record.Never))
+	require.NoError(t, b.db().Remove(nil, []byte("k")))
+	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("second"), record.Never))
+	a.clk.advance(1)
+	for _, key := range []string{"k", "1", "2", "3"} {
+		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
+	}
+	require.NoError(t, a.db().file.Checkpoint())
+
+	a.pull(2) // the first set and its removal
+	require.Empty(t, a.stored())
+	settle(sites) // the second set, which is older than the removal that a has forgotten
+	want := winners(t, sites).want(a)
+	for _, s := range sites {
+		require.Equal(t, want, s.stored(), "server %d", s.sid)
+	}
+	require.Equal(t, map[string]string{"k": "\xff\xff\xff\xff\xffsecond"}, want, "it counts as made anew")
+	require.EqualValues(t, 1, a.db().renewed())
 }
 
 func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
@@ -124,7 +151,7 @@ func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
 	require.NoError(t, a.db().file.Checkpoint())
 	require.NoError(t, a.c.SetGuarded(true))
 	a.pull(100)
-	require.Zero(t, a.db().Renewed())
+	require.Zero(t, a.db().renewed())
 	v, known, err := a.db().version([]byte("k"))
 	require.NoError(t, err)
 	require.True(t, known)

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	privateSuffix = ".wal" // directory of a file database's private log, beside the file
+	privateSuffix = filestore.PrivateLog // directory of a file database's private log, beside the file
 	// size of its segments: small, because whole ones are removed after checkpoints
 	privateLimit = 64 << 20
 )
@@ -171,7 +171,7 @@ func (c *opening) leftBehind(d *DB, private *logDir) bool {
 func (c *opening) spent(log *logDir) bool {
 	open := log.open()
 	if len(log.ledger) == 0 { // nobody has told yet which files there are
-		open = map[string]ledgerEntry{"": {}}
+		open = map[string]filestore.LedgerEntry{"": {}}
 	}
 	for _, e := range open {
 		if p, complete := c.behind(log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {

@@ -240,7 +240,7 @@ func (c *Catalog) SnapshotTaken(d *DB, path string, at ulog.Stamp) error {
 	if c.log == nil || d.file != nil {
 		return nil
 	}
-	return c.log.note(snapshotEntry(d.index), ledgerEntry{Path: path, Stamp: at})
+	return c.log.note(snapshotEntry(d.index), filestore.LedgerEntry{Path: path, Stamp: at})
 }
 
 // SnapshotOutdated reports whether a snapshot of a database is older than the last one noted:

@@ -157,8 +157,8 @@ func (c *Catalog) Places() []string {
 	return places
 }
 
-// Unwritten returns the bytes of updates that files have not taken yet.
-func (c *Catalog) Unwritten() int64 {
+// unwritten returns the bytes of updates that files have not taken yet.
+func (c *Catalog) unwritten() int64 {
 	var sum int64
 	for _, d := range c.all {
 		if d.file != nil {
@@ -202,7 +202,7 @@ func (c *Catalog) Shrink() {
 // MemoryUsed returns the bytes of records in memory, updates that files have not taken yet
 // included.
 func (c *Catalog) MemoryUsed() int64 {
-	sum := c.Unwritten()
+	sum := c.unwritten()
 	for _, d := range c.all {
 		if d.file == nil {
 			sum += d.store.Size()

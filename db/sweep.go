@@ -13,7 +13,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// Scores of the collector, reference section 6.4: every access adds to a sum, and at sweepAt the
+// Scores of the collector: every access adds to a sum, and at sweepAt the
 // sum in units of writeScore is the number of records to examine.
 const (
 	writeScore = 256

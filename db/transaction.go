@@ -92,8 +92,8 @@ func (d *DB) passStripes() {
 // DB returns the database with the collected updates, for the owner before Share.
 func (t *Transaction) DB() *DB { return t.view }
 
-// Shared reports whether the transaction is everybody's.
-func (t *Transaction) Shared() bool { return t.shared.Load() }
+// isShared reports whether the transaction is everybody's.
+func (t *Transaction) isShared() bool { return t.shared.Load() }
 
 // Ended is closed when the transaction is committed or aborted.
 func (t *Transaction) Ended() <-chan struct{} { return t.ended }

@@ -1,197 +1,142 @@
 package httpapi
 
 import (
+	"bytes"
 	"errors"
 
 	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/httpapi/message"
+	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/browser"
 	"gotycoon/internal/lenient"
+	"gotycoon/internal/netio"
 )
 
-// about is what a procedure's rights are asked for.
-type about byte
+// gate asks the access rules whether the client may do what its request asks. It is asked
+//
+//   - when the head of a request has arrived, whether the client may do anything at all (enter);
+//   - when the input is known, whether the client may do this (mayCall, mayUse);
+//   - again by the database, before an update that the rules may have overtaken (owed.Rights): a body
+//     may take long to arrive, a signal even longer, and the rules may change meanwhile.
+//
+// A refusal holds to the end of the request. It is the reply, whatever a procedure makes of the
+// error.
+type gate struct {
+	h       *Handler
+	c       *netio.Conn
+	req     *message.Request
+	in      *input
+	cursors *cursorTable
 
-const (
-	aboutNothing  about = iota // anybody who may do anything
-	aboutKey                   // the parameter key
-	aboutKeys                  // the keys of a bulk procedure
-	aboutPrefix                // the parameter prefix
-	aboutDatabase              // the whole database
-	aboutFile                  // the same; with a command the whole server, and Admin
-	aboutCursor                // the whole database of the cursor
-	aboutServer                // all databases, and what belongs to none
-)
+	denied *access.Denied // why the request is refused; nil: it is not
 
-// right is what a procedure needs.
-type right struct {
-	rights access.Rights
-	about  about
+	procedure *procedure // that is called; nil: there is none of the name
+	verb      bool       // the request is a verb, about this record
+	db        *db.DB
+	key       []byte
 }
 
-// procedureRights has a row for every procedure of the table. One that both tells and changes something needs both rights.
-var procedureRights = map[string]right{
-	"add":              {access.Write, aboutKey},
-	"append":           {access.Write, aboutKey},
-	"cas":              {access.Read | access.Write, aboutKey},
-	"check":            {access.Read, aboutKey},
-	"checksum":         {access.Read, aboutDatabase},
-	"clear":            {access.Write, aboutDatabase},
-	"cur_delete":       {0, aboutNothing},
-	"cur_get":          {access.Read, aboutCursor},
-	"cur_get_key":      {access.Read, aboutCursor},
-	"cur_get_value":    {access.Read, aboutCursor},
-	"cur_jump":         {access.Read, aboutCursor},
-	"cur_jump_back":    {access.Read, aboutCursor},
-	"cur_remove":       {access.Write, aboutCursor},
-	"cur_seize":        {access.Read | access.Write, aboutCursor},
-	"cur_set_value":    {access.Write, aboutCursor},
-	"cur_step":         {access.Read, aboutCursor},
-	"cur_step_back":    {access.Read, aboutCursor},
-	"echo":             {0, aboutNothing},
-	"get":              {access.Read, aboutKey},
-	"get_bulk":         {access.Read, aboutKeys},
-	"increment":        {access.Read | access.Write, aboutKey},
-	"increment_double": {access.Read | access.Write, aboutKey},
-	"match_prefix":     {access.Read, aboutPrefix},
-	"match_regex":      {access.Read, aboutDatabase},
-	"match_similar":    {access.Read, aboutDatabase},
-	"play_script":      {access.Read | access.Write, aboutServer}, // a script may do what it likes
-	"remove":           {access.Write, aboutKey},
-	"remove_bulk":      {access.Write, aboutKeys},
-	"replace":          {access.Write, aboutKey},
-	"report":           {access.Read, aboutServer},
-	"replicas":         {access.Read, aboutServer},
-	"seize":            {access.Read | access.Write, aboutKey},
-	"set":              {access.Write, aboutKey},
-	"set_bulk":         {access.Write, aboutKeys},
-	"status":           {access.Read, aboutDatabase},
-	"synchronize":      {access.Write, aboutFile},
-	"tune_replication": {access.Admin, aboutServer},
-	"ulog_list":        {access.Replicate, aboutServer},
-	"ulog_reach":       {access.Replicate, aboutServer},
-	"ulog_remove":      {access.Admin, aboutServer},
-	"vacuum":           {access.Write, aboutDatabase},
-	"void":             {0, aboutNothing},
+// forget prepares the gate for the next request.
+func (g *gate) forget() {
+	g.denied, g.procedure, g.verb, g.db, g.key = nil, nil, false, nil, nil
 }
 
-// enter reads the credentials of the request whose head has arrived, and tells whether the client may do anything at all. Nothing more
-// is read from one who may not.
-func (s *Session) enter() bool {
-	v := s.c.Visitor
-	err := v.Present(s.req.Credentials())
-	if err == nil {
-		err = v.Enter()
-	}
-	return s.allowed(err)
-}
-
-// allowed keeps the reason of a refusal for the reply.
-func (s *Session) allowed(err error) bool {
-	s.denied = nil
-	if err != nil && !errors.As(err, &s.denied) {
-		s.denied = &access.Denied{Reason: err.Error()}
+// allowed reports whether err is nil, and else keeps it as the reason of a refusal.
+func (g *gate) allowed(err error) bool {
+	g.denied = nil
+	if err != nil && !errors.As(err, &g.denied) {
+		g.denied = &access.Denied{Reason: err.Error()}
 	}
 	return err == nil
 }
 
-// renew looks at the credentials again when the rules have changed since the head of the request arrived: its body may have taken long,
-// and a signal even longer.
-func (s *Session) renew() error {
-	if v := s.c.Visitor; v.Outdated() {
-		return v.Present(s.req.Credentials())
+// enter reads the credentials of the request whose head has arrived, and reports whether the client
+// may do anything at all.
+func (g *gate) enter() bool {
+	v := g.c.Visitor
+	err := v.Present(g.req.Credentials())
+	if err == nil {
+		err = v.Enter()
 	}
-	return nil
+	return g.allowed(err)
 }
-
-// owner is a session as updates see it: whether its client may still do what it has asked for.
-type owner struct{ *Session }
 
 // Current implements owed.Rights.
-func (o owner) Current() bool { return o.denied == nil && o.c.Visitor.Current() }
+func (g *gate) Current() bool { return g.denied == nil && g.c.Visitor.Current() }
 
-// Renew implements owed.Rights. A refusal is the reply, whatever the procedure makes of the error, and holds to the end of the request.
-func (o owner) Renew() error {
-	s := o.Session
-	if s.denied != nil {
-		return s.denied
+// Renew implements owed.Rights.
+func (g *gate) Renew() error {
+	if g.denied == nil {
+		if g.verb {
+			g.allowed(g.mayUse(g.db, g.key))
+		} else {
+			g.allowed(g.mayCall())
+		}
 	}
-	if p := s.call.procedure; s.rpc {
-		s.allowed(s.permit(p))
-	} else {
-		s.mayREST(s.call.db, s.call.key)
-	}
-	if s.denied != nil {
-		return s.denied
+	if g.denied != nil {
+		return g.denied
 	}
 	return nil
 }
 
-// onlyTells reports whether a procedure reads and changes nothing: when the right to read has gone before its reply, the reply can be
-// withheld. One that has changed something says so.
-func onlyTells(p *procedure) bool { return p != nil && procedureRights[p.name].rights == access.Read }
+// present shows the credentials again if the rules have changed since they were shown.
+func (g *gate) present() error {
+	if v := g.c.Visitor; v.Outdated() {
+		return v.Present(g.req.Credentials())
+	}
+	return nil
+}
 
-// permit returns nil when the client may call p, nil for an unknown procedure, with the parameters that it has sent.
-func (s *Session) permit(p *procedure) error {
-	v := s.c.Visitor
-	if err := s.renew(); err != nil {
+// mayUse returns nil if the client may do what the verb of the request does to a record.
+func (g *gate) mayUse(d *db.DB, key []byte) error {
+	g.verb, g.db, g.key = true, d, key
+	if err := g.present(); err != nil {
 		return err
 	}
-	if err := s.permitSignals(v); err != nil || p == nil {
+	switch g.req.Method {
+	case message.GET, message.HEAD:
+		return g.c.Visitor.Key(access.Read, d, key)
+	case message.PUT, message.DELETE:
+		return g.c.Visitor.Key(access.Write, d, key)
+	}
+	return nil // is not implemented
+}
+
+// mayCall returns nil if the client may call the procedure, if there is one, with its input. Where
+// a database or parameter is missing the call fails anyway, and says so.
+func (g *gate) mayCall() error {
+	if err := g.present(); err != nil {
 		return err
 	}
-	need, known := procedureRights[p.name]
-	if !known {
-		need = right{access.Admin, aboutServer}
+	v, p := g.c.Visitor, g.procedure
+	if err := g.maySignal(); err != nil || p == nil {
+		return err
 	}
+	need := p.need
 	switch need.about {
 	case aboutNothing:
 		return nil
 	case aboutServer:
 		return v.Server(need.rights)
 	}
-	d := s.target(need.about)
-	if d == nil { // is told so
+	d := g.target(need.about)
+	if d == nil {
 		return nil
 	}
-	return s.permitDatabase(v, need, d)
-}
-
-// permitSignals asks for the right to wait for a signal, and to send one. Signals are the same for all databases.
-func (s *Session) permitSignals(v *access.Visitor) error {
-	var need access.Rights
-	if s.in.Has("WAIT") {
-		need |= access.Read
-	}
-	if s.in.Has("SIGNAL") {
-		need |= access.Write
-	}
-	if need == 0 {
-		return nil
-	}
-	return v.Server(need)
-}
-
-// target returns the database that the call is about, which for a cursor is where that is.
-func (s *Session) target(what about) *db.DB {
-	if what == aboutCursor {
-		text, _ := s.in.Get("CUR")
-		if id, ok := lenient.Natural(text); ok && s.cursors[id] != nil {
-			return s.cursors[id].db
-		}
-	}
-	expr, _ := s.in.Get("DB")
-	return s.h.database(expr)
-}
-
-func (s *Session) permitDatabase(v *access.Visitor, need right, d *db.DB) error {
 	switch need.about {
 	case aboutKey:
-		return s.permitParameter(v, need.rights, d, "key")
+		if key, ok := g.in.Get("key"); ok {
+			return v.Key(need.rights, d, key)
+		}
+		return nil
 	case aboutPrefix:
-		return s.permitParameter(v, need.rights, d, "prefix")
+		if prefix, ok := g.in.Get("prefix"); ok {
+			return v.Key(need.rights, d, prefix)
+		}
+		return nil
 	case aboutKeys:
-		for row := range s.in.All() {
+		for row := range g.in.All() {
 			if len(row.Name) > 0 && row.Name[0] == '_' {
 				if err := v.Key(need.rights, d, row.Name[1:]); err != nil {
 					return err
@@ -200,64 +145,68 @@ func (s *Session) permitDatabase(v *access.Visitor, need right, d *db.DB) error 
 		}
 		return nil
 	case aboutFile:
-		if name, _ := s.in.Get("command"); len(name) > 0 {
+		if name, _ := g.in.Get("command"); len(name) > 0 {
 			return v.Server(access.Admin)
 		}
 	}
 	return v.Database(need.rights, d)
 }
 
-// permitParameter asks for a key, or for all keys with a prefix. Without the parameter the call fails anyway.
-func (s *Session) permitParameter(v *access.Visitor, need access.Rights, d *db.DB, name string) error {
-	text, ok := s.in.Get(name)
-	if !ok {
+// maySignal asks for the right to wait for a signal, and to send one. Signals are the same for all
+// databases.
+func (g *gate) maySignal() error {
+	var need access.Rights
+	if g.in.Has("WAIT") {
+		need |= access.Read
+	}
+	if g.in.Has("SIGNAL") {
+		need |= access.Write
+	}
+	if need == 0 {
 		return nil
 	}
-	return v.Key(need, d, text)
+	return g.c.Visitor.Server(need)
 }
 
-// mayREST tells whether the client may do what a REST request asks.
-func (s *Session) mayREST(d *db.DB, key []byte) bool {
-	if err := s.renew(); err != nil {
-		return s.allowed(err)
+// target returns the database that the call is about: for a cursor, the database of the cursor.
+func (g *gate) target(what about) *db.DB {
+	if what == aboutCursor {
+		text, _ := g.in.Get("CUR")
+		if id, ok := lenient.Natural(text); ok && g.cursors.byID[id] != nil {
+			return g.cursors.byID[id].db
+		}
 	}
-	switch s.req.Method {
-	case message.GET, message.HEAD:
-		return s.allowed(s.c.Visitor.Key(access.Read, d, key))
-	case message.PUT, message.DELETE:
-		return s.allowed(s.c.Visitor.Key(access.Write, d, key))
-	}
-	return true // is not implemented
+	expr, _ := g.in.Get("DB")
+	return g.h.database(expr)
 }
 
-// replyDenied answers a REST request that is refused.
-func (s *Session) replyDenied() int {
-	s.appendDenied(s.req.KeepAlive)
-	return s.denied.Status()
+// onlyTells reports whether a procedure reads and changes nothing: if the right to read has gone
+// before its reply, the reply can be withheld. A procedure that has changed something says so.
+func (p *procedure) onlyTells() bool { return p != nil && p.need.rights == access.Read }
+
+// wantedByUser reports whether the request may be served as far as browsers are concerned: not if a
+// page makes it without its user's intent.
+func (g *gate) wantedByUser(rpc bool) bool {
+	if !g.req.FromBrowser || g.h.opts.Pages == nil { // the usual case
+		return true
+	}
+	marks := g.req.Marks()
+	about := browser.About{Changes: g.changes(rpc), Proven: g.c.Secure() || g.c.Visitor.Known()}
+	if err := g.h.opts.Pages.Check(&marks, about); err != nil {
+		g.denied = &access.Denied{Reason: err.Error()}
+		return false
+	}
+	return true
 }
 
-// refuseDenied answers a request of a client who may do nothing. The connection ends with it.
-func (s *Session) refuseDenied() {
-	s.logRequest(s.requestLine(), s.denied.Status())
-	s.appendDenied(false)
-}
-
-// appendDenied appends the reply: for a procedure a table with the reason, as for every error, else a line of text.
-func (s *Session) appendDenied(keepAlive bool) {
-	text := s.denied.Error() + "\n"
-	kind := "text/plain"
-	if s.rpc {
-		text, kind = "ERROR\t"+text, "text/tab-separated-values"
+// changes reports whether the request may change something, as far as its head shows.
+func (g *gate) changes(rpc bool) bool {
+	if !rpc {
+		return g.req.Method != message.GET && g.req.Method != message.HEAD
 	}
-	length := len(text)
-	if s.req.Method == message.HEAD {
-		text, length = "", noLength
-	}
-	s.appendHead(s.denied.Status(), keepAlive, length)
-	s.appendHeader("Content-Type: ", kind)
-	if s.denied.Unknown {
-		s.appendHeader("WWW-Authenticate: ", access.Challenge)
-	}
-	s.endHead()
-	s.c.Out = append(s.c.Out, text...)
+	var query tsv.Rows
+	name := tsv.DecodeURL(bytes.Clone(g.req.Path()[len(rpcPrefix):]))
+	tsv.DecodeForm(&query, bytes.Clone(g.req.Query()))
+	p := g.h.procedures[string(name)]
+	return p != nil && p.need.rights&^access.Read != 0 || query.Has("SIGNAL")
 }

@@ -18,7 +18,8 @@ import (
 	"gotycoon/httpapi"
 )
 
-// guardedServer has databases ":" and "%" and an access file in which each name's password is the name.
+// guardedServer has databases ":" and "%" and an access file in which each name's password is the
+// name.
 func guardedServer(t *testing.T, names []string, rules ...string) (s *server, path string) {
 	t.Helper()
 	return guardedServerWith(t, names, httpapi.Options{}, rules...)
@@ -257,7 +258,8 @@ func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
 	require.Equal(t, "value\tb\n", c.do(as("anna", rpc("get", "key", "a"))).body)
 }
 
-// An update may wait for somebody's transaction, and a script for anything, or work for long: what is done and told then needs the rights of then.
+// An update may wait for somebody's transaction, and a script for anything, or work for long: what
+// is done and told then needs the rights of then.
 func TestRightsTakenAwayWhileAnUpdateWaits(t *testing.T) {
 	s, path := guardedServer(t, []string{"anna"}, "allow anna read,write")
 	d := s.catalog.DB(1)

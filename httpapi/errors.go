@@ -2,14 +2,13 @@ package httpapi
 
 import (
 	"errors"
-	"strconv"
 
 	"gotycoon/db/dberr"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
 )
 
-// Errors of a call that are no database errors. Their texts are those of the original (section 13).
+// Errors of a call that are no database errors. Their texts are those of the original.
 var (
 	errInvalidParameters = errors.New("invalid parameters")
 	errNoDatabase        = errors.New("no such database")
@@ -21,7 +20,8 @@ var (
 	errNotImplemented = errors.New("not implemented")
 	errNoScript       = errors.New("the scripting extention is disabled")
 	errNoRTS          = errors.New("the RTS file is not set")
-	errNoServices     = errors.New("the server has no services' database, which a port for locks, sequences or quotas, or -services, gives it")
+	errNoServices     = errors.New("the server has no services' database, " +
+		"which a port for locks, sequences or quotas, or -services, gives it")
 
 	errRemoveLog = errors.New("removing a file failed")
 )
@@ -29,7 +29,7 @@ var (
 // errBroken means that the connection has broken; nobody is there to be answered.
 var errBroken = errors.New("the connection is broken")
 
-// statusOf chooses the status code of a call of p, which is nil for an unknown procedure (4.4, 13).
+// statusOf chooses the status code of a call of p, which is nil for an unknown procedure.
 func statusOf(p *procedure, err error) int {
 	if err == nil {
 		return statusOK
@@ -51,7 +51,8 @@ func statusOf(p *procedure, err error) int {
 		return statusBadRequest
 	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong):
 		return statusUnavailable
-	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS), errors.Is(err, errNoServices):
+	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS),
+		errors.Is(err, errNoServices):
 		return statusNotImplemented
 	}
 	return statusInternal
@@ -80,26 +81,4 @@ func restStatus(m message.Method, err error) int {
 		return statusNotFound
 	}
 	return statusInternal
-}
-
-// failure makes the output the one row of a failed call, and logs what is the database's fault.
-func (s *Session) failure(status int, err error) {
-	s.out.Reset(keepRows)
-	s.outBytes("ERROR", s.errorText(err))
-	s.logFailure(status, err)
-}
-
-// errorText returns what the client reads about an error. The cause of a database error is for the log only.
-func (s *Session) errorText(err error) []byte {
-	e, ok := errors.AsType[*dberr.Error](err)
-	if !ok {
-		return s.intern(err.Error())
-	}
-	from := len(s.arena)
-	s.arena = append(s.arena, "DB: "...)
-	s.arena = strconv.AppendInt(s.arena, int64(e.Code), 10)
-	for _, part := range [...]string{e.Code.String(), e.Message} { // as e.Error() has it; misses are frequent
-		s.arena = append(append(s.arena, ": "...), part...)
-	}
-	return s.arena[from:len(s.arena):len(s.arena)]
 }

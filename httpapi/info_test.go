@@ -116,3 +116,17 @@ level=ERROR msg="database error: 4: no permission: permission denied"
 level=INFO msg="(127.0.0.1:50000): PUT /k HTTP/1.1: 500"
 `, s.log.String())
 }
+
+func TestHelp(t *testing.T) {
+	c := newServer(t).dial(t)
+	list := c.ok("help")
+	require.Contains(t, list, "\nget\tget the value of a record\n")
+	require.Len(t, strings.Split(strings.TrimSpace(list), "\n"), 43)
+	require.Equal(t, "key\tthe key\nvalue\tthe value\n"+
+		"xt\tseconds until the record expires; below 0: the absolute time, in seconds since 1970 (default never)\n",
+		c.ok("help", "name", "set"))
+	require.Empty(t, c.ok("help", "name", "void"))
+	status, body := c.call("help", "name", "nosuch")
+	require.Equal(t, "501", status)
+	require.Equal(t, "ERROR\tnot implemented: nosuch\n", body)
+}

@@ -20,7 +20,8 @@ func newSmallServer(t *testing.T) (*server, *netio.Limits) {
 	return s, s.limits
 }
 
-// Requests for which there can be no memory are answered so, and end their connections; others are served, and everything is given back.
+// Requests for which there can be no memory are answered so, and end their connections; others are
+// served, and everything is given back.
 func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	const tsv = "Content-Type: text/tab-separated-values\r\n"
 	call := func(name, headers, body string) string {
@@ -85,7 +86,8 @@ func numbered(name string, n int) string {
 	return b.String()
 }
 
-// fillWithKeys stores 40,000 keys, a hundred larger values, and one that is larger than what is sent at once.
+// fillWithKeys stores 40,000 keys, a hundred larger values, and one that is larger than what is
+// sent at once.
 func fillWithKeys(t *testing.T, s *server) {
 	t.Helper()
 	d := s.catalog.DB(0)

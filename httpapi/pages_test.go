@@ -26,8 +26,8 @@ const (
 	untold        = "Host: 10.0.0.5:1978\r\nUser-Agent: Mozilla/5.0\r\nAccept-Language: de\r\n"
 )
 
-// What a page makes a browser send is refused, whatever it is, and nothing behind it on the connection is served: the rest of it may be
-// another request in a body.
+// What a page makes a browser send is refused, whatever it is, and nothing behind it on the
+// connection is served: the rest of it may be another request in a body.
 func TestRequestsOfPages(t *testing.T) {
 	smuggled := "POST /rpc/clear HTTP/1.1\r\n\r\n"
 	for _, headers := range []string{ofAnotherSite, rebound} {
@@ -68,7 +68,8 @@ func TestBrowsersThatTellNothing(t *testing.T) {
 	}
 }
 
-// Clients may call the server as they like, and so may browsers whose user, or whose page of this server, asks.
+// Clients may call the server as they like, and so may browsers whose user, or whose page of this
+// server, asks.
 func TestRequestsThatAreWanted(t *testing.T) {
 	s := openToPages(t)
 	c := s.dial(t)
@@ -83,7 +84,8 @@ func TestRequestsThatAreWanted(t *testing.T) {
 	}
 }
 
-// Credentials that are right prove that the user means this server under that name, wrong and unknown ones prove nothing.
+// Credentials that are right prove that the user means this server under that name, wrong and
+// unknown ones prove nothing.
 func TestCredentialsProveTheHost(t *testing.T) {
 	pages, err := browser.New(nil)
 	require.NoError(t, err)

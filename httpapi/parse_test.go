@@ -36,9 +36,3 @@ func TestQuote(t *testing.T) {
 func TestAppendBlankless(t *testing.T) {
 	require.Equal(t, "a b c", string(appendBlankless(nil, []byte(" \ta \x01 b\x7f\tc "))))
 }
-
-func TestProceduresAreSorted(t *testing.T) {
-	for i := 1; i < len(procedures); i++ {
-		require.Less(t, procedures[i-1].name, procedures[i].name)
-	}
-}

@@ -11,18 +11,19 @@ import (
 	"gotycoon/httpapi/tsv"
 )
 
-// serveREST answers GET, HEAD, PUT and DELETE of one record (section 11).
+// serveREST answers GET, HEAD, PUT and DELETE of one record.
 func (s *Session) serveREST() (status int) {
 	d, key := s.restTarget()
 	s.call.db, s.call.key = d, key
 	if d == nil {
-		return s.replyNoDatabase()
+		s.reply.text(statusBadRequest, s.req.KeepAlive, "", errNoDatabase.Error()+"\n")
+		return statusBadRequest
 	}
 	if s.c.Visitor != nil {
-		if !s.mayREST(d, key) {
+		if !s.gate.allowed(s.gate.mayUse(d, key)) {
 			return s.replyDenied()
 		}
-		s.c.Owed.Rights = owner{s}
+		s.c.Owed.Rights = &s.gate
 	}
 	switch s.req.Method {
 	case message.GET:
@@ -34,11 +35,11 @@ func (s *Session) serveREST() (status int) {
 	case message.DELETE:
 		return s.restDelete(d, key)
 	}
-	return s.replyEmpty(statusNotImplemented)
+	return s.reply.empty(statusNotImplemented)
 }
 
-// restTarget finds database and key in the path. They are decoded in a copy, since Location shows the target as it
-// came.
+// restTarget finds database and key in the path. They are decoded in a copy, since Location shows
+// the target as it came.
 func (s *Session) restTarget() (d *db.DB, key []byte) {
 	s.text = append(s.text[:0], s.req.Path()...)
 	expr, key := splitPath(s.text)
@@ -56,15 +57,15 @@ func splitPath(path []byte) (expr, key []byte) {
 }
 
 func (s *Session) restGet(d *db.DB, key []byte) int {
-	value, xt, err := d.Get(&s.c.Owed, s.value[:0], key)
-	s.count(tallyGet, err)
+	value, xt, err := d.Get(&s.c.Owed, s.out.value[:0], key)
+	s.h.count(tallyGet, err)
 	if err != nil {
 		return s.replyError(err)
 	}
-	s.keepValue(value)
-	s.appendHead(statusOK, s.req.KeepAlive, len(value))
-	s.appendXT(xt)
-	s.endHead()
+	s.out.keep(value)
+	s.reply.head(statusOK, s.req.KeepAlive, len(value))
+	s.reply.headerXT(xt)
+	s.reply.endHead()
 	if len(value) < maxUnsent {
 		s.c.Out = append(s.c.Out, value...)
 	} else if s.c.Send(value) != nil {
@@ -75,122 +76,96 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 
 func (s *Session) restHead(d *db.DB, key []byte) int {
 	size, xt, err := d.Check(&s.c.Owed, key)
-	s.count(tallyGet, err)
+	s.h.count(tallyGet, err)
 	if err != nil {
 		return s.replyError(err)
 	}
-	s.appendHead(statusOK, s.req.KeepAlive, size)
-	s.appendXT(xt)
-	s.endHead()
+	s.reply.head(statusOK, s.req.KeepAlive, size)
+	s.reply.headerXT(xt)
+	s.reply.endHead()
 	return statusOK
 }
 
+// largeValue is the size from which on a value is stored from where it is, without a copy: the
+// database writes the expiration time into the record.Headroom bytes in front of the value. The buffer
+// of a large request is not used again, and no more is read into it before the log has been waited
+// for.
+const largeValue = 1 << 20
+
 func (s *Session) restPut(d *db.DB, key []byte) int {
-	value, xt := s.req.Body(), s.restXT()
-	mode := s.req.Mode()
+	value, mode, xt := s.req.Body(), s.req.Mode(), record.Never
+	if at := date.Parse(s.req.Expiry()); at > 0 && at < record.MaxXT {
+		xt = record.XT(-at)
+	}
+	large := len(value) >= largeValue
+	if large {
+		value = s.req.BodyWithRoom(record.Headroom)
+	}
+	owed := &s.c.Owed
 	var err error
 	switch {
-	case len(value) >= largeValue && message.EqualFold(mode, "add"):
-		err = d.AddInPlace(&s.c.Owed, key, s.largeBody(), xt)
-	case len(value) >= largeValue && message.EqualFold(mode, "replace"):
-		err = d.ReplaceInPlace(&s.c.Owed, key, s.largeBody(), xt)
+	case large && message.EqualFold(mode, "add"):
+		err = d.AddInPlace(owed, key, value, xt)
+	case large && message.EqualFold(mode, "replace"):
+		err = d.ReplaceInPlace(owed, key, value, xt)
+	case large:
+		err = d.SetInPlace(owed, key, value, xt)
 	case message.EqualFold(mode, "add"):
-		err = d.Add(&s.c.Owed, key, value, xt)
+		err = d.Add(owed, key, value, xt)
 	case message.EqualFold(mode, "replace"):
-		err = d.Replace(&s.c.Owed, key, value, xt)
-	case len(value) >= largeValue:
-		err = d.SetInPlace(&s.c.Owed, key, s.largeBody(), xt)
+		err = d.Replace(owed, key, value, xt)
 	default:
-		err = d.Set(&s.c.Owed, key, value, xt)
+		err = d.Set(owed, key, value, xt)
 	}
-	s.count(tallySet, err)
+	s.h.count(tallySet, err)
 	if err != nil {
 		return s.replyError(err)
 	}
-	s.appendHead(statusCreated, s.req.KeepAlive, 0)
+	s.reply.head(statusCreated, s.req.KeepAlive, 0)
 	s.appendLocation()
-	s.endHead()
+	s.reply.endHead()
 	return statusCreated
 }
 
-// largeValue is the size from which on a value is stored from where it is.
-const largeValue = 1 << 20
-
-// largeBody returns the body with record.Headroom bytes in front of it, which are the end of the header: nobody looks at them any more but for
-// credentials, which count again when the rules change. The buffer of a large body is not used again, and no more is read into it before
-// the log has been waited for.
-func (s *Session) largeBody() []byte { return s.req.BodyWithRoom(record.Headroom) }
-
 func (s *Session) restDelete(d *db.DB, key []byte) int {
 	err := d.Remove(&s.c.Owed, key)
-	s.count(tallyRemove, err)
+	s.h.count(tallyRemove, err)
 	if err != nil {
 		return s.replyError(err)
 	}
-	return s.replyEmpty(statusNoContent)
+	return s.reply.empty(statusNoContent)
 }
 
-// restXT returns the expiration argument of the header X-Kt-Xt, which is always absolute.
-func (s *Session) restXT() record.XT {
-	if at := date.Parse(s.req.Expiry()); at > 0 && at < record.MaxXT {
-		return record.XT(-at)
-	}
-	return record.Never
-}
-
-func (s *Session) replyEmpty(status int) int {
-	s.appendHead(status, s.req.KeepAlive, 0)
-	s.endHead()
-	return status
-}
-
-func (s *Session) replyNoDatabase() int {
-	text := errNoDatabase.Error() + "\n"
-	length := len(text)
-	if s.req.Method == message.HEAD {
-		text, length = "", noLength
-	}
-	s.appendHead(statusBadRequest, s.req.KeepAlive, length)
-	s.endHead()
-	s.c.Out = append(s.c.Out, text...)
-	return statusBadRequest
-}
-
+// replyError answers a verb that failed. The original's reply has a header only; a server without
+// space, which the original does not know, adds a line for the person who reads the reply.
 func (s *Session) replyError(err error) int {
-	if s.denied != nil { // since the request was let in
+	if s.gate.denied != nil { // since the request was let in
 		return s.replyDenied()
 	}
 	if noMemory(err) {
-		return s.refuseMemory(err)
+		return s.reply.noMemory(err)
 	}
 	status := restStatus(s.req.Method, err)
-	s.logFailure(status, err)
-	text := s.errorText(err)
+	s.journal.logFailure(status, err)
+	text := s.out.errorText(err)
 	var body []byte
-	if status == statusNoSpace { // the original does not know it: whoever reads the reply is a person, or a log
+	if status == statusNoSpace {
 		body = append(append(body, text...), '\n')
 	}
-	s.appendHead(status, s.req.KeepAlive, len(body))
+	s.reply.head(status, s.req.KeepAlive, len(body))
 	s.c.Out = append(s.c.Out, "X-Kt-Error: "...)
 	s.c.Out = appendBlankless(s.c.Out, text)
 	s.c.Out = append(s.c.Out, crlf...)
 	if len(body) > 0 {
-		s.appendHeader("Content-Type: ", "text/plain")
+		s.reply.header("Content-Type: ", plainText)
 	}
-	s.endHead()
+	s.reply.endHead()
 	s.c.Out = append(s.c.Out, body...)
 	return status
 }
 
-func (s *Session) appendXT(xt int64) {
-	if xt < record.MaxXT {
-		s.c.Out = appendHTTPDate(append(s.c.Out, "X-Kt-Xt: "...), xt)
-		s.c.Out = append(s.c.Out, crlf...)
-	}
-}
-
-// appendLocation appends the URL of the record as the original gives it: this host, whatever it is called, and the
-// target as it came.
+// appendLocation appends the URL of the record as the original gives it: this host, whatever it is
+// called, and the target as it came.
 func (s *Session) appendLocation() {
 	out := append(s.c.Out, "Location: http://localhost"...)
 	if s.h.opts.Port != 80 {
@@ -200,7 +175,8 @@ func (s *Session) appendLocation() {
 	s.c.Out = append(out, crlf...)
 }
 
-// appendBlankless appends a header value with its runs of blanks and control bytes turned into single spaces.
+// appendBlankless appends a header value with its runs of blanks and control bytes turned into
+// single spaces.
 func appendBlankless(dst, value []byte) []byte {
 	from := len(dst)
 	for i, c := range value {

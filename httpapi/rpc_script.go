@@ -6,11 +6,13 @@ import (
 	"gotycoon/db"
 )
 
-// Scripts calls the procedures of the server's script. Call returns 0 for success, and then has given the output to out; 1 when there
-// is no such procedure, and otherwise what the procedure has returned or is told for it. Its updates are added to owed. An error of
-// heed ends the call.
+// Scripts calls the procedures of the server's script. Call returns 0 for success, and then has
+// given the output to out; 1 if there is no such procedure; and else what the procedure has
+// returned, or the number of its failure. Its updates are added to owed. An error of heed ends the
+// call.
 type Scripts interface {
-	Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int)
+	Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte],
+		out func(key, value []byte)) (status int)
 }
 
 // scriptError is the outcome of a procedure that is no success.
@@ -22,7 +24,8 @@ type scriptError struct {
 // Error returns the text of the original.
 func (e *scriptError) Error() string { return e.text }
 
-// scriptErrors are the outcomes by what Call returns, from 1 on. All others are as the last one.
+// scriptErrors are the outcomes by what Call returns, from 1 on. Larger and negative numbers mean
+// the last one.
 var scriptErrors = [...]*scriptError{
 	{statusNotImplemented, "no such scripting procedure"},
 	{statusBadRequest, "the scripting procedure failed"},
@@ -31,8 +34,8 @@ var scriptErrors = [...]*scriptError{
 	{statusInternal, "the scripting procedure failed"},
 }
 
-// rpcPlayScript calls a procedure of the script (reference: Lua, section 2). Its input is the rows whose names begin with an
-// underscore, without that, and its output gets one in front.
+// rpcPlayScript calls a procedure of the script. Its input is the rows whose names begin with an
+// underscore, without the underscore, and the names of its output get one in front.
 func rpcPlayScript(s *Session) error {
 	scripts := s.h.opts.Scripts
 	if scripts == nil {
@@ -46,11 +49,11 @@ func rpcPlayScript(s *Session) error {
 		return err
 	}
 	s.h.opts.Counts.Script.Add(1)
-	status := scripts.Call(s.heedRights, &s.c.Owed, string(name), s.scriptInput, func(key, value []byte) {
-		s.out.Add(s.internBytes("_", key), s.internBytes("", value))
+	status := scripts.Call(s.heedRights, &s.c.Owed, string(name), s.in.arguments, func(key, value []byte) {
+		s.out.rows.Add(s.out.internBytes("_", key), s.out.internBytes("", value))
 	})
-	if o := (owner{s}); !o.Current() { // before the output is told
-		if err := o.Renew(); err != nil {
+	if !s.gate.Current() { // before the output is told
+		if err := s.gate.Renew(); err != nil {
 			return err
 		}
 	}
@@ -66,27 +69,28 @@ func rpcPlayScript(s *Session) error {
 	return scriptErrors[status-1]
 }
 
-// heedRights is the Heed of a script, which has all rights of its client: it ends when they are gone.
+// heedRights is the Heed of a script. A script has all rights of its client, and ends when they are
+// gone.
 func (s *Session) heedRights() error {
 	if err := s.heed(); err != nil {
 		return err
 	}
-	if o := (owner{s}); !o.Current() {
-		return o.Renew()
+	if !s.gate.Current() {
+		return s.gate.Renew()
 	}
 	return nil
 }
 
-// scriptInput yields the rows for the procedure.
-func (s *Session) scriptInput(yield func(key, value []byte) bool) {
-	for row := range s.in.All() {
+// arguments yields the rows for the script's procedure.
+func (in *input) arguments(yield func(key, value []byte) bool) {
+	for row := range in.All() {
 		if len(row.Name) > 0 && row.Name[0] == '_' && !yield(row.Name[1:], row.Value) {
 			return
 		}
 	}
 }
 
-// isAlphanumeric tells whether there is a name of letters and digits of ASCII only.
+// isAlphanumeric reports whether there is a name, of letters and digits of ASCII only.
 func isAlphanumeric(name []byte) bool {
 	for _, c := range name {
 		if !('0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z') {

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"fmt"
 
-	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
@@ -23,44 +23,51 @@ const (
 type Session struct {
 	h    *Handler
 	c    *netio.Conn
-	peer string
 	heed db.Heed // ends work that takes long
 
-	cursors map[int64]*cursor // by the client's number; nil until the first one
-	lack    error             // there is no memory for the request's output
+	req     message.Request
+	gate    gate // whether the client may do what it asks
+	call    call
+	in      input  // of a procedure
+	out     output // of a procedure
+	reply   replyWriter
+	journal journal
+	cursors cursorTable
 
-	denied *access.Denied // why the request is refused; nil: it is not (access.go)
-
-	req   message.Request
-	rpc   bool // the request calls a procedure
-	call  call
-	in    tsv.Rows // input of a procedure
-	out   tsv.Rows // its output
-	text  []byte   // decoded path and query
-	arena []byte   // text of the output
-	value []byte   // value of a record
-
-	keys    [][]byte    // of a bulk procedure
-	records []db.Record // of a bulk procedure
+	text []byte // decoded path and query
+	bulk bulk
 }
 
-// ServeOne answers the request that begins with the first buffered byte and reports whether the connection may be
-// used further. When it may not, the caller sends what is in Out and closes it.
+// call is what the request asks for, and of which records.
+type call struct {
+	rpc       bool       // a procedure is called, not a verb
+	procedure *procedure // nil: there is no procedure of the name
+	db        *db.DB     // nil: there is no such database
+	key       []byte     // of a REST request
+
+	cur    *cursor // nil: there is no such cursor
+	curID  int64
+	curNew bool // the cursor was made for this call
+	mute   bool // the call sends no signal, whatever it asks for
+}
+
+// ServeOne answers the request that begins with the first buffered byte and reports whether the
+// connection may be used further. When it may not, the caller sends what is in Out and closes it.
 func (s *Session) ServeOne() (keep bool) {
 	defer s.recycle()
 	if !s.readRequest() {
-		s.c.Meter.Note(s.h.opts.Meters.REST, int(message.Other), true)
+		s.journal.refused()
 		return false
 	}
-	line := s.requestLine()
+	line := s.journal.line(&s.req) // serving the request changes the buffer
 	var status int
-	if s.rpc {
+	if s.call.rpc {
 		status = s.serveRPC()
 	} else {
 		status = s.serveREST()
 	}
-	s.logRequest(line, status)
-	s.measure(status)
+	s.journal.logRequest(line, status)
+	s.journal.measure(s, status)
 	s.c.Advance(s.req.Size)
 	if !s.req.KeepAlive || status == statusBroken {
 		return false
@@ -77,35 +84,160 @@ func (s *Session) ServeOne() (keep bool) {
 
 const rpcPrefix = "/rpc/"
 
-// readRequest reads a request and reports whether it is to be served. It answers other ones.
+// readRequest reads a request and reports whether it is to be served. It answers a request that is
+// refused. A client who may not do anything is refused before anything behind the head is read, and
+// so is a request that a web page makes without its user's intent: what the page has put into the
+// body must never be taken for the next request.
 func (s *Session) readRequest() bool {
 	if fault := s.req.ReadHead(s.c); fault != message.NoFault {
-		s.refuse(fault)
+		s.reply.refusal(fault)
 		return false
 	}
-	s.rpc = bytes.HasPrefix(s.req.Path(), []byte(rpcPrefix))
-	if s.c.Visitor != nil && !s.enter() || !s.wantedByUser() {
-		s.refuseDenied()
+	s.call.rpc = bytes.HasPrefix(s.req.Path(), []byte(rpcPrefix))
+	if s.c.Visitor != nil && !s.gate.enter() || !s.gate.wantedByUser(s.call.rpc) {
+		s.journal.logRequest(s.journal.line(&s.req), s.gate.denied.Status())
+		s.reply.denial(s.gate.denied, s.call.rpc, false)
 		return false
 	}
 	if fault := s.req.ReadBody(s.c); fault != message.NoFault {
-		s.refuse(fault)
+		s.reply.refusal(fault)
 		return false
 	}
 	return true
 }
 
-// noMemory reports whether there is no memory for what a request needs.
-func noMemory(err error) bool {
-	return errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)
+// serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
+func (s *Session) serveRPC() (status int) {
+	name := s.decodeInput()
+	if err := s.in.Err(); err != nil {
+		return s.reply.noMemory(err)
+	}
+	p := s.h.procedures[string(name)]
+	s.call.procedure, s.gate.procedure = p, p
+	if s.c.Visitor != nil {
+		if !s.gate.allowed(s.gate.mayCall()) {
+			return s.replyDenied()
+		}
+		s.c.Owed.Rights = &s.gate
+	}
+	err := s.waitForSignal()
+	if err == nil && s.c.Visitor.Outdated() && !s.gate.allowed(s.gate.mayCall()) {
+		return s.replyDenied()
+	}
+	if err == nil {
+		err = s.run(p, name)
+	}
+	if errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone) {
+		return statusBroken
+	}
+	if s.gate.denied == nil && p.onlyTells() && !s.c.Visitor.Current() {
+		_ = s.gate.Renew() // what has been found is not told any more
+	}
+	if s.gate.denied != nil {
+		return s.replyDenied()
+	}
+	if lack := s.lack(); lack != nil {
+		return s.reply.noMemory(lack)
+	}
+	status = statusOf(p, err)
+	if err != nil {
+		s.out.fail(err)
+		s.journal.logFailure(status, err)
+	}
+	if !s.call.mute && s.sendSignal() != nil {
+		return statusBroken
+	}
+	s.reply.table(&s.out, status)
+	return status
 }
 
-const crlf = "\r\n"
+// decodeInput fills the table of inputs from query and body and returns the name of the procedure.
+// Path and query are decoded in a copy, since the request line is still needed.
+func (s *Session) decodeInput() (name []byte) {
+	path := s.req.Path()[len(rpcPrefix):]
+	s.text = append(append(s.text[:0], path...), s.req.Query()...)
+	name = tsv.DecodeURL(s.text[:len(path):len(path)])
+	tsv.DecodeForm(&s.in.Rows, s.text[len(path):])
+	tsv.Decode(&s.in.Rows, s.req.Body(), s.req.ContentType())
+	return name
+}
 
-// replyOpening is what every reply begins with.
-const replyOpening = "HTTP/1.1 "
+// run finds database and cursor, calls the procedure if it has what it needs, and counts the call.
+func (s *Session) run(p *procedure, name []byte) error {
+	expr, _ := s.in.Get("DB")
+	s.call.db = s.h.database(expr)
+	err := s.cursors.pick(&s.call, &s.in)
+	if err == nil {
+		switch {
+		case p == nil:
+			err = fmt.Errorf("%w: %s", errNotImplemented, name)
+		case p.uses == usesDB && s.call.db == nil:
+			err = errNoDatabase
+		case p.uses == usesCursor && s.call.cur == nil:
+			err = errNoCursor
+		default:
+			err = p.run(s)
+			s.h.count(p.tally, err)
+		}
+	}
+	if noMemory(err) {
+		s.out.lack = err
+	}
+	if err := s.cursors.weigh(&s.call); err != nil {
+		s.out.lack = err
+	}
+	return err
+}
 
-// beginLong sends the replies to earlier requests, so that their clients need not wait for work that may take long.
+// lack returns why there is no memory for what the request needs, nil where there is.
+func (s *Session) lack() error {
+	if s.out.lack != nil {
+		return s.out.lack
+	}
+	if err := s.in.Err(); err != nil {
+		return err
+	}
+	return s.out.rows.Err()
+}
+
+// waitForSignal waits for the signal WAIT, if the call asks for one. Earlier replies leave first.
+func (s *Session) waitForSignal() error {
+	name, ok := s.in.Get("WAIT")
+	if !ok {
+		return nil
+	}
+	if s.c.Flush() != nil {
+		return errBroken
+	}
+	arrived := s.h.opts.Signals.Wait(string(name), s.in.waitTime())
+	s.c.Meter.Restart()
+	if !arrived {
+		s.call.mute = true
+		return errTimedOut
+	}
+	return nil
+}
+
+// sendSignal sends the signal SIGNAL and reports how many were waiting. A signal tells others what
+// this call has done, as a reply does, so the call's updates must be safe before. An error is the
+// log's, and nothing may be answered.
+func (s *Session) sendSignal() error {
+	name, ok := s.in.Get("SIGNAL")
+	if !ok {
+		return nil
+	}
+	if err := s.c.Owed.Wait(); err != nil {
+		s.c.Out = s.c.Out[:0] // earlier replies waited for the same log
+		return err
+	}
+	woken := s.h.opts.Signals.Signal(string(name), s.in.Has("SIGNALBROAD"))
+	s.out.addInt("SIGNALED", int64(woken))
+	s.out.rows.Sort() // a procedure may have a row of that name
+	return nil
+}
+
+// beginLong sends the replies to earlier requests, so that their clients need not wait for work
+// that may take long.
 func (s *Session) beginLong() error {
 	if len(s.c.Out) == 0 {
 		return nil
@@ -117,8 +249,15 @@ func (s *Session) beginLong() error {
 	return nil
 }
 
-// awaitEnd leaves a connection on which nobody can tell where the next request begins. The client gets its reply
-// and may send the rest of its request, up to the first line end or the time limit; then the connection ends.
+// replyDenied answers a request for which the client has no right.
+func (s *Session) replyDenied() int {
+	s.reply.denial(s.gate.denied, s.call.rpc, s.req.KeepAlive)
+	return s.gate.denied.Status()
+}
+
+// awaitEnd leaves a connection on which nobody can tell where the next request begins. The client
+// gets its reply and may send the rest of its request, up to the first line end or the time limit;
+// then the connection ends.
 func (s *Session) awaitEnd() {
 	for {
 		rest := s.c.Buffered()
@@ -134,18 +273,14 @@ func (s *Session) awaitEnd() {
 
 // recycle prepares the buffers for the next request and lets go of large ones.
 func (s *Session) recycle() {
-	s.lack = nil
 	s.in.Reset(keepRows)
-	s.out.Reset(keepRows)
+	s.out.recycle()
 	s.text = shrink(s.text)
-	s.arena = shrink(s.arena)
-	s.value = shrink(s.value)
 	s.req.Recycle()
 	s.call = call{}
-	s.denied, s.c.Owed.Rights = nil, nil
-	if cap(s.keys) > keepRows || cap(s.records) > keepRows {
-		s.keys, s.records = nil, nil
-	}
+	s.gate.forget()
+	s.c.Owed.Rights = nil
+	s.bulk.recycle()
 }
 
 func shrink(b []byte) []byte {
@@ -156,9 +291,9 @@ func shrink(b []byte) []byte {
 }
 
 // Close ends the session and its cursors.
-func (s *Session) Close() {
-	for _, cur := range s.cursors {
-		cur.pos.Close()
-	}
-	s.cursors = nil
+func (s *Session) Close() { s.cursors.close() }
+
+// noMemory reports whether an error says that there is no memory for what a request needs.
+func noMemory(err error) bool {
+	return errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)
 }

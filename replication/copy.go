@@ -1,7 +1,6 @@
 package replication
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -17,92 +16,50 @@ import (
 
 const (
 	copyRecords = 500       // records of a copy that are stored together
-	copyBytes   = 256 << 10 // and their size, unless one is larger
+	copyBytes   = 256 << 10 // and their size, unless one record is larger
 	copyTold    = 10 * time.Second
+
+	// copySpan is how long before the copy's instant its updates count as made, in stamps. Each
+	// update of a copy has the next stamp; they begin so much earlier that all of them are older
+	// than the master's updates after the copy.
+	copySpan = 1_000_000_000
+
+	// oldest is the version of a record that the master had before it kept versions.
+	oldest = db.OldestVersion
 )
 
-var (
-	errOtherLog  = errors.New("the master's update log has changed")
-	errOtherKind = errors.New("one of the databases has expiration times (ktopts=p is missing) and the other has not")
-)
+var errOtherLog = errors.New("the master's update log has changed")
 
-// copyDatabases fetches the databases that are not complete. Afterwards the log is followed from the stamp of the first copy.
-func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) error {
-	f.status.set(Copying)
-	for {
-		part := f.place.incomplete()
-		if part == nil {
-			break
-		}
-		if err := f.copyDatabase(ctx, m, h, part); err != nil {
-			return err
-		}
-	}
-	f.place.settle(len(f.place.parts) >= len(f.shared(&h)))
-	f.place.master, f.place.amends = ulog.LogKey(h.Log), amendsNone
-	f.status.position.Store(uint64(f.place.position))
-	f.save()
-	return errAgain
-}
-
-// copyDatabase fetches one database, or goes on with it.
-func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, part *part) error {
-	if part.at < ulog.Stamp(h.First) && part.at > 0 {
-		part.at, part.key = 0, nil // the log does not reach back to it any more
-	}
-	d := f.opts.Catalog.Numbered(int(part.db))
-	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
-	defer c.Close()
-	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now()}
-	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
-	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit, Newest: h.Newest}
-	if d.KeepsVersions() && part.db != db.ServicesIndex { // there it is not the newer update that counts
-		o.Version = cp.visitVersion
-	}
-	err := c.CopyForFollower(ctx, f.opts.SID, part.db, o)
-	if err == nil {
-		err = cp.end()
-	}
-	if e, ok := errors.AsType[*client.Error](err); ok && e.Code == client.Internal && part.key != nil {
-		part.at, part.key = 0, nil // the database's kind may have changed
-	}
-	if err != nil {
-		f.save()
-		f.tellFailed(ctx, part.db, err)
-		return fmt.Errorf("copy of database %d: %w", part.db, err)
-	}
-	return nil
-}
-
-// tellFailed tells why a copy has ended early, unless that is known.
-func (f *Follower) tellFailed(ctx context.Context, db uint16, err error) {
-	if text := err.Error(); ctx.Err() == nil && text != f.failed {
-		f.failed = text
-		f.opts.Logger.Warn(fmt.Sprintf("the copy of database %d is tried again, since it has ended early: %v", db, err))
-	}
-}
-
-// copier stores one copy.
+// copier stores one copy of a database, as updates that change the database into the copy.
+//
+// If both databases are in the same order, the copy is merged into what is here: records that are
+// equal stay, keys that the copy lacks (strangers) are removed between two records of the copy, and
+// a copy that was interrupted goes on behind its last key (part.key). Otherwise the database is
+// cleared first.
+//
+// If both databases keep versions, the copy has the versions of its records, and the removals. An
+// update is then stored if it is newer than what is here, so that nothing is lost that was made
+// here and has not come to the master yet.
 type copier struct {
 	f      *Follower
 	db     *db.DB
 	part   *part
 	hello  frame.Hello
 	master Master
-	log    uint64     // where its updates count as made
-	stamp  ulog.Stamp // and when the last one did
+	log    uint64     // the log in which the copy's updates count as made
+	stamp  ulog.Stamp // of the last such update
 	merges bool
-	told   time.Time
+	told   time.Time // when the progress was last logged
 
-	versioned bool       // the copy tells the versions of records, see copy_versions.go
-	floor     ulog.Stamp // removals up to here may be missing from it
+	versioned bool       // the copy has versions
+	floor     ulog.Stamp // removals up to this stamp may be missing from the copy; 0: none is
 
 	records []ulog.Update
 	room    []byte // keys and values of records
 	pending db.Pending
 }
 
-// begin prepares the database: one that can be merged into keeps what it has.
+// begin prepares the database for a copy: it clears a database that the copy cannot be merged into.
 func (c *copier) begin(info client.CopyInfo) error {
 	switch {
 	case info.LogID != c.hello.Log:
@@ -131,22 +88,19 @@ func (c *copier) begin(info client.CopyInfo) error {
 	return c.store([]ulog.Update{c.update(ulog.OpClear, nil, nil)}, nil)
 }
 
-// copyLog returns the log in which the updates of a copy count as made. It must be another than the master's: the followers of this server
-// take the stamps from there as a sign of what they have had already.
+// copyLog returns the log in which the updates of a copy count as made. It must not be the master's
+// own log: the followers of this server would take the stamps as marks of that log, and drop
+// updates of the master that they have not had.
 func copyLog(h frame.Hello, own uint64) uint64 {
 	return max(1, bits.RotateLeft64(ulog.LogKey(h.Log), 1)^own)
 }
 
-// copySpan is how long before the copy's stamp its updates count as made. Newer updates of the master must count as newer, so they begin so
-// much earlier, and each has the next stamp.
-const copySpan = 1_000_000_000
-
-// update is an update that makes this database more like the copy.
+// update returns an update of the database that counts as made by the master.
 func (c *copier) update(op ulog.Op, key, value []byte) ulog.Update {
 	return ulog.Update{SID: c.hello.SID, DBID: c.part.db, Op: op, Key: key, Value: value}
 }
 
-// visit takes a record. The slices are valid during the call.
+// visit takes a record of the copy. The slices are valid during the call.
 func (c *copier) visit(key, value []byte) error {
 	return c.take(c.update(ulog.OpSet, key, value))
 }
@@ -167,14 +121,16 @@ func (c *copier) take(u ulog.Update) error {
 	return nil
 }
 
-// flush stores the collected records. all tells that they are the last.
+// flush stores the collected records, and removes strangers between them. all says that no more
+// records follow.
 func (c *copier) flush(all bool) error {
 	n, bytes := len(c.records), len(c.room)
 	var last []byte
 	if n > 0 {
 		last = c.records[n-1].Key
 	}
-	if c.part.db == db.ServicesIndex { // before anything is removed: a claim says whose records these are
+	// Before any removal: a claim among the records says which removals are the master's to make.
+	if c.part.db == db.ServicesIndex {
 		if _, err := c.f.opts.Services.Prepare(c.records); err != nil {
 			return err
 		}
@@ -189,7 +145,7 @@ func (c *copier) flush(all bool) error {
 	}
 	c.records, c.room = c.records[:0], c.room[:0]
 	if n > 0 {
-		c.f.attempts = 0 // they are not in vain
+		c.f.attempts = 0 // the connection is not in vain
 	}
 	c.f.status.heard.Store(time.Now().UnixNano())
 	c.f.status.copied(func(s *CopyStatus) { s.Records += int64(n); s.Bytes += int64(bytes) })
@@ -197,7 +153,7 @@ func (c *copier) flush(all bool) error {
 	return nil
 }
 
-// storeRecords stores what differs.
+// storeRecords stores the collected records that differ from what is here.
 func (c *copier) storeRecords(last []byte) error {
 	ups := c.records
 	if c.merges {
@@ -225,7 +181,8 @@ func (c *copier) storeRecords(last []byte) error {
 	return nil
 }
 
-// removeStrangers removes what this database has between the records of the copy.
+// removeStrangers removes the keys that the copy lacks, from the last key of the previous records
+// up to last, or up to the end with all.
 func (c *copier) removeStrangers(last []byte, all bool) error {
 	known := make(map[string]struct{}, len(c.records))
 	for i := range c.records {
@@ -235,7 +192,7 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 		last = nil
 	}
 	if c.versioned && c.floor == 0 {
-		return nil // it has told all removals
+		return nil // the copy has all removals
 	}
 	after := c.part.key
 	for {
@@ -259,7 +216,8 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 	}
 }
 
-// store stores updates, and remembers with the last of them the key that the copy has reached.
+// store stores updates and waits until they are durable. With the last update it remembers the key
+// that the copy has reached.
 func (c *copier) store(ups []ulog.Update, reached []byte) error {
 	place, before := &c.f.place, c.part.key
 	for i := range ups {
@@ -291,7 +249,7 @@ func (c *copier) store(ups []ulog.Update, reached []byte) error {
 	return err
 }
 
-// tell tells how far the copy is, now and then.
+// tell logs the progress now and then.
 func (c *copier) tell() {
 	if time.Since(c.told) < copyTold {
 		return
@@ -302,7 +260,7 @@ func (c *copier) tell() {
 	})
 }
 
-// end makes the database complete.
+// end stores the last records and notes that the database is complete.
 func (c *copier) end() error {
 	if err := c.flush(true); err != nil {
 		return err
@@ -315,4 +273,42 @@ func (c *copier) end() error {
 	c.f.opts.Logger.Info(fmt.Sprintf("the copy of database %d is complete up to ts=%d", c.part.db, c.part.at))
 	c.f.save()
 	return nil
+}
+
+// visitVersion is visit for a record or a removal with its version.
+func (c *copier) visitVersion(key, value []byte, v client.CopyVersion) error {
+	u := c.update(ulog.OpSet, key, value)
+	if v.Removed {
+		u.Op = ulog.OpRemove
+	}
+	u.SID, u.Origin = v.SID, ulog.Origin{Log: ulog.UnknownLog, Stamp: ulog.Stamp(v.Stamp)}
+	if u.Origin.Stamp <= oldest { // nobody knows who made it; of two such records the master's wins
+		u.SID = c.hello.SID
+	}
+	return c.take(u)
+}
+
+// clearOf returns the last clear that the master has had, as an update.
+func (c *copier) clearOf(info client.CopyInfo) ulog.Update {
+	u := c.update(ulog.OpClear, nil, nil)
+	u.SID, u.Origin = info.ClearedBy, ulog.Origin{Log: ulog.UnknownLog, Stamp: ulog.Stamp(info.ClearedAt)}
+	return u
+}
+
+// forgotten returns those removals of strangers that are to be stored when the copy does not have
+// all removals. A key that the master made, longer ago than floor, and that is not in the copy, was
+// removed there, and the master has forgotten the removal since. A key that another server made may
+// not have reached the master yet, and stays.
+func (c *copier) forgotten(ups []ulog.Update) (kept []ulog.Update, err error) {
+	for _, u := range ups {
+		v, found, err := c.db.LastVersion(u.Key)
+		if err != nil {
+			return nil, err
+		}
+		if found && v.SID == c.hello.SID && v.Stamp > oldest && v.Stamp < c.floor {
+			u.Origin = ulog.Origin{Log: ulog.UnknownLog, Stamp: c.floor}
+			kept = append(kept, u)
+		}
+	}
+	return kept, nil
 }

@@ -5,16 +5,23 @@ import (
 	"gotycoon/ulog"
 )
 
-// feed is a group of updates as followers are sent it, made once for all of them.
+// feed is a group of updates in the form in which followers are sent it. It is made once for all
+// followers.
 type feed struct {
 	plain    []byte // messages
-	extended []byte // with those of an extended stream; the same bytes where there are none
-	sid      int    // of all updates, or mixed
+	extended []byte // messages with their origins; plain if there are none
+	sid      int    // ID of the server that made the updates, or mixed
 }
 
-const mixed = -1
+const (
+	// mixed is the sid of a feed whose updates were made by several servers.
+	mixed = -1
 
-// feedOf returns the messages of a group.
+	// messageHead is the length of the sid and dbid at the beginning of a log message.
+	messageHead = 4
+)
+
+// feedOf returns the feed of a group.
 func feedOf(g *ulog.Group) *feed {
 	return g.Memo(func(g *ulog.Group) any {
 		f := &feed{}
@@ -52,7 +59,8 @@ func appendOrigin(dst []byte, o ulog.Origin) []byte {
 	return frame.AppendOrigin(dst, frame.Origin{Log: o.Log, Stamp: uint64(o.Stamp)})
 }
 
-// sidOf returns the ID of the server that a message of the log names. ok is false for a message that is too short to name one.
+// sidOf returns the ID of the server that a message of the log names. ok is false for a message
+// that is too short to name one.
 func sidOf(msg []byte) (sid int, ok bool) {
 	if len(msg) < messageHead {
 		return mixed, false

@@ -2,130 +2,127 @@ package replication
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/internal/klog"
-	"gotycoon/internal/netio"
-	"gotycoon/internal/rescue"
-	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
-// maxInterval is the largest pause per update: sums of them must not overflow.
+// maxInterval is the largest pause for each update: sums of pauses must not overflow.
 const maxInterval = time.Hour
 
-// Master says where updates come from, and how fast they may.
+// Master says where updates come from, and how fast they may come.
 type Master struct {
-	Host     string        // empty: none
+	Host     string        // empty: there is no master
 	Port     int           // TCP port
-	Interval time.Duration // each update costs so much time at least (-riv); 0: full speed
+	Interval time.Duration // each update takes at least this long (-riv); 0: full speed
 }
 
 // FollowerOptions are the parts that a Follower works with.
 type FollowerOptions struct {
-	Catalog     *db.Catalog  // where updates go; those for databases it does not have are dropped
-	SID         uint16       // this server's ID; updates with it are dropped
+	Catalog     *db.Catalog  // gets the updates; updates of databases that it lacks are dropped
+	SID         uint16       // this server's ID; updates with this ID are dropped
 	RTS         string       // path of the RTS file (-rts)
-	Master      Master       // to begin with
-	GapContinue bool         // go on when an original master has not kept all updates (-gap-continue)
+	Master      Master       // the first master
+	GapContinue bool         // go on if an original master has not kept all updates (-gap-continue)
 	CopyLimit   int64        // bytes per second of a copy (-copy-limit); 0: no limit
 	Services    Services     // takes updates of the services' database; nil: they are dropped
 	Logger      *slog.Logger // nil means silent
 
-	// Silence is after which time without a message a master is given up. It sends heartbeats all the time. Default 5 s.
+	// Silence is how long a master may send nothing before the connection to it is given up. A
+	// master sends heartbeats all the time. Default 5 s.
 	Silence time.Duration
 
-	// Dial connects to the master, within the time of ctx, and over TLS perhaps; nil means plain TCP.
+	// Dial connects to the master before ctx ends, for example over TLS; nil means plain TCP.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Follower pulls updates from a master, which may change at any time, and applies them. Start and Close are for its owner; the
-// other methods may be called by many goroutines.
+// Services takes a master's updates of the services' database. Other servers may change only some
+// records of that database. *leader.Role implements it.
+type Services interface {
+	// Prepare looks at updates before they are stored. refresh asks for a copy of the master's
+	// services' database, to be fetched after the updates are stored.
+	Prepare(ups []ulog.Update) (refresh bool, err error)
+	// Replicate stores updates as db.(*DB).Replicate does, except those of records that the master
+	// may not change. copied says that the updates come from a copy.
+	Replicate(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error
+	// CaughtUp is called when everything that the master had is here.
+	CaughtUp() error
+	// Alone is called when there is no master, or the master has no services' database.
+	Alone() error
+	// Partial says whether a copy of the services' database is still to be completed.
+	Partial(on bool)
+}
+
+// Follower pulls updates from a master and applies them. The master may change at any time. Start
+// and Close are for the Follower's owner; any goroutine may call the other methods.
 type Follower struct {
 	opts   FollowerOptions
 	dbs    []uint16 // databases that updates are taken for
 	pool   *sync.Pool
 	ownLog uint64 // ulog.LogKey of this server's log; 0: none
-	status status // what others are told
+	status status
 
-	place    place      // where the follower is; used by run
-	good     []byte     // place as it was remembered last
-	next     []byte     // place as the commit under way remembers it
-	unproven bool       // the update received last is not asked for once more at the next connection
+	// The goroutine of run owns the fields from here to attempts.
+	place    place      // with everything that was received
+	good     []byte     // place as it was remembered last, encoded
+	next     []byte     // place as the commit under way remembers it, encoded
+	unproven bool       // the next connection does not ask once more for the update received last
 	refresh  bool       // the services' database is to be copied
 	moved    bool       // updates have come since the RTS file was written
-	rts      *rtsFile   // used by run, and by the goroutine that saving is for
-	saving   chan error // the RTS file is being written; nil: it is not
-	saved    time.Time  // when that was begun last
-	deferred string     // address that run has failed to reach since it last reached one
-	refused  bool       // the master has refused the latest attempt, which has been said
-	failed   string     // why the last copy has ended early
-	attempts int        // in vain, since a connection that was good for something
+	rts      *rtsFile   // while saving is not nil, its goroutine owns the file
+	saving   chan error // gets the result of writing the RTS file; nil: it is not being written
+	saved    time.Time  // when the last write of the RTS file began
+	deferred string     // address that could not be reached since the last connection to a master
+	refused  bool       // the master refused the latest connection, and the log says so
+	failed   string     // why the last copy ended early
+	attempts int        // connections in vain since the last useful one
 
 	stop context.CancelFunc // ends run; nil before Start
-	done sync.WaitGroup     // waits for run
+	done sync.WaitGroup     // waits for run, and for the writer of the RTS file
 
-	mu      sync.Mutex         // guards the fields below
+	mu      sync.Mutex         // protects the fields below
 	master  Master             // of the next round
-	from    *ulog.Stamp        // where the next round begins, unless at position
-	retuned context.CancelFunc // ends the round that is under way
-	tuned   bool               // since the last round has begun
+	from    *ulog.Stamp        // position for the next round; nil: that of place
+	retuned context.CancelFunc // ends the present round
+	tuned   bool               // Tune was called since the present round began
 	recopy  bool               // the next round begins with copies of all databases
 }
 
-// OpenFollower finds out where the databases are. The RTS file is created if need be. Nothing is pulled before Start.
-func OpenFollower(o FollowerOptions) (*Follower, error) {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Silence <= 0 {
-		o.Silence = silenceTimeout
-	}
-	o.Master.Interval = clampInterval(o.Master.Interval)
-	rts, err := openRTS(vfs.OS{}, o.RTS)
-	if err != nil {
-		return nil, fmt.Errorf("open the RTS file: %w", err)
-	}
-	f := &Follower{opts: o, dbs: o.followed(), pool: netio.NewPool(), rts: rts, master: o.Master}
-	if log := o.Catalog.Log(); log != nil {
-		f.ownLog = ulog.LogKey(log.ID())
-	}
-	f.place = f.recall(rts.saved)
-	f.good = f.place.encode()
-	f.recallPartial()
-	f.status.position.Store(uint64(f.place.position))
-	f.status.set(f.idleState())
-	return f, nil
-}
+// Why a connection to a master ends, where the next step depends on it.
+var (
+	// errAgain: another connection is to be made at once.
+	errAgain = errors.New("the connection is begun anew")
 
-// Start begins to pull. Further calls do nothing.
-func (f *Follower) Start() {
-	if f.stop != nil {
-		return
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop = stop
-	f.done.Go(func() { _ = rescue.Do(f.opts.Logger, "following the master", func() { f.run(ctx) }) })
-}
+	// errCopy: databases are to be copied first.
+	errCopy = errors.New("databases have to be copied")
 
-// Close ends the connection to the master and returns when the position is saved. It is called once, before the databases are
-// closed, and not while Start runs.
-func (f *Follower) Close() error {
-	if f.stop != nil {
-		f.stop()
-		f.done.Wait()
-	}
-	return f.rts.close()
-}
+	// errGap: the master's log does not reach back far enough.
+	errGap = errors.New("the master has not kept the updates that this server needs")
 
-// Tune changes the master: an empty host means none. from and interval are left as they are where nil. The connection to the old
-// master is ended, and one to the new is begun at once.
+	// errParted: the master lacks updates which this server has from it.
+	errParted = errors.New("the master has lost updates that this server has from it")
+
+	// errOtherKind: a copy of the master's database cannot be stored in this server's.
+	errOtherKind = errors.New("one of the databases has expiration times (ktopts=p is missing) and the other has not")
+
+	// errRefused: the other server does not want to be a master.
+	errRefused = errors.New("the master refuses to be followed: it has no update log (-ulog), or its access file (-access) gives this server no " +
+		"right to replicate, or it serves only its own machine; its log says why")
+)
+
+// Tune changes the master: an empty host means none. A nil from leaves the position as it is, a nil
+// interval the interval. The connection to the old master ends, and the one to the new master
+// begins at once.
 func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.Duration) {
 	fromText, intervalText := "*", "*"
 	f.mu.Lock()
@@ -150,26 +147,97 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 	}
 }
 
-// Master returns what Tune has set last.
+// Recopy has all databases replaced by copies of the databases of the next master that Tune names,
+// whatever they hold.
+func (f *Follower) Recopy() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.recopy = true
+}
+
+// Master returns the master that was set last.
 func (f *Follower) Master() Master {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.master
 }
 
-// Position returns the stamp in the master's log up to which everything is in the databases. following is false when there is no
-// master: what is in the databases then has nothing to do with the stamp.
+// Position returns the stamp in the master's log up to which every update is in the databases.
+// following is false if there is no master: then the databases have nothing to do with the stamp.
 func (f *Follower) Position() (at ulog.Stamp, following bool) {
 	return ulog.Stamp(f.status.position.Load()), f.Master().Host != ""
 }
 
+// Status returns the present state of the replication.
+func (f *Follower) Status() Status { return f.status.look(time.Now()) }
+
 func (m Master) address() string { return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)) }
 
-// Milliseconds is the number that an interval is on the command line and the network.
+// Milliseconds returns an interval as the command line and the network have it.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func clampInterval(d time.Duration) time.Duration { return max(0, min(d, maxInterval)) }
 
+// databases returns the indexes of the databases that this server takes updates for.
+func (o *FollowerOptions) databases() []uint16 {
+	dbs := make([]uint16, 0, o.Catalog.Len()+1)
+	for i := range o.Catalog.Len() {
+		dbs = append(dbs, uint16(i))
+	}
+	if o.Services != nil {
+		dbs = append(dbs, db.ServicesIndex)
+	}
+	return dbs
+}
+
+// shared returns the databases that both this server and a master have.
+func (f *Follower) shared(h *frame.Hello) []uint16 {
+	return slices.DeleteFunc(slices.Clone(f.dbs), func(i uint16) bool { return !masterHas(h, i) })
+}
+
+func masterHas(h *frame.Hello, i uint16) bool {
+	if i == db.ServicesIndex {
+		return h.Services
+	}
+	return i < h.Databases
+}
+
+// store stores updates of one database. copied says that they come from a copy.
+func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note db.Noting, copied bool) error {
+	if index != db.ServicesIndex {
+		return f.opts.Catalog.DB(int(index)).Replicate(p, ups, note)
+	}
+	refresh, err := f.opts.Services.Prepare(ups)
+	if err != nil {
+		return err
+	}
+	if refresh && !copied {
+		f.refresh = true
+		f.place.copyAgain(index) // note remembers it together with the updates
+	}
+	return f.opts.Services.Replicate(p, ups, note, copied)
+}
+
+// dial connects to a master.
+func (f *Follower) dial(ctx context.Context, addr string) (net.Conn, error) {
+	if f.opts.Dial == nil {
+		dialer := net.Dialer{Timeout: connectTimeout}
+		return dialer.DialContext(ctx, "tcp", addr)
+	}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	return f.opts.Dial(ctx, "tcp", addr)
+}
+
+// dialClient is dial for package client: questions and copies use the same kind of connection as
+// updates.
+func (f *Follower) dialClient(ctx context.Context, _, addr string) (net.Conn, error) {
+	return f.dial(ctx, addr)
+}
+
 func (f *Follower) system(format string, args ...any) {
 	f.opts.Logger.Log(context.Background(), klog.LevelSystem, fmt.Sprintf(format, args...))
 }
+
+// connectTimeout limits connecting.
+const connectTimeout = 10 * time.Second

@@ -2,7 +2,6 @@ package replication
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"time"
@@ -13,13 +12,12 @@ import (
 	"gotycoon/ulog"
 )
 
-// errCopy ends a connection because databases are to be copied first.
-var errCopy = errors.New("databases have to be copied")
-
 // listTimeout limits the questions to an original master.
 const listTimeout = 10 * time.Second
 
-// greet finds out by the first message what kind of server the master is, and whether its log reaches back to where this server is.
+// greet takes the first message. It shows what kind of server the master is, whether it is the
+// master of before, and whether its log reaches back to this server's position. The error says what
+// is to be done before updates can be taken.
 func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	hello, ours := first.Hello()
 	if !ours {
@@ -34,24 +32,21 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 		return p.part(why)
 	}
 	if f.place.amends != amendsNone {
-		p.amend()
+		p.forgetLost()
 	}
 	if err := p.meetLog(); err != nil {
 		return err
 	}
 	p.meetServices()
-	if hello.Gap && p.asked < f.place.needs(f.dbs) { // only the update asked for once more is gone, perhaps
+	// Perhaps only the update asked for once more is gone.
+	if hello.Gap && p.asked < f.place.needs(f.dbs) {
 		f.unproven = true
 		return errAgain
 	}
 	if hello.Gap {
 		return p.copyAll()
 	}
-	f.refreshDue()
-	f.place.without(func(db uint16) bool { return masterHas(&hello, db) })
-	if hello.Services {
-		f.tellPartial()
-	}
+	p.meetDatabases(&hello)
 	p.meetMaster()
 	if f.place.incomplete() != nil {
 		return errCopy
@@ -59,7 +54,8 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	return nil
 }
 
-// copyAll notes that the log is of no use without copies of the databases.
+// copyAll notes that all databases are to be copied, because updates between the position and the
+// beginning of the master's log are gone.
 func (p *pull) copyAll() error {
 	dbs := p.f.shared(p.hello)
 	p.f.opts.Logger.Error(fmt.Sprintf("the master has not kept the updates after ts=%d, its log begins at ts=%d: fetching copies of its databases",
@@ -71,20 +67,27 @@ func (p *pull) copyAll() error {
 	return errCopy
 }
 
-// meetLog compares the master's log with the one that was followed before. A position in the one is none in the other, but both are times:
-// what the former master had is sent with later stamps by the new one, which got it later. What the new one has made itself may be older, and
-// has come up to the mark.
+// meetLog compares the master's log with the log that was followed before.
+//
+// A stamp of one log has no meaning in another, but both are times. So after a change of the master
+// the position is kept: updates that the former master had reached the new master later than they
+// reached the former one, so they have later stamps there and come again (marks drop those that are
+// here). An exception are the updates that the new master has made itself: they reached this server
+// through the former master, with a delay, so they have older stamps in the new log. They are here
+// up to the mark of the new log, and are asked for from there.
 func (p *pull) meetLog() error {
 	place := &p.f.place
 	if place.master == p.key {
 		return nil
 	}
 	changed := place.master != 0
-	place.master, place.sid, place.sidKnown = p.key, p.hello.SID, true // together: partedAtHello compares both with those of a server
+	// partedAtHello needs all three of one server.
+	place.master, place.sid, place.sidKnown = p.key, p.hello.SID, true
 	place.expectNothing()
 	p.expect = 0
-	place.startAnew()
-	if changed && p.servesServices() && p.f.opts.Services != nil { // what the former master did not have yet may be older here
+	place.leaveLog()
+	// The new master may have records that the former one had not got yet.
+	if changed && p.servesServices() && p.f.opts.Services != nil {
 		place.copyAgain(db.ServicesIndex)
 	}
 	mark, known := place.marks[p.key]
@@ -100,7 +103,9 @@ func (p *pull) meetLog() error {
 	return errAgain
 }
 
-// greetOriginal asks an original master whether its log reaches back far enough: it would go on without a word at the oldest update it has.
+// greetOriginal asks an original master whether its log reaches back to the position. Without being
+// asked, an original master would begin at the oldest update that it has, and say nothing of those
+// that are gone.
 func (p *pull) greetOriginal(ctx context.Context) error {
 	f := p.f
 	p.meetServices()
@@ -131,8 +136,8 @@ func (p *pull) greetOriginal(ctx context.Context) error {
 		"start it with -gap-continue to go on without them", errGap, at)
 }
 
-// misses tells whether an original server has removed updates newer than a stamp. Its oldest file begins behind the stamp then, and is not the
-// first it ever had.
+// misses reports whether an original server has removed updates newer than a stamp. If so, its
+// oldest log file is not the first one that it ever had, and begins with a newer stamp.
 func misses(ctx context.Context, c *client.Client, at ulog.Stamp, sid uint16) (bool, error) {
 	files, err := c.UlogList(ctx)
 	if err != nil {
@@ -141,7 +146,7 @@ func misses(ctx context.Context, c *client.Client, at ulog.Stamp, sid uint16) (b
 	if len(files) == 0 || path.Base(files[0].Path) == "0000000001.ulog" || ulog.Stamp(files[0].Last) <= at {
 		return false, nil
 	}
-	for u, err := range c.Follow(ctx, 0, ^sid, false) { // what it begins with
+	for u, err := range c.Follow(ctx, 0, ^sid, false) { // the first update of the oldest file
 		return err == nil && !u.Heartbeat && ulog.Stamp(u.TS) > at, err
 	}
 	return false, nil

@@ -16,6 +16,7 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/replication"
+	"gotycoon/ulog"
 )
 
 // segments returns how many files the log has.
@@ -197,4 +198,35 @@ func TestFollowersThatHaveGoneAreNotManyHolds(t *testing.T) {
 		eventually(t, "the follower to go", func() bool { return len(a.replicas.List()) == 0 })
 	}
 	eventually(t, "64 holds", func() bool { return len(a.catalog.Log().Holds(nil)) == 64 })
+}
+
+// The hold between two copies ends at the moment when the second copy begins, and a removal forgets it. The log is held for that copy all the
+// same.
+func TestAHoldThatEndsWhileACopyBegins(t *testing.T) {
+	begun := time.Now()
+	var late atomic.Bool
+	var between atomic.Pointer[func()] // called once, between a look at the clock and what is made of it
+	log, err := ulog.Open(t.TempDir(), ulog.Options{Now: func() time.Time {
+		now := begun
+		if late.Load() {
+			now = now.Add(time.Hour)
+		}
+		if f := between.Swap(nil); f != nil {
+			(*f)()
+		}
+		return now
+	}})
+	require.NoError(t, err)
+	defer log.Close()
+	source := replication.NewSource(replication.SourceOptions{Log: log})
+	source.Copying("127.0.0.1:1", frame.CopyRequest{Flags: 9 << 16})()
+	require.Len(t, log.Holds(nil), 1)
+	removal := func() {
+		late.Store(true)
+		require.Empty(t, log.Holds(nil))
+	}
+	between.Store(&removal)
+	end := source.Copying("127.0.0.1:1", frame.CopyRequest{Flags: 9 << 16})
+	require.Len(t, log.Holds(nil), 1)
+	end()
 }

@@ -1,37 +1,43 @@
 package replication
 
 import (
-	"errors"
 	"fmt"
-	"slices"
 
 	"gotycoon/db"
 	"gotycoon/ulog"
 )
 
-// A master that has gone back.
+// A master that has lost updates.
 //
-// A position in a log means "everything up to here is in this follower's databases", and a follower asks for what comes behind
-// it. That says nothing about updates which the follower has and the master no longer does: a master that was restored from a
-// backup, lost the end of its log in a power cut, or came back with an empty disk, goes on from an older state. The follower
-// would get what the master does from then on, and the two would differ for good.
+// Problem. A position says that every update up to here is in this server's databases, and a
+// follower asks for what comes behind it. That does not show when the master has lost updates that
+// the follower has. A master that was restored from a backup, lost the end of its log in a power
+// cut, or came back with an empty disk goes on from an older state. The follower would apply what
+// the master does from then on, and the two servers would differ for good.
 //
-// Three signs tell it:
+//	the follower has    100  110  120
+//	the master lost     110  120
+//	the master writes   115    the follower asks for what comes behind 120, and never gets 115
 //
-//   - the master's log ends before an update that the follower has from there;
-//   - the update that the follower received last (place.seen) is not in the log any more. The follower asks for that update
-//     once more at each connection, and drops it. By then the log may well have newer ones. After a full copy it is the newest update in the
-//     log when the copy was begun, which the master tells with the copy: of each copy, because the last of several may be much newer than
-//     the position, which is that of the first;
-//   - the server with the same ID has another log. A server with another ID is another master, to which somebody has turned
-//     this one (tune_replication, or an address that moved): that is no sign.
+// Rule. Three signs show that updates are lost:
 //
-// What the follower has and the master lacks may be the only copy of acknowledged updates, so no follower replaces its data with
-// the master's by itself. Where all databases keep versions (lww=true) a copy only adds what is newer, and is fetched. Otherwise
-// the follower refuses to go on, and says so every ten seconds, until somebody decides (see partedRemedy).
-
-// errParted ends a connection to a master that lacks updates which this server has from it.
-var errParted = errors.New("the master has lost updates that this server has from it")
+//   - The master's log ends before the newest update that the follower has from it.
+//   - The update that the follower received last (place.seen) is no longer in the master's log.
+//     The follower asks for that update once more at each connection, and drops it. This finds a
+//     master whose log has meanwhile grown past the place where it was cut. After a full copy, seen
+//     is the newest update in the master's log when the copy began, as the master told with the
+//     copy. Each copy of several counts, because the last one may be much newer than the position,
+//     which is the instant of the first.
+//   - The server with the same ID has another log. A server with another ID is no sign: somebody
+//     has turned this follower to another master (tune_replication, or an address that moved).
+//
+// The updates that only the follower has may be the last copy of acknowledged ones. So a follower
+// never replaces its data by itself. If all databases keep versions (lww=true), a copy only adds
+// what is newer, so the follower fetches copies. Otherwise it refuses to go on, and says so every
+// ten seconds, until an operator decides (see partedRemedy).
+//
+// Rejected: the first sign alone, which needs no update to be sent twice. A master that has written
+// as many updates since as it lost passes that test, and the loss stays unseen.
 
 // partedRemedy returns the commands that make a follower and its master agree again.
 func partedRemedy(m Master) string {
@@ -41,16 +47,8 @@ func partedRemedy(m Master) string {
 		"'ktremotemgr tunerepl' without a master, and then have the other server follow it with -copy", at, m.Host)
 }
 
-// amends is how a follower is going to be made equal to a master that has gone back. The numbers are stored in places.
-type amends byte
-
-const (
-	amendsNone     amends = iota
-	amendsVersions        // by copies with versions: nothing newer is lost
-	amendsCopies          // by copies of whatever kind: somebody has said that the master's data count
-)
-
-// partedAtHello returns by what the master's first message shows that it has gone back, "" where it does not.
+// partedAtHello returns the sign in the master's first message that the master has lost updates,
+// "" if there is none.
 func (p *pull) partedAtHello() string {
 	place := &p.f.place
 	if place.amends != amendsNone {
@@ -69,7 +67,8 @@ func (p *pull) partedAtHello() string {
 	return ""
 }
 
-// partedInStream returns an error when a message with a stamp shows that the log lacks the update that this server has received last.
+// partedInStream checks the stamp of a message. A stamp newer than expect shows that the master's
+// log lacks the update expect, which this server received last.
 func (p *pull) partedInStream(at ulog.Stamp) error {
 	if p.expect == 0 || at < p.expect {
 		return nil
@@ -82,7 +81,8 @@ func (p *pull) partedInStream(at ulog.Stamp) error {
 		p.hello.SID, at, p.expect))
 }
 
-// part returns errCopy where copies make this server equal to a master that has gone back without losing anything newer, or errParted.
+// part is called when the master has lost updates. It returns errCopy if copies can make this
+// server equal to the master without losing anything newer, else errParted.
 func (p *pull) part(why string) error {
 	f := p.f
 	dbs := f.shared(p.hello)
@@ -96,39 +96,25 @@ func (p *pull) part(why string) error {
 	f.place.master, f.place.sid, f.place.sidKnown = p.key, p.hello.SID, true
 	f.place.amends = amendsVersions
 	f.place.copyAll(dbs)
-	p.amend()
+	p.forgetLost()
 	f.tellPartial()
 	return errCopy
 }
 
-// amend forgets what this server has of a master whose databases are going to be copied: it is not in the master's log any more.
-func (p *pull) amend() {
+// forgetLost forgets which updates the master's log must have, because copies are going to replace
+// them: the log has lost them.
+func (p *pull) forgetLost() {
 	place := &p.f.place
 	delete(place.marks, p.key)
 	place.expectNothing()
 	p.expect = 0
 }
 
-// meetMaster notes whose log is followed. Amends that leave nothing to be copied are made.
+// meetMaster notes whose log is followed. Amends end when nothing is left to be copied.
 func (p *pull) meetMaster() {
 	place := &p.f.place
 	place.sid, place.sidKnown = p.hello.SID, true
 	if place.incomplete() == nil {
 		place.amends = amendsNone
 	}
-}
-
-// Recopy has all databases replaced by copies of those of the next master that Tune names, whatever they hold.
-func (f *Follower) Recopy() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.recopy = true
-}
-
-// beginAmends notes that somebody wants copies.
-func (f *Follower) beginAmends() {
-	f.place.amends = amendsCopies
-	f.place.copyAll(slices.Clone(f.dbs))
-	f.tellPartial()
-	f.save()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"time"
@@ -12,98 +11,13 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
-	"gotycoon/internal/netio"
 	"gotycoon/ulog"
 )
 
-// maxBatch is how many messages are applied together at most. What has been received limits it too.
+// maxBatch is how many messages are applied together at most.
 const maxBatch = 1000
 
-// pull is one connection of a follower to its master.
-//
-// Messages are taken in batches: everything that has been received. A batch is applied, its log records are waited for once,
-// then its heartbeats are acknowledged and the position moves on.
-type pull struct {
-	f        *Follower
-	master   Master
-	socket   net.Conn
-	conn     *netio.Conn
-	unhook   func() bool // keeps the end of the context from closing the socket
-	throttle throttle
-	hello    *frame.Hello // of a master of our kind; nil: another
-	key      uint64       // ulog.LogKey of its log
-	good     bool         // something has come
-	asked    ulog.Stamp   // updates behind it were asked for
-	needed   ulog.Stamp   // and those behind this are needed: what comes before was received already
-	expect   ulog.Stamp   // the update with this stamp must come before a newer one does; 0: none. See parted.go
-
-	ups    []ulog.Update // updates of one database, not yet applied; parts of the read buffer
-	stamps []ulog.Stamp  // theirs in the master's log
-	noted  int           // those that the place knows of already
-	origin ulog.Origin   // of the next update; zero: the master
-	last   ulog.Stamp    // newest stamp taken
-	beaten bool          // the newest message is a heartbeat: when the batch is stored, everything that the master had is here
-}
-
-// connect asks a master for everything behind the position. The connection ends with the context.
-func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
-	socket, err := f.dial(ctx, m.address())
-	if err != nil {
-		return nil, err
-	}
-	p := &pull{f: f, master: m, socket: socket, throttle: throttle{interval: m.Interval}}
-	p.conn = netio.New(socket, f.pool, netio.Options{Timeout: f.opts.Silence, MaxRequest: frame.MaxMessage + 1<<10})
-	p.unhook = context.AfterFunc(ctx, func() { socket.Close() })
-	if err := p.request(); err != nil {
-		p.close()
-		return nil, err
-	}
-	return p, nil
-}
-
-func (p *pull) close() {
-	p.unhook()
-	p.conn.Close()
-	p.socket.Close()
-}
-
-// request sends the request and reads the first byte of the answer.
-func (p *pull) request() error {
-	f := p.f
-	from := f.place.needs(f.dbs)
-	p.needed = from
-	sent := f.place.seenBy != f.opts.SID // a master sends nobody its own updates: this server may have had another ID
-	if f.place.seen > 0 && sent && f.place.amends == amendsNone && !f.unproven {
-		p.expect = f.place.seen
-		from = min(from, p.expect-1)
-	}
-	p.asked, f.unproven = from, false
-	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: f.opts.SID})
-	if err := p.fillFirst(); err != nil {
-		return err
-	}
-	switch frame.Magic(p.conn.Buffered()[0]) {
-	case frame.Replication:
-		p.conn.Advance(1)
-		return nil
-	case frame.Error:
-		return errRefused
-	}
-	return frame.ErrMagic
-}
-
-// fillFirst is Fill for a master that may still have to look for the beginning.
-func (p *pull) fillFirst() error {
-	end := time.Now().Add(firstTimeout)
-	for {
-		err := p.conn.Fill()
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end) {
-			return err
-		}
-	}
-}
-
-// run applies what comes until the connection or the context ends, and returns why.
+// run applies what comes until the connection or the context ends. It returns why.
 func (p *pull) run(ctx context.Context) error {
 	first, err := p.first()
 	if err != nil {
@@ -120,20 +34,8 @@ func (p *pull) run(ctx context.Context) error {
 	return err
 }
 
-// first waits for the first message, and leaves it where it is. An original master sends one within a tenth of a second after it has found
-// where to begin.
-func (p *pull) first() (frame.Message, error) {
-	for {
-		m, _, err := frame.DecodeMessage(p.conn.Buffered())
-		if !errors.Is(err, frame.ErrShort) {
-			return m, err
-		}
-		if err := p.fillFirst(); err != nil {
-			return m, err
-		}
-	}
-}
-
+// stream takes batches: it applies their updates, acknowledges their heartbeats when the updates
+// are durable (Flush waits for the log), and moves the position on.
 func (p *pull) stream(ctx context.Context) error {
 	for {
 		taken, err := p.take()
@@ -169,15 +71,16 @@ func (p *pull) silence(err error) error {
 	return err
 }
 
-// forget goes back to the place that is remembered: a batch has failed, and what was noted of it is not true.
+// forget returns to the place that is remembered with the data. A batch has failed after note put
+// its stamps into the place, so the place is ahead of the data.
 func (p *pull) forget() {
 	if p.noted > 0 {
-		p.f.place, _ = decodePlace(p.f.good) // it is our own
+		p.f.place, _ = decodePlace(p.f.good) // encoded by note
 		p.f.status.position.Store(uint64(p.f.place.position))
 	}
 }
 
-// take applies a batch. taken is false where the received bytes hold no complete message.
+// take applies a batch. taken is false if the received bytes hold no complete message.
 func (p *pull) take() (taken bool, err error) {
 	limit := p.throttle.batch(maxBatch)
 	for range limit {
@@ -200,7 +103,8 @@ func (p *pull) take() (taken bool, err error) {
 	return taken, nil
 }
 
-// handle notes what a message brings. Updates are applied when one for another database comes.
+// handle takes a message. Updates are collected; they are applied when an update of another
+// database comes.
 func (p *pull) handle(m frame.Message) error {
 	if m.Magic == frame.Replication && p.hello != nil && m.IsExtended() {
 		return p.takeExtended(m)
@@ -238,7 +142,7 @@ func (p *pull) handle(m frame.Message) error {
 	return nil
 }
 
-// heard notes that a message came which is no heartbeat.
+// heard notes a message that is no heartbeat.
 func (p *pull) heard() {
 	p.good, p.beaten = true, false
 	if p.f.status.complete.Load() || len(p.ups) == 0 {
@@ -246,14 +150,16 @@ func (p *pull) heard() {
 	}
 }
 
-// takeExtended takes a message of a master of our kind.
+// takeExtended takes a message that only masters of our kind send.
 func (p *pull) takeExtended(m frame.Message) error {
-	if h, ok := m.Hello(); ok && h.Gap { // what was to come next is gone
+	// The updates that were to come next have been removed from the log.
+	if h, ok := m.Hello(); ok && h.Gap {
 		if err := p.apply(); err != nil {
 			return err
 		}
 		p.hello = &h
-		if p.asked < p.needed && p.last <= p.needed { // only what was asked for once more is gone, perhaps
+		// Perhaps only the update asked for once more is gone.
+		if p.asked < p.needed && p.last <= p.needed {
 			p.f.unproven = true
 			return errAgain
 		}
@@ -268,10 +174,12 @@ func (p *pull) takeExtended(m frame.Message) error {
 	return nil
 }
 
-// wants tells whether an update is to be applied, and completes its origin.
+// wants reports whether an update is to be applied, and completes its origin.
 //
-// What has been made here, and what has been here on whatever way, is not: updates of a third server would otherwise circulate for ever
-// between servers that follow each other. Streams are complete and in order, so an update from a log is known when a newer one from there is.
+// An update that this server made is not applied, nor one that has come here before, on whatever
+// way. Otherwise updates of a third server would circulate for ever between servers that follow
+// each other. A stream is complete and in order, so an update of a log has come before if a newer
+// update of that log has: the mark of the log tells.
 func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	o, place := p.origin, &p.f.place
 	p.origin = ulog.Origin{}
@@ -280,16 +188,17 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	}
 	part := place.part(u.DBID)
 	if part != nil && at <= part.at {
-		return false // it is in the copy
+		return false // the copy of the database has it
 	}
 	switch {
 	case p.hello != nil && part == nil && at <= place.position:
-		return false // asked for once more
-	case p.hello == nil: // counts as made here
+		return false // it is here, and was asked for once more
+	case p.hello == nil: // an original master tells no origins: the update counts as made here
 		return true
 	case o.Log == 0:
 		o = ulog.Origin{Log: p.key, Stamp: at}
-	case o.Log == ulog.UnknownLog: // files that keep versions know better
+	// Only a database that keeps versions can tell whether it has the update.
+	case o.Log == ulog.UnknownLog:
 	case o.Log == p.f.ownLog || o.Stamp <= place.marks[o.Log] || p.waits(o):
 		p.f.status.dropped.Add(1)
 		return false
@@ -298,7 +207,8 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 	return true
 }
 
-// waits tells whether an update with an origin, or a newer one from there, is among those that are not yet applied.
+// waits reports whether the update with an origin, or a newer update of the same log, is among the
+// collected updates.
 func (p *pull) waits(o ulog.Origin) bool {
 	for i := len(p.ups) - 1; i >= 0; i-- {
 		if p.ups[i].Origin.Log == o.Log {
@@ -308,7 +218,7 @@ func (p *pull) waits(o ulog.Origin) bool {
 	return false
 }
 
-// apply stores the collected updates. conn.Owed knows that they are still to be made safe.
+// apply stores the collected updates. They are durable after conn.Owed.Wait, which Flush calls.
 func (p *pull) apply() error {
 	if len(p.ups) == 0 {
 		return nil
@@ -336,10 +246,11 @@ func (p *pull) apply() error {
 	return nil
 }
 
-// note returns what is remembered with the first n of the collected updates.
+// note returns the position record that the log gets in one group with the first n of the collected
+// updates.
 func (p *pull) note(n int) *ulog.Position {
 	place := &p.f.place
-	if p.noted > 0 { // the call before has succeeded
+	if p.noted > 0 { // the commit of the previous call has succeeded
 		p.f.good = p.f.next
 	}
 	for ; p.noted < n; p.noted++ {
@@ -355,8 +266,8 @@ func (p *pull) note(n int) *ulog.Position {
 	return &ulog.Position{DBID: p.ups[0].DBID, State: p.f.next}
 }
 
-// leftOut tells that an update is not applied, now or ever. Like the original the follower goes on: the master would send the
-// same again.
+// leftOut logs that an update can never be applied. Like the original, the follower goes on: the
+// master would only send the same update again.
 func (p *pull) leftOut(err error) {
 	p.f.opts.Logger.Error(fmt.Sprintf("an update of the master is left out: %v", err))
 }

@@ -11,10 +11,6 @@ import (
 	"gotycoon/ulog"
 )
 
-// stallAfter: a side of a connection that is silent for this long counts as stalled. It should be
-// heard of once a second.
-const stallAfter = 5 * time.Second
-
 // Replica describes a follower of this server.
 type Replica struct {
 	ID       int64      // number of the connection
@@ -29,9 +25,6 @@ type Replica struct {
 	Seconds  float64    // how long it has lacked updates; 0: it has everything. May be Unknown
 	Records  int64      // updates that it lacks; may be Unknown
 }
-
-// Unknown is the value of a lag that is not known.
-const Unknown = -1
 
 // Replicas lists the followers of a server, across restarts of its port. The zero value is ready
 // for use by many goroutines.
@@ -60,7 +53,7 @@ type replica struct {
 // add lists a follower.
 func (rs *Replicas) add(log *ulog.Log, peer string, f frame.Follow) *replica {
 	now := time.Now()
-	r := &replica{log: log, info: Replica{Peer: peer, SID: f.SID, White: f.Flags&frame.WhiteSID != 0, Ours: extended(f), Since: now}}
+	r := &replica{log: log, info: Replica{Peer: peer, SID: f.SID, White: f.Flags&frame.WhiteSID != 0, Ours: f.Extended(), Since: now}}
 	r.delivered.Store(Unknown)
 	r.acked.Store(Unknown)
 	r.heard.Store(now.UnixNano())

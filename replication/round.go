@@ -4,50 +4,87 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"gotycoon/binproto/frame"
+	"gotycoon/client"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/internal/netio"
+	"gotycoon/internal/rescue"
+	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
 const (
-	// retryFirst is the pause before a master is called again, retryMost what it grows to. A quarter more or less is by chance, so that
-	// the followers of a master that was restarted do not all come at once.
+	// retryFirst is the first pause between two connections in vain; retryMost is the longest.
+	// Pauses vary at random by a quarter, so that the followers of a restarted master do not all
+	// come at the same moment.
 	retryFirst = 250 * time.Millisecond
 	retryMost  = 5 * time.Second
-	// retryRefused is the pause when this server cannot store what comes, or must not go on.
+	// retryRefused is the pause when this server cannot store updates, or must not go on.
 	retryRefused = 10 * time.Second
-	// connectTimeout limits connecting.
-	connectTimeout = 10 * time.Second
-	// firstTimeout is how long a master may take to find where in its log it has to begin.
-	firstTimeout = time.Minute
-	// silenceTimeout is after which time without a message a master is given up: it sends heartbeats all the time.
+	// silenceTimeout is the default of FollowerOptions.Silence.
 	silenceTimeout = 5 * time.Second
-	// saveEvery is how far the RTS file may be behind while updates come, idleEvery while none do.
-	saveEvery = time.Second
-	idleEvery = 10 * time.Second
 )
 
-// errAgain ends a connection that is to be followed by another at once.
-var errAgain = errors.New("the connection is begun anew")
+// OpenFollower opens the RTS file, creating it if need be, and finds out where the databases are.
+// Nothing is pulled before Start.
+func OpenFollower(o FollowerOptions) (*Follower, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Silence <= 0 {
+		o.Silence = silenceTimeout
+	}
+	o.Master.Interval = clampInterval(o.Master.Interval)
+	rts, err := openRTS(vfs.OS{}, o.RTS)
+	if err != nil {
+		return nil, fmt.Errorf("open the RTS file: %w", err)
+	}
+	f := &Follower{opts: o, dbs: o.databases(), pool: netio.NewPool(), rts: rts, master: o.Master}
+	if log := o.Catalog.Log(); log != nil {
+		f.ownLog = ulog.LogKey(log.ID())
+	}
+	f.place = f.recall(rts.saved)
+	f.good = f.place.encode()
+	f.recallPartial()
+	f.status.position.Store(uint64(f.place.position))
+	f.status.set(f.idleState())
+	return f, nil
+}
 
-// errGap ends a connection to a master whose log does not reach back far enough.
-var errGap = errors.New("the master has not kept the updates that this server needs")
+// Start begins to pull. Further calls do nothing.
+func (f *Follower) Start() {
+	if f.stop != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	f.stop = stop
+	f.done.Go(func() { _ = rescue.Do(f.opts.Logger, "following the master", func() { f.run(ctx) }) })
+}
 
-// errRefused is what a master says that cannot or will not be one.
-var errRefused = errors.New("the master refuses to be followed: it has no update log (-ulog), or its access file (-access) gives this server no " +
-	"right to replicate, or it serves only its own machine; its log says why")
+// Close ends the connection to the master and returns when the position is saved. It is called
+// once, before the databases are closed, and not while Start runs.
+func (f *Follower) Close() error {
+	if f.stop != nil {
+		f.stop()
+		f.done.Wait()
+	}
+	return f.rts.close()
+}
 
-// run does one round after the other until the context ends.
+// run executes rounds until the context ends.
 func (f *Follower) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		f.round(ctx)
 	}
 }
 
-// round follows one master until the connection ends, and pauses. Tune ends a round early.
+// round has one connection to the master, and the pause after it. Tune ends a round early.
 func (f *Follower) round(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -74,7 +111,7 @@ func (f *Follower) idleState() State {
 	return Connecting
 }
 
-// begin takes over what Tune has set. From now on Tune calls retuned.
+// begin takes over what Tune has set, for a new round. From now on Tune calls retuned.
 func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Lock()
 	m, from := f.master, f.from
@@ -82,24 +119,28 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	tuned, recopy := f.tuned, f.tuned && f.recopy && m.Host != ""
 	f.tuned, f.recopy = false, f.recopy && !tuned
 	f.mu.Unlock()
-	if tuned { // again: the connection to the former master has ended only now
+	if tuned { // once more, because the former master was still being followed when Tune did it
 		f.status.retune(f.idleState())
 	}
 	if from != nil {
 		f.place = place{position: *from, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
-		if f.opts.Services != nil { // what is skipped may be another server's claim
+		if f.opts.Services != nil { // the skipped updates may contain another server's claim
 			f.place.copyAgain(db.ServicesIndex)
 		}
 		f.status.position.Store(uint64(*from))
 		f.save()
 	}
 	if recopy {
-		f.beginAmends()
+		f.place.amends = amendsCopies
+		f.place.copyAll(slices.Clone(f.dbs))
+		f.tellPartial()
+		f.save()
 	}
 	return m
 }
 
-// tellDeferred writes about a master that cannot be followed, once for each, and about one that refuses, which somebody has to mend.
+// tellDeferred logs that a master cannot be followed: once for each address, and once more as an
+// error if the master refuses, because only an operator can mend that.
 func (f *Follower) tellDeferred(m Master, err error) {
 	refused := errors.Is(err, errRefused)
 	if f.deferred != m.address() {
@@ -115,7 +156,8 @@ func (f *Follower) tellDeferred(m Master, err error) {
 	f.refused = refused
 }
 
-// follow pulls from a master until the connection ends, and returns how long to wait before the next attempt.
+// follow pulls from a master until the connection ends. It returns the pause before the next
+// connection.
 func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 	p, err := f.connect(ctx, m)
 	if err != nil {
@@ -141,7 +183,7 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 	return f.ended(ctx, err)
 }
 
-// ended says what comes after a connection that has ended.
+// ended tells why a connection has ended. It returns the pause before the next connection.
 func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	e, refused := errors.AsType[*dberr.Error](err)
 	switch {
@@ -169,97 +211,67 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	return f.backOff()
 }
 
-// backOff returns the pause after an attempt, which grows while they are in vain.
+// backOff returns the pause after a connection in vain. Pauses grow from one to the next.
 func (f *Follower) backOff() time.Duration {
 	pause := min(retryFirst<<min(f.attempts, 10), retryMost)
 	f.attempts++
 	return pause*3/4 + rand.N(pause/2)
 }
 
-// advance moves the position on and sees to it that the RTS file is not far behind.
-func (f *Follower) advance(to ulog.Stamp) {
-	f.place.advance(to)
+// copyDatabases fetches copies of the databases that are to be copied. Afterwards the log is
+// followed from the instant of the first copy.
+func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) error {
+	f.status.set(Copying)
+	for {
+		part := f.place.incomplete()
+		if part == nil {
+			break
+		}
+		if err := f.copyDatabase(ctx, m, h, part); err != nil {
+			return err
+		}
+	}
+	f.place.finishCopies(len(f.place.parts) >= len(f.shared(&h)))
+	f.place.master, f.place.amends = ulog.LogKey(h.Log), amendsNone
 	f.status.position.Store(uint64(f.place.position))
-	pause := idleEvery
-	if f.moved || !f.remembers() {
-		pause = saveEvery
-	}
-	if time.Since(f.saved) >= pause && f.pollSaving() {
-		f.beginSaving()
-	}
+	f.save()
+	return errAgain
 }
 
-// remembers tells whether there is a place for what goes with the data.
-func (f *Follower) remembers() bool {
-	for _, i := range f.dbs {
-		if f.opts.Catalog.Numbered(int(i)).Remembers() {
-			return true
-		}
+// copyDatabase fetches a copy of one database, or goes on with one that was interrupted.
+func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, part *part) error {
+	if part.at < ulog.Stamp(h.First) && part.at > 0 {
+		part.at, part.key = 0, nil // the updates since its instant are gone
 	}
-	return false
-}
-
-// save puts the position into the RTS file, and returns when it is there.
-func (f *Follower) save() {
-	f.awaitSaving()
-	f.beginSaving()
-	f.awaitSaving()
-}
-
-// beginSaving has the position put into the RTS file by a goroutine that awaitSaving waits for, after the updates up to it are on the disk, and
-// with them that it will be there: a crash leaves what it was or what it will be, and recall knows both. Updates do not wait for the disk.
-func (f *Follower) beginSaving() {
-	f.saved, f.moved = time.Now(), false
-	at, before := f.place.position, f.place.rts
-	f.place.rts = [2]ulog.Stamp{at, f.rts.saved}
-	state := f.place.encode()
-	if at == f.rts.saved && string(state) == string(f.good) {
-		return
+	d := f.opts.Catalog.Numbered(int(part.db))
+	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
+	defer c.Close()
+	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now()}
+	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Path()))
+	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit, Newest: h.Newest}
+	// In the services' database the newer update does not always win.
+	if d.KeepsVersions() && part.db != db.ServicesIndex {
+		o.Version = cp.visitVersion
 	}
-	if err := f.opts.Catalog.Remember(state); err != nil {
-		f.place.rts = before
-		f.failedToSave(err)
-		return
+	err := c.CopyForFollower(ctx, f.opts.SID, part.db, o)
+	if err == nil {
+		err = cp.end()
 	}
-	f.good = state
-	f.saving = make(chan error, 1)
-	f.done.Go(func() {
-		err := f.opts.Catalog.SyncLogs()
-		if err == nil {
-			err = f.rts.save(at)
-		}
-		f.saving <- err
-	})
-}
-
-// awaitSaving waits for what beginSaving has begun.
-func (f *Follower) awaitSaving() {
-	if f.saving != nil {
-		f.endSaving(<-f.saving)
+	if e, ok := errors.AsType[*client.Error](err); ok && e.Code == client.Internal && part.key != nil {
+		part.at, part.key = 0, nil // the master's database may be of another kind now
 	}
-}
-
-// pollSaving tells whether nothing is being saved.
-func (f *Follower) pollSaving() bool {
-	if f.saving == nil {
-		return true
-	}
-	select {
-	case err := <-f.saving:
-		f.endSaving(err)
-		return true
-	default:
-		return false
-	}
-}
-
-func (f *Follower) endSaving(err error) {
-	f.saving = nil
 	if err != nil {
-		f.failedToSave(err)
+		f.save()
+		f.tellFailed(ctx, part.db, err)
+		return fmt.Errorf("copy of database %d: %w", part.db, err)
 	}
+	return nil
 }
 
-func (f *Follower) failedToSave(err error) {
-	f.opts.Logger.Error(fmt.Sprintf("writing the RTS file: %v", err))
+// tellFailed logs why a copy has ended early, unless the log says so already.
+func (f *Follower) tellFailed(ctx context.Context, db uint16, err error) {
+	if text := err.Error(); ctx.Err() == nil && text != f.failed {
+		f.failed = text
+		f.opts.Logger.Warn(fmt.Sprintf("the copy of database %d is tried again, since it has ended early: %v", db, err))
+	}
 }

@@ -15,16 +15,22 @@ import (
 const (
 	rtsSize     = 21 // 20 digits and a line feed
 	rtsLockWait = 10 * time.Second
+
+	// saveEvery is how far the RTS file may lag behind while updates come, idleEvery while none
+	// come.
+	saveEvery = time.Second
+	idleEvery = 10 * time.Second
 )
 
-// rtsFile is a replication time stamp file: the position of a follower as decimal digits for people and scripts. It is locked
-// while open, since two followers must not share one, and rewritten in place.
+// rtsFile is a replication time stamp file: a follower's position as decimal digits, for people and
+// scripts. The file is locked while it is open, because two followers must not share one, and is
+// rewritten in place.
 type rtsFile struct {
 	f     vfs.File
 	saved ulog.Stamp // what the file says
 }
 
-// openRTS opens or creates the file of a path and rewrites what it says in the usual form.
+// openRTS opens or creates the file at a path, and rewrites its text in the usual form.
 func openRTS(fs vfs.FS, path string) (*rtsFile, error) {
 	f, err := fs.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -34,7 +40,8 @@ func openRTS(fs vfs.FS, path string) (*rtsFile, error) {
 	if err := fs.Lock(f, rtsLockWait); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// Without the name, after a power cut, the file would be a new one, and the follower would begin anew.
+	// Without this sync a power cut could remove the name of a new file: the next start would
+	// create another file with the position 0, and the follower would begin anew.
 	if err := fs.SyncDir(filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrPermission) {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -56,12 +63,14 @@ func (r *rtsFile) load() error {
 	return r.save(parseRTS(text[:n]))
 }
 
-// save makes the file say at. Less than a disk sector is written, so that a power cut leaves the old or the new text.
+// save writes at into the file and syncs the file. The text is smaller than a disk sector, so that
+// a power cut leaves the old or the new text.
 func (r *rtsFile) save(at ulog.Stamp) error {
 	if _, err := r.f.WriteAt(fmt.Appendf(nil, "%020d\n", at), 0); err != nil {
 		return err
 	}
-	if err := r.f.Sync(); err != nil { // or it might say, after a power cut, what nobody remembers to have written
+	// Otherwise a power cut could bring back a text that no record knows any more.
+	if err := r.f.Sync(); err != nil {
 		return err
 	}
 	r.saved = at
@@ -70,7 +79,7 @@ func (r *rtsFile) save(at ulog.Stamp) error {
 
 func (r *rtsFile) close() error { return r.f.Close() }
 
-// parseRTS reads the digits behind blanks and a sign. Where there are none the stamp is 0.
+// parseRTS reads the digits behind blanks and a sign. Without digits the stamp is 0.
 func parseRTS(text []byte) (at ulog.Stamp) {
 	i := 0
 	for i < len(text) && text[i] > 0 && text[i] <= ' ' {

@@ -8,21 +8,42 @@ import (
 	"gotycoon/ulog"
 )
 
-// Status is what a follower tells about its replication.
+// State is what one side of a replication is doing.
+type State string
+
+// The states.
+const (
+	None       State = "none"       // there is no master
+	Connecting State = "connecting" // to the master, or waiting to connect again
+	Copying    State = "copying"    // a database is fetched as a whole
+	Streaming  State = "streaming"
+	Stalled    State = "stalled" // the other side is silent, or updates cannot be stored
+	Gap        State = "gap"     // the master has not kept updates that the follower needs
+	Parted     State = "parted"  // the master has lost updates that the follower has from it
+)
+
+// Unknown is the value of a lag that is not known.
+const Unknown = -1
+
+// stallAfter: a side of a connection that is silent for this long counts as stalled. It should be
+// heard of once a second.
+const stallAfter = 5 * time.Second
+
+// Status describes the replication from a master.
 type Status struct {
 	State    State
 	Position ulog.Stamp // in the master's log
-	Seconds  float64    // how long something has been lacking here; 0: nothing is; Unknown before the first contact
-	Records  int64      // updates that the master still has; Unknown, unless it is a server of this kind
+	Seconds  float64    // since when updates have been lacking; 0: none are; may be Unknown
+	Records  int64      // updates that are lacking; Unknown if the master does not tell
 	Contact  time.Time  // when the master was last heard of; zero: not yet
 	Updates  int64      // applied since the start
-	Bytes    int64      // of them, as they came
-	Dropped  int64      // updates that had been here before on another way
+	Bytes    int64      // of these updates, as they came
+	Dropped  int64      // updates that had come on another way before
 	Copy     CopyStatus // with the state Copying
-	Trouble  string     // why the state is Gap or Stalled, or there is no connection
+	Trouble  string     // why the state is Gap, Parted or Stalled, or why there is no connection
 }
 
-// CopyStatus is how far a copy is.
+// CopyStatus is the progress of a copy.
 type CopyStatus struct {
 	DB      int   // number of the database
 	Records int64 // that have come
@@ -30,19 +51,19 @@ type CopyStatus struct {
 	Bytes   int64
 }
 
-// status is what run tells others.
+// status is written by the goroutine of a follower and read by any.
 type status struct {
-	position atomic.Uint64 // a ulog.Stamp: everything up to it is applied and safe
+	position atomic.Uint64 // a ulog.Stamp: everything up to it is applied and durable
 	updates  atomic.Int64
 	bytes    atomic.Int64
 	dropped  atomic.Int64
 	heard    atomic.Int64 // UnixNano of the last message; 0: none
-	had      atomic.Int64 // UnixNano of the last moment at which everything was here; 0: none
+	had      atomic.Int64 // UnixNano of the last moment when nothing was lacking here; 0: none
 	complete atomic.Bool  // the last message was a heartbeat, and everything before it is stored
-	behind   atomic.Int64 // what the master has said last
+	behind   atomic.Int64 // updates that were lacking when the master last told their number
 
-	mu      sync.Mutex
-	state   State // guards this and the fields below
+	mu      sync.Mutex // protects the fields below
+	state   State
 	trouble string
 	copying CopyStatus
 }
@@ -56,7 +77,7 @@ func (s *status) set(state State) {
 	}
 }
 
-// explain gives the state a reason.
+// explain sets the state together with its reason.
 func (s *status) explain(state State, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,14 +90,14 @@ func (s *status) copied(change func(*CopyStatus)) {
 	change(&s.copying)
 }
 
-// begin notes that updates are going to come. What the master has is not known.
+// begin notes that a stream begins. How many updates the master has is not known yet.
 func (s *status) begin() {
 	s.complete.Store(false)
 	s.behind.Store(Unknown)
 	s.set(Streaming)
 }
 
-// beat notes that everything is stored that the master had when it sent a heartbeat, message another sign of life.
+// beat notes that everything is stored that the master had when it sent a heartbeat.
 func (s *status) beat(now time.Time) {
 	s.heard.Store(now.UnixNano())
 	s.had.Store(now.UnixNano())
@@ -84,10 +105,11 @@ func (s *status) beat(now time.Time) {
 	s.complete.Store(true)
 }
 
+// message notes a message that is no heartbeat.
 func (s *status) message(now time.Time) {
 	s.heard.Store(now.UnixNano())
 	if s.complete.Swap(false) {
-		s.behind.Store(Unknown) // until the master says more
+		s.behind.Store(Unknown) // until the master tells a number
 	}
 }
 
@@ -100,9 +122,8 @@ func (s *status) retune(state State) {
 	s.behind.Store(Unknown)
 }
 
-// Status returns what is known now.
-func (f *Follower) Status() Status {
-	s, now := &f.status, time.Now()
+// look returns the present description.
+func (s *status) look(now time.Time) Status {
 	s.mu.Lock()
 	st := Status{State: s.state, Trouble: s.trouble, Copy: s.copying}
 	s.mu.Unlock()

@@ -125,12 +125,12 @@ func (c call) pushTexts(list [][]byte) int {
 
 // callable tells whether a value can be called.
 func (c call) callable(v lua.LValue) bool {
-	return v.Type() == lua.LTFunction || c.s.ownMetamethod(c.l, v, "__call") != lua.LNil
+	return v.Type() == lua.LTFunction || ownMetamethod(c.l, v, "__call") != lua.LNil
 }
 
-// protect calls f and returns its results, as many as wanted. The error is what f has raised, translated.
+// protect calls f and returns its results, as many as wanted. The error is what f has raised.
 func (c call) protect(f lua.LValue, results int, args ...lua.LValue) ([]lua.LValue, error) {
-	return c.s.apart(c.l, f, args, results, nil)
+	return c.s.protector.apart(c.l, f, args, results, nil)
 }
 
 // again raises an error of protect once more.

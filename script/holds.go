@@ -18,7 +18,6 @@ type holds struct {
 
 // holder is an interpreter as holds sees it. Its fields are guarded by holds.mu, but its own goroutine may read count.
 type holder struct {
-	state *state
 	count map[*db.DB]int
 	waits *db.DB // nil: it does not wait
 }

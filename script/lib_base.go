@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -9,19 +10,71 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
+// openLibraries opens the standard libraries with what is replaced or added here.
+func (s *state) openLibraries() {
+	l := s.l
+	for _, open := range []struct {
+		name string
+		f    lua.LGFunction
+	}{
+		{lua.LoadLibName, lua.OpenPackage}, {lua.BaseLibName, lua.OpenBase}, {lua.TabLibName, lua.OpenTable}, {lua.IoLibName, lua.OpenIo},
+		{lua.OsLibName, lua.OpenOs}, {lua.StringLibName, lua.OpenString}, {lua.MathLibName, lua.OpenMath},
+		{lua.DebugLibName, lua.OpenDebug}, {lua.CoroutineLibName, lua.OpenCoroutine},
+	} {
+		l.Push(l.NewFunction(open.f))
+		l.Push(lua.LString(open.name))
+		l.Call(1, 0)
+	}
+	globals := l.G.Global
+	globals.RawSetString("_GOPHER_LUA_VERSION", lua.LNil)
+	globals.RawSetString("_printregs", lua.LNil)
+	table := func(name string) *lua.LTable { return globals.RawGetString(name).(*lua.LTable) }
+	coroutine := table("coroutine")
+	threads := coroutines{s.leash, coroutine.RawGetString("create"), coroutine.RawGetString("resume")}
+	files := ioLib{s.budget}
+	l.SetFuncs(globals, s.baseFunctions())
+	l.SetFuncs(table("string"), stringLib{s.budget}.functions())
+	l.SetFuncs(table("table"), tableLib{s.budget}.functions())
+	l.SetFuncs(coroutine, threads.functions())
+	l.SetFuncs(table("os"), map[string]lua.LGFunction{"exit": s.osExit, "execute": files.execute})
+	files.install(l, table("io"))
+	l.SetFuncs(table("debug"), map[string]lua.LGFunction{"getmetatable": baseGetMetatable, "setmetatable": baseSetMetatable,
+		"sethook": nothing, "gethook": nothing})
+	table("math").RawSetString("huge", lua.LNumber(math.Inf(1)))
+	table("string").RawSetString("__index", lua.LNil)
+	if loaders, ok := l.GetField(table("package"), "loaders").(*lua.LTable); ok {
+		loaders.RawSetInt(2, l.NewFunction(s.loader.searchModule))
+	}
+	installOperators(l, s.budget, table("string"))
+}
+
+// nothing is a function without effect and results.
+func nothing(*lua.LState) int { return 0 }
+
+// osExit ends the server where it is told how, as in the original. Elsewhere it is an error of the script.
+func (s *state) osExit(l *lua.LState) int {
+	if s.pool.opts.Exit == nil {
+		l.RaiseError("os.exit is not available here")
+	}
+	s.pool.opts.Exit(optInt(l, 1, 0))
+	s.leash.pull(errStopping)
+	s.leash.check(l)
+	return 0
+}
+
 // baseFunctions replace global functions of the interpreter that show its differences.
 func (s *state) baseFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
-		"tostring": s.baseToString, "tonumber": s.baseToNumber, "print": s.basePrint, "getmetatable": s.baseGetMetatable,
-		"setmetatable": s.baseSetMetatable, "collectgarbage": s.baseCollectGarbage, "gcinfo": s.baseGCInfo, "assert": s.baseAssert,
-		"select": s.baseSelect, "load": s.baseLoad, "loadstring": s.baseLoadString, "loadfile": s.baseLoadFile, "dofile": s.baseDoFile,
-		"pcall": s.basePCall, "xpcall": s.baseXPCall, "error": s.baseError, "unpack": s.baseUnpack,
+		"tostring": baseToString, "tonumber": baseToNumber, "print": s.print, "getmetatable": baseGetMetatable,
+		"setmetatable": baseSetMetatable, "collectgarbage": baseCollectGarbage, "gcinfo": baseGCInfo, "assert": baseAssert,
+		"select": baseSelect, "load": s.loader.loadFrom, "loadstring": s.loader.loadString, "loadfile": s.loader.loadFile,
+		"dofile": s.loader.doFile, "pcall": s.protector.pcall, "xpcall": s.protector.xpcall, "error": baseError, "unpack": baseUnpack,
 	}
 }
 
 // valueText is tostring.
-func (s *state) valueText(l *lua.LState, v lua.LValue) lua.LValue {
-	if own := s.ownMetamethod(l, v, "__tostring"); own != lua.LNil {
+func valueText(l *lua.LState, v lua.LValue) lua.LValue {
+	if own := ownMetamethod(l, v, "__tostring"); own != lua.LNil {
 		l.Push(own)
 		l.Push(v)
 		l.Call(1, 1)
@@ -35,12 +88,12 @@ func (s *state) valueText(l *lua.LState, v lua.LValue) lua.LValue {
 	return lua.LString(v.String())
 }
 
-func (s *state) baseToString(l *lua.LState) int {
-	l.Push(s.valueText(l, l.CheckAny(1)))
+func baseToString(l *lua.LState) int {
+	l.Push(valueText(l, l.CheckAny(1)))
 	return 1
 }
 
-func (s *state) baseToNumber(l *lua.LState) int {
+func baseToNumber(l *lua.LState) int {
 	v := l.CheckAny(1)
 	base := optInt(l, 2, 10)
 	if base < 2 || base > 36 {
@@ -48,7 +101,7 @@ func (s *state) baseToNumber(l *lua.LState) int {
 	}
 	f, ok := number(v)
 	if base != 10 {
-		f, ok = parseBase(s.checkText(l, 1), base)
+		f, ok = parseBase(checkText(l, 1), base)
 	}
 	if !ok {
 		l.Push(lua.LNil)
@@ -58,13 +111,13 @@ func (s *state) baseToNumber(l *lua.LState) int {
 	return 1
 }
 
-func (s *state) basePrint(l *lua.LState) int {
+func (s *state) print(l *lua.LState) int {
 	var line strings.Builder
 	for i := 1; i <= l.GetTop(); i++ {
 		if i > 1 {
 			line.WriteByte('\t')
 		}
-		t, ok := text(s.valueText(l, l.Get(i)))
+		t, ok := text(valueText(l, l.Get(i)))
 		if !ok {
 			l.RaiseError("'tostring' must return a string to 'print'")
 		}
@@ -76,7 +129,7 @@ func (s *state) basePrint(l *lua.LState) int {
 	return 0
 }
 
-func (s *state) baseGetMetatable(l *lua.LState) int {
+func baseGetMetatable(l *lua.LState) int {
 	v := l.CheckAny(1)
 	switch v.Type() {
 	case lua.LTTable, lua.LTUserData, lua.LTString:
@@ -87,7 +140,7 @@ func (s *state) baseGetMetatable(l *lua.LState) int {
 	return 1
 }
 
-func (s *state) baseSetMetatable(l *lua.LState) int {
+func baseSetMetatable(l *lua.LState) int {
 	t, ok := l.Get(1).(*lua.LTable)
 	if !ok {
 		badType(l, 1, "table")
@@ -105,10 +158,10 @@ func (s *state) baseSetMetatable(l *lua.LState) int {
 }
 
 // baseCollectGarbage leaves the collector, which is the server's, alone but for the question how much there is.
-func (s *state) baseCollectGarbage(l *lua.LState) int {
+func baseCollectGarbage(l *lua.LState) int {
 	switch l.OptString(1, "collect") {
 	case "count":
-		return s.baseGCInfo(l)
+		return baseGCInfo(l)
 	case "collect", "stop", "restart", "step", "setpause", "setstepmul":
 		l.Push(lua.LNumber(0))
 		return 1
@@ -117,14 +170,14 @@ func (s *state) baseCollectGarbage(l *lua.LState) int {
 	return 0
 }
 
-func (s *state) baseGCInfo(l *lua.LState) int {
+func baseGCInfo(l *lua.LState) int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	l.Push(lua.LNumber(float64(m.HeapAlloc) / 1024))
 	return 1
 }
 
-func (s *state) baseAssert(l *lua.LState) int {
+func baseAssert(l *lua.LState) int {
 	if !l.ToBool(1) {
 		l.CheckAny(1)
 		message, ok := text(l.Get(2))
@@ -136,7 +189,7 @@ func (s *state) baseAssert(l *lua.LState) int {
 	return l.GetTop()
 }
 
-func (s *state) baseSelect(l *lua.LState) int {
+func baseSelect(l *lua.LState) int {
 	if l.Get(1) == lua.LString("#") {
 		l.Push(lua.LNumber(l.GetTop() - 1))
 		return 1
@@ -151,7 +204,7 @@ func (s *state) baseSelect(l *lua.LState) int {
 	return max(n-i, 0)
 }
 
-func (s *state) baseUnpack(l *lua.LState) int {
+func baseUnpack(l *lua.LState) int {
 	t := l.CheckTable(1)
 	from, to := optInt(l, 2, 1), optInt(l, 3, t.Len())
 	if from > to {

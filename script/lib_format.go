@@ -15,8 +15,8 @@ type directive struct {
 }
 
 // strFormat is string.format: C's printf with the arguments' types checked.
-func (s *state) strFormat(l *lua.LState) int {
-	format := s.checkText(l, 1)
+func (lib stringLib) format(l *lua.LState) int {
+	format := checkText(l, 1)
 	var out []byte
 	for arg := 2; format != ""; {
 		at := strings.IndexByte(format, '%')
@@ -32,12 +32,12 @@ func (s *state) strFormat(l *lua.LState) int {
 		var d directive
 		d, format = parseDirective(l, format)
 		before := len(out)
-		out = s.appendFormatted(l, out, d, arg)
-		s.leash.work(l, moveSteps+(len(out)-before)/comparedAtOnce)
-		s.allow(l, float64(len(out)))
+		out = lib.appendFormatted(l, out, d, arg)
+		lib.leash.work(l, moveSteps+(len(out)-before)/comparedAtOnce)
+		lib.allow(l, float64(len(out)))
 		arg++
 	}
-	return s.pushBuilt(l, out)
+	return lib.pushBuilt(l, out)
 }
 
 func parseDirective(l *lua.LState, format string) (d directive, rest string) {
@@ -85,7 +85,7 @@ func formatNumber(format string, i int) (n, end int) {
 	return n, end
 }
 
-func (s *state) appendFormatted(l *lua.LState, out []byte, d directive, arg int) []byte {
+func (lib stringLib) appendFormatted(l *lua.LState, out []byte, d directive, arg int) []byte {
 	switch d.verb {
 	case 'c':
 		return d.pad(out, "", string([]byte{byte(checkInt(l, arg))}), false)
@@ -97,15 +97,15 @@ func (s *state) appendFormatted(l *lua.LState, out []byte, d directive, arg int)
 	case 'e', 'E', 'f', 'g', 'G':
 		return d.float(out, checkNumber(l, arg))
 	case 'q':
-		t := s.checkText(l, arg)
-		s.allow(l, float64(len(out)+len(t)))
+		t := checkText(l, arg)
+		lib.allow(l, float64(len(out)+len(t)))
 		return appendQuoted(out, t)
 	case 's':
-		t := s.checkText(l, arg)
+		t := checkText(l, arg)
 		if d.precision >= 0 {
 			t = t[:min(d.precision, len(t))]
 		}
-		s.allow(l, float64(len(out)+len(t)))
+		lib.allow(l, float64(len(out)+len(t)))
 		return d.pad(out, "", t, false)
 	}
 	l.RaiseError("invalid option '%%%c' to 'format'", d.verb)

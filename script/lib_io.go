@@ -10,23 +10,25 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// ioFunctions replace those that read as much as there is, whatever that is, and the one that makes a buffer of any size, with the functions of
+// ioLib is what the library io, and os.execute, must not do without a look at the budget.
+type ioLib struct{ budget }
+
+// install replaces the functions that read as much as there is, whatever that is, and the one that makes a buffer of any size, with the functions of
 // the interpreter below them.
-func (s *state) ioFunctions() {
-	library := s.library("io")
-	library.RawSetString("read", s.l.NewFunction(s.boundedRead(library.RawGetString("read"), 1)))
-	if methods, ok := s.l.GetTypeMetatable("FILE*").(*lua.LTable); ok {
-		methods.RawSetString("read", s.l.NewFunction(s.boundedRead(methods.RawGetString("read"), 2)))
-		methods.RawSetString("setvbuf", s.l.NewFunction(s.boundedBuffer(methods.RawGetString("setvbuf"))))
+func (lib ioLib) install(l *lua.LState, library *lua.LTable) {
+	library.RawSetString("read", l.NewFunction(lib.boundedRead(library.RawGetString("read"), 1)))
+	if methods, ok := l.GetTypeMetatable("FILE*").(*lua.LTable); ok {
+		methods.RawSetString("read", l.NewFunction(lib.boundedRead(methods.RawGetString("read"), 2)))
+		methods.RawSetString("setvbuf", l.NewFunction(lib.boundedBuffer(methods.RawGetString("setvbuf"))))
 	}
 }
 
 // boundedBuffer is setvbuf of the interpreter, whose third argument is the size of a buffer.
-func (s *state) boundedBuffer(setvbuf lua.LValue) lua.LGFunction {
+func (lib ioLib) boundedBuffer(setvbuf lua.LValue) lua.LGFunction {
 	return func(l *lua.LState) int {
 		top := l.GetTop()
 		if size, ok := l.Get(3).(lua.LNumber); ok {
-			s.allow(l, float64(size))
+			lib.allow(l, float64(size))
 		}
 		l.Push(setvbuf)
 		for i := 1; i <= top; i++ {
@@ -41,7 +43,7 @@ func (s *state) boundedBuffer(setvbuf lua.LValue) lua.LGFunction {
 const readPiece = 64 << 10
 
 // boundedRead is read of the interpreter, whose formats begin at an argument, given what it has to read in pieces for which there is room.
-func (s *state) boundedRead(read lua.LValue, first int) lua.LGFunction {
+func (lib ioLib) boundedRead(read lua.LValue, first int) lua.LGFunction {
 	return func(l *lua.LState) int {
 		if l.GetTop() < first {
 			l.Push(lua.LString("*l"))
@@ -50,13 +52,13 @@ func (s *state) boundedRead(read lua.LValue, first int) lua.LGFunction {
 		for i := first; i <= last; i++ {
 			format := l.Get(i)
 			if f, ok := format.(lua.LNumber); ok && f > largeText {
-				s.allow(l, float64(f))
+				lib.allow(l, float64(f))
 			}
 			if t, ok := format.(lua.LString); ok && t == "*a" {
-				s.readAll(l, read, first)
+				lib.readAll(l, read, first)
 				continue
 			}
-			if s.readOne(l, read, first, format); l.Get(last+i-first+1) == lua.LNil {
+			if lib.readOne(l, read, first, format); l.Get(last+i-first+1) == lua.LNil {
 				break
 			}
 		}
@@ -65,7 +67,7 @@ func (s *state) boundedRead(read lua.LValue, first int) lua.LGFunction {
 }
 
 // readOne calls read for one format, which pushes what it has read, or nil and perhaps why.
-func (s *state) readOne(l *lua.LState, read lua.LValue, first int, format lua.LValue) {
+func (lib ioLib) readOne(l *lua.LState, read lua.LValue, first int, format lua.LValue) {
 	l.Push(read)
 	for i := 1; i < first; i++ {
 		l.Push(l.Get(i))
@@ -75,26 +77,26 @@ func (s *state) readOne(l *lua.LState, read lua.LValue, first int, format lua.LV
 }
 
 // readAll pushes all that is left of a file.
-func (s *state) readAll(l *lua.LState, read lua.LValue, first int) {
+func (lib ioLib) readAll(l *lua.LState, read lua.LValue, first int) {
 	var out strings.Builder
 	top := l.GetTop()
 	for {
-		s.allow(l, float64(out.Len()+readPiece))
-		s.readOne(l, read, first, lua.LNumber(readPiece))
+		lib.allow(l, float64(out.Len()+readPiece))
+		lib.readOne(l, read, first, lua.LNumber(readPiece))
 		piece, ok := l.Get(top + 1).(lua.LString)
 		l.SetTop(top)
-		s.leash.check(l)
+		lib.leash.check(l)
 		if !ok || piece == "" {
-			s.pushNew(l, out.String())
+			lib.pushNew(l, out.String())
 			return
 		}
 		out.WriteString(string(piece))
 	}
 }
 
-// osExecute runs a program and waits for its end. When the script has to stop, so has the program, with those that it has started.
-func (s *state) osExecute(l *lua.LState) int {
-	cmd := exec.Command("/bin/sh", "-c", s.checkText(l, 1))
+// execute runs a program and waits for its end. When the script has to stop, so has the program, with those that it has started.
+func (lib ioLib) execute(l *lua.LState) int {
+	cmd := exec.Command("/bin/sh", "-c", checkText(l, 1))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -115,11 +117,11 @@ func (s *state) osExecute(l *lua.LState) int {
 			l.Push(status)
 			return 1
 		case <-ticker.C:
-			s.leash.listen()
-		case <-s.leash.done:
+			lib.leash.listen()
+		case <-lib.leash.done:
 			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 			<-ended
-			s.leash.check(l)
+			lib.leash.check(l)
 			return 0
 		}
 	}

@@ -7,20 +7,20 @@ import (
 )
 
 // newMatcher prepares a match whose errors are errors of the script.
-func (s *state) newMatcher(l *lua.LState, src, pat string) *matcher {
+func (lib stringLib) newMatcher(l *lua.LState, src, pat string) *matcher {
 	return &matcher{src: src, pat: pat,
 		raise: func(message string) { l.RaiseError("%s", message) },
-		work:  func(steps int) { s.leash.work(l, steps) },
-		allow: func(size int) { s.allow(l, float64(size)) },
+		work:  func(steps int) { lib.leash.work(l, steps) },
+		allow: func(size int) { lib.allow(l, float64(size)) },
 	}
 }
 
-func (s *state) strFind(l *lua.LState) int  { return s.search(l, true) }
-func (s *state) strMatch(l *lua.LState) int { return s.search(l, false) }
+func (lib stringLib) find(l *lua.LState) int  { return lib.search(l, true) }
+func (lib stringLib) match(l *lua.LState) int { return lib.search(l, false) }
 
 // search is string.find, which tells the places, and string.match.
-func (s *state) search(l *lua.LState, find bool) int {
-	src, pat := s.checkText(l, 1), s.checkText(l, 2)
+func (lib stringLib) search(l *lua.LState, find bool) int {
+	src, pat := checkText(l, 1), checkText(l, 2)
 	init := min(max(place(optInt(l, 3, 1), len(src))-1, 0), len(src))
 	if find && (lua.LVAsBool(l.Get(4)) || !strings.ContainsAny(pat, "^$*+?.([%-")) {
 		at := strings.Index(src[init:], pat)
@@ -32,7 +32,7 @@ func (s *state) search(l *lua.LState, find bool) int {
 		l.Push(lua.LNumber(init + at + len(pat)))
 		return 2
 	}
-	m := s.newMatcher(l, src, pat)
+	m := lib.newMatcher(l, src, pat)
 	begin, end := m.find(init)
 	switch {
 	case begin == noMatch:
@@ -76,12 +76,12 @@ func (m *matcher) pushCaptures(l *lua.LState, begin, end int, whole bool) int {
 	return n
 }
 
-func (s *state) strGmatch(l *lua.LState) int {
-	m := s.newMatcher(l, s.checkText(l, 1), s.checkText(l, 2))
+func (lib stringLib) gmatch(l *lua.LState) int {
+	m := lib.newMatcher(l, checkText(l, 1), checkText(l, 2))
 	at := 0
 	l.Push(l.NewFunction(func(l *lua.LState) int {
 		m.raise = func(message string) { l.RaiseError("%s", message) }
-		m.work = func(steps int) { s.leash.work(l, steps) }
+		m.work = func(steps int) { lib.leash.work(l, steps) }
 		for ; at <= len(m.src); at++ {
 			m.level = 0
 			end := m.match(at, 0)
@@ -99,8 +99,8 @@ func (s *state) strGmatch(l *lua.LState) int {
 	return 1
 }
 
-func (s *state) strGsub(l *lua.LState) int {
-	src, pat := s.checkText(l, 1), s.checkText(l, 2)
+func (lib stringLib) gsub(l *lua.LState) int {
+	src, pat := checkText(l, 1), checkText(l, 2)
 	repl := l.Get(3)
 	switch repl.Type() {
 	case lua.LTString, lua.LTNumber, lua.LTTable, lua.LTFunction:
@@ -108,12 +108,12 @@ func (s *state) strGsub(l *lua.LState) int {
 		badType(l, 3, "string/function/table")
 	}
 	limit := optInt(l, 4, len(src)+1)
-	m := s.newMatcher(l, src, pat)
+	m := lib.newMatcher(l, src, pat)
 	p := 0
 	if strings.HasPrefix(pat, "^") {
 		p = 1
 	}
-	s.allow(l, float64(len(src)))
+	lib.allow(l, float64(len(src)))
 	out := make([]byte, 0, len(src))
 	at, count := 0, 0
 	for count < limit {
@@ -121,8 +121,8 @@ func (s *state) strGsub(l *lua.LState) int {
 		end := m.match(at, p)
 		if end != noMatch {
 			count++
-			out = s.substitute(l, m, out, repl, at, end)
-			s.allow(l, float64(len(out)))
+			out = lib.substitute(l, m, out, repl, at, end)
+			lib.allow(l, float64(len(out)))
 		}
 		switch {
 		case end != noMatch && end > at:
@@ -137,15 +137,15 @@ func (s *state) strGsub(l *lua.LState) int {
 			break
 		}
 	}
-	s.allow(l, float64(len(out)+len(src)-min(at, len(src))))
+	lib.allow(l, float64(len(out)+len(src)-min(at, len(src))))
 	out = append(out, src[min(at, len(src)):]...)
-	s.pushBuilt(l, out)
+	lib.pushBuilt(l, out)
 	l.Push(lua.LNumber(count))
 	return 2
 }
 
 // substitute appends what stands for a match.
-func (s *state) substitute(l *lua.LState, m *matcher, out []byte, repl lua.LValue, begin, end int) []byte {
+func (lib stringLib) substitute(l *lua.LState, m *matcher, out []byte, repl lua.LValue, begin, end int) []byte {
 	var v lua.LValue
 	switch repl := repl.(type) {
 	case *lua.LTable:

@@ -6,17 +6,20 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// stringFunctions replace those of the interpreter, which take text as UTF-8 here and there and write numbers its own way.
-func (s *state) stringFunctions() map[string]lua.LGFunction {
+// stringLib is the library string.
+type stringLib struct{ budget }
+
+// functions replace those of the interpreter, which take text as UTF-8 here and there and write numbers its own way.
+func (lib stringLib) functions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
-		"byte": s.strByte, "char": s.strChar, "find": s.strFind, "format": s.strFormat, "gmatch": s.strGmatch, "gfind": s.strGmatch,
-		"gsub": s.strGsub, "len": s.strLen, "lower": s.strLower, "match": s.strMatch, "rep": s.strRep,
-		"reverse": s.strReverse, "sub": s.strSub, "upper": s.strUpper,
+		"byte": lib.byte, "char": lib.char, "find": lib.find, "format": lib.format, "gmatch": lib.gmatch, "gfind": lib.gmatch,
+		"gsub": lib.gsub, "len": lib.len, "lower": lib.lower, "match": lib.match, "rep": lib.rep,
+		"reverse": lib.reverse, "sub": lib.sub, "upper": lib.upper,
 	}
 }
 
 // checkText returns a text argument of a library function.
-func (s *state) checkText(l *lua.LState, i int) string {
+func checkText(l *lua.LState, i int) string {
 	t, ok := text(l.Get(i))
 	if !ok {
 		badType(l, i, "string")
@@ -59,8 +62,8 @@ func place(i, length int) int {
 	return i
 }
 
-func (s *state) strByte(l *lua.LState) int {
-	t := s.checkText(l, 1)
+func (lib stringLib) byte(l *lua.LState) int {
+	t := checkText(l, 1)
 	from := place(optInt(l, 2, 1), len(t))
 	to := min(place(optInt(l, 3, from), len(t)), len(t))
 	from = max(from, 1)
@@ -70,7 +73,7 @@ func (s *state) strByte(l *lua.LState) int {
 	return max(to-from+1, 0)
 }
 
-func (s *state) strChar(l *lua.LState) int {
+func (lib stringLib) char(l *lua.LState) int {
 	t := make([]byte, l.GetTop())
 	for i := range t {
 		n := checkInt(l, i+1)
@@ -79,81 +82,81 @@ func (s *state) strChar(l *lua.LState) int {
 		}
 		t[i] = byte(n)
 	}
-	return s.pushNew(l, string(t))
+	return lib.pushNew(l, string(t))
 }
 
-func (s *state) strLen(l *lua.LState) int {
-	l.Push(lua.LNumber(len(s.checkText(l, 1))))
+func (lib stringLib) len(l *lua.LState) int {
+	l.Push(lua.LNumber(len(checkText(l, 1))))
 	return 1
 }
 
-func (s *state) strSub(l *lua.LState) int {
-	t := s.checkText(l, 1)
+func (lib stringLib) sub(l *lua.LState) int {
+	t := checkText(l, 1)
 	from := max(place(checkInt(l, 2), len(t)), 1)
 	to := min(place(optInt(l, 3, -1), len(t)), len(t))
 	if from > to {
-		return s.pushText(l, "")
+		return pushText(l, "")
 	}
-	return s.pushText(l, t[from-1:to])
+	return pushText(l, t[from-1:to])
 }
 
-func (s *state) strRep(l *lua.LState) int {
-	t, n := s.checkText(l, 1), checkInt(l, 2)
+func (lib stringLib) rep(l *lua.LState) int {
+	t, n := checkText(l, 1), checkInt(l, 2)
 	if n <= 0 || t == "" {
-		return s.pushText(l, "")
+		return pushText(l, "")
 	}
-	s.allow(l, float64(len(t))*float64(n))
+	lib.allow(l, float64(len(t))*float64(n))
 	const atOnce = 1 << 20 // bytes
 	piece := strings.Repeat(t, min(n, 1+atOnce/len(t)))
 	var out strings.Builder
 	out.Grow(len(t) * n)
 	for left := len(t) * n; left > 0; left -= len(piece) {
 		piece = piece[:min(left, len(piece))]
-		s.leash.work(l, len(piece)/comparedAtOnce)
+		lib.leash.work(l, len(piece)/comparedAtOnce)
 		out.WriteString(piece)
 	}
-	return s.pushNew(l, out.String())
+	return lib.pushNew(l, out.String())
 }
 
-func (s *state) strReverse(l *lua.LState) int {
-	text := s.checkText(l, 1)
-	s.allow(l, float64(len(text)))
+func (lib stringLib) reverse(l *lua.LState) int {
+	text := checkText(l, 1)
+	lib.allow(l, float64(len(text)))
 	t := []byte(text)
 	for i, j := 0, len(t)-1; i < j; i, j = i+1, j-1 {
 		t[i], t[j] = t[j], t[i]
 	}
-	return s.pushNew(l, string(t))
+	return lib.pushNew(l, string(t))
 }
 
-func (s *state) strLower(l *lua.LState) int {
-	return s.changeCase(l, 'A', 'Z')
+func (lib stringLib) lower(l *lua.LState) int {
+	return lib.changeCase(l, 'A', 'Z')
 }
 
-func (s *state) strUpper(l *lua.LState) int {
-	return s.changeCase(l, 'a', 'z')
+func (lib stringLib) upper(l *lua.LState) int {
+	return lib.changeCase(l, 'a', 'z')
 }
 
 // changeCase pushes a text with the case of the letters from one to the other changed.
-func (s *state) changeCase(l *lua.LState, from, to byte) int {
-	t := s.checkText(l, 1)
+func (lib stringLib) changeCase(l *lua.LState, from, to byte) int {
+	t := checkText(l, 1)
 	var changed []byte
 	for i := range len(t) {
 		if from <= t[i] && t[i] <= to {
 			if changed == nil {
-				s.allow(l, float64(len(t)))
+				lib.allow(l, float64(len(t)))
 				changed = []byte(t)
 			}
 			changed[i] ^= 0x20
 		}
 	}
 	if changed == nil {
-		return s.pushText(l, t)
+		return pushText(l, t)
 	}
-	return s.pushNew(l, string(changed))
+	return lib.pushNew(l, string(changed))
 }
 
 // pushText pushes a text that is there already, or a part of it.
-func (s *state) pushText(l *lua.LState, t string) int {
+func pushText(l *lua.LState, t string) int {
 	l.Push(lua.LString(t))
 	return 1
 }

@@ -6,24 +6,27 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// tableFunctions replace and complete those of the interpreter.
-func (s *state) tableFunctions() map[string]lua.LGFunction {
+// tableLib is the library table.
+type tableLib struct{ budget }
+
+// functions replace and complete those of the interpreter.
+func (lib tableLib) functions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
-		"concat": s.tableConcat, "insert": s.tableInsert, "remove": s.tableRemove, "sort": s.tableSort,
-		"foreach": s.tableForEach, "foreachi": s.tableForEachI,
+		"concat": lib.concat, "insert": lib.insert, "remove": lib.remove, "sort": lib.sort,
+		"foreach": lib.forEach, "foreachi": lib.forEachI,
 	}
 }
 
-func (s *state) tableConcat(l *lua.LState) int {
+func (lib tableLib) concat(l *lua.LState) int {
 	t := l.CheckTable(1)
 	separator := ""
 	if l.Get(2) != lua.LNil {
-		separator = s.checkText(l, 2)
+		separator = checkText(l, 2)
 	}
 	from, to := optInt(l, 3, 1), optInt(l, 4, t.Len())
 	size := 0
 	for i := from; i <= to; i++ {
-		s.leash.work(l, moveSteps)
+		lib.leash.work(l, moveSteps)
 		switch v := t.RawGetInt(i).(type) {
 		case lua.LString:
 			size += len(v) + len(separator)
@@ -32,18 +35,18 @@ func (s *state) tableConcat(l *lua.LState) int {
 		default:
 			l.RaiseError("invalid value (%s) at index %d in table for 'concat'", v.Type(), i)
 		}
-		s.allow(l, float64(size))
+		lib.allow(l, float64(size))
 	}
 	out := make([]byte, 0, size)
 	for i := from; i <= to; i++ {
 		part, _ := text(t.RawGetInt(i))
-		s.leash.work(l, moveSteps+(len(part)+len(separator))/comparedAtOnce)
+		lib.leash.work(l, moveSteps+(len(part)+len(separator))/comparedAtOnce)
 		out = appendText(out, part)
 		if i < to {
 			out = appendText(out, separator)
 		}
 	}
-	return s.pushBuilt(l, out)
+	return lib.pushBuilt(l, out)
 }
 
 // longestNumber is how many characters a number has at most.
@@ -52,7 +55,7 @@ const longestNumber = 24
 // moveSteps is what moving a value within a table costs in steps of the leash.
 const moveSteps = 4
 
-func (s *state) tableInsert(l *lua.LState) int {
+func (lib tableLib) insert(l *lua.LState) int {
 	t := l.CheckTable(1)
 	last := t.Len() + 1
 	switch l.GetTop() {
@@ -61,7 +64,7 @@ func (s *state) tableInsert(l *lua.LState) int {
 	case 3:
 		at := checkInt(l, 2)
 		for i := max(last, at); i > at; i-- {
-			s.leash.work(l, moveSteps)
+			lib.leash.work(l, moveSteps)
 			t.RawSetInt(i, t.RawGetInt(i-1))
 		}
 		t.RawSetInt(at, l.Get(3))
@@ -71,7 +74,7 @@ func (s *state) tableInsert(l *lua.LState) int {
 	return 0
 }
 
-func (s *state) tableRemove(l *lua.LState) int {
+func (lib tableLib) remove(l *lua.LState) int {
 	t := l.CheckTable(1)
 	last := t.Len()
 	at := optInt(l, 2, last)
@@ -80,7 +83,7 @@ func (s *state) tableRemove(l *lua.LState) int {
 	}
 	l.Push(t.RawGetInt(at))
 	for i := at; i < last; i++ {
-		s.leash.work(l, moveSteps)
+		lib.leash.work(l, moveSteps)
 		t.RawSetInt(i, t.RawGetInt(i+1))
 	}
 	t.RawSetInt(last, lua.LNil)
@@ -88,7 +91,7 @@ func (s *state) tableRemove(l *lua.LState) int {
 }
 
 // tableSort sorts in place. A function that contradicts itself leaves some order.
-func (s *state) tableSort(l *lua.LState) int {
+func (lib tableLib) sort(l *lua.LState) int {
 	t := l.CheckTable(1)
 	var less *lua.LFunction
 	if l.Get(2) != lua.LNil {
@@ -100,7 +103,7 @@ func (s *state) tableSort(l *lua.LState) int {
 	}
 	before := func(a, b lua.LValue) bool {
 		if less == nil {
-			return s.lessThan(l, a, b)
+			return lessThan(l, a, b)
 		}
 		l.Push(less)
 		l.Push(a)
@@ -111,7 +114,7 @@ func (s *state) tableSort(l *lua.LState) int {
 		return result
 	}
 	slices.SortFunc(values, func(a, b lua.LValue) int {
-		s.leash.check(l)
+		lib.leash.check(l)
 		switch {
 		case before(a, b):
 			return -1
@@ -127,7 +130,7 @@ func (s *state) tableSort(l *lua.LState) int {
 }
 
 // lessThan is the operator <.
-func (s *state) lessThan(l *lua.LState, a, b lua.LValue) bool {
+func lessThan(l *lua.LState, a, b lua.LValue) bool {
 	switch x := a.(type) {
 	case lua.LNumber:
 		if y, ok := b.(lua.LNumber); ok {
@@ -141,20 +144,20 @@ func (s *state) lessThan(l *lua.LState, a, b lua.LValue) bool {
 	return l.LessThan(a, b)
 }
 
-func (s *state) tableForEach(l *lua.LState) int {
+func (lib tableLib) forEach(l *lua.LState) int {
 	t, f := l.CheckTable(1), l.CheckFunction(2)
 	for key, value := t.Next(lua.LNil); key != lua.LNil; key, value = t.Next(key) {
-		if s.visited(l, f, key, value) {
+		if lib.visited(l, f, key, value) {
 			return 1
 		}
 	}
 	return 0
 }
 
-func (s *state) tableForEachI(l *lua.LState) int {
+func (lib tableLib) forEachI(l *lua.LState) int {
 	t, f := l.CheckTable(1), l.CheckFunction(2)
 	for i := 1; i <= t.Len(); i++ {
-		if s.visited(l, f, lua.LNumber(i), t.RawGetInt(i)) {
+		if lib.visited(l, f, lua.LNumber(i), t.RawGetInt(i)) {
 			return 1
 		}
 	}
@@ -162,7 +165,7 @@ func (s *state) tableForEachI(l *lua.LState) int {
 }
 
 // visited calls f and tells whether its result, which then is on the stack, ends the walk.
-func (s *state) visited(l *lua.LState, f *lua.LFunction, key, value lua.LValue) bool {
+func (lib tableLib) visited(l *lua.LState, f *lua.LFunction, key, value lua.LValue) bool {
 	l.Push(f)
 	l.Push(key)
 	l.Push(value)

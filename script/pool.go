@@ -111,7 +111,7 @@ func readScript(path string) (string, error) {
 }
 
 // Call calls the global function name and returns its status. in is the input; out is given the output, in the order of the keys,
-// when the status is Success. Updates are added to owed: the reply must wait for them. When no interpreter is free Call
+// when the status is Success; it must not change or keep the slices. Updates are added to owed: the reply must wait for them. When no interpreter is free Call
 // waits for one. An error of heed ends the waiting, and the call: as an error of the script that nothing in the script can catch.
 func (p *Pool) Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
 	s, status := p.take(heed)

@@ -65,7 +65,7 @@ func TestErrorsAreLoggedAndTheInterpreterGoesOn(t *testing.T) {
 	}
 	lines := h.lines()
 	require.Len(t, lines, 4)
-	require.Contains(t, lines[0], ":2: attempt to index local 't' (a nil value)")
+	require.Contains(t, lines[0], ":2: attempt to index a non-table object(nil) with key 'field'")
 	require.Equal(t, "[ERROR]: [SCRIPT]: odd: (null)", lines[1])
 	require.Contains(t, lines[2], "stack overflow")
 }

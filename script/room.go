@@ -94,26 +94,32 @@ func (r *room) table(t *lua.LTable, entries int) {
 // arrayEntry is what an entry of an array takes: the value, the box of a number or a text, and what the array grows ahead.
 const arrayEntry = 40
 
+// budget is what a script may use: its time by the leash, its memory by the room.
+type budget struct {
+	leash *leash
+	room  *room
+}
+
 // reserve ends the script when there is no room for so many bytes.
-func (s *state) reserve(l *lua.LState, size float64) {
-	if size >= largeText && (size > 1<<62 || !s.room.find(int64(size))) {
+func (b budget) reserve(l *lua.LState, size float64) {
+	if size >= largeText && (size > 1<<62 || !b.room.find(int64(size))) {
 		l.RaiseError("not enough memory")
 	}
 }
 
 // reserveEntries is reserve for an array that grows; it looks once for so many entries.
-func (s *state) reserveEntries(l *lua.LState, entries int) {
+func (b budget) reserveEntries(l *lua.LState, entries int) {
 	const lookEvery = 1 << 10
 	if entries%lookEvery == 0 {
-		s.reserve(l, float64(entries)*arrayEntry)
+		b.reserve(l, float64(entries)*arrayEntry)
 	}
 }
 
 // keysRoom is asked for the memory of keys that are found: they are there twice, in the list and as texts.
-func (s *state) keysRoom() keymatch.Memory {
+func (b budget) keysRoom() keymatch.Memory {
 	size := int64(0)
 	return func(bytes int) error {
-		if size += 2 * int64(bytes); !s.room.find(size) {
+		if size += 2 * int64(bytes); !b.room.find(size) {
 			return errMemory
 		}
 		return nil
@@ -121,28 +127,28 @@ func (s *state) keysRoom() keymatch.Memory {
 }
 
 // stillRoom stops the script when it has kept more of what it has been shown than there is room for. No record may be locked.
-func (s *state) stillRoom() bool {
-	if s.room.find(0) {
+func (b budget) stillRoom() bool {
+	if b.room.find(0) {
 		return true
 	}
-	s.leash.pull(errMemory)
+	b.leash.pull(errMemory)
 	return false
 }
 
 // allow ends the script when a text of so many bytes would be more than it may have.
-func (s *state) allow(l *lua.LState, size float64) {
+func (b budget) allow(l *lua.LState, size float64) {
 	if size > maxText {
 		l.RaiseError("not enough memory")
 	}
-	s.reserve(l, size)
+	b.reserve(l, size)
 }
 
 // maxText is the longest text that a library function makes.
 const maxText = 1 << 30
 
 // pushBuilt pushes a text that nobody changes any more, without another copy of it.
-func (s *state) pushBuilt(l *lua.LState, out []byte) int {
-	return s.pushNew(l, unsafe.String(unsafe.SliceData(out), len(out)))
+func (b budget) pushBuilt(l *lua.LState, out []byte) int {
+	return b.pushNew(l, unsafe.String(unsafe.SliceData(out), len(out)))
 }
 
 // appendText appends a text, which may be large: the process can be stopped meanwhile.
@@ -150,11 +156,11 @@ func appendText(out []byte, t string) []byte {
 	if cap(out)-len(out) < len(t) && len(t) > largeText {
 		out = pieces.Grow(out, max(len(out), len(t)))
 	}
-	return pieces.Append(out, unsafe.Slice(unsafe.StringData(t), len(t)))
+	return pieces.Append(out, bytesOf(t))
 }
 
 // pushNew pushes a text that has just been made.
-func (s *state) pushNew(l *lua.LState, t string) int {
-	l.Push(s.room.text(t))
+func (b budget) pushNew(l *lua.LState, t string) int {
+	l.Push(b.room.text(t))
 	return 1
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db"
 	"gotycoon/db/record"
 	"gotycoon/script"
 )
@@ -158,4 +159,23 @@ func TestCoroutinesCount(t *testing.T) {
 	})
 	require.Less(t, peak, uint64(256<<20))
 	h.requireCall(map[string]string{"ok": "1"}, "fine")
+}
+
+// Who takes the output asks for memory before it is copied, so the interpreter must not have copied it.
+func TestOutputIsNotCopiedForItsTaker(t *testing.T) {
+	h := start(t, `
+		large = string.rep("x", 8e6)
+		function give(i, o) for n = 1, 8 do o[n] = large end end`, func(o *script.Options) { o.Workers = 1 })
+	taken := 0
+	var before, after runtime.MemStats
+	status := h.pool.Call(nil, new(db.Pending), "give", func(func(_, _ []byte) bool) {}, func(_, value []byte) {
+		if taken == 0 {
+			runtime.ReadMemStats(&before)
+		}
+		taken += len(value)
+		runtime.ReadMemStats(&after)
+	})
+	require.Equal(t, script.Success, status)
+	require.Equal(t, 64_000_000, taken)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20))
 }

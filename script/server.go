@@ -57,7 +57,6 @@ func (s *state) openDatabases(kt *lua.LTable) {
 		d := s.pool.opts.Catalog.DB(i)
 		h := &handle{s: s, db: d, served: true, message: "no error"}
 		object := s.newDB(h)
-		s.served = append(s.served, h)
 		dbs.RawSetInt(i+1, object)
 		if d.Name() != "" {
 			dbs.RawSetString(d.Name(), object)

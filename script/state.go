@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"sort"
+	"unsafe"
 
 	lua "github.com/yuin/gopher-lua"
 
@@ -22,40 +23,30 @@ const (
 
 // state is one interpreter. It belongs to the goroutine that has taken it from the pool.
 type state struct {
-	pool   *Pool
-	thid   int
-	l      *lua.LState
-	leash  *leash
-	hints  map[string]hints
-	concat *lua.LFunction
-
-	quietly *lua.LFunction // callQuietly
-
-	served  []*handle // the server's databases
-	classes classes   // kt.DB and the others
+	budget
+	pool      *Pool
+	thid      int
+	l         *lua.LState
+	loader    *loader
+	protector *protector
+	classes   classes // kt.DB and the others
 
 	// Of the call being served.
 	owed   *db.Pending
-	begun  []*handle     // in a transaction that this call has begun
-	nested int           // protected calls inside each other
-	spare  []*lua.LState // threads for them
-	dirty  []*handle     // databases of the script's own with updates to wait for
-	holder *holder       // what it keeps others from
-
-	room *room // for what library functions make
-
-	serving bool // a call is being served, and not the script being loaded
+	begun  []*handle // in a transaction that this call has begun
+	dirty  []*handle // databases of the script's own with updates to wait for
+	holder *holder   // what it keeps others from
 }
 
 func (p *Pool) newState(thid int) *state {
 	l := lua.NewState(lua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, MinimizeStackMemory: true,
 		RegistrySize: stackValues, RegistryMaxSize: maxStackValue, RegistryGrowStep: stackGrowth})
-	s := &state{pool: p, thid: thid, l: l, leash: newLeash(), hints: map[string]hints{}, room: p.newRoom()}
+	s := &state{budget: budget{newLeash(), p.newRoom()}, pool: p, thid: thid, l: l, holder: new(holder)}
 	if p.opts.Memory > 0 {
 		s.leash.memory = newMemory(l, p.opts.Memory)
 	}
-	s.holder = &holder{state: s}
-	s.quietly = l.NewFunction(s.callQuietly)
+	s.loader = &loader{budget: s.budget, l: l}
+	s.protector = newProtector(l, s.leash, p.opts.Logger)
 	s.openLibraries()
 	s.openServer()
 	l.SetContext(s.leash)
@@ -66,9 +57,9 @@ func (p *Pool) newState(thid int) *state {
 func (s *state) run(source string) error {
 	var owed db.Pending
 	s.begin(nil, &owed)
-	f, err := s.load(source, source)
+	f, err := s.loader.load(source, source)
 	if err == nil {
-		err = s.protected(s.l, f, nil, 0, nil)
+		err = s.protector.protected(s.l, f, nil, 0, nil)
 	}
 	if err != nil {
 		err = errors.New(s.errorText(err))
@@ -81,7 +72,7 @@ func (s *state) errorText(err error) string {
 	if _, ok := errors.AsType[*lua.ApiError](err); !ok {
 		return err.Error()
 	}
-	if t, ok := text(s.errorValue(err)); ok {
+	if t, ok := text(errorValue(err)); ok {
 		return t
 	}
 	return "(null)"
@@ -131,9 +122,9 @@ func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[
 		input.RawSetString(string(key), s.room.text(string(value)))
 	}
 	s.begin(heed, owed)
-	s.serving = true
-	err := s.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
-	s.serving = false
+	s.loader.serving = true
+	err := s.protector.protected(s.l, f, []lua.LValue{input, output}, 1, nil)
+	s.loader.serving = false
 	status = Internal
 	if err == nil {
 		status = statusOf(s.l.Get(-1))
@@ -176,7 +167,8 @@ func statusOf(v lua.LValue) int {
 	return int(n)
 }
 
-// rows gives the output table to out, in the order of the keys. Pairs that are no records are left out.
+// rows gives the output table to out, in the order of the keys. Pairs that are no records are left out. The bytes are those of the
+// script's texts: who keeps them makes the copy, and asks for its memory before that.
 func rows(t *lua.LTable, out func(key, value []byte)) {
 	var keys []string
 	values := map[string]string{}
@@ -193,9 +185,12 @@ func rows(t *lua.LTable, out func(key, value []byte)) {
 	}
 	sort.Strings(keys)
 	for _, k := range keys {
-		out([]byte(k), []byte(values[k]))
+		out(bytesOf(k), bytesOf(values[k]))
 	}
 }
+
+// bytesOf returns the bytes of a text without a copy. Nobody may change them.
+func bytesOf(t string) []byte { return unsafe.Slice(unsafe.StringData(t), len(t)) }
 
 func outputText(v lua.LValue) (string, bool) {
 	if v.Type() == lua.LTBool {

@@ -12,28 +12,36 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// Large values go ahead
+// # Large values go ahead
 //
-// The log is written in one order. A value of 250 MiB that is written when its turn has come makes every later update wait until the
-// disk has taken it. So a value of Options.Ahead bytes and more is written before its turn, by the goroutine that stores it, which
-// holds no lock and has no stamp yet. The value goes into a file of its own, to the offset that it will have in a segment. When the
-// update's turn comes, the present segment ends, the few bytes around the value are written, and the file is renamed: it is the next
+// The log is written in one order. A value of 250 MiB that is written when its turn has come makes
+// every later update wait until the disk has taken it: a second, when the disk takes 250 MiB a
+// second. So a value of Options.Ahead bytes and more is written before its turn, by the goroutine
+// that stores it, which holds no lock and has no stamp yet. The value goes into a file of its own,
+// at the offset that it will have in a segment. When the update's turn comes, the present segment
+// ends, the few bytes around the value are written, and the file is renamed: it is the next
 // segment, like any other.
 //
-//	            0                                   from                 from+size
-//	            ┌──────────┬───────────┬────────────┬────────────────────┬──────────┬───────────────┐
-//	ahead       │ zeros                             │ value              │ zeros                    │  value-3.ulog.new
-//	            ├──────────┼───────────┼────────────┼────────────────────┼──────────┼───────────────┤
-//	in its turn │ header,  │ state     │ record     │ value              │ end mark │ commit record │  0000000008.ulog
-//	            │ boundary │ repeated  │ up to here │                    │          │               │
-//	            └──────────┴───────────┴────────────┴────────────────────┴──────────┴───────────────┘
+//	         0                              from              from+size
+//	         ┌─────────┬──────────┬─────────┬─────────────────┬──────────┬────────┐
+//	ahead    │ zeros                        │ value           │ zeros             │ .new
+//	         ├─────────┼──────────┼─────────┼─────────────────┼──────────┼────────┤
+//	in turn  │ header, │ position │ record  │ value           │ end mark │ commit │ .ulog
+//	         │ boundary│ repeated │ begins  │                 │          │ record │
+//	         └─────────┴──────────┴─────────┴─────────────────┴──────────┴────────┘
 //
-// The value is synced in pieces, so that no other fsync waits for more than one piece, and the zeros take the room on the disk. Until
-// it is renamed the file is no segment for anybody, and Open removes it. An error before the update's turn concerns the update only.
-// The file is synced with all its parts before it is renamed: a power cut leaves the old end of the log or the whole segment.
+// The value is synced in pieces of 4 MiB, so that no other fsync waits for more than one piece. The
+// zeros take the room on the disk beforehand, so that the update cannot fail for want of space in
+// its turn. Until the file is renamed it is no segment for anybody, and Open removes it. An error
+// before the update's turn concerns the update only. The file is synced with all its parts before
+// it is renamed: a power cut leaves the old end of the log or the whole segment.
 //
-// The present segment may come to remember something of another size between the two moments. Then the value is not where it has to
-// be, and it is written in its turn, as without a file.
+// Between the two moments the log may come to remember a position of another size, which segments
+// repeat at their beginning. Then the value is not where it has to be, and it is written in its
+// turn, as if there were no file.
+//
+// Rejected: many records for one value, which the original's slaves could not read; and a file
+// beside the log that a record refers to, which every removal, copy and tool would have to know.
 
 const (
 	defaultAhead = 16 << 20
@@ -42,10 +50,12 @@ const (
 	tailSize     = 1 + commitSize
 )
 
-// ErrAhead means that a large value could not be written before its turn. Nothing was appended, and the log goes on.
+// ErrAhead means that a large value could not be written before its turn. Nothing was appended, and
+// the log goes on.
 var ErrAhead = errors.New("cannot write a large value")
 
-// An aheadFile is the file with a value that was written before its update's turn: what ulog knows of an Ahead.
+// An aheadFile is the file with a value that was written before its update's turn: the log's side
+// of an Ahead.
 type aheadFile struct {
 	log  *Log
 	f    vfs.File
@@ -57,13 +67,21 @@ type aheadFile struct {
 	used bool // appended or discarded; guarded by Log.mu
 }
 
-// TakesAhead reports whether values of a size are written ahead. A log without a limit has one segment for ever, and takes none.
+// aheads is the turn to write a value ahead.
+type aheads struct {
+	turn chan struct{} // a semaphore: one goroutine writes a value ahead
+	made int           // values written ahead, for the names of their files; guarded by turn
+}
+
+// TakesAhead reports whether values of a size are written ahead. A log without a limit has one
+// segment for ever and takes none.
 func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
 
-// WriteAhead writes the value of an update that stays as it is (Update.Stays), before the update is appended. It takes as long as the
-// disk needs, and while another value is being written it waits; the caller holds no lock that others need. admit is asked then
-// whether there is room; nil always has some. WriteAhead returns nil for an update whose value is not written ahead. An ErrAhead, or
-// the error of admit, concerns this update only.
+// WriteAhead writes the value of an update before the update is appended. The value must stay as it
+// is (Update.Stays). WriteAhead takes as long as the disk needs, and waits while another value is
+// being written, so the caller holds no lock that others need. When its turn has come, admit is
+// asked whether there is room; a nil admit always has room. WriteAhead returns nil for an update
+// whose value is not written ahead. An ErrAhead, or the error of admit, concerns this update only.
 func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 	if !u.Stays || u.Op != OpSet || !l.TakesAhead(len(u.Value)) {
 		return nil, nil
@@ -72,11 +90,11 @@ func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 		return nil, err
 	}
 	select {
-	case l.aheadTurn <- struct{}{}:
+	case l.aheads.turn <- struct{}{}:
 	case <-l.failed:
 		return nil, l.Err()
 	}
-	defer func() { <-l.aheadTurn }()
+	defer func() { <-l.aheads.turn }()
 	if admit != nil {
 		if err := admit(); err != nil {
 			return nil, err
@@ -96,14 +114,14 @@ func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 // newAhead creates the file for the value of an update. The caller has the turn.
 func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 	l.mu.Lock()
-	err, state := l.usableLocked(), l.follow.state
+	err, state := l.usableLocked(), l.note.state
 	l.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	l.aheads++
-	a := &aheadFile{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads, segmentExt, unborn))}
-	a.from = int64(len(segmentFront(header{}, state, 0)) + frameHead + messageSize(u) - len(u.Value))
+	l.aheads.made++
+	a := &aheadFile{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads.made, segmentExt, unborn))}
+	a.from = int64(len(segmentFront(header{}, state, 0)) + RecordHead + messageSize(u) - len(u.Value))
 	if a.f, err = l.fs.OpenFile(a.path, create|os.O_EXCL, filePerm); err != nil {
 		return nil, a.failed(err)
 	}
@@ -115,7 +133,8 @@ func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 	return a, nil
 }
 
-// segmentFront returns what stands in front of the first update of a segment that begins behind the stamp last.
+// segmentFront returns what stands in front of the first update of a segment that begins behind the
+// stamp last.
 func segmentFront(head header, state []byte, last Stamp) []byte {
 	b := appendCommit(appendHeader(nil, head), headerSize, last, 0)
 	return append(b, repeated(state, last)...)
@@ -151,7 +170,7 @@ func (a *aheadFile) write(value []byte) error {
 	return nil
 }
 
-// failed says in the log why the value could not be written.
+// failed logs why the value could not be written, and returns the error.
 func (a *aheadFile) failed(err error) error {
 	a.log.logger.Warn("cannot write a large value to the update log, its update is refused", "file", a.path, "bytes", a.size, "error", err)
 	return fmt.Errorf("%w: %w", ErrAhead, err)
@@ -168,7 +187,8 @@ func (a *aheadFile) Discard() {
 	}
 }
 
-// drop closes and removes the file. In a log that has ended it may be another's by now, which Open has removed and made again.
+// drop closes and removes the file. In a log that has ended, the name may belong to another process
+// by now, whose Open has removed our file.
 func (a *aheadFile) drop() {
 	if err := a.f.Close(); err != nil {
 		a.log.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)
@@ -181,23 +201,23 @@ func (a *aheadFile) drop() {
 	}
 }
 
-// usable returns why nothing can be appended.
+// usable returns an error that says why nothing can be appended.
 func (l *Log) usable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.usableLocked()
 }
 
-// ahead returns the file that becomes the segment of a group, nil where the group has to be written. Files that do not fit are
-// removed. The caller is the leader.
-func (l *Log) ahead(g *group) (fit *aheadFile) {
+// fitting returns the file that becomes the segment of a group, nil where the group has to be
+// written. Files that do not fit are removed. The caller is the leader.
+func (w *writer) fitting(g *group) (fit *aheadFile) {
 	for i := range g.large {
 		v := &g.large[i]
 		a := v.ahead
 		if a == nil {
 			continue
 		}
-		front := len(segmentFront(header{}, l.stated.state, 0))
+		front := len(segmentFront(header{}, w.stated.state, 0))
 		if len(g.large) == 1 && a.from == int64(front+v.at) && len(g.buf) == v.at+1 && a.size == len(v.value) {
 			return a
 		}
@@ -207,20 +227,22 @@ func (l *Log) ahead(g *group) (fit *aheadFile) {
 	return nil
 }
 
-// adopt makes a file with the value of a group the next segment, which holds the group then. The caller is the leader.
-func (l *Log) adopt(g *group, a *aheadFile) (tail, error) {
-	l.syncMu.Lock()
-	defer l.syncMu.Unlock()
-	l.next.Store(false)
-	at, err := l.endSegmentLocked()
+// adopt makes the file with the value of a group the next segment, which then holds the group. The
+// caller is the leader.
+func (w *writer) adopt(g *group, a *aheadFile) (tail, error) {
+	l := w.log
+	w.syncMu.Lock()
+	defer w.syncMu.Unlock()
+	w.next.Store(false)
+	at, err := w.endSegmentLocked()
 	if err != nil {
 		return tail{}, errors.Join(err, a.f.Close())
 	}
 	next := tail{at.seg + 1, a.from + int64(a.size) + tailSize, g.last, at.records + uint64(g.count-g.notes)}
-	head := header{next.off, max(g.last, l.headed.last)}
+	head := header{next.off, max(g.last, w.headed.last)}
 	record := g.large[0].at
 	g.seal()
-	front := append(segmentFront(head, l.stated.state, at.last), g.buf[:record]...)
+	front := append(segmentFront(head, w.stated.state, at.last), g.buf[:record]...)
 	if _, err = a.f.WriteAt(front, 0); err == nil {
 		_, err = a.f.WriteAt(g.buf[record:], a.from+int64(a.size))
 	}
@@ -233,7 +255,7 @@ func (l *Log) adopt(g *group, a *aheadFile) (tail, error) {
 	if err != nil {
 		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), a.f.Close()))
 	}
-	return next, l.beginInLocked(a.f, head, at, next)
+	return next, w.beginInLocked(a.f, head, at, next)
 }
 
 // isAhead reports whether a file of the log's directory has a value that was written ahead.
@@ -241,7 +263,8 @@ func isAhead(name string) bool {
 	return strings.HasPrefix(name, aheadPrefix) && strings.HasSuffix(name, segmentExt+unborn)
 }
 
-// abandon closes the files of a group that will not be written any more, because the log has ended. Open removes them.
+// abandon closes the files of a group that will not be written because the log has ended. Open
+// removes them.
 func (g *group) abandon() {
 	for _, v := range g.large {
 		if v.ahead != nil {

@@ -48,7 +48,8 @@ func filesWith(t testing.TB, dir, text string) (found []string) {
 	return found
 }
 
-// A value that was written ahead is a segment like any other, whoever reads it, also where the log remembers a server that is followed.
+// A value that was written ahead is a segment like any other, whoever reads it, also where the log
+// remembers a server that is followed.
 func TestAValueWrittenAheadBecomesASegment(t *testing.T) {
 	for name, state := range map[string][]byte{"nothing remembered": nil, "a place remembered": []byte("place")} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +104,8 @@ func TestAValueWrittenAheadBecomesASegment(t *testing.T) {
 	}
 }
 
-// While the disk takes a value that goes ahead, others are served, and the next such value waits for its turn.
+// While the disk takes a value that goes ahead, others are served, and the next such value waits
+// for its turn.
 func TestNobodyWaitsForAValueThatGoesAhead(t *testing.T) {
 	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
 	o := aheadOptions()
@@ -185,8 +187,8 @@ func TestAValueWrittenAheadIsDiscarded(t *testing.T) {
 	require.Equal(t, []string{"b"}, readKeys(t, dir))
 }
 
-// What the log remembers may become longer between the writing of a value and its update's turn, and a value may come in a group with
-// others: then the value is written in its turn.
+// What the log remembers may become longer between the writing of a value and its update's turn,
+// and a value may come in a group with others: then the value is written in its turn.
 func TestAValueThatDoesNotFitIsWrittenInItsTurn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, aheadOptions())
@@ -198,13 +200,14 @@ func TestAValueThatDoesNotFitIsWrittenInItsTurn(t *testing.T) {
 	s, err := l.Append([]Update{set("y"), b, set("z")})
 	require.NoError(t, err)
 	require.NoError(t, l.Wait(s))
-	require.EqualValues(t, 1, l.leaderTail().seg)
+	require.EqualValues(t, 1, l.writer.end().seg)
 	require.Empty(t, filesWith(t, dir, unborn))
 	require.NoError(t, l.Close())
 	require.Equal(t, []string{"x", "a", "y", "b", "z"}, readKeys(t, dir))
 }
 
-// Small values, those that may change, and those of a log that is one segment for ever do not go ahead.
+// Small values, those that may change, and those of a log that is one segment for ever do not go
+// ahead.
 func TestWhatDoesNotGoAhead(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), aheadOptions())
 	endless := mustOpen(t, t.TempDir(), Options{Ahead: 100, Limit: -1})
@@ -231,7 +234,8 @@ func TestWhatDoesNotGoAhead(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// What a process that died has written ahead is in nobody's way and goes away when the log is opened.
+// What a process that died has written ahead is in nobody's way and goes away when the log is
+// opened.
 func TestLeftValuesAreRemoved(t *testing.T) {
 	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
 	o := aheadOptions()
@@ -282,7 +286,8 @@ func TestFailureInTheTurnOfAValue(t *testing.T) {
 	}
 }
 
-// What is in the log before a value that was written ahead is on the disk when the value's segment is.
+// What is in the log before a value that was written ahead is on the disk when the value's segment
+// is.
 func TestPowerCutBehindAValue(t *testing.T) {
 	root := t.TempDir()
 	disk, err := crashfs.New(root)

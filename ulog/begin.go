@@ -3,13 +3,14 @@ package ulog
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"io"
 
 	"gotycoon/internal/vfs"
 )
 
-// Open opens the log in a directory for writing, and creates both when missing. It is Prepare and Begin. An incomplete group at the end of
-// the newest segment is put aside and cut off, damage in front of that is a *DamageError.
+// Open opens the log in a directory for writing, and creates both when missing. It is Prepare and
+// Begin. An incomplete group at the end of the newest segment is put aside and cut off; damage in
+// front of it is a *DamageError.
 func Open(dir string, o Options) (*Log, error) {
 	p, err := Prepare(dir, o)
 	if err != nil {
@@ -18,8 +19,9 @@ func Open(dir string, o Options) (*Log, error) {
 	return p.Begin()
 }
 
-// Begin mends the log and makes it ready to be written. p has ended afterwards, also with an error. Where there was no log when Prepare
-// looked, and another process has made one since, Begin waits for that process and goes on with its log.
+// Begin mends the log and makes it ready to be written. p has ended afterwards, also with an error.
+// Where there was no log when Prepare looked, and another process has made one since, Begin waits
+// for that process and goes on with its log.
 func (p *Prepared) Begin() (*Log, error) {
 	l := p.log
 	err := p.makeFirst()
@@ -27,8 +29,8 @@ func (p *Prepared) Begin() (*Log, error) {
 		err = p.mend()
 	}
 	if err != nil {
-		if l.gap != nil {
-			err = errors.Join(err, l.gap.f.Close())
+		if p.gap != nil {
+			err = errors.Join(err, p.gap.f.Close())
 		}
 		return nil, fmt.Errorf("open update log: %w", errors.Join(err, p.Close()))
 	}
@@ -38,7 +40,8 @@ func (p *Prepared) Begin() (*Log, error) {
 	return l, nil
 }
 
-// makeFirst makes the directory and the first segment, where there are none, and locks and looks at it.
+// makeFirst makes the directory and the first segment, where there are none, and locks and looks at
+// the segment.
 func (p *Prepared) makeFirst() error {
 	if err := p.log.makeDir(); err != nil {
 		return err
@@ -57,15 +60,6 @@ func (p *Prepared) makeFirst() error {
 	return nil
 }
 
-// makeDir creates the directory if need be, and makes its name survive a power cut. The identity of a log comes afterwards, so where there
-// is one this has been done.
-func (l *Log) makeDir() error {
-	if _, err := l.fs.Stat(filepath.Join(l.dir, identityName)); err == nil {
-		return nil
-	}
-	return vfs.MakeDir(l.fs, l.dir, dirPerm)
-}
-
 // mend makes the newest segment ready to be written.
 func (p *Prepared) mend() (err error) {
 	l := p.log
@@ -80,38 +74,40 @@ func (p *Prepared) mend() (err error) {
 	}
 	at.last = l.last
 	if at.off <= headerSize+commitSize {
-		if at.off, err = repeatState(p.f, l.follow.state, at); err != nil {
+		if at.off, err = repeatState(p.f, l.note.state, at); err != nil {
 			return err
 		}
 	}
-	l.f, l.headed, l.written, l.synced, l.stated = p.f, head, at, at, l.follow
-	l.past, l.told, l.promised, l.kept = max(l.past, head.last), head.last, head.last, l.sealed.last
-	if err = l.fs.SyncDir(l.dir); err != nil { // a process that died may have left names that a power cut would take
+	l.writer.f, l.writer.headed, l.written, l.synced, l.writer.stated = p.f, head, at, at, l.note
+	l.past, l.told, l.promised, l.kept = max(l.past, head.last), head.last, head.last, l.writer.sealed.last
+	// A process that died may have left names that a power cut would take.
+	if err = l.fs.SyncDir(l.dir); err != nil {
 		return err
 	}
-	// The identity comes after the first segment: where it is, there was one with a header on the disk.
+	// The identity comes after the first segment: where it is, there was one with a header on the
+	// disk.
 	if !p.known {
 		if err = writeIdentity(l.fs, l.dir, l.id); err != nil {
 			return err
 		}
 	}
-	if err = l.removeUnborn(); err != nil || l.gap == nil {
+	if err = l.removeUnborn(); err != nil || p.gap == nil {
 		return err
 	}
-	return l.goOnBehindGap()
+	return p.goOnBehindGap()
 }
 
 // beginEmpty begins a segment that has no header, and returns where to go on.
 func (p *Prepared) beginEmpty() (off int64, head header, err error) {
 	l := p.log
-	last := l.boundaryStamp()
+	last := p.boundaryStamp()
 	if p.lost {
 		if err = p.leaveGap(); err != nil {
 			return 0, head, err
 		}
 	}
 	head, err = l.beginSegment(p.f, last, last)
-	l.sealed = head
+	l.writer.sealed = head
 	return head.size, head, err
 }
 
@@ -125,5 +121,96 @@ func (p *Prepared) continueSegment() (off int64, head header, err error) {
 	if err = p.log.cutTail(p.f, &p.good, p.size); err != nil {
 		return 0, head, err
 	}
-	return p.log.resume(p.f, &p.good)
+	return p.resume(p.f, &p.good)
+}
+
+// boundaryStamp returns the stamp for a commit record without records.
+func (p *Prepared) boundaryStamp() Stamp {
+	l := p.log
+	if l.last == 0 {
+		l.last = StampAt(l.opts.Now())
+	}
+	return l.last
+}
+
+// resume marks the end of the original's records and makes everything kept durable, as the header
+// says afterwards.
+func (p *Prepared) resume(f vfs.File, s *scanner) (int64, header, error) {
+	l := p.log
+	off := s.off
+	if !s.closed {
+		b := appendCommit(nil, 0, p.boundaryStamp(), 0)
+		if _, err := f.WriteAt(b, off); err != nil {
+			return 0, s.head, err
+		}
+		off += int64(len(b))
+	}
+	if err := f.Sync(); err != nil {
+		return 0, s.head, err
+	}
+	l.writer.sealed = s.head
+	head := header{off, max(l.last, s.head.last)}
+	if head == s.head {
+		return off, head, nil
+	}
+	_, err := f.WriteAt(appendHeader(nil, head), 0)
+	return off, head, err
+}
+
+const copySize = 1 << 20
+
+var errStamp = errors.New("time stamp lies centuries ahead")
+
+// cutTail cuts a segment off where the good records end, and logs that it did. The bytes are put
+// aside first.
+func (d *folder) cutTail(f vfs.File, s *scanner, size int64) error {
+	if s.off == size {
+		return nil
+	}
+	aside := fmt.Sprintf("%s.torn-%d", s.path, d.opts.Now().UnixMilli())
+	if err := d.putAside(f, aside, s.off, size); err != nil {
+		return fmt.Errorf("put aside the torn end of %s: %w", s.path, err)
+	}
+	d.logger.Warn("cut the torn end off the update log",
+		"file", s.path, "offset", s.off, "size", size-s.off, "kept", aside)
+	if err := f.Truncate(s.off); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// putAside copies bytes of a segment to another file, behind a line that says where they come from.
+// The line also keeps the file from beginning with the byte that makes a file a segment.
+func (d *folder) putAside(f vfs.File, name string, from, to int64) (err error) {
+	out, err := d.fs.OpenFile(name, create, filePerm)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	line := fmt.Appendf(nil, "torn end of an update log segment, offset %d to %d\n", from, to)
+	if _, err = out.WriteAt(line, 0); err != nil {
+		return err
+	}
+	if err = copyRange(out, int64(len(line)), f, from, to); err != nil {
+		return err
+	}
+	if err = out.Sync(); err != nil {
+		return err
+	}
+	return d.fs.SyncDir(d.dir)
+}
+
+func copyRange(dst io.WriterAt, at int64, src io.ReaderAt, from, to int64) error {
+	b := make([]byte, min(copySize, to-from))
+	for from < to {
+		b = b[:min(int64(len(b)), to-from)]
+		if _, err := src.ReadAt(b, from); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if _, err := dst.WriteAt(b, at); err != nil {
+			return err
+		}
+		from, at = from+int64(len(b)), at+int64(len(b))
+	}
+	return nil
 }

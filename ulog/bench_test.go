@@ -37,7 +37,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		if n++; n%256 == 0 {
 			l.mu.Lock()
-			l.pending, l.count = l.pending[:0], 0
+			l.pending.buf, l.pending.count = l.pending.buf[:0], 0
 			l.mu.Unlock()
 		}
 	}

@@ -34,9 +34,10 @@ type crashWorld struct {
 	clock  *clock
 }
 
-// TestPowerCuts cuts the power 200 times in the middle of what several writers do, with fsync for each group and without, where
-// only what SyncTo has confirmed must survive. Whatever the disk keeps of the rest: acknowledged bulks are there, every
-// bulk is whole or absent, and stamps grow, also beyond what followers were promised, wherever the clock is.
+// TestPowerCuts cuts the power 200 times in the middle of what several writers do, with fsync for
+// each group and without, where only what SyncTo has confirmed must survive. Whatever the disk
+// keeps of the rest: acknowledged bulks are there, every bulk is whole or absent, and stamps grow,
+// also beyond what followers were promised, wherever the clock is.
 func TestPowerCuts(t *testing.T) {
 	for _, each := range []bool{false, true} {
 		for seed := range uint64(5) {
@@ -53,8 +54,8 @@ func TestPowerCuts(t *testing.T) {
 	}
 }
 
-// live opens the log, checks it and works, with up to two process deaths, until the power cut, and leaves the disk in
-// another directory.
+// live opens the log, checks it and works, with up to two process deaths, until the power cut, and
+// leaves the disk in another directory.
 func (w *crashWorld) live(after string) {
 	require.NoError(w.t, os.MkdirAll(w.dir, 0o755))
 	disk, err := crashfs.New(w.dir)
@@ -94,7 +95,7 @@ func (w *crashWorld) work(l *Log) {
 	}
 	wg.Go(func() { w.tell(l) })
 	wg.Go(func() {
-		for l.tidy(true) == nil { // as often as possible, not once a second
+		for l.writer.tidy(true) == nil { // as often as possible, not once a second
 			runtime.Gosched()
 		}
 	})
@@ -139,7 +140,7 @@ func (w *crashWorld) write(l *Log) {
 			ups = append(ups, set(fmt.Sprintf("%d.%d", n, j)))
 		}
 		if early && !writeAhead(l, &ups[0], i%4 == 0) {
-			continue // nothing was appended: the log goes on, or has ended, as the next update shows
+			continue // nothing was appended
 		}
 		s, err := l.Append(ups)
 		ups[0].Ahead.Discard()
@@ -165,8 +166,8 @@ func (w *crashWorld) write(l *Log) {
 	}
 }
 
-// writeAhead gives an update a value of some blocks and writes it before the update's turn. It reports whether the update is to be appended;
-// with discard it is not.
+// writeAhead gives an update a value of some blocks and writes it before the update's turn. It
+// reports whether the update is to be appended; with discard it is not.
 func writeAhead(l *Log, u *Update, discard bool) bool {
 	u.Value, u.Stays = bytes.Repeat(u.Value, 150), true
 	a, err := l.WriteAhead(u, nil)
@@ -210,7 +211,8 @@ func (w *crashWorld) check(dir string) (last Stamp) {
 	return last
 }
 
-// nested returns where a test has its log: Open makes three directories, and a power cut may take each of them until it is synced.
+// nested returns where a test has its log: Open makes three directories, and a power cut may take
+// each of them until it is synced.
 func nested(root string) string { return filepath.Join(root, "srv", "logs", "ulog") }
 
 // TestPowerCutAtEachStep cuts the power at every single change of a short life with rotations.
@@ -240,7 +242,8 @@ func TestPowerCutAtEachStep(t *testing.T) {
 	}
 }
 
-// shortLife opens a log and commits some keys, every third with a large value; it returns those that were acknowledged.
+// shortLife opens a log and commits some keys, every third with a large value; it returns those
+// that were acknowledged.
 func shortLife(dir string, o Options) (acked []string, err error) {
 	l, err := Open(dir, o)
 	if err != nil {
@@ -270,8 +273,8 @@ func shortLife(dir string, o Options) (acked []string, err error) {
 	return acked, nil
 }
 
-// TestDeathThenPowerCut leaves written but unsynced groups behind, opens the log again and cuts the power: what Open has
-// found counts as synced from then on.
+// TestDeathThenPowerCut leaves written but unsynced groups behind, opens the log again and cuts the
+// power: what Open has found counts as synced from then on.
 func TestDeathThenPowerCut(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "ulog")
@@ -297,7 +300,8 @@ func TestDeathThenPowerCut(t *testing.T) {
 	}
 }
 
-// TestDeathAtEachStep ends the process at every single change of a short life; the next one goes on until a power cut.
+// TestDeathAtEachStep ends the process at every single change of a short life; the next one goes on
+// until a power cut.
 func TestDeathAtEachStep(t *testing.T) {
 	o := Options{SyncEach: true, SyncInterval: time.Hour, Ahead: 100}
 	for step := 1; ; step++ {

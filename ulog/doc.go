@@ -1,37 +1,45 @@
-// Package ulog keeps the update log: every change to every database, in one order, in files that the original
-// server reads and writes too.
+// Package ulog keeps the update log: every change to every database, in one order, in files that
+// the original server reads and writes too.
 //
 // # A log on disk
 //
-// A log is a directory of segments, 0000000001.ulog and up. A segment is a header of 17 bytes and records behind
-// it (format.go). Only the newest segment is written. When it has reached Options.Limit it is synced and the
-// next group of records begins a new segment.
+// A log is a directory of segments, 0000000001.ulog and up. A segment is a header of 17 bytes and
+// records behind it (format.go). Only the newest segment is written. When it has reached
+// Options.Limit it is synced, and the next group of records begins a new segment.
 //
-// Records are written in groups: what was appended while the previous group was being written. Behind the
-// records of a group stands one more record, its commit record, with a checksum; to the original it is an update
-// of a database that does not exist. A group counts as a whole or not at all, and one Append is always inside one group.
-// Updates of another server have a position record in front of them, in their group: where they were made, and what this server
-// remembers about the one it follows (origin.go). It is invisible to the original in the same way.
-// A segment of ours begins with a commit record of zero records, so that it can be told from one of the original.
+// Records are written in groups: a group is what was appended while the previous group was being
+// written. Behind the records of a group stands its commit record, with a checksum; to the original
+// it is an update of a database that does not exist. A group counts as a whole or not at all, and
+// one Append is always inside one group. In front of updates that another server has made, in the
+// same group, stands a position record: it says where the updates were made, and what this server
+// remembers about the server that it follows (origin.go). Position records are invisible to the
+// original in the same way. A segment of ours begins with a commit record of zero records, so that
+// it can be told from a segment of the original.
 //
-// The header holds a size and a stamp. Up to that size the segment was synced when the header was written; it may
-// lag, it never leads. The stamp is the largest one then, or what followers were promised (promise.go). Bad bytes below it are damage: Open refuses the log and a Reader returns a *DamageError.
-// Bad bytes behind it in the newest segment are what a crash leaves of a group nobody was told of: Open puts them
-// aside in a file 0000000001.ulog.torn-… and cuts them off. Records below the size that no commit record follows
+// The header holds a size and a stamp. Up to that size the segment was synced when the header was
+// written; the size may lag, but never leads. The stamp is the largest one then, or what followers
+// were promised (promise.go). Bad bytes below the size are damage: Open refuses the log, and a
+// Reader returns a *DamageError. Bad bytes behind the size in the newest segment are what a crash
+// leaves of a group that was never acknowledged: Open puts them aside in a file
+// 0000000001.ulog.torn-… and cuts them off. Records below the size that no commit record follows
 // were appended by the original and are accepted.
 //
-// Beside the segments the directory holds gotycoon.id, the identity of the log. A file 0000000002.ulog.new is a segment that is being begun, and
-// value-1.ulog.new has a large value that is written before its update's turn (ahead.go). Both are removed by Open.
+// Beside the segments the directory holds gotycoon.id, the identity of the log. A file
+// 0000000002.ulog.new is a segment that is being begun, and value-1.ulog.new has a large value that
+// is written before its update's turn (ahead.go). Open removes both.
 //
 // # Assumptions about the disk
 //
-// What was written before a successful Sync survives; of what was written after it any blocks of 512 bytes
-// may have survived, and the size; 17 bytes at the start of a file are written as a whole. A failed Sync says nothing about
-// what survives, which is why a Log ends at its first failed write or Sync and never tries again.
+// What was written before a successful Sync survives a power cut. Of what was written after it any
+// blocks of 512 bytes may survive, and the size of the file. 17 bytes at the start of a file are
+// written as a whole. A failed Sync says nothing about what survives, which is why a Log ends at
+// its first failed write or Sync and never tries again.
 //
 // # Life of an update
 //
-// Append gives it a stamp and encodes it into memory. Wait makes sure it is written: the first goroutine that
-// waits writes everything appended so far with one write, and one Sync with Options.SyncEach, while the others
-// sleep. A Reader sees an update when Wait would return. The value of a large update may be written before Append, with WriteAhead.
+// Append gives the update a stamp and encodes it into memory. Wait makes sure that it is written:
+// the first goroutine that waits writes everything appended so far with one write, and one Sync
+// with Options.SyncEach, while the other goroutines sleep (see Leadership in commit.go). A Reader
+// sees an update when Wait would return. The value of a large update may be written before Append,
+// with WriteAhead.
 package ulog

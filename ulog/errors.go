@@ -19,7 +19,8 @@ var (
 var (
 	// ErrClosed means that the log or the reader was closed.
 	ErrClosed = errors.New("update log is closed")
-	// ErrTorn means that the newest segment ends in an incomplete group and Options.NoRepair forbids to cut it.
+	// ErrTorn means that the newest segment ends in an incomplete group and Options.NoRepair
+	// forbids to cut it.
 	ErrTorn = errors.New("update log ends in an incomplete group")
 )
 

@@ -16,8 +16,9 @@ import (
 
 var errDisk = errors.New("input/output error")
 
-// TestFaults fails the n-th write or sync, or runs out of space, at every n. What was acknowledged before is there
-// afterwards, nothing is acknowledged any more, and the failed call is not made again.
+// TestFaults fails the n-th write or sync, or runs out of space, at every n. What was acknowledged
+// before is there afterwards, nothing is acknowledged any more, and the failed call is not made
+// again.
 func TestFaults(t *testing.T) {
 	faults := map[string]func(fs *faultfs.FS, n int){
 		"write": func(fs *faultfs.FS, n int) { fs.FailWrite(n, errDisk) },
@@ -105,7 +106,7 @@ func requireFailed(t *testing.T, l *Log, fs *faultfs.FS) {
 	if l.safeTail().last < l.Last() { // what was acknowledged before stays so
 		require.Equal(t, first, l.Wait(l.Last()))
 	}
-	require.Equal(t, first, l.tidy(true))
+	require.Equal(t, first, l.writer.tidy(true))
 	require.Equal(t, writes, fs.Writes())
 	require.Equal(t, syncs, fs.Syncs())
 }
@@ -144,8 +145,8 @@ func TestFailureWakesAll(t *testing.T) {
 	require.ErrorIs(t, l.Close(), errDisk)
 }
 
-// TestNothingIsAcknowledgedAfterAFailure fails a sync while a group is being written: though that write goes well, nobody is told
-// so, nor do readers see it.
+// TestNothingIsAcknowledgedAfterAFailure fails a sync while a group is being written: though that
+// write goes well, nobody is told so, nor do readers see it.
 func TestNothingIsAcknowledgedAfterAFailure(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	l := mustOpen(t, t.TempDir(), Options{FS: fs, SyncInterval: time.Hour})

@@ -18,15 +18,17 @@ type FileInfo struct {
 	Last Stamp  // largest stamp, by the header
 }
 
-// Files lists the files in the directory that begin with a segment header, in the order of their names. As with the original
-// the name does not matter. For the segment being written it tells what is written, header or not.
+// Files lists the files in the directory that begin with a segment header, in the order of their
+// names. As with the original the name does not matter. For the segment being written it gives what
+// is written, whatever the header says.
 func (l *Log) Files() ([]FileInfo, error) {
 	names, err := l.fs.ReadDir(l.dir)
 	if err != nil {
 		return nil, fmt.Errorf("list update log: %w", err)
 	}
 	l.mu.Lock()
-	current := l.written // after the look into the directory: the headers of all older segments are final
+	// Read after the directory, so the headers of all older segments are final.
+	current := l.written
 	l.mu.Unlock()
 	var files []FileInfo
 	for _, name := range names {
@@ -42,21 +44,24 @@ func (l *Log) Files() ([]FileInfo, error) {
 	return files, nil
 }
 
-// RemoveFiles removes the files that Files lists and that hold nothing newer than upTo, as far as no Hold needs them; never the last one in
-// the order of names, and never the segment being written. Readers that have one open go on reading it. A line in the log says
-// what was kept for whom.
+// RemoveFiles removes the files that Files lists and that hold nothing newer than upTo, as far as
+// no Hold needs them; never the last file in the order of names, and never the segment being
+// written. Readers that have a removed file open go on reading it. A line in the log says what was
+// kept for whom.
 //
 // Segments that are too damaged to be listed go together with the next one that is not.
 //
-// The oldest goes first, so that a process that dies in between leaves a log without a hole. A power cut may bring any of them back; that
-// is no hole for anybody who needs nothing of them, see Reader.nextSegment.
+// The oldest file goes first, so that a process that dies in between leaves a log without a hole. A
+// power cut may bring any of the removed files back; that is no hole for a reader that needs
+// nothing of them, see Reader.join.
 func (l *Log) RemoveFiles(upTo Stamp) error { return l.remove(upTo, true) }
 
 // ReclaimFiles is RemoveFiles for a disk that is full: weak holds do not count.
 func (l *Log) ReclaimFiles(upTo Stamp) error { return l.remove(upTo, false) }
 
-// Removable returns the newest stamp in the files that RemoveFiles would remove if there were no holds; 0 when there are none. It is what
-// holders have to have for themselves before a removal can be complete.
+// Removable returns the newest stamp in the files that RemoveFiles would remove if there were no
+// holds; 0 when there are none. Holders must have come up to this stamp before a removal can be
+// complete.
 func (l *Log) Removable(upTo Stamp) (Stamp, error) {
 	l.holds.removing.Lock()
 	defer l.holds.removing.Unlock()
@@ -107,7 +112,8 @@ func (l *Log) remove(upTo Stamp, all bool) error {
 	return err
 }
 
-// older returns the files that may be removed when nobody needs them, the oldest first. The caller holds holds.removing.
+// older returns the files that may be removed when nobody needs them, the oldest first. The caller
+// holds holds.removing.
 func (l *Log) older(newest uint64) ([]FileInfo, error) {
 	names, err := l.fs.ReadDir(l.dir)
 	if err != nil {
@@ -115,7 +121,8 @@ func (l *Log) older(newest uint64) ([]FileInfo, error) {
 	}
 	var files []FileInfo
 	const unknown = Stamp(math.MaxUint64)
-	bound := unknown // last stamp of the next segment that is not damaged: those before it hold nothing newer
+	// Last stamp of the next undamaged segment: segments before it hold nothing newer.
+	bound := unknown
 	last := true
 	for i := len(names) - 1; i >= 0; i-- {
 		n, segment := parseSegmentName(names[i])
@@ -144,18 +151,19 @@ func (l *Log) older(newest uint64) ([]FileInfo, error) {
 	return files, nil
 }
 
-// BeginSegment has the next group written to a new segment, so that RemoveFiles can remove the present one. It does nothing while
-// that is small.
+// BeginSegment has the next group written to a new segment, so that RemoveFiles can remove the
+// present one. It does nothing while the present one is small.
 func (l *Log) BeginSegment() {
 	const small = 256 << 10
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.written.off >= small {
-		l.next.Store(true)
+		l.writer.next.Store(true)
 	}
 }
 
-// headerAt returns the segment header that a file begins with. A segment that is being created does not count yet.
+// headerAt returns the segment header that a file begins with. A segment that is being created does
+// not count yet.
 func headerAt(fs vfs.FS, dir, name string) (header, bool) {
 	if strings.HasSuffix(name, unborn) {
 		return header{}, false
@@ -167,4 +175,21 @@ func headerAt(fs vfs.FS, dir, name string) (header, bool) {
 	defer f.Close()
 	h, err := readHeader(f)
 	return h, err == nil
+}
+
+// Files lists the files of a log that need not be open: those in the directory that begin with a
+// segment header, in the order of their names. The size and the stamp of the newest file lag while
+// a process writes it.
+func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
+	names, err := fs.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list update log: %w", err)
+	}
+	var files []FileInfo
+	for _, name := range names {
+		if head, ok := headerAt(fs, dir, name); ok {
+			files = append(files, FileInfo{dir + "/" + name, head.size, head.last})
+		}
+	}
+	return files, nil
 }

@@ -1,17 +1,18 @@
 package ulog
 
 import (
-	"gotycoon/internal/rescue"
 	"sync/atomic"
 	"time"
+
+	"gotycoon/internal/rescue"
 )
 
-// headerInterval is the shortest time between two header writes while a segment grows. It is a little under a second so that
-// a ticker of one second is not missed by its own jitter.
+// headerInterval is the shortest time between two header writes while a segment grows. It is a
+// little under a second so that a ticker of one second is not missed by its own jitter.
 const headerInterval = 900 * time.Millisecond
 
-// flusher owns the goroutine that writes what nobody waits for and keeps the disk at most an interval behind. It is started
-// by Open and ended by Close.
+// A flusher owns the goroutine that writes what nobody waits for and keeps the disk at most an
+// interval behind. It is started by Prepared.Begin and ended by Close.
 type flusher struct {
 	kicked chan struct{}
 	sync   atomic.Bool // a kick asks for a sync as well
@@ -58,14 +59,14 @@ func (fl *flusher) run(l *Log) {
 			return
 		case <-fl.kicked:
 			if err = l.write(l.Last()); err == nil && fl.sync.Swap(false) {
-				err = l.syncWritten()
+				err = l.writer.syncWritten()
 			}
 		case now := <-tick.C:
 			due := now.Sub(headed) >= headerInterval
 			if due {
 				headed = now
 			}
-			err = l.tidy(due)
+			err = l.writer.tidy(due)
 		}
 		if err != nil {
 			return

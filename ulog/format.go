@@ -8,6 +8,9 @@ import (
 	"math"
 )
 
+// RecordHead is the size of what a record has in front of its message: mark, stamp, message size.
+const RecordHead = 13
+
 // Marks and sizes of the segment format. The original's are byte for byte its own.
 const (
 	magic     = 0xA0
@@ -15,8 +18,7 @@ const (
 	endMark   = 0xA2
 
 	headerSize = 17
-	frameHead  = 13            // mark, stamp, message size
-	frameSize  = frameHead + 1 // what a record needs beside its message
+	frameSize  = RecordHead + 1 // what a record needs beside its message
 
 	maxMessage = math.MaxUint32 // bytes of a message
 
@@ -25,7 +27,7 @@ const (
 	commitVersion = 1
 	commitMessage = prefixSize + 1 + 4 + 4
 	commitSize    = frameSize + commitMessage
-	commitCovered = frameHead + prefixSize + 1 // bytes of a commit record in front of its checksum
+	commitCovered = RecordHead + prefixSize + 1 // bytes of a commit record in front of its checksum
 )
 
 var (
@@ -35,7 +37,7 @@ var (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// header is the beginning of a segment:
+// A header is the beginning of a segment:
 //
 //	offset  0      1                    9                    17
 //	        ┌──────┬────────────────────┬────────────────────┐
@@ -45,7 +47,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // All numbers of the format are big-endian.
 type header struct {
 	size int64 // of the segment when the header was written, these 17 bytes included
-	last Stamp // largest stamp then; in the newest segment it may be greater, see promise.go
+	last Stamp // largest stamp then; in the newest segment maybe a greater one, see promise.go
 }
 
 func appendHeader(dst []byte, h header) []byte {
@@ -94,15 +96,17 @@ type commit struct {
 
 // appendCommit appends the commit record of the group that fills dst from offset from on:
 //
-//	offset  0      1            9          13      15      17     18        19         23           27
-//	        ┌──────┬────────────┬──────────┬───────┬───────┬──────┬─────────┬──────────┬────────────┬──────┐
-//	        │ a1   │ stamp, u64 │ 14, u32  │ 00 00 │ ff ff │ a0   │ version │ crc, u32 │ count, u32 │ a2   │
-//	        └──────┴────────────┴──────────┴───────┴───────┴──────┴─────────┴──────────┴────────────┴──────┘
+//	offset  0    1           9        13    15    17   18       19       23         27
+//	        ┌────┬───────────┬────────┬─────┬─────┬────┬────────┬────────┬──────────┬────┐
+//	        │ a1 │ stamp,u64 │ 14,u32 │ 00  │ ff  │ a0 │ version│ crc,u32│ count,u32│ a2 │
+//	        │    │           │        │ 00  │ ff  │    │        │        │          │    │
+//	        └────┴───────────┴────────┴─────┴─────┴────┴────────┴────────┴──────────┴────┘
 //
-// The stamp is that of the group's last record. The checksum, CRC-32C, covers the records of the group, then bytes 0 to 18 of
-// the commit record, then the count. A count of 0 says nothing about records in front; such a commit record marks
-// the beginning of a segment, the end of records the original wrote, or a stamp taken by Tick.
-// SID 0 and database 65535 make the original's slaves and tools pass it over.
+// The stamp is that of the group's last record. The checksum, CRC-32C, covers the records of the
+// group, then bytes 0 to 18 of the commit record, then the count. A count of 0 says nothing about
+// records in front of it. Such a commit record marks the beginning of a segment, the end of records
+// that the original wrote, or a stamp taken by Tick. SID 0 and database 65535 make the original's
+// slaves and tools pass the record over.
 func appendCommit(dst []byte, from int, last Stamp, count uint32) []byte {
 	return appendCommitOf(dst, crc32.Update(0, castagnoli, dst[from:]), last, count)
 }
@@ -124,7 +128,7 @@ func commitCRC(crc uint32, raw []byte) uint32 {
 	return crc32.Update(crc, castagnoli, raw[commitCovered+4:commitSize-1])
 }
 
-// isCommit tells whether a message belongs to a commit record, of whatever version.
+// isCommit reports whether a message belongs to a commit record, of whatever version.
 func isCommit(msg []byte) bool {
 	return len(msg) > prefixSize && msg[2] == 0xFF && msg[3] == 0xFF && msg[4] == commitOp
 }
@@ -136,4 +140,33 @@ func parseCommit(msg []byte) (commit, error) {
 	}
 	b := msg[prefixSize+1:]
 	return commit{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}, nil
+}
+
+// joinCRC returns the checksum of two runs of bytes, where a is the checksum of the first run, and
+// b of the second, which is n bytes long.
+//
+// A checksum is the remainder of a division of polynomials whose coefficients are bits. Appending n
+// bytes multiplies the first run by x to the power of 8n and then adds the second run. The
+// inversions at both ends of a checksum cancel each other out.
+func joinCRC(a, b uint32, n int) uint32 {
+	power := uint32(1) << (31 - 8) // x to the power of 8, then of 16, 32, …
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			a = multiplyCRC(a, power)
+		}
+		power = multiplyCRC(power, power)
+	}
+	return a ^ b
+}
+
+// multiplyCRC multiplies polynomials modulo the polynomial of CRC-32C. The highest bit is the
+// coefficient of 1, the lowest that of x to the power of 31.
+func multiplyCRC(a, b uint32) (product uint32) {
+	for ; a != 0; a <<= 1 {
+		if a>>31 == 1 {
+			product ^= b
+		}
+		b = b>>1 ^ b&1*crc32.Castagnoli // b times x
+	}
+	return product
 }

@@ -59,7 +59,8 @@ func FuzzParseMessage(f *testing.F) {
 	})
 }
 
-// FuzzReader reads any bytes as a segment: it ends, and Open, unless it refuses them, keeps just what was read.
+// FuzzReader reads any bytes as a segment: it ends, and Open, unless it refuses them, keeps just
+// what was read.
 func FuzzReader(f *testing.F) {
 	for _, seg := range goldenSegments(f) {
 		f.Add(seg)

@@ -5,39 +5,42 @@ import (
 	"path/filepath"
 )
 
-// Why a gap is an error of Next.
+// # Why a gap is an error of Next
 //
-// Segments are removed while readers work, by ulog_remove, by trimming, and by people. A reader that
-// goes on with the next segment there is passes over the updates of the removed ones. A flag that
+// Segments are removed while readers work, by ulog_remove, by trimming, and by people. A reader
+// that just goes on with the next segment passes over the updates of the removed ones. A flag that
 // callers look at now and then cannot stop that: the reader finds the gap when it opens a segment,
-// which may be in the middle of a call that delivers nothing. A master that looked at the flag only
-// when an update came told its follower, in a heartbeat, that everything was there.
+// perhaps in the middle of a call that delivers nothing. There was such a flag, and a master that
+// looked at it only when an update came told its follower, in a heartbeat, that everything was
+// there.
 //
-// So Next returns a *GapError, again and again, and never io.EOF, before the caller has said with
+// So Next returns a *GapError, again and again, and never io.EOF, until the caller has said with
 // SkipGap that it goes on without the missing records. io.EOF means: everything up to here was
 // delivered, or is proven not to exist.
 //
-// The proof. Let the reader have everything up to stamp H, and let the next segment that exists be N.
-// Stamps grow through the log, and N begins with a record of stamp F: a commit record with the stamp
-// of the last record in front of N or, in a log of the original, the first update of N. No record in
-// front of N is newer than F. If the segments directly in front of N are there, nothing is missing.
-// If they are gone, nothing that the reader lacks was in them when F <= H; otherwise there may have been.
+// The proof. Let the reader have everything up to stamp H, and let the next segment that exists be
+// N. Stamps grow through the log, and N begins with a record of stamp F: a commit record with the
+// stamp of the last record in front of N or, in a log of the original, the first update of N. No
+// record in front of N is newer than F. If the segments directly in front of N are there, nothing
+// is missing. If they are gone and F <= H, nothing that the reader lacks was in them; otherwise
+// there may have been something.
 //
 //	segments    1     2     (3)    4
 //	F           –     10    20     30     (3) was removed
 //	end         10    20    30     …
 //
-//	A reader that has read segment 2 to its end has H = 20, and F = 30 of segment 4: a gap from 20 to 30.
+//	A reader at the end of segment 2 has H = 20, and segment 4 has F = 30: a gap from 20 to 30.
 //	A reader that was to begin after H = 30 has no gap.
 
-// GapError says that records newer than From, and not newer than To, may have been removed from the log before they were read.
+// GapError says that records newer than From, and not newer than To, may have been removed from the
+// log before they were read.
 type GapError struct {
 	Dir   string // of the log
 	From  Stamp  // the reader has everything up to here
 	To    Stamp  // nothing newer is missing; 2^64-1: not known
 	First uint64 // number of the first segment that is gone, or that has lost bytes
 	Last  uint64 // and of the last one
-	Short int64  // at least so many bytes are missing from segment First; 0: whole segments are gone
+	Short int64  // bytes missing from segment First, at least; 0: whole segments are gone
 	Empty bool   // nothing is left of segment First
 }
 
@@ -58,12 +61,13 @@ func (e *GapError) Error() string {
 	return text
 }
 
-// Trimmed reports whether nothing but the oldest segments is gone, and the reader asked for all there is. Tools that print a log say
-// nothing then: a log that was trimmed is sound.
+// Trimmed reports whether only the oldest segments are gone, and the reader asked for everything.
+// Tools that print a log say nothing then: a log that was trimmed is sound.
 func (e *GapError) Trimmed() bool { return e.From == 0 && e.First == 1 && e.Short == 0 }
 
-// Lost returns the *GapError or *DamageError that Next would return at once, nil where there is none. A reader that has just been
-// opened knows already whether the segments before the first one were needed.
+// Lost returns the *GapError or *DamageError that Next would return at once, nil where there is
+// none. A reader that has just been opened knows already whether the segments before the first one
+// were needed.
 func (r *Reader) Lost() error {
 	switch {
 	case r.gap != nil:
@@ -74,7 +78,8 @@ func (r *Reader) Lost() error {
 	return nil
 }
 
-// SkipGap makes Next go on behind the gap it has returned. What lies between is lost to this reader.
+// SkipGap makes Next go on behind the gap that it has returned. What lies between is lost to this
+// reader.
 func (r *Reader) SkipGap() {
 	if r.gap == nil {
 		return
@@ -91,8 +96,9 @@ func (r *Reader) missed(e GapError) {
 	r.gap, r.counted = &e, false
 }
 
-// join notes a gap where segments between number before and the open one are gone, and may have held something new to the reader. Of
-// several segments that were removed a power cut may bring any back, so numbers alone prove no loss.
+// join notes a gap where segments between number before and the open one are gone, and may have
+// held something new to the reader. A power cut may bring any of several removed segments back, so
+// a missing number alone proves no loss.
 func (r *Reader) join(before uint64) {
 	if r.seg == before+1 {
 		return
@@ -103,7 +109,8 @@ func (r *Reader) join(before uint64) {
 	}
 }
 
-// front returns a stamp that no record in front of the open segment exceeds, maxStamp where the segment does not tell.
+// front returns a stamp that no record in front of the open segment exceeds, maxStamp where the
+// segment does not tell.
 func (r *Reader) front() Stamp {
 	if r.log != nil && r.safe.seg+1 == r.seg {
 		return r.safe.last // the segment is being begun; everything in front of it is safe
@@ -118,11 +125,13 @@ func (r *Reader) front() Stamp {
 	return rec.stamp
 }
 
-// leave notes what the reader has when it is at the end of the open segment. The header does not tell: while the log goes over to the next
-// segment, it may still promise more than the records have.
+// leave notes what the reader has when it is at the end of the open segment. The header does not
+// tell: while the log goes over to the next segment, the header may still promise more than the
+// records have.
 func (r *Reader) leave() { r.had = max(r.had, r.scan.last) }
 
-// goneNewest notes a gap where the segment that the log is writing has been removed, which the log does not notice itself.
+// goneNewest notes a gap where the segment that the log is writing has been removed, which the log
+// itself does not notice.
 func (r *Reader) goneNewest(safe tail) bool {
 	if r.log == nil || safe.seg <= r.seg || safe.last <= r.had {
 		return false
@@ -131,7 +140,8 @@ func (r *Reader) goneNewest(safe tail) bool {
 	return true
 }
 
-// noticeShort notes once that the open segment has lost bytes. The newest one may be about to be begun, with a header and a commit record.
+// noticeShort notes once that the open segment has lost bytes. The newest segment may also be about
+// to be begun, with a header and a commit record.
 func (r *Reader) noticeShort() error {
 	missing := max(r.scan.head.size, headerSize) - r.limit
 	begun := r.limit > 0 && r.scan.head.size != headerSize+commitSize

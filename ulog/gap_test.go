@@ -61,7 +61,8 @@ func tick(t *testing.T, l *Log) Stamp {
 	return at
 }
 
-// A reader at the end of the log must not pass over segments that were written and removed since, whatever the newest one begins with.
+// A reader at the end of the log must not pass over segments that were written and removed since,
+// whatever the newest one begins with.
 func TestGapWhereTheNewestSegmentBeginsWithoutAnUpdate(t *testing.T) {
 	begin := map[string]func(t *testing.T, l *Log){
 		"an update": func(t *testing.T, l *Log) { mustCommit(t, l, "new") },
@@ -135,7 +136,8 @@ func TestRemovedSegmentsWithoutAnythingNewAreNoGap(t *testing.T) {
 	require.Equal(t, 1, atEnd(t, fresh))
 }
 
-// The segment that a reader begins with may have an older one in front, whose header ends before, and others between the two that are gone.
+// The segment that a reader begins with may have an older one in front, whose header ends before,
+// and others between the two that are gone.
 func TestGapInFrontOfTheFirstSegment(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	l := mustOpen(t, dir, Options{Limit: 1, Now: c.now})
@@ -175,7 +177,8 @@ func TestGapOfTheRemovedNewestSegment(t *testing.T) {
 	require.Equal(t, 1, atEnd(t, r), "in segment 4, behind what is known to be lost")
 }
 
-// A reader of a directory without segments has read nothing, so the first segment it finds must be the log's first.
+// A reader of a directory without segments has read nothing, so the first segment it finds must be
+// the log's first.
 func TestGapInFrontOfAReaderOfAnEmptyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	r, err := OpenReader(vfs.OS{}, dir, 0, ReaderOptions{})
@@ -187,8 +190,9 @@ func TestGapInFrontOfAReaderOfAnEmptyDirectory(t *testing.T) {
 	requireGap(t, r, 1, 2)
 }
 
-// While a log goes over to the next segment the header of the full one still promises stamps that no record of it has. A reader in another
-// process that looks then has the records, not what was promised.
+// While a log goes over to the next segment the header of the full one still promises stamps that
+// no record of it has. A reader in another process that looks then has the records, not what was
+// promised.
 func TestGapBehindASegmentThatPromises(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 150})

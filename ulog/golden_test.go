@@ -78,7 +78,8 @@ func TestGoldenRecords(t *testing.T) {
 	}
 }
 
-// TestGoldenContinue appends to a log of the original: the old records stay, and its segments remain readable by it.
+// TestGoldenContinue appends to a log of the original: the old records stay, and its segments
+// remain readable by it.
 func TestGoldenContinue(t *testing.T) {
 	golden := recordings.Dir(t, "ulog")
 	dir := copyDir(t, filepath.Join(golden, "main/ulog"))
@@ -120,7 +121,7 @@ func variants(t testing.TB, golden string) (vs []variant) {
 
 // moreRecovered is how many records of each damaged log we find where the original finds fewer.
 var moreRecovered = map[string]int{
-	"v01": 63, "v02": 63, "v03": 63, "v04": 63, "v05": 55, // the newest segment is shorter than its header says
+	"v01": 63, "v02": 63, "v03": 63, "v04": 63, "v05": 55, // cut off
 	"v18": 63, "v19": 63, // the oldest one is
 	"v20": 63, "v21": 63, "v23": 64, // its last record is bad, or what follows it
 	"v24": 31, // record 4 is bad: on with the next segment
@@ -194,7 +195,8 @@ func TestGoldenOddMessages(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestGoldenPosition asks for the stamps of reader-position.txt and compares the counts on the intact log.
+// TestGoldenPosition asks for the stamps of reader-position.txt and compares the counts on the
+// intact log.
 func TestGoldenPosition(t *testing.T) {
 	golden := recordings.Dir(t, "ulog")
 	dir := filepath.Join(golden, "main/ulog")
@@ -229,8 +231,8 @@ func TestGoldenPosition(t *testing.T) {
 	}
 }
 
-// TestGoldenPositionByHeader shows that the header decides where to begin, as in reader-position.txt: with the largest stamp of
-// segment 1 made 1 it is passed over.
+// TestGoldenPositionByHeader shows that the header decides where to begin, as in
+// reader-position.txt: with the largest stamp of segment 1 made 1 it is passed over.
 func TestGoldenPositionByHeader(t *testing.T) {
 	golden := recordings.Dir(t, "ulog")
 	dir := copyDir(t, filepath.Join(golden, "main/ulog"))
@@ -247,7 +249,8 @@ func TestGoldenPositionByHeader(t *testing.T) {
 	}
 }
 
-// TestGoldenSkipDamage is a reader that meets a bad record: it says where until it is told to go on.
+// TestGoldenSkipDamage is a reader that meets a bad record: it says where until it is told to go
+// on.
 func TestGoldenSkipDamage(t *testing.T) {
 	golden := recordings.Dir(t, "ulog")
 	o := vfs.OS{}

@@ -5,35 +5,38 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"gotycoon/internal/vfs"
 )
 
-// Segments that have lost their updates
+// # Segments that have lost their updates
 //
-// A segment that was cut to nothing, cut off, or whose head is damaged has lost updates, maybe acknowledged ones. Open says so for each, with
-// the file's name: whoever needs the updates meets the gap when reading, but perhaps nobody needs them today, and a backup that could
-// bring them back is thrown away tomorrow.
+// A segment that was cut to nothing, cut off, or whose head is damaged has lost updates, maybe
+// acknowledged ones. Open logs each such segment with the file's name. Whoever needs the updates
+// meets the gap when reading, but perhaps nobody needs them today, and a backup that could bring
+// them back is thrown away tomorrow.
 //
-// In front of the newest segment the gap is in the log already: a reader that passes such a segment reports it. The newest one itself goes
-// on being written, and with the next group it would look like any other. Therefore Open leaves a mark that stays: it begins a segment whose
-// number is not the next one, and whose first time stamp is later than all that can be missing. Readers that come from before take
-// that for segments that were removed, which is what has become of the updates.
+// In front of the newest segment the gap is in the log already: a reader that passes such a segment
+// reports it. The newest segment itself goes on being written, and with the next group it would
+// look like any other. Therefore Open leaves a mark that stays: it begins a segment whose number is
+// not the next one, and whose first stamp is later than all that can be missing. Readers that come
+// from before take the mark for removed segments, and that is what has become of the updates.
 //
 //	0000000007.ulog   empty; was up to 900      Open: begins again in it, stamp 600
-//	0000000009.ulog   new, begins with 2000     a reader from 800 has a gap, one from 2000 has none
+//	0000000009.ulog   new, begins with 2000     from 800 there is a gap, from 2000 none
 
 const remedyOlder = "Put back a copy of it if there is one: who still needs its updates meets a gap there, and fails or fetches a copy"
 
-// remedyNewest returns what helps when segment n, the newest, has lost updates. The segment that leaveGap begins goes with them: with the mark of the gap in the
-// log, a start that needs the updates would be refused even after a copy with all of them has been put back.
-func (l *Log) remedyNewest(n uint64) string {
+// remedyNewest returns what helps when segment n, the newest, has lost updates. The segment that
+// leaveGap begins has to be removed as well: with the mark of the gap in the log, a start that
+// needs the updates would be refused even after a complete copy of the segment has been put back.
+func (d *folder) remedyNewest(n uint64) string {
 	return fmt.Sprintf("If there is a copy of it, stop the server before it takes updates, put the copy in its place, remove %s, which marks the gap, and start "+
-		"again. Otherwise all who need the missing updates meet a gap there, and fail or fetch a copy", l.segmentPath(n+2))
+		"again. Otherwise all who need the missing updates meet a gap there, and fail or fetch a copy", d.segmentPath(n+2))
 }
 
-// used reports whether a directory has been a log of ours: its identity is written when the first segment is on the disk.
+// used reports whether a directory has been a log of ours: the identity is written when the first
+// segment is on the disk.
 func used(fs vfs.FS, dir string) (bool, error) {
 	_, err := fs.Stat(filepath.Join(dir, identityName))
 	if errors.Is(err, os.ErrNotExist) {
@@ -42,7 +45,7 @@ func used(fs vfs.FS, dir string) (bool, error) {
 	return err == nil, err
 }
 
-// checkHead returns the header of an older segment, and says what it has lost.
+// checkHead returns the header of an older segment, and logs what the segment has lost.
 func (p *Prepared) checkHead(n uint64) (header, error) {
 	l := p.log
 	h, size, err := statSegment(l.fs, l.dir, n)
@@ -55,7 +58,8 @@ func (p *Prepared) checkHead(n uint64) (header, error) {
 	return h, err
 }
 
-// headFlaw says what is wrong with a segment, as far as its header and its size tell; "" where nothing is.
+// headFlaw says what is wrong with a segment, as far as its header and its size tell; "" where
+// nothing is.
 func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) string {
 	path := filepath.Join(dir, segmentName(n))
 	info, serr := fs.Stat(path)
@@ -70,8 +74,9 @@ func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) 
 	return ""
 }
 
-// lostNewest reports whether the newest segment, which is empty, has had updates, and says so. It has not when it is the first one of a new
-// log, which a crash may have left like that.
+// lostNewest reports whether the newest segment, which is empty, has had updates, and logs the
+// loss. It has had none when it is the first segment of a new log, which a crash may have left
+// empty.
 func (p *Prepared) lostNewest(used bool) bool {
 	l := p.log
 	if p.n == 1 && !used {
@@ -86,15 +91,16 @@ func (p *Prepared) lostNewest(used bool) bool {
 	return true
 }
 
-// fresh is a segment that was just created.
+// A fresh is a segment that was just created.
 type fresh struct {
 	f    vfs.File
 	head header
 	at   tail
 }
 
-// leaveGap begins the segment that readers take for a gap, before segment n is repaired: a process that dies in between leaves one of the two
-// signs. A number is left out. The new segment begins with a stamp greater than what segment n has promised to followers.
+// leaveGap begins the segment that readers take for a gap, before segment n is repaired: a process
+// that dies in between leaves one of the two signs. One number is left out. The new segment begins
+// with a stamp greater than what segment n has promised to followers.
 func (p *Prepared) leaveGap() error {
 	l := p.log
 	at := tail{seg: p.n + 2, last: p.behindLoss()}
@@ -102,10 +108,10 @@ func (p *Prepared) leaveGap() error {
 	if err != nil {
 		return err
 	}
-	if at.off, err = repeatState(f, l.follow.state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
+	if at.off, err = repeatState(f, l.note.state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.gap = &fresh{f, head, at}
+	p.gap = &fresh{f, head, at}
 	return nil
 }
 
@@ -115,26 +121,32 @@ func (p *Prepared) behindLoss() Stamp {
 	return max(l.last+1, p.good.head.last+1, StampAt(l.opts.Now()))
 }
 
-// goOnBehindGap ends the repaired segment, as rotate would, and makes the one behind the gap the newest. Nobody else has l yet.
-func (l *Log) goOnBehindGap() error {
-	g := l.gap
-	_, err := l.f.WriteAt(appendHeader(nil, header{l.written.off, l.last}), 0)
+// goOnBehindGap ends the repaired segment, as rotate would, and makes the segment behind the gap
+// the newest. Nobody else has the log yet.
+func (p *Prepared) goOnBehindGap() error {
+	l := p.log
+	g := p.gap
+	_, err := l.writer.f.WriteAt(appendHeader(nil, header{l.written.off, l.last}), 0)
 	if err == nil {
-		err = l.f.Sync()
+		err = l.writer.f.Sync()
 	}
 	if err == nil {
-		err = l.f.Close()
+		err = l.writer.f.Close()
 	}
 	if err != nil {
 		return err
 	}
-	l.f, l.headed, l.sealed, l.written, l.synced, l.last, l.gap = g.f, g.head, g.head, g.at, g.at, g.at.last, nil
+	w := &l.writer
+	w.f, w.headed, w.sealed = g.f, g.head, g.head
+	l.written, l.synced, l.last, p.gap = g.at, g.at, g.at.last, nil
 	l.past, l.told, l.promised, l.kept = g.head.last, g.head.last, g.head.last, g.head.last
 	return nil
 }
 
-// emptied reports whether the open segment, which is empty, has had updates that are gone. Nobody has the log open: a Log mends such a segment
-// when it is opened, and begins none without a header. The first segment of a log that was just created may be empty.
+// emptied reports whether the open segment, which is empty, has had updates that are gone. It is
+// asked only of a log that nobody here has open: a Log mends such a segment when it is opened, and
+// begins no segment without a header. The first segment of a log that was just created may be
+// empty.
 func (r *Reader) emptied() (bool, error) {
 	if r.log != nil || r.limit > 0 {
 		return false, nil
@@ -143,16 +155,4 @@ func (r *Reader) emptied() (bool, error) {
 		return true, nil
 	}
 	return used(r.fs, r.dir)
-}
-
-// removeUnborn removes what a process that died has left of segments that it was about to begin, and of values that it has written ahead.
-func (l *Log) removeUnborn() error {
-	names, err := l.fs.ReadDir(l.dir)
-	for _, name := range names {
-		base, ok := strings.CutSuffix(name, unborn)
-		if _, segment := parseSegmentName(base); ok && (segment || isAhead(name)) && err == nil {
-			err = l.fs.Remove(filepath.Join(l.dir, name))
-		}
-	}
-	return err
 }

@@ -34,8 +34,8 @@ var spoils = []spoil{
 	{"cut off", func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, headerSize+commitSize)) }},
 }
 
-// Whatever segment has lost its updates, Open names its file, and who needs them meets a gap or an error: at once, and after the log has gone on
-// and was opened again.
+// Whatever segment has lost its updates, Open names its file, and who needs them meets a gap or an
+// error: at once, and after the log has gone on and was opened again.
 func TestLostUpdatesAreTold(t *testing.T) {
 	for _, s := range spoils {
 		for i, which := range []string{"oldest", "middle", "newest"} {
@@ -75,7 +75,8 @@ func TestLostUpdatesAreTold(t *testing.T) {
 	}
 }
 
-// The line about a newest segment that has lost its updates says what to do with a copy of it, and then nothing is missing for anybody.
+// The line about a newest segment that has lost its updates says what to do with a copy of it, and
+// then nothing is missing for anybody.
 func TestACopyOfTheNewestSegmentIsPutBack(t *testing.T) {
 	for _, s := range spoils {
 		if s.name == "damaged head" {
@@ -143,7 +144,8 @@ func TestALogThatHasLostAllItsSegments(t *testing.T) {
 	require.True(t, misses(t, l, 0))
 }
 
-// No crash makes a segment that looks as if it had lost its updates: neither the death of the process nor a power cut, wherever they come.
+// No crash makes a segment that looks as if it had lost its updates: neither the death of the
+// process nor a power cut, wherever they come.
 func TestCrashesLeaveNoEmptySegments(t *testing.T) {
 	for n := 1; n < 60; n++ {
 		root := t.TempDir()

@@ -10,40 +10,47 @@ import (
 	"time"
 )
 
-// Retention: which segments may go
+// # Retention: which segments may go
 //
-// A segment may be removed when nobody needs an update in it any more. Who needs updates is many-fold: a database file needs those that
-// came after its last checkpoint, a database in memory those after its newest snapshot on the disk, a follower those that it has not
-// acknowledged, a copy those after its instant. The log cannot know any of them, and none of them knows the others. Therefore each
-// registers a Hold with the log, which is a time stamp: "I have everything up to here, and need what comes after". The holder moves
-// its stamp on after what it has is durable, never before. RemoveFiles obeys all holds, whatever stamp its caller names.
+// A segment may be removed when nobody needs an update in it any more. Many need updates: a
+// database file needs those after its last checkpoint, a database in memory those after its newest
+// snapshot on the disk, a follower those that it has not acknowledged, a copy those after its
+// instant. The log cannot know any of these stamps, and none of the holders knows the others.
+// Therefore each registers a Hold with the log, which is a stamp: "I have everything up to here,
+// and need what comes after". The holder moves its stamp on after what it has is durable, never
+// before. RemoveFiles obeys all holds, whatever stamp its caller names.
 //
-// The alternative, that whoever removes asks all holders for their stamps and passes the smallest on, fails in two ways. Somebody is
-// forgotten (the caller took the stamp of the files, but the instant of the snapshots was older), or what was asked is stale (updates
-// go on while a snapshot is written, and a segment is judged by the stamp that it had when it was the newest).
+// Rejected: whoever removes asks all holders for their stamps and passes the smallest on. That
+// fails in two ways. Somebody is forgotten (the caller took the stamp of the files, but the instant
+// of the snapshots was older), or an answer is stale (updates go on while a snapshot is written,
+// and a segment is judged by the stamp that it had when it was the newest).
 //
-// RemoveFiles decides on one look at the log: under Log.mu it takes the number of the newest segment together with the stamps of all
-// holds. Segments with a smaller number do not change any more, and their headers are final (see rotate), so each is judged by its
-// real last stamp. The newest one, and those that are begun meanwhile, stay. A hold that is registered at the same time waits: it is
-// either seen, or it begins after the removal and keeps what is still there. Who then reads the log is told of a gap by Reader.Next.
+// RemoveFiles decides on one look at the log: under Log.mu it takes the number of the newest
+// segment together with the stamps of all holds. Segments with a smaller number do not change any
+// more, and their headers are final (see rotate), so each is judged by its real last stamp. The
+// newest segment, and those that are begun meanwhile, stay. A hold that is registered at the same
+// time waits for holds.removing: either it is seen, or it begins after the removal and keeps what
+// is still there. Whoever then reads the log is told of a gap by Reader.Next.
 //
 //	segments      1          2          3            4 (newest)
 //	last stamps   100        200        300          …
 //	holds                       │ a.kct 210    │ follower 305
-//	RemoveFiles(max) removes 1 and 2. 3 has updates that a.kct lacks, though the follower has them.
+//	RemoveFiles(max) removes 1 and 2. Segment 3 has updates that a.kct lacks.
 //
-// Some holders can do without: a follower that has missed updates fetches a copy. A weak hold is obeyed by RemoveFiles, but not by
-// ReclaimFiles, which is for a disk that is full: a follower that stands still must not stop the server from taking updates.
+// Some holders can do without: a follower that has missed updates fetches a copy. RemoveFiles obeys
+// a weak hold, but ReclaimFiles does not. It is for a disk that is full: a follower that stands
+// still must not stop the server from taking updates.
 
-// A Hold keeps the segments of a log that may have updates newer than a time stamp. It may be used by many goroutines. A nil Hold holds
-// nothing, and its methods do nothing: databases without a log have one.
+// A Hold keeps the segments of a log that may have updates newer than a stamp. It may be used by
+// many goroutines. A nil Hold holds nothing, and its methods do nothing: databases without a log
+// have a nil Hold.
 type Hold struct {
 	log   *Log
 	what  string
 	weak  bool
 	stamp atomic.Uint64 // the holder has everything up to here; never falls
 	until atomic.Int64  // UnixNano of the moment at which the hold ends by itself; 0: it does not
-	gone  func() bool   // the holder has gone; nil: only Release tells. Guarded by Log.mu
+	gone  func() bool   // nil: only Release ends the hold; guarded by Log.mu
 }
 
 // HoldInfo describes a hold for people.
@@ -51,20 +58,22 @@ type HoldInfo struct {
 	What  string // who holds
 	From  Stamp  // updates newer than this are kept
 	Weak  bool   // it does not count when the disk is full
-	Bytes int64  // size of the segments that are there because of such updates, the newest one not counted
+	Bytes int64  // size of the segments that are there because of such updates, without the newest
 }
 
 // holds is the registry of a log.
 type holds struct {
-	removing sync.Mutex         // held over a removal, and while a hold is registered; taken before Log.mu
+	removing sync.Mutex         // held over removals and the registration of holds
 	all      map[*Hold]struct{} // guarded by Log.mu
 }
 
-// Hold keeps all segments that may have updates newer than from, until the holder moves on or releases them. what names the holder for
-// people. What is gone already stays gone: a reader that is opened afterwards tells of a gap.
+// Hold keeps all segments that may have updates newer than from, until the holder moves on or
+// releases them. what names the holder for people. What is gone already stays gone: a reader that
+// is opened afterwards reports a gap.
 func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
 
-// HoldWeakly is Hold for somebody who can do without the updates when the disk is full, see ReclaimFiles.
+// HoldWeakly is Hold for a holder that can do without the updates when the disk is full, see
+// ReclaimFiles.
 func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.hold(what, from, true) }
 
 func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
@@ -81,7 +90,8 @@ func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
 	return h
 }
 
-// Advance says that the holder has everything up to a stamp and will never need it again. A stamp that is not newer changes nothing.
+// Advance says that the holder has everything up to a stamp and will never need it again. A stamp
+// that is not newer changes nothing.
 func (h *Hold) Advance(to Stamp) {
 	if h == nil {
 		return
@@ -102,7 +112,8 @@ func (h *Hold) From() Stamp {
 	return Stamp(h.stamp.Load())
 }
 
-// Linger has the hold end by itself after a time, unless its holder renews it before with another call. A time of 0 makes it last again.
+// Linger has the hold end by itself after a time, unless its holder renews it before with another
+// call. A time of 0 makes it last again.
 func (h *Hold) Linger(d time.Duration) {
 	if h == nil {
 		return
@@ -123,15 +134,16 @@ func (h *Hold) Ended() bool {
 	return until != 0 && h.log.opts.Now().UnixNano() >= until
 }
 
-// EndsWith has a removal ask whether the holder has gone, and release the hold then. A follower that closes its connection is noticed by its
-// goroutine at the next heartbeat only, and whoever removes files right afterwards expects that it counts no more.
+// EndsWith has a removal ask whether the holder has gone, and release the hold then. The goroutine
+// of a follower notices a closed connection only at the next heartbeat, but a user who removes
+// files right after a follower has ended expects that it does not count any more.
 func (h *Hold) EndsWith(gone func() bool) {
 	h.log.mu.Lock()
 	defer h.log.mu.Unlock()
 	h.gone = gone
 }
 
-// releaseGone releases the holds of those who have gone. The caller holds holds.removing.
+// releaseGone releases the holds of holders that have gone. The caller holds holds.removing.
 func (l *Log) releaseGone() {
 	var ask []*Hold
 	l.mu.Lock()
@@ -158,11 +170,12 @@ func (h *Hold) Release() {
 	delete(h.log.holds.all, h)
 }
 
-// Holds lists who holds segments, the one that has come least far first. files is what Files has told, for the sizes.
+// Holds lists who holds segments, the holder that is furthest behind first. files is the result of
+// Files, for the sizes.
 func (l *Log) Holds(files []FileInfo) []HoldInfo {
 	l.mu.Lock()
 	current := l.dir + "/" + segmentName(l.written.seg)
-	all := l.holdersLocked()
+	all := l.holds.live()
 	l.mu.Unlock()
 	infos := make([]HoldInfo, len(all))
 	for i, h := range all {
@@ -176,12 +189,13 @@ func (l *Log) Holds(files []FileInfo) []HoldInfo {
 	return infos
 }
 
-// holdersLocked returns the holds that have not ended, in the order of their stamps, and forgets the others. The caller holds mu.
-func (l *Log) holdersLocked() []*Hold {
+// live returns the holds that have not ended, in the order of their stamps, and forgets the others.
+// The caller holds Log.mu.
+func (hs *holds) live() []*Hold {
 	var all []*Hold
-	for h := range l.holds.all {
+	for h := range hs.all {
 		if h.Ended() {
-			delete(l.holds.all, h)
+			delete(hs.all, h)
 			continue
 		}
 		all = append(all, h)
@@ -192,25 +206,26 @@ func (l *Log) holdersLocked() []*Hold {
 	return all
 }
 
-// retention is what one removal is decided on: the newest segment and the holds at one moment.
+// A retention is what one removal is decided on: the newest segment and the holds at one moment.
 type retention struct {
 	newest  uint64 // number of the segment being written: it and those above it stay
-	floor   Stamp  // what is newer is needed
+	floor   Stamp  // updates newer than this are needed
 	holders []holder
 }
 
-// holder is a hold as it was at that moment.
+// A holder is a hold as it was at that moment.
 type holder struct {
 	what string
 	from Stamp
 }
 
-// retain returns what a removal is to obey. all tells that weak holds count. The caller holds holds.removing.
+// retain returns what a removal has to obey. With all, weak holds count. The caller holds
+// holds.removing.
 func (l *Log) retain(all bool) retention {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := retention{newest: l.written.seg, floor: maxStamp}
-	for _, h := range l.holdersLocked() {
+	for _, h := range l.holds.live() {
 		if h.weak && !all {
 			continue
 		}

@@ -26,8 +26,8 @@ func (fs *hookFS) ReadDir(name string) ([]string, error) {
 	return fs.OS.ReadDir(name)
 }
 
-// While files are chosen for removal, writers put another group into the newest segment and begin the next one: it is judged by its real last
-// stamp.
+// While files are chosen for removal, writers put another group into the newest segment and begin
+// the next one: it is judged by its real last stamp.
 func TestRemoveFilesWhileSegmentsBegin(t *testing.T) {
 	fs := &hookFS{}
 	dir := t.TempDir()
@@ -36,7 +36,7 @@ func TestRemoveFilesWhileSegmentsBegin(t *testing.T) {
 	upTo := mustCommit(t, l, "checkpointed")
 	i := 0
 	write := func() {
-		for seg := l.leaderTail().seg; l.leaderTail().seg == seg; i++ {
+		for seg := l.writer.end().seg; l.writer.end().seg == seg; i++ {
 			mustCommit(t, l, fmt.Sprintf("new %04d", i))
 		}
 	}
@@ -143,7 +143,8 @@ func TestDamagedSegmentsAreRemovedWithTheNext(t *testing.T) {
 	require.FileExists(t, dir+"/notes")
 }
 
-// Holders come and go while files are removed: what a hold keeps from the moment at which it was registered is there until it is released.
+// Holders come and go while files are removed: what a hold keeps from the moment at which it was
+// registered is there until it is released.
 func TestHoldsAndRemovalsAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 300, SyncInterval: time.Hour})

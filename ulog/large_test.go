@@ -13,8 +13,8 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// Values that the log refers to are in the file as copied ones are: among others, in groups of several, at the end, and while somebody
-// reads.
+// Values that the log refers to are in the file as copied ones are: among others, in groups of
+// several, at the end, and while somebody reads.
 func TestLargeValuesAreNotCopied(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
@@ -36,7 +36,7 @@ func TestLargeValuesAreNotCopied(t *testing.T) {
 		if len(group) == 1 {
 			require.NoError(t, l.Wait(s))
 		}
-		require.Less(t, len(l.pending), 1<<16)
+		require.Less(t, len(l.pending.buf), 1<<16)
 		ups = append(ups, group...)
 	}
 	entries, _ := tailed(t, r)
@@ -52,7 +52,8 @@ func TestLargeValuesAreNotCopied(t *testing.T) {
 	require.NoError(t, mustOpen(t, dir, Options{}).Close())
 }
 
-// What came before a large value is acknowledged before the value is written, and what comes behind it afterwards.
+// What came before a large value is acknowledged before the value is written, and what comes behind
+// it afterwards.
 func TestALargeValueHasAGroupOfItsOwn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{SyncInterval: time.Hour})
@@ -64,7 +65,7 @@ func TestALargeValueHasAGroupOfItsOwn(t *testing.T) {
 		stamps = append(stamps, s)
 	}
 	require.NoError(t, l.Wait(stamps[5]))
-	require.Zero(t, l.referTo)
+	require.Zero(t, l.pending.referTo)
 	require.NoError(t, l.Close())
 	require.Equal(t, stamps[1:], groupEnds(t, dir), "a and b together, the others by themselves")
 	require.Equal(t, []string{"a", "b", "large", "c", "d", "large", "e", "f"}, readKeys(t, dir))
@@ -89,7 +90,8 @@ func groupEnds(t *testing.T, dir string) (ends []Stamp) {
 	return ends[1:] // the segment begins with an empty group
 }
 
-// A full segment with much that is not on the disk yet grows on while it is synced, and nobody waits.
+// A full segment with much that is not on the disk yet grows on while it is synced, and nobody
+// waits.
 func TestNobodyWaitsForALargeValueToBeSynced(t *testing.T) {
 	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
 	l := mustOpen(t, dir, Options{FS: fs, Limit: quickSync, SyncInterval: time.Hour})
@@ -99,7 +101,7 @@ func TestNobodyWaitsForALargeValueToBeSynced(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Wait(s))
 	mustCommit(t, l, keys("k", 100)...)
-	require.EqualValues(t, 1, l.leaderTail().seg)
+	require.EqualValues(t, 1, l.writer.end().seg)
 	close(release)
 	within(t, "it is synced", func() bool {
 		l.mu.Lock()
@@ -107,7 +109,7 @@ func TestNobodyWaitsForALargeValueToBeSynced(t *testing.T) {
 		return l.synced.last >= s
 	})
 	mustCommit(t, l, "z")
-	require.EqualValues(t, 2, l.leaderTail().seg)
+	require.EqualValues(t, 2, l.writer.end().seg)
 	require.NoError(t, l.Close())
 	require.Len(t, readKeys(t, dir), 102)
 }

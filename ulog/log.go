@@ -3,83 +3,71 @@ package ulog
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
-
-	"gotycoon/internal/vfs"
 )
 
 const (
-	kickSize = 4 << 20 // pending bytes from which on nobody need wait for them to be written
+	kickSize = 4 << 20 // pending bytes from which on the flusher writes them though nobody waits
 	keepSize = 8 << 20 // larger buffers are not used again
 
 	quickSync = 8 << 20 // bytes that are synced while everybody waits
-	growOn    = 2       // a segment may grow to so many times the limit while it is being synced
+	growOn    = 2       // a segment may grow to this many times the limit while it is being synced
 )
 
 // A Log is an update log open for writing. It may be used by many goroutines.
 //
 // Invariants:
-//   - stamps strictly increase in the order of Append calls, across segments and openings;
-//   - the records of one Append are in one group;
-//   - nothing is acknowledged after err is set, and err is never cleared;
-//   - synced <= written <= last, and the size in a header on disk never is more than synced;
-//   - every stamp given out is greater than what the header on disk promises.
+//   - Stamps strictly increase in the order of Append calls, across segments and openings.
+//   - The records of one Append are in one group.
+//   - Nothing is acknowledged after err is set, and err is never cleared.
+//   - synced <= written <= last, and the size in a header on disk never is more than synced.
+//   - Every stamp given out is greater than what the header on disk promises.
 //
-// Lock order: leadership (see commit.go) -> syncMu -> mu; holds.removing -> mu.
+// Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.removing -> mu.
 type Log struct {
-	dir    string
-	opts   Options
-	fs     vfs.FS
-	logger *slog.Logger
-	id     [16]byte
-	gap    *fresh // where Open goes on when the newest segment had lost updates; nil otherwise and afterwards
+	folder
+	id [16]byte
 
 	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
 	failed chan struct{} // closed when err is set
-	next   atomic.Bool   // the next group begins a segment
 	flush  flusher
+	writer writer
+	aheads aheads
+	holds  holds // who needs which segments
 
 	observer atomic.Pointer[Observer] // nil: nobody measures
-	holds    holds                    // who needs which segments
 
-	syncMu sync.Mutex // held over fsync, header writes and rotation
-	f      vfs.File   // the newest segment; changed by the leader under syncMu
-	headed header     // what its header says; guarded by syncMu
-	sealed header     // what its header says on disk; guarded by syncMu
-	stated note       // of the newest position record that is written; used by the leader
-
-	aheadTurn chan struct{} // has room for one: whoever writes a value ahead
-	aheads    int           // values written ahead, for the names of their files; used by whoever has the turn
-
-	mu       sync.Mutex    // guards the fields below
-	pending  []byte        // encoded records not yet taken into a group
-	large    []largeValue  // that they refer to
-	referTo  int           // bytes of them
-	waiting  []group       // to be written before the pending records: a large value has a group of its own, see cutLocked
-	count    uint32        // records in pending
-	notes    uint32        // follow records among them
-	spare    []byte        // empty buffer to become pending
-	bytes    int64         // record bytes appended since Open
-	last     Stamp         // newest stamp given out
-	update   made          // the newest update
-	past     Stamp         // newest stamp not to be given out any more: it was promised, or another server has had it
-	told     Stamp         // newest stamp promised, see promise.go
-	promised Stamp         // what headers promise
-	kept     Stamp         // what the header on disk promises
-	written  tail          // end of the groups written
-	synced   tail          // end of the groups synced
-	safe     tail          // written or synced, by mode, as of the last group without an error
-	queue    queue         // who writes, and who waits for it
-	changed  chan struct{} // closed when safe grows; nil while no reader waits
-	newest   newest        // groups in memory, for readers
-	follow   note          // of the newest position record; its state is replaced, never changed
-	first    Stamp         // of the first pending record
-	closed   bool
-	err      error // first failed write or sync
+	mu      sync.Mutex    // guards the fields below
+	stamps                // given out and promised
+	pending pending       // records that no group has taken yet
+	bytes   int64         // record bytes appended since Open
+	update  made          // the newest update
+	written tail          // end of the groups written
+	synced  tail          // end of the groups synced
+	safe    tail          // written or synced, by mode, as of the last group without an error
+	queue   queue         // who writes, and who waits for the writer
+	changed chan struct{} // closed when safe grows; nil while no reader waits
+	newest  newest        // groups in memory, for readers
+	note    note          // of the newest position record; its state is replaced, never changed
+	closed  bool
+	err     error // first failed write or sync
 }
+
+// stamps are the bounds of the stamps to come. They are guarded by Log.mu.
+type stamps struct {
+	last Stamp // newest stamp given out
+	past Stamp // stamps up to here are not given out any more: promised, or used by another server
+
+	// See promise.go.
+	told     Stamp // newest stamp promised
+	promised Stamp // what headers promise
+	kept     Stamp // what the header on disk promises
+}
+
+// next gives out a stamp.
+func (s *stamps) next(now Stamp) { s.last = max(s.last+1, s.past+1, now) }
 
 // made says when an update was made, and by which server.
 type made struct {
@@ -87,24 +75,26 @@ type made struct {
 	by uint16
 }
 
-// tail is a position between two groups.
+// A tail is a position between two groups.
 type tail struct {
 	seg  uint64 // number of the segment
 	off  int64  // in the segment
-	last Stamp  // newest stamp in front of it
+	last Stamp  // newest stamp in front of the position
 
 	records uint64 // updates written since Open
 }
 
-// Append gives updates consecutive stamps and returns the last one: that of the i-th of n is so much less as there are behind it.
-// They will be written as a whole or not at all. It does no I/O, so the caller may hold its own lock over Append and the change to
-// its memory: both then happen in the same order. The updates are copied. Without updates it returns Last.
+// Append gives updates consecutive stamps and returns the last one; the i-th of n updates has the
+// stamp returned − (n − 1 − i). The updates will be written as a whole or not at all. Append does
+// no I/O, so the caller may hold its own lock over Append and the change of its memory: both then
+// happen in the same order. The updates are copied. Without updates Append returns Last.
 //
-// Updates with an Origin get stamps greater than those that they had there.
+// Updates with an Origin get stamps greater than the stamps that they had there.
 func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendReplicated(ups, nil) }
 
-// AppendReplicated is Append for the updates of another server, together with what is to be remembered about it; f may be nil. There need
-// not be updates. The record that holds f comes right before them: its stamp is as much less than the one returned as there are updates.
+// AppendReplicated is Append for the updates of another server, together with what is to be
+// remembered about that server; f may be nil, and there may be no updates. The position record with
+// f comes right before the updates: with n updates its stamp is the one returned − n.
 func (l *Log) AppendReplicated(ups []Update, f *Position) (Stamp, error) {
 	size, err := encodedSize(ups)
 	if err != nil {
@@ -121,38 +111,35 @@ func (l *Log) AppendReplicated(ups []Update, f *Position) (Stamp, error) {
 		return 0, err
 	}
 	l.past = max(l.past, newest)
+	p := &l.pending
 	refer := referred(ups)
 	if refer > 0 {
-		l.cutLocked()
+		p.cut(l.last, l.note)
 	}
-	l.referTo += refer
-	l.pending = slices.Grow(l.pending, size-refer+len(msg)+frameSize+commitSize)
-	if l.count == 0 {
-		l.first = max(l.last, l.past, now-1) + 1
+	p.referTo += refer
+	p.buf = slices.Grow(p.buf, size-refer+len(msg)+frameSize+commitSize)
+	if p.count == 0 {
+		p.first = max(l.last, l.past, now-1) + 1
 	}
 	if msg != nil {
-		l.nextLocked(now)
-		l.pending = appendFrameHead(l.pending, l.last, len(msg))
-		l.pending = append(append(l.pending, msg...), endMark)
-		l.count++
-		l.notes++
+		l.stamps.next(now)
+		p.addNote(l.last, msg)
 		size += frameSize + len(msg)
 		if f != nil {
-			l.follow = note{bytes.Clone(f.State), l.last}
+			l.note = note{bytes.Clone(f.State), l.last}
 		}
 	}
 	for i := range ups {
-		l.nextLocked(now)
-		l.appendLocked(&ups[i])
+		l.stamps.next(now)
+		p.add(l.last, &ups[i])
 	}
 	if n := len(ups); n > 0 {
 		l.update = made{l.last, ups[n-1].SID}
 	}
-	l.count += uint32(len(ups))
 	l.bytes += int64(size)
-	last, kick := l.last, len(l.pending)+l.referTo >= kickSize && l.queue.phase == idle
+	last, kick := l.last, len(p.buf)+p.referTo >= kickSize && l.queue.phase == idle
 	if refer > 0 {
-		l.cutLocked()
+		p.cut(l.last, l.note)
 	}
 	l.mu.Unlock()
 	if kick {
@@ -161,10 +148,8 @@ func (l *Log) AppendReplicated(ups []Update, f *Position) (Stamp, error) {
 	return last, nil
 }
 
-// nextLocked gives out a stamp. The caller holds mu.
-func (l *Log) nextLocked(now Stamp) { l.last = max(l.last+1, l.past+1, now) }
-
-// encodedSize returns the size of the records of updates, or why they cannot be logged.
+// encodedSize returns the size of the records of updates, or an error that says why they cannot be
+// logged.
 func encodedSize(ups []Update) (int, error) {
 	size := 0
 	for i := range ups {
@@ -185,7 +170,7 @@ func (l *Log) Tick() Stamp {
 	now := StampAt(l.opts.Now())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.nextLocked(now)
+	l.stamps.next(now)
 	return l.last
 }
 
@@ -196,8 +181,10 @@ func (l *Log) Last() Stamp {
 	return l.last
 }
 
-// NewestUpdate returns the stamp of the newest update in the log and the server that has made it. The stamp is 0 where the log has none, or
-// only in segments before the one that was the newest when it was opened. Last may be greater: stamps are given out without updates too.
+// NewestUpdate returns the stamp of the newest update in the log and the server that made it. The
+// stamp is 0 where the log has no update, or has updates only in segments before the one that was
+// the newest when the log was opened. Last may be greater: stamps are given out without updates
+// too.
 func (l *Log) NewestUpdate() (Stamp, uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -211,13 +198,15 @@ func (l *Log) Bytes() int64 {
 	return l.bytes
 }
 
-// ID returns the identity of the log: 16 bytes drawn when its directory was first opened by a Log.
+// ID returns the identity of the log: 16 random bytes, chosen when its directory was first opened
+// by a Log.
 func (l *Log) ID() [16]byte { return l.id }
 
 // Dir returns the directory as given to Open.
 func (l *Log) Dir() string { return l.dir }
 
-// Failed returns a channel that is closed at the first write or fsync that fails. From then on nothing is acknowledged.
+// Failed returns a channel that is closed at the first write or fsync that fails. From then on
+// nothing is acknowledged.
 func (l *Log) Failed() <-chan struct{} { return l.failed }
 
 // Err returns the error of the write or fsync that failed, or nil.
@@ -227,7 +216,7 @@ func (l *Log) Err() error {
 	return l.err
 }
 
-// usableLocked returns why nothing can be appended. The caller holds mu.
+// usableLocked returns an error that says why nothing can be appended. The caller holds mu.
 func (l *Log) usableLocked() error {
 	if l.err != nil {
 		return l.err
@@ -238,7 +227,7 @@ func (l *Log) usableLocked() error {
 	return nil
 }
 
-// fail makes err the end of the log, unless an earlier error was, and returns that which is.
+// fail makes err the end of the log, unless an earlier error was, and returns the error that is.
 func (l *Log) fail(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -250,7 +239,8 @@ func (l *Log) fail(err error) error {
 	return l.err
 }
 
-// Close writes and syncs everything appended, updates the header and releases the directory. Further calls return ErrClosed.
+// Close writes and syncs everything appended, updates the header and releases the directory.
+// Further calls return ErrClosed.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -264,26 +254,27 @@ func (l *Log) Close() error {
 
 	l.flush.end()
 	l.endPromises()
-	err := l.settle(last)
+	err := l.writer.endAt(last)
 	l.mu.Lock()
-	for i := range l.waiting {
-		l.waiting[i].abandon()
+	for i := range l.pending.waiting {
+		l.pending.waiting[i].abandon()
 	}
 	l.mu.Unlock()
-	l.syncMu.Lock()
-	defer l.syncMu.Unlock()
-	if cerr := l.f.Close(); err == nil && cerr != nil {
+	l.writer.syncMu.Lock()
+	defer l.writer.syncMu.Unlock()
+	if cerr := l.writer.f.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("close update log: %w", cerr)
 	}
 	return err
 }
 
-// settle makes the log end on disk at stamp last, header included.
-func (l *Log) settle(last Stamp) error {
+// endAt makes the log end on disk at stamp last, header included.
+func (w *writer) endAt(last Stamp) error {
+	l := w.log
 	if err := l.SyncTo(last); err != nil {
 		return err
 	}
-	l.syncMu.Lock()
-	defer l.syncMu.Unlock()
-	return l.syncHeaderLocked()
+	w.syncMu.Lock()
+	defer w.syncMu.Unlock()
+	return w.syncHeaderLocked()
 }

@@ -103,7 +103,8 @@ func TestStampsFollowTheClock(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestTickSurvives takes a stamp without a record: it is not given out again, even with the clock set back.
+// TestTickSurvives takes a stamp without a record: it is not given out again, even with the clock
+// set back.
 func TestTickSurvives(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	l := mustOpen(t, dir, Options{Now: c.now})
@@ -118,7 +119,8 @@ func TestTickSurvives(t *testing.T) {
 	require.Empty(t, readKeys(t, dir))
 }
 
-// TestStampsFromOlderHeaders begins behind the largest stamp of all segments, when the newest is empty: the one in between marks the gap.
+// TestStampsFromOlderHeaders begins behind the largest stamp of all segments, when the newest is
+// empty: the one in between marks the gap.
 func TestStampsFromOlderHeaders(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	l := mustOpen(t, dir, Options{Now: c.now})
@@ -134,7 +136,8 @@ func TestStampsFromOlderHeaders(t *testing.T) {
 	require.NotEmpty(t, reports)
 }
 
-// TestStampsFromTheTail reads the last stamp from the records when the header lags, and refuses one that cannot be.
+// TestStampsFromTheTail reads the last stamp from the records when the header lags, and refuses one
+// that cannot be.
 func TestStampsFromTheTail(t *testing.T) {
 	s := newSample(t)
 	copy(s.b, appendHeader(nil, header{s.ends[0], 1}))
@@ -187,8 +190,8 @@ func TestNoLimit(t *testing.T) {
 	require.Equal(t, []uint64{1}, nums)
 }
 
-// TestRotationOrder looks at the disk whenever the log syncs: an older segment is complete, with its final header, before the next
-// one exists, and no header is ever ahead of what was synced.
+// TestRotationOrder looks at the disk whenever the log syncs: an older segment is complete, with
+// its final header, before the next one exists, and no header is ever ahead of what was synced.
 func TestRotationOrder(t *testing.T) {
 	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
 	l := mustOpen(t, dir, Options{Limit: 200, FS: fs})
@@ -290,8 +293,8 @@ func TestLock(t *testing.T) {
 	require.NoError(t, mustOpen(t, dir, Options{FS: hasty{}}).Close())
 }
 
-// TestLockWaits opens a log that another has open; when the other has gone on to a new segment meanwhile, that is the one
-// to continue.
+// TestLockWaits opens a log that another has open; when the other has gone on to a new segment
+// meanwhile, that is the one to continue.
 func TestLockWaits(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 100})
@@ -322,8 +325,8 @@ func TestOpenFails(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestConcurrent has writers with bulks of several sizes, waiting or not, and readers that follow, over rotations and in both
-// modes. Every bulk is whole, in order, and its stamps are consecutive.
+// TestConcurrent has writers with bulks of several sizes, waiting or not, and readers that follow,
+// over rotations and in both modes. Every bulk is whole, in order, and its stamps are consecutive.
 func TestConcurrent(t *testing.T) {
 	for _, each := range []bool{false, true} {
 		t.Run(fmt.Sprintf("SyncEach=%v", each), func(t *testing.T) {
@@ -367,7 +370,8 @@ func writeBulks(t *testing.T, l *Log, w, n int) {
 	}
 }
 
-// followBulks reads want records and checks that each writer's arrive in order and each bulk in one piece.
+// followBulks reads want records and checks that each writer's arrive in order and each bulk in one
+// piece.
 func followBulks(t *testing.T, l *Log, want int) {
 	r, err := l.NewReader(0)
 	if err != nil {
@@ -404,7 +408,8 @@ func followBulks(t *testing.T, l *Log, want int) {
 	}
 }
 
-// TestNobodyWaits has records written and synced, and the header updated, though nobody waits for them.
+// TestNobodyWaits has records written and synced, and the header updated, though nobody waits for
+// them.
 func TestNobodyWaits(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{SyncInterval: time.Millisecond})
@@ -441,7 +446,7 @@ func TestIdle(t *testing.T) {
 	})
 	syncs := fs.Syncs()
 	for range 20 {
-		require.NoError(t, l.tidy(true))
+		require.NoError(t, l.writer.tidy(true))
 	}
 	require.Equal(t, syncs, fs.Syncs())
 	require.NoError(t, l.SyncTo(s))
@@ -463,7 +468,8 @@ func TestSyncDoesNotBlock(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// TestGroupsForm holds the first group's sync up: the records appended meanwhile are written together.
+// TestGroupsForm holds the first group's sync up: the records appended meanwhile are written
+// together.
 func TestGroupsForm(t *testing.T) {
 	dir, fs := t.TempDir(), faultfs.New(vfs.OS{})
 	l := mustOpen(t, dir, Options{FS: fs, SyncEach: true, SyncInterval: time.Hour})
@@ -491,7 +497,7 @@ func TestGroupsForm(t *testing.T) {
 	within(t, "all are appended", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return l.count == 50
+		return l.pending.count == 50
 	})
 	close(release)
 	wg.Wait()

@@ -110,7 +110,8 @@ type got struct {
 	msg   string
 }
 
-// drain reads until io.EOF, passing over gaps and damage, and returns what was read, the damage, and the gaps with the reports.
+// drain reads until io.EOF, passing over gaps and damage, and returns what was read, the damage,
+// and the gaps with the reports.
 func drain(t testing.TB, dir string, after Stamp) (all []got, damage []*DamageError, reports []string) {
 	t.Helper()
 	r, err := OpenReader(vfs.OS{}, dir, after, ReaderOptions{Report: func(err error) { reports = append(reports, err.Error()) }})

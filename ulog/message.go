@@ -4,12 +4,40 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"time"
+
+	"gotycoon/ulog/update"
 )
+
+// The types of package update under the names that the users of a log know.
+type (
+	Stamp  = update.Stamp  // position in the log, and time of the change there
+	Update = update.Update // one change to one database
+	Op     = update.Op     // what an update does
+	Origin = update.Origin // where an update was first made
+	Ahead  = update.Ahead  // a value that WriteAhead has written
+)
+
+// The operations that are logged.
+const (
+	OpSet    = update.OpSet
+	OpRemove = update.OpRemove
+	OpClear  = update.OpClear
+)
+
+const (
+	perMilli   = update.PerMilli
+	maxStamp   = Stamp(1) << 63 // the year 2262; anything from here on is damage
+	startSlack = Stamp(1_000_000_000)
+)
+
+// StampAt returns the smallest stamp of a moment.
+func StampAt(t time.Time) Stamp { return update.StampAt(t) }
 
 // prefixSize is the size of what every message begins with: SID, DBID, Op.
 const prefixSize = 5
 
-// AppendMessage appends the message of an update, which is
+// AppendMessage appends the message of an update, with numbers in big-endian order:
 //
 //	offset  0      2       4    5
 //	        ┌──────┬───────┬────┬─────────────────────────────────────────────────────┐
@@ -18,8 +46,6 @@ const prefixSize = 5
 //	set     varnum key size, varnum value size, key, value
 //	remove  varnum key size, key
 //	clear   nothing
-//
-// with numbers in big-endian order.
 func AppendMessage(dst []byte, u *Update) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, u.SID)
 	dst = binary.BigEndian.AppendUint16(dst, u.DBID)
@@ -36,7 +62,7 @@ func AppendMessage(dst []byte, u *Update) []byte {
 	return append(dst, u.Value...)
 }
 
-// appendSetHead appends the operands of a set but for its value.
+// appendSetHead appends the operands of a set without the value.
 func appendSetHead(dst []byte, u *Update) []byte {
 	dst = appendVarnum(dst, uint64(len(u.Key)))
 	dst = appendVarnum(dst, uint64(len(u.Value)))
@@ -56,8 +82,9 @@ func messageSize(u *Update) int {
 	return prefixSize + len(u.Value)
 }
 
-// ParseMessage decodes a message. Key and Value of the result are parts of msg. The error is nil or ErrMalformed,
-// and then SID and DBID are set as far as msg holds them. An operation that is not known is no error.
+// ParseMessage decodes a message. Key and Value of the result are parts of msg. The error is nil or
+// ErrMalformed; with an error SID and DBID are set as far as msg holds them. An unknown operation
+// is no error.
 func ParseMessage(msg []byte) (Update, error) {
 	var u Update
 	if len(msg) >= prefixSize-1 {
@@ -97,7 +124,8 @@ func parseOperands(u *Update, rest []byte) error {
 	return nil
 }
 
-// appendVarnum appends n in groups of 7 bits, the most significant first, each but the last with its high bit set.
+// appendVarnum appends n in groups of 7 bits, the most significant group first, each but the last
+// with its high bit set.
 func appendVarnum(dst []byte, n uint64) []byte {
 	for shift := 7 * (varnumSize(int(n)) - 1); shift > 0; shift -= 7 {
 		dst = append(dst, 0x80|byte(n>>shift))
@@ -108,7 +136,8 @@ func appendVarnum(dst []byte, n uint64) []byte {
 // varnumSize returns how many bytes appendVarnum appends for a size in memory.
 func varnumSize(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
 
-// cutVarnum splits a varnum off the front of src. Longer forms than the shortest are accepted, as the original does.
+// cutVarnum splits a varnum off the front of src. Like the original it accepts forms that are
+// longer than necessary.
 func cutVarnum(src []byte) (n uint64, rest []byte, ok bool) {
 	for i, b := range src {
 		if n > math.MaxUint64>>7 {

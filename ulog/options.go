@@ -24,18 +24,21 @@ const (
 
 // Options of a Log. The zero value is usable.
 type Options struct {
-	// Limit is the size in bytes from which on a segment is followed by the next one (-ulim). 0 means 256 MiB, below 0
-	// means no limit. A segment exceeds it by up to one group.
+	// Limit is the size in bytes from which on a segment is followed by the next one (-ulim). 0
+	// means 256 MiB, below 0 means no limit. A segment exceeds the limit by up to one group.
 	Limit int64
-	// Ahead is the size in bytes from which on a value that stays as it is can be written before its turn, see WriteAhead. 0 means 16 MiB.
+	// Ahead is the size in bytes from which on WriteAhead writes a value before its update's turn.
+	// 0 means 16 MiB.
 	Ahead int
 	// SyncEach makes Wait return after an fsync (-oas), not after the write.
 	SyncEach bool
-	// SyncInterval is how long written data may stay without fsync, and appended data unwritten when nobody waits for it. Default 1 s.
+	// SyncInterval is how long written data may stay without fsync, and appended data unwritten
+	// when nobody waits for it. Default 1 s.
 	SyncInterval time.Duration
 	// NoRepair makes a torn tail an error of Open (-onr). By default it is put aside and cut off.
 	NoRepair bool
-	// TryLock makes a log that another process has open an error, vfs.ErrLocked, of Prepare. By default it waits for 10 seconds.
+	// TryLock makes Prepare return vfs.ErrLocked at once when another process has the log open. By
+	// default it waits for 10 seconds.
 	TryLock bool
 	// FS holds the log. Default vfs.OS.
 	FS vfs.FS

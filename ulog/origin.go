@@ -6,31 +6,34 @@ import (
 	"fmt"
 )
 
-// UnknownLog in an Origin says that the update was made in some log at a stamp, and nobody knows any more in which: it was found in a
-// database that keeps versions. It tells nothing about what else has come from there.
+// UnknownLog in an Origin says that the update was made at a stamp in a log that nobody knows any
+// more: the update was found in a database that keeps versions. It says nothing about what else has
+// come from that log.
 const UnknownLog = ^uint64(0)
 
-// LogKey is the part of a log's identity that origins name it by. It is neither 0 nor UnknownLog.
+// LogKey is the part of a log's identity by which origins name the log. It is neither 0 nor
+// UnknownLog.
 func LogKey(id [16]byte) uint64 {
 	return min(max(1, binary.BigEndian.Uint64(id[:])), UnknownLog-1)
 }
 
-// Position is what a server that follows another remembers about it, in its own log: in the same group as the updates it speaks of, so
-// that both are there after a crash or neither is.
+// A Position is what a server that follows a master remembers about it, in its own log. The
+// position record is in the same group as the updates it speaks of, so that after a crash both are
+// there or neither is.
 type Position struct {
 	DBID  uint16 // the database of the updates
-	State []byte // how far the server has followed; package replication knows what it says
+	State []byte // how far the server has followed; package replication knows the format
 }
 
 const (
-	followOp      = 0xA1
-	followVersion = 1
-	followHead    = prefixSize + 1 + 2
+	positionOp      = 0xA1
+	positionVersion = 1
+	positionHead    = prefixSize + 1 + 2
 )
 
 var (
-	errFollowVersion = errors.New("follow record of an unknown version")
-	errFollow        = errors.New("malformed follow record")
+	errPositionVersion = errors.New("follow record of an unknown version")
+	errPosition        = errors.New("malformed follow record")
 )
 
 // appendPosition appends the message of the position record for ups:
@@ -39,15 +42,16 @@ var (
 //	        ┌───────┬───────┬──────┬─────────┬──────────┬──────┬─────────┬───────┐
 //	        │ 00 00 │ ff ff │ a1   │ version │ dbid,u16 │ logs │ origins │ state │
 //	        └───────┴───────┴──────┴─────────┴──────────┴──────┴─────────┴───────┘
-//	logs     varnum count, then 8 bytes for each
-//	origins  varnum count, then for each of as many records behind this one: varnum 0 for none, or the number of its log,
-//	         from 1, and varnum difference of its stamp to that of the origin before, doubled, plus 1 when it is negative
-//	state    the rest, see Follow
+//	logs     varnum count, then 8 bytes for each log
+//	origins  varnum count; then for each of as many records behind this one: varnum 0 for
+//	         no origin, or the number of its log, from 1, and varnum difference of its stamp
+//	         to that of the previous origin, doubled, plus 1 when it is negative
+//	state    the rest, see Position
 //
-// The record stands in front of the updates it speaks of, in the same group. As with commit records, database 65535 makes the original's
-// slaves and tools pass it over.
+// The record stands in front of the updates it speaks of, in the same group. As with commit
+// records, database 65535 makes the original's slaves and tools pass it over.
 func appendPosition(dst []byte, f *Position, ups []Update) []byte {
-	dst = append(dst, 0, 0, 0xFF, 0xFF, followOp, followVersion)
+	dst = append(dst, 0, 0, 0xFF, 0xFF, positionOp, positionVersion)
 	dst = binary.BigEndian.AppendUint16(dst, f.DBID)
 	logs := originLogs(ups)
 	dst = appendVarnum(dst, uint64(len(logs)))
@@ -80,7 +84,7 @@ func originLogs(ups []Update) (logs []uint64) {
 	return logs
 }
 
-// logNumber returns the number of a log, from 1, and 0 where it is not in the list.
+// logNumber returns the number of a log in the list, from 1; 0 where the list does not have it.
 func logNumber(logs []uint64, log uint64) int {
 	for i := range logs {
 		if logs[i] == log {
@@ -93,23 +97,24 @@ func logNumber(logs []uint64, log uint64) int {
 func zigzag(n int64) uint64   { return uint64(n)<<1 ^ uint64(n>>63) }
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
-// isPosition tells whether a message belongs to a position record, of whatever version.
+// isPosition reports whether a message belongs to a position record, of whatever version.
 func isPosition(msg []byte) bool {
-	return len(msg) > prefixSize && msg[2] == 0xFF && msg[3] == 0xFF && msg[4] == followOp
+	return len(msg) > prefixSize && msg[2] == 0xFF && msg[3] == 0xFF && msg[4] == positionOp
 }
 
-// parsePosition decodes the message of a position record. The origins are appended to dst; State is a part of msg.
+// parsePosition decodes the message of a position record. The origins are appended to dst; State is
+// a part of msg.
 func parsePosition(dst []Origin, msg []byte) (Position, []Origin, error) {
-	if msg[prefixSize] != followVersion {
-		return Position{}, dst, fmt.Errorf("%w: %d", errFollowVersion, msg[prefixSize])
+	if msg[prefixSize] != positionVersion {
+		return Position{}, dst, fmt.Errorf("%w: %d", errPositionVersion, msg[prefixSize])
 	}
-	if len(msg) < followHead {
-		return Position{}, dst, errFollow
+	if len(msg) < positionHead {
+		return Position{}, dst, errPosition
 	}
 	f := Position{DBID: binary.BigEndian.Uint16(msg[prefixSize+1:])}
-	n, rest, ok := cutVarnum(msg[followHead:])
+	n, rest, ok := cutVarnum(msg[positionHead:])
 	if !ok || n > uint64(len(rest))/8 {
-		return f, dst, errFollow
+		return f, dst, errPosition
 	}
 	logs, rest := rest[:8*n], rest[8*n:]
 	dst, rest, err := parseOrigins(dst, logs, rest)
@@ -120,33 +125,33 @@ func parsePosition(dst []Origin, msg []byte) (Position, []Origin, error) {
 func parseOrigins(dst []Origin, logs, rest []byte) ([]Origin, []byte, error) {
 	count, rest, ok := cutVarnum(rest)
 	if !ok || count > uint64(len(rest)) {
-		return dst, nil, errFollow
+		return dst, nil, errPosition
 	}
 	before := Stamp(0)
 	for range count {
 		var n, diff uint64
 		if n, rest, ok = cutVarnum(rest); !ok || n > uint64(len(logs)/8) {
-			return dst, nil, errFollow
+			return dst, nil, errPosition
 		}
 		if n == 0 {
 			dst = append(dst, Origin{})
 			continue
 		}
 		if diff, rest, ok = cutVarnum(rest); !ok {
-			return dst, nil, errFollow
+			return dst, nil, errPosition
 		}
 		before += Stamp(unzigzag(diff))
 		log := binary.BigEndian.Uint64(logs[8*(n-1):])
 		if log == 0 || before >= maxStamp {
-			return dst, nil, errFollow
+			return dst, nil, errPosition
 		}
 		dst = append(dst, Origin{Log: log, Stamp: before})
 	}
 	return dst, rest, nil
 }
 
-// encodePosition returns the message of the position record that updates need, nil where they need none, and the newest stamp among their
-// origins.
+// encodePosition returns the message of the position record that updates need, nil where they need
+// none, and the newest stamp among their origins.
 func encodePosition(ups []Update, f *Position) (note []byte, newest Stamp, err error) {
 	foreign := false
 	for i := range ups {
@@ -165,8 +170,8 @@ func encodePosition(ups []Update, f *Position) (note []byte, newest Stamp, err e
 	return appendPosition(nil, f, ups), newest, nil
 }
 
-// Observe makes every stamp given out from now on greater than at, which another server has given out. The error says that at is no
-// stamp that a clock gives.
+// Observe makes every stamp given out from now on greater than at, a stamp that another server has
+// given out. The error says that at is no stamp that a clock gives.
 func (l *Log) Observe(at Stamp) error {
 	if at >= maxStamp {
 		return errStamp

@@ -24,7 +24,8 @@ type noted struct {
 	state string
 }
 
-// readOrigins returns the origins of the updates after a stamp, and what the log remembers about those who are followed.
+// readOrigins returns the origins of the updates after a stamp, and what the log remembers about
+// those who are followed.
 func readOrigins(t *testing.T, r *Reader) (origins []Origin, notes []noted) {
 	t.Helper()
 	r.OnPosition(func(_ Stamp, f Position) { notes = append(notes, noted{f.DBID, string(f.State)}) })
@@ -74,16 +75,17 @@ func TestOriginsTravelThroughTheLog(t *testing.T) {
 	check(0, want, notes)
 }
 
-// Half a group is nothing, wherever it is cut: what is remembered is there with its updates, or neither is.
+// Half a group is nothing, wherever it is cut: what is remembered is there with its updates, or
+// neither is.
 func TestFollowRecordsStandAndFallWithTheirUpdates(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})
 	mustCommit(t, l, "before")
-	before := l.leaderTail().off
+	before := l.writer.end().off
 	at, err := l.AppendReplicated([]Update{from(7, 5, "a"), from(7, 6, "b")}, &Position{State: []byte("s")})
 	require.NoError(t, err)
 	require.NoError(t, l.Wait(at))
-	after := l.leaderTail().off
+	after := l.writer.end().off
 	require.NoError(t, l.Close())
 	whole, err := os.ReadFile(filepath.Join(dir, segmentName(1)))
 	require.NoError(t, err)
@@ -127,14 +129,14 @@ func TestFollowRecordsOfLaterVersionsAreNotPassedOver(t *testing.T) {
 	msg := appendPosition(nil, &Position{DBID: 1}, nil)
 	msg[prefixSize]++
 	_, _, err := parsePosition(nil, msg)
-	require.ErrorIs(t, err, errFollowVersion)
+	require.ErrorIs(t, err, errPositionVersion)
 }
 
 func FuzzParseFollow(f *testing.F) {
 	f.Add(appendPosition(nil, &Position{DBID: 1, State: []byte("s")}, nil)[prefixSize:])
 	f.Add(appendPosition(nil, &Position{}, []Update{from(7, 5, "a"), set("b"), from(8, 1, "c")})[prefixSize:])
 	f.Fuzz(func(t *testing.T, rest []byte) {
-		msg := append([]byte{0, 0, 0xFF, 0xFF, followOp}, rest...)
+		msg := append([]byte{0, 0, 0xFF, 0xFF, positionOp}, rest...)
 		if !isPosition(msg) {
 			return
 		}

@@ -1,45 +1,52 @@
 package ulog
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"gotycoon/internal/vfs"
 )
 
-// Opening a log has two halves. Prepare locks the log and looks at it, Begin mends it and makes it ready for updates. Between the two the
-// caller decides whether to go on at all: it knows who the log is, where it ends and what is wrong with it, and nothing has been changed. A
-// start that is refused then leaves every byte as it was, for people to look at and for the start that is right.
+// Opening a log has two halves. Prepare locks the log and looks at it, Begin mends it and makes it
+// ready for updates. Between the two the caller knows which log it is, where it ends and what is
+// wrong with it, and nothing has been changed: the caller decides whether to go on. A start that is
+// refused then leaves every byte as it was, for people to look at and for the start that is right.
 //
-//	Prepare   lock, identity, headers of the segments, records of the newest one          reads only
+//	Prepare   lock, identity, headers of the segments, records of the newest       reads only
 //	          the caller decides: Begin, or Close
-//	Begin     directory, first segment, gap, torn tail, header, identity, flusher         writes
+//	Begin     directory, first segment, gap, torn tail, header, identity, flusher  writes
 
-// Prepared is a log that is locked, and not changed yet. Begin or Close ends it.
+// A Prepared is a log that is locked, and not changed yet. Begin or Close ends it.
 type Prepared struct {
 	log   *Log
 	f     vfs.File // the newest segment, locked; nil where there is none
 	n     uint64   // its number, 1 where there is none
 	size  int64    // of the file
 	fresh bool     // there was no segment when the directory was looked at
-	known bool     // the log has an identity; otherwise the one in log was just drawn
+	known bool     // the log has an identity; otherwise the one in log was just made
 	empty bool     // the segment has no header yet
 	jumps bool     // segments are missing between others
 	lost  bool     // the segment has lost updates: Begin leaves a gap
 	good  scanner  // stands at the end of the good records of a segment that is not empty
+	gap   *fresh   // where Begin goes on when the newest segment has lost updates
 	flaws []string // what is wrong with the log, each said once
 }
 
-// Prepare locks the log in a directory and looks at it, without changing anything: where there is no log, none is made. It waits up to 10
-// seconds for another process that has the log open. Damage in front of the end of the newest segment is a *DamageError. Of older segments
-// only the headers are looked at.
+// Prepare locks the log in a directory and looks at it, without changing anything: where there is
+// no log, none is made. It waits up to 10 seconds for another process that has the log open. Damage
+// in front of the end of the newest segment is a *DamageError. Of older segments only the headers
+// are looked at.
 func Prepare(dir string, o Options) (*Prepared, error) {
 	o.setDefaults()
-	l := &Log{dir: dir, opts: o, fs: o.FS, logger: o.Logger, failed: make(chan struct{})}
+	l := &Log{folder: folder{dir, o, o.FS, o.Logger}, failed: make(chan struct{})}
+	l.writer.log = l
 	l.queue.turn = make(chan struct{}, 1)
-	l.aheadTurn = make(chan struct{}, 1)
+	l.aheads.turn = make(chan struct{}, 1)
 	p := &Prepared{log: l}
 	if err := p.lookAtNewest(); err != nil {
 		return nil, fmt.Errorf("open update log: %w", errors.Join(err, p.Close()))
@@ -53,7 +60,8 @@ func (p *Prepared) ID() [16]byte { return p.log.id }
 // Dir returns the directory as given to Prepare.
 func (p *Prepared) Dir() string { return p.log.dir }
 
-// Last returns the newest stamp in the log. Where the log has lost updates, it is a stamp behind them; without a log it is 0.
+// Last returns the newest stamp in the log. Where the log has lost updates, it is a stamp behind
+// them; without a log it is 0.
 func (p *Prepared) Last() Stamp {
 	if p.lost {
 		return p.behindLoss()
@@ -61,10 +69,11 @@ func (p *Prepared) Last() Stamp {
 	return p.log.last
 }
 
-// Flaws says what the log has lost, in a line for each file; nil where nothing shows.
+// Flaws says what the log has lost, in one line for each file; nil where nothing shows.
 func (p *Prepared) Flaws() []string { return p.flaws }
 
-// Whole reports whether the log has all segments from the first one that is there to the newest, and none of them shows a flaw.
+// Whole reports whether the log has all segments from its first one to the newest, and none of them
+// shows a flaw.
 func (p *Prepared) Whole() bool { return len(p.flaws) == 0 && !p.jumps }
 
 // Close lets go of the log as it is.
@@ -104,7 +113,8 @@ func (p *Prepared) lookAtNewest() error {
 func (p *Prepared) lock(flag int) error {
 	l := p.log
 	f, err := l.fs.OpenFile(l.segmentPath(p.n), flag, filePerm)
-	if errors.Is(err, os.ErrNotExist) && flag == readWrite { // the process that has the log open has gone on to another, and removed this one
+	// The process that has the log open may have gone on to another segment and removed this one.
+	if errors.Is(err, os.ErrNotExist) && flag == readWrite {
 		if newer := l.isNewest(p.n); newer != nil {
 			return newer
 		}
@@ -145,10 +155,10 @@ func (p *Prepared) look() error {
 		return p.lookAtRecords()
 	}
 	p.lost = p.lostNewest(used)
-	return l.findState(note{}, p.n, true)
+	return p.findState(note{}, p.n, true)
 }
 
-// identify reads the identity, or draws one for a log that has none.
+// identify reads the identity, or makes one for a log that has none.
 func (p *Prepared) identify() error {
 	id, err := Identity(p.log.fs, p.log.dir)
 	p.known = err == nil
@@ -182,7 +192,7 @@ func (p *Prepared) lookAtRecords() error {
 		s.last = max(s.last, head.last)
 	}
 	l.last, l.update = max(l.last, s.last), s.update
-	if err = l.findState(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
+	if err = p.findState(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
 		return err
 	}
 	p.lost = p.size < head.size
@@ -202,4 +212,63 @@ func (p *Prepared) say(flaw string) {
 		p.flaws = append(p.flaws, flaw)
 		p.log.logger.Error(flaw)
 	}
+}
+
+// newestHeaderStamp returns the largest stamp in the headers of the segments before the newest, and
+// logs what is wrong with them: perhaps nobody needs their records now, and then no reader would
+// ever complain.
+func (p *Prepared) newestHeaderStamp() (last Stamp, err error) {
+	nums, err := listSegments(p.log.fs, p.log.dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	for _, num := range nums {
+		if num >= p.n {
+			break
+		}
+		if h, herr := p.checkHead(num); herr == nil {
+			last = max(last, h.last)
+		}
+	}
+	return last, err
+}
+
+// neverBegun reports whether a segment is empty, or looks as a crash or a full disk leaves the
+// first segment of a log that was just being created: too short for a record, and nothing but zeros
+// or the front of what beginSegment writes.
+func neverBegun(f vfs.File, size int64) (bool, error) {
+	const fresh = headerSize + commitSize
+	if size > fresh {
+		return false, nil
+	}
+	b := make([]byte, fresh)
+	if _, err := f.ReadAt(b[:size], 0); err != nil && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	want := appendHeader(nil, header{size: fresh})[:min(size, headerSize-8)]
+	return bytes.Equal(b, make([]byte, fresh)) || size < fresh && bytes.HasPrefix(b, want), nil
+}
+
+// all accepts everything good up to limit. A torn tail is no error.
+func (s *scanner) all(limit int64) error {
+	for {
+		err := s.next(limit)
+		var torn *tornError
+		var damage *DamageError
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF), errors.As(err, &torn):
+			return nil
+		case errors.As(err, &damage):
+			return adviseRepair(damage)
+		default:
+			return err
+		}
+	}
+}
+
+func adviseRepair(err *DamageError) error {
+	return fmt.Errorf("%w (records before it are good; put back a copy of %s. To go on without what comes after, bring each database file up to date with "+
+		"kttimedmgr vacuum -onr FILE, and then empty the damaged one with truncate -s 0 %s: who needs its updates then meets a gap)",
+		err, filepath.Base(err.File), err.File)
 }

@@ -30,7 +30,8 @@ func content(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// Prepare tells what Open would find, and changes nothing, whatever is to be mended. Begin mends as Open does.
+// Prepare tells what Open would find, and changes nothing, whatever is to be mended. Begin mends as
+// Open does.
 func TestPrepareChangesNothing(t *testing.T) {
 	whole := func(t *testing.T) string { // two segments
 		dir := filepath.Join(t.TempDir(), "log")

@@ -10,7 +10,8 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// A stamp that followers were promised is given to no update after a kill or a clean end, though the clock is behind then.
+// A stamp that followers were promised is given to no update after a kill or a clean end, though
+// the clock is behind then.
 func TestAPromiseOutlivesTheProcess(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *Log, fs *faultfs.FS){
 		"kill":  func(t *testing.T, l *Log, fs *faultfs.FS) { fs.FailChange(1, errKilled); _ = l.Close() },

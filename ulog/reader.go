@@ -13,11 +13,12 @@ import (
 
 // ReaderOptions of OpenReader. The zero value is usable.
 type ReaderOptions struct {
-	// Report is told what the reader leaves out without an error: torn groups in older segments. nil drops it.
+	// Report is given what the reader leaves out without an error: torn groups in older segments.
+	// nil drops it.
 	Report func(error)
 }
 
-// Entry is a record of the log.
+// An Entry is a record of the log.
 type Entry struct {
 	Stamp   Stamp
 	Message []byte // see ParseMessage; valid until the next call of Next
@@ -26,8 +27,9 @@ type Entry struct {
 
 // A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
 //
-// Only groups that are complete and whose checksum matches are delivered; see scanner for the rules. The commit records
-// themselves are not, nor are follow records: what those say is in Entry.Origin, and goes to OnPosition.
+// Next returns only records of groups that are complete and whose checksum matches; see scanner for
+// the rules. It does not return commit records and position records: the content of the latter is
+// in Entry.Origin, and goes to OnPosition.
 type Reader struct {
 	fs     vfs.FS
 	dir    string
@@ -43,24 +45,24 @@ type Reader struct {
 	headed bool    // the header was read
 	final  bool    // the segment does not grow any more
 
-	had     Stamp        // the reader has everything up to it that the log still had when it was opened, see gap.go
+	had     Stamp        // the reader has everything up to here that the log had, see gap.go
 	begins  Stamp        // of the first segment behind the last gap, unless that is the log's first
 	gap     *GapError    // what Next returns until SkipGap
 	damage  *DamageError // what Next returns until SkipDamage
-	noticed bool         // the open segment has lost bytes, which Next has told
+	noticed bool         // the open segment has lost bytes, and Next has reported it
 	closed  bool
 
-	origins  []Origin // of the next records, from a position record
-	passed   int      // origins already used
-	onFollow func(Stamp, Position)
+	origins    []Origin // of the next records, from a position record
+	passed     int      // origins already used
+	onPosition func(Stamp, Position)
 
 	safe    tail   // where the log was safe when the reader last looked
-	records uint64 // where the reader is in Log.tail.records, once counted
+	records uint64 // the reader's place as in tail.records, once counted
 	counted bool
 }
 
-// OpenReader reads the log in a directory, from the first record newer than after. The log may be open for writing in
-// another process, and may be the original's.
+// OpenReader reads the log in a directory, from the first record newer than after. The log may be
+// open for writing in another process, and may be the original's.
 func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, error) {
 	r := &Reader{fs: fs, dir: dir, after: after, had: after, report: o.Report}
 	if r.report == nil {
@@ -69,7 +71,8 @@ func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, e
 	return r, r.start()
 }
 
-// NewReader reads the log from the first record newer than after. It sees what is as safe as the mode promises.
+// NewReader reads the log from the first record newer than after. The reader sees what is as safe
+// as the mode promises.
 func (l *Log) NewReader(after Stamp) (*Reader, error) {
 	r := &Reader{fs: l.fs, dir: l.dir, after: after, had: after, log: l}
 	r.report = func(err error) { l.logger.Warn("reading the update log", "error", err) }
@@ -99,10 +102,11 @@ func (r *Reader) start() error {
 	})
 }
 
-// Begins returns the stamp from which on the reader has everything that the log ever had; 0 is the beginning.
+// Begins returns the stamp from which on the reader has everything that the log ever had; 0 is the
+// beginning.
 func (r *Reader) Begins() Stamp { return r.begins }
 
-// again repeats what has met a segment that was just removed.
+// again repeats a look at the directory that has met a segment which was just removed.
 func again(f func() error) (err error) {
 	for range 10 {
 		if err = f(); !errors.Is(err, os.ErrNotExist) {
@@ -112,8 +116,9 @@ func again(f func() error) (err error) {
 	return err
 }
 
-// Next returns the next record, or io.EOF when there is none for now. It returns a *GapError where records may have been removed
-// before they were read, and a *DamageError where they cannot be read: each again and again until SkipGap or SkipDamage.
+// Next returns the next record, or io.EOF when there is none for now. It returns a *GapError where
+// records may have been removed before they were read, and a *DamageError where records cannot be
+// read, each again and again until SkipGap or SkipDamage.
 func (r *Reader) Next() (Entry, error) {
 	if r.closed {
 		return Entry{}, ErrClosed
@@ -136,14 +141,14 @@ func (r *Reader) Next() (Entry, error) {
 	}
 }
 
-// countAtEnd notes where the reader is when it is at the end of the log.
+// countAtEnd notes the reader's place when it is at the end of the log.
 func (r *Reader) countAtEnd(err error) {
 	if r.log != nil && errors.Is(err, io.EOF) && r.safe.seg == r.seg && r.safe.off == r.pos {
 		r.records, r.counted = r.safe.records, true
 	}
 }
 
-// deliver takes one accepted record; ok tells whether it is for the caller.
+// deliver takes one accepted record; ok says whether it is for the caller.
 func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	rec, err := r.scan.record(r.pos, r.pos, r.scan.off)
 	if err != nil {
@@ -155,30 +160,32 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	case isCommit(e.Message):
 		return e, false, nil
 	case isPosition(e.Message):
-		return e, false, r.follow(e)
+		return e, false, r.takePosition(e)
 	}
 	e.Origin = r.origin()
 	r.records++
 	return e, rec.stamp > r.after, nil
 }
 
-// OnPosition has f called when Next passes what the log remembers about a server that is followed. Position.State is valid during the call.
-func (r *Reader) OnPosition(f func(Stamp, Position)) { r.onFollow = f }
+// OnPosition has f called when Next passes what the log remembers about a server that is followed.
+// Position.State is valid during the call.
+func (r *Reader) OnPosition(f func(Stamp, Position)) { r.onPosition = f }
 
-// OnRoom has f asked for bytes before the reader makes a buffer for a large record, which is larger by so many bytes than what every
-// reader has. f may wait until there is memory; its error is that of Next, which can be called again. With a number below zero f is
-// given bytes back, and its result does not count.
+// OnRoom has f asked for bytes before the reader makes a buffer for a large record. The bytes are
+// those beyond the buffer that every reader has. f may wait until there is memory; its error
+// becomes the error of Next, which can be called again. With a number below zero f is given bytes
+// back, and its result does not count.
 func (r *Reader) OnRoom(f func(bytes int) error) { r.scan.win.room = f }
 
-// follow takes what a position record says about the records behind it.
-func (r *Reader) follow(e Entry) error {
+// takePosition takes what a position record says about the records behind it.
+func (r *Reader) takePosition(e Entry) error {
 	f, origins, err := parsePosition(r.origins[:0], e.Message)
 	r.origins, r.passed = origins, 0
 	if err != nil {
 		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
 	}
-	if r.onFollow != nil && e.Stamp > r.after {
-		r.onFollow(e.Stamp, f)
+	if r.onPosition != nil && e.Stamp > r.after {
+		r.onPosition(e.Stamp, f)
 	}
 	return nil
 }
@@ -192,7 +199,8 @@ func (r *Reader) origin() (o Origin) {
 	return o
 }
 
-// advance accepts more records, in the next segment if need be. io.EOF means that there are none for now.
+// advance accepts more records, in the next segment if need be. io.EOF means that there are none
+// for now.
 func (r *Reader) advance() error {
 	if err := r.Lost(); err != nil {
 		return err
@@ -238,8 +246,9 @@ func (r *Reader) scanOn() error {
 	return &DamageError{File: r.scan.path, Err: errHeader}
 }
 
-// refresh looks how far the open segment may be read now, and whether it grows further. It returns true if that is
-// news. The order matters: a segment is complete before the next one exists, and as long as its header says.
+// refresh looks how far the open segment may be read now, and whether it grows further. It returns
+// true if that is news. The order matters: a segment is complete before the next one exists, and as
+// long as its header says.
 func (r *Reader) refresh() (bool, error) {
 	head := r.scan.head
 	limit, final, err := r.extent()
@@ -274,11 +283,12 @@ func (r *Reader) extent() (limit int64, final bool, err error) {
 	return limit, higher != 0 || r.log != nil && r.safe.seg > r.seg, err
 }
 
-// nextSegment opens the segment behind the open one, or returns io.EOF. Where records may be missing between the two, the gap stands in
-// front of the new one.
+// nextSegment opens the segment behind the open one, or returns io.EOF. Where records may be
+// missing between the two, the gap stands in front of the new one.
 func (r *Reader) nextSegment() error {
 	safe := tail{}
-	if r.log != nil { // before the look at the directory: what is safe now has a file there, unless that was removed
+	// Read before the directory: what is safe now has a file there, unless the file was removed.
+	if r.log != nil {
 		safe = r.log.safeTail()
 	}
 	if r.f != nil {
@@ -323,8 +333,8 @@ func (r *Reader) open(n uint64) error {
 	return err
 }
 
-// SkipDamage makes Next go on behind the damage it has returned: at the end of what the header of the segment vouches for,
-// or with the next segment. What lies between is lost to this reader.
+// SkipDamage makes Next go on behind the damage that it has returned: at the end of what the header
+// of the segment vouches for, or with the next segment. What lies between is lost to this reader.
 func (r *Reader) SkipDamage() {
 	if r.damage == nil {
 		return

@@ -172,7 +172,8 @@ func TestReaderOfAnotherProcess(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestReaderOfGrowingFile gives a reader a segment byte by byte: it delivers whole groups only, and nothing is an error.
+// TestReaderOfGrowingFile gives a reader a segment byte by byte: it delivers whole groups only, and
+// nothing is an error.
 func TestReaderOfGrowingFile(t *testing.T) {
 	s := newSample(t)
 	s.lag(0)
@@ -283,7 +284,8 @@ func TestReaderReportsWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestSkipDamage goes on behind the damage: where the header of the segment says that it was whole, and with later segments.
+// TestSkipDamage goes on behind the damage: where the header of the segment says that it was whole,
+// and with later segments.
 func TestSkipDamage(t *testing.T) {
 	s := newSample(t)
 	s.lag(2)

@@ -137,7 +137,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// requireGapAfterOpen checks that a log goes on behind a gap, and that this was said. It returns the size of the first segment.
+// requireGapAfterOpen checks that a log goes on behind a gap, and that this was said. It returns
+// the size of the first segment.
 func requireGapAfterOpen(t *testing.T, l *Log, text string) int64 {
 	t.Helper()
 	require.Equal(t, uint64(3), l.written.seg)
@@ -222,7 +223,7 @@ func TestRecoverReader(t *testing.T) {
 			s := newSample(t)
 			tt.corrupt(&s)
 			if tt.name == "nothing but zeros, as created" {
-				return // no header: the reader calls it damage, which is right as long as nobody opens it
+				return // no header: damage for a reader
 			}
 			all, damage, _ := drain(t, s.write(t), 0)
 			require.Empty(t, damage)
@@ -262,8 +263,9 @@ func (a *afterList) ReadDir(name string) ([]string, error) {
 	return names, err
 }
 
-// The process that has the log open may go on to another segment and remove the one that this process is about to wait for. That one must not
-// come back: an empty segment is one that has lost its updates.
+// The process that has the log open may go on to another segment and remove the one that this
+// process is about to wait for. That one must not come back: an empty segment is one that has lost
+// its updates.
 func TestOpenDoesNotBringBackASegment(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{})

@@ -10,26 +10,32 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// What a log remembers about a server that is followed (Position.State) is found again by Open without reading more than the newest segment:
-// each segment that is not the first begins with a group that repeats what was remembered last.
+// What a log remembers about a server that is followed (Position.State) is found again by Open
+// without reading more than the newest segment: each segment that is not the first begins with a
+// group that repeats what was remembered last.
 
-// note is what a position record says, and where it is in the log. Stamps put all notes into one order, also those that database files
-// have copies of.
+// A note is what a position record says, and where the record is in the log. Stamps put all notes
+// into one order, together with the copies of notes that database files have.
+//
+// Open finds the newest note without reading more than the newest segment: each segment but the
+// first begins with a group that repeats what was remembered last.
 type note struct {
 	state []byte
 	at    Stamp
 }
 
-// Remembered returns the state of the newest position record and the record's stamp, nil where there is none. After Open the stamp is that of
-// the group which repeats the state, if that is where it was found: greater than the first one's, and still less than that of
-// any other state that was remembered later.
+// Remembered returns the state of the newest position record and the record's stamp, nil where
+// there is none. After Open the stamp may be that of the group which repeats the state: greater
+// than the stamp of the first record with the state, and still less than that of any state
+// remembered later.
 func (l *Log) Remembered() (state []byte, at Stamp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return bytes.Clone(l.follow.state), l.follow.at
+	return bytes.Clone(l.note.state), l.note.at
 }
 
-// RememberedIn returns what the log in a directory remembers, as Remembered does, without opening the log.
+// RememberedIn returns what the log in a directory remembers, as Remembered does, without opening
+// the log.
 func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
 	nums, err := listSegments(fs, dir)
 	for i := len(nums) - 1; i >= 0 && err == nil && state == nil; i-- {
@@ -40,8 +46,9 @@ func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
 	return state, at, err
 }
 
-// repeatState makes an empty segment that ends at a place remember on disk what the segments before it do, and returns where to go on.
-// It must be there before other groups are: those need not remember anything, and then nobody would look further back.
+// repeatState makes an empty segment that ends at a position remember on disk what the segments
+// before it remember, and returns where to go on. It must be there before any other group: other
+// groups need not remember anything, and nobody would look further back.
 func repeatState(f vfs.File, state []byte, at tail) (int64, error) {
 	b := repeated(state, at.last)
 	if len(b) == 0 {
@@ -53,8 +60,9 @@ func repeatState(f vfs.File, state []byte, at tail) (int64, error) {
 	return at.off + int64(len(b)), f.Sync()
 }
 
-// repeated returns the group that repeats in a new segment what the segments before it remember: nothing of the group that is written behind
-// it, which a crash may take away alone. Its stamp is that of the last record before.
+// repeated returns the group that repeats in a new segment what the segments before it remember. It
+// is a group of its own, because a crash may take away the group written behind it. Its stamp is
+// that of the last record before the segment.
 func repeated(state []byte, last Stamp) []byte {
 	if len(state) == 0 {
 		return nil
@@ -65,10 +73,12 @@ func repeated(state []byte, last Stamp) []byte {
 	return appendCommit(b, 0, last, 1)
 }
 
-// findState looks for what a log that is being opened remembers. The newest segment may have been begun by a process that ended before
-// it wrote anything to it; then the one before has it.
-func (l *Log) findState(found note, newest uint64, empty bool) error {
-	l.follow = found
+// findState looks for what a log that is being opened remembers. The newest segment may have been
+// begun by a process that ended before it wrote anything into the segment; then the one before has
+// the state.
+func (p *Prepared) findState(found note, newest uint64, empty bool) error {
+	l := p.log
+	l.note = found
 	if !empty || newest == 1 {
 		return nil
 	}
@@ -77,11 +87,12 @@ func (l *Log) findState(found note, newest uint64, empty bool) error {
 	if err != nil || i < 1 {
 		return err
 	}
-	l.follow, err = segmentState(l.fs, l.segmentPath(nums[i-1]))
+	l.note, err = segmentState(l.fs, l.segmentPath(nums[i-1]))
 	return err
 }
 
-// segmentState returns the state that an older segment ends with. Damage is for those to complain about who need its records.
+// segmentState returns the state that an older segment ends with. Damage is no error here: a reader
+// that needs the damaged records reports it.
 func segmentState(fs vfs.FS, path string) (note, error) {
 	f, err := fs.OpenFile(path, readOnly, 0)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// A process that ends at any single change of a short life with rotations leaves what it has remembered, also when a power cut and a process
-// that has nothing to remember come between.
+// A process that ends at any single change of a short life with rotations leaves what it has
+// remembered, also when a power cut and a process that has nothing to remember come between.
 func TestWhatIsRememberedSurvivesDeathAtEachStep(t *testing.T) {
 	for step := 1; ; step++ {
 		root := t.TempDir()
@@ -46,7 +46,8 @@ func TestWhatIsRememberedSurvivesDeathAtEachStep(t *testing.T) {
 	}
 }
 
-// requireRemembered requires that a log remembers number n, or what was under way when the process ended.
+// requireRemembered requires that a log remembers number n, or what was under way when the process
+// ended.
 func requireRemembered(t *testing.T, l *Log, n int) {
 	t.Helper()
 	if state := string(remembered(l)); n > 0 || state != "" {
@@ -60,7 +61,8 @@ func remembered(l *Log) []byte {
 	return state
 }
 
-// rememberingLife opens a log and remembers numbers with updates; it returns the last one that was acknowledged.
+// rememberingLife opens a log and remembers numbers with updates; it returns the last one that was
+// acknowledged.
 func rememberingLife(dir string, o Options) (safe int, err error) {
 	l, err := Open(dir, o)
 	if err != nil {
@@ -80,7 +82,8 @@ func rememberingLife(dir string, o Options) (safe int, err error) {
 	return safe, nil
 }
 
-// What is remembered in a segment that may be removed is in the next one on disk, whatever a power cut takes of it.
+// What is remembered in a segment that may be removed is in the next one on disk, whatever a power
+// cut takes of it.
 func TestWhatIsRememberedSurvivesTheRemovalOfItsSegment(t *testing.T) {
 	root := t.TempDir()
 	disk, err := crashfs.New(root)
@@ -104,7 +107,8 @@ func TestWhatIsRememberedSurvivesTheRemovalOfItsSegment(t *testing.T) {
 	}
 }
 
-// Where the removal of only some segments has survived a power cut, nothing is missing for those who need nothing of them.
+// Where the removal of only some segments has survived a power cut, nothing is missing for those
+// who need nothing of them.
 func TestRemovedSegmentsThatComeBackAreNoGap(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 150})

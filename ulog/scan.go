@@ -17,7 +17,7 @@ var (
 	errUncommitted = errors.New("group of records without commit record")
 )
 
-// tornError says that what follows off is not (yet) a complete group and need not be one.
+// A tornError says that what follows off is not (yet) a complete group and need not be one.
 type tornError struct {
 	off int64
 	err error
@@ -27,13 +27,15 @@ func (e *tornError) Error() string {
 	return fmt.Sprintf("incomplete group at offset %d: %v", e.off, e.err)
 }
 
-// scanner walks over the records of a segment and says which may be trusted.
+// A scanner walks over the records of a segment and decides which may be trusted.
 //
 // Its rules, with "size" for what the header says:
-//   - up to the first commit record of the segment each record stands for itself: the original wrote it;
-//   - from then on records count in groups, up to a commit record that matches them;
-//   - records below size that no commit record follows were appended by the original and count, too;
-//   - anything bad that begins below size is damage, anything bad behind it is a torn write.
+//   - Up to the first commit record of the segment each record stands for itself: the original
+//     wrote it.
+//   - From then on records count in groups, up to a commit record that matches them.
+//   - Records below size that no commit record follows were appended by the original and count,
+//     too.
+//   - Anything bad that begins below size is damage, anything bad behind it is a torn write.
 type scanner struct {
 	win       window
 	path      string // for errors
@@ -43,34 +45,33 @@ type scanner struct {
 	committed bool  // a commit record was seen
 	closed    bool  // a commit record stands right before off
 
-	state  note // of the newest position record accepted, where keeps
-	update made // the newest update accepted, where keeps
-	keeps  bool // somebody wants to know them
+	keeps  bool // somebody wants to know the following
+	state  note // of the newest position record accepted
+	update made // the newest update accepted
 }
 
-// record is one record of a segment.
+// A record is one record of a segment.
 type record struct {
 	stamp Stamp
-	raw   []byte // the whole record; valid until the next one is read
+	raw   []byte // the whole record; valid until the next record is read
 	end   int64  // offset behind it
 }
 
-func (r *record) message() []byte { return r.raw[frameHead : len(r.raw)-1] }
+func (r *record) message() []byte { return r.raw[RecordHead : len(r.raw)-1] }
 
-// run is the state of one call of next.
+// A run is the state of one call of scanner.next.
 type run struct {
-	pos   int64  // end of the records seen
-	vouch int64  // end of those that lie below the size in the header
-	last  Stamp  // largest stamp seen
-	crc   uint32 // over the records seen
-	count uint32
-	state note // of the newest position record seen
-
+	pos    int64  // end of the records seen
+	vouch  int64  // end of the records that lie below the size in the header
+	last   Stamp  // largest stamp seen
+	crc    uint32 // over the records seen
+	count  uint32
+	state  note // of the newest position record seen
 	update made // the newest update seen
 }
 
-// next accepts the next records that stand or fall together. It reads nothing behind limit. The error is nil,
-// io.EOF at limit, a *tornError, a *DamageError, or that of a failed read.
+// next accepts the next records that stand or fall together. It reads nothing behind limit. The
+// error is nil, io.EOF at limit, a *tornError, a *DamageError, or that of a failed read.
 func (s *scanner) next(limit int64) error {
 	g := run{pos: s.off, vouch: s.off}
 	for {
@@ -128,7 +129,7 @@ func (s *scanner) accept(off int64, last Stamp, closed bool) {
 	s.committed = s.committed || closed
 }
 
-// badFrame is a record that cannot be read; end is where it would end if its size is right.
+// A badFrame is a record that cannot be read; end is where it would end if its size is right.
 type badFrame struct {
 	pos, end int64
 	err      error
@@ -141,14 +142,14 @@ func (s *scanner) record(keep, pos, limit int64) (record, error) {
 	if pos == limit {
 		return record{}, io.EOF
 	}
-	b, err := s.win.at(keep, pos, int(min(frameHead, limit-pos)), limit)
+	b, err := s.win.at(keep, pos, int(min(RecordHead, limit-pos)), limit)
 	if err != nil {
 		return record{}, err
 	}
 	if b[0] != startMark {
 		return record{}, &badFrame{pos, pos, errNoRecord}
 	}
-	if len(b) < frameHead {
+	if len(b) < RecordHead {
 		return record{}, &badFrame{pos, pos + frameSize, errPartial}
 	}
 	stamp, n := Stamp(binary.BigEndian.Uint64(b[1:])), int64(binary.BigEndian.Uint32(b[9:]))
@@ -210,7 +211,7 @@ func (s *scanner) stop(g *run, limit int64, err error) error {
 	return &tornError{s.off, bad.err}
 }
 
-// bad returns the error for bad bytes at pos in a run that has to be given up from off on.
+// bad returns the error for bad bytes at pos, in a run that has to be given up from off on.
 func (s *scanner) bad(off, pos int64, err error) error {
 	if pos < s.head.size {
 		return &DamageError{File: s.path, Offset: off, Err: err}

@@ -1,6 +1,7 @@
 package ulog
 
 import (
+	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -14,13 +15,15 @@ const (
 	segmentExt    = ".ulog"
 	segmentDigits = 10
 
-	// unborn is added to the name of a segment until it has a header on the disk: a segment that has its name was never empty.
+	// unborn is added to the name of a segment until the segment has a header on the disk: a file
+	// with the name of a segment was never empty.
 	unborn = ".new"
 )
 
 func segmentName(n uint64) string { return fmt.Sprintf("%0*d%s", segmentDigits, n, segmentExt) }
 
-// parseSegmentName returns the number of a segment. Files whose names differ in any way are no segments, as for the original.
+// parseSegmentName returns the number of a segment. A file whose name differs in any way is no
+// segment, as for the original.
 func parseSegmentName(name string) (uint64, bool) {
 	digits, ok := strings.CutSuffix(name, segmentExt)
 	if !ok || len(digits) != segmentDigits {
@@ -46,7 +49,8 @@ func listSegments(fs vfs.FS, dir string) ([]uint64, error) {
 	return nums, nil
 }
 
-// readHeader reads the header of an open segment. The error is about the bytes or about reading them.
+// readHeader reads the header of an open segment. The error is about the bytes or about reading
+// them.
 func readHeader(f vfs.File) (header, error) {
 	var b [headerSize]byte
 	if _, err := f.ReadAt(b[:], 0); err != nil {
@@ -67,4 +71,75 @@ func statSegment(fs vfs.FS, dir string, n uint64) (h header, size int64, err err
 	}
 	size, err = f.Size()
 	return h, size, err
+}
+
+// startSegment returns the segment in which to look for records newer than after, 0 when there is
+// no segment. It is, from the newest segment backwards, the first for which one of these rules
+// holds:
+//   - The segment begins with a boundary that is not newer than after. This rule is exact, and
+//     holds for segments that we have begun.
+//   - The header of the segment in front of it says that it ends more than a second before after.
+//     This rule is the original's, tolerance included. A segment whose header cannot be read, or
+//     promises more than there is, never counts as older. The newest segment's own header may lag,
+//     so it is not asked.
+//   - It is the oldest.
+//
+// older is the number of the segment in front of start that proves that nothing between the two is
+// newer than after; 0 without such a proof. Damage in front of a segment that begins with a
+// boundary concerns nobody who needs only what comes after.
+func startSegment(fs vfs.FS, dir string, after Stamp) (start, older uint64, err error) {
+	nums, err := listSegments(fs, dir)
+	if err != nil || len(nums) == 0 {
+		return 0, 0, err
+	}
+	start = nums[len(nums)-1]
+	for i := len(nums) - 1; i >= 0; i-- {
+		if at, ok := boundary(fs, dir, nums[i]); ok && at <= after {
+			return nums[i], nums[i] - 1, nil
+		}
+		if i == len(nums)-1 {
+			continue
+		}
+		h, size, err := statSegment(fs, dir, nums[i])
+		if err == nil && size >= h.size && h.last+startSlack < after {
+			return start, nums[i], nil
+		}
+		start = nums[i]
+	}
+	return start, 0, nil
+}
+
+// boundary returns the stamp of the commit record without records that a segment of ours begins
+// with: the stamp of the last record in front of the segment.
+func boundary(fs vfs.FS, dir string, n uint64) (Stamp, bool) {
+	f, err := fs.OpenFile(filepath.Join(dir, segmentName(n)), readOnly, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	var b [headerSize + commitSize]byte
+	if _, err := f.ReadAt(b[:], 0); err != nil {
+		return 0, false
+	}
+	raw := b[headerSize:]
+	msg := raw[RecordHead : len(raw)-1]
+	if raw[0] != startMark || raw[len(raw)-1] != endMark || !isCommit(msg) || binary.BigEndian.Uint32(raw[9:]) != commitMessage {
+		return 0, false
+	}
+	c, err := parseCommit(msg)
+	if _, herr := parseHeader(b[:]); herr != nil || err != nil || c.count != 0 || commitCRC(0, raw) != c.crc {
+		return 0, false
+	}
+	return Stamp(binary.BigEndian.Uint64(raw[1:])), true
+}
+
+// segmentAfter returns the smallest segment number above n, or 0 when there is none.
+func segmentAfter(fs vfs.FS, dir string, n uint64) (uint64, error) {
+	nums, err := listSegments(fs, dir)
+	for _, num := range nums {
+		if num > n {
+			return num, err
+		}
+	}
+	return 0, err
 }

@@ -12,7 +12,8 @@ const (
 	groupKept = 1 << 20 // a larger group is left to be read from the file
 )
 
-// Group is records of the log that were written together, as they are shared by all readers at the end of the log. Nobody changes it.
+// A Group is records of the log that were written together. All readers at the end of the log share
+// it. Nobody changes it.
 type Group struct {
 	Last  Stamp // of its newest update
 	Count int   // updates
@@ -28,7 +29,8 @@ type Group struct {
 	memo any
 }
 
-// Memo returns what f makes of the group. f is called once: all who share the group share the result.
+// Memo returns what f makes of the group. f is called once: everybody who shares the group shares
+// the result.
 func (g *Group) Memo(f func(*Group) any) any {
 	g.once.Do(func() { g.memo = f(g) })
 	return g.memo
@@ -54,26 +56,26 @@ func (g *Group) Each(f func(Entry)) {
 func eachRecord(raw []byte, f func(at Stamp, msg []byte)) {
 	for len(raw) > 0 {
 		n := int(binary.BigEndian.Uint32(raw[9:]))
-		f(Stamp(binary.BigEndian.Uint64(raw[1:])), raw[frameHead:frameHead+n:frameHead+n])
+		f(Stamp(binary.BigEndian.Uint64(raw[1:])), raw[RecordHead:RecordHead+n:RecordHead+n])
 		raw = raw[frameSize+n:]
 	}
 }
 
 // newest is the newest groups of a log, the oldest first. It is guarded by Log.mu.
 type newest struct {
-	readers int // open readers of the log; without any nothing is kept
+	readers int // open readers of the log; without readers nothing is kept
 	groups  []*Group
 	bytes   int
 
-	// For readers that want the updates of one server only, or of all others: the number (see tail.records) of the newest update of each
-	// server, since somebody reads.
+	// For readers that want only the updates of one server, or of all others: for each server the
+	// number (see tail.records) of its newest update, counted since there are readers.
 	last  map[uint16]uint64
 	since uint64
 }
 
-// keepLocked keeps a group that has been written, its records being those of buf from offset from on. The caller holds mu.
-func (l *Log) keepLocked(g *group, records []byte, at tail) {
-	n := &l.newest
+// keep keeps a group that has been written: records is the group without its commit record, and
+// ends, with it, at the position at.
+func (n *newest) keep(g *group, records []byte, at tail) {
 	if n.readers == 0 {
 		return
 	}
@@ -95,7 +97,8 @@ func (l *Log) keepLocked(g *group, records []byte, at tail) {
 
 func (n *newest) drop() { n.groups, n.bytes = nil, 0 }
 
-// count notes the servers whose updates are in the records of a group, of which the last is number last: a group is small enough to be looked at as a whole.
+// count notes the servers whose updates are in the records of a group, whose last update has the
+// number last. A group is small enough to be looked at as a whole.
 func (n *newest) count(g *group, records int, last uint64) {
 	before := -1
 	g.each(records, func(msg []byte) {
@@ -108,7 +111,8 @@ func (n *newest) count(g *group, records int, last uint64) {
 	})
 }
 
-// wanted tells whether there may be updates behind number seen that are of a server, or with others are not.
+// wanted reports whether there may be updates behind number seen that are of a server, or, with
+// others, of any other server.
 func (n *newest) wanted(seen uint64, sid uint16, others bool) bool {
 	if seen < n.since {
 		return true
@@ -124,33 +128,6 @@ func (n *newest) wanted(seen uint64, sid uint16, others bool) bool {
 	return false
 }
 
-// Skip passes over everything that there is in the log, where it holds no update that is of a server, or with others none that is not. It
-// returns how many updates those were and the stamp of the last. Where it cannot tell without reading, it passes over nothing.
-func (r *Reader) Skip(sid uint16, others bool) (n uint64, last Stamp) {
-	if r.log == nil || r.f == nil || r.closed || r.Lost() != nil || !r.counted || !r.betweenGroups() {
-		return 0, 0
-	}
-	r.log.mu.Lock()
-	safe := r.log.safe
-	may := safe.seg != r.seg || safe.off <= r.pos || r.log.newest.wanted(r.records, sid, others)
-	r.log.mu.Unlock()
-	if may {
-		return 0, 0
-	}
-	n = safe.records - r.records
-	r.goOn(safe.off, safe.last, safe.records)
-	return n, safe.last
-}
-
-// goOn goes on behind a group.
-func (r *Reader) goOn(off int64, last Stamp, records uint64) {
-	r.pos, r.scan.off, r.limit = off, off, max(r.limit, off)
-	r.scan.last, r.scan.committed, r.scan.closed = max(r.scan.last, last), true, true
-	r.headed, r.scan.head.size = true, max(r.scan.head.size, off)
-	r.origins = nil
-	r.records, r.counted = records, true
-}
-
 // countReaders notes that a reader has been opened or closed.
 func (l *Log) countReaders(by int) {
 	l.mu.Lock()
@@ -164,7 +141,7 @@ func (l *Log) countReaders(by int) {
 	}
 }
 
-// groupsAt appends the safe groups that begin at a position to dst.
+// groupsAt appends to dst the safe groups that begin at a position.
 func (l *Log) groupsAt(dst []*Group, seg uint64, off int64) []*Group {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,39 +157,3 @@ func (l *Log) groupsAt(dst []*Group, seg uint64, off int64) []*Group {
 	}
 	return dst
 }
-
-// Tail appends to dst the groups that Next would deliver next, where they are among the newest of the log: readers at its end share them,
-// and need not read its files. The reader goes on behind them. Where there are none Next says what there is.
-func (r *Reader) Tail(dst []*Group) []*Group {
-	if r.log == nil || r.f == nil || r.closed || r.Lost() != nil || !r.betweenGroups() {
-		return dst
-	}
-	have := len(dst)
-	dst = r.log.groupsAt(dst, r.seg, r.pos)
-	if have == len(dst) {
-		return dst
-	}
-	if dst[have].first <= r.after {
-		return dst[:have]
-	}
-	last := dst[len(dst)-1]
-	r.goOn(last.to, last.Last, last.records)
-	return dst
-}
-
-// betweenGroups tells whether the reader has delivered whole groups. A commit record that is still to be passed over is.
-func (r *Reader) betweenGroups() bool {
-	if r.pos == r.scan.off-commitSize && r.scan.closed {
-		if rec, err := r.scan.record(r.pos, r.pos, r.scan.off); err == nil && isCommit(rec.message()) {
-			r.pos = rec.end
-		}
-	}
-	return r.pos == r.scan.off
-}
-
-// Delivered returns how many of the log's updates (see Log.Updates) the reader has delivered or passed over. known is false until it has been
-// at the end once.
-func (r *Reader) Delivered() (n uint64, known bool) { return r.records, r.counted }
-
-// Updates returns how many updates have been appended since Open, and are as safe as the mode promises.
-func (l *Log) Updates() uint64 { return l.safeTail().records }

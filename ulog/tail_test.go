@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tailed reads everything there is, from memory where it can. It returns how many entries came from memory.
+// tailed reads everything there is, from memory where it can. It returns how many entries came from
+// memory.
 func tailed(t *testing.T, r *Reader) (entries []string, shared int) {
 	t.Helper()
 	for {
@@ -184,7 +185,8 @@ func TestWhatIsRememberedIsFoundAgain(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// A log is cut at every byte behind a rotation: what is remembered always is what belongs to the records that are there.
+// A log is cut at every byte behind a rotation: what is remembered always is what belongs to the
+// records that are there.
 func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, Options{Limit: 200})
@@ -193,7 +195,7 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, l.Wait(at))
 	}
-	newest := l.leaderTail().seg
+	newest := l.writer.end().seg
 	require.Greater(t, newest, uint64(1))
 	require.NoError(t, l.Close())
 	for cut := headerSize + commitSize - 1; ; cut++ {

@@ -8,14 +8,14 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// windowSize is how much is read at once at most, but for a larger record. minWindow is the smallest buffer: what a reader at the end of
-// a log needs.
+// windowSize is how much is read at once at most, except for a larger record. minWindow is the
+// smallest buffer, which is enough for a reader at the end of a log.
 const (
 	windowSize = 256 << 10
 	minWindow  = 4 << 10
 )
 
-// window gives access to the bytes of a file through a buffer.
+// A window gives access to the bytes of a file through a buffer.
 type window struct {
 	f   vfs.File
 	buf []byte
@@ -25,8 +25,9 @@ type window struct {
 	held int                   // bytes that room has given
 }
 
-// at returns the n bytes at off, valid until the next call. The caller knows that the file has them and that
-// bytes below limit do not change any more; nothing behind limit is read. Bytes from keep on stay in the buffer if they fit.
+// at returns the n bytes at off, valid until the next call. The caller knows that the file has them
+// and that bytes below limit do not change any more; nothing behind limit is read. Bytes from keep
+// on stay in the buffer if they fit.
 func (w *window) at(keep, off int64, n int, limit int64) ([]byte, error) {
 	if off < w.off || off+int64(n) > w.end() {
 		if err := w.fill(keep, off, n, limit); err != nil {
@@ -44,7 +45,8 @@ func (w *window) over(f vfs.File) window {
 
 func (w *window) end() int64 { return w.off + int64(len(w.buf)) }
 
-// fill moves the window so that it holds the n bytes at off and as much behind them as there is room for.
+// fill moves the window so that it holds the n bytes at off and as much behind them as there is
+// room for.
 func (w *window) fill(keep, off int64, n int, limit int64) error {
 	if off+int64(n)-keep > windowSize {
 		keep = off
@@ -65,7 +67,8 @@ func (w *window) fill(keep, off int64, n int, limit int64) error {
 	return nil
 }
 
-// park gives the buffer back when nobody reads for now, unless it is small: thousands of followers may wait.
+// park gives the buffer back while there is nothing to read, unless it is small: thousands of
+// followers may wait.
 func (w *window) park() {
 	if cap(w.buf) > minWindow {
 		w.buf = nil
@@ -73,7 +76,8 @@ func (w *window) park() {
 	}
 }
 
-// slide makes keep the beginning of a buffer of size bytes and returns how many of them it already holds.
+// slide makes keep the beginning of a buffer of size bytes and returns how many of them the buffer
+// already holds.
 func (w *window) slide(keep int64, size int) (have int, err error) {
 	old := w.buf
 	if cap(old) < size || cap(old) > windowSize && size <= windowSize {
@@ -91,8 +95,8 @@ func (w *window) slide(keep int64, size int) (have int, err error) {
 	return have, nil
 }
 
-// count asks for the room that a buffer of size bytes takes beyond windowSize, before the buffer is made, and gives back that of
-// the buffer before.
+// count asks for the room that a buffer of size bytes takes beyond windowSize, before the buffer is
+// made, and gives back the room of the previous buffer.
 func (w *window) count(size int) error {
 	size = max(size-windowSize, 0)
 	if w.room == nil || size == w.held {

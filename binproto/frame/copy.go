@@ -26,7 +26,8 @@ const CopyForFollower uint32 = 1 << 0
 // remembers. If the database keeps versions, the header has CopyVersioned.
 const CopyVersions uint32 = 1 << 1
 
-// CopyNewest asks for a longer header, with the newest update in the log. Servers whose Hello has no CopyNewest refuse it.
+// CopyNewest asks for a longer header, with the newest update in the log. Servers whose Hello has
+// no CopyNewest refuse it.
 const CopyNewest uint32 = 1 << 2
 
 const copyRequestHead = 15

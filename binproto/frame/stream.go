@@ -104,3 +104,154 @@ func decodeUpdate(p []byte, m Message) (Message, int, error) {
 	m.Log = p[messageHead:n:n]
 	return m, n, nil
 }
+
+// Extended in the flags of Follow asks for a stream with messages of gotycoon's own. A gotycoon
+// server then sends a Hello as the first message after its answer. Other servers ignore the flag
+// and send their usual stream, without a Hello.
+const Extended uint32 = 1 << 31
+
+// Remaining in the flags of Follow says that the follower wants what is left of the log, and that
+// it asks by ulog_reach whether updates are missing. Without the flag, a slave that asks for
+// removed updates is refused. Other servers ignore the flag.
+const Remaining uint32 = 1 << 30
+
+// Extended reports whether the follower asks for an extended stream. The flag together with any
+// other flag but WhiteSID does not.
+func (f Follow) Extended() bool { return f.Flags&^WhiteSID == Extended }
+
+// The messages of an extended stream look like updates of a database that does not exist:
+//
+//	sid 2 | ff ff | op 1 | version 1 | ...
+//
+// The time stamp of the stream message around them is 0.
+const (
+	extendedDBID    = 0xFFFF
+	extendedVersion = 1
+	extendedHead    = 6
+
+	opOrigin = 0xA1
+	opHello  = 0xA2
+	opBehind = 0xA3
+)
+
+// Hello is the first message of an extended stream.
+//
+//	sid 2 | ff ff | a2 | version 1 | flags 4 | log 16 | first 8 | last 8 | databases 2
+type Hello struct {
+	SID       uint16   // server ID of the master
+	Gap       bool     // updates after the requested stamp have been removed from the log
+	Log       [16]byte // identity of the master's log
+	First     uint64   // the log has every update after this stamp; 0: every update
+	Last      uint64   // newest stamp in the log
+	Databases uint16   // number of the master's databases
+	Services  bool     // the master has a services' database besides
+	Newest    bool     // the master knows CopyNewest
+}
+
+const (
+	helloLen = extendedHead + 4 + 16 + 8 + 8 + 2
+
+	helloGap      = 1 << 0
+	helloServices = 1 << 1
+	helloNewest   = 1 << 2
+)
+
+// AppendHello appends h, as a message of a stream, to dst.
+func AppendHello(dst []byte, h Hello) []byte {
+	dst = appendExtended(dst, h.SID, opHello, helloLen)
+	flags := uint32(0)
+	if h.Gap {
+		flags |= helloGap
+	}
+	if h.Services {
+		flags |= helloServices
+	}
+	if h.Newest {
+		flags |= helloNewest
+	}
+	dst = binary.BigEndian.AppendUint32(dst, flags)
+	dst = append(dst, h.Log[:]...)
+	dst = binary.BigEndian.AppendUint64(dst, h.First)
+	dst = binary.BigEndian.AppendUint64(dst, h.Last)
+	return binary.BigEndian.AppendUint16(dst, h.Databases)
+}
+
+// Hello decodes the message; ok is false for other messages. Later versions may be longer.
+func (m Message) Hello() (h Hello, ok bool) {
+	b, ok := m.extended(opHello, helloLen)
+	if !ok {
+		return h, false
+	}
+	h.SID = binary.BigEndian.Uint16(m.Log)
+	flags := binary.BigEndian.Uint32(b)
+	h.Gap, h.Services, h.Newest = flags&helloGap != 0, flags&helloServices != 0, flags&helloNewest != 0
+	h.Log = [16]byte(b[4:20])
+	h.First, h.Last = binary.BigEndian.Uint64(b[20:]), binary.BigEndian.Uint64(b[28:])
+	h.Databases = binary.BigEndian.Uint16(b[36:])
+	return h, true
+}
+
+// Origin says where the update in the next message was made, if not on the master.
+//
+//	00 00 | ff ff | a1 | version 1 | log 8 | stamp 8
+type Origin struct {
+	Log   uint64 // beginning of the identity of that server's log
+	Stamp uint64 // time stamp of the update in that log
+}
+
+const originLen = extendedHead + 8 + 8
+
+// AppendOrigin appends o, as a message of a stream, to dst.
+func AppendOrigin(dst []byte, o Origin) []byte {
+	dst = appendExtended(dst, 0, opOrigin, originLen)
+	dst = binary.BigEndian.AppendUint64(dst, o.Log)
+	return binary.BigEndian.AppendUint64(dst, o.Stamp)
+}
+
+// Origin decodes the message; ok is false for other messages.
+func (m Message) Origin() (o Origin, ok bool) {
+	b, ok := m.extended(opOrigin, originLen)
+	if !ok {
+		return o, false
+	}
+	return Origin{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}, true
+}
+
+const behindLen = extendedHead + 8
+
+// AppendBehind appends, as a message of a stream, the number of updates that are still to be sent.
+//
+//	00 00 | ff ff | a3 | version 1 | updates 8
+func AppendBehind(dst []byte, updates uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendExtended(dst, 0, opBehind, behindLen), updates)
+}
+
+// Behind decodes the message; ok is false for other messages.
+func (m Message) Behind() (updates uint64, ok bool) {
+	b, ok := m.extended(opBehind, behindLen)
+	if !ok {
+		return 0, false
+	}
+	return binary.BigEndian.Uint64(b), true
+}
+
+// IsExtended reports whether the message belongs to an extended stream, whatever its kind and
+// version: a follower ignores the kinds and versions that it does not know.
+func (m Message) IsExtended() bool {
+	return len(m.Log) >= extendedHead && binary.BigEndian.Uint16(m.Log[2:]) == extendedDBID
+}
+
+func (m Message) extended(op byte, size int) ([]byte, bool) {
+	if !m.IsExtended() || m.Log[4] != op || m.Log[5] != extendedVersion || len(m.Log) < size {
+		return nil, false
+	}
+	return m.Log[extendedHead:], true
+}
+
+func appendExtended(dst []byte, sid uint16, op byte, size int) []byte {
+	dst = binary.BigEndian.AppendUint64(append(dst, byte(Replication)), 0)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(size))
+	dst = binary.BigEndian.AppendUint16(dst, sid)
+	dst = binary.BigEndian.AppendUint16(dst, extendedDBID)
+	return append(dst, op, extendedVersion)
+}

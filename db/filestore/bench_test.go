@@ -7,16 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 const benchRecords = 200_000
 
-// benchUpdates returns a function that makes the update of a record, the same one each time, of which neighbours have distant keys.
-func benchUpdates(valueSize int) func(i int) []ulog.Update {
+// benchUpdates returns a function that makes the update of a record, the same one each time, of
+// which neighbours have distant keys.
+func benchUpdates(valueSize int) func(i int) []update.Update {
 	key, value := make([]byte, 16), make([]byte, valueSize)
-	ups := []ulog.Update{{Op: ulog.OpSet, Key: key, Value: value}}
-	return func(i int) []ulog.Update {
+	ups := []update.Update{{Op: update.OpSet, Key: key, Value: value}}
+	return func(i int) []update.Update {
 		binary.BigEndian.PutUint64(key, uint64(i)*0x9e3779b97f4a7c15)
 		binary.BigEndian.PutUint64(key[8:], uint64(i))
 		return ups
@@ -38,14 +39,15 @@ func benchKinds(b *testing.B, run func(b *testing.B, s *Store)) {
 	}
 }
 
-// BenchmarkApply measures new records and records that replace others in an overlay, and the memory that they take.
+// BenchmarkApply measures new records and records that replace others in an overlay, and the memory
+// that they take.
 func BenchmarkApply(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {
-		update := benchUpdates(40)
+		change := benchUpdates(40)
 		for b.Loop() {
 			s.view.Swap(newView(newOverlay(0, s.lww), nil)).release()
 			for i := range 2 * benchRecords {
-				s.Apply(ulog.Stamp(i+1), update(i%benchRecords))
+				s.Apply(update.Stamp(i+1), change(i%benchRecords))
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRecords/2, "ns/update")
@@ -56,13 +58,13 @@ func BenchmarkApply(b *testing.B) {
 // BenchmarkGet measures reads of records that are in the overlay.
 func BenchmarkGet(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {
-		update := benchUpdates(40)
+		change := benchUpdates(40)
 		for i := range benchRecords {
-			s.Apply(ulog.Stamp(i+1), update(i))
+			s.Apply(update.Stamp(i+1), change(i))
 		}
 		i, room := 0, make([]byte, 0, 64)
 		for b.Loop() {
-			if _, found, err := s.Get(room, update(i)[0].Key, nil); !found || err != nil {
+			if _, found, err := s.Get(room, change(i)[0].Key, nil); !found || err != nil {
 				b.Fatal(found, err)
 			}
 			if i++; i == benchRecords {
@@ -75,12 +77,12 @@ func BenchmarkGet(b *testing.B) {
 // BenchmarkCheckpoint measures how long the file needs to take new records.
 func BenchmarkCheckpoint(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {
-		update, at := benchUpdates(40), ulog.Stamp(0)
+		change, at := benchUpdates(40), update.Stamp(0)
 		for b.Loop() {
 			b.StopTimer()
 			for range benchRecords {
 				at++
-				s.Apply(at, update(int(at)))
+				s.Apply(at, change(int(at)))
 			}
 			b.StartTimer()
 			require.NoError(b, s.Checkpoint())

@@ -9,12 +9,45 @@ import (
 	"gotycoon/db/store"
 )
 
-// Count returns the exact number of records at one instant of the call. It looks at the keys that were first
-// written since the last checkpoint or call, whichever is later.
+// # The exact count
+//
+// The original's count command is exact, and so is ours, although a set never looks at the file:
+// the lookup would cost a read of the disk for each set of a key that is not cached. The difficulty
+// is that a blind set of the key k adds a record when k is new and none when k exists in the file.
+//
+// The rule: an overlay remembers the keys that it has seen for the first time (overlay.fresh).
+// Count looks up which of them exist below the overlay, and adds those to overlay.below. Then
+//
+//	count = records in the file + live records in the overlay − fresh keys that exist below
+//
+// An example. The file has the records a and b. Updates: set b, set c, remove a.
+//
+//	overlay    live: b, c (2)    tombstone: a    fresh: b, c, a
+//	Count      looks up b (there), c (not), a (there): below = 2, fresh = empty
+//	           2 + 2 − 2 = 2, the records b and c
+//
+// After another "set d" only d is fresh. The next Count looks up one key and returns 2 + 3 − 2 = 3.
+//
+// While a checkpoint writes there are two overlays and a file that has part of the frozen one. What
+// the file will have at the end is found out once (overlay.merged), and the active overlay counts
+// on top of that. A clear hides everything below: fresh and below are emptied, and the live records
+// are the count. A checkpoint itself keeps Meta.Count right while it writes, since it has each
+// key's old value at hand.
+//
+// Looking keys up takes long and must not stop updates, so count takes the list of fresh keys under
+// the overlay's lock, looks them up without it, and adds the result under the lock again. If a
+// clear came in between, the result is thrown away. The sums are those of the moment when the list
+// was taken.
+//
+// Rejected: a lookup before each set (the disk's speed becomes that of a set), and an estimate from
+// a sample (clients compare counts of two servers).
+
+// Count returns the exact number of records at one instant of the call. It looks up the keys that
+// were first written since the last freeze or call.
 func (s *Store) Count() (int64, error) {
 	u, err := s.usage()
 	if err == nil {
-		s.noteExact(u)
+		s.cp.noteExact(u)
 	}
 	return u.count, err
 }
@@ -28,11 +61,12 @@ func (s *Store) Size() int64 {
 	return u.bytes
 }
 
-// usage adds up file and overlays. The view is taken first and the transaction begun afterwards: then the frozen
-// overlay is either not yet in the file, or wholly.
+// usage adds up file and overlays. The view is taken before the transaction begins, so the frozen
+// overlay is in the transaction's file as a whole, or Meta.Checkpoints says that it is not.
 func (s *Store) usage() (usage, error) { return s.usageWithin(math.MaxInt) }
 
-// usageWithin is usage that looks no more than about most bytes of keys up, and then is not exact.
+// usageWithin is usage that looks up at most about most bytes of keys. If there are more, the
+// result is not exact.
 func (s *Store) usageWithin(most int) (usage, error) {
 	v := s.acquire()
 	defer v.release()
@@ -45,7 +79,7 @@ func (s *Store) usageWithin(most int) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	lower := layers{base: tx.Bucket([]byte(dataBucket))}
+	lower := layers{base: tx.Bucket([]byte(DataBucket))}
 	sum := usage{m.Count, m.Bytes}
 	if f := v.frozen; f != nil && m.Checkpoints < f.checkpoint {
 		sum = f.merged(lower, m)
@@ -54,8 +88,8 @@ func (s *Store) usageWithin(most int) (usage, error) {
 	return v.active.count(lower, sum, most), nil
 }
 
-// merged returns what the file will have when the checkpoint of o ends. It is found out once, by looking at those
-// entries that are not in the file yet.
+// merged returns what the file will have when the checkpoint of o ends. The entries that are not in
+// the file yet are looked up once, and the result is kept.
 func (o *overlay) merged(lower layers, m Meta) usage {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
@@ -87,7 +121,7 @@ type layers struct {
 	base   *bolt.Bucket // nil: hidden
 }
 
-// measured reads no large value, only its size.
+// measured is a store.Reader that takes the size of a large value and copies nothing.
 type measured struct{ size int }
 
 // Large implements store.Reader.
@@ -96,7 +130,7 @@ func (m *measured) Large(size int) (wanted int, err error) {
 	return 0, nil
 }
 
-// size returns the key and value bytes that key has in the layers, -1 for none.
+// size returns the key and value bytes that a key has in the layers; -1 where it is not there.
 func (l layers) size(key []byte) int64 {
 	var room [64]byte
 	if l.frozen != nil {
@@ -129,8 +163,9 @@ func cutKeys(keys []byte, n int) (first, rest []byte) {
 	return keys[:at:at], keys[at:]
 }
 
-// count returns the records in and below o, where below has sum. It settles the keys not yet looked up, but no more than about most bytes
-// of them; if there are more, the result is too large by those of them that are below.
+// count returns the records in and below o, where sum is what lies below. It looks up the fresh
+// keys, but at most about most bytes of them. If there are more, the result is too large by the
+// keys left over that exist below.
 func (o *overlay) count(lower layers, sum usage, most int) usage {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
@@ -141,12 +176,12 @@ func (o *overlay) count(lower layers, sum usage, most int) usage {
 	}
 	o.fresh = rest
 	cleared := o.cleared.Load()
-	own, settled := usage{o.liveCount, o.liveBytes}, o.below
+	own, known := usage{o.liveCount, o.liveBytes}, o.below
 	o.mu.Unlock()
 
 	found := lower.usage(keys)
 	o.mu.Lock()
-	if cleared == o.cleared.Load() { // a clear in between makes what was found meaningless from then on
+	if cleared == o.cleared.Load() { // after a clear, what was found is void
 		o.below.count += found.count
 		o.below.bytes += found.bytes
 	}
@@ -155,8 +190,8 @@ func (o *overlay) count(lower layers, sum usage, most int) usage {
 		return own
 	}
 	return usage{
-		sum.count + own.count - settled.count - found.count,
-		sum.bytes + own.bytes - settled.bytes - found.bytes,
+		sum.count + own.count - known.count - found.count,
+		sum.bytes + own.bytes - known.bytes - found.bytes,
 	}
 }
 
@@ -172,4 +207,38 @@ func (l layers) usage(keys []byte) usage {
 		keys = keys[w+int(n):]
 	}
 	return u
+}
+
+// estimateBytes is how many bytes of keys Estimate looks up at most.
+const estimateBytes = 512 << 10
+
+// Estimate returns a number of records for people who watch, and never takes long: the exact number
+// when few keys were written since the latest count, otherwise the latest number that was known.
+// Each call looks some keys up, so the exact number comes nearer with each call.
+func (s *Store) Estimate() int64 {
+	v := s.acquire()
+	frozen, few := v.frozen != nil, v.active.fewFresh()
+	v.release()
+	if !frozen {
+		if u, err := s.usageWithin(estimateBytes); err == nil && few {
+			s.cp.noteExact(u)
+			return u.count
+		}
+	}
+	s.cp.mu.Lock()
+	defer s.cp.mu.Unlock()
+	return s.cp.exact.count
+}
+
+// fewFresh reports whether a count has few keys to look up.
+func (o *overlay) fewFresh() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.fresh) <= estimateBytes/2
+}
+
+func (c *checkpointer) noteExact(u usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.exact = u
 }

@@ -27,15 +27,16 @@ var (
 const (
 	kyotoMagic = "KC\n" // first bytes of a Kyoto Cabinet file
 
-	// mapSize is reserved address space, not memory. While the file fits in it, a checkpoint never has to
-	// wait for readers in order to map the file anew.
+	// mapSize is reserved address space, not memory. While the file fits in it, a checkpoint never
+	// has to wait for readers in order to map the file anew.
 	mapSize = 64 << 30
 
 	lockWait = 10 * time.Second
 	noWait   = 50 * time.Millisecond // the shortest time in which bbolt tries more than once
 )
 
-// identify returns an error that says what path is when it is not a database file that may be opened.
+// identify returns an error that says what path is when it is not a database file that may be
+// opened. The error is os.ErrNotExist where the file has to be made.
 func identify(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -65,7 +66,8 @@ func identify(path string) error {
 	return nil
 }
 
-// create makes an empty database beside path and renames it into place, so that no crash leaves half a file.
+// create makes an empty database beside path and renames it into place, so that no crash leaves
+// half a file under the name.
 func create(path string, m Meta) error {
 	fresh := path + ".new"
 	if err := removeIfThere(fresh); err != nil {
@@ -76,7 +78,7 @@ func create(path string, m Meta) error {
 		return errors.Join(fmt.Errorf("create %s: %w", path, err), removeIfThere(fresh))
 	}
 	err = file.Update(func(tx *bolt.Tx) error {
-		if _, err := tx.CreateBucket([]byte(dataBucket)); err != nil {
+		if _, err := tx.CreateBucket([]byte(DataBucket)); err != nil {
 			return err
 		}
 		return writeMeta(tx, m)
@@ -114,11 +116,25 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 		Timeout:         wait,
 		ReadOnly:        o.ReadOnly,
 		FreelistType:    bolt.FreelistMapType,
-		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // less where addresses are 32 bits
+		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // for addresses of 32 bits
 		NoStatistics:    true,
 	})
 	if errors.Is(err, bolt.ErrTimeout) {
 		return nil, ErrInUse
 	}
 	return file, err
+}
+
+// Reset replaces the database at path, which must be one of ours and open nowhere else, by an empty
+// one. The new database has another identity, so that no log has anything to add to it. A crash
+// leaves either the old file or the new one.
+func Reset(path string, o Options) error {
+	old, err := Open(path, o)
+	if err != nil {
+		return err
+	}
+	was := old.Meta()
+	was.Outlive()
+	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: was.LWW, Newest: was.Newest})
+	return errors.Join(err, old.Abandon())
 }

@@ -7,15 +7,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-// TestEstimate: it is exact where that is cheap, becomes exact by itself where it is not, and never disturbs the exact count.
+// TestEstimate: it is exact where that is cheap, becomes exact by itself where it is not, and never
+// disturbs the exact count.
 func TestEstimate(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "e.kct"), 1<<30)
 	write := func(n, from int) {
 		for i := range n {
-			s.Apply(0, []ulog.Update{set(fmt.Sprintf("key%060d", from+i), "v")})
+			s.Apply(0, []update.Update{set(fmt.Sprintf("key%060d", from+i), "v")})
 		}
 	}
 	write(100, 0)

@@ -1,17 +1,24 @@
-// Package filestore keeps the records of one database in a bbolt file, with an ordered overlay in memory in
-// front of it.
+// Package filestore keeps the records of one database in a bbolt file, with ordered overlays in
+// memory in front of the file.
 //
-//	Apply ──► active overlay ──(freeze)──► frozen overlay ──(checkpoint: one sorted bbolt transaction)──► file
+//	Apply ──► active overlay ──(freeze)──► frozen overlay ──(checkpoint: sorted)──► file
 //	Get, Scan:  active, then frozen, then file
 //
-// The update log is the write-ahead log: an update is in the log before Apply sees it, the overlays are lost in a
-// crash and filled again from the log, beginning after Meta.Stamp.
+// The update log is the write-ahead log. An update is in the log before Apply sees it. A crash
+// loses the overlays, and a replay of the log from Meta.Stamp on fills them again.
 //
 // Invariants:
-//   - the log is synced up to a stamp before the transaction that holds the stamp commits;
-//   - stamp, count, log identity and data change in one transaction;
-//   - a reader takes the view (active and frozen) first and begins its transaction afterwards;
-//   - no transaction outlives the call that began it, but that of a Frozen.
+//   - The log is synced up to a stamp before the transaction with that stamp commits. Otherwise a
+//     power cut could leave a file that is ahead of its log.
+//   - Stamp, count, identity of the log and data change in one transaction.
+//   - A reader takes the view (active and frozen overlay) first and begins its transaction
+//     afterwards, see view.
+//   - No transaction outlives the call that began it, except the transaction of a Frozen: bbolt
+//     cannot use a replaced page again while an older transaction is open.
+//
+// Where to read on: the checkpoint and why writers sometimes wait for it, checkpoint.go; the exact
+// count, count.go; last-writer-wins versions, version.go and prune.go; views of an instant,
+// frozen.go.
 package filestore
 
 import (
@@ -26,28 +33,28 @@ import (
 
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-// DefaultLimit is the overlay size that starts a checkpoint, in bytes. Larger overlays make larger and
-// better sorted batches, and a longer replay after a crash; see BENCHMARKS.md.
+// DefaultLimit is the overlay size in bytes that starts a checkpoint. A larger overlay makes larger
+// and better sorted batches, and a longer replay after a crash; see BENCHMARKS.md.
 const DefaultLimit = 64 << 20
 
 // Options of a Store.
 type Options struct {
-	ReadOnly   bool  // the file is not written; updates applied (a replay) stay in memory
+	ReadOnly   bool  // the file is not written; updates that are applied (a replay) stay in memory
 	TryLock    bool  // do not wait when another process has the file open
-	Persistent bool  // for a new file: no expiration prefix
+	Persistent bool  // for a new file: values have no expiration prefix
 	Limit      int64 // overlay bytes that start a checkpoint; 0 means DefaultLimit
-	LWW        bool  // keep versions, from now on where the file has none; a file that has some keeps them in any case
-	Removals   int64 // removals that are remembered, with versions; 0 means DefaultRemovals
+	LWW        bool  // keep versions from now on; a file that has versions keeps them anyway
+	Removals   int64 // removals to remember, with versions; 0 means DefaultRemovals
 
 	Logger *slog.Logger // nil means silent
 }
 
 // Log is what a checkpoint needs of the update log.
 type Log interface {
-	SyncTo(ulog.Stamp) error // makes the log durable up to a stamp
+	SyncTo(update.Stamp) error // makes the log durable up to a stamp
 }
 
 // Store is one open database file. It implements store.Store.
@@ -60,20 +67,21 @@ type Store struct {
 
 	applyMu     sync.Mutex   // held over a change of the active overlay and over a freeze
 	activeBytes atomic.Int64 // memory of the active overlay
-	activeLarge atomic.Int64 // of it: large values
+	activeLarge atomic.Int64 // the part of activeBytes that large values take
 	lww         bool         // versions are kept
 	cleared     Version      // of the last clear; guarded by applyMu
 	followed    followed     // guarded by applyMu
-	pruning     pruning
+	removals    pruner
 	prepared    memstore.Prepared
-	finished    bool // by Finish; its caller is alone
-	made        bool // by Open: there was no file
+	finished    bool // by Finish, whose caller is alone
+	made        bool // by Open: there was no file before
 
 	cp checkpointer
 }
 
-// Open opens the file at path, or creates it. A file that is there is not written: Rebase or Amend comes first. The caller attaches the log
-// and replays it, from Meta().Stamp on, with Apply.
+// Open opens the file at path, or creates it. Open does not write to a file that is already there:
+// Rebase or Amend does so first. The caller attaches the log and replays it from Meta().Stamp on,
+// with Apply.
 func Open(path string, o Options) (*Store, error) {
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
@@ -102,12 +110,13 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}
 	if !o.ReadOnly {
-		s.startCheckpoints()
+		s.cp.start(s)
 	}
 	return s, nil
 }
 
-// Absent returns a store for a file that is not there and is not made: it has the Meta that a new file would have, and can be abandoned.
+// Absent returns a store for a file that does not exist and is not made. The store has the Meta
+// that a new file would have, and can only be abandoned.
 func Absent(path string) *Store {
 	s := &Store{path: path}
 	s.cp.init(Meta{Format: formatVersion, ID: NewID(), Clean: true})
@@ -125,8 +134,8 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	if m.Copied() {
-		m.LogID = ID{} // or a server would bring in unasked what its log has after the copy was made
+	if m.Copied() { // otherwise a server would replay, unasked, what the log has after the copy
+		m.LogID = ID{}
 	}
 	if s.opts.LWW && !m.LWW && !s.opts.ReadOnly {
 		m.LWW, m.Base = true, Oldest // the file says so when it is first written
@@ -134,6 +143,7 @@ func (s *Store) load() error {
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
 	s.followed = followed{m.Position, m.PositionAt}
 	s.cp.init(m)
+	s.removals = pruner{file: s.file, cp: &s.cp, limit: s.opts.Removals}
 	s.view.Store(newView(newOverlay(m.Stamp, s.lww), nil))
 	return nil
 }
@@ -154,19 +164,19 @@ func (s *Store) getBase(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 		return dst, false, fmt.Errorf("read %s: %w", s.path, err)
 	}
 	var room [64]byte
-	value := tx.Bucket([]byte(dataBucket)).Get(appendBoltKey(room[:0], key))
+	value := tx.Bucket([]byte(DataBucket)).Get(appendBoltKey(room[:0], key))
 	found := value != nil
 	dst, err = store.Append(dst, value, r)
 	return dst, found, errors.Join(err, tx.Rollback())
 }
 
-// Prepare copies large values that are about to be applied.
-func (s *Store) Prepare(ups []ulog.Update) { s.prepared.Add(ups, headOf(s.lww)) }
+// Prepare copies large values that are about to be applied. It implements store.Preparer.
+func (s *Store) Prepare(ups []update.Update) { s.prepared.Add(ups, headOf(s.lww)) }
 
-// Forget takes back Prepare.
-func (s *Store) Forget(ups []ulog.Update) { s.prepared.Forget(ups) }
+// Forget takes Prepare back for updates that will not be applied.
+func (s *Store) Forget(ups []update.Update) { s.prepared.Forget(ups) }
 
-// headOf returns the size of what an overlay has in front of a value.
+// headOf returns the size of what an overlay puts in front of a value.
 func headOf(lww bool) int {
 	if lww {
 		return headSize
@@ -175,7 +185,7 @@ func headOf(lww bool) int {
 }
 
 // Apply changes the active overlay. It implements store.Store.
-func (s *Store) Apply(at ulog.Stamp, ups []ulog.Update) {
+func (s *Store) Apply(at update.Stamp, ups []update.Update) {
 	s.applyMu.Lock()
 	size, large := s.view.Load().active.apply(at, ups, &s.prepared)
 	if s.lww {
@@ -198,10 +208,10 @@ func (s *Store) FileSize() int64 {
 	return info.Size()
 }
 
-// Finish makes everything applied durable and marks the file as cleanly closed, but keeps it: no other process can open it yet. Nothing is
-// applied afterwards.
+// Finish makes everything applied durable and marks the file as cleanly closed, but keeps the file
+// open and locked: no other process can open it yet. Nothing may be applied afterwards.
 func (s *Store) Finish() error {
-	s.stopCheckpoints()
+	s.cp.stop()
 	if s.opts.ReadOnly || s.finished {
 		return nil
 	}
@@ -210,17 +220,18 @@ func (s *Store) Finish() error {
 	return err
 }
 
-// Close is Finish, and closes the file.
+// Close is Finish followed by closing the file.
 func (s *Store) Close() error { return errors.Join(s.Finish(), s.closeFile()) }
 
 // Abandon closes the file as it is. What is only in memory is in the log.
 func (s *Store) Abandon() error {
-	s.stopCheckpoints()
+	s.cp.stop()
 	return s.closeFile()
 }
 
-// Discard is Abandon for a store that nobody has used: there is no file afterwards if there was none before Open. It is removed while it is
-// locked, so that another process that waits for it begins with one of its own.
+// Discard is Abandon for a store that nobody has used. If Open created the file, Discard removes it
+// while it is still locked, so that another process that waits for the lock begins with a file of
+// its own.
 func (s *Store) Discard() error {
 	var err error
 	if s.made {
@@ -229,7 +240,8 @@ func (s *Store) Discard() error {
 	return errors.Join(err, s.Abandon())
 }
 
-// closeFile leaves an empty view: who comes too late gets the error of the closed file.
+// closeFile leaves an empty view, so that a reader that comes too late gets the error of the closed
+// file.
 func (s *Store) closeFile() error {
 	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww), nil))
 	old.release()

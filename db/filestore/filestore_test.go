@@ -17,7 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,11 +29,11 @@ func mustOpen(t *testing.T, path string, limit int64) *Store {
 	return s
 }
 
-func set(key, value string) ulog.Update {
-	return ulog.Update{Op: ulog.OpSet, Key: []byte(key), Value: []byte(value)}
+func set(key, value string) update.Update {
+	return update.Update{Op: update.OpSet, Key: []byte(key), Value: []byte(value)}
 }
 
-func remove(key string) ulog.Update { return ulog.Update{Op: ulog.OpRemove, Key: []byte(key)} }
+func remove(key string) update.Update { return update.Update{Op: update.OpRemove, Key: []byte(key)} }
 
 // mustList returns the records from a place on, one "key=value" each.
 func mustList(t *testing.T, s *Store, from store.Start) []string {
@@ -81,7 +81,7 @@ func TestModel(t *testing.T) {
 			s := mustOpen(t, path, 1<<30)
 			want := map[string]string{}
 			for step := range 400 {
-				s = randomStep(t, rnd, s, want, ulog.Stamp(step+1))
+				s = randomStep(t, rnd, s, want, update.Stamp(step+1))
 				if step%20 == 0 {
 					requireEqual(t, want, s)
 				}
@@ -95,18 +95,18 @@ func TestModel(t *testing.T) {
 	}
 }
 
-func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, at ulog.Stamp) *Store {
+func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, at update.Stamp) *Store {
 	key := fmt.Sprintf("%03d", rnd.IntN(200))
 	switch n := rnd.IntN(100); {
 	case n < 60:
 		value := fmt.Sprint(rnd.IntN(1000))
-		s.Apply(at, []ulog.Update{set(key, value)})
+		s.Apply(at, []update.Update{set(key, value)})
 		want[key] = value
 	case n < 85:
-		s.Apply(at, []ulog.Update{remove(key)})
+		s.Apply(at, []update.Update{remove(key)})
 		delete(want, key)
 	case n < 87:
-		s.Apply(at, []ulog.Update{{Op: ulog.OpClear}})
+		s.Apply(at, []update.Update{{Op: update.OpClear}})
 		clear(want)
 	case n < 93:
 		require.NoError(t, s.Checkpoint())
@@ -126,9 +126,9 @@ func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, 
 func TestScanBeginsAnywhere(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "s.kct"), 1<<30)
 	defer s.Close()
-	s.Apply(1, []ulog.Update{set("b", "1"), set("d", "1"), set("f", "1")})
+	s.Apply(1, []update.Update{set("b", "1"), set("d", "1"), set("f", "1")})
 	require.NoError(t, s.Checkpoint())
-	s.Apply(2, []ulog.Update{set("a", "2"), set("d", "2"), remove("f"), set("g", "2")})
+	s.Apply(2, []update.Update{set("a", "2"), set("d", "2"), remove("f"), set("g", "2")})
 	for _, tc := range []struct {
 		name string
 		from store.Start
@@ -150,7 +150,8 @@ func TestScanBeginsAnywhere(t *testing.T) {
 	}
 }
 
-// TestReadersNeverSeeOldValues reads counters that only grow while checkpoints take them into the file.
+// TestReadersNeverSeeOldValues reads counters that only grow while checkpoints take them into the
+// file.
 func TestReadersNeverSeeOldValues(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "r.kct"), 1<<30)
 	defer s.Close()
@@ -172,7 +173,7 @@ func TestReadersNeverSeeOldValues(t *testing.T) {
 	}
 	for round := range int64(rounds) {
 		for i := range keys {
-			s.Apply(ulog.Stamp(round+1), []ulog.Update{set(fmt.Sprintf("k%02d", i), fmt.Sprint(round))})
+			s.Apply(update.Stamp(round+1), []update.Update{set(fmt.Sprintf("k%02d", i), fmt.Sprint(round))})
 			written[i].Store(round)
 		}
 		require.NoError(t, s.Checkpoint())
@@ -192,7 +193,7 @@ func TestWritersWaitForCheckpoints(t *testing.T) {
 	value := bytes.Repeat([]byte("v"), 1000)
 	for i := range 2000 {
 		require.NoError(t, s.Throttle())
-		s.Apply(ulog.Stamp(i+1), []ulog.Update{{Op: ulog.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
+		s.Apply(update.Stamp(i+1), []update.Update{{Op: update.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
 	}
 	require.Less(t, s.activeBytes.Load(), int64(4*64<<10))
 	n, err := s.Count()
@@ -203,11 +204,11 @@ func TestWritersWaitForCheckpoints(t *testing.T) {
 func TestHoldKeepsTheFileAsItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h.kct")
 	s := mustOpen(t, path, 1<<30)
-	s.Apply(1, []ulog.Update{set("before", "1")})
+	s.Apply(1, []update.Update{set("before", "1")})
 	epoch := s.Meta().Epoch
 	copied := path + ".copy"
 	require.NoError(t, s.Hold(func() error {
-		s.Apply(2, []ulog.Update{set("meanwhile", "2")})
+		s.Apply(2, []update.Update{set("meanwhile", "2")})
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
 		return os.WriteFile(copied, data, 0o644)
@@ -259,14 +260,14 @@ func TestCountDuringCheckpoints(t *testing.T) {
 	defer s.Close()
 	const base, over = 3000, 4500
 	for i := range base {
-		s.Apply(1, []ulog.Update{set(fmt.Sprintf("%05d", i), "old")})
+		s.Apply(1, []update.Update{set(fmt.Sprintf("%05d", i), "old")})
 	}
 	require.NoError(t, s.Checkpoint())
 	s.opts.Limit = 4 << 10 // so that a checkpoint takes many transactions
 	for i := base / 2; i < over; i++ {
-		s.Apply(2, []ulog.Update{set(fmt.Sprintf("%05d", i), "new")})
+		s.Apply(2, []update.Update{set(fmt.Sprintf("%05d", i), "new")})
 	}
-	s.Apply(3, []ulog.Update{remove("00001"), remove("04000"), remove("no such")})
+	s.Apply(3, []update.Update{remove("00001"), remove("04000"), remove("no such")})
 	done := make(chan error, 1)
 	go func() { done <- s.Checkpoint() }()
 	for seen := 0; ; seen++ {
@@ -284,17 +285,17 @@ func TestCountDuringCheckpoints(t *testing.T) {
 	}
 }
 
-// TestCountAfterAHalfDoneCheckpoint counts in a file whose last process stopped within a checkpoint, while the
-// overlay of this one waits to be written.
+// TestCountAfterAHalfDoneCheckpoint counts in a file whose last process stopped within a
+// checkpoint, while the overlay of this one waits to be written.
 func TestCountAfterAHalfDoneCheckpoint(t *testing.T) {
-	for name, ups := range map[string][]ulog.Update{
+	for name, ups := range map[string][]update.Update{
 		"set":   {set("a", "1"), set("b", "2"), set("z", "3")},
-		"clear": {{Op: ulog.OpClear}, set("a", "1"), set("b", "2"), set("z", "3")},
+		"clear": {{Op: update.OpClear}, set("a", "1"), set("b", "2"), set("z", "3")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "h.kct")
 			s := mustOpen(t, path, 1<<30)
-			s.Apply(1, []ulog.Update{set("a", "0")})
+			s.Apply(1, []update.Update{set("a", "0")})
 			require.NoError(t, s.Checkpoint())
 			require.NoError(t, s.Amend(func(m *Meta) { m.Merging, m.MergeEpoch = []byte("m"), m.Epoch }))
 			require.NoError(t, s.Abandon())
@@ -303,7 +304,7 @@ func TestCountAfterAHalfDoneCheckpoint(t *testing.T) {
 			defer s.Close()
 			require.NoError(t, s.Amend(func(m *Meta) { m.Epoch++ })) // as every start does
 			s.Apply(2, ups)
-			s.freeze()
+			s.freezeOverlay()
 			n, err := s.Count()
 			require.NoError(t, err)
 			require.Equal(t, int64(3), n)
@@ -315,7 +316,7 @@ func TestCountAfterAHalfDoneCheckpoint(t *testing.T) {
 func TestAClosedStoreSaysSo(t *testing.T) {
 	s, err := Open(filepath.Join(t.TempDir(), "a.kct"), Options{})
 	require.NoError(t, err)
-	s.Apply(1, []ulog.Update{{Op: ulog.OpSet, Key: []byte("k"), Value: []byte("v")}})
+	s.Apply(1, []update.Update{{Op: update.OpSet, Key: []byte("k"), Value: []byte("v")}})
 	require.NoError(t, s.Close())
 	_, _, err = s.Get(nil, []byte("k"), nil)
 	require.ErrorIs(t, err, errors.ErrDatabaseNotOpen)
@@ -328,7 +329,7 @@ func TestSmallUpdatesDoNotWaitForLargeValues(t *testing.T) {
 	defer s.Close()
 	s.cp.runMu.Lock() // no checkpoint
 	set := func(i int, value []byte) {
-		s.Apply(ulog.Stamp(i), []ulog.Update{{Op: ulog.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
+		s.Apply(update.Stamp(i), []update.Update{{Op: update.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
 	}
 	set(1, make([]byte, 5<<20))
 	require.NoError(t, s.Throttle())

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-// TestFullFile lets the file grow no further for a while. What must hold: updates go on until the overlay is at twice
-// its limit and are then refused with the reason, reads go on, and everything is there once there is space again.
+// TestFullFile lets the file grow no further for a while. What must hold: updates go on until the
+// overlay is at twice its limit and are then refused with the reason, reads go on, and everything
+// is there once there is space again.
 func TestFullFile(t *testing.T) {
 	const limit = 64 << 10
 	s := mustOpen(t, filepath.Join(t.TempDir(), "f.kct"), limit)
@@ -25,7 +26,7 @@ func TestFullFile(t *testing.T) {
 	var refused error
 	for ; refused == nil && stored < 1000; stored++ {
 		if refused = s.Throttle(); refused == nil {
-			s.Apply(ulog.Stamp(stored+1), []ulog.Update{{Op: ulog.OpSet, Key: fmt.Appendf(nil, "%04d", stored), Value: value}})
+			s.Apply(update.Stamp(stored+1), []update.Update{{Op: update.OpSet, Key: fmt.Appendf(nil, "%04d", stored), Value: value}})
 		}
 	}
 	stored--

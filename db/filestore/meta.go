@@ -1,22 +1,37 @@
 package filestore
 
 import (
+	"bytes"
 	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
 	bolt "go.etcd.io/bbolt"
 
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-// The file has two buckets. "data" holds the records under the key 0x01 ‖ key, so that the empty key works and
-// the order is kept; "meta" holds one entry, "meta", the JSON text of a Meta. With Meta.LWW there is a third one, see Entry.
+// The file has two buckets, and a third one with Meta.LWW. Programs that make and check files
+// without opening a Store (db/rebuild) use the names too.
+//
+//	bucket     key           value
+//	data       0x01 ‖ key    value in stored form: the empty key works, and the order is kept
+//	meta       meta          JSON text of a Meta, with a checksum, see EncodeMeta
+//	version    0x02 ‖ key    an entry, see AppendEntry
+//
+// The prefixes differ so that a salvage that finds a page which nothing leads to any more can tell
+// records from versions.
 const (
-	dataBucket = "data"
-	metaBucket = "meta"
-	metaKey    = "meta"
-	keyPrefix  = 0x01
+	DataBucket    = "data"
+	MetaBucket    = "meta"
+	MetaKey       = "meta"
+	KeyPrefix     = 0x01
+	VersionBucket = "version"
+	VersionPrefix = 0x02
 
 	// MaxKeySize is the longest key in bytes that the file format can hold.
 	MaxKeySize = bolt.MaxKeySize - 1
@@ -24,53 +39,63 @@ const (
 	formatVersion = 1
 )
 
-// Meta is what a database file knows about itself. It is replaced in the same transaction as the data it
-// describes, so the two never disagree.
+// Meta is the description of a database file: what the file knows about itself. It is replaced in
+// the same transaction as the data it describes, so the two never disagree.
 type Meta struct {
-	Format      int        // version of the file's layout
-	ID          ID         // identity of the database; a copy of the file has the same
-	Epoch       uint64     // grows whenever copies made before must be told from the file itself; see Copied
-	Stamp       ulog.Stamp // every update of the log up to here is in the file
-	LogID       ID         // the log that Stamp belongs to
-	LogDir      string     // where that log was, for messages only
-	DBID        uint16     // index of the database in that log
-	Clean       bool       // closed with everything in the file
-	Held        bool       `json:",omitempty"` // a command works on the file (Hold): a copy made meanwhile is whole at Stamp
-	Persistent  bool       // created with ktopts=p: values have no expiration prefix
-	Checkpoints uint64     // number of checkpoints so far
-	Merging     []byte     // a checkpoint is in the file up to this key; nil: none is half done
-	MergeEpoch  uint64     // Epoch when Merging was written
-	Count       int64      // records in the file
-	Bytes       int64      // their key and value bytes
-	Summed      bool       `json:",omitempty"` // Sum counts; not in files from before there was one
-	Sum         uint64     `json:",omitempty"` // checksum of the records, see RecordSum
-	LWW         bool       `json:",omitempty"` // versions are kept, see Version
-	Base        ulog.Stamp `json:",omitempty"` // version of records without one, from before versions were kept; 0: there are none
-	Newest      ulog.Stamp `json:",omitempty"` // no version is newer than this, or than Stamp
-	ClearedAt   ulog.Stamp `json:",omitempty"` // version of the last clear
-	ClearedBy   uint16     `json:",omitempty"`
-	Removals    int64      `json:",omitempty"`         // how many are remembered in the file
-	Floor       ulog.Stamp `json:",omitempty"`         // newest removal that was forgotten
-	Position    []byte     `json:"Follow,omitempty"`   // how far a master was followed, see ulog.Position and SetPosition
-	PositionAt  ulog.Stamp `json:"FollowAt,omitempty"` // stamp of the note in the log that Follow is from; 0: unknown, of a version that had no such field
-	TakenFrom   ID         `json:",omitzero"`          // the shared log that the file belonged to last, before LogID
-	Taken       ulog.Stamp `json:",omitempty"`         // every update of that log up to here is in the file
+	Format int          // version of the file's layout
+	ID     ID           // identity of the database; a copy of the file has the same
+	Epoch  uint64       // grows whenever older copies must be told from the file; see Copied
+	Stamp  update.Stamp // every update of the log up to here is in the file
+	LogID  ID           // the log that Stamp belongs to
+	LogDir string       // where that log was, for messages only
+	DBID   uint16       // index of the database in that log
+	Clean  bool         // closed with everything in the file
+
+	// Held says that a command works on the file (Hold): a copy made meanwhile is whole at Stamp.
+	Held bool `json:",omitempty"`
+
+	Persistent  bool   // created with ktopts=p: values have no expiration prefix
+	Checkpoints uint64 // number of checkpoints so far
+	Merging     []byte // a checkpoint is in the file up to this key; nil: none is half done
+	MergeEpoch  uint64 // Epoch when Merging was written
+	Count       int64  // records in the file
+	Bytes       int64  // their key and value bytes
+	Summed      bool   `json:",omitempty"` // Sum is valid; false in files older than the checksum
+	Sum         uint64 `json:",omitempty"` // checksum of the records, see RecordSum
+
+	LWW       bool         `json:",omitempty"` // versions are kept, see Version
+	Base      update.Stamp `json:",omitempty"` // version of records from before versions; 0: none
+	Newest    update.Stamp `json:",omitempty"` // no version is newer than max(Newest, Stamp)
+	ClearedAt update.Stamp `json:",omitempty"` // version of the last clear
+	ClearedBy uint16       `json:",omitempty"` // its server
+	Removals  int64        `json:",omitempty"` // how many removals the file remembers
+	Floor     update.Stamp `json:",omitempty"` // newest removal that was forgotten, see prune.go
+
+	// How far a master was followed, see ulog.Position and SetPosition, and the stamp of the note
+	// in the log that Position is from. 0: unknown, the file was last written by a version without
+	// the field.
+	Position   []byte       `json:"Follow,omitempty"`
+	PositionAt update.Stamp `json:"FollowAt,omitempty"`
+
+	TakenFrom ID           `json:",omitzero"`  // shared log that the file belonged to before
+	Taken     update.Stamp `json:",omitempty"` // every update of that log up to here is in the file
 }
 
-// Copied tells whether the file is a backup that no server has opened yet: it names a log, but has not been a file of a
-// server that writes to it. It is what it was at Stamp. A server opens it as it is; kttimedmgr recover brings in what
-// that log has after the stamp, up to any point.
+// Copied reports whether the file is a backup that no server has opened yet: it names a log, but
+// has not been a file of a server that writes to that log. The file is what the database was at
+// Stamp. A server opens it as it is; kttimedmgr recover brings in what the log has after Stamp, up
+// to any point.
 func (m *Meta) Copied() bool { return m.Epoch == 0 && m.LogID != ID{} }
 
-// Outlive keeps in mind how new versions are, before Stamp becomes one of another log.
+// Outlive keeps in Newest how new versions are, before Stamp becomes a stamp of another log.
 func (m *Meta) Outlive() {
 	if m.LWW {
 		m.Newest = max(m.Newest, m.Stamp)
 	}
 }
 
-// progress returns how far the checkpoint under way is. What an earlier process left half done is no progress of this
-// one's: its checkpoint begins anew.
+// progress returns up to which key the checkpoint under way is in the file. A part that an earlier
+// process left is no progress of the present checkpoint, which begins anew.
 func (m *Meta) progress() []byte {
 	if m.MergeEpoch != m.Epoch {
 		return nil
@@ -92,15 +117,15 @@ func NewID() ID {
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 
 func readMeta(tx *bolt.Tx) (Meta, error) {
-	b := tx.Bucket([]byte(metaBucket))
-	if b == nil || tx.Bucket([]byte(dataBucket)) == nil {
+	b := tx.Bucket([]byte(MetaBucket))
+	if b == nil || tx.Bucket([]byte(DataBucket)) == nil {
 		return Meta{}, errNotOurs
 	}
-	m, err := decodeMeta(b.Get([]byte(metaKey)))
+	m, err := decodeMeta(b.Get([]byte(MetaKey)))
 	if err != nil {
 		return m, err
 	}
-	if m.LWW && tx.Bucket([]byte(versionBucket)) == nil {
+	if m.LWW && tx.Bucket([]byte(VersionBucket)) == nil {
 		return m, errors.New("the versions of the records are missing")
 	}
 	if m.Format != formatVersion {
@@ -115,18 +140,149 @@ func writeMeta(tx *bolt.Tx, m Meta) error {
 		return err
 	}
 	if m.LWW {
-		if _, err := tx.CreateBucketIfNotExists([]byte(versionBucket)); err != nil {
+		if _, err := tx.CreateBucketIfNotExists([]byte(VersionBucket)); err != nil {
 			return err
 		}
 	}
-	b, err := tx.CreateBucketIfNotExists([]byte(metaBucket))
+	b, err := tx.CreateBucketIfNotExists([]byte(MetaBucket))
 	if err != nil {
 		return err
 	}
-	return b.Put([]byte(metaKey), text)
+	return b.Put([]byte(MetaKey), text)
 }
 
 // appendBoltKey appends the key under which the file keeps a record.
 func appendBoltKey(dst, key []byte) []byte {
-	return append(append(dst, keyPrefix), key...)
+	return append(append(dst, KeyPrefix), key...)
+}
+
+// RecordSum returns what a record adds to Meta.Sum; value is in stored form.
+//
+// Pages of bbolt have no checksums: a disk can change a byte of a value and nothing else looks
+// wrong. Therefore the file keeps one checksum of all its records: Meta.Sum is the sum of RecordSum
+// over the records, modulo 2^64. A checkpoint has the old and the new value of each key at hand. It
+// subtracts the old record's part and adds the new record's, in the transaction that changes the
+// record. Verify, compact and repair add up what they read and compare.
+//
+// The sum says whether all records are as they were written, not which record is damaged. Rejected:
+// a checksum in each record, which would name the record but cost eight bytes of each and a new
+// format. A user who has the update log can bring the right values in from there.
+func RecordSum(key, value []byte) uint64 {
+	const golden, mix = 0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD
+	// With the product, two records whose values have changed places do not add up to the same sum.
+	h := xxhash.Sum64(value) ^ xxhash.Sum64(key)*golden
+	h = (h ^ h>>33) * mix
+	return h ^ h>>33
+}
+
+// addRecord counts a record that the file gets: Count, Bytes and Sum change together.
+func (m *Meta) addRecord(key, value []byte) {
+	m.Count++
+	m.Bytes += int64(len(key) + len(value))
+	if m.Summed {
+		m.Sum += RecordSum(key, value)
+	}
+}
+
+// dropRecord is the reverse of addRecord.
+func (m *Meta) dropRecord(key, value []byte) {
+	m.Count--
+	m.Bytes -= int64(len(key) + len(value))
+	if m.Summed {
+		m.Sum -= RecordSum(key, value)
+	}
+}
+
+// The description ends with a checksum of the text before it, because a stamp with a damaged digit
+// would make a server pass over updates in its log:
+//
+//	{"Format":1, … ,"Check":"0123456789abcdef"}
+const (
+	checkMark = `,"Check":"`
+	checkLen  = len(checkMark) + 16 + len(`"}`)
+)
+
+var errDescription = errors.New("the database's description is damaged: its checksum does not match; \"kttimedmgr repair\" saves the records")
+
+// encodeMeta returns the text of a description.
+func encodeMeta(m Meta) ([]byte, error) {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode the database's description: %w", err)
+	}
+	text = text[:len(text)-1]
+	sum := binary.BigEndian.AppendUint64(nil, xxhash.Sum64(text))
+	return append(hex.AppendEncode(append(text, checkMark...), sum), `"}`...), nil
+}
+
+// decodeMeta is the reverse of encodeMeta. A description from before there were checksums is
+// accepted without one.
+func decodeMeta(text []byte) (Meta, error) {
+	var m Meta
+	checked := false
+	if end := len(text) - checkLen; end > 0 && bytes.HasPrefix(text[end:], []byte(checkMark)) {
+		var sum [8]byte
+		if _, err := hex.Decode(sum[:], text[end+len(checkMark):len(text)-2]); err != nil || binary.BigEndian.Uint64(sum[:]) != xxhash.Sum64(text[:end]) {
+			return m, errDescription
+		}
+		checked = true
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		return m, fmt.Errorf("read the database's description: %w", err)
+	}
+	if m.Summed && !checked { // both came with the same version, so the checksum's mark is damaged
+		return m, errDescription
+	}
+	return m, nil
+}
+
+// followed is how far a master was followed, from the newest note in the log that the file or an
+// overlay has.
+type followed struct {
+	state []byte
+	at    update.Stamp // of the note
+}
+
+// SetPosition gives the next checkpoint what to put into Meta.Position: the content of a note in
+// the log with the stamp at. Every update that the note speaks of has been applied. A note that is
+// not newer than the present one changes nothing, so a caller that brings in what a log remembers
+// need not ask which of the two knows better.
+//
+// The checkpoint syncs the log up to the note before it writes the note into the file. So a file
+// never holds a note that a power cut has taken from its log, and of file and log the one with the
+// greater stamp is right.
+func (s *Store) SetPosition(state []byte, at update.Stamp) {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	if at <= s.followed.at {
+		return
+	}
+	s.followed = followed{bytes.Clone(state), at}
+	s.view.Load().active.follow = s.followed
+}
+
+// Followed returns how far a master was followed; nil where nothing is known.
+func (s *Store) Followed() []byte {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	return s.followed.state
+}
+
+// EncodeMeta returns a description as a file of the present format holds it.
+func EncodeMeta(m Meta) ([]byte, error) {
+	m.Format = formatVersion
+	return encodeMeta(m)
+}
+
+// DecodeMeta is the reverse of EncodeMeta. The error says that the text is no description, or of
+// another format.
+func DecodeMeta(text []byte) (Meta, error) {
+	m, err := decodeMeta(text)
+	if err != nil {
+		return m, err
+	}
+	if m.Format != formatVersion {
+		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
+	}
+	return m, nil
 }

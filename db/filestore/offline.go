@@ -1,7 +1,6 @@
 package filestore
 
 import (
-	"fmt"
 	"os"
 	"time"
 
@@ -9,45 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What programs need that make and check files without opening a Store, see db/rebuild: two buckets, and how their
-// entries are formed.
-const (
-	DataBucket = dataBucket // bucket of the records
-	MetaBucket = metaBucket // bucket of the description
-	MetaKey    = metaKey    // key of the description in its bucket
-	KeyPrefix  = keyPrefix  // byte in front of every record's key
-
-	VersionBucket = versionBucket // bucket of what is remembered of keys, in files with Meta.LWW
-	VersionPrefix = versionPrefix // byte in front of every key there
-)
-
-// AppendEntry appends an entry as the bucket "version" holds it.
-func AppendEntry(dst []byte, e LastUpdate) []byte { return appendEntry(dst, e) }
-
-// DecodeEntry is the reverse of AppendEntry; ok is false for what is no entry.
-func DecodeEntry(b []byte) (e LastUpdate, ok bool) { return decodeEntry(b) }
-
-// EncodeMeta returns a description as the file holds it.
-func EncodeMeta(m Meta) ([]byte, error) {
-	m.Format = formatVersion
-	return encodeMeta(m)
-}
-
-// DecodeMeta is the reverse of EncodeMeta. The error says that the text is none, or is of another version.
-func DecodeMeta(text []byte) (Meta, error) {
-	m, err := decodeMeta(text)
-	if err != nil {
-		return m, err
-	}
-	if m.Format != formatVersion {
-		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
-	}
-	return m, nil
-}
-
-// OpenOffline opens the file of a database that no server may have open until the result is closed: exclusive keeps
-// everybody else out, otherwise others may read. It takes the lock that bbolt takes. The error is ErrInUse when another process keeps its
-// lock for ten seconds, or with tryLock at once.
+// OpenOffline opens a database file that no server may have open until the caller closes the
+// result. exclusive keeps everybody else out; otherwise others may read. The lock is bbolt's. The
+// error is ErrInUse when another process keeps its lock for ten seconds, or, with tryLock, at once.
 func OpenOffline(path string, exclusive, tryLock bool) (*os.File, error) {
 	if err := identify(path); err != nil {
 		return nil, err
@@ -64,11 +27,12 @@ func OpenOffline(path string, exclusive, tryLock bool) (*os.File, error) {
 		if !time.Now().Before(end) {
 			return nil, ErrInUse
 		}
-		time.Sleep(noWait) //lint:sleep the system tells nobody when a lock with a time limit is free
+		time.Sleep(noWait) //lint:sleep nothing tells when the lock is free
 	}
 }
 
-// openLocked opens and locks a file. It returns nil when it is locked, or has been replaced by a newer one meanwhile.
+// openLocked opens and locks a file. It returns nil when another process has the lock, or when the
+// file was replaced by a newer one while it was being opened.
 func openLocked(path string, exclusive bool) (*os.File, error) {
 	flag, how := os.O_RDONLY, unix.LOCK_SH
 	if exclusive {
@@ -84,8 +48,9 @@ func openLocked(path string, exclusive bool) (*os.File, error) {
 	return nil, f.Close()
 }
 
-// Current tells whether an open file still is the one that path names. A process that has waited for the lock of a file which was
-// replaced meanwhile holds one that nobody will see again.
+// Current reports whether an open file still is the file that path names. A process that waited for
+// the lock of a file which was replaced meanwhile holds the lock of a file that nobody will see
+// again.
 func Current(f *os.File, path string) bool {
 	mine, err := f.Stat()
 	if err != nil {
@@ -95,13 +60,14 @@ func Current(f *os.File, path string) bool {
 	return err == nil && os.SameFile(mine, named)
 }
 
-// openCurrent opens a file with bbolt and makes sure that it has the lock of the file that path names. While it waits for the lock, the
-// one who has it may put another file in place: what would be written to the old one, nobody would see again.
+// openCurrent opens a file with bbolt and makes sure that the lock is that of the file that path
+// names. While bbolt waits for the lock, its holder may put another file in place; what would then
+// be written to the old file, nobody would see again.
 func openCurrent(path string, o bolt.Options) (*bolt.DB, error) {
 	for {
 		var f *os.File
 		o.OpenFile = func(name string, flag int, perm os.FileMode) (file *os.File, err error) {
-			file, err = os.OpenFile(name, flag&^os.O_CREATE, perm) // bbolt would make a file that is none of ours
+			file, err = os.OpenFile(name, flag&^os.O_CREATE, perm) // bbolt would make a file
 			f = file
 			return file, err
 		}

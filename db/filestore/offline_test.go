@@ -62,7 +62,7 @@ func TestOpenCurrentFollowsAReplacement(t *testing.T) {
 		}
 		opened <- m
 	}()
-	time.Sleep(100 * time.Millisecond) //lint:sleep lets the other one open the old file; if it is slower, the test proves less
+	time.Sleep(100 * time.Millisecond) //lint:sleep for the other to open the old file
 	fresh, err := OpenOffline(other, false, true)
 	require.NoError(t, err)
 	require.NoError(t, os.Rename(other, path))

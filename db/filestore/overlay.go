@@ -7,7 +7,7 @@ import (
 
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // What an overlay has of a key:
@@ -17,7 +17,9 @@ import (
 //	        │ flag │ stamp │ sid │ value │
 //	        └──────┴───────┴─────┴───────┘
 //
-// Stamp and sid are the version, only with flagNoted; the value comes right behind the flag without it. A tombstone has no value.
+// Stamp and sid are the version; they are there only with flagNoted, otherwise the value follows
+// the flag. A tombstone has no value. The version lies in front of the value, and not in a tree of
+// its own, so that an update changes one tree.
 const (
 	flagDead  = 0      // tombstone: the key is removed, whatever is below
 	flagLive  = 1 << 0 // a record
@@ -26,7 +28,7 @@ const (
 	headSize = 1 + versionSize // at most
 )
 
-// valueAt returns where the value begins behind a flag.
+// valueAt returns the offset of the value behind a flag.
 func valueAt(flag byte) int {
 	if flag&flagNoted == 0 {
 		return 1
@@ -34,50 +36,52 @@ func valueAt(flag byte) int {
 	return headSize
 }
 
-// overlay holds the updates since a checkpoint, by key. Many read while one changes it; a frozen one is only read.
+// An overlay holds the updates since a freeze, by key. A removed key is a tombstone, which hides
+// the key's record in the file; a clear hides everything below.
+//
+// Many goroutines may read an overlay while one changes it. A frozen overlay is only read.
 type overlay struct {
 	tree    *memstore.Tree
 	lww     bool         // versions are noted
 	cleared atomic.Bool  // everything below is hidden
-	refs    atomic.Int64 // views that have it
+	refs    atomic.Int64 // views that have the overlay
 
-	follow followed // what becomes Meta.Follow; without a stamp: unchanged. Guarded by applyMu, as stamp is in effect
+	follow followed // becomes Meta.Position; without a stamp: unchanged. Guarded by applyMu
 
-	clearedBy Version // of the last clear when it was frozen
+	clearedBy  Version // of the last clear, as of the freeze
+	checkpoint uint64  // number of the checkpoint that writes the overlay; set by the freeze
 
-	checkpoint uint64 // number of the checkpoint that takes it into the file; set when it is frozen
+	countMu sync.Mutex // held while keys are looked up for the count; taken before mu
+	total   *usage     // what the file has after the overlay's checkpoint; guarded by countMu
 
-	countMu sync.Mutex // held while keys are looked up for count; before mu
-	total   *usage     // of a frozen one: what the file has after its checkpoint, when known; guarded by countMu
-
-	// For the exact count. A blind set does not look at the file, so it is not known whether its key exists below.
-	mu        sync.Mutex // guards the fields below
-	stamp     ulog.Stamp // newest update applied, or where the file stood at the start
-	liveCount int64      // records that are not tombstones
-	liveBytes int64      // their key and value bytes
-
-	largeBytes int64  // of values over largeValue
-	fresh      []byte // keys not yet looked up below, each with a varint length before it
-	below      usage  // what the looked-up keys have below
+	// The fields below are for the exact count, see count.go.
+	mu         sync.Mutex   // guards the fields below
+	stamp      update.Stamp // newest update applied, or where the file stood at the start
+	liveCount  int64        // records that are not tombstones
+	liveBytes  int64        // their key and value bytes
+	largeBytes int64        // the part of liveBytes in values over largeValue
+	fresh      []byte       // keys not yet looked up below, each with a varint length before it
+	below      usage        // what the looked-up keys have below
 	scratch    []byte
 }
 
 // usage is a number of records and their key and value bytes.
 type usage struct{ count, bytes int64 }
 
-func newOverlay(at ulog.Stamp, lww bool) *overlay {
+func newOverlay(at update.Stamp, lww bool) *overlay {
 	return &overlay{tree: memstore.NewTree(), lww: lww, stamp: at}
 }
 
-// release drops one view's hold and gives the memory back after the last.
+// release drops one view's hold, and gives the memory back after the last.
 func (o *overlay) release() {
 	if o.refs.Add(-1) == 0 {
 		o.tree.Free()
 	}
 }
 
-// get looks a key up. A key missing because of a clear is dead: cleared is set before the tree is emptied, so it
-// must be read after the tree.
+// get looks a key up. A clear sets cleared before it empties the tree, so a reader that looks at
+// the tree first and at cleared afterwards takes a key that a clear has removed for dead, never for
+// unknown.
 func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
 	at := len(dst)
 	dst, large, pin, found := o.tree.Look(dst, key)
@@ -98,21 +102,21 @@ func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
 	return dst[:len(dst)-n], live, nil
 }
 
-// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the overlay takes, and large values of it. The
-// caller holds applyMu.
-func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update, prepared *memstore.Prepared) (size, large int64) {
+// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the
+// overlay takes, and how much of it large values take. The caller holds applyMu.
+func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore.Prepared) (size, large int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.tree.Update(func(b *memstore.Batch) {
 		for i := range ups {
 			switch u := &ups[i]; u.Op {
-			case ulog.OpSet:
+			case update.OpSet:
 				o.begin(b, flagLive, at, ups, i)
 				o.put(b, u.Key, u.Value, prepared.Take(u.Value, len(o.scratch)))
-			case ulog.OpRemove:
+			case update.OpRemove:
 				o.begin(b, flagDead, at, ups, i)
 				o.replace(b, u.Key, nil, nil)
-			case ulog.OpClear:
+			case update.OpClear:
 				o.clear(b)
 			}
 		}
@@ -121,15 +125,16 @@ func (o *overlay) apply(at ulog.Stamp, ups []ulog.Update, prepared *memstore.Pre
 	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
 }
 
-// begin makes scratch the beginning of what the overlay is to have of the key of ups[i].
-func (o *overlay) begin(b *memstore.Batch, flag byte, at ulog.Stamp, ups []ulog.Update, i int) {
+// begin puts into scratch what the overlay is to have in front of the value of ups[i].
+func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []update.Update, i int) {
 	o.scratch = append(o.scratch[:0], flag)
 	if o.lww {
 		o.note(b, at, ups, i)
 	}
 }
 
-// put stores a record that is begun in scratch. made is a copy of its value, nil if there is none yet.
+// put stores a record whose front is in scratch. made is a copy of the value from Prepare, nil if
+// there is none.
 func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value) {
 	switch {
 	case made != nil:
@@ -150,7 +155,8 @@ func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value
 // largeValue is the size from which on a value is not copied into scratch.
 const largeValue = 64 << 10
 
-// replace stores scratch, with a large value behind it or in front of a copy of one, and takes what it replaces out of the sums.
+// replace stores scratch, with a large value behind it or in front of a copy of one, and takes the
+// entry that it replaces out of the sums.
 func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
 	var oldFlag byte
 	var oldSize int
@@ -187,4 +193,69 @@ func (o *overlay) clear(b *memstore.Batch) {
 // scan visits the overlay's entries, tombstones included.
 func (o *overlay) scan(from store.Start, visit func(key, flagged []byte) bool) {
 	_ = o.tree.Scan(from, visit) // memory cannot fail
+}
+
+// A view is what a reader sees in front of the file: the active overlay, and the frozen one while a
+// checkpoint writes it. A view never changes its pair: a freeze and the end of a checkpoint replace
+// the whole view. Overlays give their memory back when the last view that has them is released.
+//
+// A reader takes the view first and begins its transaction afterwards. So when a checkpoint ends
+// between the two, the reader sees the frozen overlay's updates twice, in the overlay and in the
+// file, which does no harm. In the other order it could see them nowhere: the transaction from
+// before the checkpoint, the view from after.
+type view struct {
+	active *overlay
+	frozen *overlay // being written by a checkpoint; nil most of the time
+
+	refs atomic.Int64 // readers, plus one while the view is current; 0 is final
+}
+
+func newView(active, frozen *overlay) *view {
+	v := &view{active: active, frozen: frozen}
+	v.refs.Store(1)
+	active.refs.Add(1)
+	if frozen != nil {
+		frozen.refs.Add(1)
+	}
+	return v
+}
+
+// acquire returns the current view. The caller must release it soon.
+func (s *Store) acquire() *view {
+	for {
+		v := s.view.Load()
+		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
+			if v.refs.CompareAndSwap(n, n+1) {
+				return v
+			}
+		}
+	}
+}
+
+func (v *view) release() {
+	if v.refs.Add(-1) > 0 {
+		return
+	}
+	v.active.release()
+	if v.frozen != nil {
+		v.frozen.release()
+	}
+}
+
+// state says what a view knows of a key.
+type state int
+
+const (
+	unknown state = iota // not in the overlays: the file decides
+	live                 // present
+	dead                 // removed, or hidden by a clear
+)
+
+// get looks a key up in both overlays, the newer one first.
+func (v *view) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
+	dst, st, err := v.active.get(dst, key, r)
+	if st == unknown && v.frozen != nil {
+		return v.frozen.get(dst, key, r)
+	}
+	return dst, st, err
 }

@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // removeKeys applies the removals of keys from ≤ i < to, where the last is the newest.
 func removeKeys(s *Store, from, to int) {
 	for i := from; i < to; i++ {
-		s.Apply(ulog.Stamp(i+1), []ulog.Update{remove(fmt.Sprintf("%06d", i*7919%1_000_000))})
+		s.Apply(update.Stamp(i+1), []update.Update{remove(fmt.Sprintf("%06d", i*7919%1_000_000))})
 	}
 }
 
@@ -22,27 +22,27 @@ func checkpointWithout(t *testing.T, s *Store) {
 	t.Helper()
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
-	require.NoError(t, s.finish(s.freeze(), false))
+	require.NoError(t, s.writeFrozen(s.freezeOverlay(), false))
 }
 
 // Where there is much to look at a checkpoint does a part of it. Meanwhile removals come and go.
 func TestRemovalsAreForgottenInParts(t *testing.T) {
 	const limit, n, part = 100, 150, 30
 	s := mustOpenLWW(t, filepath.Join(t.TempDir(), "v.kct"), 1<<30, limit)
-	s.Apply(1, []ulog.Update{set("kept", "1")})
+	s.Apply(1, []update.Update{set("kept", "1")})
 	removeKeys(s, 0, n)
 	checkpointWithout(t, s)
 	require.EqualValues(t, n, s.Meta().Removals)
-	require.NoError(t, s.prune(part))
+	require.NoError(t, s.removals.prune(part))
 	require.Zero(t, s.Meta().Floor)
 	parts, now := 1, n
-	for ; s.pruning.begun(); parts++ {
-		s.Apply(ulog.Stamp(now+1), []ulog.Update{set(fmt.Sprintf("%06d", (now-1)*7919%1_000_000), "back")})
+	for ; s.removals.walk.begun(); parts++ {
+		s.Apply(update.Stamp(now+1), []update.Update{set(fmt.Sprintf("%06d", (now-1)*7919%1_000_000), "back")})
 		removeKeys(s, now+1, now+3)
 		now += 3
 		checkpointWithout(t, s)
 		floor := s.Meta().Floor
-		require.NoError(t, s.prune(part))
+		require.NoError(t, s.removals.prune(part))
 		require.LessOrEqual(t, floor, s.Meta().Floor)
 		require.EqualValues(t, removalsIn(remembered(t, s)), s.Meta().Removals)
 	}
@@ -67,6 +67,6 @@ func TestManyRemovalsAreForgotten(t *testing.T) {
 	require.EqualValues(t, limit/2, s.Meta().Removals)
 	require.EqualValues(t, n-limit/2, s.Meta().Floor)
 	require.Len(t, remembered(t, s), limit/2)
-	require.False(t, s.pruning.begun())
+	require.False(t, s.removals.walk.begun())
 	require.NoError(t, s.Close())
 }

@@ -9,8 +9,8 @@ import (
 	"gotycoon/db/store"
 )
 
-// Scan merges the overlays and the file. It holds a transaction while it runs, so callers visit a limited number
-// of records and come back with the last key.
+// Scan merges the overlays and the file. It holds a transaction while it runs, so callers visit a
+// limited number of records and come back with the last key.
 func (s *Store) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	v := s.acquire()
 	defer v.release()
@@ -22,21 +22,23 @@ func (s *Store) Scan(from store.Start, visit func(key, value []byte) bool) error
 	return newMerge(v, tx, from).run(visit)
 }
 
-// source gives entries in the order of the scan, one at a time.
+// A source gives entries in the order of the scan, one at a time.
 type source interface {
 	// head returns the current entry; ok is false at the end. The slices are valid until next.
 	head() (key, value []byte, dead, ok bool)
 	next()
 }
 
-// merge visits the records of its sources; of entries with one key the first source's counts.
+// A merge visits the records of its sources. Of entries with the same key the entry of the first
+// source counts.
 type merge struct {
 	sources  []source
 	backward bool
 	ask      func() error
 }
 
-// newMerge merges what a view and a transaction begun after it was taken have.
+// newMerge merges the overlays of a view and the file of a transaction that was begun after the
+// view was taken.
 func newMerge(v *view, tx *bolt.Tx, from store.Start) *merge {
 	m := &merge{backward: from.Backward, ask: from.Ask}
 	m.add(v.active, from)
@@ -44,7 +46,7 @@ func newMerge(v *view, tx *bolt.Tx, from store.Start) *merge {
 		m.add(v.frozen, from)
 	}
 	if !v.active.cleared.Load() && (v.frozen == nil || !v.frozen.cleared.Load()) {
-		m.sources = append(m.sources, newBaseSource(tx.Bucket([]byte(dataBucket)), from))
+		m.sources = append(m.sources, newBaseSource(tx.Bucket([]byte(DataBucket)), from))
 	}
 	return m
 }
@@ -77,7 +79,7 @@ func (m *merge) run(visit func(key, value []byte) bool) error {
 	}
 }
 
-// first returns the source whose head comes first, the newest of equals; nil at the end.
+// first returns the source whose head comes first, and of equal heads the newest; nil at the end.
 func (m *merge) first() source {
 	var best source
 	var bestKey []byte
@@ -93,7 +95,7 @@ func (m *merge) first() source {
 	return best
 }
 
-// skip moves every source off key; first, whose slice key is, goes last.
+// skip moves every source past key. The source first, whose slice key is, goes last.
 func (m *merge) skip(first source, key []byte) {
 	for _, src := range m.sources {
 		if src == first {
@@ -106,7 +108,7 @@ func (m *merge) skip(first source, key []byte) {
 	first.next()
 }
 
-// baseSource walks the file.
+// A baseSource walks the file.
 type baseSource struct {
 	cursor     *bolt.Cursor
 	backward   bool
@@ -126,7 +128,8 @@ func newBaseSource(b *bolt.Bucket, from store.Start) *baseSource {
 	return s
 }
 
-// seek finds the first entry at or after from.Key, and goes one further where the scan begins before or behind it.
+// seek finds the first entry at or after from.Key, and goes one entry further where the scan
+// excludes that one.
 func (s *baseSource) seek(from store.Start) {
 	at := appendBoltKey(nil, from.Key)
 	s.key, s.value = s.cursor.Seek(at)
@@ -160,12 +163,12 @@ func (s *baseSource) next() {
 }
 
 const (
-	firstBatch = 4   // entries an overlay source copies at first: a cursor's step wants one
-	maxBatch   = 128 // entries it copies at most at a time
+	firstBatch = 4   // entries that an overlay source copies at first: a cursor's step wants one
+	maxBatch   = 128 // entries that it copies at most at a time
 )
 
-// overlaySource copies entries out of an overlay in batches, so that the overlay is never locked while the file
-// is read or a record visited.
+// An overlaySource copies entries out of an overlay in batches, so that the overlay is never locked
+// while the file is read or a record visited.
 type overlaySource struct {
 	overlay *overlay
 	from    store.Start

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/store"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 // sumOf adds up the records of a store.
@@ -29,16 +29,16 @@ func TestSumFollowsEveryChange(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.kct")
 	rnd := rand.New(rand.NewPCG(7, 8))
 	s := mustOpen(t, path, 4<<10)
-	for i := range ulog.Stamp(40) {
+	for i := range update.Stamp(40) {
 		for range rnd.IntN(60) {
 			u := set(fmt.Sprintf("key%03d", rnd.IntN(200)), fmt.Sprint("value", rnd.IntN(1000)))
 			switch n := rnd.IntN(400); {
 			case n == 0:
-				u = ulog.Update{Op: ulog.OpClear}
+				u = update.Update{Op: update.OpClear}
 			case n < 100:
 				u = remove(string(u.Key))
 			}
-			s.Apply(i+1, []ulog.Update{u})
+			s.Apply(i+1, []update.Update{u})
 		}
 		require.NoError(t, s.Checkpoint())
 		require.True(t, s.Meta().Summed)
@@ -85,8 +85,8 @@ func TestDescriptionHasAChecksum(t *testing.T) {
 	}
 }
 
-// A description from before there were checksums is taken as it is, and the next checkpoint keeps saying that there is no sum, until all
-// records are new.
+// A description from before there were checksums is taken as it is, and the next checkpoint keeps
+// saying that there is no sum, until all records are new.
 func TestFilesWithoutASum(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.kct")
 	old, err := json.Marshal(Meta{Format: formatVersion, Count: 3})
@@ -97,12 +97,12 @@ func TestFilesWithoutASum(t *testing.T) {
 	require.False(t, m.Summed)
 	require.NoError(t, create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true}))
 	s := mustOpen(t, path, 0)
-	s.Apply(1, []ulog.Update{set("a", "1")})
+	s.Apply(1, []update.Update{set("a", "1")})
 	require.NoError(t, s.Checkpoint())
 	require.False(t, s.Meta().Summed)
 	require.Zero(t, s.Meta().Sum)
-	s.Apply(2, []ulog.Update{{Op: ulog.OpClear}})
-	s.Apply(3, []ulog.Update{set("b", "2")})
+	s.Apply(2, []update.Update{{Op: update.OpClear}})
+	s.Apply(3, []update.Update{set("b", "2")})
 	require.NoError(t, s.Checkpoint())
 	require.Equal(t, sumOf(t, s), s.Meta().Sum)
 	require.True(t, s.Meta().Summed)

@@ -6,52 +6,51 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"gotycoon/db/memstore"
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
-// Version says where and when an update was first made. A file with Meta.LWW remembers that of each record, and of the latest removals; of two
-// updates of a key the one with the greater version counts, whatever the order in which they arrive.
+// Version says when and on which server an update was first made. A file with Meta.LWW keeps the
+// version of each record and of the latest removals. Of two updates of a key the one with the
+// greater version wins, in whatever order they arrive; so servers that update each other end with
+// the same records.
+//
+// An example: server 1 sets k at 100, server 2 removes k at 105, and the two updates cross on the
+// way. Server 1 has (100, 1), receives (105, 2), and removes k. Server 2 has the removal (105, 2),
+// receives (100, 1), and leaves it out. Both end without k. That is why removals have to be
+// remembered, and what forgetting them costs, see prune.go.
 type Version struct {
-	Stamp ulog.Stamp // in the log of the server that made it
-	SID   uint16     // of that server
+	Stamp update.Stamp // in the log of the server that made the update
+	SID   uint16       // of that server
 }
 
-// Oldest is the stamp of the records that were there before versions were kept: whatever comes counts more, as it does in files without
-// versions.
-const Oldest ulog.Stamp = 1
+// Oldest is the stamp of records that were there before versions were kept. Every update wins
+// against them, as every update does in files without versions.
+const Oldest update.Stamp = 1
 
-// Less tells whether v loses against o.
+// Less reports whether v loses against o.
 func (v Version) Less(o Version) bool {
 	return v.Stamp < o.Stamp || v.Stamp == o.Stamp && v.SID < o.SID
 }
 
-// VersionOf returns the version of ups[i], where at is the stamp of the last of them.
-func VersionOf(at ulog.Stamp, ups []ulog.Update, i int) Version {
+// VersionOf returns the version of ups[i], where at is the stamp of the last update of ups.
+func VersionOf(at update.Stamp, ups []update.Update, i int) Version {
 	u := &ups[i]
 	if u.Origin.Log != 0 {
 		return Version{u.Origin.Stamp, u.SID}
 	}
-	return Version{at - ulog.Stamp(len(ups)-1-i), u.SID}
+	return Version{at - update.Stamp(len(ups)-1-i), u.SID}
 }
 
-// LastUpdate is what is remembered of a key.
+// LastUpdate is what is remembered of a key: the version of its last update, and whether the update
+// removed it.
 type LastUpdate struct {
 	Version
 	Removed bool
 }
 
-// An entry in the bucket "version", under the key 0x02 ‖ key: another prefix than in "data", so that a page tells what it is of when
-// nothing leads to it any more.
-//
-//	offset  0       8     10        11
-//	        ┌───────┬─────┬─────────┐
-//	        │ stamp │ sid │ removed │   big-endian; removed is 0 or 1
-//	        └───────┴─────┴─────────┘
 const (
-	versionBucket = "version"
-	versionPrefix = 0x02
-	versionSize   = 10
-	entrySize     = versionSize + 1
+	versionSize = 10
+	entrySize   = versionSize + 1
 )
 
 func appendVersion(dst []byte, v Version) []byte {
@@ -59,10 +58,16 @@ func appendVersion(dst []byte, v Version) []byte {
 }
 
 func decodeVersion(b []byte) Version {
-	return Version{ulog.Stamp(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint16(b[8:])}
+	return Version{update.Stamp(binary.BigEndian.Uint64(b)), binary.BigEndian.Uint16(b[8:])}
 }
 
-func appendEntry(dst []byte, e LastUpdate) []byte {
+// AppendEntry appends an entry of the bucket "version":
+//
+//	offset  0       8     10        11
+//	        ┌───────┬─────┬─────────┐
+//	        │ stamp │ sid │ removed │   big-endian; removed is 0 or 1
+//	        └───────┴─────┴─────────┘
+func AppendEntry(dst []byte, e LastUpdate) []byte {
 	dst = appendVersion(dst, e.Version)
 	if e.Removed {
 		return append(dst, 1)
@@ -70,17 +75,19 @@ func appendEntry(dst []byte, e LastUpdate) []byte {
 	return append(dst, 0)
 }
 
-func decodeEntry(b []byte) (e LastUpdate, ok bool) {
+// DecodeEntry is the reverse of AppendEntry; ok is false for bytes that are no entry.
+func DecodeEntry(b []byte) (e LastUpdate, ok bool) {
 	if len(b) != entrySize {
 		return e, false
 	}
 	return LastUpdate{decodeVersion(b), b[versionSize] != 0}, true
 }
 
-// LWW tells whether the file remembers versions.
+// LWW reports whether the file keeps versions.
 func (s *Store) LWW() bool { return s.lww }
 
-// Cleared returns the version of the last clear: an update of a key without an entry that is not newer has been cleared.
+// Cleared returns the version of the last clear. A key without an entry counts as removed then: an
+// update of it that is not newer has been cleared.
 func (s *Store) Cleared() Version {
 	s.applyMu.Lock()
 	defer s.applyMu.Unlock()
@@ -106,23 +113,24 @@ func (s *Store) Entry(key []byte) (e LastUpdate, found bool, err error) {
 	return e, found, err
 }
 
-// baseEntry looks into the file. A record that was there before versions were kept has the one of that moment.
+// baseEntry looks up the entry of a key in the file. A record from before versions were kept has
+// the version Meta.Base.
 func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (LastUpdate, bool) {
 	var room [64]byte
-	at := append(append(room[:0], versionPrefix), key...)
-	if versions := tx.Bucket([]byte(versionBucket)); versions != nil {
-		if e, ok := decodeEntry(versions.Get(at)); ok {
+	at := append(append(room[:0], VersionPrefix), key...)
+	if versions := tx.Bucket([]byte(VersionBucket)); versions != nil {
+		if e, ok := DecodeEntry(versions.Get(at)); ok {
 			return e, true
 		}
 	}
-	at[0] = keyPrefix
-	if base := s.Meta().Base; base > 0 && tx.Bucket([]byte(dataBucket)).Get(at) != nil {
+	at[0] = KeyPrefix
+	if base := s.Meta().Base; base > 0 && tx.Bucket([]byte(DataBucket)).Get(at) != nil {
 		return LastUpdate{Version: Version{Stamp: base}}, true
 	}
 	return LastUpdate{}, false
 }
 
-// entry looks a key up in the overlay.
+// entry looks up the entry of a key in the overlay.
 func (o *overlay) entry(key []byte) (LastUpdate, bool) {
 	var room [headSize]byte
 	head, found := o.tree.GetHead(room[:0], key, headSize)
@@ -132,7 +140,8 @@ func (o *overlay) entry(key []byte) (LastUpdate, bool) {
 	return notedEntry(head)
 }
 
-// notedEntry returns what an overlay has noted in what it has of a key; ok is false where that is nothing.
+// notedEntry returns the version that an overlay has noted of a key; ok is false where it has noted
+// none.
 func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
 	flag := flagged[0]
 	if flag&flagNoted == 0 {
@@ -141,9 +150,10 @@ func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
 	return LastUpdate{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
 }
 
-// note adds the version of ups[i] to the flag in scratch. Updates that are not in the log, of expired and evicted records, have none: their
-// keys keep what was noted before.
-func (o *overlay) note(b *memstore.Batch, at ulog.Stamp, ups []ulog.Update, i int) {
+// note adds the version of ups[i] to the flag in scratch. The removal of an expired or evicted
+// record is not in the log and has no version of its own: the key keeps the version that was noted
+// before.
+func (o *overlay) note(b *memstore.Batch, at update.Stamp, ups []update.Update, i int) {
 	v := VersionOf(at, ups, i)
 	if at == 0 {
 		before, found := b.Get(ups[i].Key)
@@ -156,24 +166,25 @@ func (o *overlay) note(b *memstore.Batch, at ulog.Stamp, ups []ulog.Update, i in
 	o.scratch = appendVersion(o.scratch, v)
 }
 
-// noteClear remembers the version of the last clear among updates.
-func (s *Store) noteClear(at ulog.Stamp, ups []ulog.Update) {
+// noteClear remembers the version of the newest clear among updates. The caller holds applyMu.
+func (s *Store) noteClear(at update.Stamp, ups []update.Update) {
 	for i := range ups {
-		if v := VersionOf(at, ups, i); ups[i].Op == ulog.OpClear && s.cleared.Less(v) {
+		if v := VersionOf(at, ups, i); ups[i].Op == update.OpClear && s.cleared.Less(v) {
 			s.cleared = v
 		}
 	}
 }
 
-// EachEntry calls visit for what is remembered of every key, in no order, and for a key that was changed lately more than once: the
-// last call counts. forget is called where everything told before counts no more. The caller keeps everything from being changed
-// meanwhile.
+// EachEntry calls visit for what is remembered of every key, in no order. For a key that was
+// changed lately visit is called more than once, and the last call counts. forget is called where
+// everything that was told before is void, after a clear. The caller keeps everything from being
+// changed meanwhile.
 func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) error {
 	v := s.acquire()
 	defer v.release()
 	err := s.file.View(func(tx *bolt.Tx) error {
 		if base := s.Meta().Base; base > 0 {
-			err := tx.Bucket([]byte(dataBucket)).ForEach(func(k, _ []byte) error {
+			err := tx.Bucket([]byte(DataBucket)).ForEach(func(k, _ []byte) error {
 				visit(k[1:], LastUpdate{Version: Version{Stamp: base}})
 				return nil
 			})
@@ -181,12 +192,12 @@ func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) e
 				return err
 			}
 		}
-		versions := tx.Bucket([]byte(versionBucket))
+		versions := tx.Bucket([]byte(VersionBucket))
 		if versions == nil { // the file has not been written since it was told to keep them
 			return nil
 		}
 		return versions.ForEach(func(k, b []byte) error {
-			if e, ok := decodeEntry(b); ok {
+			if e, ok := DecodeEntry(b); ok {
 				visit(k[1:], e)
 			}
 			return nil

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/ulog"
+	"gotycoon/ulog/update"
 )
 
 func mustOpenLWW(t *testing.T, path string, limit, removals int64) *Store {
@@ -37,24 +37,24 @@ func remembered(t *testing.T, s *Store) map[string]string {
 }
 
 // from makes an update one of another server.
-func from(u ulog.Update, sid uint16, at ulog.Stamp) ulog.Update {
-	u.SID, u.Origin = sid, ulog.Origin{Log: 7, Stamp: at}
+func from(u update.Update, sid uint16, at update.Stamp) update.Update {
+	u.SID, u.Origin = sid, update.Origin{Log: 7, Stamp: at}
 	return u
 }
 
 func TestVersionsGoWithTheRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.kct")
 	s := mustOpenLWW(t, path, 1<<30, 0)
-	s.Apply(10, []ulog.Update{set("a", "1"), set("b", "1"), set("c", "1"), remove("no such")})
-	s.Apply(11, []ulog.Update{from(set("d", "1"), 9, 5)})
-	s.Apply(0, []ulog.Update{remove("b")}) // expired, or evicted: not in the log
+	s.Apply(10, []update.Update{set("a", "1"), set("b", "1"), set("c", "1"), remove("no such")})
+	s.Apply(11, []update.Update{from(set("d", "1"), 9, 5)})
+	s.Apply(0, []update.Update{remove("b")}) // expired, or evicted: not in the log
 	require.NoError(t, s.Checkpoint())
 	want := map[string]string{"a": "7 0 false", "b": "8 0 true", "c": "9 0 false", "d": "5 9 false", "no such": "10 0 true"}
 	require.Equal(t, want, remembered(t, s))
 	require.EqualValues(t, 2, s.Meta().Removals)
 
-	s.Apply(0, []ulog.Update{remove("c"), remove("c")})
-	s.Apply(12, []ulog.Update{set("no such", "1")})
+	s.Apply(0, []update.Update{remove("c"), remove("c")})
+	s.Apply(12, []update.Update{set("no such", "1")})
 	want["no such"] = "12 0 false"
 	require.Equal(t, want, remembered(t, s), "that c is gone is not known yet")
 	require.NoError(t, s.Close())
@@ -63,14 +63,14 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	want["c"] = "9 0 true"
 	require.Equal(t, want, remembered(t, s))
 	require.EqualValues(t, 2, s.Meta().Removals)
-	s.Apply(12, []ulog.Update{set("b", "2")})
+	s.Apply(12, []update.Update{set("b", "2")})
 	require.NoError(t, s.Checkpoint())
 	require.EqualValues(t, 1, s.Meta().Removals)
-	s.Apply(12, []ulog.Update{set("c", "2")})
+	s.Apply(12, []update.Update{set("c", "2")})
 	require.NoError(t, s.Checkpoint())
 	require.Zero(t, s.Meta().Removals, "the last one")
-	s.Apply(13, []ulog.Update{from(ulog.Update{Op: ulog.OpClear}, 3, 8)})
-	s.Apply(14, []ulog.Update{set("e", "1")})
+	s.Apply(13, []update.Update{from(update.Update{Op: update.OpClear}, 3, 8)})
+	s.Apply(14, []update.Update{set("e", "1")})
 	require.Equal(t, map[string]string{"e": "14 0 false"}, remembered(t, s))
 	require.Equal(t, Version{8, 3}, s.Cleared())
 	require.NoError(t, s.Close())
@@ -83,8 +83,8 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// TestVersionsModel does random updates of this server and of others, evictions, clears, checkpoints and reopenings, and compares records
-// and versions with maps.
+// TestVersionsModel does random updates of this server and of others, evictions, clears,
+// checkpoints and reopenings, and compares records and versions with maps.
 func TestVersionsModel(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestVersionsModel(t *testing.T) {
 			m := &versionsModel{t: t, path: filepath.Join(t.TempDir(), "v.kct"), records: map[string]string{}, versions: map[string]Version{}}
 			m.s = mustOpenLWW(t, m.path, 1<<30, 0)
 			for step := range 400 {
-				m.step(rnd, ulog.Stamp(100*(step+1)))
+				m.step(rnd, update.Stamp(100*(step+1)))
 				if step%20 == 0 {
 					m.compare()
 				}
@@ -114,22 +114,22 @@ type versionsModel struct {
 	versions map[string]Version
 }
 
-func (m *versionsModel) step(rnd *rand.Rand, at ulog.Stamp) {
+func (m *versionsModel) step(rnd *rand.Rand, at update.Stamp) {
 	switch n := rnd.IntN(100); {
 	case n < 75:
 		m.update(rnd, at)
 	case n < 87:
 		key := fmt.Sprintf("%02d", rnd.IntN(60))
 		if _, found := m.records[key]; found {
-			m.s.Apply(0, []ulog.Update{remove(key)})
+			m.s.Apply(0, []update.Update{remove(key)})
 			delete(m.records, key)
 		}
 	case n < 89:
-		m.s.Apply(at, []ulog.Update{{Op: ulog.OpClear}})
+		m.s.Apply(at, []update.Update{{Op: update.OpClear}})
 		clear(m.records)
 		clear(m.versions)
 	case n < 95:
-		m.s.freeze() // as a checkpoint does that has not written anything yet
+		m.s.freezeOverlay() // as a checkpoint does that has not written anything yet
 		m.update(rnd, at)
 		m.compare()
 		require.NoError(m.t, m.s.Checkpoint())
@@ -140,8 +140,8 @@ func (m *versionsModel) step(rnd *rand.Rand, at ulog.Stamp) {
 }
 
 // update applies some updates at once; values are small and large, and many keys come twice.
-func (m *versionsModel) update(rnd *rand.Rand, at ulog.Stamp) {
-	ups := make([]ulog.Update, 1+rnd.IntN(5))
+func (m *versionsModel) update(rnd *rand.Rand, at update.Stamp) {
+	ups := make([]update.Update, 1+rnd.IntN(5))
 	for i := range ups {
 		key := fmt.Sprintf("%02d", rnd.IntN(60))
 		u := remove(key)
@@ -149,9 +149,9 @@ func (m *versionsModel) update(rnd *rand.Rand, at ulog.Stamp) {
 			u = set(key, strings.Repeat("v", rnd.IntN(2)*rnd.IntN(3000)))
 			m.records[key] = string(u.Value)
 		}
-		m.versions[key] = Version{Stamp: at - ulog.Stamp(len(ups)-1-i)}
+		m.versions[key] = Version{Stamp: at - update.Stamp(len(ups)-1-i)}
 		if rnd.IntN(2) == 0 {
-			u = from(u, uint16(1+rnd.IntN(3)), ulog.Stamp(rnd.IntN(int(at))))
+			u = from(u, uint16(1+rnd.IntN(3)), update.Stamp(rnd.IntN(int(at))))
 			m.versions[key] = Version{u.Origin.Stamp, u.SID}
 		}
 		ups[i] = u
@@ -177,24 +177,25 @@ func (m *versionsModel) compare() {
 func TestRecordsFromBeforeAreTheOldest(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.kct")
 	s := mustOpen(t, path, 1<<30)
-	s.Apply(10, []ulog.Update{set("a", "1"), set("b", "1")})
+	s.Apply(10, []update.Update{set("a", "1"), set("b", "1")})
 	require.False(t, s.LWW())
 	require.NoError(t, s.Close())
 	s = mustOpenLWW(t, path, 1<<30, 0)
-	s.Apply(11, []ulog.Update{set("b", "2")})
+	s.Apply(11, []update.Update{set("b", "2")})
 	want := map[string]string{"a": "1 0 false", "b": "11 0 false"}
 	require.Equal(t, want, remembered(t, s))
 	require.NoError(t, s.Close())
 	s = mustOpenLWW(t, path, 1<<30, 0)
 	require.Equal(t, want, remembered(t, s))
-	s.Apply(12, []ulog.Update{{Op: ulog.OpClear}, set("c", "1")})
+	s.Apply(12, []update.Update{{Op: update.OpClear}, set("c", "1")})
 	require.Equal(t, map[string]string{"c": "12 0 false"}, remembered(t, s))
 	require.NoError(t, s.Checkpoint())
 	require.Zero(t, s.Meta().Base)
 	require.NoError(t, s.Close())
 }
 
-// A process may be killed between any two transactions of a checkpoint. What it has not brought into the file is in the log.
+// A process may be killed between any two transactions of a checkpoint. What it has not brought
+// into the file is in the log.
 func TestVersionsAfterAHalfDoneCheckpoint(t *testing.T) {
 	for attempt := 0; !halfDoneCheckpointSeen(t); attempt++ {
 		require.Less(t, attempt, 50, "checkpoints were always over before anybody looked")
@@ -206,20 +207,20 @@ func halfDoneCheckpointSeen(t *testing.T) bool {
 	s := mustOpenLWW(t, path, 1<<30, 0)
 	const n = 2000
 	for i := range n {
-		s.Apply(ulog.Stamp(i+1), []ulog.Update{set(fmt.Sprintf("%05d", i), "old")})
+		s.Apply(update.Stamp(i+1), []update.Update{set(fmt.Sprintf("%05d", i), "old")})
 	}
 	require.NoError(t, s.Checkpoint())
-	replay := []ulog.Update{{Op: ulog.OpClear}}
+	replay := []update.Update{{Op: update.OpClear}}
 	for i := n / 2; i < 2*n; i++ {
 		u := set(fmt.Sprintf("%05d", i), "new")
 		if i%3 == 0 {
 			u = remove(string(u.Key))
 		}
-		replay = append(replay, from(u, 2, ulog.Stamp(i+1)))
+		replay = append(replay, from(u, 2, update.Stamp(i+1)))
 	}
 	apply := func(s *Store) {
 		for i, u := range replay {
-			s.Apply(ulog.Stamp(n+i+1), []ulog.Update{u})
+			s.Apply(update.Stamp(n+i+1), []update.Update{u})
 		}
 	}
 	apply(s)
@@ -268,14 +269,14 @@ func removalsIn(entries map[string]string) (n int) {
 
 func TestRemovalsAreForgottenOldestFirst(t *testing.T) {
 	s := mustOpenLWW(t, filepath.Join(t.TempDir(), "v.kct"), 1<<30, 10)
-	s.Apply(1, []ulog.Update{set("kept", "1")})
+	s.Apply(1, []update.Update{set("kept", "1")})
 	for i := range 10 {
-		s.Apply(ulog.Stamp(100-i), []ulog.Update{remove(fmt.Sprintf("%03d", i))})
+		s.Apply(update.Stamp(100-i), []update.Update{remove(fmt.Sprintf("%03d", i))})
 	}
 	require.NoError(t, s.Checkpoint())
 	require.EqualValues(t, 10, s.Meta().Removals)
 	require.Zero(t, s.Meta().Floor)
-	s.Apply(101, []ulog.Update{remove("one more")})
+	s.Apply(101, []update.Update{remove("one more")})
 	require.NoError(t, s.Checkpoint())
 	require.EqualValues(t, 5, s.Meta().Removals)
 	require.EqualValues(t, 96, s.Meta().Floor)

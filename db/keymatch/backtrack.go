@@ -70,8 +70,8 @@ func (b *backtracker) match(key []byte) bool {
 	return false
 }
 
-// pay takes steps from the budget and counts work. It reports whether there is still something left
-// of the budget: nothing is where the work has to end.
+// pay takes steps from the budget and counts work. It reports whether the budget has anything left:
+// nothing is left where the work has to end.
 func (b *backtracker) pay(steps, work int) bool {
 	b.left -= steps
 	if !b.heeding.Work(work) {
@@ -213,7 +213,7 @@ func (b *backtracker) compileGroup(n *regexNode, next step) step {
 	}
 }
 
-// standsAt tells whether a position is a place that the anchor names.
+// standsAt reports whether a position is a place that the anchor names.
 func (b *backtracker) standsAt(anchor byte, at int) bool {
 	before := at > 0 && isWord(b.key[at-1])
 	after := at < len(b.key) && isWord(b.key[at])

@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// adminRounds is how often each of the two kinds of servers is measured, in turn: neighbours on the machine disturb both alike. Each
-// run has a server of its own, because some processes are faster than others all their life.
+// adminRounds is the number of runs of each kind of server. The kinds take turns, so that other
+// load on the machine disturbs both alike. Each run has a process of its own, because some
+// processes are faster than others for all their life.
 const adminRounds = 12
 
-// admin compares servers that are measured with servers that are not.
+// admin compares servers with -admin, which measure their requests, with servers without.
 func (b *bench) admin() error {
 	b.table("64 connections, values of 100 bytes, requests/s, a scrape in each run with -admin", "operation", "database",
 		"without -admin", "with -admin", "ratio of medians", "ratio of best runs", "least processor time of a request, without and with")
@@ -63,7 +64,8 @@ func (b *bench) adminRound(measured bool, args []string, into map[string]*adminR
 	return nil
 }
 
-// adminRuns are requests per second, and the processor time of each in microseconds, which neighbours disturb less.
+// adminRuns are the results of the runs of one kind of server: requests per second, and the
+// processor time of a request in microseconds. Other load on the machine disturbs the latter less.
 type adminRuns struct{ rates, costs []float64 }
 
 func (r *adminRuns) add(b *bench, p *process, op operation) error {
@@ -90,10 +92,10 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// ratio3 is a quotient near 1.
+// ratio3 is a quotient near 1, with three decimals.
 type ratio3 float64
 
-// String has three decimals.
+// String implements fmt.Stringer.
 func (r ratio3) String() string { return fmt.Sprintf("%.3f ×", float64(r)) }
 
 func scrape(addr string) error {

@@ -23,7 +23,8 @@ func boltRate(length time.Duration) (float64, error) {
 
 const batchSize = 100_000
 
-// boltBatches fills a file with a million keys and returns how many records of random sorted batches it takes per second.
+// boltBatches fills a file with a million keys and returns how many records it then stores per
+// second.
 func boltBatches(path string, length time.Duration) (float64, error) {
 	db, err := bolt.Open(path, 0o644, &bolt.Options{FreelistType: bolt.FreelistMapType})
 	if err != nil {

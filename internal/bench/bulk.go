@@ -18,7 +18,8 @@ const (
 	clients  = 2
 )
 
-// bulk measures the binary protocol in bulks of 100 records, per second and per second of the server's processor time.
+// bulk measures the binary protocol in bulks of 100 records: records per second, and per second of
+// the server's processor time.
 func (b *bench) bulk() error {
 	b.table("Binary bulk of 100 records, 16-byte keys, 100-byte values, 2 connections, records/s",
 		"database", "operation", "records/s", "per core of the server")
@@ -45,8 +46,8 @@ func (b *bench) bulkMemory(expr string) error {
 	return b.bulkRow(p, "`"+expr+"`", "get", frame.GetBulk, b.length)
 }
 
-// bulkFile measures sets into a file of a million keys: into the overlay, and for longer, with checkpoints going on all
-// the time, for several sizes of the overlay.
+// bulkFile measures sets into a file of a million keys: first into the overlay only, then for
+// longer, with checkpoints all the time, with several sizes of the overlay.
 func (b *bench) bulkFile() error {
 	for _, mode := range []struct {
 		name, limit string
@@ -172,7 +173,7 @@ func (l *loader) bulk(number func() uint64) error {
 	return l.reply()
 }
 
-// reply reads a reply and, of get_bulk, the records.
+// reply reads a reply, and with get_bulk the records behind it.
 func (l *loader) reply() error {
 	l.in = l.in[:0]
 	hits, err := l.need(func() (int, error) {
@@ -195,7 +196,7 @@ func (l *loader) reply() error {
 	return nil
 }
 
-// need reads until decode has enough.
+// need reads from the connection until decode has a whole part.
 func (l *loader) need(decode func() (int, error)) (int, error) {
 	for {
 		before := l.in

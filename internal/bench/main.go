@@ -1,5 +1,6 @@
-// Command bench measures a built ktserver side by side with redis-server in one run, and prints a Markdown table. It starts
-// its own servers on loopback and ends them. wrk, redis-server and redis-benchmark must be installed.
+// Command bench measures a built ktserver beside redis-server in one run, and prints Markdown
+// tables. It starts and ends its own servers on loopback. wrk, redis-server and redis-benchmark
+// must be installed.
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,oas,coconut,lock,tls,admin]
 package main
@@ -60,7 +61,7 @@ func (b *bench) table(title string, columns ...string) {
 	fmt.Fprintf(b.out, "\n%s\n\n| %s |\n|%s\n", title, strings.Join(columns, " | "), strings.Repeat(" --- |", len(columns)))
 }
 
-// row prints a row; numbers are per second.
+// row prints a row. Numbers get a comma between thousands.
 func (b *bench) row(cells ...any) {
 	text := make([]string, len(cells))
 	for i, c := range cells {
@@ -82,8 +83,8 @@ func thousands(f float64) string {
 	return s
 }
 
-// ratio is a quotient as the table shows it.
+// ratio is a quotient with two decimals.
 type ratio float64
 
-// String has two decimals.
+// String implements fmt.Stringer.
 func (r ratio) String() string { return fmt.Sprintf("%.2f ×", float64(r)) }

@@ -19,8 +19,8 @@ type process struct {
 	dir  string
 }
 
-// start runs a server and waits until it accepts connections. args see the port and the directory as $PORT and $DIR, and two
-// further ports as $PORT1 and $PORT2.
+// start runs a server and waits until it accepts connections. In args $PORT stands for the port,
+// $PORT1 and $PORT2 for two further ports, and $DIR for the directory of the server.
 func start(bin string, args ...string) (*process, error) {
 	port, err := freePort()
 	if err != nil {
@@ -51,7 +51,7 @@ func (p *process) addr() string { return "127.0.0.1:" + p.port }
 // further returns the address of $PORT1 or $PORT2.
 func (p *process) further(n int) string { return "127.0.0.1:" + after(p.port, n) }
 
-// after returns the n-th port after one that freePort has found.
+// after returns the n-th port after a port that freePort has found.
 func after(port string, n int) string {
 	first, _ := strconv.Atoi(port)
 	return strconv.Itoa(first + n)
@@ -72,7 +72,7 @@ func (p *process) ready() error {
 	}
 }
 
-// stop ends the server and removes what it stored.
+// stop ends the server and removes its directory.
 func (p *process) stop() error {
 	err := p.cmd.Process.Signal(syscall.SIGTERM)
 	_ = p.cmd.Wait() // its exit code is not of interest here
@@ -98,7 +98,7 @@ func freePort() (string, error) {
 	return "", errors.New("no free port")
 }
 
-// parseCPU returns user and system time from the text of /proc/PID/stat.
+// parseCPU returns the sum of user and system time in the text of /proc/PID/stat.
 func parseCPU(stat string) (time.Duration, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	const utime, stime = 11, 12 // counted from the state, which follows the name

@@ -16,7 +16,7 @@ const (
 	valueSize = 100
 )
 
-// kinds are the servers that HTTP is measured on: in memory, and in a file with the update log.
+// kinds are the servers that are measured over HTTP: in memory, and with a file and the update log.
 func kinds() []struct {
 	name string
 	args []string
@@ -57,7 +57,7 @@ func (b *bench) compareRedis(title string, connections int) error {
 	return nil
 }
 
-// compareOne measures redis before and after, because the machine's speed changes.
+// compareOne measures redis before and after ktserver, because the machine's speed changes.
 func (b *bench) compareOne(kt *process, database string, op operation, connections int) error {
 	before, err := b.redis(op, connections)
 	if err != nil {
@@ -106,7 +106,7 @@ func (b *bench) oas() error {
 	return nil
 }
 
-// operation is one kind of request: a wrk script and the name of redis-benchmark's test.
+// operation is one kind of request: a script for wrk, and the name of redis-benchmark's test.
 type operation struct{ name, redis, script string }
 
 var (
@@ -125,7 +125,7 @@ func (b *bench) wrk(p *process, op operation, connections int) (float64, error) 
 	return b.wrkScript(p, "http://"+p.addr(), fmt.Sprintf(op.script, valueSize, keySpace), connections)
 }
 
-// wrkScript sends the requests that a script makes to one of a server's ports.
+// wrkScript sends the requests that a script makes to a URL, and returns requests per second.
 func (b *bench) wrkScript(p *process, url, text string, connections int) (float64, error) {
 	script := filepath.Join(p.dir, "wrk.lua")
 	if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
@@ -159,7 +159,8 @@ func (b *bench) redis(op operation, connections int) (float64, error) {
 		}
 		return number(redisRPS, string(out))
 	}
-	perSecond, err := run("set", 20_000*min(connections, 8)) // fills, warms up, and tells how many requests are enough
+	// The first run fills the database, warms up, and tells how many requests are enough.
+	perSecond, err := run("set", 20_000*min(connections, 8))
 	if err != nil {
 		return 0, err
 	}

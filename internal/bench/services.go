@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// coconut compares sequence numbers and quotas with the gets of the same server.
+// coconut compares sequence numbers and quotas with GETs of the same server.
 func (b *bench) coconut() error {
 	b.table("Sequence numbers and quotas over 64 connections, requests/s", "request", "rate", "of GET /key")
 	p, err := start(b.server, "-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1", "-services", "$DIR/services.kct",
@@ -40,8 +40,8 @@ func (b *bench) coconut() error {
 	return nil
 }
 
-// lock compares lock and release with the gets of the same server. Its clients are goroutines of this process for both, so that what the load
-// itself costs is the same.
+// lock compares lock and release with GETs of the same server. The clients of both are goroutines
+// of this process, so that both have the same cost of the load itself.
 func (b *bench) lock() error {
 	b.table("Locks over 64 connections, requests/s", "request", "rate", "of GET /key", "server CPU, µs/request")
 	p, err := start(b.server, "-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1", "-services", "$DIR/services.kct",
@@ -56,7 +56,7 @@ func (b *bench) lock() error {
 	gets := 0.0
 	for _, row := range []struct {
 		name, addr string
-		requests   [2]string // by turns; %d is the connection
+		requests   [2]string // sent alternately; %d is the connection
 		end        string    // of a reply
 	}{
 		{"`GET /key`", p.addr(), [2]string{getKey, getKey}, "0123456789abcdef"},
@@ -90,7 +90,8 @@ const (
 	getKey = "GET /key HTTP/1.1\r\n\r\n"
 )
 
-// turns sends two requests by turns over 64 connections, each when the one before has been answered, and returns the rate.
+// turns sends two requests alternately over 64 connections, each request after the reply to the one
+// before, and returns requests per second.
 func turns(addr string, requests [2]string, end string, length time.Duration) (float64, error) {
 	const conns = 64
 	var clients sync.WaitGroup

@@ -18,7 +18,8 @@ const (
 	tlsClients     = 8 // that do nothing but handshakes
 )
 
-// tls compares requests with and without TLS on 64 connections, and counts handshakes. wrk's own encryption takes part of the machine, too.
+// tls compares requests with and without TLS on 64 connections, and counts handshakes. The
+// encryption in wrk takes part of the machine too.
 func (b *bench) tls() error {
 	ca, dir, err := certificates()
 	if err != nil {
@@ -53,7 +54,7 @@ func (b *bench) tls() error {
 	return nil
 }
 
-// certificates makes an authority with a server and a client in a directory of its own.
+// certificates makes an authority, a server's and a client's certificate in a temporary directory.
 func certificates() (*testca.CA, string, error) {
 	dir, err := os.MkdirTemp("", "bench-tls-")
 	if err != nil {
@@ -68,7 +69,8 @@ func certificates() (*testca.CA, string, error) {
 	return ca, dir, errors.Join(serverErr, userErr)
 }
 
-// wrkCost loads a URL and returns requests per second and the server's processor time for one.
+// wrkCost loads a URL and returns requests per second and the server's processor time for a
+// request.
 func (b *bench) wrkCost(p *process, op operation, url string) (perSecond float64, cost time.Duration, err error) {
 	before, err := p.cpu()
 	if err != nil {
@@ -124,7 +126,8 @@ func (b *bench) handshakes(p *process, ca *testca.CA, name, cert string) error {
 	return errors.Join(errs...)
 }
 
-// shake opens a connection, makes a request on it, with whose answer the session to resume comes, and closes it.
+// shake opens a connection, makes a request and closes the connection. The session that can be
+// resumed arrives with the reply.
 func shake(addr string, config *tls.Config) error {
 	c, err := tls.Dial("tcp", addr, config)
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package klog writes log lines in the server's established format, so that scripts which read them go on working:
+// Package klog writes log lines in the server's established format, so that scripts which read them
+// go on working:
 //
 //	2026-11-21T03:05:10.288856Z: [SYSTEM]: text
 //
-// The time is local, with microseconds and a zone suffix. The kinds are DEBUG, INFO, SYSTEM and ERROR.
+// The time is local, with microseconds and a zone suffix. The kinds are DEBUG, INFO, SYSTEM and
+// ERROR.
 package klog
 
 import (
@@ -17,11 +19,11 @@ import (
 )
 
 const (
-	// LevelSystem is the level of lines about the life of the server: start, stop, databases opened and closed.
-	// It lies above Info, which tells of single connections and requests.
+	// LevelSystem is the level of lines about the life of the server: start, stop, opening and
+	// closing of databases. It is above Info, the level of single connections and requests.
 	LevelSystem = slog.LevelInfo + 2
 
-	// LevelSilent as the least level of a handler lets nothing through.
+	// LevelSilent as the least level of a handler suppresses every line.
 	LevelSilent slog.Level = 1 << 10
 )
 
@@ -40,20 +42,21 @@ func kind(level slog.Level) string {
 	return "ERROR"
 }
 
-// Format is how log lines are written.
+// Format is the format of log lines.
 type Format int
 
 const (
 	// Original is the established format of this package.
 	Original Format = iota
-	// Text is that of slog.TextHandler: time=... level=SYSTEM msg="..." and attributes.
+	// Text is the format of slog.TextHandler: time=... level=SYSTEM msg="..." and attributes.
 	Text
 	// JSON is an object per line: time, level, msg and attributes.
 	JSON
 )
 
-// New returns a handler that writes the records of least level and above to w in a format, with one Write per line. The level may
-// change while the handler is used. w need not be safe for many goroutines; its errors are ignored.
+// New returns a handler that writes records of level least and above to w, in a format and with one
+// Write per line. The level may change while the handler is in use. Many goroutines may use the
+// handler; w need not allow that. Errors of w are ignored.
 func New(f Format, w io.Writer, least slog.Leveler) slog.Handler {
 	o := &slog.HandlerOptions{Level: least, ReplaceAttr: nameLevel}
 	switch f {
@@ -65,7 +68,7 @@ func New(f Format, w io.Writer, least slog.Leveler) slog.Handler {
 	return NewHandler(w, least)
 }
 
-// nameLevel gives levels the same names in every format.
+// nameLevel gives the levels the same names in every format.
 func nameLevel(groups []string, a slog.Attr) slog.Attr {
 	if level, ok := a.Value.Any().(slog.Level); ok && a.Key == slog.LevelKey && len(groups) == 0 {
 		a.Value = slog.StringValue(kind(level))
@@ -73,23 +76,25 @@ func nameLevel(groups []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// handler is a slog.Handler. The handlers derived from one by WithAttrs and WithGroup share its output.
+// handler is a slog.Handler. Handlers made from a handler by WithAttrs and WithGroup share its
+// output.
 type handler struct {
 	out    *output
 	level  slog.Leveler
 	attrs  string // attributes of WithAttrs, ready to be appended to the text
-	prefix string // of the keys of further attributes: the open groups
+	prefix string // of the keys of further attributes: the names of the open groups
 }
 
-// output is where lines go, one Write per line.
+// output is the destination of the lines. Each line is one Write.
 type output struct {
 	mu  sync.Mutex // protects the fields below
 	w   io.Writer
-	buf []byte // the line being made
+	buf []byte // the present line
 }
 
-// NewHandler returns a handler that writes the records of the given level and above to w, with one Write per line.
-// It may be used by many goroutines; w need not. Errors of w are ignored: there is nobody left to tell.
+// NewHandler returns a handler that writes records of the given level and above to w in the format
+// Original, with one Write per line. Many goroutines may use the handler; w need not allow that.
+// Errors of w are ignored: there is nobody to report them to.
 func NewHandler(w io.Writer, level slog.Leveler) slog.Handler {
 	return &handler{out: &output{w: w}, level: level}
 }
@@ -151,7 +156,8 @@ func formatAttr(prefix string, a slog.Attr) string {
 	return b.String()
 }
 
-// blankBreaks makes a line out of text that came from a client: it must not be able to forge another one.
+// blankBreaks replaces line breaks by blanks. Text of a client may be in the line, and must not be
+// able to forge further lines.
 func blankBreaks(text []byte) {
 	for i, c := range text {
 		if c == '\n' || c == '\r' {
@@ -160,7 +166,8 @@ func blankBreaks(text []byte) {
 	}
 }
 
-// File is a log file that others may rename: Reopen continues in a new file of the old name.
+// File is a log file that can be renamed while the server runs: Reopen continues in a new file of
+// the old name.
 type File struct {
 	path string
 
@@ -168,7 +175,7 @@ type File struct {
 	f  *os.File
 }
 
-// OpenFile opens a log file for appending and creates it when it is missing.
+// OpenFile opens a log file for appending. It creates a missing file.
 func OpenFile(path string) (*File, error) {
 	f, err := openAppend(path)
 	if err != nil {
@@ -184,7 +191,8 @@ func (f *File) Write(p []byte) (int, error) {
 	return f.f.Write(p)
 }
 
-// Reopen closes the file and opens its path again. After an error it goes on with the file it has.
+// Reopen opens the file's path again and closes the old file. After an error the old file stays in
+// use.
 func (f *File) Reopen() error {
 	next, err := openAppend(f.path)
 	if err != nil {

@@ -53,7 +53,7 @@ var arrows = map[string][]string{
 	"db/replay":          {"ulog"},
 	"db/ordered":         {"db/expr", "db/store", "ulog"},
 	"db/owed":            {"ulog"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog/update", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},

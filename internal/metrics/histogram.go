@@ -11,12 +11,12 @@ var bounds = [...]int64{
 	1e7, 2.5e7, 5e7, 1e8, 2.5e8, 5e8, 1e9, 2.5e9, 5e9, 1e10,
 }
 
-const bucketCount = len(bounds) + 1 // the last one is for all longer times
+const bucketCount = len(bounds) + 1 // the last bucket is for all longer times
 
-// bucketOf returns the bucket of a time in nanoseconds. Three bounds are a factor of 10, which is 3.3 bits: so the search begins near
-// its end.
+// bucketOf returns the bucket of a time in nanoseconds. Three bounds span a factor of 10, which is
+// 3.3 bits, so the number of bits tells about where to begin the search.
 func bucketOf(ns int64) int {
-	const bitsBelow = 11 // of 1 µs, and one
+	const bitsBelow = 11 // bits of 1 µs, and one
 	i := max(0, (bits.Len64(uint64(max(0, ns)))-bitsBelow)*9/10-1)
 	for i < len(bounds) && ns > bounds[i] {
 		i++
@@ -33,19 +33,20 @@ func Bounds() []float64 {
 	return seconds
 }
 
-// Histogram counts values that are seen seldom enough to share the counters. A nil Histogram counts nothing.
+// Histogram counts values. It is for values that occur seldom enough to share the counters. A nil
+// Histogram counts nothing.
 type Histogram struct {
 	bounds []int64
 	counts []atomic.Uint64
 	sum    atomic.Int64
 }
 
-// NewHistogram returns a histogram with buckets up to each of the bounds, which ascend.
+// NewHistogram returns a histogram with a bucket up to each of the bounds. The bounds must ascend.
 func NewHistogram(upTo ...int64) *Histogram {
 	return &Histogram{bounds: upTo, counts: make([]atomic.Uint64, len(upTo)+1)}
 }
 
-// NewTimes returns a histogram of times in nanoseconds with the buckets of requests.
+// NewTimes returns a histogram of times in nanoseconds, with the same buckets as requests.
 func NewTimes() *Histogram { return NewHistogram(bounds[:]...) }
 
 // Observe counts a value.
@@ -61,8 +62,8 @@ func (h *Histogram) Observe(value int64) {
 	h.sum.Add(value)
 }
 
-// Snapshot returns how many values there were, their sum, and how many were up to each bound. Scale multiplies sum and bounds: 1e-9
-// makes seconds of nanoseconds.
+// Snapshot returns the number of values, their sum, and the number of values up to each bound. Sum
+// and bounds are multiplied by scale: 1e-9 converts nanoseconds to seconds.
 func (h *Histogram) Snapshot(scale float64) (count uint64, sum float64, upTo map[float64]uint64) {
 	upTo = make(map[float64]uint64, len(h.bounds))
 	for i := range h.counts {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// keepSlow is how many slow operations are remembered.
+// keepSlow is the number of slow operations that are remembered.
 const keepSlow = 100
 
 // Options of a Meter.
@@ -20,16 +20,16 @@ type Options struct {
 	Logger *slog.Logger  // nil: silent
 }
 
-// Meter is what the recorders of a server have in common.
+// Meter is the part that all recorders of a server share.
 type Meter struct {
 	opts     Options
 	start    time.Time
 	numbers  atomic.Uint32 // connections so far
-	requests atomic.Uint64 // so far; only with Options.Sample
+	requests atomic.Uint64 // requests so far; counted only with Options.Sample
 
 	mu   sync.Mutex  // protects the fields below
-	slow []Operation // a ring, when it has keepSlow elements
-	at   int         // the oldest one in the ring
+	slow []Operation // the latest; a ring once it has keepSlow elements
+	at   int         // index of the oldest element of the ring
 	seen uint64      // slow operations so far
 }
 
@@ -41,13 +41,15 @@ func New(o Options) *Meter {
 	return &Meter{opts: o, start: time.Now()}
 }
 
-// now is the time since the start. It costs half of what time.Now does.
+// now returns the time since the start, in nanoseconds. It is never 0. It costs half as much as
+// time.Now.
 func (m *Meter) now() int64 { return int64(time.Since(m.start)) + 1 }
 
-// Sampling tells whether requests are logged by sampling, and so not each of them. A nil Meter does not sample.
+// Sampling reports whether only a sample of the requests is logged. A nil Meter does not sample.
 func (m *Meter) Sampling() bool { return m != nil && m.opts.Sample > 0 }
 
-// Slow returns the slow operations remembered, newest first, and how many there have been.
+// Slow returns the latest slow operations, newest first, and the number of all slow operations so
+// far.
 func (m *Meter) Slow() (latest []Operation, seen uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +60,7 @@ func (m *Meter) Slow() (latest []Operation, seen uint64) {
 	return latest, m.seen
 }
 
-// remember adds a slow operation and logs it.
+// remember logs and remembers a slow operation.
 func (m *Meter) remember(o *Operation) {
 	m.opts.Logger.Warn("slow operation: " + o.String())
 	m.mu.Lock()
@@ -72,30 +74,30 @@ func (m *Meter) remember(o *Operation) {
 	m.at = (m.at + 1) % keepSlow
 }
 
-// sampled tells whether a request is one of those to be logged.
+// sampled reports whether a request is in the sample, and counts the request.
 func (m *Meter) sampled() bool {
 	return m.opts.Sample > 0 && m.requests.Add(1)%uint64(m.opts.Sample) == 0
 }
 
 // Operation is one request as the log shows it.
 type Operation struct {
-	Time     time.Time // when it was done
+	Time     time.Time // when the reply could leave
 	Protocol string
 	Command  string
-	Database string // its name; empty where there is none in particular
-	Key      string // shortened and quoted; empty where there is none
-	In, Out  int    // bytes of the request, and of the reply; 0 where nobody knows
+	Database string // name; empty if the command is about no single database
+	Key      string // shortened and quoted; empty if there is none
+	In, Out  int    // bytes of the request and of the reply; 0: not known
 	Failed   bool
-	Duration time.Duration // from the arrival of the request to when the reply may leave
-	Wait     time.Duration // of it: waiting for the update log
-	Batch    int           // requests that arrived and were answered together, this one included
+	Duration time.Duration // from the arrival of the request until the reply may leave
+	Wait     time.Duration // part of Duration: the wait for the update log
+	Batch    int           // number of requests in the batch, including this one
 	Peer     string        // IP:PORT of the client
 }
 
-// maxKey is how many bytes of a key are shown.
+// maxKey is the number of bytes of a key that are shown.
 const maxKey = 64
 
-// String is the line of the log.
+// String returns the text of the log line.
 func (o *Operation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", o.Protocol, o.Command)
@@ -116,7 +118,8 @@ func (o *Operation) String() string {
 	return b.String()
 }
 
-// quote shows a key without line ends or anything else that a terminal would obey.
+// quote quotes a key, so that a line feed or an escape sequence in it does nothing. length is the
+// length of the whole key, of which key is the beginning.
 func quote(key []byte, length int) string {
 	switch {
 	case length == 0:

@@ -1,28 +1,28 @@
 package metrics
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
-// shards is how many sets of counters there are: connections take them in turn, so that busy ones seldom share one.
+// shards is the number of sets of counters. Connections take the sets in turn, so that busy
+// connections seldom share a set.
 const shards = 16
 
-// Protocol has the counters of the commands of one protocol. Commands are known by their place in the list.
+// Protocol has the counters of the commands of one protocol. A command is known by its index in the
+// list of commands.
 type Protocol struct {
 	name     string
 	commands []string
 	cells    [shards][]cell
 }
 
-// cell is what one shard knows of one command.
+// cell has the counters of one command in one shard.
 type cell struct {
 	buckets [bucketCount]atomic.Uint64
 	nanos   atomic.Uint64 // sum of the times
 	failed  atomic.Uint64
-	long    atomic.Uint64 // without a time
+	long    atomic.Uint64 // requests without a time
 }
 
-// NewProtocol returns counters that are 0.
+// NewProtocol returns a Protocol whose counters are 0.
 func NewProtocol(name string, commands ...string) *Protocol {
 	p := &Protocol{name: name, commands: commands}
 	for i := range p.cells {
@@ -34,12 +34,12 @@ func NewProtocol(name string, commands ...string) *Protocol {
 // Name returns the name of the protocol.
 func (p *Protocol) Name() string { return p.name }
 
-// Command is what is known of one command.
+// Command has the figures of one command.
 type Command struct {
 	Name    string
-	Count   uint64   // requests answered, well or not
-	Failed  uint64   // of them: refused or not carried out; a record that is not there is no failure
-	Timed   uint64   // of Count: with a time. Requests that keep their connection for good have none
+	Count   uint64   // requests answered, also with an error
+	Failed  uint64   // part of Count: refused or not done; a missing record is no failure
+	Timed   uint64   // part of Count: requests with a time, so all but those of Recorder.Long
 	Seconds float64  // sum of the times
 	Buckets []uint64 // requests with a time up to each of Bounds
 }

@@ -1,38 +1,46 @@
-// Package metrics measures requests while they are served, at a cost that cannot be seen in the throughput: two looks at the
-// clock for each batch of requests that arrive together, and a few additions to counters that no two busy connections share.
-// Nothing is allocated and nothing is locked. Whoever wants the figures (a scrape) adds the counters up.
+// Package metrics measures requests while they are served. The cost cannot be seen in the
+// throughput: two readings of the clock for each batch of requests that arrive together, and a few
+// additions to counters that busy connections seldom share. Nothing is allocated and nothing is
+// locked. The counters are added up only when somebody asks for the figures, for example in a
+// scrape.
 //
-// A Recorder belongs to one connection. Its time begins when bytes have arrived and ends when the replies may leave, which is
-// after the wait for the update log and before the wait for a client that is slow to read. Waiting for the rest of a request
-// is not counted. Requests that were pipelined all have the time of their batch: that is what their client waits for.
+// A Recorder belongs to one connection. The time of a request begins when its bytes have arrived.
+// It ends when the reply may leave: after the wait for the update log, and before the wait for a
+// client that is slow to read. The wait for the rest of an incomplete request does not count.
+// Pipelined requests all get the time of their batch, because their client waits for the batch.
 //
-// A nil Recorder measures nothing and does not look at the clock.
+//	arrived        rest of a request     executed   logged   reply read by client
+//	|-- counts --|  does not count  |----- counts --------|   does not count   |
+//
+// A nil Recorder measures nothing and does not read the clock.
 package metrics
 
 import "time"
 
-// Recorder measures the requests of one connection, and belongs to its goroutine. All methods of a nil Recorder do nothing.
+// Recorder measures the requests of one connection. It belongs to the connection's goroutine. The
+// methods of a nil Recorder do nothing.
 type Recorder struct {
 	meter *Meter
 	shard uint32
 	began int64 // when the batch of requests arrived; 0: nothing has arrived
-	left  int64 // when the connection began to wait for the rest of a request; 0: it does not
+	left  int64 // when the wait for the rest of a request began; 0: no such wait
 	peer  string
 
-	notes int // in use
+	notes int // elements of noted in use
 	noted [4]note
 
 	details *details // nil unless operations are logged
 }
 
-// note is requests of one kind in the batch.
+// note counts the requests of one kind in the batch.
 type note struct {
 	protocol  *Protocol
 	command   int
 	n, failed uint64
 }
 
-// NewRecorder returns a recorder for a connection, nil of a nil Meter. peer is the client's address as the log shows it.
+// NewRecorder returns a recorder for a connection. peer is the client's address for the log. The
+// recorder of a nil Meter is nil.
 func (m *Meter) NewRecorder(peer string) *Recorder {
 	if m == nil {
 		return nil
@@ -44,21 +52,21 @@ func (m *Meter) NewRecorder(peer string) *Recorder {
 	return r
 }
 
-// Idle says that the connection waits for its next request.
+// Idle is called when the connection waits for its next request.
 func (r *Recorder) Idle() {
 	if r != nil {
 		r.began, r.left = 0, 0
 	}
 }
 
-// Leave says that the connection waits for the rest of a request.
+// Leave is called when the connection waits for the rest of a request.
 func (r *Recorder) Leave() {
 	if r != nil && r.began != 0 {
 		r.left = r.meter.now()
 	}
 }
 
-// Arrived says that bytes have come.
+// Arrived is called when bytes have arrived.
 func (r *Recorder) Arrived() {
 	if r != nil && (r.began == 0 || r.left != 0) {
 		r.arrived()
@@ -81,7 +89,7 @@ func (r *Recorder) arrived() {
 	}
 }
 
-// Restart says that the request has waited for something that it asked to wait for: its time begins now.
+// Restart is called when a request has waited because it asked to. Its time begins again now.
 func (r *Recorder) Restart() {
 	if r != nil {
 		r.began = 0
@@ -89,7 +97,7 @@ func (r *Recorder) Restart() {
 	}
 }
 
-// Note counts a request that has been answered; its time is known when the batch is done.
+// Note counts a request that has been answered. Done gives it a time, together with its batch.
 func (r *Recorder) Note(p *Protocol, command int, failed bool) {
 	if r == nil || p == nil {
 		return
@@ -112,21 +120,22 @@ func (r *Recorder) Note(p *Protocol, command int, failed bool) {
 	r.notes++
 }
 
-// Long counts a request that keeps its connection for as long as the client likes.
+// Long counts a request that keeps its connection for as long as the client likes. It gets no time.
 func (r *Recorder) Long(p *Protocol, command int) {
 	if r != nil && p != nil {
 		p.cells[r.shard][command].long.Add(1)
 	}
 }
 
-// Done says that the replies to everything noted may leave. What comes in the same batch is measured from now on.
+// Done is called when the replies to all noted requests may leave. The time of further requests in
+// the same batch begins now.
 func (r *Recorder) Done() {
 	if r == nil || r.notes == 0 {
 		return
 	}
 	now := r.meter.now()
 	took := now - r.began
-	if r.began == 0 { // nobody has said when
+	if r.began == 0 { // Arrived was not called
 		took = 0
 	}
 	bucket, batch := bucketOf(took), uint64(0)
@@ -146,17 +155,17 @@ func (r *Recorder) Done() {
 	}
 }
 
-// details is what is known of the slowest request of a batch.
+// details describe the slowest request of a batch.
 type details struct {
-	mark    int64 // when the request before was answered
-	known   bool  // there is one
-	service int64 // its time without the wait for the log
+	mark    int64 // when the previous request was answered
+	known   bool  // there is a request
+	service int64 // time of the request without the wait for the log
 	op      Operation
-	length  int // of its key
+	length  int // length of its key
 	key     [maxKey]byte
 }
 
-// Detail is a request for the log. Key is copied where it is wanted.
+// Detail describes a request for the log. Describe copies Key if it keeps it.
 type Detail struct {
 	Protocol *Protocol
 	Command  int
@@ -166,10 +175,10 @@ type Detail struct {
 	Failed   bool
 }
 
-// Detailed tells whether Describe wants to be called after each request.
+// Detailed reports whether Describe is to be called for each request.
 func (r *Recorder) Detailed() bool { return r != nil && r.details != nil }
 
-// Describe says what a request was, after Note.
+// Describe describes a request. It is called after Note.
 func (r *Recorder) Describe(d Detail) {
 	if !r.Detailed() || d.Protocol == nil {
 		return
@@ -195,7 +204,7 @@ func (d *Detail) operation(peer string) Operation {
 	}
 }
 
-// finish logs the slowest request of the batch when it is slow, the wait for the log included.
+// finish logs the slowest request of the batch if it was slow, including the wait for the log.
 func (r *Recorder) finish(now int64, batch uint64) {
 	d := r.details
 	wait := now - d.mark

@@ -1,16 +1,19 @@
-// Package pieces moves bytes of large values.
+// Package pieces copies large values in pieces.
 //
-// Go cannot stop a goroutine in the middle of a copy. A collection of garbage has to stop all of them for a moment, so while one copies
-// 250 MiB in one go (80 ms, and several times that where the system has to find the memory first) no goroutine of the process gets on.
-// Between the pieces of a copy it can.
+// Go cannot preempt a goroutine in the middle of a copy. The garbage collector has to stop all
+// goroutines for a moment. So while a goroutine copies 250 MiB at once (80 ms, and several times as
+// long if the system must provide the memory first), a collection that begins keeps every other
+// goroutine waiting. Between two pieces the copying goroutine can be stopped, so the others wait
+// for one piece at most.
 package pieces
 
 import "slices"
 
-// Size is the most that is copied in one go: 256 KiB, some 50 µs.
+// Size is the size of a piece: 256 KiB, which take about 50 µs.
 const Size = 256 << 10
 
-// Copy is copy for values of any size. Where the two overlap dst must begin before src.
+// Copy is the built-in copy for values of any size. If dst and src overlap, dst must begin before
+// src.
 func Copy(dst, src []byte) (n int) {
 	for len(src) > Size && len(dst) > Size {
 		n += copy(dst[:Size], src)
@@ -19,7 +22,7 @@ func Copy(dst, src []byte) (n int) {
 	return n + copy(dst, src)
 }
 
-// Append is append for values of any size.
+// Append is the built-in append for values of any size.
 func Append(dst, src []byte) []byte {
 	if len(src) <= Size {
 		return append(dst, src...)
@@ -33,7 +36,8 @@ func Append(dst, src []byte) []byte {
 	return dst
 }
 
-// Grow is slices.Grow for slices of any size. What is large grows to what is needed and no more.
+// Grow is slices.Grow for slices of any size. A slice over Size grows to the length needed and no
+// more.
 func Grow(dst []byte, n int) []byte {
 	if len(dst)+n <= Size {
 		return slices.Grow(dst, n)
@@ -46,10 +50,10 @@ func Grow(dst []byte, n int) []byte {
 	return grown
 }
 
-// Clone returns a copy.
+// Clone returns a copy of src.
 func Clone(src []byte) []byte { return Append([]byte{}, src) }
 
-// Each calls f for the pieces of p one after the other, once at least.
+// Each calls f for each piece of p, in order. It calls f at least once.
 func Each(p []byte, f func(piece []byte) error) error {
 	for len(p) > Size {
 		if err := f(p[:Size]); err != nil {

@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// GroupLimit returns the bytes of memory that the control groups of this process allow, 0 where they set no limit. A group's limit
-// holds for all groups below it, so the least limit on the way up counts.
+// GroupLimit returns the bytes of memory that the control groups of this process allow, 0 if they
+// set no limit. A group's limit also holds for the groups below it, so the lowest limit on the way
+// up counts.
 func GroupLimit() int64 { return groupLimit("/") }
 
-// groupLimit is GroupLimit for the files below root, so that a test can bring files of its own.
+// groupLimit is GroupLimit for the files below root, for tests with files of their own.
 func groupLimit(root string) int64 {
 	groups, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	if err != nil {
@@ -49,12 +50,14 @@ func groupLimit(root string) int64 {
 	return least
 }
 
-// groupMount finds where the groups that limit memory are mounted, and which of them is at the mount point.
+// groupMount returns where the groups that limit memory are mounted, and the path of the group at
+// the mount point.
 func groupMount(mounts []byte, second bool) (mounted, dir string, ok bool) {
 	for line := range bytes.Lines(mounts) {
 		front, back, found := strings.Cut(string(line), " - ")
 		own, kind := strings.Fields(front), strings.Fields(back)
-		const ownNeeded, kindNeeded = 5, 3 // ID, parent, device, root, mount point; type, source, options
+		// own: ID, parent, device, root, mount point, …; kind: type, source, options.
+		const ownNeeded, kindNeeded = 5, 3
 		if !found || len(own) < ownNeeded || len(kind) < kindNeeded {
 			continue
 		}
@@ -65,8 +68,9 @@ func groupMount(mounts []byte, second bool) (mounted, dir string, ok bool) {
 	return "", "", false
 }
 
-// below returns the path of a group from the one that is mounted. A container may see the path as its host has it, and the mount as its
-// own root: then the group at the mount point is the one.
+// below returns the path of a group relative to the mounted group. If the path is not below the
+// mounted group, which happens in containers that see only one of the two as the host does, the
+// group at the mount point is the process's group.
 func below(path, dir string) string {
 	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	if !ok || rest != "" && rest[0] != '/' {
@@ -75,7 +79,7 @@ func below(path, dir string) string {
 	return rest
 }
 
-// leastOnWay returns the least limit of a group and those above it.
+// leastOnWay returns the lowest limit of a group and the groups above it, 0 if there is none.
 func leastOnWay(mounted, path, file string) int64 {
 	least := int64(0)
 	for {
@@ -89,7 +93,7 @@ func leastOnWay(mounted, path, file string) int64 {
 	}
 }
 
-// unlimited: version 1 says the largest multiple of a page for no limit.
+// unlimited: version 1 of control groups writes the largest multiple of a page for "no limit".
 const unlimited = 1 << 62
 
 func readNumber(path string) (int64, bool) {

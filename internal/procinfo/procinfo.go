@@ -1,5 +1,6 @@
-// Package procinfo asks the operating system about the memory of the machine and of this process, and about the
-// processor time this process has used. It serves the sys_ rows of the report procedure.
+// Package procinfo asks the operating system about the memory of the machine and of this process,
+// and about the processor time this process has used. It serves the sys_ rows of the report
+// procedure.
 package procinfo
 
 import (
@@ -10,10 +11,10 @@ import (
 	"time"
 )
 
-// Info is a snapshot. What the system does not tell is 0.
+// Info is a snapshot. A value that the system does not report is 0.
 type Info struct {
 	MemTotal, MemFree, MemCached int64         // of the machine, in bytes
-	MemSize, MemRSS, MemPeak     int64         // of the process, in bytes: virtual, resident, largest virtual
+	MemSize, MemRSS, MemPeak     int64         // of the process: virtual, resident, peak virtual
 	User, System                 time.Duration // processor time used since the process began
 }
 
@@ -45,7 +46,8 @@ func readTable(path string) map[string]int64 {
 	return parseTable(data)
 }
 
-// parseTable reads lines of the form "Name:   123 kB" and returns bytes by name. Other lines are passed over.
+// parseTable reads lines of the form "Name: 123 kB" and returns bytes by name. It skips other
+// lines.
 func parseTable(data []byte) map[string]int64 {
 	rows := map[string]int64{}
 	for line := range bytes.Lines(data) {
@@ -61,8 +63,9 @@ func parseTable(data []byte) map[string]int64 {
 	return rows
 }
 
-// MemoryLimit returns the bytes of memory that this process may use: those of the machine, or of its control groups where they allow
-// less. 0 means that the system does not tell.
+// MemoryLimit returns the bytes of memory that this process may use: the memory of the machine, or
+// the limit of the process's control groups if it is lower. 0 means that the system does not report
+// it.
 func MemoryLimit() int64 {
 	total := readTable("/proc/meminfo")["MemTotal"]
 	if n := GroupLimit(); n > 0 && (total == 0 || n < total) {
@@ -71,7 +74,8 @@ func MemoryLimit() int64 {
 	return total
 }
 
-// Anonymous returns the bytes of memory that the process occupies beside what it shares with files; 0 when the system does not tell.
+// Anonymous returns the resident memory of the process in bytes, without the pages that it shares
+// with files; 0 if the system does not report it.
 func Anonymous() int64 {
 	data, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -90,7 +94,8 @@ func Anonymous() int64 {
 	return (resident - shared) * int64(os.Getpagesize())
 }
 
-// OpenFiles returns how many files the process may have open. Go has raised the limit as far as it goes when the process began.
+// OpenFiles returns the number of files that the process may have open. The Go runtime has raised
+// this limit to the hard limit at the start of the process.
 func OpenFiles() int64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -99,7 +104,7 @@ func OpenFiles() int64 {
 	return int64(min(limit.Cur, 1<<30))
 }
 
-// Space tells how many bytes the file system of a directory has, and how many of them are free for this process.
+// Space returns the size of a directory's file system and the bytes that are free for this process.
 func Space(dir string) (total, free int64, err error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(dir, &s); err != nil {

@@ -17,7 +17,8 @@ import (
 	"gotycoon/server"
 )
 
-// guardedServer is a server with the user anna, whose password is "hunter2", who may write, and the token ci, which may read.
+// guardedServer is a server with an access file: the user anna, whose password is "hunter2", may
+// write, and the token ci may read.
 func guardedServer(t *testing.T, token string) (port string) {
 	t.Helper()
 	hash, err := bcrypt.GenerateFromPassword([]byte("hunter2"), bcrypt.MinCost)

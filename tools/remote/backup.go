@@ -16,11 +16,11 @@ import (
 	"gotycoon/ulog"
 )
 
-// leastLimit is the slowest that a backup may be asked to be, in bytes a second: a server gives up a client that takes nothing
-// for some time.
+// leastLimit is the lowest limit in bytes per second. The server ends the connection of a client
+// that accepts nothing for some time, so a slower backup would not end well.
 const leastLimit = 64 << 10
 
-// standardOutput as a destination is the standard output.
+// standardOutput is the file name that stands for the standard output.
 const standardOutput = "-"
 
 // backupJob is one run of backup.
@@ -35,10 +35,11 @@ type backupJob struct {
 	target   backupTarget
 	progress show.Progress
 	done     int64 // records
-	shown    int64 // bytes that the progress has been told
+	shown    int64 // bytes that the progress display has been told of
 }
 
-// backupTarget is what a backup is written to. Until commit nothing changes under its name, and with discard nothing has.
+// backupTarget is the destination of a backup. Before commit nothing changes under its name;
+// discard leaves the name as it was.
 type backupTarget interface {
 	begin(client.CopyInfo) error
 	put(key, value []byte) error
@@ -46,7 +47,7 @@ type backupTarget interface {
 	discard() error
 }
 
-// backup writes a database of the server, as it is at one moment, to a file of its own.
+// backup writes a database of the server to a file. The file has the records of one moment.
 func backup(ctx context.Context, c *call) error { return backupTo(ctx, c, vfs.OS{}) }
 
 func backupTo(ctx context.Context, c *call, fs vfs.FS) error {
@@ -66,7 +67,7 @@ func backupTo(ctx context.Context, c *call, fs vfs.FS) error {
 	return c.failed("DB::copy", j.run(ctx, db))
 }
 
-// configure finds out what is to be done, and what is no way to ask for it.
+// configure checks the options and chooses the target by the file's name.
 func (j *backupJob) configure(limit int64, compress string) error {
 	var known bool
 	j.path, j.limit = j.args[0], limit
@@ -99,7 +100,7 @@ func isDatabaseFile(path string) bool {
 	return false
 }
 
-// run makes the backup and prints what it is.
+// run makes the backup and prints its description.
 func (j *backupJob) run(ctx context.Context, db *client.DB) error {
 	o := client.CopyOptions{Limit: j.limit, Begin: j.begin, Visit: j.visit}
 	if t, ok := j.target.(*databaseTarget); ok {
@@ -131,7 +132,8 @@ func (j *backupJob) begin(info client.CopyInfo) error {
 	return j.target.begin(info)
 }
 
-// visit takes one record. The progress shows the part of the database's size that has come with the records so far.
+// visit stores one record. The progress display counts bytes of the database: each record moves it
+// by the same share of the database's size.
 func (j *backupJob) visit(key, value []byte) error {
 	j.done++
 	share := float64(j.done) / float64(max(j.info.Count, 1))
@@ -141,7 +143,7 @@ func (j *backupJob) visit(key, value []byte) error {
 	return j.target.put(key, value)
 }
 
-// tell prints the description of the backup, a line each.
+// tell prints the description of the backup, a line for each fact.
 func (j *backupJob) tell(w written) error {
 	out := io.Writer(j.out)
 	if j.path == standardOutput {

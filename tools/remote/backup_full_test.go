@@ -73,8 +73,8 @@ func TestBackupOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestBackupWithABrokenDisk lets every change of a name and every sync fail once: the name stands for the old backup or
-// for the new one, whole.
+// TestBackupWithABrokenDisk makes every rename, removal and sync fail once. Afterwards the name
+// stands for the old backup or for the new one, whole.
 func TestBackupWithABrokenDisk(t *testing.T) {
 	broken := errors.New("input/output error")
 	for name, open := range backupTargets {

@@ -17,7 +17,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// written is what a backup has become.
+// written describes a completed backup.
 type written struct {
 	size   int64
 	digest [sha256.Size]byte
@@ -33,7 +33,7 @@ type streamTarget struct {
 	size   int64
 }
 
-// Write passes bytes on and adds them up.
+// Write implements io.Writer. It hashes and counts the bytes that it writes to out.
 func (t *streamTarget) Write(p []byte) (int, error) {
 	n, err := t.out.Write(p)
 	_, _ = t.digest.Write(p[:n]) // documented never to fail
@@ -56,24 +56,26 @@ func (t *streamTarget) commit() (written, error) {
 	return written{t.size, [sha256.Size]byte(t.digest.Sum(nil))}, err
 }
 
-// discard does nothing: what has been written cannot be taken back, and the exit code tells.
+// discard does nothing. Bytes in a stream cannot be taken back; the exit code says that the backup
+// failed.
 func (t *streamTarget) discard() error { return nil }
 
-// temporary is put behind the name of a snapshot that is being written.
+// temporary is the suffix of a snapshot that is being written.
 const temporary = ".tmp"
 
-// snapshotTarget writes a snapshot beside its name and renames it.
+// snapshotTarget writes a snapshot into a temporary file, and renames the file when it is complete.
 type snapshotTarget struct {
 	streamTarget
 	fs       vfs.FS
 	path     string
 	compress snapshot.Compressor
 
-	f  vfs.File // nil: there is none, or no more
+	f  vfs.File // nil: not open
 	at int64
 }
 
-// begin opens the file. The lock keeps another backup to the same name away; what a killed one has left is overwritten.
+// begin opens the temporary file and locks it, so that no second backup writes to the same name. A
+// file that a killed backup has left is overwritten.
 func (t *snapshotTarget) begin(info client.CopyInfo) error {
 	f, err := t.fs.OpenFile(t.path+temporary, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -90,7 +92,7 @@ func (t *snapshotTarget) begin(info client.CopyInfo) error {
 	return t.streamTarget.begin(info)
 }
 
-// appender writes behind what has been written.
+// appender writes at the end of a snapshotTarget's file.
 type appender snapshotTarget
 
 // Write appends to the file.
@@ -123,22 +125,23 @@ func (t *snapshotTarget) discard() error {
 	if t.f == nil {
 		return nil
 	}
-	err := t.fs.Remove(t.path + temporary) // before others may lock it
+	err := t.fs.Remove(t.path + temporary) // before the lock ends, or it could be the file of another backup
 	return errors.Join(err, t.f.Close())
 }
 
-// databaseTarget writes a database file that a server opens. Its description has the time stamp and the log of the server,
-// from where kttimedmgr recover goes on.
+// databaseTarget writes a database file that a server can open. The file's description has the
+// position in the server's log, from which kttimedmgr recover brings in later updates.
 type databaseTarget struct {
 	fs   vfs.FS
 	path string
 
 	info client.CopyInfo
-	old  *rebuild.File // what is replaced, locked; nil: nothing
+	old  *rebuild.File // the file that is replaced, locked; nil: none
 	b    *rebuild.Builder
 }
 
-// begin locks the file that is replaced: no server may have it open, and it must be a database.
+// begin opens and locks the file that will be replaced. The file must be a database that no server
+// has open.
 func (t *databaseTarget) begin(info client.CopyInfo) (err error) {
 	t.info = info
 	if info.Decimal {
@@ -164,7 +167,7 @@ func (t *databaseTarget) put(key, value []byte) error {
 	return t.b.Set(key, value)
 }
 
-// remember takes what the server's database remembers of a key.
+// remember stores the version of a key that the server's database keeps.
 func (t *databaseTarget) remember(key []byte, v client.CopyVersion) error {
 	return t.b.Remember(key, filestore.LastUpdate{Version: filestore.Version{Stamp: ulog.Stamp(v.Stamp), SID: v.SID}, Removed: v.Removed})
 }
@@ -183,7 +186,8 @@ func (t *databaseTarget) commit() (written, error) {
 	return w, errors.Join(err, t.closeOld())
 }
 
-// description tells a server that the file is a copy, see filestore.Meta.Copied.
+// description is the header of the new file. It marks the file as a copy, see
+// filestore.Meta.Copied.
 func (t *databaseTarget) description() filestore.Meta {
 	return filestore.Meta{
 		ID: filestore.NewID(), Clean: true, Persistent: t.info.Persistent,
@@ -209,17 +213,19 @@ func (t *databaseTarget) closeOld() error {
 	return old.Close()
 }
 
-// digestSuffix is put behind the name of a backup for the file with its checksum.
+// digestSuffix is appended to a backup's name to make the name of its checksum file.
 const digestSuffix = ".sha256"
 
-// writeDigest writes the checksum as sha256sum does, so that sha256sum -c checks it in the backup's directory.
+// writeDigest writes the checksum file in the format of sha256sum, so that "sha256sum -c" in the
+// backup's directory checks the backup.
 func writeDigest(fs vfs.FS, path string, w written) error {
 	line := fmt.Sprintf("%x  %s\n", w.digest, filepath.Base(path))
 	return vfs.WriteFileAtomic(fs, path+digestSuffix, []byte(line))
 }
 
-// forgetDigest removes the checksum of what a backup has just replaced. Before that it would be missing if the backup did
-// not succeed.
+// forgetDigest removes the checksum file of a backup that has just been replaced. It is called
+// after the replacement: if it came first and the new backup failed, the old backup would have lost
+// its checksum.
 func forgetDigest(fs vfs.FS, path string) error {
 	if err := fs.Remove(path + digestSuffix); !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -227,7 +233,7 @@ func forgetDigest(fs vfs.FS, path string) error {
 	return nil
 }
 
-// digestOf reads a file that has been written.
+// digestOf reads the size and the checksum of a file.
 func digestOf(path string) (w written, err error) {
 	f, err := os.Open(path)
 	if err != nil {

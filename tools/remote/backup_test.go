@@ -34,7 +34,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// startServer runs a server of databases with an update log until the test ends, and returns its port.
+// startServer runs a server of databases with an update log until the test ends, and returns its
+// port.
 func startServer(t *testing.T, log string, databases ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,7 +126,8 @@ func backUp(t *testing.T, port string, args ...string) map[string]string {
 	return description(t, r.stdout)
 }
 
-// TestBackup backs databases up while they are written: what has come must be what the log makes of them up to the stamp.
+// TestBackup makes backups while clients write. Each backup must have the records that the log
+// makes up to the backup's stamp.
 func TestBackup(t *testing.T) {
 	dir := t.TempDir()
 	logs := filepath.Join(dir, "ulog")
@@ -224,8 +226,8 @@ func replayLog(t *testing.T, dir string, dbid int, upTo ulog.Stamp) map[string]s
 	}
 }
 
-// TestBackupIsOpenedAsItIs gives a server of the same log a backup: what came later must not come back unasked, neither
-// now nor at a later start.
+// TestBackupIsOpenedAsItIs gives a backup to a server with the same log. The server must not bring
+// in later updates unasked, neither at its first start nor at its second.
 func TestBackupIsOpenedAsItIs(t *testing.T) {
 	dir := t.TempDir()
 	logs, file, copied := filepath.Join(dir, "ulog"), filepath.Join(dir, "f.kct"), filepath.Join(dir, "copy.kct")
@@ -310,8 +312,8 @@ func TestBackupRefuses(t *testing.T) {
 	require.ElementsMatch(t, []string{garbage, used, used + ".wal"}, left)
 }
 
-// relay stands between client and server: it lets through what change makes of what the server sends, and closes the
-// connection when change says so.
+// relay stands between client and server: it lets through what change makes of what the server
+// sends, and closes the connection when change says so.
 func relay(t *testing.T, change func(sent int, p []byte) (out []byte, more bool)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -358,8 +360,8 @@ func relayOne(in net.Conn, change func(int, []byte) ([]byte, bool)) {
 	<-asked
 }
 
-// TestBackupThatBreaksOff cuts, damages and shortens what the server sends. What stood under the name must be there as
-// before, and nothing beside it.
+// TestBackupThatBreaksOff cuts, damages and shortens what the server sends. What stood under the
+// name must be there as before, and nothing beside it.
 func TestBackupThatBreaksOff(t *testing.T) {
 	clear(t)
 	for i := range 40 {
@@ -421,8 +423,8 @@ func TestBackupIsInterrupted(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// TestServerStopsWithABackupThatStalls stops a server whose client has asked for a copy and takes none of it. Others go on
-// until then.
+// TestServerStopsWithABackupThatStalls stops a server whose client has asked for a copy and takes
+// none of it. Others go on until then.
 func TestServerStopsWithABackupThatStalls(t *testing.T) {
 	var stalled net.Conn
 	var begin time.Time // of the stop

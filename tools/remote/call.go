@@ -21,7 +21,7 @@ import (
 
 const program = "ktremotemgr"
 
-// usageError is a command line that cannot be meant.
+// usageError is the error of a command line that makes no sense.
 type usageError = cli.UsageError
 
 // exitStatus is a failure with an exit code of its own.
@@ -64,10 +64,13 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	return c
 }
 
-// withoutCredentials are the sub-commands whose protocols have none.
+// withoutCredentials are the sub-commands without options for credentials, because their protocols
+// carry none.
 var withoutCredentials = []string{"backup", "counter", "lock"}
 
-// defineCredentials adds the options of all other sub-commands. What these send nevertheless, to the server's port, the environment says.
+// defineCredentials adds the options for credentials to the sub-commands whose protocols carry
+// credentials. The other sub-commands may call the server's main port as well; for these calls the
+// credentials come from the environment.
 func (c *call) defineCredentials(command string) {
 	c.who = new(cli.Credentials)
 	if !slices.Contains(withoutCredentials, command) {
@@ -81,7 +84,7 @@ func (c *call) withDB() *call {
 	return c
 }
 
-// withSignals adds the options that wait for other clients, and wake them.
+// withSignals adds the options that wait for a signal of another client, and that send a signal.
 func (c *call) withSignals() *call {
 	c.flags.StringVar(&c.signals.Wait, "swname", "", "wait for the signal of this `name` first")
 	c.flags.Var(cli.Duration(&c.signals.WaitTime), "swtime", "wait for it at most so many seconds (default 30)")
@@ -90,30 +93,31 @@ func (c *call) withSignals() *call {
 	return c
 }
 
-// withHex adds the option that takes arguments in hexadecimal.
+// withHex adds the option for arguments in hexadecimal.
 func (c *call) withHex() *call {
 	c.flags.BoolVar(&c.hexIn, "sx", false, "arguments are hexadecimal")
 	return c
 }
 
-// withHexOut adds the option that prints in hexadecimal.
+// withHexOut adds the option for output in hexadecimal.
 func (c *call) withHexOut() *call {
 	c.flags.BoolVar(&c.hexOut, "px", false, "print hexadecimal")
 	return c
 }
 
-// withJSON adds the option that prints for programs.
+// withJSON adds the option for output in JSON.
 func (c *call) withJSON() *call {
 	c.flags.BoolVar(&c.json, "json", false, show.JSONHelp)
 	return c
 }
 
-// withExpiry adds the option that sets an expiration time, and returns where it is.
+// withExpiry adds the option for the expiration time, and returns a pointer to its value.
 func (c *call) withExpiry() *int64 {
 	return c.flags.Integer("xt", math.MaxInt64, "let records expire after so many seconds; negative: at this time in seconds since 1970")
 }
 
-// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
+// parse reads the options. There must be at least least arguments and at most most; a negative most
+// means any number.
 func (c *call) parse(least, most int) error {
 	args, err := c.flags.ParseArgs(c.raw, least, most)
 	switch {
@@ -134,9 +138,10 @@ func (c *call) parse(least, most int) error {
 	return nil
 }
 
-// now as a time stamp means: from here on. So does "-".
+// now as a time stamp is the present moment. "-" means the same.
 const now = "now"
 
+// parseStamp reads the value of -ts.
 func parseStamp(text string) (uint64, error) {
 	if text == now || text == "-" {
 		return uint64(ulog.StampAt(time.Now())), nil
@@ -148,7 +153,8 @@ func parseStamp(text string) (uint64, error) {
 	return uint64(n), nil
 }
 
-// open connects to the server. The error has the words that scripts know.
+// open connects to the server. The text of the error is the text that scripts know from the
+// original.
 func (c *call) open(ctx context.Context) (*client.DB, error) {
 	addr, options, err := c.server()
 	if err != nil {
@@ -162,19 +168,21 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 	return c.client.DB(c.db).With(c.signals), nil
 }
 
-// server is the server that the options name, and how to talk to it.
+// server returns the address of the server that the options name, and the options of a client for
+// it.
 func (c *call) server() (addr string, o client.Options, err error) {
 	host := cmp.Or(c.host, "localhost")
 	secure, err := c.tls.Config(host)
 	return net.JoinHostPort(host, strconv.FormatInt(*c.port, 10)), client.Options{Timeout: max(0, *c.timeout), TLS: secure, Credentials: c.credentials()}, err
 }
 
-// credentials are what the run shows to a server with an access file.
+// credentials returns the credentials that the run shows to a server with an access file.
 func (c *call) credentials() client.Credentials {
 	return client.Credentials{User: c.who.User, Password: c.who.Password, Token: c.who.Token}
 }
 
-// whyTLS tells what went wrong with a connection over TLS, where there are more reasons than without.
+// whyTLS returns the reason why a TLS connection failed. It returns "" without TLS: there the
+// original's message has no reason either.
 func whyTLS(o client.Options, err error) string {
 	if o.TLS == nil {
 		return ""
@@ -185,7 +193,8 @@ func whyTLS(o client.Options, err error) string {
 	return ": " + err.Error()
 }
 
-// failed gives an error of a call the form that scripts know. name is that of the original's call.
+// failed gives the error of a call the form that scripts know. name is the name of the call in the
+// original.
 func (c *call) failed(name string, err error) error {
 	if err == nil {
 		return nil
@@ -193,16 +202,17 @@ func (c *call) failed(name string, err error) error {
 	return fmt.Errorf("%s failed: %s: %w", name, c.peer(), err)
 }
 
-// peer is the server as error lines name it.
+// peer names the server in error lines. Without -host the name is empty.
 func (c *call) peer() string { return fmt.Sprintf("%s:%d", c.host, *c.port) }
 
-// hasNumber tells whether the database is one that the binary protocol can name.
+// hasNumber reports whether the binary protocol can name the database: it knows numbers only.
 func (c *call) hasNumber() bool {
 	_, err := strconv.ParseUint(c.db, 10, 16)
 	return c.db == "" || err == nil
 }
 
-// number is the database for the binary protocol, which knows no names: those are the first one, as in the original.
+// number returns the number of the database for the binary protocol. A database with a name counts
+// as number 0, as in the original.
 func (c *call) number() uint16 {
 	n, err := strconv.ParseUint(c.db, 10, 16)
 	if err != nil {
@@ -211,6 +221,7 @@ func (c *call) number() uint16 {
 	return uint16(n)
 }
 
+// pause waits, and returns an error when ctx ends first.
 func pause(ctx context.Context, long time.Duration) error {
 	timer := time.NewTimer(long)
 	defer timer.Stop()

@@ -14,7 +14,7 @@ import (
 	"gotycoon/tools/show"
 )
 
-// Exit codes of compare beside 0, equal, and 1, any failure.
+// Exit codes of compare beside 0 for equal and 1 for a failure.
 const (
 	exitDiffers   = exitStatus(2)
 	exitUndecided = exitStatus(3)
@@ -27,7 +27,7 @@ type comparison struct {
 	list  bool   // -keys
 }
 
-// compare tells whether two servers have the same records.
+// compare reports whether two servers have the same records. See difference for the method.
 func compare(ctx context.Context, c *call) error {
 	p := &comparison{pair: pair{call: c.withDB().withHexOut().withJSON()}}
 	c.flags.StringVar(&p.other, "db2", "", "`name` or number of the second server's database (default that of -db)")
@@ -52,7 +52,7 @@ func compare(ctx context.Context, c *call) error {
 	return p.run(ctx)
 }
 
-// run compares one database, or all.
+// run compares one database, or with no -db all databases. The worst verdict decides the exit code.
 func (p *comparison) run(ctx context.Context) error {
 	databases := []string{p.db}
 	if p.db == "" {
@@ -78,7 +78,7 @@ func (p *comparison) run(ctx context.Context) error {
 	return nil
 }
 
-// all returns the numbers of the databases, of which both sides must have as many.
+// all returns the numbers of the databases. Both servers must have the same number of databases.
 func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	var counts [2]int
 	for i, side := range p.sides {
@@ -102,7 +102,7 @@ func (p *comparison) all(ctx context.Context) (numbers []string, err error) {
 	return numbers, nil
 }
 
-// verdict about a database; the greater the worse.
+// verdict is the result for a database, ascending from good to bad.
 type verdict int
 
 const (
@@ -111,7 +111,8 @@ const (
 	differs
 )
 
-// database compares one and prints the result: database, verdict, records on both sides, keys that differ.
+// database compares one database and prints its line: name, verdict, number of records on both
+// sides, number of keys that differ.
 func (p *comparison) database(ctx context.Context, name string) (verdict, error) {
 	d := newDifference(&p.pair, name, cmp.Or(p.other, name))
 	if err := d.find(ctx); err != nil {
@@ -132,20 +133,22 @@ func (p *comparison) database(ctx context.Context, name string) (verdict, error)
 	return v, p.out.Flush()
 }
 
-// printResult prints the line of a database.
+// printResult prints the line of a database. An error of the output comes back from Flush.
 func (p *comparison) printResult(name, word string, d *difference) {
 	keys, atLeast := len(d.certain)+len(d.pending), ""
 	if d.more {
 		atLeast = ">="
 	}
 	if p.json {
-		_ = p.printJSON(show.Object{"db": name, "result": word, "counts": d.counts, "keys": keys, "more": d.more}) // Flush returns the error
+		o := show.Object{"db": name, "result": word, "counts": d.counts, "keys": keys, "more": d.more}
+		_ = p.printJSON(o) // Flush returns the error
 		return
 	}
-	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, keys) // Flush returns the error
+	fmt.Fprintf(p.out, "%s\t%s\t%d\t%d\t%s%d\n", name, word, d.counts[0], d.counts[1], atLeast, keys)
 }
 
-// printKeys lists keys with what is the matter with them.
+// printKeys prints keys that differ, each with a mark: "<" only in the first server, ">" only in
+// the second, "!" in both, with another value or expiration time.
 func (p *comparison) printKeys(keys map[string]digests) {
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		mark := "!"
@@ -167,7 +170,7 @@ func (p *comparison) printKeys(keys map[string]digests) {
 	}
 }
 
-// checksum prints number and checksum of the records of a database, in parts.
+// checksum prints the number and the checksum of the records of a database, in parts.
 func checksum(ctx context.Context, c *call) error {
 	c.withDB().withHex().withHexOut().withJSON()
 	by := c.flags.String("by", byHash, "ranges are of the keys' \"hash\", in 16 hexadecimal digits, or of the \"key\"")
@@ -209,7 +212,7 @@ func checksum(ctx context.Context, c *call) error {
 	return nil
 }
 
-// partObject is a part of a database for programs.
+// partObject makes the JSON object of a part.
 func (c *call) partObject(p client.Part) show.Object {
 	o := show.Object{"count": p.Count, "sum": fmt.Sprintf("%016x", p.Sum)}
 	o.Bytes("from", []byte(p.From), c.hexOut)

@@ -12,30 +12,34 @@ import (
 	"gotycoon/client"
 )
 
-// What ranges of records are of, as -by names it.
+// Values of -by: what the ranges of a division are ranges of.
 const (
 	byHash = "hash"
 	byKey  = "key"
 )
 
 const (
-	firstParts = 1024 // into which a database is divided first; by hash four times as many, since each look reads all of it
-	laterParts = 16   // into which each range that differs is divided then
-	mostLooks  = 20   // each makes the ranges smaller; more are only needed when records come all the time
-	mostRanges = 256  // that are looked into further when there is much that differs
-	fewRecords = 5000 // whose keys are asked for
+	// firstParts is the number of ranges of the first look. By hash there are four times as many:
+	// each look by hash reads the whole database, so that fewer looks are better.
+	firstParts = 1024
+
+	laterParts = 16   // parts of each range that differs, in later looks
+	mostLooks  = 20   // more are needed only if records come all the time
+	mostRanges = 256  // ranges that are looked into; further ones are reported as "more"
+	fewRecords = 5000 // ranges with at most so many records are compared key by key
 	mostKeys   = 4 * fewRecords
 
-	// margin before its expiration in which a record is left out: one of the servers may have removed it already.
+	// margin: a record that expires within this time is left out, because one of the servers may
+	// have removed it already.
 	margin = 5 * time.Second
 )
 
 const (
 	pollPosition = 50 * time.Millisecond
-	betweenLooks = 200 * time.Millisecond // where nobody replicates and so nothing is waited for
+	betweenLooks = 200 * time.Millisecond // pause of pass if neither side replicates
 )
 
-// pair is the two servers of a comparison, and how they are compared.
+// pair is the two servers of a comparison, and the way in which they are compared.
 type pair struct {
 	*call
 	sides  [2]*client.Client
@@ -45,7 +49,7 @@ type pair struct {
 	rounds int64
 }
 
-// connect prepares the two clients: of the two arguments, or of -host and -port and the one argument.
+// connect makes the two clients: for both arguments, or for -host and -port and the only argument.
 func (p *pair) connect() {
 	first := net.JoinHostPort(cmp.Or(p.host, "localhost"), strconv.FormatInt(*p.port, 10))
 	p.names = [2]string{first, p.args[0]}
@@ -67,25 +71,44 @@ func (p *pair) fail(side int, name string, err error) error {
 	return fmt.Errorf("%s failed: %s: %w", name, p.names[side], err)
 }
 
-// digests of one key on both sides; empty: there is no such record.
+// digests are the digests of one key's record on both sides. An empty digest means that there is no
+// record.
 type digests [2]string
 
-// difference is what is known of two databases.
+// difference compares two databases without moving their records.
+//
+// It divides the key space (or the space of the keys' hashes) into ranges, asks both servers for a
+// checksum of each range, and divides the ranges that differ again, until few records are left. Of
+// these it asks for the keys with a digest each. For two databases of ten million records with one
+// difference:
+//
+//	look   asks for                           what it leaves
+//	1      checksums of 1024 ranges           1 range with about 10,000 records
+//	2      the range again, after a wait      the same range, unless a standby was merely late
+//	3      checksums of 16 parts of it        1 part with about 600 records, few enough
+//	4      a digest of each of its keys       1 key
+//
+// Both servers go on changing meanwhile, and a standby is always a little behind. So a difference
+// counts as certain only after confirm has seen the same two records again, when each side had
+// received what the other side had at the look before. Stopping the writers for a comparison would
+// be simpler, but this command is for servers that are in use.
 type difference struct {
 	*pair
 	dbs  [2]*client.DB
 	hash bool
 
 	counts    [2]int64
-	ranges    []client.Range // that differ
-	different [2]int64       // records in them
-	more      bool           // there are other ranges that differ, which are not looked into
-	ts        [2]uint64      // of the last look
-	noted     bool           // somebody was told that a slave does not catch up
+	ranges    []client.Range // the ranges that differ
+	different [2]int64       // number of records in ranges
+	more      bool           // other ranges differ too, but are not looked into
+	ts        [2]uint64      // time stamps of the two servers at the latest look
+	noted     bool           // note has printed that a standby does not catch up
 	pending   map[string]digests
 	certain   map[string]digests
 }
 
+// newDifference prepares the comparison of a database of the first server with a database of the
+// second.
 func newDifference(p *pair, first, second string) *difference {
 	return &difference{
 		pair: p, hash: p.by == byHash, certain: map[string]digests{},
@@ -93,8 +116,8 @@ func newDifference(p *pair, first, second string) *difference {
 	}
 }
 
-// find finds out which keys differ and stay different. What a slave has merely not yet received is no difference: between the first
-// look and the second one it has the time to.
+// find finds the keys that differ and stay different. Between the first and the second look it
+// waits for a standby to catch up, so that updates which are merely late are not looked into.
 func (d *difference) find(ctx context.Context) error {
 	if err := d.begin(ctx); err != nil || len(d.ranges) == 0 {
 		return err
@@ -115,7 +138,7 @@ func (d *difference) find(ctx context.Context) error {
 	return d.confirm(ctx)
 }
 
-// begin looks at everything: by key, or by hash where the database is in no order.
+// begin compares everything: by key, or by hash if the database has no order of keys.
 func (d *difference) begin(ctx context.Context) (err error) {
 	parts := firstParts
 	if d.hash {
@@ -147,8 +170,9 @@ func (d *difference) narrow(ctx context.Context) error {
 	return nil
 }
 
-// look divides the ranges on the side that has more, asks the other one for the same, and keeps those that differ. It returns how
-// many records each side has in all of them.
+// look divides the ranges on the side that has more records in them, asks the other side for the
+// same parts, and keeps the parts that differ. It returns how many records each side has in all
+// parts.
 func (d *difference) look(ctx context.Context, parts int) (counts [2]int64, err error) {
 	o := client.ChecksumOptions{Hash: d.hash, Ranges: d.ranges, Parts: parts, At: time.Now().Add(margin)}
 	first := 0
@@ -171,7 +195,8 @@ func (d *difference) look(ctx context.Context, parts int) (counts [2]int64, err 
 	return d.keep(found), nil
 }
 
-// keep keeps the ranges that differ, and returns how many records both sides have in all.
+// keep sets ranges to the parts that differ. It returns how many records each side has in all
+// parts.
 func (d *difference) keep(found [2][]client.Part) (counts [2]int64) {
 	d.ranges, d.different = nil, [2]int64{}
 	for j, one := range found[0] {
@@ -189,7 +214,7 @@ func (d *difference) keep(found [2][]client.Part) (counts [2]int64) {
 	return counts
 }
 
-// keys returns those that differ in the ranges.
+// keys returns the keys in the ranges whose records differ now.
 func (d *difference) keys(ctx context.Context) (map[string]digests, error) {
 	if len(d.ranges) == 0 {
 		return nil, nil
@@ -219,9 +244,13 @@ func (d *difference) keys(ctx context.Context) (map[string]digests, error) {
 	return found, nil
 }
 
-// confirm tells differences that stay from those that are about to vanish. A key differs for certain when both sides have passed each
-// other's time stamps since it was seen to, and have the same two records, or one and none, as then. Keys that change all the
-// time are left undecided after some rounds.
+// confirm separates the pending keys: those whose difference is certain, and those that have become
+// equal.
+//
+// A difference is certain if two looks, at different times, find the same two records, and each
+// side has received everything that the other side had at the first of the two looks. A key that
+// changes between the looks stays pending. After the last round the rest stays undecided: these
+// keys change all the time.
 func (d *difference) confirm(ctx context.Context) error {
 	for round := int64(0); len(d.pending) > 0 && round < d.rounds; round++ {
 		passed, err := d.pass(ctx)
@@ -236,7 +265,7 @@ func (d *difference) confirm(ctx context.Context) error {
 		d.pending = map[string]digests{}
 		for key, was := range before {
 			switch is, different := now[key]; {
-			case !different: // any more
+			case !different:
 			case passed && is == was:
 				d.certain[key] = is
 			default:
@@ -250,8 +279,8 @@ func (d *difference) confirm(ctx context.Context) error {
 	return nil
 }
 
-// pass waits until each side that replicates is behind the other's last time stamp. It returns false, and says so, when that takes too
-// long.
+// pass waits until each side that replicates has received everything up to the other side's latest
+// time stamp. It returns false, with a line for people, when this takes longer than -wait.
 func (d *difference) pass(ctx context.Context) (bool, error) {
 	end := time.Now().Add(d.wait)
 	replicating := false
@@ -280,7 +309,7 @@ func (d *difference) pass(ctx context.Context) (bool, error) {
 	return true, pause(ctx, betweenLooks)
 }
 
-// position is where a side is in the log of its master.
+// position returns how far a side has followed its master's log.
 func (d *difference) position(ctx context.Context, side int) (at uint64, replicates bool, err error) {
 	rows, err := d.sides[side].Report(ctx)
 	if err != nil {
@@ -296,7 +325,7 @@ func (d *difference) position(ctx context.Context, side int) (at uint64, replica
 	return at, true, nil
 }
 
-// note tells people once.
+// note prints a line for people, the first time only.
 func (d *difference) note(text string) {
 	if !d.noted {
 		d.noted = true

@@ -91,7 +91,8 @@ func TestCompareEmpty(t *testing.T) {
 	}
 }
 
-// TestCompareWhileReplicating finds a slave equal that receives updates all the time, and the one record that it lost.
+// TestCompareWhileReplicating compares a server with its standby while updates arrive all the time:
+// they are equal, and after the standby has lost a record the comparison finds this record.
 func TestCompareWhileReplicating(t *testing.T) {
 	bin, dir := serverBin(t), t.TempDir()
 	master := logged(t, bin, dir, 0)

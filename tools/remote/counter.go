@@ -13,17 +13,17 @@ import (
 	"gotycoon/tools/show"
 )
 
-// counterCall is a call of the counter sub-command.
+// counterCall is one run of counter.
 type counterCall struct {
 	*call
 	wait     *time.Duration // -wait
 	counters *client.Counters
 }
 
-// counterCommand is a call of a counter server.
+// counterCommand is a row of the table of calls.
 type counterCommand struct {
 	name, args string
-	least      int // arguments behind the name
+	least      int // fewest arguments behind the name
 	most       int // -1 means any number
 	run        func(*counterCall, context.Context) error
 }
@@ -59,7 +59,7 @@ func counter(ctx context.Context, c *call) error {
 	return usageError(c.args[0] + ": unknown call; there are get, acquire, release, stats and dump")
 }
 
-// on runs a call on a connection of its own.
+// on opens a connection and makes the call.
 func (c *counterCall) on(ctx context.Context, cmd counterCommand) (err error) {
 	addr, o, err := c.server()
 	if err != nil {
@@ -72,7 +72,7 @@ func (c *counterCall) on(ctx context.Context, cmd counterCommand) (err error) {
 	return cmd.run(c, ctx)
 }
 
-// name is the counter of the call.
+// name returns the name of the counter.
 func (c *counterCall) name() string { return c.args[1] }
 
 // number reads an argument that is an amount of resources.
@@ -84,7 +84,7 @@ func (c *counterCall) number(i int) (uint32, error) {
 	return uint32(n), nil
 }
 
-// get prints how much of a counter's resources is acquired.
+// get prints how many resources of a counter are acquired.
 func (c *counterCall) get(ctx context.Context) error {
 	n, err := c.counters.Get(ctx, c.name())
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *counterCall) acquire(ctx context.Context) error {
 	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), holdLimit)
 	defer cancel()
-	_ = c.counters.Release(ending, c.name(), n) // so that they are free when we have ended; if that fails, they are free then, too
+	_ = c.counters.Release(ending, c.name(), n) // on an error the end of the connection releases
 	return err
 }
 
@@ -133,7 +133,8 @@ func (c *counterCall) take(ctx context.Context, n, maximum uint32) error {
 	return err
 }
 
-// release asks to give back resources. The connection has acquired none, so that it shows how the server refuses.
+// release asks to give resources back. This connection has acquired none, so the command shows how
+// the server refuses.
 func (c *counterCall) release(ctx context.Context) error {
 	n, err := c.number(2)
 	if err != nil {
@@ -161,7 +162,8 @@ func (c *counterCall) stats(ctx context.Context) error {
 	return nil
 }
 
-// dump prints all counters in the order of their names: consumption, and its maximum in the server's current interval.
+// dump prints all counters, sorted by name: the resources in use, and the most that were in use in
+// the server's current interval.
 func (c *counterCall) dump(ctx context.Context) error {
 	var all []client.CounterEntry
 	for e, err := range c.counters.Dump(ctx) {

@@ -91,7 +91,8 @@ func withPorts(r run, ports map[string]string) []string {
 	return args
 }
 
-// replay runs a recorded command line against the servers behind ports, and gives the output the recorded ports.
+// replay runs a recorded command line against the servers behind ports, and puts the recorded ports
+// into the output.
 func replay(t *testing.T, r run, ports map[string]string) result {
 	t.Helper()
 	out := command(t, decode(t, r.Stdin), withPorts(r, ports)...)

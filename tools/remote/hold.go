@@ -11,33 +11,35 @@ import (
 	"time"
 )
 
-// Exit codes of lock, and of counter acquire, beside those of the command that they run. Scripts can tell them from common ones.
+// Exit codes of lock and of counter acquire, beside the exit code of the command that they run.
+// They are unusual numbers, so that scripts can tell them from the command's.
 const (
-	exitNotGranted = exitStatus(75) // not granted in time: the command was not run
-	exitLost       = exitStatus(76) // what was held was lost while the command ran
+	exitNotGranted = exitStatus(75) // not granted in time; the command was not run
+	exitLost       = exitStatus(76) // lost while the command ran
 )
 
-// exits prints an error and returns the exit code that stands for it.
+// exits prints an error and returns its exit code.
 func (c *call) exits(code exitStatus, err error) error {
 	fmt.Fprintf(c.stderr, "%s: %v\n", program, err)
 	return code
 }
 
 const (
-	holdCheck = time.Second      // a connection that holds something is looked at so often
-	holdLimit = 30 * time.Second // it is lost when the server does not answer for so long
+	holdCheck = time.Second      // time between two checks of the connection
+	holdLimit = 30 * time.Second // a server that does not answer for so long is lost
 )
 
-// holder holds something on a server while a command runs.
+// holder holds a lock or resources on a server while a command runs.
 type holder struct {
 	*call
-	alive func(ctx context.Context) error // an error says that it is held no more; asked now and then
-	lost  <-chan struct{}                 // closed when it is held no more; nil: nobody tells
-	env   []string                        // for the command, beside the environment there is
+	alive func(ctx context.Context) error // called now and then; an error means: lost
+	lost  <-chan struct{}                 // closed when it is lost; nil: only alive tells
+	env   []string                        // added to the environment of the command
 }
 
-// run runs a command and returns its exitStatus. When what is held is lost, the command is told to end: it must not go on
-// with what others may have now. Its end is waited for in any case.
+// run runs a command and returns its exit code as an exitStatus. When the lock or the resources are
+// lost, the command is told to end, because another client may have them now. run waits for the
+// command's end in any case.
 func (h *holder) run(ctx context.Context, args []string) error {
 	if err := h.out.Flush(); err != nil {
 		return err
@@ -45,7 +47,7 @@ func (h *holder) run(ctx context.Context, args []string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = h.stdin, h.stdout, h.stderr
 	cmd.Env = append(os.Environ(), h.env...)
-	signals := make(chan os.Signal, 8) // more than come before they are looked at
+	signals := make(chan os.Signal, 8) // more than arrive before guard reads them
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
@@ -65,7 +67,7 @@ func (h *holder) run(ctx context.Context, args []string) error {
 	return exitError(err)
 }
 
-// lostError says that what was held was lost while the command ran.
+// lostError says that the lock or the resources were lost while the command ran.
 type lostError struct{ error }
 
 func (e *lostError) Error() string {
@@ -74,17 +76,18 @@ func (e *lostError) Error() string {
 
 func (e *lostError) Unwrap() error { return e.error }
 
-// guard looks after what is held until the command has ended, or is told to because that is lost: the error says why.
+// guard watches the lock or the resources until the command ends. If they are lost first, guard
+// tells the command to end and returns the reason.
 func (h *holder) guard(running context.Context, command *os.Process, signals <-chan os.Signal) error {
 	check := time.NewTicker(holdCheck)
 	defer check.Stop()
 	for {
 		select {
 		case <-running.Done():
-			_ = command.Signal(syscall.SIGTERM) // has ended, unless it is our context that has
+			_ = command.Signal(syscall.SIGTERM) // has ended already, unless ctx has ended first
 			return nil
 		case s := <-signals:
-			if s != os.Interrupt { // which a terminal sends to the command, too
+			if s != os.Interrupt { // a terminal sends Interrupt to the command too
 				_ = command.Signal(s) // may have ended
 			}
 			continue
@@ -104,7 +107,7 @@ func (h *holder) check(ctx context.Context) error {
 	return h.alive(ctx)
 }
 
-// exitError is what the end of a command means for the tool.
+// exitError converts the end of a command to the end of this program.
 func exitError(err error) error {
 	var failed *exec.ExitError
 	if !errors.As(err, &failed) {
@@ -114,7 +117,7 @@ func exitError(err error) error {
 		return exitStatus(failed.ExitCode())
 	}
 	if status, ok := failed.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		const bySignal = 128 // as in shells
+		const bySignal = 128 // the convention of shells
 		return exitStatus(bySignal + int(status.Signal()))
 	}
 	return err

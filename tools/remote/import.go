@@ -22,7 +22,8 @@ type importer struct {
 
 const importBuffer = 256 << 10
 
-// importRecords stores records from lines with a key and a value; a line with a key alone removes its record.
+// importRecords reads lines. A line with a key and a value stores a record, a line with a key alone
+// removes its record.
 func importRecords(ctx context.Context, c *call) error {
 	c.withDB().withHex()
 	binary := c.flags.Bool("bin", false, "use the binary protocol; the database must be a number")
@@ -52,7 +53,7 @@ func importRecords(ctx context.Context, c *call) error {
 	return err
 }
 
-// input opens the file, or standard input. size is -1 where it is not known.
+// input opens the file of the argument, or standard input. size is -1 where it is not known.
 func (c *call) input() (in io.ReadCloser, size int64, err error) {
 	if c.flags.NArg() == 0 {
 		return io.NopCloser(c.stdin), -1, nil
@@ -60,7 +61,7 @@ func (c *call) input() (in io.ReadCloser, size int64, err error) {
 	return show.OpenInput(c.flags.Arg(0)) // not from args: a file's name is never hexadecimal
 }
 
-// inputName is the input as messages name it.
+// inputName names the input in messages.
 func (c *call) inputName() string {
 	if c.flags.NArg() == 0 {
 		return "standard input"
@@ -68,14 +69,17 @@ func (c *call) inputName() string {
 	return c.flags.Arg(0)
 }
 
-// progress shows how far an import of size bytes is.
+// progress returns the progress display of an import of size bytes.
 func (c *call) progress(size int64) show.Progress {
 	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: "records", Size: size})
 }
 
-// run reads lines of any length to the end. What has been read is sent when it is enough for one request, and before the
-// next line has to be waited for: whoever writes into a pipe line by line sees each line stored. A line that a failure to
-// read has cut off is left out: it would store a part of a value, or remove another record.
+// run reads lines of any length up to the end of the input. The lines read are sent as soon as they
+// fill a request, and before run would have to wait for the next line: a program that writes line
+// by line into a pipe sees each line stored at once.
+//
+// When reading fails in the middle of a line, the line is dropped. Its beginning could store a part
+// of a value or remove another record.
 func (im *importer) run(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, importBuffer)
 	for {
@@ -99,18 +103,21 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// lineBuffered tells whether the next line can be read without waiting.
+// lineBuffered reports whether the next line can be read without waiting.
 func lineBuffered(r *bufio.Reader) bool {
-	b, _ := r.Peek(r.Buffered()) // they are there
+	b, _ := r.Peek(r.Buffered()) // buffered bytes are always there
 	return bytes.IndexByte(b, '\n') >= 0
 }
 
-// line takes one line: carriage returns and NUL bytes are dropped, lines with more than two columns are left out.
+// line adds one line to the batch. Carriage returns and NUL bytes are dropped. A line with more
+// than two columns is counted, and changes nothing.
 func (im *importer) line(ctx context.Context, line []byte) error {
 	size := len(line)
 	columns := show.Columns(line, im.hexIn)
 	if key := string(columns[0]); len(columns) <= 2 {
-		if im.batch.has(key) || im.batch.bytes+size > batchBytes { // lines of a key must not be mixed up, nor refused for a large one
+		// In a request all sets come before all removes, so it must have one line of a key only.
+		// And a large line must not make the server refuse the whole request for its size.
+		if im.batch.has(key) || im.batch.bytes+size > batchBytes {
 			if err := im.send(ctx); err != nil {
 				return err
 			}
@@ -122,7 +129,7 @@ func (im *importer) line(ctx context.Context, line []byte) error {
 	return nil
 }
 
-// send sends the batch. Its lines count as done once the server has answered, whatever it says.
+// send sends the batch. Its lines count as done once the server has answered, even with an error.
 func (im *importer) send(ctx context.Context) error {
 	if im.batch.lines == 0 {
 		return nil
@@ -138,19 +145,20 @@ func (im *importer) send(ctx context.Context) error {
 	return im.failed(name, err)
 }
 
-// Where a batch is enough for one request.
+// A batch with so many lines, or so many bytes, is sent.
 const (
 	batchRecords = 2000
 	batchBytes   = 1 << 20
 )
 
-// batch is lines that go to the server together. Each key is in it once.
+// batch is a number of lines that are sent in one request. Each key is in it once, so the order of
+// its lines does not matter.
 type batch struct {
 	sets    []client.Record
 	removes []string
 	keys    map[string]struct{}
-	lines   int // with those that do nothing
-	bytes   int // of those lines
+	lines   int // including lines that change nothing
+	bytes   int // length of the lines
 }
 
 func (b *batch) has(key string) bool {
@@ -158,7 +166,7 @@ func (b *batch) has(key string) bool {
 	return ok
 }
 
-// add adds a record to be stored, or without a value to be removed.
+// add adds a record to store, or without a value a key to remove.
 func (b *batch) add(key string, value [][]byte) {
 	if b.keys == nil {
 		b.keys = map[string]struct{}{}
@@ -173,7 +181,8 @@ func (b *batch) add(key string, value [][]byte) {
 
 func (b *batch) full() bool { return b.lines >= batchRecords || b.bytes >= batchBytes }
 
-// storer is a way to the server. send returns the original's name of the call that failed.
+// storer sends batches to the server. When send fails it returns the name of the failed call in the
+// original.
 type storer interface {
 	send(ctx context.Context, b *batch) (name string, err error)
 }
@@ -183,7 +192,7 @@ const (
 	nameRemove = "DB::remove"
 )
 
-// textStorer uses TSV-RPC.
+// textStorer sends batches over TSV-RPC.
 type textStorer struct {
 	db *client.DB
 	xt client.XT
@@ -205,7 +214,7 @@ func (s *textStorer) send(ctx context.Context, b *batch) (name string, err error
 	return nameRemove, err
 }
 
-// binaryStorer uses the binary protocol.
+// binaryStorer sends batches over the binary protocol.
 type binaryStorer struct {
 	client *client.Client
 	db     uint16
@@ -219,7 +228,7 @@ func (s *binaryStorer) send(ctx context.Context, b *batch) (name string, err err
 			records[i] = client.BinaryRecord{DB: s.db, Key: r.Key, Value: r.Value, XT: s.xt}
 		}
 		n, err := s.client.SetBinary(ctx, records)
-		if err == nil && n < len(records) { // the protocol passes over a database that does not exist
+		if err == nil && n < len(records) { // the server skips records of a missing database
 			err = &client.Error{Code: client.Invalid, Message: "no such database"}
 		}
 		if err != nil {

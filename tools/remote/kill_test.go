@@ -14,7 +14,8 @@ import (
 	"gotycoon/tools/remote"
 )
 
-// TestKillDuringImport kills the server in the middle of an import. Every line with a dot must be there afterwards.
+// TestKillDuringImport kills the server in the middle of an import. Every line with a dot must be
+// stored.
 func TestKillDuringImport(t *testing.T) {
 	bin := ktproc.Build(t, "ktserver")
 	for name, options := range map[string][]string{"text": {}, "binary": {"-bin"}} {

@@ -8,7 +8,7 @@ import (
 	"gotycoon/client"
 )
 
-// lister is what list was asked for.
+// lister is one run of list.
 type lister struct {
 	*call
 	cursor         *client.Cursor
@@ -58,7 +58,7 @@ func (l *lister) jump(ctx context.Context) error {
 	}
 }
 
-// walk prints records until the end.
+// walk prints records up to the end of the database or the limit of -max.
 func (l *lister) walk(ctx context.Context) error {
 	n := int64(0)
 	if *l.max == 0 {
@@ -78,7 +78,8 @@ func (l *lister) walk(ctx context.Context) error {
 	return nil
 }
 
-// records fetches no more of a record than will be printed.
+// records returns the records behind the cursor. It fetches only the parts of a record that will be
+// printed.
 func (l *lister) records(ctx context.Context) iter.Seq2[client.Record, error] {
 	switch {
 	case *l.seize:
@@ -95,7 +96,8 @@ func (l *lister) records(ctx context.Context) iter.Seq2[client.Record, error] {
 	}
 }
 
-// seized removes one record after the other: none that will not be printed.
+// seized removes the records behind the cursor and returns them. It removes a record only when the
+// caller asks for the next one, so with -max no record is removed that is not printed.
 func (l *lister) seized(ctx context.Context) iter.Seq2[client.Record, error] {
 	return func(yield func(client.Record, error) bool) {
 		for {
@@ -151,7 +153,7 @@ func match(ctx context.Context, c *call, name string, find func(*client.DB, cont
 		if err := c.printKeys(keys); err != nil {
 			return err
 		}
-		db = db.With(client.Signals{}) // they are for one call
+		db = db.With(client.Signals{}) // signals are for the first call only
 	}
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"gotycoon/tools/show"
 )
 
-// fenceVariable is where a command finds its fencing token.
+// fenceVariable is the environment variable that tells a command its fencing token.
 const fenceVariable = "KT_FENCE"
 
-// lockCall is a call of the lock sub-command.
+// lockCall is one run of lock.
 type lockCall struct {
 	*call
 	locks  client.Locks
@@ -25,7 +25,7 @@ type lockCall struct {
 	max    *int64
 }
 
-// lock runs a command while it holds a lock, or looks after the locks of a server.
+// lock runs a command under a lock, or shows or ends the requests for locks.
 func lock(ctx context.Context, c *call) error {
 	*c.port = client.DefaultLockPort
 	c.flags.Lookup("port").Usage = fmt.Sprintf("port of the lock server (default %d)", client.DefaultLockPort)
@@ -91,7 +91,7 @@ func (c *lockCall) hold(ctx context.Context) error {
 	if err := held.Release(ending); errors.Is(err, client.ErrLockLost) {
 		return c.exits(exitLost, fmt.Errorf("%s: %w", c.args[0], err))
 	}
-	return ran // an error of Release: the end of the connection has released it
+	return ran // after another error of Release the end of the connection has released the lock
 }
 
 func (c *lockCall) printStatus(ctx context.Context) error {
@@ -106,7 +106,8 @@ func (c *lockCall) printStatus(ctx context.Context) error {
 	return err
 }
 
-// printList prints a line for each request: KEY STATE ADDRESS AGE LEFT MAX TOKEN, with tabs between.
+// printList prints a line for each request, with tabs between the columns: KEY STATE ADDRESS AGE
+// LEFT MAX TOKEN.
 func (c *lockCall) printList(ctx context.Context) error {
 	key := ""
 	if len(c.args) == 1 {
@@ -129,7 +130,8 @@ func (c *lockCall) printList(ctx context.Context) error {
 	return err
 }
 
-// lockObject is an entry for programs. Times are seconds; no left: it never ends by itself.
+// lockObject makes the JSON object of a request. Times are in seconds. A request without "left"
+// never ends by itself.
 func lockObject(e client.LockEntry, state string) show.Object {
 	o := show.Object{"state": state, "address": e.Address, "age": e.Age.Seconds(), "max": e.Max, "fence": e.Fence}
 	o.Bytes("key", []byte(e.Key), false)

@@ -1,5 +1,8 @@
-// Package remote is ktremotemgr: a client of a running server for people and scripts. Main is the command; its sub-commands
-// are in one table.
+// Package remote is ktremotemgr: a client of a running server, for people and for scripts.
+//
+// Main is the command, and the table of its sub-commands is in commands. Each family of
+// sub-commands has a file. The families share a call (call.go: the options of a run, the connection
+// to the server, the form of errors) and its output (output.go).
 package remote
 
 import (
@@ -10,12 +13,12 @@ import (
 	"gotycoon/tools/manual"
 )
 
-// command is an entry of the table of sub-commands.
+// command makes a row of the table of sub-commands.
 func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
 	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
 }
 
-// commands are the sub-commands in the order of the usage text.
+// commands returns the table of sub-commands, in the order of the usage text.
 func commands() []cli.Command[*call] {
 	return []cli.Command[*call]{
 		command("report", "", "print what the server tells about itself", report),
@@ -48,8 +51,9 @@ func commands() []cli.Command[*call] {
 	}
 }
 
-// Main runs the command with the arguments behind its name and returns the exit code: 0, 1 after any failure, or that of
-// the command that lock or counter acquire ran.
+// Main runs ktremotemgr with the arguments that follow the program's name. It returns the exit
+// code: 0, 1 after any failure, or the exit code of the command that lock or counter acquire has
+// run.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := cli.Program[*call]{
 		Name:     program,
@@ -67,7 +71,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 // Options returns the options of the run.
 func (c *call) Options() *cli.Flags { return c.flags }
 
-// End prints what is left, and ends the connection.
+// End prints the buffered output and closes the connection. It returns err, or else the error of
+// the output.
 func (c *call) End(err error) error {
 	if flushErr := c.out.Flush(); err == nil {
 		err = flushErr

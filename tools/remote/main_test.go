@@ -22,7 +22,8 @@ import (
 // port is that of a server in this process: databases 0 ":" (hash) and 1 "tree" (ordered).
 var port string
 
-// alone makes the test binary the tool: for tests that send it signals, which the server in this process would obey too.
+// alone makes the test binary the tool, for tests that send it signals: in the test's process the
+// server would obey them too.
 const alone = "KTREMOTEMGR_TEST_ALONE"
 
 func TestMain(m *testing.M) {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// importFile is the file of the recording: pairs, a line with three columns, an empty one, a key that does not exist and
-// a line without an end.
+// importFile is the file of the recording: pairs, a line with three columns, an empty one, a key
+// that does not exist and a line without an end.
 func importFile() string {
 	var b strings.Builder
 	for i := range 105 {

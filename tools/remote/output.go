@@ -10,12 +10,12 @@ import (
 	"gotycoon/tools/show"
 )
 
-// print writes a column, in hexadecimal where that is wanted. Flush returns the error of this and other output.
+// print writes a column, in hexadecimal with -px. An error of the output comes back from Flush.
 func (c *call) print(b []byte) {
 	show.Column(c.out, b, c.hexOut)
 }
 
-// printExpiry writes the column of -pt.
+// printExpiry writes the column of -pt. A record that does not expire has the largest number.
 func (c *call) printExpiry(r client.Record) {
 	xt := int64(math.MaxInt64)
 	if !r.Expires.IsZero() {
@@ -34,7 +34,7 @@ func (c *call) printRecords(rows map[string][]byte) error {
 	return nil
 }
 
-// printPair writes key and value.
+// printPair writes a line with a key and a value.
 func (c *call) printPair(key string, value []byte) error {
 	if c.json {
 		return c.printJSON(c.object(client.Record{Key: key, Value: value}, true, false))
@@ -45,7 +45,7 @@ func (c *call) printPair(key string, value []byte) error {
 	return c.out.WriteByte('\n')
 }
 
-// printOne prints a line, or an object with one column.
+// printOne writes a line with a text, or an object with one column.
 func (c *call) printOne(name, text string) error {
 	if c.json {
 		return c.printJSON(show.Object{name: text})
@@ -54,7 +54,7 @@ func (c *call) printOne(name, text string) error {
 	return err
 }
 
-// printStatus writes names and values, sorted.
+// printStatus writes a line for each name and value, sorted by name.
 func (c *call) printStatus(rows client.Rows) error {
 	if c.json {
 		return c.printJSON(status(rows))
@@ -65,7 +65,7 @@ func (c *call) printStatus(rows client.Rows) error {
 	return nil
 }
 
-// object is a record for programs. Its expiration time is there only where it has one.
+// object makes the JSON object of a record. A record that does not expire has no "xt".
 func (c *call) object(r client.Record, value, expiry bool) show.Object {
 	o := show.Object{}
 	o.Bytes("key", []byte(r.Key), c.hexOut)
@@ -78,7 +78,7 @@ func (c *call) object(r client.Record, value, expiry bool) show.Object {
 	return o
 }
 
-// status is a report for programs: what looks like a number is one.
+// status makes the JSON object of a report. Values that look like numbers become numbers.
 func status(rows client.Rows) show.Object {
 	o := make(show.Object, len(rows))
 	for name, value := range rows {
@@ -87,5 +87,5 @@ func status(rows client.Rows) show.Object {
 	return o
 }
 
-// printJSON writes one line of JSON.
+// printJSON writes a line of JSON.
 func (c *call) printJSON(v any) error { return show.JSON(c.out, v) }

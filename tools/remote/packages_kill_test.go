@@ -15,8 +15,9 @@ import (
 	"gotycoon/tools/remote"
 )
 
-// TestPackagesAfterAKill kills the server in the middle of an import. What had a dot must be there after the restart, what had
-// none may be, and there must be nothing else. The import then runs again, to its end.
+// TestPackagesAfterAKill kills the server in the middle of an import. What had a dot must be there
+// after the restart, what had none may be, and there must be nothing else. The import then runs
+// again, to its end.
 func TestPackagesAfterAKill(t *testing.T) {
 	in := packageLines(t)
 	bin := ktproc.Build(t, "ktserver")
@@ -54,8 +55,9 @@ func storedPackages(t *testing.T, s *ktproc.Server) map[string]string {
 	return records(strings.SplitAfter(strings.TrimSuffix(r.stdout, "\n"), "\n"))
 }
 
-// importUntilKilled feeds lines to an import, kills the server while it runs, and returns how many lines were acknowledged.
-// The last third of the lines waits for the kill, so that it can never come too late.
+// importUntilKilled feeds lines to an import, kills the server while it runs, and returns how many
+// lines were acknowledged. The last third of the lines waits for the kill, so that it can never
+// come too late.
 func importUntilKilled(t *testing.T, s *ktproc.Server, in, options []string) int {
 	t.Helper()
 	r, w := io.Pipe()

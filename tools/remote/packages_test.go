@@ -18,8 +18,8 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// packages has the first 2,000 of 63,666 records of a real file. GOTYCOON_PACKAGES names a file with
-// all of them, or any other of the same form.
+// packages has the first 2,000 of 63,666 records of a real file. GOTYCOON_PACKAGES names a file
+// with all of them, or any other of the same form.
 const packages = "testdata/packages.tsv.gz"
 
 // packageLines returns the lines of the file.
@@ -41,8 +41,8 @@ func packageLines(t *testing.T) []string {
 	return lines
 }
 
-// packageServer is a process with an ordered database 0 and a hash database 1 in files. Its overlays are small, so that
-// checkpoints run meanwhile.
+// packageServer is a process with an ordered database 0 and a hash database 1 in files. Its
+// overlays are small, so that checkpoints run meanwhile.
 func packageServer(t *testing.T, bin, dir string) *ktproc.Server {
 	t.Helper()
 	return ktproc.Start(t, ktproc.Options{Bin: bin, Dir: dir, DBs: []string{"a.kct", "b.kch"}, Args: []string{"-checkpoint", "256k"}})

@@ -44,7 +44,8 @@ func set(ctx context.Context, c *call) error {
 	return c.failed("DB::set", db.Set(ctx, key, value, expires))
 }
 
-// increment prints a sum. The server reads the number, so that what counts as one is decided in one place.
+// increment adds to a record and prints the sum. The number is sent as text: only the server
+// decides what counts as a number.
 func (c *call) increment(ctx context.Context, db *client.DB, proc string, xt int64) error {
 	params := []string{"key", c.args[0], "num", c.args[1]}
 	if xt != math.MaxInt64 {
@@ -89,7 +90,7 @@ func get(ctx context.Context, c *call) error {
 	}
 	r, err := read(ctx, c.args[0])
 	if err != nil {
-		return c.failed("DB::get", err) // that of seize too, as in the original
+		return c.failed("DB::get", err) // also the name for seize, as in the original
 	}
 	if c.json {
 		return c.printJSON(c.object(r, true, true))
@@ -125,20 +126,21 @@ func setBulk(ctx context.Context, c *call) error {
 	return c.failed("DB::set_bulk", err)
 }
 
-// setBinary stores records sorted by key, which is what the log of the original shows.
+// setBinary stores records over the binary protocol, sorted by key. The original stores them in
+// this order too, as its update log shows.
 func (c *call) setBinary(ctx context.Context, values map[string][]byte, xt client.XT) error {
 	var records []client.BinaryRecord
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		records = append(records, client.BinaryRecord{DB: c.number(), Key: key, Value: values[key], XT: xt})
 	}
 	n, err := c.client.SetBinary(ctx, records)
-	if err == nil && n != len(records) { // the binary protocol passes over a database that does not exist
+	if err == nil && n != len(records) { // the server skips records of a missing database
 		return fmt.Errorf("DB::set_bulk_binary failed: %s: 0: success: no error", c.peer())
 	}
 	return c.failed("DB::set_bulk_binary", err)
 }
 
-// withBulk adds the options of all bulk commands, and returns the one that chooses the binary protocol.
+// withBulk adds the options of all bulk commands. The returned option chooses the binary protocol.
 func (c *call) withBulk() *bool {
 	return c.withDB().withSignals().withHex().flags.Bool("bin", false, "use the binary protocol; the database must be a number")
 }
@@ -161,7 +163,7 @@ func removeBulk(ctx context.Context, c *call) error {
 	return c.failed("DB::remove_bulk", err)
 }
 
-// getBulk prints records together: sorted, or over the binary protocol in the order of the arguments.
+// getBulk prints records: sorted by key, or with the binary protocol in the order of the arguments.
 func getBulk(ctx context.Context, c *call) error {
 	binary := c.withHexOut().withJSON().withBulk()
 	if err := c.parse(0, -1); err != nil {

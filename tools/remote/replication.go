@@ -8,7 +8,7 @@ import (
 	"gotycoon/client"
 )
 
-// tuneReplication points the server to another master, or to none.
+// tuneReplication makes the server follow another master, or none.
 func tuneReplication(ctx context.Context, c *call) error {
 	port := c.flags.Integer("mport", 1978, "port of the master (default 1978)")
 	ts := c.flags.String("ts", "", "`time stamp` to begin after, or \"now\" (default: where the server is)")
@@ -44,7 +44,8 @@ func tuneReplication(ctx context.Context, c *call) error {
 	return c.failed("DB::tune_replication", c.client.TuneReplication(ctx, m))
 }
 
-// replicateInterval is the value of -iv. Below zero means unchanged, as it does for the server.
+// replicateInterval converts the value of -iv. A value below zero leaves the server's interval
+// unchanged.
 func replicateInterval(ms float64) time.Duration {
 	const longest = 1 << 62
 	switch {
@@ -56,7 +57,8 @@ func replicateInterval(ms float64) time.Duration {
 	return time.Duration(max(1, min(longest, ms*float64(time.Millisecond))))
 }
 
-// roleOptions are the options of tunerepl that say what the server is, whoever its master is.
+// roleOptions are the options of tunerepl that change the server's own role, whatever its master
+// is.
 type roleOptions struct {
 	call                   *call
 	ro, rw, primary, force *bool
@@ -70,7 +72,7 @@ func (c *call) roleOptions() roleOptions {
 		c.flags.Bool("force", false, "do so although it may not have all that the one before it had (with -primary)")}
 }
 
-// set tells the server. only tells that nothing else was asked for.
+// set changes the server's role. only reports whether the command line asks for nothing else.
 func (o roleOptions) set(ctx context.Context) (only bool, err error) {
 	if !*o.ro && !*o.rw && !*o.primary && !*o.force {
 		return false, nil
@@ -96,7 +98,7 @@ func (o roleOptions) set(ctx context.Context) (only bool, err error) {
 		asked = asked || c.flags.Changed(name)
 	}
 	if asked && err == nil {
-		err = c.client.Close() // another is opened for the rest
+		err = c.client.Close() // the rest opens a connection of its own
 	}
 	return !asked, c.failed("DB::tune_replication", err)
 }

@@ -10,13 +10,13 @@ import (
 	"gotycoon/tools/show"
 )
 
-// coconut is the server of the options, with the sequence or quota of a name.
+// coconut returns a client of the sequence or quota with this name, on the server of the options.
 func (c *call) coconut(name string) (*client.Coconut, error) {
 	addr, o, err := c.server()
 	return &client.Coconut{Addr: addr, Name: name, Timeout: o.Timeout, TLS: o.TLS, Credentials: o.Credentials}, err
 }
 
-// seq prints sequence numbers, or explains one.
+// seq prints sequence numbers, or explains a number.
 func seq(ctx context.Context, c *call) error {
 	name := c.flags.String("name", "", "`name` of the sequence (default: the one without a name)")
 	count := c.flags.Integer("count", 1, "print so many numbers")
@@ -61,7 +61,8 @@ func (c *call) printNumbers(ctx context.Context, server *client.Coconut, n int) 
 	return err
 }
 
-// quota makes a call of a quota and prints the reply: what remains, with the number of the journal before it where there is one.
+// quota makes a call of a quota and prints the reply: the remaining amount, behind the number of
+// the journal if the call has made one.
 func quota(ctx context.Context, c *call) error {
 	name := c.flags.String("name", "", "`name` of the quota (default: the one without a name)")
 	id := c.flags.String("id", "", "`name` of this call: repeated under it, it counts once")
@@ -116,7 +117,7 @@ func (c *call) printQuota(journal, remaining int64) error {
 	return err
 }
 
-// quotaNumber reads the argument of a call that has one.
+// quotaNumber reads the number that some of the calls need.
 func (c *call) quotaNumber() (int64, error) {
 	switch c.args[0] {
 	case "query", "empty":

@@ -20,7 +20,7 @@ func report(ctx context.Context, c *call) error {
 	return c.printStatus(rows)
 }
 
-// listReplicas prints the followers of the server.
+// listReplicas prints the servers that replicate from the server.
 func listReplicas(ctx context.Context, c *call) error {
 	if err := c.withJSON().parse(0, 0); err != nil {
 		return err
@@ -35,7 +35,7 @@ func listReplicas(ctx context.Context, c *call) error {
 	return c.printStatus(rows)
 }
 
-// inform prints the number and size of the records, or with -st everything about a database.
+// inform prints the number and the size of the records, or with -st the whole status of a database.
 func inform(ctx context.Context, c *call) error {
 	all := c.withDB().withSignals().withJSON().flags.Bool("st", false, "print everything about the database")
 	if err := c.parse(0, 0); err != nil {
@@ -67,7 +67,8 @@ func clearRecords(ctx context.Context, c *call) error {
 	return c.failed("DB::clear", db.Clear(ctx))
 }
 
-// synchronize has a database written to its file, and a command run on it.
+// synchronize makes the server write a database to its file, and run a command on the file with
+// -cmd.
 func synchronize(ctx context.Context, c *call) error {
 	c.withDB().withSignals()
 	hard := c.flags.Bool("hard", false, "down to the disk")
@@ -95,7 +96,7 @@ func vacuum(ctx context.Context, c *call) error {
 	return c.failed("DB::vacuum", db.Vacuum(ctx, *step))
 }
 
-// script calls a script procedure.
+// script calls a script procedure and prints the records that it returns.
 func script(ctx context.Context, c *call) error {
 	c.withJSON().withSignals()
 	binary := c.flags.Bool("bin", false, "use the binary protocol")
@@ -120,7 +121,7 @@ func script(ctx context.Context, c *call) error {
 	return c.printRecords(rows)
 }
 
-// pairs makes a map of keys and values in turn.
+// pairs makes a map of alternating keys and values.
 func pairs(args []string) map[string][]byte {
 	m := make(map[string][]byte, len(args)/2)
 	for i := 0; i+1 < len(args); i += 2 {

@@ -19,8 +19,8 @@ var session = []string{
 	"report", "script", "sync", "vacuum", "tunerepl", "clear",
 }
 
-// TestSession replays the recorded session: the same command lines against our server must give the same output, errors and
-// exit codes.
+// TestSession replays the recorded session: the same command lines against our server must give the
+// same output, errors and exit codes.
 func TestSession(t *testing.T) {
 	bin := ktproc.Build(t, "ktserver")
 	dir := sessionDir(t)
@@ -53,7 +53,8 @@ func TestSession(t *testing.T) {
 	bare.Stop(t)
 }
 
-// sessionDir is the working directory of server and commands: what synchronize may call, and a file to import.
+// sessionDir is the working directory of server and commands: what synchronize may call, and a file
+// to import.
 func sessionDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -116,7 +117,7 @@ func unordered(file string, r run) bool {
 	return slices.Contains([]string{"list", "match", "regex"}, file) && !r.has("-db")
 }
 
-// cutShort tells whether the output is only a part of the keys, which part depending on their order.
+// cutShort reports whether the output has only some of the keys; which keys depends on their order.
 func cutShort(r run) bool { return r.option("-max") != "" || r.option("-limit") != "" }
 
 func sortLines(text string) string {
@@ -125,16 +126,16 @@ func sortLines(text string) string {
 	return strings.Join(lines, "")
 }
 
-// maskSizes hides the numbers that tell how a file is made. The recording counts an expired record, which the server may
-// collect any time.
+// maskSizes hides the numbers that depend on the file format. The recording counts an expired
+// record, which our server may have collected already.
 func maskSizes(text string) string {
 	text = strings.Replace(text, "count: 119\n", "count: 120\n", 1)
 	inside := []string{"size", "realsize", "cusage", "frgcnt", "pnum", "bnum", "first", "last", "lcnt", "icnt", "root"}
 	return maskRows(text, func(name string) bool { return slices.Contains(inside, name) })
 }
 
-// maskReport hides what is different in every process, what the server was built with, and the counters, which depend on
-// how a command fetches what it prints.
+// maskReport hides what is different in every process, what the server was built with, and the
+// counters, which depend on how a command fetches what it prints.
 func maskReport(text string) string {
 	return maskRows(text, func(name string) bool {
 		kind, _, _ := strings.Cut(name, "_")

@@ -32,8 +32,8 @@ func TestSignals(t *testing.T) {
 	require.Equal(t, timedOut.result(t), replay(t, timedOut, ports))
 }
 
-// The recorded -ssbrd wakes one waiter, since the original sends it in a form that its server ignores. Ours must be
-// understood.
+// The recorded -ssbrd wakes one waiter, since the original sends it in a form that its server
+// ignores. Ours must be understood.
 func TestBroadcastIsAskedFor(t *testing.T) {
 	fake, request := answerOne(t)
 	r := command(t, "", "remove", "-port", fake, "-ssname", "all", "-ssbrd", "k")

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// quietLimit is after how much silence a server is given up that is to be waited for: it sends a heartbeat ten times a second.
+// quietLimit is how long a server may be silent before slave -uw connects again. The server sends
+// ten heartbeats a second, so a longer silence means that the connection is dead.
 const quietLimit = 10 * time.Second
 
 // slave prints the server's update log, lists its files, or removes them.

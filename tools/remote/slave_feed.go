@@ -16,7 +16,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// follower is what slave was asked for.
+// follower is one run of slave.
 type follower struct {
 	*call
 	after  uint64 // -ts
@@ -27,24 +27,36 @@ type follower struct {
 	accept *bool  // -gap-continue
 }
 
+// The pause before a lost server is tried again. It doubles with each failure, up to longPause.
 const (
-	firstPause = 100 * time.Millisecond // before a lost server is tried again
-	longPause  = 5 * time.Second        // at most, with the pause doubled each time
+	firstPause = 100 * time.Millisecond
+	longPause  = 5 * time.Second
 )
 
-// feed is one run of slave that prints updates.
+// feed is a run of slave that prints updates.
+//
+// Its promise: across restarts of the feed and of the server, every update is printed at least
+// once, and none is skipped silently. The feed keeps the promise by three rules:
+//
+//   - The position moves on only with updates, never with heartbeats. A server that is restarted
+//     with its clock set back may give its next updates stamps below a heartbeat that it sent
+//     before. A feed at the heartbeat's stamp would skip them.
+//   - The output is flushed before the position is saved, see save. A crash between the two prints
+//     some lines again; the other order would lose them.
+//   - On each new connection check asks the server whether its log still has everything behind the
+//     position, and whether it is still the same log.
 type feed struct {
 	*follower
 	file    positionFile
 	at      position
-	checked bool // the server has been asked, on this connection, whether its log reaches the position
+	checked bool // check has been called on this connection
 	pause   time.Duration
 }
 
-// errDone ends a feed that has printed what there is.
+// errDone ends a feed that has printed all updates.
 var errDone = errors.New("nothing is left")
 
-// feed prints updates until nothing is left, or with -uw for ever.
+// feed prints updates up to the end of the log, or with -uw for ever.
 func (f *follower) feed(ctx context.Context) error {
 	r := &feed{follower: f, file: positionFile{fs: vfs.OS{}, path: f.pos}, at: position{stamp: f.after}, pause: firstPause}
 	kept, ok, err := r.file.load()
@@ -67,14 +79,16 @@ func (f *follower) feed(ctx context.Context) error {
 
 func (f *follower) openError() error { return fmt.Errorf("%s: open error", f.peer()) }
 
-// untilSignal returns a context that ends when the process is asked to: the position can be saved then. The next signal kills.
+// untilSignal returns a context that ends with the first signal to terminate, so that the position
+// can still be saved. A second signal kills the process.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
 
-// run follows the server, and with -uw the one that takes its place after a restart, from where the last line has ended.
+// run prints the updates that follow the position. With -uw it connects again, and goes on behind
+// the last printed line, whenever the connection ends.
 func (r *feed) run(ctx context.Context) error {
 	for {
 		err := r.follow(ctx)
@@ -86,7 +100,7 @@ func (r *feed) run(ctx context.Context) error {
 		case !errors.Is(err, client.ErrNetwork):
 			return err
 		case !*r.wait:
-			return r.failed("DB::slave", err) // the log is not complete
+			return r.failed("DB::slave", err) // without -uw the output is not complete
 		}
 		if err := r.save(); err != nil {
 			return err
@@ -100,15 +114,16 @@ func (r *feed) run(ctx context.Context) error {
 	}
 }
 
-// rest waits before the next try, longer each time, and not as long as others who lost the server at the same moment. It returns
-// false when the feed is to end.
+// rest waits before the next attempt to connect, each time longer. The length is partly random, so
+// that the clients of a restarted server do not return all at once. It returns false when ctx has
+// ended.
 func (r *feed) rest(ctx context.Context) bool {
 	long := r.pause/2 + rand.N(r.pause/2)
 	r.pause = min(2*r.pause, longPause)
 	return pause(ctx, long) == nil
 }
 
-// follow prints what comes over one connection.
+// follow prints the updates that come over one connection.
 func (r *feed) follow(ctx context.Context) error {
 	r.checked = false
 	for u, err := range r.client.Follow(ctx, r.at.stamp, uint16(*r.sid), *r.white) {
@@ -122,8 +137,9 @@ func (r *feed) follow(ctx context.Context) error {
 	return nil
 }
 
-// take deals with one message of the stream. The first one tells that the server is reading its log, whose files it
-// keeps as long as it reads them: now is the time to ask whether they begin early enough.
+// take handles one message of the stream. At the first message it calls check: now the server reads
+// its log and keeps the files, so the answer about the log's beginning stays true while the
+// connection lasts.
 func (r *feed) take(ctx context.Context, u client.Update) error {
 	if !r.checked {
 		if err := r.check(ctx); err != nil {
@@ -131,7 +147,7 @@ func (r *feed) take(ctx context.Context, u client.Update) error {
 		}
 		r.checked, r.pause = true, firstPause
 	}
-	if len(u.Log) > 0 { // none: a heartbeat, or a filler, updates that are not for us
+	if len(u.Log) > 0 { // empty: a heartbeat, or a stand-in for updates left out by -sid
 		if err := r.show(u); err != nil {
 			return err
 		}
@@ -154,7 +170,8 @@ func (r *feed) take(ctx context.Context, u client.Update) error {
 	return nil
 }
 
-// save gives away what has been printed, and then saves how far that is.
+// save flushes the output, and then saves the position that the output has reached. This order
+// matters, see feed.
 func (r *feed) save() error {
 	if err := r.out.Flush(); err != nil {
 		return err
@@ -162,8 +179,8 @@ func (r *feed) save() error {
 	return r.file.save(r.at)
 }
 
-// check finds out whether updates behind the position have been removed from the server's log. Who prints what there is, from a time
-// stamp on and without a position to keep, gets that, as from the original.
+// check finds out whether updates behind the position are missing from the server's log. Without
+// -uw and -pos nothing is checked: as with the original, the run prints what the log has.
 func (r *feed) check(ctx context.Context) error {
 	if !*r.wait && r.pos == "" {
 		return nil
@@ -188,7 +205,8 @@ func (r *feed) check(ctx context.Context) error {
 	return fmt.Errorf("%s: %s; -gap-continue goes on with what there is", r.peer(), lost)
 }
 
-// missing says what may be missing, empty when nothing is. Who begins at the beginning has asked for what there is.
+// missing describes which updates may be missing, "" if none are. A feed from the beginning of the
+// log misses nothing: it asks for what the log has.
 func (r *feed) missing(reach client.Reach) string {
 	switch {
 	case r.at.logID != "" && reach.LogID != "" && r.at.logID != reach.LogID:
@@ -199,12 +217,12 @@ func (r *feed) missing(reach client.Reach) string {
 	return ""
 }
 
-// warn writes a line for people.
+// warn prints a warning for people.
 func (r *feed) warn(text string) {
 	fmt.Fprintf(r.stderr, "%s: warning: %s: %s\n", program, r.peer(), text)
 }
 
-// show prints one update: time stamp, server, database, what happened, and to which key and value in Base64.
+// show prints an update: time stamp, server ID, database, operation, and key and value in Base64.
 func (f *follower) show(u client.Update) error {
 	up, err := ulog.ParseMessage(u.Log)
 	name, columns := "unknown", [][]byte{unknownPart(u.Log)}
@@ -226,8 +244,8 @@ func (f *follower) show(u client.Update) error {
 	return f.out.WriteByte('\n')
 }
 
-// updateObject is an update for programs. Values have the form in which they are stored, so keys and values are always in
-// Base64.
+// updateObject makes the JSON object of an update. Keys and values are always in Base64, since a
+// value is printed as it is stored, with its expiration time in front.
 func updateObject(u client.Update, up ulog.Update, name string, columns [][]byte) map[string]any {
 	m := map[string]any{"ts": u.TS, "sid": up.SID, "db": up.DBID, "op": name}
 	for i, key := range [...]string{"key_base64", "value_base64"} {
@@ -238,7 +256,8 @@ func updateObject(u client.Update, up ulog.Update, name string, columns [][]byte
 	return m
 }
 
-// unknownPart is what the original prints of an update that it does not understand: all behind the IDs but the last byte.
+// unknownPart returns the part that the original prints of an update that it does not understand:
+// everything behind the IDs, without the last byte.
 func unknownPart(msg []byte) []byte {
 	const ids = 4
 	if len(msg) <= ids {

@@ -176,8 +176,8 @@ func TestFeedFindsGaps(t *testing.T) {
 	s.Stop(t)
 }
 
-// TestFeedNoticesSilence gives up a server that is connected and says nothing any more, and asks the next one for
-// what comes behind the last line.
+// TestFeedNoticesSilence has a server fall silent on an open connection. The feed must leave it,
+// and ask the next server for the updates behind the last one.
 func TestFeedNoticesSilence(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -198,8 +198,8 @@ func TestFeedNoticesSilence(t *testing.T) {
 	require.True(t, strings.HasPrefix(stdout.String(), "1\t7\t0\tremove\taw==\n2\t7\t0\tremove\taw==\n"), stdout.String())
 }
 
-// serveSilently is a server that sends one update to each follower, with the stamp behind the one asked for, and nothing more. It
-// knows no procedures.
+// serveSilently is a server that sends one update to each follower, with the stamp behind the one
+// asked for, and nothing more. It knows no procedures.
 func serveSilently(l net.Listener, asked chan<- uint64) {
 	for {
 		c, err := l.Accept()

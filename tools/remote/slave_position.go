@@ -11,29 +11,31 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// position is how far a feed is: every update up to the stamp that is for it has been printed.
+// position is how far a feed is: every update up to the stamp has been printed, as far as the
+// feed's options ask for it.
 type position struct {
-	stamp uint64 // of an update, never of a heartbeat: after a restart with its clock set back a server may go below those
-	logID string // of the log that the stamp belongs to; empty: not known
+	stamp uint64 // of an update, never of a heartbeat: see feed
+	logID string // identity of the log that the stamp belongs to; empty: not known
 }
 
-// positionFile keeps a position over restarts. Its content:
+// positionFile keeps a position across restarts. Its content is the stamp and the log's identity:
 //
-//	stamp, 20 decimal digits | line feed | identity of the log, 32 hexadecimal digits, or nothing | line feed
+//	stamp (20 decimal digits) | line feed | log (32 hexadecimal digits, or none) | line feed
 //
-// The first line is what a replication time stamp file of the original has. It is replaced as a whole, after what it
-// covers has been given to the operating system as output.
+// The first line is the content of a replication time stamp file of the original. The file is
+// replaced as a whole.
 type positionFile struct {
 	fs    vfs.FS
-	path  string // empty: nothing is kept
+	path  string // empty: the position is not kept
 	saved position
-	last  time.Time // of the save before
+	last  time.Time // time of the latest save
 }
 
-// saveEvery is the shortest time between two saves: as much is printed again after a crash.
+// saveEvery is the shortest time between two saves. After a crash the updates of this time are
+// printed again.
 const saveEvery = 200 * time.Millisecond
 
-// load returns the position of the file; ok is false when there is none.
+// load reads the position; ok is false if there is no file.
 func (p *positionFile) load() (pos position, ok bool, err error) {
 	if p.path == "" {
 		return pos, false, nil
@@ -57,7 +59,7 @@ func (p *positionFile) load() (pos position, ok bool, err error) {
 	return pos, true, nil
 }
 
-// due tells whether a position is to be saved now.
+// due reports whether it is time to save a position.
 func (p *positionFile) due(pos position) bool {
 	return p.path != "" && pos != p.saved && time.Since(p.last) >= saveEvery
 }

@@ -18,8 +18,8 @@ import (
 	"gotycoon/tools/remote"
 )
 
-// replaySlave replays the part of the session that reads the update log. Our time stamps take the place of the recorded
-// ones, line by line.
+// replaySlave replays the part of the session that reads the update log. Our time stamps take the
+// place of the recorded ones, line by line.
 func replaySlave(t *testing.T, runs []run, ports map[string]string) {
 	t.Helper()
 	stamps := map[string]string{}

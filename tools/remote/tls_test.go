@@ -61,7 +61,8 @@ func freePorts(t *testing.T, n int) []int {
 	return ports
 }
 
-// TestEverySubCommandSpeaksTLS runs those that there are, as the environment says and as options say.
+// TestEverySubCommandSpeaksTLS runs all sub-commands over TLS, configured by the environment and by
+// options.
 func TestEverySubCommandSpeaksTLS(t *testing.T) {
 	s := startSecured(t)
 	options := []string{"-host", "127.0.0.1", "-tls-ca", s.ca.Path("ca.pem"), "-tls-cert", s.ca.Path("user.pem"),

@@ -8,7 +8,8 @@ import (
 	"gotycoon/tools/show"
 )
 
-// top shows what a server is doing, again and again: a screen on a terminal, else a line each time.
+// top shows the activity of a server again and again: as a screen on a terminal, otherwise as a
+// line.
 func top(ctx context.Context, c *call) error {
 	every := c.withJSON().flags.Seconds("iv", time.Second, "look every so many seconds (default 1)")
 	times := c.flags.Integer("n", 0, "look so many times and end (default: until q is pressed)")
@@ -28,13 +29,13 @@ func top(ctx context.Context, c *call) error {
 
 // topView shows samples.
 type topView interface {
-	// show prints what has happened between two samples.
+	// show prints the activity between two samples.
 	show(before, now *sample) error
-	// wait returns when so much time has passed, or at once, with true, when the user wants to end.
+	// wait waits for d. It returns true as soon as the user wants to end.
 	wait(ctx context.Context, d time.Duration) bool
 }
 
-// topView chooses how to show; end puts the terminal back as it was.
+// topView chooses the view. end restores the terminal.
 func (c *call) topView() (view topView, end func()) {
 	if c.json || !show.IsTerminal(c.stdout) {
 		return &lineView{call: c}, func() {}
@@ -43,7 +44,7 @@ func (c *call) topView() (view topView, end func()) {
 	return s, s.close
 }
 
-// watch looks at the server and shows it until the context ends, the user wants to end, or it was often enough.
+// watch takes and shows samples until ctx ends, the user wants to end, or there were times samples.
 func (c *call) watch(ctx context.Context, every time.Duration, times int64, view topView) error {
 	before, err := c.sample(ctx)
 	for n := int64(0); err == nil && (times <= 0 || n < times); n++ {
@@ -74,7 +75,7 @@ type lineView struct {
 	lines int
 }
 
-// headEvery is the number of lines after which the names of the columns are printed again.
+// headEvery is the number of lines between two heads with the names of the columns.
 const headEvery = 20
 
 func (v *lineView) show(before, now *sample) error {

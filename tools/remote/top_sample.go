@@ -13,12 +13,12 @@ import (
 	"gotycoon/tools/show"
 )
 
-// minInterval keeps a typing error from becoming a load.
+// minInterval is the shortest interval, so that a typing error does not put load on the server.
 const minInterval = 100 * time.Millisecond
 
 const percent = 100
 
-// sample is what a server has reported at a moment.
+// sample is the report of a server at a moment.
 type sample struct {
 	at   time.Time
 	rows client.Rows
@@ -32,7 +32,7 @@ func (c *call) sample(ctx context.Context) (*sample, error) {
 	return &sample{time.Now(), rows}, nil
 }
 
-// number is a row that is a number, 0 if there is none.
+// number returns a row that is a number, 0 if there is none.
 func (s *sample) number(name string) float64 {
 	n, err := strconv.ParseFloat(string(s.rows[name]), 64)
 	if err != nil {
@@ -41,14 +41,15 @@ func (s *sample) number(name string) float64 {
 	return n
 }
 
-// rates are how often things have happened per second.
+// rates are numbers of requests per second.
 type rates struct {
 	get, getMiss, set, setMiss, remove, removeMiss, script, misc float64
 
 	cpu float64 // seconds of processor time per second
 }
 
-// ratesBetween compares two samples. A server that was started in between begins at zero.
+// ratesBetween compares two samples. If the server was restarted in between, its counters have
+// decreased: then a rate is 0.
 func ratesBetween(before, now *sample) rates {
 	seconds := now.at.Sub(before.at).Seconds()
 	per := func(names ...string) float64 {
@@ -69,7 +70,7 @@ func (r *rates) misses() float64 { return r.getMiss + r.setMiss + r.removeMiss }
 
 func (r *rates) other() float64 { return r.script + r.misc }
 
-// object is a sample for programs.
+// object makes the JSON object of a sample.
 func (r *rates) object(now *sample) show.Object {
 	o := status(now.rows)
 	o["time"] = now.at.Unix()
@@ -89,7 +90,7 @@ type database struct {
 	count, size float64
 }
 
-// databases are those of the server by their number.
+// databases returns the server's databases, in the order of their numbers.
 func (s *sample) databases() []database {
 	var found []database
 	for n := 0; ; n++ {
@@ -100,12 +101,12 @@ func (s *sample) databases() []database {
 		var d database
 		text, path, _ := strings.Cut(string(row), " path=")
 		d.path = path
-		_, _ = fmt.Sscanf(text, "count=%g size=%g", &d.count, &d.size) // what cannot be read is 0
+		_, _ = fmt.Sscanf(text, "count=%g size=%g", &d.count, &d.size) // unreadable numbers are 0
 		found = append(found, d)
 	}
 }
 
-// others are the rows about replication, in order.
+// others returns the names of the rows about replication, sorted.
 func (s *sample) others() []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
@@ -116,7 +117,7 @@ func (s *sample) others() []string {
 	return found
 }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(bytes float64) string {
 	const unit = 1024
 	for _, suffix := range []string{"B", "K", "M", "G"} {

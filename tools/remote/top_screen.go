@@ -17,23 +17,23 @@ import (
 
 // Escape sequences of terminals.
 const (
-	enterScreen = "\x1b[?1049h\x1b[?25l" // another screen, without a cursor
+	enterScreen = "\x1b[?1049h\x1b[?25l" // the alternate screen, without a cursor
 	leaveScreen = "\x1b[?25h\x1b[?1049l"
 	home        = "\x1b[H"
 	eraseLine   = "\x1b[K"
 	eraseBelow  = "\x1b[J"
 )
 
-// history is how many samples the charts show.
+// history is the number of samples in a chart.
 const history = 60
 
 // screen shows a server on a whole terminal.
 type screen struct {
 	*call
 	show.Style
-	keys  *os.File // the terminal's, nil if the input is none
+	keys  *os.File // the terminal's keyboard; nil if the input is no terminal
 	state *term.State
-	past  map[string][]float64 // by name of the chart
+	past  map[string][]float64 // values by name of the chart
 }
 
 func newScreen(c *call) *screen {
@@ -54,7 +54,7 @@ func (s *screen) close() {
 	}
 }
 
-// wait reads keys meanwhile: q, Escape and Ctrl-C end.
+// wait reads the keyboard meanwhile: q, Escape and Ctrl-C end.
 func (s *screen) wait(ctx context.Context, d time.Duration) bool {
 	for end := time.Now().Add(d); ; {
 		left := time.Until(end)
@@ -96,7 +96,7 @@ func (s *screen) show(before, now *sample) error {
 	return nil
 }
 
-// lines draws a server.
+// lines draws the screen.
 func (s *screen) lines(before, now *sample) []string {
 	r := ratesBetween(before, now)
 	lines := []string{
@@ -132,7 +132,8 @@ func (s *screen) peerName() string {
 	return fmt.Sprintf("%s:%d", host, *s.port)
 }
 
-// chart draws the latest values of a name, the newest at the right, as high as the highest of them allows.
+// chart adds a value to the chart of a name and draws the chart. The newest value is at the right,
+// and the highest value has the full height.
 func (s *screen) chart(name string, value float64) string {
 	past := append(s.past[name], value)
 	past = past[max(0, len(past)-history):]
@@ -153,7 +154,7 @@ func (s *screen) chart(name string, value float64) string {
 	return b.String()
 }
 
-// age is a number of seconds for people.
+// age formats a number of seconds for people.
 func age(seconds float64) string {
 	d := time.Duration(seconds) * time.Second
 	if days := d / (24 * time.Hour); days > 0 {
@@ -162,7 +163,7 @@ func age(seconds float64) string {
 	return d.String()
 }
 
-// clip cuts a line to a number of columns. Escape sequences take none.
+// clip cuts a line to a number of columns. Escape sequences take no column.
 func clip(line string, width int) string {
 	columns := 0
 	for i := 0; i < len(line); {
@@ -183,7 +184,7 @@ func clip(line string, width int) string {
 	return line
 }
 
-// printable keeps what others have named from steering the terminal.
+// printable replaces control characters, so that a name chosen by others cannot steer the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {

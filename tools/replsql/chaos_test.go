@@ -23,8 +23,9 @@ import (
 
 const limit = 120 * time.Second // of each wait, on a busy machine
 
-// TestKills kills the server, the agent, ktreplsql and PostgreSQL at random while records change. In the end the table is like
-// the databases, and every update of the log has changed it once, in order. GOTYCOON_CHAOS sets the number of kills.
+// TestKills kills the server, the agent, ktreplsql and PostgreSQL at random while records change.
+// In the end the table is like the databases, and every update of the log has changed it once, in
+// order. GOTYCOON_CHAOS sets the number of kills.
 func TestKills(t *testing.T) {
 	kills := 6
 	if text := os.Getenv("GOTYCOON_CHAOS"); text != "" {
@@ -88,7 +89,8 @@ func keepHistory(t *testing.T, g target) {
 	}
 }
 
-// chaos is a server, those who write to it, and the programs behind it, all of which are started again when they end.
+// chaos is a server, its writers, and the programs that follow it. Each program is started again
+// when it ends.
 type chaos struct {
 	bin, dir string
 	port     string
@@ -151,7 +153,8 @@ func (c *chaos) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a program to its end, which is violent. One that ends at once is not started again at once.
+// run runs a program until it is killed. If the program ends at once, run waits before it returns,
+// so that the program is not restarted again and again.
 func (c *chaos) run(cmd *exec.Cmd) {
 	if err := cmd.Start(); err != nil {
 		return
@@ -167,7 +170,8 @@ func (c *chaos) run(cmd *exec.Cmd) {
 	}
 }
 
-// pipe runs what the documentation shows: ktremotemgr slave -uw -ts $(ktreplsql position DB) | ktreplsql DB
+// pipe runs the command line of the documentation: ktremotemgr slave -uw -ts $(ktreplsql position
+// DB) | ktreplsql DB
 func (c *chaos) pipe() {
 	at, err := c.command("ktreplsql", "position", c.target.name).Output()
 	if err != nil {

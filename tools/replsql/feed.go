@@ -13,26 +13,27 @@ import (
 
 const (
 	readBuffer = 256 << 10
-	batchBytes = 16 << 20 // of lines in a transaction
+	batchBytes = 16 << 20 // most bytes of lines in a transaction
 	firstPause = 100 * time.Millisecond
 	longPause  = 10 * time.Second
 )
 
-// feed brings lines into a store.
+// feed applies lines to a store.
 type feed struct {
 	store      store
 	stderr     io.Writer
 	batch      int          // most lines in a transaction
-	databases  map[int]bool // those to keep; empty: all
-	persistent map[int]bool // those without expiration times
+	databases  map[int]bool // databases to keep; empty: all
+	persistent map[int]bool // databases without expiration times
 
 	lines []change // read and not yet in the store
-	bytes int      // of those lines
+	bytes int      // length of the lines
 	total int64    // lines read
 }
 
-// run reads until the input ends. A transaction has the lines that are there, up to a limit: while one is being committed the next
-// lines gather, and a line that comes alone does not wait for others.
+// run reads up to the end of the input. A transaction has the lines that have already arrived, up
+// to a limit. So a line that comes alone is applied at once, and when lines come fast they gather
+// while the previous transaction is being committed.
 func (f *feed) run(ctx context.Context, in io.Reader) error {
 	r := bufio.NewReaderSize(in, readBuffer)
 	for {
@@ -58,13 +59,13 @@ func (f *feed) run(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// wholeLine tells whether a line can be read without waiting for it.
+// wholeLine reports whether a line can be read without waiting.
 func wholeLine(r *bufio.Reader) bool {
 	p, err := r.Peek(r.Buffered())
 	return err == nil && bytes.IndexByte(p, '\n') >= 0
 }
 
-// add takes a line. One that is not understood ends the feed: what came behind it would otherwise be taken for all there is.
+// add takes a line. A line that cannot be parsed ends the feed: to skip it could lose an update.
 func (f *feed) add(line []byte) error {
 	f.total++
 	c, err := parse(strings.TrimSuffix(string(line), "\n"), f.persistent)
@@ -81,7 +82,7 @@ func (f *feed) add(line []byte) error {
 	return nil
 }
 
-// flush brings in what has been read. It waits for a database that is away.
+// flush applies the lines read. While the database is not there, flush waits and tries again.
 func (f *feed) flush(ctx context.Context) error {
 	if len(f.lines) == 0 {
 		return nil

@@ -15,10 +15,10 @@ const (
 	opSet     op = "set"
 	opRemove  op = "remove"
 	opClear   op = "clear"
-	opUnknown op = "unknown" // of a later version; changes no record that we know of
+	opUnknown op = "unknown" // of a later version of the server; changes no record
 )
 
-// operands is how many columns in Base64 follow each word.
+// operands returns the number of columns in Base64 that follow a word.
 func (o op) operands() (n int, known bool) {
 	switch o {
 	case opSet:
@@ -35,7 +35,7 @@ func (o op) operands() (n int, known bool) {
 //
 //	stamp | sid | dbid | op [| key [| value]]
 //
-// The columns are separated by tabs. stamp, sid and dbid are decimal, key and value in Base64.
+// The columns are separated by tabs. stamp, sid and dbid are decimal, key and value are in Base64.
 type change struct {
 	stamp   int64
 	sid     int
@@ -51,13 +51,15 @@ var (
 	errPrefix  = errors.New("has a value without an expiration time in front: name the databases with ktopts=p with -persistent")
 )
 
-// prefixLen is the length of the expiration time in front of a value: 40 bits, big-endian. All ones mean never.
+// prefixLen is the length of the expiration time in front of a value: 40 bits, big-endian. All ones
+// mean never.
 const (
 	prefixLen = 5
 	never     = 1<<40 - 1
 )
 
-// parse reads a line, without its end. persistent tells which databases have no expiration times.
+// parse reads a line without its end. persistent has the databases whose values have no expiration
+// time in front.
 func parse(line string, persistent map[int]bool) (c change, err error) {
 	columns := strings.Split(line, "\t")
 	if len(columns) < 4 {
@@ -85,7 +87,7 @@ func parse(line string, persistent map[int]bool) (c change, err error) {
 	return c, nil
 }
 
-// numbers reads the first three columns. A stamp that is not within 63 bits is damage, as in the log itself.
+// numbers reads the first three columns. A stamp over 63 bits is refused, as in the log itself.
 func (c *change) numbers(columns []string) error {
 	stamp, err := strconv.ParseUint(columns[0], 10, 63)
 	if err != nil || stamp == 0 {

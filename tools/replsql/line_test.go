@@ -23,7 +23,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses what two lines make when the first one was cut off, wherever that was, and other nonsense.
+// TestParseRefuses joins two lines, with the first one cut off anywhere, and tries other malformed
+// lines.
 func TestParseRefuses(t *testing.T) {
 	whole := "1795229613830000000\t1\t0\tset\tamFwYW4=\t//////90b2t5bw=="
 	for cut := 1; cut <= len(whole); cut++ {

@@ -1,12 +1,24 @@
-// Package replsql is ktreplsql: it reads the update log of a server as "ktremotemgr slave" prints it, and keeps a table in
-// PostgreSQL or SQLite that has the same records.
+// Package replsql is ktreplsql: it keeps a table in PostgreSQL or SQLite that has the same records
+// as a server. Its input are the lines of "ktremotemgr slave", which print the server's update log.
 //
 // # Exactly once
 //
-// The time stamp of the last line that is in the table is a row of a table beside it, and changes in the same transaction as the
-// records. Lines up to it are passed over. So it does not matter where one of the programs is killed, and whether the other side
-// sends again what it has sent: every line changes the table once. Two ktreplsql with the same feed wait for each other at that
-// row.
+// The feed delivers a line at least once: after a crash of any of the programs some lines come
+// again. A line that is applied twice can bring back an old value, or a record that a later line
+// has removed, until the later lines come again too; and if two feeds run by mistake, for good.
+//
+// Therefore the time stamp of the last applied line is a row of a second table, and it changes in
+// the same transaction as the records. Lines with a time stamp up to this position are skipped.
+// With the position 20:
+//
+//	line    ts 10, set a=1      skipped: applied before the crash
+//	line    ts 20, remove a     skipped
+//	line    ts 30, set b=2      applied; the same transaction moves the position to 30
+//
+// It does not matter where a program is killed: either the transaction is in the database, with its
+// position, or neither. Two ktreplsql with the same feed wait for each other at the row of the
+// position. A file for the position would be simpler, but a crash between the commit and the write
+// of the file would apply lines twice.
 package replsql
 
 import (
@@ -33,7 +45,7 @@ DATABASE is postgres://USER@HOST/NAME or sqlite:FILE.
 options:
 `
 
-// tableName is what may be the name of a table, with a schema or without.
+// tableName matches the permitted names of the table, with or without a schema.
 var tableName = regexp.MustCompile(`^([a-z_][a-z0-9_]{0,47}\.)?[a-z_][a-z0-9_]{0,47}$`)
 
 // command is one run.
@@ -45,8 +57,8 @@ type command struct {
 	persistent map[int]bool
 }
 
-// Main runs ktreplsql with the arguments behind its name, and returns the exit code: 0 when the input has ended and everything is in
-// the table, else 1.
+// Main runs ktreplsql with the arguments that follow the program's name. It returns the exit code:
+// 0 when the input has ended and every line is in the table, otherwise 1.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := run(ctx, args, stdin, stdout, stderr)
 	switch {

@@ -11,10 +11,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// closeLimit is how long PostgreSQL may take to be told that a connection ends.
+// closeLimit bounds the time for telling PostgreSQL that a connection ends.
 const closeLimit = 5 * time.Second
 
-// postgres is a table in PostgreSQL. A connection that breaks is replaced by the next call.
+// postgres is a table in PostgreSQL. The call that follows a broken connection makes a new one.
 type postgres struct {
 	names
 	config *pgx.ConnConfig
@@ -30,7 +30,7 @@ func openPostgres(ctx context.Context, target string, n names) (store, error) {
 	return p, p.connect(ctx)
 }
 
-// connect makes sure that there is a connection, and that the tables are there.
+// connect makes sure that there is a connection, and that the tables exist.
 func (p *postgres) connect(ctx context.Context) error {
 	if p.conn != nil && !p.conn.IsClosed() {
 		return nil
@@ -46,11 +46,11 @@ func (p *postgres) connect(ctx context.Context) error {
 	return nil
 }
 
-// setupLock is the number of an advisory lock: PostgreSQL fails where two create one table at the same moment, also one
-// that is only created when missing.
+// setupLock is the number of an advisory lock around the creation of the tables: in PostgreSQL
+// "CREATE TABLE IF NOT EXISTS" fails if another transaction creates the table at the same moment.
 const setupLock = 0x6b7472657073716c
 
-// prepare makes sure that the tables and the row of the position are there.
+// prepare makes sure that the tables and the row of the position exist.
 func (p *postgres) prepare(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1)", int64(setupLock)); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (p *postgres) apply(ctx context.Context, lines []change) (applied int, err 
 	return applied, err
 }
 
-// applyIn sends all statements together: one round trip for any number of lines.
+// applyIn sends all statements in one round trip.
 func (p *postgres) applyIn(ctx context.Context, tx pgx.Tx, lines []change) (int, error) {
 	var at int64
 	if err := tx.QueryRow(ctx, p.read()+" FOR UPDATE", p.feed).Scan(&at); err != nil {
@@ -100,8 +100,9 @@ func (p *postgres) applyIn(ctx context.Context, tx pgx.Tx, lines []change) (int,
 	return applied, tx.SendBatch(ctx, &batch).Close()
 }
 
-// transient: what has no answer of PostgreSQL about a statement is about the connection. Of the answers those are transient that
-// speak of its own troubles: class 08 connection, 40 another transaction, 53 resources, 55 a lock, 57 shutdown.
+// transient implements store. An error without an answer of PostgreSQL is about the connection, and
+// is transient. Of the answers, those are transient that speak of PostgreSQL's own troubles: class
+// 08 connection, 40 another transaction, 53 resources, 55 a lock, 57 shutdown.
 func (p *postgres) transient(err error) bool {
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {

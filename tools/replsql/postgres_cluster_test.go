@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// postgresCluster is a PostgreSQL of our own in a temporary directory, which listens on a socket there only.
+// postgresCluster is a PostgreSQL server of the test in a temporary directory. It listens only on a
+// socket there.
 type postgresCluster struct {
 	bin   string // where its programs are
 	dir   string

@@ -15,8 +15,9 @@ type sqliteDB struct {
 	db *sql.DB
 }
 
-// pragmas: others may read while a transaction is written, wait for each other, and what is committed survives a power cut. A
-// transaction takes the lock for writing when it begins, so that the position it reads stays the position.
+// pragmas: readers are not blocked by a transaction, writers wait for each other, and a committed
+// transaction survives a power cut. A transaction takes the write lock when it begins, so that the
+// position that it reads stays the position.
 const pragmas = "?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(10000)&_txlock=immediate"
 
 func openSQLite(ctx context.Context, path string, n names) (store, error) {
@@ -78,7 +79,7 @@ func (s *sqliteDB) applyIn(ctx context.Context, tx *sql.Tx, lines []change) (int
 	return applied, run(s.move(), to, s.feed)
 }
 
-// SQLite's codes, of which the low byte says what an extended one is about.
+// Error codes of SQLite. The low byte of an extended code is the code it belongs to.
 const (
 	codeBusy   = 5
 	codeLocked = 6

@@ -11,26 +11,28 @@ type store interface {
 	// position returns the stamp of the last line that is in the table, 0 when there is none.
 	position(ctx context.Context) (int64, error)
 
-	// apply brings in lines in one transaction, but those up to the position, and moves the position to the last one. After an error
-	// it is not known whether it has: the next call finds out.
+	// apply applies the lines behind the position in one transaction, and moves the position to the
+	// last line. After an error it is not known whether the transaction was committed: the next
+	// call reads the position and finds out.
 	apply(ctx context.Context, lines []change) (applied int, err error)
 
-	// transient tells whether apply may be called again after an error: the database was not there, or busy.
+	// transient reports whether apply may be called again after this error, because the database
+	// was not there or was busy.
 	transient(err error) bool
 
 	close() error
 }
 
-// names of the tables and of the row that has the position.
+// names are the name of the table, and the name of the feed, whose row has the position.
 type names struct {
 	table string
 	feed  string
 }
 
-// positions is the table of the positions.
+// positions is the name of the table with the positions.
 func (n names) positions() string { return n.table + "_position" }
 
-// openStore opens the database that a target names, and creates its tables when missing.
+// openStore opens the database that a target names, and creates missing tables.
 func openStore(ctx context.Context, target string, n names) (store, error) {
 	if path, ok := strings.CutPrefix(target, "sqlite:"); ok {
 		return openSQLite(ctx, path, n)
@@ -41,7 +43,8 @@ func openStore(ctx context.Context, target string, n names) (store, error) {
 	return nil, fmt.Errorf("%q: a database is postgres://USER@HOST/NAME or sqlite:FILE", target)
 }
 
-// schema creates the tables. A key is what it is in the server: bytes. expires is in seconds since 1970, NULL where a record stays.
+// schema returns the statements that create the tables. Keys are byte strings, as in the server.
+// expires is in seconds since 1970, NULL for a record that does not expire.
 func (n names) schema(bytes string) []string {
 	return []string{
 		fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %[1]s (dbid INTEGER NOT NULL, key %[2]s NOT NULL, value %[2]s NOT NULL,
@@ -50,7 +53,7 @@ func (n names) schema(bytes string) []string {
 	}
 }
 
-// statement returns what a line does to the table, empty for what does nothing.
+// statement returns the statement that applies a line, "" for a line that changes nothing.
 func (n names) statement(c change) (sql string, args []any) {
 	switch c.op {
 	case opSet:
@@ -65,7 +68,7 @@ func (n names) statement(c change) (sql string, args []any) {
 	return "", nil
 }
 
-// first creates the row of the feed where there is none.
+// first creates the row of the feed if it is missing.
 func (n names) first() string {
 	return fmt.Sprintf(`INSERT INTO %s (feed, stamp) VALUES ($1, 0) ON CONFLICT (feed) DO NOTHING`, n.positions())
 }
@@ -80,8 +83,8 @@ func (n names) move() string {
 	return fmt.Sprintf(`UPDATE %s SET stamp = $1 WHERE feed = $2`, n.positions())
 }
 
-// execute runs the statements of the lines behind a position in a transaction that has the position's row to itself, and
-// returns the new position.
+// execute runs the statements of the lines behind the position at, and returns the new position.
+// The caller is in a transaction that holds a lock on the row of the position.
 func (n names) execute(lines []change, at int64, run func(sql string, args ...any) error) (to int64, applied int, err error) {
 	for _, c := range lines {
 		if c.stamp <= at {

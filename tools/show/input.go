@@ -11,8 +11,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// OpenInput opens a file for reading, and unpacks one whose name ends in .gz or .zst. size is that of what is read, -1 where it
-// is not known.
+// OpenInput opens a file for reading. A file whose name ends in .gz or .zst is decompressed. size
+// is the number of bytes that in will deliver, -1 where it is not known.
 func OpenInput(name string) (in io.ReadCloser, size int64, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -31,7 +31,8 @@ func OpenInput(name string) (in io.ReadCloser, size int64, err error) {
 	return f, info.Size(), nil
 }
 
-// unpacked returns the content of a file that is compressed, as its name says; packed tells whether it is.
+// unpacked returns the decompressed content of a file. packed reports whether the file's name says
+// that it is compressed.
 func unpacked(name string, f io.ReadCloser) (in io.ReadCloser, packed bool, err error) {
 	switch {
 	case strings.HasSuffix(name, ".gz"):
@@ -50,7 +51,7 @@ func unpacked(name string, f io.ReadCloser) (in io.ReadCloser, packed bool, err 
 	return nil, false, nil
 }
 
-// unpacker reads what is unpacked, and closes the file under it too.
+// unpacker reads decompressed content. Close closes the decompressor and the file.
 type unpacker struct {
 	io.ReadCloser
 	file io.Closer

@@ -12,22 +12,22 @@ import (
 
 // Progress shows how far a long command is.
 type Progress interface {
-	// Done tells that so many more items, with so many bytes, are done.
+	// Done adds a number of items, and their bytes.
 	Done(items, bytes int)
 	// End ends the last line.
 	End()
 }
 
-// ProgressOptions say what the progress is of.
+// ProgressOptions describe what is counted.
 type ProgressOptions struct {
 	Items  string // what is counted, for people: "records"
-	Size   int64  // bytes in all, -1 where it is not known; for the bar
+	Size   int64  // bytes of all items, for the bar; -1: not known
 	Every  int    // items per dot; 0 means 1
-	Ending string // what ends the dots; empty: their number, as far as the line does not end with it anyway
+	Ending string // printed at the end of the dots; empty: their number, unless it was just printed
 }
 
-// NewProgress returns a bar on stderr when a person watches, and otherwise the dots that scripts know, which go to out, the buffer
-// over stdout.
+// NewProgress returns a bar on stderr if a person watches. Otherwise it returns the dots that
+// scripts know from the original; they go to out, which is the buffer over stdout.
 func NewProgress(out, stdout, stderr io.Writer, o ProgressOptions) Progress {
 	if IsTerminal(stdout) && IsTerminal(stderr) {
 		return newBar(stderr, o)
@@ -35,13 +35,13 @@ func NewProgress(out, stdout, stderr io.Writer, o ProgressOptions) Progress {
 	return &dots{out: out, every: max(1, o.Every), ending: o.Ending}
 }
 
-// IsTerminal tells whether a person reads what is written.
+// IsTerminal reports whether w is a terminal, so that a person reads the output.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// dots prints a dot for every so many items and their number now and then, as the original does.
+// dots prints a dot for every so many items, and their number now and then, as the original does.
 type dots struct {
 	out    io.Writer
 	every  int
@@ -51,7 +51,7 @@ type dots struct {
 
 const dotsPerRow = 50
 
-// Done prints dots. The writer is flushed, and its error looked at, by its owner.
+// Done prints dots. The owner of the writer flushes it and handles its error.
 func (d *dots) Done(items, _ int) {
 	for range items {
 		d.n++
@@ -65,7 +65,7 @@ func (d *dots) Done(items, _ int) {
 	}
 }
 
-// End prints what ends the dots.
+// End ends the line of dots.
 func (d *dots) End() {
 	switch {
 	case d.ending != "":
@@ -75,7 +75,7 @@ func (d *dots) End() {
 	}
 }
 
-// bar shows items, items per second, and the time left as far as the size of the whole is known.
+// bar shows items, items per second, and the remaining time if the total size is known.
 type bar struct {
 	out   io.Writer
 	bar   *progressbar.ProgressBar
@@ -90,7 +90,7 @@ func newBar(out io.Writer, o ProgressOptions) *bar {
 		progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
 }
 
-// Done moves the bar. One that cannot be drawn must not end the command.
+// Done moves the bar. An error of drawing it is dropped: it must not end the command.
 func (b *bar) Done(items, bytes int) {
 	b.items += items
 	b.bar.Describe(b.text())
@@ -102,24 +102,25 @@ func (b *bar) text() string {
 	return fmt.Sprintf("%d %s, %.0f/s", b.items, b.what, rate)
 }
 
-// End takes the bar away and leaves the figures.
+// End removes the bar and leaves the figures.
 func (b *bar) End() {
 	_ = b.bar.Finish()
 	fmt.Fprintf(b.out, "%s\n", b.text())
 }
 
-// Style makes parts of a text stand out. The zero value leaves them as they are.
+// Style highlights parts of a text. The zero value highlights nothing.
 type Style struct{ colours bool }
 
-// NewStyle returns the style for an output: plain unless it is a terminal, and where the variable NO_COLOR is set.
+// NewStyle returns the style for an output. Nothing is highlighted if the output is no terminal, or
+// if the variable NO_COLOR is set.
 func NewStyle(w io.Writer) Style {
 	return Style{colours: IsTerminal(w) && os.Getenv("NO_COLOR") == ""}
 }
 
-// Bold is for headings and what matters most.
+// Bold is for headings and the most important facts.
 func (s Style) Bold(text string) string { return s.wrap("1", text) }
 
-// Dim is for what explains.
+// Dim is for labels.
 func (s Style) Dim(text string) string { return s.wrap("2", text) }
 
 // Accent is for charts.

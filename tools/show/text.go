@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// Column writes a column, in hexadecimal where that is wanted. The error is that of w, which is usually a buffer that says it again.
+// Column writes a column, in hexadecimal if asked. An error of w is dropped: w is usually a buffer
+// that reports the error again when it is flushed.
 func Column(w io.Writer, b []byte, hexadecimal bool) {
 	if hexadecimal {
 		fmt.Fprintf(w, "% X", b)
@@ -20,8 +21,8 @@ func Column(w io.Writer, b []byte, hexadecimal bool) {
 	_, _ = w.Write(b)
 }
 
-// Columns takes a line of an import apart: the line's end, carriage returns and NUL bytes are no part of any column. The line is
-// overwritten.
+// Columns splits a line of an import at its tabs. Line feeds, carriage returns and NUL bytes are
+// dropped. The line is overwritten.
 func Columns(line []byte, hexadecimal bool) [][]byte {
 	columns := bytes.Split(dropped(line), []byte{'\t'})
 	if hexadecimal {
@@ -32,7 +33,7 @@ func Columns(line []byte, hexadecimal bool) [][]byte {
 	return columns
 }
 
-// dropped returns a line without its end and without the bytes that no column has.
+// dropped removes line feeds, carriage returns and NUL bytes from a line, in place.
 func dropped(line []byte) []byte {
 	out := line[:0]
 	for _, b := range line {
@@ -43,7 +44,7 @@ func dropped(line []byte) []byte {
 	return out
 }
 
-// DecodeHex reads pairs of hexadecimal digits and ignores everything else.
+// DecodeHex decodes pairs of hexadecimal digits. All other characters are ignored.
 func DecodeHex(text string) []byte {
 	var digits []byte
 	for i := range len(text) {
@@ -68,13 +69,14 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// JSONHelp explains the option -json.
+// JSONHelp is the help text of the option -json.
 const JSONHelp = "print JSON, an object per line; what is no UTF-8 is in Base64 under a name that ends in _base64"
 
-// Object is one line of output for programs.
+// Object is one line of JSON output.
 type Object map[string]any
 
-// Bytes adds a column: as text where it is text, since JSON knows nothing else, or in hexadecimal.
+// Bytes adds a column: in hexadecimal if asked, as text if it is valid UTF-8, otherwise in Base64
+// under name+"_base64".
 func (o Object) Bytes(name string, b []byte, hexadecimal bool) {
 	switch {
 	case hexadecimal:
@@ -86,7 +88,7 @@ func (o Object) Bytes(name string, b []byte, hexadecimal bool) {
 	}
 }
 
-// Text adds a column of a report: a number if it looks like one.
+// Text adds a column of a report: as a number if it looks like a number.
 func (o Object) Text(name, text string) {
 	o[name] = text
 	if isNumber(text) {
@@ -98,7 +100,7 @@ func isNumber(text string) bool {
 	return text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text))
 }
 
-// JSON writes a line.
+// JSON writes v as a line of JSON.
 func JSON(w io.Writer, v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {

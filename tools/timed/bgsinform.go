@@ -13,11 +13,11 @@ import (
 	"gotycoon/tools/show"
 )
 
-// serverSuffix is what the names of a server's snapshots end with.
+// serverSuffix is the end of the names of a server's snapshots.
 const serverSuffix = ".ktss"
 
-// bgsInform tells of each snapshot in a directory, or of one, to which database it belongs, its time stamp, number and size of the
-// records.
+// bgsInform prints facts about a snapshot, or about each snapshot of a directory: the number of the
+// database, the time stamp, the number and the size of the records.
 func bgsInform(_ context.Context, c *call) error {
 	if err := c.withJSON().parse(1, 1); err != nil {
 		return err
@@ -71,7 +71,8 @@ func (c *call) printHead(index uint64, h snapshot.Header) error {
 	return err
 }
 
-// snapshotIndex returns the number that a name begins with. For a path with a slash the original's scripts expect 0.
+// snapshotIndex returns the number at the beginning of a snapshot's name. A path with a slash has
+// the index 0: scripts for the original expect it.
 func snapshotIndex(name string) (index uint64, numbered bool) {
 	digits := name[:len(name)-len(strings.TrimLeft(name, "0123456789"))]
 	index, err := strconv.ParseUint(digits, 10, 64)
@@ -81,7 +82,7 @@ func snapshotIndex(name string) (index uint64, numbered bool) {
 	return index, err == nil
 }
 
-// readServerHead reads the header of a snapshot, whatever its compressor.
+// readServerHead reads the header of a snapshot, also if its compressor is unknown.
 func readServerHead(path string) (snapshot.Header, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 
 const program = "kttimedmgr"
 
-// usageError is a command line that cannot be meant.
+// usageError is the error of a command line that makes no sense.
 type usageError = cli.UsageError
 
-// call is one run of a sub-command: its options, and the databases it has open.
+// call is one run of a sub-command: its options, and the databases that it has open.
 type call struct {
 	flags  *cli.Flags
 	raw    []string
@@ -57,30 +57,31 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	return c
 }
 
-// withHex adds the option that takes arguments in hexadecimal.
+// withHex adds the option for arguments in hexadecimal.
 func (c *call) withHex() *call {
 	c.flags.BoolVar(&c.hexIn, "sx", false, "keys and values are hexadecimal")
 	return c
 }
 
-// withHexOut adds the option that prints in hexadecimal.
+// withHexOut adds the option for output in hexadecimal.
 func (c *call) withHexOut() *call {
 	c.flags.BoolVar(&c.hexOut, "px", false, "print hexadecimal")
 	return c
 }
 
-// withJSON adds the option that prints for programs.
+// withJSON adds the option for output in JSON.
 func (c *call) withJSON() *call {
 	c.flags.BoolVar(&c.json, "json", false, show.JSONHelp)
 	return c
 }
 
-// withExpiry adds the option that sets an expiration time, and returns where it is.
+// withExpiry adds the option for the expiration time, and returns a pointer to its value.
 func (c *call) withExpiry() *int64 {
 	return c.flags.Integer("xt", math.MaxInt64, "let records expire after so many seconds; negative: at this time in seconds since 1970")
 }
 
-// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
+// parse reads the options. There must be at least least arguments and at most most; a negative most
+// means any number.
 func (c *call) parse(least, most int) (err error) {
 	if c.args, err = c.flags.ParseArgs(c.raw, least, most); err != nil {
 		return err
@@ -94,7 +95,7 @@ func (c *call) parse(least, most int) (err error) {
 	return nil
 }
 
-// data is an argument that is a key or a value.
+// data returns an argument that is a key or a value.
 func (c *call) data(i int) []byte {
 	if c.hexIn {
 		return show.DecodeHex(c.args[i])
@@ -102,7 +103,8 @@ func (c *call) data(i int) []byte {
 	return []byte(c.args[i])
 }
 
-// failed gives an error the form that scripts know. name is that of the original's call, path the database.
+// failed gives the error of a call the form that scripts know. name is the name of the call in the
+// original, path the database.
 func (c *call) failed(name, path string, err error) error {
 	if err == nil {
 		return nil
@@ -110,13 +112,13 @@ func (c *call) failed(name, path string, err error) error {
 	return &callError{name, path, err}
 }
 
-// callError is a failed call on a database.
+// callError is the error of a call on a database.
 type callError struct {
 	name, path string
 	err        error
 }
 
-// Error is "NAME failed: PATH: CODE: NAME: MESSAGE".
+// Error returns "NAME failed: PATH: CODE: NAME: MESSAGE".
 func (e *callError) Error() string {
 	reason := e.err
 	var known *dberr.Error
@@ -128,10 +130,10 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("%s failed: %s: %v", e.name, e.path, reason)
 }
 
-// Unwrap returns the reason.
+// Unwrap returns the cause.
 func (e *callError) Unwrap() error { return e.err }
 
-// firstError returns the first of two errors: what went wrong later is mostly a consequence.
+// firstError returns the first of two errors; a later error is mostly a consequence of the first.
 func firstError(first, later error) error {
 	if first != nil {
 		return first

@@ -17,7 +17,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// dump writes all records, expired ones too, to a snapshot that the original loads.
+// dump writes all records to a snapshot that the original can load. Expired records are included.
 func dump(_ context.Context, c *call) error {
 	if err := c.parse(1, 2); err != nil {
 		return err
@@ -40,7 +40,8 @@ func dump(_ context.Context, c *call) error {
 	return err
 }
 
-// dumpToFile writes beside the file and renames: a snapshot that is there stays until the new one is complete.
+// dumpToFile writes a new file and renames it, so that an existing snapshot stays until the new one
+// is complete.
 func (c *call) dumpToFile(path string, d *db.DB, p show.Progress) (n int64, err error) {
 	fresh := path + ".new"
 	f, err := os.Create(fresh)
@@ -77,7 +78,7 @@ func (c *call) dumpTo(w io.Writer, d *db.DB, p show.Progress) (n int64, err erro
 	return n, firstError(err, out.Close())
 }
 
-// loader stores the records of a snapshot.
+// loader is one run of load: it stores the records of a snapshot.
 type loader struct {
 	*call
 	db       *db.DB
@@ -88,7 +89,7 @@ type loader struct {
 	n        int64
 }
 
-// load stores the records of a dump, or of a server's snapshot. Others stay.
+// load stores the records of a dump or of a server's snapshot. Other records of the database stay.
 func load(_ context.Context, c *call) error {
 	truncate := c.truncates()
 	if err := c.parse(1, 2); err != nil {
@@ -117,12 +118,13 @@ func load(_ context.Context, c *call) error {
 	return err
 }
 
+// Records are stored together in batches of so many records, or of about so many bytes.
 const (
-	loadRecords = 1000    // records stored together
-	loadBytes   = 1 << 20 // and about their size
+	loadRecords = 1000
+	loadBytes   = 1 << 20
 )
 
-// all takes every record. Those before a damage are good, and stored.
+// all stores every record. When the snapshot is damaged, the records before the damage are stored.
 func (l *loader) all(records *snapshot.Reader) error {
 	for {
 		key, stored, err := records.Next()
@@ -141,7 +143,7 @@ func (l *loader) all(records *snapshot.Reader) error {
 	}
 }
 
-// add takes one record, which may be overwritten after the call.
+// add adds a record to the batch. It copies key and stored, which the caller may overwrite.
 func (l *loader) add(key, stored []byte) error {
 	room := append(append(make([]byte, 0, len(key)+len(stored)), key...), stored...)
 	l.batch = append(l.batch, ulog.Update{SID: uint16(*l.sid), Op: ulog.OpSet, Key: room[:len(key):len(key)], Value: room[len(key):]})

@@ -24,7 +24,8 @@ type importer struct {
 	progress show.Progress
 }
 
-// importRecords stores records from lines with a key and a value; a line with a key alone removes its record.
+// importRecords reads lines. A line with a key and a value stores a record, a line with a key alone
+// removes its record.
 func importRecords(_ context.Context, c *call) error {
 	xt := c.withHex().withExpiry()
 	if err := c.parse(1, 2); err != nil {
@@ -49,8 +50,8 @@ func importRecords(_ context.Context, c *call) error {
 	return err
 }
 
-// run reads lines of any length to the end. A line that a failure to read has cut off is left out: it would store a part
-// of a value, or remove another record.
+// run reads lines of any length up to the end of the input. When reading fails in the middle of a
+// line, the line is dropped: its beginning could store a part of a value or remove another record.
 func (im *importer) run(in io.Reader) error {
 	r := bufio.NewReaderSize(in, importBuffer)
 	for {
@@ -69,7 +70,7 @@ func (im *importer) run(in io.Reader) error {
 	}
 }
 
-// line takes one line. Lines with more than two columns count, and change nothing.
+// line handles one line. A line with more than two columns is counted, and changes nothing.
 func (im *importer) line(line []byte) error {
 	size := len(line)
 	switch columns := show.Columns(line, im.hexIn); len(columns) {
@@ -87,7 +88,7 @@ func (im *importer) line(line []byte) error {
 	return nil
 }
 
-// merger stores the records of one database in another.
+// merger is one run of merge: it stores the records of other databases in one.
 type merger struct {
 	*call
 	into     *db.DB
@@ -140,7 +141,7 @@ func (m *merger) all(sources []string) error {
 	return m.failed("DB::merge", m.args[0], m.pending.Wait())
 }
 
-// one takes over a record that has not expired, with its expiration time.
+// one stores a record with its expiration time, unless it has expired.
 func (m *merger) one(from *db.DB, key, stored []byte) error {
 	at, value, live := from.SplitStored(stored)
 	if !live {

@@ -1,5 +1,9 @@
-// Package timed is kttimedmgr: it works on database files while no server has them open. Main is the command; its sub-commands are
-// in one table. How files of a crashed server are brought up to date is told at db.Offline.
+// Package timed is kttimedmgr: it works on database files that no server has open.
+//
+// Main is the command, and the table of its sub-commands is in commands. Each family of
+// sub-commands has a file. The families share a call (call.go: the options of a run and the form of
+// errors), the opening of databases (open.go), and input and output (text.go). db.Offline explains
+// how a file of a crashed server is brought up to date when it is opened.
 package timed
 
 import (
@@ -10,12 +14,12 @@ import (
 	"gotycoon/tools/manual"
 )
 
-// command is an entry of the table of sub-commands.
+// command makes a row of the table of sub-commands.
 func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
 	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
 }
 
-// commands are the sub-commands in the order of the usage text.
+// commands returns the table of sub-commands, in the order of the usage text.
 func commands() []cli.Command[*call] {
 	return []cli.Command[*call]{
 		command("create", "database", "create a database file", create),
@@ -40,7 +44,8 @@ func commands() []cli.Command[*call] {
 	}
 }
 
-// Main runs the command with the arguments behind its name and returns the exit code: 0, or 1 after any failure.
+// Main runs kttimedmgr with the arguments that follow the program's name. It returns the exit code:
+// 0, or 1 after any failure.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := cli.Program[*call]{
 		Name:     program,
@@ -56,7 +61,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 // Options returns the options of the run.
 func (c *call) Options() *cli.Flags { return c.flags }
 
-// End closes what the run has opened, and prints what is left.
+// End closes the databases that the run has opened, and prints the buffered output. It returns the
+// first error.
 func (c *call) End(err error) error {
 	return firstError(firstError(err, c.closeAll()), c.out.Flush())
 }

@@ -12,7 +12,7 @@ import (
 	"gotycoon/tools/show"
 )
 
-// create creates a database file. One that is there is opened, or with -otr emptied.
+// create creates a database file. An existing file is opened, or emptied with -otr.
 func create(_ context.Context, c *call) error {
 	truncate := c.truncates()
 	if err := c.parse(1, 1); err != nil {
@@ -22,7 +22,7 @@ func create(_ context.Context, c *call) error {
 	return err
 }
 
-// inform prints the number and size of the records, or with -st everything about a database.
+// inform prints the number and the size of the records, or with -st the whole status of a database.
 func inform(_ context.Context, c *call) error {
 	all := c.withJSON().flags.Bool("st", false, "print everything about the database")
 	if err := c.parse(1, 1); err != nil {
@@ -66,7 +66,8 @@ func vacuum(_ context.Context, c *call) error {
 	return c.failed("DB::vacuum", c.args[0], d.Vacuum(nil, 0))
 }
 
-// check reads every record in the order of the database and by its key.
+// check reads every record twice, in the order of the database and by its key, and compares the
+// two.
 func check(_ context.Context, c *call) error {
 	if err := c.parse(1, 1); err != nil {
 		return err
@@ -100,7 +101,7 @@ func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
 	found, at, err := d.Get(nil, nil, key)
 	switch {
 	case errors.Is(err, dberr.ErrNoRecord) && d.ExpiredAt(xt):
-		return nil // meanwhile
+		return nil // expired since it was listed
 	case err != nil:
 		return fmt.Errorf("get %q: %w", key, err)
 	case at != xt || !bytes.Equal(found, value):
@@ -130,10 +131,10 @@ func copyFile(_ context.Context, c *call) error {
 	return err
 }
 
-// blockSize is what a copy counts in.
+// blockSize is the unit in which copy shows progress.
 const blockSize = 8192
 
-// blocks turns bytes into blocks.
+// blocks converts bytes into blocks for a progress display.
 type blocks struct {
 	show.Progress
 	bytes int

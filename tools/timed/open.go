@@ -20,11 +20,11 @@ type access int
 
 const (
 	reads   access = iota // the file is not changed
-	writes                // and must exist
-	creates               // and is created where it does not exist
+	writes                // the file must exist
+	creates               // a missing file is created
 )
 
-// readsOr is the access of a command that removes what it prints, when it does.
+// readsOr returns the access of a command that prints records, and removes them with an option.
 func readsOr(removes bool) access {
 	if removes {
 		return writes
@@ -32,19 +32,19 @@ func readsOr(removes bool) access {
 	return reads
 }
 
-// open opens the database of an expression, up to date as db.Offline tells. It is closed when the command has ended. change may
-// alter the options first.
-func (c *call) open(raw string, a access, change ...func(*db.Options)) (*db.DB, error) {
+// open opens the database of an expression, up to date as db.Offline explains. The database is
+// closed at the end of the run. change may alter the options first.
+func (c *call) open(expr string, a access, change ...func(*db.Options)) (*db.DB, error) {
 	o := c.options(a)
 	for _, f := range change {
 		f(&o)
 	}
 	if a == writes {
-		if err := mustExist(raw); err != nil {
+		if err := mustExist(expr); err != nil {
 			return nil, c.openFailed(err)
 		}
 	}
-	catalog, err := db.Open([]string{raw}, o)
+	catalog, err := db.Open([]string{expr}, o)
 	if err != nil {
 		return nil, c.openFailed(err)
 	}
@@ -52,8 +52,8 @@ func (c *call) open(raw string, a access, change ...func(*db.Options)) (*db.DB, 
 	return catalog.DB(0), nil
 }
 
-// options are those of the command line. A command that makes no updates logs none: for it -ulog only is a place where the log of the
-// file may be.
+// options returns the options for opening a database. For a command that makes no updates -ulog is
+// only one more place where the file's log may be.
 func (c *call) options(a access) db.Options {
 	off := &db.Offline{DBID: uint16(*c.dbid), Force: c.noRepair}
 	o := db.Options{
@@ -79,20 +79,20 @@ func (c *call) truncates() *bool {
 	return c.flags.Bool("otr", false, "begin with an empty file where there is one already")
 }
 
-// openFresh opens a database for writing, and puts an empty file in the place of one that is there when truncate says so. The old file's
-// updates are wanted by nobody, those in a log included.
-func (c *call) openFresh(raw string, truncate bool) (*db.DB, error) {
+// openFresh opens a database for writing. With truncate it first replaces the file by an empty one;
+// the old file's updates, including those that are only in a log, are given up.
+func (c *call) openFresh(expr string, truncate bool) (*db.DB, error) {
 	if truncate {
-		if err := db.Reset(raw, c.options(creates)); err != nil {
+		if err := db.Reset(expr, c.options(creates)); err != nil {
 			return nil, c.openFailed(err)
 		}
 	}
-	return c.open(raw, creates)
+	return c.open(expr, creates)
 }
 
-// mustExist returns the error for a file that is not there.
-func mustExist(raw string) error {
-	e, err := expr.Parse(raw)
+// mustExist returns an error if the file of a database is missing.
+func mustExist(text string) error {
+	e, err := expr.Parse(text)
 	if err != nil || !e.Kind.OnDisk() {
 		return err
 	}
@@ -102,12 +102,12 @@ func mustExist(raw string) error {
 	return nil
 }
 
-// filePath returns the file of an expression, which must exist.
-func (c *call) filePath(raw string) (string, error) {
-	if err := mustExist(raw); err != nil {
+// filePath returns the file of an expression. The file must exist.
+func (c *call) filePath(text string) (string, error) {
+	if err := mustExist(text); err != nil {
 		return "", c.openFailed(err)
 	}
-	e, err := expr.Parse(raw)
+	e, err := expr.Parse(text)
 	if err == nil && !e.Kind.OnDisk() {
 		err = &dberr.Error{Code: dberr.InvalidOperation, Message: "the database is in memory"}
 	}
@@ -117,7 +117,7 @@ func (c *call) filePath(raw string) (string, error) {
 	return filepath.EvalSymlinks(e.Path)
 }
 
-// openFailed gives an error of opening the words that scripts know.
+// openFailed gives an error of opening the form that scripts know.
 func (c *call) openFailed(err error) error {
 	if log, ok := errors.AsType[*db.LogError](err); ok {
 		return fmt.Errorf("UpdateLogger::open failed: %s: %w", log.Dir, log.Err)
@@ -128,7 +128,7 @@ func (c *call) openFailed(err error) error {
 	return c.failed("DB::open", "", err)
 }
 
-// inUse gives the error for a file that a server has open its code.
+// inUse gives the error for a file that a server has open the code that scripts know.
 func inUse(err error) error {
 	if errors.Is(err, filestore.ErrInUse) {
 		return &dberr.Error{Code: dberr.NoRepository, Message: err.Error(), Err: err}
@@ -136,10 +136,11 @@ func inUse(err error) error {
 	return err
 }
 
-// privateSuffix is the end of the name of a file's private log.
-const privateSuffix = ".wal"
+// privateSuffix is appended to a file's name to make the name of its private log.
+const privateSuffix = filestore.PrivateLog
 
-// closeAll closes what open has opened, the last one first. What has been changed then is in the files.
+// closeAll closes the databases that open has opened, in reverse order. All changes are in the
+// files then.
 func (c *call) closeAll() error {
 	var first error
 	for i := len(c.catalogs) - 1; i >= 0; i-- {
@@ -151,10 +152,10 @@ func (c *call) closeAll() error {
 	return first
 }
 
-// warnings prints what the engine logs, as far as a person has to know it. It implements slog.Handler.
+// warnings is a slog.Handler that prints the warnings and errors of the engine for people.
 type warnings struct{ out io.Writer }
 
-// Enabled tells whether a level is worth printing.
+// Enabled reports whether a record is printed.
 func (warnings) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
 
 // Handle prints one line.
@@ -168,7 +169,7 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// WithAttrs returns the handler itself: the engine names everything in its messages.
+// WithAttrs returns the handler itself: the messages of the engine are complete without attributes.
 func (w warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
 
 // WithGroup returns the handler itself.

@@ -13,8 +13,8 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// compact writes a database file anew without the space in it that holds nothing. What the file says of itself stays as it is,
-// so the file of a server that has crashed still is brought up to date from its log.
+// compact rewrites a database file without unused space. The file's description of itself stays
+// unchanged, so the file of a crashed server is still brought up to date from its log.
 func compact(ctx context.Context, c *call) error {
 	if err := c.parse(1, 1); err != nil {
 		return err
@@ -41,7 +41,8 @@ func compact(ctx context.Context, c *call) error {
 
 var errDisagrees = errors.New("the records of the file are not those that it says it has")
 
-// rewrite puts a file with the same records in the place of one.
+// rewrite replaces a file by a new file with the same records. It refuses a file whose records do
+// not match the number, size and checksum in its description.
 func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs.FS) error {
 	m := f.Meta()
 	b, err := rebuild.New(path, rebuild.Options{Replace: true, FS: fs})
@@ -79,7 +80,8 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 	return b.Commit(m)
 }
 
-// repair saves what can be read of a damaged file into a new one. It never changes the damaged one.
+// repair saves the readable records of a damaged file into a new file. It never changes the damaged
+// file.
 func repair(ctx context.Context, c *call) error {
 	if err := c.parse(2, 2); err != nil {
 		return err
@@ -110,10 +112,11 @@ func repair(ctx context.Context, c *call) error {
 	return c.saved(path, s, b)
 }
 
+// Errors with which a repair ends that has not saved everything for certain.
 var (
-	// errLost is the end of a repair that could not save everything.
+	// errLost: some records could not be saved.
 	errLost = errors.New("not everything could be saved")
-	// errUncertain is the end of a repair that cannot show that the records are what was written.
+	// errUncertain: it is not certain that the saved records are the written ones.
 	errUncertain = errors.New("what was saved may differ from what was written: bring in the update log with recover, or compare it with a backup")
 )
 
@@ -129,7 +132,8 @@ func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*r
 	}, b.Remember, func(pages int) { done(pages, 0) })
 }
 
-// save completes the new file. It says of itself what the damaged one did, so that a server brings in what is in its log.
+// save completes the new file. The new file takes over the damaged file's description, so that a
+// server brings in the updates that are only in the file's log.
 func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
 	m := s.Meta
 	if m.Format == 0 {
@@ -138,13 +142,14 @@ func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
 		}
 		m = filestore.Meta{ID: filestore.NewID(), Clean: true, Persistent: persistent}
 	}
-	if m.LWW { // some of the versions may be lost: what comes for their keys counts, as in files without versions
+	if m.LWW { // some versions may be lost: for these keys the next update wins, whatever its version
 		m.Base = filestore.Oldest
 	}
 	return b.Commit(m)
 }
 
-// saved tells what was saved and what was not.
+// saved reports what was saved and what was lost. It returns an error unless the saved records are
+// known to be the written ones.
 func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error {
 	count := b.Count()
 	for _, l := range s.Lost {
@@ -185,8 +190,9 @@ func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error
 	return nil
 }
 
-// tellUncertain says why nobody knows whether the saved records are what was written. A page has no checksum: a damaged byte in a
-// value looks like any other.
+// tellUncertain explains why the saved records may differ from the written ones. Pages have no
+// checksums, and a damaged byte within a value is not noticed otherwise; only the checksum of all
+// records could tell.
 func (c *call) tellUncertain(s *rebuild.Salvaged, count int64) {
 	why := "the checksum of the records in the file does not match"
 	switch {
@@ -198,7 +204,7 @@ func (c *call) tellUncertain(s *rebuild.Salvaged, count int64) {
 	fmt.Fprintf(c.out, "records whose contents cannot be verified: %d (%s)\n", count, why)
 }
 
-// tellLog says where updates are that the file has never had.
+// tellLog says where to find updates that are not in the file.
 func (c *call) tellLog(path string, m filestore.Meta) {
 	wal := path + privateSuffix
 	if _, err := os.Stat(wal); err == nil {

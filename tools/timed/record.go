@@ -110,7 +110,7 @@ func get(_ context.Context, c *call) error {
 	}
 	value, xt, err := fetch(d, c.data(1), *seize)
 	if err != nil {
-		return c.failed("DB::get", c.args[0], err) // that of seize too, as in the original
+		return c.failed("DB::get", c.args[0], err) // also the name for seize, as in the original
 	}
 	if c.json {
 		return show.JSON(c.out, c.object(d, c.data(1), value, xt, true, true))
@@ -132,7 +132,7 @@ func fetch(d *db.DB, key []byte, seize bool) (value []byte, xt int64, err error)
 	return d.Get(nil, nil, key)
 }
 
-// lister is what list was asked for.
+// lister is one run of list.
 type lister struct {
 	*call
 	db             *db.DB
@@ -180,11 +180,11 @@ func (l *lister) jump(cursor *db.Cursor) error {
 	return cursor.Jump(nil)
 }
 
-// walk prints records until the end.
+// walk prints records up to the end of the database or the limit of -max.
 func (l *lister) walk(cursor *db.Cursor) error {
 	fetch := func() ([]byte, []byte, int64, error) { return cursor.Get(nil, true) }
 	if *l.seize {
-		p := new(db.Pending) // closing the database waits
+		p := new(db.Pending) // Close waits for the removals
 		fetch = func() ([]byte, []byte, int64, error) { return cursor.Seize(p) }
 	}
 	for n := int64(0); n != *l.max; n++ {

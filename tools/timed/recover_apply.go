@@ -19,7 +19,7 @@ const (
 
 	tellEvery = 50 // updates between two signs of progress
 
-	leastRecord = 13 // bytes of a record in front of its message
+	leastRecord = ulog.RecordHead // bytes of a record in front of its message
 
 	longestValue = record.MaxValueSize + 5 // with the expiration time
 )

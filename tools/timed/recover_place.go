@@ -1,10 +1,7 @@
 package timed
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"gotycoon/db/dberr"
@@ -90,14 +87,7 @@ func (r *recovery) description() (filestore.Meta, error) {
 // file with an older one would count as a copy that somebody has put in place. The ledger's format
 // is told in db/logdir.go.
 func ledgerEpoch(fs vfs.FS, dir string, id filestore.ID) (uint64, error) {
-	text, err := vfs.ReadFile(fs, filepath.Join(dir, "gotycoon.checkpoints"))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	var ledger map[string]struct{ Epoch uint64 }
-	if err == nil {
-		err = json.Unmarshal(text, &ledger)
-	}
+	ledger, err := filestore.ReadLedger(fs, dir)
 	if err != nil {
 		return 0, fmt.Errorf("read the checkpoints noted in %s: %w", dir, err)
 	}

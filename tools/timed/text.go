@@ -12,7 +12,8 @@ import (
 	"gotycoon/tools/show"
 )
 
-// input opens the file of an argument, or standard input where there is none. size is -1 where it is not known.
+// input opens the file of the i-th argument, or standard input if the argument is missing. size is
+// -1 where it is not known.
 func (c *call) input(i int) (in io.ReadCloser, size int64, err error) {
 	if i >= len(c.args) {
 		return io.NopCloser(c.stdin), -1, nil
@@ -20,7 +21,7 @@ func (c *call) input(i int) (in io.ReadCloser, size int64, err error) {
 	return show.OpenInput(c.args[i])
 }
 
-// inputName is the input as messages name it.
+// inputName names the input in messages.
 func (c *call) inputName(i int) string {
 	if i >= len(c.args) {
 		return "standard input"
@@ -28,10 +29,11 @@ func (c *call) inputName(i int) string {
 	return c.args[i]
 }
 
-// print writes a column. Flush returns the error of this and other output.
+// print writes a column, in hexadecimal with -px. An error of the output comes back from Flush.
 func (c *call) print(b []byte) { show.Column(c.out, b, c.hexOut) }
 
-// printExpiry writes the column of -pt: what is stored, and for a database that has no expiration times the largest number.
+// printExpiry writes the column of -pt: the stored number. A database without expiration times has
+// the largest number.
 func (c *call) printExpiry(d *db.DB, xt int64) {
 	if d.Persistent() {
 		xt = math.MaxInt64
@@ -39,7 +41,7 @@ func (c *call) printExpiry(d *db.DB, xt int64) {
 	fmt.Fprintf(c.out, "\t%d", xt)
 }
 
-// object is a record for programs. Its expiration time is there only where it has one.
+// object makes the JSON object of a record. A record that does not expire has no "xt".
 func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpiry bool) show.Object {
 	o := show.Object{}
 	o.Bytes("key", key, c.hexOut)
@@ -52,7 +54,7 @@ func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpi
 	return o
 }
 
-// printRows prints a report.
+// printRows prints a report, sorted by name.
 func (c *call) printRows(rows map[string]string) error {
 	o := show.Object{}
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
@@ -66,13 +68,14 @@ func (c *call) printRows(rows map[string]string) error {
 	return nil
 }
 
-// steps is the progress of a command that goes through many records.
+// steps returns the progress display of a command that goes through many records.
 func (c *call) steps(items string, size int64) show.Progress {
 	const every = 1000
 	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: items, Size: size, Every: every, Ending: " (end)"})
 }
 
-// quietProgress returns what shows progress to a person, and nothing to anybody else: 0 items end it.
+// quietProgress returns a function that shows progress to a person, and shows nothing in a script.
+// A call with 0 items ends the display.
 func (c *call) quietProgress(items string, size int64) func(items, bytes int) {
 	if !show.IsTerminal(c.stdout) || !show.IsTerminal(c.stderr) {
 		return func(int, int) {}

@@ -13,7 +13,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// errDamage is the end of a verification that has found something.
+// errDamage is the error of a verification that has found damage.
 var errDamage = errors.New("the database is damaged")
 
 // verification is one run of verify.
@@ -26,7 +26,7 @@ type verification struct {
 	facts    show.Object // with -json
 }
 
-// verify looks at every page of a database file and at every record of its log.
+// verify reads every page of a database file and every record of its log.
 func verify(ctx context.Context, c *call) error {
 	if err := c.withJSON().parse(1, 2); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (v *verification) verdict() error {
 	return nil
 }
 
-// fact tells something about the file or its log.
+// fact prints a fact about the file or its log.
 func (v *verification) fact(name string, value any) {
 	v.facts[name] = value
 	if !v.json {
@@ -70,7 +70,7 @@ func (v *verification) fact(name string, value any) {
 	}
 }
 
-// found tells one thing that is wrong.
+// found prints a finding, and counts it.
 func (v *verification) found(where string, err error) {
 	v.findings++
 	fmt.Fprintf(v.stderr, "%s: %s: %v\n", program, where, err)
@@ -104,7 +104,7 @@ func (v *verification) file() error {
 	return nil
 }
 
-// sumFact tells what the file's checksum says of its records.
+// sumFact compares the checksum in the file with the checksum of its records.
 func sumFact(r *rebuild.Report) string {
 	switch {
 	case !r.Meta.Summed:
@@ -122,7 +122,8 @@ func yes(b bool) string {
 	return "no"
 }
 
-// log examines the log that was named, or that the file belongs to, and whether both fit together.
+// log reads the log that was named or that the file belongs to, and checks whether file and log fit
+// together.
 func (v *verification) log(ctx context.Context) error {
 	dir := v.logDir()
 	if dir == "" {
@@ -156,7 +157,7 @@ func (v *verification) log(ctx context.Context) error {
 	return nil
 }
 
-// logDir returns the directory of the log, "" for none.
+// logDir returns the directory of the log, "" if there is none.
 func (v *verification) logDir() string {
 	if len(v.args) > 1 {
 		return v.args[1]
@@ -172,21 +173,21 @@ func (v *verification) logDir() string {
 	return ""
 }
 
-// owns tells whether the file belongs to the log in a directory.
+// owns reports whether the file belongs to the log in a directory.
 func (v *verification) owns(dir string) bool {
 	id, err := ulog.Identity(v.fs, dir)
 	return err == nil && v.meta.LogID == filestore.ID(id) && id != [16]byte{}
 }
 
-// logFacts is what a log holds.
+// logFacts describe a log.
 type logFacts struct {
 	updates     int64
 	last        ulog.Stamp
-	lacking     int64 // updates of the database that are not in the file
-	reachesBack bool  // to where the file ends
+	lacking     int64 // number of updates that the file lacks
+	reachesBack bool  // the log has the first update that the file lacks
 }
 
-// readLog reads the whole log, with all its checksums.
+// readLog reads the whole log and verifies its checksums.
 func (v *verification) readLog(ctx context.Context, dir string) (l logFacts, err error) {
 	r, err := ulog.OpenReader(v.fs, dir, 0, ulog.ReaderOptions{Report: func(err error) { v.found(dir, err) }})
 	if err != nil {
@@ -203,7 +204,7 @@ func (v *verification) readLog(ctx context.Context, dir string) (l logFacts, err
 			continue
 		}
 		if gap, ok := errors.AsType[*ulog.GapError](err); ok {
-			if !gap.Trimmed() { // where the log begins is looked at below
+			if !gap.Trimmed() { // reachesBack judges the beginning of the log
 				v.found(dir, gap)
 			}
 			r.SkipGap()
@@ -238,7 +239,8 @@ func (v *verification) update(dir string, e ulog.Entry, l *logFacts) {
 	l.last = max(l.last, e.Stamp)
 }
 
-// reachesBack reports whether the log begins before the updates that the file lacks. Gaps further on are found as the log is read.
+// reachesBack reports whether the log has the first updates that the file lacks. Later gaps are
+// found when the log is read.
 func (v *verification) reachesBack(dir string) (bool, error) {
 	r, err := ulog.OpenReader(v.fs, dir, v.meta.Stamp, ulog.ReaderOptions{})
 	if err != nil {

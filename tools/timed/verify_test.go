@@ -14,7 +14,8 @@ import (
 	"gotycoon/db/record"
 )
 
-// crashed returns a copy of a database with its private log, as a crash leaves it: its newest record is in the log only.
+// crashed returns a copy of a database with its private log, in the state that a crash leaves: the
+// newest record is in the log only.
 func crashed(t *testing.T, records int) (path string, want map[string]string) {
 	t.Helper()
 	live := create(t)
@@ -199,7 +200,8 @@ func TestRepair(t *testing.T) {
 	require.NotZero(t, broken)
 }
 
-// A byte of a value that has changed looks like any other. The checksum of all records tells that one of them is not what was written.
+// A changed byte of a value looks like any other byte. Only the checksum of all records shows the
+// change.
 func TestRepairIsNotCertainOfADamagedValue(t *testing.T) {
 	path, want := crashed(t, 600)
 	data, err := os.ReadFile(path)

@@ -11,7 +11,7 @@ import (
 
 const program = "ktutilmgr"
 
-// usageError is a command line that cannot be meant.
+// usageError is the error of a command line that makes no sense.
 type usageError = cli.UsageError
 
 // exitStatus is a failure with an exit code of its own.
@@ -31,13 +31,14 @@ func newCall(name string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	return &call{flags: cli.New(name), raw: args, stdin: stdin, out: bufio.NewWriter(stdout), stderr: stderr}
 }
 
-// parse reads the options; the arguments must be as many as least to most, most < 0 meaning any number.
+// parse reads the options. There must be at least least arguments and at most most; a negative most
+// means any number.
 func (c *call) parse(least, most int) (err error) {
 	c.args, err = c.flags.ParseArgs(c.raw, least, most)
 	return err
 }
 
-// input reads the file, or standard input.
+// input reads the file of the argument, or standard input.
 func (c *call) input() ([]byte, error) {
 	if len(c.args) == 0 {
 		return io.ReadAll(c.stdin)

@@ -9,7 +9,7 @@ import (
 	"gotycoon/httpapi/date"
 )
 
-// printDate prints a time as seconds since 1970, or in a form for people and protocols.
+// printDate prints a time as seconds since 1970, or in the form that people and protocols use.
 func printDate(_ context.Context, c *call) error {
 	text := c.flags.String("ds", "", "the `date` to print: seconds, or as W3C or RFC 822 write it (default: now)")
 	zone := c.flags.Integer("jl", math.MaxInt64, "time zone of the output in seconds east of Greenwich (default: the local one)")
@@ -38,6 +38,8 @@ func printDate(_ context.Context, c *call) error {
 	return err
 }
 
+// location returns the time zone with this offset in seconds, or the local zone if the offset makes
+// no sense.
 func location(offset int64) *time.Location {
 	const day = 24 * 60 * 60
 	if offset <= -day || offset >= day {
@@ -46,7 +48,7 @@ func location(offset int64) *time.Location {
 	return time.FixedZone("", int(offset))
 }
 
-// zoneName is a time zone as RFC 822 writes it.
+// zoneName writes a time zone as RFC 822 does.
 func zoneName(t time.Time) string {
 	if _, offset := t.Zone(); offset == 0 {
 		return "GMT"

@@ -16,15 +16,15 @@ import (
 	"gotycoon/tools/show"
 )
 
-// codec is a form of data, and the option that chooses it.
+// codec is an encoding or a compression.
 type codec struct {
 	option, help string
-	text         bool // the encoded form is text: a line feed is put behind it
+	text         bool // the encoded form is text, printed with a line feed
 	encode       func(in []byte) ([]byte, error)
 	decode       func(in []byte) ([]byte, error)
 }
 
-// codecs are those of enc; the first is the default.
+// codecs returns the codecs of enc. The first one is the default.
 func codecs() []codec {
 	return []codec{
 		columns("b64", "Base64 (default)", tsv.Base64),
@@ -38,7 +38,7 @@ func codecs() []codec {
 	}
 }
 
-// encode turns its input into another form, or back.
+// encode converts the input, or converts it back with -d.
 func encode(_ context.Context, c *call) error {
 	list := codecs()
 	chosen := make([]*bool, len(list))
@@ -70,7 +70,7 @@ func hexadecimal(_ context.Context, c *call) error {
 	return c.convert(codec{text: true, encode: toHex, decode: fromHex}, *back)
 }
 
-// convert reads the input and writes its other form.
+// convert reads the input and writes the converted input.
 func (c *call) convert(k codec, back bool) error {
 	in, err := c.input()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *call) convert(k codec, back bool) error {
 	return err
 }
 
-// columns is the codec of a column encoding. Base64 is decoded also where it has line ends in it.
+// columns returns the codec of a column encoding. Base64 with line ends in it can be decoded too.
 func columns(option, help string, e tsv.Encoding) codec {
 	return codec{option, help, true,
 		func(in []byte) ([]byte, error) { return encoded(in, e), nil },
@@ -102,7 +102,7 @@ func toHex(in []byte) ([]byte, error) { return fmt.Appendf(nil, "%x", in), nil }
 
 func fromHex(in []byte) ([]byte, error) { return show.DecodeHex(string(in)), nil }
 
-// packed is a compression as a function.
+// packed makes a function of a compressing writer.
 func packed(open func(io.Writer) (io.WriteCloser, error)) func([]byte) ([]byte, error) {
 	return func(in []byte) ([]byte, error) {
 		var out bytes.Buffer
@@ -116,7 +116,7 @@ func packed(open func(io.Writer) (io.WriteCloser, error)) func([]byte) ([]byte, 
 	}
 }
 
-// unpacked is a decompression as a function.
+// unpacked makes a function of a decompressing reader.
 func unpacked(open func(io.Reader) (io.ReadCloser, error)) func([]byte) ([]byte, error) {
 	return func(in []byte) ([]byte, error) {
 		r, err := open(bytes.NewReader(in))

@@ -17,7 +17,7 @@ import (
 	"gotycoon/tools/cli"
 )
 
-// requester is what http was asked for.
+// requester is one run of http.
 type requester struct {
 	*call
 	get, head, post, put, del *bool
@@ -31,7 +31,7 @@ type requester struct {
 	url                       string
 }
 
-// request makes an HTTP request and prints the answer.
+// request makes an HTTP request and prints the reply.
 func request(ctx context.Context, c *call) error {
 	f := c.flags
 	r := &requester{call: c,
@@ -60,7 +60,7 @@ func request(ctx context.Context, c *call) error {
 	return r.exchange(req)
 }
 
-// failed gives an error the form that scripts know.
+// failed makes an error in the form that scripts know.
 func (r *requester) failed(status int, what string) error {
 	return fmt.Errorf("%s: error: %d: %s", r.url, status, what)
 }
@@ -81,7 +81,7 @@ func (r *requester) method() string {
 	return http.MethodGet
 }
 
-// message is the request.
+// message makes the request.
 func (r *requester) message(ctx context.Context) (*http.Request, error) {
 	target, err := url.Parse(r.url)
 	if err != nil || target.Scheme != "http" && target.Scheme != "https" || target.Host == "" {
@@ -111,7 +111,8 @@ func (r *requester) message(ctx context.Context) (*http.Request, error) {
 	return req, r.authorize(req)
 }
 
-// authorize adds the credentials that the options name. The environment alone says nothing here: a URL may be that of anybody.
+// authorize adds credentials if an option names some. Credentials of the environment alone are not
+// used: the URL may belong to anybody.
 func (r *requester) authorize(req *http.Request) error {
 	named, err := r.who.ReadNamed()
 	switch {
@@ -129,7 +130,7 @@ func (r *requester) authorize(req *http.Request) error {
 	return nil
 }
 
-// content is the body of the request.
+// content returns the body of the request.
 func (r *requester) content() ([]byte, error) {
 	text, literal := strings.CutPrefix(*r.body, "@")
 	switch {
@@ -147,7 +148,8 @@ func (r *requester) content() ([]byte, error) {
 	return nil, nil
 }
 
-// exchange sends the request, once and to this address only, and prints what comes back.
+// exchange sends the request and prints the reply. It follows no redirect and makes no second
+// attempt.
 func (r *requester) exchange(req *http.Request) error {
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
 	if req.URL.Scheme == "https" {
@@ -188,7 +190,7 @@ func (r *requester) exchange(req *http.Request) error {
 	return nil
 }
 
-// why is an error without the words that net/http puts in front of it.
+// why returns the cause of an error of net/http without the words around it.
 func why(err error) string {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		return "connection refused"

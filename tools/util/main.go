@@ -1,4 +1,5 @@
-// Package util is ktutilmgr: small tools around a server. Main is the command; its sub-commands are in one table.
+// Package util is ktutilmgr: small tools around a server. Main is the command, and the table of its
+// sub-commands is in commands.
 package util
 
 import (
@@ -15,12 +16,12 @@ import (
 	"gotycoon/tools/manual"
 )
 
-// command is an entry of the table of sub-commands.
+// command makes a row of the table of sub-commands.
 func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
 	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
 }
 
-// commands are the sub-commands in the order of the usage text.
+// commands returns the table of sub-commands, in the order of the usage text.
 func commands() []cli.Command[*call] {
 	return []cli.Command[*call]{
 		command("date", "", "print a time in another form", printDate),
@@ -33,7 +34,8 @@ func commands() []cli.Command[*call] {
 	}
 }
 
-// Main runs the command with the arguments behind its name and returns the exit code: 0, or 1 after any failure.
+// Main runs ktutilmgr with the arguments that follow the program's name. It returns the exit code:
+// 0, or 1 after any failure.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	p := cli.Program[*call]{
 		Name:     program,
@@ -46,7 +48,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return p.Main(ctx, args, stdin, stdout, stderr)
 }
 
-// configuration prints what these programs are.
+// configuration prints what the programs are.
 func configuration(_ context.Context, c *call) error {
 	version := c.flags.Bool("v", false, "print the version number")
 	include := c.flags.Bool("i", false, "print options for a C compiler (there are none)")
@@ -72,7 +74,7 @@ func configuration(_ context.Context, c *call) error {
 	return err
 }
 
-// errNoLibrary is what -i and -l get.
+// errNoLibrary is the error of -i and -l.
 var errNoLibrary = errors.New("conf: there is no C library to compile or link with: programs talk to the server over the network")
 
 // compatible is the version of the original that scripts look for.
@@ -81,7 +83,7 @@ func compatible() string { return strings.Fields(cli.Version)[2] }
 // Options returns the options of the run.
 func (c *call) Options() *cli.Flags { return c.flags }
 
-// End prints what is left.
+// End prints the buffered output. It returns err, or else the error of the output.
 func (c *call) End(err error) error {
 	if flushErr := c.out.Flush(); err == nil {
 		err = flushErr

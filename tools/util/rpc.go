@@ -14,7 +14,7 @@ import (
 	"gotycoon/httpapi/tsv"
 )
 
-// rpc calls a procedure of a server and prints how it ended and what it returned.
+// rpc calls a procedure of a server and prints its outcome and the returned columns.
 func rpc(ctx context.Context, c *call) error {
 	host := c.flags.String("host", "localhost", "`name` of the server")
 	port := c.flags.Integer("port", 1978, "port of the server (default 1978)")
@@ -63,7 +63,7 @@ func rpc(ctx context.Context, c *call) error {
 	return c.printResult(rows, err, encode)
 }
 
-// columnEncoding is the value of -ienc and -oenc.
+// columnEncoding reads the value of -ienc or -oenc.
 func columnEncoding(option, letter string) (tsv.Encoding, error) {
 	switch letter {
 	case "":
@@ -78,7 +78,7 @@ func columnEncoding(option, letter string) (tsv.Encoding, error) {
 	return tsv.Raw, usageError(option + ": must be B, Q or U")
 }
 
-// printResult prints the outcome and the rows.
+// printResult prints the outcome and the returned columns.
 func (c *call) printResult(rows client.Rows, err error, e tsv.Encoding) error {
 	code, failed := 0, err != nil
 	if failed {
@@ -90,15 +90,16 @@ func (c *call) printResult(rows client.Rows, err error, e tsv.Encoding) error {
 	}
 	fmt.Fprintf(c.out, "RV\t%d: %s\n", code, resultName(code))
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		fmt.Fprintf(c.out, "%s\t%s\n", encoded([]byte(name), e), encoded(rows[name], e)) // Flush returns the error
+		fmt.Fprintf(c.out, "%s\t%s\n", encoded([]byte(name), e), encoded(rows[name], e))
 	}
 	if failed {
-		return exitStatus(1) // the output tells it already
+		return exitStatus(1) // the output has the error
 	}
 	return nil
 }
 
-// encoded writes a column as people and mail programs expect it: quoted-printable has capital digits.
+// encoded encodes a column as people and mail programs expect it: quoted-printable has capital
+// digits.
 func encoded(column []byte, e tsv.Encoding) []byte {
 	out := tsv.AppendColumn(nil, column, e)
 	for i := 0; e == tsv.Quoted && i+2 < len(out); i++ {
@@ -109,7 +110,7 @@ func encoded(column []byte, e tsv.Encoding) []byte {
 	return out
 }
 
-// resultName is the original's name of a result.
+// resultName returns the original's name of a result code.
 func resultName(code int) string {
 	names := [...]string{"RVSUCCESS", "RVEMISC", "RVEINVALID", "RVELOGIC", "RVETIMEOUT", "RVEINTERNAL", "RVENETWORK"}
 	if code < 0 || code >= len(names) {

@@ -16,7 +16,8 @@ import (
 	"gotycoon/internal/tlsfiles/testca"
 )
 
-// secureServer answers with the name in the client's certificate, which it asks for. It returns the options that are needed.
+// secureServer asks for a client certificate and answers with the name in it. It returns the
+// options that a client needs.
 func secureServer(t *testing.T, h http.HandlerFunc) (s *httptest.Server, options []string) {
 	t.Helper()
 	ca, err := testca.New(t.TempDir(), "ca")

@@ -14,7 +14,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// updateLog prints the records of a log: time stamp, and the update in hexadecimal.
+// updateLog prints the records of a log: the time stamp, and the update in hexadecimal.
 func updateLog(ctx context.Context, c *call) error {
 	ts := c.flags.String("ts", "0", "begin after this `time stamp`, a number or \"now\"; with -uf: leave out files that end before it")
 	wait := c.flags.Bool("uw", false, "wait for more updates, for ever")
@@ -55,7 +55,7 @@ func parseStamp(text string) (ulog.Stamp, error) {
 	return ulog.Stamp(n), nil
 }
 
-// begin makes a log where there is no directory yet, as the original does.
+// begin creates a log if the directory does not exist, as the original does.
 func begin(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -78,19 +78,19 @@ func (c *call) listFiles(dir string, from ulog.Stamp) error {
 	}
 	for _, file := range list {
 		if file.Last >= from {
-			fmt.Fprintf(c.out, "%s\t%d\t%d\n", file.Path, file.Size, file.Last) // Flush returns the error
+			fmt.Fprintf(c.out, "%s\t%d\t%d\n", file.Path, file.Size, file.Last)
 		}
 	}
 	return nil
 }
 
-// printUpdates prints records until the end of the log, or with wait until ctx ends.
+// printUpdates prints records up to the end of the log, or with wait until ctx ends.
 func (c *call) printUpdates(ctx context.Context, r *ulog.Reader, wait bool) error {
 	for {
 		e, err := r.Next()
 		gap, missing := errors.AsType[*ulog.GapError](err)
 		switch {
-		case missing: // the rest is printed, as by the original
+		case missing: // print the rest of the log, as the original does
 			if !gap.Trimmed() {
 				fmt.Fprintf(c.stderr, "%s: %v\n", program, gap)
 			}
@@ -110,7 +110,7 @@ func (c *call) printUpdates(ctx context.Context, r *ulog.Reader, wait bool) erro
 			return err
 		}
 		if err := r.Wait(ctx); err != nil {
-			return nil // asked to end
+			return nil // ctx has ended
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Command ktreplsql keeps a table in PostgreSQL or SQLite like the records of a server. "ktreplsql -h" explains it.
+// Command ktreplsql keeps a table in PostgreSQL or SQLite like the records of a server. "ktreplsql
+// -h" explains it.
 package main
 
 import (

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"gotycoon/access"
+	"gotycoon/db/record"
+	"gotycoon/httpapi/message"
+	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/netio"
+)
+
+// Status codes of the protocol.
+const (
+	statusOK             = 200
+	statusCreated        = 201
+	statusNoContent      = 204
+	statusBadRequest     = 400
+	statusUnauthorized   = 401
+	statusForbidden      = 403
+	statusNotFound       = 404
+	statusTooLarge       = 413
+	statusLogical        = 450
+	statusInternal       = 500
+	statusNotImplemented = 501
+	statusUnavailable    = 503
+	statusNoSpace        = 507
+
+	// statusBroken means that the connection broke and nothing was answered.
+	statusBroken = 0
+)
+
+// statusLine returns the code and its reason.
+func statusLine(status int) string {
+	switch status {
+	case statusOK:
+		return "200 OK"
+	case statusCreated:
+		return "201 Created"
+	case statusNoContent:
+		return "204 No Content"
+	case statusBadRequest:
+		return "400 Bad Request"
+	case statusUnauthorized:
+		return "401 Unauthorized"
+	case statusForbidden:
+		return "403 Forbidden"
+	case statusNotFound:
+		return "404 Not Found"
+	case statusTooLarge:
+		return "413 Request Entity Too Large"
+	case statusLogical:
+		return "450 Logical Inconsistency"
+	case statusNotImplemented:
+		return "501 Not Implemented"
+	case statusUnavailable:
+		return "503 Service Unavailable"
+	case statusNoSpace:
+		return "507 Insufficient Storage"
+	}
+	return "500 Internal Server Error"
+}
+
+const (
+	crlf = "\r\n"
+
+	// replyOpening is what every reply begins with.
+	replyOpening = "HTTP/1.1 "
+
+	// serverName is what clients of Kyoto Tycoon look for.
+	serverName = "KyotoTycoon/0.9.56b"
+
+	plainText = "text/plain"
+
+	// noLength leaves the Content-Length out.
+	noLength = -1
+)
+
+// replyWriter appends the replies to a connection's requests to netio.Conn.Out.
+type replyWriter struct {
+	h   *Handler
+	c   *netio.Conn
+	req *message.Request // that is answered
+}
+
+// head appends the status line and the headers that every reply has. The caller appends its own
+// headers, in the order of their names, and the empty line (endHead).
+func (w *replyWriter) head(status int, keepAlive bool, length int) {
+	out := append(w.c.Out, replyOpening...)
+	out = append(out, statusLine(status)...)
+	out = append(out, "\r\nServer: "+serverName+"\r\nDate: "...)
+	out = append(out, w.h.date.text(w.h.opts.Now())...)
+	if !keepAlive {
+		out = append(out, "\r\nConnection: close"...)
+	}
+	if length != noLength {
+		out = append(out, "\r\nContent-Length: "...)
+		out = strconv.AppendInt(out, int64(length), 10)
+	}
+	w.c.Out = append(out, crlf...)
+}
+
+// header appends one header. Text from the request cannot break out of it: lines have no line ends.
+func (w *replyWriter) header(name, value string) {
+	w.c.Out = append(append(append(w.c.Out, name...), value...), crlf...)
+}
+
+// headerXT appends the expiration time, if the record has one.
+func (w *replyWriter) headerXT(xt int64) {
+	if xt < record.MaxXT {
+		w.c.Out = appendHTTPDate(append(w.c.Out, "X-Kt-Xt: "...), xt)
+		w.c.Out = append(w.c.Out, crlf...)
+	}
+}
+
+func (w *replyWriter) endHead() { w.c.Out = append(w.c.Out, crlf...) }
+
+// empty answers without a body.
+func (w *replyWriter) empty(status int) int {
+	w.head(status, w.req.KeepAlive, 0)
+	w.endHead()
+	return status
+}
+
+// text answers with a text, which a reply to HEAD leaves out. An empty kind is no Content-Type.
+func (w *replyWriter) text(status int, keepAlive bool, kind, text string) {
+	length := len(text)
+	if w.req.Method == message.HEAD {
+		text, length = "", noLength
+	}
+	w.head(status, keepAlive, length)
+	if kind != "" {
+		w.header("Content-Type: ", kind)
+	}
+	if status == statusUnauthorized {
+		w.header("WWW-Authenticate: ", access.Challenge)
+	}
+	w.endHead()
+	w.c.Out = append(w.c.Out, text...)
+}
+
+// table answers a procedure with its output rows.
+func (w *replyWriter) table(o *output, status int) {
+	enc := o.rows.Choose()
+	length := noLength
+	if w.req.Method != message.HEAD {
+		length = o.rows.EncodedLen(enc)
+	}
+	w.head(status, w.req.KeepAlive, length)
+	w.header("Content-Type: ", enc.ContentType())
+	w.endHead()
+	switch {
+	case w.req.Method == message.HEAD:
+	case length > maxUnsent:
+		w.sendTable(&o.rows, enc)
+	default:
+		w.c.Out = o.rows.AppendEncoded(w.c.Out, enc)
+	}
+}
+
+// columnPiece is how much of a column is encoded at once: a multiple of three bytes, of which
+// Base64 makes four letters.
+const columnPiece = 48 << 10
+
+// sendTable sends the output rows while it encodes them, so that a large reply never is in memory
+// as a whole. Its length has been sent already: when the client is gone, so is the connection.
+func (w *replyWriter) sendTable(rows *tsv.Rows, enc tsv.Encoding) {
+	rows.SortEncoded(enc)
+	for row := range rows.All() {
+		if !w.sendColumn(row.Name, enc, '\t') || !w.sendColumn(row.Value, enc, '\n') {
+			w.req.KeepAlive = false
+			return
+		}
+	}
+}
+
+// sendColumn appends a column and the byte behind it, and sends what has gathered when that is
+// much. It reports whether the client takes it.
+func (w *replyWriter) sendColumn(col []byte, enc tsv.Encoding, end byte) bool {
+	for len(col) > columnPiece {
+		w.c.Out = tsv.AppendColumn(w.c.Out, col[:columnPiece], enc)
+		col = col[columnPiece:]
+		if w.c.Flush() != nil {
+			return false
+		}
+	}
+	w.c.Out = append(tsv.AppendColumn(w.c.Out, col, enc), end)
+	return len(w.c.Out) < columnPiece || w.c.Flush() == nil
+}
+
+// denial answers a request for which the client has no right: for a procedure a table with the
+// reason, as for every error, else a line of text.
+func (w *replyWriter) denial(denied *access.Denied, rpc, keepAlive bool) {
+	kind, text := plainText, denied.Error()+"\n"
+	if rpc {
+		kind, text = tsv.TypeTSV, "ERROR\t"+text
+	}
+	w.text(denied.Status(), keepAlive, kind, text)
+}
+
+// noMemory answers a request for which there is no memory, and ends the connection.
+func (w *replyWriter) noMemory(err error) (status int) {
+	f := message.FaultOf(err)
+	w.refusal(f)
+	w.req.KeepAlive = false
+	if f == message.TooLarge {
+		return statusTooLarge
+	}
+	return statusUnavailable
+}
+
+// refusal answers a request that cannot be read. The connection ends with it. What is no HTTP
+// request gets no answer.
+func (w *replyWriter) refusal(f message.Fault) {
+	status, reason := statusBadRequest, ""
+	switch f {
+	case message.TooLarge:
+		status, reason = statusTooLarge, "request entity too large"
+	case message.CutOff:
+		reason = "receiving data failed"
+	case message.Busy:
+		status, reason = statusUnavailable, "no memory for a request of this size now"
+	case message.BadChunk:
+		reason = "invalid chunk"
+	case message.BadLength:
+		reason = "conflicting lengths"
+	default:
+		return
+	}
+	text := statusLine(status) + " (" + reason + ")\n"
+	w.head(status, false, len(text))
+	w.header("Content-Type: ", plainText)
+	w.endHead()
+	w.c.Out = append(w.c.Out, text...)
+}

@@ -1,0 +1,176 @@
+package replication
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"gotycoon/binproto/frame"
+	"gotycoon/ulog"
+)
+
+// holdGrace is how long the log is held for a follower after it has acknowledged updates.
+//
+// A follower acknowledges updates first, and writes its position to its disk later: a follower of
+// our kind with the next update or within ten seconds (idleEvery), a slave of the original when it
+// likes. After a crash it asks from the position on its disk. If the hold moved on with the
+// acknowledgement, the segments in between could be removed, and the follower would meet a gap:
+//
+//	12:00:00  the follower's disk has position 100
+//	12:00:05  it acknowledges 200; the log removes the segment with 100 to 200
+//	12:00:06  it crashes, and asks for the updates after 100: a gap
+//
+// It may lack nothing of them: of two masters, each is told stamps of its own updates and gets none
+// of these updates. But the follower cannot know that, and would replace its data by copies.
+const holdGrace = 3 * idleEvery
+
+// followerHold is the hold of the log for a follower. The goroutine of the follower's connection
+// owns it.
+type followerHold struct {
+	hold  *ulog.Hold
+	grace time.Duration
+	at    ulog.Stamp // an acknowledged stamp
+	since time.Time  // when it was acknowledged; after the grace the hold moves on to at
+}
+
+// acknowledged notes that the follower has everything up to a stamp.
+func (h *followerHold) acknowledged(at ulog.Stamp, now time.Time) {
+	if now.Sub(h.since) < h.grace {
+		return
+	}
+	h.hold.Advance(h.at)
+	h.at, h.since = at, now
+}
+
+// A follower whose connection has ended mostly comes back within seconds, and asks from where it
+// was. If its hold ended with the connection, a removal in between could take what it needs, and
+// the follower would replace its data by copies. So the log is held for awayLinger, until the same
+// follower has a hold of its own again. Only followers with extended streams are waited for: they
+// are servers of our kind. An original slave cannot be told from "ktremotemgr slave", which is not
+// expected back, and after which files of the log are to be removable.
+
+const (
+	awayLinger = 2 * time.Minute // how long the log is held for a follower that has gone
+	mostAway   = 64              // such holds; the oldest one ends when there is another
+)
+
+// followerID tells followers apart across connections.
+type followerID struct {
+	sid  uint16
+	host string
+}
+
+func idOf(f frame.Follow, peer string) followerID {
+	host, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		host = peer
+	}
+	return followerID{f.SID, host}
+}
+
+// awayHolds holds the log for followers that have gone. The zero value is ready for use.
+type awayHolds struct {
+	mu  sync.Mutex
+	all []awayHold // in the order in which the followers went
+}
+
+type awayHold struct {
+	who  followerID
+	hold *ulog.Hold
+}
+
+// leave replaces the hold of a follower that goes by one that lingers.
+func (a *awayHolds) leave(log *ulog.Log, who followerID, hold *ulog.Hold) {
+	h := log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which has gone and may come back", who.sid), hold.From())
+	h.Linger(awayLinger)
+	hold.Release()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(func(other awayHold) bool { return other.hold.Ended() })
+	a.all = append(a.all, awayHold{who, h})
+	if extra := len(a.all) - mostAway; extra > 0 {
+		n := 0
+		a.forget(func(awayHold) bool { n++; return n <= extra })
+	}
+}
+
+// back ends the holds for a follower that has come back: its connection has a hold now.
+func (a *awayHolds) back(who followerID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget(func(h awayHold) bool { return h.who == who })
+}
+
+// forget releases some holds. The caller has locked mu.
+func (a *awayHolds) forget(which func(awayHold) bool) {
+	a.all = slices.DeleteFunc(a.all, func(h awayHold) bool {
+		gone := which(h)
+		if gone {
+			h.hold.Release()
+		}
+		return gone
+	})
+}
+
+// A follower that fetches copies goes on in the log from the instant of the first copy. Each copy
+// is a connection of its own, and its Frozen holds the log only while it is under way. If nothing
+// else held the log, updates behind the first copy could be gone when the last one is complete: the
+// follower would meet a gap, and would begin anew for ever. So the log is held for the follower
+// from its first copy until copyLinger after the last, also while a copy is interrupted. After that
+// the follower's stream has a hold of its own.
+//
+// The hold is a weak one: it does not count when the disk is full, and the follower begins anew.
+
+// copyLinger is how long the log is held for a follower between two copies, and after the last one.
+const copyLinger = 2 * time.Minute
+
+// copyHolds holds the log for followers that fetch copies, by their server IDs. The zero value is
+// ready for use.
+type copyHolds struct {
+	mu   sync.Mutex
+	open map[uint16]*copyHold
+}
+
+// copyHold holds the log for one follower.
+type copyHold struct {
+	hold   *ulog.Hold
+	copies int // under way
+}
+
+// begin holds the log for a follower whose copy begins. The caller calls release when the copy has
+// ended.
+//
+// The first of the copies under way takes a new hold, from where the lingering one is. It must not
+// renew that one: a removal may just have found it ended, and forgotten it, so that it would hold
+// nothing any more.
+func (cs *copyHolds) begin(log *ulog.Log, sid uint16) (release func()) {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	h := cs.open[sid]
+	if h == nil {
+		h = &copyHold{}
+		if cs.open == nil {
+			cs.open = map[uint16]*copyHold{}
+		}
+		cs.open[sid] = h
+	}
+	if h.copies == 0 {
+		from := log.Last()
+		if !h.hold.Ended() {
+			from = h.hold.From()
+		}
+		lingering := h.hold
+		h.hold = log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which fetches copies", sid), from)
+		lingering.Release()
+	}
+	h.copies++
+	return func() {
+		cs.mu.Lock()
+		defer cs.mu.Unlock()
+		if h.copies--; h.copies == 0 {
+			h.hold.Linger(copyLinger)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package script
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	lua "github.com/yuin/gopher-lua"
+	"github.com/yuin/gopher-lua/parse"
+)
+
+// concatName is the local variable of every chunk that holds the function which concatenations become: the interpreter's own
+// operator writes numbers another way. No script can name it, or the key under which a number gives it away.
+const (
+	concatName = "(concat)"
+	concatKey  = "\x00concat"
+)
+
+// chunkName is how messages name a chunk, given the name that load functions are given: behind = or @ as it is, otherwise it
+// is taken for the text.
+func chunkName(name string) string {
+	const longest = 60
+	if rest, ok := strings.CutPrefix(name, "="); ok {
+		return rest[:min(len(rest), longest-1)]
+	}
+	if rest, ok := strings.CutPrefix(name, "@"); ok {
+		if len(rest) > longest-8 {
+			rest = "..." + rest[len(rest)-(longest-8):]
+		}
+		return rest
+	}
+	const room = longest - 17 // for the words around it
+	line, _, more := strings.Cut(strings.ReplaceAll(name, "\r", "\n"), "\n")
+	if more || len(line) > room {
+		line = line[:min(len(line), room)] + "..."
+	}
+	return `[string "` + line + `"]`
+}
+
+// loader compiles chunks, for the script itself and for the functions that load some.
+type loader struct {
+	budget
+	l       *lua.LState
+	serving bool // a call is being served, and not the script being loaded
+}
+
+// load compiles source. The message of an error has name and line in front, as those of the reference interpreter.
+func (lo *loader) load(source, name string) (*lua.LFunction, error) {
+	name = chunkName(name)
+	if strings.HasPrefix(source, "\x1b") {
+		return nil, errors.New(name + ": bad header in precompiled chunk")
+	}
+	chunk, err := parse.Parse(strings.NewReader(source), name)
+	if err != nil {
+		return nil, syntaxError(err, source, name)
+	}
+	if wrong, at := strict(source); wrong != "" {
+		return nil, errorNear(source[:at], name, "syntax error", wrong)
+	}
+	r := rewriter{}
+	chunk, err = r.chunk(chunk)
+	if err != nil {
+		return nil, errors.New(name + ":1: " + err.Error())
+	}
+	if lo.serving && r.lookups > maxLookups {
+		return nil, errors.New(name + ":1: function has too many constants to be loaded within a call")
+	}
+	proto, err := lua.Compile(chunk, name)
+	if err != nil {
+		return nil, syntaxError(err, source, name)
+	}
+	return lo.l.NewFunctionFromProto(proto), nil
+}
+
+// syntaxError returns an error of the parser or the compiler with the name of the chunk and the line in front.
+func syntaxError(err error, source, name string) error {
+	if e, ok := errors.AsType[*parse.Error](err); ok {
+		if e.Pos.Line == parse.EOF {
+			return errorNear(source, name, e.Message, "<eof>")
+		}
+		return fmt.Errorf("%s:%d: %s near '%s'", name, e.Pos.Line, e.Message, e.Token)
+	}
+	if e, ok := errors.AsType[*lua.CompileError](err); ok {
+		return fmt.Errorf("%s:%d: %s", name, e.Line, e.Message)
+	}
+	return errors.New(name + ":1: " + err.Error())
+}
+
+// errorNear returns an error about a token and the text of the chunk before it.
+func errorNear(before, name, message, token string) error {
+	return fmt.Errorf("%s:%d: %s near '%s'", name, 1+strings.Count(before, "\n"), message, token)
+}
+
+// pushChunk pushes a compiled chunk, or nil and what is wrong with it.
+func (lo *loader) pushChunk(l *lua.LState, source, name string) int {
+	f, err := lo.load(source, name)
+	if err != nil {
+		l.Push(lua.LNil)
+		l.Push(lua.LString(err.Error()))
+		return 2
+	}
+	l.Push(f)
+	return 1
+}
+
+func (lo *loader) loadString(l *lua.LState) int {
+	source := checkText(l, 1)
+	return lo.pushChunk(l, source, l.OptString(2, source))
+}
+
+func (lo *loader) loadFrom(l *lua.LState) int {
+	reader := l.CheckFunction(1)
+	var source strings.Builder
+	for {
+		l.Push(reader)
+		l.Call(0, 1)
+		piece, ok := text(l.Get(-1))
+		empty := l.Get(-1) == lua.LNil || piece == ""
+		l.Pop(1)
+		switch {
+		case empty && (ok || piece == ""):
+			return lo.pushChunk(l, source.String(), l.OptString(2, "=(load)"))
+		case !ok:
+			l.Push(lua.LNil)
+			l.Push(lua.LString("reader function must return a string"))
+			return 2
+		}
+		source.WriteString(piece)
+		lo.allow(l, float64(source.Len()))
+	}
+}
+
+// readChunk reads a file for loadfile, dofile and require, of which there may be no end. Its first line is left out when it begins with #.
+func (lo *loader) readChunk(l *lua.LState, path string) (source string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	var text strings.Builder
+	for size := int64(readPiece); size == readPiece; {
+		lo.allow(l, float64(text.Len()+readPiece))
+		if size, err = io.CopyN(&text, f, readPiece); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+		lo.leash.check(l)
+	}
+	source = text.String()
+	if strings.HasPrefix(source, "#") {
+		if end := strings.IndexByte(source, '\n'); end >= 0 {
+			return source[end:], nil
+		}
+		return "", nil
+	}
+	return source, nil
+}
+
+func (lo *loader) loadFile(l *lua.LState) int {
+	path := checkText(l, 1)
+	source, err := lo.readChunk(l, path)
+	if err != nil {
+		l.Push(lua.LNil)
+		l.Push(lua.LString("cannot open " + path))
+		return 2
+	}
+	return lo.pushChunk(l, source, "@"+path)
+}
+
+func (lo *loader) doFile(l *lua.LState) int {
+	top := l.GetTop()
+	if lo.loadFile(l) == 2 {
+		l.Error(l.Get(-1), 0)
+	}
+	l.Call(0, lua.MultRet)
+	return l.GetTop() - top
+}
+
+// searchModule is the searcher of require for modules written in the language.
+func (lo *loader) searchModule(l *lua.LState) int {
+	name := checkText(l, 1)
+	paths, ok := l.GetField(l.GetGlobal("package"), "path").(lua.LString)
+	if !ok {
+		l.RaiseError("'package.path' must be a string")
+	}
+	var missing strings.Builder
+	for pattern := range strings.SplitSeq(string(paths), ";") {
+		path := strings.ReplaceAll(pattern, "?", strings.ReplaceAll(name, ".", "/"))
+		source, err := lo.readChunk(l, path)
+		if err != nil {
+			missing.WriteString("\n\tno file '" + path + "'")
+			continue
+		}
+		f, err := lo.load(source, "@"+path)
+		if err != nil {
+			l.RaiseError("error loading module '%s' from file '%s':\n\t%s", name, path, err)
+		}
+		l.Push(f)
+		return 1
+	}
+	return pushText(l, missing.String())
+}

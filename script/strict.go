@@ -1,0 +1,136 @@
+package script
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// The library's parser accepts chunks that Lua 5.1 refuses, and some of them it misreads: the text "\300" becomes another byte, the
+// number 1e) becomes NaN. A script that tests a chunk with loadstring must get the answer of the reference interpreter, so strict
+// refuses these chunks. A look at the tokens is enough, because the parser has accepted the chunk already:
+//
+//	3x   0x1p4   1e)          malformed numbers
+//	"\300"                    an escape above 255
+//	goto x   ::x::            statements of later versions of the language
+//	;;   {1;,}                a semicolon or comma behind nothing
+//	f                         a call whose parenthesis begins a line: Lua 5.1 cannot know
+//	(g or h)()                whether a statement ends before the parenthesis
+//
+// The rest of the refusals needs the syntax tree: see rewriter.
+
+var (
+	// tokenPattern matches the token, the comment or the blanks at the beginning of a text, but for long brackets.
+	tokenPattern = regexp.MustCompile(`(?s)^(?:[ \t\r\n\v\f]+|--[^\r\n]*|[A-Za-z_]\w*|\.?[0-9][0-9.]*(?:[eE][+-]?)?\w*|` +
+		`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.{2,3}|::|[=~<>]=|.)`)
+	longPattern   = regexp.MustCompile(`^(?:--)?\[(=*)\[`)
+	numberPattern = regexp.MustCompile(`^(?:0[xX][0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)$`)
+	escapePattern = regexp.MustCompile(`(?s)\\(?:([0-9]{1,3})|.)`)
+)
+
+// nextToken returns the token at the beginning of a text.
+func nextToken(text string) string {
+	if text[0] == '[' || text[0] == '-' {
+		if open := longPattern.FindStringSubmatch(text); open != nil {
+			if end := strings.Index(text, "]"+open[1]+"]"); end >= 0 {
+				return text[:end+len(open[1])+2]
+			}
+		}
+	}
+	return tokenPattern.FindString(text)
+}
+
+// tokens is what strict knows of the tokens before the current one.
+type tokens struct {
+	last    string // the last token
+	newline bool   // a line has ended since then
+	prefix  bool   // the last token ended an expression that a parenthesis would call
+	locals  bool   // in the names behind "local"
+	header  bool   // between "function" and its parameters
+	open    []bool // of each open bracket: prefix behind the bracket that closes it
+}
+
+// strict returns the first token of a chunk that Lua 5.1 refuses, and its place; "" where there is none.
+func strict(source string) (wrong string, at int) {
+	t := tokens{last: ";"}
+	for at < len(source) {
+		token := nextToken(source[at:])
+		switch {
+		case strings.IndexByte(cSpace, token[0]) >= 0 || strings.HasPrefix(token, "--"):
+			t.newline = t.newline || strings.ContainsAny(token, "\r\n")
+		case !t.accepts(token):
+			return token, at
+		default:
+			t.add(token)
+		}
+		at += len(token)
+	}
+	return "", at
+}
+
+// accepts reports whether Lua 5.1 accepts the token at this place, given that the parser of the library does.
+func (t *tokens) accepts(token string) bool {
+	switch c := token[0]; {
+	case isDigit(c) || c == '.' && len(token) > 1 && isDigit(token[1]):
+		return numberPattern.MatchString(token)
+	case c == '"' || c == '\'':
+		for _, escape := range escapePattern.FindAllStringSubmatch(token, -1) {
+			if n, _ := strconv.Atoi(escape[1]); n > 255 {
+				return false
+			}
+		}
+	case token == "(":
+		return len(t.open) < maxLevels && (!t.prefix || !t.newline || t.header)
+	case token == ";":
+		return !t.beginsStatement() && t.last != ","
+	case token == ",":
+		return t.last != "," && t.last != ";"
+	}
+	return token != "goto" && token != "::"
+}
+
+// beginsStatement reports whether a statement has to begin behind the last token.
+func (t *tokens) beginsStatement() bool {
+	switch t.last {
+	case ";", "do", "then", "else", "repeat":
+		return true
+	case ")":
+		return !t.prefix // behind the parameters of a function
+	}
+	return false
+}
+
+// add notes a token.
+func (t *tokens) add(token string) {
+	c := token[0]
+	was := t.prefix
+	t.locals = token == "local" || t.locals && (token == "," || isName(token) && (t.last == "local" || t.last == ","))
+	t.last, t.newline, t.prefix = token, false, false
+	switch {
+	case token == "function":
+		t.header = true
+	case isName(token):
+		t.prefix = !t.locals
+	case c == '"' || c == '\'' || c == '[' && len(token) > 1:
+		t.prefix = was
+	case token == "(":
+		t.open, t.header = append(t.open, !t.header), false
+	case token == "{":
+		t.open = append(t.open, was)
+	case token == "[":
+		t.open = append(t.open, true)
+	case strings.Contains(")}]", token):
+		last := len(t.open) - 1
+		t.open, t.prefix = t.open[:last], t.open[last]
+	}
+}
+
+// isName reports whether a token is a name, and no keyword.
+func isName(token string) bool {
+	switch token {
+	case "and", "break", "do", "else", "elseif", "end", "false", "for", "function", "if", "in", "local", "nil", "not", "or",
+		"repeat", "return", "then", "true", "until", "while":
+		return false
+	}
+	return token[0] == '_' || isLetter(token[0])
+}

@@ -1,0 +1,188 @@
+package ulog
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"slices"
+
+	"gotycoon/internal/pieces"
+)
+
+// A group is what one write puts into the log.
+type group struct {
+	buf   []byte
+	large []largeValue // that the records refer to
+	count uint32       // records
+	notes uint32       // position records among them
+	first Stamp
+	last  Stamp
+	note  note // of the newest position record
+}
+
+// referSize is the size from which on a value that stays as it is (Update.Stays) is not copied into
+// the pending records: they refer to it, and it is written from where it is. A group with such a
+// value is larger than what readers share in memory (groupKept).
+const referSize = groupKept + 1
+
+// A largeValue is a value that pending records refer to.
+type largeValue struct {
+	at    int // where the value belongs in the records
+	value []byte
+	ahead *aheadFile // the value on the disk already; nil: it is not
+}
+
+// refers reports whether the pending record of an update refers to its value.
+func refers(u *Update) bool {
+	return u.Stays && u.Op == OpSet && (len(u.Value) >= referSize || u.Ahead != nil)
+}
+
+// pending is the records that were appended and that no group has taken yet. It is guarded by
+// Log.mu.
+type pending struct {
+	buf     []byte       // encoded records
+	large   []largeValue // that the records refer to
+	referTo int          // bytes of large values, those in waiting included
+	waiting []group      // groups to be written before buf, see cut
+	count   uint32       // records in buf
+	notes   uint32       // position records among them
+	first   Stamp        // of the first record in buf
+	spare   []byte       // empty buffer to become buf
+}
+
+// add appends the record of an update, or all of the record but a large value.
+func (p *pending) add(at Stamp, u *Update) {
+	p.count++
+	if !refers(u) {
+		p.buf = appendRecord(p.buf, at, u)
+		return
+	}
+	p.buf = appendFrameHead(p.buf, at, messageSize(u))
+	p.buf = binary.BigEndian.AppendUint16(p.buf, u.SID)
+	p.buf = binary.BigEndian.AppendUint16(p.buf, u.DBID)
+	p.buf = appendSetHead(append(p.buf, byte(u.Op)), u)
+	v := largeValue{at: len(p.buf), value: u.Value}
+	if u.Ahead != nil {
+		v.ahead = u.Ahead.File.(*aheadFile)
+		v.ahead.used = true
+	}
+	p.large = append(p.large, v)
+	p.buf = append(p.buf, endMark)
+}
+
+// addNote appends a position record.
+func (p *pending) addNote(at Stamp, msg []byte) {
+	p.buf = appendFrameHead(p.buf, at, len(msg))
+	p.buf = append(append(p.buf, msg...), endMark)
+	p.count++
+	p.notes++
+}
+
+// cut makes the records in buf a group that waits to be written. Append cuts in front of a large
+// value and behind it, so that the value has a group of its own: updates before the value are
+// acknowledged before it is written, and do not wait for the disk to take it. Updates behind the
+// value have to wait for it, since the log is written in one order.
+func (p *pending) cut(last Stamp, n note) {
+	if p.count > 0 {
+		p.waiting = append(p.waiting, p.group(last, n))
+	}
+}
+
+// group makes the records in buf a group, and buf empty.
+func (p *pending) group(last Stamp, n note) group {
+	g := group{buf: p.buf, large: p.large, count: p.count, notes: p.notes, first: p.first, last: last, note: n}
+	p.buf, p.spare, p.count, p.notes = p.spare, nil, 0, 0
+	p.large = nil
+	return g
+}
+
+// take returns the next group to be written.
+func (p *pending) take(last Stamp, n note) (g group) {
+	if len(p.waiting) > 0 {
+		g = p.waiting[0]
+		p.waiting = slices.Delete(p.waiting, 0, 1)
+	} else {
+		g = p.group(last, n)
+	}
+	p.referTo -= g.referred()
+	return g
+}
+
+// referred returns the bytes of the values that the records of updates refer to.
+func referred(ups []Update) (size int) {
+	for i := range ups {
+		if refers(&ups[i]) {
+			size += len(ups[i].Value)
+		}
+	}
+	return size
+}
+
+// referred returns the bytes of the group's large values.
+func (g *group) referred() (size int) {
+	for _, v := range g.large {
+		size += len(v.value)
+	}
+	return size
+}
+
+// parts calls f for the parts of the group's first n bytes, with the large values where they
+// belong.
+func (g *group) parts(n int, f func(p []byte) error) error {
+	from := 0
+	for _, v := range g.large {
+		if err := f(g.buf[from:v.at]); err != nil {
+			return err
+		}
+		if err := f(v.value); err != nil {
+			return err
+		}
+		from = v.at
+	}
+	return f(g.buf[from:n])
+}
+
+// size is what the group takes in the segment.
+func (g *group) size() int64 { return int64(len(g.buf) + g.referred()) }
+
+// seal appends the commit record.
+func (g *group) seal() {
+	crc, from := uint32(0), 0
+	sum := func(p []byte) error {
+		crc = crc32.Update(crc, castagnoli, p)
+		return nil
+	}
+	for _, v := range g.large {
+		_ = sum(g.buf[from:v.at]) // fails never
+		if from = v.at; v.ahead != nil {
+			crc = joinCRC(crc, v.ahead.crc, len(v.value))
+		} else {
+			_ = pieces.Each(v.value, sum)
+		}
+	}
+	_ = pieces.Each(g.buf[from:], sum)
+	g.buf = appendCommitOf(g.buf, crc, g.last, g.count)
+}
+
+// write writes the group into the newest segment.
+func (w *writer) write(g *group, off int64) error {
+	return g.parts(len(g.buf), func(p []byte) error {
+		n, err := w.f.WriteAt(p, off)
+		off += int64(n)
+		return err
+	})
+}
+
+// each calls f for the message of each of the group's records, without large values. The records
+// are the first n bytes of the buffer.
+func (g *group) each(n int, f func(msg []byte)) {
+	large := g.large
+	for at := 0; at < n; {
+		from := at + RecordHead
+		to := from + int(binary.BigEndian.Uint32(g.buf[at+9:]))
+		if len(large) > 0 && large[0].at == to-len(large[0].value) {
+			to, large = large[0].at, large[1:]
+		}
+		f(g.buf[from:to:to])
+		at = to + 1
+	}
+}
