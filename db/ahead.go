@@ -10,9 +10,10 @@ import (
 	"gotycoon/ulog"
 )
 
-// early is a large value of which log and store have what takes time before its key is locked: nobody waits for the disk to take 250
-// MiB, nor for a copy of them, not even who stores another record of the same stripe. Whether the value is stored after all is
-// decided when the key is locked, as for any other. A nil early is a value that comes with its update.
+// early is a large value that log and store have taken before its key is locked: taking 250 MiB to
+// the disk, or copying them, must not keep others waiting, not even for other keys of the same
+// stripe. Whether the value is stored is decided when the key is locked, as for any other value. A
+// nil early is a value that comes with its update.
 type early struct {
 	db   *DB
 	ups  []ulog.Update // the one of the value
@@ -21,15 +22,15 @@ type early struct {
 	kept int           // bytes of room on the disk that is kept for the value
 }
 
-// goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text
-// database, it is not yet known what will come into the log.
+// goesAhead reports whether a value of a size is written to the log before its key is locked. In an
+// open transaction, and in a text database, the stored form is not known that early.
 func (d *DB) goesAhead(size int) bool {
 	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
 }
 
-// goAhead has a large value written to the log. What it returns must be ended, once its update is in the log or will not be. w is what there
-// has to be for the value to be stored: one that cannot be stored now is not written. room is as for SetInPlace, nil for a value that is
-// copied. The caller holds no lock.
+// goAhead has a large value written to the log. The caller must end the returned early once its
+// update is in the log, or will not be. A value that w forbids at the moment is not written. room
+// is as for SetInPlace, nil for a value that is copied. The caller holds no lock.
 func (d *DB) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) (*early, error) {
 	if !d.goesAhead(len(value)) {
 		return nil, nil
@@ -62,8 +63,8 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) 
 	return e, nil
 }
 
-// write has the log take the value, and the store prepare for it. From the value's turn on until e is ended, room on the disk is kept
-// for the value.
+// write has the log take the value and the store prepare for it. Room on the disk is kept for the
+// value from its turn in the log until the early is ended.
 func (e *early) write() (err error) {
 	d := e.db
 	e.ups[0].Ahead, err = d.log.WriteAhead(&e.ups[0], func() error {
@@ -80,8 +81,9 @@ func (e *early) write() (err error) {
 	return e.prepare()
 }
 
-// prepare has the store copy the value. Others may have stored large values meanwhile. The log ends its segment in front of the
-// value, so what is in there had better be on the disk by then.
+// prepare has the store copy the value. Other large values may have been stored meanwhile, so it
+// waits for the file first. The log ends its segment in front of the value; syncing up to there now
+// keeps the fsync out of the time in which the key is locked.
 func (e *early) prepare() error {
 	d := e.db
 	if err := d.throttleFor(e.room); err != nil {

@@ -12,7 +12,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// batch is the updates of one commit, with the room that their stored values and the old ones take.
+// batch is the updates of one commit, with the room that their stored values, and the values read
+// for them, take.
 type batch struct {
 	db   *DB
 	ups  []ulog.Update
@@ -36,7 +37,8 @@ type batch struct {
 
 	mortals int64 // records that can expire
 
-	master  bool           // the updates are those of a master, which are stored also where clients are refused
+	// the updates are those of a master, which are stored also where clients are refused
+	master  bool
 	follow  *ulog.Position // what goes into the log with updates of a master; nil: nothing
 	renewed []int          // those of them that become updates of this server, see renew
 }
@@ -55,6 +57,7 @@ func (d *DB) newBatch() *batch {
 	return &batch{db: d}
 }
 
+// free gives the batch back to the pool.
 func (b *batch) free() {
 	if cap(b.room) > keepRoom {
 		b.room = nil
@@ -73,7 +76,7 @@ func (b *batch) free() {
 	b.db.batches.Put(b)
 }
 
-// read returns the live record of key; value is valid until the next read.
+// read returns the live record of key. The value is valid until the next read.
 func (b *batch) read(key []byte) (value []byte, found bool, err error) {
 	value, _, found, err = b.scratch(b.owed, key)
 	return value, found, err
@@ -103,8 +106,8 @@ func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 	}
 }
 
-// makeRoom makes room for a stored value of n bytes. Updates keep the room that they are in, and nothing is copied: a bulk of large values
-// would be copied over and over.
+// makeRoom makes room for a stored value of n bytes. Earlier updates keep the array that they are
+// in, and nothing is copied: a bulk of large values would otherwise be copied again and again.
 func (b *batch) makeRoom(n int) error {
 	if n <= cap(b.room)-len(b.room) {
 		return nil
@@ -118,8 +121,8 @@ func (b *batch) makeRoom(n int) error {
 	return nil
 }
 
-// setInPlace is set for a large value behind Headroom bytes that nobody needs any more, all of which stay as they are until the log has
-// been waited for.
+// setInPlace is set for a large value behind Headroom bytes that nobody needs any more. All of them
+// must stay as they are until the log has been waited for.
 func (b *batch) setInPlace(key, room []byte, xt int64) {
 	if len(room)-record.Headroom > record.MaxValueSize {
 		b.err = dberr.ErrLongValue
@@ -128,7 +131,8 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 	b.ups[len(b.ups)-1].Stays, b.stays = true, true
 }
 
-// inPlace returns the stored form of a value behind Headroom bytes, which takes them where it needs them.
+// inPlace returns the stored form of a value behind Headroom bytes. The expiration time overwrites
+// these bytes.
 func (d *DB) inPlace(room []byte, xt int64) []byte {
 	if d.Persistent() {
 		return room[record.Headroom:]
@@ -137,7 +141,8 @@ func (d *DB) inPlace(room []byte, xt int64) []byte {
 	return room
 }
 
-// put adds an update that stores a value: the one of e, which has gone ahead; else the one in room; else a copy of value.
+// put adds an update that stores a value: the value of e, which has gone ahead; else the value in
+// room; else a copy of value.
 func (b *batch) put(e *early, key, value, room []byte, xt int64) {
 	switch {
 	case e != nil:
@@ -167,11 +172,12 @@ func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
 // LargeValue is the size from which on a Purse is asked.
 const LargeValue = store.LargeValue
 
-// glance reads the beginning of a large value, with all that is in front of it, and the value's size: enough to know whether there is a
-// record.
+// glance reads only the beginning of a large value, and the value's size. That is enough to know
+// whether there is a record.
 type glance struct{ size int }
 
-// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks in front of it.
+// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks
+// in front of it.
 const glanced = 64
 
 var _ store.Reader = (*glance)(nil)
@@ -188,7 +194,7 @@ func (b *batch) exists(key []byte) (bool, error) {
 	return found, err
 }
 
-// look returns the size of the live record of key without a copy of a large one.
+// look returns the size of the live record of key. A large value is not copied.
 func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
 	b.glance.size = 0
 	value, xt, found, err := b.db.read(&b.glance, b.old[:0], key)
@@ -209,7 +215,8 @@ func (d *DB) prefixSize() int {
 	return record.XTSize
 }
 
-// scratch reads a record into the batch's scratch, which lasts until the next read. The scratch that was too small is given back.
+// scratch reads a record into the batch's scratch, which lasts until the next read. When the
+// scratch was too small, its memory is given back to the purse.
 func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
 	before := p.Taken()
 	value, xt, found, err = b.db.read(p, b.old[:0], key)
@@ -223,8 +230,9 @@ func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found b
 	return value, xt, found, err
 }
 
-// target returns the key under which a new record is stored: its own, but in a text database, where every record is
-// a line, the byte offset of the line as 16 hexadecimal digits (reference section 14.4).
+// target returns the key under which a new record is stored. That is the record's own key, except
+// in a text database, where every record is a line and its key is the byte offset of the line as 16
+// hexadecimal digits.
 func (d *DB) target(key, value []byte) []byte {
 	if d.expr.Kind != expr.Text {
 		return key
@@ -234,7 +242,7 @@ func (d *DB) target(key, value []byte) []byte {
 	return fmt.Appendf(nil, "%016X", at)
 }
 
-// lineSize is the length of a line with its end, for a value without prefix.
+// lineSize is the length of a line with its end, for a value without expiration time.
 func (d *DB) lineSize(value int) int64 {
 	if !d.Persistent() {
 		value += record.XTSize

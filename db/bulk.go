@@ -15,8 +15,9 @@ const (
 	chunkBytes   = 1 << 20 // and their size
 )
 
-// SetBulk stores records in their order and returns how many. With atomic all are stored or none, also when the
-// machine stops; otherwise an error leaves the first of them stored.
+// SetBulk stores records in their order and returns how many. With atomic, all are stored or none,
+// also when the machine stops. Without atomic, an error leaves the records in front of the failed
+// one stored.
 func (d *DB) SetBulk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
 	for len(recs) > 0 {
 		n := len(recs)
@@ -44,8 +45,8 @@ func chunkLength(recs []Record) int {
 	return len(recs)
 }
 
-// setChunk stores records as one commit. A record that cannot be stored ends it; those before are stored, unless
-// the bulk is atomic.
+// setChunk stores records as one commit. A record that cannot be stored ends the chunk; the records
+// before it are stored, unless the bulk is atomic.
 func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err error) {
 	if len(recs) == 1 && d.goesAhead(len(recs[0].Value)) {
 		return d.setOne(p, &recs[0])
@@ -98,7 +99,7 @@ func (d *DB) setOne(p *Pending, r *Record) (stored int, err error) {
 	return 1, nil
 }
 
-// RemoveBulk removes the records of keys and returns how many there were. atomic is as in SetBulk.
+// RemoveBulk removes the records of keys and returns how many existed. atomic is as in SetBulk.
 func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, err error) {
 	for len(keys) > 0 {
 		n, hits, err := d.removeChunk(p, keys, atomic)
@@ -111,8 +112,8 @@ func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, er
 	return removed, nil
 }
 
-// removeChunk removes the first n of keys as one commit; all of them with atomic, otherwise as many as have
-// stripes of their own, so that a key given twice is found once.
+// removeChunk removes the records of the first n keys as one commit: of all keys with atomic,
+// otherwise of as many as have a stripe of their own, so that a key given twice is found once.
 func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
 	b := d.newBatch()
 	defer b.free()
@@ -141,7 +142,8 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 	return n, hits, d.waitUnlessOwed(p, b)
 }
 
-// removeAll adds the removal of keys and returns how many of them have a record. A key given twice counts once.
+// removeAll adds the removal of keys and returns how many of the keys have a record. A key given
+// twice counts once.
 func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -158,8 +160,9 @@ func (b *batch) removeAll(keys [][]byte) (hits int, err error) {
 	return hits, nil
 }
 
-// GetBulk calls visit for each key that has a record, in order; i is the key's place, value is valid during the
-// call. With atomic all values are of one instant with respect to atomic updates.
+// GetBulk calls visit for each key that has a record, in the order of keys. i is the key's index,
+// value is valid during the call. With atomic, all values are of one instant with respect to atomic
+// updates.
 func (d *DB) GetBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
 	if err := d.getBulk(p, keys, atomic, visit); err != nil {
 		return err

@@ -35,11 +35,11 @@ type Catalog struct {
 // Len returns the number of databases.
 func (c *Catalog) Len() int { return len(c.dbs) }
 
-// ServicesIndex is the index of the services' database in the update log: out of the way of those of the command line, and unknown
-// to servers without services, which leave its updates alone.
+// ServicesIndex is the index of the services' database in the update log. It is far from the
+// indexes of the command line, and unknown to servers without services, which ignore its updates.
 const ServicesIndex = 0xfffe
 
-// Services returns the database for records of the server's own, nil without Options.Services.
+// Services returns the database for the server's own records, nil without Options.Services.
 func (c *Catalog) Services() *DB {
 	if len(c.all) > len(c.dbs) {
 		return c.all[len(c.dbs)]
@@ -47,8 +47,8 @@ func (c *Catalog) Services() *DB {
 	return nil
 }
 
-// Numbered returns the database with a number in the update log: one of the command line, or that of the services. Replication, recovery and
-// snapshots use it, never a protocol.
+// Numbered returns the database with a number in the update log: one of the command line, or the
+// services'. Replication, recovery and snapshots use it; protocols must not, see View.
 func (c *Catalog) Numbered(i int) *DB {
 	if i == ServicesIndex {
 		return c.Services()
@@ -64,7 +64,8 @@ func (c *Catalog) DB(i int) *DB {
 	return c.dbs[i]
 }
 
-// Lookup returns the database with a name, nil where there is none. Of databases with one name it is the last.
+// Lookup returns the database with a name, nil where there is none. Of databases with one name it
+// is the last.
 func (c *Catalog) Lookup(name string) *DB { return c.names[name] }
 
 // Log returns the shared update log, nil without Options.LogDir.
@@ -78,7 +79,8 @@ func (c *Catalog) Log() *ulog.Log {
 // LogFiles lists the segments of the shared update log.
 func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
 
-// SyncLogs returns when every update made so far would survive a power cut. Databases without a log have none that could.
+// SyncLogs returns when every update made so far would survive a power cut. A database without a
+// log has no such updates.
 func (c *Catalog) SyncLogs() error {
 	for _, l := range c.logs {
 		if err := l.SyncTo(l.Last()); err != nil {
@@ -91,7 +93,7 @@ func (c *Catalog) SyncLogs() error {
 // Failed is closed when a log has failed: nothing is acknowledged any more.
 func (c *Catalog) Failed() <-chan struct{} { return c.failed }
 
-// Err says why Failed is closed.
+// Err returns why Failed is closed.
 func (c *Catalog) Err() error {
 	select {
 	case <-c.failed:
@@ -101,7 +103,8 @@ func (c *Catalog) Err() error {
 	}
 }
 
-// Idle examines some records of one database after the other; the server calls it while nobody uses it.
+// Idle looks for expired records in one database, the next one at each call. The server calls it
+// while nobody uses the databases.
 func (c *Catalog) Idle() {
 	if len(c.dbs) > 0 {
 		c.dbs[int(c.turn.Add(1))%len(c.dbs)].sweeper.idle()
@@ -111,7 +114,8 @@ func (c *Catalog) Idle() {
 // keepEvery is how often the keeper looks after logs and databases.
 const keepEvery = 250 * time.Millisecond
 
-// keep notices failed logs, and has databases checkpointed that would need a long replay after a crash.
+// keep notices failed logs, and asks for checkpoints of databases that would need a long replay
+// after a crash.
 func (c *Catalog) keep() {
 	defer close(c.stopped)
 	tick := time.NewTicker(keepEvery)
@@ -158,8 +162,9 @@ func (c *Catalog) closeDB(d *DB) error {
 	return nil
 }
 
-// finish has a file take everything, and removes its private log. The file is closed afterwards: a process that waits for it would otherwise
-// begin to write to a log that is being removed.
+// finish writes everything to a file and removes its private log. The file is closed only
+// afterwards: another process that waits for the file would otherwise write to a log that is being
+// removed.
 func (c *Catalog) finish(d *DB) error {
 	if err := d.file.Finish(); err != nil {
 		return &OpenError{Expr: d.Expr(), Err: err}
@@ -167,7 +172,8 @@ func (c *Catalog) finish(d *DB) error {
 	return c.closePrivateLog(d)
 }
 
-// CloseLog closes the services' database and the shared update log, after the databases of the command line.
+// CloseLog closes the services' database and the shared update log, after the databases of the
+// command line.
 func (c *Catalog) CloseLog() error {
 	c.stopKeeper()
 	if d := c.Services(); d != nil {
@@ -225,10 +231,11 @@ func (c *Catalog) Logs() []OpenLog {
 // All returns all databases, the one of the services last if there is one.
 func (c *Catalog) All() []*DB { return c.all }
 
-// View is what protocols see of a catalog: the databases of the command line and the update log. The services' database cannot be reached
-// through it, by whatever number or name: a client that could write there would clear what sequences, quotas and locks have promised.
-//
-// What may use the services' database asks the Catalog for it by a name of its own: Services, Numbered and All.
+// View is what protocols see of a catalog: the databases of the command line and the update log.
+// The services' database cannot be reached through a View, by whatever number or name: a client
+// that could write there could clear what sequences, quotas and locks have promised. Callers that
+// may use the services' database ask the Catalog for it, by names of their own: Services, Numbered
+// and All.
 type View struct{ c *Catalog }
 
 // View returns what protocols may see.
@@ -240,7 +247,8 @@ func (v *View) Len() int { return v.c.Len() }
 // DB returns the database with an index on the command line, nil where there is none.
 func (v *View) DB(i int) *DB { return v.c.DB(i) }
 
-// Lookup returns the database with a name, nil where there is none. Of databases with one name it is the last.
+// Lookup returns the database with a name, nil where there is none. Of databases with one name it
+// is the last.
 func (v *View) Lookup(name string) *DB { return v.c.Lookup(name) }
 
 // Log returns the shared update log, nil without Options.LogDir.
@@ -252,8 +260,8 @@ func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.LogFiles() }
 // RemoveLogFiles removes segments of the shared update log, see Catalog.RemoveLogFiles.
 func (v *View) RemoveLogFiles(upTo ulog.Stamp) error { return v.c.RemoveLogFiles(upTo) }
 
-// SetGuarded makes the databases take updates from masters only, or from clients too, see Catalog.SetGuarded.
+// SetGuarded makes the databases refuse updates of clients, or ends that, see Catalog.SetGuarded.
 func (v *View) SetGuarded(on bool) error { return v.c.SetGuarded(on) }
 
-// Guarded reports whether the databases take updates from masters only.
+// Guarded reports whether the databases refuse updates of clients.
 func (v *View) Guarded() bool { return v.c.Guarded() }

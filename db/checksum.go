@@ -14,15 +14,17 @@ import (
 	"gotycoon/ulog"
 )
 
-// Checksums compare databases without moving records: each side adds up the digests of its records in ranges that both
-// have been told, in any order. Two kinds of ranges are known: of keys, by their bytes, and of the keys' hashes, in which every
-// kind of database has about as many records in ranges of one size. A place in the latter is written as 16 hexadecimal
-// digits, so that both are compared as bytes.
+// Checksums compare databases without moving records: each side adds up the digests of its records
+// in ranges that both know, in any order. There are two kinds of ranges: of keys, by their bytes,
+// and of the keys' hashes, where ranges of one size have about as many records in every kind of
+// database. A place among the hashes is written as 16 hexadecimal digits, so that both kinds are
+// compared as bytes.
 
-// ChecksumRange is the records whose key, or hash of the key, is at least From and before To; an empty To is behind all.
+// ChecksumRange is the records whose key, or hash of the key, is at least From and before To; an
+// empty To is behind all.
 type ChecksumRange struct{ From, To []byte }
 
-// ChecksumPart is what is in a range.
+// ChecksumPart is the sum of the records in a range.
 type ChecksumPart struct {
 	ChecksumRange
 	Count int64  // records
@@ -31,10 +33,11 @@ type ChecksumPart struct {
 
 // ChecksumOptions of a Checksum.
 type ChecksumOptions struct {
-	Heed  Heed  // ends the work
-	Hash  bool  // ranges are of hashes
-	Parts int   // into which each range is divided; 0 means 1
-	At    int64 // records that have expired by then, in seconds since 1970, are left out; 0 means now
+	Heed  Heed // ends the work
+	Hash  bool // ranges are of hashes
+	Parts int  // into which each range is divided; 0 means 1
+	// records that have expired by then, in seconds since 1970, are left out; 0 means now
+	At int64
 }
 
 // KeyDigest is one record.
@@ -43,25 +46,27 @@ type KeyDigest struct {
 	Digest uint64 // of key, value and expiration time
 }
 
-// KeyHash returns the place of a key among the hashes.
-func KeyHash(key []byte) []byte { return hashPlace(xxhash.Sum64(key)) }
+// keyHash returns the place of a key among the hashes.
+func keyHash(key []byte) []byte { return hashPlace(xxhash.Sum64(key)) }
 
 func hashPlace(hash uint64) []byte {
 	return hex.AppendEncode(nil, binary.BigEndian.AppendUint64(nil, hash))
 }
 
-// Stamp returns a new time stamp: every update that has one before it, and has been made here, is seen by those who read from now on.
+// Stamp returns a new time stamp: every earlier update that was made here is seen by those who read
+// from now on.
 func (d *DB) Stamp() ulog.Stamp {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	return d.tickLocked()
 }
 
-// Checksum adds up the records in ranges, which ascend and do not overlap, each divided into parts. Ranges of hashes are
-// divided evenly; ranges of keys by the number of records, into up to twice as many parts, for which the database must be in the order
-// of the keys' bytes: ErrNotImplemented otherwise. It reads in small steps, and nobody waits for it; a record that changes
-// meanwhile is there as it was or as it is. All of the database is read, but where ranges of keys name some of it and it is in
-// their order.
+// Checksum adds up the records in ranges, which ascend and do not overlap, each divided into parts.
+// Ranges of hashes are divided evenly. Ranges of keys are divided by the number of records, into up
+// to twice as many parts; for this the database must be in the order of the keys' bytes, otherwise
+// the error is ErrNotImplemented. Checksum reads in small steps, and nobody waits for it; a record
+// that changes meanwhile counts as it was or as it is. It reads the whole database, unless ranges
+// of keys name a part of a database in their order.
 func (d *DB) Checksum(p *Pending, ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart, error) {
 	divide := o.Parts > 1 && !o.Hash
 	if divide && !d.bytewise() {
@@ -92,7 +97,7 @@ func (d *DB) Checksum(p *Pending, ranges []ChecksumRange, o ChecksumOptions) ([]
 	return parts, d.oweAll(p)
 }
 
-// KeyDigests returns the records in ranges, at most so many; more tells that there are others.
+// KeyDigests returns the records in ranges, at most so many. more reports whether there are others.
 func (d *DB) KeyDigests(p *Pending, ranges []ChecksumRange, o ChecksumOptions, most int) (found []KeyDigest, more bool, err error) {
 	err = d.digests(ranges, o, func(_ int, key []byte, digest uint64) bool {
 		if more = len(found) == most; more {
@@ -107,8 +112,8 @@ func (d *DB) KeyDigests(p *Pending, ranges []ChecksumRange, o ChecksumOptions, m
 	return found, more, err
 }
 
-// splitter divides a range of keys while it is being read: parts are as small as they can be, and when they are too many,
-// neighbours become one.
+// splitter divides a range of keys while the range is read: parts are as small as possible, and
+// when there are too many, two neighbours become one.
 type splitter struct {
 	parts   []ChecksumPart
 	quantum int64 // records in a part
@@ -148,11 +153,12 @@ func (s *splitter) join() {
 	s.quantum *= 2
 }
 
-// divideHashes divides ranges of hashes evenly. Ends that are no hashes are left where they are.
+// divideHashes divides ranges of hashes evenly. Ends that are no hashes stay where they are.
 func divideHashes(ranges []ChecksumRange, parts uint64) (all []ChecksumRange) {
 	for _, r := range ranges {
 		from, to := hashOf(r.From, 0), hashOf(r.To, 0)
-		width := (to-from-1)/parts + 1 // of 2^64 where both are 0: in arithmetic of 64 bits the same
+		// of 2^64 where both are 0: in arithmetic of 64 bits the same
+		width := (to-from-1)/parts + 1
 		rest := r
 		for i := uint64(1); i < parts && width > 0 && i*width < to-from-1; i++ {
 			end := hashPlace(from + i*width)
@@ -172,7 +178,8 @@ func hashOf(place []byte, empty uint64) uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// digests visits the live records in ranges, each with the index of its range, until visit returns false.
+// digests visits the live records in ranges, each with the index of its range, until visit returns
+// false.
 func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int, key []byte, digest uint64) bool) error {
 	at := o.At
 	if at == 0 {
@@ -183,7 +190,7 @@ func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int
 		return r.scan(store.Start{Edge: true}, func(key []byte, digest func() uint64) bool {
 			place := key
 			if o.Hash {
-				place = KeyHash(key)
+				place = keyHash(key)
 			}
 			i, in := findRange(ranges, place)
 			return !in || visit(i, key, digest())
@@ -223,7 +230,8 @@ type digester struct {
 	hash *xxhash.Digest
 }
 
-// scan visits the live records from a place on, in steps, until visit returns false. visit is called within the store: it is quick.
+// scan visits the live records from a place on, in steps, until visit returns false. visit is
+// called within the store, so it must be quick.
 func (r *digester) scan(from store.Start, visit func(key []byte, digest func() uint64) bool) error {
 	from.Ask = r.heed.Asking()
 	for {

@@ -14,19 +14,20 @@ import (
 	"gotycoon/ulog"
 )
 
-// Claim is a record that one client has taken and nobody else sees, until it is finished or given back.
+// Claim is a record that one client has taken and nobody else sees, until it is finished or given
+// back.
 //
-// That it is claimed is known in memory only. In the store and in the log the record stays, so that after a crash it is there
-// again: what has been taken and not finished is never lost.
+// The claim itself is in memory only. In the store and in the log the record stays, so after a
+// crash it is visible again: a message that was taken and not finished is never lost.
 type Claim struct {
 	Key, Value []byte
 	xt         int64 // expiration time in the store
 	db         *DB
 }
 
-// Claim claims the first record whose key begins with prefix and is not before from. It returns ErrNoRecord when there is none, and
-// in databases without an order. heed ends a long way over records that have expired or are claimed. p is as for every operation. Needs
-// WatchOptions.Claims.
+// Claim claims the first record whose key begins with prefix and is not before from. It returns
+// ErrNoRecord when there is none, and in databases without an order. heed ends a long way over
+// records that have expired or are claimed. Needs WatchOptions.Claims.
 func (d *DB) Claim(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
 	claim, err := d.claimFirst(heed, p, prefix, from)
 	if owed := d.oweAll(p); owed != nil {
@@ -91,8 +92,9 @@ func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error)
 	}
 }
 
-// KeysBefore calls visit for the keys that begin with prefix and are before end, the last of them first, until visit returns false. Claimed
-// and expired records are among them. In a database whose keys are not in the order of their bytes there are none.
+// KeysBefore calls visit for the keys that begin with prefix and are before end, the last key
+// first, until visit returns false. Claimed and expired records are among them. In a database whose
+// keys are not in the order of their bytes it visits none.
 func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
 	if !d.bytewise() {
 		return nil
@@ -120,7 +122,7 @@ func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
 	return nil
 }
 
-// claim claims the record of key, if it is still there and nobody else's.
+// claim claims the record of key, if the record still exists and nobody else has claimed it.
 func (d *DB) claim(p *Pending, key []byte) (*Claim, error) {
 	stripe, err := d.lockKey(nil, key)
 	if err != nil {
@@ -140,7 +142,8 @@ func (d *DB) claim(p *Pending, key []byte) (*Claim, error) {
 	return c, nil
 }
 
-// holds reports whether the record in the store is still the claimed one. The key's stripe is locked.
+// holds reports whether the record in the store is still the claimed one. The key's stripe is
+// locked.
 func (c *Claim) holds() bool { return c.db.watch.Load().claims.get(c.Key) == c }
 
 // Finish removes the record for good.
@@ -153,12 +156,13 @@ func (c *Claim) Finish(p *Pending) error {
 	})
 }
 
-// GiveBack makes the record visible again, under its old key and without an expiration time, also when somebody has removed or
-// replaced it meanwhile.
+// GiveBack makes the record visible again, under its old key and without an expiration time, also
+// when somebody has removed or replaced it meanwhile.
 //
-// The caller cannot try again, so a record that is still in the store becomes visible in any case. Only its expiration time has to be
-// written, and where that is refused (no room, a guarded server) the error says so: the time does not count while the process lives,
-// and counts again after a restart, unless the next claim of the record could write.
+// The caller cannot try again, so a record that is still in the store becomes visible in any case.
+// Only its expiration time has to be written. Where that is refused (no room, a guarded server) the
+// error says so: the old time does not count while the process lives, and counts again after a
+// restart, unless the next claim of the record could write.
 func (c *Claim) GiveBack(p *Pending) error {
 	if c.xt == record.MaxXT && c.show() {
 		return nil
@@ -173,7 +177,8 @@ func (c *Claim) GiveBack(p *Pending) error {
 	return err
 }
 
-// show ends the hiding of the record in the store. It reports false when that is not the claimed one any more.
+// show ends the hiding of the record in the store. It returns false when the record in the store is
+// not the claimed one any more.
 func (c *Claim) show() bool {
 	stripe, err := c.db.lockKey(nil, c.Key)
 	if err != nil { // never without a client
@@ -190,15 +195,18 @@ func (c *Claim) show() bool {
 	return held
 }
 
-// claims is the records of one database that are claimed, and those that were given back although their new expiration time could
-// not be stored. Who enters or removes a key holds its stripe.
+// claims is the records of one database that are claimed, and those that were given back although
+// their new expiration time could not be stored. A caller that enters or removes a key holds its
+// stripe.
 type claims struct {
 	all hiding // the store without the claimed records
 
 	mu   sync.RWMutex // protects keys and late
 	keys map[string]*Claim
-	late map[string]int64 // records whose expiration time in the store does not count any more, see Claim.GiveBack; with that time
-	n    atomic.Int64     // len(keys)+len(late), to be looked at first
+	// records whose expiration time in the store does not count any more, see Claim.GiveBack; with
+	// that time
+	late map[string]int64
+	n    atomic.Int64 // len(keys)+len(late), to be looked at first
 }
 
 func (c *claims) init(d *DB) {
@@ -224,7 +232,7 @@ func (c *claims) lateness(key []byte) (xt int64, late bool) {
 	return xt, late
 }
 
-// keeps reports whether a record is not to be collected, whatever its expiration time.
+// keeps reports whether a record must not be collected, whatever its expiration time.
 func (c *claims) keeps(key []byte) bool {
 	if c.n.Load() == 0 {
 		return false
@@ -241,7 +249,7 @@ func (c *claims) add(key []byte, claim *Claim) {
 	c.counted()
 }
 
-// show makes the record of a claim visible as it is in the store, but for ever.
+// show makes the record of a claim visible as it is in the store, but without an expiration time.
 func (c *claims) show(claim *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,7 +263,8 @@ func (c *claims) show(claim *Claim) {
 // counted is called at the end of every change, under mu.
 func (c *claims) counted() { c.n.Store(int64(len(c.keys) + len(c.late))) }
 
-// overwritten forgets a record that somebody has stored anew or removed. A claim of it then has a copy only.
+// overwritten forgets a record that was stored anew or removed. A claim of the record keeps only
+// its own copy.
 func (c *claims) overwritten(u *ulog.Update) {
 	if c.n.Load() == 0 {
 		return
@@ -272,7 +281,7 @@ func (c *claims) overwritten(u *ulog.Update) {
 	c.counted()
 }
 
-// hiding is a store without its claimed records. Records in claims.late are in it for ever.
+// hiding is a store without its claimed records. Records in claims.late do not expire in it.
 type hiding struct {
 	store.Store
 	claims *claims
@@ -291,7 +300,8 @@ func (h *hiding) Get(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 	return dst, found, err
 }
 
-// Scan visits what is not claimed. It passes over claimed records in pieces, between which it asks.
+// Scan visits the records that are not claimed. It passes over claimed records in pieces, between
+// which it asks whether to go on.
 func (h *hiding) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	for {
 		var last []byte // of a piece
@@ -318,7 +328,7 @@ func (h *hiding) Scan(from store.Start, visit func(key, value []byte) bool) erro
 	}
 }
 
-// asKept returns the value of a record as it is to be seen: one in late is for ever.
+// asKept returns the value of a record as clients see it: a record in late does not expire.
 func (c *claims) asKept(key, value []byte) []byte {
 	if _, late := c.lateness(key); late {
 		value = slices.Clone(value)
@@ -335,7 +345,7 @@ func (h *hiding) Count() (int64, error) {
 	return max(0, n-int64(len(h.claims.keys))), err
 }
 
-// unclaimed is s without the claimed records.
+// unclaimed returns s without the claimed records.
 func (d *DB) unclaimed(s store.Store) store.Store {
 	w := d.watch.Load()
 	if w == nil || !w.opts.Claims || w.claims.n.Load() == 0 {
@@ -347,7 +357,8 @@ func (d *DB) unclaimed(s store.Store) store.Store {
 	return &hiding{s, &w.claims}
 }
 
-// keeps reports whether a record must not be collected: the message that it holds is in the hands of a client, or has come back.
+// keeps reports whether a record must not be collected: a client has claimed the message that it
+// holds, or has given the message back.
 func (d *DB) keeps(key []byte) bool {
 	w := d.watch.Load()
 	return w != nil && w.claims.keeps(key)

@@ -37,13 +37,20 @@ import (
 //
 // # What has no version
 //
-//   - A key that nothing is known of has the version of the last clear, or of the moment before
+// A key that nothing is known of has the version of the last clear, or of the moment before
 // versions were kept.
-//   - An update from an original server has no origin. Nobody can compare it, so it is stored.
-//   - Checkpoints forget the older half of the removals when there are too many. An older update of
+//
+// An update from an original server has no origin. Nobody can compare it, so it is stored.
+//
+// Checkpoints forget the older half of the removals when there are too many. An older update of
 // another server could then bring a record back on this server only. Such an update is made anew,
 // as an update of this server with a version of now: all servers store it, and stay equal. The
 // removal is lost, but no update is. See batch.renew.
+//
+// Example: server 2 sets k at 16, removes k at 17 and sets k again at 18. Server 1 removes k at 20 and
+// forgets the removal, so its floor is 20. Then the set of 16 and the removal of 17 arrive together,
+// and leave the removal of 17 behind. The set of 18 is newer than 17, but not newer than the floor: it
+// becomes an update of server 1 at 30, and wins over the removal of 20 on server 2 as well.
 //
 // # What was rejected
 //
@@ -93,8 +100,11 @@ func (d *DB) dropOlder(b *batch) error {
 	return b.renew(unknown)
 }
 
-// version returns the version of the last update of a key, be it a record or a removal. Where the
-// database knows neither, known is false and the version is that of the last clear.
+// version returns the version of the last update of a key, be it a record or a removal, and where the
+// database knows neither, the version of the last clear. known reports whether no newer removal of
+// the key can have been forgotten. That is so where there is a record: a newer removal would have
+// removed it. A removal that is remembered proves nothing, because it may have come after a newer
+// removal was forgotten.
 func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	e, found, err := d.file.Entry(key)
 	if err != nil {
@@ -166,12 +176,12 @@ func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
 	return v, found, systemError(err)
 }
 
-// unknowns has, for each key of which nothing is known, the index of the key's last update in a
-// batch. See the essay above.
+// unknowns has, for each key of which a newer removal may have been forgotten, the index of the key's
+// last update in a batch. See the essay above.
 type unknowns map[string]int
 
-// note records the update that becomes the i-th of the batch. known reports whether anything is
-// known of its key, from before the batch or from earlier in the batch.
+// note records the update that becomes the i-th of the batch. known is the result of version for its
+// key, or true for a key that an earlier update of the batch has.
 func (n *unknowns) note(u *ulog.Update, known bool, i int) {
 	if _, before := (*n)[string(u.Key)]; known && !before {
 		return
@@ -200,7 +210,8 @@ func (b *batch) renew(n unknowns) error {
 		if u.Op != ulog.OpSet || u.Origin.Stamp > floor {
 			continue
 		}
-		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found { // a record without a version
+		// a record without a version
+		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found {
 			if err != nil {
 				return systemError(err)
 			}
@@ -236,6 +247,6 @@ func (r *renewals) tell(d *DB) {
 		"now, on all servers. More removals are remembered with -removals", d.Path(), n))
 }
 
-// Renewed returns how many updates of other servers have become updates of this one since the
+// renewed returns how many updates of other servers have become updates of this one since the
 // start, because they may be older than removals that a file with lww=true has forgotten.
-func (d *DB) Renewed() int64 { return d.renewals.count.Load() }
+func (d *DB) renewed() int64 { return d.renewals.count.Load() }

@@ -10,11 +10,12 @@ import (
 	"gotycoon/db/store"
 )
 
-// Cursor is a place in a database: a remembered key. It holds nothing of the database, so it costs nobody
-// anything between calls. Where records come and go, the cursor is on the first record at or after its key. It belongs
-// to one goroutine. The rules are those of reference section 9.
+// Cursor is a place in a database: a remembered key. It holds nothing of the database, so an idle
+// cursor costs nothing. Where records come and go, the cursor is on the first record at or after
+// its key. A cursor belongs to one goroutine.
 type Cursor struct {
-	Heed Heed // ends a long way over records that have expired; the cursor then is where it has come to
+	// ends a long way over records that have expired; the cursor then is where it has come to
+	Heed Heed
 
 	db         *DB
 	key        []byte
@@ -26,7 +27,8 @@ type Cursor struct {
 // NewCursor returns a cursor that is not set on any record.
 func (d *DB) NewCursor() *Cursor { return &Cursor{db: d} }
 
-// seen adds to p what a reply must wait for that tells where the cursor is, or that it is nowhere. err is the operation's.
+// seen adds to p what a reply must wait for that tells where the cursor is, or that it is on no
+// record. err is the operation's own error.
 func (c *Cursor) seen(p *Pending, err error) error {
 	if owed := c.db.oweAll(p); owed != nil {
 		return owed
@@ -40,8 +42,8 @@ type entry struct {
 	next        []byte // key of the following record; nil: there is none
 }
 
-// seek returns the first record from a place, and which one follows; ok is false when there is none. r is asked before a large value is
-// copied.
+// seek returns the first record from a place, with the key of the record that follows. ok is false
+// when there is none. r is asked before a large value is copied.
 func (d *DB) seek(r store.Reader, from store.Start) (e entry, ok bool, err error) {
 	var lack error
 	err = d.records().Scan(from, func(key, stored []byte) bool {
@@ -75,7 +77,7 @@ func (c *Cursor) moveTo(from store.Start) error {
 	return nil
 }
 
-// valid tells whether the cursor is set; a clear of the database unsets it.
+// valid reports whether the cursor is set. A clear of the database unsets it.
 func (c *Cursor) valid() bool {
 	if c.generation != c.db.generation.Load() {
 		c.set = false
@@ -90,7 +92,8 @@ func (c *Cursor) Jump(p *Pending) error {
 	return c.seen(p, c.moveTo(store.Start{Edge: true}))
 }
 
-// JumpKey sets the cursor on the record of key. In an ordered database it is the next one when key has no record.
+// JumpKey sets the cursor on the record of key; in an ordered database on the next record when key
+// has none.
 func (c *Cursor) JumpKey(p *Pending, key []byte) error {
 	c.db.sweeper.touch(readScore)
 	c.backward = false
@@ -124,7 +127,8 @@ func (c *Cursor) JumpBack(p *Pending) error {
 	return c.seen(p, c.moveTo(store.Start{Edge: true, Backward: true}))
 }
 
-// refuseBackward is what a database without an order answers; the prototype hash looks for a first record before.
+// refuseBackward returns the error of a database without an order. The prototype hash looks for a
+// first record before, as in the original.
 func (c *Cursor) refuseBackward() error {
 	if c.db.expr.Kind == expr.ProtoHash {
 		if _, ok, err := c.db.seek(&glance{}, store.Start{Edge: true}); err != nil || !ok {
@@ -142,8 +146,8 @@ func orNoRecord(err error) error {
 	return dberr.ErrNoRecord
 }
 
-// JumpBackKey sets the cursor on the record of key or the one before it. Databases without an order return
-// ErrNotImplemented, but the prototype hash finds the key itself.
+// JumpBackKey sets the cursor on the record of key, or on the record before. Databases without an
+// order return ErrNotImplemented, except the prototype hash, which finds the key itself.
 func (c *Cursor) JumpBackKey(p *Pending, key []byte) error {
 	c.db.sweeper.touch(readScore)
 	switch {
@@ -191,7 +195,8 @@ func (c *Cursor) stepBack() error {
 	if _, err := c.current(&glance{}); err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
-	return c.moveTo(store.Start{Key: c.key, Backward: true}) // the last record may have been removed under the cursor: the key still counts
+	// the last record may have been removed under the cursor: the key still counts
+	return c.moveTo(store.Start{Key: c.key, Backward: true})
 }
 
 // current returns the record that the cursor is on.
@@ -216,15 +221,16 @@ func (c *Cursor) advance(backward bool) error {
 	return c.moveTo(store.Start{Key: c.key, Backward: backward})
 }
 
-// goesBack is the direction in which stepping options and removals move: that of the last move, but the prototype tree
-// only knows forward there.
+// goesBack reports in which direction stepping options and removals move: that of the last move,
+// but the prototype tree only knows forward there.
 func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != expr.ProtoTree }
 
 // cursorSteps is how many records a cursor passes over before it asks whether it may go on.
 const cursorSteps = 64
 
-// currentLive returns the record that the cursor is on and skips expired ones, in the direction of the last move. r is asked before a large
-// value is copied; nil: the beginning of one is enough.
+// currentLive returns the record that the cursor is on and skips expired records, in the direction
+// of the last move. r is asked before a large value is copied; with nil, the beginning of a value
+// is enough.
 func (c *Cursor) currentLive(r store.Reader) (e entry, xt int64, value []byte, err error) {
 	g := &glance{}
 	for n := 1; ; n++ {
@@ -253,7 +259,8 @@ func (c *Cursor) currentLive(r store.Reader) (e entry, xt int64, value []byte, e
 	}
 }
 
-// Get returns the record that the cursor is on; with step it then moves on. The slices are the caller's.
+// Get returns the record that the cursor is on; with step it then moves on. The slices are the
+// caller's.
 func (c *Cursor) Get(p *Pending, step bool) (key, value []byte, xt int64, err error) {
 	key, value, xt, err = c.get(p, step)
 	return key, value, xt, c.seen(p, err)
@@ -272,7 +279,8 @@ func (c *Cursor) get(r store.Reader, step bool) (key, value []byte, xt int64, er
 	return e.key, value, xt, c.stepIf(step)
 }
 
-// stepIf moves on after a successful operation. To have reached the end is no error: the next call will say so.
+// stepIf moves on after a successful operation. Reaching the end is no error: the next call reports
+// it.
 func (c *Cursor) stepIf(step bool) error {
 	if !step {
 		return nil
@@ -323,8 +331,9 @@ func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
 	return key, value, xt, nil
 }
 
-// change commits an update of the live record that the cursor is on, and returns the record as it was. When another
-// client removes the record in between, the cursor goes on to the following one. r is asked before a large value is copied.
+// change commits an update of the live record that the cursor is on, and returns the record as it
+// was. When another client removes the record in between, the cursor goes on to the following one.
+// r is asked before a large value is copied.
 func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []byte)) (key, stored []byte, err error) {
 	for {
 		e, _, _, err := c.currentLive(nil)
@@ -351,5 +360,6 @@ func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []
 // Size returns the bytes of the key that the cursor remembers.
 func (c *Cursor) Size() int { return cap(c.key) }
 
-// Close ends the use of the cursor. It holds no resources; the method is there for those who pair it with NewCursor.
+// Close ends the use of the cursor. It holds no resources; the method is for callers that pair it
+// with NewCursor.
 func (c *Cursor) Close() { c.set = false }

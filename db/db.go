@@ -1,5 +1,6 @@
-// Package db is the timed database: records that can expire, in memory or in a file, with the operations that all
-// protocols share, cursors, and the catalog of the databases that one server has open.
+// Package db is the timed database: records that can expire, in memory or in a file, with the
+// operations that all protocols share, cursors, and the catalog of the databases that one server
+// has open.
 //
 // There is one way in for updates:
 //
@@ -8,8 +9,9 @@
 //	(*DB).commit                                   commit lock { ulog.Append ; store.Apply }
 //	(*Pending).Wait                                the update is as safe as the mode promises
 //
-// Lock order: sweep → key stripes, in ascending order → commit lock → locks of ulog and store. Only memory is
-// touched under the commit lock; old values, which may be on disk, are read under the key's stripe.
+// Lock order: sweep → key stripes, in ascending order → commit lock → locks of ulog and store. Only
+// memory is touched under the commit lock; old values, which may be on disk, are read under the
+// key's stripe.
 package db
 
 import (
@@ -50,13 +52,15 @@ type DB struct {
 	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
 	recovery *recovery
 	readOnly bool
-	gate     *gate                 // of the catalog; nil: everything is let through
-	vital    func(key []byte) bool // records that are stored as long as there is any room; nil: none
-	maxKey   int                   // longest key in bytes
+	gate     *gate // of the catalog; nil: everything is let through
+	// records that are stored as long as there is any room; nil: none
+	vital  func(key []byte) bool
+	maxKey int // longest key in bytes
 
-	stripes    stripes
-	commitMu   sync.Mutex    // log and store change together, in one order
-	last       atomic.Uint64 // stamp of the last commit to the log, see owe.go; changed under commitMu
+	stripes  stripes
+	commitMu sync.Mutex // log and store change together, in one order
+	// stamp of the last commit to the log, see owe.go; changed under commitMu
+	last       atomic.Uint64
 	generation atomic.Uint64 // number of clears; a cursor of an older one is unset
 	sweeper    sweeper
 	batches    sync.Pool
@@ -64,24 +68,28 @@ type DB struct {
 
 	checkpointed atomic.Int64 // log.Bytes() at the last checkpoint
 	remembered   []byte       // what recovery has found of Catalog.Remember
-	guard        *atomic.Bool // the catalog's clients may not update; nil for the services' database
-	watch        atomic.Pointer[watch]
-	renewals     renewals
+	// the catalog's clients may not update; nil for the services' database
+	guard    *atomic.Bool
+	watch    atomic.Pointer[watch]
+	renewals renewals
 
-	tx       atomic.Pointer[Transaction] // the one that is open
-	over     atomic.Pointer[txView]      // updates of a shared transaction; operations go through it
-	detached bool                        // this is what the owner of a transaction works on: nothing is collected in it
-	base     *DB                         // of a detached one: the database below it
+	tx atomic.Pointer[Transaction] // the one that is open
+	// updates of a shared transaction; operations go through it
+	over atomic.Pointer[txView]
+	// this is what the owner of a transaction works on: nothing is collected in it
+	detached bool
+	base     *DB // of a detached one: the database below it
 }
 
-// used is the size that capacity limits are compared with: what an empty database of the kind has in the original, so
-// that users' limits keep their meaning, and what the records occupy here.
+// used is the size that capacity limits are compared with: the size of an empty database of the
+// kind in the original, so that users' limits keep their meaning, plus what the records take here.
 func (d *DB) used() int64 { return expr.BaseSize(d.expr) + d.store.Size() }
 
-// seconds is the current time as expiration counts it.
+// seconds returns the current time as expiration counts it.
 func (d *DB) seconds() int64 { return d.now().Unix() }
 
-// read returns the value of a live record, in the room behind dst where that is large enough. r is asked before a large one is copied.
+// read returns the value of a live record, in the room behind dst where that is large enough. r is
+// asked before a large value is copied.
 func (d *DB) read(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
 	at := len(dst)
 	dst, found, err = d.records().Get(dst, key, r)
@@ -95,7 +103,7 @@ func (d *DB) read(r store.Reader, dst, key []byte) (value []byte, xt int64, foun
 	return value, xt, true, nil
 }
 
-// split takes a stored value apart. A value too short for a prefix counts as absent.
+// split takes a stored value apart. A value too short for an expiration time counts as absent.
 func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
 	if d.Persistent() {
 		return record.MaxXT, stored, true
@@ -103,8 +111,9 @@ func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
 	return record.Split(stored)
 }
 
-// writable returns why key cannot be changed now, and waits while too much is waiting for the disk. Whether clients may update is
-// looked at here so that they need not wait first; what counts is the look in appendAndApply.
+// writable returns why key cannot be changed now, and waits while too much is waiting for the disk.
+// It also looks whether clients may update, so that a refused client need not wait first; the
+// decisive look is the one in appendAndApply.
 func (d *DB) writable(key []byte) error {
 	if d.refuses() {
 		return dberr.ErrReadOnly
@@ -131,7 +140,7 @@ func (d *DB) throttle() error {
 	return systemError(d.file.Throttle())
 }
 
-// throttleFor is throttle for a value, which has to wait for earlier ones if it is large.
+// throttleFor is throttle for a value. A large value has to wait for earlier ones.
 func (d *DB) throttleFor(value []byte) error {
 	if d.file == nil || len(value) < keepRoom {
 		return nil
@@ -139,8 +148,9 @@ func (d *DB) throttleFor(value []byte) error {
 	return systemError(d.file.ThrottleLarge())
 }
 
-// modify locks the key, lets body read the record and put updates into the batch, and commits them, also when body
-// returns an error: a failed remove is logged all the same.
+// modify locks the key, calls body, which reads the record and puts updates into the batch, and
+// commits the batch, also when body returns an error: a remove that finds nothing is logged all the
+// same.
 func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	if err := d.writable(key); err != nil {
 		return err
@@ -168,8 +178,8 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	return err
 }
 
-// commit appends the batch to the log and applies it, in one step for everybody else. The caller has locked the
-// stripes of its keys.
+// commit appends the batch to the log and applies it, in one step for everybody else. The caller
+// has locked the stripes of the batch's keys.
 func (d *DB) commit(p *Pending, b *batch) error {
 	if b.err != nil {
 		return b.err
@@ -205,7 +215,8 @@ func (d *DB) commitTo(p *Pending, b *batch, over *txView) error {
 		w.committed(b.ups, b.version)
 	}
 	if b.mortals > 0 {
-		d.sweeper.mortals.Add(b.mortals) // afterwards, so that a walk that begins now meets the records
+		// afterwards, so that a walk that begins now meets the records
+		d.sweeper.mortals.Add(b.mortals)
 	}
 	if d.log == nil || over != nil {
 		return nil
@@ -218,8 +229,9 @@ func (d *DB) commitTo(p *Pending, b *batch, over *txView) error {
 	return nil
 }
 
-// appendAndApply changes log and store in one step. Here is where it counts whether clients may update: whatever an operation has waited
-// for before, a server that refuses updates appends none once SetGuarded has had commitMu.
+// appendAndApply changes log and store in one step. Here is the decisive look whether clients may
+// update: once SetGuarded has had commitMu, a server that refuses updates appends none, whatever
+// the operation has waited for before.
 func (d *DB) appendAndApply(b *batch, over *txView) (at ulog.Stamp, err error) {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
@@ -249,7 +261,8 @@ func (d *DB) appendAndApply(b *batch, over *txView) (at ulog.Stamp, err error) {
 	return at, nil
 }
 
-// mark notes the stamp of a commit where readers look for it, before they can see what it changes.
+// mark notes the stamp of a commit where readers look for it, before they can see what the commit
+// changes.
 func (b *batch) mark(at ulog.Stamp) {
 	b.db.last.Store(uint64(at))
 	if b.stripe != nil {
@@ -259,7 +272,7 @@ func (b *batch) mark(at ulog.Stamp) {
 	b.db.stripes.touch(&b.keys, at)
 }
 
-// waitUnlessOwed waits for a batch whose caller owes nothing to anybody.
+// waitUnlessOwed waits until a batch is safe, unless the caller has a Pending and waits itself.
 func (d *DB) waitUnlessOwed(p *Pending, b *batch) error {
 	if p != nil {
 		return nil
@@ -267,7 +280,8 @@ func (d *DB) waitUnlessOwed(p *Pending, b *batch) error {
 	return systemError(b.own.Wait())
 }
 
-// systemError gives an error from below the code that clients see; errors that have one keep it.
+// systemError gives an error from below the code that clients see. An error that has a code keeps
+// it, and an error of a Heed or a Purse is returned as the Heed or the Purse gave it.
 func systemError(err error) error {
 	if reason := owed.Reason(err); reason != nil {
 		return reason

@@ -17,16 +17,17 @@ func (d *DB) Expr() string { return d.expr.Raw }
 // Name returns the name under which clients find the database.
 func (d *DB) Name() string { return d.expr.Name }
 
-// Persistent tells whether records have no expiration time (ktopts=p).
+// Persistent reports whether records have no expiration time (ktopts=p).
 func (d *DB) Persistent() bool { return d.expr.Params.Persistent }
 
-// OnDisk tells whether the records are in a file.
+// OnDisk reports whether the records are in a file.
 func (d *DB) OnDisk() bool { return d.file != nil }
 
-// ReadOnly tells whether the database refuses updates.
+// ReadOnly reports whether the database refuses updates.
 func (d *DB) ReadOnly() bool { return d.readOnly }
 
-// Count returns the number of records, expired ones that are not yet collected included; -1 for a text database.
+// Count returns the number of records, expired ones that are not yet collected included; -1 for a
+// text database.
 func (d *DB) Count(p *Pending) (int64, error) {
 	if d.expr.Kind == expr.Text {
 		return -1, nil
@@ -38,7 +39,8 @@ func (d *DB) Count(p *Pending) (int64, error) {
 	return n, d.oweAll(p)
 }
 
-// Size returns the bytes that the database takes: the size of its file, or of its records in memory.
+// Size returns the bytes that the database takes: the size of its file, or of its records in
+// memory.
 func (d *DB) Size() int64 {
 	if d.file != nil {
 		return d.file.FileSize()
@@ -46,12 +48,14 @@ func (d *DB) Size() int64 {
 	return d.used()
 }
 
-// Order returns the order in which a Frozen's records come; ordered is false where they come in none.
+// Order returns the order in which a Frozen's records come; ordered is false where they come in
+// none.
 func (d *DB) Order() (order expr.Order, ordered bool) {
 	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
 }
 
-// Index returns the number of the database on the command line, which is also its number in the update log.
+// Index returns the number of the database on the command line, which is also its number in the
+// update log.
 func (d *DB) Index() int { return int(d.index) }
 
 // Kind returns the type of the database.
@@ -63,8 +67,8 @@ func (d *DB) MaxKey() int { return d.maxKey }
 // Now is the time by which records expire.
 func (d *DB) Now() time.Time { return d.now() }
 
-// Status returns the rows of the status procedure, reference section 10. Rows that describe the layout of the
-// original's files have the values of a fresh file there.
+// Status returns the rows of the procedure status. Rows about the layout of the original's files
+// have the values of a fresh file there.
 func (d *DB) Status(p *Pending) (map[string]string, error) {
 	rows := expr.StatusRows(d.expr)
 	rows["path"] = d.Path()
@@ -87,7 +91,7 @@ func (d *DB) Status(p *Pending) (map[string]string, error) {
 	return rows, nil
 }
 
-// Measures are figures of a database for those who watch it.
+// Measures are figures of a database for monitoring.
 type Measures struct {
 	Records int64           // about: see filestore.(*Store).Estimate; -1 for a text database
 	Bytes   int64           // see Size
@@ -96,7 +100,8 @@ type Measures struct {
 	File    filestore.Stats // of a database OnDisk, text databases included
 }
 
-// Measure returns the figures. It takes microseconds, but for a file some milliseconds when many keys are new.
+// Measure returns the figures. It takes microseconds, but for a file with many new keys some
+// milliseconds.
 func (d *DB) Measure() Measures {
 	m := Measures{Records: -1, Bytes: d.Size(), Expired: d.sweeper.expired.Load(), Evicted: d.sweeper.evicted.Load()}
 	switch {

@@ -12,8 +12,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// SyncLog returns when every update made so far would survive a power cut, in every mode. A database in memory without a log
-// has nothing that could, and returns at once.
+// SyncLog returns when every update made so far would survive a power cut, in every mode. A
+// database in memory without a log has no such updates, and SyncLog returns at once.
 func (d *DB) SyncLog() error {
 	if d.log == nil {
 		return nil
@@ -21,8 +21,9 @@ func (d *DB) SyncLog() error {
 	return systemError(d.log.SyncTo(d.log.Last()))
 }
 
-// Logged returns the time of the newest update in the database's log. That time only grows, across restarts too, and is not before the
-// times that other servers gave to their updates. ok is false where the database has no log.
+// Logged returns the time of the newest update in the database's log. That time only grows, across
+// restarts too, and is not before the times that other servers gave to their updates. ok is false
+// where the database has no log.
 func (d *DB) Logged() (at time.Time, ok bool) {
 	if d.log == nil {
 		return at, false
@@ -32,9 +33,10 @@ func (d *DB) Logged() (at time.Time, ok bool) {
 
 const nanosPerMilli = 1_000_000
 
-// Synchronize puts everything into the database's file and, with hard, on the disk. post is then called with the
-// path and a time stamp: the file is complete up to it, and stays as it is until post returns, while clients go on. An
-// error of post is returned as ErrPostproc. In memory databases only post happens.
+// Synchronize puts everything into the database's file and, with hard, on the disk. Then it calls
+// post with the path and a time stamp: the file is complete up to the stamp and stays as it is
+// until post returns, while clients go on. An error of post is returned as ErrPostproc. For a
+// database in memory Synchronize only calls post.
 func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
 	if hard && d.log != nil {
 		if err := d.log.SyncTo(d.log.Last()); err != nil {
@@ -42,7 +44,8 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 		}
 	}
 	at := d.tick()
-	if post != nil && d.shared { // whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
+	// whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
+	if post != nil && d.shared {
 		if err := d.log.SyncTo(at); err != nil {
 			return systemError(err)
 		}
@@ -65,9 +68,9 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 	return systemError(d.file.Hold(run))
 }
 
-// reachEnd has the next checkpoint say that the file is complete up to the end of the shared log. Without it a file whose database has not been
-// updated for long would seem to need what the log has had since, and would know
-// an older position of its master than the log does.
+// reachEnd makes the next checkpoint say that the file is complete up to the end of the shared log.
+// Without it, a file whose database was not updated for long would seem to need everything that the
+// log has had since, and would know an older position of its master than the log does.
 func (d *DB) reachEnd() {
 	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
 		return
@@ -80,8 +83,8 @@ func (d *DB) reachEnd() {
 	}
 }
 
-// tick returns a time stamp such that every update with a smaller one is in the store: log and store change
-// together under the commit lock.
+// tick returns a time stamp such that every update with a smaller stamp is in the store: log and
+// store change together under the commit lock.
 func (d *DB) tick() ulog.Stamp {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
@@ -108,13 +111,15 @@ type Frozen struct {
 	records store.Frozen
 }
 
-// Freeze returns the database as it is at an instant of the call, while clients go on reading and writing. They wait for
-// some microseconds, however large the database is. Any number of Frozen may be open at a time.
+// Freeze returns the database as it is at an instant of the call, while clients go on reading and
+// writing. They wait for some microseconds, however large the database is. Any number of Frozen may
+// be open at a time.
 //
-// In memory, what a record was is kept from when it changes until the scan has passed it, and cleared records until
-// Close: memory grows by what changes meanwhile. A file is brought up to date first, which takes as long as a checkpoint
-// and fails when the disk is full; until Close it grows by what changes, see filestore.(*Store).Freeze. The
-// update log is on the disk up to the stamp when Freeze returns.
+// In memory, the old form of a record is kept from its next change until the scan has passed it,
+// and cleared records are kept until Close: memory grows by what changes meanwhile. A file is
+// brought up to date first, which takes as long as a checkpoint and fails when the disk is full;
+// until Close the file grows by what changes, see filestore.(*Store).Freeze. When Freeze returns,
+// the update log is on the disk up to the stamp.
 //
 // The server closes what is frozen before it closes databases: closing a file waits for it.
 func (d *DB) Freeze() (*Frozen, error) {
@@ -158,27 +163,29 @@ func (d *DB) Freeze() (*Frozen, error) {
 	return f, nil
 }
 
-// Stamp returns the time stamp of the instant: every update of the server's update log up to it is there, and nothing
-// newer. Without -ulog it is the time, in the same unit.
+// Stamp returns the time stamp of the instant: the Frozen has every update of the server's update
+// log up to it, and nothing newer. Without -ulog it is the time, in the same unit.
 func (f *Frozen) Stamp() ulog.Stamp { return f.stamp }
 
 // LogID returns the identity of the update log that the stamp belongs to, zeros without -ulog.
 func (f *Frozen) LogID() [16]byte { return f.logID }
 
-// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever database, and which server has made it.
-// The stamp is 0 where it is not known.
+// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever
+// database, and which server has made it. The stamp is 0 where it is not known.
 func (f *Frozen) NewestUpdate() (ulog.Stamp, uint16) { return f.newest, f.by }
 
-// Count returns the number of records that Scan visits, expired ones included; also for a text database.
+// Count returns the number of records that Scan visits, expired ones included; also for a text
+// database.
 func (f *Frozen) Count() int64 { return f.records.Count() }
 
 // Size returns the size of the database in bytes, as DB.Size does.
 func (f *Frozen) Size() int64 { return f.size }
 
-// Scan calls visit for every record of the instant, expired ones included, in the order of the database: the key as clients
-// know it, the value in its stored form, with the expiration time in front unless the database is persistent. The
-// slices are valid during the call, which may take as long as it likes. An error of visit ends the scan and is
-// returned. There is one scan in a Frozen: it forgets what it has passed.
+// Scan calls visit for every record of the instant, expired ones included, in the order of the
+// database. key is the key as clients know it; value is the stored form, with the expiration time
+// in front unless the database is persistent. The slices are valid during the call, which may take
+// as long as it likes. An error of visit ends the scan and is returned. A Frozen can be scanned
+// once: it forgets what the scan has passed.
 func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 	skip := ordered.KeyPrefix(f.order)
 	return f.records.Scan(f.order.Descends(), func(key, value []byte) error { return visit(key[skip:], value) })
@@ -196,7 +203,8 @@ type versioned interface {
 	ScanVersions(visit func(key, value []byte, v LastUpdate) error) error
 }
 
-// Versions tells whether ScanVersions works, and what else the file remembers. Only files created with lww=true keep versions.
+// Versions reports whether ScanVersions works, and returns what else the file remembers. Only files
+// created with lww=true keep versions.
 func (f *Frozen) Versions() (v filestore.Versions, ok bool) {
 	if records, is := f.records.(versioned); is {
 		return records.Versions()
@@ -204,7 +212,8 @@ func (f *Frozen) Versions() (v filestore.Versions, ok bool) {
 	return v, false
 }
 
-// ScanVersions is Scan with the version of each record, and with the removals that the file remembers, in the order of keys.
+// ScanVersions is Scan with the version of each record, and with the removals that the file
+// remembers, in the order of keys.
 func (f *Frozen) ScanVersions(visit func(key, value []byte, v LastUpdate) error) error {
 	return f.records.(versioned).ScanVersions(visit)
 }

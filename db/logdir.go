@@ -13,8 +13,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// logDir is an update log with the checkpoints of the databases that use it. It is prepared first and begun when the start is decided;
-// until then only its ID, Dir, Last, ledger and Close may be asked.
+// logDir is an update log with the checkpoints of the databases that use it. It is prepared first,
+// and begun when the start is decided; until then only ID, Dir, Last, ledger and Close may be used.
 type logDir struct {
 	*ulog.Log // nil until it is begun
 	ready     *ulog.Prepared
@@ -25,7 +25,7 @@ type logDir struct {
 	private bool
 }
 
-// prepareLog prepares a log and adds it to the catalog. Nothing is changed yet.
+// prepareLog prepares a log and adds it to the catalog. It changes nothing on the disk.
 func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 	ready, err := ulog.Prepare(dir, ulog.Options{
 		Limit:        limit,
@@ -78,7 +78,7 @@ func (l *logDir) Last() ulog.Stamp {
 	return l.ready.Last()
 }
 
-// Close closes the log, as it is where it was not begun.
+// Close closes the log; a log that was not begun stays as it is.
 func (l *logDir) Close() error {
 	if l.Log != nil {
 		return l.Log.Close()
@@ -86,7 +86,7 @@ func (l *logDir) Close() error {
 	return l.ready.Close()
 }
 
-// readLedger reads the checkpoints recorded in a log's directory; a directory without any has none.
+// readLedger reads the ledger of a log's directory. A directory without a ledger has no entries.
 func readLedger(fs vfs.FS, dir string) (map[string]filestore.LedgerEntry, error) {
 	ledger, err := filestore.ReadLedger(fs, dir)
 	if err != nil {
@@ -95,12 +95,13 @@ func readLedger(fs vfs.FS, dir string) (map[string]filestore.LedgerEntry, error)
 	return ledger, nil
 }
 
-// record notes a checkpoint of a database. It comes after the checkpoint, so an entry never leads its file.
+// record notes a checkpoint of a database. The checkpoint is complete before, so an entry never
+// leads its file.
 func (l *logDir) record(path string, m filestore.Meta) error {
 	return l.note(m.ID.String(), filestore.LedgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp, DBID: m.DBID, Open: !m.Clean})
 }
 
-// note puts an entry into the ledger and its file.
+// note puts an entry into the ledger and writes the ledger's file.
 func (l *logDir) note(name string, e filestore.LedgerEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,7 +118,8 @@ func (l *logDir) open() map[string]filestore.LedgerEntry {
 	return open
 }
 
-// restored tells whether a file is older than its last checkpoint into it.
+// restored reports whether a file is older than its last checkpoint, so somebody has put a copy in
+// its place.
 func (l *logDir) restored(m filestore.Meta) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +127,8 @@ func (l *logDir) restored(m filestore.Meta) bool {
 	return ok && (m.Epoch < e.Epoch || m.Epoch == e.Epoch && m.Stamp < e.Stamp)
 }
 
-// closed tells whether a file is as its last process has closed it: the log has nothing more for it.
+// closed reports whether a file is as its last process has closed it: the log has nothing more for
+// it.
 func (l *logDir) closed(m filestore.Meta) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +136,7 @@ func (l *logDir) closed(m filestore.Meta) bool {
 	return ok && m.Clean && m.Epoch == e.Epoch && m.Stamp == e.Stamp
 }
 
-// place is the log's directory as files note it, so that tools find it wherever they run.
+// place is the log's directory as files note it: absolute, so that tools find it wherever they run.
 func (l *logDir) place() string {
 	if dir, err := filepath.Abs(l.Dir()); err == nil {
 		return dir
@@ -141,14 +144,19 @@ func (l *logDir) place() string {
 	return l.Dir()
 }
 
-// Every database that could not be brought back without the log has a ulog.Hold. That of a file follows its checkpoints (attach); that of a
-// database in memory follows its snapshots, and belongs to whoever takes them; a Frozen has one of its own.
+// Every database that could not be rebuilt without the log has a ulog.Hold, which keeps the log's
+// segments. The hold of a file follows its checkpoints (attach). The hold of a database in memory
+// follows its snapshots and belongs to the component that takes them. A Frozen has a hold of its
+// own.
 
-// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and nothing newer than this call; the newest
-// segment stays. Databases that still need them for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). What
-// others still need is kept all the same, see ulog.Hold. Followers need nothing when the disk is full.
+// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and
+// nothing newer than this call. The newest segment stays. Databases that still need the segments
+// for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). Segments that
+// others still need are kept all the same, see ulog.Hold; when the disk is full, followers' needs
+// do not count.
 //
-// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full disk may be the reason.
+// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full
+// disk may be the reason.
 func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
 	upTo = min(upTo, c.log.Last())
 	need, err := c.log.Removable(upTo)
@@ -162,7 +170,7 @@ func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
 	return errors.Join(err, c.log.RemoveFiles(upTo))
 }
 
-// moveOn has everything up to a stamp put where a restart finds it without the log.
+// moveOn writes everything up to a stamp to where a restart finds it without the log.
 func (c *Catalog) moveOn(to ulog.Stamp) error {
 	var failed error
 	if c.beforeRemoval != nil {
@@ -180,12 +188,14 @@ func (c *Catalog) moveOn(to ulog.Stamp) error {
 	return failed
 }
 
-// BeforeRemoval has f called before files of the shared update log are removed that have updates up to a stamp. f has those who would need
-// them move on, and their holds with them. Its error is reported, and does not stop the removal of what nobody needs. It is set before
-// anybody uses the catalog.
+// BeforeRemoval has f called before files of the shared update log are removed whose updates go up
+// to a stamp. f takes the snapshots of the databases that need the files, and advances their holds.
+// An error of f is reported, and does not stop the removal of what nobody needs. BeforeRemoval is
+// called before anybody uses the catalog.
 func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }
 
-// attach lets the database's checkpoints follow the log, of which the file has everything up to a stamp.
+// attach lets the database's checkpoints follow the log, of which the file has everything up to a
+// stamp.
 func (d *DB) attach(log *logDir, has ulog.Stamp) {
 	d.hold.Release()
 	hold := log.Hold(d.Path(), has)
@@ -195,7 +205,8 @@ func (d *DB) attach(log *logDir, has ulog.Stamp) {
 	}
 }
 
-// missing returns the error that says which updates files lack, and how to go on without them. A tool that has been told to do so does.
+// missing returns the error that says which updates files lack, and how to go on without them. For
+// a tool that has been told to go on it only warns.
 func (c *opening) missing(targets []target, reason error) error {
 	var lacks, commands []string
 	for _, t := range targets {

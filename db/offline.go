@@ -17,10 +17,11 @@ import (
 
 // Offline tells Open that the caller is a tool that works on files while no server has them open.
 //
-// The last server may have crashed, and the newest updates of a file then are only in that server's log. A file is therefore
-// first brought up to date from the log that it names itself: its private one, or a shared one, which is only read. Where that log
-// cannot be found, a database opened with ReadOnly shows what is in the file and warns; otherwise Open refuses. After that the
-// file belongs to the tool's own log, is closed cleanly, and a server adopts it as it is.
+// The last server may have crashed, and then the newest updates of a file are only in that server's
+// log. So a file is first brought up to date from the log that the file names: its private log, or
+// a shared log, which is only read. Where that log cannot be found, a database opened with ReadOnly
+// shows what is in the file, with a warning; otherwise Open refuses. After that the file belongs to
+// the tool's own log, is closed cleanly, and a server adopts it as it is.
 type Offline struct {
 	DBID  uint16   // index of the first database in the log of Options.LogDir (-dbid)
 	Logs  []string // directories where a file's own log may be too, when it was moved
@@ -28,8 +29,8 @@ type Offline struct {
 	Force bool     // open a file as it is when its log cannot be found (-onr)
 }
 
-// findOwnLog finds the log that a file names itself, for a tool. A private log, and the shared one that the tool writes to, are
-// left to the ordinary recovery.
+// findOwnLog finds, for a tool, the log that a file names. A private log, and the shared log that
+// the tool writes to, are left to the ordinary recovery.
 func (c *opening) findOwnLog(d *DB) error {
 	o, m := c.opts.Offline, d.file.Meta()
 	if o == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
@@ -53,7 +54,7 @@ func (c *opening) findOwnLog(d *DB) error {
 	return nil
 }
 
-// bringUpToDate replays the log that findOwnLog has found: a shared one that is only read.
+// bringUpToDate replays the shared log that findOwnLog has found. The log is only read.
 func (c *opening) bringUpToDate(d *DB) error {
 	if d.recovery.bringFrom == "" {
 		return nil
@@ -97,8 +98,8 @@ func (c *opening) replayFrom(dir string, d *DB, m filestore.Meta) error {
 	return err
 }
 
-// passGap returns nil where this process goes on, with a warning, without updates that may be missing from a file's log: it only reads
-// the file, or was told to.
+// passGap decides about updates that may be missing from a file's log. It returns nil, after a
+// warning, where this process only reads the file or was told to go on without them.
 func (d *recovery) passGap(dir string, gap *ulog.GapError, force bool) error {
 	missing := fmt.Sprintf("updates after the time stamp %d that are not in %s may be missing from its log %s, because files of it "+
 		"were removed or are damaged", gap.From, d.Path(), dir)
@@ -109,7 +110,8 @@ func (d *recovery) passGap(dir string, gap *ulog.GapError, force bool) error {
 	return &dberr.Error{Code: dberr.BrokenFile, Message: missing + ": put them back, or use -onr to go on without them", Err: gap}
 }
 
-// replayDir applies what the log in a directory has beyond a file. force goes on where the log has a gap.
+// replayDir applies what the log in a directory has beyond a file. force goes on where the log has
+// a gap.
 func (d *recovery) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool) error {
 	r, err := ulog.OpenReader(fs, dir, m.Stamp, ulog.ReaderOptions{Report: func(err error) { d.logger.Warn(err.Error()) }})
 	if err != nil {
@@ -123,8 +125,8 @@ func (d *recovery) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool
 	return err
 }
 
-// missingLog says what a file lacks whose log is not there. It is an error where the file would be changed: then no server would
-// ever look for the updates again.
+// missingLog decides about a file whose log cannot be found. It is an error where the file would be
+// changed: afterwards no server would ever look for the missing updates again.
 func (c *opening) missingLog(d *DB, m filestore.Meta) error {
 	text := fmt.Sprintf("%s was not closed by the last process that had it open, and its update log, which was %s, is not there: updates "+
 		"of database %d after the time stamp %d may be missing", d.Path(), m.LogDir, m.DBID, m.Stamp)
@@ -142,7 +144,7 @@ func (c *opening) missingLog(d *DB, m filestore.Meta) error {
 	return &dberr.Error{Code: dberr.BrokenFile, Message: text + ". Put the log back, name its directory with -ulog, or use -onr to go on without it"}
 }
 
-// syncLog makes a log that a crash has left survive a power cut as it is, before a file goes on from it.
+// syncLog makes a log that a crash has left durable as it is, before a file goes on from it.
 func (c *opening) syncLog(dir string) error {
 	names, err := c.opts.FS.ReadDir(dir)
 	if err != nil {
@@ -163,8 +165,8 @@ func (c *opening) syncLog(dir string) error {
 	return nil
 }
 
-// Reset puts an empty database in the place of the file that an expression names, if there is one, and removes its private log. Neither
-// may be in use. For a database in memory it does nothing.
+// Reset replaces the file that an expression names, if there is one, by an empty database, and
+// removes its private log. Nobody may use either. For a database in memory Reset does nothing.
 func Reset(raw string, o Options) error {
 	o.setDefaults()
 	e, err := expr.Parse(raw)
@@ -184,9 +186,10 @@ func Reset(raw string, o Options) error {
 	return nil
 }
 
-// CopyFile writes a copy of the database file to a path, in place of a file that is there. The copy has what a tool (Offline) has
-// found in the log, is marked as cleanly closed, and is known to servers as a copy of this moment. progress is told how many bytes have been
-// written and may be nil. A database in memory returns ErrNotImplemented.
+// CopyFile writes a copy of the database file to a path and replaces a file that is there. The copy
+// has what a tool (Offline) has found in the log, is marked as cleanly closed, and servers know it
+// as a copy of this moment. progress is told how many bytes have been written; it may be nil. For a
+// database in memory CopyFile returns ErrNotImplemented.
 func (d *DB) CopyFile(to string, progress func(bytes int)) (size int64, err error) {
 	if d.file == nil {
 		return 0, dberr.ErrNotImplemented
@@ -239,7 +242,7 @@ func (d *DB) writeCopy(to string, progress func(int)) (int64, error) {
 	return size, errors.Join(err, f.Close())
 }
 
-// counted tells how much is written.
+// counted tells progress how much is written.
 type counted struct {
 	io.Writer
 	progress func(int)
@@ -254,7 +257,8 @@ func (w *counted) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// completeCopy brings in what the database itself has from its log only in memory, and closes the copy.
+// completeCopy adds the updates that this database has from its log only in memory, and closes the
+// copy.
 func (d *DB) completeCopy(path string) error {
 	f, err := filestore.Open(path, filestore.Options{Logger: d.logger})
 	if err != nil {
@@ -266,7 +270,8 @@ func (d *DB) completeCopy(path string) error {
 	m := f.Meta()
 	into := &DB{expr: d.expr, logger: d.logger, file: f, store: ordered.New(f, d.expr.Params.RComp)}
 	into.recovery = &recovery{DB: into}
-	if err = into.recovery.replayDir(vfs.OS{}, d.recovery.ownLog, m, true); err != nil { // this database was opened without them, too
+	// this database was opened without them, too
+	if err = into.recovery.replayDir(vfs.OS{}, d.recovery.ownLog, m, true); err != nil {
 		return errors.Join(err, f.Abandon())
 	}
 	return f.Close()

@@ -16,8 +16,8 @@ import (
 	"gotycoon/internal/rescue"
 )
 
-// Open opens the databases of the expressions, in order, and brings file databases up to date from their logs. The
-// error is an *OpenError for a database or a *LogError for a log.
+// Open opens the databases of the expressions, in order, and brings file databases up to date from
+// their logs. The error is an *OpenError for a database or a *LogError for a log.
 func Open(exprs []string, o Options) (*Catalog, error) {
 	o.setDefaults()
 	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
@@ -31,15 +31,17 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	return c, nil
 }
 
-// opening is a catalog while it is opened: logs and files are prepared, the start is decided, and the files are brought up to date.
+// opening is a catalog while it is opened: logs and files are prepared, the start is decided, and
+// the files are brought up to date.
 type opening struct {
 	*Catalog
 	decided  bool // the start is not refused: files and logs may be changed
 	examines bool // there will be no start, and nobody is waited for
 }
 
-// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided,
-// nothing has changed, and files that Open has made go.
+// abandon closes what an unsuccessful Open has opened. Files stay as they are: a log has what they
+// lack. Before the start was decided nothing has changed, and files that Open has created are
+// removed.
 func (c *opening) abandon() {
 	for _, d := range c.all {
 		switch {
@@ -172,7 +174,8 @@ func (c *opening) openStore(d *DB) error {
 	return nil
 }
 
-// openFile opens a database file. Whether it was created persistent is written in it and overrides the expression.
+// openFile opens a database file. Whether the file was created persistent is written in the file,
+// and overrides the expression.
 func (c *opening) openFile(d *DB) error {
 	p := &d.expr.Params
 	f, err := filestore.Open(d.Path(), filestore.Options{
@@ -211,7 +214,7 @@ func openError(err error) error {
 	return &dberr.Error{Code: dberr.BrokenFile, Message: err.Error(), Err: err}
 }
 
-// ofTheSystem reports whether the operating system could not do something, so that nothing is said about the file.
+// ofTheSystem reports whether the operating system failed, which says nothing about the file.
 func ofTheSystem(err error) bool {
 	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM},
 		func(e error) bool { return errors.Is(err, e) })

@@ -14,7 +14,8 @@ import (
 
 // Options of a Catalog.
 type Options struct {
-	LogDir       string        // directory of the shared update log (-ulog); empty: file databases have private logs
+	// directory of the shared update log (-ulog); empty: file databases have private logs
+	LogDir       string
 	LogLimit     int64         // size limit of a log segment (-ulim); 0 means 256 MiB, below 0 none
 	SID          uint16        // server ID in the log (-sid)
 	SyncInterval time.Duration // the log is synced at least this often (-uasi); 0 means 1 s
@@ -23,20 +24,28 @@ type Options struct {
 	ReadOnly bool // refuse updates (-ord); files must exist
 	TryLock  bool // do not wait for another process (-otl)
 	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
-	AsIs     bool // open files though acknowledged updates stay out that only their own logs have, see PassedOver (-as-is)
+	// open files though acknowledged updates stay out that only their own logs have, see PassedOver
+	// (-as-is)
+	AsIs bool
 
 	Engine *Engine // of all databases (-pldb); nil: each has the kind that its expression names
 
 	Offline *Offline // the caller is a tool, not a server; nil: a server
 
-	Services string                // expression of a database file for records of the server's own, see Catalog.Services; empty: none
-	Vital    func(key []byte) bool // its records that others rely on, few and small: they are stored as long as there is any room; nil: all are
+	// expression of a database file for records of the server's own, see Catalog.Services; empty:
+	// none
+	Services string
+	// its records that others rely on, few and small: they are stored as long as there is any room;
+	// nil: all are
+	Vital func(key []byte) bool
 
 	ahead int // size of values that go ahead, for tests; 0 means what the log takes
 
-	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
+	// overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
+	CheckpointSize int64
 
-	Removals int64 // removals that a file with lww=true remembers; 0 means filestore.DefaultRemovals
+	// removals that a file with lww=true remembers; 0 means filestore.DefaultRemovals
+	Removals int64
 
 	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
 	Logger  *slog.Logger            // nil means silent
@@ -74,7 +83,7 @@ func (e *OpenError) Error() string { return e.Expr + ": " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *OpenError) Unwrap() error { return e.Err }
 
-// LogError says that an update log could not be opened or has failed.
+// LogError says that an update log could not be opened, or has failed.
 type LogError struct {
 	Dir string
 	Err error
@@ -86,13 +95,14 @@ func (e *LogError) Error() string { return e.Dir + ": " + e.Err.Error() }
 // Unwrap returns the reason.
 func (e *LogError) Unwrap() error { return e.Err }
 
-// Engine keeps records in another way than the databases of this package. A server that is given one (-pldb) opens all its
-// databases with it. Expiration, capacity limits, locking, the update log and replication come from this package, whatever the
-// engine. docs/engines.md tells how to add one.
+// Engine keeps records in another way than the stores of this package. A server that is given one
+// (-pldb) opens all its databases with it. Expiration, capacity limits, locking, the update log and
+// replication stay the work of this package. docs/engines.md tells how to add an engine.
 type Engine struct {
 	File string // its name: the last component of the path that -pldb is given
 
-	// Open opens one database. name is the expression of the command line, untouched. Keys come in byte order.
+	// Open opens one database. name is the expression of the command line, untouched. Keys come in
+	// byte order.
 	Open func(name string, o EngineOptions) (store.Store, error)
 
 	Void bool // nothing is ever stored, so that updates are taken also with -ord
@@ -111,7 +121,8 @@ func engines() []Engine {
 	}
 }
 
-// FindEngine returns the engine that a path names, wherever the path points: engines are part of the program, not files.
+// FindEngine returns the engine that a path names. Engines are part of the program, not files, so
+// only the last component of the path counts.
 func FindEngine(path string) (Engine, bool) {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	for _, e := range engines() {

@@ -11,28 +11,47 @@ import (
 
 // What a reply may tell.
 //
-// An update is visible to everybody as soon as it is in memory, but it is acknowledged only when its log has made it safe: written,
-// or synced with SyncEach. Between the two a reader can see a value that a crash, or a failed fsync, takes away again. If the reader
-// were answered at once, it would act on a value that never was ("order 1 is paid"). So the rule for updates holds for everything
-// else as well: no reply leaves before all that it is based on is safe. That includes replies that say what is not there, and those
-// of updates that change nothing: an Add that finds a record tells that there is one.
+// # The problem
 //
-// To make every reader wait for the end of the log would make each of them wait for an fsync under load. A reader waits for what it
-// has read only: each stripe of keys has the stamp of the last commit that touched one of its keys, and the database has the
-// stamp of its last commit, for scans and as the quick way out. The order makes it exact:
+// An update is visible to everybody as soon as it is in memory, but it is acknowledged only when
+// its log has made it safe: written, or synced with SyncEach. Between the two, a reader can see a
+// value that a crash or a failed fsync takes away again. A reader that is answered at once acts on
+// a value that never was ("order 1 is paid").
+//
+// # The rule
+//
+// No reply leaves before everything that the reply is based on is safe. That includes replies about
+// what is not there, and replies of updates that change nothing: an Add that fails tells that there
+// is a record.
+//
+// Each stripe of keys has the stamp of the last commit that touched one of its keys, and the
+// database has the stamp of its last commit, for scans and as a shortcut. The order of the steps
+// makes the rule exact:
 //
 //	commit, under commitMu   append to the log → stamps of database and stripes → Apply
 //	reader                   read the store → stamps → compare with Log.Acked
 //
-// Whoever sees a value sees the stamp of its commit, or a later one. When Acked is not below it, which is nearly always so, the
-// reader owes nothing: that costs two atomic loads and no hash. Otherwise the stamp is added to the reader's Pending, and
-// netio.(*Conn).Flush waits for it as for an update of the connection's own. After a log has failed the wait fails, and nothing
-// leaves: what was never safe is not told any more.
+// A reader that sees a value sees the stamp of its commit, or a later one. Nearly always Acked has
+// reached that stamp, and the reader owes nothing: that costs two atomic loads and no hash.
+// Otherwise the stamp is added to the reader's Pending, and netio.(*Conn).Flush waits for it as for
+// an update of the connection's own. After a log has failed the wait fails, and no reply leaves.
 //
-// Two keys of one stripe share its stamp, so a reader sometimes waits for an update of another key; it never waits too little. In a
-// transaction readers see the collected updates, which are nobody's promise yet; what they see of the database below is owed.
+// Example. Client 1 sets k, stamp 90, and its fsync takes 10 ms. Client 2 reads k meanwhile: the
+// stripe of k says 90, Acked is 85, so the reply to client 2 waits for 90. Client 3 reads j in
+// another stripe, whose stamp is 40: it is answered at once.
+//
+// # What was rejected
+//
+// Waiting for the end of the log would make each reader wait for an fsync under load. Hiding an
+// update until it is safe would make the next update of the same key wait for the disk, and
+// increments of one counter would run at the speed of fsync.
+//
+// Two keys of one stripe share a stamp, so a reader sometimes waits for an update of another key;
+// it never waits too little. In a transaction readers see the collected updates, which nobody has
+// promised yet; what they see of the database below is owed.
 
-// owe adds to p what a reply must wait for that tells of the record of key. The record has been read before. Without p it waits.
+// owe adds to p what a reply about the record of key must wait for. The caller has read the record
+// before. Without p, owe waits.
 func (d *DB) owe(p *Pending, key []byte) error {
 	if !d.ahead() {
 		return nil
@@ -69,8 +88,8 @@ func (d *DB) oweAll(p *Pending) error {
 	return d.oweStamp(p, ulog.Stamp(d.last.Load()))
 }
 
-// Seen adds to p what a reply must wait for that is based on anything in the database as it is now, for services that keep a copy of
-// its records in memory. Without p it waits.
+// Seen adds to p what a reply must wait for that is based on anything in the database as it is now.
+// It is for services that keep a copy of their records in memory. Without p it waits.
 func (d *DB) Seen(p *Pending) error { return d.oweAll(p) }
 
 // ahead reports whether the database has updates that its log has not made safe.
@@ -92,8 +111,9 @@ func (d *DB) oweStamp(p *Pending, at ulog.Stamp) error {
 	return nil
 }
 
-// oweBatch adds what a reply to an operation must wait for that has logged nothing: it may tell of the records of all keys that the
-// batch has locked. What was logged has a greater stamp than all of them.
+// oweBatch adds what the reply to an operation that has logged nothing must wait for: the reply may
+// tell of the records of all keys that the batch has locked. An update that was logged has a
+// greater stamp than all of them.
 func (b *batch) oweBatch(p *Pending) {
 	d := b.db
 	if b.logged || !d.ahead() {
@@ -115,15 +135,16 @@ func (b *batch) oweBatch(p *Pending) {
 // stripeCount is a power of two. More stripes make bulk operations lock fewer keys of others.
 const stripeCount = 1024
 
-// stripes are locks, each for the keys of one hash value. Whoever reads a record in order to change it holds the
-// key's stripe over both; whoever needs several locks them in ascending order.
+// stripes are locks, each for the keys of one hash value. An operation that reads a record in order
+// to change it holds the key's stripe over both; an operation that needs several locks takes them
+// in ascending order.
 type stripes struct {
 	seed   maphash.Seed
 	single bool // all keys share one stripe: a text database's records are not where their keys say
 	all    [stripeCount]stripe
 }
 
-// stripe is the lock of some keys, and when one of them was changed last.
+// stripe is the lock of some keys, with the stamp of their last change.
 type stripe struct {
 	sync.Mutex
 	last atomic.Uint64 // stamp of the last commit that touched one of the keys, see owe.go
@@ -145,7 +166,7 @@ func (s *stripes) of(key []byte) *stripe { return &s.all[s.index(key)] }
 // stripeSet is a set of stripes to lock together.
 type stripeSet [stripeCount / 64]uint64
 
-// add puts a stripe into the set; it returns false when the stripe is there already.
+// add puts a stripe into the set. It returns false when the stripe is in the set already.
 func (t *stripeSet) add(i int) bool {
 	bit := uint64(1) << (i % 64)
 	if t[i/64]&bit != 0 {
@@ -165,7 +186,8 @@ func (t *stripeSet) all() {
 func (s *stripes) lock(t *stripeSet)   { s.each(t, func(one *stripe) { one.Lock() }) }
 func (s *stripes) unlock(t *stripeSet) { s.each(t, func(one *stripe) { one.Unlock() }) }
 
-// touch notes the stamp of a commit that touches keys of a set. The caller holds DB.commitMu, so stamps only grow.
+// touch notes the stamp of a commit that touches keys of a set. The caller holds DB.commitMu, so
+// stamps only grow.
 func (s *stripes) touch(t *stripeSet, at ulog.Stamp) {
 	s.each(t, func(one *stripe) { one.last.Store(uint64(at)) })
 }

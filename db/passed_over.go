@@ -206,7 +206,8 @@ func (c *opening) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
 			continue
 		}
 		after := e.Stamp
-		if mine && m.TakenFrom == filestore.ID(log.ID()) { // a tool has brought the file up to date meanwhile
+		// a tool has brought the file up to date meanwhile
+		if mine && m.TakenFrom == filestore.ID(log.ID()) {
 			after = max(after, m.Taken)
 		}
 		p, complete := c.behind(log.Dir(), e.DBID, log.private, after)

@@ -9,8 +9,9 @@ import (
 	"gotycoon/ulog"
 )
 
-// Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
-// seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
+// Get returns the value of key, in the room behind dst where that is large enough, and the absolute
+// expiration time in seconds, MaxXT for never. It returns ErrNoRecord for a record that does not
+// exist or has expired.
 func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
 	d.sweeper.touch(readScore)
 	value, xt, found, err := d.read(p, dst, key)
@@ -49,18 +50,19 @@ func (d *DB) Set(p *Pending, key, value []byte, xt record.XT) error {
 	return d.storeOne(p, key, value, nil, xt, anyway)
 }
 
-// SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
-// the value. Nobody may change room before p has been waited for.
+// SetInPlace is Set for a large value that the log and the store take without a copy: room is
+// Headroom bytes, which are overwritten, and the value. Nobody may change room before p has been
+// waited for.
 func (d *DB) SetInPlace(p *Pending, key, room []byte, xt record.XT) error {
 	return d.storeOne(p, key, room[record.Headroom:], room, xt, anyway)
 }
 
-// Add stores a new record. It returns ErrDuplicate when there is one.
+// Add stores a new record. It returns ErrDuplicate when the key has one.
 func (d *DB) Add(p *Pending, key, value []byte, xt record.XT) error {
 	return d.storeOne(p, key, value, nil, xt, whenNew)
 }
 
-// AddInPlace is to Add what SetInPlace is to Set.
+// AddInPlace is Add for a value as SetInPlace takes it.
 func (d *DB) AddInPlace(p *Pending, key, room []byte, xt record.XT) error {
 	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenNew)
 }
@@ -70,12 +72,12 @@ func (d *DB) Replace(p *Pending, key, value []byte, xt record.XT) error {
 	return d.storeOne(p, key, value, nil, xt, whenThere)
 }
 
-// ReplaceInPlace is to Replace what SetInPlace is to Set.
+// ReplaceInPlace is Replace for a value as SetInPlace takes it.
 func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt record.XT) error {
 	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenThere)
 }
 
-// when is what there has to be for a record to be stored.
+// when is the condition under which a record is stored.
 type when int
 
 const (
@@ -116,7 +118,8 @@ func (d *DB) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when)
 	})
 }
 
-// Append puts value behind the value of a record, or stores a new one. The expiration time is set anew.
+// Append puts value behind the value of a record, or stores a new record. The expiration time is
+// set anew.
 func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
@@ -131,8 +134,8 @@ func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 	})
 }
 
-// Remove removes a record. It returns ErrNoRecord when there is none; the removal is logged all the same, as in the
-// original.
+// Remove removes a record. It returns ErrNoRecord when there is none; the removal is logged all the
+// same, as in the original.
 func (d *DB) Remove(p *Pending, key []byte) error {
 	return d.modify(p, key, func(b *batch) error {
 		found, err := b.exists(key)
@@ -164,8 +167,9 @@ func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err err
 	return value, xt, err
 }
 
-// CAS stores nval (removes the record where it is nil) when the record has the value oval (does not exist where oval
-// is nil). It returns ErrConflict when that does not hold.
+// CAS compares the record with oval and, when they are equal, stores nval. A nil oval means that
+// there must be no record; a nil nval removes the record. When the comparison fails, CAS returns
+// ErrConflict.
 func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt record.XT) error {
 	return d.modify(p, key, func(b *batch) error {
 		old, found, err := b.read(key)
@@ -187,9 +191,9 @@ func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt record.XT) error {
 	})
 }
 
-// Increment adds num to a number stored in 8 bytes and returns the sum. orig is the number that a missing record
-// counts as; math.MinInt64 makes a missing record an error, math.MaxInt64 sets the number to num. It returns ErrLogic
-// when the value is no such number.
+// Increment adds num to a number stored in 8 bytes and returns the sum. A missing record counts as
+// orig, with two exceptions: math.MinInt64 makes a missing record an error, and math.MaxInt64 sets
+// the number to num, whether there is a record or not. A value that is no such number is ErrLogic.
 func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt record.XT) (sum int64, err error) {
 	err = d.examine(p, key, num == 0 && orig == record.OrigTry, func(b *batch) error {
 		old, found, err := b.read(key)
@@ -206,7 +210,8 @@ func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt record.XT) (s
 	return sum, err
 }
 
-// IncrementDouble is Increment for numbers stored in 16 bytes; -Inf and +Inf take the parts of MinInt64 and MaxInt64.
+// IncrementDouble is Increment for numbers stored in 16 bytes. -Inf and +Inf have the meanings of
+// MinInt64 and MaxInt64.
 func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt record.XT) (sum float64, err error) {
 	err = d.examine(p, key, num == 0 && math.IsInf(orig, -1), func(b *batch) error {
 		old, found, err := b.read(key)
@@ -223,7 +228,8 @@ func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt recor
 	return sum, err
 }
 
-// examine is modify, but what cannot lead to an update runs on a read-only database too.
+// examine is modify for an operation that may only read; such a call works on a read-only database
+// too.
 func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
 	if !onlyReads {
 		return d.modify(p, key, body)
@@ -241,8 +247,9 @@ func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch)
 // Clear removes all records.
 func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}, nil, true) }
 
-// clear is Clear on behalf of the server that from names, and puts f into the log with it. client tells whether it is a client's; then it may
-// become part of a shared transaction.
+// clear removes all records on behalf of the server that from names, and puts the position f into
+// the log with the clear. client says that a client asked for it; then the clear may become part of
+// a shared transaction.
 func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) error {
 	if err := d.clearable(client); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 
 const (
 	privateSuffix = filestore.PrivateLog // directory of a file database's private log, beside the file
-	privateLimit  = 64 << 20             // size of its segments: small, because whole ones are removed after checkpoints
+	// size of its segments: small, because whole ones are removed after checkpoints
+	privateLimit = 64 << 20
 )
 
 // Which log a file belongs to.
@@ -43,7 +44,8 @@ const (
 // that brings them in.
 //
 // Epochs are needed because stamps alone cannot tell a backup from a file that is merely behind:
-// both have a stamp below the ledger's. A checkpoint and every open raise the epoch.
+// both have a stamp below the ledger's. Every open raises the epoch, and so does the first
+// checkpoint after synchronize has had the file copied.
 //
 // Rejected: keeping the position of every file in the log alone. Then a file copied to another
 // server would look like a new database there, and copying files is how people have always moved
@@ -52,12 +54,15 @@ const (
 // recovery is the state of one file during this decision.
 type recovery struct {
 	*DB
-	followed  bool        // the file was a database of its log before it was opened
-	asItIs    bool        // opened as it is on purpose, or nothing more to say about it
-	passed    *PassedOver // what the file was opened without; nil: nothing
-	private   *logDir     // the private log beside the file, until recovery has dealt with it; nil: there is none
-	bringFrom string      // directory of a log from which a tool brings the file up to date; empty: none
-	ownLog    string      // directory of the log that a read-only database was brought up to date from, in memory
+	followed bool        // the file was a database of its log before it was opened
+	asItIs   bool        // opened as it is on purpose, or nothing more to say about it
+	passed   *PassedOver // what the file was opened without; nil: nothing
+	// the private log beside the file, until recovery has dealt with it; nil: there is none
+	private *logDir
+	// directory of a log from which a tool brings the file up to date; empty: none
+	bringFrom string
+	// directory of the log that a read-only database was brought up to date from, in memory
+	ownLog string
 }
 
 // recover brings the database files up to date: first from private logs that a crash left, then

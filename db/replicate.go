@@ -12,15 +12,16 @@ import (
 	"gotycoon/ulog"
 )
 
-// Noting returns what the log remembers, with the updates, when the first n of them are stored; nil is nothing.
+// Noting returns the position that the log keeps with the updates when the first n of them are
+// stored; nil for none.
 type Noting func(n int) *ulog.Position
 
 // Replicate stores the updates of another server, in their order and as they are: values with the
 // expiration time in front, whether that time has passed or not. The updates are logged under the
-// server ID they came with and this database's index, with new stamps. Removing a record that is not
-// there is no error. As with a bulk that is not atomic there are several commits. Each commit puts
-// what note returns into the log, and later into the file, together with its updates, so that the
-// server knows after a crash where to go on. note may be nil.
+// server ID they came with and this database's index, with new stamps. Removing a record that does
+// not exist is no error. As with a bulk that is not atomic there are several commits. Each commit
+// puts the position that note returns into the log, and later into the file, together with its
+// updates, so that the server knows after a crash where to go on. note may be nil.
 //
 // Updates that the database can never hold (a key too long, an unknown operation) are left out, and
 // the first of them is returned as an *Error with the code InvalidOperation after the others are
@@ -30,12 +31,14 @@ func (d *DB) Replicate(p *Pending, ups []ulog.Update, note Noting) error {
 	return d.ReplicateSome(p, ups, note, nil)
 }
 
-// Taking reports whether an update of another server is to be stored. An error ends the call that asks.
+// Taking reports whether an update of another server is to be stored. An error ends the call that
+// asks.
 type Taking func(u *ulog.Update) (bool, error)
 
-// ReplicateSome is Replicate for a database of which other servers may change some records only: the updates that takes refuses are left out, and
-// what note returns is stored all the same. It is asked before the records are locked. nil takes all. What it takes is stored also where the
-// database keeps versions and has a newer one.
+// ReplicateSome is Replicate for a database of which other servers may change some records only.
+// takes is asked before the records are locked; updates that it refuses are left out, while the
+// positions are stored all the same. An update that takes accepts is stored also where the database
+// keeps versions and has a newer one. A nil takes accepts every update, as Replicate does.
 func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
 	if d.readOnly {
 		return dberr.ErrReadOnly
@@ -132,8 +135,8 @@ func (d *DB) storable(u *ulog.Update) error {
 	return d.checkKey(u.Key)
 }
 
-// placeLines gives the records that go to a text database their keys, which are the places of their lines. The stripe
-// is locked.
+// placeLines gives records that go to a text database their keys, which are the places of their
+// lines. The caller has locked the stripe.
 func (b *batch) placeLines() {
 	if b.db.expr.Kind != expr.Text {
 		return
@@ -146,18 +149,19 @@ func (b *batch) placeLines() {
 	}
 }
 
-// Volatile tells whether the records are in memory only, and the engine is not one of -pldb.
+// Volatile reports whether the records are in memory only, and not in an engine of -pldb.
 func (d *DB) Volatile() bool { return d.file == nil && d.expr.Kind != expr.Plugged }
 
-// Mergeable tells whether a copy of a database whose records come in the order of their keys' bytes can be merged into this one, which
-// then never lacks what both have. Others are cleared first.
+// Mergeable reports whether a copy of another database, in the byte order of its keys, can be
+// merged into this one record by record, so that records which both have are never missing. A
+// database that is not mergeable is cleared first.
 func (d *DB) Mergeable() bool {
 	order, ordered := d.Order()
 	return ordered && order == expr.Lexical && d.expr.Kind != expr.Text
 }
 
-// Strangers returns keys of records behind after (from the first record, where it is nil) and up to upTo (the last record, where it is
-// nil) that known does not know, at most limit of them, in a Mergeable database.
+// Strangers returns keys of a Mergeable database that known does not know, at most limit of them.
+// The keys are behind after (nil: from the first record) and up to upTo (nil: to the last record).
 func (d *DB) Strangers(after, upTo []byte, limit int, known func(key []byte) bool) (keys [][]byte, err error) {
 	err = d.keys(new(owed.Heeding), store.Start{Key: after, Edge: after == nil}, func(key []byte) bool {
 		if upTo != nil && bytes.Compare(key, upTo) > 0 {
@@ -171,7 +175,7 @@ func (d *DB) Strangers(after, upTo []byte, limit int, known func(key []byte) boo
 	return keys, err
 }
 
-// HasStored tells whether the record of a key has just this value, in stored form.
+// HasStored reports whether the record of a key has exactly this value, in stored form.
 func (d *DB) HasStored(key, value []byte) (bool, error) {
 	got, found, err := d.store.Get(nil, key, nil)
 	return found && bytes.Equal(got, value), systemError(err)

@@ -16,7 +16,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// Loader puts records into a database that nobody uses yet, past the update log. It is for one goroutine.
+// Loader puts records into a database that nobody uses yet, past the update log. It is for one
+// goroutine.
 type Loader struct {
 	db    *DB
 	ups   []ulog.Update
@@ -29,8 +30,8 @@ const (
 	loadBytes   = 256 << 10
 )
 
-// Load calls fill with a Loader for the database, which must be in memory. What is there already stays, unless a record has the
-// same key. Nobody else may use the database meanwhile.
+// Load calls fill with a Loader for the database, which must be in memory and unused by anybody
+// else. Records that are there already stay, unless fill adds one with the same key.
 func (d *DB) Load(fill func(*Loader) error) error {
 	if d.file != nil {
 		return dberr.ErrNotImplemented
@@ -48,8 +49,8 @@ func (d *DB) load(fill func(*Loader) error) error {
 	return err
 }
 
-// Add stores a record; value is in stored form, and an expired one is stored too. Neither is kept. It fails for what the
-// database cannot hold.
+// Add stores a record. value is in stored form; an expired record is stored too. Neither slice is
+// kept. Add fails for what the database cannot hold.
 func (l *Loader) Add(key, value []byte) error {
 	d := l.db
 	if err := d.checkKey(key); err != nil {
@@ -98,9 +99,9 @@ func (l *Loader) flush() error {
 // restoringSuffix is added to the name of a database file while it is made from a snapshot.
 const restoringSuffix = ".restoring"
 
-// RestoreFile makes the database file that an expression names of the records that fill adds. The file must not be there, or must be
-// empty; otherwise the error is os.ErrExist. It gets its name when it is complete: a crash leaves nothing that Open would take for a
-// database.
+// RestoreFile makes the database file that an expression names from the records that fill adds. If
+// the file exists and is not empty, the error is os.ErrExist. The file gets its name when it is
+// complete: a crash leaves nothing that Open would take for a database.
 func RestoreFile(raw string, o Options, fill func(*Loader) error) error {
 	o.setDefaults()
 	e, err := expr.Parse(raw)
@@ -130,7 +131,7 @@ func RestoreFile(raw string, o Options, fill func(*Loader) error) error {
 	return systemError(vfs.OS{}.SyncDir(filepath.Dir(e.Path)))
 }
 
-// absent returns nil where there is no database file.
+// absent returns nil where there is no database file, or an empty one.
 func absent(path string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -144,7 +145,7 @@ func absent(path string) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// fillFile makes a database file with a name of its own, complete and on the disk.
+// fillFile makes a database file under a temporary name, complete and durable.
 func fillFile(path string, e expr.Expr, o Options, fill func(*Loader) error) error {
 	f, err := filestore.Open(path, filestore.Options{TryLock: true, Persistent: e.Params.Persistent, Limit: o.CheckpointSize, Logger: o.Logger})
 	if err != nil {
@@ -164,9 +165,10 @@ type Restored struct {
 	Stamp ulog.Stamp // instant of the snapshot
 }
 
-// RollForward brings databases in memory from their snapshots up to date, with the updates of the shared log after each one's stamp,
-// whatever servers have made them. Nothing is logged again. It is called before anybody uses the databases, and does nothing without
-// a shared log. Where updates may be missing from the log, or it is damaged, the error is a *LogError.
+// RollForward brings databases in memory from their snapshots up to date, with the updates of the
+// shared log after each snapshot's stamp, whatever servers have made them. Nothing is logged again.
+// It is called before anybody uses the databases, and does nothing without a shared log. Where
+// updates may be missing from the log, or the log is damaged, the error is a *LogError.
 func (c *Catalog) RollForward(restored []Restored) error {
 	if c.log == nil {
 		return nil
@@ -188,7 +190,7 @@ func (c *Catalog) RollForward(restored []Restored) error {
 	return nil
 }
 
-// roll is a database being rolled forward, with updates after a stamp.
+// roll is a database being rolled forward, with the updates after a stamp.
 type roll struct {
 	Loader
 	after ulog.Stamp
@@ -199,7 +201,8 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	if err != nil {
 		return err
 	}
-	run := replay.Replay{Log: r, Failed: replayFailed} // damage and gaps end it, as in the replay of files
+	// damage and gaps end it, as in the replay of files
+	run := replay.Replay{Log: r, Failed: replayFailed}
 	for dbid, l := range loaders {
 		run.Targets = append(run.Targets, replay.Target{DBID: dbid, After: l.after, Apply: l.apply})
 	}
@@ -231,7 +234,8 @@ func (l *roll) apply(at ulog.Stamp, u ulog.Update) error {
 // snapshotEntry names the snapshots of a database in the ledger of a log.
 func snapshotEntry(index uint16) string { return fmt.Sprintf("snapshot of database %d", index) }
 
-// SnapshotTaken notes that a snapshot of a database in memory is on the disk. It does nothing without a shared log.
+// SnapshotTaken notes in the ledger that a snapshot of a database in memory is on the disk. Without
+// a shared log it does nothing.
 func (c *Catalog) SnapshotTaken(d *DB, path string, at ulog.Stamp) error {
 	if c.log == nil || d.file != nil {
 		return nil
@@ -239,8 +243,8 @@ func (c *Catalog) SnapshotTaken(d *DB, path string, at ulog.Stamp) error {
 	return c.log.note(snapshotEntry(d.index), filestore.LedgerEntry{Path: path, Stamp: at})
 }
 
-// SnapshotOutdated tells whether a snapshot of a database is older than the last one noted: somebody has put it in its place. Then the
-// updates after it are not what the user wants.
+// SnapshotOutdated reports whether a snapshot of a database is older than the last one noted:
+// somebody has put it in place, and then the updates after it are not wanted.
 func (c *Catalog) SnapshotOutdated(d *DB, at ulog.Stamp) bool {
 	if c.log == nil {
 		return false

@@ -9,7 +9,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// Room is how much databases may grow, until they are told again.
+// Room is how much databases may grow until SetRoom is called again.
 type Room struct {
 	Disk    int64 // bytes of updates that logs may take; below 0: none
 	Reserve int64 // bytes beyond that for removals
@@ -17,22 +17,23 @@ type Room struct {
 	Over    bool  // no database may grow
 }
 
-// gate is where updates are refused before they are in the log or in memory: after that they cannot be taken back. Its zero value
-// lets everything through.
+// gate refuses updates before they are in the log or in memory: after that they cannot be taken
+// back. Its zero value lets everything through.
 type gate struct {
 	watched atomic.Bool
 	disk    atomic.Int64 // Room.Disk less what has been appended since, and less ahead
 	reserve atomic.Int64
-	none    atomic.Bool  // Room.Disk is below 0
-	ahead   atomic.Int64 // bytes of large values that go ahead: a look at the disk finds only a part of them there
-	full    atomic.Bool
-	over    atomic.Bool
-	out     atomic.Bool // an update was refused because of disk
+	none    atomic.Bool // Room.Disk is below 0
+	// bytes of large values that go ahead: a look at the disk finds only a part of them there
+	ahead atomic.Int64
+	full  atomic.Bool
+	over  atomic.Bool
+	out   atomic.Bool // an update was refused because of disk
 
 	refusals struct{ disk, memory, size atomic.Int64 } // updates since the start
 }
 
-// Refusals are the updates that were refused since the start, by what there was no room for.
+// Refusals counts the updates that were refused since the start, by what was short.
 type Refusals struct{ Disk, Memory, Size int64 }
 
 // Refusals returns how many updates were refused. A bulk that is stored as a whole counts once.
@@ -56,17 +57,18 @@ func (c *Catalog) SetRoom(r Room) {
 // noDisk reports whether there is no room on the disk for updates.
 func (g *gate) noDisk() bool { return g.none.Load() }
 
-// keepFor has the next looks at the disk keep room for so many bytes more of values that go ahead.
+// keepFor keeps room for so many more bytes of values that go ahead, in the next looks at the disk.
 func (g *gate) keepFor(bytes int) {
 	if g != nil {
 		g.ahead.Add(int64(bytes))
 	}
 }
 
-// RanOut tells whether an update was refused because of Room.Disk since the last call.
+// RanOut reports whether an update was refused because of Room.Disk since the last call.
 func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 
-// admit returns why there is no room for updates. All others are refused for a moment after that: the disk is nearly full.
+// admit returns why there is no room for updates. After a refusal all other updates are refused for
+// a moment as well: the disk is nearly full.
 func (d *DB) admit(ups []ulog.Update) error {
 	err := d.fits(ups)
 	if errors.Is(err, dberr.ErrNoSpace) {
@@ -75,7 +77,7 @@ func (d *DB) admit(ups []ulog.Update) error {
 	return err
 }
 
-// admitAlone is admit for a large value. That there is no room for it says nothing about others.
+// admitAlone is admit for a large value. A refusal says nothing about other updates.
 func (d *DB) admitAlone(ups []ulog.Update) error {
 	err := d.fits(ups)
 	if errors.Is(err, dberr.ErrNoSpace) {
@@ -119,7 +121,7 @@ func (d *DB) fits(ups []ulog.Update) error {
 	return nil
 }
 
-// refuseDisk counts an update that there is no room for on the disk, and returns the error for it.
+// refuseDisk counts an update for which the disk has no room, and returns the error for it.
 func (g *gate) refuseDisk() error {
 	if g != nil {
 		g.refusals.disk.Add(1)
@@ -130,7 +132,8 @@ func (g *gate) refuseDisk() error {
 	return dberr.ErrNoSpace
 }
 
-// logOverhead is what a log adds to an update at most: the record's frame, sizes, and its group's commit record.
+// logOverhead is what a log adds to an update at most: the record's frame, sizes, and its group's
+// commit record.
 const logOverhead = 64
 
 // Places returns the directories that updates are written to, each once.
@@ -154,8 +157,8 @@ func (c *Catalog) Places() []string {
 	return places
 }
 
-// Unwritten returns the bytes of updates that files are still to take.
-func (c *Catalog) Unwritten() int64 {
+// unwritten returns the bytes of updates that files have not taken yet.
+func (c *Catalog) unwritten() int64 {
 	var sum int64
 	for _, d := range c.all {
 		if d.file != nil {
@@ -165,8 +168,8 @@ func (c *Catalog) Unwritten() int64 {
 	return sum
 }
 
-// FileSpace returns the bytes by which files may grow when they take what they are still to take, and those that they can take
-// without growing.
+// FileSpace returns by how many bytes files may grow when they take what is still unwritten, and
+// how many bytes they can take without growing.
 func (c *Catalog) FileSpace() (needed, reusable int64) {
 	const pages = 2 // pages may be half full
 	for _, d := range c.all {
@@ -180,7 +183,8 @@ func (c *Catalog) FileSpace() (needed, reusable int64) {
 	return needed, reusable
 }
 
-// Shrink asks for private logs to become as short as they can: files are written, and the logs go on in new segments. It does not wait.
+// Shrink asks for private logs to become as short as possible: files are written, and the logs
+// begin new segments. It does not wait.
 func (c *Catalog) Shrink() {
 	for _, d := range c.all {
 		if d.file == nil {
@@ -195,9 +199,10 @@ func (c *Catalog) Shrink() {
 	}
 }
 
-// MemoryUsed returns the bytes of records in memory, those that files are still to take included.
+// MemoryUsed returns the bytes of records in memory, updates that files have not taken yet
+// included.
 func (c *Catalog) MemoryUsed() int64 {
-	sum := c.Unwritten()
+	sum := c.unwritten()
 	for _, d := range c.all {
 		if d.file == nil {
 			sum += d.store.Size()
@@ -206,7 +211,8 @@ func (c *Catalog) MemoryUsed() int64 {
 	return sum
 }
 
-// RecordBytes returns the bytes of keys and values of all databases; in memory with what keeping them takes.
+// RecordBytes returns the bytes of keys and values of all databases; for databases in memory with
+// the memory that keeping them takes.
 func (c *Catalog) RecordBytes() int64 {
 	var sum int64
 	for _, d := range c.all {

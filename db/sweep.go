@@ -13,8 +13,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// Scores of the collector, reference section 6.4: every access adds to a sum, and at sweepAt the sum in units of
-// writeScore is the number of records to examine.
+// Scores of the collector: every access adds to a sum, and at sweepAt the
+// sum in units of writeScore is the number of records to examine.
 const (
 	writeScore = 256
 	readScore  = writeScore / 8
@@ -22,10 +22,12 @@ const (
 	idleSteps  = 8
 )
 
-// sweeper walks a database in small steps, removes expired records and enforces the capacity limits.
+// sweeper walks a database in small steps, removes expired records and enforces the capacity
+// limits.
 //
-// A walk is only worth its time when there may be something to remove. Records that can expire are counted as they are
-// stored; when a whole walk has met none, there is nothing to do until the count has changed.
+// A walk is worth its time only when there may be something to remove. So records that can expire
+// are counted as they are stored. When a whole walk has met none, there is nothing to do until the
+// count has changed.
 type sweeper struct {
 	db      *DB
 	score   atomic.Int64
@@ -35,13 +37,14 @@ type sweeper struct {
 	expired atomic.Int64 // records removed because their time was over
 	evicted atomic.Int64 // and because of a limit
 
-	mu         sync.Mutex // held by the one collector, for one step at a time; guards the fields below
-	walk       walk       // the one that goes on with each update
-	begun      bool       // the next step starts a walk
-	generation uint64     // clears of the database when the walk began
+	// held by the one collector, for one step at a time; guards the fields below
+	mu         sync.Mutex
+	walk       walk   // the one that goes on with each update
+	begun      bool   // the next step starts a walk
+	generation uint64 // clears of the database when the walk began
 }
 
-// walk is a way through a whole database, in steps. Nothing is held between two of them.
+// walk is a way through a whole database, in steps. Nothing is held between two steps.
 type walk struct {
 	on     bool   // the walk is under way
 	at     []byte // key examined last, while on
@@ -49,7 +52,8 @@ type walk struct {
 	before int64  // mortals when the walk began
 }
 
-// init tells whether records that can expire may be there already.
+// init prepares the sweeper of a database. maybe says that records which can expire may exist
+// already.
 func (s *sweeper) init(d *DB, maybe bool) {
 	s.db = d
 	p := &d.expr.Params
@@ -61,7 +65,7 @@ func (s *sweeper) init(d *DB, maybe bool) {
 
 func (s *sweeper) add(score int64) { s.score.Add(score) }
 
-// useless tells whether there is nothing to collect.
+// useless reports whether there is nothing to collect.
 func (s *sweeper) useless() bool { return !s.limited && s.mortals.Load() == s.settled.Load() }
 
 // begin and end stand at the ends of a walk over the whole database.
@@ -73,7 +77,8 @@ func (w *walk) end(s *sweeper) {
 	}
 }
 
-// touch adds to the score and examines some records when it is high enough. No stripe may be held.
+// touch adds to the score and examines some records when the score is high enough. The caller holds
+// no stripe.
 func (s *sweeper) touch(score int64) {
 	d := s.db
 	if s.useless() || d.detached || s.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
@@ -98,8 +103,9 @@ func (s *sweeper) idle() {
 	s.sweep(idleSteps)
 }
 
-// Vacuum removes expired records: of the whole database, or of the next step records when step is over 1. It goes in short steps, so
-// that updates of other clients never wait for it; an error of heed ends it between two of them.
+// Vacuum removes expired records: of the whole database, or of the next step records when step is
+// over 1. It goes in short steps, so updates of other clients never wait for it; an error of heed
+// ends it between two steps.
 func (d *DB) Vacuum(heed Heed, step int64) error {
 	if d.readOnly {
 		return dberr.ErrReadOnly
@@ -109,19 +115,21 @@ func (d *DB) Vacuum(heed Heed, step int64) error {
 	}
 	if step <= 1 {
 		d.sweeper.stop()
-		return d.sweeper.walkThrough(heed, new(walk), math.MaxInt64) // of its own: what the collector does meanwhile cannot make it begin anew
+		// of its own: what the collector does meanwhile cannot make it begin anew
+		return d.sweeper.walkThrough(heed, new(walk), math.MaxInt64)
 	}
 	return d.sweeper.walkThrough(heed, &d.sweeper.walk, step)
 }
 
-// stop makes the collector begin a new walk.
+// stop makes the sweeper begin a new walk.
 func (s *sweeper) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.walk.on, s.begun = false, false
 }
 
-// walkThrough removes the expired ones of the next steps records of a walk, but goes no further than its end.
+// walkThrough removes the expired records among the next steps records of a walk, but goes no
+// further than the end of the walk.
 func (s *sweeper) walkThrough(heed Heed, w *walk, steps int64) error {
 	for steps > 0 {
 		if err := heed.Now(); err != nil {
@@ -145,15 +153,17 @@ func (s *sweeper) walkOn(heed Heed, w *walk, steps int64) (seen int64, err error
 	return s.collect(heed, w, steps, s.expiredNow, &s.expired)
 }
 
-// Bounds of one look at a store. A store in memory keeps its writers waiting while it is looked at; one in a file cannot grow.
+// Bounds of one look at a store. A store in memory keeps its writers waiting while it is looked at;
+// one in a file cannot grow.
 const (
 	maxCollect   = 1024                 // records
 	maxLook      = 2 * time.Millisecond // and time, which is looked at
 	collectClock = 64                   // once for so many records
 )
 
-// sweep is one step: expired records, then the limits. An unreadable file is met again by whoever reads it.
-// As in the original, the step after the end of a walk, or after a clear, only goes back to the first record.
+// sweep is one step: expired records, then the limits. An unreadable file is left to whoever reads
+// it next. As in the original, the step after the end of a walk, or after a clear, only goes back
+// to the first record.
 func (s *sweeper) sweep(steps int64) {
 	d := s.db
 	if s.rewound() {
@@ -164,7 +174,8 @@ func (s *sweeper) sweep(steps int64) {
 		return
 	}
 	if limit := d.expr.Params.KTCapCnt; limit >= 0 {
-		if n, err := d.store.Count(); err == nil && n > limit { // what a file had too many of at the start goes by and by
+		// what a file had too many of at the start goes by and by
+		if n, err := d.store.Count(); err == nil && n > limit {
 			_ = s.collectAll(w, min(n-limit, max(steps, maxCollect)), always, &s.evicted)
 		}
 	}
@@ -173,7 +184,7 @@ func (s *sweeper) sweep(steps int64) {
 	}
 }
 
-// collectAll is collect for all of steps records, or those that are left of the walk.
+// collectAll is collect for all of steps records, or as many as the walk has left.
 func (s *sweeper) collectAll(w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
 	for steps > 0 {
 		seen, err := s.collect(nil, w, steps, unwanted, removed)
@@ -185,7 +196,8 @@ func (s *sweeper) collectAll(w *walk, steps int64, unwanted func(stored []byte) 
 	return nil
 }
 
-// rewound makes the next step start a walk, if none is under way. The caller holds sweeper.mu.
+// rewound makes the next step start a walk, unless a walk is under way, and reports whether it did.
+// The caller holds sweeper.mu.
 func (s *sweeper) rewound() bool {
 	d := s.db
 	if now := d.generation.Load(); now != s.generation {
@@ -199,7 +211,8 @@ func (s *sweeper) rewound() bool {
 		s.begun = true
 		return false
 	})
-	if err == nil && !s.begun { // a file may have any number of removed entries to pass over: not again for nothing
+	// a file may have any number of removed entries to pass over: not again for nothing
+	if err == nil && !s.begun {
 		s.settled.Store(before)
 	}
 	return err == nil
@@ -213,9 +226,10 @@ func (s *sweeper) expiredNow(stored []byte) bool {
 
 func always([]byte) bool { return true }
 
-// collect examines the next steps records of a walk, fewer where they are many or take long, and removes those that unwanted names,
-// which it adds to removed. At the end of the database the walk stops; the next call begins anew. The caller holds sweeper.mu when the
-// walk is the sweeper's.
+// collect examines the next steps records of a walk, fewer where they are many or take long. It
+// removes those that unwanted names and counts them in removed. At the end of the database the walk
+// stops; the next call begins a new one. When the walk is the sweeper's, the caller holds
+// sweeper.mu.
 func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) (seen int64, err error) {
 	d := s.db
 	var victims [][]byte
@@ -258,8 +272,8 @@ func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored 
 	return seen, nil
 }
 
-// evict removes a record that is still unwanted. It is not logged: expiration times are in the records, and limits
-// are each server's own.
+// evict removes a record that is still unwanted. The removal is not logged: expiration times are in
+// the records, and limits are each server's own.
 func (s *sweeper) evict(key []byte, unwanted func(stored []byte) bool) error {
 	d := s.db
 	if d.file != nil {

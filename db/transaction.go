@@ -11,13 +11,14 @@ import (
 // errEnded: the transaction has been committed or aborted already.
 var errEnded = errors.New("the transaction has ended")
 
-// Transaction collects updates of one database and commits them as one group of the log, or none of them.
+// Transaction collects updates of one database and commits them as one group of the log, or none.
 //
-// It has two lives. At first it is its owner's: who has begun it works on DB(), which shows the collected updates;
-// everybody else sees the database as it was, and their updates wait. After Share it is everybody's, as transactions of the
-// original are: all operations of all clients see the collected updates and add to them, until somebody commits or aborts.
-// Updates of a master wait in both: what it has acknowledged must not be taken back. Nothing of a transaction is in the log
-// before the commit, so the end of the process aborts it.
+// It has two lives. At first it is its owner's: the owner works on DB(), which shows the collected
+// updates; everybody else sees the database as it was, and their updates wait. After Share it is
+// everybody's, as transactions of the original are: all operations of all clients see the collected
+// updates and add to them, until somebody commits or aborts. Updates of a master wait in both
+// lives: what a master has acknowledged must not be taken back. Nothing of a transaction is in the
+// log before the commit, so the end of the process aborts it.
 type Transaction struct {
 	db   *DB
 	view *DB
@@ -32,8 +33,8 @@ type Transaction struct {
 	gone bool       // committed or aborted
 }
 
-// Begin begins a transaction. While there is another one it waits, until stop is closed (ErrInterrupted). A hard one is on the disk
-// when Commit returns.
+// Begin begins a transaction. While another one is open it waits, until stop is closed
+// (ErrInterrupted). With hard, the updates are on the disk when Commit returns.
 func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	switch {
 	case d.refuses():
@@ -91,8 +92,8 @@ func (d *DB) passStripes() {
 // DB returns the database with the collected updates, for the owner before Share.
 func (t *Transaction) DB() *DB { return t.view }
 
-// Shared tells whether the transaction is everybody's.
-func (t *Transaction) Shared() bool { return t.shared.Load() }
+// isShared reports whether the transaction is everybody's.
+func (t *Transaction) isShared() bool { return t.shared.Load() }
 
 // Ended is closed when the transaction is committed or aborted.
 func (t *Transaction) Ended() <-chan struct{} { return t.ended }
@@ -115,9 +116,10 @@ func (t *Transaction) Share() {
 	close(t.turned)
 }
 
-// Commit stores the collected updates, all or none, also when the machine stops. p is as for every operation. When they cannot be stored
-// (no room, or the server refuses updates of clients by now: ErrReadOnly) the transaction is aborted: what it has collected was nobody's
-// promise, and one that stayed open would keep updates of a master waiting.
+// Commit stores the collected updates, all or none, also when the machine stops. When they cannot
+// be stored (no room, or the server refuses updates of clients by now: ErrReadOnly) the transaction
+// is aborted: nobody was promised its updates, and an open transaction would keep updates of a
+// master waiting.
 func (t *Transaction) Commit(p *Pending) error {
 	var own Pending
 	if p == nil {
@@ -161,7 +163,8 @@ func (t *Transaction) Abort() error {
 	})
 }
 
-// forget drops the collected updates. It unsets the cursors that may stand on records which never were.
+// forget drops the collected updates. It unsets cursors that may stand on records which never
+// existed.
 func (t *Transaction) forget(d *DB) {
 	d.over.Store(nil)
 	if t.over.cleared() || t.shared.Load() {
@@ -195,8 +198,8 @@ func (t *Transaction) end(finish func(d *DB) error) error {
 	return err
 }
 
-// barred tells whether an update has to wait, and for what. A transaction that is not shared bars everybody else; updates of a
-// master (joins is false) are barred by a shared one too.
+// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
+// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
 func (d *DB) barred(joins bool) <-chan struct{} {
 	t := d.tx.Load()
 	switch {
@@ -210,8 +213,9 @@ func (d *DB) barred(joins bool) <-chan struct{} {
 	return nil
 }
 
-// lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked nothing, when the client of p may not update
-// it any more: its right may have gone while lockKey, or the operation before it, has waited.
+// lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked
+// nothing, when the client of p may not update the key any more: the client's right may have been
+// withdrawn while lockKey, or the operation before it, waited.
 func (d *DB) lockKey(p *Pending, key []byte) (*stripe, error) {
 	stripe := d.stripes.of(key)
 	for {
@@ -242,7 +246,7 @@ func (d *DB) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
 	}
 }
 
-// abortTransaction ends what a client has left open.
+// abortTransaction ends a transaction that a client has left open.
 func (d *DB) abortTransaction() {
 	if t := d.tx.Load(); t != nil {
 		_ = t.Abort() // it has ended otherwise

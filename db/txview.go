@@ -11,10 +11,11 @@ import (
 	"gotycoon/ulog"
 )
 
-// txView is a store that shows another one with the updates of a transaction, which it keeps apart.
+// txView is a store that shows another store with the updates of a transaction, which it keeps
+// apart.
 //
-// The updates are in a tree in the database's order. The value of a record begins with a byte that says whether the record is
-// set or removed.
+// The updates are in a tree in the database's order. A value in the tree begins with a byte that
+// says whether the record is set or removed.
 type txView struct {
 	base    store.Store
 	order   expr.Order
@@ -38,7 +39,7 @@ func newTxView(d *DB) *txView {
 		tree: ordered.New(memstore.NewTreeStore(), order)}
 }
 
-// records returns where operations find the records.
+// records returns the store in which operations find the records.
 func (d *DB) records() store.Store {
 	if over := d.over.Load(); over != nil {
 		return d.unclaimed(over)
@@ -46,7 +47,7 @@ func (d *DB) records() store.Store {
 	return d.unclaimed(d.store)
 }
 
-// cleared tells whether a clear is among the updates.
+// cleared reports whether a clear is among the updates.
 func (o *txView) cleared() bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -72,7 +73,8 @@ func (o *txView) Apply(_ ulog.Stamp, ups []ulog.Update) {
 	o.tree.Apply(0, marked)
 }
 
-// updated returns the value that the updates give key. found is false where they do not mention it.
+// updated returns the value that the updates give key. found is false where no update mentions the
+// key.
 func (o *txView) updated(dst, key []byte, r store.Reader) (value []byte, set, found bool, err error) {
 	at := len(dst)
 	dst, found, err = o.tree.Get(dst, key, r)
@@ -103,7 +105,7 @@ func (o *txView) Get(dst, key []byte, r store.Reader) (value []byte, found bool,
 	return o.base.Get(dst, key, r)
 }
 
-// Count returns the number of records; it looks up every key that has been updated.
+// Count returns the number of records. It looks up every key that has been updated.
 func (o *txView) Count() (n int64, err error) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -128,7 +130,7 @@ func (o *txView) Count() (n int64, err error) {
 	return n, err
 }
 
-// inBase tells whether base has a record that is visible.
+// inBase reports whether base has a record that is visible.
 func (o *txView) inBase(key []byte) (bool, error) {
 	if o.hidden {
 		return false, nil
@@ -140,7 +142,7 @@ func (o *txView) inBase(key []byte) (bool, error) {
 // Size returns the bytes of both.
 func (o *txView) Size() int64 { return o.base.Size() + o.tree.Size() }
 
-// Close releases the updates; the other store is not the overlay's.
+// Close releases the updates; the store below does not belong to the view.
 func (o *txView) Close() error { return o.tree.Close() }
 
 // collect adds the updates to a batch, a clear first.
@@ -160,7 +162,8 @@ func (o *txView) collect(b *batch) error {
 	})
 }
 
-// Scan visits the records of both: in the order of the keys where base has one, else those that are in base first.
+// Scan visits the records of both stores: in the order of the keys where base has one, otherwise
+// those that are in base first.
 func (o *txView) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	o.mu.RLock()
 	defer o.mu.RUnlock()

@@ -9,7 +9,7 @@ import (
 	"gotycoon/db/store"
 )
 
-// Verdict is what a visitor wants done with the record that it has been shown.
+// Verdict is what a visitor decides about the record that it was shown.
 type Verdict struct {
 	Op    VisitOp
 	Value []byte    // to store, with Store and Renew
@@ -27,13 +27,13 @@ const (
 	Renew                  // store Value with the expiration time XT
 )
 
-// Visitor is shown a record: its value and absolute expiration time in seconds, or found = false where there is none. The
-// slices are valid during the call. It may take its time, but nobody else can update the key meanwhile; it must not use the
-// same database.
+// Visitor is shown a record: its value and absolute expiration time in seconds, or found = false
+// where there is none. The slices are valid during the call. The visitor may take its time: nobody
+// else can update the key meanwhile. It must not use the same database.
 type Visitor func(key, value []byte, xt int64, found bool) Verdict
 
-// Accept shows the record of key to visit and does what it says, in one step for everybody else. What a read-only database
-// refuses is refused before.
+// Accept shows the record of key to visit and does what the verdict says, in one step for everybody
+// else. An update that a read-only database refuses is refused before visit is called.
 func (d *DB) Accept(p *Pending, key []byte, visit Visitor) error {
 	return d.modify(p, key, func(b *batch) error { return b.accept(key, visit) })
 }
@@ -71,8 +71,9 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 	b.put(nil, key, v.Value, v.Room, xt)
 }
 
-// AcceptBulk shows the records of keys to visit, in their order, a key as often as it is in keys, each time as the visits
-// before have left it. All updates are committed together, in one step for everybody else.
+// AcceptBulk shows the records of keys to visit, in their order. A key that is in keys several
+// times is shown as often, each time as the visits before have left it. All updates are committed
+// together, in one step for everybody else.
 func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
 	b := d.newBatch()
 	defer b.free()
@@ -101,7 +102,8 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
 	return err
 }
 
-// acceptAll visits the records and adds the updates. What the batch holds for a key is newer than the store.
+// acceptAll visits the records and adds the updates. The batch's update of a key is newer than the
+// store.
 func (b *batch) acceptAll(keys [][]byte, visit Visitor) error {
 	latest := make(map[string]int, len(keys)) // index of the key's last update, plus one
 	for _, key := range keys {
@@ -118,7 +120,8 @@ func (b *batch) acceptAll(keys [][]byte, visit Visitor) error {
 	return nil
 }
 
-// now returns a record as the batch leaves it; update is the index of the key's last update, plus one.
+// now returns a record as the batch leaves it. update is the index of the key's last update, plus
+// one.
 func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool, err error) {
 	if update == 0 {
 		return b.db.read(b.owed, nil, key)
@@ -134,8 +137,9 @@ func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool,
 // errStopped ends an iteration early.
 var errStopped = errors.New("the iteration has been stopped")
 
-// Iterate shows every record to visit, in the database's order, and does what it says, one record after the other; records that
-// others add or remove meanwhile may be met or not. It ends early when more returns false.
+// Iterate shows every record to visit, in the database's order, and does what the verdicts say, one
+// record after the other. Records that others add or remove meanwhile may be met or not. It ends
+// early when more returns false.
 func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) error {
 	var failed error
 	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
@@ -159,7 +163,7 @@ func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) err
 	return d.oweAll(p)
 }
 
-// acceptLive is accept where there still is a record.
+// acceptLive is accept for a record that must still exist.
 func (b *batch) acceptLive(key []byte, visit Visitor) error {
 	value, xt, found, err := b.db.read(b.owed, nil, key)
 	if err != nil || !found {
@@ -169,7 +173,8 @@ func (b *batch) acceptLive(key []byte, visit Visitor) error {
 	return nil
 }
 
-// Walk shows every live record to visit until it returns false. The slices are the visitor's. Nothing is locked meanwhile.
+// Walk shows every live record to visit until visit returns false. The slices are the visitor's.
+// Nothing is locked meanwhile.
 func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64) bool) error {
 	var failed error
 	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
@@ -190,8 +195,8 @@ func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64)
 	return d.oweAll(p)
 }
 
-// Accept shows the record that the cursor is on to visit, does what it says, and with step moves on. After a removal the cursor is
-// on the next record anyway.
+// Accept shows the record that the cursor is on to visit, does what the verdict says, and with step
+// moves on. After a removal the cursor is on the next record anyway.
 func (c *Cursor) Accept(p *Pending, visit Visitor, step bool) error {
 	return c.seen(p, c.accept(p, visit, step))
 }
@@ -213,7 +218,8 @@ func (c *Cursor) accept(p *Pending, visit Visitor, step bool) error {
 	return c.stepIf(step)
 }
 
-// acceptCurrent visits the first live record from the cursor on that is still there when its key is locked.
+// acceptCurrent visits the first live record from the cursor on that still exists when its key is
+// locked.
 func (c *Cursor) acceptCurrent(p *Pending, visit Visitor) (entry, error) {
 	for {
 		e, _, _, err := c.currentLive(nil)
@@ -233,7 +239,8 @@ func (c *Cursor) acceptCurrent(p *Pending, visit Visitor) (entry, error) {
 	}
 }
 
-// On moves the cursor to another view of the same database, see Transaction.DB. It stays where it is.
+// On moves the cursor to another view of the same database, see Transaction.DB. It stays on its
+// record.
 func (c *Cursor) On(d *DB) {
 	if c.db != d {
 		c.set = c.valid()

@@ -18,11 +18,12 @@ const (
 	scanBytes   = 64 << 10 // and their size
 )
 
-// keyWork is what a key costs at least in the steps of a Heeding: 32 keys that have to be read from a disk may take some milliseconds.
+// keyWork is the least work for a key in steps of a Heeding: reading 32 keys from a disk may take
+// some milliseconds.
 const keyWork = owed.HeedSteps / 32
 
-// keys calls visit for every key from a place on, in the database's order, until visit returns false. The store is
-// read in pieces, so that nothing is held while visit runs.
+// keys calls visit for every key from a place on, in the database's order, until visit returns
+// false. The store is read in pieces, so nothing is held while visit runs.
 func (d *DB) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool) error {
 	var room []byte
 	var ends []int
@@ -58,8 +59,8 @@ func (d *DB) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool
 	}
 }
 
-// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included. memory is asked
-// for the memory that they take.
+// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), keys of
+// expired records included. memory is asked for the memory of the keys.
 func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
 	if !d.bytewise() {
@@ -75,14 +76,14 @@ func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory
 	return found.keys, d.oweAll(p)
 }
 
-// bytewise tells whether keys that begin alike stand together.
+// bytewise reports whether keys that begin alike stand together.
 func (d *DB) bytewise() bool {
 	return d.file != nil && d.expr.Params.RComp == expr.Lexical ||
 		d.expr.Kind.Ordered() && d.expr.Params.RComp == expr.Lexical
 }
 
-// MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
-// for a bad expression.
+// MatchRegex returns at most max keys in which a POSIX extended regular expression matches
+// somewhere. It returns ErrRegex for a bad expression.
 func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
 	match, err := keymatch.Matcher(h, regex)
@@ -104,8 +105,8 @@ func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory keymatch.Memo
 	return found.keys, d.oweAll(p)
 }
 
-// MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
-// nearest first, and of these at most max.
+// MatchSimilar returns the keys whose edit distance from origin is at most limit characters (bytes,
+// or with utf the characters of UTF-8), nearest first, and at most max of them.
 func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
 	measure := keymatch.Similarity(h, origin, utf, limit)
@@ -143,9 +144,9 @@ func (l *keyList) add(key []byte) bool {
 	return true
 }
 
-// Stored calls visit for every record in its stored form (unless the database is persistent, the expiration time as 5 bytes in
-// front of the value), expired ones included, in the database's order. The slices are valid during the call. Nothing is held
-// meanwhile: a record that is stored or removed while the walk goes on may be seen or not. An error of visit ends the walk and is
+// Stored calls visit for every record in its stored form, expired records included, in the
+// database's order. The slices are valid during the call. Nothing is held meanwhile: a record that
+// is stored or removed during the walk may be seen or not. An error of visit ends the walk and is
 // returned.
 func (d *DB) Stored(visit func(key, stored []byte) error) error {
 	from := store.Start{Edge: true}
@@ -180,14 +181,14 @@ func (d *DB) piece(from store.Start) (piece []entry, more bool, err error) {
 	return piece, more, err
 }
 
-// SplitStored takes a stored value of this database apart. live is false for one that has expired, and for one too short to have
-// an expiration time where it must have one.
+// SplitStored takes a stored value of this database apart. live is false for a record that has
+// expired, and for a value too short for an expiration time where it must have one.
 func (d *DB) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
 	xt, value, ok := d.split(stored)
 	return xt, value, ok && !record.Expired(xt, d.seconds())
 }
 
-// ExpiredAt tells whether a record with this absolute expiration time has expired by now.
+// ExpiredAt reports whether a record with this absolute expiration time has expired by now.
 func (d *DB) ExpiredAt(xt int64) bool { return !d.Persistent() && record.Expired(xt, d.seconds()) }
 
 // pageScan is how many records are looked at in one piece: the store is held no longer.
@@ -195,11 +196,12 @@ const pageScan = 512
 
 // PageOptions say which records a page has.
 type PageOptions struct {
-	Prefix  []byte // of the keys
-	After   []byte // key behind which it begins, there or not, as Page.Next has it; nil: at the first record
-	Records int    // of the page at most
-	Examine int    // records that are looked at for it at most
-	Value   int    // bytes of each value that are copied at most
+	Prefix []byte // of the keys
+	// key behind which it begins, there or not, as Page.Next has it; nil: at the first record
+	After   []byte
+	Records int // of the page at most
+	Examine int // records that are looked at for it at most
+	Value   int // bytes of each value that are copied at most
 }
 
 // PageRecord is a live record of a page.
@@ -217,8 +219,9 @@ type Page struct {
 	Examined int    // records looked at
 }
 
-// Page returns records for people who leaf through a database of any kind. Nothing is held between two pages, and the work for each
-// is bounded: where keys that begin alike do not stand together, a page may have few records, or none, and a next one all the same.
+// Page returns records for people who leaf through a database of any kind. Nothing is held between
+// two pages, and the work for each page is bounded: where keys that begin alike do not stand
+// together, a page may have few records, or none, and there is a next page all the same.
 func (d *DB) Page(owed *Pending, o PageOptions) (Page, error) {
 	p := pager{db: d, opts: o, from: store.Start{Key: o.After, Edge: o.After == nil}, together: d.bytewise()}
 	if p.together && bytes.Compare(o.After, o.Prefix) < 0 {

@@ -7,22 +7,29 @@ import (
 	"gotycoon/ulog"
 )
 
-// versionSlots is a power of two. Two keys that share a slot share its number: a client that compares versions is then told of a
-// change that there was not, never the reverse. With a million slots that is one in a million for each update of another key.
+// versionSlots is the number of slots, a power of two. Two keys that share a slot share its number:
+// a client that compares versions is then told of a change that did not happen, never the reverse.
+// With a million slots that happens to one in a million updates of other keys.
 const versionSlots = 1 << 20
 
-// versionBits is the size of a version: programs that keep one as a floating-point number do not round it.
+// versionBits is the size of a version. Programs that keep a version as a floating-point number do
+// not round it.
 const versionBits = 53
 
-// WatchOptions are what a database shall keep while it is used, besides its records.
+// WatchOptions are what a database keeps while it is used, besides its records.
 type WatchOptions struct {
-	Uniques bool             // numbers that change with every update of a key, see DB.Version; 8 MiB
-	Claims  bool             // records can be claimed, see DB.Claim
-	News    func(key []byte) // called with the key of each record stored or given back; quick, must not use the database; may be nil
-	Undone  func()           // called when a shared transaction has not been committed: what it had removed is back; as News
+	// numbers that change with every update of a key, see DB.Version; 8 MiB
+	Uniques bool
+	Claims  bool // records can be claimed, see DB.Claim
+	// called with the key of each record stored or given back; quick, must not use the database;
+	// may be nil
+	News func(key []byte)
+	// called when a shared transaction has not been committed: what it had removed is back; as News
+	Undone func()
 }
 
-// watch sees every update of a database, from whatever protocol, after it has become visible and before its keys are unlocked.
+// watch sees every update of a database, from whatever protocol, after the update has become
+// visible and before its keys are unlocked.
 type watch struct {
 	opts   WatchOptions
 	seed   maphash.Seed
@@ -32,7 +39,8 @@ type watch struct {
 	claims claims
 }
 
-// Watch begins to keep what the options ask for. It is called at most once, before anybody else uses the database.
+// Watch begins to keep what the options ask for. It is called at most once, before anybody else
+// uses the database.
 func (d *DB) Watch(o WatchOptions) {
 	w := &watch{opts: o, seed: maphash.MakeSeed(), first: uint64(d.now().UnixMicro())}
 	w.last.Store(w.first)
@@ -47,7 +55,7 @@ func (w *watch) slot(key []byte) *atomic.Uint64 {
 	return &w.slots[maphash.Bytes(w.seed, key)%versionSlots]
 }
 
-// committed takes note of updates; version is the number that their keys get, 0 for a new one.
+// committed takes note of updates. version is the number that their keys get, 0 for a new number.
 func (w *watch) committed(ups []ulog.Update, version uint64) {
 	if w.slots != nil && version == 0 {
 		version = w.last.Add(1)
@@ -71,11 +79,13 @@ func (w *watch) undone() {
 	}
 }
 
-// Unique returns a number that is another one after every update of the key, whoever makes it, and after every restart. To learn
-// the version of a value, ask for the version first. Needs WatchOptions.Versions.
+// Unique returns a number that changes with every update of the key, by whatever protocol, and with
+// every restart. To learn the number of a value, ask for the number first. Needs
+// WatchOptions.Uniques.
 //
-// It is not stored: a table in memory has the number of the last update for each hash of a key. It begins with the
-// microseconds of the start, and so is ahead of all numbers of the process before.
+// The number is not stored: a table in memory has the number of the last update for each hash of a
+// key. Numbers begin with the microseconds of the start, and so are greater than all of the process
+// before.
 func (d *DB) Unique(key []byte) uint64 {
 	w := d.watch.Load()
 	n := w.slot(key).Load()
@@ -85,19 +95,21 @@ func (d *DB) Unique(key []byte) uint64 {
 	return d.mixed(n)
 }
 
-// mixed adds the number of clears and undone transactions, so that they change every version. Versions are never 0.
+// mixed adds the number of clears and undone transactions, which change every number. The result is
+// never 0.
 func (d *DB) mixed(n uint64) uint64 {
 	const spread = 0x9e3779b97f4a7c15
 	n = (n + d.generation.Load()*spread) & (1<<versionBits - 1)
 	return max(n, 1)
 }
 
-// AcceptUnique is Accept; it returns the version that the record has afterwards.
+// AcceptUnique is Accept; it returns the number (see Unique) that the record has afterwards.
 func (d *DB) AcceptUnique(p *Pending, key []byte, visit Visitor) (version uint64, err error) {
 	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
 }
 
-// DecideUnique is AcceptUnique for who only needs to know whether there is a record: its value is not read.
+// DecideUnique is AcceptUnique for a decision that needs to know only whether there is a record:
+// the value is not read.
 func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) Verdict) (version uint64, err error) {
 	return d.withUnique(p, key, func(b *batch) error {
 		_, xt, found, err := b.look(key)
@@ -108,7 +120,7 @@ func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) Verdic
 	})
 }
 
-// withUnique is modify; it returns the version that the record has afterwards.
+// withUnique is modify; it returns the number that the record has afterwards.
 func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
 	w := d.watch.Load()
 	err = d.modify(p, key, func(b *batch) error {

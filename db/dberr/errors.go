@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Code classifies a database error. The numbers and names are part of the wire protocols; do not reorder them
-// (reference: section 13, "Error catalogue").
+// Code classifies a database error. The numbers and names are part of the wire protocols and must
+// not change.
 type Code int
 
 // The codes of the original server.
@@ -52,15 +52,15 @@ func (c Code) String() string {
 	return "miscellaneous error"
 }
 
-// Error is a failed database operation as clients are told about it. Test for one with errors.As and Code, or with
-// errors.Is and one of the sentinels below.
+// Error is a failed database operation as clients are told about it. Test for it with errors.As and
+// Code, or with errors.Is and one of the errors below.
 type Error struct {
 	Code    Code
 	Message string // what went wrong, one line
 	Err     error  // the cause, or nil; not shown to clients
 }
 
-// Error returns "CODE: NAME: MESSAGE", the form that goes behind "DB: " on the wire.
+// Error returns "CODE: NAME: MESSAGE", the form that follows "DB: " on the wire.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%d: %s: %s", int(e.Code), e.Code, e.Message)
 }
@@ -106,13 +106,14 @@ var (
 	ErrOverSize error = &Error{Code: SystemError, Message: "no space: the databases have reached their size, only removals are possible"}
 )
 
-// Refused tells whether an error means that there was no room for an update. The server says so in its log when that begins and
-// ends, not at each update.
+// Refused reports whether an error means that there was no room for an update. The server logs when
+// such refusals begin and when they end, not each of them.
 func Refused(err error) bool {
 	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
 }
 
-// ErrNoTransaction: the database kind has no transactions (a text database keeps only what is appended).
+// ErrNoTransaction: the database kind has no transactions (a text database keeps only what is
+// appended).
 var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemented"}
 
 // ErrInterrupted: Begin was told to stop waiting.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Expr is a database expression of the command line: PATH#key=value#key=value... (reference: section 14).
+// Expr is a database expression of the command line: PATH#key=value#key=value...
 type Expr struct {
 	Raw    string // as given
 	Path   string // in front of the first #; also what status and report show
@@ -17,8 +17,9 @@ type Expr struct {
 	Params Params
 }
 
-// ParseExpr parses a database expression. The kind comes from the last path component, exactly one of - + : * % or
-// with a known suffix, or from the type parameter. It returns ErrUnknownType where neither names one.
+// Parse parses a database expression. The kind comes from the last component of the path, which is
+// one of - + : * % or has a known suffix, or from the parameter type. Parse returns ErrUnknownType
+// where neither names a kind.
 func Parse(s string) (Expr, error) {
 	path, params, _ := strings.Cut(s, "#")
 	e := Expr{Raw: s, Path: path, Name: path[strings.LastIndexByte(path, '/')+1:], Params: newParams()}
@@ -37,7 +38,8 @@ func Parse(s string) (Expr, error) {
 	return e, nil
 }
 
-// set takes over one parameter. Unknown keys, and parts without "=", are ignored, as is whatever follows a second "=".
+// set takes over one parameter. It ignores unknown keys, parts without "=", and what follows a
+// second "=".
 func (e *Expr) set(param string) {
 	key, value, found := strings.Cut(param, "=")
 	if !found {
@@ -53,10 +55,10 @@ func (e *Expr) set(param string) {
 	}
 }
 
-// errNoVersions refuses a database that cannot keep versions.
+// ErrNoVersions refuses a database that cannot keep versions.
 var ErrNoVersions = &dberr.Error{Code: dberr.InvalidOperation, Message: "lww=true needs a database file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes"}
 
-// versionsPossible returns why a database cannot have the versions that its expression asks for.
+// VersionsPossible returns why a database cannot keep the versions that its expression asks for.
 func (e *Expr) VersionsPossible() error {
 	if e.Params.LWW && (!e.Kind.OnDisk() || e.Kind == Text || e.Params.RComp != Lexical) {
 		return ErrNoVersions
@@ -64,8 +66,9 @@ func (e *Expr) VersionsPossible() error {
 	return nil
 }
 
-// parsePlugged parses the expression of a plugged database. The engine is given all of it, and clients know it by what
-// is behind the last slash, parameters included. Only ktopts, ktcapcnt and ktcapsiz are heeded.
+// ParsePlugged parses the expression of a database in an engine. The engine is given the whole
+// expression, and clients know the database by what follows the last slash, parameters included.
+// Only ktopts, ktcapcnt and ktcapsiz have a meaning here.
 func ParsePlugged(s string) Expr {
 	e := Expr{Raw: s, Path: s, Name: s[strings.LastIndexByte(s, '/')+1:], Kind: Plugged, Params: newParams()}
 	_, params, _ := strings.Cut(s, "#")

@@ -5,7 +5,7 @@ import "strings"
 // Kind is the type of a database. Its value is the type number that status reports.
 type Kind int
 
-// The kinds, each with its anonymous path or file suffix (reference: section 14).
+// The kinds, each with its anonymous path or file suffix.
 const (
 	ProtoHash Kind = 16 // -
 	ProtoTree Kind = 17 // +
@@ -21,10 +21,11 @@ const (
 	Plugged Kind = 128 // of an engine, see Engine; always ordered
 )
 
-// TypeCode returns the number of rows "type" and "realtype" of status.
+// TypeCode returns the number in the rows type and realtype of status.
 func (k Kind) TypeCode() int { return int(k) }
 
-// Ordered tells whether records are kept in the order of their keys, so that cursors can go backward.
+// Ordered reports whether records are kept in the order of their keys, so that cursors can go
+// backward.
 func (k Kind) Ordered() bool {
 	switch k {
 	case ProtoTree, Grass, FileTree, DirTree, Plugged:
@@ -33,13 +34,13 @@ func (k Kind) Ordered() bool {
 	return false
 }
 
-// Compared tells whether the kind heeds the rcomp parameter.
+// Compared reports whether the parameter rcomp has a meaning for the kind.
 func (k Kind) Compared() bool { return k.Ordered() && k != ProtoTree && k != Plugged }
 
-// OnDisk tells whether records outlive the process.
+// OnDisk reports whether records outlive the process.
 func (k Kind) OnDisk() bool { return k >= FileHash && k != Plugged }
 
-// kindOfPath returns the kind that the last component of a path names, and 0 for none.
+// kindOfPath returns the kind that the last component of a path names, 0 for none.
 func kindOfPath(base string) Kind {
 	switch base {
 	case "-", "+", ":", "*", "%":
@@ -77,7 +78,7 @@ func kindOfSuffix(suffix string) Kind {
 	return 0
 }
 
-// kindOfType returns the kind that a value of the type parameter names, and 0 for none.
+// kindOfType returns the kind that a value of the parameter type names, 0 for none.
 func kindOfType(name string) Kind {
 	switch name {
 	case "-", "phash":

@@ -24,5 +24,5 @@ func (o Order) String() string {
 	return "lexical"
 }
 
-// descends tells whether the order is against that of the store.
+// Descends reports whether the order is opposite to that of the store.
 func (o Order) Descends() bool { return o == LexicalDesc || o == DecimalDesc }

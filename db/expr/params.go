@@ -7,7 +7,7 @@ import (
 
 // Params are the parameters of a database expression. A number that was not given is -1.
 type Params struct {
-	// Of the record store (reference: section 14.1).
+	// Of the record store.
 	BNum   int64 // buckets of a hash table
 	CapCnt int64 // records that Cache keeps
 	CapSiz int64 // bytes that Cache keeps
@@ -25,12 +25,14 @@ type Params struct {
 	// Debugging output.
 	Log, LogKinds, LogPx, MTrg, MTrgPx string
 
-	// Of expiration and replication (section 14.2).
+	// Of expiration and replication.
 	Persistent bool  // ktopts=p: records do not expire and values have no prefix
 	KTCapCnt   int64 // records from which on the collector removes some
 	KTCapSiz   int64 // bytes from which on the collector removes some
 
-	LWW bool // lww=true: of concurrent updates on servers that follow each other the last one counts, see (*DB).Replicate; not of the original
+	// lww=true: of concurrent updates on servers that follow each other the last one counts, see
+	// (*DB).Replicate; not of the original
+	LWW bool
 }
 
 // Opts are the storage options of a file, directory or cache database.
@@ -146,8 +148,8 @@ func parseOrder(name string, old Order) Order {
 	return old
 }
 
-// parseSize parses an integer with an optional fraction and an optional unit k m g t p e, in either case, for powers
-// of 1024. What does not fit saturates; no digits are 0 (reference: section 1.1, parser I).
+// parseSize parses an integer with an optional fraction and an optional unit k m g t p e, in either
+// case, for powers of 1024. What does not fit saturates; no digits are 0.
 func parseSize(s string) int64 {
 	s = skipBlanks(s)
 	negative := strings.HasPrefix(s, "-")

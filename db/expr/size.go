@@ -1,7 +1,7 @@
 package expr
 
-// baseSize returns the size that an empty database has in the original. Capacity limits (ktcapsiz) count it, and
-// users who set them have measured with it. Known from recordings:
+// BaseSize returns the size that an empty database has in the original. Capacity limits (ktcapsiz)
+// count this size, and users have measured with it before they set a limit. Found in recordings:
 //
 //	:       8 bytes per bucket
 //	*       16 tables, each 116 bytes and 8 per bucket; a prime number of buckets
@@ -56,7 +56,8 @@ func alignUp(n, pow int64) int64 {
 	return (n + unit - 1) &^ (unit - 1)
 }
 
-// nextPrime returns the least prime number from n on. For huge tables it saves the search: the share is small.
+// nextPrime returns the least prime number from n on. For huge tables it returns n: the difference
+// is a small part of the size, and not worth the search.
 func nextPrime(n int64) int64 {
 	const huge = 1 << 24
 	for n = max(n, 2); n < huge && !isPrime(n); n++ {

@@ -2,7 +2,7 @@ package expr
 
 import "strconv"
 
-// Numbers of a fresh database of the original (reference: section 10).
+// Numbers of a fresh database of the original.
 const (
 	hashBuckets = 1048583  // of a hash table where bnum is not given
 	treeBuckets = 65536    // the same for the table that holds a tree's pages
@@ -22,9 +22,9 @@ const (
 	moduleDir    = 184
 )
 
-// statusRows returns the rows of status that do not change while a database is used: parameters, and the layout of
-// the original's file where it is fresh. count, size and realsize are the caller's; realsize is here, empty, where
-// the kind has it.
+// StatusRows returns the rows of status that do not change while a database is used: parameters,
+// and the layout of the original's file where it is fresh. The caller fills in count, size and
+// realsize; realsize is here, empty, where the kind has that row.
 func StatusRows(e Expr) map[string]string {
 	p, k := e.Params, e.Kind
 	rows := statusTable{

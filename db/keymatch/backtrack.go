@@ -5,8 +5,9 @@ import (
 	"gotycoon/db/owed"
 )
 
-// Budget of a backtracker. Expressions that need one can take time exponential in the length of the key: such keys
-// do not match, and after a few of them none does any more. The original would not come back.
+// Budget of a backtracker. Expressions that need one can take time exponential in the length of the
+// key: such keys do not match, and after a few of them none does any more. The original would not
+// come back.
 const (
 	keySteps     = 1 << 20 // for one key, and
 	byteSteps    = 1 << 4  // for each of its bytes
@@ -69,8 +70,8 @@ func (b *backtracker) match(key []byte) bool {
 	return false
 }
 
-// pay takes steps from the budget and counts work. It reports whether there is still something left of the budget: nothing is where the
-// work has to end.
+// pay takes steps from the budget and counts work. It reports whether the budget has anything left:
+// nothing is left where the work has to end.
 func (b *backtracker) pay(steps, work int) bool {
 	b.left -= steps
 	if !b.heeding.Work(work) {
@@ -186,8 +187,8 @@ func (b *backtracker) compileRepeat(n *regexNode, next step) step {
 	}
 }
 
-// compileGroup remembers where the group began and, once it has matched, the span. begins is a stack because a group
-// in a repetition begins again before the step after it has returned.
+// compileGroup remembers where the group began and, once it has matched, the span. begins is a
+// stack because a group in a repetition begins again before the step after it has returned.
 func (b *backtracker) compileGroup(n *regexNode, next step) step {
 	if n.n >= len(b.groups) { // nobody can refer to it
 		return b.compile(n.subs[0], next)
@@ -212,7 +213,7 @@ func (b *backtracker) compileGroup(n *regexNode, next step) step {
 	}
 }
 
-// standsAt tells whether a position is a place that the anchor names.
+// standsAt reports whether a position is a place that the anchor names.
 func (b *backtracker) standsAt(anchor byte, at int) bool {
 	before := at > 0 && isWord(b.key[at-1])
 	after := at < len(b.key) && isWord(b.key[at])

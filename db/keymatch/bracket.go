@@ -21,8 +21,8 @@ func (p *regexParser) bracket() (*regexNode, error) {
 	return setNode(set), nil
 }
 
-// member reads a character, a range or a class into set. Only as the first or last member, and as the end of a
-// range, - stands for itself.
+// member reads a character, a range or a class into set. Only as the first or last member, and as
+// the end of a range, - stands for itself.
 func (p *regexParser) member(set *byteSet, first bool) bool {
 	if !first && p.peek() == '-' && !strings.HasPrefix(p.rest, "-]") {
 		return false

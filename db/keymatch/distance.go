@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Distance returns how many characters must be inserted, removed or replaced to turn one text into the other. Characters are
-// bytes, or with utf those of UTF-8. Texts of which the work would be too much are as far apart as the longer one is long. The error is
-// that of heed.
+// Distance returns how many characters must be inserted, removed or replaced to turn one text into
+// the other. Characters are bytes, or with utf the characters of UTF-8. Where the work would be too
+// much, the distance is the length of the longer text. The error is that of heed.
 func Distance(heed owed.Heed, a, b []byte, utf bool) (int, error) {
 	h := owed.NewHeeding(heed)
 	n := int64(TooFar)

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Regex is a POSIX extended regular expression in the dialect of MatchRegex. It belongs to one goroutine.
+// Regex is a POSIX extended regular expression in the dialect of Matcher. It belongs to one
+// goroutine.
 type Regex struct {
 	match   func(key []byte) bool
 	heeding *owed.Heeding
@@ -15,8 +16,8 @@ type Regex struct {
 	find    func(text []byte, at int) []int
 }
 
-// CompileRegex compiles an expression, up to its first NUL. It returns ErrRegex for a bad one. An error of heed ends each use of the
-// expression: see Err.
+// Compile compiles an expression, up to its first NUL. It returns ErrRegex for a bad expression. An
+// error of heed ends each use of the expression, see Regex.Err.
 func Compile(heed owed.Heed, pattern string) (*Regex, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	h := owed.NewHeeding(heed)
@@ -64,19 +65,19 @@ func moved(places []int, at int) []int {
 	return places
 }
 
-// Err returns why the work had to end; what has been found then means nothing.
+// Err returns why the work had to end. The results of the expression mean nothing then.
 func (r *Regex) Err() error { return r.heeding.Err() }
 
-// has tells whether there is a node of a kind in the expression.
+// has reports whether the expression has a node of a kind.
 func (n *regexNode) has(op regexOp) bool {
 	return n.op == op || slices.ContainsFunc(n.subs, func(sub *regexNode) bool { return sub.has(op) })
 }
 
-// Match tells whether the expression matches somewhere in text.
+// Match reports whether the expression matches somewhere in text.
 func (r *Regex) Match(text []byte) bool { return r.match(text) }
 
-// Find returns where the expression first matches from a position on: begin and end of the match, then of each group, -1 for a
-// group that has no part in it; nil where it does not match.
+// Find returns where the expression first matches from a position on: begin and end of the match,
+// then of each group, -1 for a group that has no part in it; nil where it does not match.
 func (r *Regex) Find(text []byte, at int) []int {
 	if r.search != nil {
 		return findBehind(r.search, text, at)
@@ -112,8 +113,8 @@ func findBehind(b *backtracker, text []byte, at int) []int {
 	return places
 }
 
-// widen writes each byte as the character of that number. narrow gives the position of a byte for one of a character; nil: the
-// same.
+// widen writes each byte as the character of that number. narrow gives the index of a byte for the
+// index of a byte of wide; nil: they are the same.
 func widen(text []byte) (wide []byte, narrow []int) {
 	if isASCII(text) {
 		return text, nil

@@ -63,7 +63,8 @@ func anchorNode(anchor byte) *regexNode {
 	return n
 }
 
-// size returns the number of positions with all repetitions written out, saturated above maxLinearSize.
+// size returns the number of positions with all repetitions written out, saturated above
+// maxLinearSize.
 func (n *regexNode) size() int {
 	size := 1
 	for _, sub := range n.subs {
@@ -75,7 +76,8 @@ func (n *regexNode) size() int {
 	return min(size, maxLinearSize+1)
 }
 
-// appendSource appends the expression in the syntax of package regexp; ok is false where that lacks something.
+// appendSource appends the expression in the syntax of package regexp; ok is false where that lacks
+// something.
 func (n *regexNode) appendSource(dst []byte) (_ []byte, ok bool) {
 	switch n.op {
 	case regexSet:

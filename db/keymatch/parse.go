@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// regexParser reads an expression from the left. Its rules are those of the GNU C library, found by asking it.
+// regexParser reads an expression from the left. Its rules are those of the GNU C library, found by
+// asking it.
 type regexParser struct {
 	rest   string
 	groups int    // opened so far
@@ -38,8 +39,8 @@ func (p *regexParser) accept(c byte) bool {
 	return true
 }
 
-// alternatives reads up to the end of the group, or of the pattern where nest is 0. Empty ones are legal. An
-// alternative cannot refer to the groups of another one, but what follows can.
+// alternatives reads up to the end of the group, or of the pattern where nest is 0. Empty ones are
+// legal. An alternative cannot refer to the groups of another one, but what follows can.
 func (p *regexParser) alternatives(nest int) (*regexNode, error) {
 	var branches []*regexNode
 	before, after := p.closed, p.closed
@@ -82,7 +83,8 @@ func joined(op regexOp, subs []*regexNode) *regexNode {
 	return newRegexNode(op, subs...)
 }
 
-// part reads one item with its repetitions. An anchor cannot be repeated, and nothing can be in front of it.
+// part reads one item with its repetitions. An anchor cannot be repeated, and nothing can be in
+// front of it.
 func (p *regexParser) part(nest int) (*regexNode, error) {
 	n, err := p.item(nest)
 	for err == nil && n.depth <= maxRegexDepth && strings.IndexByte("*+?{", p.peek()) >= 0 {

@@ -13,21 +13,25 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of an expression. Beyond the first two it does not compile, as one that the C library has no memory for.
+// Limits of an expression. Beyond the first two it does not compile, as one that the C library has
+// no memory for.
 const (
 	maxRegexLen   = 64 << 10 // bytes
 	maxRegexDepth = 1000     // groups, alternatives and repetitions inside each other
-	maxLinearSize = 64 << 10 // positions, with repetitions written out; a longer one backtracks, see backtracker
+	// positions, with repetitions written out; a longer one backtracks, see backtracker
+	maxLinearSize = 64 << 10
 )
 
-// compileRegex compiles a POSIX extended regular expression in the dialect of the GNU C library, C locale: bytes are
-// characters, a match may be anywhere in the key, nothing is said about where (reference: section 8). Pattern and
-// keys end at a NUL byte. It returns ErrRegex for a bad expression.
+// Matcher compiles a POSIX extended regular expression in the dialect of the GNU C library, C
+// locale: bytes are characters, a match may be anywhere in the key, and nothing is said about
+// where. Pattern and keys end at a NUL byte. It returns ErrRegex for a bad expression.
 //
-// Nearly all expressions become one for package regexp, whose time is linear in the length of the key. It
-// has no back-references, \< and \>; expressions with those run on a backtracker with a budget.
+// Nearly all expressions become one for package regexp, whose time is linear in the length of the
+// key. That package has no back-references, \< and \>; expressions with those run on a backtracker
+// with a budget.
 //
-// The function returned must not be called by two goroutines at once. Its result means nothing where h ends the work.
+// The function returned must not be called by two goroutines at once. Its result means nothing
+// where h ends the work.
 func Matcher(h *owed.Heeding, pattern string) (func(key []byte) bool, error) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	if len(pattern) > maxRegexLen {
@@ -47,7 +51,8 @@ func Matcher(h *owed.Heeding, pattern string) (func(key []byte) bool, error) {
 	}, nil
 }
 
-// linear returns the expression for package regexp, nil where that cannot express it or is not to.
+// linear returns the expression for package regexp, nil where that package cannot express it, or
+// should not.
 func linear(root *regexNode) *regexp.Regexp {
 	if root.size() > maxLinearSize {
 		return nil
@@ -63,8 +68,8 @@ func linear(root *regexNode) *regexp.Regexp {
 	return re
 }
 
-// matchLatin1 matches keys with each byte as the character of that number. size is that of the expression: the time for each byte may
-// grow with it.
+// matchLatin1 matches keys with each byte as the character of that number. size is the size of the
+// expression: the time for each byte may grow with it.
 func matchLatin1(h *owed.Heeding, re *regexp.Regexp, size int) func(key []byte) bool {
 	var room []byte
 	return func(key []byte) bool {
@@ -92,11 +97,12 @@ func isASCII(s []byte) bool {
 	return true
 }
 
-// wholeWork bounds the bytes times the size of an expression that package regexp is given at once: nobody can stop it then.
+// wholeWork bounds the bytes times the size of an expression that package regexp is given at once:
+// nobody can stop that package.
 const wholeWork = owed.HeedSteps / 4
 
-// heedingReader gives an expression the bytes of a long text one by one, each as the character of that number. Where the work has to
-// end, so does the text.
+// heedingReader gives an expression the bytes of a long text one by one, each as the character of
+// that number. The text ends where the work has to end.
 type heedingReader struct {
 	heeding *owed.Heeding
 	text    []byte
@@ -104,7 +110,8 @@ type heedingReader struct {
 	size    int // of the expression
 }
 
-// ReadRune implements io.RuneReader. A character has the width of its byte: so places in a match are places in the text.
+// ReadRune implements io.RuneReader. A character has the width of its byte, so places in a match
+// are places in the text.
 func (r *heedingReader) ReadRune() (c rune, width int, err error) {
 	if r.at == len(r.text) || !r.heeding.Work(r.size) {
 		return 0, 0, io.EOF

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRegexDialect holds what the GNU C library answers, in the C locale and without its flag for lines.
+// TestRegexDialect holds what the GNU C library answers, in the C locale and without its flag for
+// lines.
 func TestRegexDialect(t *testing.T) {
 	keys := strings.Fields(`a aa d b - ] \ w _ aaaaaa n ab abab foo foo.bar`)
 	keys = append(keys, "", " ", "\xe9", "a b")

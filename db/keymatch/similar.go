@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// maxSimilarCells bounds the work for one key: two texts that would need more comparisons count as too far apart.
+// maxSimilarCells bounds the work for one key: two texts that would need more comparisons count as
+// too far apart.
 const maxSimilarCells = 1 << 30
 
-// tooFar stands for a distance over the limit.
+// TooFar stands for a distance over the limit.
 const TooFar = -1
 
-// similarity returns a function that tells how many characters must be inserted, removed or replaced to turn a key
-// into origin, and tooFar where that is more than limit. A negative limit is 1. Characters are bytes, or with
-// utf the characters of UTF-8, see appendCharacters (reference: section 8).
+// Similarity returns a function that computes how many characters must be inserted, removed or
+// replaced to turn a key into origin, and returns TooFar where that is more than limit. A negative
+// limit is 1. Characters are bytes, or with utf the characters of UTF-8, see appendCharacters.
 //
 // The function returned must not be called by two goroutines at once.
 func Similarity(h *owed.Heeding, origin []byte, utf bool, limit int64) func(key []byte) int64 {
@@ -35,9 +36,9 @@ func Similarity(h *owed.Heeding, origin []byte, utf bool, limit int64) func(key 
 	}
 }
 
-// appendCharacters appends the characters of text as the original counts them. The first byte of a character says how many follow, and
-// what these are does not matter. A character that is cut short, and one that is written longer than it has to be, do not count. Where the
-// work has to end it leaves out the rest.
+// appendCharacters appends the characters of text as the original counts them. The first byte of a
+// character says how many bytes follow, whatever these are. A character that is cut short, and one
+// that is longer than necessary, do not count. Where the work has to end, the rest is left out.
 func appendCharacters(dst []rune, h *owed.Heeding, text []byte) []rune {
 	dst = slices.Grow(dst, len(text)) // a large table that grows is copied in one go
 	for i := 0; i < len(text) && h.Work(1); i++ {
@@ -56,8 +57,8 @@ func appendCharacters(dst []rune, h *owed.Heeding, text []byte) []rune {
 	return dst
 }
 
-// firstByte returns the bits of a character that its first byte has, the number of bytes that follow, and the least character of that
-// length.
+// firstByte returns the bits of a character that its first byte has, the number of bytes that
+// follow, and the least character of that length.
 func firstByte(c byte) (bits rune, more int, least rune) {
 	switch {
 	case c < 0x80:
@@ -76,8 +77,9 @@ func firstByte(c byte) (bits rune, more int, least rune) {
 	return -1, 0, 0
 }
 
-// distance returns the Levenshtein distance of a and b, tooFar where it is over limit. Only the cells of the usual
-// table that lie within limit of the diagonal are computed, row by row in *room. The result means nothing where the work had to end.
+// distance returns the Levenshtein distance of a and b, tooFar where it is over limit. Only the
+// cells of the usual table that lie within limit of the diagonal are computed, row by row in *room.
+// The result means nothing where the work had to end.
 func distance[T comparable](h *owed.Heeding, a, b []T, limit int64, room *[]int) int64 {
 	h.Work(min(len(a), len(b)))
 	a, b = trimmed(a, b)
@@ -104,8 +106,8 @@ func distance[T comparable](h *owed.Heeding, a, b []T, limit int64, room *[]int)
 	return int64(row[len(a)])
 }
 
-// nextRow turns row i-1 into row i, for the character c of the longer text, and returns the least distance in it.
-// Cells more than width from the diagonal are too great.
+// nextRow turns row i-1 into row i, for the character c of the longer text, and returns the least
+// distance in it. Cells more than width from the diagonal are too great.
 func nextRow[T comparable](row []int, a []T, c T, i, width int) int {
 	from := max(1, i-width)
 	diagonal := row[from-1]
@@ -135,7 +137,7 @@ func trimmed[T comparable](a, b []T) (_, _ []T) {
 	return a, b
 }
 
-// topSimilar collects keys and keeps the best: nearest first, then by bytes, then as they came.
+// Nearest collects keys and keeps the best: nearest first, then by bytes, then as they came.
 type Nearest struct {
 	max     int64 // keys to keep, all where negative
 	memory  Memory
@@ -143,7 +145,8 @@ type Nearest struct {
 	heeding *owed.Heeding
 }
 
-// newTopSimilar returns a collection that keeps max keys, all where max is negative. memory is asked for the memory of each key.
+// NewNearest returns a collection that keeps max keys, all where max is negative. memory is asked
+// for the memory of each key.
 func NewNearest(max int64, h *owed.Heeding, memory Memory) *Nearest {
 	return &Nearest{max: max, heeding: h, memory: memory}
 }
@@ -153,10 +156,11 @@ type similarKey struct {
 	key      []byte
 }
 
-// sortRoom is how many more keys than wanted are collected at least before the worst are dropped; where many are wanted, as many again.
+// sortRoom is how many more keys than wanted are collected at least before the worst are dropped;
+// where many are wanted, as many again.
 const sortRoom = 1 << 10
 
-// add takes over a copy of key.
+// Add takes over a copy of key. It returns the error of the collection's memory.
 func (t *Nearest) Add(distance int64, key []byte) (err error) {
 	if err = t.memory.Ask(key); err != nil {
 		return err
@@ -168,7 +172,7 @@ func (t *Nearest) Add(distance int64, key []byte) (err error) {
 	return nil
 }
 
-// keys returns what has been kept, the best first; in some order where the work had to end.
+// Keys returns what has been kept, the best first; in some order where the work had to end.
 func (t *Nearest) Keys() [][]byte {
 	t.sort()
 	keys := make([][]byte, len(t.found))
@@ -194,15 +198,15 @@ func (t *Nearest) sort() {
 	}
 }
 
-// Memory is asked for memory before an operation takes it, and returns why there is none; the operation then returns that. nil: there is
-// always some.
+// Memory is asked for memory before an operation takes it, and returns why there is none; the
+// operation then returns that error. With nil there is always memory.
 type Memory func(bytes int) error
 
-// keyOverhead is what a key of a list takes beside its bytes: its slice, in a table that doubles when it grows, and the rounding of
-// small blocks.
+// keyOverhead is what a key of a list takes beside its bytes: its slice, in a table that doubles
+// when it grows, and the rounding of small blocks.
 const keyOverhead = 72
 
-// ask asks for the memory of a key.
+// Ask asks for the memory of a key.
 func (m Memory) Ask(key []byte) error {
 	if m == nil {
 		return nil

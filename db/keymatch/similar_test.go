@@ -47,7 +47,8 @@ func TestSimilarity(t *testing.T) {
 	}
 }
 
-// TestSimilarityIsTheDistance compares with the textbook's full table, key after key with one function.
+// TestSimilarityIsTheDistance compares with the textbook's full table, key after key with one
+// function.
 func TestSimilarityIsTheDistance(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("abcdé\xff")), 0, 12, -1)
 	rapid.Check(t, func(t *rapid.T) {

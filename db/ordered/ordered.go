@@ -1,5 +1,5 @@
-// Package ordered gives a store that keeps its records in the order of the keys' bytes another order: descending, or by
-// the number that a key begins with. The store below stays as it is.
+// Package ordered gives a store that keeps its records in the order of the keys' bytes another
+// order: descending, or by the number that a key begins with. The store below stays as it is.
 package ordered
 
 import (
@@ -13,7 +13,7 @@ import (
 	"gotycoon/ulog"
 )
 
-// keyPrefix returns how many bytes longer a key is in the store of a database with an order.
+// KeyPrefix returns how many bytes longer a key is in the store of a database with an order.
 func KeyPrefix(o expr.Order) int {
 	if o == expr.Decimal || o == expr.DecimalDesc {
 		return decimalSize
@@ -21,9 +21,9 @@ func KeyPrefix(o expr.Order) int {
 	return 0
 }
 
-// newOrdered returns a store that keeps its records in another order than s, which orders them by bytes and must be
-// used by nobody else. Scans go the other way for descending orders; for decimal ones each key is stored behind its
-// number, see appendDecimal.
+// New returns a store that keeps its records in another order than s. The store s orders its
+// records by bytes, and nobody else may use it. Scans go the other way for descending orders; for
+// decimal orders each key is stored behind its number, see appendDecimal.
 func New(s store.Store, order expr.Order) store.Store {
 	flipped := &flippedStore{s}
 	switch order {
@@ -37,7 +37,7 @@ func New(s store.Store, order expr.Order) store.Store {
 	return s
 }
 
-// unordered returns the store that newOrdered was given.
+// Unwrap returns the store that New was given.
 func Unwrap(s store.Store) store.Store {
 	for {
 		switch o := s.(type) {
@@ -116,10 +116,11 @@ const decimalSize = 16
 // fractionDigits is how many digits behind the point count.
 const fractionDigits = 16
 
-// appendDecimal appends a key in the form whose byte order is the decimal order: the integer that it begins with, the
-// fraction behind it, the key. Both are 64-bit numbers, big-endian with the sign bit inverted, and carry the sign.
-// Leading bytes up to 0x20 and 0x7f are skipped, a key without a number counts as 0, "+" is no sign (all as in
-// the original). Integers beyond 64 bits saturate; the original's order has no meaning there.
+// appendDecimal appends a key in the form whose byte order is the decimal order: the integer that
+// it begins with, the fraction behind it, the key. Both are 64-bit numbers, big-endian with the
+// sign bit inverted, and carry the sign. Leading bytes up to 0x20 and 0x7f are skipped, a key
+// without a number counts as 0, "+" is no sign (all as in the original). Integers beyond 64 bits
+// saturate; the original's order has no meaning there.
 func appendDecimal(dst, key []byte) []byte {
 	integer, fraction := splitDecimal(key)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(integer)^1<<63)
@@ -164,7 +165,8 @@ func leadingFraction(digits []byte) (n int64) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// compareKeys returns where key a stands from key b: before it (negative), behind it, or is the same.
+// Compare returns where key a stands from key b: before b (negative), behind b (positive), or the
+// same (0).
 func Compare(o expr.Order, a, b []byte) int {
 	switch o {
 	case expr.LexicalDesc:

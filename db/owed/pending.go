@@ -14,7 +14,8 @@ import "gotycoon/ulog"
 // Wait before it tells anybody. An operation given nil waits itself. The zero value is ready for
 // use, by one goroutine at a time.
 type Pending struct {
-	// Rights is asked by updates when nothing is left to wait for; nil: the client may do everything.
+	// Rights is asked by updates when nothing is left to wait for; nil: the client may do
+	// everything.
 	Rights Rights
 
 	// Purse is asked before a large value is copied, for reading or for the log; nil: there is

@@ -7,16 +7,17 @@ import (
 	"math/big"
 )
 
-// Arguments of the increments that are no numbers to start from, reference section 7. For doubles the infinities
-// take their places.
+// Arguments of the increments that are no numbers to start from. For doubles the infinities take
+// their places.
 const (
 	OrigTry = math.MinInt64 // a missing record is an error
 	origSet = math.MaxInt64 // the record counts as 0
 )
 
-// addInt adds num to a number stored in 8 bytes. old is the value of the record where exists is set. write tells
-// whether the sum must be stored, which can be so although err is set: a sum of -2^63 is stored and reported as an
-// error, because that number is how the original's engine reports one. Sums wrap around.
+// AddInt adds num to a number stored in 8 bytes. old is the value of the record where exists is
+// set. write reports whether the sum must be stored, which can be so although err is set: a sum of
+// -2^63 is stored and reported as an error, because the original's engine reports its errors by
+// that number. Sums wrap around.
 func AddInt(old []byte, exists bool, num, orig int64) (sum int64, write bool, err error) {
 	switch {
 	case exists && len(old) != 8, !exists && orig == OrigTry:
@@ -34,7 +35,7 @@ func AddInt(old []byte, exists bool, num, orig int64) (sum int64, write bool, er
 	return sum, write, err
 }
 
-// encodeInt returns the stored form: two's complement, big-endian.
+// EncodeInt returns the stored form: two's complement, big-endian.
 func EncodeInt(n int64) (b [8]byte) {
 	binary.BigEndian.PutUint64(b[:], uint64(n))
 	return b
@@ -42,8 +43,8 @@ func EncodeInt(n int64) (b [8]byte) {
 
 func decodeInt(b []byte) int64 { return int64(binary.BigEndian.Uint64(b)) }
 
-// addDouble adds num to a number stored in 16 bytes, see decimal. As with addInt a result can have to be stored
-// although err is set: NaN is.
+// AddDouble adds num to a number stored in 16 bytes, see decimal. As with AddInt, a result can have
+// to be stored although err is set: NaN is.
 func AddDouble(old []byte, exists bool, num, orig float64) (sum float64, stored []byte, write bool, err error) {
 	set := math.IsInf(orig, 1)
 	switch {
@@ -74,8 +75,9 @@ func result(sum float64, stored []byte, write bool) (float64, []byte, bool, erro
 	return sum, stored, write, nil
 }
 
-// decimal is a number as increment_double stores it: integer and fraction*10^15, both with the number's sign.
-// A negative fraction is not carried over into the integer; the pair is what it is, and clients have read it so.
+// decimal is a number as increment_double stores it: the integer, and fraction*10^15, both with the
+// number's sign. A negative fraction is not carried over into the integer: clients have always read
+// the pair as it is.
 //
 //	offset  size  field
 //	     0     8  integer, big-endian; +inf: 2^63-1, -inf and NaN: -2^63
@@ -91,8 +93,8 @@ func infinite(sign int) decimal {
 	return decimal{integer: math.MaxInt64}
 }
 
-// decimalOf cuts what is beyond 10^-15. Numbers that do not fit, where the original's result is undefined, become
-// infinite.
+// decimalOf cuts off what is beyond 10^-15. Numbers that do not fit, for which the original's
+// result is undefined, become infinite.
 func decimalOf(f float64) decimal {
 	whole, fraction := math.Modf(f)
 	switch {
@@ -106,8 +108,8 @@ func decimalOf(f float64) decimal {
 	return decimal{int64(whole), scale(fraction)}
 }
 
-// scale multiplies a fraction with its unit. The original computes with 64-bit mantissas; with the 53 bits of a
-// float64 0.3 would become 300000000000000 and not 299999999999999.
+// scale multiplies a fraction by its unit. The original computes with mantissas of 64 bits; with
+// the 53 bits of a float64, 0.3 would become 300000000000000 and not 299999999999999.
 func scale(fraction float64) int64 {
 	product := new(big.Float).SetPrec(64)
 	product.Mul(big.NewFloat(fraction), big.NewFloat(fractionUnit))
@@ -135,7 +137,8 @@ func (d decimal) float() float64 {
 	return float64(d.integer) + float64(d.fraction)/fractionUnit
 }
 
-// add adds f to a finite number. Only a fraction of 10^15 or more is carried over, and one that would leave 64 bits.
+// add adds f to a finite number. A fraction is carried over only when it reaches 10^15, or would
+// not fit into 64 bits.
 func (d decimal) add(f float64) decimal {
 	e := decimalOf(f)
 	if !e.finite() {
@@ -147,7 +150,7 @@ func (d decimal) add(f float64) decimal {
 	return d.sum(e.integer, e.fraction)
 }
 
-// sum adds two parts; the fractions fit together.
+// sum adds two parts whose fractions fit together.
 func (d decimal) sum(integer, fraction int64) decimal {
 	fraction += d.fraction
 	if fraction >= fractionUnit {
@@ -161,7 +164,7 @@ func (d decimal) sum(integer, fraction int64) decimal {
 	return decimal{sum, fraction}
 }
 
-// addFits adds; ok is false where the sum does not fit.
+// addFits adds two numbers. ok is false where the sum does not fit.
 func addFits(a, b int64) (sum int64, ok bool) {
 	sum = a + b
 	return sum, (a^sum)&(b^sum) >= 0

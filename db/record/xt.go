@@ -8,8 +8,8 @@ import (
 	"math"
 )
 
-// XT is a client's expiration argument in seconds: not negative, from now on; negative, the absolute time -xt of
-// the Unix clock (reference: section 6.2).
+// XT is a client's expiration argument in seconds. A number that is not negative counts from now
+// on; a negative number -t is the absolute time t of the Unix clock.
 type XT int64
 
 const (
@@ -19,10 +19,10 @@ const (
 	MaxXT int64 = 1<<40 - 1
 )
 
-// prefixLen is the length of the expiration time in front of a stored value.
+// XTSize is the length of the expiration time in front of a stored value.
 const XTSize = 5
 
-// absolute turns an argument into the time to store, given the current time in seconds.
+// Absolute turns an argument into the time to store, given the current time in seconds.
 func Absolute(xt XT, now int64) int64 {
 	switch {
 	case xt == math.MinInt64: // has no positive counterpart
@@ -35,12 +35,13 @@ func Absolute(xt XT, now int64) int64 {
 	return now + int64(xt)
 }
 
-// appendPrefix appends an absolute time in the stored form: 40 bits, big-endian.
+// AppendXT appends an absolute time in the stored form: 40 bits, big-endian.
 func AppendXT(dst []byte, abs int64) []byte {
 	return append(dst, byte(abs>>32), byte(abs>>24), byte(abs>>16), byte(abs>>8), byte(abs))
 }
 
-// splitValue takes a stored value apart; value aliases stored. ok is false where stored has no room for the time.
+// Split takes a stored value apart; value aliases stored. ok is false where stored is too short for
+// an expiration time.
 func Split(stored []byte) (xt int64, value []byte, ok bool) {
 	if len(stored) < XTSize {
 		return 0, nil, false
@@ -48,18 +49,20 @@ func Split(stored []byte) (xt int64, value []byte, ok bool) {
 	return int64(stored[0])<<32 | int64(binary.BigEndian.Uint32(stored[1:])), stored[XTSize:], true
 }
 
-// setForever makes a stored value one that does not expire.
+// SetForever makes a stored value one that does not expire.
 func SetForever(stored []byte) {
 	if len(stored) >= XTSize {
 		AppendXT(stored[:0], MaxXT)
 	}
 }
 
-// expired tells whether a record with this absolute time is gone. It still lives in the second that the time names.
+// Expired reports whether a record with the absolute time xt has expired. It still lives in the
+// second that xt names.
 func Expired(xt, now int64) bool { return now > xt }
 
-// Headroom is how many bytes there must be in front of a value that is stored without being copied: see SetInPlace.
+// Headroom is how many bytes there must be in front of a value that a database stores without a
+// copy, see db.(*DB).SetInPlace: the expiration time overwrites them.
 const Headroom = XTSize
 
-// MaxValueSize is the longest stored value in bytes. Requests are limited further by the protocols.
+// MaxValueSize is the longest value in bytes. Protocols limit requests further.
 const MaxValueSize = 1 << 30

@@ -33,8 +33,8 @@ type Replay struct {
 	// other error ends it with that error. Without the function damage is an error of the log.
 	Damage func(err error, damage *ulog.DamageError) error
 
-	// Malformed decides about an entry that is no update: nil leaves the entry out. u has what could
-	// be read of the update. Without the function the entry is an error of the log.
+	// Malformed decides about an entry that is no update: nil leaves the entry out. u has what
+	// could be read of the update. Without the function the entry is an error of the log.
 	Malformed func(e ulog.Entry, u ulog.Update, err error) error
 
 	// Entry is told of each entry before the entry is applied, whatever database it is for. An

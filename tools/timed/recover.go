@@ -18,8 +18,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// recovery brings the updates of a log into a database file. The file is built anew beside its name and renamed into place: whatever
-// happens, the old one or the new one is there.
+// recovery brings the updates of a log into a database file. The file is built anew beside its name
+// and renamed into place: whatever happens, the old one or the new one is there.
 type recovery struct {
 	*call
 	fs     vfs.FS
@@ -111,7 +111,8 @@ func (r *recovery) run(ctx context.Context) error {
 	return firstError(r.refused, r.damage)
 }
 
-// open opens the file. One that belongs to another log is first brought up to date from that, and closed.
+// open opens the file. One that belongs to another log is first brought up to date from that, and
+// closed.
 func (r *recovery) open() error {
 	if err := mustExist(r.args[0]); err != nil {
 		return r.openFailed(err)

@@ -78,8 +78,9 @@ func (r *recovery) passOverDamage(err error, d *ulog.DamageError) error {
 	return nil
 }
 
-// passOverGap goes on behind missing segments, as the original does, unless the result would be wrong without anybody having asked for it.
-// Nothing is said where the log begins later than the caller did: -ts asks for what there is.
+// passOverGap goes on behind missing segments, as the original does, unless the result would be
+// wrong without anybody having asked for it. Nothing is said where the log begins later than the
+// caller did: -ts asks for what there is.
 func (r *recovery) passOverGap(gap *ulog.GapError) error {
 	if r.strict() && gap.From < r.until {
 		return errGap

@@ -46,14 +46,16 @@ func (r *recovery) misplaced(format string, args ...any) error {
 
 // description is what the new file says about itself.
 //
-// With everything in it that the log has, it belongs to the log: a server goes on from there. After --until, and when the log is
-// damaged, it belongs to no log: a server takes it as it is, and must not bring in what has been left out.
+// With everything in it that the log has, it belongs to the log: a server goes on from there. After
+// --until, and when the log is damaged, it belongs to no log: a server takes it as it is, and must
+// not bring in what has been left out.
 func (r *recovery) description() (filestore.Meta, error) {
 	m := r.file.Meta()
 	m.Clean, m.Merging, m.MergeEpoch = true, nil, 0
 	m.Epoch++
 	m.Checkpoints++
-	m.Persistent = m.Persistent || r.noXT && m.Count == 0 // before that there was nothing to tell it by
+	// before that there was nothing to tell it by
+	m.Persistent = m.Persistent || r.noXT && m.Count == 0
 	m.Outlive()
 	if last := (filestore.Version{Stamp: m.ClearedAt, SID: m.ClearedBy}); m.LWW && last.Less(r.cleared) {
 		m.ClearedAt, m.ClearedBy, m.Base = r.cleared.Stamp, r.cleared.SID, 0
@@ -81,8 +83,9 @@ func (r *recovery) description() (filestore.Meta, error) {
 	return m, nil
 }
 
-// ledgerEpoch returns the newest epoch that a log's directory knows of a database, 0 for none. A file with an older one would count as
-// a copy that somebody has put in place. See filestore.LedgerName.
+// ledgerEpoch returns the newest epoch that a log's directory knows of a database, 0 for none. A
+// file with an older one would count as a copy that somebody has put in place. The ledger's format
+// is told in db/logdir.go.
 func ledgerEpoch(fs vfs.FS, dir string, id filestore.ID) (uint64, error) {
 	ledger, err := filestore.ReadLedger(fs, dir)
 	if err != nil {
@@ -106,7 +109,8 @@ func (r *recovery) commit() error {
 	return r.fresh.Commit(m)
 }
 
-// tell says what people have to know. Scripts that recover as with the original get nothing to read.
+// tell says what people have to know. Scripts that recover as with the original get nothing to
+// read.
 func (r *recovery) tell() {
 	_ = r.out.Flush() // what was printed comes first; an error comes back from the last flush
 	if r.skipped > 0 && r.applied == 0 {
@@ -132,5 +136,6 @@ func (r *recovery) tell() {
 var errGap = &dberr.Error{Code: dberr.BrokenFile, Message: "the log does not reach back to where the file ends: some of its files were removed or are " +
 	"damaged. Put them back, or give -ts with the time stamp to begin after"}
 
-// strict tells whether updates that are missing from the log make the result wrong without anybody having asked for it.
+// strict tells whether updates that are missing from the log make the result wrong without anybody
+// having asked for it.
 func (r *recovery) strict() bool { return !r.given && (r.own || r.partial) }

@@ -10,12 +10,13 @@ import (
 	"gotycoon/ulog"
 )
 
-// earliestStamp is the time stamp of the 3rd of March 1973. A smaller number is one of seconds, milliseconds or microseconds that
-// somebody takes for a time stamp.
+// earliestStamp is the time stamp of the 3rd of March 1973. A smaller number is one of seconds,
+// milliseconds or microseconds that somebody takes for a time stamp.
 const earliestStamp = 100_000_000_000_000_000
 
-// parseMoment reads a time stamp of the log, or a time in the form of RFC 3339, whose fraction may have nine digits: as many as a
-// time stamp has, so that 2026-11-21T10:00:00.123000007Z is the eighth one of that millisecond.
+// parseMoment reads a time stamp of the log, or a time in the form of RFC 3339, whose fraction may
+// have nine digits: as many as a time stamp has, so that 2026-11-21T10:00:00.123000007Z is the
+// eighth one of that millisecond.
 func parseMoment(text string) (ulog.Stamp, error) {
 	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
 		if n < earliestStamp {
