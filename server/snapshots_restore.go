@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/snapshot"
 	"gotycoon/ulog"
 )
@@ -94,7 +96,7 @@ func (r *restorer) files() (found [][]snapshot.File, err error) {
 // there has newer data.
 func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 	for i, files := range found {
-		expr, err := db.ParseExpr(r.databases[i])
+		expr, err := expr.Parse(r.databases[i])
 		if len(files) == 0 || err != nil || !expr.Kind.OnDisk() {
 			continue
 		}
@@ -116,7 +118,7 @@ func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 }
 
 // restoreFile makes a database file, or returns os.ErrExist.
-func (r *restorer) restoreFile(index int, expr db.Expr, files []snapshot.File) error {
+func (r *restorer) restoreFile(index int, expr expr.Expr, files []snapshot.File) error {
 	if r.opts.ReadOnly {
 		_, err := os.Stat(expr.Path)
 		if err == nil {
@@ -216,7 +218,7 @@ func (r *restorer) loadMemory(d *db.DB, files []snapshot.File) error {
 		return nil
 	}
 	err := d.Load(func(to *db.Loader) error { return r.load(files, to) })
-	if errors.Is(err, db.ErrNotImplemented) {
+	if errors.Is(err, dberr.ErrNotImplemented) {
 		return nil
 	}
 	return err
