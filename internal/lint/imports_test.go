@@ -16,10 +16,9 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/exposed", "db/dberr", "db/expr"},
-
+	"server":         {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/exposed", "db/dberr", "db/expr"},
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/dberr", "db/expr", "db/record"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/dberr", "db/expr", "db/record", "services/sequence", "services/counter", "services/lock", "admin/exporter"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/figures", "db", "internal/exposed", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
@@ -35,16 +34,14 @@ var arrows = map[string][]string{
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/exposed", "db/dberr", "db/expr", "db/record"},
-
+	"memcache":                      {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/exposed", "db/dberr", "db/expr", "db/record"},
+	"services/leader":               {"db", "internal/exposed", "services", "ulog", "db/dberr", "db/expr", "db/record"},
+	"services/lock":                 {"access", "db", "internal/browser", "internal/exposed", "services", "services/leader", "internal/netio", "internal/metrics", "db/dberr", "db/record", "internal/portserver"},
+	"services/sequence":             {"db", "internal/exposed", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record", "access", "internal/browser", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
 	"services":                      {"access", "internal/browser", "internal/exposed", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
 	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services", "db/dberr"},
 	"services/quota":                {"db", "internal/exposed", "internal/vfs", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record"},
-	"internal/exposed":              {},
-	"services/leader":               {"db", "internal/exposed", "services", "ulog", "db/dberr", "db/expr", "db/record"},
-	"services/lock":                 {"access", "db", "internal/browser", "internal/exposed", "services", "services/leader", "internal/netio", "internal/metrics", "db/dberr", "db/record"},
-	"services/sequence":             {"db", "internal/exposed", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -59,7 +56,7 @@ var arrows = map[string][]string{
 	"db/ordered":         {"db/expr", "db/store", "ulog"},
 	"db/owed":            {"ulog"},
 	"db/filestore":       {"db/memstore", "db/store", "internal/metrics", "internal/pieces", "internal/rescue", "ulog/update", "internal/vfs"},
-	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
+	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog", "db/record"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
 	"db/mapstore":        {"db/store", "ulog/update"},
@@ -83,6 +80,7 @@ var arrows = map[string][]string{
 
 	"internal/browser":     {},
 	"internal/lenient":     {},
+	"internal/exposed":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},
@@ -108,6 +106,8 @@ var arrows = map[string][]string{
 	"compat/tutorial":      {},
 
 	"internal/tlsfiles/testca": {},
+
+	"internal/klog/klogtest": {}, // for tests
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client program does not

@@ -1,0 +1,216 @@
+package db
+
+import (
+	"errors"
+	"time"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/filestore"
+	"gotycoon/db/ordered"
+	"gotycoon/db/store"
+	"gotycoon/ulog"
+)
+
+// SyncLog returns when every update made so far would survive a power cut, in every mode. A database in memory without a log
+// has nothing that could, and returns at once.
+func (d *DB) SyncLog() error {
+	if d.log == nil {
+		return nil
+	}
+	return systemError(d.log.SyncTo(d.log.Last()))
+}
+
+// Logged returns the time of the newest update in the database's log. That time only grows, across restarts too, and is not before the
+// times that other servers gave to their updates. ok is false where the database has no log.
+func (d *DB) Logged() (at time.Time, ok bool) {
+	if d.log == nil {
+		return at, false
+	}
+	return d.log.Last().Time(), true
+}
+
+const nanosPerMilli = 1_000_000
+
+// Synchronize puts everything into the database's file and, with hard, on the disk. post is then called with the
+// path and a time stamp: the file is complete up to it, and stays as it is until post returns, while clients go on. An
+// error of post is returned as ErrPostproc. In memory databases only post happens.
+func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
+	if hard && d.log != nil {
+		if err := d.log.SyncTo(d.log.Last()); err != nil {
+			return systemError(err)
+		}
+	}
+	at := d.tick()
+	if post != nil && d.shared { // whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
+		if err := d.log.SyncTo(at); err != nil {
+			return systemError(err)
+		}
+	}
+	run := func() error {
+		if post == nil {
+			return nil
+		}
+		if err := post(d.Path(), at); err != nil {
+			return errors.Join(dberr.ErrPostproc, err)
+		}
+		return nil
+	}
+	switch {
+	case d.file == nil || d.readOnly:
+		return run()
+	case post == nil:
+		return systemError(d.file.Checkpoint())
+	}
+	return systemError(d.file.Hold(run))
+}
+
+// reachEnd has the next checkpoint say that the file is complete up to the end of the shared log. Without it a file whose database has not been
+// updated for long would seem to need what the log has had since, and would know
+// an older position of its master than the log does.
+func (d *DB) reachEnd() {
+	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
+		return
+	}
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	d.file.Apply(d.log.Last(), nil)
+	if state, at := d.log.Remembered(); known(state) {
+		d.file.SetPosition(state, at)
+	}
+}
+
+// tick returns a time stamp such that every update with a smaller one is in the store: log and store change
+// together under the commit lock.
+func (d *DB) tick() ulog.Stamp {
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	return d.tickLocked()
+}
+
+// tickLocked is tick for callers that hold commitMu.
+func (d *DB) tickLocked() ulog.Stamp {
+	if d.shared {
+		return d.log.Tick()
+	}
+	return ulog.Stamp(d.now().UnixMilli() * nanosPerMilli)
+}
+
+// Frozen is a database as it was at an instant. It is for one goroutine, which must close it.
+type Frozen struct {
+	stamp   ulog.Stamp
+	size    int64
+	order   expr.Order
+	logID   [16]byte
+	newest  ulog.Stamp // of the newest update in the log at the instant
+	by      uint16     // and the server that has made it
+	hold    *ulog.Hold // whoever gets the records may want what comes after them
+	records store.Frozen
+}
+
+// Freeze returns the database as it is at an instant of the call, while clients go on reading and writing. They wait for
+// some microseconds, however large the database is. Any number of Frozen may be open at a time.
+//
+// In memory, what a record was is kept from when it changes until the scan has passed it, and cleared records until
+// Close: memory grows by what changes meanwhile. A file is brought up to date first, which takes as long as a checkpoint
+// and fails when the disk is full; until Close it grows by what changes, see filestore.(*Store).Freeze. The
+// update log is on the disk up to the stamp when Freeze returns.
+//
+// The server closes what is frozen before it closes databases: closing a file waits for it.
+func (d *DB) Freeze() (*Frozen, error) {
+	s, ok := ordered.Unwrap(d.store).(store.Freezer)
+	if !ok {
+		return nil, dberr.ErrNotImplemented
+	}
+	f := &Frozen{order: d.expr.Params.RComp}
+	if d.shared {
+		f.hold = d.log.Hold("a copy or snapshot of "+d.Path()+" under way", d.log.Last())
+	}
+	var err error
+	f.records, err = s.Freeze(func(take func()) {
+		d.commitMu.Lock()
+		defer d.commitMu.Unlock()
+		if d.shared {
+			f.newest, f.by = d.log.NewestUpdate() // before the instant: it is on the disk with that
+		}
+		f.stamp = d.tickLocked()
+		take()
+		if d.file == nil {
+			f.size = d.used()
+		}
+	})
+	if err != nil {
+		f.hold.Release()
+		return nil, systemError(err)
+	}
+	f.hold.Advance(f.stamp)
+	if d.file != nil {
+		f.size = d.file.FileSize()
+	}
+	if !d.shared {
+		return f, nil
+	}
+	f.logID = d.log.ID()
+	if err := d.log.SyncTo(f.stamp); err != nil {
+		_ = f.Close() // the log's error says more
+		return nil, systemError(err)
+	}
+	return f, nil
+}
+
+// Stamp returns the time stamp of the instant: every update of the server's update log up to it is there, and nothing
+// newer. Without -ulog it is the time, in the same unit.
+func (f *Frozen) Stamp() ulog.Stamp { return f.stamp }
+
+// LogID returns the identity of the update log that the stamp belongs to, zeros without -ulog.
+func (f *Frozen) LogID() [16]byte { return f.logID }
+
+// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever database, and which server has made it.
+// The stamp is 0 where it is not known.
+func (f *Frozen) NewestUpdate() (ulog.Stamp, uint16) { return f.newest, f.by }
+
+// Count returns the number of records that Scan visits, expired ones included; also for a text database.
+func (f *Frozen) Count() int64 { return f.records.Count() }
+
+// Size returns the size of the database in bytes, as DB.Size does.
+func (f *Frozen) Size() int64 { return f.size }
+
+// Scan calls visit for every record of the instant, expired ones included, in the order of the database: the key as clients
+// know it, the value in its stored form, with the expiration time in front unless the database is persistent. The
+// slices are valid during the call, which may take as long as it likes. An error of visit ends the scan and is
+// returned. There is one scan in a Frozen: it forgets what it has passed.
+func (f *Frozen) Scan(visit func(key, value []byte) error) error {
+	skip := ordered.KeyPrefix(f.order)
+	return f.records.Scan(f.order.Descends(), func(key, value []byte) error { return visit(key[skip:], value) })
+}
+
+// LastUpdate says which update of a key was the last.
+type LastUpdate = filestore.LastUpdate
+
+// OldestVersion is the stamp of records that were there before their database kept versions.
+const OldestVersion = filestore.Oldest
+
+// versioned is the records of a file that may keep versions.
+type versioned interface {
+	Versions() (filestore.Versions, bool)
+	ScanVersions(visit func(key, value []byte, v LastUpdate) error) error
+}
+
+// Versions tells whether ScanVersions works, and what else the file remembers. Only files created with lww=true keep versions.
+func (f *Frozen) Versions() (v filestore.Versions, ok bool) {
+	if records, is := f.records.(versioned); is {
+		return records.Versions()
+	}
+	return v, false
+}
+
+// ScanVersions is Scan with the version of each record, and with the removals that the file remembers, in the order of keys.
+func (f *Frozen) ScanVersions(visit func(key, value []byte, v LastUpdate) error) error {
+	return f.records.(versioned).ScanVersions(visit)
+}
+
+// Close gives back what is kept for the Frozen. Closing twice is fine.
+func (f *Frozen) Close() error {
+	f.hold.Release()
+	return f.records.Close()
+}

@@ -1,0 +1,278 @@
+package db
+
+import (
+	"bytes"
+	"math"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
+	"gotycoon/ulog"
+)
+
+// Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
+// seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
+func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
+	d.sweeper.touch(readScore)
+	value, xt, found, err := d.read(p, dst, key)
+	if err == nil {
+		err = d.owe(p, key)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	if !found {
+		return nil, 0, dberr.ErrNoRecord
+	}
+	return value, xt, nil
+}
+
+// Check returns the size of a value and its expiration time without the value.
+func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
+	d.sweeper.touch(readScore)
+	b := d.newBatch()
+	defer b.free()
+	size, xt, found, err := b.look(key)
+	if err == nil {
+		err = d.owe(p, key)
+	}
+	if err == nil && !found {
+		err = dberr.ErrNoRecord
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return size, xt, nil
+}
+
+// Set stores a record, new or not.
+func (d *DB) Set(p *Pending, key, value []byte, xt record.XT) error {
+	return d.storeOne(p, key, value, nil, xt, anyway)
+}
+
+// SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
+// the value. Nobody may change room before p has been waited for.
+func (d *DB) SetInPlace(p *Pending, key, room []byte, xt record.XT) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, anyway)
+}
+
+// Add stores a new record. It returns ErrDuplicate when there is one.
+func (d *DB) Add(p *Pending, key, value []byte, xt record.XT) error {
+	return d.storeOne(p, key, value, nil, xt, whenNew)
+}
+
+// AddInPlace is to Add what SetInPlace is to Set.
+func (d *DB) AddInPlace(p *Pending, key, room []byte, xt record.XT) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenNew)
+}
+
+// Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
+func (d *DB) Replace(p *Pending, key, value []byte, xt record.XT) error {
+	return d.storeOne(p, key, value, nil, xt, whenThere)
+}
+
+// ReplaceInPlace is to Replace what SetInPlace is to Set.
+func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt record.XT) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenThere)
+}
+
+// when is what there has to be for a record to be stored.
+type when int
+
+const (
+	anyway when = iota
+	whenNew
+	whenThere
+)
+
+// storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
+func (d *DB) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when) error {
+	if err := d.throttleFor(value); err != nil {
+		return err
+	}
+	e, err := d.goAhead(p, key, value, room, xt, w)
+	if err != nil {
+		return err
+	}
+	defer e.end()
+	return d.modify(p, key, func(b *batch) error {
+		target := key
+		if w == anyway {
+			target = d.target(key, value)
+		} else {
+			found, err := b.exists(key)
+			switch {
+			case err != nil:
+				return err
+			case w == whenNew && found:
+				return dberr.ErrDuplicate
+			case w == whenThere && !found:
+				return dberr.ErrNoRecord
+			case !found:
+				target = d.target(key, value)
+			}
+		}
+		b.put(e, target, value, room, d.absolute(xt))
+		return nil
+	})
+}
+
+// Append puts value behind the value of a record, or stores a new one. The expiration time is set anew.
+func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
+	if err := d.throttleFor(value); err != nil {
+		return err
+	}
+	return d.modify(p, key, func(b *batch) error {
+		old, _, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		b.setJoined(d.target(key, value), old, value, d.absolute(xt))
+		return nil
+	})
+}
+
+// Remove removes a record. It returns ErrNoRecord when there is none; the removal is logged all the same, as in the
+// original.
+func (d *DB) Remove(p *Pending, key []byte) error {
+	return d.modify(p, key, func(b *batch) error {
+		found, err := b.exists(key)
+		if err != nil {
+			return err
+		}
+		b.remove(key)
+		if !found {
+			return dberr.ErrNoRecord
+		}
+		return nil
+	})
+}
+
+// Seize removes the record of key and returns it as Get does.
+func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
+	err = d.modify(p, key, func(b *batch) error {
+		var found bool
+		value, xt, found, err = d.read(p, dst, key)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return dberr.ErrNoRecord
+		}
+		b.remove(key)
+		return nil
+	})
+	return value, xt, err
+}
+
+// CAS stores nval (removes the record where it is nil) when the record has the value oval (does not exist where oval
+// is nil). It returns ErrConflict when that does not hold.
+func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt record.XT) error {
+	return d.modify(p, key, func(b *batch) error {
+		old, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		if found != (oval != nil) || !bytes.Equal(old, oval) {
+			return dberr.ErrConflict
+		}
+		switch {
+		case nval != nil && !found:
+			b.set(d.target(key, nval), nval, d.absolute(xt))
+		case nval != nil:
+			b.set(key, nval, d.absolute(xt))
+		case found:
+			b.remove(key)
+		}
+		return nil
+	})
+}
+
+// Increment adds num to a number stored in 8 bytes and returns the sum. orig is the number that a missing record
+// counts as; math.MinInt64 makes a missing record an error, math.MaxInt64 sets the number to num. It returns ErrLogic
+// when the value is no such number.
+func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt record.XT) (sum int64, err error) {
+	err = d.examine(p, key, num == 0 && orig == record.OrigTry, func(b *batch) error {
+		old, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		var write bool
+		if sum, write, err = record.AddInt(old, found, num, orig); write {
+			value := record.EncodeInt(sum)
+			b.set(d.target(key, value[:]), value[:], d.absolute(xt))
+		}
+		return err
+	})
+	return sum, err
+}
+
+// IncrementDouble is Increment for numbers stored in 16 bytes; -Inf and +Inf take the parts of MinInt64 and MaxInt64.
+func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt record.XT) (sum float64, err error) {
+	err = d.examine(p, key, num == 0 && math.IsInf(orig, -1), func(b *batch) error {
+		old, found, err := b.read(key)
+		if err != nil {
+			return err
+		}
+		var stored []byte
+		var write bool
+		if sum, stored, write, err = record.AddDouble(old, found, num, orig); write {
+			b.set(d.target(key, stored), stored, d.absolute(xt))
+		}
+		return err
+	})
+	return sum, err
+}
+
+// examine is modify, but what cannot lead to an update runs on a read-only database too.
+func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
+	if !onlyReads {
+		return d.modify(p, key, body)
+	}
+	b := d.newBatch()
+	defer b.free()
+	d.sweeper.touch(readScore)
+	err := body(b)
+	if owed := d.owe(p, key); owed != nil {
+		return owed
+	}
+	return err
+}
+
+// Clear removes all records.
+func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}, nil, true) }
+
+// clear is Clear on behalf of the server that from names, and puts f into the log with it. client tells whether it is a client's; then it may
+// become part of a shared transaction.
+func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) error {
+	if err := d.clearable(client); err != nil {
+		return err
+	}
+	b := d.newBatch()
+	defer b.free()
+	b.keys.all()
+	b.follow, b.master = f, !client
+	if err := d.lockKeys(p, &b.keys, client); err != nil {
+		return err
+	}
+	err := d.addClear(b, from)
+	if err == nil {
+		err = d.commit(p, b)
+	}
+	if err == nil {
+		d.generation.Add(1)
+		d.textEnd = 0
+	}
+	d.stripes.unlock(&b.keys)
+	if err != nil {
+		return err
+	}
+	return d.waitUnlessOwed(p, b)
+}
+
+// absolute turns a client's expiration argument into the time to store.
+func (d *DB) absolute(xt record.XT) int64 {
+	if d.Persistent() {
+		return record.MaxXT
+	}
+	return record.Absolute(xt, d.seconds())
+}
