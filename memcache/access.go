@@ -54,14 +54,14 @@ func rightOf(word string) right {
 	return right{}
 }
 
-// owner is a connection in its role as db.Rights: an update that has waited asks whether its client
+// owner is a connection in its role as owed.Rights: an update that has waited asks whether its client
 // still has the right.
 type owner struct{ *conn }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (o owner) Current() bool { return o.asked.denied == nil && o.io.Visitor.Current() }
 
-// Renew implements db.Rights. Once refused, the request stays refused.
+// Renew implements owed.Rights. Once refused, the request stays refused.
 func (o owner) Renew() error {
 	if o.asked.denied == nil {
 		o.asked.denied = o.again()

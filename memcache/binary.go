@@ -6,7 +6,8 @@ import (
 	"errors"
 
 	"gotycoon/access"
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -126,7 +127,7 @@ func (c *conn) serveBinary() bool {
 	}
 	if len(r.value) >= largeValue && room != nil {
 		x.r.key = bytes.Clone(r.key) // its end is in the way
-		x.r.room = room[len(message)-len(r.value)-db.Headroom:]
+		x.r.room = room[len(message)-len(r.value)-record.Headroom:]
 	}
 	keep := x.execute()
 	x.measure()
@@ -170,13 +171,13 @@ func (x *exchange) statusOf(err error) status {
 	switch {
 	case err == nil:
 		return statusOK
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		return statusNotFound
-	case errors.Is(err, db.ErrDuplicate), errors.Is(err, errChanged):
+	case errors.Is(err, dberr.ErrDuplicate), errors.Is(err, errChanged):
 		return statusExists
 	case errors.Is(err, errNotNumber):
 		return statusNotNumber
-	case db.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
+	case dberr.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		return statusNoMemory
 	}
 	x.failed = true
@@ -184,7 +185,7 @@ func (x *exchange) statusOf(err error) status {
 		return statusAuth
 	}
 	x.s.logFailure(err)
-	if errors.Is(err, db.ErrReadOnly) {
+	if errors.Is(err, dberr.ErrReadOnly) {
 		return statusDenied
 	}
 	return statusInternal

@@ -6,7 +6,8 @@ import (
 	"math"
 	"time"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // opcode is the command of a binary request.
@@ -172,7 +173,7 @@ func (x *exchange) get(row *operation) bool {
 		return false
 	}
 	it, err := x.fetchItem(row)
-	if errors.Is(err, db.ErrNoRecord) && x.quiet {
+	if errors.Is(err, dberr.ErrNoRecord) && x.quiet {
 		return true
 	}
 	a := &reply{status: x.statusOf(err), unique: it.version}
@@ -215,7 +216,7 @@ func (x *exchange) touchItem() {
 
 // storeItem serves set, add, replace, append and prepend.
 func (x *exchange) storeItem(base opcode) {
-	ch := change{key: x.r.key, data: x.r.value, room: x.r.room, unique: x.r.unique, versioned: true, xt: db.Never}
+	ch := change{key: x.r.key, data: x.r.value, room: x.r.room, unique: x.r.unique, versioned: true, xt: record.Never}
 	switch base {
 	case opAdd:
 		ch.mode = modeAdd

@@ -30,7 +30,7 @@ type conn struct {
 	wire
 	storage
 	peer  string
-	asked asked // the request in execution, for db.Rights
+	asked asked // the request in execution, for owed.Rights
 }
 
 // run serves the requests of the connection, one after the other.

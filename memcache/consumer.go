@@ -7,6 +7,8 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -30,7 +32,7 @@ func getMessages(c *conn) bool {
 			if !c.sayValue(&it) {
 				return false
 			}
-		case errors.Is(err, db.ErrNoRecord):
+		case errors.Is(err, dberr.ErrNoRecord):
 		default:
 			c.fail("get", err)
 			return true
@@ -63,7 +65,7 @@ func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 		c.claims = map[string][]*db.Claim{}
 	}
 	c.claims[string(name)] = append(c.claims[string(name)], claim)
-	it := item{key: name, xt: db.MaxXT}
+	it := item{key: name, xt: record.MaxXT}
 	it.data, it.flags = c.decode(claim.Value)
 	return it, nil
 }
@@ -75,7 +77,7 @@ func (c *consumer) heed() db.Heed {
 	client := c.io.Heed("")
 	return func() error {
 		if c.ctx.Err() != nil {
-			return db.ErrNoRecord
+			return dberr.ErrNoRecord
 		}
 		if err := client(); !errors.Is(err, netio.ErrLong) {
 			return err
@@ -113,7 +115,7 @@ func (c *consumer) mayTake(name []byte, claim *db.Claim) error {
 func (c *consumer) finish(name []byte) error {
 	fetched := c.claims[string(name)]
 	if len(fetched) == 0 {
-		return db.ErrNoRecord
+		return dberr.ErrNoRecord
 	}
 	if err := fetched[0].Finish(&c.io.Owed); err != nil {
 		return err

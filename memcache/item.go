@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // mode is the kind of a storage command.
@@ -44,7 +46,7 @@ type item struct {
 	key     []byte
 	data    []byte
 	flags   uint32
-	xt      int64  // absolute expiration time in seconds, db.MaxXT for never
+	xt      int64  // absolute expiration time in seconds, record.MaxXT for never
 	version uint64 // 0 if it was not asked for
 }
 
@@ -80,22 +82,22 @@ func (b *base) decode(stored []byte) (data []byte, flags uint32) {
 
 // expiry converts a client's expiration time: a number of seconds from now, or a Unix time if it is
 // too large for that.
-func (b *base) expiry(n int64) db.XT {
+func (b *base) expiry(n int64) record.XT {
 	const longest = 1 << 24
 	switch {
 	case n == 0:
-		return db.Never
+		return record.Never
 	case n < 0 && b.modern:
 		return -1 // expired already
 	case n < 0:
-		return db.Never
+		return record.Never
 	case n <= longest:
-		return db.XT(n)
+		return record.XT(n)
 	}
-	return db.XT(-n)
+	return record.XT(-n)
 }
 
-// fetch reads an item. Its data are valid until the next operation. It returns db.ErrNoRecord if
+// fetch reads an item. Its data are valid until the next operation. It returns dberr.ErrNoRecord if
 // there is no item.
 func (st *storage) fetch(key []byte, versioned bool) (it item, err error) {
 	it.key = key
@@ -142,7 +144,7 @@ func (st *storage) removeVersion(key []byte, unique uint64) error {
 	_, err := st.db.AcceptUnique(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
 		switch {
 		case !found:
-			refused = db.ErrNoRecord
+			refused = dberr.ErrNoRecord
 		case st.db.Unique(key) != unique:
 			refused = errChanged
 		default:
@@ -157,7 +159,7 @@ func (st *storage) removeVersion(key []byte, unique uint64) error {
 }
 
 // renew gives an item another expiration time, and returns the item as it was before.
-func (st *storage) renew(key []byte, xt db.XT) (it item, err error) {
+func (st *storage) renew(key []byte, xt record.XT) (it item, err error) {
 	missing := false
 	var lack error
 	it.version, err = st.db.AcceptUnique(&st.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
@@ -174,7 +176,7 @@ func (st *storage) renew(key []byte, xt db.XT) (it item, err error) {
 	switch {
 	case err != nil:
 	case missing:
-		err = db.ErrNoRecord
+		err = dberr.ErrNoRecord
 	default:
 		err = lack
 	}
@@ -192,11 +194,11 @@ type addition struct {
 	key     []byte
 	delta   uint64
 	down    bool
-	create  bool   // store initial if there is no item
-	initial uint64 // used with create
-	xt      db.XT  // used with create and renew
-	renew   bool   // give an existing item the expiration time xt
-	unique  uint64 // as in change
+	create  bool      // store initial if there is no item
+	initial uint64    // used with create
+	xt      record.XT // used with create and renew
+	renew   bool      // give an existing item the expiration time xt
+	unique  uint64    // as in change
 }
 
 // add carries out an addition as memcached does: unsigned, wrapping at 64 bits; a decrement stops
@@ -211,7 +213,7 @@ func (st *storage) add(a addition) (sum, version uint64, xt int64, err error) {
 		}
 		st.number = strconv.AppendUint(st.number[:0], sum, 10)
 		if !found {
-			xt = db.MaxXT
+			xt = record.MaxXT
 			return db.Verdict{Op: db.Renew, Value: st.encode(nil, st.number, 0), XT: a.xt}
 		}
 		if a.renew {
@@ -240,7 +242,7 @@ func (st *storage) sum(a addition, old []byte, found bool) (uint64, error) {
 	case !found && a.create:
 		return a.initial, nil
 	case !found:
-		return 0, db.ErrNoRecord
+		return 0, dberr.ErrNoRecord
 	case a.unique != 0 && st.db.Unique(a.key) != a.unique:
 		return 0, errChanged
 	}
@@ -277,7 +279,7 @@ func (st *storage) addClassic(key []byte, delta int64, down bool) (sum int64, er
 		return db.Verdict{Op: db.Store, Value: st.withFlagsOf(old)}
 	})
 	if err == nil && missing {
-		err = db.ErrNoRecord
+		err = dberr.ErrNoRecord
 	}
 	st.countAddition(down, err)
 	return sum, err
@@ -285,7 +287,7 @@ func (st *storage) addClassic(key []byte, delta int64, down bool) (sum int64, er
 
 // ttl returns the seconds until an expiration time, -1 for never.
 func (b *base) ttl(xt int64) int64 {
-	if xt == db.MaxXT {
+	if xt == record.MaxXT {
 		return -1
 	}
 	return max(0, xt-b.db.Now().Unix())

@@ -5,7 +5,8 @@ import (
 	"errors"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // maxMetaKey is the length of the longest key of a meta command, after decoding.
@@ -101,7 +102,7 @@ func (m *meta) unsigned(letter byte, otherwise uint64) (n uint64, ok bool) {
 }
 
 // expiryOf returns the expiration time in the token of a flag; never, if the flag is not given.
-func (m *meta) expiryOf(letter byte) (xt db.XT, ok bool) {
+func (m *meta) expiryOf(letter byte) (xt record.XT, ok bool) {
 	n, ok := m.number(letter, 0)
 	return m.expiry(n), ok
 }
@@ -184,7 +185,7 @@ func metaArithmetic(c *conn) bool {
 		if !m.quiet {
 			m.reply(metaHeader, it, "")
 		}
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		if !m.quiet {
 			m.reply(metaMissing, nil, "")
 		}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // metaGet serves "mg KEY FLAGS...".
@@ -23,7 +24,7 @@ func metaGet(c *conn) bool {
 		return m.reply("VA", &it, marks)
 	case err == nil:
 		m.reply(metaHeader, &it, marks)
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		if !m.quiet {
 			c.say(metaMiss)
 		}
@@ -54,7 +55,7 @@ func (m *meta) read() (it item, marks string, err error) {
 	}
 	it, err = m.fetch(m.key, true)
 	switch {
-	case errors.Is(err, db.ErrNoRecord) && m.has('N'):
+	case errors.Is(err, dberr.ErrNoRecord) && m.has('N'):
 		return m.vivify()
 	case err != nil:
 		return it, "", err
@@ -90,9 +91,9 @@ func (m *meta) vivify() (it item, marks string, err error) {
 	if !ok {
 		return it, "", errToken
 	}
-	it = item{key: m.key, xt: db.MaxXT}
+	it = item{key: m.key, xt: record.MaxXT}
 	it.version, err = m.store(change{mode: modeAdd, key: m.key, xt: xt, versioned: true})
-	if errors.Is(err, db.ErrDuplicate) { // another client was faster
+	if errors.Is(err, dberr.ErrDuplicate) { // another client was faster
 		it, err = m.fetch(m.key, true)
 		return it, " Z", err
 	}
@@ -114,7 +115,7 @@ func metaDebug(c *conn) bool {
 	case err == nil:
 		data, _ := c.decode(stored)
 		c.say(fmt.Sprintf("ME %s exp=%d cas=%d size=%d", m.asSent, c.ttl(xt), version, len(data)))
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.say(metaMiss)
 	default:
 		m.failAloud("get", err)
@@ -195,9 +196,9 @@ func (m *meta) carryOut(ch change) {
 		}
 	case errors.Is(err, errChanged):
 		m.reply(metaExists, nil, "")
-	case errors.Is(err, db.ErrNoRecord) && ch.unique != 0:
+	case errors.Is(err, dberr.ErrNoRecord) && ch.unique != 0:
 		m.reply(metaMissing, nil, "")
-	case errors.Is(err, db.ErrNoRecord), errors.Is(err, db.ErrDuplicate):
+	case errors.Is(err, dberr.ErrNoRecord), errors.Is(err, dberr.ErrDuplicate):
 		m.reply(metaNotStored, nil, "")
 	default:
 		m.failAloud(ch.mode.call(), err)
@@ -221,7 +222,7 @@ func metaDelete(c *conn) bool {
 		if !m.quiet {
 			m.reply(metaHeader, nil, "")
 		}
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		if !m.quiet {
 			m.reply(metaMissing, nil, "")
 		}

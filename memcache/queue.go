@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 const (
@@ -108,7 +109,7 @@ func (l *line) wakeFirst() {
 }
 
 // take claims the oldest message of a name. It waits until the deadline for a message, and returns
-// db.ErrNoRecord if none has come. heed ends a search that takes long.
+// dberr.ErrNoRecord if none has come. heed ends a search that takes long.
 func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
 	w := &waiter{poke: make(chan struct{}, 1)}
 	l := q.join(string(name), w)
@@ -118,7 +119,7 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 	for {
 		if q.first(l, w) {
 			claim, err := q.claim(heed, p, l, name)
-			if !errors.Is(err, db.ErrNoRecord) {
+			if !errors.Is(err, dberr.ErrNoRecord) {
 				return claim, err
 			}
 		}
@@ -133,7 +134,7 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 			// Also a request that is not the first of its line searches at least once.
 			return q.claim(heed, p, l, name)
 		case <-ctx.Done():
-			return nil, db.ErrNoRecord
+			return nil, dberr.ErrNoRecord
 		}
 	}
 }

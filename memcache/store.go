@@ -6,22 +6,24 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // change describes a storage operation.
 type change struct {
 	mode      mode
 	key, data []byte
-	room      []byte // large data with db.Headroom bytes in front and flagBytes behind; nil: copied
+	room      []byte // large data with record.Headroom bytes in front and flagBytes behind; nil: copied
 	flags     uint32
-	xt        db.XT
+	xt        record.XT
 	unique    uint64 // version that the item must have; 0: any version
 	versioned bool   // the caller wants the new version
 	vivify    bool   // append and prepend create a missing item
 }
 
-// store carries out a storage operation. If it stores nothing, it returns db.ErrDuplicate,
-// db.ErrNoRecord or errChanged.
+// store carries out a storage operation. If it stores nothing, it returns dberr.ErrDuplicate,
+// dberr.ErrNoRecord or errChanged.
 func (st *storage) store(ch change) (version uint64, err error) {
 	// The right is checked again, since the data may have taken long to arrive.
 	if err := st.io.Visitor.Key(access.Write, st.db, ch.key); err != nil {
@@ -86,7 +88,7 @@ func (st *storage) decideVersion(ch change, room []byte) (version uint64, err er
 		if refused = st.refusal(ch, found); refused != nil {
 			return db.Verdict{}
 		}
-		return db.Verdict{Op: db.Renew, Value: room[db.Headroom:], Room: room, XT: ch.xt}
+		return db.Verdict{Op: db.Renew, Value: room[record.Headroom:], Room: room, XT: ch.xt}
 	})
 	if err == nil {
 		err = refused
@@ -134,11 +136,11 @@ func (st *storage) storeVersion(ch change) (version uint64, err error) {
 func (st *storage) refusal(ch change, found bool) error {
 	switch {
 	case !found && (ch.mode == modeReplace || ch.mode == modeCAS || ch.unique != 0):
-		return db.ErrNoRecord
+		return dberr.ErrNoRecord
 	case !found && (ch.mode == modeAppend || ch.mode == modePrepend) && !ch.vivify:
-		return db.ErrNoRecord
+		return dberr.ErrNoRecord
 	case found && ch.mode == modeAdd:
-		return db.ErrDuplicate
+		return dberr.ErrDuplicate
 	case ch.unique != 0 && st.db.Unique(ch.key) != ch.unique:
 		return errChanged
 	}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // textGet serves "get K..." and "gets K...". In modern servers gets shows the versions.
@@ -27,7 +27,7 @@ func textGet(c *conn, versioned bool) bool {
 			if len(it.data) > flushSize {
 				begin = len(c.io.Out) // all else has been sent
 			}
-		case errors.Is(err, db.ErrNoRecord):
+		case errors.Is(err, dberr.ErrNoRecord):
 		default:
 			// The items before the error are taken back: the client must not take the others for
 			// missing.
@@ -60,7 +60,7 @@ func textGetAndTouch(c *conn, versioned bool) bool {
 			if !c.sayValue(&it) {
 				return false
 			}
-		case errors.Is(err, db.ErrNoRecord):
+		case errors.Is(err, dberr.ErrNoRecord):
 		default:
 			c.fail("accept", err)
 			return true
@@ -79,7 +79,7 @@ func textTouch(c *conn) bool {
 	switch _, err := c.renew(c.words[1], c.expiry(leadingInt(c.words[2]))); {
 	case err == nil:
 		c.answer("TOUCHED")
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
 	default:
 		c.fail("accept", err)
@@ -106,9 +106,9 @@ func textStore(c *conn, m mode) bool {
 		c.answer(replyStored)
 	case errors.Is(err, errChanged):
 		c.answer(replyExists)
-	case m == modeCAS && errors.Is(err, db.ErrNoRecord):
+	case m == modeCAS && errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
-	case errors.Is(err, db.ErrNoRecord), errors.Is(err, db.ErrDuplicate):
+	case errors.Is(err, dberr.ErrNoRecord), errors.Is(err, dberr.ErrDuplicate):
 		c.answer(replyNot)
 	default:
 		c.fail(m.call(), err)
@@ -136,7 +136,7 @@ func textDelete(c *conn) bool {
 	switch err := c.remove(c.words[1], 0); {
 	case err == nil:
 		c.answer("DELETED")
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
 	default:
 		c.fail("remove", err)
@@ -174,7 +174,7 @@ func (c *conn) answerSum(sum string, err error) {
 	switch {
 	case err == nil:
 		c.answer(sum)
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
 	case errors.Is(err, errNotNumber):
 		c.answer("CLIENT_ERROR " + err.Error())

@@ -7,7 +7,8 @@ import (
 	"strconv"
 
 	"gotycoon/access"
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
@@ -127,7 +128,7 @@ func (w *wire) block(size int64) (data, room []byte, ok bool) {
 		return nil, nil, false
 	}
 	if n >= largeValue {
-		room = w.io.Room(n, db.Headroom, flagBytes)
+		room = w.io.Room(n, record.Headroom, flagBytes)
 	}
 	w.io.Advance(n + end)
 	return data[:n], room, true
@@ -178,7 +179,7 @@ func (w *wire) fail(call string, err error) {
 	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		w.answer(replyMemory)
 		return
-	case db.Refused(err):
+	case dberr.Refused(err):
 		w.answer("SERVER_ERROR " + reason(err))
 		return
 	}
@@ -188,7 +189,7 @@ func (w *wire) fail(call string, err error) {
 
 // reason returns the text of a database error.
 func reason(err error) string {
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		return e.Message
 	}
 	return err.Error()

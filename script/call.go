@@ -3,7 +3,7 @@ package script
 import (
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // call is one call of a Go function by a script. Arguments count from 1; argument 1 of a method is
@@ -63,7 +63,7 @@ func (c call) int(i int, absent int64) int64 {
 }
 
 // xt returns an expiration time argument.
-func (c call) xt(i int) db.XT { return db.XT(c.int(i, int64(db.Never))) }
+func (c call) xt(i int) record.XT { return record.XT(c.int(i, int64(record.Never))) }
 
 // flag returns a boolean argument, or absent if the argument is not given.
 func (c call) flag(i int, absent bool) bool {

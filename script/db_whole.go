@@ -8,6 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -87,14 +89,14 @@ func dbSynchronize(c call) int {
 		}
 		return d.Synchronize(hard, func(string, ulog.Stamp) error {
 			if !process(d) {
-				return db.ErrPostproc
+				return dberr.ErrPostproc
 			}
 			return nil
 		})
 	}))
 }
 
-var errProcess error = &db.Error{Code: db.LogicInconsistency, Message: "processing failed"}
+var errProcess error = &dberr.Error{Code: dberr.LogicInconsistency, Message: "processing failed"}
 
 // dbOccupy runs a file processor while no visitor and no transaction of another script call is at
 // work.
@@ -113,7 +115,7 @@ func dbCopy(c call) int {
 	dest := c.text(2)
 	return c.pushBool(c.handleOf(1).do(c, func(d *db.DB) error {
 		if !d.OnDisk() {
-			return db.ErrPostproc
+			return dberr.ErrPostproc
 		}
 		return d.Synchronize(false, func(path string, _ ulog.Stamp) error { return copyFile(dest, path) })
 	}))
@@ -217,7 +219,7 @@ func (h *handle) mergeFrom(c call, source *handle, mode int64) bool {
 	return ok && walked
 }
 
-func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt db.XT, mode int64) (err error) {
+func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt record.XT, mode int64) (err error) {
 	switch mode {
 	case mergeAdd:
 		err = d.Add(p, key, value, xt)
@@ -228,16 +230,16 @@ func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt db.XT, mode int64) 
 	default:
 		return d.Set(p, key, value, xt)
 	}
-	if errors.Is(err, db.ErrDuplicate) || errors.Is(err, db.ErrNoRecord) { // the record is left out
+	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) { // the record is left out
 		return nil
 	}
 	return err
 }
 
 // absoluteXT turns an absolute expiration time into an argument of an update.
-func absoluteXT(xt int64) db.XT {
-	if xt >= db.MaxXT {
-		return db.Never
+func absoluteXT(xt int64) record.XT {
+	if xt >= record.MaxXT {
+		return record.Never
 	}
-	return db.XT(-xt)
+	return record.XT(-xt)
 }

@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/keymatch"
 	"gotycoon/internal/pieces"
 )
 
@@ -123,7 +123,7 @@ func (b budget) reserveEntries(l *lua.LState, entries int) {
 
 // keysRoom returns what a search for keys asks for memory. Each key exists twice: in the list, and
 // as a text.
-func (b budget) keysRoom() db.Memory {
+func (b budget) keysRoom() keymatch.Memory {
 	size := int64(0)
 	return func(bytes int) error {
 		if size += 2 * int64(bytes); !b.room.find(size) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/services/sequence"
 )
 
@@ -74,7 +75,7 @@ func (p *process) logOpenError(err error) {
 
 // reason is a database error as log lines show it, "NAME: MESSAGE".
 func reason(err error) string {
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		return fmt.Sprintf("%s: %s", e.Code, e.Message)
 	}
 	return err.Error()

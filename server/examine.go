@@ -14,6 +14,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/expr"
 )
 
 // Examine looks for what would keep a server with this configuration from running, or from keeping its data, without starting or
@@ -106,7 +107,7 @@ func (e *examiner) databases() {
 	}
 	files := map[string]bool{}
 	for _, text := range all {
-		expr, err := db.ParseExpr(text)
+		expr, err := expr.Parse(text)
 		switch {
 		case err != nil:
 			e.fail("database %s: %s", text, reason(err))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/expr"
 	"gotycoon/memcache"
 )
 
@@ -45,9 +46,9 @@ func (c *PluginConfig) check(databases []string) error {
 	if !wanted || len(databases) == 0 {
 		return nil
 	}
-	kind := db.Plugged
+	kind := expr.Plugged
 	if c.Database == "" {
-		expr, err := db.ParseExpr(databases[0])
+		expr, err := expr.Parse(databases[0])
 		if err != nil {
 			return nil //nolint:nilerr // opening the database tells
 		}

@@ -3,7 +3,7 @@ package server
 import (
 	"fmt"
 
-	"gotycoon/db"
+	"gotycoon/db/expr"
 	"gotycoon/services/sequence"
 )
 
@@ -21,7 +21,7 @@ func (c *ServicesConfig) checkValues() error {
 	if text == "" {
 		return nil
 	}
-	if expr, err := db.ParseExpr(text); err == nil && !expr.Kind.OnDisk() { // opening it tells the other errors
+	if expr, err := expr.Parse(text); err == nil && !expr.Kind.OnDisk() { // opening it tells the other errors
 		return fmt.Errorf("-services: %s is no database file, and what locks, sequences and quotas keep must survive the process", text)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
@@ -148,7 +149,7 @@ func (s *snapshots) indexes() []int {
 func (s *snapshots) takeLocked(i int, pause func() error) error {
 	d := s.catalog.Numbered(i)
 	frozen, err := d.Freeze()
-	if errors.Is(err, db.ErrNotImplemented) { // a plugged engine that keeps nothing
+	if errors.Is(err, dberr.ErrNotImplemented) { // a plugged engine that keeps nothing
 		return nil
 	}
 	if err != nil {

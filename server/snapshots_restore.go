@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/snapshot"
 	"gotycoon/ulog"
 )
@@ -71,7 +73,7 @@ func (p *process) findSnapshots(o db.Options) ([][]snapshot.File, error) {
 // restoreFiles makes the database files that are not there yet from their snapshots. Those that are there have newer data.
 func (p *process) restoreFiles(found [][]snapshot.File, o db.Options) error {
 	for i, files := range found {
-		expr, err := db.ParseExpr(p.cfg.Databases[i])
+		expr, err := expr.Parse(p.cfg.Databases[i])
 		if len(files) == 0 || err != nil || !expr.Kind.OnDisk() {
 			continue
 		}
@@ -93,7 +95,7 @@ func (p *process) restoreFiles(found [][]snapshot.File, o db.Options) error {
 }
 
 // restoreFile makes a database file, or returns os.ErrExist.
-func (p *process) restoreFile(index int, expr db.Expr, files []snapshot.File, o db.Options) error {
+func (p *process) restoreFile(index int, expr expr.Expr, files []snapshot.File, o db.Options) error {
 	if o.ReadOnly {
 		_, err := os.Stat(expr.Path)
 		if err == nil {
@@ -194,7 +196,7 @@ func (p *process) loadMemory(d *db.DB, files []snapshot.File) error {
 		return nil
 	}
 	err := d.Load(func(to *db.Loader) error { return p.load(files, to) })
-	if errors.Is(err, db.ErrNotImplemented) {
+	if errors.Is(err, dberr.ErrNotImplemented) {
 		return nil
 	}
 	return err

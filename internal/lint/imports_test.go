@@ -16,38 +16,42 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
+	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "db/dberr", "db/expr"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot", "admin/exporter", "db/owed"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot", "admin/exporter", "db/owed", "db/dberr", "db/expr", "db/record"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
 
-	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces"},
+	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces", "db/dberr", "db/record"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces", "db/dberr", "db/expr", "db/record"},
 	"binproto/frame":         {},
 	"services/counter":       {"access", "services/counter/frame", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure", "db/dberr", "db/expr", "db/record"},
 
-	"services/leader":   {"db", "internal/figure", "ulog"},
-	"services/lock":     {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
-	"services/sequence": {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":   {"db", "internal/figure", "ulog", "db/dberr", "db/expr", "db/record"},
+	"services/lock":     {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "db/dberr", "db/record"},
+	"services/sequence": {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs", "db/dberr", "db/record"},
 
-	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
+	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
 	"snapshot":    {"ulog", "internal/vfs"},
-	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs"},
+	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "db/dberr"},
 
-	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue"},
+	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
+	"db/dberr":           {},
+	"db/expr":            {"db/dberr"},
+	"db/keymatch":        {"db/dberr", "db/owed"},
+	"db/record":          {"db/dberr"},
 	"db/owed":            {"ulog"},
-	"db/filestore":       {"db/memstore", "db/store", "ulog", "internal/metrics", "internal/pieces", "internal/rescue", "ulog/update"},
+	"db/filestore":       {"db/memstore", "db/store", "ulog/update", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
@@ -60,7 +64,7 @@ var arrows = map[string][]string{
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
-	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
+	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog", "db/dberr", "db/expr", "db/record"},
 	"tools/util":                  {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
 	"tools/replsql":               {}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},

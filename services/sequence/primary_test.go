@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services/leader"
 	"gotycoon/ulog"
 )
@@ -336,11 +337,11 @@ func journals(t *testing.T, d *db.DB) string {
 // An id that has expired is not known again.
 func TestALastCallWhoseIDHasExpired(t *testing.T) {
 	d := openDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("95 1 1\napply 5 1700000000\n1 95\na"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("95 1 1\napply 5 1700000000\n1 95\na"), record.Never))
 	c := newClient(t, startQuota(t, QuotaOptions{DB: d, Limit: 100}))
 	c.is("/apply?amt=5&id=a", "2 90")
 	require.Equal(t, "1 5\n2 5\n", journals(t, d))
-	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("95 1 1\nwhat"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("95 1 1\nwhat"), record.Never))
 	status, body := c.get("/apply?amt=5&name=n")
 	require.Equal(t, 500, status)
 	require.Contains(t, body, "is damaged")
@@ -397,7 +398,7 @@ func TestASharedServerNumberIsNoticed(t *testing.T) {
 // Records of before there were server IDs in their keys are this server's.
 func TestABoundWithoutAServerID(t *testing.T) {
 	d := openDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, []byte("sequence\x001\x00x"), []byte("1800000500"), db.Never))
+	require.NoError(t, d.Set(nil, []byte("sequence\x001\x00x"), []byte("1800000500"), record.Never))
 	c := newClock(1_800_000_000)
 	s, err := openSequence("x", &records{db: d, serverNo: 1, sid: 3}, nil, c.now)
 	require.NoError(t, err)

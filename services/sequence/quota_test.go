@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 )
 
@@ -325,7 +326,7 @@ func (m *model) add(amount int64, increase bool) string {
 
 func TestDamagedRecordsAreReported(t *testing.T) {
 	d := openDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("what"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("what"), record.Never))
 	_, err := NewQuotaServer(QuotaOptions{DB: d})
 	require.ErrorContains(t, err, "quota \"\" is damaged")
 }
@@ -334,7 +335,7 @@ func TestDamagedRecordsAreReported(t *testing.T) {
 func TestErrorsAreLoggedNowAndThen(t *testing.T) {
 	const calls = 2000
 	d := openDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("what"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("what"), record.Never))
 	var log lines
 	c := newClient(t, startQuota(t, QuotaOptions{DB: d, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))}))
 	start := time.Now()

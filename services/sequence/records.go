@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/services/leader"
 )
 
@@ -69,7 +71,7 @@ func journalKey(name string, number uint64) []byte {
 // an update that is based on the record cannot be safe before the record is.
 func (r *records) get(key []byte) ([]byte, error) {
 	value, _, err := r.db.Get(new(db.Pending), nil, key)
-	if errors.Is(err, db.ErrNoRecord) {
+	if errors.Is(err, dberr.ErrNoRecord) {
 		return nil, nil
 	}
 	if value == nil {
@@ -136,7 +138,7 @@ func (r *records) setBound(name string, bound uint64) error {
 }
 
 func (r *records) putBound(owed *db.Pending, name string, bound uint64) error {
-	return r.db.Set(owed, r.sequenceKey(r.server(), name), strconv.AppendUint(nil, bound, 10), db.Never)
+	return r.db.Set(owed, r.sequenceKey(r.server(), name), strconv.AppendUint(nil, bound, 10), record.Never)
 }
 
 // state returns the recorded state of a quota; known is false for a new quota.
@@ -158,7 +160,7 @@ func stateRecord(name string, s state) db.Record {
 	if s.open {
 		open = 1
 	}
-	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: db.Never}
+	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: record.Never}
 }
 
 // journal is an apply: its amount, and the journal number of its cancel, 0 if there is none.
@@ -192,9 +194,9 @@ func applyRecord(name string, number uint64, j journal) db.Record {
 	if j.cancelled != 0 {
 		value = strconv.AppendUint(append(value, ' '), j.cancelled, 10)
 	}
-	return db.Record{Key: journalKey(name, number), Value: value, XT: db.Never}
+	return db.Record{Key: journalKey(name, number), Value: value, XT: record.Never}
 }
 
 func cancelRecord(name string, number, cancelled uint64) db.Record {
-	return db.Record{Key: journalKey(name, number), Value: strconv.AppendUint([]byte("- "), cancelled, 10), XT: db.Never}
+	return db.Record{Key: journalKey(name, number), Value: strconv.AppendUint([]byte("- "), cancelled, 10), XT: record.Never}
 }
