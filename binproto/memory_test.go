@@ -91,7 +91,7 @@ func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
 	large := make([]byte, 64<<20)
 	output := make(verbose, len(large))
 	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, db.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
 	first := frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("none")})
 	for name, second := range map[string][]byte{
 		"get_bulk":    frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("large")}),
