@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/db"
 	"gotycoon/internal/browser"
 )
 
 // AccessConfig is who may do what.
 type AccessConfig struct {
-	// Path is the access file (-access), see package access. Empty: everybody may do everything, but without Config.Host only peers on
-	// this machine are served.
+	// Path is the access file (-access), see package access. Empty: everybody may do everything, but
+	// without Config.Host only peers on this machine are served.
 	Path string
 
-	// Hosts are names of this server beside its addresses, and hosts whose pages may send requests, with commas between them
-	// (-http-hosts); see package browser.
+	// Hosts are names of this server beside its addresses, and hosts whose pages may send requests,
+	// with commas between them (-http-hosts); see package browser.
 	Hosts string
 }
 
-// pages makes the policy for requests that pages make browsers send.
+// pages returns the policy for requests that web pages make browsers send.
 func (c *AccessConfig) pages() (*browser.Policy, error) {
 	var hosts []string
 	for name := range strings.SplitSeq(c.Hosts, ",") {
@@ -39,67 +40,62 @@ func (c *AccessConfig) pages() (*browser.Policy, error) {
 // accessEvery is how often the server looks whether the access file has changed.
 const accessEvery = time.Second
 
-// openAccess reads the access file. It reports whether the server can go on.
-func (p *process) openAccess() bool {
-	pages, err := p.cfg.Access.pages()
-	if err != nil {
-		p.log.error("%v", err)
-		return false
+// openAccess reads the access file. The guard is nil where everybody may do everything: without an
+// access file, on a server with an address of its own, host. Somebody has decided then who reaches
+// the server.
+func openAccess(c AccessConfig, host string, log logger) (*access.Guard, error) {
+	if c.Path == "" && host != "" {
+		return nil, nil //nolint:nilnil // no guard, no error
 	}
-	p.pages = pages
-	if p.cfg.Access.Path == "" && p.cfg.Host != "" {
-		return true // somebody has decided
-	}
-	guard, err := access.Open(access.Options{Path: p.cfg.Access.Path, Logger: p.log.Logger})
-	if err != nil {
-		p.log.error("%v", err)
-		return false
-	}
-	p.access = guard
-	return true
+	return access.Open(access.Options{Path: c.Path, Logger: log.Logger})
 }
 
 // tellDatabases lets the guard know which databases are open.
-func (p *process) tellDatabases() {
+func tellDatabases(g *access.Guard, c *db.Catalog) {
 	var all []access.Database
-	for i := range p.catalog.Len() {
-		all = append(all, p.catalog.DB(i))
+	for i := range c.Len() {
+		all = append(all, c.DB(i))
 	}
-	if p.catalog.Services() != nil {
+	if c.Services() != nil {
 		all = append(all, access.ServicesDatabase{})
 	}
-	p.access.Serves(all)
+	g.Serves(all)
 }
 
-// tellProtection warns who wonders why nobody else is served. It is at the level of the other lines about what the server promises.
-func (p *process) tellProtection() {
-	if p.access.Protects() {
-		p.log.info("protected: %s", access.OpenHint)
+// tellProtection tells the reader of the log why clients on other machines are refused. The line has
+// the level of the other lines about what the server promises.
+func tellProtection(g *access.Guard, log logger) {
+	if g.Protects() {
+		log.info("protected: %s", access.OpenHint)
 	}
 }
 
-// accessOn is the guard of a listener: one with an address of its own needs no protection by default.
-func (p *process) accessOn(host string) *access.Guard {
-	if host != "" && p.access.Protects() {
+// accessOn returns the guard of a port: a port with an address of its own needs no protection by
+// default.
+func accessOn(g *access.Guard, host string) *access.Guard {
+	if host != "" && g.Protects() {
 		return nil
 	}
-	return p.access
+	return g
 }
 
-// proves reports whether there are credentials that can be right.
-func (p *process) proves() bool { return p.access != nil && !p.access.Protects() }
+// proves reports whether the guard checks credentials, so that a request with credentials has proved
+// who sends it.
+func proves(g *access.Guard) bool { return g != nil && !g.Protects() }
 
-// errAdminRemote is what peers on other machines are told by an admin listener that serves this machine only.
+// errAdminRemote is what peers on other machines are told by an admin listener that serves this
+// machine only.
 var errAdminRemote = &access.Denied{Remote: true, Reason: "the admin listener answers only clients on its own machine; " +
 	"start the server with -access FILE to say who may do what, or give the listener an address of its own (-admin 0.0.0.0:PORT)"}
 
-// adminAccess decides about requests to an admin listener. Config.Host opens the databases, but not the profiles and what else there is:
-// without an address of its own and without an access file the listener serves this machine.
-func (p *process) adminAccess(host string) (func(*http.Request, bool) error, error) {
-	guard := p.accessOn(host)
+// adminAccess returns the function that decides about requests to an admin listener with a host of
+// its own, or "". -host opens the databases to other machines, but not the profiles and whatever else
+// the listener has: without an address of its own and without an access file it serves this machine.
+func adminAccess(g *access.Guard, host string, log logger) (func(*http.Request, bool) error, error) {
+	guard := accessOn(g, host)
 	if guard == nil && host == "" {
 		var err error
-		if guard, err = access.Open(access.Options{Logger: p.log.Logger}); err != nil {
+		if guard, err = access.Open(access.Options{Logger: log.Logger}); err != nil {
 			return nil, err
 		}
 	}

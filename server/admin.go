@@ -6,18 +6,20 @@ import (
 	"net"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/access"
 	"gotycoon/admin"
-	"gotycoon/admin/api"
 	"gotycoon/admin/exporter"
-	"gotycoon/internal/metrics"
+	"gotycoon/internal/browser"
 )
 
-// AdminConfig is the listener for those who run the server, and what is noted about requests.
+// AdminConfig is the listener for those who run the server, and which requests are logged.
 type AdminConfig struct {
 	Addr     string        // HOST:PORT (-admin); empty: none
-	ReadyLag time.Duration // further behind its master the server is not ready (-ready-lag); 0: it does not matter
+	ReadyLag time.Duration // further behind its master the server is not ready (-ready-lag); 0: any lag will do
 	Slow     time.Duration // requests that take longer are logged (-slow); 0: none
-	Sample   int           // of so many requests one is logged, instead of each (-sample); 0: each
+	Sample   int           // one of so many requests is logged, instead of each (-sample); 0: each
 
 	ConsoleReadOnly bool // the console changes nothing (-console-read-only)
 
@@ -37,21 +39,11 @@ func (c *AdminConfig) check() error {
 	return nil
 }
 
-// measures tells whether anybody wants to know about requests.
+// measures reports whether anybody wants to know about requests.
 func (c *AdminConfig) measures() bool { return c.Addr != "" || c.Slow > 0 || c.Sample > 0 }
 
 // productVersion is what this server calls itself where no client of the original reads it.
 const productVersion = "1.0"
-
-// adminState is the admin listener and what it looks at.
-type adminState struct {
-	server *admin.Server // nil without AdminConfig.Addr
-	phase  phase
-	gate   admin.Gate // closed before databases and services are
-	meter  *metrics.Meter
-	meters meters
-	api    *api.API // what the console asks; nil without a listener
-}
 
 // host returns the host of the address, which is not empty.
 func (c AdminConfig) host() (string, error) {
@@ -62,71 +54,84 @@ func (c AdminConfig) host() (string, error) {
 	return host, nil
 }
 
-// openAdmin starts the admin listener, before anything that takes long.
-func (p *process) openAdmin() error {
-	c := p.cfg.Admin
-	p.admin.phase.set("starting: the databases are being opened or restored")
-	if c.measures() {
-		p.admin.meter = metrics.New(metrics.Options{Slow: c.Slow, Sample: c.Sample, Logger: p.log.Logger})
-		p.admin.meters = p.newMeters()
+// adminListener is the listener for those who run the server. It opens before the databases, so that
+// it answers probes while they are restored, and closes after them.
+type adminListener struct {
+	server *admin.Server // nil without AdminConfig.Addr
+	gate   admin.Gate    // closed before databases and services are
+	log    logger
+}
+
+// adminOptions are what the listener needs from the start.
+type adminOptions struct {
+	AdminConfig
+	Access  *access.Guard
+	Pages   *browser.Policy // which requests of browsers are served
+	Secure  func(net.Listener) net.Listener
+	Started time.Time
+	Health  *health
+	Routes  func(*admin.Server) // adds the paths of other parts
+	Log     logger
+}
+
+// openAdmin starts the listener, if there shall be one.
+func openAdmin(o adminOptions) (*adminListener, error) {
+	a := &adminListener{log: o.Log}
+	if o.Addr == "" {
+		return a, nil
 	}
-	if c.Addr == "" {
-		return nil
-	}
-	host, err := c.host()
+	host, err := o.host()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	authorize, err := p.adminAccess(host)
+	authorize, err := adminAccess(o.Access, host, o.Log)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s, err := admin.New(admin.Options{
-		Addr:   c.Addr,
-		Logger: p.log.Logger,
+	a.server, err = admin.New(admin.Options{
+		Addr:   o.Addr,
+		Logger: o.Log.Logger,
 
 		Authorize: authorize,
-		Pages:     p.pages,
-		Proves:    p.proves(),
-		Secure:    p.secure,
+		Pages:     o.Pages,
+		Proves:    proves(o.Access),
+		Secure:    o.Secure,
 
-		Routes:  p.adminRoutes,
-		Live:    p.live,
-		Ready:   p.ready,
-		Reads:   p.readyToRead,
+		Routes:  o.Routes,
+		Live:    o.Health.live,
+		Ready:   o.Health.ready,
+		Reads:   o.Health.readyToRead,
 		Version: productVersion,
 		Collectors: exporter.Process(exporter.Server{
-			Version: productVersion, Revision: admin.Revision(), Started: p.started,
-			Ready: func() bool { return len(p.ready()) == 0 },
+			Version: productVersion, Revision: admin.Revision(), Started: o.Started,
+			Ready: func() bool { return len(o.Health.ready()) == 0 },
 		}),
 	})
 	if err != nil {
-		return fmt.Errorf("-admin %s: %w", c.Addr, err)
+		return nil, fmt.Errorf("-admin %s: %w", o.Addr, err)
 	}
-	p.admin.server = s
-	s.Start()
-	p.log.system("admin listener started: expr=%s", s.Addr())
-	if c.Listening != nil {
-		c.Listening(s.Addr().String())
+	a.server.Start()
+	a.log.system("admin listener started: expr=%s", a.server.Addr())
+	if o.Listening != nil {
+		o.Listening(a.server.Addr().String())
 	}
-	return nil
+	return a, nil
 }
 
-// adminRoutes adds the paths of the parts that have some. The databases are not open yet.
-func (p *process) adminRoutes(s *admin.Server) { p.mountConsole(s) }
-
-// shutAdmin says that databases and services are about to be closed: from now on nobody looks at them.
-func (p *process) shutAdmin() {
-	p.admin.phase.set("stopping")
-	p.admin.gate.Close()
-	p.closeConsole()
+// publish adds metrics that are read while the gate is open.
+func (a *adminListener) publish(all ...prometheus.Collector) {
+	for _, c := range all {
+		if err := a.server.Register(a.gate.Collector(c)); err != nil {
+			a.log.error("%v", err)
+		}
+	}
 }
 
-func (p *process) closeAdmin() {
-	if p.admin.server == nil {
+func (a *adminListener) close() {
+	if a.server == nil {
 		return
 	}
-	if err := p.admin.server.Close(); err != nil {
-		p.log.error("closing the admin listener: %v", err)
+	if err := a.server.Close(); err != nil {
+		a.log.error("closing the admin listener: %v", err)
 	}
 }

@@ -15,17 +15,15 @@ const (
 	// MaxThreads is the largest number of threads that is reported.
 	MaxThreads = 64
 
-	// MaxPort is the largest port: clients in use cannot parse larger ones.
-	MaxPort = 32767
-
 	// NoServerID is the ServerID of a server that was not given one.
 	NoServerID = -1
 
 	maxServerID = 65535
 )
 
-// Config is everything a server can be told. DefaultConfig has the values of a server started without options; the
-// options that set the fields are in parentheses.
+// Config is everything a server can be told. DefaultConfig has the values of a server started
+// without options; the options that set the fields are in parentheses. Nobody changes a Config while
+// the server runs: the values that can change are copied into live.
 type Config struct {
 	Host    string        // address to listen on, a name or IPv4 (-host); empty: all addresses
 	Port    int           // port to listen on (-port); 0: any free one, for tests
@@ -46,7 +44,7 @@ type Config struct {
 	MasterInterval time.Duration // what each update from it costs at least (-riv); 0: full speed
 	RTSPath        string        // file that holds how far they are pulled (-rts); empty: no replication, then or later
 
-	Replication ReplicationConfig // what the original's has not
+	Replication ReplicationConfig // what the replication of the original cannot do
 
 	ReadOnly bool // refuse updates (-ord)
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
@@ -72,7 +70,7 @@ type Config struct {
 	Services ServicesConfig // further protocols on ports of their own
 
 	Access AccessConfig // who may do what
-	TLS    TLSConfig    // of all ports, and of the way to a master
+	TLS    TLSConfig    // of all ports, and of the connection to a master
 
 	Admin AdminConfig // metrics and probes
 
@@ -85,9 +83,35 @@ type Config struct {
 
 	Reload ReloadConfig // what HUP has read again
 
-	// Listening is called each time the server listens on all its ports, with the address of the first; nil: nobody wants to know.
+	// Listening is called each time the server listens on all its ports, with the address of the data
+	// port; nil: nobody wants to know.
 	Listening func(net.Addr)
+
+	// Tests fail the opening of a part, and hear of each part that is closed.
+	opening func(part string) error
+	closed  func(part string)
 }
+
+// ReloadConfig is where the configuration has come from.
+type ReloadConfig struct {
+	Settings []Setting // all options
+
+	// Again reads everything again; nil: there is no file, and HUP means what it does in the
+	// original. The configuration that it returns has Settings too.
+	Again func() (Config, error)
+}
+
+// Setting is one option as it is in effect, for those who may look at the configuration.
+type Setting struct {
+	Name   string // of the option
+	Value  string // as it is written; empty for a secret, and where there is none
+	Source string // "command line", "environment", "FILE:LINE" or "default"
+	Reload bool   // it can change while the server runs
+	Secret bool   // its value is never shown
+}
+
+// sid returns the server's ID in replication and in the records of services.
+func (c *Config) sid() uint16 { return uint16(max(c.ServerID, 0)) }
 
 // DefaultConfig returns the configuration of a server started without options.
 func DefaultConfig() Config {

@@ -1,25 +1,70 @@
 package server
 
 import (
+	"context"
 	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/binproto"
 	"gotycoon/httpapi"
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/rescue"
+	"gotycoon/internal/tlsport"
 )
 
 const (
 	lingerTime  = 500 * time.Millisecond // how long a client may go on sending after the last reply
 	lingerBytes = 1 << 20                // and how much
+	stopGrace   = time.Second            // what a half received request has left when the server stops
 )
 
-// conn is one client connection.
+// door is what the connections of the data port share between one listen and the next stop.
+type door struct {
+	http    *httpapi.Handler
+	bin     *binproto.Handler
+	pool    *sync.Pool
+	limits  *netio.Limits
+	access  *access.Guard
+	meter   *metrics.Meter
+	traffic *traffic
+	log     logger
+}
+
+// traffic counts connections and notices requests, across restarts of the port.
+type traffic struct {
+	open   atomic.Int64
+	all    atomic.Uint64
+	active atomic.Bool // there has been a request since somebody last asked
+}
+
+// connections returns the number of open connections, and of all so far.
+func (t *traffic) connections() (open int, all uint64) { return int(t.open.Load()), t.all.Load() }
+
+// idle reports whether there has been no request since the last call.
+func (t *traffic) idle() bool { return !t.active.Swap(false) }
+
+// note notes a request. It looks first: all connections share the mark, and a write would take it
+// away from their processors.
+func (t *traffic) note() {
+	if !t.active.Load() {
+		t.active.Store(true)
+	}
+}
+
+// wire is a connection as the protocols see it: the bare socket, or TLS.
+type wire interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// conn is one client connection. It implements portserver.Session.
 type conn struct {
-	l       *listener
+	door    *door
 	socket  *net.TCPConn // below wire
 	wire    wire
 	peer    string // IP:PORT of the client
@@ -30,100 +75,116 @@ type conn struct {
 	ended   chan struct{} // closed after the last line of the log
 }
 
-// newConn makes an accepted connection known to the listener.
-func (l *listener) newConn(socket *net.TCPConn, plain bool) *conn {
-	c := &conn{l: l, socket: socket, wire: l.newWire(socket, plain), peer: socket.RemoteAddr().String(), ended: make(chan struct{})}
-	c.io = netio.New(c.wire, l.pool, netio.Options{Limits: &l.tuned.limits, Access: l.access})
-	c.session = l.http.NewSession(c.io, c.peer)
-	c.io.Meter = l.admin.meter.NewRecorder(c.peer)
-	l.conns.Add(1)
-	l.allConns.Add(1)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open[c] = struct{}{}
+// newConn makes the connection of an accepted socket, or of TLS above it.
+func (d *door) newConn(accepted net.Conn) *conn {
+	c := &conn{door: d, wire: accepted.(wire), peer: accepted.RemoteAddr().String(), ended: make(chan struct{})}
+	switch a := accepted.(type) {
+	case *net.TCPConn:
+		c.socket = a
+	case *tlsport.Conn:
+		c.socket = a.TCP()
+	}
+	c.io = netio.New(c.wire, d.pool, netio.Options{Limits: d.limits, Access: d.access})
+	c.session = d.http.NewSession(c.io, c.peer)
+	c.io.Meter = d.meter.NewRecorder(c.peer)
+	d.traffic.open.Add(1)
+	d.traffic.all.Add(1)
 	return c
 }
 
-// run serves the connection to its end.
-func (c *conn) run() {
-	c.l.log.info("connected: expr=%s", c.peer)
-	finished := c.open() && c.serve()
+// Serve implements portserver.Session.
+func (c *conn) Serve(stopping context.Context) {
+	log := c.door.log
+	log.info("connected: expr=%s", c.peer)
+	finished := c.shakeHands() && c.serve()
 	c.session.Close()
 	c.io.Close()
-	c.l.conns.Add(-1)
-	c.l.log.info("disconnecting: expr=%s", c.peer)
+	c.door.traffic.open.Add(-1)
+	log.info("disconnecting: expr=%s", c.peer)
 	close(c.ended)
 	if finished {
-		c.linger()
+		c.linger(stopping)
 	}
 	c.wire.Close()
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
-	delete(c.l.open, c)
 }
 
-// serve serves one request after the other. It reports whether it ended with a reply, after which the server closes.
-func (c *conn) serve() (finished bool) {
-	if rescue.Do(c.l.log.Logger, "the connection is closed: expr="+c.peer, func() { finished = c.serveAll() }) != nil {
-		c.busy.Store(false)
+// shakeHands does the handshake of a connection to a port that speaks TLS. It reports whether the
+// connection can be served.
+func (c *conn) shakeHands() bool {
+	secure, ok := c.wire.(*tlsport.Conn)
+	if !ok {
+		return true
+	}
+	opened, err := secure.Open()
+	if err != nil {
 		return false
+	}
+	if bare, ok := opened.(*net.TCPConn); ok { // the client speaks plaintext, which is allowed
+		c.wire = bare
+		c.io.Replace(bare)
+	}
+	return true
+}
+
+// serve serves one request after the other. It reports whether it ended with a reply, after which
+// the server closes. A panic ends the connection without a reply.
+func (c *conn) serve() (finished bool) {
+	err := rescue.Do(c.door.log.Logger, "the connection is closed: expr="+c.peer, func() {
+		for c.io.WaitByte() == nil {
+			c.door.traffic.note()
+			c.busy.Store(true)
+			keep := c.serveOne()
+			c.busy.Store(false)
+			if !keep {
+				finished = c.io.Flush() == nil
+				return
+			}
+		}
+	})
+	if err != nil {
+		c.busy.Store(false)
 	}
 	return finished
 }
 
-// serveAll is serve for requests that do not panic.
-func (c *conn) serveAll() (finished bool) {
-	for c.io.WaitByte() == nil {
-		if !c.l.active.Load() { // look first: all connections share it
-			c.l.active.Store(true)
-		}
-		c.busy.Store(true)
-		keep := c.serveOne()
-		c.busy.Store(false)
-		if !keep {
-			return c.io.Flush() == nil
-		}
-	}
-	return false
-}
-
-// serveOne decides by the first byte which protocol the next request speaks. It reports whether the connection stays.
+// serveOne decides by the first byte which protocol the next request speaks. It reports whether the
+// connection stays.
 func (c *conn) serveOne() bool {
 	if first := c.io.Buffered()[0]; first == 0 || first >= 0x80 {
 		if binproto.IsFollow(first) {
 			c.follows.Store(true)
-			c.limitSilence()
+			limitSilence(c.socket)
 		}
-		return c.l.bin.ServeOne(c.io, c.peer)
+		return c.door.bin.ServeOne(c.io, c.peer)
 	}
 	return c.session.ServeOne()
 }
 
 // linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
-func (c *conn) linger() {
+// It does not wait once the port stops, because its deadline has replaced the one that Stop has set.
+func (c *conn) linger(stopping context.Context) {
 	if c.wire.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	select {
-	case <-c.l.stopping: // stop has set its deadline before this one
-	default:
+	if stopping.Err() == nil {
 		_, _ = io.CopyN(io.Discard, c.socket, lingerBytes)
 	}
 }
 
-// stop ends the connection after the request being served; more bytes of a half received one have the grace.
-func (c *conn) stop(grace time.Duration) {
-	if c.io.Stop(grace) != nil {
-		c.cut()
+// Stop implements portserver.Session: the request being served is finished, and further bytes of a
+// half received request have the grace.
+func (c *conn) Stop() {
+	if c.io.Stop(stopGrace) != nil {
+		c.Cut()
 	}
 }
 
-// cut ends the connection whatever it is doing.
-func (c *conn) cut() { c.socket.Close() }
+// Cut implements portserver.Session.
+func (c *conn) Cut() { c.socket.Close() }
 
 // cutFollower ends the connection of a follower: it can take its updates after the stop as well.
 func (c *conn) cutFollower() {
 	if c.follows.Load() {
-		c.cut()
+		c.Cut()
 	}
 }

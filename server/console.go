@@ -1,8 +1,6 @@
 package server
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -12,151 +10,91 @@ import (
 	"strings"
 	"time"
 
+	"gotycoon/access"
 	"gotycoon/admin"
 	"gotycoon/admin/api"
 	"gotycoon/admin/console"
+	"gotycoon/internal/browser"
+	"gotycoon/internal/netio"
 	"gotycoon/internal/procinfo"
-	"gotycoon/replication"
-	"gotycoon/services/counter"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
-	"gotycoon/snapshot"
 )
 
-// mountConsole adds the console and what it asks to the admin listener, before there is anything to see.
-func (p *process) mountConsole(s *admin.Server) {
-	p.admin.api = api.New(api.Options{
-		Version: productVersion, Revision: admin.Revision(), Started: p.started, Ready: p.ready, Fixed: p.fixed,
-		Allow: p.consoleAllows, Pages: p.pages, Proves: p.proves(), Logger: p.log.Logger, Memory: &p.tuned.limits,
+// consoleOptions are what the console needs before the databases are open.
+type consoleOptions struct {
+	AdminConfig
+	ReadOnly bool // Config.ReadOnly
+	Started  time.Time
+	Health   *health
+	Access   *access.Guard
+	Pages    *browser.Policy
+	Limits   *netio.Limits
+	Log      logger
+}
+
+// newConsole returns the console, which shows nothing yet.
+func newConsole(o consoleOptions) *api.API {
+	fixed := func() string {
+		switch {
+		case o.ConsoleReadOnly:
+			return "The console only shows: the server was started with -console-read-only."
+		case o.ReadOnly:
+			return "The server is read-only: it was started with -ord."
+		}
+		return ""
+	}
+	// Where the data port is protected by default, so are the data in the console, also on a listener
+	// with an address of its own, which is for metrics. Elsewhere the listener has asked already.
+	allow := func(r *http.Request) error {
+		if !o.Access.Protects() {
+			return nil
+		}
+		return o.Access.Authorize(r, false)
+	}
+	return api.New(api.Options{
+		Version: productVersion, Revision: admin.Revision(), Started: o.Started, Ready: o.Health.ready, Fixed: fixed,
+		Allow: allow, Pages: o.Pages, Proves: proves(o.Access), Logger: o.Log.Logger, Memory: o.Limits,
 	})
-	p.admin.api.Mount(s)
+}
+
+// mountConsole adds the console and the paths of its requests to the admin listener.
+func mountConsole(a *api.API, s *admin.Server) {
+	a.Mount(s)
 	console.Mount(s)
 }
 
-// consoleAllows returns why a request to the console is refused: where the data port is protected by default, so are the data there, also
-// on a listener with an address of its own, which is for metrics.
-func (p *process) consoleAllows(r *http.Request) error {
-	if !p.access.Protects() {
-		return nil // the listener has asked
-	}
-	return p.access.Authorize(r, false)
+// shown is what the console shows of a server whose parts are open.
+type shown struct {
+	published
+	cfg     *Config
+	live    *live
+	started time.Time
 }
 
-// fixed says why nobody can change anything with the console.
-func (p *process) fixed() string {
-	switch {
-	case p.cfg.Admin.ConsoleReadOnly:
-		return "The console only shows: the server was started with -console-read-only."
-	case p.cfg.ReadOnly:
-		return "The server is read-only: it was started with -ord."
-	}
-	return ""
-}
-
-// openConsole tells the console what there is. The databases are open, and so are the services.
-func (e *export) openConsole(running services) {
-	p := e.p
+// openConsole has the console show the parts.
+func openConsole(a *api.API, s *shown, e *export) {
 	host, _ := os.Hostname() // shown only
-	s := api.Sources{
-		Catalog: p.catalog, Meter: p.admin.meter, Ballast: ballastSize, Slow: p.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
-		Identity: api.Identity{Host: host, Address: net.JoinHostPort(p.cfg.Host, strconv.Itoa(p.cfg.Port)), ServerID: p.cfg.ServerID},
-		Facts:    p.facts, Settings: p.settings,
+	sources := api.Sources{
+		Catalog: s.catalog, Meter: s.meters.meter, Ballast: ballastSize, Slow: s.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
+		Identity: api.Identity{Host: host, Address: net.JoinHostPort(s.cfg.Host, strconv.Itoa(s.cfg.Port)), ServerID: s.cfg.ServerID},
+		Facts:    s.facts, Settings: s.settings, Services: map[string]api.Show{},
 	}
-	if p.follower != nil {
-		s.Follower, s.Master = p.replicationNow, p.masterNow
+	if s.following.follower != nil {
+		sources.Follower, sources.Master = s.following.figures, s.following.master
 	}
-	if p.catalog.Log() != nil {
-		s.Replicas = p.replicasNow
+	if s.catalog.Log() != nil {
+		sources.Replicas = s.replicas.figures
 	}
-	if p.snapshots != nil {
-		s.Snapshots = snapshotConsole{p.snapshots}
+	if s.snapshots != nil {
+		sources.Snapshots = snapshotConsole{s.snapshots}
 	}
-	for _, running := range running {
-		switch running := running.(type) {
-		case *counter.Server:
-			s.Counters = running
-		case *lock.Server:
-			s.Locks = running
-		case *sequence.SequenceServer:
-			s.Sequences = running
-		case *sequence.QuotaServer:
-			s.Quotas = running
-		}
+	for _, service := range s.services {
+		sources.Services[service.Name()] = service.Show
 	}
-	p.admin.api.Open(s)
+	a.Open(sources)
 }
 
-// closeConsole returns when the console does not look at anything any more.
-func (p *process) closeConsole() {
-	if p.admin.api != nil {
-		p.admin.api.Close()
-	}
-}
-
-// masterNow is what the console wants to know of the replication from a master beyond the metrics.
-func (p *process) masterNow() api.Master {
-	m, st := p.follower.Master(), p.follower.Status()
-	if m.Host == "" {
-		return api.Master{}
-	}
-	now := api.Master{Address: net.JoinHostPort(m.Host, strconv.Itoa(m.Port)), Trouble: st.Trouble}
-	if st.State == replication.Copying {
-		now.Copy = fmt.Sprintf("database %d, %d of %d records", st.Copy.DB, st.Copy.Records, st.Copy.Total)
-	}
-	return now
-}
-
-// snapshotConsole shows snapshots to the console.
-type snapshotConsole struct{ *snapshots }
-
-var (
-	errSnapshotBusy   = errors.New("snapshots are being taken already")
-	errSnapshotFailed = errors.New("at least one database has no new snapshot: the log says why")
-)
-
-// Take implements api.Snapshots.
-func (s snapshotConsole) Take(ctx context.Context) error {
-	if !s.mu.TryLock() {
-		return errSnapshotBusy
-	}
-	defer s.mu.Unlock()
-	if !s.takeAllLocked(newPauses(ctx.Done()).pause) {
-		return errSnapshotFailed
-	}
-	return nil
-}
-
-// State implements api.Snapshots.
-func (s snapshotConsole) State() (api.SnapshotState, error) {
-	state := api.SnapshotState{
-		Dir: s.opts.Dir, Every: max(0, time.Duration(s.every.every.Load()).Seconds()), Compressor: s.opts.Compressor.String(),
-		Rounds: s.stats.rounds.Load(), Failures: s.stats.failed.Load(), Seconds: time.Duration(s.stats.nanos.Load()).Seconds(),
-		Files: []api.SnapshotFile{},
-	}
-	files, err := snapshot.List(s.opts.FS, s.opts.Dir)
-	if err != nil {
-		return state, err
-	}
-	for _, f := range files {
-		row := api.SnapshotFile{
-			Path: f.Path, Database: f.Index, Time: f.Header.Stamp.Time().UnixMilli(), Stamp: uint64(f.Header.Stamp), Records: f.Header.Count,
-		}
-		if d := s.catalog.Numbered(f.Index); d != nil {
-			row.Name = d.Name()
-		}
-		if info, err := s.opts.FS.Stat(f.Path); err == nil {
-			row.Bytes = info.Size()
-		}
-		if f.Err != nil {
-			row.Error, row.Time = unnamed(f.Err).Error(), 0
-		}
-		state.Files = append(state.Files, row)
-	}
-	return state, nil
-}
-
-// facts is what there is to know about process and machine.
-func (p *process) facts() []api.Section {
+// facts are what there is to know about process and machine.
+func (s *shown) facts() []api.Section {
 	info := procinfo.Read()
 	return []api.Section{
 		{Title: "Program", Rows: []api.Fact{
@@ -165,8 +103,8 @@ func (p *process) facts() []api.Section {
 			{Name: "Speaks as", Value: Version},
 			{Name: "Go", Value: strings.TrimPrefix(runtime.Version(), "go")},
 			{Name: "Process", Value: strconv.Itoa(os.Getpid())},
-			{Name: "Started", Value: p.started.Format(time.RFC3339)},
-			{Name: "Durability", Value: strings.TrimPrefix(p.durability(), "durability: ")},
+			{Name: "Started", Value: s.started.Format(time.RFC3339)},
+			{Name: "Durability", Value: strings.TrimPrefix(durability(s.cfg), "durability: ")},
 		}},
 		{Title: "Machine", Rows: []api.Fact{
 			{Name: "System", Value: runtime.GOOS + "/" + runtime.GOARCH},
@@ -177,15 +115,15 @@ func (p *process) facts() []api.Section {
 			{Name: "Memory of the process", Value: megabytes(info.MemRSS)},
 			{Name: "Processor time", Value: (info.User + info.System).Round(time.Millisecond).String()},
 		}},
-		{Title: "What is on", Rows: p.switches()},
+		{Title: "What is on", Rows: s.switches()},
 	}
 }
 
 func megabytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 
-// switches tells what is on, and how to switch on what is not.
-func (p *process) switches() []api.Fact {
-	c := &p.cfg
+// switches say what is on, and how to switch on what is not.
+func (s *shown) switches() []api.Fact {
+	c := s.cfg
 	memcached, _ := c.Plugins.memcache()
 	return []api.Fact{
 		{Name: "Data port", Value: net.JoinHostPort(c.Host, strconv.Itoa(c.Port))},
@@ -196,16 +134,9 @@ func (p *process) switches() []api.Fact {
 		portFact("Quotas", c.Services.QuotaPort, c.Services.QuotaPort == 0, "-quota-port PORT"),
 		textFact("Update log", c.UpdateLog, "-ulog DIR"),
 		textFact("Snapshots", c.Snapshots.Dir, "-bgs DIR"),
-		textFact("Replication from", p.masterIfAny(), "-mhost HOST -rts FILE"),
+		textFact("Replication from", s.following.master().Address, "-mhost HOST -rts FILE"),
 		textFact("Access file", c.Access.Path, "-access FILE"),
 	}
-}
-
-func (p *process) masterIfAny() string {
-	if p.follower == nil {
-		return ""
-	}
-	return p.masterNow().Address
 }
 
 func portFact(name string, port int, off bool, option string) api.Fact {
@@ -223,9 +154,9 @@ func textFact(name, value, option string) api.Fact {
 }
 
 // settings are all options as they are in effect.
-func (p *process) settings() []api.Setting {
+func (s *shown) settings() []api.Setting {
 	var all []api.Setting
-	for _, s := range p.tuned.Effective() {
+	for _, s := range s.live.Effective() {
 		all = append(all, api.Setting(s))
 	}
 	return all

@@ -3,74 +3,100 @@ package server
 import (
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"time"
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
-	"gotycoon/services/sequence"
+	"gotycoon/services/quota"
 )
 
-func (p *process) openDatabases() error {
-	engine, err := p.engine()
+// databases is the catalog from its opening to its closing, with the lines about it.
+type databases struct {
+	cfg       *Config
+	log       logger
+	catalog   *db.Catalog
+	snapshots *snapshots // nil without Config.Snapshots.Dir
+	silent    bool       // close without a word
+}
+
+// open restores the databases that live in snapshots and opens all. every is how often snapshots
+// are taken later. The error is the text of a log line.
+func (d *databases) open(every *pace) error {
+	engine, err := d.engine()
 	if err != nil {
 		return err
 	}
+	c := d.cfg
+	d.snapshots = newSnapshots(c.Snapshots, len(c.Databases), every, d.log)
 	opts := db.Options{
-		LogDir:         p.cfg.UpdateLog,
-		LogLimit:       p.cfg.UpdateLogLimit,
-		SID:            uint16(max(p.cfg.ServerID, 0)),
-		SyncInterval:   p.cfg.SyncInterval,
-		SyncEach:       p.cfg.SyncEach,
-		ReadOnly:       p.cfg.ReadOnly,
-		TryLock:        p.cfg.TryLock,
-		NoRepair:       p.cfg.NoRepair,
-		AsIs:           p.cfg.AsIs,
-		Services:       p.cfg.Services.database(),
-		Vital:          sequence.Vital,
+		LogDir:         c.UpdateLog,
+		LogLimit:       c.UpdateLogLimit,
+		SID:            c.sid(),
+		SyncInterval:   c.SyncInterval,
+		SyncEach:       c.SyncEach,
+		ReadOnly:       c.ReadOnly,
+		TryLock:        c.TryLock,
+		NoRepair:       c.NoRepair,
+		AsIs:           c.AsIs,
+		Services:       c.Services.database(),
+		Vital:          quota.Vital,
 		Engine:         engine,
-		CheckpointSize: p.cfg.CheckpointSize,
-		Removals:       p.cfg.Replication.Removals,
-		Now:            p.cfg.Now,
-		Opening:        p.logOpening,
-		Logger:         p.log.Logger,
+		CheckpointSize: c.CheckpointSize,
+		Removals:       c.Replication.Removals,
+		Now:            c.Now,
+		Opening:        d.logOpening,
+		Logger:         d.log.Logger,
 	}
-	found, err := p.findSnapshots(opts)
+	restore := restorer{d.snapshots, c.Databases, opts}
+	found, err := restore.files()
 	if err != nil {
-		return err
+		return d.describe(err)
 	}
-	if p.catalog, err = db.Open(p.cfg.Databases, opts); err != nil {
-		return err
+	if d.catalog, err = db.Open(c.Databases, opts); err != nil {
+		return d.describe(err)
 	}
-	if err := p.restoreMemory(found); err != nil {
-		_ = p.catalog.Close() // what went wrong before is said
-		return err
+	if err := restore.memory(d.catalog, found); err != nil {
+		_ = d.catalog.Close() // the error of the snapshots is the reason
+		return d.describe(err)
 	}
 	return nil
 }
 
-func (p *process) logOpening(what, path string) {
-	if what == "log" {
-		p.log.system("opening the update log: path=%s sid=%d", path, p.cfg.ServerID)
-		return
+// engine returns the engine of all databases, nil where each has its own kind.
+func (d *databases) engine() (*db.Engine, error) {
+	path := d.cfg.Plugins.Database
+	if path == "" {
+		return nil, nil //nolint:nilnil // both are "none"
 	}
-	p.log.system("opening a database: path=%s", path)
+	d.log.system("loading a plug-in database file: path=%s", path)
+	e, ok := db.FindEngine(path)
+	if !ok {
+		return nil, fmt.Errorf("could not load a plug-in database file: %s", path)
+	}
+	return &e, nil
 }
 
-// logOpenError writes the established line, and a second one where there is more to know.
-func (p *process) logOpenError(err error) {
-	if errors.Is(err, errNoEngine) { // has its line
+func (d *databases) logOpening(what, path string) {
+	if what == "log" {
+		d.log.system("opening the update log: path=%s sid=%d", path, d.cfg.ServerID)
 		return
 	}
+	d.log.system("opening a database: path=%s", path)
+}
+
+// describe makes an error the text of the established line. About the update log there are two
+// lines: describe writes the first itself.
+func (d *databases) describe(err error) error {
 	if open, ok := errors.AsType[*db.OpenError](err); ok {
-		p.log.error("could not open a database file: %s: %s", open.Expr, reason(open.Err))
-		return
+		return fmt.Errorf("could not open a database file: %s: %s", open.Expr, reason(open.Err))
 	}
 	if log, ok := errors.AsType[*db.LogError](err); ok {
-		p.log.error("could not open the update log: %s", log.Dir)
-		p.log.error("the update log: %v", log.Err)
-		return
+		d.log.error("could not open the update log: %s", log.Dir)
+		return fmt.Errorf("the update log: %w", log.Err)
 	}
-	p.log.error("%v", err)
+	return err
 }
 
 // reason is a database error as log lines show it, "NAME: MESSAGE".
@@ -81,35 +107,68 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// durability tells what an acknowledgement means.
-func (p *process) durability() string {
-	interval := p.cfg.SyncInterval
+// close closes one database after the other, with its last checkpoint, then the update log, and
+// reports whether everything could be closed.
+func (d *databases) close() (ok bool) {
+	if d.silent {
+		_ = d.catalog.Close() // the reason of the end is in the log already
+		return false
+	}
+	ok = true
+	for i := range d.catalog.Len() {
+		d.log.system("closing a database: path=%s", d.catalog.DB(i).Expr())
+		if err := d.catalog.CloseDB(i); err != nil {
+			d.log.error("could not close a database file: %v", err)
+			ok = false
+		}
+	}
+	if err := d.catalog.CloseLog(); err != nil {
+		d.log.error("could not close the update log: %v", err)
+		ok = false
+	}
+	return ok
+}
+
+// synchronize is the periodic synchronization of -asi; hard, down to the disk, that of -ash.
+func (d *databases) synchronize(hard bool) {
+	d.log.info("synchronizing databases")
+	for i := range d.catalog.Len() {
+		if err := d.catalog.DB(i).Synchronize(hard, nil); err != nil {
+			d.log.error("database error: %v", err)
+		}
+	}
+}
+
+// durability says what an acknowledgement means.
+func durability(c *Config) string {
+	interval := c.SyncInterval
 	if interval <= 0 {
 		interval = time.Second
 	}
 	switch {
-	case p.cfg.ReadOnly:
+	case c.ReadOnly:
 		return "durability: read only, nothing is written"
-	case p.cfg.SyncEach:
+	case c.SyncEach:
 		return "durability: updates of files and logs are on the disk before they are acknowledged"
 	}
 	return fmt.Sprintf("durability: acknowledged updates of files and logs survive the end of the process; "+
 		"they are on the disk within %.1f s (before the acknowledgement with -oas)", interval.Seconds())
 }
 
-// closeDatabases reports whether everything could be closed.
-func (p *process) closeDatabases() bool {
-	ok := true
-	for i := range p.catalog.Len() {
-		p.log.system("closing a database: path=%s", p.catalog.DB(i).Expr())
-		if err := p.catalog.CloseDB(i); err != nil {
-			p.log.error("could not close a database file: %v", err)
-			ok = false
+// makeRoomForColdPages raises GOMAXPROCS when there are database files: these are mapped into
+// memory, and a goroutine that touches a page which is not in memory waits for the disk while Go
+// takes its processor for busy. A quarter more processors, and at least one, costs nothing that can
+// be measured; four times as many cost a quarter of the requests per second, in looking for work. A
+// GOMAXPROCS of the environment stays as it is.
+func makeRoomForColdPages(c *db.Catalog) {
+	if _, set := os.LookupEnv("GOMAXPROCS"); set {
+		return
+	}
+	for i := range c.Len() {
+		if c.DB(i).OnDisk() {
+			n := runtime.NumCPU()
+			runtime.GOMAXPROCS(n + max(1, n/4))
+			return
 		}
 	}
-	if err := p.catalog.CloseLog(); err != nil {
-		p.log.error("could not close the update log: %v", err)
-		ok = false
-	}
-	return ok
 }

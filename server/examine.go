@@ -31,7 +31,7 @@ func Examine(cfg Config) (wrong []error, notes []string) {
 	e.names()
 	e.databases()
 	e.ports()
-	e.services()
+	e.notes = append(e.notes, e.cfg.Services.notes()...)
 	return e.wrong, e.notes
 }
 
@@ -140,7 +140,7 @@ func (e *examiner) start() {
 
 // ports looks whether the server can listen.
 func (e *examiner) ports() {
-	if err := (&process{cfg: *e.cfg}).resolveHost(); err != nil {
+	if _, err := resolve(e.cfg.Host); err != nil {
 		e.fail("-host: %w", err)
 		return
 	}
@@ -178,9 +178,9 @@ type portOption struct {
 
 // ports lists those of all services.
 func (c *Config) ports() []portOption {
-	all := []portOption{
-		{"-port", c.Port}, {"-counter-port", c.Services.CounterPort}, {"-lock-port", c.Services.LockPort},
-		{"-sequence-port", c.Services.SequencePort}, {"-quota-port", c.Services.QuotaPort},
+	all := []portOption{{"-port", c.Port}}
+	for _, row := range c.Services.table() {
+		all = append(all, portOption{row.portOption(), row.port})
 	}
 	if m, ok := c.Plugins.memcache(); ok {
 		all = append(all, portOption{"-memcache-port", m.Port})

@@ -7,7 +7,8 @@ import (
 	"gotycoon/internal/procinfo"
 )
 
-// LimitsConfig is what clients may use, and what happens when memory or disk are short. 0 is no limit where nothing else is said.
+// LimitsConfig is how much clients may use, and the limits of memory and disk at which updates are
+// refused. 0 is no limit where nothing else is said.
 type LimitsConfig struct {
 	Conns    int   // connections of each port (-max-connections); 0: what memory and open files allow
 	Request  int64 // bytes of a request (-max-request); 0: what each protocol allows
@@ -64,8 +65,8 @@ func (c *LimitsConfig) conns() int {
 	return int(max(most, fewestConns))
 }
 
-// available returns the bytes of memory that the process may have: what the machine has, its control group allows, and -memory says. 0
-// means that nobody tells.
+// available returns the bytes of memory that the process may have: the least of the machine's
+// memory, the limit of the control group, and -memory. 0 means that none of them is known.
 func (c *LimitsConfig) available() int64 {
 	available := procinfo.MemoryLimit()
 	if c.Memory > 0 && (available == 0 || c.Memory < available) {
@@ -74,8 +75,9 @@ func (c *LimitsConfig) available() int64 {
 	return available
 }
 
-// memory returns the bytes of the process from which on records in memory may not grow, 0 for any number. In a control group that limits
-// memory a process is killed without a word when it takes more, so there is a limit there whether -memory is given or not.
+// memory returns the bytes of the process from which on records in memory may not grow, 0 for any
+// number. A control group that limits memory kills a process that takes more, without a line in its
+// log; so there is a limit in such a group, whether -memory is given or not.
 func (c *LimitsConfig) memory() int64 {
 	if c.Memory > 0 {
 		return c.Memory
@@ -83,7 +85,7 @@ func (c *LimitsConfig) memory() int64 {
 	return procinfo.GroupLimit() / memoryIn * memoryOf
 }
 
-// inFlight returns the bytes that requests may hold together.
+// inFlight returns the bytes that the requests of all connections may hold together.
 func (c *LimitsConfig) inFlight() int64 {
 	if c.InFlight > 0 {
 		return c.InFlight
@@ -91,42 +93,17 @@ func (c *LimitsConfig) inFlight() int64 {
 	return max(c.available()/inFlightIn*inFlightOf, inFlightMin)
 }
 
-// scripts returns the bytes that texts of scripts may take together, where -scrmem does not say it; 0 for any number.
+// scripts returns the bytes that the texts of scripts may take together where -scrmem does not
+// limit them; 0 for any number.
 func (c *LimitsConfig) scripts() int64 {
 	const part = 4
 	return c.available() / part
 }
 
-// setLimits puts the limits of connections into effect.
-func (l *live) setLimits(c LimitsConfig) {
-	l.limits.SetLargest(c.Request)
-	l.limits.SetBudget(c.inFlight())
-	l.limits.SetRequest(c.RequestTime)
-	l.limits.SetAnswer(c.AnswerTime)
-	l.limits.SetIdle(c.Idle)
-	l.room.Store(&c)
-}
-
-// fewer returns the lesser limit of the two, of which 0 is none.
+// fewer returns the lesser of two limits, of which own may be 0 for none.
 func fewer(own, all int) int {
 	if own > 0 {
 		return min(own, all)
 	}
 	return all
-}
-
-// full tells whether the port has all the connections that it may have, and says so in the log, once in a second.
-func (l *listener) full() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	open := len(l.open)
-	if open < l.most {
-		return false
-	}
-	l.refused++
-	if now := time.Now(); now.Sub(l.refusedAt) >= time.Second {
-		l.log.error("too many connections: limit=%d refused=%d", l.most, l.refused)
-		l.refusedAt, l.refused = now, 0
-	}
-	return true
 }

@@ -4,35 +4,41 @@ import (
 	"fmt"
 	"strconv"
 
-	"gotycoon/replication"
+	"gotycoon/db"
 	"gotycoon/services/leader"
 )
 
-// openRole finds out whether this server is the primary of the services. One with a master hears about that from the master.
-func (p *process) openRole() error {
-	d := p.catalog.Services()
-	if d == nil {
-		return nil
-	}
-	role, err := leader.Open(leader.Options{DB: d, SID: p.sid(), Logger: p.log.Logger})
-	if err != nil {
-		return fmt.Errorf("%s: %w", d.Expr(), err)
-	}
-	p.role = role
-	if p.cfg.MasterHost != "" {
-		return nil
-	}
-	if err := role.Alone(); err != nil { // the services say so to those who ask for something
-		p.log.error("%v", err)
-	}
-	return nil
+// primary is this server's part in which server is the primary of the services.
+type primary struct {
+	role      *leader.Role // nil without a services' database
+	sid       uint16
+	following *following
+	replicas  *replicas
 }
 
-// sid is this server's ID in replication.
-func (p *process) sid() uint16 { return uint16(max(p.cfg.ServerID, 0)) }
+// openRole finds out whether this server is the primary of the services. A server with a master has
+// to hear from the master first whether another server is. openRole returns nil without a services'
+// database.
+func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, error) {
+	if d == nil {
+		return nil, nil //nolint:nilnil // no database, no role
+	}
+	role, err := leader.Open(leader.Options{DB: d, SID: sid, Logger: log.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Expr(), err)
+	}
+	if hasMaster {
+		return role, nil
+	}
+	if err := role.Alone(); err != nil { // the services start all the same, and refuse calls with this reason
+		log.error("%v", err)
+	}
+	return role, nil
+}
 
-// claim makes this server the primary of the services; nil where it has none.
-func (p *process) claim() func(force bool) error {
+// claim returns the function that makes this server the primary of the services, nil without a
+// services' database. Without force, the function refuses what could leave two primaries.
+func (p *primary) claim() func(force bool) error {
 	if p.role == nil {
 		return nil
 	}
@@ -44,24 +50,20 @@ func (p *process) claim() func(force bool) error {
 	}
 }
 
-// unheard returns an error while this server follows a master, so that it is alive, and the primary is no follower of this one: it would hardly
-// hear that another server is the primary, and go on.
-func (p *process) unheard() error {
+// unheard refuses the promotion while the current primary is alive but does not follow this server:
+// it would not learn of the promotion and would keep serving, so there would be two primaries.
+func (p *primary) unheard() error {
 	sid, known := p.role.Primary()
-	if p.follower == nil || !known || sid == p.sid() || p.follower.Status().State != replication.Streaming {
+	if !known || sid == p.sid || !p.following.streams() || p.replicas.serves(sid) {
 		return nil
-	}
-	for _, f := range p.replicas.list.List() {
-		if f.SID == sid && f.Ours && !f.White {
-			return nil
-		}
 	}
 	return fmt.Errorf("server %d is the primary, and does not follow this one, so it would not hear of it and go on: end the replication first ('ktremotemgr tunerepl'), "+
 		"when that server serves nobody any more; 'ktremotemgr tunerepl -primary -force' makes this one the primary as it is", sid)
 }
 
-// reportRole adds the rows about the services' primary, on servers that have a services' database (our own).
-func (p *process) reportRole(rows map[string]string) {
+// report adds the rows about the primary of the services, on servers with a services' database. The
+// original has no such rows.
+func (p *primary) report(rows map[string]string) {
 	if p.role == nil {
 		return
 	}

@@ -6,10 +6,12 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/db"
 	"gotycoon/internal/procinfo"
 )
 
-// Versions that clients see. They are those of the original whose protocols and files this server speaks.
+// Versions that clients see: the versions of the original whose protocols and files this server
+// speaks.
 const (
 	Version       = "0.9.56b (2.19)"
 	EngineVersion = "1.2.76a (16.13)"
@@ -18,39 +20,52 @@ const (
 	engineFeatures = "(atomic)"
 )
 
-// report adds the rows about program, process and machine (reference: section 10).
-func (p *process) report(rows map[string]string) {
+// reporter makes the answer of /rpc/report.
+type reporter struct {
+	threads   int // Config.Threads
+	started   time.Time
+	traffic   *traffic
+	catalog   *db.Catalog
+	following *following
+	replicas  *replicas
+	primary   *primary
+}
+
+// report adds the rows about program, process and machine. The parts add their own rows.
+func (r *reporter) report(rows map[string]string) {
 	now := time.Now()
 	rows["conf_kt_version"] = Version
 	rows["conf_kt_features"] = features
 	rows["conf_kc_version"] = EngineVersion
 	rows["conf_kc_features"] = engineFeatures
 	rows["conf_os_name"] = "Linux"
-	rows["serv_conn_count"] = strconv.FormatInt(p.conns.Load(), 10)
+	open, _ := r.traffic.connections()
+	rows["serv_conn_count"] = strconv.Itoa(open)
 	rows["serv_task_count"] = "0" // requests are never queued
-	rows["serv_thread_count"] = strconv.Itoa(min(p.cfg.Threads, MaxThreads))
+	rows["serv_thread_count"] = strconv.Itoa(min(r.threads, MaxThreads))
 	rows["serv_current_time"] = seconds(time.Duration(now.UnixNano()))
-	rows["serv_running_term"] = seconds(now.Sub(p.started))
+	rows["serv_running_term"] = seconds(now.Sub(r.started))
 	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
-	p.reportReplication(rows, now)
-	p.reportReplicas(rows)
-	p.reportRole(rows)
-	p.reportPassedOver(rows)
+	r.following.report(rows, now)
+	r.replicas.report(rows)
+	r.primary.report(rows)
+	r.reportPassedOver(rows)
 	reportSystem(rows)
 }
 
 // reportPassedOver marks databases that were opened without acknowledged updates.
-func (p *process) reportPassedOver(rows map[string]string) {
-	for i := range p.catalog.Len() {
-		if passed := p.catalog.DB(i).PassedOver(); passed != nil {
+func (r *reporter) reportPassedOver(rows map[string]string) {
+	for i := range r.catalog.Len() {
+		if passed := r.catalog.DB(i).PassedOver(); passed != nil {
 			rows[fmt.Sprintf("passed_over_%d", i)] = passed.String()
 		}
 	}
-	if d := p.catalog.Services(); d != nil && d.PassedOver() != nil {
+	if d := r.catalog.Services(); d != nil && d.PassedOver() != nil {
 		rows["passed_over_services"] = d.PassedOver().String()
 	}
 }
 
+// reportSystem adds the rows about the machine and what the process takes of it.
 func reportSystem(rows map[string]string) {
 	info := procinfo.Read()
 	for name, bytes := range map[string]int64{

@@ -6,14 +6,22 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"gotycoon/admin/exporter"
 	"gotycoon/db"
+	"gotycoon/internal/netio"
 	"gotycoon/internal/procinfo"
 )
 
 // roomEvery is how often the server looks at disk and memory. In between the databases count what they write to logs.
 const roomEvery = 100 * time.Millisecond
+
+// ballastSize is the size of an object that is never touched, and so takes no memory of the machine.
+// Records are kept outside of the collector's heap, which is left so small that the collector would
+// run a thousand times per second: it waits for the heap to double.
+const ballastSize = 32 << 20
 
 // leastPause is for how long updates are refused at least, so that the log is not full of it.
 const leastPause = time.Second
@@ -29,29 +37,10 @@ const (
 	leastGoMemory = 64 << 20 // GOMEMLIMIT is never below: collecting all the time would help nobody
 )
 
-// Pressure is what the server refuses at the moment, and the figures behind it.
-type Pressure struct {
-	Disk, Memory, Size bool // updates are refused because of -min-free, -memory, -max-size
-
-	DiskSince, MemorySince, SizeSince time.Time // when that began
-
-	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
-	Least   int64  // bytes that are kept free on it
-	Asked   int64  // bytes that -min-free asks for; more than Least where the disk is small
-	Total   int64  // bytes of the disk
-	Needed  int64  // bytes that files are still to take from memory
-	Free    int64  // bytes free on the fullest disk that updates go to; -1: no disk is looked at
-	Used    int64  // bytes of the process as -memory counts them; 0 without a limit
-	Limit   int64  // of Used; 0: none
-	Records int64  // bytes of records as -max-size counts them; 0 without -max-size
-	Held    int64  // bytes that requests hold, unread replies included
-	Denied  int64  // requests refused for want of memory
-}
-
 // room looks after disk and memory: updates are refused before there is no room for them. Once an update is in memory and waits for the
 // log, nobody could take it back.
 type room struct {
-	p      *process
+	roomOptions
 	places []string
 	since  time.Time // when updates were refused last because of a disk
 	freed  time.Time // when Go was asked last to give memory back
@@ -67,9 +56,18 @@ type room struct {
 	now Pressure
 }
 
-func (p *process) newRoom() *room {
+// roomOptions are the parts that a room looks at, and tells how much they may grow.
+type roomOptions struct {
+	Catalog  *db.Catalog
+	Requests *netio.Limits                 // of all connections
+	Limits   *atomic.Pointer[LimitsConfig] // as they are in effect
+	ReadOnly bool                          // no update comes, so the disk does not matter
+	Log      logger
+}
+
+func newRoom(o roomOptions) *room {
 	_, own := os.LookupEnv("GOMEMLIMIT")
-	return &room{p: p, places: p.catalog.Places(), now: Pressure{Free: -1}, ownLimit: own}
+	return &room{roomOptions: o, places: o.Catalog.Places(), now: Pressure{Free: -1}, ownLimit: own}
 }
 
 // Pressure returns what is refused at the moment, and the figures behind it.
@@ -77,36 +75,39 @@ func (r *room) Pressure() Pressure {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now
-	now.Held, now.Denied = r.p.tuned.limits.Held(), r.p.tuned.limits.Denied()
+	now.Held, now.Denied = r.Requests.Held(), r.Requests.Denied()
 	return now
 }
 
+// refusals returns which updates are refused at the moment, and why.
+func (r *room) refusals() []string { return r.Pressure().reasons(*r.Limits.Load()) }
+
 // look tells databases and connections how much they may grow.
 func (r *room) look() {
-	c := *r.p.tuned.room.Load()
+	c := *r.Limits.Load()
 	was := r.Pressure()
 	now := Pressure{Free: -1}
 	left := db.Room{Disk: math.MaxInt64}
-	if c.MinFree > 0 && len(r.places) > 0 && !r.p.cfg.ReadOnly {
+	if c.MinFree > 0 && len(r.places) > 0 && !r.ReadOnly {
 		r.lookAtDisk(c.MinFree, was, &now, &left)
 	}
 	if limit := r.limit(c); limit > 0 {
 		r.lookAtMemory(limit, was, &now)
 	} else if available := r.available(c); available > 0 {
-		r.limitGo(available - available/unused - r.p.catalog.MemoryUsed())
+		r.limitGo(available - available/unused - r.Catalog.MemoryUsed())
 	}
 	if c.MaxSize > 0 {
-		now.Records = r.p.catalog.RecordBytes()
+		now.Records = r.Catalog.RecordBytes()
 		now.Size = now.Records >= c.MaxSize-recovery(was.Size, c.MaxSize/sizeAgain)
 	}
 	now.begin(was)
 	left.Full, left.Over = now.Memory, now.Size
-	r.p.catalog.SetRoom(left)
-	r.p.tuned.limits.SetClosed(now.Memory)
+	r.Catalog.SetRoom(left)
+	r.Requests.SetClosed(now.Memory)
 	r.mu.Lock()
 	r.now = now
 	r.mu.Unlock()
-	r.tell(c, was, now)
+	now.log(r.Log, was, c, r.Catalog.Refusals())
 }
 
 // recovery is how far a figure must be below its limit after it has been there.
@@ -122,8 +123,8 @@ func recovery(was bool, distance int64) int64 {
 // checkpoint.
 func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.Room) {
 	now.Free = math.MaxInt64
-	needed, reusable := r.p.catalog.FileSpace()
-	if r.p.catalog.RanOut() && !was.Disk {
+	needed, reusable := r.Catalog.FileSpace()
+	if r.Catalog.RanOut() && !was.Disk {
 		now.Disk = true // between two looks, and maybe there is space again already
 	}
 	now.Disk = now.Disk || was.Disk && time.Since(r.since) < leastPause
@@ -149,7 +150,7 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 			r.since = time.Now()
 		}
 		left.Disk = min(left.Disk, -1)
-		r.p.catalog.Shrink()
+		r.Catalog.Shrink()
 	}
 	if left.Disk != math.MaxInt64 {
 		left.Reserve -= left.Disk // what removals may take counts from there
@@ -160,7 +161,7 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 // process still has it; so the process may have a little more, and much more
 // when less than half is in use: what is free there is taken first.
 func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
-	records := r.p.catalog.MemoryUsed()
+	records := r.Catalog.MemoryUsed()
 	now.Used, now.Limit = goMemory()+records, limit
 	now.Memory = now.Used >= limit-recovery(was.Memory, limit/memoryAgain) ||
 		now.Used >= limit/2 && procinfo.Anonymous() >= limit+limit/fragments
@@ -213,4 +214,17 @@ func goMemory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)
 	return max(0, int64(samples[0].Value.Uint64())-int64(samples[1].Value.Uint64())-ballastSize)
+}
+
+// figures are the metrics of room.
+func (r *room) figures() exporter.RoomStats {
+	now, refused := r.Pressure(), r.Catalog.Refusals()
+	return exporter.RoomStats{
+		Place: now.Place, Free: now.Free, Least: now.Least,
+		Reasons: []exporter.Refusing{
+			{Reason: "disk", Now: now.Disk, Updates: refused.Disk},
+			{Reason: "memory", Now: now.Memory, Updates: refused.Memory},
+			{Reason: "size", Now: now.Size, Updates: refused.Size},
+		},
+	}
 }

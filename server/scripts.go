@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gotycoon/binproto"
+	"gotycoon/db"
 	"gotycoon/httpapi"
 	"gotycoon/script"
 )
@@ -15,94 +16,105 @@ type ScriptConfig struct {
 	Memory int64         // a call is ended whose interpreter holds on to more bytes (-scrmem); 0: never
 }
 
-// scripts is the interpreters of the script, nil where there is none, and what they have told the server.
+// scripts is the interpreters of the script, and the exit code that the script has asked for.
 type scripts struct {
-	pool *script.Pool
-	exit chan int // status given to os.exit
-	code int      // the one that the server ends with
+	scriptOptions
+	pool *script.Pool // nil without a script
+	exit chan int     // status given to os.exit
+}
+
+// scriptOptions are what the interpreters need.
+type scriptOptions struct {
+	ScriptConfig
+	Catalog *db.Catalog
+	Workers int   // interpreters
+	Room    int64 // bytes that the texts of scripts may take together where Memory is 0
+	Log     logger
 }
 
 // loadScript starts the interpreters. A script with an error does not keep the server from starting.
-func (p *process) loadScript() {
-	if p.cfg.Script.Path == "" {
-		return
+func loadScript(o scriptOptions) *scripts {
+	s := &scripts{scriptOptions: o, exit: make(chan int, 1)}
+	if o.Path != "" {
+		o.Log.system("loading a script file: path=%s", o.Path)
+		s.start()
 	}
-	p.log.system("loading a script file: path=%s", p.cfg.Script.Path)
-	p.scripts.exit = make(chan int, 1)
-	p.startScript()
+	return s
 }
 
-func (p *process) startScript() {
-	p.scripts.pool = script.Load(script.Options{
-		Path:    p.cfg.Script.Path,
-		Catalog: p.catalog.View(),
-		Workers: min(p.cfg.Threads, MaxThreads),
-		Time:    p.cfg.Script.Time,
-		Memory:  p.cfg.Script.Memory,
-		Room:    p.cfg.Limits.scripts(),
-		Logger:  p.log.Logger,
-		Exit:    p.exitByScript,
+func (s *scripts) start() {
+	s.pool = script.Load(script.Options{
+		Path:    s.Path,
+		Catalog: s.Catalog.View(),
+		Workers: s.Workers,
+		Time:    s.Time,
+		Memory:  s.Memory,
+		Room:    s.Room,
+		Logger:  s.Log.Logger,
+		Exit:    s.exitWith,
 	})
 }
 
-// exitByScript is called by the script's os.exit.
-func (p *process) exitByScript(status int) {
+// exitWith is called by the script's os.exit.
+func (s *scripts) exitWith(status int) {
 	select {
-	case p.scripts.exit <- status:
+	case s.exit <- status:
 	default: // the server is about to end already
 	}
 }
 
-// reloadScript starts new interpreters with the script as it is now. No call is running.
-func (p *process) reloadScript() {
-	if p.scripts.pool == nil {
+// reload starts new interpreters with the script as it is now. No call may be in execution.
+func (s *scripts) reload() {
+	if s.pool == nil {
 		return
 	}
-	p.log.system("reloading a script file: path=%s", p.cfg.Script.Path)
-	p.endScript()
-	p.startScript()
+	s.Log.system("reloading a script file: path=%s", s.Path)
+	s.end()
+	s.start()
 }
 
-// stopCalls ends calls that are still running, so that the server can stop.
-func (p *process) stopCalls() {
-	if p.scripts.pool != nil {
-		p.scripts.pool.Stop()
+// stopCalls ends calls in execution, so that the server can stop.
+func (s *scripts) stopCalls() {
+	if s.pool != nil {
+		s.pool.Stop()
 	}
 }
 
-func (p *process) endScript() {
-	if err := p.scripts.pool.Close(); err != nil {
-		p.log.error("closing a database of the script: %v", err)
+func (s *scripts) end() {
+	if err := s.pool.Close(); err != nil {
+		s.Log.error("closing a database of the script: %v", err)
 	}
 }
 
-// closeScript ends the interpreters, and the transactions that calls have left open: a master's updates may wait for them.
-func (p *process) closeScript() {
-	if p.scripts.pool == nil {
+// close ends the interpreters, and aborts the transactions that calls have left open: updates of a
+// master may wait for them.
+func (s *scripts) close() {
+	if s.pool == nil {
 		return
 	}
-	p.scripts.pool.Stop()
-	p.endScript()
-	for i := range p.catalog.Len() {
-		if t := p.catalog.DB(i).Transaction(); t != nil {
+	s.pool.Stop()
+	s.end()
+	for i := range s.Catalog.Len() {
+		if t := s.Catalog.DB(i).Transaction(); t != nil {
 			if err := t.Abort(); err != nil {
-				p.log.error("aborting a transaction: %v", err)
+				s.Log.error("aborting a transaction: %v", err)
 			}
 		}
 	}
 }
 
-// procedures returns what the protocols call the script with, nil when there is none.
-func (p *process) procedures() httpapi.Scripts {
-	if p.scripts.pool == nil {
+// http returns what HTTP calls the script with, nil where there is none.
+func (s *scripts) http() httpapi.Scripts {
+	if s.pool == nil {
 		return nil // not an interface around nil
 	}
-	return p.scripts.pool
+	return s.pool
 }
 
-func (p *process) binaryProcedures() binproto.Scripts {
-	if p.scripts.pool == nil {
+// binary returns what the binary protocol calls the script with, nil where there is none.
+func (s *scripts) binary() binproto.Scripts {
+	if s.pool == nil {
 		return nil
 	}
-	return p.scripts.pool
+	return s.pool
 }

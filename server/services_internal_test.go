@@ -2,6 +2,7 @@ package server
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/internal/netio"
+	"gotycoon/services"
 )
 
 func TestServicesConfigIsChecked(t *testing.T) {
@@ -36,11 +39,7 @@ func TestServicesAreInTheSnapshots(t *testing.T) {
 	c, err := db.Open([]string{":"}, db.Options{Services: filepath.Join(dir, "services.kct")})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	p := &process{cfg: DefaultConfig(), catalog: c}
-	p.cfg.Snapshots.Dir = dir
-	p.tuned = newLive(&p.cfg)
-	p.log = newLogger(io.Discard, p.cfg.LogLevel)
-	s := p.newSnapshots()
+	s := newSnapshots(SnapshotConfig{Dir: dir}, 1, newPace(), newLogger(io.Discard, slog.LevelError))
 	s.catalog = c
 	require.True(t, s.takeAll(nil))
 	for _, name := range []string{"00000000.ktss", "00065534.ktss"} {
@@ -54,13 +53,9 @@ func TestAServiceThatCannotListenStopsTheStart(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	c, err := db.Open([]string{":"}, db.Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	p := &process{cfg: DefaultConfig(), catalog: c, host: "127.0.0.1"}
-	p.tuned = newLive(&p.cfg)
-	p.log = newLogger(io.Discard, p.cfg.LogLevel)
-	p.cfg.Services.CounterPort = l.Addr().(*net.TCPAddr).Port
-	_, err = p.openServices()
+	c := ServicesConfig{CounterPort: l.Addr().(*net.TCPAddr).Port}
+	_, err = c.open(&servicesOptions{
+		Options: services.Options{Limits: new(netio.Limits)}, Host: "127.0.0.1", Log: newLogger(io.Discard, slog.LevelError),
+	})
 	require.ErrorContains(t, err, "starting the counter server")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -23,6 +24,7 @@ type SnapshotConfig struct {
 	Compressor string        // of new ones (-bgsc): none, zlib, lzo, lzma, zstd, s2; another name is taken for none
 }
 
+// check finds what is wrong with the directory, and makes it.
 func (c *SnapshotConfig) check() error {
 	if c.Dir == "" {
 		return nil
@@ -38,37 +40,39 @@ func (c *SnapshotConfig) check() error {
 
 // snapshots takes snapshots of all databases. It owns one goroutine, from start to stop.
 type snapshots struct {
-	catalog *db.Catalog
 	log     logger
 	opts    snapshot.Options
 	every   *pace
+	catalog *db.Catalog // set by open
+	started bool
 	quit    chan struct{}
 	wg      sync.WaitGroup
 
 	stats snapshotStats
 
-	mu    sync.Mutex              // held while snapshots are taken
-	holds []*ulog.Hold            // of each database of the command line: see keep; nil for those that need no log
-	own   map[string][]ulog.Stamp // see ownSnapshots
+	mu    sync.Mutex   // held while snapshots are taken
+	own   ownSnapshots // of database files
+	holds []*ulog.Hold // of each database of the command line: see keep; nil for those that need no log
 }
 
-// newSnapshots returns nil without Config.Snapshots.Dir.
-func (p *process) newSnapshots() *snapshots {
-	c := p.cfg.Snapshots
+// newSnapshots prepares snapshots of a number of databases. It returns nil without a directory; the
+// methods that a server calls at its start and its end take a nil *snapshots.
+func newSnapshots(c SnapshotConfig, databases int, every *pace, log logger) *snapshots {
 	if c.Dir == "" {
 		return nil
 	}
 	compressor, known := snapshot.ParseCompressor(c.Compressor)
 	if !known && c.Compressor != "" {
-		p.log.info("there is no compressor %q: snapshots are not compressed", c.Compressor)
+		log.info("there is no compressor %q: snapshots are not compressed", c.Compressor)
 	}
+	fs := vfs.OS{}
 	return &snapshots{
-		log:   p.log,
-		opts:  snapshot.Options{FS: vfs.OS{}, Dir: c.Dir, Compressor: compressor},
-		every: p.tuned.snapshots,
+		log:   log,
+		opts:  snapshot.Options{FS: fs, Dir: c.Dir, Compressor: compressor},
+		every: every,
 		quit:  make(chan struct{}),
-		holds: make([]*ulog.Hold, len(p.cfg.Databases)),
-		own:   map[string][]ulog.Stamp{},
+		own:   ownSnapshots{fs: fs, dir: c.Dir, log: log, stamps: map[string][]ulog.Stamp{}},
+		holds: make([]*ulog.Hold, databases),
 	}
 }
 
@@ -77,6 +81,7 @@ func (s *snapshots) start() {
 	if s == nil {
 		return
 	}
+	s.started = true
 	s.wg.Go(func() {
 		s.every.run(s.quit, func() {
 			s.log.info("snapshotting databases")
@@ -85,7 +90,7 @@ func (s *snapshots) start() {
 	})
 }
 
-// stop interrupts a snapshot under way and ends the goroutine.
+// stop interrupts a snapshot in execution and ends the goroutine.
 func (s *snapshots) stop() {
 	if s == nil {
 		return
@@ -94,9 +99,10 @@ func (s *snapshots) stop() {
 	s.wg.Wait()
 }
 
-// last takes the snapshots of the end, when nobody uses the databases any more. It reports whether all could be taken.
+// last takes the snapshots of the end, when nobody uses the databases any more, and reports whether
+// all could be taken. A server that has not come to start has nothing new to keep.
 func (s *snapshots) last() bool {
-	if s == nil {
+	if s == nil || !s.started {
 		return true
 	}
 	s.log.system("snapshotting databases")
@@ -107,7 +113,8 @@ func (s *snapshots) last() bool {
 	return ok
 }
 
-// takeAll takes a snapshot of one database after the other, and goes on after a failure.
+// takeAll takes a snapshot of one database after the other, and goes on after a failure. It reports
+// whether all could be taken.
 func (s *snapshots) takeAll(pause func() error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,35 +126,23 @@ func (s *snapshots) takeAllLocked(pause func() error) bool {
 	begun := time.Now()
 	defer func() { s.stats.took(time.Since(begun)) }()
 	ok := true
-	for _, i := range s.indexes() {
-		err := s.takeLocked(i, pause)
+	for _, d := range s.catalog.All() {
+		err := s.takeLocked(d, pause)
 		if errors.Is(err, snapshot.ErrStopped) {
 			return false
 		}
 		if err != nil {
 			s.stats.failed.Add(1)
-			s.log.error("could not take a snapshot of %s: %v", s.catalog.Numbered(i).Expr(), err)
+			s.log.error("could not take a snapshot of %s: %v", d.Expr(), err)
 			ok = false
 		}
 	}
 	return ok
 }
 
-// indexes are those of all databases, the services' one included: that is a file, and its snapshot is for people to load.
-func (s *snapshots) indexes() []int {
-	all := make([]int, 0, s.catalog.Len()+1)
-	for i := range s.catalog.Len() {
-		all = append(all, i)
-	}
-	if d := s.catalog.Services(); d != nil {
-		all = append(all, d.Index())
-	}
-	return all
-}
-
-// takeLocked takes a snapshot of one database. The caller holds mu.
-func (s *snapshots) takeLocked(i int, pause func() error) error {
-	d := s.catalog.Numbered(i)
+// takeLocked takes a snapshot of one database. The services' database has snapshots too; it is a
+// file, so they are for people to load. The caller holds mu.
+func (s *snapshots) takeLocked(d *db.DB, pause func() error) error {
 	frozen, err := d.Freeze()
 	if errors.Is(err, dberr.ErrNotImplemented) { // a plugged engine that keeps nothing
 		return nil
@@ -155,21 +150,39 @@ func (s *snapshots) takeLocked(i int, pause func() error) error {
 	if err != nil {
 		return err
 	}
-	err = s.write(i, d.OnDisk(), frozen, pause)
+	err = s.write(d, frozen, pause)
 	if err := errors.Join(err, frozen.Close()); err != nil {
 		return err
 	}
-	s.stats.taken(i, frozen.Stamp())
-	if err := s.catalog.SnapshotTaken(d, filepath.Join(s.opts.Dir, snapshot.Name(i)), frozen.Stamp()); err != nil {
+	s.stats.taken(d.Index(), frozen.Stamp())
+	if err := s.catalog.SnapshotTaken(d, filepath.Join(s.opts.Dir, snapshot.Name(d.Index())), frozen.Stamp()); err != nil {
 		return fmt.Errorf("note the snapshot in the update log's directory: %w", err)
 	}
 	s.keep(d, frozen.Stamp())
 	return nil
 }
 
-// keep has the update log keep what comes after the newest snapshot of a database in memory that is on the disk: a restart loads the snapshot
-// and brings in the rest. What was removed earlier would be lost, whatever a kill leaves of the next snapshot. The caller holds mu, or
-// nobody else uses the database yet.
+// write puts a snapshot into the directory. Of a database file it notes that the snapshot is the
+// server's own.
+func (s *snapshots) write(d *db.DB, frozen *db.Frozen, pause func() error) error {
+	opts := s.opts
+	opts.Pause = pause
+	if !d.OnDisk() {
+		return opts.Write(d.Index(), frozen)
+	}
+	if err := s.own.noteNext(d.Index(), frozen.Stamp()); err != nil {
+		return err
+	}
+	if err := opts.Write(d.Index(), frozen); err != nil {
+		return err
+	}
+	return s.own.note(d.Index(), frozen.Stamp())
+}
+
+// keep has the update log keep all updates after the newest snapshot, on the disk, of a database in
+// memory: a restart loads this snapshot and replays the log from its stamp. If the log forgot these
+// updates when the next snapshot begins, a kill before that snapshot is complete would lose them.
+// The caller holds mu, or nobody else uses the database yet.
 func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
 	log := s.catalog.Log()
 	switch i := d.Index(); {
@@ -181,24 +194,9 @@ func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
 	}
 }
 
-// write puts a snapshot into the directory, and says so there where it will not be loaded as long as the database file is there.
-func (s *snapshots) write(i int, file bool, frozen *db.Frozen, pause func() error) error {
-	opts := s.opts
-	opts.Pause = pause
-	if !file {
-		return opts.Write(i, frozen)
-	}
-	if err := s.noteOwn(i, append(s.lastOwn(i), frozen.Stamp())...); err != nil {
-		return err
-	}
-	if err := opts.Write(i, frozen); err != nil {
-		return err
-	}
-	return s.noteOwn(i, frozen.Stamp())
-}
-
-// beforeRemoval has snapshots taken of the databases in memory that files of the update log with updates up to a stamp are about to be removed
-// for: without a snapshot that is newer, they could not be brought back after a crash. It goes on after a failure.
+// beforeRemoval is called before files of the update log with updates up to a stamp are removed. It
+// takes snapshots of the databases in memory whose newest snapshot is older: without a newer one a
+// crash would lose the removed updates. It goes on after a failure.
 func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,14 +205,15 @@ func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
 		if hold == nil || hold.From() >= upTo {
 			continue
 		}
-		if err := s.takeLocked(i, nil); err != nil {
+		if err := s.takeLocked(s.catalog.DB(i), nil); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("take a snapshot of %s first: %w", s.catalog.DB(i).Expr(), err))
 		}
 	}
 	return failed
 }
 
-// pauses leaves the processors to the clients while a snapshot is taken: it rests as long as it works.
+// pauses leaves the processors to the clients while a snapshot is taken: it rests as long as it
+// works.
 type pauses struct {
 	quit  <-chan struct{}
 	calls int
@@ -248,4 +247,38 @@ func (p *pauses) pause() error {
 	}
 	p.since = time.Now()
 	return nil
+}
+
+// snapshotStats is the figures of snapshots for a scrape, which does not wait for a snapshot in
+// execution. The zero value is empty.
+type snapshotStats struct {
+	failed atomic.Int64
+	rounds atomic.Int64 // all databases, one after the other
+	nanos  atomic.Int64 // of the latest round
+
+	mu     sync.Mutex // protects newest
+	newest map[int]ulog.Stamp
+}
+
+// taken notes a snapshot on the disk.
+func (s *snapshotStats) taken(index int, at ulog.Stamp) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.newest == nil {
+		s.newest = map[int]ulog.Stamp{}
+	}
+	s.newest[index] = max(s.newest[index], at)
+}
+
+func (s *snapshotStats) took(d time.Duration) {
+	s.rounds.Add(1)
+	s.nanos.Store(int64(d))
+}
+
+// at returns the instant of the newest snapshot of a database; ok is false when there is none.
+func (s *snapshotStats) at(index int) (at ulog.Stamp, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at, ok = s.newest[index]
+	return at, ok
 }

@@ -14,67 +14,86 @@ import (
 	"gotycoon/ulog"
 )
 
-// A snapshot of a database file is not loaded while the file is there, and the next one would take its place. One that a user has
-// put there would be lost that way: it is set aside. To tell them apart, a file in the directory has the time stamps of those that
-// servers have taken: a JSON object from the index of the database to the stamp of the last one, and of the one being written.
-const ownSnapshots = "gotycoon.snapshots"
+const (
+	// ownFile is the file in which ownSnapshots are kept, in the directory of the snapshots.
+	ownFile = "gotycoon.snapshots"
 
-// setAside is added to the name of a snapshot that would have been overwritten.
-const setAside = ".set-aside"
+	// setAside is added to the name of a snapshot that would have been overwritten.
+	setAside = ".set-aside"
+)
 
-// readOwn reads the stamps of the snapshots that servers have taken.
-func (s *snapshots) readOwn() error {
-	text, err := vfs.ReadFile(s.opts.FS, filepath.Join(s.opts.Dir, ownSnapshots))
+// ownSnapshots knows which snapshots of database files this server has taken, and which ones a user
+// has put into the directory.
+//
+// The problem: a snapshot of a database file is not loaded while the file is there, because the file
+// has newer data. Then the server takes the next snapshot under the same name. If a user had copied
+// a snapshot into the directory, to restore it, the copy would be overwritten unread.
+//
+// The rule: the server notes the time stamps of the snapshots that it takes, and renames any other
+// one before it could be overwritten. The note is a JSON object from the index of the database to
+// its stamps, {"0": [1700000000000000000]}. While a snapshot is written there are two stamps, of the
+// last snapshot and of the one being written, so that a crash between the note and the snapshot, or
+// between the snapshot and the next note, leaves a note with the stamp of whichever is there.
+type ownSnapshots struct {
+	fs     vfs.FS
+	dir    string
+	log    logger
+	stamps map[string][]ulog.Stamp // by index of the database
+}
+
+// read reads the stamps of the snapshots that servers have taken.
+func (o *ownSnapshots) read() error {
+	text, err := vfs.ReadFile(o.fs, filepath.Join(o.dir, ownFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &s.own)
+		err = json.Unmarshal(text, &o.stamps)
 	}
 	if err != nil {
-		return fmt.Errorf("read %s in the directory of snapshots: %w", ownSnapshots, err)
+		return fmt.Errorf("read %s in the directory of snapshots: %w", ownFile, err)
 	}
 	return nil
 }
 
-// noteOwn writes them. What a crash leaves of two calls, one before and one after a snapshot is written, has the stamp of whatever
-// snapshot is there.
-func (s *snapshots) noteOwn(index int, stamps ...ulog.Stamp) error {
-	s.own[strconv.Itoa(index)] = stamps
-	text, err := json.Marshal(s.own)
+// note writes the stamps of a database's snapshots.
+func (o *ownSnapshots) note(index int, stamps ...ulog.Stamp) error {
+	o.stamps[strconv.Itoa(index)] = stamps
+	text, err := json.Marshal(o.stamps)
 	if err != nil {
 		return err
 	}
-	return vfs.WriteFileAtomic(s.opts.FS, filepath.Join(s.opts.Dir, ownSnapshots), text)
+	return vfs.WriteFileAtomic(o.fs, filepath.Join(o.dir, ownFile), text)
 }
 
-// lastOwn is the stamp of the last snapshot taken, or nothing.
-func (s *snapshots) lastOwn(index int) []ulog.Stamp {
-	stamps := s.own[strconv.Itoa(index)]
-	return stamps[:min(1, len(stamps))]
+// noteNext notes that a snapshot is about to be written, beside the last one.
+func (o *ownSnapshots) noteNext(index int, at ulog.Stamp) error {
+	stamps := o.stamps[strconv.Itoa(index)]
+	return o.note(index, append(stamps[:min(1, len(stamps))], at)...)
 }
 
-// leaveAlone says that the snapshots of a database file are not loaded, and keeps one that no server has taken from being overwritten.
-func (s *snapshots) leaveAlone(index int, path string, files []snapshot.File) error {
+// leaveAlone says that the snapshots of a database file are not loaded, because the file is there,
+// and renames a snapshot that no server has taken, so that it is not overwritten.
+func (o *ownSnapshots) leaveAlone(index int, path string, files []snapshot.File) error {
 	for _, f := range files {
-		own := slices.Contains(s.own[strconv.Itoa(index)], f.Header.Stamp)
+		own := slices.Contains(o.stamps[strconv.Itoa(index)], f.Header.Stamp)
 		if filepath.Base(f.Path) != snapshot.Name(index) || own {
-			s.log.info("%s is not applied: %s has its own data. To bring it in on purpose, stop the server and run: kttimedmgr load %s %s",
+			o.log.info("%s is not applied: %s has its own data. To bring it in on purpose, stop the server and run: kttimedmgr load %s %s",
 				f.Path, path, path, f.Path)
 			continue
 		}
 		to := f.Path + setAside
-		if _, err := s.opts.FS.Stat(to); err == nil {
+		if _, err := o.fs.Stat(to); err == nil {
 			to += "-" + strconv.FormatUint(uint64(f.Header.Stamp), 10)
 		}
-		err := s.opts.FS.Rename(f.Path, to)
+		err := o.fs.Rename(f.Path, to)
 		if err == nil {
-			err = s.opts.FS.SyncDir(s.opts.Dir)
+			err = o.fs.SyncDir(o.dir)
 		}
 		if err != nil {
 			return fmt.Errorf("keep the snapshot %s from being overwritten: %w", f.Path, err)
 		}
-		s.log.system("a snapshot file was not applied, because %s has its own data, and is now %s. To bring it in on purpose, stop the server and "+
+		o.log.system("a snapshot file was not applied, because %s has its own data, and is now %s. To bring it in on purpose, stop the server and "+
 			"run: kttimedmgr load %[1]s %[2]s", path, to)
 	}
 	return nil

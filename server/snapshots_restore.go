@@ -25,8 +25,28 @@ func (e *snapshotError) Error() string {
 		"(\"kttimedmgr load\" brings what can be read of it into a database file)", e.path, e.err)
 }
 
+// restorer brings databases back from their snapshots at the start, before anybody uses them: files
+// before the catalog is opened, databases in memory after that.
+//
+// Of a database in memory the snapshot is half of the data: the other half are the updates in the
+// update log that came after the snapshot, and RollForward replays them. Example: the snapshot has
+// the stamp 100, the log has updates with 90, 110 and 120; the replay brings in 110 and 120.
+//
+// Three cases have no such other half. Without a snapshot the log may hold updates of an earlier
+// life, which began with an empty database too; if they were replayed, removed records would come
+// back. A snapshot with a stamp above the log's last one is of another log. And a snapshot that is
+// older than the last one that the server has taken was put there on purpose. In each of them the
+// database goes on from the snapshot, or from nothing, and gets a new snapshot before anybody
+// changes it: then the stamp of this snapshot tells the updates of this life from older ones.
+type restorer struct {
+	s         *snapshots // nil: there is nothing to restore
+	databases []string   // their expressions
+	opts      db.Options
+}
+
 // find returns the snapshots of each database, oldest first.
-func (s *snapshots) find() ([][]snapshot.File, error) {
+func (r *restorer) find() ([][]snapshot.File, error) {
+	s := r.s
 	files, err := snapshot.List(s.opts.FS, s.opts.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("could not open the directory of snapshots: %w", err)
@@ -54,59 +74,62 @@ func unnamed(err error) error {
 	return err
 }
 
-// findSnapshots finds the snapshots in the directory, if there is one, and makes of them the database files that are not there yet.
-func (p *process) findSnapshots(o db.Options) ([][]snapshot.File, error) {
-	p.snapshots = p.newSnapshots()
-	if p.snapshots == nil {
+// files finds the snapshots in the directory, if there is one, and makes of them the database files
+// that are not there yet.
+func (r *restorer) files() (found [][]snapshot.File, err error) {
+	if r.s == nil {
 		return nil, nil
 	}
-	found, err := p.snapshots.find()
-	if err == nil {
-		err = p.snapshots.readOwn()
+	if found, err = r.find(); err != nil {
+		return nil, err
 	}
-	if err != nil || o.Engine != nil {
-		return found, err
+	if err := r.s.own.read(); err != nil {
+		return nil, err
 	}
-	return found, p.restoreFiles(found, o)
+	if r.opts.Engine != nil {
+		return found, nil
+	}
+	return found, r.restoreFiles(found)
 }
 
-// restoreFiles makes the database files that are not there yet from their snapshots. Those that are there have newer data.
-func (p *process) restoreFiles(found [][]snapshot.File, o db.Options) error {
+// restoreFiles makes the database files that are not there yet from their snapshots. A file that is
+// there has newer data.
+func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 	for i, files := range found {
-		expr, err := expr.Parse(p.cfg.Databases[i])
+		expr, err := expr.Parse(r.databases[i])
 		if len(files) == 0 || err != nil || !expr.Kind.OnDisk() {
 			continue
 		}
-		err = p.restoreFile(i, expr, files, o)
+		err = r.restoreFile(i, expr, files)
 		switch newest := files[len(files)-1]; {
 		case errors.Is(err, os.ErrExist):
-			if err := p.snapshots.leaveAlone(i, expr.Path, files); err != nil {
+			if err := r.s.own.leaveAlone(i, expr.Path, files); err != nil {
 				return err
 			}
-		case o.ReadOnly: // the file is missing, as will be said when it is opened
+		case r.opts.ReadOnly: // the file is missing, as will be said when it is opened
 		case err != nil:
 			return namedError(newest.Path, err)
-		case p.cfg.UpdateLog != "":
-			p.log.info("%s is complete up to the time stamp %d. Later updates in an update log can be brought in, while no server has the file "+
-				"open, with: kttimedmgr recover -ts %[2]d -dbid %d %[1]s %[4]s", expr.Path, newest.Header.Stamp, i, p.cfg.UpdateLog)
+		case r.opts.LogDir != "":
+			r.s.log.info("%s is complete up to the time stamp %d. Later updates in an update log can be brought in, while no server has the file "+
+				"open, with: kttimedmgr recover -ts %[2]d -dbid %d %[1]s %[4]s", expr.Path, newest.Header.Stamp, i, r.opts.LogDir)
 		}
 	}
 	return nil
 }
 
 // restoreFile makes a database file, or returns os.ErrExist.
-func (p *process) restoreFile(index int, expr expr.Expr, files []snapshot.File, o db.Options) error {
-	if o.ReadOnly {
+func (r *restorer) restoreFile(index int, expr expr.Expr, files []snapshot.File) error {
+	if r.opts.ReadOnly {
 		_, err := os.Stat(expr.Path)
 		if err == nil {
 			err = os.ErrExist
 		}
 		return err
 	}
-	if err := db.RestoreFile(expr.Raw, o, func(to *db.Loader) error { return p.load(files, to) }); err != nil {
+	if err := db.RestoreFile(expr.Raw, r.opts, func(to *db.Loader) error { return r.load(files, to) }); err != nil {
 		return err
 	}
-	return p.snapshots.noteOwn(index, stampOf(files))
+	return r.s.own.note(index, stampOf(files))
 }
 
 // namedError adds the file to an error that does not have it yet.
@@ -117,92 +140,91 @@ func namedError(path string, err error) error {
 	return &snapshotError{path, err}
 }
 
-// load brings the records of a database's snapshots into it, those of newer ones over those of older ones.
-func (p *process) load(files []snapshot.File, to *db.Loader) error {
+// load brings the records of a database's snapshots into it, the oldest snapshot first.
+func (r *restorer) load(files []snapshot.File, to *db.Loader) error {
 	if len(files) > 1 {
-		p.log.info("there are %d snapshot files of database %d: all are applied, the oldest first, and so records come back that had been "+
+		r.s.log.info("there are %d snapshot files of database %d: all are applied, the oldest first, and so records come back that had been "+
 			"removed when newer ones were taken", len(files), files[0].Index)
 	}
 	for _, f := range files {
 		h := f.Header
-		p.log.system("applying a snapshot file: db=%d ts=%d count=%d size=%d", f.Index, h.Stamp, h.Count, h.Size)
-		n, err := p.loadOne(f.Path, to)
+		r.s.log.system("applying a snapshot file: db=%d ts=%d count=%d size=%d", f.Index, h.Stamp, h.Count, h.Size)
+		n, err := r.loadOne(f.Path, to)
 		if err != nil {
 			return &snapshotError{f.Path, unnamed(err)}
 		}
 		if n < h.Count {
-			p.log.error("%s has %d records, but should have %d: it may have been cut off", f.Path, n, h.Count)
+			r.s.log.error("%s has %d records, but should have %d: it may have been cut off", f.Path, n, h.Count)
 		}
 	}
 	return nil
 }
 
-func (p *process) loadOne(path string, to *db.Loader) (records int64, err error) {
-	r, err := snapshot.Open(p.snapshots.opts.FS, path)
+func (r *restorer) loadOne(path string, to *db.Loader) (records int64, err error) {
+	in, err := snapshot.Open(r.s.opts.FS, path)
 	if err != nil {
 		return 0, err
 	}
-	if r.Dump() { // replaced since the directory was read
-		return 0, errors.Join(snapshot.ErrNoSnapshot, r.Close())
+	if in.Dump() { // replaced since the directory was read
+		return 0, errors.Join(snapshot.ErrNoSnapshot, in.Close())
 	}
 	for {
-		key, value, err := r.Next()
+		key, value, err := in.Next()
 		if errors.Is(err, io.EOF) {
-			return r.Count(), r.Close()
+			return in.Count(), in.Close()
 		}
 		if err == nil {
 			err = to.Add(key, value)
 		}
 		if err != nil {
-			return 0, errors.Join(err, r.Close())
+			return 0, errors.Join(err, in.Close())
 		}
 	}
 }
 
-// restoreMemory brings back the databases in memory: from their snapshots, and from the update log what came after.
-func (p *process) restoreMemory(found [][]snapshot.File) error {
-	s := p.snapshots
-	if s == nil {
+// memory brings back the databases in memory, from their snapshots and the update log.
+func (r *restorer) memory(c *db.Catalog, found [][]snapshot.File) error {
+	if r.s == nil {
 		return nil
 	}
-	s.catalog = p.catalog
+	r.s.catalog = c
 	var rolled []db.Restored
 	var fresh []int // databases that need a snapshot before anybody changes them
 	for i, files := range found {
-		d := p.catalog.DB(i)
+		d := c.DB(i)
 		if d.OnDisk() {
 			continue
 		}
-		if err := p.loadMemory(d, files); err != nil {
+		if err := r.loadMemory(d, files); err != nil {
 			return err
 		}
 		at := stampOf(files)
 		switch {
 		case len(files) == 0:
 			fresh = append(fresh, i)
-		case p.catalog.SnapshotOutdated(d, at):
-			p.log.info("%s is older than the last snapshot that was taken: database %d goes on from it, without the later updates in the update log",
+		case c.SnapshotOutdated(d, at):
+			r.s.log.info("%s is older than the last snapshot that was taken: database %d goes on from it, without the later updates in the update log",
 				files[len(files)-1].Path, i)
 			fresh = append(fresh, i)
 		default:
 			rolled = append(rolled, db.Restored{DB: d, Stamp: at})
 		}
 	}
-	return p.rollForward(rolled, fresh)
+	return r.rollForward(rolled, fresh)
 }
 
-func (p *process) loadMemory(d *db.DB, files []snapshot.File) error {
+func (r *restorer) loadMemory(d *db.DB, files []snapshot.File) error {
 	if len(files) == 0 {
 		return nil
 	}
-	err := d.Load(func(to *db.Loader) error { return p.load(files, to) })
+	err := d.Load(func(to *db.Loader) error { return r.load(files, to) })
 	if errors.Is(err, dberr.ErrNotImplemented) {
 		return nil
 	}
 	return err
 }
 
-// stampOf is the instant of the newest of the snapshots, oldest first.
+// stampOf returns the instant of the newest of a database's snapshots, which are in order.
 func stampOf(files []snapshot.File) ulog.Stamp {
 	if len(files) == 0 {
 		return 0
@@ -210,30 +232,31 @@ func stampOf(files []snapshot.File) ulog.Stamp {
 	return files[len(files)-1].Header.Stamp
 }
 
-// rollForward replays the update log. A database without a snapshot that the log goes on from gets one now, so that no crash
-// ever brings updates of an earlier life into it, or loses one of this life because its time stamp seems older.
-func (p *process) rollForward(rolled []db.Restored, fresh []int) error {
-	log := p.catalog.Log()
+// rollForward replays the update log into the databases whose snapshots it continues, and takes the
+// first snapshot of the others.
+func (r *restorer) rollForward(rolled []db.Restored, fresh []int) error {
+	s := r.s
+	log := s.catalog.Log()
 	if log == nil {
 		return nil
 	}
-	if err := p.catalog.RollForward(rolled); err != nil {
+	if err := s.catalog.RollForward(rolled); err != nil {
 		return err
 	}
-	s := p.snapshots
-	for _, r := range rolled {
-		if r.Stamp > log.Last() {
-			fresh = append(fresh, r.DB.Index())
+	for _, d := range rolled {
+		if d.Stamp > log.Last() {
+			fresh = append(fresh, d.DB.Index())
 			continue
 		}
-		s.keep(r.DB, r.Stamp)
+		s.keep(d.DB, d.Stamp)
 	}
-	p.catalog.BeforeRemoval(s.beforeRemoval)
+	s.catalog.BeforeRemoval(s.beforeRemoval)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range fresh {
-		if err := s.takeLocked(i, nil); err != nil {
-			return fmt.Errorf("could not take the first snapshot of %s: %w", p.catalog.DB(i).Expr(), err)
+		d := s.catalog.DB(i)
+		if err := s.takeLocked(d, nil); err != nil {
+			return fmt.Errorf("could not take the first snapshot of %s: %w", d.Expr(), err)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package server
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/internal/rescue"
@@ -10,66 +11,83 @@ import (
 // backgroundWork is what the log calls a panic in such an action.
 const backgroundWork = "work in the background"
 
-// idleEvery is how often the server looks whether it has nothing to do.
+// idleEvery is how often the server looks whether there has been no request, and collects some
+// expired records then.
 const idleEvery = 100 * time.Millisecond
 
-// timers is the goroutine for what the server does without being asked.
+// timers is what the server does without being asked: one goroutine for each action, until close.
 type timers struct {
+	log  logger
 	quit chan struct{}
 	wg   sync.WaitGroup
 }
 
-func (p *process) startTimers() *timers {
-	t := &timers{quit: make(chan struct{})}
-	t.wg.Go(func() { p.repeat(t.quit, idleEvery, p.collectWhenIdle) })
-	if p.cfg.Access.Path != "" {
-		t.wg.Go(func() { p.repeat(t.quit, accessEvery, p.access.Poll) })
-	}
-	t.wg.Go(func() { p.repeat(t.quit, roomEvery, p.room.look) })
-	if !p.cfg.ReadOnly {
-		t.wg.Go(func() {
-			p.tuned.sync.run(t.quit, func() { _ = rescue.Do(p.log.Logger, backgroundWork, p.synchronize) })
-		})
-	}
-	if every := p.watchdogEvery(); every > 0 {
-		t.wg.Go(func() { p.repeat(t.quit, every, p.feedWatchdog) })
-	}
-	return t
+func newTimers(log logger) *timers { return &timers{log: log, quit: make(chan struct{})} }
+
+// every calls action at a fixed interval. A panic of an action is in the log, as it would be in a
+// request, and the next call comes.
+func (t *timers) every(interval time.Duration, action func()) {
+	t.wg.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.quit:
+				return
+			case <-tick.C:
+				_ = rescue.Do(t.log.Logger, backgroundWork, action)
+			}
+		}
+	})
 }
 
-// stop returns after the last action has ended.
-func (t *timers) stop() {
+// paced calls action at an interval that can change.
+func (t *timers) paced(p *pace, action func()) {
+	t.wg.Go(func() { p.run(t.quit, func() { _ = rescue.Do(t.log.Logger, backgroundWork, action) }) })
+}
+
+// close returns after the last action has ended.
+func (t *timers) close() {
 	close(t.quit)
 	t.wg.Wait()
 }
 
-// repeat calls action from time to time. What panics in it is in the log, as it would be in a request.
-func (p *process) repeat(quit <-chan struct{}, every time.Duration, action func()) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+// pace is an interval that can change.
+type pace struct {
+	interval atomic.Int64  // a time.Duration; 0 or less: never
+	changed  chan struct{} // of one: somebody has set interval
+}
+
+func newPace() *pace { return &pace{changed: make(chan struct{}, 1)} }
+
+// get returns the interval.
+func (p *pace) get() time.Duration { return time.Duration(p.interval.Load()) }
+
+// set changes the interval. The next action comes that long from now; an equal interval changes
+// nothing.
+func (p *pace) set(interval time.Duration) {
+	if p.interval.Swap(int64(interval)) == int64(interval) {
+		return
+	}
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// run calls action at the interval until quit is closed.
+func (p *pace) run(quit <-chan struct{}, action func()) {
 	for {
+		var due <-chan time.Time
+		if interval := p.get(); interval > 0 {
+			due = time.After(interval)
+		}
 		select {
 		case <-quit:
 			return
-		case <-tick.C:
-			_ = rescue.Do(p.log.Logger, backgroundWork, action)
-		}
-	}
-}
-
-// collectWhenIdle removes some expired records when there has been no request since the last call.
-func (p *process) collectWhenIdle() {
-	if !p.active.Swap(false) {
-		p.catalog.Idle()
-	}
-}
-
-// synchronize is the periodic synchronization of -asi and -ash.
-func (p *process) synchronize() {
-	p.log.info("synchronizing databases")
-	for i := range p.catalog.Len() {
-		if err := p.catalog.DB(i).Synchronize(p.tuned.syncHard.Load(), nil); err != nil {
-			p.log.error("database error: %v", err)
+		case <-p.changed:
+		case <-due:
+			action()
 		}
 	}
 }

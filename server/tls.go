@@ -19,9 +19,10 @@ const (
 	TLSOptional = "optional"
 )
 
-// TLSConfig is the encryption of all ports, and of the way to a master. Without Cert and Key all ports speak plaintext.
+// TLSConfig is the encryption of all ports, and of the connection to a master. Without Cert and Key
+// all ports speak plaintext.
 type TLSConfig struct {
-	Cert      string // file of the certificate, and those up to its authority (-tls-cert)
+	Cert      string // file of the certificate and the certificates up to its authority (-tls-cert)
 	Key       string // file of its key (-tls-key)
 	CA        string // file of the authorities of clients (-tls-ca); empty: clients are not asked for certificates
 	Client    string // with CA: TLSRequired or TLSOptional certificates (-tls-client); empty: TLSRequired
@@ -29,17 +30,17 @@ type TLSConfig struct {
 	Mode      string // TLSRequired, or TLSAllowed: plaintext on the same ports, too (-tls); empty: TLSRequired
 	PlainPort int    // plaintext port for databases beside Config.Port (-plain-port); 0: none
 
-	MasterTLS  bool   // speak TLS with the master (-master-tls), implied by the following
-	MasterCA   string // file of the authorities of the master (-master-tls-ca); empty: those of the system
+	MasterTLS  bool   // speak TLS with the master (-master-tls), implied by the options below
+	MasterCA   string // file of the authorities of the master (-master-tls-ca); empty: the authorities of the system
 	MasterCert string // file of the certificate to show the master (-master-tls-cert); empty: none
 	MasterKey  string // file of its key (-master-tls-key)
-	MasterName string // name in the master's certificate (-master-tls-name); empty: that of the master's host
+	MasterName string // name in the master's certificate (-master-tls-name); empty: the name of the master's host
 }
 
-// on tells whether the ports speak TLS.
+// on reports whether the ports speak TLS.
 func (c *TLSConfig) on() bool { return c.Cert != "" || c.Key != "" }
 
-// toMaster tells whether the connection to a master does.
+// toMaster reports whether the connection to a master speaks TLS.
 func (c *TLSConfig) toMaster() bool {
 	return c.MasterTLS || c.MasterCA != "" || c.MasterCert != "" || c.MasterKey != "" || c.MasterName != ""
 }
@@ -96,26 +97,21 @@ func (c *TLSConfig) client(log *slog.Logger) (*tlsfiles.Client, error) {
 	})
 }
 
-// openTLS prepares what the ports need; nothing without TLS.
-func (p *process) openTLS() error {
-	c := &p.cfg.TLS
+// openTLS prepares what the ports need, nil without TLS.
+func openTLS(c *TLSConfig, log logger) (*tlsport.Guard, error) {
 	if !c.on() {
-		return nil
+		return nil, nil //nolint:nilnil // plaintext, no error
 	}
-	files, err := c.server(p.log.Logger)
+	files, err := c.server(log.Logger)
 	if err != nil {
-		return fmt.Errorf("TLS: %w", err)
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
-	p.log.system("TLS: %s, client certificates %s; the certificate is valid until %s", c.mode(), c.clients(),
+	log.system("TLS: %s, client certificates %s; the certificate is valid until %s", cmp.Or(c.Mode, TLSRequired), c.clients(),
 		files.Expires().UTC().Format(time.RFC3339))
-	p.tls = tlsport.NewGuard(tlsport.Options{Files: files, Plaintext: c.Mode == TLSAllowed, Logger: p.log.Logger})
-	return nil
+	return tlsport.NewGuard(tlsport.Options{Files: files, Plaintext: c.Mode == TLSAllowed, Logger: log.Logger}), nil
 }
 
-// mode is Mode in effect.
-func (c *TLSConfig) mode() string { return cmp.Or(c.Mode, TLSRequired) }
-
-// clients tells what is asked of clients.
+// clients says what is asked of clients.
 func (c *TLSConfig) clients() string {
 	if c.CA == "" {
 		return "are not asked for"
@@ -123,16 +119,10 @@ func (c *TLSConfig) clients() string {
 	return cmp.Or(c.Client, TLSRequired)
 }
 
-func (p *process) closeTLS() {
-	if p.tls != nil {
-		p.tls.Close()
+// secure returns a function that makes a port speak TLS, or leaves it alone without TLS.
+func secure(g *tlsport.Guard) func(net.Listener) net.Listener {
+	if g == nil {
+		return func(l net.Listener) net.Listener { return l }
 	}
-}
-
-// secure makes a port speak what the configuration says.
-func (p *process) secure(l net.Listener) net.Listener {
-	if p.tls == nil {
-		return l
-	}
-	return p.tls.Listen(l)
+	return g.Listen
 }

@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/metrics"
+	"gotycoon/services"
 )
 
-// script is a connection that brings its lines again and again, one at a time, and drops what it is told.
+// script is a connection that brings its lines again and again, one at a time, and drops what it is
+// told.
 type script struct {
 	net.Conn
 	lines []string
@@ -36,7 +38,7 @@ func BenchmarkAnswer(b *testing.B) {
 		"status": {"status key\n"},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s, err := New(Options{Fences: &fakeFences{}, Meter: metrics.New(metrics.Options{}), Requests: NewRequests()})
+			s, err := New(Options{Fences: &fakeFences{}, Options: services.Options{Meter: metrics.New(metrics.Options{})}})
 			require.NoError(b, err)
 			require.NoError(b, s.table.tokens.Lead())
 			c := s.newConn(&script{lines: lines})
@@ -52,7 +54,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue hands a lock that many wait for from one to the next: each iteration is a release and a lock.
+// BenchmarkQueue hands a lock that many wait for from one to the next: each iteration is a release
+// and a lock.
 func BenchmarkQueue(b *testing.B) {
 	const sessions = 64
 	t := newTable(bounds{keys: 1, names: 1 << 10, waiters: sessions, expires: 1000}, nil)

@@ -1,0 +1,75 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+var (
+	errNoServerID    = errors.New("update log requires the server ID")
+	errFollowerID    = errors.New("replication requires the server ID")
+	errFollowerRTS   = errors.New("replication requires the replication time stamp file")
+	errManyDatabases = errors.New("too much databases")
+)
+
+// check finds what is wrong with the configuration before anything is touched (reference: section 1.2).
+func (c *Config) check() error {
+	if err := c.checkDaemonPaths(); err != nil {
+		return err
+	}
+	switch {
+	case c.UpdateLog != "" && c.ServerID < 0:
+		return errNoServerID
+	case c.MasterHost != "" && c.ServerID < 0:
+		return errFollowerID
+	case c.MasterHost != "" && c.RTSPath == "":
+		return errFollowerRTS
+	case c.ServerID > maxServerID:
+		return fmt.Errorf("%d: the server ID is at most %d", c.ServerID, maxServerID)
+	case len(c.Databases) > MaxDatabases:
+		return errManyDatabases
+	}
+	if err := c.Snapshots.check(); err != nil {
+		return err
+	}
+	if err := c.Plugins.check(c.Databases); err != nil {
+		return err
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
+	}
+	if err := c.Services.check(); err != nil {
+		return err
+	}
+	if err := c.TLS.check(); err != nil {
+		return err
+	}
+	if err := c.Admin.check(); err != nil {
+		return err
+	}
+	if _, err := c.Access.pages(); err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.Script.Path); err != nil && c.Script.Path != "" {
+		return fmt.Errorf("%s: no such file", c.Script.Path)
+	}
+	if info, err := os.Stat(c.CmdDir); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: no such directory", c.CmdDir)
+	}
+	return nil
+}
+
+// checkDaemonPaths refuses paths that would mean something else once the daemon has changed its directory.
+func (c *Config) checkDaemonPaths() error {
+	if !c.Daemon {
+		return nil
+	}
+	for _, path := range append(append(c.Plugins.paths(), c.TLS.paths()...), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(), c.Access.Path) {
+		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
+			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"gotycoon/internal/netio"
+)
+
+// live is the part of the configuration that can change while the server runs: each value takes
+// effect where it is read next, without a lock. All else is in Config. An option that can change is
+// marked where it is defined, with reloadNote in cmd/ktserver.
+type live struct {
+	level     slog.LevelVar
+	limits    netio.Limits // of all connections
+	snapshots *pace        // -bgsi
+	sync      *pace        // -asi
+	syncHard  atomic.Bool  // -ash
+	room      atomic.Pointer[LimitsConfig]
+	settings  atomic.Pointer[[]Setting]
+}
+
+func newLive(cfg *Config) *live {
+	l := &live{snapshots: newPace(), sync: newPace()}
+	l.set(cfg)
+	return l
+}
+
+// set puts the values of a configuration into effect.
+func (l *live) set(cfg *Config) {
+	limits := cfg.Limits
+	l.level.Set(cfg.LogLevel)
+	l.limits.SetTimeout(cfg.Timeout)
+	l.limits.SetLargest(limits.Request)
+	l.limits.SetBudget(limits.inFlight())
+	l.limits.SetRequest(limits.RequestTime)
+	l.limits.SetAnswer(limits.AnswerTime)
+	l.limits.SetIdle(limits.Idle)
+	l.room.Store(&limits)
+	l.snapshots.set(cfg.Snapshots.Interval)
+	l.sync.set(cfg.AutoSync)
+	l.syncHard.Store(cfg.AutoSyncHard)
+	l.settings.Store(&cfg.Reload.Settings)
+}
+
+// Effective returns all options as they are in effect.
+func (l *live) Effective() []Setting { return *l.settings.Load() }
+
+// reload puts a configuration that has been read again into effect, except for options that cannot
+// change. It returns the names of the options that have changed, and of those that have not although
+// they were given another value.
+func (l *live) reload(next Config) (changed, fixed []string) {
+	changed, fixed = changes(l.Effective(), next.Reload.Settings)
+	next.Reload.Settings = merge(l.Effective(), next.Reload.Settings)
+	l.set(&next)
+	return changed, fixed
+}
+
+// list is names for a log line.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return strings.Join(names, " ")
+}
+
+// changes returns the options that have another value now: those that take effect, and those that
+// cannot.
+func changes(old, next []Setting) (changed, fixed []string) {
+	for i, s := range next {
+		switch was := old[i]; {
+		case was.Value == s.Value:
+		case s.Reload:
+			changed = append(changed, s.Name)
+		default:
+			fixed = append(fixed, s.Name)
+		}
+	}
+	return changed, fixed
+}
+
+// merge returns the options that are in effect after a reload.
+func merge(old, next []Setting) []Setting {
+	merged := slices.Clone(next)
+	for i := range merged {
+		if !merged[i].Reload {
+			merged[i] = old[i]
+		}
+	}
+	return merged
+}

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/admin/exporter"
+	"gotycoon/admin/figures"
+	"gotycoon/db"
+	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
+	"gotycoon/internal/opcount"
+	"gotycoon/memcache"
+	"gotycoon/services/leader"
+	"gotycoon/ulog"
+)
+
+// Metrics returns the definitions of all metrics of a server, without those of Go and the process.
+func Metrics() []exporter.Definition {
+	parts := [][]exposed.Definition{memcache.Metrics()}
+	for _, row := range new(ServicesConfig).table() {
+		parts = append(parts, row.metrics)
+	}
+	return exporter.All(append(parts, leader.Metrics())...)
+}
+
+// published are the parts whose figures are published, all of them open.
+type published struct {
+	meters    *meters
+	catalog   *db.Catalog
+	counts    *opcount.Counts
+	traffic   *traffic
+	room      *room
+	memcached *memcached
+	services  running
+	primary   *primary
+	following *following
+	replicas  *replicas
+	snapshots *snapshots
+}
+
+// export is the figures that are to be published.
+type export struct {
+	protocols  []*metrics.Protocol
+	ports      []figures.Port
+	collectors []prometheus.Collector
+}
+
+// newExport begins to observe the logs, and returns the figures of all parts.
+func newExport(f published) *export {
+	for _, l := range f.catalog.Logs() {
+		l.Measure(ulog.NewObserver())
+	}
+	m := f.meters
+	e := &export{protocols: []*metrics.Protocol{m.http.RPC, m.http.REST, m.bin.Binary}}
+	e.port("data", f.traffic.connections)
+	e.add(exporter.Records(f.counts), exporter.Databases(f.catalog), exporter.Room(f.room.figures), exporter.Logs(f.catalog), exporter.Backups(m.bin.Copies))
+	if s := f.memcached.service; s != nil {
+		e.protocols = append(e.protocols, m.memcache)
+		e.port("memcached", s.Connections)
+		e.add(exporter.Part(s.Figures()))
+	}
+	for _, s := range f.services {
+		e.protocols = append(e.protocols, s.Requests())
+		e.port(s.Name(), s.Connections)
+		e.add(exporter.Part(s.Figures()))
+	}
+	if f.primary.role != nil {
+		e.add(exporter.Part(f.primary.role.Figures()))
+	}
+	if f.following.follower != nil {
+		e.add(exporter.Replication(f.following.figures))
+	}
+	if f.catalog.Log() != nil {
+		e.add(exporter.Replicas(f.replicas.figures))
+	}
+	if f.snapshots != nil {
+		e.add(exporter.Snapshots(f.snapshots.figures))
+	}
+	e.add(exporter.Connections(e.ports...), exporter.Requests(m.meter, e.protocols...))
+	return e
+}
+
+func (e *export) port(name string, connections func() (int, uint64)) {
+	e.ports = append(e.ports, figures.Port{Name: name, Connections: connections})
+}
+
+func (e *export) add(all ...prometheus.Collector) { e.collectors = append(e.collectors, all...) }

@@ -1,0 +1,263 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"gotycoon/admin/api"
+	"gotycoon/admin/figures"
+	"gotycoon/db"
+	"gotycoon/httpapi"
+	"gotycoon/replication"
+	"gotycoon/services/leader"
+	"gotycoon/ulog"
+)
+
+// ReplicationConfig is what this server's replication can do beyond the original's.
+type ReplicationConfig struct {
+	GapContinue bool  // go on when an original master has not kept all updates (-gap-continue)
+	CopyLimit   int64 // bytes per second of a full copy from a master (-copy-limit); 0: no limit
+	Removals    int64 // that a file with lww=true remembers (-removals); 0: filestore.DefaultRemovals
+	ReadOnly    bool  // refuse updates of clients, not those of the master (-slave-read-only)
+}
+
+// stampsPerSecond is how much a time stamp grows in a second.
+const stampsPerSecond = 1e9
+
+// following is the replication from a master: this server as a follower.
+type following struct {
+	log      logger
+	catalog  *db.Catalog
+	follower *replication.Follower // nil: this server follows nobody, and cannot be told to
+}
+
+// followingOptions are what a server knows of its master, and what the replication changes.
+type followingOptions struct {
+	ReplicationConfig
+	Catalog   *db.Catalog
+	Role      *leader.Role // nil without a services' database
+	SID       uint16
+	RTSPath   string // file with the position; empty: no replication, now or later
+	Master    replication.Master
+	MasterTLS *TLSConfig
+	Snapshots bool // databases in memory are kept in snapshots, without an update log
+	Log       logger
+}
+
+// openFollowing prepares the replication where there is an RTS file for the position. A server that
+// cannot use the file goes on without replication, as the original does: it has the data that its
+// clients want.
+func openFollowing(o followingOptions) *following {
+	f := &following{log: o.Log, catalog: o.Catalog}
+	if o.RTSPath == "" {
+		return f
+	}
+	// Clients are kept out also when the file cannot be used: what they stored here would be nowhere
+	// else.
+	if err := o.Catalog.SetGuarded(o.ReadOnly); err != nil { // the server will end
+		o.Log.error("the update log has failed: %v", err)
+	}
+	dial, err := masterDial(o.MasterTLS, o.Log)
+	if err != nil {
+		o.Log.error("this server does not replicate: %v", err)
+		return f
+	}
+	options := replication.FollowerOptions{
+		Catalog:     o.Catalog,
+		SID:         o.SID,
+		RTS:         o.RTSPath,
+		Master:      o.Master,
+		GapContinue: o.GapContinue,
+		CopyLimit:   o.CopyLimit,
+		Dial:        dial,
+		Logger:      o.Log.Logger,
+	}
+	if o.Role != nil { // not an interface around nil
+		options.Services = o.Role
+	}
+	follower, err := replication.OpenFollower(options)
+	if err != nil {
+		o.Log.error("opening the RTS file failed: path=%s", o.RTSPath)
+		o.Log.error("this server does not replicate: %v", err)
+		return f
+	}
+	f.follower = follower
+	if o.Snapshots && anyInMemory(o.Catalog) {
+		o.Log.Warn("updates from a master that come after the latest snapshot of a database in memory are missing after a crash: " +
+			"give this server an update log too (-ulog)")
+	}
+	return f
+}
+
+// anyInMemory reports whether there are databases that survive the process in snapshots only.
+func anyInMemory(c *db.Catalog) bool {
+	for i := range c.Len() {
+		if !c.DB(i).OnDisk() {
+			return true
+		}
+	}
+	return false
+}
+
+// start begins to replicate; calls after the first one change nothing.
+func (f *following) start() {
+	if f.follower != nil {
+		f.follower.Start()
+	}
+}
+
+// close ends the replication and saves its position.
+func (f *following) close() {
+	if f.follower == nil {
+		return
+	}
+	if err := f.follower.Close(); err != nil {
+		f.log.error("closing the RTS file: %v", err)
+	}
+}
+
+// streams reports whether this server follows a master and gets its updates, so that the master is
+// alive.
+func (f *following) streams() bool {
+	return f.follower != nil && f.follower.Status().State == replication.Streaming
+}
+
+// reload tells the follower of a new -riv. Otherwise the interval stays, since a client may have
+// told another one.
+func (f *following) reload(interval time.Duration, changed []string) {
+	if f.follower != nil && slices.Contains(changed, "riv") {
+		m := f.follower.Master()
+		f.follower.Tune(m.Host, m.Port, nil, &interval)
+	}
+}
+
+// clients returns what clients can do about the replication, nil where this server cannot follow.
+func (f *following) clients() httpapi.Follower {
+	if f.follower == nil {
+		return nil // not an interface around nil
+	}
+	return f.follower
+}
+
+// lag returns how far this server is behind its master, if it has one. Before the first contact it
+// is the age of the position.
+func (f *following) lag(now time.Time) (lag time.Duration, follows bool) {
+	if f.follower == nil {
+		return 0, false
+	}
+	at, follows := f.follower.Position()
+	if st := f.follower.Status(); st.Seconds >= 0 {
+		return time.Duration(st.Seconds * float64(time.Second)), follows
+	}
+	return max(0, time.Duration(int64(ulog.StampAt(now)-at))), follows
+}
+
+// behind returns why this server lacks too much of its master: more than limit, unless that is 0.
+func (f *following) behind(now time.Time, limit time.Duration) (reasons []string) {
+	lag, follows := f.lag(now)
+	if !follows {
+		return nil
+	}
+	switch st := f.follower.Status(); st.State {
+	case replication.Copying:
+		reasons = append(reasons, "copying from its master: "+copyProgress(st.Copy))
+	case replication.Gap:
+		reasons = append(reasons, "lacks updates of its master: "+st.Trouble)
+	case replication.Parted:
+		reasons = append(reasons, "has updates that its master has lost: "+st.Trouble)
+	}
+	if limit > 0 && lag > limit {
+		reasons = append(reasons, fmt.Sprintf("behind its master: %.1f s, more than the %.1f s of -ready-lag", lag.Seconds(), limit.Seconds()))
+	}
+	return reasons
+}
+
+// copyProgress is how far a copy has come.
+func copyProgress(c replication.CopyStatus) string {
+	return fmt.Sprintf("database %d, %d of %d records", c.DB, c.Records, c.Total)
+}
+
+// figures are the metrics of the replication.
+func (f *following) figures() figures.Follower {
+	st := f.follower.Status()
+	lag, follows := f.lag(time.Now())
+	return figures.Follower{
+		Following: follows, State: string(st.State), Seconds: lag.Seconds(), Records: st.Records,
+		Position: st.Position.Time(), Contact: st.Contact,
+		Applied: &figures.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
+	}
+}
+
+// master is what the console shows of the replication beyond the metrics.
+func (f *following) master() (m api.Master) {
+	if f.follower == nil {
+		return m
+	}
+	of, st := f.follower.Master(), f.follower.Status()
+	if of.Host == "" {
+		return m
+	}
+	m = api.Master{Address: net.JoinHostPort(of.Host, strconv.Itoa(of.Port)), Trouble: st.Trouble}
+	if st.State == replication.Copying {
+		m.Copy = copyProgress(st.Copy)
+	}
+	return m
+}
+
+// report adds the rows about the master, when there is one, and a row when updates of clients are
+// refused. The rows of the original come first, then our own.
+func (f *following) report(rows map[string]string, now time.Time) {
+	guarded := strconv.FormatBool(f.catalog.Guarded())
+	if f.catalog.Guarded() {
+		rows["repl_read_only"] = guarded // also without a master, as on a standby before it takes over
+	}
+	if f.follower == nil {
+		return
+	}
+	m := f.follower.Master()
+	at, follows := f.follower.Position()
+	if !follows {
+		return
+	}
+	rows["repl_master_host"] = m.Host
+	rows["repl_master_port"] = strconv.Itoa(m.Port)
+	rows["repl_timestamp"] = strconv.FormatUint(uint64(at), 10)
+	rows["repl_interval"] = fmt.Sprintf("%.6f", replication.Milliseconds(m.Interval))
+
+	st := f.follower.Status()
+	rows["repl_state"] = string(st.State)
+	rows["repl_lag_seconds"] = lagSeconds(st.Seconds)
+	rows["repl_lag_records"] = strconv.FormatInt(st.Records, 10)
+	rows["repl_last_contact"] = "-1"
+	if !st.Contact.IsZero() {
+		rows["repl_last_contact"] = fmt.Sprintf("%.3f", now.Sub(st.Contact).Seconds())
+	}
+	rows["repl_applied_records"] = strconv.FormatInt(st.Updates, 10)
+	rows["repl_applied_bytes"] = strconv.FormatInt(st.Bytes, 10)
+	rows["repl_dropped_records"] = strconv.FormatInt(st.Dropped, 10)
+	rows["repl_read_only"] = guarded
+	if st.Trouble != "" {
+		rows["repl_trouble"] = st.Trouble
+	}
+	if c := st.Copy; st.State == replication.Copying {
+		rows["repl_copy"] = fmt.Sprintf("db=%d records=%d total=%d bytes=%d", c.DB, c.Records, c.Total, c.Bytes)
+	}
+	if st.Seconds == 0 { // the master had nothing newer when it was heard last
+		at = max(at, min(ulog.StampAt(st.Contact), ulog.StampAt(now)))
+	}
+	rows["repl_delay"] = fmt.Sprintf("%.6f", age(now, at))
+}
+
+// age is how old a position is, in seconds. A position within the present millisecond may be a
+// little in the future: it counts as 0.
+func age(now time.Time, at ulog.Stamp) float64 {
+	const milli = 1e-3
+	d := float64(int64(ulog.StampAt(now)-at)) / stampsPerSecond
+	if d < 0 && d > -milli {
+		return 0
+	}
+	return d
+}

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"fmt"
+	"time"
+
+	"gotycoon/access"
+	"gotycoon/admin"
+	"gotycoon/admin/api"
+	"gotycoon/internal/browser"
+	"gotycoon/internal/opcount"
+	"gotycoon/internal/tlsport"
+	"gotycoon/replication"
+	"gotycoon/services"
+)
+
+// root is the composition root: the parts of one server, from the start to the end of its process.
+// It gives each part what the part needs, and has no other duties.
+type root struct {
+	cfg     *Config
+	live    *live // the part of cfg that can change
+	log     logger
+	sink    *sink
+	signals *signals
+	manager manager
+	process int // ID
+	started time.Time
+	stack   stack
+	serving bool // all parts have been open
+	code    int  // that the script has asked for
+
+	host      string // cfg.Host as an IPv4 address, or empty
+	tls       *tlsport.Guard
+	pages     *browser.Policy
+	access    *access.Guard
+	meters    meters
+	health    health
+	console   *api.API // shown by admin only
+	admin     *adminListener
+	databases databases
+	pid       pidFile
+	room      *room
+	timers    *timers
+	primary   primary
+	following *following
+	replicas  replicas
+	scripts   *scripts
+	memcached *memcached
+	services  running
+	counts    opcount.Counts
+	traffic   traffic
+	data      *dataPort
+}
+
+// open opens the parts, and reports whether all are open. Parts that are open are on the stack. The
+// errors of parts are the texts of log lines.
+func (r *root) open() bool {
+	for _, p := range r.parts() {
+		var err error
+		if r.cfg.opening != nil {
+			err = r.cfg.opening(p.name)
+		}
+		if err == nil && p.open != nil {
+			err = p.open()
+		}
+		if err != nil {
+			r.log.error("%v", err)
+			return false
+		}
+		r.stack.push(p)
+	}
+	r.serving = true
+	return true
+}
+
+// parts are the parts in the order in which they are opened. The reverse is the stop order, see
+// stack. A part without open has its place for the sake of the stop.
+func (r *root) parts() []part {
+	r.databases = databases{cfg: r.cfg, log: r.log}
+	r.pid = pidFile{path: r.cfg.PIDPath, log: r.log}
+	r.timers = newTimers(r.log)
+	return []part{
+		{"host", r.openHost, nil},
+		{"TLS", r.openTLS, quietly(r.closeTLS)},
+		{"access", r.openAccess, quietly(func() { r.access.Close() })},
+		{"admin listener", r.openAdmin, quietly(func() { r.admin.close() })},
+		{"last line", nil, quietly(r.logLast)},
+		{"databases", func() error { return r.databases.open(r.live.snapshots) }, r.databases.close},
+		{"last snapshots", nil, func() bool { return r.databases.snapshots.last() }},
+		{"PID file", nil, quietly(r.pid.remove)},
+		{"room", r.openRoom, quietly(func() { r.room.close() })},
+		{"timers", nil, quietly(r.timers.close)},
+		{"role", r.openRole, nil},
+		{"follower", r.openFollowing, quietly(func() { r.following.close() })},
+		{"script", r.openScript, quietly(func() { r.scripts.close() })},
+		{"memcached", r.openMemcached, func() bool { return !r.serving || r.memcached.finish() }},
+		{"services", r.openServices, func() bool { return r.services.close(r.log) }},
+		{"snapshots", nil, quietly(func() { r.databases.snapshots.stop() })},
+		{"console and metrics", r.publish, quietly(r.closeConsole)},
+		{"work in the background", r.begin, nil},
+	}
+}
+
+func (r *root) openHost() (err error) {
+	if r.host, err = resolve(r.cfg.Host); err != nil {
+		return fmt.Errorf("unknown host: %s", r.cfg.Host)
+	}
+	return nil
+}
+
+func (r *root) openTLS() (err error) {
+	r.tls, err = openTLS(&r.cfg.TLS, r.log)
+	return err
+}
+
+func (r *root) closeTLS() {
+	if r.tls != nil {
+		r.tls.Close()
+	}
+}
+
+func (r *root) openAccess() (err error) {
+	if r.pages, err = r.cfg.Access.pages(); err != nil {
+		return err
+	}
+	r.access, err = openAccess(r.cfg.Access, r.cfg.Host, r.log)
+	return err
+}
+
+// openAdmin starts the admin listener, before anything that takes long.
+func (r *root) openAdmin() (err error) {
+	c := r.cfg.Admin
+	r.health.readyLag = c.ReadyLag
+	r.health.phase.set("starting: the databases are being opened or restored")
+	r.meters = newMeters(c, r.log)
+	r.console = newConsole(consoleOptions{
+		AdminConfig: c, ReadOnly: r.cfg.ReadOnly, Started: r.started, Health: &r.health, Access: r.access, Pages: r.pages,
+		Limits: &r.live.limits, Log: r.log,
+	})
+	r.admin, err = openAdmin(adminOptions{
+		AdminConfig: c, Access: r.access, Pages: r.pages, Secure: secure(r.tls), Started: r.started, Health: &r.health,
+		Routes: func(s *admin.Server) { mountConsole(r.console, s) }, Log: r.log,
+	})
+	return err
+}
+
+// logLast writes the last line of a server that has served.
+func (r *root) logLast() {
+	if r.serving {
+		r.log.system("================ [FINISH]: pid=%d", r.process)
+	}
+}
+
+func (r *root) openRoom() error {
+	r.room = newRoom(roomOptions{
+		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly, Log: r.log,
+	})
+	r.room.look()
+	return nil
+}
+
+func (r *root) openRole() error {
+	role, err := openRole(r.databases.catalog.Services(), r.cfg.sid(), r.cfg.MasterHost != "", r.log)
+	r.primary = primary{role: role, sid: r.cfg.sid(), replicas: &r.replicas}
+	return err
+}
+
+// openFollowing opens the replication from a master, and says what this server promises.
+func (r *root) openFollowing() error {
+	c, catalog := r.cfg, r.databases.catalog
+	r.following = openFollowing(followingOptions{
+		ReplicationConfig: c.Replication, Catalog: catalog, Role: r.primary.role, SID: c.sid(), RTSPath: c.RTSPath,
+		Master:    replication.Master{Host: c.MasterHost, Port: c.MasterPort, Interval: c.MasterInterval},
+		MasterTLS: &c.TLS, Snapshots: c.Snapshots.Dir != "" && c.UpdateLog == "", Log: r.log,
+	})
+	r.primary.following = r.following
+	makeRoomForColdPages(catalog)
+	r.log.info("%s", durability(c))
+	tellProtection(r.access, r.log)
+	tellDatabases(r.access, catalog)
+	return nil
+}
+
+func (r *root) openScript() error {
+	r.scripts = loadScript(scriptOptions{
+		ScriptConfig: r.cfg.Script, Catalog: r.databases.catalog, Workers: min(r.cfg.Threads, MaxThreads), Room: r.cfg.Limits.scripts(), Log: r.log,
+	})
+	return nil
+}
+
+func (r *root) openMemcached() (err error) {
+	r.memcached, err = loadMemcached(memcachedOptions{
+		Plugins: r.cfg.Plugins, Host: r.host, DB: r.databases.catalog.DB(0), Started: r.started, Access: r.access,
+		MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Meter: r.meters.meter, Requests: r.meters.memcache,
+		Secure: secure(r.tls), Log: r.log,
+	})
+	r.databases.silent = err != nil // the original says nothing more after this error
+	return err
+}
+
+func (r *root) openServices() (err error) {
+	r.services, err = r.cfg.Services.open(&servicesOptions{
+		Options: services.Options{
+			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Access: r.access, Pages: r.pages,
+			Meter: r.meters.meter, Logger: r.log.Logger,
+		},
+		Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role, Secure: secure(r.tls), Log: r.log,
+	})
+	return err
+}
+
+// publish makes the data port, which is the last part that others look at, and has probes, metrics
+// and the console show the parts.
+func (r *root) publish() error {
+	c, catalog := r.cfg, r.databases.catalog
+	report := reporter{
+		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
+	}
+	r.data = &dataPort{dataPortOptions: dataPortOptions{
+		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
+		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
+		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
+		Secure: secure(r.tls), Log: r.log,
+	}}
+	r.health.catalog, r.health.room, r.health.following = catalog, r.room, r.following
+	if r.admin.server == nil {
+		return nil
+	}
+	f := published{
+		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
+		primary: &r.primary, following: r.following, replicas: &r.replicas, snapshots: r.databases.snapshots,
+	}
+	e := newExport(f)
+	r.admin.publish(e.collectors...)
+	openConsole(r.console, &shown{published: f, cfg: c, live: r.live, started: r.started}, e)
+	return nil
+}
+
+// closeConsole says that databases and services are about to be closed. When it returns, nobody on
+// the admin listener looks at them any more.
+func (r *root) closeConsole() {
+	r.health.phase.set("stopping")
+	r.admin.gate.Close()
+	r.console.Close()
+}
+
+// begin writes the PID file, since everything is open now, and starts the work in the background.
+func (r *root) begin() error {
+	r.pid.write(r.process)
+	catalog := r.databases.catalog
+	r.timers.every(idleEvery, func() {
+		if r.traffic.idle() {
+			catalog.Idle()
+		}
+	})
+	if r.cfg.Access.Path != "" {
+		r.timers.every(accessEvery, r.access.Poll)
+	}
+	r.timers.every(roomEvery, r.room.look)
+	if !r.cfg.ReadOnly {
+		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
+	}
+	if every := r.manager.watchdogEvery(); every > 0 {
+		r.timers.every(every, func() { r.manager.feedWatchdog(catalog) })
+	}
+	r.databases.snapshots.start()
+	return nil
+}

@@ -1,0 +1,135 @@
+package quota
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/db/record"
+)
+
+// A call changes up to three kinds of records in one group of the log: the state of the quota, its
+// journals, and the reply under the id of the call. A follower receives the records of a group one
+// after the other. If it becomes the primary with only the first of them, the call must still be
+// whole: a client that repeats the call under its id must get the old reply, and the amount taken
+// must have a journal with which it can be cancelled.
+//
+// So the state comes first, and its record also says what the other records of the call are:
+//
+//	STATE LF CALL EXPIRES LF REPLY LF ID
+//
+// EXPIRES is the Unix second in which the record of the id expires; ID is empty for a call without
+// one. For example "apply 10" under the id "abc" on a quota of 100 stores
+//
+//	90 1 1 LF apply 10 1700086400 LF 1 90 LF abc
+//
+// from which complete makes the journal 1 of 10 units and the reply "1 90" under "abc".
+
+// appendLast appends a call to the record of the state that the call has led to.
+func appendLast(value []byte, c *call, reply []byte, now time.Time) []byte {
+	value = fmt.Appendf(value, "\n%s %d\n%s\n", c, now.Add(idLifetime).Unix(), reply)
+	return append(value, c.id...)
+}
+
+// last is the last call of a quota, as its state record tells it.
+type last struct {
+	call    call
+	reply   []byte
+	expires int64
+}
+
+// parseLast reads the last call in a state record. It returns nil if that call had no other
+// records.
+func parseLast(value []byte) (*last, error) {
+	_, text, ok := bytes.Cut(value, []byte("\n"))
+	if !ok || len(text) == 0 {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	parts := bytes.SplitN(text, []byte("\n"), 3)
+	if len(parts) != 3 {
+		return nil, fmt.Errorf("the last call %q in it is damaged", text)
+	}
+	l := &last{reply: parts[1]}
+	l.call.id = parts[2]
+	if _, err := fmt.Sscanf(string(parts[0]), "%s %d %d", &l.call.word, &l.call.number, &l.expires); err != nil {
+		return nil, fmt.Errorf("the last call %q in it is damaged: %w", text, err)
+	}
+	return l, nil
+}
+
+// complete stores those records of the last call that this server has not received.
+func (r *records) complete(q *quota) error {
+	value, err := r.Value(quotaKey(q.name, "state"))
+	if err != nil {
+		return err
+	}
+	l, err := parseLast(value)
+	if l == nil || err != nil {
+		return wrapDamage(q.name, err)
+	}
+	recs, err := r.lacking(q, l)
+	if len(recs) == 0 || err != nil {
+		return err
+	}
+	_, err = r.SetBulk(nil, recs, true)
+	return err
+}
+
+func wrapDamage(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("the record of quota %q: %w", name, err)
+}
+
+// lacking returns those records of the last call that are not in the database.
+func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
+	if len(l.call.id) > 0 && l.expires > time.Now().Unix() {
+		known, err := r.Value(q.idKey(&l.call))
+		if err != nil {
+			return nil, err
+		}
+		if known == nil {
+			id := q.idRecord(&l.call, l.reply)
+			id.XT = record.XT(-l.expires)
+			recs = append(recs, id)
+		}
+	}
+	number, ok := journalOf(l)
+	if !ok {
+		return recs, nil
+	}
+	known, err := r.Value(journalKey(q.name, number))
+	switch {
+	case err != nil || known != nil && l.call.word == "apply":
+		return recs, err
+	case l.call.word == "apply":
+		return append(recs, applyRecord(q.name, number, journal{amount: l.call.number})), nil
+	}
+	applied := uint64(l.call.number)
+	j, found, err := r.journal(q.name, applied)
+	if err != nil {
+		return nil, err
+	}
+	if found && j.cancelled == 0 {
+		j.cancelled = number
+		recs = append(recs, applyRecord(q.name, applied, j))
+	}
+	if known == nil {
+		recs = append(recs, cancelRecord(q.name, number, applied))
+	}
+	return recs, nil
+}
+
+// journalOf returns the journal number that a call was given. ok is false for a call without a
+// journal.
+func journalOf(l *last) (number uint64, ok bool) {
+	if l.call.word != "apply" && l.call.word != "cancel" {
+		return 0, false
+	}
+	first, _, _ := bytes.Cut(l.reply, []byte(" "))
+	number, err := strconv.ParseUint(string(first), 10, 64)
+	return number, err == nil && number > 0
+}

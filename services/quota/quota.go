@@ -1,0 +1,280 @@
+package quota
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db"
+	"gotycoon/db/record"
+	"gotycoon/services/leader"
+)
+
+// state is a quota's state between two calls. Each call that changes it writes its record.
+type state struct {
+	remaining int64
+	journal   uint64 // the last number that was given to an apply or a cancel
+	open      bool   // false: the quota was used up, or an apply was refused
+}
+
+// quota is one amount that clients take from.
+//
+// A call changes the state in memory and commits its records to the log, both under mu, so that the
+// order in memory is the order in the log. No call waits for the disk under mu: the connection
+// sends the reply when its pending updates are safe, and all connections that wait share one wait.
+type quota struct {
+	name      string
+	records   *records
+	fresh     state // the state of a quota that has no record
+	primary   *leader.Role
+	exhausted func(*quota) // called when the journals are to be exported
+
+	mu    sync.Mutex // protects the fields below, held over the commit of a call
+	state state
+	term  uint64 // term in which state was read from the records, see lead
+
+	wanted atomic.Bool // an export has been asked for
+	// anew: the next export is made even if no journal is new, because another server may have been
+	// the primary since the latest export.
+	anew atomic.Bool
+}
+
+// call is one request that may change a quota.
+type call struct {
+	word    string      // "apply", "cancel", "increase", "decrease", "empty"
+	number  int64       // amount or journal number
+	id      []byte      // a repetition under the same id is recognised; empty: every call counts
+	pending *db.Pending // collects what the reply acknowledges
+	closes  bool        // set when the quota is used up or refuses: the journals are exported
+}
+
+// Reply texts, without their line feed.
+const (
+	refused = "-1" // a negative amount, or a sum that no number can hold
+	nothing = "0"
+)
+
+// look returns the present state. On a server that is not the primary it is the state received so
+// far. owed collects what the reply has to wait for.
+func (q *quota) look(owed *db.Pending) (state, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.lead() == nil {
+		return q.state, q.seen(owed)
+	}
+	s, _, err := q.load()
+	if err == nil {
+		err = q.seen(owed)
+	}
+	return s, err
+}
+
+// seen lets a reply wait for the calls of other clients that it shows: they may not be safe yet.
+func (q *quota) seen(owed *db.Pending) error { return q.records.Seen(owed) }
+
+// lead returns an error if this server may not change the quota. In a new term it reads the state
+// from the records, in which another server may have written since, and completes the last call
+// (last.go).
+func (q *quota) lead() error {
+	term, err := q.primary.Term()
+	if err != nil || term == q.term {
+		return err
+	}
+	s, _, err := q.load()
+	if err == nil {
+		err = q.records.complete(q)
+	}
+	if err == nil {
+		q.state, q.term = s, term
+	}
+	return err
+}
+
+// load returns the state in the records; known is false if there is none.
+func (q *quota) load() (s state, known bool, err error) {
+	s, known, err = q.records.state(q.name)
+	if !known {
+		s = q.fresh
+	}
+	return s, known, err
+}
+
+// do carries out a call, or finds that it was carried out before, and appends the reply.
+func (q *quota) do(dst []byte, c *call) ([]byte, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err := q.lead(); err != nil {
+		return dst, err
+	}
+	if len(c.id) > 0 {
+		if reply, err := q.repeated(c); reply != nil || err != nil {
+			return append(dst, reply...), err
+		}
+	}
+	before := q.state
+	reply, recs, err := q.change(c)
+	if err != nil {
+		return dst, err
+	}
+	if err := q.commit(c, reply, recs, before); err != nil {
+		q.state = before
+		return dst, err
+	}
+	if c.closes {
+		q.export()
+	}
+	return append(dst, reply...), nil
+}
+
+// change carries out a call in memory and returns the reply and the records of its journals.
+func (q *quota) change(c *call) (reply []byte, recs []db.Record, err error) {
+	switch c.word {
+	case "apply":
+		reply, recs = q.apply(c)
+		return reply, recs, nil
+	case "cancel":
+		return q.cancel(c.number)
+	case "increase":
+		return q.increase(c.number), nil, nil
+	case "decrease":
+		return q.decrease(c), nil, nil
+	}
+	q.state.remaining = 0
+	q.close(c)
+	return []byte(nothing), nil, nil
+}
+
+// commit writes the records of a call as one group of the log. The reply of a call with an id is
+// part of the group.
+func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) error {
+	if len(c.id) > 0 {
+		recs = append(recs, q.idRecord(c, reply))
+	}
+	if q.state != before {
+		state := stateRecord(q.name, q.state)
+		if len(recs) > 0 {
+			state.Value = appendLast(state.Value, c, reply, time.Now())
+		}
+		recs = append([]db.Record{state}, recs...) // first: see appendLast
+	}
+	if len(recs) == 0 {
+		return q.seen(c.pending)
+	}
+	_, err := q.records.SetBulk(c.pending, recs, true)
+	return err
+}
+
+// apply takes an amount, if there is enough.
+func (q *quota) apply(c *call) (reply []byte, recs []db.Record) {
+	s, amount := &q.state, c.number
+	switch {
+	case amount < 0:
+		return []byte(refused), nil
+	case !s.open && s.remaining <= 0:
+		return []byte(nothing), nil
+	case amount > s.remaining:
+		q.close(c)
+		return pair(0, max(s.remaining, 0)), nil
+	}
+	s.remaining -= amount
+	s.journal++
+	s.open = true
+	if s.remaining == 0 {
+		q.close(c)
+	}
+	return pair(s.journal, s.remaining), []db.Record{applyRecord(q.name, s.journal, journal{amount: amount})}
+}
+
+// close marks the quota as used up.
+func (q *quota) close(c *call) { q.state.open, c.closes = false, true }
+
+// cancel gives back what the apply with a journal number has taken.
+func (q *quota) cancel(number int64) (reply []byte, recs []db.Record, err error) {
+	switch {
+	case number == 0:
+		return []byte(refused), nil, nil
+	case number < 0 || uint64(number) > q.state.journal:
+		return []byte(nothing), nil, nil
+	}
+	j, found, err := q.records.journal(q.name, uint64(number))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !found || j.cancelled != 0:
+		return []byte(nothing), nil, nil
+	case q.state.remaining > math.MaxInt64-j.amount:
+		return []byte(refused), nil, nil
+	}
+	s := &q.state
+	s.journal++
+	s.remaining += j.amount
+	s.open = true
+	j.cancelled = s.journal
+	return pair(s.journal, s.remaining), []db.Record{
+		applyRecord(q.name, uint64(number), j), cancelRecord(q.name, s.journal, uint64(number)),
+	}, nil
+}
+
+// increase adds to the quota and opens it.
+func (q *quota) increase(amount int64) []byte {
+	if amount < 0 || q.state.remaining > math.MaxInt64-amount {
+		return []byte(refused)
+	}
+	q.state.remaining += amount
+	q.state.open = true
+	return strconv.AppendInt(nil, q.state.remaining, 10)
+}
+
+// decrease takes from the quota without a journal, as much as there is.
+func (q *quota) decrease(c *call) []byte {
+	if c.number < 0 {
+		return []byte(refused)
+	}
+	q.state.remaining = max(0, q.state.remaining-c.number)
+	if q.state.remaining == 0 {
+		q.close(c)
+	}
+	return strconv.AppendInt(nil, q.state.remaining, 10)
+}
+
+func pair(number uint64, remaining int64) []byte {
+	return strconv.AppendInt(append(strconv.AppendUint(nil, number, 10), ' '), remaining, 10)
+}
+
+// repeated returns the reply of an earlier call with the same id, nil if there was none. A
+// different call under a used id is refused. The record of the id is stored again, so that this
+// reply too waits until the first call is safe.
+func (q *quota) repeated(c *call) ([]byte, error) {
+	value, err := q.records.Value(q.idKey(c))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	word, reply, _ := bytes.Cut(value, []byte("\n"))
+	if string(word) != c.String() {
+		return []byte(refused), q.seen(c.pending)
+	}
+	recs := []db.Record{q.idRecord(c, reply)}
+	if _, err := q.records.SetBulk(c.pending, recs, true); err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// String identifies the word and number of a call: a repetition under the same id must have both.
+func (c *call) String() string { return c.word + " " + strconv.FormatInt(c.number, 10) }
+
+func (q *quota) idKey(c *call) []byte { return append(quotaKey(q.name, "id\x00"), c.id...) }
+
+func (q *quota) idRecord(c *call, reply []byte) db.Record {
+	value := append(append([]byte(c.String()), '\n'), reply...)
+	return db.Record{Key: q.idKey(c), Value: value, XT: record.XT(idLifetime.Seconds())}
+}
+
+// export asks for an export of the journals.
+func (q *quota) export() {
+	q.wanted.Store(true)
+	q.exhausted(q)
+}
