@@ -54,8 +54,8 @@ func rightOf(word string) right {
 	return right{}
 }
 
-// owner is a connection in its role as owed.Rights: an update that has waited asks whether its client
-// still has the right.
+// owner is a connection in its role as owed.Rights: an update that has waited asks whether its
+// client still has the right. It also decides which commands the client may give.
 type owner struct{ *conn }
 
 // Current implements owed.Rights.

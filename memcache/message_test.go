@@ -93,7 +93,7 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	require.NoError(t, err)
 	put(t, q, "job", "first")
 	require.NoError(t, held.GiveBack(nil))
-	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), record.Never)) // later
+	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), record.Never))
 	put(t, q, "job", "second")
 	put(t, q, "other", "of another queue")
 	keys, err := d.MatchPrefix(nil, nil, []byte("other "), -1, nil)

@@ -14,7 +14,7 @@ import (
 type change struct {
 	mode      mode
 	key, data []byte
-	room      []byte // large data with record.Headroom bytes in front and flagBytes behind; nil: copied
+	room      []byte // large data between record.Headroom and flagBytes more bytes; nil: copied
 	flags     uint32
 	xt        record.XT
 	unique    uint64 // version that the item must have; 0: any version

@@ -262,7 +262,8 @@ func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 			limit = longLine
 		}
 		c := s.dial(t)
-		c.send("POST /%s", strings.Repeat("x", limit-len("POST /"))+ // the rest would be the next line
+		// The rest of a line that is too long would be the next line.
+		c.send("POST /%s", strings.Repeat("x", limit-len("POST /"))+
 			"flush_all HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n")
 		c.ended()
 		c = s.dial(t)

@@ -230,8 +230,8 @@ func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt record.XT, mode int
 	default:
 		return d.Set(p, key, value, xt)
 	}
-	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) { // the record is left out
-		return nil
+	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) {
+		return nil // the record is left out
 	}
 	return err
 }

@@ -157,7 +157,8 @@ func (h *handle) begin(c call, hard bool) bool {
 		if h.db.Transaction() == nil {
 			break
 		}
-		// Another call has left a transaction open. The call that ends it must not wait for this one.
+		// Another call has left a transaction open. The call that ends it must not wait for this
+		// call.
 		h.release()
 	}
 	tx, err := h.db.Begin(h.s.leash.done, hard)

@@ -37,7 +37,6 @@ var (
 // interpreter and concatenations call our own function. It refuses trees that the reference
 // interpreter does not accept, or that are too deep to walk over.
 type rewriter struct {
-	// constants are the constants of one function.
 	constants []constants // of the enclosing functions, innermost last
 	lookups   int         // cost of the constants, see maxLookups
 	levels    int
@@ -46,7 +45,7 @@ type rewriter struct {
 	err       error
 }
 
-// constants are those of a function.
+// constants are the constants of one function.
 type constants struct {
 	different map[string]struct{}
 	uses      int

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// The library's parser accepts chunks that Lua 5.1 refuses, and it misreads some of them: the escape
-// in "\300" becomes another byte, and the number 1e) becomes NaN. A script that tests a chunk with
-// loadstring must get the answer of the reference interpreter, so strict refuses these chunks. A look
-// at the tokens is enough, because the parser has accepted the chunk already:
+// The library's parser accepts chunks that Lua 5.1 refuses, and it misreads some of them: the
+// escape in "\300" becomes another byte, and the number 1e) becomes NaN. A script that tests a
+// chunk with loadstring must get the answer of the reference interpreter, so strict refuses these
+// chunks. A look at the tokens is enough, because the parser has accepted the chunk already:
 //
 //	3x   0x1p4   1e)          malformed numbers
 //	"\300"                    an escape above 255
