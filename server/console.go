@@ -45,8 +45,9 @@ func newConsole(o consoleOptions) *api.API {
 		}
 		return ""
 	}
-	// Where the data port is protected by default, so are the data in the console, also on a listener
-	// with an address of its own, which is for metrics. Elsewhere the listener has asked already.
+	// Where the data port is protected by default, so are the data in the console, also on a
+	// listener with an address of its own, which is for metrics. Elsewhere the listener has asked
+	// already.
 	allow := func(r *http.Request) error {
 		if !o.Access.Protects() {
 			return nil

@@ -49,8 +49,8 @@ func (l *live) set(cfg *Config) {
 func (l *live) Effective() []Setting { return *l.settings.Load() }
 
 // reload puts a configuration that has been read again into effect, except for options that cannot
-// change. It returns the names of the options that have changed, and of those that have not although
-// they were given another value.
+// change. It returns the names of the options that have changed, and of those that have not
+// although they were given another value.
 func (l *live) reload(next Config) (changed, fixed []string) {
 	changed, fixed = changes(l.Effective(), next.Reload.Settings)
 	next.Reload.Settings = merge(l.Effective(), next.Reload.Settings)

@@ -25,7 +25,7 @@ package server
 //	snapshots in the background
 //	services                         the last service first
 //	memcached                        a plug-in that has not run makes the exit code 1
-//	script                           calls end, open transactions are aborted: updates of a master may wait for them
+//	script                           calls end, open transactions are aborted
 //	follower                         its position is saved
 //	timers, room
 //	PID file
@@ -46,7 +46,7 @@ type stack struct {
 type part struct {
 	name  string
 	open  func() error // nil: there is nothing to do
-	close func() bool  // reports whether all went well, after lines in the log; nil: there is nothing to do
+	close func() bool  // reports whether all went well; nil: there is nothing to do
 }
 
 // push adds a part that is open.
