@@ -56,7 +56,7 @@ const (
 //     files: if a checkpoint failed, it would have taken the last bytes from the log. Where files
 //     have more room inside than they need, half of -min-free may go to the logs, which shrink with
 //     the next checkpoint.
-//   - each update three times: once in the log, and twice in the file, since pages may be half full.
+//   - each update three times: once in the log, and twice in the file, as pages may be half full.
 //
 // Example: 100 MiB are free, -min-free is 64 MiB, and files will grow by 10 MiB. 26 MiB are left,
 // so the logs may take 26/3 = 8.7 MiB. When nothing is left updates are refused, files are

@@ -24,7 +24,7 @@ const (
 type TLSConfig struct {
 	Cert      string // file of the certificate and the certificates up to its authority (-tls-cert)
 	Key       string // file of its key (-tls-key)
-	CA        string // file of the clients' authorities (-tls-ca); empty: no certificate is asked for
+	CA        string // file of the clients' authorities (-tls-ca); empty: clients are not asked
 	Client    string // with CA: TLSRequired, as when it is empty, or TLSOptional (-tls-client)
 	CRL       string // file of the revocation lists of these authorities (-tls-crl); empty: none
 	Mode      string // TLSRequired, as when it is empty, or TLSAllowed: plaintext too (-tls)
