@@ -169,7 +169,7 @@ func textFact(name, value, option string) api.Fact {
 // settings are all options as they are in effect.
 func (s *shown) settings() []api.Setting {
 	var all []api.Setting
-	for _, s := range s.live.Effective() {
+	for _, s := range s.live.effective() {
 		all = append(all, api.Setting(s))
 	}
 	return all

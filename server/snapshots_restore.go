@@ -32,10 +32,11 @@ func (e *snapshotError) Error() string {
 //
 // Three cases have no such other half. Without a snapshot the log may hold updates of an earlier
 // life, which began with an empty database too; if they were replayed, removed records would come
-// back. A snapshot with a stamp above the log's last one is of another log. And a snapshot that is
-// older than the last one that the server has taken was put there on purpose. In each of them the
-// database goes on from the snapshot, or from nothing, and gets a new snapshot before anybody
-// changes it: then the stamp of this snapshot tells the updates of this life from older ones.
+// back. A snapshot with a stamp above the log's last one was taken with another log. And a snapshot
+// that is older than the last snapshot that the server has taken was put there on purpose. In each
+// of these cases the database goes on from the snapshot, or from nothing, and gets a new snapshot
+// before anybody changes it: the stamp of the new snapshot tells the updates of this life from older
+// ones.
 type restorer struct {
 	s         *snapshots // nil: there is nothing to restore
 	databases []string   // their expressions
