@@ -15,6 +15,7 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/db"
+	"gotycoon/services/quota"
 	"gotycoon/services/sequence"
 )
 
@@ -43,7 +44,7 @@ func coconutDB(t *testing.T) *db.DB {
 
 func TestCoconutSequences(t *testing.T) {
 	ctx := context.Background()
-	s, err := sequence.NewSequenceServer(sequence.SequenceOptions{DB: coconutDB(t), Reserve: 2, ServerNo: 1, Location: time.UTC})
+	s, err := sequence.New(sequence.Options{DB: coconutDB(t), Reserve: 2, ServerNo: 1, Location: time.UTC})
 	c := &client.Coconut{Addr: startCoconut(t, s, err), Name: "a&b", Timeout: 10 * time.Second}
 	numbers, err := c.Fetch(ctx, 1)
 	require.NoError(t, err)
@@ -70,7 +71,7 @@ func TestCoconutSequences(t *testing.T) {
 
 func TestCoconutQuotas(t *testing.T) {
 	ctx := context.Background()
-	s, err := sequence.NewQuotaServer(sequence.QuotaOptions{DB: coconutDB(t), Limit: 10})
+	s, err := quota.New(quota.Options{DB: coconutDB(t), Limit: 10})
 	c := &client.Coconut{Addr: startCoconut(t, s, err)}
 	for range 2 {
 		journal, remaining, err := c.Apply(ctx, 4, "same call")

@@ -38,7 +38,6 @@ func (c *Config) check() error {
 		func() error { return c.Plugins.check(c.Databases) },
 		c.Limits.check,
 		c.Services.check,
-		c.Services.checkValues,
 		c.TLS.check,
 		c.Admin.check,
 	} {

@@ -17,9 +17,6 @@ import (
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/procinfo"
-	"gotycoon/services/counter"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
 )
 
 // consoleOptions are what the console needs before the databases are open.
@@ -80,7 +77,7 @@ func openConsole(a *api.API, s *shown, e *export) {
 	sources := api.Sources{
 		Catalog: s.catalog, Meter: s.meters.meter, Ballast: ballastSize, Slow: s.cfg.Admin.Slow, Protocols: e.protocols, Ports: e.ports,
 		Identity: api.Identity{Host: host, Address: net.JoinHostPort(s.cfg.Host, strconv.Itoa(s.cfg.Port)), ServerID: s.cfg.ServerID},
-		Facts:    s.facts, Settings: s.settings,
+		Facts:    s.facts, Settings: s.settings, Services: map[string]api.Show{},
 	}
 	if s.following.follower != nil {
 		sources.Follower, sources.Master = s.following.figures, s.following.master
@@ -91,17 +88,8 @@ func openConsole(a *api.API, s *shown, e *export) {
 	if s.snapshots != nil {
 		sources.Snapshots = snapshotConsole{s.snapshots}
 	}
-	for _, running := range s.services {
-		switch running := running.(type) {
-		case *counter.Server:
-			sources.Counters = running
-		case *lock.Server:
-			sources.Locks = running
-		case *sequence.SequenceServer:
-			sources.Sequences = running
-		case *sequence.QuotaServer:
-			sources.Quotas = running
-		}
+	for _, service := range s.services {
+		sources.Services[service.Name()] = service.Show
 	}
 	a.Open(sources)
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/services/sequence"
+	"gotycoon/services/quota"
 )
 
 // databases is the catalog from its opening to its closing, with the lines about it.
@@ -40,7 +40,7 @@ func (d *databases) open(every *pace) error {
 		NoRepair:       c.NoRepair,
 		AsIs:           c.AsIs,
 		Services:       c.Services.database(),
-		Vital:          sequence.Vital,
+		Vital:          quota.Vital,
 		Engine:         engine,
 		CheckpointSize: c.CheckpointSize,
 		Removals:       c.Replication.Removals,

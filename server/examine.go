@@ -179,9 +179,9 @@ type portOption struct {
 
 // ports lists the ports of all protocols.
 func (c *Config) ports() []portOption {
-	all := []portOption{
-		{"-port", c.Port}, {"-counter-port", c.Services.CounterPort}, {"-lock-port", c.Services.LockPort},
-		{"-sequence-port", c.Services.SequencePort}, {"-quota-port", c.Services.QuotaPort},
+	all := []portOption{{"-port", c.Port}}
+	for _, row := range c.Services.table() {
+		all = append(all, portOption{row.portOption(), row.port})
 	}
 	if m, ok := c.Plugins.memcache(); ok {
 		all = append(all, portOption{"-memcache-port", m.Port})

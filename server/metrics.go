@@ -5,21 +5,44 @@ import (
 
 	"gotycoon/admin/exporter"
 	"gotycoon/admin/figures"
+	"gotycoon/binproto"
 	"gotycoon/db"
+	"gotycoon/httpapi"
+	"gotycoon/internal/figure"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 	"gotycoon/memcache"
-	"gotycoon/services/counter"
 	"gotycoon/services/leader"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
 	"gotycoon/ulog"
 )
 
+// meters are where the requests of the protocols are measured and counted. Without anybody to look,
+// they are empty.
+type meters struct {
+	meter    *metrics.Meter // the services count their requests themselves
+	http     httpapi.Meters
+	bin      binproto.Meters
+	memcache *metrics.Protocol
+}
+
+func newMeters(c AdminConfig, log logger) (m meters) {
+	if !c.measures() {
+		return m
+	}
+	m.meter = metrics.New(metrics.Options{Slow: c.Slow, Sample: c.Sample, Logger: log.Logger})
+	m.http, m.bin = httpapi.NewMeters(), binproto.NewMeters()
+	m.http.Sampling, m.bin.Sampling = m.meter.Sampling(), m.meter.Sampling()
+	m.memcache = memcache.NewRequests()
+	return m
+}
+
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	return exporter.All(memcache.Metrics(), counter.Metrics(), lock.Metrics(), sequence.SequenceMetrics(),
-		sequence.QuotaMetrics(), leader.Metrics())
+	parts := [][]figure.Definition{memcache.Metrics()}
+	for _, row := range new(ServicesConfig).table() {
+		parts = append(parts, row.metrics)
+	}
+	return exporter.All(append(parts, leader.Metrics())...)
 }
 
 // published are the parts whose figures are published, all of them open.
@@ -30,7 +53,7 @@ type published struct {
 	traffic   *traffic
 	room      *room
 	memcached *memcached
-	services  services
+	services  running
 	primary   *primary
 	following *following
 	replicas  *replicas
@@ -59,7 +82,9 @@ func newExport(f published) *export {
 		e.add(exporter.Part(s.Figures()))
 	}
 	for _, s := range f.services {
-		e.service(s, m)
+		e.protocols = append(e.protocols, s.Requests())
+		e.port(s.Name(), s.Connections)
+		e.add(exporter.Part(s.Figures()))
 	}
 	if f.primary.role != nil {
 		e.add(exporter.Part(f.primary.role.Figures()))
@@ -82,25 +107,3 @@ func (e *export) port(name string, connections func() (int, uint64)) {
 }
 
 func (e *export) add(all ...prometheus.Collector) { e.collectors = append(e.collectors, all...) }
-
-// service adds one of the services with a port of its own.
-func (e *export) service(s service, m *meters) {
-	switch s := s.(type) {
-	case *counter.Server:
-		e.protocols = append(e.protocols, m.counter)
-		e.port("counter", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	case *lock.Server:
-		e.protocols = append(e.protocols, m.lock)
-		e.port("lock", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	case *sequence.SequenceServer:
-		e.protocols = append(e.protocols, m.sequence)
-		e.port("sequence", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	case *sequence.QuotaServer:
-		e.protocols = append(e.protocols, m.quota)
-		e.port("quota", s.Connections)
-		e.add(exporter.Part(s.Figures()))
-	}
-}

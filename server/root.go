@@ -11,6 +11,7 @@ import (
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
+	"gotycoon/services"
 )
 
 // root is the composition root: the parts of one server, from the start to the end of its process.
@@ -45,7 +46,7 @@ type root struct {
 	replicas  replicas
 	scripts   *scripts
 	memcached *memcached
-	services  services
+	services  running
 	counts    opcount.Counts
 	traffic   traffic
 	data      *dataPort
@@ -198,10 +199,12 @@ func (r *root) openMemcached() (err error) {
 }
 
 func (r *root) openServices() (err error) {
-	r.services, err = openServices(servicesOptions{
-		ServicesConfig: r.cfg.Services, Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role,
-		Access: r.access, Pages: r.pages, MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout,
-		Meters: &r.meters, Secure: secure(r.tls), Log: r.log,
+	r.services, err = r.cfg.Services.open(&servicesOptions{
+		Options: services.Options{
+			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Access: r.access, Pages: r.pages,
+			Meter: r.meters.meter, Logger: r.log.Logger,
+		},
+		Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role, Secure: secure(r.tls), Log: r.log,
 	})
 	return err
 }

@@ -4,25 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
+	"slices"
 	"strconv"
 	"time"
 
-	"gotycoon/access"
 	"gotycoon/db"
-	"gotycoon/internal/browser"
-	"gotycoon/internal/netio"
+	"gotycoon/internal/figure"
+	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/leader"
 	"gotycoon/services/lock"
+	"gotycoon/services/quota"
 	"gotycoon/services/sequence"
 )
 
 // DefaultServices is the database file in which services keep their state.
 const DefaultServices = "services.kct"
 
-// ServicesConfig is which protocols are served on ports of their own. Port 0 is off.
+// ServicesConfig has the options of the services. A service whose port is 0 is off.
 type ServicesConfig struct {
 	CounterPort     int           // counters of yrmcds (-counter-port)
 	CounterConns    int           // their connections at most (-counter-max-connections); 0: no limit
@@ -46,105 +46,110 @@ type ServicesConfig struct {
 	Database string // expression of the database file for the state of locks, sequences and quotas (-services); empty: DefaultServices
 }
 
-// shortestInterval is the least that yrmcds takes.
-const shortestInterval = 10 * time.Second
-
-// check finds values that no service can have.
-func (c *ServicesConfig) check() error {
-	for _, row := range []struct {
-		option string
-		value  int64
-		most   int64
-	}{
-		{"-counter-port", int64(c.CounterPort), math.MaxUint16}, {"-lock-port", int64(c.LockPort), math.MaxUint16},
-		{"-sequence-port", int64(c.SequencePort), math.MaxUint16}, {"-quota-port", int64(c.QuotaPort), math.MaxUint16},
-		{"-counter-max-connections", int64(c.CounterConns), math.MaxInt64}, {"-counter-buckets", int64(c.CounterBuckets), math.MaxInt64},
-		{"-lock-max-ttl", int64(c.LockTTL), math.MaxInt64}, {"-lock-max-keys", int64(c.LockKeys), math.MaxInt64},
-		{"-lock-max-waiters", int64(c.LockWaiters), math.MaxInt64},
-	} {
-		switch {
-		case row.value < 0:
-			return fmt.Errorf("%s: it cannot be negative", row.option)
-		case row.value > row.most:
-			return fmt.Errorf("%s: %d is more than %d", row.option, row.value, row.most)
-		}
-	}
-	if c.CounterInterval != 0 && c.CounterInterval < shortestInterval {
-		return fmt.Errorf("-counter-stats-interval: it is at least %v", shortestInterval)
-	}
-	return nil
+// serviceRow is what the server has to know of a service.
+type serviceRow struct {
+	name    string
+	port    int  // 0: the service is off
+	keeps   bool // it keeps records in the services' database
+	options []serviceOption
+	metrics []figure.Definition
+	open    func(o *servicesOptions) (services.Service, error)
 }
 
-// database returns the expression of the services' database, empty when no service needs one and none is wanted as a copy of a master's.
-func (c *ServicesConfig) database() string {
-	if c.Database != "" {
-		return c.Database
+// portOption returns the option that sets the port.
+func (r *serviceRow) portOption() string { return "-" + r.name + "-port" }
+
+// table has a row for each service. A further service is a package below services and a row here;
+// everything else in the server goes by these rows and by services.Service.
+func (c *ServicesConfig) table() []serviceRow {
+	return []serviceRow{
+		{
+			name: counter.Name, port: c.CounterPort, metrics: counter.Metrics(),
+			options: []serviceOption{
+				amount("-counter-max-connections", c.CounterConns), amount("-counter-buckets", c.CounterBuckets),
+				interval("-counter-stats-interval", c.CounterInterval),
+			},
+			open: func(o *servicesOptions) (services.Service, error) {
+				common := o.Options
+				common.MaxConns = fewer(c.CounterConns, o.MaxConns)
+				return counter.New(counter.Options{Options: common, Buckets: c.CounterBuckets, StatsInterval: c.CounterInterval}), nil
+			},
+		},
+		{
+			name: lock.Name, port: c.LockPort, keeps: true, metrics: lock.Metrics(),
+			options: []serviceOption{
+				amount("-lock-max-ttl", c.LockTTL), amount("-lock-max-keys", c.LockKeys), amount("-lock-max-waiters", c.LockWaiters),
+				{name: "-lock-strict", given: c.LockStrict},
+			},
+			open: func(o *servicesOptions) (services.Service, error) {
+				fences, err := lock.DatabaseFences(o.DB, o.SID)
+				if err != nil {
+					return nil, err
+				}
+				return lock.New(lock.Options{
+					Options: o.Options, Fences: fences, Primary: o.Role,
+					MaxTTL: c.LockTTL, MaxKeys: c.LockKeys, MaxWaiters: c.LockWaiters, StrictOrder: c.LockStrict,
+				})
+			},
+		},
+		{
+			name: sequence.Name, port: c.SequencePort, keeps: true, metrics: sequence.Metrics(),
+			options: []serviceOption{
+				within("-sequence-reserve", c.Reserve, sequence.MaxReserve), within("-sequence-server-no", c.ServerNo, sequence.MaxServerNo),
+			},
+			open: func(o *servicesOptions) (services.Service, error) {
+				return sequence.New(sequence.Options{Options: o.Options, DB: o.DB, SID: o.SID, Primary: o.Role, Reserve: c.Reserve, ServerNo: c.ServerNo})
+			},
+		},
+		{
+			name: quota.Name, port: c.QuotaPort, keeps: true, metrics: quota.Metrics(),
+			options: []serviceOption{notNegative("-quota-limit", c.Limit), {name: "-quota-export", given: c.Export != ""}},
+			open: func(o *servicesOptions) (services.Service, error) {
+				return quota.New(quota.Options{Options: o.Options, DB: o.DB, Primary: o.Role, Limit: c.Limit, Export: c.Export})
+			},
+		},
 	}
-	if c.LockPort == 0 && c.SequencePort == 0 && c.QuotaPort == 0 {
-		return ""
-	}
-	return DefaultServices
 }
 
-// service is one protocol with a port of its own. Its connections live across restarts of the data port's listener.
-type service interface {
-	Start(net.Listener) // the listener belongs to the service from now on
-	Close() error       // ends everything that Start began
-}
-
-// services are the ones that run.
-type services []service
-
-// servicesOptions are what the services need.
+// servicesOptions are what the services are given.
 type servicesOptions struct {
-	ServicesConfig
-	Host     string // as an IPv4 address, or empty
-	DB       *db.DB // the services' database; nil without one
-	SID      uint16
-	Role     *leader.Role // nil without DB
-	Access   *access.Guard
-	Pages    *browser.Policy
-	MaxConns int
-	Limits   *netio.Limits
-	Timeout  time.Duration
-	Meters   *meters
-	Secure   func(net.Listener) net.Listener
-	Log      logger
+	services.Options // of all of them
+
+	Host   string       // as an IPv4 address, or empty
+	DB     *db.DB       // the services' database; nil without one
+	SID    uint16       // this server's ID in replication
+	Role   *leader.Role // nil without DB
+	Secure func(net.Listener) net.Listener
+	Log    logger
 }
 
-// openServices starts what the configuration asks for, or nothing.
-func openServices(o servicesOptions) (services, error) {
-	var running services
-	for _, row := range []struct {
-		name string
-		port int
-		open func() (service, error)
-	}{
-		{"counter", o.CounterPort, o.newCounters},
-		{"lock", o.LockPort, o.newLocks},
-		{"sequence", o.SequencePort, o.newSequences},
-		{"quota", o.QuotaPort, o.newQuotas},
-	} {
+// running are the services that run. Their connections outlive restarts of the data port's listener.
+type running []services.Service
+
+// open starts the services whose ports are given.
+func (c *ServicesConfig) open(o *servicesOptions) (running, error) {
+	var all running
+	for _, row := range c.table() {
 		if row.port == 0 {
 			continue
 		}
-		s, err := o.startService(row.port, row.open)
+		s, err := row.start(o)
 		if err != nil {
-			running.close(o.Log)
+			all.close(o.Log)
 			return nil, fmt.Errorf("starting the %s server: %w", row.name, err)
 		}
-		running = append(running, s)
+		all = append(all, s)
 		o.Log.system("%s server started: expr=%s:%d", row.name, o.Host, row.port)
 	}
-	return running, nil
+	return all, nil
 }
 
-func (o *servicesOptions) startService(port int, open func() (service, error)) (service, error) {
-	s, err := open()
+func (r *serviceRow) start(o *servicesOptions) (services.Service, error) {
+	s, err := r.open(o)
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(o.Host, strconv.Itoa(port)))
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(o.Host, strconv.Itoa(r.port)))
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -152,86 +157,14 @@ func (o *servicesOptions) startService(port int, open func() (service, error)) (
 	return s, nil
 }
 
-// close ends the services in the opposite order, and reports whether all went well.
-func (running services) close(log logger) bool {
+// close ends the services in the opposite order, and reports whether nothing failed.
+func (all running) close(log logger) bool {
 	ok := true
-	for i := len(running) - 1; i >= 0; i-- {
-		if err := running[i].Close(); err != nil {
+	for _, s := range slices.Backward(all) {
+		if err := s.Close(); err != nil {
 			log.error("closing a service: %v", err)
 			ok = false
 		}
 	}
 	return ok
-}
-
-func (o *servicesOptions) newCounters() (service, error) {
-	return counter.New(counter.Options{
-		MaxConns:      fewer(o.CounterConns, o.MaxConns),
-		Limits:        o.Limits,
-		Buckets:       o.CounterBuckets,
-		StatsInterval: o.CounterInterval,
-		Timeout:       o.Timeout,
-		Access:        o.Access,
-		Meter:         o.Meters.meter,
-		Requests:      o.Meters.counter,
-		Logger:        o.Log.Logger,
-	}), nil
-}
-
-func (o *servicesOptions) newLocks() (service, error) {
-	fences, err := lock.DatabaseFences(o.DB, o.SID)
-	if err != nil {
-		return nil, err
-	}
-	return lock.New(lock.Options{
-		MaxTTL:      o.LockTTL,
-		MaxKeys:     o.LockKeys,
-		MaxWaiters:  o.LockWaiters,
-		StrictOrder: o.LockStrict,
-		Fences:      fences,
-		Primary:     o.Role,
-		MaxConns:    o.MaxConns,
-		Limits:      o.Limits,
-		Timeout:     o.Timeout,
-		Access:      o.Access,
-		Meter:       o.Meters.meter,
-		Requests:    o.Meters.lock,
-		Logger:      o.Log.Logger,
-	})
-}
-
-func (o *servicesOptions) newSequences() (service, error) {
-	return sequence.NewSequenceServer(sequence.SequenceOptions{
-		DB:       o.DB,
-		Reserve:  o.Reserve,
-		ServerNo: o.ServerNo,
-		SID:      o.SID,
-		Primary:  o.Role,
-		Limits:   o.portLimits(),
-		Timeout:  o.Timeout,
-		Access:   o.Access,
-		Meter:    o.Meters.meter,
-		Requests: o.Meters.sequence,
-		Logger:   o.Log.Logger,
-	})
-}
-
-func (o *servicesOptions) newQuotas() (service, error) {
-	return sequence.NewQuotaServer(sequence.QuotaOptions{
-		DB:       o.DB,
-		Limit:    o.Limit,
-		Export:   o.Export,
-		Primary:  o.Role,
-		Limits:   o.portLimits(),
-		Timeout:  o.Timeout,
-		Access:   o.Access,
-		Meter:    o.Meters.meter,
-		Requests: o.Meters.quota,
-		Logger:   o.Log.Logger,
-	})
-}
-
-// portLimits are those of coconut's ports.
-func (o *servicesOptions) portLimits() sequence.Limits {
-	return sequence.Limits{MaxConns: o.MaxConns, Conns: o.Limits, Pages: o.Pages}
 }

@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/internal/netio"
+	"gotycoon/services"
 )
 
 func TestServicesConfigIsChecked(t *testing.T) {
@@ -52,9 +53,9 @@ func TestAServiceThatCannotListenStopsTheStart(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer l.Close()
-	_, err = openServices(servicesOptions{
-		ServicesConfig: ServicesConfig{CounterPort: l.Addr().(*net.TCPAddr).Port}, Host: "127.0.0.1",
-		Limits: new(netio.Limits), Meters: new(meters), Log: newLogger(io.Discard, slog.LevelError),
+	c := ServicesConfig{CounterPort: l.Addr().(*net.TCPAddr).Port}
+	_, err = c.open(&servicesOptions{
+		Options: services.Options{Limits: new(netio.Limits)}, Host: "127.0.0.1", Log: newLogger(io.Discard, slog.LevelError),
 	})
 	require.ErrorContains(t, err, "starting the counter server")
 }

@@ -12,9 +12,6 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
-	"gotycoon/services/counter"
-	"gotycoon/services/lock"
-	"gotycoon/services/sequence"
 )
 
 // Options of an API.
@@ -54,10 +51,7 @@ type Sources struct {
 	Replicas  func() []figures.Replica // followers of this server; nil: not known
 	Snapshots Snapshots
 
-	Locks     *lock.Server
-	Counters  *counter.Server
-	Sequences *sequence.SequenceServer
-	Quotas    *sequence.QuotaServer
+	Services map[string]Show // by the name of the service
 
 	Facts    func() []Section // about process and machine
 	Settings func() []Setting // the configuration in effect; nil: not known
@@ -69,6 +63,10 @@ type Master struct {
 	Trouble string // why the replication does not advance; empty: it does
 	Copy    string // progress of a copy; empty: there is none
 }
+
+// Show returns what the console shows of a service, to be written as JSON: at most limit names that
+// begin with prefix, where the service can choose by prefix.
+type Show func(prefix string, limit int) (any, error)
 
 // Identity says which server this is.
 type Identity struct {
@@ -161,12 +159,25 @@ func (a *API) reads() map[string]handler {
 		"replication":            a.replication,
 		"log":                    a.logs,
 		"snapshots":              a.snapshots,
-		"locks":                  a.locks,
-		"counters":               a.counters,
-		"sequences":              a.sequences,
-		"quotas":                 a.quotas,
+		"locks":                  page("lock", "Locks are off. Start the server with -lock-port PORT, 11400 for example."),
+		"counters":               page("counter", "Counters are off. Start the server with -counter-port PORT, 11215 for example."),
+		"sequences":              page("sequence", "Sequences are off. Start the server with -sequence-port PORT, 9090 for example."),
+		"quotas":                 page("quota", "Quotas are off. Start the server with -quota-port PORT, 9091 for example."),
 		"slow":                   a.slow,
 		"facts":                  a.facts,
+	}
+}
+
+// shownNames is how many keys, counters, quotas and sequences the console shows.
+const shownNames = 500
+
+// page returns the handler of the page of a service. text says how to switch the service on.
+func page(service, text string) handler {
+	return func(_ http.ResponseWriter, r *http.Request, s *Sources) (any, error) {
+		if show := s.Services[service]; show != nil {
+			return show(r.URL.Query().Get("prefix"), shownNames)
+		}
+		return off(text), nil
 	}
 }
 

@@ -16,10 +16,10 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "services/sequence", "services/leader", "services/counter", "services/lock", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue"},
+	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "internal/browser", "admin/figures", "services/sequence", "services/counter", "db", "internal/metrics", "internal/procinfo", "internal/rescue", "services/lock", "snapshot", "admin/exporter", "db/owed"},
+	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
@@ -30,16 +30,20 @@ var arrows = map[string][]string{
 	"httpapi/tsv":            {},
 	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "services/counter/frame", "internal/figure", "internal/netio", "internal/portserver", "internal/metrics"},
+	"services/counter":       {"access", "services", "services/counter/frame", "internal/figure", "internal/netio", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
 	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure"},
 
-	"services/leader":   {"db", "internal/figure", "ulog"},
-	"services/lock":     {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics"},
-	"services/sequence": {"access", "db", "internal/browser", "internal/figure", "services/leader", "internal/netio", "internal/portserver", "internal/metrics", "internal/vfs"},
+	"services/leader":               {"db", "internal/figure", "services", "ulog"},
+	"services/lock":                 {"access", "db", "internal/browser", "internal/figure", "services", "services/leader", "internal/netio", "internal/metrics"},
+	"services":                      {"access", "internal/browser", "internal/figure", "internal/metrics", "internal/netio", "internal/portserver"},
+	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
+	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services"},
+	"services/quota":                {"db", "internal/figure", "internal/vfs", "services", "services/internal/webport", "services/leader"},
+	"services/sequence":             {"db", "internal/figure", "services", "services/internal/webport", "services/leader"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue"},
 	"snapshot":    {"ulog", "internal/vfs"},

@@ -29,7 +29,7 @@ import (
 // need, or are within a change. A name in the list covers the packages below it.
 func shared(function string) bool {
 	for _, name := range [...]string{
-		"gotycoon/db", "gotycoon/ulog", "gotycoon/services/leader", "gotycoon/services/sequence", "gotycoon/services/counter", "gotycoon/services/lock",
+		"gotycoon/db", "gotycoon/ulog", "gotycoon/services",
 		"gotycoon/replication", "gotycoon/snapshot", "go.etcd.io/bbolt",
 	} {
 		if rest, ok := strings.CutPrefix(function, name); ok && (rest[0] == '.' || rest[0] == '/') {

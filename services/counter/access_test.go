@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/counter/frame"
 )
@@ -33,7 +34,7 @@ func TestRights(t *testing.T) {
 		"allow anyone read,write from=192.0.2.1":             {},
 		"allow anyone read,write service=counter from=local": {frame.Noop, frame.Get, frame.Acquire, frame.Stats},
 	} {
-		_, addr := start(t, counter.Options{Access: guard(t, rule)})
+		_, addr := start(t, counter.Options{Options: services.Options{Access: guard(t, rule)}})
 		p := dial(t, addr)
 		for _, op := range []frame.Opcode{frame.Noop, frame.Acquire, frame.Get, frame.Stats, 0x55} {
 			r := p.call(op, name)

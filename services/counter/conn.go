@@ -37,11 +37,10 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	defer s.open.Add(-1)
 	number := s.accepted.Add(1)
 	c := &conn{
-		Conn:   netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: bufferSize, Limits: s.opts.Limits, Patient: true, Access: s.opts.Access}),
+		Conn:   s.Open(socket, netio.Options{MaxRequest: bufferSize, Patient: true}),
 		server: s,
 		tally:  &s.tallies[number%tallies],
 	}
-	c.Meter = s.opts.Meter.NewRecorder(socket.RemoteAddr().String())
 	defer c.Close()
 	defer s.table.releaseAll(&c.held)
 	err := c.run(ctx)
@@ -55,9 +54,9 @@ func (s *Server) log(err error, socket net.Conn) {
 	switch {
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed):
 	case errors.Is(err, errTooLong):
-		s.opts.Logger.Warn("counter: closing the connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+		s.Logger.Warn("counter: closing the connection of " + socket.RemoteAddr().String() + ": " + err.Error())
 	default:
-		s.opts.Logger.Debug("counter: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+		s.Logger.Debug("counter: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
 	}
 }
 

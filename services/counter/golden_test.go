@@ -158,10 +158,13 @@ func (st *stage) conn(t *testing.T, name string) *net.TCPConn {
 
 // end closes a connection and waits until the server has noticed.
 func (st *stage) end(t *testing.T, name string) {
-	before := st.server.port.Conns()
+	before, _ := st.server.Port.Connections()
 	require.NoError(t, st.conns[name].Close())
 	delete(st.conns, name)
-	require.Eventually(t, func() bool { return st.server.port.Conns() < before }, waitLimit, time.Millisecond)
+	require.Eventually(t, func() bool {
+		open, _ := st.server.Port.Connections()
+		return open < before
+	}, waitLimit, time.Millisecond)
 }
 
 // passBoundary sets the clock behind the next boundary and waits until the server has noticed.

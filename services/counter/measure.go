@@ -5,13 +5,13 @@ import (
 	"gotycoon/services/counter/frame"
 )
 
-// NewRequests returns counters of all requests: known ones in the order of the statistics, then
-// unknown ones.
-func NewRequests() *metrics.Protocol {
-	return metrics.NewProtocol("counter", "noop", "get", "acquire", "release", "stats", "dump", "unknown")
+// commandNames are the names under which requests are counted: known ones in the order of the
+// statistics, then unknown ones.
+func commandNames() []string {
+	return []string{"noop", "get", "acquire", "release", "stats", "dump", "unknown"}
 }
 
-// requestOf returns the index of a request in the list of NewRequests.
+// requestOf returns the index of a request in commandNames.
 func requestOf(h frame.Header) command {
 	if h.Magic != frame.RequestMagic {
 		return commands
@@ -38,7 +38,7 @@ func (c *conn) measure(h frame.Header, body []byte) {
 	if c.Meter == nil {
 		return
 	}
-	requests, place := c.server.opts.Requests, requestOf(h)
+	requests, place := c.server.Requests(), requestOf(h)
 	c.Meter.Note(requests, int(place), place == commands)
 	if c.Meter.Detailed() {
 		c.Meter.Describe(metrics.Detail{

@@ -1,5 +1,5 @@
-// Package counter serves named counters of resources to many clients: the counter protocol of
-// yrmcds.
+// Package counter serves named counters of resources to many clients, as yrmcds does. The protocol
+// is specified in yrmcds's documentation, "Counter support".
 //
 //	s := counter.New(counter.Options{})
 //	s.Start(listener)
@@ -17,18 +17,16 @@
 package counter
 
 import (
-	"errors"
-	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"gotycoon/access"
-	"gotycoon/internal/metrics"
-	"gotycoon/internal/netio"
-	"gotycoon/internal/portserver"
+	"gotycoon/services"
 )
+
+// Name is the name of the service.
+const Name = "counter"
 
 const (
 	// DefaultBuckets is the default of Options.Buckets.
@@ -38,17 +36,17 @@ const (
 	// midnight UTC.
 	DefaultStatsInterval = 24 * time.Hour
 
-	defaultTimeout = 30 * time.Second
-	defaultMemory  = 1 << 30
-	maxBuckets     = 1 << 28
-	tick           = time.Second // how often the collector looks at the clock
-	tallies        = 32          // connections share this number of tallies
+	defaultMemory = 1 << 30
+	maxBuckets    = 1 << 28
+	tick          = time.Second // how often the collector looks at the clock
+	tallies       = 32          // connections share this number of tallies
 )
 
 // Options of a Server. The zero value is usable.
 type Options struct {
-	MaxConns int // open connections; more are closed at once. 0 means no limit
-	Buckets  int // size of the hash table, 2^28 at most; 0 means DefaultBuckets
+	services.Options
+
+	Buckets int // size of the hash table, 2^28 at most; 0 means DefaultBuckets
 	// StatsInterval is the length of an interval, at least a second; 0 means DefaultStatsInterval.
 	// Counters that are 0 are collected when an interval ends.
 	StatsInterval time.Duration
@@ -58,17 +56,7 @@ type Options struct {
 	// 1 GiB.
 	MaxMemory int64
 
-	// Timeout: a client that takes no byte of its replies for this long is disconnected, and what
-	// it has acquired is released; 0 means 30 seconds.
-	Timeout time.Duration
-
-	Access   *access.Guard     // rights of clients; nil: all of them for everybody
-	Meter    *metrics.Meter    // measures connections; nil: nobody does
-	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
-	Limits   *netio.Limits     // of all connections of the process; nil means none
-
-	Logger *slog.Logger     // nil means silent
-	Now    func() time.Time // the wall clock; nil means time.Now
+	Now func() time.Time // the wall clock; nil means time.Now
 }
 
 func (o *Options) setDefaults() {
@@ -83,12 +71,6 @@ func (o *Options) setDefaults() {
 	if o.MaxMemory <= 0 {
 		o.MaxMemory = defaultMemory
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -98,12 +80,11 @@ func (o *Options) setDefaults() {
 //
 // Goroutines: the port's and the collector. Close ends them and waits for them.
 type Server struct {
+	*services.Port
 	opts    Options
 	table   *table
-	pool    *sync.Pool
-	port    *portserver.Server // nil before Start
-	quit    chan struct{}      // closed by Close
-	workers sync.WaitGroup     // the collector
+	quit    chan struct{}  // closed by Close
+	workers sync.WaitGroup // the collector
 
 	open     atomic.Int64
 	accepted atomic.Uint64
@@ -117,9 +98,9 @@ type Server struct {
 func New(o Options) *Server {
 	o.setDefaults()
 	return &Server{
+		Port:  services.NewPort(Name, o.Options, commandNames()...),
 		opts:  o,
 		table: newTable(o.Buckets, o.MaxMemory),
-		pool:  netio.NewPool(),
 		quit:  make(chan struct{}),
 	}
 }
@@ -127,23 +108,14 @@ func New(o Options) *Server {
 // Start begins to serve the connections of l, which now belongs to the server. It is called once.
 func (s *Server) Start(l net.Listener) {
 	s.workers.Go(s.collector)
-	s.port = portserver.Start(l, portserver.Options{
-		Serve:    s.serve,
-		MaxConns: s.opts.MaxConns,
-		Logger:   s.opts.Logger,
-	})
+	s.Serve(l, s.serve)
 }
 
 // Close ends the connections, which releases all resources, and returns when all goroutines have
 // ended. It is called once.
 func (s *Server) Close() error {
 	close(s.quit)
-	var err error
-	if s.port != nil {
-		if err = s.port.Close(); errors.Is(err, net.ErrClosed) {
-			err = nil
-		}
-	}
+	err := s.Stop()
 	s.workers.Wait()
 	return err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/counter/frame"
 )
@@ -117,7 +118,7 @@ func TestStatistics(t *testing.T) {
 
 // A client that asks for much and takes nothing is cut off; until then nobody waits for it.
 func TestAClientThatDoesNotReadHoldsNobody(t *testing.T) {
-	s, addr := start(t, counter.Options{Timeout: 3 * time.Second})
+	s, addr := start(t, counter.Options{Options: services.Options{Timeout: 3 * time.Second}})
 	c := dial(t, addr)
 	for i := range 300 { // names that make a dump of 20 MB
 		require.Equal(t, frame.OK, c.acquire(fmt.Sprintf("%0*d", frame.MaxName, i), 1, 1))
@@ -137,7 +138,7 @@ func TestAClientThatDoesNotReadHoldsNobody(t *testing.T) {
 }
 
 func TestAFloodWithoutReadingIsBounded(t *testing.T) {
-	s, addr := start(t, counter.Options{Timeout: 100 * time.Millisecond})
+	s, addr := start(t, counter.Options{Options: services.Options{Timeout: 100 * time.Millisecond}})
 	c := dial(t, addr)
 	requests := bytes.Repeat(frame.AppendRequest(nil, frame.Stats, 1, frame.Args{}), 10_000)
 	var err error
@@ -150,7 +151,7 @@ func TestAFloodWithoutReadingIsBounded(t *testing.T) {
 
 // The same where replies leave because the next request has not come whole, which it may take any time for.
 func TestAClientThatNeitherReadsNorGoesOnIsCutOff(t *testing.T) {
-	s := counter.New(counter.Options{Timeout: 50 * time.Millisecond})
+	s := counter.New(counter.Options{Options: services.Options{Timeout: 50 * time.Millisecond}})
 	l := pipes(make(chan net.Conn))
 	s.Start(l)
 	defer func() { require.NoError(t, s.Close()) }()
@@ -179,7 +180,7 @@ func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // An incomplete request may take longer than the time limit of the other direction.
 func TestAnIncompleteRequestHasNoTimeLimit(t *testing.T) {
-	_, addr := start(t, counter.Options{Timeout: 20 * time.Millisecond})
+	_, addr := start(t, counter.Options{Options: services.Options{Timeout: 20 * time.Millisecond}})
 	c := dial(t, addr)
 	require.Equal(t, frame.OK, c.acquire("n", 1, 1))
 	request := frame.AppendRequest(nil, frame.Get, 1, frame.Args{Name: []byte("n")})
@@ -213,7 +214,7 @@ func TestCloseEndsConnectionsAndSaysNothing(t *testing.T) {
 	var log bytes.Buffer
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := counter.New(counter.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s := counter.New(counter.Options{Options: services.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
 	s.Start(l)
 	idle, partial := dial(t, l.Addr().String()), dial(t, l.Addr().String())
 	require.Equal(t, frame.OK, idle.acquire("n", 1, 1))
@@ -233,7 +234,7 @@ func TestAnAbsurdRequestIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := counter.New(counter.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	s := counter.New(counter.Options{Options: services.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
 	s.Start(l)
 	c := dial(t, l.Addr().String())
 	go func() { // ends with the connection

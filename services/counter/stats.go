@@ -94,7 +94,7 @@ func (s Stats) Rows() []frame.Stat {
 	}
 }
 
-// Connections returns how many connections are open, and how many there have been.
+// Connections implements services.Service with the numbers of the statistics.
 func (s *Server) Connections() (open int, total uint64) {
 	return int(max(0, s.open.Load())), s.accepted.Load()
 }
@@ -108,7 +108,7 @@ func Metrics() []figure.Definition {
 	}
 }
 
-// Figures returns the metrics of the server.
+// Figures implements services.Service.
 func (s *Server) Figures() figure.Source {
 	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
 		stats := s.Stats()

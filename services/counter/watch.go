@@ -57,3 +57,21 @@ func (s *stripe) list(to []Counter, prefix string, now uint32) (all []Counter, n
 	}
 	return to, n
 }
+
+// Show implements services.Service.
+func (s *Server) Show(prefix string, limit int) (any, error) {
+	type row struct {
+		Name    string `json:"name"`
+		Current uint32 `json:"current"`
+		Maximum uint32 `json:"maximum"`
+	}
+	top, all := s.Counters(prefix, limit)
+	rows := []row{}
+	for _, c := range top {
+		rows = append(rows, row(c))
+	}
+	now := s.Stats()
+	return map[string]any{
+		"counters": rows, "all": all, "created": now.Created, "conns": now.Connections, "acquires": now.Acquire, "releases": now.Release,
+	}, nil
+}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"gotycoon/db"
+	"gotycoon/services"
 )
 
 // Options of a Role.
@@ -51,8 +52,8 @@ type Role struct {
 	// informed: this server knows the claims of the others, as far as they can tell it.
 	informed atomic.Bool
 
-	term    atomic.Uint64           // this server's claim while it is the primary, else 0
-	standby atomic.Pointer[Standby] // why this server is not the primary, while term is 0
+	term    atomic.Uint64                    // this server's claim while it is the primary, else 0
+	standby atomic.Pointer[services.Standby] // why this server is not the primary, while term is 0
 }
 
 var errPlace = errors.New("the services' database must be a file (.kct, .kch, .kcd or .kcf) in the order of its keys as bytes")
@@ -77,11 +78,11 @@ func Open(o Options) (*Role, error) {
 	if told > r.ours {
 		r.claims[o.SID] = told
 	}
-	r.standby.Store(&Standby{reason: r.why()})
+	r.standby.Store(&services.Standby{Reason: r.why()})
 	return r, nil
 }
 
-// Term returns a number that grows each time this server becomes the primary, and a *Standby error
+// Term returns a number that grows each time this server becomes the primary, and a *services.Standby error
 // while it is not the primary. A service that caches records keeps the term with them: in another
 // term another server may have changed the records.
 func (r *Role) Term() (uint64, error) {
@@ -135,12 +136,12 @@ func (r *Role) CaughtUp() error {
 }
 
 // Heard returns nil when this server knows the claims and bounds of the others, as far as they can
-// tell it, and else a *Standby.
+// tell it, and else a *services.Standby.
 func (r *Role) Heard() error {
 	if r == nil || r.informed.Load() {
 		return nil
 	}
-	return &Standby{reason: "this server waits for what its master has; if there is none, 'ktremotemgr tunerepl' without a host says so"}
+	return &services.Standby{Reason: "this server waits for what its master has; if there is none, 'ktremotemgr tunerepl' without a host says so"}
 }
 
 // Partial says whether a copy of the records has begun and not come to its end.
@@ -218,7 +219,7 @@ func (r *Role) decide() error {
 			for _, s := range slices.Backward(r.services[:i]) {
 				s.Yield()
 			}
-			r.standby.Store(&Standby{reason: fmt.Sprintf("the services cannot be taken over: %v; when that is mended, %s", err, remedy)})
+			r.standby.Store(&services.Standby{Reason: fmt.Sprintf("the services cannot be taken over: %v; when that is mended, %s", err, remedy)})
 			return fmt.Errorf("become the primary: %w", err)
 		}
 	}
@@ -230,7 +231,7 @@ func (r *Role) decide() error {
 
 // yield makes this server a standby, and ends its services if it was the primary. mu is held.
 func (r *Role) yield(reason string) {
-	if old := r.standby.Swap(&Standby{reason: reason}); old == nil || old.reason != reason {
+	if old := r.standby.Swap(&services.Standby{Reason: reason}); old == nil || old.Reason != reason {
 		r.opts.Logger.Info("quotas and fencing tokens: " + reason)
 	}
 	if r.term.Swap(0) == 0 {

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/db"
+	"gotycoon/services"
 	"gotycoon/ulog"
 )
 
@@ -73,7 +74,7 @@ func (s *server) requireStandby(reason string) {
 	s.t.Helper()
 	_, err := s.role.Term()
 	require.ErrorContains(s.t, err, reason)
-	require.ErrorAs(s.t, err, new(*Standby))
+	require.ErrorAs(s.t, err, new(*services.Standby))
 }
 
 // from is an update that another server has made.

@@ -6,13 +6,6 @@ import (
 	"gotycoon/internal/figure"
 )
 
-// Standby is the error of a request that only the primary serves, on a server that is not the
-// primary.
-type Standby struct{ reason string }
-
-// Error says why this server is not the primary, and what can be done about it.
-func (s *Standby) Error() string { return s.reason }
-
 // One of the two ends most reasons.
 const (
 	remedy = "'ktremotemgr tunerepl -primary' makes this server the primary"

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/services"
 )
 
 // guard is one whose access file has these lines.
@@ -33,7 +34,7 @@ func TestRights(t *testing.T) {
 		"allow anyone read service=quota":  {no, no, no, no, no},
 		"allow anyone admin from=10.0.0.1": {no, no, no, no, no},
 	} {
-		_, addr := start(t, Options{Access: guard(t, rule)})
+		_, addr := start(t, Options{Options: services.Options{Access: guard(t, rule)}})
 		p := dial(t, addr)
 		for i, line := range []string{"lock a", "status a", "release a", "cancel a 127.0.0.1:1", "nonsense"} {
 			require.Equal(t, want[i], p.call("%s", line), "%s: %s", rule, line)
@@ -51,7 +52,7 @@ func TestALockIsNotGrantedWithoutTheRight(t *testing.T) {
 	g, err := access.Open(access.Options{Path: path})
 	require.NoError(t, err)
 	t.Cleanup(g.Close)
-	_, addr := start(t, Options{Access: g})
+	_, addr := start(t, Options{Options: services.Options{Access: g}})
 	holder, waits, looks := dial(t, addr), dial(t, addr), dial(t, addr)
 	require.Equal(t, "GRANTED 1 0 k 120", holder.call("lock k"))
 	waits.send("lock k 1 -1")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/metrics"
+	"gotycoon/services"
 )
 
 // script is a connection that brings its lines again and again, one at a time, and drops what it is told.
@@ -36,7 +37,7 @@ func BenchmarkAnswer(b *testing.B) {
 		"status": {"status key\n"},
 	} {
 		b.Run(name, func(b *testing.B) {
-			s, err := New(Options{Fences: &fakeFences{}, Meter: metrics.New(metrics.Options{}), Requests: NewRequests()})
+			s, err := New(Options{Fences: &fakeFences{}, Options: services.Options{Meter: metrics.New(metrics.Options{})}})
 			require.NoError(b, err)
 			require.NoError(b, s.table.tokens.Lead())
 			c := s.newConn(&script{lines: lines})

@@ -73,11 +73,10 @@ func (s *Server) newConn(socket net.Conn) *conn {
 	c := &conn{
 		server: s,
 		socket: socket,
-		in:     netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: readSize, Limits: s.opts.Limits, Patient: true, Access: s.opts.Access}),
+		in:     s.Open(socket, netio.Options{MaxRequest: readSize, Patient: true}),
 	}
 	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
 	c.written.L = &c.mu
-	c.in.Meter = s.opts.Meter.NewRecorder(c.address)
 	if sc, ok := socket.(syscall.Conn); ok {
 		c.raw, _ = sc.SyscallConn() // without it, writeRest sends the lines
 	}
@@ -88,7 +87,7 @@ func (s *Server) log(err error, socket net.Conn) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, errQuit), errors.Is(err, errStopped):
 	case err != nil:
-		s.opts.Logger.Debug("locks: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+		s.Logger.Debug("locks: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
 	}
 }
 

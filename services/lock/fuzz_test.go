@@ -22,7 +22,7 @@ func FuzzParse(f *testing.F) {
 		line, _, _ = strings.Cut(line, "\n")
 		c := parse([]byte(line))
 		words := strings.Split(strings.TrimRight(strings.TrimSuffix(line, "\r"), " "), " ")
-		place := slices.Index(requestNames()[:verbUnknown], words[0])
+		place := slices.Index(commandNames()[:verbUnknown], words[0])
 		if place < 0 {
 			place = int(verbUnknown)
 		}

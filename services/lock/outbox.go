@@ -176,7 +176,7 @@ func (c *conn) writeRest(out []byte, n int) {
 // writeSlowly sends p. The time limit holds for each wait for send space.
 func (c *conn) writeSlowly(p []byte) error {
 	for {
-		if err := c.socket.SetWriteDeadline(time.Now().Add(c.server.opts.Timeout)); err != nil {
+		if err := c.socket.SetWriteDeadline(time.Now().Add(c.server.Timeout)); err != nil {
 			return err
 		}
 		n, err := c.socket.Write(p)

@@ -1,21 +1,19 @@
 package lock
 
 import (
-	"errors"
-	"log/slog"
 	"math"
 	"net"
 	"sync"
 	"time"
 
-	"gotycoon/access"
-	"gotycoon/internal/metrics"
-	"gotycoon/internal/netio"
-	"gotycoon/internal/portserver"
+	"gotycoon/services"
 	"gotycoon/services/leader"
 )
 
 const (
+	// Name is the name of the service.
+	Name = "lock"
+
 	// DefaultPort is the default port of a lock server.
 	DefaultPort = 11400
 
@@ -25,18 +23,18 @@ const (
 	// DefaultMaxWaiters is the default of Options.MaxWaiters.
 	DefaultMaxWaiters = 100_000
 
-	defaultTimeout = 30 * time.Second
-	defaultMemory  = 1 << 30
-	maxLists       = 4                // lists that are built at the same time
-	tick           = time.Millisecond // the clock looks at the timers at most this often
+	defaultMemory = 1 << 30
+	maxLists      = 4                // lists that are built at the same time
+	tick          = time.Millisecond // the clock looks at the timers at most this often
 )
 
 // Options of a Server. The zero value is usable.
 type Options struct {
+	services.Options
+
 	MaxTTL     time.Duration // longest EXPIRES; longer ones are cut. 0: 2^31-1 seconds
 	MaxKeys    int           // keys in use; a new key beyond is refused. 0: DefaultMaxKeys
 	MaxWaiters int           // waiting requests of all keys; more are refused. 0: DefaultMaxWaiters
-	MaxConns   int           // open connections; more are closed at once. 0 means no limit
 
 	// MaxMemory bounds the names of the keys in use, and the requests of all clients but the first of
 	// each key, in bytes; what is beyond is refused. 0 means 1 GiB.
@@ -48,17 +46,6 @@ type Options struct {
 
 	Fences  Fences       // where fencing tokens come from; nil: lock-fenced is refused
 	Primary *leader.Role // which of several servers gives out tokens; nil: this one
-
-	// Timeout: a client that takes no byte of its replies for this long is disconnected, and its
-	// locks are released; 0 means 30 seconds.
-	Timeout time.Duration
-
-	Access   *access.Guard     // rights of clients; nil: all of them for everybody
-	Meter    *metrics.Meter    // measures connections; nil: nobody does
-	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
-	Limits   *netio.Limits     // of all connections of the process; nil means none
-
-	Logger *slog.Logger // nil means silent
 }
 
 func (o *Options) setDefaults() {
@@ -70,12 +57,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.MaxMemory <= 0 {
 		o.MaxMemory = defaultMemory
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 
@@ -93,31 +74,29 @@ func (o *Options) bounds() bounds {
 // Goroutines: the port's, the clock, the reservation of tokens, and one for each client that is
 // slow to take lines which others have caused (outbox.go). Close ends them and waits for them.
 type Server struct {
-	opts    Options
+	*services.Port
 	table   *table
 	started time.Time
-	pool    *sync.Pool
-	lists   chan struct{}      // holds an element for each list that is being built
-	port    *portserver.Server // nil before Start
-	quit    chan struct{}      // closed by Close
-	workers sync.WaitGroup     // clock, tokens
-	writers sync.WaitGroup     // goroutines of writeRest
+	lists   chan struct{}  // holds an element for each list that is being built
+	quit    chan struct{}  // closed by Close
+	workers sync.WaitGroup // clock, tokens
+	writers sync.WaitGroup // goroutines of writeRest
 }
 
 // New returns a server without locks. If this server is the primary, New reserves fencing tokens.
 func New(o Options) (*Server, error) {
 	o.setDefaults()
-	tk := newTokens(o.Fences, o.Logger)
+	port := services.NewPort(Name, o.Options, commandNames()...)
+	tk := newTokens(o.Fences, port.Logger)
 	if tk != nil {
 		if err := o.Primary.Attach(tk); err != nil {
 			return nil, err
 		}
 	}
 	return &Server{
-		opts:    o,
+		Port:    port,
 		table:   newTable(o.bounds(), tk),
 		started: time.Now(),
-		pool:    netio.NewPool(),
 		lists:   make(chan struct{}, maxLists),
 		quit:    make(chan struct{}),
 	}, nil
@@ -129,7 +108,7 @@ func (s *Server) Start(l net.Listener) {
 	if s.table.tokens != nil {
 		s.workers.Go(func() { s.table.tokens.run(s.quit) })
 	}
-	s.port = portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger})
+	s.Serve(l, s.serve)
 }
 
 // Close ends the connections, which releases all locks, and returns when all goroutines have ended.
@@ -137,12 +116,7 @@ func (s *Server) Start(l net.Listener) {
 func (s *Server) Close() error {
 	close(s.quit)
 	s.workers.Wait()
-	var err error
-	if s.port != nil {
-		if err = s.port.Close(); errors.Is(err, net.ErrClosed) {
-			err = nil
-		}
-	}
+	err := s.Stop()
 	s.writers.Wait()
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/internal/netio"
+	"gotycoon/services"
 )
 
 // A client that does not read what others cause holds up nobody.
@@ -40,7 +41,7 @@ func TestAClientThatDoesNotReadHoldsUpNobody(t *testing.T) {
 
 // What a client does not take at all ends its connection, and frees what it holds.
 func TestAClientThatNeverReadsIsEnded(t *testing.T) {
-	s, addr := start(t, Options{Timeout: 50 * time.Millisecond})
+	s, addr := start(t, Options{Options: services.Options{Timeout: 50 * time.Millisecond}})
 	a, deaf := dial(t, addr), dial(t, addr)
 	require.Equal(t, "GRANTED 1 0 k 120", deaf.call("lock k"))
 	a.send("lock k")
@@ -64,7 +65,7 @@ func TestUnreadListsHoldUpNobody(t *testing.T) {
 	const keys = 1500 // more than the buffers of a socket take
 	limits := new(netio.Limits)
 	limits.SetBudget(1 << 30)
-	_, addr := start(t, Options{Timeout: time.Hour, Limits: limits})
+	_, addr := start(t, Options{Options: services.Options{Timeout: time.Hour, Limits: limits}})
 	a := dial(t, addr)
 	long := strings.Repeat("k", 6000)
 	for i := range keys {

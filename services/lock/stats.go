@@ -40,9 +40,7 @@ type Stats struct {
 // Stats returns the figures. It looks at all keys.
 func (s *Server) Stats() Stats {
 	var all Stats
-	if s.port != nil {
-		all.Conns = s.port.Conns()
-	}
+	all.Conns, _ = s.Connections()
 	now := s.now()
 	for i := range s.table.shards {
 		s.table.shards[i].addTo(&all, now)
@@ -64,14 +62,6 @@ func (sh *shard) addTo(all *Stats, now int64) {
 	}
 }
 
-// Connections returns how many connections are open, and how many there have been.
-func (s *Server) Connections() (open int, total uint64) {
-	if s.port == nil {
-		return 0, 0
-	}
-	return s.port.Conns(), s.port.Total()
-}
-
 // Metrics returns the definitions of the metrics of a Server.
 func Metrics() []figure.Definition {
 	return []figure.Definition{
@@ -83,7 +73,7 @@ func Metrics() []figure.Definition {
 	}
 }
 
-// Figures returns the metrics of the server.
+// Figures implements services.Service.
 func (s *Server) Figures() figure.Source {
 	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
 		stats := s.Stats()

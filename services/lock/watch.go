@@ -43,6 +43,44 @@ func (s *Server) Keys(max, requests int) (keys []Key, all int) {
 	return keys, all
 }
 
+// shownClients is how many requests of a key the console shows.
+const shownClients = 50
+
+// Show implements services.Service.
+func (s *Server) Show(_ string, limit int) (any, error) {
+	type client struct {
+		Client string  `json:"client"`
+		Age    float64 `json:"age"`  // seconds
+		Left   float64 `json:"left"` // seconds; negative: it does not end
+		Max    int     `json:"max"`
+		Token  uint64  `json:"token,string"`
+	}
+	type lock struct {
+		Name     string   `json:"name"`
+		Holders  int      `json:"holders"`
+		Waiters  int      `json:"waiters"`
+		Requests []client `json:"requests"` // the first requests, holders before waiters
+	}
+	keys, all := s.Keys(limit, shownClients)
+	rows := []lock{}
+	for _, k := range keys {
+		row := lock{Name: k.Name, Holders: k.Holders, Waiters: k.Waiters, Requests: []client{}}
+		for _, r := range k.Requests {
+			left := -1.0
+			if r.Left >= 0 {
+				left = r.Left.Seconds()
+			}
+			row.Requests = append(row.Requests, client{r.Client, r.Age.Seconds(), left, r.Max, r.Token})
+		}
+		rows = append(rows, row)
+	}
+	now := s.Stats()
+	return map[string]any{
+		"keys": rows, "all": all, "holders": now.Holders, "waiters": now.Waiters, "oldestWait": now.OldestWait.Seconds(), "conns": now.Conns,
+		"grants": now.Grants, "timeouts": now.Timeouts, "expiries": now.Expiries, "refusals": now.Refusals,
+	}, nil
+}
+
 func (e *entry) request() Request {
 	r := Request{Client: e.address, Age: time.Duration(e.age), Left: -1, Max: int(e.max), Token: e.token}
 	if e.left != never {

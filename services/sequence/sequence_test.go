@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/services/internal/servicetest"
+	"gotycoon/services/internal/webport"
 )
 
 // clock is a clock that tests set.
@@ -64,7 +66,7 @@ func end(s *sequence) error {
 
 func TestNumbersGrowWhateverTheClockDoes(t *testing.T) {
 	dir := t.TempDir()
-	r := &records{db: openDB(t, dir), serverNo: 7}
+	r := &records{Records: webport.Records{DB: servicetest.OpenDB(t, dir)}, serverNo: 7}
 	c := newClock(1_800_000_000)
 	l := &ledger{t: t}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -93,8 +95,8 @@ func TestNumbersGrowWhateverTheClockDoes(t *testing.T) {
 // A number is given out only after its bound is durable: without that, nothing is.
 func TestNothingIsGivenOutWithoutADurableBound(t *testing.T) {
 	c := newClock(1_800_000_000)
-	d := openDB(t, t.TempDir())
-	s, err := openSequence("", &records{db: d}, nil, c.now)
+	d := servicetest.OpenDB(t, t.TempDir())
+	s, err := openSequence("", &records{Records: webport.Records{DB: d}}, nil, c.now)
 	require.NoError(t, err)
 	_, err = s.fetch(1)
 	require.NoError(t, err)
@@ -108,24 +110,24 @@ func TestNothingIsGivenOutWithoutADurableBound(t *testing.T) {
 }
 
 func TestADamagedBoundStopsTheSequence(t *testing.T) {
-	d := openDB(t, t.TempDir())
-	r := &records{db: d}
-	require.NoError(t, d.Set(nil, r.sequenceKey("/0", "x"), []byte("12a"), 1000))
+	d := servicetest.OpenDB(t, t.TempDir())
+	r := &records{Records: webport.Records{DB: d}}
+	require.NoError(t, d.Set(nil, r.key("/0", "x"), []byte("12a"), 1000))
 	_, err := openSequence("x", r, nil, time.Now)
 	require.ErrorContains(t, err, `sequence "x" is damaged`)
 }
 
 func TestConcurrentFetchesGetDifferentNumbersInOrder(t *testing.T) {
 	const workers, rounds = 16, 400
-	addr := startSequence(t, SequenceOptions{Reserve: 3, ServerNo: 4095})
+	addr := start(t, Options{Reserve: 3, ServerNo: 4095})
 	var all [workers][]string
 	var wait sync.WaitGroup
 	for w := range workers {
-		c := newClient(t, addr)
+		c := servicetest.NewClient(t, addr)
 		wait.Go(func() {
 			for i := range rounds {
 				count := 1 + i%3
-				status, body := c.get(fmt.Sprintf("/fetch?count=%d&name=orders", count))
+				status, body := c.Get(fmt.Sprintf("/fetch?count=%d&name=orders", count))
 				if status != 200 || len(body) != count*(numberSize+1) {
 					panic(errors.New(body))
 				}
@@ -156,21 +158,21 @@ func byValue(a, b string) int {
 
 func TestNamedSequencesAreIndependent(t *testing.T) {
 	c := newClock(1_800_000_000)
-	client := newClient(t, startSequence(t, SequenceOptions{Now: c.now}))
-	_, a1 := client.get("/fetch?name=a")
-	_, b1 := client.get("/fetch?name=b")
-	_, a2 := client.get("/fetch?name=a")
+	client := servicetest.NewClient(t, start(t, Options{Now: c.now}))
+	_, a1 := client.Get("/fetch?name=a")
+	_, b1 := client.Get("/fetch?name=b")
+	_, a2 := client.Get("/fetch?name=a")
 	require.Equal(t, a1, b1)
 	require.NotEqual(t, a1, a2)
 }
 
 func TestFetchRefusesBadParameters(t *testing.T) {
-	c := newClient(t, startSequence(t, SequenceOptions{}))
+	c := servicetest.NewClient(t, start(t, Options{}))
 	for path, want := range map[string]int{
 		"/fetch?count=0": 400, "/fetch?count=-1": 400, "/fetch?count=100001": 400, "/fetch?count=x": 400, "/fetch?count=": 400,
 		"/fetch?name=" + strings.Repeat("n", 256): 400, "/fetch?count": 404, "/fetch?counts=1": 404, "/fetch?count=100000": 200,
 	} {
-		status, body := c.get(path)
+		status, body := c.Get(path)
 		require.Equal(t, want, status, path)
 		if want == 200 {
 			require.Len(t, body, 100_000*17)

@@ -1,170 +1,222 @@
+// Package sequence hands out sequence numbers, as coconut does in its mode SEQUENCE. coconut's
+// documentation specifies the service in section 1.1, the global generator of sequence numbers: the
+// format of a number in 1.1.1, the calls in 1.1.2.
+//
+//	/fetch                    the next number of 16 characters    sequence.go, number.go
+//	/explain?sequence=NUMBER  the parts of a number               number.go
+//
+// Beyond the published calls there are /fetch?count=N for a block and name=NAME for further
+// sequences of one server.
+//
+// What must survive are the bounds of the sequences. They are records of the services' database;
+// records.go draws them. A number is never given out twice, whatever happens to the clock, the
+// process and the machine: see sequence.
 package sequence
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"strconv"
-	"sync"
 	"time"
 
-	"gotycoon/access"
 	"gotycoon/db"
-	"gotycoon/internal/browser"
-	"gotycoon/internal/metrics"
-	"gotycoon/internal/netio"
-	"gotycoon/internal/portserver"
+	"gotycoon/internal/figure"
+	"gotycoon/services"
+	"gotycoon/services/internal/webport"
 	"gotycoon/services/leader"
 )
 
-const (
-	defaultTimeout = 30 * time.Second
-	keepBody       = 4 << 10 // bytes that a connection keeps for bodies
+// Name is the name of the service.
+const Name = "sequence"
 
-	statusOK         = "200 OK"
-	statusBadRequest = "400 Bad Request"
-	statusNotFound   = "404 Not Found"
-	statusError      = "500 Internal Server Error"
-	statusStandby    = "503 Service Unavailable"
-)
+// MaxCount is how many numbers one /fetch can ask for.
+const MaxCount = 100_000
 
-// port is the common part of the sequence server and the quota server: one port, whose replies
-// leave when the updates that they acknowledge are safe.
-type port struct {
-	route   func(dst, target []byte, owed *db.Pending) (body []byte, status string)
-	timeout time.Duration
-	meter   *metrics.Meter
-	counted *requests // nil: requests are not counted
-	limits  *netio.Limits
-	logger  *slog.Logger
-	errors  *reporter
-	access  *access.Guard
-	pages   *browser.Policy // which requests of browsers are served; nil: all
-	name    string          // of the service, as access rules name it
-	pool    *sync.Pool
-	server  *portserver.Server
+// Options of a Server.
+type Options struct {
+	services.Options
 
-	maxConns int
+	DB       *db.DB         // a database file, which keeps the bounds
+	SID      uint16         // this server's ID in replication, which names its records
+	Primary  *leader.Role   // which of several servers with one ServerNo serves; nil: this one
+	Reserve  int            // reserve zone of the numbers, 0 to MaxReserve
+	ServerNo int            // number of this server, 0 to MaxServerNo; see sequence
+	Location *time.Location // in which /explain writes times; nil means time.Local
+
+	Now func() time.Time // nil means time.Now
 }
 
-// Limits of a server. The zero value has none.
-type Limits struct {
-	MaxConns int             // open connections; more are closed at once. 0 means no limit
-	Conns    *netio.Limits   // of all connections of the process; nil means none
-	Pages    *browser.Policy // which requests of browsers are served; nil means all
+// Server serves /fetch and /explain.
+type Server struct {
+	*webport.Port
+	opts      Options
+	records   *records
+	sequences *webport.Named[*sequence]
 }
 
-func newPort(timeout time.Duration, o Limits, logger *slog.Logger, meter *metrics.Meter, counted *metrics.Protocol) port {
-	if timeout <= 0 {
-		timeout = defaultTimeout
+// New checks the options. Start begins to serve.
+func New(o Options) (*Server, error) {
+	switch {
+	case o.Reserve < 0 || o.Reserve > MaxReserve:
+		return nil, fmt.Errorf("the reserve of sequence numbers is 0 to %d, not %d", MaxReserve, o.Reserve)
+	case o.ServerNo < 0 || o.ServerNo > MaxServerNo:
+		return nil, fmt.Errorf("the server number of sequences is 0 to %d, not %d", MaxServerNo, o.ServerNo)
 	}
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
+	recs, err := webport.NewRecords(o.DB)
+	if err != nil {
+		return nil, err
 	}
-	return port{timeout: timeout, meter: meter, counted: newRequests(counted), logger: logger, errors: &reporter{logger: logger}, pool: netio.NewPool(), limits: o.Conns, pages: o.Pages, maxConns: o.MaxConns}
+	if o.Location == nil {
+		o.Location = time.Local
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Server{opts: o, records: &records{recs, o.ServerNo, o.SID}}
+	s.Port = webport.New(Name, o.Options, s.answer, "fetch", "explain")
+	s.sequences = webport.NewNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Primary, o.Now) })
+	if o.Primary == nil {
+		return s, nil
+	}
+	if err := o.Primary.Attach(s); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-// start begins to serve. It is called once.
-func (p *port) start(l net.Listener) {
-	p.server = portserver.Start(l, portserver.Options{Serve: p.serve, MaxConns: p.maxConns, Logger: p.logger})
-}
-
-// close ends the connections.
-func (p *port) close() error {
-	if p.server == nil {
-		return nil
-	}
-	if err := p.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+// Lead implements leader.Service. It records that this server uses its server number, so that the
+// others hear of it before the first number is given out.
+func (s *Server) Lead() error {
+	used, _, err := s.records.users()
+	if used || err != nil {
 		return err
 	}
-	return nil
+	return s.records.putBound(nil, "", 0)
 }
 
-// serve answers the requests of one connection. Replies to pipelined requests share one wait for
-// the log.
-func (p *port) serve(ctx context.Context, socket net.Conn) {
-	c := netio.New(socket, p.pool, netio.Options{Timeout: p.timeout, MaxRequest: maxHead + maxBody, Limits: p.limits, Access: p.access})
-	c.Meter = p.meter.NewRecorder(socket.RemoteAddr().String())
-	defer c.Close()
-	body := make([]byte, 0, 64)
-	for ctx.Err() == nil && c.WaitByte() == nil {
-		r, err := readRequest(c)
-		if err != nil {
-			p.say(err, socket)
-			break
-		}
-		if c.Visitor != nil {
-			if denied := p.permit(c, &r); denied != nil {
-				r.keep = r.keep && !denied.Remote
-				c.Out = appendRefusal(c.Out, &r, denied)
-				if denied.Remote || skipBody(c, r.body) != nil || !r.keep {
-					break
-				}
-				continue
-			}
-		}
-		if denied := p.wantedByUser(c, &r); denied != nil {
-			// The body comes from a web page: it must not be read as the next request.
-			r.keep = false
-			c.Out = appendRefusal(c.Out, &r, denied)
-			break
-		}
-		var status string
-		body, status = p.route(body[:0], r.target, &c.Owed)
-		c.Out = appendReply(c.Out, &r, status, body)
-		if cap(body) > keepBody {
-			body = nil // body was a block of numbers; an idle connection does not keep room for it
-		}
-		p.measure(c, &r, status)
-		if skipBody(c, r.body) != nil || !r.keep {
-			break
-		}
-	}
-	if err := c.Flush(); err != nil && !errors.Is(err, net.ErrClosed) {
-		p.logger.Debug("sending replies: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
-	}
+// Yield implements leader.Service. It drops the bounds in memory, so that the rest of the reserved
+// seconds is not used: while this server is no primary, another may give out greater numbers.
+func (s *Server) Yield() {
+	_ = s.sequences.All(func(q *sequence) error { // never fails
+		q.reserveMu.Lock()
+		defer q.reserveMu.Unlock()
+		q.bound.Store(0)
+		return nil
+	})
 }
 
-func (p *port) say(err error, socket net.Conn) {
-	if errors.Is(err, errRequest) {
-		p.logger.Info("malformed request, closing: " + socket.RemoteAddr().String())
-	} else if !errors.Is(err, io.EOF) {
-		p.logger.Debug("reading a request: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
-	}
+// Close ends the connections and records how far the sequences have come.
+func (s *Server) Close() error {
+	var owed db.Pending
+	err := errors.Join(s.Stop(), s.sequences.All(func(q *sequence) error { return q.close(&owed) }))
+	return errors.Join(err, owed.Wait(), s.records.SyncLog())
 }
 
-func appendReply(dst []byte, r *request, status string, body []byte) []byte {
-	dst = append(append(append(dst, r.version...), ' '), status...)
-	if r.keep {
-		dst = append(dst, "\r\nConnection: keep-alive"...)
+// answer answers one request. Paths are compared byte for byte.
+func (s *Server) answer(dst, target []byte, _ *db.Pending) ([]byte, webport.Status) {
+	path, query, _ := bytes.Cut(target, []byte("?"))
+	switch string(path) {
+	case "/fetch":
+		return s.fetch(dst, query)
+	case "/explain":
+		return s.explain(dst, query)
 	}
-	dst = strconv.AppendInt(append(dst, "\r\nContent-length: "...), int64(len(body)), 10)
-	return append(append(dst, "\r\n\r\n"...), body...)
+	return webport.NotFound(dst)
 }
 
-// notFound and badRequest are replies with the original's bodies.
-func notFound(dst []byte) ([]byte, string)   { return append(dst, "Not Found"...), statusNotFound }
-func badRequest(dst []byte) ([]byte, string) { return append(dst, "Bad Request"...), statusBadRequest }
-
-// failed is the reply to a call that could not be carried out.
-func (p *port) failed(dst []byte, err error) ([]byte, string) {
-	if errors.Is(err, errUnknown) {
-		return notFound(dst)
+// fetch answers /fetch, /fetch?count=N, /fetch?name=NAME and both.
+func (s *Server) fetch(dst, query []byte) ([]byte, webport.Status) {
+	count, name := uint64(1), []byte(nil)
+	good := true
+	known := webport.Params(query, func(param string, value []byte) bool {
+		switch param {
+		case "count":
+			n, err := strconv.ParseUint(string(value), 10, 32)
+			good = good && err == nil && n > 0 && n <= MaxCount
+			count = n
+		case "name":
+			name = value
+		default:
+			return false
+		}
+		return true
+	})
+	switch {
+	case !known:
+		return webport.NotFound(dst)
+	case !good || len(name) > webport.MaxNameSize:
+		return webport.BadRequest(dst)
 	}
-	if _, ok := errors.AsType[*leader.Standby](err); ok {
-		return fmt.Appendf(dst, "%v\n", err), statusStandby
+	sequence, err := s.sequences.Get(name, true)
+	var first moment
+	if err == nil {
+		first, err = sequence.fetch(count)
 	}
-	p.errors.report(err)
-	return fmt.Appendf(dst, "%v\n", err), statusError
+	if err != nil {
+		return s.Failed(dst, err)
+	}
+	for m := first; m < first+moment(count); m++ {
+		dst = append(appendNumber(dst, s.opts.Reserve, s.opts.ServerNo, m), '\n')
+	}
+	return dst, webport.OK
 }
 
-// durable refuses a database that does not survive the process.
-func durable(d *db.DB) error {
-	if d == nil || !d.OnDisk() {
-		return errors.New("sequences and quotas need a database file to keep their records in")
+// explain answers /explain?sequence=NUMBER.
+func (s *Server) explain(dst, query []byte) ([]byte, webport.Status) {
+	number, ok := bytes.CutPrefix(query, []byte("sequence="))
+	if !ok {
+		return webport.NotFound(dst)
 	}
-	return nil
+	explained, err := appendExplained(dst, number, s.opts.Location)
+	if err != nil {
+		return webport.BadRequest(dst)
+	}
+	return explained, webport.OK
+}
+
+// Sequence is a sequence at one moment.
+type Sequence struct {
+	Name  string    // empty: the sequence without a name
+	Bound time.Time // the moments of all numbers given out are before it
+}
+
+// List returns the sequences of this server in the order of their names, at most limit of them,
+// used since the start or not.
+func (s *Server) List(limit int) ([]Sequence, error) {
+	prefix := s.records.key(s.records.server(), "")
+	page, err := s.records.Page(nil, db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Sequence, 0, len(page.Records))
+	for _, r := range page.Records {
+		if bound, err := strconv.ParseInt(string(r.Value), 10, 64); err == nil && bound > 0 {
+			all = append(all, Sequence{string(r.Key[len(prefix):]), time.Unix(bound, 0)})
+		}
+	}
+	return all, nil
+}
+
+// Show implements services.Service.
+func (s *Server) Show(_ string, limit int) (any, error) {
+	all, err := s.List(limit)
+	if err != nil {
+		return nil, err
+	}
+	rows := []map[string]any{}
+	for _, q := range all {
+		rows = append(rows, map[string]any{"name": q.Name, "bound": q.Bound.UnixMilli()})
+	}
+	return map[string]any{"sequences": rows, "limit": limit}, nil
+}
+
+// Metrics returns the definitions of the metrics of a Server.
+func Metrics() []figure.Definition {
+	return []figure.Definition{figure.Define("gotycoon_sequences", figure.Gauge, "Sequences used since the start.")}
+}
+
+// Figures implements services.Service.
+func (s *Server) Figures() figure.Source {
+	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) { put("gotycoon_sequences", float64(s.sequences.Len())) }}
 }

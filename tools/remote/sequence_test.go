@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/client"
 	"gotycoon/db"
+	"gotycoon/services/quota"
 	"gotycoon/services/sequence"
 )
 
@@ -25,9 +26,9 @@ func startCoconuts(t *testing.T) *coconuts {
 	catalog, err := db.Open([]string{filepath.Join(t.TempDir(), "services.kct")}, db.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, catalog.Close()) })
-	sequences, err := sequence.NewSequenceServer(sequence.SequenceOptions{DB: catalog.DB(0), Location: time.UTC})
+	sequences, err := sequence.New(sequence.Options{DB: catalog.DB(0), Location: time.UTC})
 	require.NoError(t, err)
-	quotas, err := sequence.NewQuotaServer(sequence.QuotaOptions{DB: catalog.DB(0), Limit: 100})
+	quotas, err := quota.New(quota.Options{DB: catalog.DB(0), Limit: 100})
 	require.NoError(t, err)
 	c := &coconuts{t: t}
 	c.sequence = c.start(sequences)

@@ -1,4 +1,4 @@
-package sequence
+package quota
 
 import (
 	"bytes"
@@ -72,7 +72,7 @@ func (q *quota) look(owed *db.Pending) (state, error) {
 }
 
 // seen lets a reply wait for the calls of other clients that it shows: they may not be safe yet.
-func (q *quota) seen(owed *db.Pending) error { return q.records.db.Seen(owed) }
+func (q *quota) seen(owed *db.Pending) error { return q.records.Seen(owed) }
 
 // lead returns an error if this server may not change the quota. In a new term it reads the state
 // from the records, in which another server may have written since, and completes the last call
@@ -162,7 +162,7 @@ func (q *quota) commit(c *call, reply []byte, recs []db.Record, before state) er
 	if len(recs) == 0 {
 		return q.seen(c.pending)
 	}
-	_, err := q.records.db.SetBulk(c.pending, recs, true)
+	_, err := q.records.SetBulk(c.pending, recs, true)
 	return err
 }
 
@@ -247,7 +247,7 @@ func pair(number uint64, remaining int64) []byte {
 // different call under a used id is refused. The record of the id is stored again, so that this
 // reply too waits until the first call is safe.
 func (q *quota) repeated(c *call) ([]byte, error) {
-	value, err := q.records.get(q.idKey(c))
+	value, err := q.records.Value(q.idKey(c))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (q *quota) repeated(c *call) ([]byte, error) {
 		return []byte(refused), q.seen(c.pending)
 	}
 	recs := []db.Record{q.idRecord(c, reply)}
-	if _, err := q.records.db.SetBulk(c.pending, recs, true); err != nil {
+	if _, err := q.records.SetBulk(c.pending, recs, true); err != nil {
 		return nil, err
 	}
 	return reply, nil

@@ -1,4 +1,4 @@
-package sequence
+package quota
 
 import (
 	"bytes"
@@ -60,7 +60,7 @@ func parseLast(value []byte) (*last, error) {
 
 // complete stores those records of the last call that this server has not received.
 func (r *records) complete(q *quota) error {
-	value, err := r.get(quotaKey(q.name, "state"))
+	value, err := r.Value(quotaKey(q.name, "state"))
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *records) complete(q *quota) error {
 	if len(recs) == 0 || err != nil {
 		return err
 	}
-	_, err = r.db.SetBulk(nil, recs, true)
+	_, err = r.SetBulk(nil, recs, true)
 	return err
 }
 
@@ -86,7 +86,7 @@ func wrapDamage(name string, err error) error {
 // lacking returns those records of the last call that are not in the database.
 func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 	if len(l.call.id) > 0 && l.expires > time.Now().Unix() {
-		known, err := r.get(q.idKey(&l.call))
+		known, err := r.Value(q.idKey(&l.call))
 		if err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 	if !ok {
 		return recs, nil
 	}
-	known, err := r.get(journalKey(q.name, number))
+	known, err := r.Value(journalKey(q.name, number))
 	switch {
 	case err != nil || known != nil && l.call.word == "apply":
 		return recs, err

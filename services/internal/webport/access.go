@@ -1,7 +1,6 @@
-package sequence
+package webport
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,17 +10,11 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// guarded returns the port with a guard.
-func (p port) guarded(g *access.Guard, name string) port {
-	p.access, p.name = g, name
-	return p
-}
-
 // permit returns nil when the client may make a call.
-func (p *port) permit(c *netio.Conn, r *request) *access.Denied {
+func (p *Port) permit(c *netio.Conn, r *request) *access.Denied {
 	err := c.Visitor.Present(r.authorization)
 	if err == nil {
-		err = c.Visitor.Service(rightOf(r.target), p.name)
+		err = c.Visitor.Service(r.right(), p.Name())
 	}
 	if err == nil {
 		return nil
@@ -35,21 +28,21 @@ func (p *port) permit(c *netio.Conn, r *request) *access.Denied {
 
 // wantedByUser returns nil if a request is to be served, and the reason if it came from a web page
 // that may not send it.
-func (p *port) wantedByUser(c *netio.Conn, r *request) *access.Denied {
-	if p.pages == nil || !r.marks.Marked() {
+func (p *Port) wantedByUser(c *netio.Conn, r *request) *access.Denied {
+	if p.Pages == nil || !r.marks.Marked() {
 		return nil
 	}
-	err := p.pages.Check(&r.marks, browser.About{Changes: rightOf(r.target) != access.Read, Proven: c.Secure() || c.Visitor.Known()})
+	err := p.Pages.Check(&r.marks, browser.About{Changes: r.right() != access.Read, Proven: c.Secure() || c.Visitor.Known()})
 	if err == nil {
 		return nil
 	}
 	return &access.Denied{Reason: err.Error()}
 }
 
-// rightOf returns the right that a call needs: /explain and /query only read.
-func rightOf(target []byte) access.Rights {
-	path, _, _ := bytes.Cut(target, []byte("?"))
-	switch string(path) {
+// right returns the right that a call needs. /explain and /query are the only calls that only read;
+// a path without a call needs the greater right.
+func (r *request) right() access.Rights {
+	switch path, _ := r.call(); string(path) {
 	case "/explain", "/query":
 		return access.Read
 	}

@@ -1,4 +1,4 @@
-package sequence
+package quota
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
+	"gotycoon/services/internal/servicetest"
 )
 
 // TestNoReplyTellsOfCallsThatAreNotSafe asks for a quota while another client's call is being synced (-oas). What must hold: what is left of the
@@ -22,7 +23,7 @@ func TestNoReplyTellsOfCallsThatAreNotSafe(t *testing.T) {
 	catalog, err := db.Open([]string{filepath.Join(t.TempDir(), "q.kct")}, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, catalog.Close()) })
-	addr := startQuota(t, QuotaOptions{Limit: 1000, DB: catalog.DB(0)})
+	addr := start(t, Options{Limit: 1000, DB: catalog.DB(0)})
 	syncing, goOn := make(chan struct{}, 100), make(chan struct{})
 	release := sync.OnceFunc(func() { close(goOn) })
 	t.Cleanup(release) // also when the test fails: closing waits for the log
@@ -30,27 +31,27 @@ func TestNoReplyTellsOfCallsThatAreNotSafe(t *testing.T) {
 		syncing <- struct{}{}
 		<-goOn
 	})
-	clients := []*client{newClient(t, addr)}
-	call := func(c *client, path string) {
-		_, err := fmt.Fprintf(c.socket, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path)
+	clients := []*servicetest.Client{servicetest.NewClient(t, addr)}
+	call := func(c *servicetest.Client, path string) {
+		_, err := fmt.Fprintf(c.Socket, "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path)
 		require.NoError(t, err)
 	}
 	call(clients[0], "/apply?amt=400&id=a")
 	<-syncing
 	for _, path := range []string{"/query", "/cancel?jnlsno=77", "/apply?amt=400&id=a", "/apply?amt=5&id=a"} {
-		c := newClient(t, addr)
+		c := servicetest.NewClient(t, addr)
 		call(c, path)
 		clients = append(clients, c)
 	}
 	for _, c := range clients {
-		require.NoError(t, c.socket.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
-		_, err := c.reader.ReadByte()
+		require.NoError(t, c.Socket.SetReadDeadline(time.Now().Add(20*time.Millisecond)))
+		_, err := c.Reader.ReadByte()
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		require.NoError(t, c.socket.SetReadDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, c.Socket.SetReadDeadline(time.Now().Add(20*time.Second)))
 	}
 	release()
 	for _, c := range clients {
-		line, err := c.reader.ReadString('\n')
+		line, err := c.Reader.ReadString('\n')
 		require.NoError(t, err)
 		require.Contains(t, line, "200")
 	}

@@ -1,4 +1,4 @@
-package sequence
+package quota
 
 import (
 	"bufio"
@@ -75,7 +75,7 @@ func (e *exporter) want(q *quota) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return // primary.Role may call Lead while this server stops
+		return // leader.Role may call Lead while this server stops
 	}
 	e.due = append(e.due, q)
 	select {
@@ -164,10 +164,15 @@ func safeName(name string) string {
 	return fmt.Sprintf("%s%%%%%x", safe[:longestName/2], sum[:16])
 }
 
+// isPlain reports whether a byte stands for itself in a safe name.
+func isPlain(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '-' || c == '_'
+}
+
 func escapedName(name string) string {
 	var safe bytes.Buffer
 	for i := range len(name) {
-		if c := name[i]; digit(c) >= 0 || (c == '.' && i > 0) {
+		if c := name[i]; isPlain(c) || (c == '.' && i > 0) {
 			safe.WriteByte(c)
 		} else {
 			fmt.Fprintf(&safe, "%%%02X", c)
@@ -188,7 +193,7 @@ func (e *exporter) export(name string) error {
 		return err
 	}
 	w := bufio.NewWriter(io.NewOffsetWriter(f, 0))
-	err = errors.Join(e.records.writeJournals(w, name), w.Flush(), e.records.db.SyncLog(), f.Sync(), f.Close())
+	err = errors.Join(e.records.writeJournals(w, name), w.Flush(), e.records.SyncLog(), f.Sync(), f.Close())
 	if err != nil {
 		return errors.Join(err, e.fs.Remove(path+unfinished))
 	}
@@ -205,7 +210,7 @@ func (e *exporter) export(name string) error {
 func (r *records) writeJournals(w io.Writer, name string) error {
 	prefix := quotaKey(name, "journal\x00")
 	var owed db.Pending // export syncs the log before the file gets its name
-	c := r.db.NewCursor()
+	c := r.NewCursor()
 	defer c.Close()
 	err := c.JumpKey(&owed, prefix)
 	for err == nil {

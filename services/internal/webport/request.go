@@ -1,4 +1,4 @@
-package sequence
+package webport
 
 import (
 	"bytes"
@@ -14,6 +14,31 @@ const (
 	maxHead = 64 << 10 // request line and header lines
 	maxBody = 1 << 20  // bodies have no meaning here and are skipped
 )
+
+// The reader of requests. It differs from the reader of package httpapi, which imitates another
+// original, in every step but the two versions of HTTP:
+//
+//	                              here                          httpapi
+//	CR within a line              refused                       dropped
+//	NUL in a header               refused                       hides the rest of the line
+//	long lines                    the head has 64 KiB           cut at 8191 characters
+//	other methods (PATCH)         refused                       served as POST is
+//	header without a colon        refused                       ignored
+//	blanks around a name          refused                       ignored
+//	continued header              refused                       ignored, or 400
+//	Content-Length: +4abc         refused                       4
+//	Content-Length: -1            refused                       no body
+//	longest body                  1 MiB, skipped                256 MiB, read, else 413
+//	Transfer-Encoding: chunked    refused                       read
+//	body of GET                   skipped                       ends the connection after the reply
+//	reply to HEAD                 has a body                    has none
+//	credentials, Connection       blanks and tabs around the    only blanks before the
+//	                              value have no meaning         value have none
+//
+// "Refused" means that the connection ends without a reply, as coconut ends it where it does not
+// understand a request. TestMalformedRequestsEndTheConnection has these cases, and those of httpapi
+// are in its TestRequestLinesAndHeaders. One reader with a switch for each row would be longer than
+// the two, and a change for one original could change the other.
 
 // errRequest ends a connection without a reply, as the original does when it cannot parse a
 // request.
@@ -33,6 +58,12 @@ type request struct {
 
 	authorization []byte // the header's value
 	marks         browser.Headers
+}
+
+// call returns the path and the query of a request.
+func (r *request) call() (path, query []byte) {
+	path, query, _ = bytes.Cut(r.target, []byte("?"))
+	return path, query
 }
 
 // readRequest reads the head of the next request, which may arrive in any number of pieces.
@@ -176,9 +207,9 @@ func skipBody(c *netio.Conn, size int) error {
 	return nil
 }
 
-// params calls take with the name and value of each parameter of a query, until take returns false;
+// Params calls take with the name and value of each parameter of a query, until take returns false;
 // it reports whether take never did. A word without "=" is a value with the empty name.
-func params(query []byte, take func(name string, value []byte) bool) bool {
+func Params(query []byte, take func(name string, value []byte) bool) bool {
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte("&"))
@@ -192,20 +223,3 @@ func params(query []byte, take func(name string, value []byte) bool) bool {
 	}
 	return true
 }
-
-// atoll reads an amount as the original does: blanks, a sign, then digits up to the first other
-// character; no digits mean 0. Amounts out of range become the largest or smallest number.
-func atoll(text []byte) int64 {
-	text = bytes.TrimLeft(text, " \t\n\v\f\r")
-	size := 0
-	for size < len(text) && (isDigit(text[size]) || size == 0 && (text[0] == '-' || text[0] == '+')) {
-		size++
-	}
-	n, err := strconv.ParseInt(string(text[:size]), 10, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0
-	}
-	return n
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }

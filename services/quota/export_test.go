@@ -1,4 +1,4 @@
-package sequence
+package quota
 
 import (
 	"fmt"
@@ -11,11 +11,13 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/internal/vfs/crashfs"
+	"gotycoon/services/internal/servicetest"
+	"gotycoon/services/internal/webport"
 )
 
 // A power cut leaves the export before or the new one, whole, and the new one when the export is done.
 func TestExportsSurviveAPowerCut(t *testing.T) {
-	d := openDB(t, t.TempDir())
+	d := servicetest.OpenDB(t, t.TempDir())
 	require.NoError(t, d.Set(nil, journalKey("", 1), []byte("5"), db.Never))
 	for step, done := 0, false; !done; step++ {
 		root := t.TempDir()
@@ -26,7 +28,7 @@ func TestExportsSurviveAPowerCut(t *testing.T) {
 		if fs.CutAfter(step + 1); step == 0 {
 			fs.CutAfter(0) // never
 		}
-		e := &exporter{file: file, records: &records{db: d}, fs: fs}
+		e := &exporter{file: file, records: &records{Records: webport.Records{DB: d}}, fs: fs}
 		err = e.export("")
 		left := map[string]bool{}
 		for seed := range uint64(50) {

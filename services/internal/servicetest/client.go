@@ -1,0 +1,153 @@
+// Package servicetest has what the tests of several services need: a client, a standby, recorded
+// conversations, and servers that are killed.
+package servicetest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/access"
+	"gotycoon/db"
+)
+
+// OpenDB opens the database in a directory. The caller's cleanups that use it come first.
+func OpenDB(t *testing.T, dir string) *db.DB {
+	t.Helper()
+	c, err := db.Open([]string{filepath.Join(dir, "services.kct")}, db.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c.DB(0)
+}
+
+// Listen returns a listener on a free port.
+func Listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	return l
+}
+
+// Client is one connection on which calls are made.
+type Client struct {
+	t      *testing.T
+	Socket net.Conn
+	Reader *bufio.Reader
+}
+
+// NewClient returns a client of the server at addr.
+func NewClient(t *testing.T, addr string) *Client {
+	t.Helper()
+	socket := Dial(t, addr)
+	return &Client{t, socket, bufio.NewReader(socket)}
+}
+
+// Get makes a call and returns the reply.
+func (c *Client) Get(path string) (status int, body string) {
+	c.t.Helper()
+	_, err := fmt.Fprintf(c.Socket, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path)
+	require.NoError(c.t, err)
+	return ReadReply(c.t, c.Reader)
+}
+
+// Is makes a call and requires the body of the reply to be a line.
+func (c *Client) Is(path, body string) {
+	c.t.Helper()
+	status, got := c.Get(path)
+	require.Equal(c.t, 200, status, path)
+	require.Equal(c.t, body+"\n", got, path)
+}
+
+// Refused requires the call to be refused by a standby for a reason.
+func (c *Client) Refused(path, reason string) {
+	c.t.Helper()
+	status, body := c.Get(path)
+	require.Equal(c.t, 503, status, path)
+	require.Contains(c.t, body, reason)
+}
+
+// Ask makes a call with a token, and returns the whole reply.
+func (c *Client) Ask(method, path, token, body string) *http.Response {
+	c.t.Helper()
+	header := ""
+	if token != "" {
+		header = "authorization: Bearer " + token + "\r\n"
+	}
+	_, err := fmt.Fprintf(c.Socket, "%s %s HTTP/1.1\r\n%sContent-Length: %d\r\n\r\n%s", method, path, header, len(body), body)
+	require.NoError(c.t, err)
+	r, err := http.ReadResponse(c.Reader, nil)
+	require.NoError(c.t, err)
+	var text strings.Builder
+	_, err = bufio.NewReader(r.Body).WriteTo(&text)
+	require.NoError(c.t, err)
+	r.Status = text.String()
+	return r
+}
+
+// Dial connects to addr.
+func Dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	return c
+}
+
+// ReadReply reads one reply and requires it to have exactly the original's headers.
+func ReadReply(t *testing.T, r *bufio.Reader) (status int, body string) {
+	t.Helper()
+	line, err := textproto.NewReader(r).ReadLine()
+	require.NoError(t, err)
+	words := strings.SplitN(line, " ", 3)
+	require.Len(t, words, 3, line)
+	status, err = strconv.Atoi(words[1])
+	require.NoError(t, err)
+	size := -1
+	for {
+		line, err := r.ReadString('\n')
+		require.NoError(t, err)
+		line = strings.TrimSuffix(line, "\r\n")
+		if line == "" {
+			break
+		}
+		if value, ok := strings.CutPrefix(line, "Content-length: "); ok {
+			size, err = strconv.Atoi(value)
+			require.NoError(t, err)
+			continue
+		}
+		require.Equal(t, "Connection: keep-alive", line)
+	}
+	text := make([]byte, size)
+	_, err = io.ReadFull(r, text)
+	require.NoError(t, err)
+	return status, string(text)
+}
+
+// WaitFor waits until ok returns true.
+func WaitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
+}
+
+// Guard returns one whose access file has these lines.
+func Guard(t *testing.T, lines ...string) *access.Guard {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "access")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
+	g, err := access.Open(access.Options{Path: path})
+	require.NoError(t, err)
+	t.Cleanup(g.Close)
+	return g
+}

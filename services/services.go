@@ -1,0 +1,149 @@
+// Package services has what all services have in common. A service is a protocol on a port of its
+// own, beside the data port:
+//
+//	services/counter     counters of resources, as yrmcds has them
+//	services/lock        named locks, as JESync has them
+//	services/sequence    sequence numbers, as coconut gives them out
+//	services/quota       quotas, as coconut manages them
+//	services/leader      which of several servers changes quotas and gives out fencing tokens
+//
+// Every service has its Options in itself, embeds a Port, and implements Service. The server knows
+// a service only by this interface and by a row in its table of services (server/services.go). So
+// a further service is a package here and a row there.
+//
+// Counters and locks are in memory only: a restart begins without them, because it has ended the
+// connections that held them. Sequences, quotas and the bounds of fencing tokens are records of one
+// database file, the services' database. It is replicated like the other databases, but no protocol
+// of clients reaches it.
+package services
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"gotycoon/access"
+	"gotycoon/internal/browser"
+	"gotycoon/internal/figure"
+	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
+	"gotycoon/internal/portserver"
+)
+
+// Service is a protocol on a port of its own.
+type Service interface {
+	// Start begins to serve the connections of l, which now belongs to the service. It is called
+	// once.
+	Start(l net.Listener)
+	// Close ends the connections and all goroutines, and waits for them. It is called once, also
+	// without Start.
+	Close() error
+
+	// Name is the name of the service in access rules, metrics and messages.
+	Name() string
+	// Connections returns how many connections are open, and how many there have been.
+	Connections() (open int, total uint64)
+	// Requests returns where requests are counted; nil without Options.Meter.
+	Requests() *metrics.Protocol
+	// Figures returns the metrics of the service beyond connections and requests.
+	Figures() figure.Source
+	// Show returns what the console shows of the service, to be written as JSON: at most limit
+	// names that begin with prefix, where the service can choose by prefix.
+	Show(prefix string, limit int) (any, error)
+}
+
+// Options are what every service is given. The zero value is usable.
+type Options struct {
+	MaxConns int           // open connections; more are closed at once. 0 means no limit
+	Limits   *netio.Limits // of all connections of the process; nil means none
+
+	// Timeout: a client that takes no byte of its replies for this long is disconnected. 0 means 30
+	// seconds.
+	Timeout time.Duration
+
+	Access *access.Guard   // rights of clients; nil: all of them for everybody
+	Pages  *browser.Policy // which requests of browsers are served, on ports that speak HTTP; nil: all
+	Meter  *metrics.Meter  // measures requests; nil: nobody does
+	Logger *slog.Logger    // nil means silent
+}
+
+const defaultTimeout = 30 * time.Second
+
+// Port is the part that services share: the listener, the connections and the counters of the
+// requests.
+type Port struct {
+	Options
+
+	name     string
+	requests *metrics.Protocol
+	buffers  *sync.Pool
+	server   *portserver.Server // nil before Serve
+}
+
+// NewPort returns a port with the name of its service. commands are the names under which requests
+// are counted.
+func NewPort(name string, o Options, commands ...string) *Port {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Port{Options: o, name: name, buffers: netio.NewPool()}
+	if o.Meter != nil {
+		p.requests = metrics.NewProtocol(name, commands...)
+	}
+	return p
+}
+
+// Serve begins to accept connections on l. serve serves one connection until its end, or until ctx
+// ends because the port is closed.
+func (p *Port) Serve(l net.Listener, serve func(ctx context.Context, socket net.Conn)) {
+	p.server = portserver.Start(l, portserver.Options{Serve: serve, MaxConns: p.MaxConns, Logger: p.Logger})
+}
+
+// Open returns the connection that reads from and writes to a socket. Open completes o with the
+// options that all connections of the port share.
+func (p *Port) Open(socket net.Conn, o netio.Options) *netio.Conn {
+	o.Timeout, o.Limits, o.Access = p.Timeout, p.Limits, p.Access
+	c := netio.New(socket, p.buffers, o)
+	c.Meter = p.Meter.NewRecorder(socket.RemoteAddr().String())
+	return c
+}
+
+// Stop ends the connections and returns when their goroutines have ended.
+func (p *Port) Stop() error {
+	if p.server == nil {
+		return nil
+	}
+	if err := p.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Name implements Service.
+func (p *Port) Name() string { return p.name }
+
+// Requests implements Service.
+func (p *Port) Requests() *metrics.Protocol { return p.requests }
+
+// Connections implements Service.
+func (p *Port) Connections() (open int, total uint64) {
+	if p.server == nil {
+		return 0, 0
+	}
+	return p.server.Conns(), p.server.Total()
+}
+
+// Standby is the error of a request that only the primary serves (package leader), on a server that
+// is not the primary.
+type Standby struct {
+	Reason string // why this server is not the primary, and what can be done about it
+}
+
+// Error returns the reason.
+func (s *Standby) Error() string { return s.Reason }
