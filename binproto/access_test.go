@@ -13,6 +13,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // guard is one whose access file has these lines.
@@ -109,11 +110,11 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 	var stored, heeded error
 	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Logger: bareLogger(&f.log),
 		Scripts: scripts(func(heed db.Heed, owed *db.Pending) int {
-			require.NoError(t, d.Set(owed, []byte("before"), []byte("x"), db.Never))
+			require.NoError(t, d.Set(owed, []byte("before"), []byte("x"), record.Never))
 			rule("allow anyone read")
 			g.Reload()
-			require.Error(t, d.Set(owed, []byte("after"), []byte("x"), db.Never))
-			stored, heeded = d.Set(owed, []byte("after"), []byte("x"), db.Never), heed()
+			require.Error(t, d.Set(owed, []byte("after"), []byte("x"), record.Never))
+			stored, heeded = d.Set(owed, []byte("after"), []byte("x"), record.Never), heed()
 			return 0
 		})})
 	require.Equal(t, []byte{byte(frame.Error)}, f.exchange(t, frame.AppendScript(nil, frame.Script{Name: []byte("f")})))

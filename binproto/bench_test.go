@@ -14,6 +14,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -45,7 +46,7 @@ func benchHandler(b *testing.B, expr string) *binproto.Handler {
 	value := make([]byte, 100)
 	for i := 0; i < benchKeys; i += len(recs) {
 		for j := range recs {
-			recs[j] = db.Record{Key: benchKey(nil, i+j), Value: value, XT: db.Never}
+			recs[j] = db.Record{Key: benchKey(nil, i+j), Value: value, XT: record.Never}
 		}
 		_, err := d.SetBulk(nil, recs, false)
 		require.NoError(b, err)
@@ -95,7 +96,7 @@ func benchSet(dst []byte) []byte {
 	for range benchBulk {
 		binary.BigEndian.PutUint64(value, rand.Uint64())
 		key := benchKey(nil, rand.IntN(benchKeys))
-		dst = frame.AppendRecord(dst, frame.Record{XT: int64(db.Never), Key: key, Value: value})
+		dst = frame.AppendRecord(dst, frame.Record{XT: int64(record.Never), Key: key, Value: value})
 	}
 	return dst
 }

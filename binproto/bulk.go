@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/pieces"
@@ -80,8 +81,8 @@ func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 		defer func() { c.Owed.Rights = nil }()
 	}
 	err := b.serve()
-	b.reply(err)
-	return err == nil, b.detail()
+	keep = b.reply(err)
+	return keep, b.detail()
 }
 
 // serve takes and executes all records of the request.
@@ -119,8 +120,9 @@ func (b *bulk) heedClient() error {
 	return b.heed()
 }
 
-// reply puts the reply into c.Out, if the client wants one.
-func (b *bulk) reply(err error) {
+// reply puts the reply into c.Out, if the client wants one. It reports whether the connection can be
+// used further.
+func (b *bulk) reply(err error) (keep bool) {
 	c := b.c
 	switch {
 	case b.head.Flags&frame.NoReply != 0 && b.head.Magic != frame.GetBulk:
@@ -128,12 +130,22 @@ func (b *bulk) reply(err error) {
 		c.Out = append(c.Out, byte(frame.Error))
 	default:
 		binary.BigEndian.PutUint32(b.out[1:], b.hits)
+		if !clearFor(c, b.out) {
+			return false
+		}
 		if len(c.Out) == 0 {
 			c.Out, b.out = b.out, c.Out // a large reply need not be copied
 		} else {
 			c.Out = pieces.Append(c.Out, b.out)
 		}
 	}
+	return err == nil
+}
+
+// clearFor sends the earlier replies if a large reply would otherwise be copied behind them: its
+// memory is counted once. It reports false if they cannot be sent; then nothing may follow them.
+func clearFor(c *netio.Conn, reply []byte) bool {
+	return len(reply) <= keepReply || len(c.Out) == 0 || c.Flush() == nil
 }
 
 // gather fills the run with at least one record, and returns the length of its records in bytes.
@@ -205,12 +217,12 @@ func (b *bulk) take(p []byte) (n int, joined bool, err error) {
 	if err != nil || !b.join(r.DBIdx) {
 		return n, false, err
 	}
-	rec := db.Record{Key: r.Key, Value: r.Value, XT: db.XT(r.XT)}
+	rec := db.Record{Key: r.Key, Value: r.Value, XT: record.XT(r.XT)}
 	if len(r.Value) >= largeValue {
 		// The store uses Room, the bytes in front of the value, which the end of the key is part
 		// of.
 		rec.Key = bytes.Clone(r.Key)
-		rec.Room = p[n-len(r.Value)-db.Headroom : n]
+		rec.Room = p[n-len(r.Value)-record.Headroom : n]
 	}
 	b.recs = append(b.recs, rec)
 	return n, true, nil

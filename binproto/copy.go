@@ -11,6 +11,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/expr"
 	"gotycoon/internal/netio"
 )
 
@@ -150,9 +151,9 @@ func copyFlags(d *db.DB) (flags uint32) {
 	}
 	switch order, ordered := d.Order(); {
 	case !ordered:
-	case order == db.Lexical:
+	case order == expr.Lexical:
 		flags |= frame.CopyAscending
-	case order != db.LexicalDesc:
+	case order != expr.LexicalDesc:
 		flags |= frame.CopyDecimal
 	}
 	return flags

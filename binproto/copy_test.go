@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // copied reads a whole copy: header, records by key, end. Behind it there must be nothing.
@@ -48,9 +49,9 @@ func TestCopy(t *testing.T) {
 		d := f.catalog.DB(i)
 		long := strings.Repeat("long", 100_000)
 		for n := range 3000 {
-			require.NoError(t, d.Set(nil, fmt.Append(nil, n), fmt.Append(nil, "value", n), db.Never))
+			require.NoError(t, d.Set(nil, fmt.Append(nil, n), fmt.Append(nil, "value", n), record.Never))
 		}
-		require.NoError(t, d.Set(nil, []byte("long"), []byte(long), db.Never))
+		require.NoError(t, d.Set(nil, []byte("long"), []byte(long), record.Never))
 		last := f.catalog.Log().Last()
 		h, got := copied(t, f.exchange(t, frame.AppendCopyRequest(nil, frame.CopyRequest{DBIdx: uint16(i)})))
 		require.Len(t, got, 3001)
@@ -94,7 +95,7 @@ func TestCopyRefused(t *testing.T) {
 func TestCopyToAClientThatGoesAway(t *testing.T) {
 	f := newFixture(t, db.Options{}, filepath.Join(t.TempDir(), "c.kct"))
 	for n := range 200 {
-		require.NoError(t, f.catalog.DB(0).Set(nil, fmt.Append(nil, n), make([]byte, 100_000), db.Never))
+		require.NoError(t, f.catalog.DB(0).Set(nil, fmt.Append(nil, n), make([]byte, 100_000), record.Never))
 	}
 	server, client := socketPair(t)
 	_, err := client.Write(frame.AppendCopyRequest(nil, frame.CopyRequest{}))

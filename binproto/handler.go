@@ -13,6 +13,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
@@ -171,7 +172,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 
 // logFailure logs a database error. Errors of the connection are not logged.
 func (h *Handler) logFailure(err error) {
-	if e, ok := errors.AsType[*db.Error](err); ok && !db.Refused(err) {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) {
 		h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 )
@@ -119,7 +120,7 @@ func keysBulk(m frame.Magic, flags uint32, keys ...frame.Key) []byte {
 }
 
 func rec(dbidx uint16, key, value string) frame.Record {
-	return frame.Record{DBIdx: dbidx, XT: int64(db.Never), Key: []byte(key), Value: []byte(value)}
+	return frame.Record{DBIdx: dbidx, XT: int64(record.Never), Key: []byte(key), Value: []byte(value)}
 }
 
 func key(dbidx uint16, key string) frame.Key { return frame.Key{DBIdx: dbidx, Key: []byte(key)} }
@@ -139,7 +140,7 @@ func getReply(recs ...frame.Record) []byte {
 // hit is a record without expiration time as a reply has it.
 func hit(dbidx uint16, key, value string) frame.Record {
 	r := rec(dbidx, key, value)
-	r.XT = db.MaxXT
+	r.XT = record.MaxXT
 	return r
 }
 

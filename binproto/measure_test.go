@@ -12,6 +12,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 )
@@ -28,7 +29,7 @@ func TestMeasuredRequests(t *testing.T) {
 
 	request := frame.AppendHeader(nil, frame.Header{Magic: frame.SetBulk, RNum: 2})
 	for _, key := range []string{"japan", "china"} {
-		request = frame.AppendRecord(request, frame.Record{XT: int64(db.Never), Key: []byte(key), Value: []byte("capital")})
+		request = frame.AppendRecord(request, frame.Record{XT: int64(record.Never), Key: []byte(key), Value: []byte("capital")})
 	}
 	request = frame.AppendCopyRequest(request, frame.CopyRequest{})
 	request = append(request, byte(frame.Replication))

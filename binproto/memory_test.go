@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"iter"
+	"net"
 	"runtime"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -22,7 +24,7 @@ func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	limits.SetBudget(4 << 20)
 	f.limits.Limits = &limits
 	for i := range 100 {
-		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), db.Never))
+		require.NoError(t, f.catalog.DB(0).Set(nil, []byte{byte(i)}, make([]byte, 50_000), record.Never))
 	}
 	header := func(m frame.Magic, n int) []byte {
 		return frame.AppendHeader(nil, frame.Header{Magic: m, RNum: uint32(n)})
@@ -83,12 +85,43 @@ func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(output)*3/2))
 }
 
+// A large reply behind one that has not been sent yet is not copied: memory was counted for it once.
+func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
+	f := newFixture(t, db.Options{}, "%")
+	large := make([]byte, 64<<20)
+	output := make(verbose, len(large))
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
+	first := frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("none")})
+	for name, second := range map[string][]byte{
+		"get_bulk":    frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("large")}),
+		"play_script": frame.AppendScript(nil, frame.Script{Name: []byte("f")}),
+	} {
+		cost := func(request []byte) uint64 {
+			server, client := socketPair(t)
+			go func() { f.serve(server); server.Close() }()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := client.Write(request)
+			require.NoError(t, err)
+			require.NoError(t, client.(*net.TCPConn).CloseWrite())
+			got, err := io.Copy(io.Discard, client)
+			require.NoError(t, err)
+			require.Greater(t, got, int64(len(large)), name)
+			runtime.ReadMemStats(&after)
+			return after.TotalAlloc - before.TotalAlloc
+		}
+		alone := cost(second)
+		require.Less(t, cost(append(first[:len(first):len(first)], second...)), alone+uint64(len(large))/2, name)
+	}
+}
+
 // Values of several pieces arrive whole, also behind another reply.
 func TestLargeValuesOfAReply(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%")
 	large := bytes.Repeat([]byte("0123456789a"), 100_000)
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, db.Never))
-	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), db.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
+	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("small"), []byte("x"), record.Never))
 	get := frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 3})
 	want := frame.AppendReply(nil, frame.GetBulk, 3)
 	for _, key := range []string{"large", "small", "large"} {
@@ -97,7 +130,7 @@ func TestLargeValuesOfAReply(t *testing.T) {
 			value = []byte("x")
 		}
 		get = frame.AppendKey(get, frame.Key{Key: []byte(key)})
-		want = frame.AppendRecord(want, frame.Record{XT: db.MaxXT, Key: []byte(key), Value: value})
+		want = frame.AppendRecord(want, frame.Record{XT: record.MaxXT, Key: []byte(key), Value: value})
 	}
 	require.True(t, bytes.Equal(append(want[:len(want):len(want)], want...), f.exchange(t, append(get[:len(get):len(get)], get...))))
 }

@@ -45,6 +45,9 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 		return false
 	}
 	reply, ok := h.playScript(c, procedure, input)
+	if ok && script.Flags&frame.NoReply == 0 && !clearFor(c, reply) {
+		return false
+	}
 	switch {
 	case script.Flags&frame.NoReply != 0:
 	case !ok:
@@ -109,7 +112,7 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 // everything.
 const scriptRights = access.Read | access.Write
 
-// caller is the client of a script in its role as db.Rights. The script has the rights of its
+// caller is the client of a script in its role as owed.Rights. The script has the rights of its
 // client.
 type caller struct {
 	h      *Handler
@@ -117,10 +120,10 @@ type caller struct {
 	denied error // once refused, until the end of the call
 }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (o *caller) Current() bool { return o.denied == nil && o.c.Visitor.Current() }
 
-// Renew implements db.Rights.
+// Renew implements owed.Rights.
 func (o *caller) Renew() error {
 	if o.denied == nil {
 		if o.denied = o.c.Visitor.Server(scriptRights); o.denied != nil {

@@ -10,6 +10,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // servicesFixture has a services' database with one record. Its file is called like the database of the command line.
@@ -17,7 +18,7 @@ func servicesFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t, db.Options{Services: filepath.Join(t.TempDir(), "a.kct")}, filepath.Join(t.TempDir(), "a.kct"))
 	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Services: f.catalog.Services(), Logger: bareLogger(&f.log)})
-	require.NoError(t, f.catalog.Services().Set(nil, []byte("bound"), []byte("7"), db.Never))
+	require.NoError(t, f.catalog.Services().Set(nil, []byte("bound"), []byte("7"), record.Never))
 	return f
 }
 

@@ -4,8 +4,12 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"net"
+	"net/http"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -81,4 +85,85 @@ func (cn *conn) rest() {
 	if cap(cn.out) > keepOutBytes {
 		cn.out = nil
 	}
+}
+
+// Credentials are a user and password, or a token, for a server with an access file. A token is
+// preferred.
+type Credentials struct {
+	User, Password string
+	Token          string
+}
+
+// authorization returns the value of the Authorization header, "" without credentials.
+func (c *Credentials) authorization() string {
+	switch {
+	case c.Token != "":
+		return "Bearer " + c.Token
+	case c.User != "":
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Password))
+	}
+	return ""
+}
+
+// dial connects to the client's server.
+func (c *Client) dial(ctx context.Context) (*conn, error) {
+	value := c.opts.authorization()
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, errToken
+	}
+	cn, err := c.connect(ctx)
+	if err == nil && value != "" {
+		cn.auth = "Authorization: " + value + "\r\n"
+	}
+	return cn, err
+}
+
+var errToken = errors.New("a token has no control characters")
+
+// authorize adds the Authorization header to a request.
+func (c *Credentials) authorize(r *http.Request) {
+	if value := c.authorization(); value != "" {
+		r.Header.Set("Authorization", value)
+	}
+}
+
+// idleHTTP is how long a TLS connection to a sequence or quota server is kept for the next call.
+const idleHTTP = 10 * time.Second
+
+// secureConn is a connection over TLS.
+type secureConn struct {
+	*tls.Conn
+	below *belowTLS
+}
+
+// handshake puts TLS on a connection. It closes nc after an error.
+func handshake(ctx context.Context, nc net.Conn, addr string, config *tls.Config) (net.Conn, error) {
+	if config.ServerName == "" && !config.InsecureSkipVerify {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		config = config.Clone()
+		config.ServerName = host
+	}
+	below := &belowTLS{Conn: nc}
+	c := tls.Client(below, config)
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = nc.Close() // the error is that of the handshake
+		return nil, err
+	}
+	return &secureConn{c, below}, nil
+}
+
+// secureHTTP makes HTTP calls over TLS. It keeps connections for a while for the next call.
+type secureHTTP struct {
+	once  sync.Once
+	https *http.Client
+}
+
+func (s *secureHTTP) client(config *tls.Config) *http.Client {
+	s.once.Do(func() {
+		s.https = &http.Client{Transport: &http.Transport{TLSClientConfig: config, IdleConnTimeout: idleHTTP}}
+	})
+	return s.https
 }

@@ -19,8 +19,8 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// attacker serves a page, and then what the page's name leads to: for a browser that is the same as a name that is resolved to another
-// address (DNS rebinding).
+// attacker serves a page under its own name, and later the server that it attacks under the same
+// name. To a browser this looks like a name whose DNS answer changes.
 type attacker struct {
 	listener net.Listener
 	page     string
@@ -91,7 +91,8 @@ func (a *attacker) visit(t *testing.T, chromium, host string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-		"--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests", // newer browsers ask the user first; older ones do not
+		// Newer browsers ask the user before such requests; older ones do not.
+		"--disable-features=LocalNetworkAccessChecks,BlockInsecurePrivateNetworkRequests",
 		"--host-resolver-rules=MAP evil.example 127.0.0.1", "--remote-debugging-port=0", "http://"+net.JoinHostPort(host, port)+"/page")
 	require.NoError(t, cmd.Start())
 	defer func() {
@@ -136,7 +137,8 @@ await new Promise(done => { const i = new Image(); i.onload = i.onerror = done; 
 await note(fetch(victim + '/rpc/clear', {mode: 'no-cors', method: 'POST', body: ''}));`
 )
 
-// Pages in a real browser neither read nor change anything. With -http-hosts '*' they do, which shows that the attacks are some.
+// Pages in a real browser neither read nor change anything. With -http-hosts '*' they do, which
+// shows that the attacks are some.
 func TestPagesOfOtherSites(t *testing.T) {
 	t.Parallel()
 	chromium, bin := chromiumOrSkip(t), ktproc.Build(t, "ktserver")
@@ -164,7 +166,8 @@ func TestPagesOfOtherSites(t *testing.T) {
 	victims("127.0.0.1", crossSite, false, loopback) // another port of this machine: the same site
 }
 
-// ownAddress returns an address of this machine on a network, if there is one: browsers say less to it than to 127.0.0.1.
+// ownAddress returns an address of this machine on a network, "" if there is none. Browsers send
+// less information to such an address than to 127.0.0.1.
 func ownAddress() []string {
 	all, _ := net.InterfaceAddrs()
 	for _, a := range all {

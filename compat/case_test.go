@@ -99,7 +99,8 @@ func (c *goldenCase) waits() bool {
 	return false
 }
 
-// loadCases returns the cases of all files of testdata whose names do not begin with 9, in the files' order.
+// loadCases returns the cases of all files of testdata, in the files' order, without the files
+// whose names begin with 9.
 func loadCases(t *testing.T) []goldenCase {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*/[0-8]*.jsonl")

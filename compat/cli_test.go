@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,7 +87,7 @@ func runTool(t *testing.T, dir, bin, stdin string, args ...string) cliResult {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(bin, args...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, strings.NewReader(stdin), &stdout, &stderr
-	cmd.Env = append(os.Environ(), "TZ=UTC", "GORACE=atexit_sleep_ms=0") // the race detector's second at the end is not needed
+	cmd.Env = append(os.Environ(), "TZ=UTC", "GORACE=atexit_sleep_ms=0") // no pause at the end
 	err := cmd.Run()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
@@ -116,7 +117,7 @@ func (r cliResult) mask(what *regexp.Regexp, by string) cliResult {
 	return r
 }
 
-// sorted puts the lines of the output into an order of their own: that of a hash database is undefined.
+// sorted sorts the lines of the output of a hash database, whose order is undefined.
 func (r cliResult) sorted() cliResult {
 	lines := strings.SplitAfter(r.stdout, "\n")
 	sort.Strings(lines)
@@ -132,3 +133,34 @@ func copyTo(t *testing.T, dir, pattern string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 }
+
+// replayUtilityManager replays the recorded runs of ktutilmgr against a server with one database in
+// memory.
+func replayUtilityManager(t *testing.T, p programs) {
+	const file = "cli/ktutilmgr"
+	dir, listed := t.TempDir(), loadDifferences(t)
+	copyTo(t, filepath.Join(dir, "ulog"), "ulog/*.ulog")
+	server := ktproc.Start(t, ktproc.Options{Bin: p.server, Dir: dir, DBs: []string{":"}})
+	ports := strings.NewReplacer(recordedServer, strconv.Itoa(server.Port), recordedNobody, strconv.Itoa(ktproc.FreePort(t)))
+	for _, r := range loadRuns(t, file) {
+		var args []string
+		for _, arg := range r.Argv[1:] {
+			args = append(args, ports.Replace(arg))
+		}
+		have := runTool(t, dir, p.util, fromBase64(t, r.Stdin), args...).mask(dateRow, "Date: D")
+		want := r.result(t).mask(dateRow, "Date: D")
+		want.stdout, want.stderr = ports.Replace(want.stdout), ports.Replace(want.stderr)
+		if bad := listed.verdict(caseID{file, r.name}, have.differs(want)); bad != "" {
+			t.Errorf("ktutilmgr %s: %s", r.name, bad)
+		}
+	}
+}
+
+// Ports of the recording.
+const (
+	recordedServer = "20252"
+	recordedNobody = "20299"
+)
+
+// dateRow is the time of the answer.
+var dateRow = regexp.MustCompile(`(?m)^Date: .*$`)

@@ -9,7 +9,8 @@ import (
 
 var contentLength = regexp.MustCompile(`(?m)^Content-Length: [^\r]*`)
 
-// matches compares what a step received, by the step's mode. Steps of a group are compared together at the end.
+// matches compares what a step received, in the step's mode. The steps of a group are compared
+// together at the end.
 func (k clock) matches(s *goldenStep, got string) bool {
 	want := maskHeaders(string(*s.Recv))
 	got = maskHeaders(got)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	answerLimit  = 6 * time.Second        // for an answer, on top of what it took when it was recorded
+	answerLimit  = 6 * time.Second        // for an answer, beyond its recorded time
 	eofLimit     = 3 * time.Second        // for the server to close a connection
 	surplusLimit = 50 * time.Millisecond  // for bytes behind an answer
 	silenceLimit = 300 * time.Millisecond // for bytes where none are expected
@@ -37,7 +37,8 @@ func dial(addr string) (*replayConn, error) {
 	return &replayConn{Conn: c}, nil
 }
 
-// send writes bytes, in pieces if split is positive. A server that has closed the connection is no error here.
+// send writes bytes, in pieces if split is positive. A server that has closed the connection is no
+// error here.
 func (c *replayConn) send(p string, split int, gap time.Duration) {
 	if split <= 0 {
 		_, _ = c.Write([]byte(p))
@@ -68,8 +69,8 @@ func (c *replayConn) fill(deadline time.Time) bool {
 	return n > 0 || c.eof
 }
 
-// receive returns what the step expects and whatever has come with it; with silence also what comes within a short
-// time.
+// receive returns what the step expects and whatever has come with it; with silence also what comes
+// within a short time.
 func (c *replayConn) receive(s *goldenStep, silence bool) string {
 	deadline := time.Now().Add(answerLimit + time.Duration(s.TookMS)*time.Millisecond)
 	if n := s.responses(); n > 0 {
@@ -95,7 +96,8 @@ func (c *replayConn) receive(s *goldenStep, silence bool) string {
 	return got
 }
 
-// awaitResponses waits until n whole responses are in the buffer. With head they are ones to HEAD, without bodies.
+// awaitResponses waits until n whole responses are in the buffer. With head they are ones to HEAD,
+// without bodies.
 func (c *replayConn) awaitResponses(n int, head bool, deadline time.Time) {
 	at := 0
 	for range n {

@@ -25,8 +25,8 @@ type difference struct {
 	later  bool // the feature is missing: the case is not replayed
 }
 
-// parseDifferences reads the rows of the tables whose first cell is "FILE: CASE, CASE"; rows with another first
-// cell have no recorded case.
+// parseDifferences reads the table rows whose first cell is "FILE: CASE, CASE". Rows with another
+// first cell have no recorded case.
 func parseDifferences(text string) (differences, error) {
 	all := differences{}
 	for number, line := range strings.Split(text, "\n") {

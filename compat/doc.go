@@ -1,10 +1,11 @@
-// Package compat is tests only: the conversations recorded with the original server, replayed with ours.
+// Package compat is tests only: it replays the conversations recorded with the original server
+// against our server.
 //
-// testdata holds the recordings. TestGoldens sends what their clients sent and compares what comes back, byte for
-// byte except for what changes from run to run; TestLifecycle does the same for starts, signals and log lines.
-// DIFFERENCES.md lists the cases that are meant to differ, and why. A case that is listed and does not differ fails
-// the test as much as one that differs and is not listed.
+// testdata has the recordings. TestGoldens sends what the recorded clients sent, and compares the
+// replies byte for byte, but for the parts that differ from run to run. TestLifecycle does the same
+// for starts, signals and log lines. DIFFERENCES.md lists the cases that must differ, and why. The
+// test fails for a listed case that does not differ, and for an unlisted case that differs.
 //
-// The rules of comparison are those under which the recordings were checked against the original; they are never
-// loosened to make a case pass.
+// The rules of comparison are the rules under which the recordings were checked against the
+// original. They are never loosened to make a case pass.
 package compat

@@ -21,14 +21,16 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// attack is what a hostile client does. It returns what the server has answered, in the order of its connections.
+// attack is what a hostile client does. It returns the server's answers, in the order of its
+// connections.
 type attack struct {
 	name string
 	run  func(t *testing.T, h *hostile) (answers []string)
 	want string // one of the answers at least begins so
 }
 
-// hostile is a server in a cage: a control group that lets it have so much memory, or -memory where there can be none.
+// hostile is a server with a memory limit: in a control group, or with -memory where no control
+// group can be made.
 type hostile struct {
 	server *ktproc.Server
 	pid    int
@@ -40,8 +42,10 @@ type hostile struct {
 // mib is a size of the attack at full scale in MiB.
 func (h *hostile) mib(n int) int { return n << 20 / h.part }
 
-// TestHostileClientsInACage plays attacks with large, many and half-sent requests on all protocols, while a polite client measures its
-// waits, and another one those at a server that nobody attacks. The process must not take more than its cage allows. GOTYCOON_BIG=1 plays them at full scale, in a cage of 2 GiB.
+// TestHostileClientsInACage sends large, many and half-sent requests over all protocols, while a
+// polite client measures its waits. A second polite client measures the waits at a server that is
+// not attacked. The process must stay within the memory of its cage. With GOTYCOON_BIG=1 the
+// attacks have their full size, in a cage of 2 GiB.
 func TestHostileClientsInACage(t *testing.T) {
 	part := 8
 	if os.Getenv("GOTYCOON_BIG") != "" {
@@ -62,8 +66,8 @@ func TestHostileClientsInACage(t *testing.T) {
 			peak := h.peak(t)
 			t.Logf("%s: peak=%d MiB (%d before) cage=%d MiB took=%.1fs worst read=%s write=%s (%s and %s beside) answers=%s", a.name, peak>>20, before>>20, h.mib(2048)>>20, took.Seconds(), read, write, calmRead, calmWrite, summary(answers))
 			require.Less(t, peak, int64(h.mib(2048)), "bytes of memory")
-			// Both wait for what the machine has to do otherwise, as they do at a server that nobody attacks: a write also for the log to end
-			// a segment in front of a large value.
+			// Both wait for what the machine has to do otherwise, as they do at a server that
+			// nobody attacks: a write also for the log to end a segment in front of a large value.
 			require.Less(t, read, time.Second+5*calmRead)
 			require.Less(t, write, time.Second+5*calmWrite)
 			require.Contains(t, strings.Join(answers, "\n"), a.want)
@@ -80,7 +84,7 @@ func summary(answers []string) string {
 	return fmt.Sprint(counts)
 }
 
-// startInCage starts a server with a file database, which has the record of the polite client.
+// startInCage starts a server with a file database that has the polite client's record.
 func startInCage(t *testing.T, bin string, part int) *hostile {
 	t.Helper()
 	h := &hostile{part: part, cache: ktproc.FreePort(t)}
@@ -105,7 +109,8 @@ func startInCage(t *testing.T, bin string, part int) *hostile {
 	return h
 }
 
-// makeCage makes a control group of version 1 that allows so many bytes, "" where that cannot be done.
+// makeCage makes a control group (version 1) with a memory limit. It returns "" if this is not
+// possible.
 func makeCage(t *testing.T, limit int) string {
 	dir := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprintf("gotycoon-%d-%d", os.Getpid(), time.Now().UnixNano()))
 	if os.Mkdir(dir, 0o700) != nil {
@@ -120,7 +125,8 @@ func makeCage(t *testing.T, limit int) string {
 	return dir
 }
 
-// peak returns the largest number of bytes that the process has had in memory, without what it shares with files.
+// peak returns the most memory in bytes that the process has had, without the pages that it shares
+// with files.
 func (h *hostile) peak(t *testing.T) int64 {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.pid))
@@ -132,7 +138,8 @@ func (h *hostile) peak(t *testing.T) int64 {
 	return n << 10
 }
 
-// politeClient asks for a small record and stores it again and again. The function returned ends that, and returns the longest waits.
+// politeClient reads and writes a small record again and again. The returned function ends it and
+// returns the longest waits.
 func (h *hostile) politeClient(t *testing.T, port int) (end func() (read, write time.Duration)) {
 	t.Helper()
 	c := h.dial(t, port)
@@ -185,7 +192,8 @@ func (h *hostile) dial(t *testing.T, port int) net.Conn {
 	return c
 }
 
-// send sends a head and then n bytes of the pattern, and returns the first line of the answer; "closed" is none.
+// send sends a head and n bytes of the pattern. It returns the first line of the answer, "closed"
+// if there is none.
 func send(c net.Conn, head string, n int, pattern string) string {
 	answer := make(chan string, 1)
 	go func() {
@@ -211,7 +219,7 @@ func send(c net.Conn, head string, n int, pattern string) string {
 	return strings.TrimSpace(line[:min(len(line), 40)])
 }
 
-// times does the same on many connections at once.
+// times runs an attack on many connections at once.
 func times(n int, do func(i int) string) []string {
 	answers := make([]string, n)
 	var all sync.WaitGroup
@@ -222,7 +230,8 @@ func times(n int, do func(i int) string) []string {
 	return answers
 }
 
-// holdOpen opens n connections, sends so much on each and no more, and then leaves them for a while.
+// holdOpen opens n connections, sends the same bytes on each, and leaves the connections open for a
+// while.
 func (h *hostile) holdOpen(t *testing.T, n int, head string, bytes int, pattern string) []string {
 	conns := make([]net.Conn, n)
 	for i := range conns {
@@ -239,7 +248,7 @@ func (h *hostile) holdOpen(t *testing.T, n int, head string, bytes int, pattern 
 	return answers
 }
 
-// askAndLeave sends a request, reads the beginning of the answer, and leaves the rest of it.
+// askAndLeave sends a request, reads the beginning of the answer, and does not read the rest.
 func (h *hostile) askAndLeave(t *testing.T, port int, request string) string {
 	return send(h.dial(t, port), request, 0, "")
 }
@@ -339,7 +348,7 @@ func attacks() []attack {
 	}
 }
 
-// mutatedFrames sends good frames of which bytes were changed, to all ports.
+// mutatedFrames sends valid frames with some bytes changed to all ports.
 func (h *hostile) mutatedFrames(t *testing.T, n int) []string {
 	good := []string{
 		putHead(100) + strings.Repeat("x", 100), rpcTSV("set_bulk", 20) + "_a\tb\n_c\td\natomic\t\n",

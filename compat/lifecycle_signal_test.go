@@ -24,7 +24,8 @@ func signalNamed(t *testing.T, name string) syscall.Signal {
 	return numbers[word]
 }
 
-// signal sends a signal to a server with an idle connection, one that waits, and maybe one in the middle of a request.
+// signal sends a signal to a server with an idle connection, a waiting connection, and, as the case
+// says, a connection in the middle of a request.
 func (l *life) signal(t *testing.T) (difference string) {
 	l.begin(t, nil)
 	idle := l.dial(t)
@@ -82,7 +83,7 @@ func (l *life) daemon(t *testing.T) (difference string) {
 	l.server = ktproc.Launch(t, l.opts, ktproc.FreePort(t))
 	require.Equal(t, 0, l.server.ExitCode(t), "exit code of the launcher")
 	pid := awaitPID(t, pidFile)
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // it has ended, unless the test has failed
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) }) // still runs only if the test failed
 	awaitLines(t, log, listening, 1)
 	cwd, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/cwd")
 	require.NoError(t, err)

@@ -34,7 +34,8 @@ func (l *life) fullOptions(t *testing.T) (difference string) {
 
 const deferred = `replication was deferred: host=127.0.0.1 port=9`
 
-// deferredFirst moves the line of the follower, which comes whenever it has found out, to the front.
+// deferredFirst moves the line of the follower, which comes whenever it has found out, to the
+// front.
 func deferredFirst(lines []string) []string {
 	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, deferred) })
 	if i < 0 {

@@ -38,7 +38,8 @@ type life struct {
 	server *ktproc.Server
 }
 
-// TestLifecycle replays starts, signals and log lines. A family of cases has one function, found by its name.
+// TestLifecycle replays starts, signals and log lines. A family of cases has one function, found by
+// its name.
 func TestLifecycle(t *testing.T) {
 	bin, listed := ktproc.Build(t, "ktserver"), loadDifferences(t)
 	for _, c := range readLines[lifecycleCase](t, "testdata/"+lifecycleFile+".jsonl") {
@@ -94,7 +95,8 @@ var (
 	logPeer = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// Lines that only our server writes: what an acknowledgement means, and that only clients on this machine are served.
+// Lines that only our server writes: what an acknowledgement means, and that only clients on this
+// machine are served.
 const (
 	durabilityLine = "@TS@: [INFO]: durability: "
 	protectedLine  = "@TS@: [INFO]: protected: "
@@ -117,8 +119,9 @@ func (l *life) mask(output string) []string {
 	return lines
 }
 
-// compareLog compares log lines. While the server stops, the lines about its connections come from many goroutines,
-// so from "server stopped" on they are compared as a multiset, and the others in their order.
+// compareLog compares log lines. While the server stops, the lines about its connections come from
+// many goroutines, so from "server stopped" on they are compared as a multiset, and the others in
+// their order.
 func (l *life) compareLog(want []string, output string) (difference string) {
 	return compareLines(want, l.mask(output))
 }
@@ -158,7 +161,8 @@ func arrange(lines []string) []string {
 	return append(kept, moved...)
 }
 
-// awaitLines waits until the log, in a file or the process's output, has n lines that end in suffix.
+// awaitLines waits until the log, in a file or the process's output, has n lines that end in
+// suffix.
 func awaitLines(t *testing.T, read func() string, suffix string, n int) {
 	t.Helper()
 	pattern := regexp.MustCompile(`(?m)` + suffix + `$`)

@@ -23,7 +23,8 @@ import (
 
 const luaFiles = "testdata/lua"
 
-// luaCase is a recorded call of a procedure: of the evaluator (Code), over HTTP (Sent) or in binary (SentHex).
+// luaCase is a recorded call of a procedure: of the evaluator (Code), over HTTP (Sent) or in binary
+// (SentHex).
 type luaCase struct {
 	Name    string
 	Script  string
@@ -42,7 +43,8 @@ type luaCase struct {
 	ReceivedHex string `json:"received_hex"`
 }
 
-// TestLua replays the recorded chunks and calls. Cases with the same server follow each other on it.
+// TestLua replays the recorded chunks and calls. Cases of one server follow each other on one
+// process.
 func TestLua(t *testing.T) {
 	bin, listed := ktproc.Build(t, "ktserver"), loadDifferences(t)
 	for _, file := range []string{"eval", "calls"} {
@@ -81,7 +83,8 @@ func replayLua(t *testing.T, bin, file string, cases []luaCase, listed differenc
 	p.Stop(t)
 }
 
-// loose tells whether the results are not compared: an order that nobody promises, sizes of the original's engine, a bug.
+// loose tells whether the results are not compared: an order that nobody promises, sizes of the
+// original's engine, a bug.
 func (c *luaCase) loose() bool {
 	return slices.ContainsFunc(c.Flags, func(flag string) bool {
 		return strings.HasPrefix(flag, "order") || strings.HasPrefix(flag, "depends") || strings.HasPrefix(flag, "shows")
@@ -230,7 +233,8 @@ func (c *luaCase) same(want, got string) bool {
 	return clock && errA == nil && errB == nil && math.Abs(a-b) <= 2
 }
 
-// luaStep is a step of a recorded transaction over several calls: a call, or one on another connection that is not answered yet.
+// luaStep is a step of a recorded transaction that spans several calls: a call, or a call on
+// another connection whose answer comes later.
 type luaStep struct {
 	RPC          string
 	Params, Out  map[string]latin1
@@ -238,8 +242,8 @@ type luaStep struct {
 	Concurrently string
 }
 
-// TestLuaTransactions replays transactions that are begun in one call and ended in another. Two begin at the same time in each: the
-// second one waits.
+// TestLuaTransactions replays transactions that are begun in one call and ended in another. Two
+// begin at the same time in each: the second one waits.
 func TestLuaTransactions(t *testing.T) {
 	type transaction struct {
 		Options []string

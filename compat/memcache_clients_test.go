@@ -17,7 +17,8 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// startModern starts a server for memcached clients of today, with an option of ours, and returns their address.
+// startModern starts a server with the option for today's memcached clients, and returns their
+// address.
 func startModern(t *testing.T, args ...string) (s *ktproc.Server, addr string) {
 	t.Helper()
 	port := ktproc.FreePort(t)
@@ -85,7 +86,8 @@ func TestGoClient(t *testing.T) {
 	require.ErrorIs(t, err, memcache.ErrCacheMiss)
 }
 
-// needProgram skips the test where a program of the system is missing. Some distributions put a c in front of the names.
+// needProgram skips the test if a program is not installed. Some distributions put a "c" in front
+// of the names.
 func needProgram(t *testing.T, names ...string) string {
 	t.Helper()
 	for _, name := range names {

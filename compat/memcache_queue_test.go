@@ -72,7 +72,8 @@ func queueServer(t *testing.T, bin, dir string, port int) *ktproc.Server {
 	return s
 }
 
-// TestPublishedQueue is the tutorial's producer and worker as programs: with an ordinary client, while the server is killed.
+// TestPublishedQueue is the tutorial's producer and worker as programs: with an ordinary client,
+// while the server is killed.
 func TestPublishedQueue(t *testing.T) {
 	t.Parallel()
 	bin, dir, port := ktproc.Build(t, "ktserver"), t.TempDir(), ktproc.FreePort(t)

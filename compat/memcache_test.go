@@ -42,7 +42,8 @@ type memcCase struct {
 	Exchange []memcStep
 }
 
-// memcStep is one of: bytes sent and received, the end of a connection, a pause, an HTTP procedure, the records of a database.
+// memcStep is one of: bytes sent and received, the end of a connection, a pause, a procedure over
+// HTTP, the records of a database.
 type memcStep struct {
 	Conn     string
 	Sent     *string
@@ -69,7 +70,8 @@ type memcReplay struct {
 	now        int64
 }
 
-// TestMemcachedPlugin replays all recorded conversations, each with a server of its own, all at once: they mostly wait.
+// TestMemcachedPlugin replays all recorded conversations, each with a server of its own, all at
+// once: they mostly wait.
 func TestMemcachedPlugin(t *testing.T) {
 	t.Parallel()
 	cases := readJSONLines[memcCase](t, "memcached/*.jsonl")
@@ -91,10 +93,12 @@ func TestMemcachedPlugin(t *testing.T) {
 	}
 }
 
-// memcQueueFile is the only file whose cases are listed in DIFFERENCES.md; names are unique over all files.
+// memcQueueFile is the only file of memcached whose cases are listed in DIFFERENCES.md. Its names
+// are unique over all files.
 const memcQueueFile = "memcached/queue"
 
-// A queue in a database without an order is refused before anything is served, and config check says the same.
+// A queue in a database without an order is refused before anything is served, and config check
+// says the same.
 func TestQueueInAHash(t *testing.T) {
 	t.Parallel()
 	bin := ktproc.Build(t, "ktserver")
@@ -124,7 +128,8 @@ func readJSONLines[T any](t *testing.T, pattern string) (all []T) {
 	return all
 }
 
-// startMemcached starts a server as the case was recorded. It returns the output of one that ends at once.
+// startMemcached starts a server with the options of the recording. If the server ends at once, it
+// returns the output.
 func startMemcached(t *testing.T, bin string, c *memcCase) (r *memcReplay, refused string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -147,7 +152,7 @@ func startMemcached(t *testing.T, bin string, c *memcCase) (r *memcReplay, refus
 	o := ktproc.Options{Bin: bin, Dir: dir, Args: args, DBs: c.Options.DBs}
 	s := ktproc.Launch(t, o, ktproc.FreePort(t))
 	for try := 0; !s.AwaitListening(); try++ {
-		if try == 3 || !strings.Contains(s.Output(), "bind failed") { // somebody else has taken the port
+		if try == 3 || !strings.Contains(s.Output(), "bind failed") { // another process took the port
 			return nil, s.Output()
 		}
 		s = ktproc.Launch(t, o, ktproc.FreePort(t))
@@ -319,7 +324,7 @@ func (r *memcReplay) awaitRecords(s *memcStep) string {
 
 // readRecords returns all records of a database, in its order.
 func readRecords(addr string, db int) (all []string, err error) {
-	c := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}} // a cursor belongs to its connection
+	c := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}} // cursors need one connection
 	defer c.CloseIdleConnections()
 	status, _, err := callRPCWith(c, addr, "cur_jump", map[string]string{"DB": strconv.Itoa(db), "CUR": "1"})
 	for err == nil && status == http.StatusOK {

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A replay that finds nothing must be able to find something: these tests replay cases against a server that answers
-// as it is told to, right and wrong.
+// A replay that finds nothing must be able to find something: these tests replay cases against a
+// server that answers as it is told to, right and wrong.
 
-// fakeServer answers each request line with the bytes in answers, and closes the connection behind an answer that
-// begins with "!". It is silent for other lines.
+// fakeServer answers each request line with the bytes in answers, and closes the connection behind
+// an answer that begins with "!". It is silent for other lines.
 func fakeServer(t *testing.T, answers map[string]string) *runner {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")

@@ -47,8 +47,9 @@ func (r *replay) run(steps []goldenStep) (difference string) {
 	return r.groups()
 }
 
-// watch looks for bytes behind the last answers of a case, and for connections closed behind them, while the next
-// case begins. Afterwards it closes the connections. A case that differs already is not looked at.
+// watch looks for bytes behind the last answers of a case, and for connections closed behind them,
+// while the next case begins. Afterwards it closes the connections. A case that differs already is
+// not looked at.
 func (r *runner) watch(c *goldenCase, conns map[string]*replayConn, differs bool) {
 	deadline := time.Now().Add(surplusLimit)
 	for label, conn := range conns {
@@ -117,8 +118,9 @@ func awaitEarlySecond() {
 	}
 }
 
-// needsSilence tells whether a look for surplus bytes must follow the first of steps at once. It need not where the
-// next answer on the connection would show them, because that has bytes and all are compared, and not at the end.
+// needsSilence tells whether a look for surplus bytes must follow the first of steps at once. It
+// need not where the next answer on the connection would show them, because that has bytes and all
+// are compared, and not at the end.
 func needsSilence(steps []goldenStep) bool {
 	for _, next := range steps[1:] {
 		if next.C == steps[0].C && (next.Recv != nil || next.Op == "close") {

@@ -13,8 +13,9 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// testTimedManagerAfterAKill kills a server, reads and changes its database with the tool, and starts the server again: it
-// has all that was acknowledged and what the tool has done, also after it is killed once more.
+// testTimedManagerAfterAKill kills a server, reads and changes its database with the tool, and
+// starts the server again. The server must have everything acknowledged and the tool's changes,
+// also after it is killed once more.
 func testTimedManagerAfterAKill(t *testing.T, p programs) {
 	for _, tc := range []struct {
 		name   string
@@ -30,7 +31,8 @@ func testTimedManagerAfterAKill(t *testing.T, p programs) {
 			o := ktproc.Options{Bin: p.server, Dir: t.TempDir(), Args: tc.server, DBs: []string{"first.kct", "second.kct"}}
 			run := func(command string, args ...string) cliResult {
 				all := append(append([]string{command}, tc.tool...), args...)
-				return runTool(t, filepath.Dir(o.Dir), p.timed, "", all...) // from elsewhere: the log is named relative to the server's directory
+				// The log is named relative to the server's directory, so run the tool elsewhere.
+				return runTool(t, filepath.Dir(o.Dir), p.timed, "", all...)
 			}
 			path := filepath.Join(o.Dir, "second.kct")
 			if len(tc.tool) > 0 {

@@ -48,7 +48,8 @@ func comparable(r cliRun, got cliResult) cliResult {
 
 func isHash(path string) bool { return strings.HasSuffix(path, ".kch") }
 
-// compareRelog looks at the log that "recover -ulog relog" has written: the updates of the original's, with new time stamps.
+// compareRelog looks at the log that "recover -ulog relog" has written: the updates of the
+// original's, with new time stamps.
 func compareRelog(t *testing.T, dir, util string) {
 	t.Helper()
 	runs := loadRuns(t, "cli/ktutilmgr-relog-after-recover")

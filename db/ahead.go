@@ -3,6 +3,8 @@ package db
 import (
 	"errors"
 
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
@@ -22,13 +24,13 @@ type early struct {
 // goesAhead reports whether a value of a size is written to the log before its key is locked. In an open transaction, and in a text
 // database, it is not yet known what will come into the log.
 func (d *DB) goesAhead(size int) bool {
-	return d.log != nil && d.log.TakesAhead(size) && size <= MaxValueSize && d.expr.Kind != Text && d.tx.Load() == nil
+	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
 }
 
 // goAhead has a large value written to the log. What it returns must be ended, once its update is in the log or will not be. w is what there
 // has to be for the value to be stored: one that cannot be stored now is not written. room is as for SetInPlace, nil for a value that is
 // copied. The caller holds no lock.
-func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early, error) {
+func (d *DB) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) (*early, error) {
 	if !d.goesAhead(len(value)) {
 		return nil, nil
 	}
@@ -45,11 +47,11 @@ func (d *DB) goAhead(p *Pending, key, value, room []byte, xt XT, w when) (*early
 		return nil, err
 	}
 	if room == nil {
-		if _, err := p.Large(Headroom + len(value)); err != nil {
+		if _, err := p.Large(record.Headroom + len(value)); err != nil {
 			return nil, systemError(err)
 		}
-		room = make([]byte, Headroom+len(value))
-		pieces.Copy(room[Headroom:], value)
+		room = make([]byte, record.Headroom+len(value))
+		pieces.Copy(room[record.Headroom:], value)
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}

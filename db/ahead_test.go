@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 )
@@ -42,35 +44,35 @@ func left(t *testing.T, d *DB) []string {
 
 func largeAs(key string) []byte { return bytes.Repeat([]byte(key), aheadSize) }
 
-func roomFor(value []byte) []byte { return append(make([]byte, Headroom), value...) }
+func roomFor(value []byte) []byte { return append(make([]byte, record.Headroom), value...) }
 
 // Every way to store a large value as it is writes it to the log first, where it becomes a segment, and reads it back after a restart.
 func TestLargeValuesGoAhead(t *testing.T) {
 	dir := t.TempDir()
 	c, d := openAhead(t, dir, faultfs.New(vfs.OS{}))
-	require.NoError(t, d.Set(nil, []byte("old"), []byte("v"), Never))
+	require.NoError(t, d.Set(nil, []byte("old"), []byte("v"), record.Never))
 	for key, store := range map[string]func(key, value []byte) error{
-		"a":   func(key, value []byte) error { return d.Set(nil, key, value, Never) },
-		"b":   func(key, value []byte) error { return d.SetInPlace(nil, key, roomFor(value), Never) },
-		"c":   func(key, value []byte) error { return d.Add(nil, key, value, Never) },
-		"old": func(key, value []byte) error { return d.Replace(nil, key, value, Never) },
+		"a":   func(key, value []byte) error { return d.Set(nil, key, value, record.Never) },
+		"b":   func(key, value []byte) error { return d.SetInPlace(nil, key, roomFor(value), record.Never) },
+		"c":   func(key, value []byte) error { return d.Add(nil, key, value, record.Never) },
+		"old": func(key, value []byte) error { return d.Replace(nil, key, value, record.Never) },
 		"d": func(key, value []byte) error {
-			_, err := d.SetBulk(nil, []Record{{Key: key, Value: value, Room: roomFor(value), XT: Never}}, false)
+			_, err := d.SetBulk(nil, []Record{{Key: key, Value: value, Room: roomFor(value), XT: record.Never}}, false)
 			return err
 		},
 		"e": func(key, value []byte) error {
-			_, err := d.SetBulk(nil, []Record{{Key: key, Value: value, XT: Never}}, true)
+			_, err := d.SetBulk(nil, []Record{{Key: key, Value: value, XT: record.Never}}, true)
 			return err
 		},
 	} {
 		before := segments(t, d)
 		require.NoError(t, store([]byte(key), largeAs(key)))
 		require.Equal(t, before+1, segments(t, d), key)
-		require.NoError(t, d.Set(nil, []byte("small"), []byte(key), Never))
+		require.NoError(t, d.Set(nil, []byte("small"), []byte(key), record.Never))
 	}
 	before := segments(t, d)
-	require.Equal(t, ErrDuplicate, d.Add(nil, []byte("a"), largeAs("x"), Never))
-	require.Equal(t, ErrNoRecord, d.Replace(nil, []byte("none"), largeAs("x"), Never))
+	require.Equal(t, dberr.ErrDuplicate, d.Add(nil, []byte("a"), largeAs("x"), record.Never))
+	require.Equal(t, dberr.ErrNoRecord, d.Replace(nil, []byte("none"), largeAs("x"), record.Never))
 	require.Equal(t, before, segments(t, d))
 	require.Empty(t, left(t, d))
 	want := contents(t, d)
@@ -92,12 +94,12 @@ func TestNobodyWaitsForALargeValue(t *testing.T) {
 	entered, release := make(chan struct{}, 1), make(chan struct{})
 	fs.OnSync(func() { entered <- struct{}{}; <-release })
 	done := make(chan error)
-	go func() { done <- d.Set(nil, []byte("large"), largeAs("l"), Never) }()
+	go func() { done <- d.Set(nil, []byte("large"), largeAs("l"), record.Never) }()
 	<-entered
 	for i := range 100 {
-		require.NoError(t, d.Set(nil, fmt.Append(nil, i), []byte("v"), Never))
+		require.NoError(t, d.Set(nil, fmt.Append(nil, i), []byte("v"), record.Never))
 	}
-	require.NoError(t, d.Set(nil, []byte("large"), []byte("small"), Never))
+	require.NoError(t, d.Set(nil, []byte("large"), []byte("small"), record.Never))
 	fs.OnSync(nil)
 	close(release)
 	require.NoError(t, <-done)
@@ -112,16 +114,16 @@ func TestNoRoomForALargeValue(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	c, d := openAhead(t, t.TempDir(), fs)
 	fs.Space(aheadSize)
-	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("large"), largeAs("ll"), Never))
+	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("ll"), record.Never))
 	fs.Space(1 << 20)
 	require.EqualValues(t, 1, c.Refusals().Disk)
 	require.True(t, c.RanOut())
 	require.Empty(t, left(t, d))
-	require.NoError(t, d.Set(nil, []byte("small"), []byte("v"), Never))
-	require.NoError(t, d.Set(nil, []byte("large"), largeAs("l"), Never))
+	require.NoError(t, d.Set(nil, []byte("small"), []byte("v"), record.Never))
+	require.NoError(t, d.Set(nil, []byte("large"), largeAs("l"), record.Never))
 
 	c.SetRoom(Room{Disk: 0})
-	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), Never))
+	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), record.Never))
 	require.Empty(t, left(t, d))
 	require.NoError(t, c.Close())
 }
@@ -142,23 +144,23 @@ func TestALargeValueThatIsNotStored(t *testing.T) {
 		return <-done
 	}
 	before := segments(t, d)
-	err := whileItIsWritten(func() error { return d.Add(nil, []byte("k"), largeAs("a"), Never) },
-		func() { require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), Never)) })
-	require.Equal(t, ErrDuplicate, err)
-	err = whileItIsWritten(func() error { return d.Set(nil, []byte("k"), largeAs("a"), Never) }, func() { c.SetGuarded(true) })
-	require.Equal(t, ErrReadOnly, err)
+	err := whileItIsWritten(func() error { return d.Add(nil, []byte("k"), largeAs("a"), record.Never) },
+		func() { require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), record.Never)) })
+	require.Equal(t, dberr.ErrDuplicate, err)
+	err = whileItIsWritten(func() error { return d.Set(nil, []byte("k"), largeAs("a"), record.Never) }, func() { c.SetGuarded(true) })
+	require.Equal(t, dberr.ErrReadOnly, err)
 	c.SetGuarded(false)
 	require.Empty(t, left(t, d))
 
 	var tx *Transaction
-	err = whileItIsWritten(func() error { return d.Set(nil, []byte("k"), largeAs("t"), Never) }, func() {
+	err = whileItIsWritten(func() error { return d.Set(nil, []byte("k"), largeAs("t"), record.Never) }, func() {
 		tx, err = d.Begin(nil, false)
 		require.NoError(t, err)
 		tx.Share()
 	})
 	require.NoError(t, err)
 	require.Empty(t, left(t, d))
-	require.NoError(t, d.Set(nil, []byte("k2"), largeAs("u"), Never))
+	require.NoError(t, d.Set(nil, []byte("k2"), largeAs("u"), record.Never))
 	require.Equal(t, before, segments(t, d), "nothing of a transaction is in the log before its commit")
 	require.NoError(t, tx.Commit(nil))
 	require.Equal(t, map[string]string{"k": string(largeAs("t")), "k2": string(largeAs("u"))}, contents(t, d))

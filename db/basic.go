@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -19,7 +21,7 @@ func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error
 		return nil, 0, err
 	}
 	if !found {
-		return nil, 0, ErrNoRecord
+		return nil, 0, dberr.ErrNoRecord
 	}
 	return value, xt, nil
 }
@@ -34,7 +36,7 @@ func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
 		err = d.owe(p, key)
 	}
 	if err == nil && !found {
-		err = ErrNoRecord
+		err = dberr.ErrNoRecord
 	}
 	if err != nil {
 		return 0, 0, err
@@ -43,34 +45,34 @@ func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
 }
 
 // Set stores a record, new or not.
-func (d *DB) Set(p *Pending, key, value []byte, xt XT) error {
+func (d *DB) Set(p *Pending, key, value []byte, xt record.XT) error {
 	return d.storeOne(p, key, value, nil, xt, anyway)
 }
 
 // SetInPlace is Set for a large value that the log and the store take from where it is: room is Headroom bytes, which are overwritten, and
 // the value. Nobody may change room before p has been waited for.
-func (d *DB) SetInPlace(p *Pending, key, room []byte, xt XT) error {
-	return d.storeOne(p, key, room[Headroom:], room, xt, anyway)
+func (d *DB) SetInPlace(p *Pending, key, room []byte, xt record.XT) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, anyway)
 }
 
 // Add stores a new record. It returns ErrDuplicate when there is one.
-func (d *DB) Add(p *Pending, key, value []byte, xt XT) error {
+func (d *DB) Add(p *Pending, key, value []byte, xt record.XT) error {
 	return d.storeOne(p, key, value, nil, xt, whenNew)
 }
 
 // AddInPlace is to Add what SetInPlace is to Set.
-func (d *DB) AddInPlace(p *Pending, key, room []byte, xt XT) error {
-	return d.storeOne(p, key, room[Headroom:], room, xt, whenNew)
+func (d *DB) AddInPlace(p *Pending, key, room []byte, xt record.XT) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenNew)
 }
 
 // Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
-func (d *DB) Replace(p *Pending, key, value []byte, xt XT) error {
+func (d *DB) Replace(p *Pending, key, value []byte, xt record.XT) error {
 	return d.storeOne(p, key, value, nil, xt, whenThere)
 }
 
 // ReplaceInPlace is to Replace what SetInPlace is to Set.
-func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt XT) error {
-	return d.storeOne(p, key, room[Headroom:], room, xt, whenThere)
+func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt record.XT) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenThere)
 }
 
 // when is what there has to be for a record to be stored.
@@ -83,7 +85,7 @@ const (
 )
 
 // storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
-func (d *DB) storeOne(p *Pending, key, value, room []byte, xt XT, w when) error {
+func (d *DB) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
@@ -102,9 +104,9 @@ func (d *DB) storeOne(p *Pending, key, value, room []byte, xt XT, w when) error 
 			case err != nil:
 				return err
 			case w == whenNew && found:
-				return ErrDuplicate
+				return dberr.ErrDuplicate
 			case w == whenThere && !found:
-				return ErrNoRecord
+				return dberr.ErrNoRecord
 			case !found:
 				target = d.target(key, value)
 			}
@@ -115,7 +117,7 @@ func (d *DB) storeOne(p *Pending, key, value, room []byte, xt XT, w when) error 
 }
 
 // Append puts value behind the value of a record, or stores a new one. The expiration time is set anew.
-func (d *DB) Append(p *Pending, key, value []byte, xt XT) error {
+func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
@@ -139,7 +141,7 @@ func (d *DB) Remove(p *Pending, key []byte) error {
 		}
 		b.remove(key)
 		if !found {
-			return ErrNoRecord
+			return dberr.ErrNoRecord
 		}
 		return nil
 	})
@@ -154,7 +156,7 @@ func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err err
 			return err
 		}
 		if !found {
-			return ErrNoRecord
+			return dberr.ErrNoRecord
 		}
 		b.remove(key)
 		return nil
@@ -164,14 +166,14 @@ func (d *DB) Seize(p *Pending, dst, key []byte) (value []byte, xt int64, err err
 
 // CAS stores nval (removes the record where it is nil) when the record has the value oval (does not exist where oval
 // is nil). It returns ErrConflict when that does not hold.
-func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt XT) error {
+func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt record.XT) error {
 	return d.modify(p, key, func(b *batch) error {
 		old, found, err := b.read(key)
 		if err != nil {
 			return err
 		}
 		if found != (oval != nil) || !bytes.Equal(old, oval) {
-			return ErrConflict
+			return dberr.ErrConflict
 		}
 		switch {
 		case nval != nil && !found:
@@ -188,15 +190,15 @@ func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt XT) error {
 // Increment adds num to a number stored in 8 bytes and returns the sum. orig is the number that a missing record
 // counts as; math.MinInt64 makes a missing record an error, math.MaxInt64 sets the number to num. It returns ErrLogic
 // when the value is no such number.
-func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt XT) (sum int64, err error) {
-	err = d.examine(p, key, num == 0 && orig == origTry, func(b *batch) error {
+func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt record.XT) (sum int64, err error) {
+	err = d.examine(p, key, num == 0 && orig == record.OrigTry, func(b *batch) error {
 		old, found, err := b.read(key)
 		if err != nil {
 			return err
 		}
 		var write bool
-		if sum, write, err = addInt(old, found, num, orig); write {
-			value := encodeInt(sum)
+		if sum, write, err = record.AddInt(old, found, num, orig); write {
+			value := record.EncodeInt(sum)
 			b.set(d.target(key, value[:]), value[:], d.absolute(xt))
 		}
 		return err
@@ -205,7 +207,7 @@ func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt XT) (sum int6
 }
 
 // IncrementDouble is Increment for numbers stored in 16 bytes; -Inf and +Inf take the parts of MinInt64 and MaxInt64.
-func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt XT) (sum float64, err error) {
+func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt record.XT) (sum float64, err error) {
 	err = d.examine(p, key, num == 0 && math.IsInf(orig, -1), func(b *batch) error {
 		old, found, err := b.read(key)
 		if err != nil {
@@ -213,7 +215,7 @@ func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt XT) (
 		}
 		var stored []byte
 		var write bool
-		if sum, stored, write, err = addDouble(old, found, num, orig); write {
+		if sum, stored, write, err = record.AddDouble(old, found, num, orig); write {
 			b.set(d.target(key, stored), stored, d.absolute(xt))
 		}
 		return err
@@ -268,9 +270,9 @@ func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) 
 }
 
 // absolute turns a client's expiration argument into the time to store.
-func (d *DB) absolute(xt XT) int64 {
+func (d *DB) absolute(xt record.XT) int64 {
 	if d.Persistent() {
-		return MaxXT
+		return record.MaxXT
 	}
-	return absolute(xt, d.seconds())
+	return record.Absolute(xt, d.seconds())
 }

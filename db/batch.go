@@ -1,6 +1,8 @@
 package db
 
 import (
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
@@ -78,17 +80,17 @@ func (b *batch) set(key, value []byte, xt int64) { b.setJoined(key, value, nil, 
 
 // setJoined is set for a value in two parts.
 func (b *batch) setJoined(key, head, tail []byte, xt int64) {
-	if len(head)+len(tail) > MaxValueSize {
-		b.err = errLongValue
+	if len(head)+len(tail) > record.MaxValueSize {
+		b.err = dberr.ErrLongValue
 		return
 	}
-	if err := b.makeRoom(prefixLen + len(head) + len(tail)); err != nil {
+	if err := b.makeRoom(record.XTSize + len(head) + len(tail)); err != nil {
 		b.err = err
 		return
 	}
 	at := len(b.room)
 	if !b.db.Persistent() {
-		b.room = appendPrefix(b.room, xt)
+		b.room = record.AppendXT(b.room, xt)
 	}
 	b.room = pieces.Append(pieces.Append(b.room, head), tail)
 	b.add(ulog.OpSet, key, b.room[at:len(b.room):len(b.room)])
@@ -115,8 +117,8 @@ func (b *batch) makeRoom(n int) error {
 // setInPlace is set for a large value behind Headroom bytes that nobody needs any more, all of which stay as they are until the log has
 // been waited for.
 func (b *batch) setInPlace(key, room []byte, xt int64) {
-	if len(room)-Headroom > MaxValueSize {
-		b.err = errLongValue
+	if len(room)-record.Headroom > record.MaxValueSize {
+		b.err = dberr.ErrLongValue
 	}
 	b.add(ulog.OpSet, key, b.db.inPlace(room, xt))
 	b.ups[len(b.ups)-1].Stays, b.stays = true, true
@@ -125,9 +127,9 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 // inPlace returns the stored form of a value behind Headroom bytes, which takes them where it needs them.
 func (d *DB) inPlace(room []byte, xt int64) []byte {
 	if d.Persistent() {
-		return room[Headroom:]
+		return room[record.Headroom:]
 	}
-	appendPrefix(room[:0], xt)
+	record.AppendXT(room[:0], xt)
 	return room
 }
 
@@ -151,7 +153,7 @@ func (b *batch) add(op ulog.Op, key, value []byte) { b.addFrom(b.db.sid, op, key
 // addFrom adds an update that the server sid has made.
 func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
 	if op == ulog.OpSet && !b.db.Persistent() {
-		if xt, _, _ := splitValue(value); xt != MaxXT {
+		if xt, _, _ := record.Split(value); xt != record.MaxXT {
 			b.mortals++
 		}
 	}

@@ -1,9 +1,11 @@
 package db
 
+import "gotycoon/db/record"
+
 // Record is one record of a bulk operation.
 type Record struct {
 	Key, Value []byte
-	XT         XT
+	XT         record.XT
 
 	Room []byte // of SetBulk: a large value as SetInPlace takes it; nil: Value is copied
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/db/expr"
 	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
@@ -156,8 +157,8 @@ func (c *Catalog) openAll(exprs []string) error {
 	if c.opts.Offline != nil {
 		first = c.opts.Offline.DBID
 	}
-	for i, expr := range exprs {
-		d, err := c.openDB(expr, first+uint16(i))
+	for i, raw := range exprs {
+		d, err := c.openDB(raw, first+uint16(i))
 		if err != nil {
 			return err
 		}
@@ -202,24 +203,24 @@ func (c *Catalog) beginShared() error {
 }
 
 // openDB opens one database without bringing it up to date.
-func (c *Catalog) openDB(expr string, index uint16) (*DB, error) {
-	c.opts.Opening("database", expr)
-	d, err := c.newDB(expr, index)
+func (c *Catalog) openDB(raw string, index uint16) (*DB, error) {
+	c.opts.Opening("database", raw)
+	d, err := c.newDB(raw, index)
 	if err != nil {
-		return nil, &OpenError{Expr: expr, Err: err}
+		return nil, &OpenError{Expr: raw, Err: err}
 	}
 	c.all = append(c.all, d)
 	return d, nil
 }
 
-func (c *Catalog) newDB(expr string, index uint16) (*DB, error) {
-	e, err := c.parse(expr, index)
+func (c *Catalog) newDB(raw string, index uint16) (*DB, error) {
+	e, err := c.parse(raw, index)
 	if err != nil {
 		return nil, err
 	}
 	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
 		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey, gate: &c.gate}
-	d.stripes.init(e.Kind == Text)
+	d.stripes.init(e.Kind == expr.Text)
 	if err := c.openStore(d); err != nil {
 		return nil, err
 	}

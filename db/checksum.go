@@ -8,6 +8,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -63,7 +65,7 @@ func (d *DB) Stamp() ulog.Stamp {
 func (d *DB) Checksum(p *Pending, ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart, error) {
 	divide := o.Parts > 1 && !o.Hash
 	if divide && !d.bytewise() {
-		return nil, ErrNotImplemented
+		return nil, dberr.ErrNotImplemented
 	}
 	if o.Parts > 1 && o.Hash {
 		ranges = divideHashes(ranges, uint64(o.Parts))
@@ -233,7 +235,7 @@ func (r *digester) scan(from store.Start, visit func(key []byte, digest func() u
 		err := r.db.records().Scan(from, func(key, stored []byte) bool {
 			records++
 			size += len(key) + len(stored)
-			if xt, value, ok := r.db.split(stored); ok && !expired(xt, r.at) {
+			if xt, value, ok := r.db.split(stored); ok && !record.Expired(xt, r.at) {
 				ended = !visit(key, func() uint64 { return r.digest(key, xt, value) })
 			}
 			if ended {

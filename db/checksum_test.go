@@ -2,6 +2,8 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"slices"
 	"testing"
 
@@ -13,9 +15,9 @@ func fillForChecksum(t *testing.T, d *DB, n, step int) {
 	t.Helper()
 	for i := range n {
 		j := i * step % n // step and n have no common factor
-		xt := Never
+		xt := record.Never
 		if j%3 == 0 {
-			xt = XT(-1_900_000_000 - j)
+			xt = record.XT(-1_900_000_000 - j)
 		}
 		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "key%05d", j), fmt.Appendf(nil, "value of %d", j), xt))
 	}
@@ -75,7 +77,7 @@ func TestChecksumByKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, parts, same)
 	_, err = hash.Checksum(nil, ranges, ChecksumOptions{Parts: 2})
-	require.ErrorIs(t, err, ErrNotImplemented)
+	require.ErrorIs(t, err, dberr.ErrNotImplemented)
 
 	some := []ChecksumRange{{[]byte("key00010"), []byte("key00012")}, {[]byte("key00500"), []byte("key00501")}}
 	for _, d := range []*DB{tree, hash} {
@@ -101,8 +103,8 @@ func TestChecksumSeesEverything(t *testing.T) {
 	}
 	for _, c := range []struct {
 		key, value string
-		xt         XT
-	}{{"a", "b", Never}, {"a", "c", Never}, {"a", "c", 100}, {"a", "c", 101}, {"ac", "", 101}} {
+		xt         record.XT
+	}{{"a", "b", record.Never}, {"a", "c", record.Never}, {"a", "c", 100}, {"a", "c", 101}, {"ac", "", 101}} {
 		require.NoError(t, d.Clear(nil))
 		require.NoError(t, d.Set(nil, []byte(c.key), []byte(c.value), c.xt))
 		sum := look(c.key, ChecksumOptions{})

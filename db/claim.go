@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
 
@@ -31,10 +33,10 @@ func (d *DB) Claim(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
 
 func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
 	if d.refuses() {
-		return nil, ErrReadOnly
+		return nil, dberr.ErrReadOnly
 	}
 	if !d.expr.Kind.Ordered() {
-		return nil, ErrNoRecord
+		return nil, dberr.ErrNoRecord
 	}
 	if bytes.Compare(from, prefix) < 0 {
 		from = prefix
@@ -63,7 +65,7 @@ func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error)
 		seen, began := 0, time.Now()
 		err := d.records().Scan(start, func(key, stored []byte) bool {
 			named := bytes.HasPrefix(key, prefix)
-			if xt, _, ok := d.split(stored); named && ok && !expired(xt, now) {
+			if xt, _, ok := d.split(stored); named && ok && !record.Expired(xt, now) {
 				found = bytes.Clone(key)
 			} else if seen++; seen == scanRecords || seen%collectClock == 0 && time.Since(began) > maxLook {
 				last = bytes.Clone(key)
@@ -76,7 +78,7 @@ func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error)
 		case found != nil:
 			return found, nil
 		case last == nil || !anywhere && !bytes.HasPrefix(last, prefix):
-			return nil, ErrNoRecord
+			return nil, dberr.ErrNoRecord
 		}
 		if err := heed.Now(); err != nil {
 			return nil, err
@@ -154,11 +156,11 @@ func (c *Claim) Finish(p *Pending) error {
 // written, and where that is refused (no room, a guarded server) the error says so: the time does not count while the process lives,
 // and counts again after a restart, unless the next claim of the record could write.
 func (c *Claim) GiveBack(p *Pending) error {
-	if c.xt == MaxXT && c.show() {
+	if c.xt == record.MaxXT && c.show() {
 		return nil
 	}
 	err := c.db.modify(p, c.Key, func(b *batch) error {
-		b.set(c.Key, c.Value, MaxXT)
+		b.set(c.Key, c.Value, record.MaxXT)
 		return nil
 	})
 	if err != nil && c.show() {

@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/record"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func accepts(c *Catalog) {
 // A message that was fetched and not deleted must be there again when its connection ends, also where the server takes no updates at
 // that moment: nobody tries again.
 func TestGiveBackWhereNothingCanBeStored(t *testing.T) {
-	for name, expiry := range map[string]XT{"with an expiration time": 1000, "for ever": Never} {
+	for name, expiry := range map[string]record.XT{"with an expiration time": 1000, "for ever": record.Never} {
 		for trouble, begin := range refusals {
 			t.Run(name+", "+trouble, func(t *testing.T) {
 				now := time.Unix(1_000_000, 0)
@@ -41,14 +42,14 @@ func TestGiveBackWhereNothingCanBeStored(t *testing.T) {
 					begin(c)
 					err = claim.GiveBack(nil)
 					accepts(c)
-					require.Equal(t, expiry == Never, err == nil, "%v", err)
+					require.Equal(t, expiry == record.Never, err == nil, "%v", err)
 					require.Equal(t, []string{"queue 1"}, news, "who waits is woken")
 					require.NoError(t, d.Vacuum(nil, 0))
 					require.Equal(t, "[queue 1]", visibleKeys(t, d))
 					value, xt, err := d.Get(nil, nil, []byte("queue 1"))
 					require.NoError(t, err)
 					require.Equal(t, "message", string(value))
-					require.Equal(t, MaxXT, xt)
+					require.Equal(t, record.MaxXT, xt)
 				}
 				require.NoError(t, mustClaim(t, d, "queue ", "queue 1").GiveBack(nil))
 				require.Empty(t, d.watch.Load().claims.late, "what could be stored is not remembered")
@@ -64,7 +65,7 @@ func TestRecordsThatCameBackCanBeOverwritten(t *testing.T) {
 	for name, overwrite := range map[string]func(d *DB) error{
 		"removed": func(d *DB) error { return d.Remove(nil, []byte("queue 1")) },
 		"cleared": func(d *DB) error { return d.Clear(nil) },
-		"stored":  func(d *DB) error { return d.Set(nil, []byte("queue 1"), nil, XT(-1)) },
+		"stored":  func(d *DB) error { return d.Set(nil, []byte("queue 1"), nil, record.XT(-1)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")

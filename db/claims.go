@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -66,7 +67,7 @@ func (c *claims) show(claim *Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.keys, string(claim.Key))
-	if claim.xt != MaxXT {
+	if claim.xt != record.MaxXT {
 		c.late[string(claim.Key)] = claim.xt
 	}
 	c.counted()
@@ -106,7 +107,7 @@ func (h *hiding) Get(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 	at := len(dst)
 	dst, found, err := h.Store.Get(dst, key, r)
 	if _, late := h.claims.lateness(key); late && found && err == nil {
-		setForever(dst[at:])
+		record.SetForever(dst[at:])
 	}
 	return dst, found, err
 }
@@ -142,7 +143,7 @@ func (h *hiding) Scan(from store.Start, visit func(key, value []byte) bool) erro
 func (c *claims) asKept(key, value []byte) []byte {
 	if _, late := c.lateness(key); late {
 		value = slices.Clone(value)
-		setForever(value)
+		record.SetForever(value)
 	}
 	return value
 }

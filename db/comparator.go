@@ -5,13 +5,14 @@ import (
 	"math"
 	"sync"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
 // keyPrefix returns how many bytes longer a key is in the store of a database with an order.
-func keyPrefix(o Order) int {
-	if o == Decimal || o == DecimalDesc {
+func keyPrefix(o expr.Order) int {
+	if o == expr.Decimal || o == expr.DecimalDesc {
 		return decimalSize
 	}
 	return 0
@@ -20,14 +21,14 @@ func keyPrefix(o Order) int {
 // newOrdered returns a store that keeps its records in another order than s, which orders them by bytes and must be
 // used by nobody else. Scans go the other way for descending orders; for decimal ones each key is stored behind its
 // number, see appendDecimal.
-func newOrdered(s store.Store, order Order) store.Store {
+func newOrdered(s store.Store, order expr.Order) store.Store {
 	flipped := &flippedStore{s}
 	switch order {
-	case LexicalDesc:
+	case expr.LexicalDesc:
 		return flipped
-	case Decimal:
+	case expr.Decimal:
 		return newDecimalStore(s)
-	case DecimalDesc:
+	case expr.DecimalDesc:
 		return newDecimalStore(flipped)
 	}
 	return s

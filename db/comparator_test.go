@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -79,11 +80,11 @@ func fill(s store.Store, keys ...string) {
 
 func TestOrders(t *testing.T) {
 	keys := []string{"1", "10", "9", "x", "-5", "010"}
-	for order, want := range map[Order][]string{ // recorded
-		Lexical:     {"-5", "010", "1", "10", "9", "x"},
-		LexicalDesc: {"x", "9", "10", "1", "010", "-5"},
-		Decimal:     {"-5", "x", "1", "9", "010", "10"},
-		DecimalDesc: {"10", "010", "9", "1", "x", "-5"},
+	for order, want := range map[expr.Order][]string{ // recorded
+		expr.Lexical:     {"-5", "010", "1", "10", "9", "x"},
+		expr.LexicalDesc: {"x", "9", "10", "1", "010", "-5"},
+		expr.Decimal:     {"-5", "x", "1", "9", "010", "10"},
+		expr.DecimalDesc: {"10", "010", "9", "1", "x", "-5"},
 	} {
 		t.Run(order.String(), func(t *testing.T) {
 			s := newOrdered(sliceStore{}, order)
@@ -112,7 +113,7 @@ func TestOrders(t *testing.T) {
 }
 
 func TestApplyLeavesTheUpdatesAlone(t *testing.T) {
-	s := newOrdered(sliceStore{}, Decimal)
+	s := newOrdered(sliceStore{}, expr.Decimal)
 	ups := []ulog.Update{{Op: ulog.OpSet, Key: []byte("10")}}
 	s.Apply(1, ups)
 	require.Equal(t, "10", string(ups[0].Key), "the log may still need it")
@@ -158,13 +159,13 @@ func TestDecimalKeysSortByNumber(t *testing.T) {
 		want := cmp.Or(cmp.Compare(aInteger, bInteger), cmp.Compare(aFraction, bFraction), bytes.Compare(a, b))
 		x, y := appendDecimal(nil, a), appendDecimal(nil, b)
 		require.Equal(t, want, bytes.Compare(x, y))
-		require.Equal(t, a, x[keyPrefix(Decimal):])
+		require.Equal(t, a, x[keyPrefix(expr.Decimal):])
 	})
 }
 
 func TestPrefixSize(t *testing.T) {
-	require.Zero(t, keyPrefix(Lexical))
-	require.Zero(t, keyPrefix(LexicalDesc))
-	require.Equal(t, 16, keyPrefix(Decimal))
-	require.Equal(t, 16, keyPrefix(DecimalDesc))
+	require.Zero(t, keyPrefix(expr.Lexical))
+	require.Zero(t, keyPrefix(expr.LexicalDesc))
+	require.Equal(t, 16, keyPrefix(expr.Decimal))
+	require.Equal(t, 16, keyPrefix(expr.DecimalDesc))
 }

@@ -2,6 +2,8 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"math"
 	"path/filepath"
 	"sync"
@@ -25,7 +27,7 @@ func TestIncrementsAddUp(t *testing.T) {
 				all.Go(func() {
 					for i := range each {
 						key := fmt.Appendf(nil, "n%d", (i+w)%5)
-						if _, err := c.DB(0).Increment(nil, key, 1, 0, Never); err != nil {
+						if _, err := c.DB(0).Increment(nil, key, 1, 0, record.Never); err != nil {
 							t.Errorf("increment: %v", err)
 							return
 						}
@@ -35,7 +37,7 @@ func TestIncrementsAddUp(t *testing.T) {
 			all.Wait()
 			total := int64(0)
 			for i := range 5 {
-				n, err := c.DB(0).Increment(nil, fmt.Appendf(nil, "n%d", i), 0, 0, Never)
+				n, err := c.DB(0).Increment(nil, fmt.Appendf(nil, "n%d", i), 0, 0, record.Never)
 				require.NoError(t, err)
 				total += n
 			}
@@ -63,7 +65,7 @@ func TestAtomicBulksAreSeenWhole(t *testing.T) {
 				for round := range 300 {
 					recs := make([]Record, len(keys))
 					for i, key := range keys {
-						recs[i] = Record{Key: key, Value: fmt.Append(nil, round), XT: Never}
+						recs[i] = Record{Key: key, Value: fmt.Append(nil, round), XT: record.Never}
 					}
 					if _, err := d.SetBulk(nil, recs, true); err != nil {
 						t.Errorf("bulk: %v", err)
@@ -96,11 +98,11 @@ func TestCountIsExact(t *testing.T) {
 					case 0:
 						_ = d.Remove(nil, key) // may not be there
 					case 1:
-						_, err = d.SetBulk(nil, []Record{{Key: key, XT: Never}, {Key: key, XT: Never}}, i%2 == 0)
+						_, err = d.SetBulk(nil, []Record{{Key: key, XT: record.Never}, {Key: key, XT: record.Never}}, i%2 == 0)
 					case 2:
 						_, err = d.Count(nil)
 					default:
-						err = d.Set(nil, key, []byte("value"), Never)
+						err = d.Set(nil, key, []byte("value"), record.Never)
 					}
 					if err != nil {
 						t.Errorf("write: %v", err)
@@ -127,7 +129,7 @@ func TestClearComesBetweenReadAndWrite(t *testing.T) {
 	all.Go(func() {
 		last := int64(0)
 		for range 2000 {
-			n, err := d.Increment(nil, []byte("n"), 1, 0, Never)
+			n, err := d.Increment(nil, []byte("n"), 1, 0, record.Never)
 			if err != nil || (n != last+1 && n != 1) {
 				t.Errorf("increment gave %d after %d (%v)", n, last, err)
 				return
@@ -136,6 +138,6 @@ func TestClearComesBetweenReadAndWrite(t *testing.T) {
 		}
 	})
 	all.Wait()
-	_, err := d.Increment(nil, []byte("absent"), 1, math.MinInt64, Never)
-	require.ErrorIs(t, err, ErrLogic)
+	_, err := d.Increment(nil, []byte("absent"), 1, math.MinInt64, record.Never)
+	require.ErrorIs(t, err, dberr.ErrLogic)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -25,7 +26,7 @@ func BenchmarkVersions(b *testing.B) {
 			value := make([]byte, 32)
 			for b.Loop() {
 				var p Pending
-				require.NoError(b, d.Set(&p, key(i), value, Never))
+				require.NoError(b, d.Set(&p, key(i), value, record.Never))
 				if i++; i%100 == 0 {
 					require.NoError(b, p.Wait())
 				}

@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -81,12 +83,12 @@ func TestAnUpdateOlderThanAForgottenRemovalIsMadeAnew(t *testing.T) {
 	a, b := sites[0], sites[1]
 	defer a.close()
 	defer b.close()
-	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("of b"), Never))
-	require.NoError(t, b.db().Set(nil, []byte("gone at b"), []byte("1"), Never))
+	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("of b"), record.Never))
+	require.NoError(t, b.db().Set(nil, []byte("gone at b"), []byte("1"), record.Never))
 	require.NoError(t, b.db().Remove(nil, []byte("gone at b")))
 	a.clk.advance(1)
 	for _, key := range []string{"k", "1", "2", "3"} {
-		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), ErrNoRecord)
+		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
 	}
 	require.NoError(t, a.db().file.Checkpoint())
 	_, known, err := a.db().file.Entry([]byte("k"))
@@ -104,7 +106,7 @@ func TestAnUpdateOlderThanAForgottenRemovalIsMadeAnew(t *testing.T) {
 	require.EqualValues(t, 1, a.db().Renewed())
 	require.Zero(t, b.db().Renewed())
 
-	require.NoError(t, b.db().Set(nil, []byte("1"), []byte("newer"), Never))
+	require.NoError(t, b.db().Set(nil, []byte("1"), []byte("newer"), record.Never))
 	a.pull(100)
 	require.EqualValues(t, 1, a.db().Renewed(), "no removal that was forgotten is as new")
 }
@@ -116,12 +118,12 @@ func TestAnOlderRemovalHidesNoForgottenRemoval(t *testing.T) {
 	a, b := sites[0], sites[1]
 	defer a.close()
 	defer b.close()
-	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("first"), Never))
+	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("first"), record.Never))
 	require.NoError(t, b.db().Remove(nil, []byte("k")))
-	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("second"), Never))
+	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("second"), record.Never))
 	a.clk.advance(1)
 	for _, key := range []string{"k", "1", "2", "3"} {
-		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), ErrNoRecord)
+		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
 	}
 	require.NoError(t, a.db().file.Checkpoint())
 
@@ -141,10 +143,10 @@ func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
 	a, b := sites[0], sites[1]
 	defer a.close()
 	defer b.close()
-	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("of b"), Never))
+	require.NoError(t, b.db().Set(nil, []byte("k"), []byte("of b"), record.Never))
 	a.clk.advance(1)
 	for _, key := range []string{"1", "2", "3"} {
-		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), ErrNoRecord)
+		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
 	}
 	require.NoError(t, a.db().file.Checkpoint())
 	require.NoError(t, a.c.SetGuarded(true))

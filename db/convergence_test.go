@@ -16,7 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -25,7 +28,7 @@ type site struct {
 	t       testing.TB
 	sid     uint16
 	dir     string
-	expr    string
+	raw     string
 	removed int64
 	ahead   int64 // seconds of its clock before the others'
 	clk     *clock
@@ -40,11 +43,11 @@ type sitePlace struct {
 	Marks map[uint64]ulog.Stamp
 }
 
-func newSites(t testing.TB, n int, expr string, removals int64) []*site {
+func newSites(t testing.TB, n int, raw string, removals int64) []*site {
 	clk := newClock()
 	sites := make([]*site, n)
 	for i := range sites {
-		sites[i] = &site{t: t, sid: uint16(i + 1), dir: t.TempDir(), expr: expr, removed: removals, clk: clk}
+		sites[i] = &site{t: t, sid: uint16(i + 1), dir: t.TempDir(), raw: raw, removed: removals, clk: clk}
 		sites[i].open()
 	}
 	for i := range sites {
@@ -56,7 +59,7 @@ func newSites(t testing.TB, n int, expr string, removals int64) []*site {
 func (s *site) now() time.Time { return s.clk.now().Add(time.Duration(s.ahead) * time.Second) }
 
 func (s *site) open() {
-	path := s.expr
+	path := s.raw
 	if path != ":" {
 		path = filepath.Join(s.dir, path)
 	}
@@ -160,7 +163,7 @@ func settle(sites []*site) {
 func (s *site) stored() map[string]string {
 	got := map[string]string{}
 	require.NoError(s.t, s.db().Stored(func(key, stored []byte) error {
-		if xt, _, ok := splitValue(stored); ok && xt > s.clk.seconds.Load()+2*hour {
+		if xt, _, ok := record.Split(stored); ok && xt > s.clk.seconds.Load()+2*hour {
 			got[string(key)] = string(stored)
 		}
 		return nil
@@ -201,7 +204,7 @@ func (h *history) note(s *site, keys ...string) {
 func (h *history) want(s *site) map[string]string {
 	want := map[string]string{}
 	for key, w := range h.records {
-		if xt, _, _ := splitValue([]byte(w.stored)); w.stored != "" && h.cleared.Less(w.Version) && xt > s.clk.seconds.Load()+2*hour {
+		if xt, _, _ := record.Split([]byte(w.stored)); w.stored != "" && h.cleared.Less(w.Version) && xt > s.clk.seconds.Load()+2*hour {
 			want[key] = w.stored
 		}
 	}
@@ -267,15 +270,15 @@ func convergeStep(t testing.TB, rt *rapid.T, h *history, s *site) {
 	switch rapid.SampledFrom(convergeSteps).Draw(rt, "step") {
 	case "set":
 		key := keys.Draw(rt, "key")
-		require.NoError(t, s.db().Set(nil, []byte(key), value(), Never))
+		require.NoError(t, s.db().Set(nil, []byte(key), value(), record.Never))
 		h.note(s, key)
 	case "append":
 		key := keys.Draw(rt, "key")
-		require.NoError(t, s.db().Append(nil, []byte(key), []byte("+"), XT(24*hour)))
+		require.NoError(t, s.db().Append(nil, []byte(key), []byte("+"), record.XT(24*hour)))
 		h.note(s, key)
 	case "remove":
 		key := keys.Draw(rt, "key")
-		if err := s.db().Remove(nil, []byte(key)); !errors.Is(err, ErrNoRecord) {
+		if err := s.db().Remove(nil, []byte(key)); !errors.Is(err, dberr.ErrNoRecord) {
 			require.NoError(t, err)
 		}
 		h.note(s, key)
@@ -286,7 +289,7 @@ func convergeStep(t testing.TB, rt *rapid.T, h *history, s *site) {
 	case "bulk":
 		var recs []Record
 		for range rapid.IntRange(1, 4).Draw(rt, "n") {
-			recs = append(recs, Record{Key: []byte(keys.Draw(rt, "key")), Value: value(), XT: Never})
+			recs = append(recs, Record{Key: []byte(keys.Draw(rt, "key")), Value: value(), XT: record.Never})
 		}
 		_, err := s.db().SetBulk(nil, recs, rapid.Bool().Draw(rt, "atomic"))
 		require.NoError(t, err)
@@ -335,9 +338,9 @@ func convergeTransaction(t testing.TB, rt *rapid.T, h *history, s *site, keys *r
 		require.NoError(t, tx.DB().Clear(nil))
 	}
 	for _, key := range list[:2] {
-		require.NoError(t, tx.DB().Set(nil, []byte(key), []byte("t"), Never))
+		require.NoError(t, tx.DB().Set(nil, []byte(key), []byte("t"), record.Never))
 	}
-	if err := tx.DB().Remove(nil, []byte(list[2])); !errors.Is(err, ErrNoRecord) {
+	if err := tx.DB().Remove(nil, []byte(list[2])); !errors.Is(err, dberr.ErrNoRecord) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, tx.Commit(nil))
@@ -401,7 +404,7 @@ func TestAWriteToANewLogCounts(t *testing.T) {
 func TestALateClearLeavesWhatIsNewer(t *testing.T) {
 	s := newSites(t, 2, "a.kct#lww=true", 0)
 	a, b := s[0], s[1]
-	c := &site{t: t, sid: 3, dir: t.TempDir(), expr: ":", clk: a.clk, master: b}
+	c := &site{t: t, sid: 3, dir: t.TempDir(), raw: ":", clk: a.clk, master: b}
 	c.open()
 	mustSet(t, a.db(), "both", "a")
 	mustSet(t, b.db(), "old", "b")
@@ -421,15 +424,15 @@ func TestALateClearLeavesWhatIsNewer(t *testing.T) {
 
 func TestOnlyFilesInByteOrderKeepVersions(t *testing.T) {
 	dir := t.TempDir()
-	for _, expr := range []string{":#lww=true", "%#lww=true", "*#lww=true", filepath.Join(dir, "a.kcx#lww=true"),
+	for _, raw := range []string{":#lww=true", "%#lww=true", "*#lww=true", filepath.Join(dir, "a.kcx#lww=true"),
 		filepath.Join(dir, "a.kct#lww=true#rcomp=dec")} {
-		_, err := Open([]string{expr}, Options{})
-		require.ErrorIs(t, err, errNoVersions, expr)
+		_, err := Open([]string{raw}, Options{})
+		require.ErrorIs(t, err, expr.ErrNoVersions, raw)
 	}
 	path := filepath.Join(dir, "b.kct")
 	require.NoError(t, mustOpen(t, Options{}, path+"#lww=true").Close())
 	_, err := Open([]string{path + "#rcomp=dec"}, Options{})
-	require.ErrorIs(t, err, errNoVersions)
+	require.ErrorIs(t, err, expr.ErrNoVersions)
 	require.True(t, mustOpen(t, Options{}, path).DB(0).lww(), "it is in the file")
 }
 
@@ -444,7 +447,7 @@ func TestUpdatesOnTheirWayWhenVersionsBegin(t *testing.T) {
 	for _, site := range s {
 		site.clk.advance(1)
 		site.close()
-		site.expr = "a.kct#lww=true"
+		site.raw = "a.kct#lww=true"
 		site.open()
 	}
 	require.NoError(t, b.db().file.Checkpoint())

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 )
@@ -16,10 +17,10 @@ import (
 // written and may be nil. A database in memory returns ErrNotImplemented.
 func (d *DB) CopyFile(to string, progress func(bytes int)) (size int64, err error) {
 	if d.file == nil {
-		return 0, ErrNotImplemented
+		return 0, dberr.ErrNotImplemented
 	}
 	if same, err := sameFile(d.Path(), to); err != nil || same {
-		return 0, &Error{Code: InvalidOperation, Message: fmt.Sprintf("%s is the database itself", to), Err: err}
+		return 0, &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s is the database itself", to), Err: err}
 	}
 	fresh := to + ".new"
 	size, err = d.writeCopy(fresh, progress)

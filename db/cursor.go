@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"errors"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
 
@@ -66,7 +69,7 @@ func (c *Cursor) moveTo(from store.Start) error {
 		return err
 	}
 	if !ok {
-		return ErrNoRecord
+		return dberr.ErrNoRecord
 	}
 	c.key, c.generation = e.key, c.db.generation.Load()
 	return nil
@@ -105,7 +108,7 @@ func (c *Cursor) moveExactly(key []byte) error {
 		return systemError(err)
 	}
 	if !found {
-		return ErrNoRecord
+		return dberr.ErrNoRecord
 	}
 	c.set, c.key, c.generation = true, bytes.Clone(key), c.db.generation.Load()
 	return nil
@@ -123,20 +126,20 @@ func (c *Cursor) JumpBack(p *Pending) error {
 
 // refuseBackward is what a database without an order answers; the prototype hash looks for a first record before.
 func (c *Cursor) refuseBackward() error {
-	if c.db.expr.Kind == ProtoHash {
+	if c.db.expr.Kind == expr.ProtoHash {
 		if _, ok, err := c.db.seek(&glance{}, store.Start{Edge: true}); err != nil || !ok {
 			c.set = false
 			return orNoRecord(err)
 		}
 	}
-	return ErrNotImplemented
+	return dberr.ErrNotImplemented
 }
 
 func orNoRecord(err error) error {
 	if err != nil {
 		return err
 	}
-	return ErrNoRecord
+	return dberr.ErrNoRecord
 }
 
 // JumpBackKey sets the cursor on the record of key or the one before it. Databases without an order return
@@ -144,10 +147,10 @@ func orNoRecord(err error) error {
 func (c *Cursor) JumpBackKey(p *Pending, key []byte) error {
 	c.db.touch(readScore)
 	switch {
-	case c.db.expr.Kind == ProtoHash:
+	case c.db.expr.Kind == expr.ProtoHash:
 		return c.seen(p, c.moveExactly(key))
 	case !c.db.expr.Kind.Ordered():
-		return ErrNotImplemented
+		return dberr.ErrNotImplemented
 	}
 	c.backward = true
 	return c.seen(p, c.moveTo(store.Start{Key: key, Inclusive: true, Backward: true}))
@@ -173,19 +176,19 @@ func (c *Cursor) stepBack() error {
 	c.db.touch(readScore)
 	kind := c.db.expr.Kind
 	if !kind.Ordered() {
-		if kind == ProtoHash {
+		if kind == expr.ProtoHash {
 			c.set = false
 		}
-		return ErrNotImplemented
+		return dberr.ErrNotImplemented
 	}
 	c.backward = true
-	if kind == ProtoTree && !c.valid() { // as in the original, it comes from behind the end
+	if kind == expr.ProtoTree && !c.valid() { // as in the original, it comes from behind the end
 		return c.moveTo(store.Start{Edge: true, Backward: true})
 	}
 	if !c.valid() {
-		return ErrNoRecord
+		return dberr.ErrNoRecord
 	}
-	if _, err := c.current(&glance{}); err != nil && !errors.Is(err, ErrNoRecord) {
+	if _, err := c.current(&glance{}); err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
 	return c.moveTo(store.Start{Key: c.key, Backward: true}) // the last record may have been removed under the cursor: the key still counts
@@ -194,7 +197,7 @@ func (c *Cursor) stepBack() error {
 // current returns the record that the cursor is on.
 func (c *Cursor) current(r store.Reader) (entry, error) {
 	if !c.valid() {
-		return entry{}, ErrNoRecord
+		return entry{}, dberr.ErrNoRecord
 	}
 	e, ok, err := c.db.seek(r, store.Start{Key: c.key, Inclusive: true, Ask: c.Heed.Asking()})
 	if err != nil {
@@ -202,7 +205,7 @@ func (c *Cursor) current(r store.Reader) (entry, error) {
 	}
 	if !ok {
 		c.set = false
-		return entry{}, ErrNoRecord
+		return entry{}, dberr.ErrNoRecord
 	}
 	c.key = e.key
 	return e, nil
@@ -215,7 +218,7 @@ func (c *Cursor) advance(backward bool) error {
 
 // goesBack is the direction in which stepping options and removals move: that of the last move, but the prototype tree
 // only knows forward there.
-func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != ProtoTree }
+func (c *Cursor) goesBack() bool { return c.backward && c.db.expr.Kind != expr.ProtoTree }
 
 // cursorSteps is how many records a cursor passes over before it asks whether it may go on.
 const cursorSteps = 64
@@ -274,7 +277,7 @@ func (c *Cursor) stepIf(step bool) error {
 	if !step {
 		return nil
 	}
-	if err := c.advance(c.goesBack()); err != nil && !errors.Is(err, ErrNoRecord) {
+	if err := c.advance(c.goesBack()); err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
 	return nil
@@ -293,7 +296,7 @@ func (c *Cursor) GetValue(p *Pending, step bool) (value []byte, err error) {
 }
 
 // SetValue replaces the value of the record that the cursor is on; with step it then moves on.
-func (c *Cursor) SetValue(p *Pending, value []byte, xt XT, step bool) error {
+func (c *Cursor) SetValue(p *Pending, value []byte, xt record.XT, step bool) error {
 	_, _, err := c.change(p, &glance{}, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
 	if err == nil {
 		err = c.stepIf(step)
@@ -333,13 +336,13 @@ func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []
 			if stored, found, err = c.db.records().Get(nil, e.key, r); err != nil {
 				return systemError(err)
 			}
-			if xt, _, ok := c.db.split(stored); !found || !ok || expired(xt, c.db.seconds()) {
-				return ErrNoRecord
+			if xt, _, ok := c.db.split(stored); !found || !ok || record.Expired(xt, c.db.seconds()) {
+				return dberr.ErrNoRecord
 			}
 			update(b, e.key)
 			return nil
 		})
-		if !errors.Is(err, ErrNoRecord) {
+		if !errors.Is(err, dberr.ErrNoRecord) {
 			return e.key, stored, err
 		}
 	}

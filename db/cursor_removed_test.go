@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/record"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,7 @@ func TestStepBackFromARemovedRecord(t *testing.T) {
 	for _, expr := range []string{"%", t.TempDir() + "/a.kct"} {
 		d := mustOpen(t, Options{}, expr).DB(0)
 		for _, key := range []string{"a", "b", "c"} {
-			require.NoError(t, d.Set(nil, []byte(key), []byte("v"), Never))
+			require.NoError(t, d.Set(nil, []byte(key), []byte("v"), record.Never))
 		}
 		c := d.NewCursor()
 		require.NoError(t, c.JumpKey(nil, []byte("c")))

@@ -7,14 +7,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
 // DB is one database. It may be used by many goroutines.
 type DB struct {
-	expr   Expr
+	expr   expr.Expr
 	index  uint16
 	sid    uint16
 	now    func() time.Time
@@ -76,7 +79,7 @@ func (d *DB) ReadOnly() bool { return d.readOnly }
 
 // Count returns the number of records, expired ones that are not yet collected included; -1 for a text database.
 func (d *DB) Count(p *Pending) (int64, error) {
-	if d.expr.Kind == Text {
+	if d.expr.Kind == expr.Text {
 		return -1, nil
 	}
 	n, err := d.records().Count()
@@ -96,7 +99,7 @@ func (d *DB) Size() int64 {
 
 // used is the size that capacity limits are compared with: what an empty database of the kind has in the original, so
 // that users' limits keep their meaning, and what the records occupy here.
-func (d *DB) used() int64 { return baseSize(d.expr) + d.store.Size() }
+func (d *DB) used() int64 { return expr.BaseSize(d.expr) + d.store.Size() }
 
 // seconds is the current time as expiration counts it.
 func (d *DB) seconds() int64 { return d.now().Unix() }
@@ -109,7 +112,7 @@ func (d *DB) read(r store.Reader, dst, key []byte) (value []byte, xt int64, foun
 		return nil, 0, false, systemError(err)
 	}
 	xt, value, found = d.split(dst[at:])
-	if !found || expired(xt, d.seconds()) {
+	if !found || record.Expired(xt, d.seconds()) {
 		return nil, 0, false, nil
 	}
 	return value, xt, true, nil
@@ -118,16 +121,16 @@ func (d *DB) read(r store.Reader, dst, key []byte) (value []byte, xt int64, foun
 // split takes a stored value apart. A value too short for a prefix counts as absent.
 func (d *DB) split(stored []byte) (xt int64, value []byte, ok bool) {
 	if d.Persistent() {
-		return MaxXT, stored, true
+		return record.MaxXT, stored, true
 	}
-	return splitValue(stored)
+	return record.Split(stored)
 }
 
 // writable returns why key cannot be changed now, and waits while too much is waiting for the disk. Whether clients may update is
 // looked at here so that they need not wait first; what counts is the look in appendAndApply.
 func (d *DB) writable(key []byte) error {
 	if d.refuses() {
-		return ErrReadOnly
+		return dberr.ErrReadOnly
 	}
 	if err := d.checkKey(key); err != nil {
 		return err
@@ -141,7 +144,7 @@ func (d *DB) MaxKey() int { return d.maxKey }
 // checkKey returns why the database can have no record of key.
 func (d *DB) checkKey(key []byte) error {
 	if len(key) > d.maxKey {
-		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("the key is longer than %d bytes", d.maxKey)}
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("the key is longer than %d bytes", d.maxKey)}
 	}
 	return nil
 }
@@ -248,7 +251,7 @@ func (d *DB) appendAndApply(b *batch, over *overlay) (at ulog.Stamp, err error) 
 	defer d.commitMu.Unlock()
 	if d.refuses() {
 		if !b.master && len(b.ups) > 0 {
-			return 0, ErrReadOnly
+			return 0, dberr.ErrReadOnly
 		}
 	} else if b.renewed != nil {
 		b.takeOver()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 )
 
@@ -159,7 +160,7 @@ func (l life) live(t *testing.T, dir string, i int, fs *mortalFS, acked map[stri
 	}
 	for j := range 6 {
 		key, value := fmt.Sprint(i, j), strings.Repeat("v", 100)
-		if c.DB(0).Set(nil, []byte(key), []byte(value), Never) == nil {
+		if c.DB(0).Set(nil, []byte(key), []byte(value), record.Never) == nil {
 			acked[key] = value
 		}
 		if j == 3 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
@@ -21,8 +22,8 @@ func Examine(exprs []string, o Options) (wrong []error, notes []string) {
 	if o.LogDir != "" {
 		e.log(o.LogDir)
 	}
-	for i, expr := range exprs {
-		e.file(expr, uint16(i))
+	for i, raw := range exprs {
+		e.file(raw, uint16(i))
 	}
 	if o.Services != "" {
 		e.file(o.Services, ServicesIndex)
@@ -56,8 +57,8 @@ func (e *examiner) log(dir string) {
 }
 
 // file opens a database file for reading.
-func (e *examiner) file(expr string, index uint16) {
-	x, err := ParseExpr(expr)
+func (e *examiner) file(raw string, index uint16) {
+	x, err := expr.Parse(raw)
 	if err != nil || !x.Kind.OnDisk() {
 		return
 	}
@@ -66,10 +67,10 @@ func (e *examiner) file(expr string, index uint16) {
 	case errors.Is(err, os.ErrNotExist) && !e.c.opts.ReadOnly:
 		f = filestore.Absent(x.Path)
 	case errors.Is(err, filestore.ErrInUse):
-		e.notes = append(e.notes, fmt.Sprintf("database %s: in use, maybe by the server that is running; it was not looked at", expr))
+		e.notes = append(e.notes, fmt.Sprintf("database %s: in use, maybe by the server that is running; it was not looked at", raw))
 		return
 	case err != nil:
-		e.wrong = append(e.wrong, &OpenError{expr, openError(err)})
+		e.wrong = append(e.wrong, &OpenError{raw, openError(err)})
 		return
 	}
 	e.c.all = append(e.c.all, &DB{expr: x, index: index, file: f, readOnly: e.c.opts.ReadOnly, logger: e.c.opts.Logger})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 )
@@ -38,7 +39,7 @@ func TestFailedLogIsFinal(t *testing.T) {
 				tc.fail(fs, n)
 				acknowledged := failingSets(t, c.DB(0), tc.wants)
 				tc.fail(fs, 1<<20) // the disk works again
-				require.ErrorIs(t, c.DB(0).Set(nil, []byte("later"), nil, Never), tc.wants)
+				require.ErrorIs(t, c.DB(0).Set(nil, []byte("later"), nil, record.Never), tc.wants)
 				select {
 				case <-c.Failed():
 					require.ErrorIs(t, c.Err(), tc.wants)
@@ -61,7 +62,7 @@ func TestFailedLogIsFinal(t *testing.T) {
 func failingSets(t *testing.T, d *DB, want error) int {
 	t.Helper()
 	for i := range 1000 {
-		if err := d.Set(nil, fmt.Append(nil, i), []byte("value of a record"), Never); err != nil {
+		if err := d.Set(nil, fmt.Append(nil, i), []byte("value of a record"), record.Never); err != nil {
 			require.ErrorIs(t, err, want)
 			return i
 		}

@@ -1,6 +1,8 @@
 package db
 
 import (
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
@@ -10,7 +12,7 @@ import (
 type Frozen struct {
 	stamp   ulog.Stamp
 	size    int64
-	order   Order
+	order   expr.Order
 	logID   [16]byte
 	newest  ulog.Stamp // of the newest update in the log at the instant
 	by      uint16     // and the server that has made it
@@ -30,7 +32,7 @@ type Frozen struct {
 func (d *DB) Freeze() (*Frozen, error) {
 	s, ok := unordered(d.store).(store.Freezer)
 	if !ok {
-		return nil, ErrNotImplemented
+		return nil, dberr.ErrNotImplemented
 	}
 	f := &Frozen{order: d.expr.Params.RComp}
 	if d.shared {
@@ -91,7 +93,7 @@ func (f *Frozen) Size() int64 { return f.size }
 // returned. There is one scan in a Frozen: it forgets what it has passed.
 func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 	skip := keyPrefix(f.order)
-	return f.records.Scan(f.order.descends(), func(key, value []byte) error { return visit(key[skip:], value) })
+	return f.records.Scan(f.order.Descends(), func(key, value []byte) error { return visit(key[skip:], value) })
 }
 
 // LastUpdate says which update of a key was the last.
@@ -126,7 +128,7 @@ func (f *Frozen) Close() error {
 }
 
 // Order returns the order in which a Frozen's records come; ordered is false where they come in none.
-func (d *DB) Order() (order Order, ordered bool) {
+func (d *DB) Order() (order expr.Order, ordered bool) {
 	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
 }
 

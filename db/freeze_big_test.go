@@ -2,6 +2,7 @@ package db
 
 import (
 	"encoding/binary"
+	"gotycoon/db/record"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestBigFreeze(t *testing.T) {
 			d := mustOpen(t, Options{}, expr).DB(0)
 			recs := make([]Record, 1000)
 			for i := range recs {
-				recs[i] = Record{Key: make([]byte, 16), Value: make([]byte, 84), XT: Never}
+				recs[i] = Record{Key: make([]byte, 16), Value: make([]byte, 84), XT: record.Never}
 			}
 			for i := 0; i < records; i += len(recs) {
 				for j := range recs {
@@ -80,7 +81,7 @@ func bigWriters(d *DB, records uint64, work func()) bigLatency {
 			for !stop.Load() {
 				bigKey(key, rand.Uint64N(records))
 				begin := time.Now()
-				_ = d.Set(nil, key, value, Never)
+				_ = d.Set(nil, key, value, record.Never)
 				times[i] = append(times[i], time.Since(begin))
 				time.Sleep(100 * time.Microsecond) //lint:sleep the rate of the writes
 			}

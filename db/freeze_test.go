@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -100,13 +101,13 @@ func randomWrite(t *testing.T, d *DB) {
 	case n < 200:
 		recs := make([]Record, 10)
 		for i := range recs {
-			recs[i] = Record{Key: fmt.Append(nil, rand.IntN(1000)), Value: key, XT: Never}
+			recs[i] = Record{Key: fmt.Append(nil, rand.IntN(1000)), Value: key, XT: record.Never}
 		}
 		_, err = d.SetBulk(nil, recs, n%2 == 0)
 	case n < 300:
-		err = d.Append(nil, key, []byte("more"), Never)
+		err = d.Append(nil, key, []byte("more"), record.Never)
 	default:
-		err = d.Set(nil, key, []byte(strings.Repeat("v", rand.IntN(100))), XT(rand.IntN(3)))
+		err = d.Set(nil, key, []byte(strings.Repeat("v", rand.IntN(100))), record.XT(rand.IntN(3)))
 	}
 	if err != nil {
 		t.Errorf("write: %v", err)
@@ -195,7 +196,7 @@ func TestFreezeGoesThroughInOrder(t *testing.T) {
 		c := mustOpen(t, Options{}, expr)
 		d := c.DB(0)
 		for key := range strings.FieldsSeq(want) {
-			require.NoError(t, d.Set(nil, []byte(key), []byte("old"), Never))
+			require.NoError(t, d.Set(nil, []byte(key), []byte("old"), record.Never))
 		}
 		f, err := d.Freeze()
 		require.NoError(t, err)
@@ -205,8 +206,8 @@ func TestFreezeGoesThroughInOrder(t *testing.T) {
 		require.NoError(t, f.Scan(func(key, stored []byte) error {
 			_, value, _ := d.split(stored)
 			require.Equal(t, "old", string(value))
-			require.NoError(t, d.Set(nil, key, []byte("new"), Never))
-			require.NoError(t, d.Set(nil, append([]byte("between"), key...), []byte("new"), Never))
+			require.NoError(t, d.Set(nil, key, []byte("new"), record.Never))
+			require.NoError(t, d.Set(nil, append([]byte("between"), key...), []byte("new"), record.Never))
 			if len(keys) == 3 {
 				require.NoError(t, d.Clear(nil))
 			}
@@ -222,9 +223,9 @@ func TestFreezeOfAReadOnlyDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "r.kct")
 	c := mustOpen(t, Options{}, path)
-	require.NoError(t, c.DB(0).Set(nil, []byte("in the file"), []byte("1"), Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("in the file"), []byte("1"), record.Never))
 	require.NoError(t, c.DB(0).Synchronize(true, nil))
-	require.NoError(t, c.DB(0).Set(nil, []byte("in the log"), []byte("2"), Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("in the log"), []byte("2"), record.Never))
 	left := image(t, dir)
 	c = mustOpen(t, Options{ReadOnly: true}, filepath.Join(left, "r.kct"))
 	f, err := c.DB(0).Freeze()
@@ -239,12 +240,12 @@ func TestFrozenFileOutlastsCheckpoints(t *testing.T) {
 	c := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "o.kct"))
 	d := c.DB(0)
 	for i := range 500 {
-		require.NoError(t, d.Set(nil, fmt.Append(nil, i), []byte("old"), Never))
+		require.NoError(t, d.Set(nil, fmt.Append(nil, i), []byte("old"), record.Never))
 	}
 	f, want := mustFreeze(t, d)
 	for round := range 5 {
 		for i := range 500 {
-			require.NoError(t, d.Set(nil, fmt.Append(nil, i+round), []byte(strings.Repeat("new", round)), Never))
+			require.NoError(t, d.Set(nil, fmt.Append(nil, i+round), []byte(strings.Repeat("new", round)), record.Never))
 		}
 		require.NoError(t, d.Synchronize(true, nil))
 	}

@@ -1,6 +1,9 @@
 package db
 
-import "gotycoon/db/store"
+import (
+	"gotycoon/db/record"
+	"gotycoon/db/store"
+)
 
 // LargeValue is the size from which on a Purse is asked.
 const LargeValue = store.LargeValue
@@ -44,7 +47,7 @@ func (d *DB) prefixSize() int {
 	if d.Persistent() {
 		return 0
 	}
-	return prefixLen
+	return record.XTSize
 }
 
 // scratch reads a record into the batch's scratch, which lasts until the next read. The scratch that was too small is given back.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -21,13 +23,13 @@ func TestNothingIsStoredOnceGuarded(t *testing.T) {
 		d := c.DB(i)
 		require.NoError(t, c.SetGuarded(false))
 		tx := begin(t, d)
-		require.NoError(t, tx.DB().Set(nil, []byte("of the transaction"), []byte("x"), Never))
+		require.NoError(t, tx.DB().Set(nil, []byte("of the transaction"), []byte("x"), record.Never))
 		waiting := map[string]func() error{
-			"set":         func() error { return d.Set(nil, []byte("waits"), nil, Never) },
+			"set":         func() error { return d.Set(nil, []byte("waits"), nil, record.Never) },
 			"set_bulk":    func() error { _, err := d.SetBulk(nil, []Record{{Key: []byte("waits")}}, false); return err },
 			"remove_bulk": func() error { _, err := d.RemoveBulk(nil, [][]byte{[]byte("waits")}, true); return err },
 			"clear":       func() error { return d.Clear(nil) },
-			"increment":   func() error { _, err := d.Increment(nil, []byte("waits"), 1, 0, Never); return err },
+			"increment":   func() error { _, err := d.Increment(nil, []byte("waits"), 1, 0, record.Never); return err },
 			"begin": func() error {
 				tx, err := d.Begin(nil, false)
 				if err == nil {
@@ -45,10 +47,10 @@ func TestNothingIsStoredOnceGuarded(t *testing.T) {
 		}
 		require.NoError(t, c.SetGuarded(true))
 		end := c.Log().Last()
-		require.ErrorIs(t, tx.DB().Set(nil, []byte("of the transaction"), nil, Never), ErrReadOnly)
-		require.ErrorIs(t, tx.Commit(nil), ErrReadOnly)
+		require.ErrorIs(t, tx.DB().Set(nil, []byte("of the transaction"), nil, record.Never), dberr.ErrReadOnly)
+		require.ErrorIs(t, tx.Commit(nil), dberr.ErrReadOnly)
 		for range waiting {
-			require.Contains(t, <-answers, ErrReadOnly.Error())
+			require.Contains(t, <-answers, dberr.ErrReadOnly.Error())
 		}
 		require.Equal(t, end, c.Log().Last(), "updates were acknowledged after the server had become read-only")
 		require.Empty(t, contents(t, d))
@@ -62,18 +64,18 @@ func TestGuardWithASharedTransaction(t *testing.T) {
 	d := c.DB(0)
 	tx := begin(t, d)
 	tx.Share()
-	require.NoError(t, d.Set(nil, []byte("a"), nil, Never))
+	require.NoError(t, d.Set(nil, []byte("a"), nil, record.Never))
 	require.NoError(t, c.SetGuarded(true))
-	require.ErrorIs(t, d.Set(nil, []byte("b"), nil, Never), ErrReadOnly)
+	require.ErrorIs(t, d.Set(nil, []byte("b"), nil, record.Never), dberr.ErrReadOnly)
 	followed := make(chan error)
 	go func() {
-		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: appendPrefix(nil, MaxXT)}}, nil)
+		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: record.AppendXT(nil, record.MaxXT)}}, nil)
 	}()
-	require.ErrorIs(t, tx.Commit(nil), ErrReadOnly)
+	require.ErrorIs(t, tx.Commit(nil), dberr.ErrReadOnly)
 	require.NoError(t, <-followed, "updates of a master go on")
 	require.Equal(t, map[string]string{"m": ""}, contents(t, d))
 	require.NoError(t, c.SetGuarded(false))
-	require.NoError(t, d.Set(nil, []byte("b"), nil, Never))
+	require.NoError(t, d.Set(nil, []byte("b"), nil, record.Never))
 }
 
 // TestGuardUnderLoad: what is acknowledged at whatever moment has a stamp up to the log's end of the moment when SetGuarded returned.
@@ -84,9 +86,9 @@ func TestGuardUnderLoad(t *testing.T) {
 	for i := range 8 {
 		clients.Go(func() {
 			for n := 0; ; n++ {
-				err := c.DB(i%2).Set(nil, fmt.Append(nil, i, "/", n), nil, Never)
+				err := c.DB(i%2).Set(nil, fmt.Append(nil, i, "/", n), nil, record.Never)
 				if err != nil {
-					require.ErrorIs(t, err, ErrReadOnly)
+					require.ErrorIs(t, err, dberr.ErrReadOnly)
 					return
 				}
 				acknowledged.Add(1)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/record"
 	"path/filepath"
 	"testing"
 
@@ -89,7 +90,7 @@ func TestHiddenRecordsAreAskedAbout(t *testing.T) {
 			return err
 		},
 	}
-	set := func(key []byte) error { return d.Set(nil, key, []byte("v"), Never) }
+	set := func(key []byte) error { return d.Set(nil, key, []byte("v"), record.Never) }
 	eachKey(set)
 	eachKey(func(key []byte) error { return d.Remove(nil, key) })
 	for name, op := range ops {

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
 
@@ -50,7 +52,7 @@ func TestVacuumLetsWritersIn(t *testing.T) {
 				d := mustOpen(t, Options{Now: now.now}, path).DB(0)
 				var recs []Record
 				for i := range 20_000 {
-					recs = append(recs, Record{Key: fmt.Appendf(nil, "%06d", i), Value: []byte("v"), XT: XT(1 + 100*(i%2))})
+					recs = append(recs, Record{Key: fmt.Appendf(nil, "%06d", i), Value: []byte("v"), XT: record.XT(1 + 100*(i%2))})
 				}
 				_, err := d.SetBulk(nil, recs, false)
 				require.NoError(t, err)
@@ -126,8 +128,8 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 	d := mustOpen(t, Options{}, "%").DB(0)
 	long := bytes.Repeat([]byte("a"), 4<<20)
 	for i := range 20 {
-		require.NoError(t, d.Set(nil, fmt.Appendf(bytes.Clone(long), "%d", i), nil, Never))
-		require.NoError(t, d.Set(nil, fmt.Appendf(long[:60_000:60_000], "%d", i), nil, Never))
+		require.NoError(t, d.Set(nil, fmt.Appendf(bytes.Clone(long), "%d", i), nil, record.Never))
+		require.NoError(t, d.Set(nil, fmt.Appendf(long[:60_000:60_000], "%d", i), nil, record.Never))
 	}
 	regex := func(pattern string) func(Heed) error {
 		return func(h Heed) error {
@@ -184,7 +186,7 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 func longWays(t testing.TB) map[string]func(Heed) error {
 	const records = 20_000
 	now := newClock()
-	fill := func(path string, xt XT, then func(d *DB, key []byte) error) *DB {
+	fill := func(path string, xt record.XT, then func(d *DB, key []byte) error) *DB {
 		d := mustOpen(t, Options{Now: now.now}, path).DB(0)
 		d.Watch(WatchOptions{Claims: true})
 		for i := range records {
@@ -197,7 +199,7 @@ func longWays(t testing.TB) map[string]func(Heed) error {
 	again := func(do func(Heed) error) func(Heed) error {
 		return func(h Heed) error {
 			for {
-				if err := do(h); err != nil && !errors.Is(err, ErrNoRecord) {
+				if err := do(h); err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 					return err
 				}
 			}
@@ -209,8 +211,8 @@ func longWays(t testing.TB) map[string]func(Heed) error {
 	jump := func(d *DB) func(Heed) error {
 		return again(func(h Heed) error { c := d.NewCursor(); c.Heed = h; return c.Jump(nil) })
 	}
-	claimed := fill("%", Never, func(d *DB, key []byte) error { _, err := d.claim(nil, key); return err })
-	removed := fill(filepath.Join(t.TempDir(), "v.kct"), Never, func(d *DB, key []byte) error { return d.Remove(nil, key) })
+	claimed := fill("%", record.Never, func(d *DB, key []byte) error { _, err := d.claim(nil, key); return err })
+	removed := fill(filepath.Join(t.TempDir(), "v.kct"), record.Never, func(d *DB, key []byte) error { return d.Remove(nil, key) })
 	expired := fill("%", 1, func(*DB, []byte) error { return nil })
 	now.advance(10)
 	return map[string]func(Heed) error{
@@ -254,7 +256,7 @@ func TestCursorsEndOnALongWay(t *testing.T) {
 	for i := range 1_000 {
 		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "%06d", i), nil, 1))
 	}
-	require.NoError(t, d.Set(nil, []byte("live"), nil, Never))
+	require.NoError(t, d.Set(nil, []byte("live"), nil, record.Never))
 	c := d.NewCursor()
 	require.NoError(t, c.Jump(nil))
 	now.advance(10)
@@ -273,7 +275,7 @@ func TestTheCollectorLeavesAnEmptyFileAlone(t *testing.T) {
 	watched := &looks{Store: d.store}
 	d.store = watched
 	for i := range 1_000 {
-		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "%06d", i), nil, Never))
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "%06d", i), nil, record.Never))
 		require.NoError(t, d.Remove(nil, fmt.Appendf(nil, "%06d", i)))
 	}
 	require.LessOrEqual(t, watched.n, 10)

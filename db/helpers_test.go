@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/store"
 )
 
@@ -54,7 +55,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 	}))
 	n, err := d.Count(nil)
 	require.NoError(t, err)
-	if d.expr.Kind != Text {
+	if d.expr.Kind != expr.Text {
 		require.Equal(t, int64(len(got)), n, "count")
 	}
 	return got

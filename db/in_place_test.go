@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"gotycoon/db/record"
 	"path/filepath"
 	"testing"
 
@@ -16,18 +17,18 @@ func TestSetInPlace(t *testing.T) {
 	require.NoError(t, err)
 	const size = 3 << 20
 	value := bytes.Repeat([]byte("v"), size)
-	room := func() []byte { return append(make([]byte, Headroom), value...) }
+	room := func() []byte { return append(make([]byte, record.Headroom), value...) }
 	var owed Pending
 	for i := range exprs {
 		d := c.DB(i)
 		for _, key := range []string{"small", "large", string(bytes.Repeat([]byte("k"), 1000))} {
-			require.NoError(t, d.Set(&owed, []byte(key), []byte("before"), Never))
-			require.NoError(t, d.SetInPlace(&owed, []byte(key), room(), XT(1<<20)))
+			require.NoError(t, d.Set(&owed, []byte(key), []byte("before"), record.Never))
+			require.NoError(t, d.SetInPlace(&owed, []byte(key), room(), record.XT(1<<20)))
 		}
-		n, err := d.SetBulk(&owed, []Record{{Key: []byte("x"), Value: []byte("y"), XT: Never}, {Key: []byte("bulk"), Value: value, Room: room(), XT: Never}}, false)
+		n, err := d.SetBulk(&owed, []Record{{Key: []byte("x"), Value: []byte("y"), XT: record.Never}, {Key: []byte("bulk"), Value: value, Room: room(), XT: record.Never}}, false)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
-		require.NoError(t, d.Append(&owed, []byte("small"), []byte("end"), Never))
+		require.NoError(t, d.Append(&owed, []byte("small"), []byte("end"), record.Never))
 	}
 	require.NoError(t, owed.Wait())
 	check := func(d *DB) {
@@ -35,7 +36,7 @@ func TestSetInPlace(t *testing.T) {
 			got, xt, err := d.Get(nil, nil, []byte(key))
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(value, got), key)
-			require.Equal(t, key != "bulk" && !d.Persistent(), xt < MaxXT)
+			require.Equal(t, key != "bulk" && !d.Persistent(), xt < record.MaxXT)
 		}
 		got, _, err := d.Get(nil, nil, []byte("small"))
 		require.NoError(t, err)

@@ -1,17 +1,20 @@
 package db
 
-import "bytes"
+import (
+	"bytes"
+	"gotycoon/db/keymatch"
+)
 
 // keyList is the keys that an operation has found.
 type keyList struct {
-	memory Memory
+	memory keymatch.Memory
 	keys   [][]byte
 	err    error // of memory
 }
 
 // add adds a copy of key, and reports whether there was memory for it.
 func (l *keyList) add(key []byte) bool {
-	if l.err = l.memory.ask(key); l.err != nil {
+	if l.err = l.memory.Ask(key); l.err != nil {
 		return false
 	}
 	l.keys = append(l.keys, bytes.Clone(key))

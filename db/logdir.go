@@ -1,11 +1,9 @@
 package db
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -13,19 +11,6 @@ import (
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
-
-// ledgerName is the file in a log's directory that remembers how far each database was checkpointed, as a JSON object
-// from database identity (or what snapshotEntry says) to ledgerEntry. A database file that is behind its entry is an older copy that somebody has put
-// in place: it must not be rolled forward unasked.
-const ledgerName = "gotycoon.checkpoints"
-
-type ledgerEntry struct {
-	Path  string     // for people
-	Epoch uint64     // filestore.Meta.Epoch
-	Stamp ulog.Stamp // filestore.Meta.Stamp
-	DBID  uint16     `json:",omitempty"` // filestore.Meta.DBID
-	Open  bool       `json:",omitempty"` // the file was open: the log may have more for it
-}
 
 // logDir is an update log with the checkpoints of the databases that use it. It is prepared first and begun when the start is decided;
 // until then only its ID, Dir, Last, ledger and Close may be asked.
@@ -35,7 +20,7 @@ type logDir struct {
 	fs        vfs.FS
 
 	mu      sync.Mutex // guards ledger and its file
-	ledger  map[string]ledgerEntry
+	ledger  map[string]filestore.LedgerEntry
 	private bool
 }
 
@@ -101,44 +86,33 @@ func (l *logDir) Close() error {
 }
 
 // readLedger reads the checkpoints recorded in a log's directory; a directory without any has none.
-func readLedger(fs vfs.FS, dir string) (map[string]ledgerEntry, error) {
-	ledger := map[string]ledgerEntry{}
-	text, err := vfs.ReadFile(fs, filepath.Join(dir, ledgerName))
-	if errors.Is(err, os.ErrNotExist) {
-		return ledger, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &ledger)
-	}
+func readLedger(fs vfs.FS, dir string) (map[string]filestore.LedgerEntry, error) {
+	ledger, err := filestore.ReadLedger(fs, dir)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", ledgerName, err)
+		return nil, fmt.Errorf("read %s: %w", filestore.LedgerName, err)
 	}
 	return ledger, nil
 }
 
 // record notes a checkpoint of a database. It comes after the checkpoint, so an entry never leads its file.
 func (l *logDir) record(path string, m filestore.Meta) error {
-	return l.note(m.ID.String(), ledgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp, DBID: m.DBID, Open: !m.Clean})
+	return l.note(m.ID.String(), filestore.LedgerEntry{Path: path, Epoch: m.Epoch, Stamp: m.Stamp, DBID: m.DBID, Open: !m.Clean})
 }
 
 // note puts an entry into the ledger and its file.
-func (l *logDir) note(name string, e ledgerEntry) error {
+func (l *logDir) note(name string, e filestore.LedgerEntry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ledger[name] = e
-	text, err := json.MarshalIndent(l.ledger, "", "\t")
-	if err != nil {
-		return err
-	}
-	return vfs.WriteFileAtomic(l.fs, filepath.Join(l.Dir(), ledgerName), text)
+	return filestore.WriteLedger(l.fs, l.Dir(), l.ledger)
 }
 
 // open returns the entries of files that nobody has closed since.
-func (l *logDir) open() map[string]ledgerEntry {
+func (l *logDir) open() map[string]filestore.LedgerEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	open := maps.Clone(l.ledger)
-	maps.DeleteFunc(open, func(_ string, e ledgerEntry) bool { return !e.Open })
+	maps.DeleteFunc(open, func(_ string, e filestore.LedgerEntry) bool { return !e.Open })
 	return open
 }
 

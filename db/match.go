@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 
+	"gotycoon/db/expr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/owed"
 	"gotycoon/db/store"
 )
@@ -56,7 +58,7 @@ func (d *DB) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool
 
 // MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included. memory is asked
 // for the memory that they take.
-func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory Memory) ([][]byte, error) {
+func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
 	if !d.bytewise() {
 		return d.filter(h, p, max, memory, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
@@ -73,15 +75,15 @@ func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory
 
 // bytewise tells whether keys that begin alike stand together.
 func (d *DB) bytewise() bool {
-	return d.file != nil && d.expr.Params.RComp == Lexical ||
-		d.expr.Kind.Ordered() && d.expr.Params.RComp == Lexical
+	return d.file != nil && d.expr.Params.RComp == expr.Lexical ||
+		d.expr.Kind.Ordered() && d.expr.Params.RComp == expr.Lexical
 }
 
 // MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
 // for a bad expression.
-func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory Memory) ([][]byte, error) {
+func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
-	match, err := compileRegex(h, regex)
+	match, err := keymatch.Matcher(h, regex)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +91,7 @@ func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory M
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory Memory, match func(key []byte) bool) ([][]byte, error) {
+func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory keymatch.Memory, match func(key []byte) bool) ([][]byte, error) {
 	found := keyList{memory: memory}
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
 		return int64(len(found.keys)) != max && (!match(key) || found.add(key)) && h.Err() == nil
@@ -102,20 +104,21 @@ func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory Memory, match
 
 // MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
 // nearest first, and of these at most max.
-func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64, memory Memory) ([][]byte, error) {
+func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
-	measure := similarity(h, origin, utf, limit)
-	top := topSimilar{max: max, heeding: h, memory: memory}
+	measure := keymatch.Similarity(h, origin, utf, limit)
+	top := keymatch.NewNearest(max, h, memory)
+	var lack error
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
-		if n := measure(key); n != tooFar {
-			top.add(n, key)
+		if n := measure(key); n != keymatch.TooFar {
+			lack = top.Add(n, key)
 		}
-		return top.err == nil
+		return lack == nil
 	})
-	if err = errors.Join(err, top.err); err != nil {
+	if err = errors.Join(err, lack); err != nil {
 		return nil, err
 	}
-	keys := top.keys()
+	keys := top.Keys()
 	if err := h.Err(); err != nil {
 		return nil, err
 	}

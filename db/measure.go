@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
 )
@@ -18,7 +19,7 @@ type Measures struct {
 func (d *DB) Measure() Measures {
 	m := Measures{Records: -1, Bytes: d.Size(), Expired: d.sweeper.expired.Load(), Evicted: d.sweeper.evicted.Load()}
 	switch {
-	case d.expr.Kind == Text: // its records are not counted
+	case d.expr.Kind == expr.Text: // its records are not counted
 	case d.file != nil:
 		m.Records = d.file.Estimate()
 	default:

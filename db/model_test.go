@@ -3,6 +3,9 @@ package db
 import (
 	"errors"
 	"fmt"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"math/rand/v2"
 	"path/filepath"
 	"sort"
@@ -31,9 +34,9 @@ func (m *model) get(key string) (modelRecord, bool) {
 	return r, ok
 }
 
-func (m *model) set(key, value string, xt XT) {
-	r := modelRecord{value, MaxXT}
-	if xt != Never {
+func (m *model) set(key, value string, xt record.XT) {
+	r := modelRecord{value, record.MaxXT}
+	if xt != record.Never {
 		r.xt = m.clock.seconds.Load() + int64(xt)
 	}
 	m.records[key] = r
@@ -76,7 +79,7 @@ func runModel(t *testing.T, expr string, seed uint64) {
 		want, ok := m.get(key)
 		got, xt, err := d.Get(nil, []byte("x"), []byte(key))
 		if !ok {
-			require.ErrorIs(t, err, ErrNoRecord)
+			require.ErrorIs(t, err, dberr.ErrNoRecord)
 			continue
 		}
 		require.NoError(t, err)
@@ -94,9 +97,9 @@ func runModel(t *testing.T, expr string, seed uint64) {
 // modelStep does one random operation to both.
 func modelStep(t *testing.T, rnd *rand.Rand, d *DB, m *model, key string) {
 	k, value := []byte(key), fmt.Sprint(rnd.IntN(1000))
-	xt := Never
+	xt := record.Never
 	if rnd.IntN(3) == 0 {
-		xt = XT(rnd.IntN(5))
+		xt = record.XT(rnd.IntN(5))
 	}
 	old, exists := m.get(key)
 	switch rnd.IntN(12) {
@@ -104,12 +107,12 @@ func modelStep(t *testing.T, rnd *rand.Rand, d *DB, m *model, key string) {
 		require.NoError(t, d.Set(nil, k, []byte(value), xt))
 		m.set(key, value, xt)
 	case 3:
-		requireUnless(t, exists, ErrDuplicate, d.Add(nil, k, []byte(value), xt))
+		requireUnless(t, exists, dberr.ErrDuplicate, d.Add(nil, k, []byte(value), xt))
 		if !exists {
 			m.set(key, value, xt)
 		}
 	case 4:
-		requireUnless(t, !exists, ErrNoRecord, d.Replace(nil, k, []byte(value), xt))
+		requireUnless(t, !exists, dberr.ErrNoRecord, d.Replace(nil, k, []byte(value), xt))
 		if exists {
 			m.set(key, value, xt)
 		}
@@ -120,11 +123,11 @@ func modelStep(t *testing.T, rnd *rand.Rand, d *DB, m *model, key string) {
 		}
 		m.set(key, value, xt)
 	case 6:
-		requireUnless(t, !exists, ErrNoRecord, d.Remove(nil, k))
+		requireUnless(t, !exists, dberr.ErrNoRecord, d.Remove(nil, k))
 		delete(m.records, key)
 	case 7:
 		got, _, err := d.Seize(nil, nil, k)
-		requireUnless(t, !exists, ErrNoRecord, err)
+		requireUnless(t, !exists, dberr.ErrNoRecord, err)
 		if exists {
 			require.Equal(t, old.value, string(got))
 			delete(m.records, key)
@@ -135,7 +138,7 @@ func modelStep(t *testing.T, rnd *rand.Rand, d *DB, m *model, key string) {
 			oval = []byte(old.value)
 		}
 		require.NoError(t, d.CAS(nil, k, oval, []byte(value), xt))
-		require.ErrorIs(t, d.CAS(nil, k, []byte("other"), []byte("never"), xt), ErrConflict)
+		require.ErrorIs(t, d.CAS(nil, k, []byte("other"), []byte("never"), xt), dberr.ErrConflict)
 		m.set(key, value, xt)
 	case 9:
 		m.clock.advance(int64(rnd.IntN(3)))
@@ -164,8 +167,8 @@ func modelBulk(t *testing.T, rnd *rand.Rand, d *DB, m *model) {
 	for range rnd.IntN(8) {
 		key := strconv.Itoa(rnd.IntN(60))
 		if rnd.IntN(2) == 0 {
-			recs = append(recs, Record{Key: []byte(key), Value: []byte("bulk"), XT: Never})
-			m.set(key, "bulk", Never)
+			recs = append(recs, Record{Key: []byte(key), Value: []byte("bulk"), XT: record.Never})
+			m.set(key, "bulk", record.Never)
 		}
 	}
 	n, err := d.SetBulk(nil, recs, rnd.IntN(2) == 0)
@@ -198,7 +201,7 @@ func requireCursorSees(t *testing.T, d *DB, m *model) {
 		}
 	}
 	want := m.live()
-	if d.expr.Params.RComp == DecimalDesc {
+	if d.expr.Params.RComp == expr.DecimalDesc {
 		sort.Slice(want, func(i, j int) bool { return mustInt(want[i]) > mustInt(want[j]) })
 	}
 	if !d.expr.Kind.Ordered() {
@@ -206,7 +209,7 @@ func requireCursorSees(t *testing.T, d *DB, m *model) {
 	}
 	require.Equal(t, want, got)
 	if !d.expr.Kind.Ordered() {
-		require.ErrorIs(t, cur.StepBack(nil), ErrNotImplemented)
+		require.ErrorIs(t, cur.StepBack(nil), dberr.ErrNotImplemented)
 		return
 	}
 	for err := cur.JumpBack(nil); err == nil; err = cur.StepBack(nil) {

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
@@ -102,7 +104,7 @@ func (d *DB) passGap(dir string, gap *ulog.GapError, force bool) error {
 		d.logger.Warn(missing)
 		return nil
 	}
-	return &Error{Code: BrokenFile, Message: missing + ": put them back, or use -onr to go on without them", Err: gap}
+	return &dberr.Error{Code: dberr.BrokenFile, Message: missing + ": put them back, or use -onr to go on without them", Err: gap}
 }
 
 // replayDir applies what the log in a directory has beyond a file. force goes on where the log has a gap.
@@ -135,7 +137,7 @@ func (c *Catalog) missingLog(d *DB, m filestore.Meta) error {
 		d.asItIs = true
 		return nil
 	}
-	return &Error{Code: BrokenFile, Message: text + ". Put the log back, name its directory with -ulog, or use -onr to go on without it"}
+	return &dberr.Error{Code: dberr.BrokenFile, Message: text + ". Put the log back, name its directory with -ulog, or use -onr to go on without it"}
 }
 
 // syncLog makes a log that a crash has left survive a power cut as it is, before a file goes on from it.
@@ -161,9 +163,9 @@ func (c *Catalog) syncLog(dir string) error {
 
 // Reset puts an empty database in the place of the file that an expression names, if there is one, and removes its private log. Neither
 // may be in use. For a database in memory it does nothing.
-func Reset(expr string, o Options) error {
+func Reset(raw string, o Options) error {
 	o.setDefaults()
-	e, err := ParseExpr(expr)
+	e, err := expr.Parse(raw)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
@@ -17,19 +19,19 @@ const maxMemoryKey = math.MaxInt32
 
 // openStore opens the place where the records of d live.
 func (c *Catalog) openStore(d *DB) error {
-	if err := d.expr.versionsPossible(); err != nil {
+	if err := d.expr.VersionsPossible(); err != nil {
 		return err
 	}
 	p := &d.expr.Params
 	var s store.Store
 	switch d.expr.Kind {
-	case Plugged:
+	case expr.Plugged:
 		return c.openPlugged(d)
-	case ProtoHash, Stash:
+	case expr.ProtoHash, expr.Stash:
 		s = memstore.NewHash(memstore.HashOptions{})
-	case Cache:
+	case expr.Cache:
 		s = memstore.NewCache(memstore.CacheOptions{CapCount: p.CapCnt, CapSize: p.CapSiz})
-	case ProtoTree, Grass:
+	case expr.ProtoTree, expr.Grass:
 		s = memstore.NewTreeStore()
 	default:
 		return c.openFile(d)
@@ -53,8 +55,8 @@ func (c *Catalog) openFile(d *DB) error {
 	if err != nil {
 		return openError(err)
 	}
-	if f.LWW() && p.RComp != Lexical {
-		return errors.Join(errNoVersions, f.Abandon())
+	if f.LWW() && p.RComp != expr.Lexical {
+		return errors.Join(expr.ErrNoVersions, f.Abandon())
 	}
 	p.Persistent = f.Meta().Persistent
 	d.file, d.store = f, newOrdered(f, p.RComp)
@@ -66,15 +68,15 @@ func (c *Catalog) openFile(d *DB) error {
 func openError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return &Error{Code: NoRepository, Message: "open failed (file not found)", Err: err}
+		return &dberr.Error{Code: dberr.NoRepository, Message: "open failed (file not found)", Err: err}
 	case errors.Is(err, os.ErrPermission):
-		return &Error{Code: NoPermission, Message: "open failed (permission denied)", Err: err}
+		return &dberr.Error{Code: dberr.NoPermission, Message: "open failed (permission denied)", Err: err}
 	case errors.Is(err, filestore.ErrInUse):
-		return &Error{Code: NoRepository, Message: err.Error(), Err: err}
+		return &dberr.Error{Code: dberr.NoRepository, Message: err.Error(), Err: err}
 	case ofTheSystem(err):
 		return systemError(err)
 	}
-	return &Error{Code: BrokenFile, Message: err.Error(), Err: err}
+	return &dberr.Error{Code: dberr.BrokenFile, Message: err.Error(), Err: err}
 }
 
 // ofTheSystem reports whether the operating system could not do something, so that nothing is said about the file.

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"gotycoon/db/dberr"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -23,9 +24,9 @@ func TestAFullDiskIsNoBrokenFile(t *testing.T) {
 
 	_, err = Open([]string{filepath.Join(dir, "a.kct")}, Options{})
 	require.ErrorIs(t, err, syscall.ENOSPC)
-	var e *Error
+	var e *dberr.Error
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, SystemError, e.Code, err)
+	require.Equal(t, dberr.SystemError, e.Code, err)
 	names, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, names)

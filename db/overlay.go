@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
@@ -15,7 +16,7 @@ import (
 // set or removed.
 type overlay struct {
 	base    store.Store
-	order   Order
+	order   expr.Order
 	ordered bool // base scans in the order of the keys
 
 	mu     sync.RWMutex // readers see an update of both fields as one

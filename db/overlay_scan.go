@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/store"
 )
 
@@ -142,13 +143,13 @@ func (o *overlay) scanNew(from store.Start, visit func(key, value []byte) bool) 
 }
 
 // compareKeys returns where key a stands from key b: before it (negative), behind it, or is the same.
-func compareKeys(o Order, a, b []byte) int {
+func compareKeys(o expr.Order, a, b []byte) int {
 	switch o {
-	case LexicalDesc:
+	case expr.LexicalDesc:
 		return -bytes.Compare(a, b)
-	case Decimal:
+	case expr.Decimal:
 		return bytes.Compare(appendDecimal(nil, a), appendDecimal(nil, b))
-	case DecimalDesc:
+	case expr.DecimalDesc:
 		return -bytes.Compare(appendDecimal(nil, a), appendDecimal(nil, b))
 	}
 	return bytes.Compare(a, b)

@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/record"
 	"syscall"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func BenchmarkLogged(b *testing.B) {
 	keys := make([][]byte, 1<<14)
 	for i := range keys {
 		keys[i] = fmt.Appendf(nil, "key-%012d", i)
-		require.NoError(b, d.Set(nil, keys[i], make([]byte, 100), Never))
+		require.NoError(b, d.Set(nil, keys[i], make([]byte, 100), record.Never))
 	}
 	value := make([]byte, 100)
 	failed := func(err error) {
@@ -25,7 +26,7 @@ func BenchmarkLogged(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	set := func(owed *Pending, i int) { failed(d.Set(owed, keys[i%len(keys)], value, Never)) }
+	set := func(owed *Pending, i int) { failed(d.Set(owed, keys[i%len(keys)], value, record.Never)) }
 	room := make([]byte, 0, 200)
 	get := func(owed *Pending, i int) {
 		_, _, err := d.Get(owed, room, keys[i%len(keys)])

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 )
@@ -23,7 +25,7 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 	t.Cleanup(func() { require.Error(t, c.Close(), "the log has failed") })
 	d = c.DB(0)
 	d.Watch(WatchOptions{Claims: true, Uniques: true})
-	require.NoError(t, d.Set(nil, []byte("before"), []byte("safe"), Never))
+	require.NoError(t, d.Set(nil, []byte("before"), []byte("safe"), record.Never))
 	syncing, goOn := make(chan struct{}, 8), make(chan struct{})
 	fs.OnSync(func() {
 		syncing <- struct{}{}
@@ -34,7 +36,7 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 	fs.FailSync(1, errors.New("input/output error"))
 	written = make(chan error, 1)
 	go func() {
-		recs := []Record{{Key: []byte("order 1"), Value: []byte("paid"), XT: Never}, {Key: []byte("order 2"), Value: []byte("paid"), XT: Never}}
+		recs := []Record{{Key: []byte("order 1"), Value: []byte("paid"), XT: record.Never}, {Key: []byte("order 2"), Value: []byte("paid"), XT: record.Never}}
 		_, err := d.SetBulk(nil, recs, true)
 		written <- err
 	}()
@@ -56,10 +58,13 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 		{"check", func(d *DB, p *Pending) error { _, _, err := d.Check(p, order); return err }},
 		{"get_bulk", func(d *DB, p *Pending) error { return d.GetBulk(p, [][]byte{[]byte("before"), order}, false, see) }},
 		{"atomic get_bulk", func(d *DB, p *Pending) error { return d.GetBulk(p, [][]byte{order}, true, see) }},
-		{"add", func(d *DB, p *Pending) error { return d.Add(p, order, nil, Never) }},
-		{"cas", func(d *DB, p *Pending) error { return d.CAS(p, order, nil, nil, Never) }},
-		{"increment", func(d *DB, p *Pending) error { _, err := d.Increment(p, order, 1, 0, Never); return err }},
-		{"try to increment", func(d *DB, p *Pending) error { _, err := d.Increment(p, order, 0, origTry, Never); return err }},
+		{"add", func(d *DB, p *Pending) error { return d.Add(p, order, nil, record.Never) }},
+		{"cas", func(d *DB, p *Pending) error { return d.CAS(p, order, nil, nil, record.Never) }},
+		{"increment", func(d *DB, p *Pending) error { _, err := d.Increment(p, order, 1, 0, record.Never); return err }},
+		{"try to increment", func(d *DB, p *Pending) error {
+			_, err := d.Increment(p, order, 0, record.OrigTry, record.Never)
+			return err
+		}},
 		{"accept", func(d *DB, p *Pending) error { return d.Accept(p, order, visit) }},
 		{"accept_bulk", func(d *DB, p *Pending) error { return d.AcceptBulk(p, [][]byte{order}, visit) }},
 		{"version", func(d *DB, p *Pending) error { _, err := d.AcceptUnique(p, order, visit); return err }},
@@ -107,7 +112,7 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 			}
 			tx.Share()
 			defer tx.Abort()
-			return d.Append(p, order, []byte("!"), Never)
+			return d.Append(p, order, []byte("!"), record.Never)
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -151,8 +156,8 @@ func TestReadersOfOtherKeysDoNotWait(t *testing.T) {
 			continue
 		}
 		_, _, err := d.Get(&owed, nil, key)
-		require.ErrorIs(t, err, ErrNoRecord)
-		require.ErrorIs(t, d.Replace(&owed, key, nil, Never), ErrNoRecord)
+		require.ErrorIs(t, err, dberr.ErrNoRecord)
+		require.ErrorIs(t, d.Replace(&owed, key, nil, record.Never), dberr.ErrNoRecord)
 		break
 	}
 	require.NoError(t, owed.Wait())
@@ -169,7 +174,7 @@ func TestReadersWithoutPendingWait(t *testing.T) {
 		_, _, err := d.Get(nil, nil, []byte("order 1"))
 		read <- err
 	}()
-	go func() { read <- d.Add(nil, []byte("order 1"), nil, Never) }()
+	go func() { read <- d.Add(nil, []byte("order 1"), nil, record.Never) }()
 	release()
 	require.Error(t, <-written)
 	for range 2 {
@@ -182,7 +187,7 @@ func TestReaderWritesTheLog(t *testing.T) {
 	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")
 	d := c.DB(0)
 	var writer, reader Pending // the writer's connection has pipelined requests, and has not waited yet
-	require.NoError(t, d.Set(&writer, []byte("order 1"), []byte("paid"), Never))
+	require.NoError(t, d.Set(&writer, []byte("order 1"), []byte("paid"), record.Never))
 	require.Less(t, c.Log().Acked(), c.Log().Last())
 	_, _, err := d.Get(&reader, nil, []byte("order 1"))
 	require.NoError(t, err)
@@ -203,11 +208,11 @@ func TestWhatIsWideIsOwedByAll(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")
 			d := c.DB(0)
-			require.NoError(t, d.Set(nil, []byte("a"), nil, Never))
+			require.NoError(t, d.Set(nil, []byte("a"), nil, record.Never))
 			var writer, reader Pending
 			change(t, d, &writer)
 			_, _, err := d.Get(&reader, nil, []byte("a"))
-			require.ErrorIs(t, err, ErrNoRecord)
+			require.ErrorIs(t, err, dberr.ErrNoRecord)
 			require.Equal(t, c.Log().Last(), reader.Stamp(c.Log()))
 		})
 	}

@@ -3,6 +3,8 @@ package db
 import (
 	"bytes"
 
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
 
@@ -93,7 +95,7 @@ func (p *pager) take(key, stored []byte) {
 		return
 	}
 	xt, value, ok := p.db.split(stored)
-	if !ok || expired(xt, p.db.seconds()) {
+	if !ok || record.Expired(xt, p.db.seconds()) {
 		return
 	}
 	p.page.Records = append(p.page.Records, PageRecord{
@@ -102,4 +104,4 @@ func (p *pager) take(key, stored []byte) {
 }
 
 // Kind returns the type of the database.
-func (d *DB) Kind() Kind { return d.expr.Kind }
+func (d *DB) Kind() expr.Kind { return d.expr.Kind }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/record"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -45,7 +46,7 @@ func TestPages(t *testing.T) {
 				if key[0] == '2' {
 					twos = append(twos, key)
 				}
-				require.NoError(t, d.Set(nil, []byte(key), []byte("the value of "+key), Never))
+				require.NoError(t, d.Set(nil, []byte(key), []byte("the value of "+key), record.Never))
 			}
 			slices.Sort(all)
 			slices.Sort(twos)
@@ -63,7 +64,7 @@ func TestPages(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "the", string(page.Records[0].Value))
 			require.Equal(t, len("the value of ")+len(page.Records[0].Key), page.Records[0].Size)
-			require.Equal(t, MaxXT, page.Records[0].XT)
+			require.Equal(t, record.MaxXT, page.Records[0].XT)
 
 			for _, r := range page.Records { // also the one behind which the next page begins
 				require.NoError(t, d.Remove(nil, r.Key))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
 )
@@ -97,7 +98,7 @@ func (c *Catalog) refuse(d *DB, p *PassedOver, why string) error {
 	case strings.HasSuffix(p.LogDir, privateSuffix):
 		help = "Put the file and the directory back together, or bring them in with: " + p.command(d.Path())
 	}
-	return &Error{Code: InvalidOperation, Message: fmt.Sprintf("%s, and %s; its update log is %s. %s. To go on without them, use %s",
+	return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s, and %s; its update log is %s. %s. To go on without them, use %s",
 		why, p.what(), p.LogDir, help, option)}
 }
 

@@ -2,6 +2,7 @@ package db
 
 import (
 	"bytes"
+	"gotycoon/db/record"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,7 +27,7 @@ func TestADamagedLogOfAnotherFileIsNotPassedOver(t *testing.T) {
 			c := mustOpen(t, Options{ahead: aheadSize}, path)
 			mustSet(t, c.DB(0), "k", "only in the log")
 			require.NoError(t, c.DB(0).log.SyncTo(c.DB(0).log.Last()))
-			require.NoError(t, c.DB(0).Set(nil, []byte("k"), largeAs("l"), Never)) // ends the segment
+			require.NoError(t, c.DB(0).Set(nil, []byte("k"), largeAs("l"), record.Never)) // ends the segment
 			dir = image(t, dir)
 			path = filepath.Join(dir, "a.kct")
 			harm(t, filepath.Join(path+privateSuffix, "0000000001.ulog"))

@@ -3,6 +3,7 @@ package db
 import (
 	"strings"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/mapstore"
 	"gotycoon/db/store"
 	"gotycoon/db/voidstore"
@@ -45,11 +46,11 @@ func FindEngine(path string) (Engine, bool) {
 }
 
 // parse parses the expression of a database.
-func (c *Catalog) parse(expr string, index uint16) (Expr, error) {
+func (c *Catalog) parse(raw string, index uint16) (expr.Expr, error) {
 	if c.opts.Engine != nil && index != ServicesIndex {
-		return parsePlugged(expr), nil
+		return expr.ParsePlugged(raw), nil
 	}
-	return ParseExpr(expr)
+	return expr.Parse(raw)
 }
 
 // openPlugged opens the store of a plugged database.

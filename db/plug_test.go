@@ -5,7 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/memstore"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/db/store/storetest"
 )
@@ -41,19 +43,19 @@ func TestThePluggedExpression(t *testing.T) {
 
 func TestTheVoidTakesUpdatesAlsoWhenReadOnly(t *testing.T) {
 	d := openPlugged(t, "ktplugdbvoid.so", Options{ReadOnly: true}, "x").DB(0)
-	require.NoError(t, d.Set(nil, []byte("a"), []byte("b"), Never))
-	require.NoError(t, d.Add(nil, []byte("a"), []byte("b"), Never))
-	require.ErrorIs(t, d.Remove(nil, []byte("a")), ErrNoRecord)
-	require.ErrorIs(t, openPlugged(t, "ktplugdbmap.so", Options{ReadOnly: true}, "x").DB(0).Set(nil, nil, nil, Never), ErrReadOnly)
+	require.NoError(t, d.Set(nil, []byte("a"), []byte("b"), record.Never))
+	require.NoError(t, d.Add(nil, []byte("a"), []byte("b"), record.Never))
+	require.ErrorIs(t, d.Remove(nil, []byte("a")), dberr.ErrNoRecord)
+	require.ErrorIs(t, openPlugged(t, "ktplugdbmap.so", Options{ReadOnly: true}, "x").DB(0).Set(nil, nil, nil, record.Never), dberr.ErrReadOnly)
 }
 
 func TestTheVoidLogsUpdates(t *testing.T) {
 	dir := t.TempDir()
 	c := openPlugged(t, "ktplugdbvoid.so", Options{LogDir: dir, SID: 9}, "x")
 	d := c.DB(0)
-	require.NoError(t, d.Set(nil, []byte("foo"), []byte("bar"), Never))
-	require.NoError(t, d.Append(nil, []byte("foo"), []byte("+"), Never))
-	require.ErrorIs(t, d.Remove(nil, []byte("foo")), ErrNoRecord)
+	require.NoError(t, d.Set(nil, []byte("foo"), []byte("bar"), record.Never))
+	require.NoError(t, d.Append(nil, []byte("foo"), []byte("+"), record.Never))
+	require.ErrorIs(t, d.Remove(nil, []byte("foo")), dberr.ErrNoRecord)
 	require.Equal(t, []string{`9 0 a1 foo "\xff\xff\xff\xff\xffbar"`, `9 0 a1 foo "\xff\xff\xff\xff\xff+"`, `9 0 a2 foo ""`}, logged(t, c.Log()))
 }
 
@@ -61,9 +63,9 @@ func TestTheVoidLogsUpdates(t *testing.T) {
 func TestOperationsOnAnEngine(t *testing.T) {
 	d := openPlugged(t, "ktplugdbmap.so", Options{}, "x").DB(0)
 	for _, key := range []string{"b", "a", "c"} {
-		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), Never))
+		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), record.Never))
 	}
-	require.ErrorIs(t, d.Add(nil, []byte("a"), nil, Never), ErrDuplicate)
+	require.ErrorIs(t, d.Add(nil, []byte("a"), nil, record.Never), dberr.ErrDuplicate)
 	keys, err := d.MatchPrefix(nil, nil, nil, -1, nil)
 	require.NoError(t, err)
 	require.Equal(t, [][]byte{[]byte("a"), []byte("b"), []byte("c")}, keys)
@@ -72,9 +74,9 @@ func TestOperationsOnAnEngine(t *testing.T) {
 	key, err := cur.GetKey(nil, false)
 	require.NoError(t, err)
 	require.Equal(t, "c", string(key))
-	require.NoError(t, d.Set(nil, []byte("d"), nil, XT(-1)))
+	require.NoError(t, d.Set(nil, []byte("d"), nil, record.XT(-1)))
 	_, _, err = d.Get(nil, nil, []byte("d"))
-	require.ErrorIs(t, err, ErrNoRecord)
+	require.ErrorIs(t, err, dberr.ErrNoRecord)
 }
 
 // The server's own tree passes what engines must.

@@ -19,6 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/ulog"
@@ -129,8 +132,8 @@ func (p *followCut) life() {
 	disk.Cut()
 	next := p.t.TempDir()
 	require.NoError(p.t, disk.Crash(p.rnd, next))
-	for _, expr := range p.exprs()[:3] {
-		e, err := ParseExpr(expr)
+	for _, raw := range p.exprs()[:3] {
+		e, err := expr.Parse(raw)
 		require.NoError(p.t, err)
 		require.NoError(p.t, copyFile(e.Path, filepath.Join(next, filepath.Base(e.Path))))
 	}
@@ -283,8 +286,8 @@ func (p *followCut) work(c *Catalog) {
 // clientWrites has a client of the follower update a record. Without power a value that goes ahead is refused: the next small one ends the log.
 func clientWrites(rnd *rand.Rand, c *Catalog) error {
 	key := localPrefix + strconv.Itoa(rnd.IntN(20))
-	err := c.DB(rnd.IntN(c.Len())).Set(nil, []byte(key), make([]byte, rnd.IntN(200)), Never)
-	if errors.Is(err, ErrNoSpace) {
+	err := c.DB(rnd.IntN(c.Len())).Set(nil, []byte(key), make([]byte, rnd.IntN(200)), record.Never)
+	if errors.Is(err, dberr.ErrNoSpace) {
 		return nil
 	}
 	return err
@@ -399,7 +402,7 @@ func (f *following) apply(run []uint64) error {
 		if u.op == ulog.OpSet && d.Persistent() {
 			ups[i].Value = []byte(u.value)
 		} else if u.op == ulog.OpSet {
-			ups[i].Value = appendPrefix(nil, MaxXT)
+			ups[i].Value = record.AppendXT(nil, record.MaxXT)
 			ups[i].Value = append(ups[i].Value, u.value...)
 		}
 	}

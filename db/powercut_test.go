@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/ulog"
 )
@@ -147,7 +149,7 @@ func (w *worker) operate(rnd *rand.Rand, d *DB, oas bool) error {
 	switch n := rnd.IntN(100); {
 	case n < 50:
 		next[key] = value
-		run = func() error { return d.Set(nil, []byte(key), []byte(value), Never) }
+		run = func() error { return d.Set(nil, []byte(key), []byte(value), record.Never) }
 	case n < 65:
 		delete(next, key)
 		run = func() error { _, err := d.RemoveBulk(nil, [][]byte{[]byte(key)}, false); return err }
@@ -156,7 +158,7 @@ func (w *worker) operate(rnd *rand.Rand, d *DB, oas bool) error {
 		for i := range 8 {
 			k := strconv.Itoa(i * 10)
 			next[k] = value
-			recs = append(recs, Record{Key: []byte(k), Value: []byte(value), XT: Never})
+			recs = append(recs, Record{Key: []byte(k), Value: []byte(value), XT: record.Never})
 		}
 		run = func() error { _, err := d.SetBulk(nil, recs, true); return err }
 	case n < 92:
@@ -215,8 +217,8 @@ func (p *powerCut) crash(fs *crashfs.FS, c *Catalog) {
 	fs.Cut()
 	next := p.t.TempDir()
 	require.NoError(p.t, fs.Crash(p.rnd, next))
-	for _, expr := range p.exprs() {
-		e, err := ParseExpr(expr)
+	for _, raw := range p.exprs() {
+		e, err := expr.Parse(raw)
 		require.NoError(p.t, err)
 		require.NoError(p.t, copyFile(e.Path, filepath.Join(next, filepath.Base(e.Path))))
 	}

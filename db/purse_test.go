@@ -3,6 +3,8 @@ package db
 import (
 	"bytes"
 	"errors"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"runtime"
 	"testing"
 
@@ -43,8 +45,8 @@ func inAllStores(t *testing.T, do func(t *testing.T, d *DB)) {
 			c := mustOpen(t, o, path)
 			d := c.DB(0)
 			require.NoError(t, d.Set(nil, []byte("large"), bytes.Repeat([]byte("x"), largeSize), 1000))
-			require.NoError(t, d.Set(nil, []byte("other"), bytes.Repeat([]byte("y"), largeSize), Never))
-			require.NoError(t, d.Set(nil, []byte("small"), []byte("x"), Never))
+			require.NoError(t, d.Set(nil, []byte("other"), bytes.Repeat([]byte("y"), largeSize), record.Never))
+			require.NoError(t, d.Set(nil, []byte("small"), []byte("x"), record.Never))
 			if expr == "FILE" {
 				require.NoError(t, d.Synchronize(false, nil))
 			}
@@ -80,12 +82,12 @@ func TestLargeValuesAreAskedForBeforeTheyAreCopied(t *testing.T) {
 		for name, do := range map[string]func() error{
 			"Get":        func() error { _, _, err := d.Get(p, nil, key); return err },
 			"Seize":      func() error { _, _, err := d.Seize(p, nil, key); return err },
-			"CAS":        func() error { return d.CAS(p, key, []byte("x"), nil, Never) },
-			"Append":     func() error { return d.Append(p, key, []byte("x"), Never) },
+			"CAS":        func() error { return d.CAS(p, key, []byte("x"), nil, record.Never) },
+			"Append":     func() error { return d.Append(p, key, []byte("x"), record.Never) },
 			"GetBulk":    func() error { return d.GetBulk(p, [][]byte{key}, false, func(int, []byte, int64) {}) },
 			"Accept":     func() error { return d.Accept(p, key, visit) },
 			"AcceptBulk": func() error { return d.AcceptBulk(p, [][]byte{key}, visit) },
-			"Set":        func() error { return d.Set(p, key, make([]byte, largeSize), Never) },
+			"Set":        func() error { return d.Set(p, key, make([]byte, largeSize), record.Never) },
 			"SetBulk": func() error {
 				_, err := d.SetBulk(p, []Record{{Key: key, Value: make([]byte, largeSize)}}, true)
 				return err
@@ -120,16 +122,16 @@ func TestLargeValuesThatNobodyNeedsAreNotCopied(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, largeSize, size)
 		require.Equal(t, want, xt)
-		require.ErrorIs(t, d.Add(p, key, []byte("x"), Never), ErrDuplicate)
+		require.ErrorIs(t, d.Add(p, key, []byte("x"), record.Never), dberr.ErrDuplicate)
 		c := cursorOn(t, d, key)
 		got, err := c.GetKey(p, true)
 		require.NoError(t, err)
 		require.Equal(t, "large", string(got))
 		c = cursorOn(t, d, key)
-		require.NoError(t, c.SetValue(p, []byte("a"), Never, false))
-		require.NoError(t, d.Replace(p, []byte("other"), []byte("b"), Never))
+		require.NoError(t, c.SetValue(p, []byte("a"), record.Never, false))
+		require.NoError(t, d.Replace(p, []byte("other"), []byte("b"), record.Never))
 		require.NoError(t, d.Remove(p, key))
-		require.ErrorIs(t, d.Remove(p, key), ErrNoRecord)
+		require.ErrorIs(t, d.Remove(p, key), dberr.ErrNoRecord)
 	})
 }
 
@@ -144,7 +146,7 @@ func TestLargeValuesInATransaction(t *testing.T) {
 	size, xt, err := d.Check(p, []byte("large"))
 	require.NoError(t, err)
 	require.Equal(t, largeSize, size)
-	require.Less(t, xt, int64(MaxXT))
+	require.Less(t, xt, int64(record.MaxXT))
 	_, _, err = d.Get(p, nil, []byte("large"))
 	require.ErrorIs(t, err, errEmpty)
 	require.NoError(t, tx.Commit(nil))
@@ -157,7 +159,7 @@ func TestMemoryOfValuesIsGivenBack(t *testing.T) {
 	for i := range 50 {
 		key := []byte{'k', byte(i)}
 		keys = append(keys, key)
-		require.NoError(t, d.Set(nil, key, make([]byte, 100_000+i), Never))
+		require.NoError(t, d.Set(nil, key, make([]byte, 100_000+i), record.Never))
 	}
 	w := &purse{left: 1 << 20}
 	p := &Pending{Purse: w}

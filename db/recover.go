@@ -8,13 +8,14 @@ import (
 	"os"
 	"strings"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
 )
 
 const (
-	privateSuffix = ".wal"   // directory of a file database's private log, beside the file
-	privateLimit  = 64 << 20 // size of its segments: small, because whole ones are removed after checkpoints
+	privateSuffix = filestore.PrivateLog // directory of a file database's private log, beside the file
+	privateLimit  = 64 << 20             // size of its segments: small, because whole ones are removed after checkpoints
 )
 
 // recover brings the file databases up to date: first from private logs that a crash left, then from the shared one.
@@ -120,7 +121,7 @@ func (c *Catalog) leftBehind(d *DB, private *logDir) bool {
 func (c *Catalog) spent(log *logDir) bool {
 	open := log.open()
 	if len(log.ledger) == 0 { // nobody has told yet which files there are
-		open = map[string]ledgerEntry{"": {}}
+		open = map[string]filestore.LedgerEntry{"": {}}
 	}
 	for _, e := range open {
 		if p, complete := c.behind(log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {
@@ -208,7 +209,7 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 
 // errHalfMerged refuses a file that is of no single moment without its log.
 func errHalfMerged(m filestore.Meta) error {
-	return &Error{Code: BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
+	return &dberr.Error{Code: dberr.BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
 		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
 }
 

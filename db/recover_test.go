@@ -11,14 +11,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
 func mustSet(t testing.TB, d *DB, pairs ...string) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {
-		require.NoError(t, d.Set(nil, []byte(pairs[i]), []byte(pairs[i+1]), Never))
+		require.NoError(t, d.Set(nil, []byte(pairs[i]), []byte(pairs[i+1]), record.Never))
 	}
 }
 
@@ -158,7 +160,7 @@ func TestReadOnlyShowsWhatTheLogHas(t *testing.T) {
 	require.NoError(t, err)
 	c = mustOpen(t, Options{ReadOnly: true}, path)
 	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
-	require.ErrorIs(t, c.DB(0).Set(nil, []byte("k"), nil, Never), ErrReadOnly)
+	require.ErrorIs(t, c.DB(0).Set(nil, []byte("k"), nil, record.Never), dberr.ErrReadOnly)
 	require.NoError(t, c.Close())
 	now, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -174,7 +176,7 @@ func TestLongReplay(t *testing.T) {
 	var p Pending
 	for i := range 2000 {
 		key := fmt.Sprintf("%04d", i)
-		require.NoError(t, c.DB(0).Set(&p, []byte(key), value, Never))
+		require.NoError(t, c.DB(0).Set(&p, []byte(key), value, record.Never))
 		want[key] = string(value)
 	}
 	require.NoError(t, p.Wait())

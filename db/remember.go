@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"gotycoon/db/dberr"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -178,7 +179,7 @@ func (d *DB) clearable(client bool) error {
 		return d.writable(nil)
 	}
 	if d.readOnly {
-		return ErrReadOnly
+		return dberr.ErrReadOnly
 	}
 	return d.throttle()
 }

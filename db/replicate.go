@@ -3,6 +3,9 @@ package db
 import (
 	"fmt"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -32,7 +35,7 @@ type Taking func(u *ulog.Update) (bool, error)
 // database keeps versions and has a newer one.
 func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
 	if d.readOnly {
-		return ErrReadOnly
+		return dberr.ErrReadOnly
 	}
 	var refused error
 	for done := 0; done < len(ups); {
@@ -119,9 +122,9 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Ta
 func (d *DB) storable(u *ulog.Update) error {
 	switch {
 	case u.Op != ulog.OpSet && u.Op != ulog.OpRemove:
-		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("unknown operation %#x in an update", byte(u.Op))}
-	case len(u.Value) > MaxValueSize+prefixLen:
-		return errLongValue
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("unknown operation %#x in an update", byte(u.Op))}
+	case len(u.Value) > record.MaxValueSize+record.XTSize:
+		return dberr.ErrLongValue
 	}
 	return d.checkKey(u.Key)
 }
@@ -129,7 +132,7 @@ func (d *DB) storable(u *ulog.Update) error {
 // placeLines gives the records that go to a text database their keys, which are the places of their lines. The stripe
 // is locked.
 func (b *batch) placeLines() {
-	if b.db.expr.Kind != Text {
+	if b.db.expr.Kind != expr.Text {
 		return
 	}
 	for i := range b.ups {

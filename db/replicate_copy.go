@@ -3,18 +3,19 @@ package db
 import (
 	"bytes"
 
+	"gotycoon/db/expr"
 	"gotycoon/db/owed"
 	"gotycoon/db/store"
 )
 
 // Volatile tells whether the records are in memory only, and the engine is not one of -pldb.
-func (d *DB) Volatile() bool { return d.file == nil && d.expr.Kind != Plugged }
+func (d *DB) Volatile() bool { return d.file == nil && d.expr.Kind != expr.Plugged }
 
 // Mergeable tells whether a copy of a database whose records come in the order of their keys' bytes can be merged into this one, which
 // then never lacks what both have. Others are cleared first.
 func (d *DB) Mergeable() bool {
 	order, ordered := d.Order()
-	return ordered && order == Lexical && d.expr.Kind != Text
+	return ordered && order == expr.Lexical && d.expr.Kind != expr.Text
 }
 
 // Strangers returns keys of records behind after (from the first record, where it is nil) and up to upTo (the last record, where it is

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -79,9 +81,9 @@ func TestReplicatedUpdatesAreStoredAndLoggedAsTheyAre(t *testing.T) {
 			require.NoError(t, err)
 			require.EqualValues(t, 2, n, "a and short")
 			_, _, err = d.Get(nil, nil, []byte("a"))
-			require.Equal(t, ErrNoRecord, err, "it has expired")
+			require.Equal(t, dberr.ErrNoRecord, err, "it has expired")
 			_, err = cursor.GetKey(nil, false)
-			require.Equal(t, ErrNoRecord, err, "the clear has unset it")
+			require.Equal(t, dberr.ErrNoRecord, err, "the clear has unset it")
 		})
 	}
 }
@@ -115,9 +117,9 @@ func TestReplicaLeavesOutWhatItCannotHold(t *testing.T) {
 		{SID: 3, Op: 0xA7, Value: []byte("what")},
 		setFrom(3, "b", stored("3")),
 	}, nil)
-	var refused *Error
+	var refused *dberr.Error
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, InvalidOperation, refused.Code)
+	require.Equal(t, dberr.InvalidOperation, refused.Code)
 	require.Contains(t, refused.Message, "the key is longer")
 	require.Equal(t, map[string]string{"a": "1", "b": "3"}, contents(t, c.DB(0)))
 	require.Len(t, logged(t, c.Log()), 2)
@@ -131,7 +133,7 @@ func TestReadOnlyReplicaRefuses(t *testing.T) {
 	path := filepath.Join(dir, "a.kct")
 	require.NoError(t, mustOpen(t, Options{}, path).Close())
 	d := mustOpen(t, Options{ReadOnly: true}, path).DB(0)
-	require.Equal(t, ErrReadOnly, d.Replicate(nil, []ulog.Update{setFrom(3, "a", stored("1"))}, nil))
+	require.Equal(t, dberr.ErrReadOnly, d.Replicate(nil, []ulog.Update{setFrom(3, "a", stored("1"))}, nil))
 }
 
 func TestReplicatedLinesOfATextDatabase(t *testing.T) {
@@ -173,7 +175,7 @@ func TestSyncedLogsSurviveAPowerCut(t *testing.T) {
 	c := mustOpen(t, in(dir), ":", filepath.Join(dir, "a.kct"))
 	require.NoError(t, c.SyncLogs())
 	var p Pending
-	require.NoError(t, c.DB(0).Set(&p, []byte("a"), []byte("b"), Never))
+	require.NoError(t, c.DB(0).Set(&p, []byte("a"), []byte("b"), record.Never))
 	require.NoError(t, c.SyncLogs(), "nobody has waited for the write")
 	require.Len(t, logged(t, c.Log()), 1)
 	require.NoError(t, p.Wait())

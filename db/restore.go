@@ -7,7 +7,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -29,7 +32,7 @@ const (
 // same key. Nobody else may use the database meanwhile.
 func (d *DB) Load(fill func(*Loader) error) error {
 	if d.file != nil {
-		return ErrNotImplemented
+		return dberr.ErrNotImplemented
 	}
 	return d.load(fill)
 }
@@ -51,14 +54,14 @@ func (l *Loader) Add(key, value []byte) error {
 	if err := d.checkKey(key); err != nil {
 		return err
 	}
-	if len(value) > MaxValueSize+prefixLen {
-		return errLongValue
+	if len(value) > record.MaxValueSize+record.XTSize {
+		return dberr.ErrLongValue
 	}
 	xt, plain, ok := d.split(value)
 	if !ok {
-		return &Error{Code: InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
 	}
-	if xt != MaxXT {
+	if xt != record.MaxXT {
 		l.count++
 	}
 	return l.add(ulog.Update{Op: ulog.OpSet, Key: d.target(key, plain), Value: value})
@@ -97,14 +100,14 @@ const restoringSuffix = ".restoring"
 // RestoreFile makes the database file that an expression names of the records that fill adds. The file must not be there, or must be
 // empty; otherwise the error is os.ErrExist. It gets its name when it is complete: a crash leaves nothing that Open would take for a
 // database.
-func RestoreFile(expr string, o Options, fill func(*Loader) error) error {
+func RestoreFile(raw string, o Options, fill func(*Loader) error) error {
 	o.setDefaults()
-	e, err := ParseExpr(expr)
+	e, err := expr.Parse(raw)
 	if err != nil {
 		return err
 	}
 	if !e.Kind.OnDisk() {
-		return ErrNotImplemented
+		return dberr.ErrNotImplemented
 	}
 	if err := absent(e.Path); err != nil {
 		return err
@@ -141,7 +144,7 @@ func absent(path string) error {
 }
 
 // fillFile makes a database file with a name of its own, complete and on the disk.
-func fillFile(path string, e Expr, o Options, fill func(*Loader) error) error {
+func fillFile(path string, e expr.Expr, o Options, fill func(*Loader) error) error {
 	f, err := filestore.Open(path, filestore.Options{TryLock: true, Persistent: e.Params.Persistent, Limit: o.CheckpointSize, Logger: o.Logger})
 	if err != nil {
 		return openError(err)
@@ -234,7 +237,7 @@ func rollOver(r *ulog.Reader, loaders map[uint16]*roll) error {
 
 func (l *roll) apply(u ulog.Update) error {
 	if u.Op == ulog.OpSet && !l.db.Persistent() {
-		if xt, _, ok := splitValue(u.Value); ok && xt != MaxXT {
+		if xt, _, ok := record.Split(u.Value); ok && xt != record.MaxXT {
 			l.count++
 		}
 	}
@@ -249,7 +252,7 @@ func (c *Catalog) SnapshotTaken(d *DB, path string, at ulog.Stamp) error {
 	if c.log == nil || d.file != nil {
 		return nil
 	}
-	return c.log.note(snapshotEntry(d.index), ledgerEntry{Path: path, Stamp: at})
+	return c.log.note(snapshotEntry(d.index), filestore.LedgerEntry{Path: path, Stamp: at})
 }
 
 // SnapshotOutdated tells whether a snapshot of a database is older than the last one noted: somebody has put it in its place. Then the

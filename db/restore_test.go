@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -51,7 +52,7 @@ func TestLoadedRecordsExpire(t *testing.T) {
 	now := newClock()
 	c := mustOpen(t, Options{Now: now.now}, ":")
 	d := c.DB(0)
-	soon := appendPrefix(nil, now.seconds.Load()+10)
+	soon := record.AppendXT(nil, now.seconds.Load()+10)
 	require.NoError(t, d.Load(fillWith(map[string]string{"a": string(soon) + "v", "b": forever + "v"})))
 	now.advance(20)
 	require.NoError(t, d.Vacuum(nil, 0))
@@ -85,7 +86,7 @@ func TestRestoreTextFile(t *testing.T) {
 	expr := filepath.Join(t.TempDir(), "a.kcx")
 	require.NoError(t, RestoreFile(expr, Options{}, fillWith(map[string]string{"0000000000000000": forever + "one"})))
 	d := mustOpen(t, Options{}, expr).DB(0)
-	require.NoError(t, d.Set(nil, []byte("x"), []byte("two"), Never))
+	require.NoError(t, d.Set(nil, []byte("x"), []byte("two"), record.Never))
 	require.Equal(t, map[string]string{"0000000000000000": "one", "0000000000000009": "two"}, contents(t, d))
 }
 
@@ -111,7 +112,7 @@ func TestRollForward(t *testing.T) {
 	dir := t.TempDir()
 	c := mustOpen(t, Options{LogDir: dir, SID: 1}, ":", "%")
 	set := func(i int, key, value string) {
-		require.NoError(t, c.DB(i).Set(nil, []byte(key), []byte(value), Never))
+		require.NoError(t, c.DB(i).Set(nil, []byte(key), []byte(value), record.Never))
 	}
 	set(0, "a", "1")
 	set(1, "a", "1")
@@ -158,7 +159,7 @@ func BenchmarkRollForward(b *testing.B) {
 	value := make([]byte, 80)
 	var p Pending
 	for i := range b.N {
-		require.NoError(b, c.DB(0).Set(&p, fmt.Appendf(nil, "key%09d", i%1_000_000), value, Never))
+		require.NoError(b, c.DB(0).Set(&p, fmt.Appendf(nil, "key%09d", i%1_000_000), value, record.Never))
 	}
 	require.NoError(b, p.Wait())
 	require.NoError(b, c.Close())

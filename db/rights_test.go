@@ -2,6 +2,8 @@ package db
 
 import (
 	"errors"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -30,8 +32,8 @@ func (r *fakeRights) Renew() error {
 // hold: none of them is stored, and each tells why; where the rules have changed and the client still has its right all of them are.
 func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 	updates := map[string]func(d *DB, p *Pending) error{
-		"set":    func(d *DB, p *Pending) error { return d.Set(p, []byte("a"), []byte("new"), Never) },
-		"append": func(d *DB, p *Pending) error { return d.Append(p, []byte("a"), []byte("new"), Never) },
+		"set":    func(d *DB, p *Pending) error { return d.Set(p, []byte("a"), []byte("new"), record.Never) },
+		"append": func(d *DB, p *Pending) error { return d.Append(p, []byte("a"), []byte("new"), record.Never) },
 		"remove": func(d *DB, p *Pending) error { return d.Remove(p, []byte("a")) },
 		"clear":  func(d *DB, p *Pending) error { return d.Clear(p) },
 		"seize": func(d *DB, p *Pending) error {
@@ -39,7 +41,7 @@ func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 			return err
 		},
 		"set bulk": func(d *DB, p *Pending) error {
-			_, err := d.SetBulk(p, []Record{{Key: []byte("a"), Value: []byte("new"), XT: Never}}, false)
+			_, err := d.SetBulk(p, []Record{{Key: []byte("a"), Value: []byte("new"), XT: record.Never}}, false)
 			return err
 		},
 		"remove bulk": func(d *DB, p *Pending) error {
@@ -56,7 +58,7 @@ func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 	for name, update := range updates {
 		for _, gone := range []bool{true, false} {
 			d := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "a.kct")).DB(0)
-			require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), Never))
+			require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), record.Never))
 			tx, rights, done := begin(t, d), &fakeRights{}, make(chan error)
 			go func() { done <- update(d, &Pending{Rights: rights}) }()
 			rights.gone.Store(gone)
@@ -81,11 +83,11 @@ func TestACommitAsksForRights(t *testing.T) {
 	d := mustOpen(t, Options{}, "%").DB(0)
 	tx, rights := begin(t, d), &fakeRights{}
 	p := &Pending{Rights: rights}
-	require.NoError(t, tx.DB().Set(p, []byte("a"), []byte("new"), Never))
+	require.NoError(t, tx.DB().Set(p, []byte("a"), []byte("new"), record.Never))
 	rights.gone.Store(true)
 	rights.changed.Store(true)
 	require.ErrorIs(t, tx.Commit(p), errGone)
 	_, _, err := d.Get(nil, nil, []byte("a"))
-	require.ErrorIs(t, err, ErrNoRecord)
-	require.NoError(t, d.Set(nil, []byte("a"), []byte("b"), Never), "nobody waits for the transaction")
+	require.ErrorIs(t, err, dberr.ErrNoRecord)
+	require.NoError(t, d.Set(nil, []byte("a"), []byte("b"), record.Never), "nobody waits for the transaction")
 }

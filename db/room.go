@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -68,7 +69,7 @@ func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 // admit returns why there is no room for updates. All others are refused for a moment after that: the disk is nearly full.
 func (d *DB) admit(ups []ulog.Update) error {
 	err := d.fits(ups)
-	if errors.Is(err, ErrNoSpace) {
+	if errors.Is(err, dberr.ErrNoSpace) {
 		return d.gate.refuseDisk()
 	}
 	return err
@@ -77,10 +78,10 @@ func (d *DB) admit(ups []ulog.Update) error {
 // admitAlone is admit for a large value. That there is no room for it says nothing about others.
 func (d *DB) admitAlone(ups []ulog.Update) error {
 	err := d.fits(ups)
-	if errors.Is(err, ErrNoSpace) {
+	if errors.Is(err, dberr.ErrNoSpace) {
 		d.gate.refusals.disk.Add(1)
 	}
-	if errors.Is(err, ErrNoSpace) && !d.gate.noDisk() { // otherwise the log has it
+	if errors.Is(err, dberr.ErrNoSpace) && !d.gate.noDisk() { // otherwise the log has it
 		d.logger.Warn("no space for a large value, its update is refused", "path", d.Path(), "bytes", len(ups[0].Value))
 	}
 	return err
@@ -100,10 +101,10 @@ func (d *DB) fits(ups []ulog.Update) error {
 	switch {
 	case grows && g.over.Load():
 		g.refusals.size.Add(1)
-		return ErrOverSize
+		return dberr.ErrOverSize
 	case grows && d.file == nil && g.full.Load():
 		g.refusals.memory.Add(1)
-		return ErrNoMemory
+		return dberr.ErrNoMemory
 	case d.log == nil:
 		return nil
 	}
@@ -113,7 +114,7 @@ func (d *DB) fits(ups []ulog.Update) error {
 	}
 	if g.disk.Add(-size) < least {
 		g.disk.Add(size)
-		return ErrNoSpace
+		return dberr.ErrNoSpace
 	}
 	return nil
 }
@@ -126,7 +127,7 @@ func (g *gate) refuseDisk() error {
 			g.out.Store(true)
 		}
 	}
-	return ErrNoSpace
+	return dberr.ErrNoSpace
 }
 
 // logOverhead is what a log adds to an update at most: the record's frame, sizes, and its group's commit record.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 )
@@ -16,16 +18,16 @@ func TestALookAtTheDiskKeepsTheRoomOfValuesThatGoAhead(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	c, d := openAhead(t, t.TempDir(), fs)
 	room, half := Room{Disk: 3 * aheadSize / 2, Reserve: 100}, bytes.Repeat([]byte("h"), aheadSize*3/4)
-	require.NoError(t, d.Set(nil, []byte("old"), []byte("v"), Never))
+	require.NoError(t, d.Set(nil, []byte("old"), []byte("v"), record.Never))
 	c.SetRoom(room)
 	entered, release := make(chan struct{}, 1), make(chan struct{})
 	fs.OnSync(func() { entered <- struct{}{}; <-release })
 	done := make(chan error)
-	go func() { done <- d.Set(nil, []byte("large"), largeAs("l"), Never) }()
+	go func() { done <- d.Set(nil, []byte("large"), largeAs("l"), record.Never) }()
 	<-entered
 	fs.OnSync(nil)
 	c.SetRoom(room)
-	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("half"), half, Never))
+	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("half"), half, record.Never))
 	c.SetRoom(Room{Disk: 0, Reserve: 100})
 	require.NoError(t, d.Remove(nil, []byte("old")), "removals go on")
 	require.False(t, c.gate.noDisk(), "holds of followers count")
@@ -33,16 +35,16 @@ func TestALookAtTheDiskKeepsTheRoomOfValuesThatGoAhead(t *testing.T) {
 	require.NoError(t, <-done)
 	for range 2 {
 		c.SetRoom(Room{Disk: 0})
-		require.Equal(t, ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), Never), "refused, and takes no room")
+		require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), record.Never), "refused, and takes no room")
 	}
 	c.SetRoom(room)
-	require.NoError(t, d.Set(nil, []byte("half"), half, Never))
+	require.NoError(t, d.Set(nil, []byte("half"), half, record.Never))
 	fs.Space(aheadSize)
 	c.SetRoom(Room{Disk: 1 << 20})
-	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), Never))
+	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), record.Never))
 	fs.Space(1 << 20)
 	c.SetRoom(room)
-	require.NoError(t, d.Set(nil, []byte("half"), half, Never))
+	require.NoError(t, d.Set(nil, []byte("half"), half, record.Never))
 	require.NoError(t, c.Close())
 }
 
@@ -50,11 +52,11 @@ func TestALookAtTheDiskKeepsTheRoomOfValuesThatGoAhead(t *testing.T) {
 func TestALargeValueWithoutRoomIsRefusedAlone(t *testing.T) {
 	c, d := openAhead(t, t.TempDir(), faultfs.New(vfs.OS{}))
 	c.SetRoom(Room{Disk: aheadSize / 2})
-	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("large"), largeAs("l"), Never))
+	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("l"), record.Never))
 	require.False(t, c.RanOut(), "updates are not refused at the next look")
 	require.EqualValues(t, 1, c.Refusals().Disk)
-	require.NoError(t, d.Set(nil, []byte("small"), []byte("v"), Never))
-	require.Equal(t, ErrNoSpace, d.Set(nil, []byte("most"), bytes.Repeat([]byte("m"), aheadSize-1), Never))
+	require.NoError(t, d.Set(nil, []byte("small"), []byte("v"), record.Never))
+	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("most"), bytes.Repeat([]byte("m"), aheadSize-1), record.Never))
 	require.True(t, c.RanOut())
 	require.NoError(t, c.Close())
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // The services' database shares the update log, keeps its place in it whatever databases the command line names, and is out of
@@ -31,8 +32,8 @@ func TestServicesDatabaseIsRecoveredFromTheSharedLog(t *testing.T) {
 	for i := -1; i <= 1<<16; i++ {
 		require.NotSame(t, c.Services(), c.View().DB(i))
 	}
-	require.NoError(t, c.Services().Set(nil, []byte("k"), []byte("v"), db.Never))
-	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("other"), db.Never))
+	require.NoError(t, c.Services().Set(nil, []byte("k"), []byte("v"), record.Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("other"), record.Never))
 	crashed := filepath.Join(t.TempDir(), "copy") // what a process that is killed now leaves behind
 	require.NoError(t, os.CopyFS(crashed, os.DirFS(dir)))
 	require.NoError(t, c.Close())

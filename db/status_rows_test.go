@@ -2,6 +2,7 @@ package db
 
 import (
 	"encoding/json"
+	"gotycoon/db/expr"
 	"maps"
 	"os"
 	"strconv"
@@ -15,7 +16,7 @@ func TestStatusRowsAreThoseOfTheOriginal(t *testing.T) {
 	profiles := mustReadProfiles(t)
 	entries, err := os.ReadDir("../compat/testdata/http")
 	require.NoError(t, err)
-	kinds := map[Kind]bool{}
+	kinds := map[expr.Kind]bool{}
 	for _, file := range entries {
 		if file.Name() == "90-lifecycle.jsonl" { // of another form
 			continue
@@ -25,7 +26,7 @@ func TestStatusRowsAreThoseOfTheOriginal(t *testing.T) {
 				if s.procedure() != "status" || s.outputs(t)["ERROR"] != "" {
 					continue
 				}
-				e, err := ParseExpr(findExpr(profiles[c.Server], s.inputs(t)["DB"]))
+				e, err := expr.Parse(findExpr(profiles[c.Server], s.inputs(t)["DB"]))
 				require.NoError(t, err)
 				kinds[e.Kind] = true
 				requireRows(t, c.Name, e, s.outputs(t))
@@ -35,9 +36,9 @@ func TestStatusRowsAreThoseOfTheOriginal(t *testing.T) {
 	require.Len(t, kinds, 10)
 }
 
-func requireRows(t *testing.T, name string, e Expr, want map[string]string) {
+func requireRows(t *testing.T, name string, e expr.Expr, want map[string]string) {
 	t.Helper()
-	rows := statusRows(e)
+	rows := expr.StatusRows(e)
 	changing := []string{"count", "size", "realsize"}
 	if want["count"] != "0" { // so have the tree's pages; one of these databases is open for reading only
 		changing = append(changing, "cusage", "first", "icnt", "last", "lcnt", "pnum", "root", "flags")
@@ -48,8 +49,8 @@ func requireRows(t *testing.T, name string, e Expr, want map[string]string) {
 		}
 	}
 	require.Equal(t, want, rows, name)
-	if want["count"] == "0" && e.Kind != ProtoHash && e.Kind != ProtoTree { // those two count wrong
-		require.Equal(t, want["size"], strconv.FormatInt(baseSize(e), 10), name)
+	if want["count"] == "0" && e.Kind != expr.ProtoHash && e.Kind != expr.ProtoTree { // those two count wrong
+		require.Equal(t, want["size"], strconv.FormatInt(expr.BaseSize(e), 10), name)
 	}
 }
 
@@ -72,9 +73,9 @@ func findExpr(exprs []string, name string) string {
 	if i, err := strconv.Atoi(name); err == nil {
 		return exprs[i]
 	}
-	for _, expr := range exprs {
-		if e, err := ParseExpr(expr); err == nil && e.Name == name {
-			return expr
+	for _, raw := range exprs {
+		if e, err := expr.Parse(raw); err == nil && e.Name == name {
+			return raw
 		}
 	}
 	return exprs[0]
@@ -82,7 +83,7 @@ func findExpr(exprs []string, name string) string {
 
 func TestStatusRowsShowParameters(t *testing.T) {
 	for _, c := range []struct {
-		expr string
+		raw  string
 		want map[string]string
 	}{
 		{"x.kct#apow=4#fpow=5#bnum=6#msiz=0#dfunit=8#psiz=9#pccap=10#opts=slc#rcomp=dec", map[string]string{
@@ -92,11 +93,11 @@ func TestStatusRowsShowParameters(t *testing.T) {
 		{"*#opts=slc#capcnt=5#capsiz=6#ktopts=p#ktcapcnt=7#ktcapsiz=8", map[string]string{
 			"opts": "4", "capcnt": "5", "capsiz": "6", "ktopts": "2", "ktcapcnt": "7", "ktcapsiz": "8"}},
 	} {
-		e, err := ParseExpr(c.expr)
+		e, err := expr.Parse(c.raw)
 		require.NoError(t, err)
-		rows := statusRows(e)
+		rows := expr.StatusRows(e)
 		maps.DeleteFunc(rows, func(row, _ string) bool { _, ok := c.want[row]; return !ok })
 		maps.DeleteFunc(c.want, func(_, value string) bool { return value == "" })
-		require.Equal(t, c.want, map[string]string(rows), c.expr)
+		require.Equal(t, c.want, map[string]string(rows), c.raw)
 	}
 }

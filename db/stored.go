@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 )
@@ -48,8 +49,8 @@ func (d *DB) piece(from store.Start) (piece []entry, more bool, err error) {
 // an expiration time where it must have one.
 func (d *DB) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
 	xt, value, ok := d.split(stored)
-	return xt, value, ok && !expired(xt, d.seconds())
+	return xt, value, ok && !record.Expired(xt, d.seconds())
 }
 
 // ExpiredAt tells whether a record with this absolute expiration time has expired by now.
-func (d *DB) ExpiredAt(xt int64) bool { return !d.Persistent() && expired(xt, d.seconds()) }
+func (d *DB) ExpiredAt(xt int64) bool { return !d.Persistent() && record.Expired(xt, d.seconds()) }

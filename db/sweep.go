@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -47,7 +50,7 @@ type walk struct {
 }
 
 // init tells whether records that can expire may be there already.
-func (s *sweeper) init(p Params, maybe bool) {
+func (s *sweeper) init(p expr.Params, maybe bool) {
 	s.limited = p.KTCapCnt >= 0 || p.KTCapSiz >= 0
 	if maybe {
 		s.mortals.Store(1)
@@ -95,7 +98,7 @@ func (d *DB) idle() {
 // that updates of other clients never wait for it; an error of heed ends it between two of them.
 func (d *DB) Vacuum(heed Heed, step int64) error {
 	if d.readOnly {
-		return ErrReadOnly
+		return dberr.ErrReadOnly
 	}
 	if d.Persistent() {
 		return nil
@@ -199,7 +202,7 @@ func (d *DB) rewound() bool {
 
 func (d *DB) expiredNow(stored []byte) bool {
 	xt, _, ok := d.split(stored)
-	return ok && expired(xt, d.seconds())
+	return ok && record.Expired(xt, d.seconds())
 }
 
 func always([]byte) bool { return true }
@@ -219,7 +222,7 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 	err = d.store.Scan(from, func(key, stored []byte) bool {
 		w.at = append(w.at[:0], key...)
 		xt, _, _ := d.split(stored)
-		w.met = w.met || xt != MaxXT
+		w.met = w.met || xt != record.MaxXT
 		if unwanted(stored) {
 			victims = append(victims, bytes.Clone(key))
 		}

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -28,7 +29,7 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 			return nil
 		}
 		if err := post(d.Path(), at); err != nil {
-			return errors.Join(ErrPostproc, err)
+			return errors.Join(dberr.ErrPostproc, err)
 		}
 		return nil
 	}

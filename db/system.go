@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"gotycoon/db/dberr"
 	"gotycoon/db/owed"
 )
 
@@ -10,8 +11,8 @@ func systemError(err error) error {
 	if reason := owed.Reason(err); reason != nil {
 		return reason
 	}
-	if _, known := errors.AsType[*Error](err); known || err == nil {
+	if _, known := errors.AsType[*dberr.Error](err); known || err == nil {
 		return err
 	}
-	return &Error{Code: SystemError, Message: err.Error(), Err: err}
+	return &dberr.Error{Code: dberr.SystemError, Message: err.Error(), Err: err}
 }

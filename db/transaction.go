@@ -2,6 +2,8 @@ package db
 
 import (
 	"errors"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"sync"
 	"sync/atomic"
 )
@@ -35,9 +37,9 @@ type Transaction struct {
 func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	switch {
 	case d.refuses():
-		return nil, ErrReadOnly
-	case d.expr.Kind == Text:
-		return nil, ErrNoTransaction
+		return nil, dberr.ErrReadOnly
+	case d.expr.Kind == expr.Text:
+		return nil, dberr.ErrNoTransaction
 	}
 	t := d.newTransaction()
 	t.hard = hard
@@ -49,13 +51,13 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 		select {
 		case <-other.ended:
 		case <-stop:
-			return nil, ErrInterrupted
+			return nil, dberr.ErrInterrupted
 		}
 	}
 	d.passStripes()  // whoever has not seen t has its update in the store now
 	if d.refuses() { // since the look before the wait
 		_ = t.Abort() // it is new
-		return nil, ErrReadOnly
+		return nil, dberr.ErrReadOnly
 	}
 	t.view.generation.Store(d.generation.Load())
 	return t, nil

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -77,7 +79,7 @@ func requireValue(t *testing.T, d *DB, records map[string]modelRecord, clk *cloc
 	want, ok := (&model{records, clk}).get(key)
 	got, _, err := d.Get(nil, nil, []byte(key))
 	if !ok {
-		require.ErrorIs(t, err, ErrNoRecord)
+		require.ErrorIs(t, err, dberr.ErrNoRecord)
 		return
 	}
 	require.NoError(t, err)
@@ -87,14 +89,17 @@ func requireValue(t *testing.T, d *DB, records map[string]modelRecord, clk *cloc
 func TestUpdatesOfOthersWaitForTheOwner(t *testing.T) {
 	d := mustOpen(t, Options{}, "%").DB(0)
 	for name, update := range map[string]func() error{
-		"set":       func() error { return d.Set(nil, []byte("k"), []byte("other"), Never) },
-		"set_bulk":  func() error { _, err := d.SetBulk(nil, []Record{{Key: []byte("k"), XT: Never}}, true); return err },
+		"set": func() error { return d.Set(nil, []byte("k"), []byte("other"), record.Never) },
+		"set_bulk": func() error {
+			_, err := d.SetBulk(nil, []Record{{Key: []byte("k"), XT: record.Never}}, true)
+			return err
+		},
 		"clear":     func() error { return d.Clear(nil) },
 		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: []byte("k")}}, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := begin(t, d)
-			require.NoError(t, tx.DB().Set(nil, []byte("k"), []byte("mine"), Never))
+			require.NoError(t, tx.DB().Set(nil, []byte("k"), []byte("mine"), record.Never))
 			done := make(chan error, 1)
 			go func() { done <- update() }()
 			select {
@@ -114,9 +119,9 @@ func TestASharedTransactionTakesUpdatesOfAllButTheMaster(t *testing.T) {
 	tx := begin(t, d)
 	tx.Share()
 	require.Same(t, tx, d.Transaction())
-	require.NoError(t, d.Set(nil, []byte("client"), []byte("v"), Never))
+	require.NoError(t, d.Set(nil, []byte("client"), []byte("v"), record.Never))
 	replicated := make(chan error, 1)
-	value := append(appendPrefix(nil, MaxXT), "v"...)
+	value := append(record.AppendXT(nil, record.MaxXT), "v"...)
 	go func() {
 		replicated <- d.Replicate(nil, []ulog.Update{{Op: ulog.OpSet, Key: []byte("master"), Value: value}}, nil)
 	}()
@@ -140,7 +145,7 @@ func TestKilledTransaction(t *testing.T) {
 			dir := t.TempDir()
 			c := mustOpen(t, Options{CheckpointSize: 1 << 10}, filepath.Join(dir, "a.kct"))
 			d := c.DB(0)
-			require.NoError(t, d.Set(nil, []byte("k0"), []byte("old"), Never))
+			require.NoError(t, d.Set(nil, []byte("k0"), []byte("old"), record.Never))
 			tx := begin(t, d)
 			work := tx.DB()
 			if shared {
@@ -148,7 +153,7 @@ func TestKilledTransaction(t *testing.T) {
 				work = d
 			}
 			for i := range 200 {
-				require.NoError(t, work.Set(nil, []byte(fmt.Sprint("k", i)), []byte("new"), Never))
+				require.NoError(t, work.Set(nil, []byte(fmt.Sprint("k", i)), []byte("new"), record.Never))
 			}
 			require.Equal(t, map[string]string{"k0": "old"}, afterKill(t, dir))
 			require.NoError(t, tx.Commit(nil))
@@ -172,7 +177,7 @@ func TestTransactionsOneAfterTheOther(t *testing.T) {
 	stop := make(chan struct{})
 	close(stop)
 	_, err := d.Begin(stop, false)
-	require.ErrorIs(t, err, ErrInterrupted)
+	require.ErrorIs(t, err, dberr.ErrInterrupted)
 	began := make(chan *Transaction)
 	go func() {
 		tx, _ := d.Begin(nil, true)
@@ -186,7 +191,7 @@ func TestWhereThereAreNoTransactions(t *testing.T) {
 	dir := t.TempDir()
 	c := mustOpen(t, Options{}, filepath.Join(dir, "a.kcx"), ":")
 	_, err := c.DB(0).Begin(nil, false)
-	require.ErrorIs(t, err, ErrNoTransaction)
+	require.ErrorIs(t, err, dberr.ErrNoTransaction)
 	tx := begin(t, c.DB(1))
 	require.NoError(t, c.Close())
 	require.ErrorIs(t, tx.Commit(nil), errEnded, "closing has aborted it")
@@ -199,7 +204,7 @@ func TestTransactionsAndClientsAddUp(t *testing.T) {
 	errs := make(chan error, 2*clients)
 	for range clients {
 		go func() {
-			errs <- repeat(each, func() error { _, err := d.Increment(nil, []byte("n"), 1, 0, Never); return err })
+			errs <- repeat(each, func() error { _, err := d.Increment(nil, []byte("n"), 1, 0, record.Never); return err })
 		}()
 		go func() {
 			errs <- repeat(each, func() error {
@@ -207,7 +212,7 @@ func TestTransactionsAndClientsAddUp(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if _, err := tx.DB().Increment(nil, []byte("n"), 1, 0, Never); err != nil {
+				if _, err := tx.DB().Increment(nil, []byte("n"), 1, 0, record.Never); err != nil {
 					return err
 				}
 				return tx.Commit(nil)
@@ -217,7 +222,7 @@ func TestTransactionsAndClientsAddUp(t *testing.T) {
 	for range 2 * clients {
 		require.NoError(t, <-errs)
 	}
-	n, err := d.Increment(nil, []byte("n"), 0, 0, Never)
+	n, err := d.Increment(nil, []byte("n"), 0, 0, record.Never)
 	require.NoError(t, err)
 	require.EqualValues(t, 2*clients*each, n)
 }

@@ -5,15 +5,16 @@ import (
 	"errors"
 
 	"gotycoon/db/owed"
+	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
 
 // Verdict is what a visitor wants done with the record that it has been shown.
 type Verdict struct {
 	Op    VisitOp
-	Value []byte // to store, with Store and Renew
-	Room  []byte // a large Value as SetInPlace takes it; nil: Value is copied
-	XT    XT     // expiration argument, with Renew
+	Value []byte    // to store, with Store and Renew
+	Room  []byte    // a large Value as SetInPlace takes it; nil: Value is copied
+	XT    record.XT // expiration argument, with Renew
 }
 
 // VisitOp is what is done with a visited record.
@@ -61,7 +62,7 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 		xt = b.db.absolute(v.XT)
 	default:
 		if !found {
-			xt = MaxXT
+			xt = record.MaxXT
 		}
 	}
 	if !found {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -25,9 +27,9 @@ func TestEveryUpdateChangesTheVersion(t *testing.T) {
 	last := d.Unique(key)
 	require.Equal(t, last, d.Unique(key))
 	for name, update := range map[string]func() error{
-		"set":       func() error { return d.Set(nil, key, value, Never) },
-		"append":    func() error { return d.Append(nil, key, nil, Never) },
-		"cas":       func() error { return d.Set(nil, key, value, Never) },
+		"set":       func() error { return d.Set(nil, key, value, record.Never) },
+		"append":    func() error { return d.Append(nil, key, nil, record.Never) },
+		"cas":       func() error { return d.Set(nil, key, value, record.Never) },
 		"clear":     func() error { return d.Clear(nil) },
 		"bulk":      func() error { _, err := d.SetBulk(nil, []Record{{Key: key, Value: value}}, true); return err },
 		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil) },
@@ -46,7 +48,7 @@ func TestUndoneUpdatesChangeTheVersion(t *testing.T) {
 	tx, err := d.Begin(nil, false)
 	require.NoError(t, err)
 	tx.Share()
-	require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), Never))
+	require.NoError(t, d.Set(nil, []byte("k"), []byte("v"), record.Never))
 	within := d.Unique([]byte("k"))
 	require.NotEqual(t, before, within)
 	require.NoError(t, tx.Abort())
@@ -101,16 +103,16 @@ func TestClaimedRecordsAreHidden(t *testing.T) {
 	var news []string
 	d := openWatched(t, "%", WatchOptions{Claims: true, News: func(key []byte) { news = append(news, string(key)) }})
 	for _, key := range []string{"a 1", "a 2", "ab 1", "b"} {
-		require.NoError(t, d.Set(nil, []byte(key), []byte("v"+key), Never))
+		require.NoError(t, d.Set(nil, []byte(key), []byte("v"+key), record.Never))
 	}
 	first, second := mustClaim(t, d, "a ", "a 1"), mustClaim(t, d, "a ", "a 2")
 	require.Equal(t, "va 1", string(first.Value))
 	_, err := d.Claim(nil, nil, []byte("a "), nil)
-	require.ErrorIs(t, err, ErrNoRecord)
+	require.ErrorIs(t, err, dberr.ErrNoRecord)
 	require.Equal(t, "[ab 1 b]", visibleKeys(t, d))
 	_, _, err = d.Get(nil, nil, []byte("a 1"))
-	require.ErrorIs(t, err, ErrNoRecord)
-	require.ErrorIs(t, d.Replace(nil, []byte("a 1"), nil, Never), ErrNoRecord)
+	require.ErrorIs(t, err, dberr.ErrNoRecord)
+	require.ErrorIs(t, d.Replace(nil, []byte("a 1"), nil, record.Never), dberr.ErrNoRecord)
 	cur := d.NewCursor()
 	require.NoError(t, cur.JumpKey(nil, []byte("a 1")))
 	key, err := cur.GetKey(nil, false)
@@ -123,18 +125,18 @@ func TestClaimedRecordsAreHidden(t *testing.T) {
 	require.Equal(t, []string{"a 2"}, news)
 	require.Equal(t, "[a 2 ab 1 b]", visibleKeys(t, d))
 	_, err = d.Claim(nil, nil, []byte("a "), []byte("a 3"))
-	require.ErrorIs(t, err, ErrNoRecord)
+	require.ErrorIs(t, err, dberr.ErrNoRecord)
 }
 
 func TestClaimsThatOthersOverwrite(t *testing.T) {
 	d := openWatched(t, "%", WatchOptions{Claims: true})
-	set := func(value string) { require.NoError(t, d.Set(nil, []byte("a 1"), []byte(value), XT(100))) }
+	set := func(value string) { require.NoError(t, d.Set(nil, []byte("a 1"), []byte(value), record.XT(100))) }
 	for name, row := range map[string]struct {
 		meanwhile func() error
 		finished  string // what is there when the claim is finished afterwards
 	}{
 		"nothing": {func() error { return nil }, "[]"},
-		"set":     {func() error { return d.Set(nil, []byte("a 1"), []byte("new"), Never) }, "[a 1]"},
+		"set":     {func() error { return d.Set(nil, []byte("a 1"), []byte("new"), record.Never) }, "[a 1]"},
 		"removed": {func() error { _ = d.Remove(nil, []byte("a 1")); return nil }, "[]"},
 		"cleared": {func() error { return d.Clear(nil) }, "[]"},
 	} {
@@ -152,7 +154,7 @@ func TestClaimsThatOthersOverwrite(t *testing.T) {
 		value, xt, err := d.Get(nil, nil, []byte("a 1"))
 		require.NoError(t, err, name)
 		require.Equal(t, "old", string(value), name)
-		require.Equal(t, MaxXT, xt, name)
+		require.Equal(t, record.MaxXT, xt, name)
 		require.NoError(t, d.Clear(nil))
 	}
 }
@@ -165,7 +167,7 @@ func TestClaimsDoNotOutliveTheProcess(t *testing.T) {
 	d := c.DB(0)
 	d.Watch(WatchOptions{Claims: true})
 	for _, key := range []string{"a 1", "a 2", "a 3"} {
-		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), Never))
+		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), record.Never))
 	}
 	require.NoError(t, mustClaim(t, d, "a ", "a 1").Finish(nil))
 	mustClaim(t, d, "a ", "a 2")
@@ -182,7 +184,7 @@ func TestOneRecordIsClaimedOnce(t *testing.T) {
 	d := openWatched(t, "%", WatchOptions{Claims: true})
 	const records = 400
 	for i := range records {
-		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "a %04d", i), nil, Never))
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "a %04d", i), nil, record.Never))
 	}
 	var seen sync.Map
 	var wg sync.WaitGroup

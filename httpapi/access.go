@@ -17,7 +17,7 @@ import (
 //
 //   - when the head of a request has arrived, whether the client may do anything at all (enter);
 //   - when the input is known, whether the client may do this (mayCall, mayUse);
-//   - again by the database, before an update that the rules may have overtaken (db.Rights): a body
+//   - again by the database, before an update that the rules may have overtaken (owed.Rights): a body
 //     may take long to arrive, a signal even longer, and the rules may change meanwhile.
 //
 // A refusal holds to the end of the request. It is the reply, whatever a procedure makes of the
@@ -62,10 +62,10 @@ func (g *gate) enter() bool {
 	return g.allowed(err)
 }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (g *gate) Current() bool { return g.denied == nil && g.c.Visitor.Current() }
 
-// Renew implements db.Rights.
+// Renew implements owed.Rights.
 func (g *gate) Renew() error {
 	if g.denied == nil {
 		if g.verb {

@@ -14,10 +14,12 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 )
 
-// guardedServer has databases ":" and "%" and an access file in which each name's password is the name.
+// guardedServer has databases ":" and "%" and an access file in which each name's password is the
+// name.
 func guardedServer(t *testing.T, names []string, rules ...string) (s *server, path string) {
 	t.Helper()
 	return guardedServerWith(t, names, httpapi.Options{}, rules...)
@@ -256,7 +258,8 @@ func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
 	require.Equal(t, "value\tb\n", c.do(as("anna", rpc("get", "key", "a"))).body)
 }
 
-// An update may wait for somebody's transaction, and a script for anything, or work for long: what is done and told then needs the rights of then.
+// An update may wait for somebody's transaction, and a script for anything, or work for long: what
+// is done and told then needs the rights of then.
 func TestRightsTakenAwayWhileAnUpdateWaits(t *testing.T) {
 	s, path := guardedServer(t, []string{"anna"}, "allow anna read,write")
 	d := s.catalog.DB(1)
@@ -304,8 +307,8 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 			return "secret", 0
 		},
 		"stores": func(_ db.Heed, owed *db.Pending) (string, int) {
-			first := d.Set(owed, []byte("a"), []byte("new"), db.Never)
-			if second := d.Set(owed, []byte("a"), []byte("new"), db.Never); first == nil || second == nil {
+			first := d.Set(owed, []byte("a"), []byte("new"), record.Never)
+			if second := d.Set(owed, []byte("a"), []byte("new"), record.Never); first == nil || second == nil {
 				return "stored", 0
 			}
 			return "not stored", 0
@@ -319,7 +322,7 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 		d, change = s.catalog.DB(0), func() {}
 		c, play := s.dial(t), as("anna", rpc("play_script", "name", "f"))
 		require.Contains(t, c.do(play).body, "_told", name)
-		require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), db.Never))
+		require.NoError(t, d.Set(nil, []byte("a"), []byte("old"), record.Never))
 		change = func() {
 			writeAccess(t, path, []string{"anna"}, "allow anna read")
 			s.access.Reload()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
@@ -65,7 +66,7 @@ func hotServer(tb testing.TB) *server {
 	s := newServerWith(tb, db.Options{}, httpapi.Options{Logger: slog.New(slog.DiscardHandler), Meters: httpapi.NewMeters(), Pages: pages})
 	for i := range 10_000 { // few records in a large table would measure the sweep
 		key := []byte("key" + strconv.Itoa(i))
-		require.NoError(tb, s.catalog.DB(0).Set(nil, key, []byte(strings.Repeat("v", 100)), db.Never))
+		require.NoError(tb, s.catalog.DB(0).Set(nil, key, []byte(strings.Repeat("v", 100)), record.Never))
 	}
 	return s
 }

@@ -99,7 +99,8 @@ func TestClaimedLength(t *testing.T) {
 	require.NoError(t, c.conn.Close())
 }
 
-// A client that sends many requests and reads nothing does not make the server hold all the replies.
+// A client that sends many requests and reads nothing does not make the server hold all the
+// replies.
 func TestUnsentRepliesAreBounded(t *testing.T) {
 	s := newServer(t)
 	c := s.dial(t)

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"errors"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
 )
@@ -34,11 +34,11 @@ func statusOf(p *procedure, err error) int {
 	if err == nil {
 		return statusOK
 	}
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		switch {
-		case p.expect != db.Success && e.Code == p.expect:
+		case p.expect != dberr.Success && e.Code == p.expect:
 			return statusLogical
-		case p.uses == usesCursor && e.Code == db.NotImplemented:
+		case p.uses == usesCursor && e.Code == dberr.NotImplemented:
 			return statusNotImplemented
 		}
 		return statusInternal
@@ -60,7 +60,7 @@ func statusOf(p *procedure, err error) int {
 
 // isBadRequest reports whether the call as such was wrong. Such calls are not counted.
 func isBadRequest(err error) bool {
-	if _, ok := errors.AsType[*db.Error](err); ok { // the usual case
+	if _, ok := errors.AsType[*dberr.Error](err); ok { // the usual case
 		return false
 	}
 	return errors.Is(err, errInvalidParameters) || errors.Is(err, errNoDatabase) ||
@@ -69,15 +69,15 @@ func isBadRequest(err error) bool {
 
 // restStatus chooses the status code of a failed REST request.
 func restStatus(m message.Method, err error) int {
-	e, ok := errors.AsType[*db.Error](err)
+	e, ok := errors.AsType[*dberr.Error](err)
 	switch {
 	case !ok:
 		return statusInternal
-	case db.Refused(err):
+	case dberr.Refused(err):
 		return statusNoSpace
-	case m == message.PUT && (e.Code == db.NoRecord || e.Code == db.RecordDuplication):
+	case m == message.PUT && (e.Code == dberr.NoRecord || e.Code == dberr.RecordDuplication):
 		return statusLogical
-	case e.Code == db.NoRecord:
+	case e.Code == dberr.NoRecord:
 		return statusNotFound
 	}
 	return statusInternal

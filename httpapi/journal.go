@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
@@ -60,10 +60,10 @@ func (j *journal) logRequest(line string, status int) {
 
 // logFailure writes the line about a database error that was not expected.
 func (j *journal) logFailure(status int, err error) {
-	if status != statusInternal || db.Refused(err) {
+	if status != statusInternal || dberr.Refused(err) {
 		return
 	}
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		j.h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"gotycoon/httpapi"
 )
 
-// A large body is stored from where it is, and what lies in front of it is overwritten: the credentials, if theirs is the last header. They
-// count nevertheless when the rules change before the value has its turn.
+// A large body is stored from where it is, and what lies in front of it is overwritten: the
+// credentials, if theirs is the last header. They count nevertheless when the rules change before
+// the value has its turn.
 func TestCredentialsInFrontOfALargeBody(t *testing.T) {
 	const size = 17 << 20
 	dir := t.TempDir()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -20,7 +20,8 @@ func newSmallServer(t *testing.T) (*server, *netio.Limits) {
 	return s, s.limits
 }
 
-// Requests for which there can be no memory are answered so, and end their connections; others are served, and everything is given back.
+// Requests for which there can be no memory are answered so, and end their connections; others are
+// served, and everything is given back.
 func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	const tsv = "Content-Type: text/tab-separated-values\r\n"
 	call := func(name, headers, body string) string {
@@ -85,18 +86,19 @@ func numbered(name string, n int) string {
 	return b.String()
 }
 
-// fillWithKeys stores 40,000 keys, a hundred larger values, and one that is larger than what is sent at once.
+// fillWithKeys stores 40,000 keys, a hundred larger values, and one that is larger than what is
+// sent at once.
 func fillWithKeys(t *testing.T, s *server) {
 	t.Helper()
 	d := s.catalog.DB(0)
 	for i := range 40_000 {
-		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "k%d", i), []byte("x"), db.Never))
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "k%d", i), []byte("x"), record.Never))
 	}
 	for i := range 100 {
-		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "v%d", i), make([]byte, 50_000), db.Never))
+		require.NoError(t, d.Set(nil, fmt.Appendf(nil, "v%d", i), make([]byte, 50_000), record.Never))
 	}
-	require.NoError(t, d.Set(nil, []byte("large"), make([]byte, 700_000), db.Never))
-	require.NoError(t, d.Set(nil, []byte("huge"), make([]byte, 3_200_000), db.Never))
+	require.NoError(t, d.Set(nil, []byte("large"), make([]byte, 700_000), record.Never))
+	require.NoError(t, d.Set(nil, []byte("huge"), make([]byte, 3_200_000), record.Never))
 }
 
 // A record that a request has removed is in its reply, whatever memory there is.
@@ -104,7 +106,7 @@ func TestWhatIsSeizedIsTold(t *testing.T) {
 	for name, path := range map[string]string{"seize": "seize?key=huge", "cur_seize": "cur_seize?CUR=1"} {
 		t.Run(name, func(t *testing.T) {
 			s, limits := newSmallServer(t)
-			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("huge"), make([]byte, 2_000_000), db.Never))
+			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("huge"), make([]byte, 2_000_000), record.Never))
 			conn := s.dial(t)
 			require.Equal(t, "200 OK", conn.do("GET /rpc/cur_jump?CUR=1 HTTP/1.1\r\n\r\n").status)
 			got := conn.do("GET /rpc/" + path + " HTTP/1.1\r\n\r\n")
@@ -158,7 +160,7 @@ func TestALargeValueTakesTwiceItsSize(t *testing.T) {
 		body := "key\ta\nvalue\t" + value + "\nxt\t1000\n"
 		request := fmt.Sprintf("POST /rpc/%s HTTP/1.1\r\nContent-Type: text/tab-separated-values\r\nContent-Length: %d\r\n\r\n%s", name, len(body), body)
 		if name == "replace" {
-			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("a"), []byte("x"), db.Never))
+			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("a"), []byte("x"), record.Never))
 		}
 		conn := s.dial(t)
 		var before, after runtime.MemStats

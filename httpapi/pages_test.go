@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 	"gotycoon/internal/browser"
 )
@@ -25,8 +26,8 @@ const (
 	untold        = "Host: 10.0.0.5:1978\r\nUser-Agent: Mozilla/5.0\r\nAccept-Language: de\r\n"
 )
 
-// What a page makes a browser send is refused, whatever it is, and nothing behind it on the connection is served: the rest of it may be
-// another request in a body.
+// What a page makes a browser send is refused, whatever it is, and nothing behind it on the
+// connection is served: the rest of it may be another request in a body.
 func TestRequestsOfPages(t *testing.T) {
 	smuggled := "POST /rpc/clear HTTP/1.1\r\n\r\n"
 	for _, headers := range []string{ofAnotherSite, rebound} {
@@ -37,7 +38,7 @@ func TestRequestsOfPages(t *testing.T) {
 			"OPTIONS /k HTTP/1.1\r\n", "GET /rpc/void HTTP/1.0\r\n",
 		} {
 			s := openToPages(t)
-			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), db.Never))
+			require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 			c := s.dial(t)
 			r := c.send(request + headers + "\r\n" + smuggled).receive(request[:4] == "HEAD")
 			require.Equal(t, "403 Forbidden", r.status, request)
@@ -57,7 +58,7 @@ func TestRequestsOfPages(t *testing.T) {
 // Where a browser does not say which page it is, it may look and not change.
 func TestBrowsersThatTellNothing(t *testing.T) {
 	s := openToPages(t)
-	require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), db.Never))
+	require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 	for target, want := range map[string]string{
 		"/k": "200", "/rpc/get?key=k": "200", "/rpc/report": "200", "/rpc/void": "200", "/rpc/nothing": "501", "/rpc/match_prefix?prefix=": "200",
 		"/rpc/set?key=a&value=b": "403", "/rpc/clear": "403", "/rpc/cle%61r": "403", "/rpc/increment?key=n&num=1": "403", "/rpc/synchronize": "403",
@@ -67,7 +68,8 @@ func TestBrowsersThatTellNothing(t *testing.T) {
 	}
 }
 
-// Clients may call the server as they like, and so may browsers whose user, or whose page of this server, asks.
+// Clients may call the server as they like, and so may browsers whose user, or whose page of this
+// server, asks.
 func TestRequestsThatAreWanted(t *testing.T) {
 	s := openToPages(t)
 	c := s.dial(t)
@@ -82,7 +84,8 @@ func TestRequestsThatAreWanted(t *testing.T) {
 	}
 }
 
-// Credentials that are right prove that the user means this server under that name, wrong and unknown ones prove nothing.
+// Credentials that are right prove that the user means this server under that name, wrong and
+// unknown ones prove nothing.
 func TestCredentialsProveTheHost(t *testing.T) {
 	pages, err := browser.New(nil)
 	require.NoError(t, err)

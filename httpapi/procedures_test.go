@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	"gotycoon/db/dberr"
 
-	"gotycoon/db"
+	"github.com/stretchr/testify/require"
 )
 
 func TestProceduresAreSorted(t *testing.T) {
@@ -80,7 +80,7 @@ func pageOfProcedures() string {
 		case usesCursor:
 			b.WriteString(" Takes `CUR`.")
 		}
-		if p.expect != db.Success {
+		if p.expect != dberr.Success {
 			fmt.Fprintf(&b, " Status 450 for: %s.", p.expect)
 		}
 		b.WriteByte('\n')

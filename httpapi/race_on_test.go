@@ -2,5 +2,6 @@
 
 package httpapi_test
 
-// raceEnabled: the race detector makes sync.Pool forget things, which costs allocations, and has records in the heap of Go.
+// raceEnabled: the race detector makes sync.Pool forget things, which costs allocations, and has
+// records in the heap of Go.
 const raceEnabled = true

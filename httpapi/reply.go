@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"gotycoon/access"
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
@@ -107,7 +107,7 @@ func (w *replyWriter) header(name, value string) {
 
 // headerXT appends the expiration time, if the record has one.
 func (w *replyWriter) headerXT(xt int64) {
-	if xt < db.MaxXT {
+	if xt < record.MaxXT {
 		w.c.Out = appendHTTPDate(append(w.c.Out, "X-Kt-Xt: "...), xt)
 		w.c.Out = append(w.c.Out, crlf...)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi/date"
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
@@ -86,19 +87,19 @@ func (s *Session) restHead(d *db.DB, key []byte) int {
 }
 
 // largeValue is the size from which on a value is stored from where it is, without a copy: the
-// database writes the expiration time into the db.Headroom bytes in front of the value. The buffer
+// database writes the expiration time into the record.Headroom bytes in front of the value. The buffer
 // of a large request is not used again, and no more is read into it before the log has been waited
 // for.
 const largeValue = 1 << 20
 
 func (s *Session) restPut(d *db.DB, key []byte) int {
-	value, mode, xt := s.req.Body(), s.req.Mode(), db.Never
-	if at := date.Parse(s.req.Expiry()); at > 0 && at < db.MaxXT {
-		xt = db.XT(-at)
+	value, mode, xt := s.req.Body(), s.req.Mode(), record.Never
+	if at := date.Parse(s.req.Expiry()); at > 0 && at < record.MaxXT {
+		xt = record.XT(-at)
 	}
 	large := len(value) >= largeValue
 	if large {
-		value = s.req.BodyWithRoom(db.Headroom)
+		value = s.req.BodyWithRoom(record.Headroom)
 	}
 	owed := &s.c.Owed
 	var err error

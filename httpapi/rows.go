@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
@@ -54,12 +55,12 @@ func (in *input) intOr(name string, absent int64) int64 {
 }
 
 // xt returns the expiration time.
-func (in *input) xt() db.XT {
+func (in *input) xt() record.XT {
 	text, ok := in.Get("xt")
 	if !ok {
-		return db.Never
+		return record.Never
 	}
-	return db.XT(lenient.Int(text))
+	return record.XT(lenient.Int(text))
 }
 
 // waitDefault is how long WAIT waits without a WAITTIME, and waitMost what a Duration holds with
@@ -209,7 +210,7 @@ func (o *output) addFloat(name string, f float64) {
 
 // addXT adds the expiration time, if the record has one.
 func (o *output) addXT(xt int64) {
-	if xt < db.MaxXT {
+	if xt < record.MaxXT {
 		o.addInt("xt", xt)
 	}
 }
@@ -238,7 +239,7 @@ func (o *output) fail(err error) {
 // errorText returns what the client reads about an error. The cause of a database error is for the
 // log only.
 func (o *output) errorText(err error) []byte {
-	e, ok := errors.AsType[*db.Error](err)
+	e, ok := errors.AsType[*dberr.Error](err)
 	if !ok {
 		return o.intern(err.Error())
 	}

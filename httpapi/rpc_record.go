@@ -3,23 +3,23 @@ package httpapi
 import (
 	"math"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/lenient"
 )
 
 // Procedures on one record.
 
-// inPlace returns a large value of the body with db.Headroom bytes in front of it, which the
+// inPlace returns a large value of the body with record.Headroom bytes in front of it, which the
 // database may overwrite (see largeValue). They are the end of the row's name, and nobody looks at
 // "value" any more. It returns nil for a small value, and for a value that is not in the body as it
 // came (Base64).
 func (s *Session) inPlace(value []byte) (room []byte) {
 	body := s.req.Body()
 	at := cap(body) - cap(value) // where the value begins, if it is a part of body
-	if len(value) < largeValue || at < db.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
+	if len(value) < largeValue || at < record.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
 		return nil
 	}
-	return body[at-db.Headroom : at+len(value)]
+	return body[at-record.Headroom : at+len(value)]
 }
 
 func rpcSet(s *Session) error {

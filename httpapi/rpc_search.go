@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // Procedures that go through a database. They may take long: replies to earlier requests leave
@@ -101,7 +102,7 @@ func rpcChecksum(s *Session) error {
 		return nil
 	}
 	parts, err := d.Checksum(&s.c.Owed, ranges, o)
-	if errors.Is(err, db.ErrNotImplemented) {
+	if errors.Is(err, dberr.ErrNotImplemented) {
 		return errUnordered
 	}
 	if err != nil {

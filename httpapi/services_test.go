@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 )
 
@@ -15,7 +16,7 @@ func TestNobodyReachesTheServicesDatabase(t *testing.T) {
 	services := filepath.Join(t.TempDir(), "services.kct")
 	s := newServerWith(t, db.Options{Services: services}, httpapi.Options{}, "%")
 	d := s.catalog.Services()
-	require.NoError(t, d.Set(nil, []byte("bound"), []byte("7"), db.Never))
+	require.NoError(t, d.Set(nil, []byte("bound"), []byte("7"), record.Never))
 	untouched := func(what string) {
 		t.Helper()
 		n, err := d.Count(nil)
@@ -24,7 +25,7 @@ func TestNobodyReachesTheServicesDatabase(t *testing.T) {
 		require.NoError(t, err, what)
 		require.EqualValues(t, 1, n, what)
 		require.Equal(t, "7", string(value), what)
-		require.Equal(t, db.MaxXT, xt, what)
+		require.Equal(t, record.MaxXT, xt, what)
 	}
 	c := s.dial(t)
 	for _, name := range []string{"65534", "+65534", " 65534", "065534", "65534.0", "4295032830", "-2", "services.kct", services, "65534x"} {

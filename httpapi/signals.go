@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Signals are the named conditions of WAIT and SIGNAL (section 5). They are not remembered: a
-// signal reaches those who wait at that moment. It starts no goroutine.
+// Signals are the named conditions of WAIT and SIGNAL. A signal is not remembered: it reaches the
+// sessions that wait at that moment. Signals starts no goroutine.
 type Signals struct {
 	mu      sync.Mutex
 	waiting map[string][]*waiter // in the order of arrival; no empty lists
@@ -19,13 +19,12 @@ type waiter struct {
 	signaled bool
 }
 
-// NewSignals returns a set of conditions nobody waits for.
+// NewSignals returns a set of conditions without waiters.
 func NewSignals() *Signals {
 	return &Signals{waiting: make(map[string][]*waiter)}
 }
 
-// Wait returns true when name is signaled, false when that does not happen within limit or before
-// Shutdown.
+// Wait reports whether name is signaled within limit and before Shutdown.
 func (g *Signals) Wait(name string, limit time.Duration) bool {
 	w := g.enter(name)
 	if w == nil {
@@ -52,7 +51,7 @@ func (g *Signals) enter(name string) *waiter {
 	return w
 }
 
-// leave takes a waiter out whose time is up, unless it has been woken in this moment.
+// leave removes a waiter whose time is up, unless a signal has just removed it.
 func (g *Signals) leave(name string, w *waiter) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -65,8 +64,8 @@ func (g *Signals) leave(name string, w *waiter) {
 	}
 }
 
-// Signal wakes the one who waits for name the longest, or all when broadcast, and returns how many
-// were waiting.
+// Signal wakes the session that waits for name the longest, or all if broadcast, and returns how
+// many were waiting.
 func (g *Signals) Signal(name string, broadcast bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,7 +82,7 @@ func (g *Signals) Signal(name string, broadcast bool) int {
 	return len(list)
 }
 
-// keepLocked stores who still waits for name. The caller holds mu.
+// keepLocked stores the sessions that still wait for name. The caller holds mu.
 func (g *Signals) keepLocked(name string, list []*waiter) {
 	if len(list) == 0 {
 		delete(g.waiting, name)
@@ -92,7 +91,7 @@ func (g *Signals) keepLocked(name string, list []*waiter) {
 	g.waiting[name] = list
 }
 
-// Shutdown ends every wait, and those to come, as if its time were up.
+// Shutdown ends all waits, now and from now on, as if their time were up.
 func (g *Signals) Shutdown() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -105,7 +104,7 @@ func (g *Signals) Shutdown() {
 	clear(g.waiting)
 }
 
-// Waiting returns how many wait for name.
+// Waiting returns how many sessions wait for name.
 func (g *Signals) Waiting(name string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

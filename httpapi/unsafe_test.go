@@ -13,8 +13,9 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// TestNoReplyTellsWhatIsNotSafe asks for a record whose update is being synced (-oas), in all ways. What must hold: no reply comes before the
-// sync has ended; requests about other records are answered.
+// TestNoReplyTellsWhatIsNotSafe asks for a record whose update is being synced (-oas), in all ways.
+// What must hold: no reply comes before the sync has ended; requests about other records are
+// answered.
 func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")
@@ -52,7 +53,7 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 			}
 		}()
 	}
-	select { // a key may share its lock with the one that is being stored, and then waits with it, but hardly all of these do
+	select { // a key that shares its lock with the one being stored waits; hardly all of these do
 	case c := <-answered:
 		require.Equal(t, "value\t1\n", c.receive(false).body)
 	case <-time.After(time.Minute):
@@ -71,8 +72,8 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	}
 }
 
-// TestNoSignalTellsWhatIsNotSafe has an update send a signal while it is being synced (-oas). What must hold: who waits for the signal is
-// woken when the update is safe.
+// TestNoSignalTellsWhatIsNotSafe has an update send a signal while it is being synced (-oas). What
+// must hold: who waits for the signal is woken when the update is safe.
 func TestNoSignalTellsWhatIsNotSafe(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")

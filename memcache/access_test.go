@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // guarded is a service whose access file has these lines, and for each user a line with the name as the password.
@@ -176,7 +177,7 @@ func TestRightsAreLookedAtAgainAfterAWait(t *testing.T) {
 	change("allow anyone write prefix=nobody")
 	set.send("1\r\n")
 	require.Contains(t, set.line(), "CLIENT_ERROR access denied")
-	require.NoError(t, s.db.Set(nil, []byte("other 1"), []byte("message"), db.Never))
+	require.NoError(t, s.db.Set(nil, []byte("other 1"), []byte("message"), record.Never))
 	require.Contains(t, get.line(), "CLIENT_ERROR access denied")
 	claim, err := s.db.Claim(nil, nil, []byte("other "), nil)
 	require.NoError(t, err, "the message has gone back")

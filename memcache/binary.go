@@ -6,7 +6,8 @@ import (
 	"errors"
 
 	"gotycoon/access"
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -118,7 +119,7 @@ func (c *conn) serveBinary() bool {
 	}
 	if len(r.value) >= largeValue && room != nil {
 		r.key = bytes.Clone(r.key) // its end is in the way
-		r.room = room[len(message)-len(r.value)-db.Headroom:]
+		r.room = room[len(message)-len(r.value)-record.Headroom:]
 	}
 	keep := c.executeBinary(&r)
 	c.measureBinary(&r)
@@ -162,13 +163,13 @@ func (c *conn) statusOf(err error) status {
 	switch {
 	case err == nil:
 		return statusOK
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		return statusNotFound
-	case errors.Is(err, db.ErrDuplicate), errors.Is(err, errChanged):
+	case errors.Is(err, dberr.ErrDuplicate), errors.Is(err, errChanged):
 		return statusExists
 	case errors.Is(err, errNotNumber):
 		return statusNotNumber
-	case db.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
+	case dberr.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		return statusNoMemory
 	}
 	c.failed = true
@@ -176,7 +177,7 @@ func (c *conn) statusOf(err error) status {
 		return statusAuth
 	}
 	c.s.logFailure(err)
-	if errors.Is(err, db.ErrReadOnly) {
+	if errors.Is(err, dberr.ErrReadOnly) {
 		return statusDenied
 	}
 	return statusInternal

@@ -6,7 +6,8 @@ import (
 	"math"
 	"time"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // binaryGet serves get, getk, gat, gatk and their quiet forms. A quiet form gets no reply if there
@@ -16,7 +17,7 @@ func (c *conn) binaryGet(r *request, row *operation) bool {
 		return false
 	}
 	it, err := c.binaryFetch(r, row)
-	if errors.Is(err, db.ErrNoRecord) && c.quiet {
+	if errors.Is(err, dberr.ErrNoRecord) && c.quiet {
 		return true
 	}
 	a := &reply{status: c.statusOf(err), unique: it.version}
@@ -59,7 +60,7 @@ func (c *conn) binaryTouch(r *request) {
 
 // binaryStore serves set, add, replace, append and prepend.
 func (c *conn) binaryStore(r *request, base opcode) {
-	ch := change{key: r.key, data: r.value, room: r.room, unique: r.unique, versioned: true, xt: db.Never}
+	ch := change{key: r.key, data: r.value, room: r.room, unique: r.unique, versioned: true, xt: record.Never}
 	switch base {
 	case opAdd:
 		ch.mode = modeAdd

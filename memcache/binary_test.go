@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // message makes a request: extras as big-endian numbers of 4 or 8 bytes.
@@ -153,7 +153,7 @@ func TestBrokenBinaryMessagesEndTheConnection(t *testing.T) {
 
 func TestReadOnlyService(t *testing.T) {
 	s := start(t, "opts=fr", ":")
-	require.NoError(t, s.db.Set(nil, []byte("a"), []byte("x\x00\x00\x00\x00"), db.Never))
+	require.NoError(t, s.db.Set(nil, []byte("a"), []byte("x\x00\x00\x00\x00"), record.Never))
 	before := s.db.Unique([]byte("a"))
 	const refused = "SERVER_ERROR server is read-only\n"
 	c := s.dial(t)
@@ -170,7 +170,7 @@ func TestReadOnlyService(t *testing.T) {
 	}
 	_, xt, err := s.db.Get(nil, nil, []byte("a"))
 	require.NoError(t, err)
-	require.Equal(t, db.MaxXT, xt)
+	require.Equal(t, record.MaxXT, xt)
 	require.Equal(t, before, s.db.Unique([]byte("a")))
 	n, err := s.db.Count(nil)
 	require.NoError(t, err)

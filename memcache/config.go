@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"gotycoon/db"
+	"gotycoon/db/expr"
 )
 
 const (
@@ -38,7 +38,7 @@ func DefaultConfig() Config {
 }
 
 // Check returns an error if a database of this kind cannot be served with this configuration.
-func (c *Config) Check(kind db.Kind) error {
+func (c *Config) Check(kind expr.Kind) error {
 	switch {
 	case c.Queue && c.ReadOnly:
 		return ErrReadOnlyQueue

@@ -7,6 +7,8 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
@@ -39,7 +41,7 @@ type conn struct {
 	number []byte   // scratch: text of numbers
 	failed bool     // the command failed
 
-	asked asked // the request in execution, for db.Rights
+	asked asked // the request in execution, for owed.Rights
 
 	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }
@@ -191,7 +193,7 @@ func (c *conn) block(size int64) (data, room []byte, ok bool) {
 		return nil, nil, false
 	}
 	if n >= largeValue {
-		room = c.io.Room(n, db.Headroom, flagBytes)
+		room = c.io.Room(n, record.Headroom, flagBytes)
 	}
 	c.io.Advance(n + end)
 	return data[:n], room, true
@@ -242,7 +244,7 @@ func (c *conn) fail(call string, err error) {
 	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		c.answer(replyMemory)
 		return
-	case db.Refused(err):
+	case dberr.Refused(err):
 		c.answer("SERVER_ERROR " + reason(err))
 		return
 	}
@@ -252,7 +254,7 @@ func (c *conn) fail(call string, err error) {
 
 // reason returns the text of a database error.
 func reason(err error) string {
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		return e.Message
 	}
 	return err.Error()

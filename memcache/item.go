@@ -8,6 +8,8 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // mode is the kind of a storage command.
@@ -46,7 +48,7 @@ type item struct {
 	key     []byte
 	data    []byte
 	flags   uint32
-	xt      int64  // absolute expiration time in seconds, db.MaxXT for never
+	xt      int64  // absolute expiration time in seconds, record.MaxXT for never
 	version uint64 // 0 if it was not asked for
 }
 
@@ -74,22 +76,22 @@ func (c *conn) decode(stored []byte) (data []byte, flags uint32) {
 
 // expiry converts a client's expiration time: a number of seconds from now, or a Unix time if it is
 // too large for that.
-func (c *conn) expiry(n int64) db.XT {
+func (c *conn) expiry(n int64) record.XT {
 	const longest = 1 << 24
 	switch {
 	case n == 0:
-		return db.Never
+		return record.Never
 	case n < 0 && c.modern:
 		return -1 // expired already
 	case n < 0:
-		return db.Never
+		return record.Never
 	case n <= longest:
-		return db.XT(n)
+		return record.XT(n)
 	}
-	return db.XT(-n)
+	return record.XT(-n)
 }
 
-// fetch reads an item. Its data are valid until the next operation. It returns db.ErrNoRecord if
+// fetch reads an item. Its data are valid until the next operation. It returns dberr.ErrNoRecord if
 // there is no item.
 func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 	it.key = key
@@ -121,16 +123,16 @@ func (c *conn) fetch(key []byte, versioned bool) (it item, err error) {
 type change struct {
 	mode      mode
 	key, data []byte
-	room      []byte // large data between db.Headroom bytes in front and flagBytes behind; nil: they are copied
+	room      []byte // large data between record.Headroom bytes in front and flagBytes behind; nil: they are copied
 	flags     uint32
-	xt        db.XT
+	xt        record.XT
 	unique    uint64 // version that the item must have; 0: any version
 	versioned bool   // the caller wants the new version
 	vivify    bool   // append and prepend create a missing item
 }
 
-// store carries out a storage operation. If it stores nothing, it returns db.ErrDuplicate,
-// db.ErrNoRecord or errChanged.
+// store carries out a storage operation. If it stores nothing, it returns dberr.ErrDuplicate,
+// dberr.ErrNoRecord or errChanged.
 func (c *conn) store(ch change) (version uint64, err error) {
 	// The right is checked again, since the data may have taken long to arrive.
 	if err := c.io.Visitor.Key(access.Write, c.db, ch.key); err != nil {
@@ -195,7 +197,7 @@ func (c *conn) decideVersion(ch change, room []byte) (version uint64, err error)
 		if refused = c.refusal(ch, found); refused != nil {
 			return db.Verdict{}
 		}
-		return db.Verdict{Op: db.Renew, Value: room[db.Headroom:], Room: room, XT: ch.xt}
+		return db.Verdict{Op: db.Renew, Value: room[record.Headroom:], Room: room, XT: ch.xt}
 	})
 	if err == nil {
 		err = refused
@@ -243,11 +245,11 @@ func (c *conn) storeVersion(ch change) (version uint64, err error) {
 func (c *conn) refusal(ch change, found bool) error {
 	switch {
 	case !found && (ch.mode == modeReplace || ch.mode == modeCAS || ch.unique != 0):
-		return db.ErrNoRecord
+		return dberr.ErrNoRecord
 	case !found && (ch.mode == modeAppend || ch.mode == modePrepend) && !ch.vivify:
-		return db.ErrNoRecord
+		return dberr.ErrNoRecord
 	case found && ch.mode == modeAdd:
-		return db.ErrDuplicate
+		return dberr.ErrDuplicate
 	case ch.unique != 0 && c.db.Unique(ch.key) != ch.unique:
 		return errChanged
 	}
@@ -292,7 +294,7 @@ func (c *conn) removeVersion(key []byte, unique uint64) error {
 	_, err := c.db.AcceptUnique(&c.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
 		switch {
 		case !found:
-			refused = db.ErrNoRecord
+			refused = dberr.ErrNoRecord
 		case c.db.Unique(key) != unique:
 			refused = errChanged
 		default:
@@ -307,7 +309,7 @@ func (c *conn) removeVersion(key []byte, unique uint64) error {
 }
 
 // renew gives an item another expiration time, and returns the item as it was before.
-func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
+func (c *conn) renew(key []byte, xt record.XT) (it item, err error) {
 	missing := false
 	var lack error
 	it.version, err = c.db.AcceptUnique(&c.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
@@ -324,7 +326,7 @@ func (c *conn) renew(key []byte, xt db.XT) (it item, err error) {
 	switch {
 	case err != nil:
 	case missing:
-		err = db.ErrNoRecord
+		err = dberr.ErrNoRecord
 	default:
 		err = lack
 	}
@@ -342,11 +344,11 @@ type addition struct {
 	key     []byte
 	delta   uint64
 	down    bool
-	create  bool   // store initial if there is no item
-	initial uint64 // used with create
-	xt      db.XT  // used with create and renew
-	renew   bool   // give an existing item the expiration time xt
-	unique  uint64 // as in change
+	create  bool      // store initial if there is no item
+	initial uint64    // used with create
+	xt      record.XT // used with create and renew
+	renew   bool      // give an existing item the expiration time xt
+	unique  uint64    // as in change
 }
 
 // add carries out an addition as memcached does: unsigned, wrapping at 64 bits; a decrement stops
@@ -361,7 +363,7 @@ func (c *conn) add(a addition) (sum, version uint64, xt int64, err error) {
 		}
 		c.number = strconv.AppendUint(c.number[:0], sum, 10)
 		if !found {
-			xt = db.MaxXT
+			xt = record.MaxXT
 			return db.Verdict{Op: db.Renew, Value: c.encode(nil, c.number, 0), XT: a.xt}
 		}
 		if a.renew {
@@ -390,7 +392,7 @@ func (c *conn) sum(a addition, old []byte, found bool) (uint64, error) {
 	case !found && a.create:
 		return a.initial, nil
 	case !found:
-		return 0, db.ErrNoRecord
+		return 0, dberr.ErrNoRecord
 	case a.unique != 0 && c.db.Unique(a.key) != a.unique:
 		return 0, errChanged
 	}
@@ -427,7 +429,7 @@ func (c *conn) addClassic(key []byte, delta int64, down bool) (sum int64, err er
 		return db.Verdict{Op: db.Store, Value: c.withFlagsOf(old)}
 	})
 	if err == nil && missing {
-		err = db.ErrNoRecord
+		err = dberr.ErrNoRecord
 	}
 	c.countAddition(down, err)
 	return sum, err
@@ -435,7 +437,7 @@ func (c *conn) addClassic(key []byte, delta int64, down bool) (sum int64, err er
 
 // ttl returns the seconds until an expiration time, -1 for never.
 func (c *conn) ttl(xt int64) int64 {
-	if xt == db.MaxXT {
+	if xt == record.MaxXT {
 		return -1
 	}
 	return max(0, xt-c.db.Now().Unix())

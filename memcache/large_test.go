@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -139,7 +140,7 @@ func startWithin(t *testing.T, plex string, budget int64) (*started, *netio.Limi
 func TestOutOfMemoryAndTheConnection(t *testing.T) {
 	const memory = "SERVER_ERROR out of memory\n"
 	s, _ := startWithin(t, "opts=f", 1<<20)
-	require.NoError(t, s.db.Set(nil, []byte("large"), largeData(2<<20), db.Never))
+	require.NoError(t, s.db.Set(nil, []byte("large"), largeData(2<<20), record.Never))
 	c := s.dial(t)
 	for range 3 {
 		c.ask("get large\nmg large v\ngat 0 large\nappend large 0 0 1\nx\nversion\n", memory+memory+memory+memory+"VERSION "+ModernVersion+"\n")

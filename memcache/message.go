@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // The key of a message is its queue's name and its stamp, and messages come out in the order of
@@ -68,14 +70,14 @@ func stampOf(text []byte) stamp {
 }
 
 // put stores a message.
-func (q *queues) put(p *db.Pending, name, value []byte, xt db.XT) error {
+func (q *queues) put(p *db.Pending, name, value []byte, xt record.XT) error {
 	for {
 		newest, err := q.newest(name)
 		if err != nil {
 			return err
 		}
 		err = q.db.Add(p, q.messageKey(name, newest), value, xt)
-		if !errors.Is(err, db.ErrDuplicate) { // somebody else has used the key
+		if !errors.Is(err, dberr.ErrDuplicate) { // somebody else has used the key
 			return err
 		}
 	}

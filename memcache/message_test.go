@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // openQueues opens a database and the queues in it, as a server does at its start. set is its clock.
@@ -29,7 +31,7 @@ func openQueues(t *testing.T, expr string, o db.Options) (c *db.Catalog, q *queu
 // put stores a message with a text.
 func put(t *testing.T, q *queues, name, text string) {
 	t.Helper()
-	require.NoError(t, q.put(nil, []byte(name), []byte(text), db.Never))
+	require.NoError(t, q.put(nil, []byte(name), []byte(text), record.Never))
 }
 
 // taken takes all messages of a name, in their order.
@@ -38,7 +40,7 @@ func taken(t *testing.T, q *queues, name string) (texts []string) {
 	for {
 		claim, err := q.claim(nil, nil, &line{}, []byte(name))
 		if err != nil {
-			require.ErrorIs(t, err, db.ErrNoRecord)
+			require.ErrorIs(t, err, dberr.ErrNoRecord)
 			return texts
 		}
 		texts = append(texts, string(claim.Value))
@@ -83,14 +85,14 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	c, q, _ := openQueues(t, "%", db.Options{})
 	defer c.Close()
 	d := c.DB(0)
-	require.NoError(t, d.Set(nil, []byte("job 03000000000000 0007"), []byte("ahead"), db.Never))
-	require.NoError(t, d.Set(nil, []byte("job 3 is no message of a server"), []byte("odd"), db.Never))
-	require.NoError(t, d.Set(nil, []byte("job x"), []byte("odder"), db.Never))
+	require.NoError(t, d.Set(nil, []byte("job 03000000000000 0007"), []byte("ahead"), record.Never))
+	require.NoError(t, d.Set(nil, []byte("job 3 is no message of a server"), []byte("odd"), record.Never))
+	require.NoError(t, d.Set(nil, []byte("job x"), []byte("odder"), record.Never))
 	held, err := d.Claim(nil, nil, []byte("job 0"), nil)
 	require.NoError(t, err)
 	put(t, q, "job", "first")
 	require.NoError(t, held.GiveBack(nil))
-	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), db.Never)) // while the server runs
+	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), record.Never)) // while the server runs
 	put(t, q, "job", "second")
 	put(t, q, "other", "of another queue")
 	keys, err := d.MatchPrefix(nil, nil, []byte("other "), -1, nil)
@@ -104,8 +106,8 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 func TestNamesWithBlanks(t *testing.T) {
 	c, q, _ := openQueues(t, "%", db.Options{})
 	defer c.Close()
-	require.NoError(t, c.DB(0).Set(nil, []byte("a b 03000000000000 0000"), []byte("of b"), db.Never))
-	require.NoError(t, c.DB(0).Set(nil, []byte("a 02000000000000 0000"), []byte("of a"), db.Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("a b 03000000000000 0000"), []byte("of b"), record.Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("a 02000000000000 0000"), []byte("of a"), record.Never))
 	found, err := q.greatest([]byte("a"))
 	require.NoError(t, err)
 	require.Equal(t, stamp{2_000_000_000_000, 0}, found)
@@ -141,7 +143,7 @@ func TestProducersTogether(t *testing.T) {
 	for p := range producers {
 		wg.Go(func() {
 			for i := range each {
-				if err := q.put(nil, []byte("job"), fmt.Appendf(nil, "%d %04d", p, i), db.Never); err != nil {
+				if err := q.put(nil, []byte("job"), fmt.Appendf(nil, "%d %04d", p, i), record.Never); err != nil {
 					t.Error(err)
 				}
 			}

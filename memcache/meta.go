@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // maxMetaKey is the length of the longest key of a meta command, after decoding.
@@ -99,7 +99,7 @@ func (m *meta) unsigned(letter byte, otherwise uint64) (n uint64, ok bool) {
 }
 
 // metaExpiry returns the expiration time in the token of a flag; never, if the flag is not given.
-func (c *conn) metaExpiry(m *meta, letter byte) (xt db.XT, ok bool) {
+func (c *conn) metaExpiry(m *meta, letter byte) (xt record.XT, ok bool) {
 	n, ok := m.number(letter, 0)
 	return c.expiry(n), ok
 }

@@ -3,7 +3,7 @@ package memcache
 import (
 	"errors"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // metaArithmetic serves "ma KEY FLAGS...".
@@ -26,7 +26,7 @@ func (c *conn) metaArithmetic() bool {
 		if !m.quiet {
 			c.sayMeta(&m, metaHeader, it, "")
 		}
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		if !m.quiet {
 			c.sayMeta(&m, metaMissing, nil, "")
 		}

@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // metaGet serves "mg KEY FLAGS...".
@@ -22,7 +23,7 @@ func (c *conn) metaGet() bool {
 		return c.sayMeta(&m, "VA", &it, marks)
 	case err == nil:
 		c.sayMeta(&m, metaHeader, &it, marks)
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		if !m.quiet {
 			c.say(metaMiss)
 		}
@@ -53,7 +54,7 @@ func (c *conn) metaFetch(m *meta) (it item, marks string, err error) {
 	}
 	it, err = c.fetch(m.key, true)
 	switch {
-	case errors.Is(err, db.ErrNoRecord) && m.has('N'):
+	case errors.Is(err, dberr.ErrNoRecord) && m.has('N'):
 		return c.vivify(m)
 	case err != nil:
 		return it, "", err
@@ -89,9 +90,9 @@ func (c *conn) vivify(m *meta) (it item, marks string, err error) {
 	if !ok {
 		return it, "", errToken
 	}
-	it = item{key: m.key, xt: db.MaxXT}
+	it = item{key: m.key, xt: record.MaxXT}
 	it.version, err = c.store(change{mode: modeAdd, key: m.key, xt: xt, versioned: true})
-	if errors.Is(err, db.ErrDuplicate) { // another client was faster
+	if errors.Is(err, dberr.ErrDuplicate) { // another client was faster
 		it, err = c.fetch(m.key, true)
 		return it, " Z", err
 	}
@@ -113,7 +114,7 @@ func (c *conn) metaDebug() bool {
 	case err == nil:
 		data, _ := c.decode(stored)
 		c.say(fmt.Sprintf("ME %s exp=%d cas=%d size=%d", m.asSent, c.ttl(xt), version, len(data)))
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.say(metaMiss)
 	default:
 		c.metaFail("get", err)

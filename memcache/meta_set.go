@@ -3,7 +3,7 @@ package memcache
 import (
 	"errors"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // metaSet serves "ms KEY SIZE FLAGS..." and the data block. The block is read even if the command
@@ -79,9 +79,9 @@ func (c *conn) metaStore(m *meta, ch change) {
 		}
 	case errors.Is(err, errChanged):
 		c.sayMeta(m, metaExists, nil, "")
-	case errors.Is(err, db.ErrNoRecord) && ch.unique != 0:
+	case errors.Is(err, dberr.ErrNoRecord) && ch.unique != 0:
 		c.sayMeta(m, metaMissing, nil, "")
-	case errors.Is(err, db.ErrNoRecord), errors.Is(err, db.ErrDuplicate):
+	case errors.Is(err, dberr.ErrNoRecord), errors.Is(err, dberr.ErrDuplicate):
 		c.sayMeta(m, metaNotStored, nil, "")
 	default:
 		c.metaFail(ch.mode.call(), err)
@@ -105,7 +105,7 @@ func (c *conn) metaDelete() bool {
 		if !m.quiet {
 			c.sayMeta(&m, metaHeader, nil, "")
 		}
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		if !m.quiet {
 			c.sayMeta(&m, metaMissing, nil, "")
 		}

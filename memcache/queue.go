@@ -10,6 +10,8 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/netio"
 )
 
@@ -110,7 +112,7 @@ func (l *line) wakeFirst() {
 }
 
 // take claims the oldest message of a name. It waits until the deadline for a message, and returns
-// db.ErrNoRecord if none has come. heed ends a search that takes long.
+// dberr.ErrNoRecord if none has come. heed ends a search that takes long.
 func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []byte, deadline time.Time) (*db.Claim, error) {
 	w := &waiter{poke: make(chan struct{}, 1)}
 	l := q.join(string(name), w)
@@ -120,7 +122,7 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 	for {
 		if q.first(l, w) {
 			claim, err := q.claim(heed, p, l, name)
-			if !errors.Is(err, db.ErrNoRecord) {
+			if !errors.Is(err, dberr.ErrNoRecord) {
 				return claim, err
 			}
 		}
@@ -135,7 +137,7 @@ func (q *queues) take(ctx context.Context, heed db.Heed, p *db.Pending, name []b
 			// Also a request that is not the first of its line searches at least once.
 			return q.claim(heed, p, l, name)
 		case <-ctx.Done():
-			return nil, db.ErrNoRecord
+			return nil, dberr.ErrNoRecord
 		}
 	}
 }
@@ -210,7 +212,7 @@ func (c *conn) getMessages() bool {
 			if !c.sayValue(&it) {
 				return false
 			}
-		case errors.Is(err, db.ErrNoRecord):
+		case errors.Is(err, dberr.ErrNoRecord):
 		default:
 			c.fail("get", err)
 			return true
@@ -243,7 +245,7 @@ func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
 		c.claims = map[string][]*db.Claim{}
 	}
 	c.claims[string(name)] = append(c.claims[string(name)], claim)
-	it := item{key: name, xt: db.MaxXT}
+	it := item{key: name, xt: record.MaxXT}
 	it.data, it.flags = c.decode(claim.Value)
 	return it, nil
 }
@@ -254,7 +256,7 @@ func (c *conn) heed() db.Heed {
 	client := c.io.Heed("")
 	return func() error {
 		if c.ctx.Err() != nil {
-			return db.ErrNoRecord
+			return dberr.ErrNoRecord
 		}
 		if err := client(); !errors.Is(err, netio.ErrLong) {
 			return err
@@ -291,7 +293,7 @@ func (c *conn) mayTake(name []byte, claim *db.Claim) error {
 func (c *conn) finish(name []byte) error {
 	fetched := c.claims[string(name)]
 	if len(fetched) == 0 {
-		return db.ErrNoRecord
+		return dberr.ErrNoRecord
 	}
 	if err := fetched[0].Finish(&c.io.Owed); err != nil {
 		return err

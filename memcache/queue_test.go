@@ -12,7 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 func TestMessagesComeInTheirOrder(t *testing.T) {
@@ -73,7 +74,7 @@ func TestEveryArrivalWakes(t *testing.T) {
 	for _, key := range []string{"job 5", "job 3", "job "} {
 		waiter.send("get job\r\n")
 		s.awaitWaiters(t, "job", 1)
-		require.NoError(t, s.db.Set(nil, []byte(key), []byte("x"), db.Never))
+		require.NoError(t, s.db.Set(nil, []byte(key), []byte("x"), record.Never))
 		waiter.expect("VALUE job 0 1\r\nx\r\nEND\r\n")
 	}
 }
@@ -88,7 +89,7 @@ func TestAnAbortedTransactionWakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, "opts=q#qtout=60", "%")
 			future := []byte("job 09990000000000 0001")
-			require.NoError(t, s.db.Set(nil, future, []byte("x"), db.Never))
+			require.NoError(t, s.db.Set(nil, future, []byte("x"), record.Never))
 			tx, err := s.db.Begin(nil, false)
 			require.NoError(t, err)
 			tx.Share()
@@ -115,7 +116,7 @@ func TestAnAbortedTransactionWakes(t *testing.T) {
 // A commit that is refused brings messages back too.
 func TestARefusedCommitWakes(t *testing.T) {
 	s := start(t, "opts=q#qtout=60", "%")
-	require.NoError(t, s.db.Set(nil, []byte("job 1"), []byte("x"), db.Never))
+	require.NoError(t, s.db.Set(nil, []byte("job 1"), []byte("x"), record.Never))
 	tx, err := s.db.Begin(nil, false)
 	require.NoError(t, err)
 	tx.Share()
@@ -124,7 +125,7 @@ func TestARefusedCommitWakes(t *testing.T) {
 	line := s.queues.join("job", w)
 	defer s.queues.leave("job", line, w)
 	require.NoError(t, s.catalog.SetGuarded(true))
-	require.ErrorIs(t, tx.Commit(nil), db.ErrReadOnly)
+	require.ErrorIs(t, tx.Commit(nil), dberr.ErrReadOnly)
 	require.Len(t, w.poke, 1)
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // get serves "get K..." and "gets K...". In modern servers gets shows the versions.
@@ -27,7 +27,7 @@ func (c *conn) get(versioned bool) bool {
 			if len(it.data) > flushSize {
 				begin = len(c.io.Out) // all else has been sent
 			}
-		case errors.Is(err, db.ErrNoRecord):
+		case errors.Is(err, dberr.ErrNoRecord):
 		default:
 			// The items before the error are taken back: the client must not take the others for
 			// missing.
@@ -91,7 +91,7 @@ func (c *conn) getAndTouch(versioned bool) bool {
 			if !c.sayValue(&it) {
 				return false
 			}
-		case errors.Is(err, db.ErrNoRecord):
+		case errors.Is(err, dberr.ErrNoRecord):
 		default:
 			c.fail("accept", err)
 			return true
@@ -110,7 +110,7 @@ func (c *conn) touch() bool {
 	switch _, err := c.renew(c.words[1], c.expiry(leadingInt(c.words[2]))); {
 	case err == nil:
 		c.answer("TOUCHED")
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
 	default:
 		c.fail("accept", err)

@@ -3,7 +3,7 @@ package memcache
 import (
 	"errors"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // storage serves "VERB K FLAGS EXPTIME SIZE [UNIQUE] [noreply]" and the data block.
@@ -25,9 +25,9 @@ func (c *conn) storage(m mode) bool {
 		c.answer(replyStored)
 	case errors.Is(err, errChanged):
 		c.answer(replyExists)
-	case m == modeCAS && errors.Is(err, db.ErrNoRecord):
+	case m == modeCAS && errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
-	case errors.Is(err, db.ErrNoRecord), errors.Is(err, db.ErrDuplicate):
+	case errors.Is(err, dberr.ErrNoRecord), errors.Is(err, dberr.ErrDuplicate):
 		c.answer(replyNot)
 	default:
 		c.fail(m.call(), err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // The original's commands are replayed by package compat; here is what modern servers have besides.
@@ -81,9 +82,9 @@ func TestEveryUpdateChangesTheUnique(t *testing.T) {
 		"append":  func() { c.ask("append a 0 0 0\n\n", "STORED\n") },
 		"touch":   func() { c.ask("touch a 0\n", "TOUCHED\n") },
 		"replace": func() { c.ask("replace a 0 0 1\n5\n", "STORED\n") },
-		"another": func() { require.NoError(t, s.db.Set(nil, []byte("a"), []byte("5\x00\x00\x00\x00"), db.Never)) },
+		"another": func() { require.NoError(t, s.db.Set(nil, []byte("a"), []byte("5\x00\x00\x00\x00"), record.Never)) },
 		"bulk": func() {
-			_, err := s.db.SetBulk(nil, []db.Record{{Key: []byte("a"), Value: []byte("5"), XT: db.Never}}, true)
+			_, err := s.db.SetBulk(nil, []db.Record{{Key: []byte("a"), Value: []byte("5"), XT: record.Never}}, true)
 			require.NoError(t, err)
 		},
 		"anew": func() { c.ask("flush_all\nset a 0 0 1\n5\n", "OK\nSTORED\n") },
@@ -249,7 +250,7 @@ func TestMetaCAS(t *testing.T) {
 func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 	for _, plex := range []string{"", "opts=f", "opts=q"} {
 		s := start(t, plex, "%")
-		require.NoError(t, s.db.Set(nil, []byte("k"), []byte("v"), db.Never))
+		require.NoError(t, s.db.Set(nil, []byte("k"), []byte("v"), record.Never))
 		for _, line := range []string{"POST / HTTP/1.1", "GET /x?y HTTP/1.0", "PUT /a HTTP/1.1"} {
 			c := s.dial(t)
 			c.send("%s\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n", line)

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // delete serves "delete K [time] [noreply]"; the time has no meaning.
@@ -18,7 +18,7 @@ func (c *conn) delete() bool {
 	switch err := c.remove(c.words[1], 0); {
 	case err == nil:
 		c.answer("DELETED")
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
 	default:
 		c.fail("remove", err)
@@ -56,7 +56,7 @@ func (c *conn) answerSum(sum string, err error) {
 	switch {
 	case err == nil:
 		c.answer(sum)
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		c.answer(replyNotFound)
 	case errors.Is(err, errNotNumber):
 		c.answer("CLIENT_ERROR " + err.Error())

@@ -16,6 +16,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/replication"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkCatchUp(b *testing.B) {
 			a := newNode(b, 1, ":", ":")
 			recs := make([]db.Record, 0, 1000)
 			for i := range b.N {
-				recs = append(recs, db.Record{Key: fmt.Appendf(nil, "%08d", i), Value: []byte("0123456789abcdef"), XT: db.Never})
+				recs = append(recs, db.Record{Key: fmt.Appendf(nil, "%08d", i), Value: []byte("0123456789abcdef"), XT: record.Never})
 				if len(recs) == cap(recs) || i == b.N-1 {
 					_, err := a.catalog.DB(0).SetBulk(nil, recs, false)
 					require.NoError(b, err)
@@ -79,7 +80,7 @@ func BenchmarkTwoSlaves(b *testing.B) {
 	begun := time.Now()
 	for i := 0; b.Loop(); i++ {
 		for k := range recs {
-			recs[k] = db.Record{Key: fmt.Appendf(nil, "%08d", (i*bulk+k)%1_000_000), Value: []byte("0123456789abcdef0123456789abcdef"), XT: db.Never}
+			recs[k] = db.Record{Key: fmt.Appendf(nil, "%08d", (i*bulk+k)%1_000_000), Value: []byte("0123456789abcdef0123456789abcdef"), XT: record.Never}
 		}
 		_, err := a.catalog.DB(0).SetBulk(nil, recs, false)
 		require.NoError(b, err)
@@ -116,7 +117,7 @@ func BenchmarkIdleFollowers(b *testing.B) {
 				eventually(b, "all", func() bool { return len(a.replicas.List()) == count })
 				key, value := []byte("key"), []byte("0123456789abcdef")
 				for b.Loop() {
-					require.NoError(b, a.catalog.DB(0).Set(nil, key, value, db.Never))
+					require.NoError(b, a.catalog.DB(0).Set(nil, key, value, record.Never))
 				}
 				b.StopTimer()
 				a.cut()

@@ -10,6 +10,7 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/client"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -235,7 +236,7 @@ func (c *copier) store(ups []ulog.Update, reached []byte) error {
 		return &ulog.Position{DBID: c.part.db, State: place.encode()}
 	}
 	err := c.f.store(&c.pending, c.part.db, ups, note, true)
-	if e, ok := errors.AsType[*db.Error](err); ok && e.Code == db.InvalidOperation {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && e.Code == dberr.InvalidOperation {
 		c.f.opts.Logger.Error(fmt.Sprintf("a record of the copy is left out: %v", e))
 		err = nil
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -115,7 +115,7 @@ func TestACopyLosesNothingThatIsNewer(t *testing.T) {
 	require.Equal(t, want, a.contents(0))
 	_, xt, err := a.catalog.DB(0).Get(nil, nil, []byte("mortal"))
 	require.NoError(t, err)
-	require.Less(t, xt, int64(db.MaxXT))
+	require.Less(t, xt, int64(record.MaxXT))
 
 	c, d := newDual(t, 3), newNode(t, 4, ":") // followers of the one that has been given the copy
 	c.follow(master(b.port))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -24,7 +25,7 @@ func TestFollowerAppliesEveryKindOfUpdate(t *testing.T) {
 	a.set(0, "", "empty key")
 	a.set(0, "k", "1")
 	require.NoError(t, a.catalog.DB(0).Append(nil, []byte("k"), []byte("2"), 1000))
-	require.ErrorIs(t, a.catalog.DB(0).Remove(nil, []byte("missing")), db.ErrNoRecord)
+	require.ErrorIs(t, a.catalog.DB(0).Remove(nil, []byte("missing")), dberr.ErrNoRecord)
 	a.set(1, "last", "x")
 
 	f, end := b.follow(master(a.port))

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -290,12 +292,12 @@ func TestGuardedDatabasesTakeUpdatesOfTheMasterOnly(t *testing.T) {
 	a.set(1, "k", "1")
 	eventually(t, "the updates", func() bool { return b.get(0, "k") == "1" && b.get(1, "k") == "1" })
 	d := b.catalog.DB(0)
-	require.Equal(t, db.ErrReadOnly, d.Set(nil, []byte("k"), []byte("2"), db.Never))
-	require.Equal(t, db.ErrReadOnly, d.Clear(nil))
+	require.Equal(t, dberr.ErrReadOnly, d.Set(nil, []byte("k"), []byte("2"), record.Never))
+	require.Equal(t, dberr.ErrReadOnly, d.Clear(nil))
 	_, err := d.SetBulk(nil, []db.Record{{Key: []byte("k")}}, true)
-	require.Equal(t, db.ErrReadOnly, err)
+	require.Equal(t, dberr.ErrReadOnly, err)
 	_, err = d.Begin(nil, false)
-	require.Equal(t, db.ErrReadOnly, err)
+	require.Equal(t, dberr.ErrReadOnly, err)
 	require.NoError(t, b.catalog.SetGuarded(false))
 	b.set(0, "k", "2")
 }

@@ -20,6 +20,8 @@ import (
 
 	"gotycoon/binproto"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
 	"gotycoon/replication"
@@ -210,14 +212,14 @@ func (n *node) cut() {
 
 func (n *node) set(index int, key, value string) {
 	n.t.Helper()
-	require.NoError(n.t, n.catalog.Numbered(index).Set(nil, []byte(key), []byte(value), db.Never))
+	require.NoError(n.t, n.catalog.Numbered(index).Set(nil, []byte(key), []byte(value), record.Never))
 }
 
 // get returns the value of a key, "" where there is none.
 func (n *node) get(index int, key string) string {
 	n.t.Helper()
 	value, _, err := n.catalog.Numbered(index).Get(nil, nil, []byte(key))
-	if !errors.Is(err, db.ErrNoRecord) {
+	if !errors.Is(err, dberr.ErrNoRecord) {
 		require.NoError(n.t, err)
 	}
 	return string(value)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/replication"
 )
 
@@ -194,7 +194,7 @@ func TestTheLastUpdateIsStoredOnce(t *testing.T) {
 	a, b := newNode(t, 1), newNode(t, 2)
 	f, _ := b.follow(master(a.port))
 	for i := range 5 {
-		require.NoError(t, a.catalog.DB(0).Set(nil, []byte("k"), fmt.Append(nil, i), db.Never))
+		require.NoError(t, a.catalog.DB(0).Set(nil, []byte("k"), fmt.Append(nil, i), record.Never))
 		caughtUp(t, f, a)
 		a.cut()
 	}

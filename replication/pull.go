@@ -10,6 +10,7 @@ import (
 
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -225,8 +226,8 @@ func (p *pull) apply() error {
 	p.noted = 0
 	err := p.f.store(&p.conn.Owed, p.ups[0].DBID, p.ups, p.note, false)
 	p.throttle.add(len(p.ups), 0)
-	e, ok := errors.AsType[*db.Error](err)
-	if ok && e.Code == db.InvalidOperation {
+	e, ok := errors.AsType[*dberr.Error](err)
+	if ok && e.Code == dberr.InvalidOperation {
 		p.leftOut(e)
 		err = nil
 	}

@@ -12,6 +12,7 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/client"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
@@ -184,7 +185,7 @@ func (f *Follower) follow(ctx context.Context, m Master) time.Duration {
 
 // ended tells why a connection has ended. It returns the pause before the next connection.
 func (f *Follower) ended(ctx context.Context, err error) time.Duration {
-	e, refused := errors.AsType[*db.Error](err)
+	e, refused := errors.AsType[*dberr.Error](err)
 	switch {
 	case errors.Is(err, errAgain) || ctx.Err() != nil:
 		return 0

@@ -3,7 +3,7 @@ package script
 import (
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // call is a call of one of the functions that scripts have for the server. Arguments are counted from 1; of a method the first one
@@ -62,7 +62,7 @@ func (c call) int(i int, absent int64) int64 {
 }
 
 // xt returns an expiration argument.
-func (c call) xt(i int) db.XT { return db.XT(c.int(i, int64(db.Never))) }
+func (c call) xt(i int) record.XT { return record.XT(c.int(i, int64(record.Never))) }
 
 // flag returns a boolean argument, or the default where it is absent.
 func (c call) flag(i int, absent bool) bool {

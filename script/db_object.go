@@ -6,6 +6,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // Constants of the class DB.
@@ -131,7 +132,7 @@ func dbNewIndex(c call) int {
 		if !ok {
 			return d.Remove(h.pending(), key)
 		}
-		return d.Set(h.pending(), key, []byte(value), db.Never)
+		return d.Set(h.pending(), key, []byte(value), record.Never)
 	})
 	return 0
 }

@@ -6,12 +6,13 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // Methods on one record.
 
 // store is set and its relatives: key, value, expiration.
-func store(c call, op func(d *db.DB, p *db.Pending, key, value []byte, xt db.XT) error) int {
+func store(c call, op func(d *db.DB, p *db.Pending, key, value []byte, xt record.XT) error) int {
 	h := c.handleOf(1)
 	key, value, xt := c.bytes(2), c.bytes(3), c.xt(4)
 	return c.pushBool(h.do(c, func(d *db.DB) error { return op(d, h.pending(), key, value, xt) }))

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // Snapshots of one database, in the original's form:
@@ -26,7 +28,7 @@ const (
 	maxRecordPart = 1 << 30
 )
 
-var errSnapshot error = &db.Error{Code: db.BrokenFile, Message: "invalid snapshot"}
+var errSnapshot error = &dberr.Error{Code: dberr.BrokenFile, Message: "invalid snapshot"}
 
 func dbDumpSnapshot(c call) int {
 	dest := c.text(2)
@@ -91,7 +93,7 @@ func loadSnapshot(c call, r *bufio.Reader, d *db.DB, p *db.Pending) error {
 		if err != nil {
 			return errSnapshot
 		}
-		xt := db.MaxXT
+		xt := record.MaxXT
 		if !d.Persistent() {
 			if len(stored) < expirySize {
 				return errSnapshot

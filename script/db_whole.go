@@ -8,6 +8,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -86,14 +88,14 @@ func dbSynchronize(c call) int {
 		}
 		return d.Synchronize(hard, func(string, ulog.Stamp) error {
 			if !process(d) {
-				return db.ErrPostproc
+				return dberr.ErrPostproc
 			}
 			return nil
 		})
 	}))
 }
 
-var errProcess error = &db.Error{Code: db.LogicInconsistency, Message: "processing failed"}
+var errProcess error = &dberr.Error{Code: dberr.LogicInconsistency, Message: "processing failed"}
 
 // dbOccupy runs a processor while no other script's visitor or transaction is at work.
 func dbOccupy(c call) int {
@@ -111,7 +113,7 @@ func dbCopy(c call) int {
 	dest := c.text(2)
 	return c.pushBool(c.handleOf(1).do(c, func(d *db.DB) error {
 		if !d.OnDisk() {
-			return db.ErrPostproc
+			return dberr.ErrPostproc
 		}
 		return d.Synchronize(false, func(path string, _ ulog.Stamp) error { return copyFile(dest, path) })
 	}))
@@ -214,7 +216,7 @@ func (h *handle) mergeFrom(c call, source *handle, mode int64) bool {
 	return ok && walked
 }
 
-func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt db.XT, mode int64) (err error) {
+func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt record.XT, mode int64) (err error) {
 	switch mode {
 	case mergeAdd:
 		err = d.Add(p, key, value, xt)
@@ -225,16 +227,16 @@ func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt db.XT, mode int64) 
 	default:
 		return d.Set(p, key, value, xt)
 	}
-	if errors.Is(err, db.ErrDuplicate) || errors.Is(err, db.ErrNoRecord) { // is left out
+	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) { // is left out
 		return nil
 	}
 	return err
 }
 
 // absoluteXT is an absolute expiration time as an argument.
-func absoluteXT(xt int64) db.XT {
-	if xt >= db.MaxXT {
-		return db.Never
+func absoluteXT(xt int64) record.XT {
+	if xt >= record.MaxXT {
+		return record.Never
 	}
-	return db.XT(-xt)
+	return record.XT(-xt)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 )
 
 // file is a database that a script has opened for itself. It is closed when the script closes it, when its object is garbage, and
@@ -58,11 +60,11 @@ func (fs *files) close() error {
 }
 
 var (
-	errOpened   error = &db.Error{Code: db.InvalidOperation, Message: "already opened"}
-	errMissing  error = &db.Error{Code: db.NoRepository, Message: "open failed (file not found)"}
-	errServed   error = &db.Error{Code: db.NoPermission, Message: "a script cannot open or close a database of the server"}
-	errNotOpen  error = &db.Error{Code: db.InvalidOperation, Message: "not opened"}
-	errOpenFail error = &db.Error{Code: db.NoRepository, Message: "open failed"}
+	errOpened   error = &dberr.Error{Code: dberr.InvalidOperation, Message: "already opened"}
+	errMissing  error = &dberr.Error{Code: dberr.NoRepository, Message: "open failed (file not found)"}
+	errServed   error = &dberr.Error{Code: dberr.NoPermission, Message: "a script cannot open or close a database of the server"}
+	errNotOpen  error = &dberr.Error{Code: dberr.InvalidOperation, Message: "not opened"}
+	errOpenFail error = &dberr.Error{Code: dberr.NoRepository, Message: "open failed"}
 )
 
 // openFile opens a database of the script's own.
@@ -73,7 +75,7 @@ func (h *handle) openFile(path string, mode int64) error {
 	case h.db != nil:
 		return errOpened
 	}
-	e, err := db.ParseExpr(path)
+	e, err := expr.Parse(path)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // handle is what a database object of a script stands for.
@@ -21,7 +22,7 @@ type handle struct {
 	dirty bool            // there may be some
 	busy  int             // visitors that are running
 
-	code    db.Code // last error
+	code    dberr.Code // last error
 	message string
 }
 
@@ -47,14 +48,14 @@ func (h *handle) note(err error) bool {
 	if err == nil {
 		return true
 	}
-	h.code, h.message = db.Miscellaneous, err.Error()
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	h.code, h.message = dberr.Miscellaneous, err.Error()
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		h.code, h.message = e.Code, e.Message
 	}
 	return false
 }
 
-func (h *handle) fail(code db.Code, message string) bool {
+func (h *handle) fail(code dberr.Code, message string) bool {
 	h.code, h.message = code, message
 	return false
 }
@@ -63,7 +64,7 @@ func (h *handle) fail(code db.Code, message string) bool {
 // takes a hold on this one, too, for the time of the operation.
 func (h *handle) do(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -135,7 +136,7 @@ func (h *handle) settle() error {
 // begin begins a transaction of this call.
 func (h *handle) begin(c call, hard bool) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -177,7 +178,7 @@ func (s *state) await(c call, event <-chan struct{}) {
 // finish ends the transaction of this call, or the one that is everybody's.
 func (h *handle) finish(c call, commit bool) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -192,7 +193,7 @@ func (h *handle) finish(c call, commit bool) bool {
 	}
 	switch {
 	case tx == nil:
-		return h.fail(db.InvalidOperation, "not in transaction")
+		return h.fail(dberr.InvalidOperation, "not in transaction")
 	case commit:
 		return h.note(tx.Commit(h.pending()))
 	}

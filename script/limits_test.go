@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/script"
 )
 
@@ -52,8 +53,8 @@ func TestNoFunctionGoesOnBehindItsTime(t *testing.T) {
 	for i := range long {
 		long[i] = 'a'
 	}
-	require.NoError(t, h.catalog.DB(0).Set(nil, long, nil, db.Never))
-	require.NoError(t, h.catalog.DB(0).Set(nil, long[:30_000], nil, db.Never))
+	require.NoError(t, h.catalog.DB(0).Set(nil, long, nil, record.Never))
+	require.NoError(t, h.catalog.DB(0).Set(nil, long[:30_000], nil, record.Never))
 	for name := range endless {
 		t.Run(name, func(t *testing.T) {
 			begun := time.Now()

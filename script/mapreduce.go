@@ -10,11 +10,12 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 var (
-	errChecker     error = &db.Error{Code: db.LogicInconsistency, Message: "checker failed"}
-	errNoDirectory error = &db.Error{Code: db.NoRepository, Message: "no such directory"}
+	errChecker     error = &dberr.Error{Code: dberr.LogicInconsistency, Message: "checker failed"}
+	errNoDirectory error = &dberr.Error{Code: dberr.NoRepository, Message: "no such directory"}
 )
 
 // mapReduce is a run of db:mapreduce. What map emits is kept in memory, whatever the path for temporary files.
@@ -49,7 +50,7 @@ func dbMapReduce(c call) int {
 // open runs an operation during which the script may use the same database.
 func (h *handle) open(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
-		return h.fail(db.InvalidOperation, "not opened")
+		return h.fail(dberr.InvalidOperation, "not opened")
 	}
 	ok := h.note(op(h.current()))
 	h.s.leash.check(c.l)

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/script"
 )
 
@@ -20,7 +22,7 @@ func TestEveryInterpreterRunsTheScript(t *testing.T) {
 		count = 0
 		function who(i, o) count = count + 1 o.thid = kt.thid o.count = count kt.sleep(0.01) end`,
 		func(o *script.Options) { o.Workers = 3 })
-	n, err := h.catalog.DB(0).Increment(nil, []byte("loaded"), 0, 0, db.Never)
+	n, err := h.catalog.DB(0).Increment(nil, []byte("loaded"), 0, 0, record.Never)
 	require.NoError(t, err)
 	require.EqualValues(t, 3, n)
 	seen := map[string]bool{}
@@ -91,7 +93,7 @@ func TestATransactionIsAloneUntilItsCallReturns(t *testing.T) {
 
 	h.requireCall(map[string]string{}, "open")
 	require.Equal(t, "mine", h.value("k"), "it is everybody's now")
-	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("client"), []byte("v"), db.Never))
+	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("client"), []byte("v"), record.Never))
 	h.requireCall(map[string]string{}, "abort")
 	require.Contains(t, h.value("client"), "no record")
 
@@ -164,13 +166,13 @@ func TestUpdatesAddUp(t *testing.T) {
 		client <- func() error {
 			for n := 0; n < 100; {
 				old, _, err := h.catalog.DB(0).Get(nil, nil, []byte("n"))
-				if errors.Is(err, db.ErrNoRecord) {
+				if errors.Is(err, dberr.ErrNoRecord) {
 					old = nil
 				}
-				err = h.catalog.DB(0).CAS(nil, []byte("n"), old, increased(old), db.Never)
+				err = h.catalog.DB(0).CAS(nil, []byte("n"), old, increased(old), record.Never)
 				if err == nil {
 					n++
-				} else if !errors.Is(err, db.ErrConflict) {
+				} else if !errors.Is(err, dberr.ErrConflict) {
 					return err
 				}
 			}
@@ -219,7 +221,7 @@ func TestCallsThatTakeTooLongAreEnded(t *testing.T) {
 	for _, line := range h.lines() {
 		require.Contains(t, line, "the script has run longer than it may")
 	}
-	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("k"), nil, db.Never), "nothing is locked")
+	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("k"), nil, record.Never), "nothing is locked")
 }
 
 func TestStopEndsCalls(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/keymatch"
 	"gotycoon/internal/pieces"
 )
 
@@ -116,7 +116,7 @@ func (b budget) reserveEntries(l *lua.LState, entries int) {
 }
 
 // keysRoom is asked for the memory of keys that are found: they are there twice, in the list and as texts.
-func (b budget) keysRoom() db.Memory {
+func (b budget) keysRoom() keymatch.Memory {
 	size := int64(0)
 	return func(bytes int) error {
 		if size += 2 * int64(bytes); !b.room.find(size) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/script"
 )
 
@@ -89,10 +90,10 @@ func TestNoFunctionMakesMoreThanThereIsRoomFor(t *testing.T) {
 	} {
 		h := start(t, source, change)
 		for i := range 100 {
-			require.NoError(t, h.catalog.DB(0).Set(nil, fmt.Appendf(nil, "%05d", i), make([]byte, 1<<20), db.Never))
+			require.NoError(t, h.catalog.DB(0).Set(nil, fmt.Appendf(nil, "%05d", i), make([]byte, 1<<20), record.Never))
 		}
 		for i := range 2_000 {
-			require.NoError(t, h.catalog.DB(0).Set(nil, fmt.Appendf(nil, "n%05d", i), nil, db.Never))
+			require.NoError(t, h.catalog.DB(0).Set(nil, fmt.Appendf(nil, "n%05d", i), nil, record.Never))
 		}
 		for name := range greedy {
 			t.Run(option+"/"+name, func(t *testing.T) {
@@ -129,7 +130,7 @@ func TestGarbageLeavesRoom(t *testing.T) {
 			end
 			o.fine = true
 		end`, func(o *script.Options) { o.Workers, o.Room = 1, 64<<20 })
-	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("value"), make([]byte, 8<<20), db.Never))
+	require.NoError(t, h.catalog.DB(0).Set(nil, []byte("value"), make([]byte, 8<<20), record.Never))
 	for _, name := range []string{"garbage", "parts", "garbage"} {
 		h.requireCall(map[string]string{"fine": "true"}, name)
 	}

@@ -3,7 +3,7 @@ package script
 import (
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 // Version is the one of the original whose functions these are.
@@ -107,10 +107,10 @@ type number64 struct {
 func (s *state) openError(kt *lua.LTable) {
 	s.classes.errors, s.classes.errorMeta = s.class(kt, "Error", s.function("err_new", 1, 3, errNew),
 		map[string]*lua.LFunction{"__tostring": s.function("err_tostring", 1, anyNumber, errString)})
-	numbers(s.classes.errors, []number64{{"SUCCESS", int64(db.Success)}, {"NOIMPL", int64(db.NotImplemented)},
-		{"INVALID", int64(db.InvalidOperation)}, {"NOREPOS", int64(db.NoRepository)}, {"NOPERM", int64(db.NoPermission)},
-		{"BROKEN", int64(db.BrokenFile)}, {"DUPREC", int64(db.RecordDuplication)}, {"NOREC", int64(db.NoRecord)},
-		{"LOGIC", int64(db.LogicInconsistency)}, {"SYSTEM", int64(db.SystemError)}, {"MISC", int64(db.Miscellaneous)}})
+	numbers(s.classes.errors, []number64{{"SUCCESS", int64(dberr.Success)}, {"NOIMPL", int64(dberr.NotImplemented)},
+		{"INVALID", int64(dberr.InvalidOperation)}, {"NOREPOS", int64(dberr.NoRepository)}, {"NOPERM", int64(dberr.NoPermission)},
+		{"BROKEN", int64(dberr.BrokenFile)}, {"DUPREC", int64(dberr.RecordDuplication)}, {"NOREC", int64(dberr.NoRecord)},
+		{"LOGIC", int64(dberr.LogicInconsistency)}, {"SYSTEM", int64(dberr.SystemError)}, {"MISC", int64(dberr.Miscellaneous)}})
 	s.classes.errorMembers = []member{
 		{"set", s.function("err_set", 3, 3, errSet)},
 		{"code", s.function("err_code", 1, 1, errCode)},
@@ -120,7 +120,7 @@ func (s *state) openError(kt *lua.LTable) {
 }
 
 // newError makes an error object.
-func (s *state) newError(code db.Code, message string) *lua.LTable {
+func (s *state) newError(code dberr.Code, message string) *lua.LTable {
 	t := s.object(s.classes.errorMembers, s.classes.errorMeta)
 	t.RawSetString("code_", lua.LNumber(code))
 	t.RawSetString("message_", lua.LString(message))
@@ -129,9 +129,9 @@ func (s *state) newError(code db.Code, message string) *lua.LTable {
 
 func errNew(c call) int {
 	c.table(1)
-	code, message := db.Success, "error"
+	code, message := dberr.Success, "error"
 	if c.l.GetTop() == 3 {
-		code, message = db.Code(c.int(2, 0)), c.text(3)
+		code, message = dberr.Code(c.int(2, 0)), c.text(3)
 	}
 	c.l.Push(c.s.newError(code, message))
 	return 1
@@ -156,12 +156,12 @@ func errMessage(c call) int {
 
 func errName(c call) int {
 	code, _ := number(c.table(1).RawGetString("code_"))
-	return c.pushBytes([]byte(db.Code(code).String()))
+	return c.pushBytes([]byte(dberr.Code(code).String()))
 }
 
 func errString(c call) int {
 	t := c.table(1)
 	code, _ := number(t.RawGetString("code_"))
 	message, _ := text(t.RawGetString("message_"))
-	return c.pushBytes([]byte(db.Code(code).String() + ": " + message))
+	return c.pushBytes([]byte(dberr.Code(code).String() + ": " + message))
 }

@@ -7,7 +7,7 @@ import (
 
 	lua "github.com/yuin/gopher-lua"
 
-	"gotycoon/db"
+	"gotycoon/db/keymatch"
 )
 
 // openUtilities makes the functions of the server table.
@@ -58,7 +58,7 @@ func ktHashFNV(c call) int {
 
 func ktLevdist(c call) int {
 	a, b := c.text(1), c.text(2)
-	n, _ := db.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false)) // the error is that of the leash
+	n, _ := keymatch.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false)) // the error is that of the leash
 	c.s.leash.check(c.l)
 	return c.pushNumber(float64(n))
 }
@@ -162,7 +162,7 @@ func ktStrbwm(c call) int {
 // ktRegex looks for a POSIX extended expression, or replaces its matches.
 func ktRegex(c call) int {
 	t, pattern := []byte(cString(c.text(1))), c.text(2)
-	re, err := db.CompileRegex(c.s.leash.ask, pattern)
+	re, err := keymatch.Compile(c.s.leash.ask, pattern)
 	alt, replace := text(c.l.Get(3))
 	switch {
 	case !replace:
@@ -176,7 +176,7 @@ func ktRegex(c call) int {
 }
 
 // regexReplace replaces the matches up to an empty one.
-func regexReplace(c call, re *db.Regex, t []byte, alt string) []byte {
+func regexReplace(c call, re *keymatch.Regex, t []byte, alt string) []byte {
 	var out []byte
 	at := 0
 	for at < len(t) {

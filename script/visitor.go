@@ -6,6 +6,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 )
 
 // openVisitor makes the classes Visitor and FileProcessor.
@@ -85,7 +87,7 @@ func (c call) verdict(result, xt lua.LValue) db.Verdict {
 		return db.Verdict{}
 	}
 	if seconds, ok := number(xt); ok {
-		return db.Verdict{Op: db.Renew, Value: []byte(value), XT: db.XT(cInt64(seconds))}
+		return db.Verdict{Op: db.Renew, Value: []byte(value), XT: record.XT(cInt64(seconds))}
 	}
 	return db.Verdict{Op: db.Store, Value: []byte(value)}
 }
@@ -102,7 +104,7 @@ func (c call) around(v lua.LValue, method string) {
 // show runs a visitor that cannot change anything.
 func (c call) show(d *db.DB, p *db.Pending, key []byte, visit db.Visitor) error {
 	value, xt, err := d.Get(p, nil, key)
-	if err != nil && !errors.Is(err, db.ErrNoRecord) {
+	if err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
 	visit(key, value, xt, err == nil)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/services/quota"
 )
 
@@ -100,7 +101,7 @@ func (d *databases) describe(err error) error {
 
 // reason is a database error as log lines show it, "NAME: MESSAGE".
 func reason(err error) string {
-	if e, ok := errors.AsType[*db.Error](err); ok {
+	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		return fmt.Sprintf("%s: %s", e.Code, e.Message)
 	}
 	return err.Error()

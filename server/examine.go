@@ -14,6 +14,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/expr"
 )
 
 // Examine finds what would keep a server with this configuration from running, or from keeping its
@@ -108,17 +109,17 @@ func (e *examiner) databases() {
 	}
 	files := map[string]bool{}
 	for _, text := range all {
-		expr, err := db.ParseExpr(text)
+		x, err := expr.Parse(text)
 		switch {
 		case err != nil:
 			e.fail("database %s: %s", text, reason(err))
-		case expr.Kind.OnDisk() && files[filepath.Clean(expr.Path)]:
+		case x.Kind.OnDisk() && files[filepath.Clean(x.Path)]:
 			e.fail("database %s: the file is given twice", text)
-		case expr.Kind.OnDisk() && !e.cfg.ReadOnly:
-			e.writable("database "+text, expr.Path)
+		case x.Kind.OnDisk() && !e.cfg.ReadOnly:
+			e.writable("database "+text, x.Path)
 		}
-		if err == nil && expr.Kind.OnDisk() {
-			files[filepath.Clean(expr.Path)] = true
+		if err == nil && x.Kind.OnDisk() {
+			files[filepath.Clean(x.Path)] = true
 		}
 	}
 	e.start()

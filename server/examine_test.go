@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/server"
 )
 
@@ -18,7 +19,7 @@ func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 	dir, killed := t.TempDir(), filepath.Join(t.TempDir(), "killed")
 	c, err := db.Open([]string{filepath.Join(dir, "a.kct")}, db.Options{LogDir: filepath.Join(dir, "ulog"), SID: 1})
 	require.NoError(t, err)
-	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("v"), db.XT(db.MaxXT)))
+	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("v"), record.XT(record.MaxXT)))
 	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
 	running := server.DefaultConfig()
 	running.Databases, running.UpdateLog, running.ServerID = []string{filepath.Join(dir, "a.kct")}, filepath.Join(dir, "ulog"), 1

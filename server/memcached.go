@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/expr"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/memcache"
@@ -46,13 +47,13 @@ func (c *PluginConfig) check(databases []string) error {
 	if !wanted || len(databases) == 0 {
 		return nil
 	}
-	kind := db.Plugged
+	kind := expr.Plugged
 	if c.Database == "" {
-		expr, err := db.ParseExpr(databases[0])
+		x, err := expr.Parse(databases[0])
 		if err != nil {
 			return nil //nolint:nilerr // opening the database tells
 		}
-		kind = expr.Kind
+		kind = x.Kind
 	}
 	err := cfg.Check(kind)
 	if c.Server != "" && errors.Is(err, memcache.ErrReadOnlyQueue) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"gotycoon/db"
+	"gotycoon/db/expr"
 )
 
 // serviceOption is an option of a service. It has no effect while the service is off.
@@ -78,7 +78,7 @@ func (c *ServicesConfig) check() error {
 	if text == "" {
 		return nil
 	}
-	if expr, err := db.ParseExpr(text); err == nil && !expr.Kind.OnDisk() { // the other errors are found when the database is opened
+	if expr, err := expr.Parse(text); err == nil && !expr.Kind.OnDisk() { // the other errors are found when the database is opened
 		return fmt.Errorf("-services: %s is no database file, and what locks, sequences and quotas keep must survive the process", text)
 	}
 	return nil

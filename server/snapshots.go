@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
@@ -144,7 +145,7 @@ func (s *snapshots) takeAllLocked(pause func() error) bool {
 // file, so they are for people to load. The caller holds mu.
 func (s *snapshots) takeLocked(d *db.DB, pause func() error) error {
 	frozen, err := d.Freeze()
-	if errors.Is(err, db.ErrNotImplemented) { // a plugged engine that keeps nothing
+	if errors.Is(err, dberr.ErrNotImplemented) { // a plugged engine that keeps nothing
 		return nil
 	}
 	if err != nil {

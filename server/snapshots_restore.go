@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/snapshot"
 	"gotycoon/ulog"
 )
@@ -95,14 +97,14 @@ func (r *restorer) files() (found [][]snapshot.File, err error) {
 // there has newer data.
 func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 	for i, files := range found {
-		expr, err := db.ParseExpr(r.databases[i])
-		if len(files) == 0 || err != nil || !expr.Kind.OnDisk() {
+		x, err := expr.Parse(r.databases[i])
+		if len(files) == 0 || err != nil || !x.Kind.OnDisk() {
 			continue
 		}
-		err = r.restoreFile(i, expr, files)
+		err = r.restoreFile(i, x, files)
 		switch newest := files[len(files)-1]; {
 		case errors.Is(err, os.ErrExist):
-			if err := r.s.own.leaveAlone(i, expr.Path, files); err != nil {
+			if err := r.s.own.leaveAlone(i, x.Path, files); err != nil {
 				return err
 			}
 		case r.opts.ReadOnly: // the file is missing, as will be said when it is opened
@@ -110,22 +112,22 @@ func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 			return namedError(newest.Path, err)
 		case r.opts.LogDir != "":
 			r.s.log.info("%s is complete up to the time stamp %d. Later updates in an update log can be brought in, while no server has the file "+
-				"open, with: kttimedmgr recover -ts %[2]d -dbid %d %[1]s %[4]s", expr.Path, newest.Header.Stamp, i, r.opts.LogDir)
+				"open, with: kttimedmgr recover -ts %[2]d -dbid %d %[1]s %[4]s", x.Path, newest.Header.Stamp, i, r.opts.LogDir)
 		}
 	}
 	return nil
 }
 
 // restoreFile makes a database file, or returns os.ErrExist.
-func (r *restorer) restoreFile(index int, expr db.Expr, files []snapshot.File) error {
+func (r *restorer) restoreFile(index int, x expr.Expr, files []snapshot.File) error {
 	if r.opts.ReadOnly {
-		_, err := os.Stat(expr.Path)
+		_, err := os.Stat(x.Path)
 		if err == nil {
 			err = os.ErrExist
 		}
 		return err
 	}
-	if err := db.RestoreFile(expr.Raw, r.opts, func(to *db.Loader) error { return r.load(files, to) }); err != nil {
+	if err := db.RestoreFile(x.Raw, r.opts, func(to *db.Loader) error { return r.load(files, to) }); err != nil {
 		return err
 	}
 	return r.s.own.note(index, stampOf(files))
@@ -217,7 +219,7 @@ func (r *restorer) loadMemory(d *db.DB, files []snapshot.File) error {
 		return nil
 	}
 	err := d.Load(func(to *db.Loader) error { return r.load(files, to) })
-	if errors.Is(err, db.ErrNotImplemented) {
+	if errors.Is(err, dberr.ErrNotImplemented) {
 		return nil
 	}
 	return err

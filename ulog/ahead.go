@@ -121,7 +121,7 @@ func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 	}
 	l.aheads.made++
 	a := &aheadFile{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads.made, segmentExt, unborn))}
-	a.from = int64(len(segmentFront(header{}, state, 0)) + frameHead + messageSize(u) - len(u.Value))
+	a.from = int64(len(segmentFront(header{}, state, 0)) + RecordHead + messageSize(u) - len(u.Value))
 	if a.f, err = l.fs.OpenFile(a.path, create|os.O_EXCL, filePerm); err != nil {
 		return nil, a.failed(err)
 	}

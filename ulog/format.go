@@ -8,6 +8,9 @@ import (
 	"math"
 )
 
+// RecordHead is the size of what a record has in front of its message: mark, stamp, message size.
+const RecordHead = 13
+
 // Marks and sizes of the segment format. The original's are byte for byte its own.
 const (
 	magic     = 0xA0
@@ -15,8 +18,7 @@ const (
 	endMark   = 0xA2
 
 	headerSize = 17
-	frameHead  = 13            // mark, stamp, message size
-	frameSize  = frameHead + 1 // what a record needs beside its message
+	frameSize  = RecordHead + 1 // what a record needs beside its message
 
 	maxMessage = math.MaxUint32 // bytes of a message
 
@@ -25,7 +27,7 @@ const (
 	commitVersion = 1
 	commitMessage = prefixSize + 1 + 4 + 4
 	commitSize    = frameSize + commitMessage
-	commitCovered = frameHead + prefixSize + 1 // bytes of a commit record in front of its checksum
+	commitCovered = RecordHead + prefixSize + 1 // bytes of a commit record in front of its checksum
 )
 
 var (

@@ -177,7 +177,7 @@ func (w *writer) write(g *group, off int64) error {
 func (g *group) each(n int, f func(msg []byte)) {
 	large := g.large
 	for at := 0; at < n; {
-		from := at + frameHead
+		from := at + RecordHead
 		to := from + int(binary.BigEndian.Uint32(g.buf[at+9:]))
 		if len(large) > 0 && large[0].at == to-len(large[0].value) {
 			to, large = large[0].at, large[1:]

@@ -89,7 +89,7 @@ func TestCommitRecord(t *testing.T) {
 	group := appendRecord(nil, 5, &Update{Op: OpClear})
 	b := appendCommit(group, 0, 5, 1)
 	require.Len(t, b, len(group)+commitSize)
-	msg := b[len(group)+frameHead : len(b)-1]
+	msg := b[len(group)+RecordHead : len(b)-1]
 	require.Equal(t, "0000ffffa001", hex.EncodeToString(msg[:6]), "what the original skips")
 	require.True(t, isCommit(msg))
 	c, err := parseCommit(msg)

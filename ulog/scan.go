@@ -57,7 +57,7 @@ type record struct {
 	end   int64  // offset behind it
 }
 
-func (r *record) message() []byte { return r.raw[frameHead : len(r.raw)-1] }
+func (r *record) message() []byte { return r.raw[RecordHead : len(r.raw)-1] }
 
 // A run is the state of one call of scanner.next.
 type run struct {
@@ -142,14 +142,14 @@ func (s *scanner) record(keep, pos, limit int64) (record, error) {
 	if pos == limit {
 		return record{}, io.EOF
 	}
-	b, err := s.win.at(keep, pos, int(min(frameHead, limit-pos)), limit)
+	b, err := s.win.at(keep, pos, int(min(RecordHead, limit-pos)), limit)
 	if err != nil {
 		return record{}, err
 	}
 	if b[0] != startMark {
 		return record{}, &badFrame{pos, pos, errNoRecord}
 	}
-	if len(b) < frameHead {
+	if len(b) < RecordHead {
 		return record{}, &badFrame{pos, pos + frameSize, errPartial}
 	}
 	stamp, n := Stamp(binary.BigEndian.Uint64(b[1:])), int64(binary.BigEndian.Uint32(b[9:]))

@@ -122,7 +122,7 @@ func boundary(fs vfs.FS, dir string, n uint64) (Stamp, bool) {
 		return 0, false
 	}
 	raw := b[headerSize:]
-	msg := raw[frameHead : len(raw)-1]
+	msg := raw[RecordHead : len(raw)-1]
 	if raw[0] != startMark || raw[len(raw)-1] != endMark || !isCommit(msg) || binary.BigEndian.Uint32(raw[9:]) != commitMessage {
 		return 0, false
 	}

@@ -56,7 +56,7 @@ func (g *Group) Each(f func(Entry)) {
 func eachRecord(raw []byte, f func(at Stamp, msg []byte)) {
 	for len(raw) > 0 {
 		n := int(binary.BigEndian.Uint32(raw[9:]))
-		f(Stamp(binary.BigEndian.Uint64(raw[1:])), raw[frameHead:frameHead+n:frameHead+n])
+		f(Stamp(binary.BigEndian.Uint64(raw[1:])), raw[RecordHead:RecordHead+n:RecordHead+n])
 		raw = raw[frameSize+n:]
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/rescue"
 )
 
@@ -100,25 +101,25 @@ func explain(err error) (status int, text string) {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p.status, p.text
 	}
-	e, ok := errors.AsType[*db.Error](err)
+	e, ok := errors.AsType[*dberr.Error](err)
 	if !ok {
 		return http.StatusInternalServerError, err.Error()
 	}
 	text = e.Message
 	switch {
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		return http.StatusNotFound, "there is no such record, or it has expired"
-	case errors.Is(err, db.ErrDuplicate):
+	case errors.Is(err, dberr.ErrDuplicate):
 		return http.StatusConflict, "there is a record with this key already"
-	case errors.Is(err, db.ErrConflict):
+	case errors.Is(err, dberr.ErrConflict):
 		return http.StatusConflict, "the record has changed meanwhile: nothing was done"
-	case errors.Is(err, db.ErrReadOnly):
+	case errors.Is(err, dberr.ErrReadOnly):
 		return http.StatusForbidden, "the database is read-only"
-	case db.Refused(err):
+	case dberr.Refused(err):
 		return http.StatusInsufficientStorage, text
-	case e.Code == db.NotImplemented:
+	case e.Code == dberr.NotImplemented:
 		return http.StatusNotImplemented, "this kind of database cannot do that"
-	case e.Code == db.InvalidOperation:
+	case e.Code == dberr.InvalidOperation:
 		return http.StatusBadRequest, text
 	}
 	return http.StatusInternalServerError, text

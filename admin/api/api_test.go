@@ -16,7 +16,7 @@ import (
 	"gotycoon/admin"
 	"gotycoon/admin/api"
 	"gotycoon/admin/figures"
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/snapshot"
 )
 
@@ -60,7 +60,7 @@ func TestWhoMay(t *testing.T) {
 		src.Snapshots = fakeSnapshots{none}
 		src.Settings = func() []api.Setting { return []api.Setting{{Name: "secret-name", Value: "x"}} }
 	})
-	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), db.Never))
+	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 	reader, root := "Basic cmVhZGVyOng=", "Basic cm9vdDp4"
 	for _, path := range readers() {
 		for user, want := range map[string]int{"": 401, reader: 200, root: 200} {
@@ -96,7 +96,7 @@ func TestWhoMay(t *testing.T) {
 // TestOtherSites: pages of other sites cannot change anything through a browser, nor read where there are no passwords.
 func TestOtherSites(t *testing.T) {
 	s := serve(t, api.Options{}, func(_ *admin.Options, src *api.Sources) { src.Snapshots = fakeSnapshots{none} })
-	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), db.Never))
+	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 	for _, c := range changers() {
 		for _, header := range [][]string{
 			{},
@@ -166,7 +166,7 @@ func TestRecords(t *testing.T) {
 	}
 	_, at, err = d.Get(nil, nil, []byte("\x00+/\xff"))
 	require.NoError(t, err)
-	require.Equal(t, db.MaxXT, at, "without a time it lasts")
+	require.Equal(t, record.MaxXT, at, "without a time it lasts")
 
 	one := s.get(path + "?key=" + query("\x00+/\xff"))
 	require.Equal(t, b64("two"), one["value"])
@@ -190,7 +190,7 @@ func TestRecords(t *testing.T) {
 func TestPagesOfRecords(t *testing.T) {
 	s := serve(t, api.Options{}, nil)
 	for i := range 250 {
-		require.NoError(t, s.c.DB(0).Set(nil, fmt.Appendf(nil, "k%03d", i), bytes.Repeat([]byte("x"), 1000), db.Never))
+		require.NoError(t, s.c.DB(0).Set(nil, fmt.Appendf(nil, "k%03d", i), bytes.Repeat([]byte("x"), 1000), record.Never))
 	}
 	path, seen := "databases/0/records?limit=100&prefix="+query("k1"), 0
 	first := s.get(path)
@@ -215,7 +215,7 @@ func TestBackup(t *testing.T) {
 	for i := range 5000 {
 		key := fmt.Sprintf("key%d", i)
 		want[key] = strings.Repeat("v", i%50)
-		require.NoError(t, s.c.DB(i%2).Set(nil, []byte(key), []byte(want[key]), db.Never))
+		require.NoError(t, s.c.DB(i%2).Set(nil, []byte(key), []byte(want[key]), record.Never))
 	}
 	got := map[string]string{}
 	for i := range 2 {

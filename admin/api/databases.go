@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"gotycoon/db"
+	"gotycoon/db/expr"
 )
 
 // databaseRow is a database as the console shows it.
@@ -75,7 +76,7 @@ func readOnly(d *db.DB, c *db.Catalog) string {
 		return "the server was started with -ord"
 	case c.Guarded():
 		return "updates come from the master only (-slave-read-only)"
-	case d.Kind() == db.Text:
+	case d.Kind() == expr.Text:
 		return "it is a text file: lines are only added, with the usual tools"
 	case d == c.Services():
 		return "it has the records of locks, sequences and quotas, which only those change"
@@ -85,25 +86,25 @@ func readOnly(d *db.DB, c *db.Catalog) string {
 
 func kindText(d *db.DB) string {
 	switch d.Kind() {
-	case db.ProtoHash:
+	case expr.ProtoHash:
 		return "hash in memory, prototype (-)"
-	case db.ProtoTree:
+	case expr.ProtoTree:
 		return "tree in memory, prototype (+)"
-	case db.Stash:
+	case expr.Stash:
 		return "hash in memory (:)"
-	case db.Cache:
+	case expr.Cache:
 		return "cache in memory (*)"
-	case db.Grass:
+	case expr.Grass:
 		return "tree in memory (%)"
-	case db.FileHash:
+	case expr.FileHash:
 		return "file (.kch)"
-	case db.FileTree:
+	case expr.FileTree:
 		return "file (.kct)"
-	case db.DirHash:
+	case expr.DirHash:
 		return "file (.kcd)"
-	case db.DirTree:
+	case expr.DirTree:
 		return "file (.kcf)"
-	case db.Text:
+	case expr.Text:
 		return "text file (.kcx)"
 	}
 	return "plug-in"

@@ -12,6 +12,7 @@ import (
 	"gotycoon/admin"
 	"gotycoon/admin/api"
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // Every page of the console works with every kind of database, also where a kind has no count, no order or no file.
@@ -28,7 +29,7 @@ func TestPagesOfEveryKindOfDatabase(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
 	for _, d := range c.All() {
-		require.NoError(t, d.Set(nil, []byte("key"), []byte("value"), db.Never))
+		require.NoError(t, d.Set(nil, []byte("key"), []byte("value"), record.Never))
 	}
 	s := serve(t, api.Options{}, func(_ *admin.Options, sources *api.Sources) { sources.Catalog = c })
 	status, text := s.ask("GET", "databases", "")

@@ -27,7 +27,7 @@ type purse struct {
 
 var _ owed.Purse = (*purse)(nil)
 
-// Hold implements db.Purse.
+// Hold implements owed.Purse.
 func (p *purse) Hold(n int) error {
 	if p.memory == nil {
 		return nil
@@ -39,7 +39,7 @@ func (p *purse) Hold(n int) error {
 	return nil
 }
 
-// LetGo implements db.Purse.
+// LetGo implements owed.Purse.
 func (p *purse) LetGo(n int) {
 	if p.memory != nil {
 		p.memory.Release(int64(n))

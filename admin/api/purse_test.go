@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/admin/api"
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // account is memory of so many bytes.
@@ -45,8 +45,8 @@ func (a *account) empty(t *testing.T) {
 func TestMemoryOfRequests(t *testing.T) {
 	memory := &account{budget: 8 << 20}
 	s := serve(t, api.Options{Memory: memory}, nil)
-	require.NoError(t, s.c.DB(0).Set(nil, []byte("huge"), make([]byte, 9<<20), db.Never))
-	require.NoError(t, s.c.DB(0).Set(nil, []byte("large"), make([]byte, 3<<20), db.Never))
+	require.NoError(t, s.c.DB(0).Set(nil, []byte("huge"), make([]byte, 9<<20), record.Never))
+	require.NoError(t, s.c.DB(0).Set(nil, []byte("large"), make([]byte, 3<<20), record.Never))
 	store := func(size int) string {
 		return fmt.Sprintf(`{"key":%q,"value":%q}`, b64("new"), b64(strings.Repeat("x", size)))
 	}
@@ -101,7 +101,7 @@ func TestABodyWithoutALength(t *testing.T) {
 func TestAClientThatDoesNotRead(t *testing.T) {
 	memory := &account{budget: 100 << 20}
 	s := serve(t, api.Options{Memory: memory}, nil)
-	require.NoError(t, s.c.DB(0).Set(nil, []byte("huge"), make([]byte, 60<<20), db.Never))
+	require.NoError(t, s.c.DB(0).Set(nil, []byte("huge"), make([]byte, 60<<20), record.Never))
 	c, err := net.Dial("tcp", s.addr)
 	require.NoError(t, err)
 	defer c.Close()

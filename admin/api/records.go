@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 const (
@@ -33,7 +34,7 @@ func newRow(key, value []byte, size int, xt int64) recordRow {
 	if row.Value == nil {
 		row.Value = []byte{}
 	}
-	if xt != db.MaxXT {
+	if xt != record.MaxXT {
 		row.XT = &xt
 	}
 	return row
@@ -152,12 +153,12 @@ func (a *API) setRecord(w http.ResponseWriter, r *http.Request, s *Sources) (any
 	if err != nil {
 		return nil, err
 	}
-	xt := db.Never
+	xt := record.Never
 	if n.XT != nil {
 		if *n.XT <= 0 {
 			return nil, refused(http.StatusBadRequest, "a record cannot expire before 1970")
 		}
-		xt = db.XT(-*n.XT)
+		xt = record.XT(-*n.XT)
 	}
 	if n.Value == nil {
 		n.Value = []byte{}

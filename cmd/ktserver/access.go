@@ -14,7 +14,8 @@ import (
 	"gotycoon/server"
 )
 
-// accessCommand is the first argument of the commands about access files. No database has that name: it has no suffix.
+// accessCommand is the first argument of the commands about access files. No database has that
+// name: it has no suffix.
 const accessCommand = "access"
 
 const accessUsage = `usage:
@@ -23,7 +24,7 @@ const accessUsage = `usage:
   %[1]s access token NAME    make the line of a token, from one on standard input (openssl rand -hex 32)
 `
 
-// errAccessUsage is a command line that cannot be meant.
+// errAccessUsage says that there is no such command.
 var errAccessUsage = errors.New("no such command")
 
 // runAccess runs a command about access files.
@@ -58,7 +59,7 @@ func doAccess(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	return errAccessUsage
 }
 
-// printHash prints what stands for a secret, behind the beginning of its line.
+// printHash prints the line of an access file for a secret: before, then the hash.
 func printHash(before string, hash func([]byte) (string, error), stdin io.Reader, stdout, stderr io.Writer) error {
 	secret, err := readSecret(stdin, stderr)
 	if err != nil {
@@ -72,7 +73,7 @@ func printHash(before string, hash func([]byte) (string, error), stdin io.Reader
 	return err
 }
 
-// readSecret reads a line, from a terminal without showing it.
+// readSecret reads a line; a terminal does not show it.
 func readSecret(stdin io.Reader, stderr io.Writer) ([]byte, error) {
 	if f, ok := stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fmt.Fprint(stderr, "password or token: ")

@@ -9,10 +9,10 @@ import (
 	"gotycoon/server"
 )
 
-// Where the value of an option comes from. What comes later counts more.
+// Sources of an option's value. A later source counts more than an earlier one.
 const (
 	fromDefault     = "default"
-	fromEnvironment = "environment" // a file is named by its path and the line
+	fromEnvironment = "environment" // above a file, whose name is its path and the line
 	fromCommandLine = "command line"
 )
 
@@ -21,8 +21,9 @@ const (
 	databasesVariable = variablePrefix + "DATABASES"
 )
 
-// layers puts the options together: file, environment, command line. Each sets what it mentions, so that the last one counts.
-// The arguments have been read before, by the options that are given: that is how the file is known.
+// layers puts the options together: the file, then the environment, then the command line, each
+// over the ones before. The arguments have been read into first already, because they may name the
+// file.
 func layers(args []string, first *options) (*options, error) {
 	o := newOptions()
 	path, named := first.config, first.flags.Changed("config")
@@ -51,13 +52,14 @@ func layers(args []string, first *options) (*options, error) {
 	return o, nil
 }
 
-// setDatabases replaces the databases by those of a source that counts more.
+// setDatabases replaces the databases by the databases of a source that counts more.
 func (o *options) setDatabases(names []string) {
 	o.Databases, o.databasesFrom = slices.Clone(names), o.from
 }
 
-// readEnvironment takes the options from variables: GOTYCOON_PORT is -port, GOTYCOON_DATABASES lists databases with blanks between
-// them. Other programs may have variables with the same beginning; one that is nearly an option is an error.
+// readEnvironment takes the options from variables: GOTYCOON_PORT is -port, GOTYCOON_DATABASES
+// lists databases with blanks between them. Other programs may have variables with the same
+// beginning, so an unknown name is an error only if it is nearly the name of an option.
 func (o *options) readEnvironment(environment []string) error {
 	o.from = fromEnvironment
 	slices.Sort(environment) // so that the same environment always means the same
@@ -79,7 +81,7 @@ func (o *options) readEnvironment(environment []string) error {
 }
 
 func (o *options) takeVariable(name, value string) error {
-	if o.settable(name) {
+	if o.named(name) != nil {
 		if err := o.flags.Set(name, value); err != nil {
 			return cause(err)
 		}
@@ -99,23 +101,14 @@ func variable(name string) string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// settable tells whether files and the environment can set an option: not those that are about the command line.
-func (o *options) settable(name string) bool {
-	return !commandLineOnly(name) && o.flags.Lookup(name) != nil
-}
-
-func commandLineOnly(name string) bool {
-	return name == "config" || name == "help" || name == "version"
-}
-
-// settings returns the effective configuration for those who may look at it.
+// settings returns the effective configuration for the server, which shows it to administrators and
+// compares it when the file is read again.
 func (o *options) settings() []server.Setting {
 	all := []server.Setting{{Name: databasesKey, Value: strings.Join(o.Databases, " "), Source: o.databasesFrom}}
-	for _, name := range o.names() {
-		r := o.record(name)
-		s := server.Setting{Name: name, Value: r.text, Source: r.source, Reload: o.reloadable(name), Secret: secret(name)}
+	for _, r := range o.shown() {
+		s := server.Setting{Name: r.name, Value: r.text, Source: r.source, Reload: r.reload, Secret: r.secret()}
 		if r.source == fromDefault {
-			s.Value = defaultOf(r.flag)
+			s.Value = r.usual()
 		}
 		if s.Secret {
 			s.Value = ""

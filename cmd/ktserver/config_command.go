@@ -15,7 +15,8 @@ const configUsage = "usage: %s config check [option ...] [database ...]\n" +
 	"check tells what would keep a server with this configuration from running, without starting one. show prints the\n" +
 	"configuration as a file, with where each value comes from. Both heed -config, the environment and the options.\n"
 
-// configure carries out "ktserver config" and returns the exit code: 0, or 1 when the configuration is wrong.
+// configure carries out "ktserver config" and returns the exit code: 0, or 1 when the configuration
+// is wrong.
 func configure(args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || args[0] != "check" && args[0] != "show" {
 		fmt.Fprintf(stderr, configUsage, server.Program)
@@ -52,12 +53,13 @@ func (o *options) examine(stdout, stderr io.Writer) int {
 	return 0
 }
 
-// show prints what is in effect in the form of a configuration file. Options that are not set and have no default are left out.
+// show prints what is in effect in the form of a configuration file. Options that are not set and
+// have no default are left out.
 func (o *options) show(w io.Writer) {
 	sections := map[string][]server.Setting{}
 	order := []string{""}
 	for _, s := range o.settings() {
-		section := o.sectionOf(s.Name)
+		section := o.section(s.Name)
 		if !slices.Contains(order, section) {
 			order = append(order, section)
 		}
@@ -87,7 +89,7 @@ func (o *options) showSection(w io.Writer, section string, settings []server.Set
 	}
 }
 
-// inTOML is a value as a file has it.
+// inTOML returns a value as a file has it.
 func (o *options) inTOML(s server.Setting) string {
 	if s.Name == databasesKey {
 		quoted := make([]string, len(o.Databases))
@@ -96,7 +98,7 @@ func (o *options) inTOML(s server.Setting) string {
 		}
 		return "[" + strings.Join(quoted, ", ") + "]"
 	}
-	switch kindOf(o.flags.Lookup(s.Name)) {
+	switch o.named(s.Name).kind() {
 	case boolean:
 		return s.Value
 	case number:
@@ -107,7 +109,7 @@ func (o *options) inTOML(s server.Setting) string {
 	return quote(s.Value)
 }
 
-// quote writes a text as TOML has it: JSON's escapes are among those of TOML.
+// quote returns a text as a TOML string.
 func quote(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -124,7 +126,7 @@ func quote(text string) string {
 	return `"` + b.String() + `"`
 }
 
-// prepareReload lets the server read its configuration again, when there is a file.
+// prepareReload lets the server read its configuration again, if there is a file.
 func (o *options) prepareReload(args []string) {
 	o.Reload.Settings = o.settings()
 	if o.config == "" {

@@ -11,24 +11,24 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
-	"github.com/spf13/pflag"
 
 	"gotycoon/internal/yrmconf"
 )
 
-// A configuration file is TOML. Its keys are the options' names without dashes ("port", "ulog", "counter-port"). In a table, the
-// table's name and a dash may be left out ([counter], port), and an option may stand in the table of its section ([replication],
-// mhost). An underscore is a dash. "databases" is the list of databases.
+// A configuration file is TOML. Its keys are the options' names without dashes ("port", "ulog",
+// "counter-port"). In a table, the table's name and a dash may be left out ([counter], port), and
+// an option may stand in the table of its section ([replication], mhost). An underscore is a dash.
+// "databases" is the list of databases.
 //
-// The dotted keys of the counter document (counter.enable, counter.max_connections) are the same thing, but that counters are off
-// there until they are enabled. A file that is not TOML and has lines NAME = VALUE only, values without quotes, is read as one of
-// those, as yrmcds has them.
+// The dotted keys of yrmcds for counters (counter.enable, counter.max_connections) mean the same
+// options, but counters are off until counter.enable is true. A file that is not TOML and has only
+// lines NAME = VALUE, values without quotes, is read as a configuration file of yrmcds.
 const (
 	databasesKey = "databases"
 	databaseKey  = "database" // the same, one at a time
 
 	counterSection     = "counter"
-	counterEnable      = "counter.enable" // the document's switch; among the options a port is one
+	counterEnable      = "counter.enable" // yrmcds' switch; no option corresponds to it
 	counterPort        = "counter-port"
 	counterDefaultPort = "11215"
 )
@@ -37,9 +37,9 @@ const (
 type configFile struct {
 	path      string
 	options   *options
-	lines     map[string]int // options given, and where
+	lines     map[string]int // the line of each option that is set
 	databases []string
-	at        string // where the databases are
+	at        string // source of the databases
 	counters  struct{ mentioned, enabled bool }
 }
 
@@ -88,13 +88,13 @@ func (c *configFile) read(content []byte) error {
 	return nil
 }
 
-// onlyTOML tells whether a line is one that somebody meant as TOML.
+// onlyTOML reports whether a line can only be meant as TOML.
 func onlyTOML(s yrmconf.Setting) bool {
 	v := s.Value
 	return strings.HasPrefix(v, "[") || strings.HasPrefix(v, "{") || strings.HasPrefix(v, `"`)
 }
 
-// notTOML says where a file is no TOML.
+// notTOML returns the error of a file that is no TOML, with the line.
 func (c *configFile) notTOML(err error) error {
 	if wrong, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := wrong.Position()
@@ -103,7 +103,7 @@ func (c *configFile) notTOML(err error) error {
 	return fmt.Errorf("%s: %w", c.path, err)
 }
 
-// readTOML takes the settings of a document that is known to be good.
+// readTOML takes the settings of a document that has been parsed without an error.
 func (c *configFile) readTOML(content []byte) error {
 	var p unstable.Parser
 	p.Reset(content)
@@ -154,7 +154,7 @@ func (c *configFile) takeNode(p *unstable.Parser, table []string, e *unstable.No
 	return nil
 }
 
-// read takes the value, a list of texts at most.
+// read takes the value: a text, a number, true or false, or a list of texts.
 func (s *entry) read(value *unstable.Node) error {
 	switch value.Kind {
 	case unstable.Array:
@@ -183,7 +183,7 @@ func (s *entry) read(value *unstable.Node) error {
 	return nil
 }
 
-// decimal is a number of TOML as an option takes it.
+// decimal returns a number of TOML as an option takes it: without underscores, and in decimal.
 func decimal(number string) string {
 	if n, err := strconv.ParseInt(number, 0, 64); err == nil {
 		return strconv.FormatInt(n, 10)
@@ -210,38 +210,66 @@ func (c *configFile) take(s entry) error {
 	if err != nil {
 		return err
 	}
-	flag := c.options.flags.Lookup(name)
-	want := kindOf(flag)
-	switch given, list := s.kind, isList(flag); {
-	case s.list && !list:
+	switch want, given := c.options.named(name).kind(), s.kind; {
+	case s.list:
 		return fmt.Errorf("%s: is %v, not a list", key, want)
 	case want != given && (want != number || given != text): // numbers with units are texts
 		return fmt.Errorf("%s: is %v, not %v", key, want, given)
 	}
-	return c.set(name, key, s.line, s.values...)
+	return c.set(name, key, s.line, s.values[0])
 }
 
-// isList tells whether an option may be given several times.
-func isList(f *pflag.Flag) bool {
-	t := f.Value.Type()
-	return strings.HasSuffix(t, "Slice") || strings.HasSuffix(t, "Array")
-}
-
-// set gives an option its value, once in a file.
-func (c *configFile) set(name, key string, line int, values ...string) error {
-	if before, given := c.lines[name]; given {
-		return fmt.Errorf("%s: is given in line %d already", key, before)
-	}
-	c.lines[name] = line
-	for _, v := range values {
-		if err := c.options.flags.Set(name, v); err != nil {
-			return fmt.Errorf("%s: %w", key, cause(err))
+// readLines takes the settings of a file of lines NAME = VALUE, values without quotes.
+func (c *configFile) readLines(lines []yrmconf.Setting) error {
+	for _, s := range lines {
+		if err := c.takeLine(s); err != nil {
+			return fmt.Errorf("%s:%d: %w", c.path, s.Line, err)
 		}
 	}
 	return nil
 }
 
-// cause is what is wrong with a value, without the words for command lines.
+// takeLine puts one line in its place. Databases may come several times; of several lines with one
+// key of the counter document the last one counts.
+func (c *configFile) takeLine(s yrmconf.Setting) error {
+	c.options.from = fmt.Sprintf("%s:%d", c.path, s.Line)
+	key := strings.Split(s.Key, ".")
+	ofDocument := key[0] == counterSection && len(key) > 1
+	if ofDocument {
+		c.counters.mentioned = true
+		number, _, _ := strings.Cut(s.Value, "#") // yrmcds reads a number up to the first other character
+		s.Value = strings.TrimSpace(number)
+	}
+	switch s.Key {
+	case databaseKey:
+		c.databases, c.at = append(c.databases, s.Value), c.options.from
+		return nil
+	case counterEnable:
+		return c.enableCounters(s.Value)
+	}
+	name, err := c.option(key)
+	if err != nil {
+		return err
+	}
+	if ofDocument {
+		delete(c.lines, name)
+	}
+	return c.set(name, s.Key, s.Line, s.Value)
+}
+
+// set gives an option its value, once in a file.
+func (c *configFile) set(name, key string, line int, value string) error {
+	if before, given := c.lines[name]; given {
+		return fmt.Errorf("%s: is given in line %d already", key, before)
+	}
+	c.lines[name] = line
+	if err := c.options.flags.Set(name, value); err != nil {
+		return fmt.Errorf("%s: %w", key, cause(err))
+	}
+	return nil
+}
+
+// cause returns what is wrong with a value, without pflag's words for command lines.
 func cause(err error) error {
 	if inner := errors.Unwrap(err); inner != nil {
 		return inner
@@ -249,48 +277,50 @@ func cause(err error) error {
 	return err
 }
 
-// option finds the option that a key means.
+// option returns the name of the option that a key means.
 func (c *configFile) option(key []string) (string, error) {
 	o := c.options
 	name := strings.NewReplacer(".", "-", "_", "-").Replace(strings.Join(key, "."))
-	if name == "counter-stat-interval" { // the program's spelling; the document has the other one
+	if name == "counter-stat-interval" { // yrmcds' program and its document spell it differently
 		name = "counter-stats-interval"
 	}
-	if o.settable(name) {
+	if o.named(name) != nil {
 		return name, nil
 	}
 	last := strings.ReplaceAll(key[len(key)-1], "_", "-")
-	if len(key) > 1 && o.settable(last) && o.section(last) == strings.ReplaceAll(strings.Join(key[:len(key)-1], "-"), "_", "-") {
+	table := strings.ReplaceAll(strings.Join(key[:len(key)-1], "-"), "_", "-")
+	if r := o.named(last); len(key) > 1 && r != nil && r.section == table {
 		return last, nil
 	}
 	return "", c.unknown(key, name, last)
 }
 
-// unknown says that there is no such option, and which may be meant.
+// unknown returns the error for a key without an option, which names the option that is probably
+// meant.
 func (c *configFile) unknown(key []string, name, last string) error {
 	const farthest, share = 3, 3
 	near := c.options.nearest(name, min(farthest, len(name)/share))
 	if near == "" && len(key) > 1 {
-		if near = last; !c.options.settable(last) {
+		if near = last; c.options.named(last) == nil {
 			near = c.options.nearest(last, min(farthest, len(last)/share))
 		}
 	}
 	hint := "of an yrmcds.conf, keep the lines of counters"
 	if near != "" {
 		hint = fmt.Sprintf("is it %q?", near)
-		if section := c.options.sectionOf(near); len(key) > 1 && section != "" {
+		if section := c.options.section(near); len(key) > 1 && section != "" {
 			hint = fmt.Sprintf("is it %q, in the table %q?", near, section)
 		}
 	}
 	return fmt.Errorf("there is no option %q (%s)", strings.Join(key, "."), hint)
 }
 
-// sectionOf is section, for the list of databases too.
-func (o *options) sectionOf(name string) string {
-	if name == databasesKey {
-		return ""
+// section returns the table that an option may stand in, empty for none and for the databases.
+func (o *options) section(name string) string {
+	if r := o.named(name); r != nil {
+		return r.section
 	}
-	return o.section(name)
+	return ""
 }
 
 func (c *configFile) enableCounters(value string) error {
@@ -301,7 +331,8 @@ func (c *configFile) enableCounters(value string) error {
 	return nil
 }
 
-// switchCounters makes the document's switch the port of an option: it has a default port, and is off by default.
+// switchCounters turns counter.enable, for which there is no option, into -counter-port: 0 if it is
+// false or absent, and the default port of yrmcds if it is true and the file names no port.
 func (c *configFile) switchCounters() error {
 	flags := c.options.flags
 	_, port := c.lines[counterPort]

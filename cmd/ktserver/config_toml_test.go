@@ -184,14 +184,13 @@ func TestShowCanBeReadAgain(t *testing.T) {
 	}
 }
 
-// What the help tells is the default: setting it changes nothing, but for fields in which 0 stands for it.
+// What the help tells is the default: setting it changes nothing, but for fields in which 0 stands
+// for it.
 func TestTheDefaultsThatAreToldAreThose(t *testing.T) {
 	standsForIt := []string{"ulim", "uasi", "counter-buckets", "counter-stats-interval", "lock-max-keys", "lock-max-waiters", "services",
 		"bgsc", "memcache-opts", "memcache-qtout"}
-	names := newOptions().names()
-	for _, name := range names {
-		o := newOptions()
-		value := defaultOf(o.flags.Lookup(name))
+	for _, r := range newOptions().shown() {
+		o, name, value := newOptions(), r.name, r.usual()
 		if value == "" {
 			continue
 		}
@@ -204,7 +203,7 @@ func TestTheDefaultsThatAreToldAreThose(t *testing.T) {
 
 func TestSecretsAreNotShown(t *testing.T) {
 	for name, want := range map[string]bool{"admin-password": true, "token": true, "token-file": false, "port": false, "access": false} {
-		require.Equal(t, want, secret(name), name)
+		require.Equal(t, want, (&option{name: name}).secret(), name)
 	}
 }
 

@@ -105,7 +105,8 @@ func (s *started) signal(sig os.Signal) {
 	require.NoError(s.t, s.cmd.Process.Signal(sig))
 }
 
-// exitCode waits for the end of the process. Death by a signal is the negative number of the signal.
+// exitCode waits for the end of the process. Death by a signal is the negative number of the
+// signal.
 func (s *started) exitCode() int {
 	s.t.Helper()
 	return exitCode(s.t, s.cmd.Wait())

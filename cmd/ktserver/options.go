@@ -2,19 +2,135 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
 
 	"gotycoon/server"
 	"gotycoon/tools/cli"
 )
 
-// options is the parsed command line.
+// options are the options of one command line, with their values.
 type options struct {
 	server.Config
-	flags         *cli.Flags
 	help, version bool
 	config        string // path of the file, empty for none
-	from          string // where the options that are set come from
+
+	flags *cli.Flags
+	table []*option
+
+	from          string // where the options that are being set come from
 	databasesFrom string
+}
+
+// option is a row of the table in table.go, and where the option is set. Command line, environment,
+// configuration file, "config show", help text, manual page, completion, the table of README.md and
+// docs/configuration.md come from these rows.
+//
+// An option is the pflag.Value of its flag: it remembers what it is set to, and by whom.
+type option struct {
+	name  string
+	short string      // its letter, empty for none
+	value pflag.Value // its type, and the field of server.Config that it sets
+	help  string      // a word in backquotes stands for the value
+
+	// standard is the value of an option that is not set, as the help text has it. absent says in
+	// words what holds then, where that is no value, or is not in the help text.
+	standard, absent string
+
+	section     string // the table of a configuration file that it may stand in, empty for none
+	reload      bool   // it can change while the server runs
+	commandLine bool   // neither a file nor the environment can have it
+
+	text   string // the value that was set
+	source string // of the value; fromDefault: it was not set
+	o      *options
+}
+
+// newOptions returns all options with their defaults.
+func newOptions() *options {
+	o := &options{Config: server.DefaultConfig(), from: fromDefault, databasesFrom: fromDefault, flags: cli.New(server.Program)}
+	o.table = o.rows()
+	for _, r := range o.table {
+		r.o, r.source = o, fromDefault
+		help := r.help
+		if r.standard != "" {
+			help += " (default " + r.standard + ")"
+		}
+		flag := o.flags.VarPF(r, r.name, r.short, help)
+		if r.kind() == boolean {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	return o
+}
+
+// Set implements pflag.Value.
+func (r *option) Set(text string) error {
+	if err := r.value.Set(text); err != nil {
+		return err
+	}
+	r.text, r.source = text, r.o.from
+	return nil
+}
+
+// String implements pflag.Value.
+func (r *option) String() string {
+	if r == nil || r.value == nil { // pflag asks a zero value
+		return ""
+	}
+	return r.value.String()
+}
+
+// Type implements pflag.Value.
+func (r *option) Type() string { return r.value.Type() }
+
+// usual is the value of an option that is not set, empty for none.
+func (r *option) usual() string {
+	switch {
+	case r.standard != "":
+		return r.standard
+	case r.kind() == boolean:
+		return "false"
+	}
+	return r.o.flags.Lookup(r.name).DefValue
+}
+
+// secret reports whether the value must not be shown.
+func (r *option) secret() bool {
+	words := strings.Split(r.name, "-")
+	return !slices.Contains(words, "file") &&
+		slices.ContainsFunc(words, func(w string) bool { return w == "password" || w == "secret" || w == "token" })
+}
+
+// isAlias reports whether the option only gives another one a value: a configuration is shown
+// without it.
+func (r *option) isAlias() bool {
+	_, is := r.value.(alias)
+	return is
+}
+
+// kind is what can be written behind the name of an option.
+type kind int
+
+const (
+	text kind = iota
+	number
+	boolean
+)
+
+// String is the kind in messages.
+func (k kind) String() string { return [...]string{"a text", "a number", "true or false"}[k] }
+
+func (r *option) kind() kind {
+	switch r.Type() {
+	case "bool":
+		return boolean
+	case "number":
+		return number
+	}
+	return text
 }
 
 // parse reads the arguments, and what counts less than they do. Its errors end the program.
@@ -29,10 +145,10 @@ func parse(args []string) (*options, error) {
 	return layers(args, o)
 }
 
-// usageError is an error of the user's that the list of options may help with.
+// usageError is a mistake in a command line, about which the list of options may help.
 type usageError struct{ err error }
 
-// Error adds where to read on.
+// Error adds how to get help.
 func (e usageError) Error() string {
 	return fmt.Sprintf("%v\nusage: %s [option ...] [database ...]\n"+
 		"Options come first; \"--\" ends them. \"%[2]s --help\" explains them.", e.err, server.Program)
@@ -55,84 +171,61 @@ func (o *options) check() error {
 	return nil
 }
 
-// define lists all options. What an option does is explained once, here; what it means inside is explained at the
-// fields of server.Config.
-func (o *options) define() {
-	f := cli.New(server.Program)
-	o.flags = f
-
-	f.StringVar(&o.Host, "host", o.Host, "listen on this `address` only, a name or IPv4")
-	f.Var(integer(&o.Port), "port", "listen on this port (default 1978)")
-	f.Var(cli.Duration(&o.Timeout), "tout", "give up a client that keeps the server waiting for so many seconds within a request (default 30)")
-	f.Var(integer(&o.Threads), "th", "number of interpreters of the script, and of threads to report; connections never wait for a thread (default 16)")
-
-	f.StringVar(&o.LogPath, "log", o.LogPath, "append log lines to a `file` instead of standard output")
-	o.defineLogs()
-	o.level("li", "info", "log what happens to connections and requests, the server's life, and errors")
-	o.level("ls", "system", "log the server's life and errors")
-	o.level("le", "error", "log errors")
-	o.level("lz", "none", "log nothing")
-
-	f.StringVar(&o.UpdateLog, "ulog", o.UpdateLog, "keep an update log in a `directory`; needs -sid")
-	f.Var(limit(&o.UpdateLogLimit), "ulim", "begin a new file of the update log at this `size`, 0: never (default 256m)")
-	f.Var(cli.Duration(&o.SyncInterval), "uasi", "send the update log to the disk every so many seconds (default 1)")
-	f.Var(integer(&o.ServerID), "sid", "ID of this server in update logs, 0 to 65535")
-
-	f.StringVar(&o.MasterHost, "mhost", "", "replicate from the server with this `address`; needs -sid and -rts")
-	f.Var(integer(&o.MasterPort), "mport", "its port (default 1978)")
-	f.StringVar(&o.RTSPath, "rts", "", "keep the time stamp up to which updates are replicated in a `file`; allows to replicate")
-	f.Var(milliseconds(&o.MasterInterval), "riv", "replicate one update in so many milliseconds at most, 0: as many as possible (default 0)")
-
-	f.BoolVar(&o.ReadOnly, "ord", false, "open databases for reading only")
-	f.Var(ignored{}, "oat", "accepted: every update is a transaction")
-	f.BoolVar(&o.SyncEach, "oas", false, "have an update on the disk before it is acknowledged")
-	f.Var(ignored{}, "onl", "accepted: database files are always locked")
-	f.BoolVar(&o.TryLock, "otl", false, "fail at once when another process has a file locked")
-	f.BoolVar(&o.NoRepair, "onr", false, "fail when a log ends in the middle of an update, instead of dropping it")
-	f.BoolVar(&o.AsIs, "as-is", false, "open database files as they are, though acknowledged updates stay out that only their own update logs have")
-	f.Var(cli.Int(&o.CheckpointSize), "checkpoint", "move updates into the database file when they take this `size` in memory")
-
-	f.Var(cli.Duration(&o.AutoSync), "asi", "synchronize the databases every so many seconds")
-	f.BoolVar(&o.AutoSyncHard, "ash", false, "with -asi: down to the disk")
-
-	f.BoolVar(&o.Daemon, "dmn", false, "run in the background; paths must be absolute")
-	f.StringVar(&o.PIDPath, "pid", o.PIDPath, "keep the process ID in a `file` while the server runs")
-	f.StringVar(&o.CmdDir, "cmd", o.CmdDir, "`directory` of the commands that clients may have run by synchronize")
-
-	o.defineSnapshots()
-	o.defineScript()
-	o.definePlugins()
-	o.defineServices()
-	o.defineAccess()
-	o.defineTLS()
-	o.defineReplication()
-	o.defineAdmin()
-	o.defineLimits()
-	f.StringVar(&o.config, "config", "", "read options from a TOML `file`, again on HUP; see docs/configuration.md")
-	f.BoolVarP(&o.help, "help", "h", false, "explain the options")
-	f.BoolVar(&o.version, "version", false, "print the version")
-	for _, name := range []string{"oat", "onl"} {
-		f.Lookup(name).NoOptDefVal = "true"
+// named returns an option that files and the environment can set, nil if there is none of the name.
+func (o *options) named(name string) *option {
+	if f := o.flags.Lookup(name); f != nil {
+		if r := f.Value.(*option); !r.commandLine {
+			return r
+		}
 	}
-	o.describeTable()
+	return nil
 }
 
-// level defines one of the options that choose the log lines; the last one given counts.
-func (o *options) level(name, level, help string) {
-	o.flags.VarPF(alias{o, "log-level", level}, name, "", help).NoOptDefVal = "true"
+// shown returns the options that a configuration has, in the order of the table.
+func (o *options) shown() []*option {
+	var shown []*option
+	for _, r := range o.table {
+		if !r.commandLine && !r.isAlias() {
+			shown = append(shown, r)
+		}
+	}
+	return shown
 }
 
-const (
-	about         = "a key-value server for the Kyoto Tycoon protocols"
-	databasesHelp = "A database is a file (a.kch a.kct a.kcd a.kcf a.kcx), or in memory: \":\" hash, \"*\" cache, \"%\" tree, \"-\" and \"+\"\n" +
-		"plain hash and tree. Parameters follow after \"#\": a.kct#ktopts=p. Without any there is one \":\"."
-	signalsHelp = "TERM, INT, USR2 stop; USR1 listens again and continues in a new log file; HUP stops, or does as USR1 with -dmn,\n" +
-		"or with -config has the file read again, which changes what can be changed while the server runs."
-)
+// nearest returns the name that is like a misspelt one, empty if there is none within so many
+// letters.
+func (o *options) nearest(name string, within int) string {
+	best := ""
+	for _, r := range o.shown() {
+		if d := letters(name, r.name); d <= within {
+			best, within = r.name, d-1
+		}
+	}
+	if letters(name, databasesKey) <= within {
+		best = databasesKey
+	}
+	return best
+}
 
-func (o *options) usage() string {
-	return fmt.Sprintf("%s - %s\n\n"+
-		"usage: %[1]s [option ...] [database ...]\n\n%[3]s\n"+
-		"Options may have one dash or two. Numbers may end in k, m, g, t, p, e (powers of 1024).\n%[4]s\nSignals: %[5]s\n",
-		server.Program, about, o.flags.FlagUsages(), databasesHelp, signalsHelp)
+// letters counts the letters that are wrong, missing, too many or swapped.
+func letters(a, b string) int {
+	before, last, row := []int(nil), []int(nil), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			same := 1
+			if a[i] == b[j] {
+				same = 0
+			}
+			row[j+1] = min(last[j]+same, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }

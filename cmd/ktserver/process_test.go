@@ -134,7 +134,8 @@ func TestAcknowledgedUpdatesSurviveAKill(t *testing.T) {
 	require.Zero(t, again.exitCode())
 }
 
-// A slave that is killed again and again, in the middle of applying, ends with everything that its master has.
+// A slave that is killed again and again, in the middle of applying, ends with everything that its
+// master has.
 func TestKilledSlaveMissesNothing(t *testing.T) {
 	master := start(t, "-ls", "-ulog", "ulog", "-sid", "1", ":", "%")
 	slave := &started{t: t, dir: t.TempDir(), port: freePort(t)}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -8,8 +9,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"gotycoon/tools/cli"
 )
+
+// textValue is the value of an option with a text.
+func textValue(p *string) pflag.Value {
+	var f pflag.FlagSet
+	f.StringVar(p, "text", *p, "")
+	return f.Lookup("text").Value
+}
+
+// switchValue is the value of an option without an argument.
+func switchValue(p *bool) pflag.Value {
+	var f pflag.FlagSet
+	f.BoolVar(p, "switch", *p, "")
+	return f.Lookup("switch").Value
+}
 
 // integer is the value of an option with a number of ordinary size.
 func integer(p *int) cli.Number { return func(n float64) { *p = int(n) } }
@@ -22,7 +39,8 @@ func milliseconds(p *time.Duration) cli.Number {
 	}
 }
 
-// limit is the value of an option with a size of which 0 means unlimited, which in server.Config is below 0.
+// limit is the value of an option with a size, where 0 means unlimited. In server.Config a number
+// below 0 does.
 func limit(p *int64) cli.Number {
 	return func(n float64) {
 		*p = int64(n)
@@ -76,7 +94,8 @@ func (oneOf[T]) String() string { return "" }
 // Type implements pflag.Value.
 func (oneOf[T]) Type() string { return "word" }
 
-// ignored is an option without an argument whose effect the server has anyway.
+// ignored is an option without an argument that changes nothing: the server always does what it
+// asks for.
 type ignored struct{}
 
 // Set implements pflag.Value.
@@ -90,3 +109,27 @@ func (ignored) String() string { return "" }
 
 // Type implements pflag.Value: the help text shows no argument.
 func (ignored) Type() string { return "bool" }
+
+var errSpan = errors.New("must be a number of seconds, or a time with a unit: 0.01, 10ms, 2s")
+
+// span is the value of an option with a length of time: a number of seconds, or with units as in
+// 1m30s.
+type span struct{ p *time.Duration }
+
+// Set implements pflag.Value.
+func (s span) Set(text string) error {
+	if d, err := time.ParseDuration(text); err == nil {
+		*s.p = d
+		return nil
+	}
+	if cli.Duration(s.p).Set(text) != nil {
+		return errSpan
+	}
+	return nil
+}
+
+// String implements pflag.Value: there is no default.
+func (span) String() string { return "" }
+
+// Type implements pflag.Value.
+func (span) Type() string { return "time" }

@@ -46,7 +46,8 @@ func startAgent(t *testing.T, port int) *agent {
 	return a
 }
 
-// check replays the lines, of which none may have come twice or out of order, until they give the contents.
+// check replays the printed lines. No line may have come twice or out of order, and the lines must
+// lead to the contents.
 func (a *agent) check(t *testing.T, want map[string]string) {
 	t.Helper()
 	var got map[string]string

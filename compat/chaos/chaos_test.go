@@ -22,7 +22,8 @@ func duration(t *testing.T) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// misfortune does something bad every fifth of a second or so, until the time is over; then everything is healthy.
+// misfortune does something bad about five times a second until the time is over. Then it makes
+// everything healthy.
 func misfortune(t *testing.T, nets []*proxy, nodes []*node) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -49,7 +50,7 @@ func misfortune(t *testing.T, nets []*proxy, nodes []*node) {
 			did["killed, clock back "+back.String()]++
 			nodes[rnd.IntN(len(nodes))].kill(back)
 		}
-		<-time.After(time.Duration(50+rnd.IntN(300)) * time.Millisecond) // for which the misfortune lasts
+		<-time.After(time.Duration(50+rnd.IntN(300)) * time.Millisecond) // length of the misfortune
 	}
 	for _, p := range nets {
 		p.set(healthy)
@@ -79,7 +80,8 @@ func TestChain(t *testing.T) {
 	agent.check(t, contents)
 }
 
-// Two masters that follow each other, whose clients change the same keys, and a slave of one of them.
+// Two masters that follow each other, whose clients change the same keys, and a slave of one of
+// them.
 func TestDualMaster(t *testing.T) {
 	a, b := pair(t)
 	toA, toB := newProxy(t, a.proc.Addr()), newProxy(t, b.proc.Addr())

@@ -115,7 +115,8 @@ func (p *proxy) drop(conns ...io.Closer) {
 	}
 }
 
-// set changes how the network behaves. Coming back from half open does not bring a connection back to life: what was held up is lost.
+// set changes how the network behaves. A connection that was half open stays dead: the bytes that
+// were held up are lost.
 func (p *proxy) set(m mood) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"gotycoon/binproto/frame"
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // client is a connection to the server.
@@ -76,7 +76,7 @@ func rpc(procedure string, rows ...string) []byte {
 func setBulk(dbidx uint16, changes []change) []byte {
 	p := frame.AppendHeader(nil, frame.Header{Magic: frame.SetBulk, RNum: uint32(len(changes))})
 	for _, c := range changes {
-		p = frame.AppendRecord(p, frame.Record{DBIdx: dbidx, XT: int64(db.Never), Key: []byte(c.key), Value: []byte(c.value)})
+		p = frame.AppendRecord(p, frame.Record{DBIdx: dbidx, XT: int64(record.Never), Key: []byte(c.key), Value: []byte(c.value)})
 	}
 	return p
 }

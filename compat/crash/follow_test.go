@@ -24,8 +24,9 @@ import (
 // followKills are the kills of slaves in the default test run.
 const followKills = 4
 
-// TestKilledSlavesApplyEachUpdateOnce kills slaves, and now and then their master, while a client writes. In the end the log of a slave has
-// what the master's has, each update once and in its order; a slave with private logs has each line of a text database once.
+// TestKilledSlavesApplyEachUpdateOnce kills slaves, and now and then their master, while a client
+// writes. In the end the slave's log must have each update of the master's log once, in the same
+// order, and a slave with private logs must have each line of a text database once.
 func TestKilledSlavesApplyEachUpdateOnce(t *testing.T) {
 	bin := ktproc.Build(t, "ktserver")
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
@@ -93,7 +94,8 @@ func launched(t *testing.T, o ktproc.Options, port int) *ktproc.Server {
 	return s
 }
 
-// writeUntil writes to both databases, now and then in bulk, whatever happens to the server. It returns how many updates were acknowledged.
+// writeUntil writes to both databases, now and then in bulk, also while the server is away. It
+// returns the number of acknowledged updates.
 func writeUntil(stop *atomic.Bool, addr string) (acked [2]int) {
 	var c *client
 	for i := 0; !stop.Load(); i++ {

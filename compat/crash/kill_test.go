@@ -24,8 +24,9 @@ const (
 	seedEnv    = "GOTYCOON_CRASH_SEED"
 )
 
-// TestKill kills servers while clients set, remove, clear and checkpoint. The number of kills can be given in the
-// environment (GOTYCOON_CRASH=200), and the seed of a run that has failed (GOTYCOON_CRASH_SEED).
+// TestKill kills servers while clients set, remove, clear and checkpoint. The number of kills can
+// be given in the environment (GOTYCOON_CRASH=200), and the seed of a run that has failed
+// (GOTYCOON_CRASH_SEED).
 func TestKill(t *testing.T) {
 	modes := []struct{ ext, log string }{{"kct", ""}, {"kch", ""}, {"kct", "ul"}, {"kch", "ul"}}
 	bin := ktproc.Build(t, "ktserver")
@@ -56,8 +57,8 @@ func number(t *testing.T, env string, otherwise int) int {
 	return n
 }
 
-// victim is a server that is killed and started again in one directory, with the clients that remember what it was
-// told.
+// victim is a server that is killed and started again in one directory, with clients that remember
+// their updates.
 type victim struct {
 	opts    ktproc.Options
 	logDir  string // empty without -ulog

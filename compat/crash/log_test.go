@@ -15,7 +15,8 @@ import (
 // xtLen is the length of the expiration time before a value in the log.
 const xtLen = 5
 
-// verifyLog reads the whole update log: its stamps grow, and it tells how the databases came to be what they are.
+// verifyLog reads the whole update log: its stamps grow, and it tells how the databases came to be
+// what they are.
 func (v *victim) verifyLog(t *testing.T) {
 	t.Helper()
 	r, err := ulog.OpenReader(vfs.OS{}, v.logDir, 0, ulog.ReaderOptions{Report: func(err error) { t.Error(err) }})

@@ -18,7 +18,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// offline is a database file, a log to bring into it, and what the file holds before and after that.
+// offline is a database file, a log that is brought into it, and the contents of the file before
+// and after.
 type offline struct {
 	bin        string // kttimedmgr
 	dir, log   string
@@ -83,8 +84,8 @@ func copyFile(t *testing.T, from, to string) {
 	require.NoError(t, os.WriteFile(to, data, 0o600))
 }
 
-// TestKillOffline kills the tools that write files at random moments. The file is the old or the new one each time, and the next
-// run finds nothing in its way.
+// TestKillOffline kills the tools that write files at random moments. Each time the file must be
+// the old or the new one, and the next run must complete the work.
 func TestKillOffline(t *testing.T) {
 	o := newOffline(t)
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))

@@ -28,8 +28,9 @@ const (
 	bigCompressors = "GOTYCOON_BIG_COMPRESSORS" // default: all but lzma, which takes minutes
 )
 
-// TestSnapshotOfMillions measures snapshots of five million records while twenty connections write: how long writers wait with and
-// without one under way, how long it takes, and how long a start takes that loads it.
+// TestSnapshotOfMillions measures snapshots of five million records while twenty connections write:
+// the longest waits of the writers with and without a snapshot in progress, the time of a snapshot,
+// and the time of a start that loads it.
 func TestSnapshotOfMillions(t *testing.T) {
 	if os.Getenv(bigEnv) == "" {
 		t.Skipf("takes minutes: set %s=1", bigEnv)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/compat/ktproc"
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 )
@@ -21,7 +21,8 @@ import (
 // snapshotKills are the kills of the default test run, in each mode.
 const snapshotKills = 4
 
-// TestKillWithSnapshots kills servers that have databases in memory, snapshots and an update log: they come back complete.
+// TestKillWithSnapshots kills servers that have databases in memory, snapshots and an update log.
+// All records must come back.
 func TestKillWithSnapshots(t *testing.T) {
 	bin := ktproc.Build(t, "ktserver")
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
@@ -46,8 +47,9 @@ func TestKillWithSnapshots(t *testing.T) {
 	}
 }
 
-// TestKillWhileLogFilesAreRemoved kills servers that remove files of the update log all the time, while clients write to databases in memory
-// and on disk: at whatever step between snapshot, checkpoint and removal, nothing that was acknowledged is gone.
+// TestKillWhileLogFilesAreRemoved kills servers while clients write to databases in memory and on
+// disk, and files of the update log are removed all the time. At whatever step between snapshot,
+// checkpoint and removal the kill comes, nothing acknowledged may be missing.
 func TestKillWhileLogFilesAreRemoved(t *testing.T) {
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	t.Logf("%s=%d", seedEnv, seed)
@@ -65,7 +67,8 @@ func TestKillWhileLogFilesAreRemoved(t *testing.T) {
 	v.killRepeatedly(t, max(number(t, longKills, 0)/2, snapshotKills))
 }
 
-// TestKillDuringRestore kills servers that make a database file from a snapshot: there is no file, or a complete one.
+// TestKillDuringRestore kills servers while they make a database file from a snapshot. Afterwards
+// there must be no file, or a complete file.
 func TestKillDuringRestore(t *testing.T) {
 	const records = 60_000
 	dir, rng := t.TempDir(), rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
@@ -132,7 +135,8 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 	server.Stop(t)
 }
 
-// TestSnapshotsHoldWhatClientsStored looks at what a server has written: every record, with its expiration time.
+// TestSnapshotsHoldWhatClientsStored reads a server's snapshots: they must have every record with
+// its expiration time.
 func TestSnapshotsHoldWhatClientsStored(t *testing.T) {
 	dir := t.TempDir()
 	o := ktproc.Options{Bin: ktproc.Build(t, "ktserver"), Dir: dir, Args: []string{"-bgs", "."}, DBs: []string{"%"}}
@@ -151,6 +155,6 @@ func TestSnapshotsHoldWhatClientsStored(t *testing.T) {
 		key, value, err := r.Next()
 		require.NoError(t, err)
 		require.Equal(t, want, [2]string{string(key), string(value[5:])})
-		require.Equal(t, strings.Repeat("\xff", 5), string(value[:5]), "%d", db.Never)
+		require.Equal(t, strings.Repeat("\xff", 5), string(value[:5]), "%d", record.Never)
 	}
 }

@@ -22,7 +22,8 @@ import (
 	"gotycoon/compat/ktproc"
 )
 
-// takeovers are the kills of the primary in the default test run. After each the quotas are copied, which grow: more than the most would take too
+// takeovers is the number of kills of the primary in the default test run. After each kill the
+// quotas are copied, and the quotas grow with each, so more than mostTakeovers kills would take too
 // long.
 const (
 	takeovers     = 4
@@ -32,7 +33,7 @@ const (
 // takeoverLimit is the quota that is taken from.
 const takeoverLimit = 1_000_000
 
-// side is one of two servers that follow each other in turn, with all services under one configuration.
+// side is one of two servers that follow each other. Both have all services in one configuration.
 type side struct {
 	opts                  ktproc.Options
 	server                *ktproc.Server
@@ -160,7 +161,8 @@ func ask(c *client, addr, path string) (*client, string, error) {
 	return c, strings.TrimSpace(body), nil
 }
 
-// each calls do until the end, and again after an error: a call that was begun is answered in the end.
+// each calls do again and again until the end, also after errors: every call that was begun is
+// answered in the end.
 func (u *users) each(do func(c *client, i int) (*client, error)) {
 	u.wait.Go(func() {
 		var c *client
@@ -266,9 +268,10 @@ func lockOnce(addr string) (token uint64) {
 	return token
 }
 
-// TestTheStandbyTakesOver kills the primary of the services again and again, has the standby take over, and the killed server come back as its
-// standby. Whatever was lost with the primary, the quota is whole and both servers have the same of it; no number and no token comes
-// twice, or is less than one that came before, although both servers have one server number.
+// TestTheStandbyTakesOver kills the primary of the services again and again. Each time the standby
+// takes over, and the killed server returns as the standby. Although updates are lost with the
+// primary, the quota's amounts must add up on both servers, and no number and no fencing token may
+// come twice or descend, although both servers have the same server number.
 func TestTheStandbyTakesOver(t *testing.T) {
 	bin := ktproc.Build(t, "ktserver")
 	for _, row := range []struct {

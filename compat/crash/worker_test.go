@@ -35,7 +35,8 @@ const (
 	maxAtomic   = 700 // more than a server would commit together by itself
 )
 
-// run sends requests until the connection breaks. That is an error unless the server has been killed.
+// run sends requests until the connection breaks. That is an error unless the server has been
+// killed.
 func (w *worker) run(addr string, killed *atomic.Bool) error {
 	err := w.work(addr)
 	var wrong *statusError

@@ -23,8 +23,8 @@ const (
 	portTries  = 20
 )
 
-// Build builds a command of this module into a temporary directory and returns its path. Under the race detector
-// the command has it too.
+// Build builds a command of this module into a temporary directory and returns its path. A test
+// with the race detector gets a command with it too.
 func Build(tb testing.TB, name string) string {
 	tb.Helper()
 	if raceEnabled {
@@ -33,7 +33,8 @@ func Build(tb testing.TB, name string) string {
 	return build(tb, name)
 }
 
-// BuildPlain builds a command as users have it, for a test of the memory that it takes: the race detector takes several times as much.
+// BuildPlain builds a command without the race detector, for tests of memory: the race detector
+// takes several times as much.
 func BuildPlain(tb testing.TB, name string) string {
 	tb.Helper()
 	return build(tb, name)
@@ -70,8 +71,9 @@ type Server struct {
 	stopped bool // by Stop or Kill
 }
 
-// Start starts a server and waits until it accepts connections. A server that ends before, or does not listen within
-// half a minute, fails the test. The test's cleanup kills what still runs.
+// Start starts a server and waits until it accepts connections. The test fails if the server ends
+// before, or does not listen within half a minute. At the end of the test the server is killed if
+// it still runs.
 func Start(tb testing.TB, o Options) *Server {
 	tb.Helper()
 	for range portTries {
@@ -87,7 +89,8 @@ func Start(tb testing.TB, o Options) *Server {
 	return nil
 }
 
-// Launch starts a server on a port and does not wait for anything. The test's cleanup kills what still runs.
+// Launch starts a server on a port and does not wait. At the end of the test the server is killed
+// if it still runs.
 func Launch(tb testing.TB, o Options, port int) *Server {
 	tb.Helper()
 	args := append([]string{"-port", strconv.Itoa(port)}, o.Args...)
@@ -116,7 +119,8 @@ func Launch(tb testing.TB, o Options, port int) *Server {
 	return s
 }
 
-// end kills what still runs, and reports data races that the server has found in itself.
+// end kills the server if it still runs, and reports data races that the server has found in
+// itself.
 func (s *Server) end(tb testing.TB) {
 	if !s.stopped {
 		s.Kill()
@@ -126,7 +130,8 @@ func (s *Server) end(tb testing.TB) {
 	}
 }
 
-// AwaitListening returns when the server accepts connections, or false when it has ended before, or does not within half a minute.
+// AwaitListening waits until the server accepts connections. It returns false if the server ends
+// before, or does not listen within half a minute.
 func (s *Server) AwaitListening() bool {
 	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
 		c, err := net.Dial("tcp4", s.Addr())
@@ -145,10 +150,10 @@ func (s *Server) AwaitListening() bool {
 	return false
 }
 
-// Addr is the address on which the server listens.
+// Addr returns the address on which the server listens.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
 
-// PID is the process ID.
+// PID returns the process ID.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
 // Signal sends a signal to the process.
@@ -159,11 +164,11 @@ func (s *Server) Signal(tb testing.TB, sig syscall.Signal) {
 	}
 }
 
-// Exited is closed when the process has ended.
+// Exited returns a channel that is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
-// ExitCode waits until the process has ended and returns its exit code, or the negative number of the signal that
-// ended it.
+// ExitCode waits until the process has ended and returns its exit code, or the negative number of
+// the signal that ended it.
 func (s *Server) ExitCode(tb testing.TB) int {
 	tb.Helper()
 	select {
@@ -179,7 +184,7 @@ func (s *Server) ExitCode(tb testing.TB) int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// Stop asks the server to end and fails the test when it does not end well.
+// Stop asks the server to end. The test fails if the server does not end with exit code 0.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	s.Signal(tb, syscall.SIGTERM)
@@ -195,7 +200,7 @@ func (s *Server) Kill() {
 	<-s.exited
 }
 
-// Output returns what the process has written to its standard output and error.
+// Output returns the server's standard output and standard error so far.
 func (s *Server) Output() string {
 	out, err := os.ReadFile(s.log)
 	if err != nil {
@@ -204,7 +209,8 @@ func (s *Server) Output() string {
 	return string(bytes.ToValidUTF8(out, []byte("?")))
 }
 
-// FreePort returns a port on which nobody listens, small enough for the server. Another process may take it any time.
+// FreePort returns a port on which nobody listens, small enough for the server's -port. Another
+// process may take the port at any time.
 func FreePort(tb testing.TB) int {
 	tb.Helper()
 	const lowest, count = 12_000, 20_000

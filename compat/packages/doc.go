@@ -1,2 +1,3 @@
-// Package packages is tests only: the Debian package is installed, started, upgraded and removed, and the unit is checked.
+// Package packages is tests only: it installs, starts, upgrades and removes the Debian package, and
+// checks the unit of systemd.
 package packages

@@ -16,9 +16,10 @@ const root = "../.."
 // longest is the limit of building the packages, and of the life of one.
 const longest = 10 * time.Minute
 
-// TestDebianPackage installs the package, starts the server as the unit does, upgrades it, removes and purges it, and installs it
-// again: no record may be lost, nor a line of the configuration that the user has changed. All of it happens on a copy of the file system
-// that nobody else sees, without network.
+// TestDebianPackage installs the package, starts the server as the unit does, upgrades the package,
+// removes and purges it, and installs it again. No record may be lost, and no line of the
+// configuration that the user has changed. All this happens in a copy of the file system that no
+// other process sees, without network.
 func TestDebianPackage(t *testing.T) {
 	needs(t, "dpkg", "unshare", "chroot", "runuser", "systemd-sysusers", "make")
 	dir := t.TempDir()

@@ -100,8 +100,8 @@ func (s *shell) waiting() *job {
 
 var daemonOptions = regexp.MustCompile(`(?s)ktserver.*-dmn.*-pid (\S+)`)
 
-// noteDaemon remembers the daemon that a command has started. It is no child of ours, so the system tells its
-// end.
+// noteDaemon remembers the daemon that a command has started. The daemon is no child of this
+// process, so it cannot be waited for: /proc says when it has ended.
 func (s *shell) noteDaemon(t *testing.T, line string) {
 	t.Helper()
 	m := daemonOptions.FindStringSubmatch(s.names.Replace(line))
@@ -117,7 +117,7 @@ func (s *shell) noteDaemon(t *testing.T, line string) {
 	require.NoError(t, err)
 	j.ended = func() bool {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		return err != nil || strings.Contains(string(stat), ") Z ") // one that nobody has waited for does nothing any more
+		return err != nil || strings.Contains(string(stat), ") Z ") // Z: ended, not waited for
 	}
 	j.stop = func(sig syscall.Signal) {
 		if !j.ended() {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// changing is what differs from run to run, with what it is replaced by in both the output and what is shown of it.
+// changing are the parts that differ from run to run. Each is replaced, in the output and in the
+// document, before the two are compared.
 var changing = []struct {
 	pattern *regexp.Regexp
 	by      string
@@ -103,4 +104,30 @@ func TestFits(t *testing.T) {
 	require.True(t, fitsBeginning([]string{"a"}, "a\nb\n"))
 	require.False(t, fitsBeginning([]string{"b"}, "a\nb\n"))
 	require.True(t, fitsSorted([]string{"b", "a"}, "a\nb\n"))
+}
+
+// rename makes a name in the document stand for another name. border is an expression for what is
+// around both.
+func (s *shell) rename(border, written, inUse string) {
+	s.names.add(border, written, inUse)
+	s.back.add(border, inUse, written)
+}
+
+// replacer replaces names one after the other.
+type replacer struct {
+	patterns []*regexp.Regexp
+	by       []string
+}
+
+func (r *replacer) add(border, from, to string) {
+	r.patterns = append(r.patterns, regexp.MustCompile(border+regexp.QuoteMeta(from)+border))
+	r.by = append(r.by, to)
+}
+
+// Replace replaces the names in a text.
+func (r *replacer) Replace(text string) string {
+	for i, p := range r.patterns {
+		text = p.ReplaceAllLiteralString(text, r.by[i])
+	}
+	return text
 }

@@ -57,8 +57,8 @@ func (s *shell) await(t *testing.T, st step, compare comparison, read func() str
 	}
 }
 
-// signal repeats a command that sends a signal until the job that waits for it has ended: nobody can see from outside
-// when that job begins to wait.
+// signal repeats a command that sends a signal until the job that waits for the signal has ended:
+// nobody can see from outside when the job begins to wait.
 func (s *shell) signal(t *testing.T, st step) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {

@@ -1,6 +1,7 @@
 package tutorial
 
-// The sections on replication. Ports 10001 to 10003 are 1981 to 1983 here, and each section has directories of its own.
+// The sections on replication. Ports 10001 to 10003 are 1981 to 1983 here, and each section has
+// directories of its own.
 
 const (
 	three = "ktremotemgr list -port 1983 -pv"

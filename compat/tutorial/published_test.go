@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// typed is a line of the published tutorial and the output that is shown there. Its differences from what is printed
-// there are in note: where the published line is not what anybody saw, where it takes a minute, or where it says less
-// than must be checked.
+// typed is a line of the published tutorial with the output that is shown there. note says where
+// this output differs from what is printed: where the published line is not what anybody saw, where
+// it takes a minute, or where it says less than must be checked.
 type typed struct {
-	cmd      string // interrupt: Ctrl-C in the terminal of the newest server, or of that on the port behind it
+	cmd      string // interrupt, or interrupt and a port: see shell.interrupt
 	out      string // as published, unless note says otherwise
 	anyOrder bool   // lines of a hash database: their order is that of a hash table
 	note     string
@@ -185,8 +185,8 @@ function set(given, result)
 end
 `
 
-// typePublished types the original's tutorial, in its order, but for the sections on memcached and the void database
-// (package compat).
+// typePublished types the original's tutorial, in its order, but for the sections on memcached and
+// the void database (package compat).
 func typePublished(t *testing.T, p programs) {
 	s := newShell(t, p, "/ktbin", "/var/data")
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "ktbin/dbbackup"), []byte(backupScript), 0o755))
@@ -215,7 +215,8 @@ func (s *shell) playTyped(t *testing.T, row typed) {
 	s.play(t, step{cmd: row.cmd, out: lines(row.out)}, compare)
 }
 
-// interrupt presses Ctrl-C in the terminal of the newest server, or of the newest on a port. It must end well.
+// interrupt presses Ctrl-C in the terminal of the newest server, or of the newest server on a port.
+// The server must end without an error.
 func (s *shell) interrupt(t *testing.T, port string) {
 	t.Helper()
 	for _, j := range slices.Backward(s.jobs) {

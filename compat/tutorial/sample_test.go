@@ -1,6 +1,7 @@
 package tutorial
 
-// sample does what the published sample application does: it stores three records, reads one and then all of them.
+// sample does what the published sample application does: it stores three records, reads one and
+// then all of them.
 const sample = `package main
 
 import (

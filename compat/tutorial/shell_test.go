@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	standIns  = "1978 1979 1980 1981 1982 1983 1990 11211 11215 11400" // ports that stand for free ones
-	patience  = 60 * time.Second                                       // for an output to become the one shown
+	standIns  = "1978 1979 1980 1981 1982 1983 1990 11211 11215 11400" // ports that stand for free ports
+	patience  = 60 * time.Second                                       // until an output must be as shown
 	pollEvery = 20 * time.Millisecond
 	longest   = 60 * time.Second // of one command
 )
@@ -55,8 +55,8 @@ func buildReplSQL(t *testing.T) string {
 	return bin
 }
 
-// newShell returns a shell with these programs. places are directories as written that stand for ones
-// below dir; they are created.
+// newShell returns a shell with these programs. places are directories in the document that stand
+// for temporary directories.
 func newShell(t *testing.T, p programs, places ...string) *shell {
 	t.Helper()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -88,8 +88,8 @@ func freePort(t *testing.T, taken map[string]string) string {
 	}
 }
 
-// commands is a directory of commands that use this test's port where none is written, curl that shows no progress
-// as on a terminal, and go that finds this module wherever it runs.
+// commands is a directory of commands that use this test's port where none is written, curl that
+// shows no progress as on a terminal, and go that finds this module wherever it runs.
 func (s *shell) commands(t *testing.T, p programs) string {
 	t.Helper()
 	dir, port := t.TempDir(), s.ports["1978"]
@@ -124,7 +124,7 @@ func (s *shell) command(line string, w *output) *exec.Cmd {
 	return cmd
 }
 
-// run runs a command to its end and returns what it has written, with ports and places as in the document.
+// run runs a command to its end and returns its output, with ports and places as in the document.
 func (s *shell) run(t *testing.T, line string) string {
 	t.Helper()
 	s.awaitPort(t, line)

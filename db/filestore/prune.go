@@ -18,15 +18,16 @@ import (
 //
 // The rule: when there are too many, the older half is forgotten, and Meta.Floor becomes the stamp
 // of the newest forgotten removal. Package db looks at the floor when an update of another server
-// finds no entry of its key. If the update is not newer than the floor, a forgotten removal may
-// have beaten it, and nobody can tell any more. The database then stores it with a new version of
-// its own, which wins on every server, so that all servers still end with the same records.
+// finds no record of its key. If the update is not newer than the floor, a forgotten removal may
+// have beaten it, and nobody can tell any more. The database then stores the update with a new
+// version of its own, which wins on every server, so that all servers still end with the same
+// records.
 //
 // An example with a limit of 6. The file has removals with the stamps 10, 20, 30, 40, 50, 60 and
 // 70. Seven are too many: the newest three stay, the removals up to 40 are forgotten, and the floor
-// is 40. An update of the key k with the stamp 25 arrives, and k has no entry. Maybe k was removed
-// at 30; so the update is stored as a new one. An update with the stamp 45 needs no care: a removal
-// of k after 45 would still be here.
+// is 40. An update of the key k with the stamp 25 arrives, and there is no record k. Maybe k was
+// removed at 30; so the update is stored as a new one. An update with the stamp 45 needs no care: a
+// removal of k after 45 would still be here.
 //
 // Which removals belong to the older half is not known beforehand, so it takes two walks through
 // all entries: the first collects the stamps of the removals, the second forgets those up to the

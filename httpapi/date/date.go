@@ -1,4 +1,5 @@
-// Package date reads the dates that clients of the server write: in the header X-Kt-Xt, and for ktutilmgr.
+// Package date reads the dates that clients of the server write: in the header X-Kt-Xt, and for
+// ktutilmgr.
 package date
 
 import (
@@ -10,12 +11,13 @@ import (
 // None is what Parse returns for a text that is no date.
 const None = math.MinInt64
 
-// Parse returns the UNIX seconds of a text (reference: section 11): a number of seconds, in decimal with a unit or in
-// hexadecimal, or a date as W3C or RFC 822 write it.
+// Parse returns the UNIX seconds of a text: a number of seconds, in decimal with a unit or in
+// hexadecimal, or a date in the form of W3C's note on date formats or of RFC 822.
 //
-// Clients write dates of which only the beginning is right, and the original server takes that beginning: "2041-01" is the
-// first of January, and "26 Nov 2036 20h" is the day without its time. Parse stops at the damage exactly where the original
-// does. A stricter reading would call such a text no date, and a record with an expiration time that is no date lives for ever.
+// Clients write dates of which only the beginning is right, and the original server takes that
+// beginning: "2041-01" is the first of January, and "26 Nov 2036 20h" is the day without its time.
+// Parse stops at the damage exactly where the original does. A stricter reading would call such a
+// text no date, and a record with an expiration time that is no date lives for ever.
 func Parse(text []byte) int64 {
 	if end := bytes.IndexByte(text, 0); end >= 0 {
 		text = text[:end]
@@ -36,8 +38,8 @@ func Parse(text []byte) int64 {
 	return parseRFC822(text)
 }
 
-// parseSeconds reads a hexadecimal number, up to the first byte that is no digit, or a decimal number with an optional unit,
-// behind which a blank and anything may follow.
+// parseSeconds reads a hexadecimal number, up to the first byte that is no digit, or a decimal
+// number with an optional unit, behind which a blank and anything may follow.
 func parseSeconds(text []byte) (seconds int64, ok bool) {
 	if rest, isHex := skipHexMark(text); isHex {
 		if twice, again := skipHexMark(skipBlanks(rest)); again {
@@ -68,8 +70,9 @@ func parseSeconds(text []byte) (seconds int64, ok bool) {
 	return min(n, math.MaxInt64/unit) * unit, len(rest) == 1 || isBlank(rest[1])
 }
 
-// parseW3C reads YYYY-MM-DDThh:mm:ss.fff+hh:mm, with the given marks between the parts of the day and in front of the clock.
-// A part counts when the mark in front of it is where it belongs; the first mark that is not ends the date.
+// parseW3C reads YYYY-MM-DDThh:mm:ss.fff+hh:mm, with the given marks between the parts of the day
+// and in front of the clock. A part counts if the mark in front of it is where it belongs; the
+// first mark that is elsewhere ends the date.
 //
 //	0123456789012345678
 //	YYYY-MM-DDThh:mm:ss
@@ -100,7 +103,8 @@ func parseW3C(text []byte, mark, clockMark byte) int64 {
 	return instant(year, month, day, hour, minute, second-offset(text[last:]))
 }
 
-// offset returns the seconds of a zone +hh:mm behind the digits that text begins with; 0 where there is none.
+// offset returns the seconds of a zone +hh:mm behind the digits that text begins with, 0 without a
+// zone.
 func offset(text []byte) int {
 	_, zone := digits(text)
 	if len(zone) < 6 || zone[3] != ':' {
@@ -116,8 +120,9 @@ func offset(text []byte) int {
 	return 0
 }
 
-// parseRFC822 reads [Www, ]DD Mon YYYY hh:mm:ss [zone]. A year before 1969 counts from 1900. A clock of any other form, one
-// without seconds too, does not count: the date is the beginning of its day.
+// parseRFC822 reads [Www, ]DD Mon YYYY hh:mm:ss [zone]. A year before 1969 counts from 1900. A
+// clock of any other form, also a clock without seconds, does not count: the result is the
+// beginning of the day.
 func parseRFC822(text []byte) int64 {
 	if at(text, 3) == ',' {
 		text = text[4:]
@@ -144,8 +149,9 @@ func parseRFC822(text []byte) int64 {
 	return instant(year, month, day, number(clock), number(clock[3:]), number(clock[6:])-zone(clock[8:]))
 }
 
-// zone returns the offset from GMT, in seconds, that follows a clock of RFC 822: +hhmm, or a name. Names that are not known, and
-// none, mean GMT. The four bytes behind a sign count as digits whatever they are, as in the original.
+// zone returns the offset from GMT, in seconds, that follows a clock of RFC 822: +hhmm, or a name.
+// An unknown name and a missing zone mean GMT. The four bytes behind a sign count as digits
+// whatever they are, as in the original.
 func zone(text []byte) int {
 	if at(text, 0) == ' ' && len(text) >= 6 && (text[1] == '+' || text[1] == '-') {
 		digit := func(i int) int { return int(int8(text[i])) - '0' }
@@ -161,8 +167,8 @@ func zone(text []byte) int {
 	return 3600 * hoursOf(string(text[1:]))
 }
 
-// instant returns the UNIX seconds of a moment in GMT. Parts out of their range run into the next one: the 0th of a month is
-// the last day of the month before.
+// instant returns the UNIX seconds of a moment in GMT. A part out of its range changes the part in
+// front of it: the 0th of a month is the last day of the month before.
 func instant(year, month, day, hour, minute, second int) int64 {
 	return time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC).Unix()
 }

@@ -18,8 +18,8 @@ func next(text []byte, from int, mark byte, want int) bool {
 	return len(text) > want && bytes.IndexByte(text[from:], mark) == want-from
 }
 
-// number reads an integer as the C library does: blanks, a sign, and as many digits as there are, none of which means 0. It has
-// 32 bits, like every part of a date.
+// number reads an integer as the C library does: blanks, a sign, and digits up to the first other
+// byte. Without digits it is 0. Like every part of a date it has 32 bits.
 func number(text []byte) int {
 	text = skipBlanks(text)
 	sign := at(text, 0)
@@ -33,7 +33,7 @@ func number(text []byte) int {
 	return int(int32(n))
 }
 
-// digits reads a decimal number that stays at the largest one there is, and returns what follows.
+// digits reads a decimal number, which saturates, and returns what follows.
 func digits(text []byte) (n int64, rest []byte) {
 	for len(text) > 0 && isDigit(text[0]) {
 		if d := int64(text[0] - '0'); n > (math.MaxInt64-d)/10 {
@@ -46,7 +46,7 @@ func digits(text []byte) (n int64, rest []byte) {
 	return n, text
 }
 
-// hexNumber reads hexadecimal digits up to the first byte that is none. It stays at the largest number there is.
+// hexNumber reads hexadecimal digits up to the first other byte. The number saturates.
 func hexNumber(text []byte) int64 {
 	var n int64
 	for _, c := range text {
@@ -69,7 +69,8 @@ func skipHexMark(text []byte) (rest []byte, ok bool) {
 	return text[2:], true
 }
 
-// monthOf returns the number of the month whose English name's first three letters, of any case, text begins with; else 0.
+// monthOf returns the number of the month whose English name's first three letters, of any case,
+// text begins with; else 0.
 func monthOf(text []byte) int {
 	const names = "janfebmaraprmayjunjulaugsepoctnovdec"
 	if len(text) < 3 {

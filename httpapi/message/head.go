@@ -70,9 +70,9 @@ func (r *Request) ReadHead(c *netio.Conn) Fault {
 	return NoFault
 }
 
-// lineReader cuts the buffered bytes of a request into lines. A line ends with a line feed; carriage
-// returns do not count wherever they stand, and a NUL hides the rest of its line. Offsets count from
-// the request's first byte.
+// lineReader cuts the buffered bytes of a request into lines. A line ends with a line feed;
+// carriage returns do not count wherever they stand, and a NUL hides the rest of its line. Offsets
+// count from the request's first byte.
 type lineReader struct {
 	at      int  // where the next line begins
 	scanned int  // buf[at:scanned] has been searched and has no line end
@@ -148,8 +148,9 @@ func dropReturns(raw []byte) (consumed int) {
 	return len(raw)
 }
 
-// header takes one header line in. Lines without a colon and names without a meaning are ignored; of
-// a repeated header the last one counts. It reports false for headers that contradict each other.
+// header takes one header line in. Lines without a colon and names without a meaning are ignored;
+// of a repeated header the last one counts. It reports false for headers that contradict each
+// other.
 func (r *Request) header(buf []byte, line span) (ok bool) {
 	text := buf[line.from:line.to]
 	colon := bytes.IndexByte(text, ':')

@@ -16,8 +16,8 @@ func (r *Rows) EncodedLen(e Encoding) int {
 	return n
 }
 
-// AppendEncoded appends the rows in encoding e and in the order of their encoded names, into which it brings r.
-// Names must differ: use Sort where they may not.
+// AppendEncoded sorts the rows by their encoded names and appends them in encoding e. All names
+// must differ: call Sort before if they may not.
 func (r *Rows) AppendEncoded(dst []byte, e Encoding) []byte {
 	r.SortEncoded(e)
 	for row := range r.All() {
@@ -44,7 +44,8 @@ func AppendColumn(dst, col []byte, e Encoding) []byte {
 
 const lowerHex = "0123456789abcdef"
 
-// AppendURL appends text with everything but letters, digits and "-._~" as percent escapes in lower case.
+// AppendURL appends text with everything but letters, digits and "-._~" as percent escapes in lower
+// case.
 func AppendURL(dst, text []byte) []byte {
 	for _, c := range text {
 		if byteClass[c]&classPlain != 0 {
@@ -90,7 +91,7 @@ func columnLen(col []byte, e Encoding) int {
 	return n
 }
 
-// SortEncoded sorts the rows as their encoded names compare, the order in which they are sent.
+// SortEncoded sorts the rows by their encoded names: they are sent in this order.
 func (r *Rows) SortEncoded(e Encoding) {
 	compare := comparison(e)
 	if r.full == nil {
@@ -119,8 +120,8 @@ func comparison(e Encoding) func(a, b Row) int {
 
 func compareRaw(a, b Row) int { return bytes.Compare(a.Name, b.Name) }
 
-// compareURL relies on '%' being less than every byte that is written unescaped, and on hexadecimal digits
-// comparing like the bytes they stand for.
+// compareURL relies on '%' being less than every byte that is written unescaped, and on hexadecimal
+// digits comparing like the bytes they stand for.
 func compareURL(a, b Row) int {
 	return compareAt(a.Name, b.Name, func(c byte) int {
 		if byteClass[c]&classPlain != 0 {
@@ -130,7 +131,8 @@ func compareURL(a, b Row) int {
 	})
 }
 
-// compareQuoted compares the encoded text only where it is not the order of the bytes: around the escapes.
+// compareQuoted ranks an escaped byte as '=', since its escape begins with '=', and equal ranks by
+// the byte.
 func compareQuoted(a, b Row) int {
 	return compareAt(a.Name, b.Name, func(c byte) int {
 		if quotedPlain(c) {
@@ -170,4 +172,32 @@ func commonPrefix(a, b []byte) int {
 		}
 	}
 	return n
+}
+
+// Classes of bytes.
+const (
+	classCheap = 1 << iota // counts as one byte in the estimate of the URL encoding
+	classPlain             // is written unescaped in the URL encoding
+)
+
+// byteClass classifies every byte.
+var byteClass = classify()
+
+func classify() (t [256]byte) {
+	for c := range t {
+		if isAlphanumeric(byte(c)) {
+			t[c] |= classCheap | classPlain
+		}
+	}
+	for _, c := range []byte("-_.~") {
+		t[c] |= classCheap | classPlain
+	}
+	for _, c := range []byte("!*'()") { // the estimate takes them for plain, the encoder does not
+		t[c] |= classCheap
+	}
+	return t
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'
 }

@@ -61,7 +61,8 @@ func TestAppendURL(t *testing.T) {
 
 var encodings = []tsv.Encoding{tsv.Raw, tsv.Base64, tsv.Quoted, tsv.URL}
 
-// Rows are in the order of their encoded names, have the announced length, and decode to what they were.
+// Rows are in the order of their encoded names, have the announced length, and decode to what they
+// were.
 func TestEncodeDecode(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var rows tsv.Rows

@@ -38,8 +38,9 @@ func (e Encoding) ContentType() string {
 	return TypeTSV
 }
 
-// Choose returns the encoding in which the original writes the table: raw when every column is short and free of
-// control bytes, else the one that an estimate from the first 255 bytes of each column finds smaller.
+// Choose returns the encoding in which the original writes the table: raw if every column is short
+// and free of control bytes, else Base64 or URL. It takes the smaller one by an estimate from the
+// first 255 bytes of each column.
 func (r *Rows) Choose() Encoding {
 	if !r.anyBinary() {
 		return Raw
@@ -67,7 +68,8 @@ func (r *Rows) anyBinary() bool {
 	return false
 }
 
-// isBinary reports whether a column is long or has a control byte. It looks at eight bytes at a time.
+// isBinary reports whether a column is long or has a control byte. It looks at eight bytes at a
+// time.
 func isBinary(col []byte) bool {
 	const (
 		ones  = 0x0101010101010101

@@ -1,3 +1,8 @@
+// Package tsv holds the tables that remote procedure calls take and give: names with values,
+// written as tab-separated rows, the columns plain or encoded as Base64, quoted-printable or
+// percent escapes.
+//
+// Server and client share the package. It knows no procedure and no connection.
 package tsv
 
 import (
@@ -8,25 +13,27 @@ import (
 	"unsafe"
 )
 
-// Row is one name with its value. Inside Rows both are slices of the caller's buffers.
+// Row is a name with its value. Inside Rows both are slices of the caller's buffers.
 type Row struct {
 	Name, Value []byte
 }
 
-// Rows is a small map from names to values that keeps the order of Add. A later value of a name hides the
-// earlier ones. The zero value is empty and ready for use. Rows keeps the slices it is given and copies nothing.
+// Rows is a small map from names to values that keeps the order of Add. A later value of a name
+// hides the earlier ones. The zero value is empty and ready for use. Rows keeps the slices it is
+// given and copies nothing.
 //
-// A request of 60 MB may have twenty million rows. They are kept in parts, because nobody can stop Go while it
-// clears memory for pointers: a table in one piece would have all other goroutines wait for a second.
+// A request of 60 MB may have twenty million rows. The rows are kept in parts, because Go cannot be
+// stopped while it clears memory for pointers: for a table in one piece all other goroutines would
+// wait for a second.
 type Rows struct {
-	// Memory gives the table memory, of which a row takes more than the two bytes that it may have in a body; nil: there is always
-	// some.
+	// Memory is asked before the table grows: a row of two bytes in a body takes 48 in the table.
+	// nil: the table may grow as it likes.
 	Memory Memory
 
 	full [][]Row // parts with partRows rows each
-	list []Row   // the rows behind them
-	held int     // bytes of the parts that Memory has given
-	err  error   // why there is no more
+	list []Row   // the rows behind these parts
+	held int     // bytes that Memory has given
+	err  error   // of Memory: no more rows are added
 }
 
 // Memory is where a table takes its memory from.

@@ -37,7 +37,8 @@ func TestRowsLastValueWins(t *testing.T) {
 	require.False(t, r.Has("a"))
 }
 
-// Tables of several parts are as those of one part: sorted, without hidden rows, and encoded in the order of the encoded names.
+// Tables of several parts are as those of one part: sorted, without hidden rows, and encoded in the
+// order of the encoded names.
 func TestRowsOfSeveralParts(t *testing.T) {
 	for _, size := range []int{4095, 4096, 4097, 8192, 10_000, 13_000} {
 		random := rand.New(rand.NewPCG(1, uint64(size)))

@@ -11,35 +11,38 @@ import (
 var ErrBusy = errors.New("there is no memory for a request of this size now")
 
 const (
-	// smallRequest is how many bytes a request may hold and count as small: small requests have a reserve of their own, so that large
-	// ones, however many, never lead to their refusal.
+	// smallRequest is how many bytes a request may hold and still count as small. Small requests
+	// have a reserve of their own, so that large requests, however many, never cause their refusal.
 	smallRequest = 64 << 10
-	reservePart  = 4 // the reserve is so much of the budget
+
+	reservePart = 4 // the reserve is this part of the budget: a quarter
+
+	shareOf, shareIn = 3, 4 // one request may hold three quarters of the budget
 )
 
-// One request may hold so much of the budget.
-const shareOf, shareIn = 3, 4
-
-// account is the memory that the requests of all connections may hold together, of all ports: there is one for a process. A request
-// takes bytes of it before it makes an object, not afterwards, and for every object: the buffer that it is read into, the table of its
-// rows, the keys that it has found, its reply. What is refused is not made.
+// account counts the memory that the requests of all connections of all ports hold together: a
+// process has one account. A request takes bytes from the account before it makes an object, and
+// for every object: the buffer that it is read into, the table of its rows, the keys that it has
+// found, its reply. If the bytes are refused, the object is not made.
 //
-// The first 16 KiB of each connection's buffers do not count: how many connections there may be bounds them.
+// The first 16 KiB of each connection's buffers do not count: the limit of connections bounds them.
 //
-// Example: the budget is 768 MiB. A PUT of 250 MiB holds 500 MiB, since what is made of its body counts too. A second one is told to
-// come again (ErrBusy), and a PUT of 300 MiB could never be held, because a request may have three quarters of the budget (ErrTooLarge).
-// Requests of up to 64 KiB go on meanwhile.
+// Example: the budget is 768 MiB. A PUT of 250 MiB holds 500 MiB, because the record that is made
+// of its body counts too. A second such PUT is told to come again (ErrBusy). A PUT of 300 MiB could
+// never be held, because one request may have three quarters of the budget (ErrTooLarge). Requests
+// of up to 64 KiB are served meanwhile.
 type account struct {
 	budget atomic.Int64 // of held; 0: none
 	held   atomic.Int64
-	closed atomic.Bool  // nothing more may be held but by small requests
+	closed atomic.Bool  // only small requests may hold more
 	denied atomic.Int64 // how often something was refused
 }
 
 // SetBudget sets how many bytes the requests of all connections may hold together; 0: any number.
 func (a *account) SetBudget(bytes int64) { a.budget.Store(bytes) }
 
-// SetClosed tells whether requests may not become large at all, since the memory is used up.
+// SetClosed forbids large requests, because the memory of the machine is used up, or allows them
+// again.
 func (a *account) SetClosed(closed bool) { a.closed.Store(closed) }
 
 // Held returns the bytes that requests hold.
@@ -48,8 +51,8 @@ func (a *account) Held() int64 { return a.held.Load() }
 // Denied returns how often a request was refused for want of memory.
 func (a *account) Denied() int64 { return a.denied.Load() }
 
-// Reserve takes n bytes and reports whether they were there. A large request needs as many to be there beside what others hold; a small
-// one may use the reserve.
+// Reserve takes n bytes if they are there, and reports whether they were. Only small requests may
+// use the reserve beyond the budget.
 func (a *account) Reserve(n int64, small bool) bool {
 	budget := a.budget.Load()
 	if small {
@@ -71,7 +74,7 @@ func (a *account) Reserve(n int64, small bool) bool {
 // Release gives n bytes back.
 func (a *account) Release(n int64) { a.held.Add(-n) }
 
-// share is how many bytes one request may hold; 0: any number.
+// share returns how many bytes one request may hold; 0: any number.
 func (a *account) share() int64 { return a.budget.Load() / shareIn * shareOf }
 
 // refuse counts a refusal.
@@ -80,8 +83,9 @@ func (a *account) refuse(err error) error {
 	return err
 }
 
-// Hold takes n bytes for the request being served, until the next one. ErrBusy says that they are not there now, and ErrTooLarge that
-// the request can never have so many: in both cases it has to be refused.
+// Hold takes n bytes for the request being served, until the next request. After an error the
+// request has to be refused: with ErrBusy the bytes are not there now, with ErrTooLarge no request
+// can ever have so many.
 func (c *Conn) Hold(n int) error {
 	l := c.opts.Limits
 	if l == nil || n <= 0 {
@@ -102,11 +106,12 @@ func (c *Conn) Hold(n int) error {
 	return nil
 }
 
-// Overdraw makes Hold and Keep take bytes, whether they are there or not, until the request is over, and lets its reply leave whatever memory
-// there is: the request has removed a record, and a reply that was refused would lose the record to its client.
+// Overdraw lets Hold, Keep and the reply take bytes even if they are not there, until the request
+// is over. It is for a request that has removed a record and returns it: if its reply were refused,
+// the record would be lost.
 func (c *Conn) Overdraw() { c.overdrawn, c.precious = true, true }
 
-// Declare returns an error of Hold if a request of n bytes could not be read now. It takes nothing.
+// Declare returns the error that Hold would return for a request of n bytes. It takes nothing.
 func (c *Conn) Declare(n int) error {
 	l := c.opts.Limits
 	if l == nil || n <= keepSize {
@@ -125,7 +130,8 @@ func (c *Conn) Declare(n int) error {
 	return nil
 }
 
-// Keep takes n bytes until the connection ends, or gives them back where n is negative: for what it keeps between requests.
+// Keep takes n bytes until the connection ends, for objects that it keeps between requests. A
+// negative n gives bytes back.
 func (c *Conn) Keep(n int) error {
 	l := c.opts.Limits
 	switch {
@@ -141,8 +147,9 @@ func (c *Conn) Keep(n int) error {
 	return nil
 }
 
-// KeepInTurn is Keep for a connection that comes back until it has its bytes, and has to get them some day. Bytes that the account never
-// has at a time, and any bytes while the account is closed, are there when others hold no more than small requests do.
+// KeepInTurn is Keep for a connection that tries again until it has its bytes, and must get them
+// some day, even more than the whole budget, and even while the account is closed. It gets them at
+// the latest when all others together hold no more than the reserve.
 func (c *Conn) KeepInTurn(n int) error {
 	l := c.opts.Limits
 	if l == nil {
@@ -158,14 +165,14 @@ func (c *Conn) KeepInTurn(n int) error {
 	return nil
 }
 
-// LetGo takes back a Hold of n bytes, before the next request.
+// LetGo gives back n bytes that Hold took, before the next request.
 func (c *Conn) LetGo(n int) {
 	if c.opts.Limits != nil {
 		c.letGo(c.held - int64(n))
 	}
 }
 
-// force takes n bytes, whether they are there or not.
+// force takes n bytes even if they are not there.
 func (c *Conn) force(n int64) {
 	if c.opts.Limits != nil && n > 0 {
 		c.opts.Limits.held.Add(n)
@@ -173,13 +180,14 @@ func (c *Conn) force(n int64) {
 	}
 }
 
-// holdReply counts a large reply of a size that its client does not take at once: all is what is held for the reply then, and n of it what
-// has to be given back when it is sent.
+// holdReply takes bytes for a large reply that its client does not take at once. all is how many
+// are held for the reply then, n how many of them are to be given back when the reply is sent.
 func (c *Conn) holdReply(size int) (n, all int, err error) {
 	if all = max(cap(c.Out), size); all <= readSize {
 		return 0, 0, nil
 	}
-	if n = all - int(c.held); n <= readSize { // what the request holds may be this reply
+	// The request has held most of these bytes for this reply.
+	if n = all - int(c.held); n <= readSize {
 		return 0, all, nil
 	}
 	if c.precious {
@@ -189,7 +197,7 @@ func (c *Conn) holdReply(size int) (n, all int, err error) {
 	return n, all, c.Hold(n)
 }
 
-// letGo gives back what is held but for n bytes.
+// letGo gives back all but n of the held bytes, but none of those that are kept.
 func (c *Conn) letGo(n int64) {
 	if n = max(n, c.kept); c.held > n {
 		c.opts.Limits.held.Add(n - c.held)
@@ -197,7 +205,8 @@ func (c *Conn) letGo(n int64) {
 	}
 }
 
-// Append appends parts to dst. What dst grows by is held before it is made; *held is what the request holds for dst so far.
+// Append appends parts to dst. If dst has to become larger, the bytes are taken from the account
+// first; *held is how many the request holds for dst.
 func (c *Conn) Append(dst []byte, held *int, parts ...[]byte) ([]byte, error) {
 	size := len(dst)
 	for _, part := range parts {

@@ -11,20 +11,23 @@ const (
 	keepSize   = 64 << 10 // larger buffers are not kept for the next request
 	keepOut    = 1 << 20  // larger room for replies is not kept for the next pipelined request
 	growFactor = 2
-	stepFactor = 16      // a buffer grows so much at once where the size is declared
-	firstStep  = 1 << 20 // and to this at least
-	lastStep   = 4       // unless it is to become less than four times as large
+
+	// A buffer for a declared size grows in steps, see nextSize.
+	stepFactor = 16      // by this factor
+	firstStep  = 1 << 20 // and at least to this size
+	lastStep   = 4       // but at once to the declared size if that is at most four steps
 
 	bytesCounted = 2 // how often a byte of a large request counts
 )
 
-// margin is what there is in front of a large read buffer and behind it, so that a large value can be stored from where it is, see Room.
+// margin is how many bytes there are in front of a large read buffer and behind it, so that a large
+// value can be stored without being moved, see Room.
 const margin = 16
 
-// buffers is what a connection needs while it is not idle.
+// buffers are those of a connection that is not idle.
 type buffers struct {
 	in, out []byte
-	whole   []byte // in with its margins; nil: it has none
+	whole   []byte // in with its margins; nil: in has none
 }
 
 // NewPool returns the pool from which the connections of one server take their buffers.
@@ -36,11 +39,11 @@ func (c *Conn) takeBuffers() {
 	if c.bufs == nil {
 		c.bufs = c.pool.Get().(*buffers)
 		c.Out = c.bufs.out
-		c.force(c.inputCost()) // it is there already: to refuse it would save nothing
+		c.force(c.inputCost()) // the buffer exists already: to refuse it would save nothing
 	}
 }
 
-// parkBuffers gives the buffers to whoever needs some next. Nothing may be buffered or unsent.
+// parkBuffers returns the buffers to the pool. Nothing may be buffered or unsent.
 func (c *Conn) parkBuffers() {
 	b := c.bufs
 	if b == nil {
@@ -58,8 +61,8 @@ func (c *Conn) parkBuffers() {
 	c.pool.Put(b)
 }
 
-// shrink gives a large read buffer back as soon as its request is served, and the room of a large reply as soon as it is sent, also
-// where the next request has begun to arrive.
+// shrink drops a large read buffer when its request is served, and the room of a large reply when
+// it is sent, even if the next request has begun to arrive.
 func (c *Conn) shrink() {
 	if c.bufs == nil {
 		return
@@ -91,9 +94,9 @@ func (c *Conn) makeRoom() error {
 	return nil
 }
 
-// nextSize is the size of the read buffer when it grows. Where the rest of a request has a declared size the buffer becomes that large
-// in few steps, each when a sixteenth of it has come: hardly a byte is copied twice, and a client that declares much and sends little
-// makes the server hold little.
+// nextSize returns the size to which the read buffer grows. For a request of a declared size the
+// buffer grows in few steps, each when a sixteenth of the next size has come. So hardly a byte is
+// copied twice, and a client that declares much and sends little makes the server hold little.
 func (c *Conn) nextSize(size int) int {
 	if step := max(stepFactor*size, firstStep); c.want > lastStep*step {
 		return step
@@ -103,8 +106,8 @@ func (c *Conn) nextSize(size int) int {
 	return growFactor * size
 }
 
-// grow makes the read buffer larger. While the bytes are being copied there are two buffers: the half of the cost that is for what will
-// be made of the bytes is not used yet.
+// grow makes the read buffer larger. While the bytes are copied there are two buffers, but half of
+// a buffer's cost is for the record that will be made of its bytes, and is not used yet.
 func (c *Conn) grow(size int) error {
 	if err := c.Hold(int(costOf(size) - c.inputCost())); err != nil {
 		return err
@@ -115,9 +118,10 @@ func (c *Conn) grow(size int) error {
 	return nil
 }
 
-// Room returns the first n buffered bytes of a large read buffer with some of those in front and behind, which the caller may overwrite. The
-// ones in front are of what has been used, or of nobody; the ones behind may be the beginning of the next request, and have to be put back.
-// It returns nil for a small buffer, and where more is asked for than there is.
+// Room returns the first n buffered bytes of a large read buffer, with some bytes in front of them
+// and behind them, all of which the caller may overwrite. The bytes in front have been used
+// already. The bytes behind may be the beginning of the next request: the caller has to put them
+// back. Room returns nil for a small buffer, and if more is asked for than there is.
 func (c *Conn) Room(n, before, after int) []byte {
 	if c.bufs == nil || c.bufs.whole == nil || max(before, after) > margin {
 		return nil
@@ -126,7 +130,7 @@ func (c *Conn) Room(n, before, after int) []byte {
 	return c.bufs.whole[at-before : at+n+after]
 }
 
-// inputCost is what the read buffer counts in the account.
+// inputCost returns how many bytes the read buffer counts in the account.
 func (c *Conn) inputCost() int64 {
 	if c.bufs == nil {
 		return 0
@@ -134,8 +138,9 @@ func (c *Conn) inputCost() int64 {
 	return costOf(len(c.bufs.in))
 }
 
-// costOf is what a read buffer of a size counts: what it has more than any connection needs. Each byte of a large one counts twice: once
-// in the buffer, and once in what is made of it, the record in memory.
+// costOf returns how many bytes a read buffer of a size counts in the account. The first 16 KiB,
+// which every connection needs, do not count. Each byte of a large buffer counts twice: in the
+// buffer, and in the record in memory that is made of it.
 func costOf(size int) int64 {
 	if size <= keepSize {
 		return int64(max(size-readSize, 0))
@@ -143,7 +148,7 @@ func costOf(size int) int64 {
 	return bytesCounted * int64(size)
 }
 
-// moveUnread puts the unread bytes at the beginning of in, which becomes the read buffer.
+// moveUnread copies the unread bytes to the beginning of in, and makes in the read buffer.
 func (c *Conn) moveUnread(in []byte) {
 	c.w = pieces.Copy(in, c.bufs.in[c.r:c.w])
 	c.r = 0

@@ -1,10 +1,11 @@
-// Package netio is a client connection as the protocols of the data port see it: bytes read but not yet used,
-// and replies that leave together, after the updates they acknowledge are safe.
+// Package netio is a client connection as the protocols see it: bytes that were read and are not
+// yet used, and replies that leave together, after the updates that they acknowledge are durable.
+// It also limits the time and the memory that the requests of all connections take.
 package netio
 
 import (
+	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"sync"
@@ -28,48 +29,51 @@ var (
 
 // Options of a connection.
 type Options struct {
-	Timeout    time.Duration // limit of one wait for more bytes of a request, or for send space (-tout); 0: that of Limits
+	Timeout    time.Duration // limit of one wait for bytes or send space (-tout); 0: that of Limits
 	MaxRequest int           // largest read buffer in bytes; 0 means 600 MiB
-	Access     *access.Guard // who may do what; nil: everybody everything
-	Limits     *Limits       // shared with other connections; nil: none
-	Patient    bool          // who is connected holds something: neither slow requests nor silence end the connection
+	Access     *access.Guard // who may do what; nil: everybody may do everything
+	Limits     *Limits       // shared with other connections; nil: there are none
+
+	// Patient: the client holds something as long as it is connected (a lock, for example), so
+	// neither slow requests nor silence end the connection.
+	Patient bool
 }
 
 // Conn is one client connection. It belongs to one goroutine, except for Stop.
 //
-// Replies are appended to Out while requests are served, pipelined ones too, and leave with Flush. Updates are
-// given &Owed, so that a batch of pipelined requests waits for the log once.
+// Replies are appended to Out while requests are served, and leave with Flush. Updates are given
+// &Owed, so that a batch of pipelined requests waits for the log once.
 //
-// The buffers are taken when bytes have arrived and given back when the connection waits for its next request:
-// an idle connection holds none.
+// A connection takes its buffers when bytes have arrived, and gives them back when it waits for its
+// next request: an idle connection has none.
 type Conn struct {
 	Out  []byte       // replies not yet sent
 	Owed owed.Pending // updates acknowledged by Out
 
-	Visitor *access.Visitor   // who is at the other end; nil: everything is allowed
-	Meter   *metrics.Recorder // measures the requests; nil: nobody does
+	Visitor *access.Visitor   // the client, for access rules; nil: everything is allowed
+	Meter   *metrics.Recorder // measures the requests; nil: they are not measured
 
 	net  net.Conn
 	raw  *rawSocket // nil when net is not a plain socket
 	wait waiter     // nil when net cannot wait without a buffer
 	opts Options
 	pool *sync.Pool
-	bufs *buffers // nil while idle; its in part is in use, its out part is where Out began
+	bufs *buffers // nil while idle; its in is in use, its out is the array that Out began with
 	r, w int      // unread bytes are bufs.in[r:w]
 
-	held      int64 // of the account
-	kept      int64 // of held: until the connection ends
-	overdrawn bool  // Hold gives what it is asked for, see Overdraw
-	precious  bool  // what is in Out leaves whatever memory there is, see Overdraw
-	broken    error // why a part of a reply has not been sent: nothing may come behind it
+	held      int64 // bytes of the account
+	kept      int64 // of held: those that stay until the connection ends
+	overdrawn bool  // Hold takes bytes even if they are not there, see Overdraw
+	precious  bool  // Out is sent even if there is no memory for it, see Overdraw
+	broken    error // why a part of a reply could not be sent: nothing may be sent behind it
 
-	want  int       // bytes of the request that have been declared, from the first unread one
-	began time.Time // when the request being read had to be waited for; zero when it had not
-	came  int64     // bytes of it that have come since
+	want  int       // declared length of the request, from the first unread byte on
+	began time.Time // first wait for the rest of the request being read; zero: there was none
+	came  int64     // bytes of the request that have come since began
 
-	serving serving // the request being served, when it takes long
+	serving serving // the request being served, if it takes long
 
-	mu      sync.Mutex // protects the fields below, which Stop looks at
+	mu      sync.Mutex // protects the fields below, which Stop uses
 	idle    bool       // the latest read waits for the first byte of a request
 	limited bool       // a read deadline is set
 	stopBy  time.Time  // reads end here; zero unless stopping
@@ -99,11 +103,13 @@ func (c *Conn) Buffered() []byte {
 // Advance marks the first n buffered bytes as used.
 func (c *Conn) Advance(n int) { c.r += n }
 
-// Need waits until n bytes are buffered. A request that could never be held is refused with ErrTooLarge, and one for which there is no
-// memory now with ErrBusy, before any of its bytes are read; memory is taken as they come.
+// Need waits until n bytes are buffered. Before it reads any of them it refuses a request that
+// could never be held (ErrTooLarge), or for which there is no memory now (ErrBusy). The memory is
+// taken as the bytes come.
 func (c *Conn) Need(n int) error { return c.NeedWith(n, 0) }
 
-// NeedWith is Need for n bytes behind which there may be so many more of the same request: they shall not need another buffer.
+// NeedWith is Need for n bytes, behind which up to more bytes of the same request may follow. The
+// buffer becomes large enough for both.
 func (c *Conn) NeedWith(n, more int) error {
 	if len(c.Buffered()) >= n {
 		return nil
@@ -121,8 +127,8 @@ func (c *Conn) NeedWith(n, more int) error {
 	return nil
 }
 
-// WaitByte waits without a time limit until at least one byte is buffered. Before it waits it sends what is in
-// Out. After Stop it returns ErrStopped instead of waiting.
+// WaitByte waits for the next request: until at least one byte is buffered, without a time limit.
+// It sends Out before it waits. After Stop it returns ErrStopped instead of waiting.
 func (c *Conn) WaitByte() error {
 	c.endRequest()
 	if c.r < c.w && len(c.Out) < flushSize {
@@ -143,7 +149,7 @@ func (c *Conn) WaitByte() error {
 
 // Fill reads at least one more byte of the current request, within the time limit.
 func (c *Conn) Fill() error {
-	if err := c.Flush(); err != nil { // the client may wait for earlier replies before it sends the rest
+	if err := c.Flush(); err != nil { // the client may send the rest only after earlier replies
 		return err
 	}
 	c.overdrawn, c.precious = false, false
@@ -172,7 +178,7 @@ func (c *Conn) measured(err error) error {
 	return err
 }
 
-// endRequest forgets what belongs to one request.
+// endRequest ends the time and returns the memory of the request that was served.
 func (c *Conn) endRequest() {
 	if !c.began.IsZero() {
 		c.Restart()
@@ -185,7 +191,7 @@ func (c *Conn) endRequest() {
 	}
 }
 
-// read reads what has arrived, at least one byte.
+// read waits until bytes have arrived and reads them.
 func (c *Conn) read() error {
 	if c.raw != nil {
 		return c.raw.read()
@@ -221,8 +227,9 @@ func (c *Conn) beginIdle() error {
 	return c.net.SetReadDeadline(end)
 }
 
-// beginLimited prepares a read within a request. It also takes away a deadline that Stop meant for an idle read. slow tells that the
-// deadline is the end of the request's time.
+// beginLimited prepares a read within a request. It replaces the deadline of the past that Stop may
+// have set for an idle read. slow says that the deadline is the end of the whole request's time,
+// not of one wait.
 func (c *Conn) beginLimited() (slow bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,15 +242,15 @@ func (c *Conn) beginLimited() (slow bool, err error) {
 	return slow, c.net.SetReadDeadline(limit)
 }
 
-// stopping tells whether Stop was called.
+// stopping reports whether Stop was called.
 func (c *Conn) stopping() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.stopBy.IsZero()
 }
 
-// Stop ends the connection's reads: at once when it waits for a request, after grace within one. What is being
-// served is finished and answered. Any goroutine may call Stop.
+// Stop ends the connection's reads: at once if it waits for a request, after grace within a
+// request. The request being served is finished and answered. Any goroutine may call Stop.
 func (c *Conn) Stop(grace time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,71 +261,8 @@ func (c *Conn) Stop(grace time.Duration) error {
 	return c.net.SetReadDeadline(c.stopBy)
 }
 
-// Cut ends the connection whatever it is doing. Any goroutine may call Cut.
+// Cut ends the connection, whatever it is doing. Any goroutine may call Cut.
 func (c *Conn) Cut() { c.net.Close() }
-
-// Flush waits until the updates acknowledged by Out are safe and sends Out. When they cannot be made safe
-// nothing is sent.
-func (c *Conn) Flush() error {
-	if err := c.Owed.Wait(); err != nil {
-		c.Out = c.Out[:0]
-		return err
-	}
-	c.Meter.Done()
-	if len(c.Out) == 0 {
-		return nil
-	}
-	err := c.write(c.unsent())
-	c.Out = c.Out[:0]
-	return err
-}
-
-// Send sends what is in Out and then p, without a copy of p: what many connections are sent need be in memory once only.
-func (c *Conn) Send(p []byte) error {
-	if err := c.Flush(); err != nil || len(p) == 0 {
-		return err
-	}
-	return c.write(p)
-}
-
-// write sends all of p, or fails, as all later ones do then: what they sent would be taken for the rest of p.
-func (c *Conn) write(p []byte) error {
-	if c.broken != nil {
-		return c.broken
-	}
-	if c.raw != nil {
-		c.broken = c.raw.write(p)
-	} else {
-		c.broken = c.writeAll(p)
-	}
-	return c.broken
-}
-
-// writeAll is write without a socket. The time limit holds for each wait for send space; a large reply has one as a whole besides.
-func (c *Conn) writeAll(p []byte) error {
-	counted, size, err := c.holdReply(len(p))
-	if err != nil {
-		return err
-	}
-	defer c.LetGo(counted)
-	began, sent := time.Now(), 0
-	for {
-		if err := c.net.SetWriteDeadline(c.sendEnd(began, sent, size)); err != nil {
-			return err
-		}
-		n, err := c.net.Write(p)
-		p, sent = p[n:], sent+n
-		switch {
-		case len(p) == 0:
-			return nil
-		case n > 0 && errors.Is(err, os.ErrDeadlineExceeded) && time.Now().Before(c.sendEnd(began, sent, size)): // slow, but not dead
-		case err != nil:
-			return err
-		default:
-			return io.ErrShortWrite
-		}
-	}
-}
 
 // Close gives the buffers back. It does not close the network connection.
 func (c *Conn) Close() {
@@ -326,4 +270,25 @@ func (c *Conn) Close() {
 	c.parkBuffers()
 	c.kept = 0
 	c.letGo(0)
+}
+
+// waiter is a connection that can wait for bytes without a buffer for them, as a plain socket can.
+type waiter interface{ Wait() error }
+
+// Replace makes n the network connection. n is another form of the one before: a port that speaks
+// plain text and TLS learns only from the first byte which of them a client speaks. Nothing may
+// have been read or written yet.
+func (c *Conn) Replace(n net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.net = n
+	c.raw = newRawSocket(c)
+	c.wait, _ = n.(waiter)
+	c.Visitor = c.opts.Access.Visit(n)
+}
+
+// Secure reports whether the connection is encrypted by TLS.
+func (c *Conn) Secure() bool {
+	_, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
+	return ok
 }

@@ -21,23 +21,26 @@ var (
 // lookEvery is the time between two looks at the client of a request that takes long.
 const lookEvery = 10 * time.Millisecond
 
-// serving is what is known of a request that takes long.
+// serving describes the request being served, if it takes long.
 type serving struct {
-	began  time.Time // when it was first asked about; zero: it has not been
-	looked time.Time // when the socket was looked at last
+	began  time.Time // first call of heed; zero: there was none
+	looked time.Time // last look at the socket
 	hinted bool      // the beginning of the reply has been sent
 	sent   int       // bytes of Out that have been sent
 }
 
-// Heed returns what ends the work for a request when its client has gone, or when it has taken longer than Limits allow. It is for the
-// goroutine of the connection, for all its requests.
+// Heed returns a function that long work for a request calls now and then. Its error ends the work:
+// the client has gone (ErrGone), or the request has taken longer than Limits allow (ErrLong). The
+// function is for the goroutine of the connection, and for all its requests.
 //
-// A client that has closed its connection and one that has only shut down its own direction, to read the replies to what it has sent,
-// look the same from here: the end of the stream has come. Only what is sent tells the two apart, since the system of the first one
-// refuses it (RST). So when the end has come, opening is sent, which is what the reply of any request of the protocol begins with, and the
-// reply goes on behind it. Where a protocol has no such beginning opening is empty, and a client counts as gone when its system says
-// so: when it has been killed with replies unread, say. The opening cannot be sent before earlier replies, which are the caller's to send
-// (Flush) before work that takes long.
+// A client that has closed its connection looks like one that has only shut down its own direction
+// and still reads replies: in both cases the end of the stream has come. Only bytes that are sent
+// tell the two apart, because the system of the closed one refuses them (RST). So when the end has
+// come, opening is sent: the bytes with which every reply of the protocol begins. The rest of the
+// reply follows them later. Where replies have no common beginning, opening is empty, and a client
+// counts as gone when its system says so, for example if it was killed before it had read all
+// replies. The opening cannot be sent before earlier replies: the caller sends these (Flush) before
+// long work.
 func (c *Conn) Heed(opening string) owed.Heed {
 	return func() error { return c.heed(opening) }
 }
@@ -66,7 +69,7 @@ func (c *Conn) answerTime() time.Duration {
 	return time.Duration(c.opts.Limits.answer.Load())
 }
 
-// look returns ErrGone if there is nobody at the other end.
+// look returns ErrGone if the client has gone.
 func (c *Conn) look(opening string) error {
 	events := c.events()
 	switch {
@@ -78,13 +81,14 @@ func (c *Conn) look(opening string) error {
 	return c.hint(opening)
 }
 
-// Gone reports whether the other end has closed the connection, or its own direction. Any goroutine may call Gone.
+// Gone reports whether the client has closed the connection, or its own direction. Any goroutine
+// may call Gone.
 func (c *Conn) Gone() bool {
 	return c.events()&(unix.POLLRDHUP|unix.POLLERR|unix.POLLHUP|unix.POLLNVAL) != 0
 }
 
-// events returns what is known of the connection's socket; nothing where there is none. One that is closed here, by Cut for one, counts as
-// invalid.
+// events returns the poll events of the connection's socket, 0 if there is no socket. A socket that
+// was closed on this side, by Cut for example, counts as invalid.
 func (c *Conn) events() (events int16) {
 	socket := c.socket()
 	if socket == nil {
@@ -100,7 +104,7 @@ func (c *Conn) events() (events int16) {
 	return events
 }
 
-// poll returns what is known of a socket, without any wait.
+// poll returns the events of a socket without waiting.
 func poll(fd uintptr) (events int16) {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP | unix.POLLOUT}}
 	if _, err := unix.Poll(fds, 0); err != nil {
@@ -109,7 +113,7 @@ func poll(fd uintptr) (events int16) {
 	return fds[0].Revents
 }
 
-// hint sends the beginning of the reply. There is send space for it, so this does not wait.
+// hint sends the beginning of the reply. There is send space for it, so hint does not wait.
 func (c *Conn) hint(opening string) error {
 	if len(c.Out) > 0 {
 		return nil // an earlier reply has to leave first, which may have to wait for the log
@@ -122,14 +126,7 @@ func (c *Conn) hint(opening string) error {
 	return nil
 }
 
-// unsent returns what is still to be sent of Out.
-func (c *Conn) unsent() []byte {
-	n := min(c.serving.sent, len(c.Out))
-	c.serving.sent -= n
-	return c.Out[n:]
-}
-
-// socket returns the socket of the connection, below TLS; nil where there is none.
+// socket returns the socket of the connection, below TLS if there is TLS; nil if there is none.
 func (c *Conn) socket() syscall.Conn {
 	switch n := c.net.(type) {
 	case syscall.Conn:
@@ -140,7 +137,7 @@ func (c *Conn) socket() syscall.Conn {
 	return nil
 }
 
-// endServing forgets what is known of the request.
+// endServing forgets the request that was served.
 func (c *Conn) endServing() {
 	if !c.serving.began.IsZero() {
 		c.serving = serving{sent: c.serving.sent}

@@ -14,13 +14,14 @@ const (
 	// rawChunk bounds one write and one read, so that copying it does not delay the scheduler.
 	rawChunk = 256 << 10
 
-	// readBurst is how much a connection reads before others have their turn. When hundreds send at once, each is served as long as there is
-	// something of it, and a client with a small request waits for all the bytes of all the others.
+	// readBurst is how many bytes a connection reads before it lets others run. Without it, when
+	// hundreds of clients send at the same time, each is served as long as its bytes last, and a
+	// client with a small request waits for all the bytes of all others.
 	readBurst = 64 << 10
 )
 
-// rawSocket moves bytes with the system calls of package rawio. It also lets a connection wait for bytes without
-// holding a buffer for them.
+// rawSocket moves bytes with the system calls of package rawio. It also lets a connection wait for
+// bytes without a buffer for them.
 type rawSocket struct {
 	c  *Conn
 	rc syscall.RawConn
@@ -30,14 +31,14 @@ type rawSocket struct {
 	err        error                 // result of the latest callback
 	rest       []byte                // still to be written
 	armed      bool                  // a write deadline is set
-	counted    int                   // bytes of the reply in Limits.held
-	size       int                   // bytes that are held while it is sent
-	began      time.Time             // when the first byte of it had to wait for send space; zero when none had
-	sent       int                   // bytes of it that have gone since
-	burst      int                   // bytes read since others have had their turn
+	counted    int                   // bytes of the account to be given back when the reply is sent
+	size       int                   // bytes that are held while the reply is sent
+	began      time.Time             // first wait for send space for it; zero: there was none
+	sent       int                   // bytes of the reply that were sent since began
+	burst      int                   // bytes read since others could run
 }
 
-// newRawSocket returns nil when the connection is something else, for example a pipe in a test.
+// newRawSocket returns nil if the connection is no plain socket, for example a pipe in a test.
 func newRawSocket(c *Conn) *rawSocket {
 	sc, ok := c.net.(syscall.Conn)
 	if !ok {
@@ -65,7 +66,8 @@ func (s *rawSocket) read() error {
 	return s.err
 }
 
-// readSome reports false when it has to be called again after more bytes have arrived.
+// readSome reads what has arrived. It returns false if nothing has: then it is called again when
+// bytes have arrived.
 func (s *rawSocket) readSome(fd uintptr) bool {
 	c := s.c
 	c.takeBuffers()
@@ -88,7 +90,8 @@ func (s *rawSocket) readSome(fd uintptr) bool {
 	return true
 }
 
-// write sends all of p. Each wait for send space has its own time limit, and a large reply one as a whole.
+// write sends all of p. Each wait for send space has a time limit; a large reply also has one as a
+// whole.
 func (s *rawSocket) write(p []byte) error {
 	s.err, s.rest, s.began, s.size = nil, p, time.Time{}, 0
 	err := s.rc.Write(s.onWritable)
@@ -107,7 +110,8 @@ func (s *rawSocket) write(p []byte) error {
 	return s.err
 }
 
-// writeSome reports false when it has to be called again after there is send space.
+// writeSome writes as much as there is send space for. It returns false if bytes are left: then it
+// is called again when there is space.
 func (s *rawSocket) writeSome(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])

@@ -1,5 +1,6 @@
-// Package rawio reads and writes sockets with system calls that the scheduler is not told about. The sockets must not block, so there is
-// nothing to tell; measured at 64 connections, requests per second go up by a fifth.
+// Package rawio reads and writes sockets with system calls of which the Go scheduler is not told.
+// The sockets must not block, so the scheduler needs no preparation for a thread that waits. With
+// 64 connections, the measured requests per second go up by a fifth.
 package rawio
 
 import (

@@ -4,8 +4,8 @@
 //	counter.enable = true
 //	log.file       = "/var/log/server.log"
 //
-// A line is a key, a sign of equality and a value, with spaces where they please; comments and empty lines are passed
-// over. One pair of double quotes around a value is removed.
+// A line is a key, an equals sign and a value, with any spaces between them. Comments and empty
+// lines are passed over. One pair of double quotes around a value is removed.
 package yrmconf
 
 import (
@@ -22,7 +22,8 @@ type Setting struct {
 	Line  int // counted from 1
 }
 
-// Parse returns the settings of a file in their order; of several with one key the last one counts. name is for messages.
+// Parse returns the settings of a file in their order; for a key that comes twice the last setting
+// counts. name is for messages.
 func Parse(name string, r io.Reader) ([]Setting, error) {
 	var settings []Setting
 	lines := bufio.NewScanner(r)

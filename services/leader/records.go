@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/ulog"
 )
 
@@ -93,7 +94,7 @@ func claimOf(key, value []byte) (sid uint16, term uint64, ok bool) {
 // there is none.
 func readTold(d *db.DB, sid uint16) (term uint64, err error) {
 	value, _, err := d.Get(nil, nil, toldKey(sid))
-	if errors.Is(err, db.ErrNoRecord) {
+	if errors.Is(err, dberr.ErrNoRecord) {
 		return 0, nil
 	}
 	if err == nil {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -30,7 +32,7 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 		}
 		// Replicate does not store this update (see raises), so its term is remembered here.
 		if sid == r.opts.SID {
-			if err := r.opts.DB.Set(nil, toldKey(sid), strconv.AppendUint(nil, term, 10), db.Never); err != nil {
+			if err := r.opts.DB.Set(nil, toldKey(sid), strconv.AppendUint(nil, term, 10), record.Never); err != nil {
 				return false, err
 			}
 		}
@@ -113,7 +115,7 @@ func (r *Role) regain(p *db.Pending, u *ulog.Update) error {
 	}
 	for {
 		old, _, err := r.opts.DB.Get(p, nil, u.Key)
-		if errors.Is(err, db.ErrNoRecord) {
+		if errors.Is(err, dberr.ErrNoRecord) {
 			old, err = nil, nil
 		}
 		if err != nil {
@@ -122,8 +124,8 @@ func (r *Role) regain(p *db.Pending, u *ulog.Update) error {
 		if has, err := strconv.ParseUint(string(old), 10, 64); err == nil && has >= told {
 			return nil
 		}
-		err = r.opts.DB.CAS(p, u.Key, old, strconv.AppendUint(nil, max(told, told+ahead), 10), db.Never)
-		if !errors.Is(err, db.ErrConflict) {
+		err = r.opts.DB.CAS(p, u.Key, old, strconv.AppendUint(nil, max(told, told+ahead), 10), record.Never)
+		if !errors.Is(err, dberr.ErrConflict) {
 			return err
 		}
 	}
@@ -147,7 +149,7 @@ func (r *Role) raises(p *db.Pending, u *ulog.Update) (bool, error) {
 		return false, nil // not a number; or this server's own record
 	}
 	old, _, err := r.opts.DB.Get(p, nil, u.Key)
-	if errors.Is(err, db.ErrNoRecord) {
+	if errors.Is(err, dberr.ErrNoRecord) {
 		return true, nil
 	}
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 
 	"gotycoon/db"
+	"gotycoon/db/expr"
+	"gotycoon/db/record"
 	"gotycoon/services"
 )
 
@@ -63,7 +65,7 @@ func Open(o Options) (*Role, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if order, ordered := o.DB.Order(); !o.DB.OnDisk() || !ordered || order != db.Lexical {
+	if order, ordered := o.DB.Order(); !o.DB.OnDisk() || !ordered || order != expr.Lexical {
 		return nil, errPlace
 	}
 	known, err := readClaims(o.DB)
@@ -186,7 +188,7 @@ func (r *Role) Claim(force bool) error {
 func (r *Role) claim() error {
 	_, term, _ := r.claims.greatest()
 	term++
-	err := r.opts.DB.Set(nil, claimKey(r.opts.SID), strconv.AppendUint(nil, term, 10), db.Never)
+	err := r.opts.DB.Set(nil, claimKey(r.opts.SID), strconv.AppendUint(nil, term, 10), record.Never)
 	if err == nil {
 		err = r.opts.DB.SyncLog()
 	}

@@ -10,6 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/services"
 	"gotycoon/ulog"
 )
@@ -51,13 +53,13 @@ func (s *server) restart() {
 
 func (s *server) set(key, value string) {
 	s.t.Helper()
-	require.NoError(s.t, s.db.Set(nil, []byte(key), []byte(value), db.Never))
+	require.NoError(s.t, s.db.Set(nil, []byte(key), []byte(value), record.Never))
 }
 
 func (s *server) get(key string) string {
 	s.t.Helper()
 	value, _, err := s.db.Get(nil, nil, []byte(key))
-	if errors.Is(err, db.ErrNoRecord) {
+	if errors.Is(err, dberr.ErrNoRecord) {
 		return "none"
 	}
 	require.NoError(s.t, err)
@@ -393,7 +395,7 @@ func TestAClaimThatCannotBeStored(t *testing.T) {
 	s.catalog = c
 	role, err := Open(Options{DB: c.DB(0), SID: 1})
 	require.NoError(t, err)
-	require.ErrorIs(t, role.Alone(), db.ErrReadOnly)
+	require.ErrorIs(t, role.Alone(), dberr.ErrReadOnly)
 	_, err = role.Term()
 	require.ErrorContains(t, err, "claim to be the primary")
 }

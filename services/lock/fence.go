@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/services/leader"
 )
 
@@ -58,7 +60,7 @@ func (f databaseFences) Reserve(n uint64) (uint64, error) {
 		switch {
 		case err == nil:
 			return bound, nil
-		case !errors.Is(err, db.ErrConflict) || i == attempts: // conflict: as with leader.regain
+		case !errors.Is(err, dberr.ErrConflict) || i == attempts: // conflict: as with leader.regain
 			return 0, fmt.Errorf("the bound of fencing tokens: %w", err)
 		}
 	}
@@ -72,7 +74,7 @@ func (f databaseFences) raise(n uint64) (uint64, error) {
 	if first+n < first {
 		return 0, errors.New("64 bits are used up")
 	}
-	if err := f.db.CAS(nil, []byte(f.own), old, strconv.AppendUint(nil, first+n, 10), db.Never); err != nil {
+	if err := f.db.CAS(nil, []byte(f.own), old, strconv.AppendUint(nil, first+n, 10), record.Never); err != nil {
 		return 0, err
 	}
 	return first, f.db.SyncLog()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services/leader"
 	"gotycoon/ulog"
 )
@@ -57,7 +58,7 @@ func TestADatabaseThatIsNoPlaceForTokens(t *testing.T) {
 	fences, err := DatabaseFences(d, 1)
 	require.NoError(t, err)
 	for _, text := range []string{"0", "no number", "", "18446744073709551615"} {
-		require.NoError(t, d.Set(nil, []byte(leader.FencePrefix+"\x001"), []byte(text), db.Never))
+		require.NoError(t, d.Set(nil, []byte(leader.FencePrefix+"\x001"), []byte(text), record.Never))
 		_, err = fences.Reserve(10)
 		require.Error(t, err, text)
 	}
@@ -177,7 +178,7 @@ func TestTokensOfTheNextPrimary(t *testing.T) {
 func TestABoundOfTokensWithoutAServerID(t *testing.T) {
 	c, d := openDB(t, filepath.Join(t.TempDir(), "services.kct"))
 	defer func() { require.NoError(t, c.Close()) }()
-	require.NoError(t, d.Set(nil, []byte(leader.FencePrefix), []byte("77"), db.Never))
+	require.NoError(t, d.Set(nil, []byte(leader.FencePrefix), []byte("77"), record.Never))
 	fences, err := DatabaseFences(d, 2)
 	require.NoError(t, err)
 	for _, want := range []uint64{77, 87} {

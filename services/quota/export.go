@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/vfs"
 )
 
@@ -220,7 +221,7 @@ func (r *records) writeJournals(w io.Writer, name string) error {
 		}
 		err = writeJournal(w, binary.BigEndian.Uint64(key[len(prefix):]), value)
 	}
-	if errors.Is(err, db.ErrNoRecord) {
+	if errors.Is(err, dberr.ErrNoRecord) {
 		return nil
 	}
 	return err

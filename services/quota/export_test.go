@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/services/internal/servicetest"
 	"gotycoon/services/internal/webport"
@@ -18,7 +18,7 @@ import (
 // A power cut leaves the export before or the new one, whole, and the new one when the export is done.
 func TestExportsSurviveAPowerCut(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, journalKey("", 1), []byte("5"), db.Never))
+	require.NoError(t, d.Set(nil, journalKey("", 1), []byte("5"), record.Never))
 	for step, done := 0, false; !done; step++ {
 		root := t.TempDir()
 		file := filepath.Join(root, "journals")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // A call changes up to three kinds of records in one group of the log: the state of the quota, its
@@ -92,7 +93,7 @@ func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 		}
 		if known == nil {
 			id := q.idRecord(&l.call, l.reply)
-			id.XT = db.XT(-l.expires)
+			id.XT = record.XT(-l.expires)
 			recs = append(recs, id)
 		}
 	}

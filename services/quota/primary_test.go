@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services/internal/servicetest"
 	"gotycoon/services/internal/webport"
 	"gotycoon/ulog"
@@ -189,11 +190,11 @@ func journals(t *testing.T, d *db.DB) string {
 // An id that has expired is not known again.
 func TestALastCallWhoseIDHasExpired(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("95 1 1\napply 5 1700000000\n1 95\na"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("95 1 1\napply 5 1700000000\n1 95\na"), record.Never))
 	c := servicetest.NewClient(t, start(t, Options{DB: d, Limit: 100}))
 	c.Is("/apply?amt=5&id=a", "2 90")
 	require.Equal(t, "1 5\n2 5\n", journals(t, d))
-	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("95 1 1\nwhat"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("95 1 1\nwhat"), record.Never))
 	status, body := c.Get("/apply?amt=5&name=n")
 	require.Equal(t, 500, status)
 	require.Contains(t, body, "is damaged")

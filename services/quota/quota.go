@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services/leader"
 )
 
@@ -269,7 +270,7 @@ func (q *quota) idKey(c *call) []byte { return append(quotaKey(q.name, "id\x00")
 
 func (q *quota) idRecord(c *call, reply []byte) db.Record {
 	value := append(append([]byte(c.String()), '\n'), reply...)
-	return db.Record{Key: q.idKey(c), Value: value, XT: db.XT(idLifetime.Seconds())}
+	return db.Record{Key: q.idKey(c), Value: value, XT: record.XT(idLifetime.Seconds())}
 }
 
 // export asks for an export of the journals.

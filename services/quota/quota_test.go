@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/services"
 	"gotycoon/services/internal/servicetest"
@@ -328,7 +329,7 @@ func (m *model) add(amount int64, increase bool) string {
 
 func TestDamagedRecordsAreReported(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("what"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("", "state"), []byte("what"), record.Never))
 	_, err := New(Options{DB: d})
 	require.ErrorContains(t, err, "quota \"\" is damaged")
 }
@@ -337,7 +338,7 @@ func TestDamagedRecordsAreReported(t *testing.T) {
 func TestErrorsAreLoggedNowAndThen(t *testing.T) {
 	const calls = 2000
 	d := servicetest.OpenDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("what"), db.Never))
+	require.NoError(t, d.Set(nil, quotaKey("n", "state"), []byte("what"), record.Never))
 	var log lines
 	c := servicetest.NewClient(t, start(t, Options{DB: d, Options: services.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))}}))
 	start := time.Now()

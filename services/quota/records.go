@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services/internal/webport"
 )
 
@@ -59,7 +60,7 @@ func stateRecord(name string, s state) db.Record {
 	if s.open {
 		open = 1
 	}
-	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: db.Never}
+	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: record.Never}
 }
 
 // journal is an apply: its amount, and the journal number of its cancel, 0 if there is none.
@@ -93,9 +94,9 @@ func applyRecord(name string, number uint64, j journal) db.Record {
 	if j.cancelled != 0 {
 		value = strconv.AppendUint(append(value, ' '), j.cancelled, 10)
 	}
-	return db.Record{Key: journalKey(name, number), Value: value, XT: db.Never}
+	return db.Record{Key: journalKey(name, number), Value: value, XT: record.Never}
 }
 
 func cancelRecord(name string, number, cancelled uint64) db.Record {
-	return db.Record{Key: journalKey(name, number), Value: strconv.AppendUint([]byte("- "), cancelled, 10), XT: db.Never}
+	return db.Record{Key: journalKey(name, number), Value: strconv.AppendUint([]byte("- "), cancelled, 10), XT: record.Never}
 }

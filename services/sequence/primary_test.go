@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services"
 	"gotycoon/services/internal/servicetest"
 	"gotycoon/services/internal/webport"
@@ -138,7 +138,7 @@ func TestASharedServerNumberIsNoticed(t *testing.T) {
 // Records of before there were server IDs in their keys are this server's.
 func TestABoundWithoutAServerID(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
-	require.NoError(t, d.Set(nil, []byte("sequence\x001\x00x"), []byte("1800000500"), db.Never))
+	require.NoError(t, d.Set(nil, []byte("sequence\x001\x00x"), []byte("1800000500"), record.Never))
 	c := newClock(1_800_000_000)
 	s, err := openSequence("x", &records{Records: webport.Records{DB: d}, serverNo: 1, sid: 3}, nil, c.now)
 	require.NoError(t, err)

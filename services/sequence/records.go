@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/services/internal/webport"
 	"gotycoon/services/leader"
 )
@@ -96,5 +97,5 @@ func (r *records) setBound(name string, bound uint64) error {
 }
 
 func (r *records) putBound(owed *db.Pending, name string, bound uint64) error {
-	return r.Set(owed, r.key(r.server(), name), strconv.AppendUint(nil, bound, 10), db.Never)
+	return r.Set(owed, r.key(r.server(), name), strconv.AppendUint(nil, bound, 10), record.Never)
 }

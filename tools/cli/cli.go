@@ -1,5 +1,6 @@
-// Package cli is the command line that users of the original have in their scripts: long options with one dash or two
-// (-port 1978, --port 1978, -port=1978), all of them before the first argument that is none, and numbers with units.
+// Package cli is the command line that users of the original have in their scripts: long options
+// with one dash or two (-port 1978, --port 1978, -port=1978), all of them before the first argument
+// that is no option, and numbers with units.
 //
 //	f := cli.New("ktremotemgr get")
 //	port := f.Integer("port", 1978, "port of the server")
@@ -33,13 +34,13 @@ func New(name string) *Flags {
 	return &Flags{f}
 }
 
-// Parse reads options up to the first argument that is none, or "--". The rest is Args.
+// Parse reads options up to the first argument that is no option, or "--". The rest is Args.
 func (f *Flags) Parse(args []string) error {
 	return f.FlagSet.Parse(f.doubleDashes(args))
 }
 
-// doubleDashes gives every option two dashes, which is all that pflag understands, and leaves values and arguments as
-// they are.
+// doubleDashes gives every option two dashes, because pflag understands no other form, and leaves
+// values and arguments as they are.
 func (f *Flags) doubleDashes(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {
@@ -82,8 +83,8 @@ func (f *Flags) Number(name string, set func(float64), help string) {
 	f.Var(Number(set), name, help)
 }
 
-// FlagUsages explains the options, a line each, with one dash as users write them. Names in backquotes within the help
-// texts stand for the values.
+// FlagUsages explains the options, a line each, with one dash as users write them. A word in
+// backquotes within a help text stands for the value.
 func (f *Flags) FlagUsages() string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

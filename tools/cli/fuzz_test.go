@@ -11,8 +11,8 @@ import (
 	"gotycoon/tools/cli"
 )
 
-// FuzzParse parses a command line, its arguments on lines of their own, with one dash and with two. Both must mean the same,
-// and what follows the options must come back as it is.
+// FuzzParse parses a command line, its arguments on lines of their own, with one dash and with two.
+// Both must mean the same, and what follows the options must come back as it is.
 func FuzzParse(f *testing.F) {
 	for _, args := range []string{
 		"-port\n7\nkey", "--port=7\n-add\nkey\n-port\n8", "-db\n-add\n--\n-x", "-h", "--help", "-\n-add", "--\n--", "-port", "-tout\n1e99\n",
@@ -59,8 +59,8 @@ func values(o options) []any {
 	return []any{*o.port, *o.tout, *o.db, *o.add, changed, o.flags.Args()}
 }
 
-// endsOptions tells whether the last n arguments can be what follows the options: they begin with an argument that is none,
-// or stand behind "--".
+// endsOptions tells whether the last n arguments can be what follows the options: they begin with
+// an argument that is none, or stand behind "--".
 func endsOptions(args []string, n int) bool {
 	at := len(args) - n
 	return n == 0 || at > 0 && args[at-1] == "--" || !strings.HasPrefix(args[at], "-") || args[at] == "-"

@@ -12,7 +12,8 @@ import (
 	"gotycoon/tools/manual"
 )
 
-// Program is a command line tool whose first argument is the name of a sub-command. C is one run of one of them.
+// Program is a command line tool whose first argument is the name of a sub-command. C is one run of
+// one of them.
 type Program[C Call] struct {
 	Name     string
 	About    string // a line for the usage text
@@ -36,23 +37,25 @@ type Command[C Call] struct {
 type Call interface {
 	// Options returns its options, for the usage text.
 	Options() *Flags
-	// End gives back what the run has used, prints what is left to print, and returns the first error: that of the run, or its own.
+	// End gives back what the run has used, prints what is left to print, and returns the first
+	// error: err, or its own.
 	End(err error) error
 }
 
-// UsageError is a command line that cannot be meant.
+// UsageError is a mistake in a command line.
 type UsageError string
 
 // Error says what is wrong.
 func (e UsageError) Error() string { return string(e) }
 
-// ExitStatus is a failure with an exit code of its own, about which nothing is left to say.
+// ExitStatus is a failure with an exit code of its own. The run has printed what is to be said.
 type ExitStatus int
 
 // Error names the code.
 func (e ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
-// Main runs the program with the arguments behind its name and returns the exit code: 0, or 1 after any failure but an ExitStatus.
+// Main runs the program with the arguments behind its name and returns the exit code: 0, that of an
+// ExitStatus, or 1 after any other failure.
 func (p *Program[C]) Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		p.usage(stderr, p.Commands)
@@ -79,7 +82,7 @@ func (p *Program[C]) Main(ctx context.Context, args []string, stdin io.Reader, s
 	return 1
 }
 
-// tell reports how a run has ended and returns the exit code.
+// tell prints how a run has ended and returns the exit code.
 func (p *Program[C]) tell(cmd Command[C], c C, err error, stdout, stderr io.Writer) int {
 	var wrong UsageError
 	var exit ExitStatus
@@ -112,8 +115,8 @@ func (p *Program[C]) usage(w io.Writer, cmds []Command[C]) {
 	}
 }
 
-// ParseArgs reads the options; the arguments behind them, which it returns, must be as many as least to most, most < 0 meaning any
-// number. The error is pflag.ErrHelp or a UsageError.
+// ParseArgs reads the options and returns the arguments behind them: at least least, at most most
+// unless most is below 0. The error is pflag.ErrHelp or a UsageError.
 func (f *Flags) ParseArgs(args []string, least, most int) ([]string, error) {
 	err := f.Parse(args)
 	n := f.NArg()
@@ -128,4 +131,47 @@ func (f *Flags) ParseArgs(args []string, least, most int) ([]string, error) {
 		return nil, UsageError("there are too many arguments")
 	}
 	return f.Args(), nil
+}
+
+// write prints the manual page ("man") or the completion for a shell ("completion bash"), and
+// returns the exit code.
+func (p *Program[C]) write(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if err := WriteManual(p.manual(ctx), args, stdout); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return 1
+	}
+	return 0
+}
+
+// WriteManual prints what the arguments ask for: "man" the manual page of section 1, "completion"
+// and the name of a shell what the shell reads.
+func WriteManual(m manual.Program, args []string, w io.Writer) error {
+	switch {
+	case args[0] == "man" && len(args) == 1:
+		return m.Page(w)
+	case args[0] == "completion" && len(args) == 2:
+		return m.Completion(w, args[1])
+	}
+	return UsageError(fmt.Sprintf("it is \"%s man\", or \"%[1]s completion\" and one of %s", m.Name, strings.Join(manual.Shells(), ", ")))
+}
+
+// manual describes the program. It finds the options of a sub-command by a run with --help, which
+// defines them and does nothing else.
+func (p *Program[C]) manual(ctx context.Context) manual.Program {
+	m := manual.Program{Name: p.Name, About: p.About, Notes: p.Notes, See: p.See, Words: ManualWords()}
+	for _, cmd := range p.Commands {
+		c := p.New(cmd.Name, []string{"--help"}, strings.NewReader(""), io.Discard, io.Discard)
+		_ = c.End(cmd.Run(ctx, c)) // it is pflag.ErrHelp
+		m.Commands = append(m.Commands, manual.Command{Name: cmd.Name, Args: cmd.Args, Help: cmd.Help, Options: c.Options().FlagSet})
+	}
+	return m
+}
+
+// ManualWords are the first arguments that every program takes beside its sub-commands.
+func ManualWords() []manual.Command {
+	return []manual.Command{
+		{Name: "version", Help: "print the version"},
+		{Name: "man", Help: "print this manual page"},
+		{Name: "completion", Args: "shell", Help: "print what bash, zsh or fish read to complete this command"},
+	}
 }

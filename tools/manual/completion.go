@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Shells are those that Completion knows.
+// Shells are the shells that Completion knows.
 func Shells() []string { return []string{"bash", "zsh", "fish"} }
 
 // Completion writes what a shell reads to complete the program's sub-commands, options and files.

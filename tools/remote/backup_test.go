@@ -22,8 +22,10 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/client"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
+	"gotycoon/db/record"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/vfs"
 	"gotycoon/server"
@@ -231,7 +233,7 @@ func TestBackupIsOpenedAsItIs(t *testing.T) {
 	logs, file, copied := filepath.Join(dir, "ulog"), filepath.Join(dir, "f.kct"), filepath.Join(dir, "copy.kct")
 	c, err := db.Open([]string{file}, db.Options{LogDir: logs})
 	require.NoError(t, err)
-	require.NoError(t, c.DB(0).Set(nil, []byte("before"), nil, db.Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("before"), nil, record.Never))
 	require.NoError(t, c.Close())
 	t.Run("backup", func(t *testing.T) {
 		port := startServer(t, logs, file)
@@ -245,8 +247,8 @@ func TestBackupIsOpenedAsItIs(t *testing.T) {
 		_, _, err = c.DB(0).Get(nil, nil, []byte("before"))
 		require.NoError(t, err)
 		_, _, err = c.DB(0).Get(nil, nil, []byte("after"))
-		require.ErrorIs(t, err, db.ErrNoRecord)
-		require.NoError(t, c.DB(0).Set(nil, []byte("kept"), nil, db.Never))
+		require.ErrorIs(t, err, dberr.ErrNoRecord)
+		require.NoError(t, c.DB(0).Set(nil, []byte("kept"), nil, record.Never))
 		require.NoError(t, c.Close())
 	}
 	_, got := readFile(t, copied)

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/tools/cli"
 	"gotycoon/tools/show"
 )
@@ -120,11 +121,11 @@ type callError struct {
 // Error returns "NAME failed: PATH: CODE: NAME: MESSAGE".
 func (e *callError) Error() string {
 	reason := e.err
-	var known *db.Error
+	var known *dberr.Error
 	if errors.As(reason, &known) {
 		reason = known
 	} else {
-		reason = &db.Error{Code: db.SystemError, Message: reason.Error()}
+		reason = &dberr.Error{Code: dberr.SystemError, Message: reason.Error()}
 	}
 	return fmt.Sprintf("%s failed: %s: %v", e.name, e.path, reason)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/internal/vfs"
 	"gotycoon/snapshot"
 	"gotycoon/tools/show"
@@ -131,7 +132,7 @@ func (l *loader) all(records *snapshot.Reader) error {
 			return nil
 		}
 		if damage, ok := errors.AsType[*snapshot.DamageError](err); ok {
-			return &db.Error{Code: db.BrokenFile, Message: fmt.Sprintf("after %d records: %v", records.Count(), damage), Err: err}
+			return &dberr.Error{Code: dberr.BrokenFile, Message: fmt.Sprintf("after %d records: %v", records.Count(), damage), Err: err}
 		}
 		if err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -17,7 +19,7 @@ const importBuffer = 256 << 10
 type importer struct {
 	*call
 	db       *db.DB
-	xt       db.XT
+	xt       record.XT
 	pending  db.Pending
 	progress show.Progress
 }
@@ -38,7 +40,7 @@ func importRecords(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	im := &importer{call: c, db: d, xt: db.XT(*xt)}
+	im := &importer{call: c, db: d, xt: record.XT(*xt)}
 	im.progress = show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: "records", Size: size})
 	err = im.run(in)
 	im.progress.End()
@@ -74,7 +76,7 @@ func (im *importer) line(line []byte) error {
 	switch columns := show.Columns(line, im.hexIn); len(columns) {
 	case 1:
 		err := im.db.Remove(&im.pending, columns[0])
-		if err != nil && !errors.Is(err, db.ErrNoRecord) {
+		if err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 			return im.failed("DB::remove", im.args[0], err)
 		}
 	case 2:
@@ -90,7 +92,7 @@ func (im *importer) line(line []byte) error {
 type merger struct {
 	*call
 	into     *db.DB
-	store    func(p *db.Pending, key, value []byte, xt db.XT) error
+	store    func(p *db.Pending, key, value []byte, xt record.XT) error
 	pending  db.Pending
 	progress show.Progress
 	n        int
@@ -145,12 +147,12 @@ func (m *merger) one(from *db.DB, key, stored []byte) error {
 	if !live {
 		return nil
 	}
-	xt := db.Never
-	if at != db.MaxXT {
-		xt = db.XT(-at)
+	xt := record.Never
+	if at != record.MaxXT {
+		xt = record.XT(-at)
 	}
 	err := m.store(&m.pending, key, value, xt)
-	if err != nil && !errors.Is(err, db.ErrDuplicate) && !errors.Is(err, db.ErrNoRecord) {
+	if err != nil && !errors.Is(err, dberr.ErrDuplicate) && !errors.Is(err, dberr.ErrNoRecord) {
 		return err
 	}
 	m.n++

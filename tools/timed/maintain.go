@@ -8,6 +8,7 @@ import (
 	"maps"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/tools/show"
 )
 
@@ -99,12 +100,12 @@ func check(_ context.Context, c *call) error {
 func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
 	found, at, err := d.Get(nil, nil, key)
 	switch {
-	case errors.Is(err, db.ErrNoRecord) && d.ExpiredAt(xt):
+	case errors.Is(err, dberr.ErrNoRecord) && d.ExpiredAt(xt):
 		return nil // expired since it was listed
 	case err != nil:
 		return fmt.Errorf("get %q: %w", key, err)
 	case at != xt || !bytes.Equal(found, value):
-		return &db.Error{Code: db.BrokenFile, Message: fmt.Sprintf("the record of %q has another value when it is read by its key", key)}
+		return &dberr.Error{Code: dberr.BrokenFile, Message: fmt.Sprintf("the record of %q has another value when it is read by its key", key)}
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 )
 
@@ -89,25 +91,25 @@ func (c *call) openFresh(expr string, truncate bool) (*db.DB, error) {
 }
 
 // mustExist returns an error if the file of a database is missing.
-func mustExist(expr string) error {
-	e, err := db.ParseExpr(expr)
+func mustExist(text string) error {
+	e, err := expr.Parse(text)
 	if err != nil || !e.Kind.OnDisk() {
 		return err
 	}
 	if _, err := os.Stat(e.Path); errors.Is(err, os.ErrNotExist) {
-		return &db.Error{Code: db.NoRepository, Message: "open failed (file not found)", Err: err}
+		return &dberr.Error{Code: dberr.NoRepository, Message: "open failed (file not found)", Err: err}
 	}
 	return nil
 }
 
 // filePath returns the file of an expression. The file must exist.
-func (c *call) filePath(expr string) (string, error) {
-	if err := mustExist(expr); err != nil {
+func (c *call) filePath(text string) (string, error) {
+	if err := mustExist(text); err != nil {
 		return "", c.openFailed(err)
 	}
-	e, err := db.ParseExpr(expr)
+	e, err := expr.Parse(text)
 	if err == nil && !e.Kind.OnDisk() {
-		err = &db.Error{Code: db.InvalidOperation, Message: "the database is in memory"}
+		err = &dberr.Error{Code: dberr.InvalidOperation, Message: "the database is in memory"}
 	}
 	if err != nil {
 		return "", c.openFailed(err)
@@ -129,13 +131,13 @@ func (c *call) openFailed(err error) error {
 // inUse gives the error for a file that a server has open the code that scripts know.
 func inUse(err error) error {
 	if errors.Is(err, filestore.ErrInUse) {
-		return &db.Error{Code: db.NoRepository, Message: err.Error(), Err: err}
+		return &dberr.Error{Code: dberr.NoRepository, Message: err.Error(), Err: err}
 	}
 	return err
 }
 
 // privateSuffix is appended to a file's name to make the name of its private log.
-const privateSuffix = ".wal"
+const privateSuffix = filestore.PrivateLog
 
 // closeAll closes the databases that open has opened, in reverse order. All changes are in the
 // files then.

@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"os"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
 	"gotycoon/internal/vfs"
@@ -89,9 +90,9 @@ func repair(ctx context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	e, err := db.ParseExpr(c.args[1])
+	e, err := expr.Parse(c.args[1])
 	if err == nil && !e.Kind.OnDisk() {
-		err = &db.Error{Code: db.InvalidOperation, Message: "nothing remains of a database in memory"}
+		err = &dberr.Error{Code: dberr.InvalidOperation, Message: "nothing remains of a database in memory"}
 	}
 	if err != nil {
 		return c.openFailed(err)

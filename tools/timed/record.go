@@ -8,6 +8,8 @@ import (
 	"strconv"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -23,7 +25,7 @@ func set(_ context.Context, c *call) error {
 	if err := c.parse(3, 3); err != nil {
 		return err
 	}
-	path, key, value, expires := c.args[0], c.data(1), c.data(2), db.XT(*xt)
+	path, key, value, expires := c.args[0], c.data(1), c.data(2), record.XT(*xt)
 	switch {
 	case *inci:
 		return c.increment(key, string(value), expires)
@@ -46,7 +48,7 @@ func set(_ context.Context, c *call) error {
 }
 
 // increment adds to a whole number and prints the sum.
-func (c *call) increment(key []byte, text string, xt db.XT) error {
+func (c *call) increment(key []byte, text string, xt record.XT) error {
 	num, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return usageError("-inci: the value must be a whole number")
@@ -64,7 +66,7 @@ func (c *call) increment(key []byte, text string, xt db.XT) error {
 }
 
 // incrementDouble adds to a number with a fraction and prints the sum.
-func (c *call) incrementDouble(key []byte, text string, xt db.XT) error {
+func (c *call) incrementDouble(key []byte, text string, xt record.XT) error {
 	num, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(num) {
 		return usageError("-incd: the value must be a number")
@@ -158,7 +160,7 @@ func list(_ context.Context, c *call) error {
 	cursor := l.db.NewCursor()
 	defer cursor.Close()
 	switch err := l.jump(cursor); {
-	case errors.Is(err, db.ErrNoRecord):
+	case errors.Is(err, dberr.ErrNoRecord):
 		return nil
 	case err != nil:
 		return c.failed("Cursor::jump", c.args[0], err)
@@ -187,7 +189,7 @@ func (l *lister) walk(cursor *db.Cursor) error {
 	}
 	for n := int64(0); n != *l.max; n++ {
 		key, value, xt, err := fetch()
-		if errors.Is(err, db.ErrNoRecord) {
+		if errors.Is(err, dberr.ErrNoRecord) {
 			return nil
 		}
 		if err != nil {

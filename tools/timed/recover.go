@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
 	"gotycoon/internal/vfs"
@@ -114,7 +116,7 @@ func (r *recovery) open() error {
 	if err := mustExist(r.args[0]); err != nil {
 		return r.openFailed(err)
 	}
-	e, err := db.ParseExpr(r.args[0])
+	e, err := expr.Parse(r.args[0])
 	if err == nil {
 		err = recoverable(e)
 	}
@@ -139,12 +141,12 @@ func (r *recovery) open() error {
 }
 
 // recoverable returns why the records of a log cannot be brought into a database.
-func recoverable(e db.Expr) error {
+func recoverable(e expr.Expr) error {
 	switch {
 	case !e.Kind.OnDisk():
-		return &db.Error{Code: db.InvalidOperation, Message: "nothing remains of a database in memory"}
-	case e.Kind == db.Text, e.Params.RComp == db.Decimal, e.Params.RComp == db.DecimalDesc:
-		return &db.Error{Code: db.NotImplemented, Message: "text databases and those in decimal order cannot be recovered into: " +
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: "nothing remains of a database in memory"}
+	case e.Kind == expr.Text, e.Params.RComp == expr.Decimal, e.Params.RComp == expr.DecimalDesc:
+		return &dberr.Error{Code: dberr.NotImplemented, Message: "text databases and those in decimal order cannot be recovered into: " +
 			"recover into another kind, and merge that"}
 	}
 	return nil
@@ -166,7 +168,7 @@ func (r *recovery) identify() error {
 func (r *recovery) openFile() (err error) {
 	r.file, err = rebuild.Open(r.path, true, r.tryLock)
 	if errors.Is(err, filestore.ErrInUse) {
-		err = &db.Error{Code: db.NoRepository, Message: err.Error(), Err: err}
+		err = &dberr.Error{Code: dberr.NoRepository, Message: err.Error(), Err: err}
 	}
 	if err != nil {
 		return r.openFailed(err)

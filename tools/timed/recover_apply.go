@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 	"gotycoon/ulog"
 )
@@ -18,9 +19,9 @@ const (
 
 	tellEvery = 50 // updates between two signs of progress
 
-	leastRecord = 13 // bytes of a record in front of its message
+	leastRecord = ulog.RecordHead // bytes of a record in front of its message
 
-	longestValue = db.MaxValueSize + 5 // with the expiration time
+	longestValue = record.MaxValueSize + 5 // with the expiration time
 )
 
 // apply takes the updates from the log to the new file, up to the time stamp asked for.
@@ -162,7 +163,7 @@ func (r *recovery) refuse(message []byte, err error) {
 		call = "DBUpdateLogger::parse"
 	}
 	if errors.Is(err, ulog.ErrMalformed) {
-		err = &db.Error{Code: db.InvalidOperation, Message: err.Error(), Err: err}
+		err = &dberr.Error{Code: dberr.InvalidOperation, Message: err.Error(), Err: err}
 	}
 	r.refused = r.failed(call, r.args[0], err)
 }
@@ -188,9 +189,9 @@ func (r *recovery) relogRest() error {
 func storable(u ulog.Update) error {
 	switch {
 	case len(u.Key) > filestore.MaxKeySize:
-		return &db.Error{Code: db.InvalidOperation, Message: fmt.Sprintf("a key of %d bytes is too long for a database file", len(u.Key))}
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("a key of %d bytes is too long for a database file", len(u.Key))}
 	case len(u.Value) > longestValue:
-		return &db.Error{Code: db.InvalidOperation, Message: fmt.Sprintf("a value of %d bytes is too long for a database file", len(u.Value))}
+		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("a value of %d bytes is too long for a database file", len(u.Value))}
 	}
 	return nil
 }

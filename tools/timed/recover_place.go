@@ -1,13 +1,10 @@
 package timed
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
-	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 )
@@ -44,7 +41,7 @@ func (r *recovery) mustBeWhole(m filestore.Meta) error {
 }
 
 func (r *recovery) misplaced(format string, args ...any) error {
-	return r.failed("DB::recover", r.args[0], &db.Error{Code: db.InvalidOperation, Message: fmt.Sprintf(format, args...)})
+	return r.failed("DB::recover", r.args[0], &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf(format, args...)})
 }
 
 // description is what the new file says about itself.
@@ -85,16 +82,9 @@ func (r *recovery) description() (filestore.Meta, error) {
 }
 
 // ledgerEpoch returns the newest epoch that a log's directory knows of a database, 0 for none. A file with an older one would count as
-// a copy that somebody has put in place. The ledger's format is told in db/logdir.go.
+// a copy that somebody has put in place. See filestore.LedgerName.
 func ledgerEpoch(fs vfs.FS, dir string, id filestore.ID) (uint64, error) {
-	text, err := vfs.ReadFile(fs, filepath.Join(dir, "gotycoon.checkpoints"))
-	if errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	var ledger map[string]struct{ Epoch uint64 }
-	if err == nil {
-		err = json.Unmarshal(text, &ledger)
-	}
+	ledger, err := filestore.ReadLedger(fs, dir)
 	if err != nil {
 		return 0, fmt.Errorf("read the checkpoints noted in %s: %w", dir, err)
 	}
@@ -139,7 +129,7 @@ func (r *recovery) tell() {
 	}
 }
 
-var errGap = &db.Error{Code: db.BrokenFile, Message: "the log does not reach back to where the file ends: some of its files were removed or are " +
+var errGap = &dberr.Error{Code: dberr.BrokenFile, Message: "the log does not reach back to where the file ends: some of its files were removed or are " +
 	"damaged. Put them back, or give -ts with the time stamp to begin after"}
 
 // strict tells whether updates that are missing from the log make the result wrong without anybody having asked for it.

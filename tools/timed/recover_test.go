@@ -17,6 +17,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
+	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -55,7 +56,7 @@ func (e *era) write(t *testing.T, d *db.DB, n int) {
 			delete(now, key)
 		default:
 			now[key] = fmt.Sprint("value", len(e.states))
-			require.NoError(t, d.Set(nil, []byte(key), []byte(now[key]), db.Never))
+			require.NoError(t, d.Set(nil, []byte(key), []byte(now[key]), record.Never))
 		}
 		e.states = append(e.states, now)
 	}
@@ -147,7 +148,7 @@ func TestRecoverUntilThenServe(t *testing.T) {
 	for i := range 3 {
 		c, said := openAs(t, path, e.dir)
 		key := fmt.Sprint("later", i)
-		require.NoError(t, c.DB(0).Set(nil, []byte(key), []byte("x"), db.Never))
+		require.NoError(t, c.DB(0).Set(nil, []byte(key), []byte("x"), record.Never))
 		want[key] = "x"
 		require.NoError(t, c.Close())
 		require.Empty(t, said.String())
@@ -326,7 +327,7 @@ func TestRecoverOverACrashedFile(t *testing.T) {
 	e := newEra(t, 100)
 	path := create(t)
 	c, _ := openAs(t, path, "")
-	require.NoError(t, c.DB(0).Set(nil, []byte("mine"), []byte("x"), db.Never))
+	require.NoError(t, c.DB(0).Set(nil, []byte("mine"), []byte("x"), record.Never))
 	crashed := filepath.Join(t.TempDir(), "a.kct")
 	require.NoError(t, copyTo(path, crashed))
 	require.NoError(t, os.CopyFS(crashed+".wal", os.DirFS(path+".wal")))

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -47,7 +48,7 @@ func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpi
 	if withValue {
 		o.Bytes("value", value, c.hexOut)
 	}
-	if withExpiry && xt != db.MaxXT && !d.Persistent() {
+	if withExpiry && xt != record.MaxXT && !d.Persistent() {
 		o["xt"] = xt
 	}
 	return o

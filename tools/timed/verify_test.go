@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/db"
+	"gotycoon/db/record"
 )
 
 // crashed returns a copy of a database with its private log, in the state that a crash leaves: the
@@ -24,7 +24,7 @@ func crashed(t *testing.T, records int) (path string, want map[string]string) {
 	want = map[string]string{}
 	for i := range records {
 		key := fmt.Sprintf("key%05d", i)
-		require.NoError(t, d.Set(nil, []byte(key), fmt.Appendf(nil, "value%0200d", i), db.Never))
+		require.NoError(t, d.Set(nil, []byte(key), fmt.Appendf(nil, "value%0200d", i), record.Never))
 		if i%3 > 0 {
 			require.NoError(t, d.Remove(nil, []byte(key)))
 			continue
@@ -35,7 +35,7 @@ func crashed(t *testing.T, records int) (path string, want map[string]string) {
 		}
 	}
 	require.NoError(t, d.Synchronize(true, nil))
-	require.NoError(t, d.Set(nil, []byte("newest"), []byte("x"), db.Never))
+	require.NoError(t, d.Set(nil, []byte("newest"), []byte("x"), record.Never))
 	want["newest"] = "x"
 	path = filepath.Join(t.TempDir(), "a.kct")
 	require.NoError(t, copyTo(live, path))

@@ -9,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/rebuild"
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -43,9 +45,9 @@ func TestVersionsSurviveTheTools(t *testing.T) {
 		{SID: 9, Op: ulog.OpSet, Key: []byte("theirs"), Value: never, Origin: ulog.Origin{Log: 5, Stamp: 42}},
 		{SID: 9, Op: ulog.OpRemove, Key: []byte("gone"), Origin: ulog.Origin{Log: 5, Stamp: 43}},
 	}, nil))
-	require.NoError(t, d.Set(nil, []byte("ours"), []byte("1"), db.Never))
+	require.NoError(t, d.Set(nil, []byte("ours"), []byte("1"), record.Never))
 	ours := filestore.Version{Stamp: c.Log().Last(), SID: 3}
-	if err := d.Remove(nil, []byte("no such")); !errors.Is(err, db.ErrNoRecord) {
+	if err := d.Remove(nil, []byte("no such")); !errors.Is(err, dberr.ErrNoRecord) {
 		require.NoError(t, err)
 	}
 	noSuch := filestore.Version{Stamp: c.Log().Last(), SID: 3}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 )
 
 const (
@@ -98,7 +99,7 @@ func NewRecords(d *db.DB) (Records, error) {
 // an update that is based on the record cannot be safe before the record is.
 func (r Records) Value(key []byte) ([]byte, error) {
 	value, _, err := r.Get(new(db.Pending), nil, key)
-	if errors.Is(err, db.ErrNoRecord) {
+	if errors.Is(err, dberr.ErrNoRecord) {
 		return nil, nil
 	}
 	if value == nil {

@@ -1,0 +1,119 @@
+// Package dberr is the errors of database operations, with the codes and names that clients see.
+package dberr
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code classifies a database error. The numbers and names are part of the wire protocols; do not reorder them
+// (reference: section 13, "Error catalogue").
+type Code int
+
+// The codes of the original server.
+const (
+	Success            Code = 0
+	NotImplemented     Code = 1
+	InvalidOperation   Code = 2
+	NoRepository       Code = 3
+	NoPermission       Code = 4
+	BrokenFile         Code = 5
+	RecordDuplication  Code = 6
+	NoRecord           Code = 7
+	LogicInconsistency Code = 8
+	SystemError        Code = 9
+	Miscellaneous      Code = 15
+)
+
+// String returns the name that clients see.
+func (c Code) String() string {
+	switch c {
+	case Success:
+		return "success"
+	case NotImplemented:
+		return "not implemented"
+	case InvalidOperation:
+		return "invalid operation"
+	case NoRepository:
+		return "no repository"
+	case NoPermission:
+		return "no permission"
+	case BrokenFile:
+		return "broken file"
+	case RecordDuplication:
+		return "record duplication"
+	case NoRecord:
+		return "no record"
+	case LogicInconsistency:
+		return "logical inconsistency"
+	case SystemError:
+		return "system error"
+	}
+	return "miscellaneous error"
+}
+
+// Error is a failed database operation as clients are told about it. Test for one with errors.As and Code, or with
+// errors.Is and one of the sentinels below.
+type Error struct {
+	Code    Code
+	Message string // what went wrong, one line
+	Err     error  // the cause, or nil; not shown to clients
+}
+
+// Error returns "CODE: NAME: MESSAGE", the form that goes behind "DB: " on the wire.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%d: %s: %s", int(e.Code), e.Code, e.Message)
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errors that an operation on records can return.
+var (
+	// ErrNoRecord: the record does not exist or has expired, or the cursor stands on none.
+	ErrNoRecord error = &Error{Code: NoRecord, Message: "no record"}
+	// ErrDuplicate: Add found a record.
+	ErrDuplicate error = &Error{Code: RecordDuplication, Message: "record duplication"}
+	// ErrConflict: CAS found another state than the one expected.
+	ErrConflict error = &Error{Code: LogicInconsistency, Message: "status conflict"}
+	// ErrLogic: Increment and IncrementDouble found no number, or no record where one is required.
+	ErrLogic error = &Error{Code: LogicInconsistency, Message: "logical inconsistency"}
+	// ErrNotImplemented: a hash database has no backward cursor.
+	ErrNotImplemented error = &Error{Code: NotImplemented, Message: "not implemented"}
+	// ErrReadOnly: the database refuses updates.
+	ErrReadOnly error = &Error{Code: NoPermission, Message: "permission denied"}
+	// errLongValue: a value is longer than MaxValueSize.
+	ErrLongValue error = &Error{Code: InvalidOperation, Message: "the value is longer than 1 GiB"}
+	// ErrPostproc: the function given to Synchronize failed.
+	ErrPostproc error = &Error{Code: LogicInconsistency, Message: "postprocessing failed"}
+	// ErrRegex: the expression given to MatchRegex is not valid.
+	ErrRegex error = &Error{Code: LogicInconsistency, Message: "compilation failed"}
+)
+
+// Errors that opening a database can return.
+var (
+	// ErrUnknownType: the path expression names no database type.
+	ErrUnknownType error = &Error{Code: InvalidOperation, Message: "unknown database type"}
+)
+
+// Errors of updates that there is no room for at the moment. Removals go on; nothing has changed.
+var (
+	// ErrNoSpace: the disk is nearly full.
+	ErrNoSpace error = &Error{Code: SystemError, Message: "no space: the disk is nearly full, only removals are possible"}
+	// ErrNoMemory: records in memory may not grow any more.
+	ErrNoMemory error = &Error{Code: SystemError, Message: "no space: the memory is used up, only removals are possible"}
+	// ErrOverSize: the databases may not grow any more.
+	ErrOverSize error = &Error{Code: SystemError, Message: "no space: the databases have reached their size, only removals are possible"}
+)
+
+// Refused tells whether an error means that there was no room for an update. The server says so in its log when that begins and
+// ends, not at each update.
+func Refused(err error) bool {
+	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
+}
+
+// ErrNoTransaction: the database kind has no transactions (a text database keeps only what is appended).
+var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemented"}
+
+// ErrInterrupted: Begin was told to stop waiting.
+var ErrInterrupted error = &Error{Code: LogicInconsistency, Message: "interrupted"}
