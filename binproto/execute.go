@@ -106,10 +106,10 @@ func (b *bulk) permit() error {
 	return err
 }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (b *bulk) Current() bool { return b.c.Visitor.Current() }
 
-// Renew implements db.Rights.
+// Renew implements owed.Rights.
 func (b *bulk) Renew() error {
 	err := b.c.Visitor.Enter()
 	if err == nil {

@@ -81,7 +81,7 @@ func TestLargeValuesGoAhead(t *testing.T) {
 		require.Equal(t, string(largeAs(key)), want[key])
 	}
 	c.stopKeeper()
-	c.abandon() // the values are only in the log
+	abandon(c) // the values are only in the log
 	c, d = openAhead(t, dir, faultfs.New(vfs.OS{}))
 	require.Equal(t, want, contents(t, d))
 	require.NoError(t, c.Close())

@@ -1,7 +1,11 @@
 package db
 
 import (
+	"fmt"
+	"strconv"
+
 	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
@@ -158,4 +162,96 @@ func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
 		}
 	}
 	b.ups = append(b.ups, ulog.Update{SID: sid, DBID: b.db.index, Op: op, Key: key, Value: value})
+}
+
+// LargeValue is the size from which on a Purse is asked.
+const LargeValue = store.LargeValue
+
+// glance reads the beginning of a large value, with all that is in front of it, and the value's size: enough to know whether there is a
+// record.
+type glance struct{ size int }
+
+// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks in front of it.
+const glanced = 64
+
+var _ store.Reader = (*glance)(nil)
+
+// Large implements store.Reader.
+func (g *glance) Large(size int) (wanted int, err error) {
+	g.size = size
+	return glanced, nil
+}
+
+// exists reports whether there is a live record of key.
+func (b *batch) exists(key []byte) (bool, error) {
+	_, _, found, err := b.look(key)
+	return found, err
+}
+
+// look returns the size of the live record of key without a copy of a large one.
+func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
+	b.glance.size = 0
+	value, xt, found, err := b.db.read(&b.glance, b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	if b.glance.size > 0 {
+		return b.glance.size - b.db.prefixSize(), xt, found, err
+	}
+	return len(value), xt, found, err
+}
+
+// prefixSize is the length of what is stored in front of a value.
+func (d *DB) prefixSize() int {
+	if d.Persistent() {
+		return 0
+	}
+	return record.XTSize
+}
+
+// scratch reads a record into the batch's scratch, which lasts until the next read. The scratch that was too small is given back.
+func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
+	before := p.Taken()
+	value, xt, found, err = b.db.read(p, b.old[:0], key)
+	if cap(value) > cap(b.old) {
+		b.old = value[:0]
+	}
+	if n := p.Taken() - before; n > 0 {
+		p.LetGo(b.held)
+		b.held = n
+	}
+	return value, xt, found, err
+}
+
+// target returns the key under which a new record is stored: its own, but in a text database, where every record is
+// a line, the byte offset of the line as 16 hexadecimal digits (reference section 14.4).
+func (d *DB) target(key, value []byte) []byte {
+	if d.expr.Kind != expr.Text {
+		return key
+	}
+	at := d.textEnd
+	d.textEnd += d.lineSize(len(value))
+	return fmt.Appendf(nil, "%016X", at)
+}
+
+// lineSize is the length of a line with its end, for a value without prefix.
+func (d *DB) lineSize(value int) int64 {
+	if !d.Persistent() {
+		value += record.XTSize
+	}
+	return int64(value) + 1
+}
+
+// findTextEnd sets textEnd behind the last line.
+func (d *DB) findTextEnd() error {
+	if d.expr.Kind != expr.Text {
+		return nil
+	}
+	return d.store.Scan(store.Start{Edge: true, Backward: true}, func(key, stored []byte) bool {
+		at, err := strconv.ParseInt(string(key), 16, 64)
+		if err == nil {
+			d.textEnd = at + int64(len(stored)) + 1
+		}
+		return err != nil
+	})
 }

@@ -78,9 +78,9 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	if commitErr != nil {
 		return 0, commitErr
 	}
-	d.touch(writeScore * int64(stored))
-	if settleErr := d.settle(p, b); settleErr != nil {
-		return 0, settleErr
+	d.sweeper.touch(writeScore * int64(stored))
+	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
+		return 0, waitErr
 	}
 	return stored, err
 }
@@ -137,8 +137,8 @@ func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, e
 	if err != nil {
 		return 0, 0, err
 	}
-	d.touch(writeScore * int64(n))
-	return n, hits, d.settle(p, b)
+	d.sweeper.touch(writeScore * int64(n))
+	return n, hits, d.waitUnlessOwed(p, b)
 }
 
 // removeAll adds the removal of keys and returns how many of them have a record. A key given twice counts once.

@@ -2,103 +2,23 @@ package db
 
 import (
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"gotycoon/db/expr"
-	"gotycoon/internal/rescue"
-	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
-// Options of a Catalog.
-type Options struct {
-	LogDir       string        // directory of the shared update log (-ulog); empty: file databases have private logs
-	LogLimit     int64         // size limit of a log segment (-ulim); 0 means 256 MiB, below 0 none
-	SID          uint16        // server ID in the log (-sid)
-	SyncInterval time.Duration // the log is synced at least this often (-uasi); 0 means 1 s
-	SyncEach     bool          // acknowledge after the sync (-oas)
-
-	ReadOnly bool // refuse updates (-ord); files must exist
-	TryLock  bool // do not wait for another process (-otl)
-	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
-	AsIs     bool // open files though acknowledged updates stay out that only their own logs have, see PassedOver (-as-is)
-
-	Engine *Engine // of all databases (-pldb); nil: each has the kind that its expression names
-
-	Offline *Offline // the caller is a tool, not a server; nil: a server
-
-	Services string                // expression of a database file for records of the server's own, see Catalog.Services; empty: none
-	Vital    func(key []byte) bool // its records that others rely on, few and small: they are stored as long as there is any room; nil: all are
-
-	ahead int // size of values that go ahead, for tests; 0 means what the log takes
-
-	CheckpointSize int64 // overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
-
-	Removals int64 // removals that a file with lww=true remembers; 0 means filestore.DefaultRemovals
-
-	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
-	Logger  *slog.Logger            // nil means silent
-	Now     func() time.Time        // nil means time.Now
-	FS      vfs.FS                  // where logs are; nil means vfs.OS
-}
-
-func (o *Options) setDefaults() {
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.FS == nil {
-		o.FS = vfs.OS{}
-	}
-	if o.SyncInterval <= 0 {
-		o.SyncInterval = time.Second
-	}
-	if o.Opening == nil {
-		o.Opening = func(string, string) {}
-	}
-}
-
-// OpenError says which database could not be opened and why.
-type OpenError struct {
-	Expr string
-	Err  error
-}
-
-// Error names the database and the reason.
-func (e *OpenError) Error() string { return e.Expr + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *OpenError) Unwrap() error { return e.Err }
-
-// LogError says that an update log could not be opened or has failed.
-type LogError struct {
-	Dir string
-	Err error
-}
-
-// Error names the log's directory and the reason.
-func (e *LogError) Error() string { return e.Dir + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *LogError) Unwrap() error { return e.Err }
-
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
-	opts     Options
-	dbs      []*DB // those of the command line
-	all      []*DB // and the one of the services, if any
-	names    map[string]*DB
-	log      *logDir   // the shared update log; nil without Options.LogDir
-	logs     []*logDir // every open log, private ones included
-	turn     atomic.Uint32
-	decided  bool // the start is not refused: files and logs may be changed
-	examines bool // there will be no start, and nobody is waited for
-	failed   chan struct{}
+	opts   Options
+	dbs    []*DB // those of the command line
+	all    []*DB // and the one of the services, if any
+	names  map[string]*DB
+	log    *logDir   // the shared update log; nil without Options.LogDir
+	logs   []*logDir // every open log, private ones included
+	turn   atomic.Uint32
+	failed chan struct{}
 
 	failOnce sync.Once
 	err      error // set before failed is closed
@@ -110,127 +30,6 @@ type Catalog struct {
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 
 	guard atomic.Bool // clients may not update, see SetGuarded
-}
-
-// Open opens the databases of the expressions, in order, and brings file databases up to date from their logs. The
-// error is an *OpenError for a database or a *LogError for a log.
-func Open(exprs []string, o Options) (*Catalog, error) {
-	o.setDefaults()
-	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
-	if err := c.openAll(exprs); err != nil {
-		c.abandon()
-		return nil, err
-	}
-	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
-	go func() { _ = rescue.Do(c.opts.Logger, "work of the databases in the background", c.keep) }()
-	return c, nil
-}
-
-// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided,
-// nothing has changed, and files that Open has made go.
-func (c *Catalog) abandon() {
-	for _, d := range c.all {
-		switch {
-		case d.file != nil && !c.decided:
-			_ = d.file.Discard()
-		case d.file != nil:
-			_ = d.file.Abandon()
-		default:
-			_ = d.store.Close()
-		}
-	}
-	for _, l := range c.logs {
-		_ = l.Close()
-	}
-}
-
-func (c *Catalog) openAll(exprs []string) error {
-	if c.opts.LogDir != "" {
-		c.opts.Opening("log", c.opts.LogDir)
-		log, err := c.prepareLog(c.opts.LogDir, c.opts.LogLimit)
-		if err != nil {
-			return err
-		}
-		c.log = log
-	}
-	first := uint16(0)
-	if c.opts.Offline != nil {
-		first = c.opts.Offline.DBID
-	}
-	for i, raw := range exprs {
-		d, err := c.openDB(raw, first+uint16(i))
-		if err != nil {
-			return err
-		}
-		c.dbs = append(c.dbs, d)
-		c.names[d.Name()] = d
-	}
-	if c.opts.Services != "" {
-		if _, err := c.openDB(c.opts.Services, ServicesIndex); err != nil {
-			return err
-		}
-	}
-	if err := c.decide(); err != nil {
-		return err
-	}
-	c.decided = true
-	if err := c.beginShared(); err != nil {
-		return err
-	}
-	if err := c.recover(); err != nil {
-		return err
-	}
-	for _, d := range c.all { // now: the log may have had more lines
-		if err := d.findTextEnd(); err != nil {
-			return d.openError(systemError(err))
-		}
-	}
-	return nil
-}
-
-// beginShared begins the shared log, if there is one.
-func (c *Catalog) beginShared() error {
-	if c.log == nil {
-		return nil
-	}
-	if err := c.log.begin(); err != nil {
-		return err
-	}
-	for _, d := range c.all {
-		d.log, d.shared = c.log.Log, true
-	}
-	return nil
-}
-
-// openDB opens one database without bringing it up to date.
-func (c *Catalog) openDB(raw string, index uint16) (*DB, error) {
-	c.opts.Opening("database", raw)
-	d, err := c.newDB(raw, index)
-	if err != nil {
-		return nil, &OpenError{Expr: raw, Err: err}
-	}
-	c.all = append(c.all, d)
-	return d, nil
-}
-
-func (c *Catalog) newDB(raw string, index uint16) (*DB, error) {
-	e, err := c.parse(raw, index)
-	if err != nil {
-		return nil, err
-	}
-	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
-		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey, gate: &c.gate}
-	d.stripes.init(e.Kind == expr.Text)
-	if err := c.openStore(d); err != nil {
-		return nil, err
-	}
-	d.sweeper.init(d.expr.Params, d.file != nil)
-	if index != ServicesIndex {
-		d.guard = &c.guard
-	} else if d.vital = c.opts.Vital; d.vital == nil {
-		d.vital = func([]byte) bool { return true }
-	}
-	return d, nil
 }
 
 // Len returns the number of databases.
@@ -305,7 +104,7 @@ func (c *Catalog) Err() error {
 // Idle examines some records of one database after the other; the server calls it while nobody uses it.
 func (c *Catalog) Idle() {
 	if len(c.dbs) > 0 {
-		c.dbs[int(c.turn.Add(1))%len(c.dbs)].idle()
+		c.dbs[int(c.turn.Add(1))%len(c.dbs)].sweeper.idle()
 	}
 }
 
@@ -407,3 +206,54 @@ func (c *Catalog) closeAll() error {
 	}
 	return errors.Join(all, c.CloseLog())
 }
+
+// OpenLog is one of the update logs of a catalog.
+type OpenLog struct {
+	*ulog.Log
+	Private bool // it belongs to one database file
+}
+
+// Logs returns all update logs that are open.
+func (c *Catalog) Logs() []OpenLog {
+	all := make([]OpenLog, 0, len(c.logs))
+	for _, l := range c.logs {
+		all = append(all, OpenLog{l.Log, l.private})
+	}
+	return all
+}
+
+// All returns all databases, the one of the services last if there is one.
+func (c *Catalog) All() []*DB { return c.all }
+
+// View is what protocols see of a catalog: the databases of the command line and the update log. The services' database cannot be reached
+// through it, by whatever number or name: a client that could write there would clear what sequences, quotas and locks have promised.
+//
+// What may use the services' database asks the Catalog for it by a name of its own: Services, Numbered and All.
+type View struct{ c *Catalog }
+
+// View returns what protocols may see.
+func (c *Catalog) View() *View { return &View{c} }
+
+// Len returns the number of databases.
+func (v *View) Len() int { return v.c.Len() }
+
+// DB returns the database with an index on the command line, nil where there is none.
+func (v *View) DB(i int) *DB { return v.c.DB(i) }
+
+// Lookup returns the database with a name, nil where there is none. Of databases with one name it is the last.
+func (v *View) Lookup(name string) *DB { return v.c.Lookup(name) }
+
+// Log returns the shared update log, nil without Options.LogDir.
+func (v *View) Log() *ulog.Log { return v.c.Log() }
+
+// LogFiles lists the segments of the shared update log.
+func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.LogFiles() }
+
+// RemoveLogFiles removes segments of the shared update log, see Catalog.RemoveLogFiles.
+func (v *View) RemoveLogFiles(upTo ulog.Stamp) error { return v.c.RemoveLogFiles(upTo) }
+
+// SetGuarded makes the databases take updates from masters only, or from clients too, see Catalog.SetGuarded.
+func (v *View) SetGuarded(on bool) error { return v.c.SetGuarded(on) }
+
+// Guarded reports whether the databases take updates from masters only.
+func (v *View) Guarded() bool { return v.c.Guarded() }

@@ -2,27 +2,70 @@ package db
 
 import (
 	"bytes"
+	"fmt"
+	"sync/atomic"
 
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
 )
 
-// Two servers that follow each other end with the same records when their files keep versions (#lww=true): an update of another server
-// that is older than what the database has of its key is left out. An update of a client always counts: its log has given out no
-// stamp, and has received none, that is as great.
+// Last writer wins.
+//
+// # The problem
+//
+// Two servers follow each other, and clients update both. Each server sees the same updates, but in
+// another order: server 1 makes a=x and then receives a=y, server 2 makes a=y and then receives
+// a=x. If each simply stored what comes, they would end with different records for ever.
+//
+// # The rule
+//
+// Every update has a version: the time stamp of the log in which the update was made, and the
+// server ID that made it, which breaks ties. A file created with #lww=true remembers the version of
+// the last update of each key, also where that update was a removal. An update of another server is
+// stored only when its version is greater than the one the file has. All servers compare the same
+// two versions, so all of them keep the same one.
+//
+//	            server 1                          server 2
+//	10:00:01    client: a=x, version (01,1)
+//	10:00:02                                      client: a=y, version (02,2)
+//	            receives a=y (02,2): newer        receives a=x (01,1): older
+//	            stores a=y                        leaves it out, and does not log it
+//
+// An update of a client is stored without a comparison. That is right because of ulog.Log.Observe:
+// a log gives out no stamp that is not greater than all stamps it has given out or received, so a
+// client's update is always the newest that its server knows of.
+//
+// # What has no version
+//
+//   - A key that nothing is known of has the version of the last clear, or of the moment before
+// versions were kept.
+//   - An update from an original server has no origin. Nobody can compare it, so it is stored.
+//   - Checkpoints forget the older half of the removals when there are too many. An older update of
+// another server could then bring a record back on this server only. Such an update is made anew,
+// as an update of this server with a version of now: all servers store it, and stay equal. The
+// removal is lost, but no update is. See batch.renew.
+//
+// # What was rejected
+//
+// Comparing on the way of every update, also of clients, would read the old version from the disk
+// before each set. Keeping removals for ever would let a file grow without records in it. Vector
+// clocks would tell concurrent updates from later ones, but somebody has to choose between
+// concurrent ones all the same, and clients of the original have no means to.
 
-// lww tells whether the database keeps versions.
+// lww reports whether the database keeps versions.
 func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
 
-// outdo makes what is updated from now on newer than all that the file has, also when it comes to a new log while the clock is behind.
-func (d *DB) outdo(log *logDir, m filestore.Meta) error {
+// outdo makes every later update newer than all that the file has, also when the file comes to a
+// new log while the clock is behind.
+func (d *recovery) outdo(log *logDir, m filestore.Meta) error {
 	if !d.lww() {
 		return nil
 	}
 	return log.Observe(max(m.Newest, m.Stamp))
 }
 
-// dropOlder takes the updates of other servers out of a batch that are older than what there is. The keys are locked.
+// dropOlder removes from a batch the updates of other servers that are older than what the database
+// has. The caller has locked the keys.
 func (d *DB) dropOlder(b *batch) error {
 	kept := b.ups[:0]
 	later := make(map[string]filestore.Version, len(b.ups)) // versions within the batch
@@ -50,10 +93,8 @@ func (d *DB) dropOlder(b *batch) error {
 	return b.renew(unknown)
 }
 
-// version returns the version of what the database has of a key: of its record or of its removal, and
-// where it has neither, of the last clear. known reports whether no newer removal of the key can have
-// been forgotten. That is so where there is a record, since the newer removal would have taken it away.
-// A removal that is there proves nothing: it may have come after a newer one was forgotten.
+// version returns the version of the last update of a key, be it a record or a removal. Where the
+// database knows neither, known is false and the version is that of the last clear.
 func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	e, found, err := d.file.Entry(key)
 	if err != nil {
@@ -65,8 +106,8 @@ func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	return e.Version, !e.Removed, nil
 }
 
-// addClear adds the clear of another server to a batch: records that are newer are stored again behind it, and removals that are newer
-// are repeated. All keys are locked.
+// addClear adds the clear of another server to a batch. Records that are newer than the clear are
+// stored again behind it, and removals that are newer are repeated. The caller has locked all keys.
 func (d *DB) addClear(b *batch, from ulog.Update) error {
 	v := filestore.Version{Stamp: from.Origin.Stamp, SID: from.SID}
 	if !d.lww() || from.Origin.Log == 0 {
@@ -100,8 +141,8 @@ func (b *batch) clear(from ulog.Update) {
 	b.ups[len(b.ups)-1].Origin = from.Origin
 }
 
-// addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep versions leave it out; others need it
-// after the clear.
+// addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep
+// versions leave the update out; other followers need it after the clear.
 func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
 	value, found, err := d.store.Get(nil, key, nil)
 	if err != nil {
@@ -116,11 +157,85 @@ func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
 	return nil
 }
 
-// KeepsVersions tells whether updates of others are compared with what there is.
+// KeepsVersions reports whether updates of other servers are compared with what the database has.
 func (d *DB) KeepsVersions() bool { return d.lww() }
 
-// LastVersion returns the version of what there is of a key, in a database that KeepsVersions.
+// LastVersion returns the version of the last update of a key, in a database that KeepsVersions.
 func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
 	v, found, err = d.file.Entry(key)
 	return v, found, systemError(err)
 }
+
+// unknowns has, for each key of which nothing is known, the index of the key's last update in a
+// batch. See the essay above.
+type unknowns map[string]int
+
+// note records the update that becomes the i-th of the batch. known reports whether anything is
+// known of its key, from before the batch or from earlier in the batch.
+func (n *unknowns) note(u *ulog.Update, known bool, i int) {
+	if _, before := (*n)[string(u.Key)]; known && !before {
+		return
+	}
+	if *n == nil {
+		*n = unknowns{}
+	}
+	(*n)[string(u.Key)] = i
+}
+
+// renew finds the updates that may be older than a forgotten removal; takeOver makes them updates
+// of this server. A server whose clients may not update makes no updates of its own and leaves that
+// to its master. The floor is read after the keys were looked up, so a removal that is forgotten in
+// between counts.
+func (b *batch) renew(n unknowns) error {
+	d := b.db
+	if len(n) == 0 || d.refuses() {
+		return nil
+	}
+	floor, err := d.file.Floor()
+	if err != nil {
+		return systemError(err)
+	}
+	for _, i := range n {
+		u := &b.ups[i]
+		if u.Op != ulog.OpSet || u.Origin.Stamp > floor {
+			continue
+		}
+		if _, found, err := d.store.Get(nil, u.Key, nil); err != nil || found { // a record without a version
+			if err != nil {
+				return systemError(err)
+			}
+			continue
+		}
+		b.renewed = append(b.renewed, i)
+	}
+	return nil
+}
+
+// takeOver makes the updates that renew has found this server's own. The caller holds DB.commitMu.
+func (b *batch) takeOver() {
+	for _, i := range b.renewed {
+		u := &b.ups[i]
+		u.SID, u.Origin = b.db.sid, ulog.Origin{}
+	}
+	b.db.renewals.count.Add(int64(len(b.renewed)))
+}
+
+// renewals counts the updates that takeOver has changed.
+type renewals struct {
+	count atomic.Int64
+	told  atomic.Int64 // the count when it was logged last
+}
+
+// tell logs the first renewed update, and then each time their number has doubled.
+func (r *renewals) tell(d *DB) {
+	n, told := r.count.Load(), r.told.Load()
+	if n < max(1, 2*told) || !r.told.CompareAndSwap(told, n) {
+		return
+	}
+	d.logger.Warn(fmt.Sprintf("%s: %d updates of other servers so far may be older than removals that have been forgotten; they count as made "+
+		"now, on all servers. More removals are remembered with -removals", d.Path(), n))
+}
+
+// Renewed returns how many updates of other servers have become updates of this one since the
+// start, because they may be older than removals that a file with lww=true has forgotten.
+func (d *DB) Renewed() int64 { return d.renewals.count.Load() }

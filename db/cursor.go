@@ -85,14 +85,14 @@ func (c *Cursor) valid() bool {
 
 // Jump sets the cursor on the first record.
 func (c *Cursor) Jump(p *Pending) error {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	c.backward = false
 	return c.seen(p, c.moveTo(store.Start{Edge: true}))
 }
 
 // JumpKey sets the cursor on the record of key. In an ordered database it is the next one when key has no record.
 func (c *Cursor) JumpKey(p *Pending, key []byte) error {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	c.backward = false
 	if c.db.expr.Kind.Ordered() {
 		return c.seen(p, c.moveTo(store.Start{Key: key, Inclusive: true}))
@@ -116,7 +116,7 @@ func (c *Cursor) moveExactly(key []byte) error {
 
 // JumpBack sets the cursor on the last record. Databases without an order return ErrNotImplemented.
 func (c *Cursor) JumpBack(p *Pending) error {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	if !c.db.expr.Kind.Ordered() {
 		return c.seen(p, c.refuseBackward())
 	}
@@ -145,7 +145,7 @@ func orNoRecord(err error) error {
 // JumpBackKey sets the cursor on the record of key or the one before it. Databases without an order return
 // ErrNotImplemented, but the prototype hash finds the key itself.
 func (c *Cursor) JumpBackKey(p *Pending, key []byte) error {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	switch {
 	case c.db.expr.Kind == expr.ProtoHash:
 		return c.seen(p, c.moveExactly(key))
@@ -160,7 +160,7 @@ func (c *Cursor) JumpBackKey(p *Pending, key []byte) error {
 func (c *Cursor) Step(p *Pending) error { return c.seen(p, c.step()) }
 
 func (c *Cursor) step() error {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	c.backward = false
 	e, err := c.current(&glance{})
 	if err != nil {
@@ -173,7 +173,7 @@ func (c *Cursor) step() error {
 func (c *Cursor) StepBack(p *Pending) error { return c.seen(p, c.stepBack()) }
 
 func (c *Cursor) stepBack() error {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	kind := c.db.expr.Kind
 	if !kind.Ordered() {
 		if kind == expr.ProtoHash {
@@ -260,7 +260,7 @@ func (c *Cursor) Get(p *Pending, step bool) (key, value []byte, xt int64, err er
 }
 
 func (c *Cursor) get(r store.Reader, step bool) (key, value []byte, xt int64, err error) {
-	c.db.touch(readScore)
+	c.db.sweeper.touch(readScore)
 	e, xt, value, err := c.currentLive(r)
 	if err != nil {
 		return nil, nil, 0, err

@@ -1,6 +1,19 @@
+// Package db is the timed database: records that can expire, in memory or in a file, with the operations that all
+// protocols share, cursors, and the catalog of the databases that one server has open.
+//
+// There is one way in for updates:
+//
+//	Set, Increment, SetBulk, Cursor.SetValue, …    what the client asked for
+//	(*DB).modify                                   key stripe locked, old value read, result put into a batch
+//	(*DB).commit                                   commit lock { ulog.Append ; store.Apply }
+//	(*Pending).Wait                                the update is as safe as the mode promises
+//
+// Lock order: sweep → key stripes, in ascending order → commit lock → locks of ulog and store. Only memory is
+// touched under the commit lock; old values, which may be on disk, are read under the key's stripe.
 package db
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,10 +23,17 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/owed"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
+
+// Pending is what an operation owes its client. Its home is package owed.
+type Pending = owed.Pending
+
+// Heed is asked whether a long operation is to go on. Its home is package owed.
+type Heed = owed.Heed
 
 // DB is one database. It may be used by many goroutines.
 type DB struct {
@@ -23,21 +43,16 @@ type DB struct {
 	now    func() time.Time
 	logger *slog.Logger
 
-	store     store.Store      // in the order of the database's comparator
-	file      *filestore.Store // the same store where it is on disk, else nil
-	log       *ulog.Log        // shared or private; nil for a memory database without -ulog
-	shared    bool             // log is the server's update log
-	hold      *ulog.Hold       // what the file needs of the log; nil for a database in memory
-	followed  bool             // the file was a database of log before it was opened
-	asItIs    bool             // opened as it is on purpose, or nothing more to say about it
-	passed    *PassedOver      // what it was opened without; nil: nothing
-	private   *logDir          // the private log beside the file, until recovery has dealt with it; nil: there is none
-	bringFrom string           // directory of a log from which a tool brings the file up to date; empty: none
-	ownLog    string           // directory of the log that a read-only database was brought up to date from, in memory
-	readOnly  bool
-	gate      *gate                 // of the catalog; nil: everything is let through
-	vital     func(key []byte) bool // records that are stored as long as there is any room; nil: none
-	maxKey    int                   // longest key in bytes
+	store    store.Store      // in the order of the database's comparator
+	file     *filestore.Store // the same store where it is on disk, else nil
+	log      *ulog.Log        // shared or private; nil for a memory database without -ulog
+	shared   bool             // log is the server's update log
+	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
+	recovery *recovery
+	readOnly bool
+	gate     *gate                 // of the catalog; nil: everything is let through
+	vital    func(key []byte) bool // records that are stored as long as there is any room; nil: none
+	maxKey   int                   // longest key in bytes
 
 	stripes    stripes
 	commitMu   sync.Mutex    // log and store change together, in one order
@@ -54,47 +69,9 @@ type DB struct {
 	renewals     renewals
 
 	tx       atomic.Pointer[Transaction] // the one that is open
-	over     atomic.Pointer[overlay]     // updates of a shared transaction; operations go through it
+	over     atomic.Pointer[txView]      // updates of a shared transaction; operations go through it
 	detached bool                        // this is what the owner of a transaction works on: nothing is collected in it
 	base     *DB                         // of a detached one: the database below it
-}
-
-// Path returns the expression without its parameters.
-func (d *DB) Path() string { return d.expr.Path }
-
-// Expr returns the expression as given on the command line.
-func (d *DB) Expr() string { return d.expr.Raw }
-
-// Name returns the name under which clients find the database.
-func (d *DB) Name() string { return d.expr.Name }
-
-// Persistent tells whether records have no expiration time (ktopts=p).
-func (d *DB) Persistent() bool { return d.expr.Params.Persistent }
-
-// OnDisk tells whether the records are in a file.
-func (d *DB) OnDisk() bool { return d.file != nil }
-
-// ReadOnly tells whether the database refuses updates.
-func (d *DB) ReadOnly() bool { return d.readOnly }
-
-// Count returns the number of records, expired ones that are not yet collected included; -1 for a text database.
-func (d *DB) Count(p *Pending) (int64, error) {
-	if d.expr.Kind == expr.Text {
-		return -1, nil
-	}
-	n, err := d.records().Count()
-	if err != nil {
-		return 0, systemError(err)
-	}
-	return n, d.oweAll(p)
-}
-
-// Size returns the bytes that the database takes: the size of its file, or of its records in memory.
-func (d *DB) Size() int64 {
-	if d.file != nil {
-		return d.file.FileSize()
-	}
-	return d.used()
 }
 
 // used is the size that capacity limits are compared with: what an empty database of the kind has in the original, so
@@ -138,9 +115,6 @@ func (d *DB) writable(key []byte) error {
 	return d.throttle()
 }
 
-// MaxKey returns the length of the longest key that the database can have a record of, in bytes.
-func (d *DB) MaxKey() int { return d.maxKey }
-
 // checkKey returns why the database can have no record of key.
 func (d *DB) checkKey(key []byte) error {
 	if len(key) > d.maxKey {
@@ -183,10 +157,10 @@ func (d *DB) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	b.oweBatch(p)
 	b.stripe.Unlock()
 	if commitErr == nil {
-		d.touch(writeScore)
+		d.sweeper.touch(writeScore)
 	}
-	if settleErr := d.settle(p, b); settleErr != nil {
-		return settleErr
+	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
+		return waitErr
 	}
 	if commitErr != nil {
 		return commitErr
@@ -207,7 +181,7 @@ func (d *DB) commit(p *Pending, b *batch) error {
 }
 
 // commitTo is commit to the updates of a shared transaction, where over is not nil.
-func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
+func (d *DB) commitTo(p *Pending, b *batch, over *txView) error {
 	switch {
 	case over != nil:
 	case b.early != nil: // it has been admitted, and copied
@@ -246,7 +220,7 @@ func (d *DB) commitTo(p *Pending, b *batch, over *overlay) error {
 
 // appendAndApply changes log and store in one step. Here is where it counts whether clients may update: whatever an operation has waited
 // for before, a server that refuses updates appends none once SetGuarded has had commitMu.
-func (d *DB) appendAndApply(b *batch, over *overlay) (at ulog.Stamp, err error) {
+func (d *DB) appendAndApply(b *batch, over *txView) (at ulog.Stamp, err error) {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	if d.refuses() {
@@ -285,10 +259,21 @@ func (b *batch) mark(at ulog.Stamp) {
 	b.db.stripes.touch(&b.keys, at)
 }
 
-// settle waits for a batch whose caller owes nothing to anybody.
-func (d *DB) settle(p *Pending, b *batch) error {
+// waitUnlessOwed waits for a batch whose caller owes nothing to anybody.
+func (d *DB) waitUnlessOwed(p *Pending, b *batch) error {
 	if p != nil {
 		return nil
 	}
 	return systemError(b.own.Wait())
+}
+
+// systemError gives an error from below the code that clients see; errors that have one keep it.
+func systemError(err error) error {
+	if reason := owed.Reason(err); reason != nil {
+		return reason
+	}
+	if _, known := errors.AsType[*dberr.Error](err); known || err == nil {
+		return err
+	}
+	return &dberr.Error{Code: dberr.SystemError, Message: err.Error(), Err: err}
 }

@@ -134,7 +134,7 @@ func dieAt(t *testing.T, lives []life, n int) (died bool) {
 		dir = image(t, dir)
 		if c != nil {
 			c.stopKeeper()
-			c.abandon()
+			abandon(c)
 		}
 		died = died || fs.died
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/ordered"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
@@ -145,7 +146,7 @@ func mustFreeze(t *testing.T, d *DB) (f *Frozen, want map[string]string) {
 	t.Helper()
 	f, want = &Frozen{order: d.expr.Params.RComp}, map[string]string{}
 	var err error
-	f.records, err = unordered(d.store).(store.Freezer).Freeze(func(take func()) {
+	f.records, err = ordered.Unwrap(d.store).(store.Freezer).Freeze(func(take func()) {
 		d.commitMu.Lock()
 		defer d.commitMu.Unlock()
 		take()

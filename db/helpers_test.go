@@ -113,3 +113,6 @@ func copyFile(from, to string) error {
 	}
 	return os.WriteFile(to, content, 0o644)
 }
+
+// abandon ends a catalog as a crash does: files stay as they are.
+func abandon(c *Catalog) { (&opening{Catalog: c, decided: true}).abandon() }

@@ -23,7 +23,7 @@ func TestAPrivateLogWithUpdatesStaysWhereACopyComesBack(t *testing.T) {
 	mustSet(t, c.DB(0), "only in the private log", "2")
 	path = filepath.Join(image(t, dir), "a.kct")
 	c.stopKeeper()
-	c.abandon()
+	abandon(c)
 
 	o := Options{LogDir: filepath.Join(away, "ulog")}
 	for range 3 {
@@ -36,7 +36,7 @@ func TestAPrivateLogWithUpdatesStaysWhereACopyComesBack(t *testing.T) {
 	require.Contains(t, said, "left as it is")
 	require.Equal(t, map[string]string{"in both": "1", "elsewhere": "3"}, contents(t, c.DB(0)))
 	require.NoError(t, c.Close())
-	p, complete := c.behind(path+privateSuffix, 0, true, 0)
+	p, complete := (&opening{Catalog: c}).behind(path+privateSuffix, 0, true, 0)
 	require.True(t, complete)
 	require.EqualValues(t, 1, p.Updates)
 }

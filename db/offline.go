@@ -3,12 +3,14 @@ package db
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/ordered"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -28,12 +30,12 @@ type Offline struct {
 
 // findOwnLog finds the log that a file names itself, for a tool. A private log, and the shared one that the tool writes to, are
 // left to the ordinary recovery.
-func (c *Catalog) findOwnLog(d *DB) error {
+func (c *opening) findOwnLog(d *DB) error {
 	o, m := c.opts.Offline, d.file.Meta()
 	if o == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
 		return nil
 	}
-	d.asItIs = o.AsIs
+	d.recovery.asItIs = o.AsIs
 	if o.AsIs {
 		return nil
 	}
@@ -46,17 +48,17 @@ func (c *Catalog) findOwnLog(d *DB) error {
 	case dir == d.Path()+privateSuffix:
 		return nil
 	}
-	d.asItIs = true // from here on: whatever is missing has been told
-	d.bringFrom = dir
+	d.recovery.asItIs = true // from here on: whatever is missing has been told
+	d.recovery.bringFrom = dir
 	return nil
 }
 
 // bringUpToDate replays the log that findOwnLog has found: a shared one that is only read.
-func (c *Catalog) bringUpToDate(d *DB) error {
-	if d.bringFrom == "" {
+func (c *opening) bringUpToDate(d *DB) error {
+	if d.recovery.bringFrom == "" {
 		return nil
 	}
-	dir, m := d.bringFrom, d.file.Meta()
+	dir, m := d.recovery.bringFrom, d.file.Meta()
 	ledger, err := readLedger(c.opts.FS, dir)
 	if err != nil {
 		return &LogError{dir, err}
@@ -65,7 +67,7 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 	switch {
 	case l.restored(m):
 		p, _ := c.behind(dir, m.DBID, false, m.Stamp)
-		d.passOver(d.logger.Warn, &p, "it is an older copy")
+		d.recovery.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
 	case l.closed(m):
 		return nil
@@ -79,15 +81,15 @@ func (c *Catalog) bringUpToDate(d *DB) error {
 		return err
 	}
 	if d.readOnly {
-		d.ownLog = dir
+		d.recovery.ownLog = dir
 		return nil
 	}
 	return d.file.Checkpoint()
 }
 
 // replayFrom replays what the log in a directory has beyond a file.
-func (c *Catalog) replayFrom(dir string, d *DB, m filestore.Meta) error {
-	err := d.replayDir(c.opts.FS, dir, m, c.opts.Offline.Force)
+func (c *opening) replayFrom(dir string, d *DB, m filestore.Meta) error {
+	err := d.recovery.replayDir(c.opts.FS, dir, m, c.opts.Offline.Force)
 	if damage, ok := errors.AsType[*ulog.DamageError](err); ok && c.opts.Offline.Force {
 		d.logger.Warn(fmt.Sprintf("the update log of %s is damaged, what comes after is left out: %v", d.Path(), damage))
 		return nil
@@ -97,7 +99,7 @@ func (c *Catalog) replayFrom(dir string, d *DB, m filestore.Meta) error {
 
 // passGap returns nil where this process goes on, with a warning, without updates that may be missing from a file's log: it only reads
 // the file, or was told to.
-func (d *DB) passGap(dir string, gap *ulog.GapError, force bool) error {
+func (d *recovery) passGap(dir string, gap *ulog.GapError, force bool) error {
 	missing := fmt.Sprintf("updates after the time stamp %d that are not in %s may be missing from its log %s, because files of it "+
 		"were removed or are damaged", gap.From, d.Path(), dir)
 	if d.readOnly || force {
@@ -108,13 +110,13 @@ func (d *DB) passGap(dir string, gap *ulog.GapError, force bool) error {
 }
 
 // replayDir applies what the log in a directory has beyond a file. force goes on where the log has a gap.
-func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool) error {
+func (d *recovery) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool) error {
 	r, err := ulog.OpenReader(fs, dir, m.Stamp, ulog.ReaderOptions{Report: func(err error) { d.logger.Warn(err.Error()) }})
 	if err != nil {
 		return err
 	}
 	pass := func(gap *ulog.GapError) error { return d.passGap(dir, gap, force) }
-	err = errors.Join(d.applyAll(r, []target{{d, m.DBID, m.Stamp}}, pass), r.Close())
+	err = errors.Join(filesReplay(r, []target{{d.DB, m.DBID, m.Stamp}}, pass).Run(), r.Close())
 	if err == nil && !d.readOnly {
 		err = d.recallFromDir(fs, dir)
 	}
@@ -123,7 +125,7 @@ func (d *DB) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool) erro
 
 // missingLog says what a file lacks whose log is not there. It is an error where the file would be changed: then no server would
 // ever look for the updates again.
-func (c *Catalog) missingLog(d *DB, m filestore.Meta) error {
+func (c *opening) missingLog(d *DB, m filestore.Meta) error {
 	text := fmt.Sprintf("%s was not closed by the last process that had it open, and its update log, which was %s, is not there: updates "+
 		"of database %d after the time stamp %d may be missing", d.Path(), m.LogDir, m.DBID, m.Stamp)
 	switch {
@@ -134,14 +136,14 @@ func (c *Catalog) missingLog(d *DB, m filestore.Meta) error {
 	}
 	if d.readOnly || c.opts.Offline.Force {
 		d.logger.Warn(text)
-		d.asItIs = true
+		d.recovery.asItIs = true
 		return nil
 	}
 	return &dberr.Error{Code: dberr.BrokenFile, Message: text + ". Put the log back, name its directory with -ulog, or use -onr to go on without it"}
 }
 
 // syncLog makes a log that a crash has left survive a power cut as it is, before a file goes on from it.
-func (c *Catalog) syncLog(dir string) error {
+func (c *opening) syncLog(dir string) error {
 	names, err := c.opts.FS.ReadDir(dir)
 	if err != nil {
 		return err
@@ -180,4 +182,92 @@ func Reset(raw string, o Options) error {
 		return openError(err)
 	}
 	return nil
+}
+
+// CopyFile writes a copy of the database file to a path, in place of a file that is there. The copy has what a tool (Offline) has
+// found in the log, is marked as cleanly closed, and is known to servers as a copy of this moment. progress is told how many bytes have been
+// written and may be nil. A database in memory returns ErrNotImplemented.
+func (d *DB) CopyFile(to string, progress func(bytes int)) (size int64, err error) {
+	if d.file == nil {
+		return 0, dberr.ErrNotImplemented
+	}
+	if same, err := sameFile(d.Path(), to); err != nil || same {
+		return 0, &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s is the database itself", to), Err: err}
+	}
+	fresh := to + ".new"
+	size, err = d.writeCopy(fresh, progress)
+	if err == nil {
+		err = d.completeCopy(fresh)
+	}
+	if err == nil {
+		err = os.Rename(fresh, to)
+	}
+	if err != nil {
+		return 0, systemError(errors.Join(err, removeIfThere(fresh)))
+	}
+	return size, systemError(vfs.OS{}.SyncDir(filepath.Dir(to)))
+}
+
+func sameFile(a, b string) (bool, error) {
+	inA, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	inB, err := os.Stat(b)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(inA, inB), err
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (d *DB) writeCopy(to string, progress func(int)) (int64, error) {
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	size, err := d.file.CopyTo(&counted{f, progress})
+	if err == nil {
+		err = f.Sync()
+	}
+	return size, errors.Join(err, f.Close())
+}
+
+// counted tells how much is written.
+type counted struct {
+	io.Writer
+	progress func(int)
+}
+
+// Write writes and tells.
+func (w *counted) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.progress != nil {
+		w.progress(n)
+	}
+	return n, err
+}
+
+// completeCopy brings in what the database itself has from its log only in memory, and closes the copy.
+func (d *DB) completeCopy(path string) error {
+	f, err := filestore.Open(path, filestore.Options{Logger: d.logger})
+	if err != nil {
+		return err
+	}
+	if d.recovery.ownLog == "" {
+		return f.Abandon()
+	}
+	m := f.Meta()
+	into := &DB{expr: d.expr, logger: d.logger, file: f, store: ordered.New(f, d.expr.Params.RComp)}
+	into.recovery = &recovery{DB: into}
+	if err = into.recovery.replayDir(vfs.OS{}, d.recovery.ownLog, m, true); err != nil { // this database was opened without them, too
+		return errors.Join(err, f.Abandon())
+	}
+	return f.Close()
 }

@@ -11,14 +11,146 @@ import (
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/memstore"
+	"gotycoon/db/ordered"
 	"gotycoon/db/store"
+	"gotycoon/internal/rescue"
 )
+
+// Open opens the databases of the expressions, in order, and brings file databases up to date from their logs. The
+// error is an *OpenError for a database or a *LogError for a log.
+func Open(exprs []string, o Options) (*Catalog, error) {
+	o.setDefaults()
+	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
+	start := &opening{Catalog: c}
+	if err := start.openAll(exprs); err != nil {
+		start.abandon()
+		return nil, err
+	}
+	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
+	go func() { _ = rescue.Do(c.opts.Logger, "work of the databases in the background", c.keep) }()
+	return c, nil
+}
+
+// opening is a catalog while it is opened: logs and files are prepared, the start is decided, and the files are brought up to date.
+type opening struct {
+	*Catalog
+	decided  bool // the start is not refused: files and logs may be changed
+	examines bool // there will be no start, and nobody is waited for
+}
+
+// abandon lets go of what an unsuccessful Open has opened. Files stay as they are: a log has what they lack. Before the start was decided,
+// nothing has changed, and files that Open has made go.
+func (c *opening) abandon() {
+	for _, d := range c.all {
+		switch {
+		case d.file != nil && !c.decided:
+			_ = d.file.Discard()
+		case d.file != nil:
+			_ = d.file.Abandon()
+		default:
+			_ = d.store.Close()
+		}
+	}
+	for _, l := range c.logs {
+		_ = l.Close()
+	}
+}
+
+func (c *opening) openAll(exprs []string) error {
+	if c.opts.LogDir != "" {
+		c.opts.Opening("log", c.opts.LogDir)
+		log, err := c.prepareLog(c.opts.LogDir, c.opts.LogLimit)
+		if err != nil {
+			return err
+		}
+		c.log = log
+	}
+	first := uint16(0)
+	if c.opts.Offline != nil {
+		first = c.opts.Offline.DBID
+	}
+	for i, raw := range exprs {
+		d, err := c.openDB(raw, first+uint16(i))
+		if err != nil {
+			return err
+		}
+		c.dbs = append(c.dbs, d)
+		c.names[d.Name()] = d
+	}
+	if c.opts.Services != "" {
+		if _, err := c.openDB(c.opts.Services, ServicesIndex); err != nil {
+			return err
+		}
+	}
+	if err := c.decide(); err != nil {
+		return err
+	}
+	c.decided = true
+	if err := c.beginShared(); err != nil {
+		return err
+	}
+	if err := c.recover(); err != nil {
+		return err
+	}
+	for _, d := range c.all { // now: the log may have had more lines
+		if err := d.findTextEnd(); err != nil {
+			return d.openError(systemError(err))
+		}
+	}
+	return nil
+}
+
+// beginShared begins the shared log, if there is one.
+func (c *opening) beginShared() error {
+	if c.log == nil {
+		return nil
+	}
+	if err := c.log.begin(); err != nil {
+		return err
+	}
+	for _, d := range c.all {
+		d.log, d.shared = c.log.Log, true
+	}
+	return nil
+}
+
+// openDB opens one database without bringing it up to date.
+func (c *opening) openDB(raw string, index uint16) (*DB, error) {
+	c.opts.Opening("database", raw)
+	d, err := c.newDB(raw, index)
+	if err != nil {
+		return nil, &OpenError{Expr: raw, Err: err}
+	}
+	c.all = append(c.all, d)
+	return d, nil
+}
+
+func (c *opening) newDB(raw string, index uint16) (*DB, error) {
+	e, err := c.parse(raw, index)
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
+		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey, gate: &c.gate}
+	d.recovery = &recovery{DB: d}
+	d.stripes.init(e.Kind == expr.Text)
+	if err := c.openStore(d); err != nil {
+		return nil, err
+	}
+	d.sweeper.init(d, d.file != nil)
+	if index != ServicesIndex {
+		d.guard = &c.guard
+	} else if d.vital = c.opts.Vital; d.vital == nil {
+		d.vital = func([]byte) bool { return true }
+	}
+	return d, nil
+}
 
 // maxMemoryKey is no limit of its own: requests are smaller.
 const maxMemoryKey = math.MaxInt32
 
 // openStore opens the place where the records of d live.
-func (c *Catalog) openStore(d *DB) error {
+func (c *opening) openStore(d *DB) error {
 	if err := d.expr.VersionsPossible(); err != nil {
 		return err
 	}
@@ -36,12 +168,12 @@ func (c *Catalog) openStore(d *DB) error {
 	default:
 		return c.openFile(d)
 	}
-	d.store = newOrdered(s, p.RComp)
+	d.store = ordered.New(s, p.RComp)
 	return nil
 }
 
 // openFile opens a database file. Whether it was created persistent is written in it and overrides the expression.
-func (c *Catalog) openFile(d *DB) error {
+func (c *opening) openFile(d *DB) error {
 	p := &d.expr.Params
 	f, err := filestore.Open(d.Path(), filestore.Options{
 		ReadOnly:   c.opts.ReadOnly,
@@ -59,8 +191,8 @@ func (c *Catalog) openFile(d *DB) error {
 		return errors.Join(expr.ErrNoVersions, f.Abandon())
 	}
 	p.Persistent = f.Meta().Persistent
-	d.file, d.store = f, newOrdered(f, p.RComp)
-	d.maxKey = filestore.MaxKeySize - keyPrefix(p.RComp)
+	d.file, d.store = f, ordered.New(f, p.RComp)
+	d.maxKey = filestore.MaxKeySize - ordered.KeyPrefix(p.RComp)
 	return nil
 }
 

@@ -32,7 +32,7 @@ func killedWith(t *testing.T, options func(dir string) Options, names ...string)
 	}
 	after := image(t, dir)
 	c.stopKeeper()
-	c.abandon()
+	abandon(c)
 	require.NoError(t, os.RemoveAll(dir))
 	return after
 }

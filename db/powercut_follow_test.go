@@ -127,7 +127,7 @@ func (p *followCut) life() {
 		}
 		p.work(c)
 		c.stopKeeper()
-		c.abandon()
+		abandon(c)
 	}
 	disk.Cut()
 	next := p.t.TempDir()

@@ -224,7 +224,7 @@ func (p *powerCut) crash(fs *crashfs.FS, c *Catalog) {
 	}
 	if c != nil {
 		c.stopKeeper()
-		c.abandon()
+		abandon(c)
 	}
 	p.dir = next
 }

@@ -3,13 +3,13 @@ package db
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strings"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/replay"
 	"gotycoon/ulog"
 )
 
@@ -18,8 +18,51 @@ const (
 	privateLimit  = 64 << 20             // size of its segments: small, because whole ones are removed after checkpoints
 )
 
-// recover brings the file databases up to date: first from private logs that a crash left, then from the shared one.
-func (c *Catalog) recover() error {
+// Which log a file belongs to.
+//
+// A database file alone is not the database: the newest updates are only in its log until the next
+// checkpoint. So a start must find the one log that continues the file, and must not take another.
+// Replaying the wrong log destroys records, and ignoring the right one loses acknowledged updates.
+//
+// The file names its log: Meta.LogID is the log's identity, Meta.Stamp the last update that is in
+// the file. The log's directory names its files: the ledger has, for each file, the epoch and stamp
+// of the last checkpoint. Both together decide (belongs):
+//
+//	the file names     ledger of this log                the start
+//	this log           same epoch and stamp, or older    replays what is after Stamp
+//	this log           newer than the file               the file is an older copy: opened as it is
+//	this log           same, file closed cleanly, and    adopts the file at the log's end: the later
+//	                   the log goes on after Stamp       updates were made by another file
+//	another log        -                                 adopts the file, if it was closed cleanly;
+//	                                                     otherwise see passed_over.go
+//
+// Example. A file is at stamp 50 and epoch 7, and the ledger says epoch 7, stamp 50. The log goes
+// on to 80: updates 51 to 80 are replayed. Now a user puts last week's backup in place, stamp 20,
+// epoch 5. The ledger still says epoch 7, so this is an older copy. It is opened as it is, because
+// undoing the later updates is the usual reason to put a backup in place; a warning has the command
+// that brings them in.
+//
+// Epochs are needed because stamps alone cannot tell a backup from a file that is merely behind:
+// both have a stamp below the ledger's. A checkpoint and every open raise the epoch.
+//
+// Rejected: keeping the position of every file in the log alone. Then a file copied to another
+// server would look like a new database there, and copying files is how people have always moved
+// databases of the original.
+//
+// recovery is the state of one file during this decision.
+type recovery struct {
+	*DB
+	followed  bool        // the file was a database of its log before it was opened
+	asItIs    bool        // opened as it is on purpose, or nothing more to say about it
+	passed    *PassedOver // what the file was opened without; nil: nothing
+	private   *logDir     // the private log beside the file, until recovery has dealt with it; nil: there is none
+	bringFrom string      // directory of a log from which a tool brings the file up to date; empty: none
+	ownLog    string      // directory of the log that a read-only database was brought up to date from, in memory
+}
+
+// recover brings the database files up to date: first from private logs that a crash left, then
+// from the shared log.
+func (c *opening) recover() error {
 	for _, d := range c.all {
 		if d.file == nil {
 			continue
@@ -53,7 +96,7 @@ func (c *Catalog) recover() error {
 	return nil
 }
 
-// openError names the database in an error that does not yet.
+// openError names the database in an error that does not name one yet.
 func (d *DB) openError(err error) error {
 	if _, ok := errors.AsType[*OpenError](err); ok {
 		return err
@@ -62,15 +105,15 @@ func (d *DB) openError(err error) error {
 }
 
 // recoverPrivate replays a private log, and begins one where the database has no shared log.
-func (c *Catalog) recoverPrivate(d *DB) error {
+func (c *opening) recoverPrivate(d *DB) error {
 	if d.readOnly {
 		return c.replayReadOnly(d, d.Path()+privateSuffix)
 	}
-	log := d.private
+	log := d.recovery.private
 	if log == nil {
 		return nil
 	}
-	d.private = nil
+	d.recovery.private = nil
 	if c.leftBehind(d, log) {
 		return c.dropLog(log)
 	}
@@ -84,10 +127,10 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 		d.log = log.Log
 		return c.adopt(d, log)
 	}
-	if !d.followed && c.spent(log) {
+	if !d.recovery.followed && c.spent(log) {
 		return c.dropLog(log)
 	}
-	if !d.followed {
+	if !d.recovery.followed {
 		d.logger.Warn(log.Dir() + " is not the log of the database beside it; it is left as it is")
 		return c.forgetLog(log)
 	}
@@ -98,17 +141,18 @@ func (c *Catalog) recoverPrivate(d *DB) error {
 	if err != nil {
 		return err
 	}
-	d.followed = false // the shared log takes over from here
+	d.recovery.followed = false // the shared log takes over from here
 	if err := c.adopt(d, c.log); err != nil {
 		return err
 	}
 	return c.dropLog(log)
 }
 
-// leftBehind tells whether the shared log has taken over from a private one, and the process ended before it removed that:
-// the file belongs to the shared log, has gone on since the private log last heard of it, and has everything that is in there. A copy of the
-// file that has gone on elsewhere has not.
-func (c *Catalog) leftBehind(d *DB, private *logDir) bool {
+// leftBehind reports whether the shared log has taken over from a private one, and the process
+// ended before it removed the private log. Then the file belongs to the shared log, has gone on
+// since the private log last heard of it, and has every update of the private log. A copy of the
+// file that has gone on elsewhere does not.
+func (c *opening) leftBehind(d *DB, private *logDir) bool {
 	if c.log == nil {
 		return false
 	}
@@ -117,8 +161,9 @@ func (c *Catalog) leftBehind(d *DB, private *logDir) bool {
 	return ok && e.Epoch < m.Epoch && m.LogID == filestore.ID(c.log.ID()) && c.spent(private)
 }
 
-// spent reports whether a private log has no update that a file may lack. Who dies while it begins or removes a log leaves such a one.
-func (c *Catalog) spent(log *logDir) bool {
+// spent reports whether a private log has no update that a file may lack. A process that dies while
+// it begins or removes a log leaves such a log.
+func (c *opening) spent(log *logDir) bool {
 	open := log.open()
 	if len(log.ledger) == 0 { // nobody has told yet which files there are
 		open = map[string]filestore.LedgerEntry{"": {}}
@@ -131,8 +176,9 @@ func (c *Catalog) spent(log *logDir) bool {
 	return true
 }
 
-// replayReadOnly shows a read-only database what its private log has beyond the file, without changing either.
-func (c *Catalog) replayReadOnly(d *DB, dir string) error {
+// replayReadOnly shows a read-only database what its private log has beyond the file, and changes
+// neither.
+func (c *opening) replayReadOnly(d *DB, dir string) error {
 	m := d.file.Meta()
 	id, err := ulog.Identity(c.opts.FS, dir)
 	if errors.Is(err, os.ErrNotExist) || (err == nil && m.LogID != filestore.ID(id)) {
@@ -141,12 +187,12 @@ func (c *Catalog) replayReadOnly(d *DB, dir string) error {
 	if err != nil {
 		return err
 	}
-	d.ownLog = dir
-	return d.replayDir(c.opts.FS, dir, m, false)
+	d.recovery.ownLog = dir
+	return d.recovery.replayDir(c.opts.FS, dir, m, false)
 }
 
 // recoverShared replays the shared log into the databases that belong to it.
-func (c *Catalog) recoverShared() error {
+func (c *opening) recoverShared() error {
 	var files []*DB
 	for _, d := range c.all {
 		if d.file != nil {
@@ -156,20 +202,20 @@ func (c *Catalog) recoverShared() error {
 	return c.replay(c.log, files)
 }
 
-// target is a database that a replay goes to: updates of dbid after the stamp.
+// target is a file that a replay goes to: it lacks the updates of dbid after the stamp.
 type target struct {
 	db    *DB
 	dbid  uint16
 	after ulog.Stamp
 }
 
-// replay applies what the log has and the files have not.
-func (c *Catalog) replay(log *logDir, files []*DB) error {
+// replay brings files up to date with what the log has beyond them.
+func (c *opening) replay(log *logDir, files []*DB) error {
 	var targets []target
 	from := ulog.Stamp(math.MaxUint64)
 	for _, d := range files {
 		m := d.file.Meta()
-		if d.followed = belongs(m, log); !d.followed {
+		if d.recovery.followed = belongs(m, log); !d.recovery.followed {
 			if log.restored(m) && !log.private {
 				if err := c.olderCopy(d, m, log); err != nil {
 					return d.openError(err)
@@ -177,12 +223,12 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 			}
 			continue
 		}
-		if err := d.resume(log); err != nil {
+		if err := d.recovery.resume(log); err != nil {
 			return err
 		}
 		if m.Stamp >= log.Last() {
-			d.warnIfAhead(m, log)
-			d.recallFrom(log)
+			d.recovery.warnIfAhead(m, log)
+			d.recovery.recallFrom(log)
 			continue
 		}
 		targets = append(targets, target{d, m.DBID, m.Stamp})
@@ -195,26 +241,27 @@ func (c *Catalog) replay(log *logDir, files []*DB) error {
 	if err != nil {
 		return err
 	}
-	err = targets[0].db.applyAll(r, targets, func(gap *ulog.GapError) error { return c.missing(targets, gap) })
+	err = filesReplay(r, targets, func(gap *ulog.GapError) error { return c.missing(targets, gap) }).Run()
 	if damage, ok := errors.AsType[*ulog.DamageError](err); ok {
 		err = c.missing(targets, damage)
 	}
 	if err == nil {
 		for _, t := range targets {
-			t.db.recallFrom(log)
+			t.db.recovery.recallFrom(log)
 		}
 	}
 	return errors.Join(err, r.Close())
 }
 
-// errHalfMerged refuses a file that is of no single moment without its log.
+// errHalfMerged refuses a file whose last checkpoint stopped half-way: without its log the file is
+// of no single moment.
 func errHalfMerged(m filestore.Meta) error {
 	return &dberr.Error{Code: dberr.BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
 		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
 }
 
-// belongs reports whether the log goes on where the file ends. A file that it does not belong to is opened as it is; what it then lacks, and
-// whether that is refused, is told in passed_over.go.
+// belongs reports whether the log goes on where the file ends. A file that does not belong to the
+// log is opened as it is; passed_over.go tells what the file then lacks, and when that is refused.
 func belongs(m filestore.Meta, log *logDir) bool {
 	switch {
 	case m.LogID != filestore.ID(log.ID()), log.restored(m):
@@ -225,49 +272,35 @@ func belongs(m filestore.Meta, log *logDir) bool {
 	return true
 }
 
-// warnIfAhead says that the log has lost updates that the file has: no crash does that, a removed segment can.
-func (d *DB) warnIfAhead(m filestore.Meta, log *logDir) {
+// warnIfAhead warns that the log has lost updates that the file has. No crash does that, but a
+// removed segment can.
+func (d *recovery) warnIfAhead(m filestore.Meta, log *logDir) {
 	if m.Stamp > log.Last() {
 		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
 			"backups that follow the log miss the updates in between", d.Path(), m.Stamp, log.Dir(), log.Last()))
 	}
 }
 
-// applyAll applies the reader's updates to the targets they are for. Damage ends it with an error, and so does a gap unless pass
-// returns nil for it: what comes after a gap must not be applied. A nil pass passes over none.
-func (d *DB) applyAll(r *ulog.Reader, targets []target, pass func(*ulog.GapError) error) error {
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if gap, ok := errors.AsType[*ulog.GapError](err); ok && pass != nil {
-			if err = pass(gap); err == nil {
-				r.SkipGap()
-				continue
-			}
-			return err
-		}
-		if err != nil {
-			return fmt.Errorf("replay the update log: %w", err)
-		}
-		u, err := ulog.ParseMessage(e.Message)
-		if err != nil {
-			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
-		}
-		u.Origin = e.Origin
-		for _, t := range targets {
-			if t.dbid != u.DBID || e.Stamp <= t.after {
-				continue
-			}
-			if err := t.db.replayOne(e.Stamp, u); err != nil {
-				return err
-			}
-		}
+// filesReplay returns the replay of a log into files. Damage ends it with an error, and so does a
+// gap for which pass returns an error: what follows a gap must not be applied.
+func filesReplay(r *ulog.Reader, files []target, pass func(*ulog.GapError) error) *replay.Replay {
+	run := &replay.Replay{Log: r, Gap: pass, Failed: replayFailed}
+	for _, t := range files {
+		run.Targets = append(run.Targets, replay.Target{DBID: t.dbid, After: t.after, Apply: t.db.recovery.replayOne})
 	}
+	return run
 }
 
-func (d *DB) replayOne(at ulog.Stamp, u ulog.Update) error {
+// replayFailed names what was being done in an error of the log.
+func replayFailed(at ulog.Stamp, err error) error {
+	if at == 0 {
+		return fmt.Errorf("replay the update log: %w", err)
+	}
+	return fmt.Errorf("replay the update log: stamp %d: %w", at, err)
+}
+
+// replayOne stores one update of a log.
+func (d *recovery) replayOne(at ulog.Stamp, u ulog.Update) error {
 	if !d.readOnly {
 		if err := d.file.ThrottleReplay(); err != nil {
 			return err
@@ -277,10 +310,11 @@ func (d *DB) replayOne(at ulog.Stamp, u ulog.Update) error {
 	return nil
 }
 
-// resume goes on with the log that the file belongs to. It comes before the replay: what is replayed stays in memory, and
-// may already be on its way into the file, so a start never waits for a checkpoint. A file that is only read needs the log, too: each start
-// reads there what the file lacks.
-func (d *DB) resume(log *logDir) error {
+// resume continues the log that the file belongs to. It comes before the replay: replayed updates
+// stay in memory and may already be on their way into the file, so a start never waits for a
+// checkpoint. A file that is only read needs the log, too: each start reads there what the file
+// lacks.
+func (d *recovery) resume(log *logDir) error {
 	d.attach(log, d.file.Meta().Stamp)
 	if d.readOnly {
 		return nil
@@ -291,22 +325,22 @@ func (d *DB) resume(log *logDir) error {
 	})
 }
 
-// adopt makes the database a database of the log, if resume has not.
-func (c *Catalog) adopt(d *DB, log *logDir) error {
+// adopt makes the database a database of the log, unless resume has done so.
+func (c *opening) adopt(d *DB, log *logDir) error {
 	m, dbid := d.file.Meta(), d.index
 	if err := c.disown(d, log); err != nil {
 		return err
 	}
-	if err := d.outdo(log, m); err != nil {
+	if err := d.recovery.outdo(log, m); err != nil {
 		return err
 	}
-	if d.followed && m.DBID == dbid && m.Stamp <= log.Last() {
+	if d.recovery.followed && m.DBID == dbid && m.Stamp <= log.Last() {
 		return nil
 	}
-	if !d.followed && m.Merging != nil {
+	if !d.recovery.followed && m.Merging != nil {
 		return errHalfMerged(m)
 	}
-	if !d.followed && !log.private {
+	if !d.recovery.followed && !log.private {
 		if err := c.neverTaken(d, m, log); err != nil {
 			return err
 		}
@@ -324,8 +358,8 @@ func (c *Catalog) adopt(d *DB, log *logDir) error {
 	})
 }
 
-// afterCheckpoint notes a checkpoint in the log's directory, and lets go of what the database no longer needs of the log. A private log gets
-// shorter at once.
+// afterCheckpoint notes a checkpoint in the log's directory, and releases what the database no
+// longer needs of the log. Segments of a private log are removed at once.
 func (d *DB) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 	d.checkpointed.Store(log.Bytes())
 	err := log.record(d.Path(), m)
@@ -340,7 +374,8 @@ func (d *DB) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 	}
 }
 
-// checkpointIfBehind asks for a checkpoint when a crash now would mean to replay more than one overlay's worth of log.
+// checkpointIfBehind asks for a checkpoint when a crash now would mean replaying more than two
+// overlays' worth of log.
 func (d *DB) checkpointIfBehind(limit int64) {
 	if d.file == nil || d.log == nil || d.readOnly {
 		return

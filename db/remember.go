@@ -9,26 +9,53 @@ import (
 	"gotycoon/ulog"
 )
 
-// A server that follows a master remembers how far: with each batch of updates (DB.Replicate), and at times without any (Catalog.Remember).
-// What it remembers is bytes to this package, and is where the updates are that it speaks of: in the log, and in a database file. So after
-// a crash it is what belongs to the data, whatever that crash has taken.
+// The position of a follower.
 //
-// # One order
+// # The problem
 //
-// Log and file both tell a position, and after a crash they may differ. Older updates of the master would come again if the older position
-// won, and would replace what clients have stored here since. So every note of a position has a place in one order: its stamp in the log.
+// A server that follows a master must know after a crash where to go on. If it goes on too far, it
+// misses updates for ever. If it goes on too early, old updates of the master come again and
+// replace what clients have stored on this server since. And a crash may take the end of the log,
+// or leave a file that is behind its log, or both.
+//
+// # The rule
+//
+// The position is stored with the data that it describes, in the same write: each batch of updates
+// (DB.Replicate) carries the position into the log and, with the next checkpoint, into the database
+// file. Between updates the follower notes it alone (Catalog.Remember). So whatever a crash takes,
+// the position that is left belongs to the data that is left. The position itself is bytes to this
+// package.
+//
+// Log and file both tell a position, and after a crash the two may differ. So every note of a
+// position has a place in one order: the stamp that the log gave the note. The greater stamp wins.
 //
 //	log    … u7  n8(position 1)  u9  n10(position 2)  u11 …
-//	file   Stamp 9, PositionAt 8                      the log's note is newer: position 2, after the replay of u11
-//	file   Stamp 11, PositionAt 10, log ends with u9  cannot be: the checkpoint has synced the log up to n10
-//	file   Stamp 11, PositionAt 8                     the log's note is newer: n10 came with updates of another database
+//	file   Stamp 9, PositionAt 8
+//	       the note in the log is newer: position 2, after the replay of u11
+//	file   Stamp 11, PositionAt 10, the log ends with u9
+//	       impossible: the checkpoint has synced the log up to n10 before it wrote the file
+//	file   Stamp 11, PositionAt 8
+//	       the note in the log is newer: n10 came with updates of another database
 //
-// filestore.(*Store).SetPosition takes a note only if it is newer than the one that the file has, so nothing here can move a position back. A
-// file that comes to a log from elsewhere gets PositionAt as if it had all notes that there are (adopt), and the log forgets its own (disown), because
-// a new segment repeats it with a greater stamp.
+// filestore.(*Store).SetPosition takes a note only if the note is newer than the file's own, so no
+// call in this package can move a position back.
+//
+// # A file that changes its log
+//
+// A file that comes from another log knows notes whose stamps mean nothing in the new log. It gets
+// PositionAt as if it had seen every note that is there (opening.adopt). And the log must forget
+// its own position (opening.disown): a new segment repeats the last note with a greater stamp, and
+// after a crash that note would be taken for one about the file.
+//
+// # What was rejected
+//
+// A file of its own for the position, as the original's RTS file, is written at another moment than
+// the data: after a crash it is ahead of the data or behind. It is still written, for people and
+// for tools of the original, but what counts is the note in the log.
 
-// Remember notes in each log, and with each database file, how far a master has been followed: every update that was handed to Replicate
-// before is covered. The caller makes it safe with SyncLogs.
+// Remember notes in each log, and with each database file, how far a master has been followed:
+// every update that was given to Replicate before is covered. The caller makes the note durable
+// with SyncLogs.
 func (c *Catalog) Remember(state []byte) error {
 	for _, l := range c.logs {
 		index, ok := c.indexOf(l)
@@ -48,7 +75,8 @@ func (c *Catalog) Remember(state []byte) error {
 	return nil
 }
 
-// indexOf returns the index under which a note for all databases goes into a log. ok is false for the log of no database.
+// indexOf returns the index under which a note for all databases goes into a log. ok is false for
+// the log of no database.
 func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 	if !l.private {
 		return 0, true
@@ -61,20 +89,21 @@ func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 	return 0, false
 }
 
-// Remembers tells whether the database has a place where it can remember how far a master was followed.
+// Remembers reports whether the database has a place for the position of a follower.
 func (d *DB) Remembers() bool { return !d.readOnly && (d.file != nil || d.log != nil) }
 
-// Remembered returns what the database remembered when it was opened: the state that was given with the last of the updates it has, or
-// later. It is nil where there is none.
+// Remembered returns the position that the database had when it was opened: the one given with the
+// last of its updates, or a later one. nil means that there is none.
 func (d *DB) Remembered() []byte { return d.remembered }
 
-// forgotten is remembered by a log that has forgotten: the files know better. It is no state that a caller of Remember has.
+// forgotten is the position in a log that has forgotten: the files know better. No caller of
+// Remember has this value.
 var forgotten = []byte{0}
 
-// known reports whether a log remembers something.
+// known reports whether a log has a position.
 func known(state []byte) bool { return len(state) > 0 && !bytes.Equal(state, forgotten) }
 
-// remembers returns what a log remembers, nil where that is nothing.
+// remembers returns the position in a log, nil where there is none.
 func (l *logDir) remembers() []byte {
 	if state, _ := l.Remembered(); known(state) {
 		return state
@@ -82,16 +111,17 @@ func (l *logDir) remembers() []byte {
 	return nil
 }
 
-// disown makes a log forget, on the disk, what it remembers, before it goes on with a file that does not have everything up to there: one
-// that is new, an older copy, or from another log. It would be taken for what belongs to the file after a crash. The files that have
-// it remember it themselves from now on.
-func (c *Catalog) disown(d *DB, log *logDir) error {
+// disown makes a log forget its position, durably, before the log goes on with a file that does not
+// have every update up to the position: a new file, an older copy, or a file from another log.
+// After a crash the position would be taken for the file's. The files that do have these updates
+// are checkpointed first, so they know the position themselves.
+func (c *opening) disown(d *DB, log *logDir) error {
 	state := log.remembers()
-	if d.followed || state == nil || bytes.Equal(state, d.file.Followed()) {
+	if d.recovery.followed || state == nil || bytes.Equal(state, d.file.Followed()) {
 		return nil
 	}
 	for _, other := range c.all {
-		if other == d || other.file == nil || other.readOnly || !other.followed || log.private {
+		if other == d || other.file == nil || other.readOnly || !other.recovery.followed || log.private {
 			continue
 		}
 		if err := other.file.Checkpoint(); err != nil {
@@ -108,16 +138,16 @@ func (c *Catalog) disown(d *DB, log *logDir) error {
 	return nil
 }
 
-// recallFrom takes over what the log of a database file remembers, if that is newer than what the file does. The file has every update of
-// the log.
-func (d *DB) recallFrom(log *logDir) {
+// recallFrom gives a file the position in its log, if that is newer than the file's own. The file
+// has every update of the log.
+func (d *recovery) recallFrom(log *logDir) {
 	if state, at := log.Remembered(); known(state) && !d.readOnly {
 		d.file.SetPosition(state, at)
 	}
 }
 
 // recallFromDir is recallFrom for a log that is only read.
-func (d *DB) recallFromDir(fs vfs.FS, dir string) error {
+func (d *recovery) recallFromDir(fs vfs.FS, dir string) error {
 	state, at, err := ulog.RememberedIn(fs, dir)
 	if err == nil && known(state) {
 		d.file.SetPosition(state, at)
@@ -125,8 +155,9 @@ func (d *DB) recallFromDir(fs vfs.FS, dir string) error {
 	return err
 }
 
-// recallInMemory finds out what databases without a file remember. It comes before any file makes their log forget.
-func (c *Catalog) recallInMemory() {
+// recallInMemory finds the positions of databases without a file. It comes before any file makes
+// the log forget.
+func (c *opening) recallInMemory() {
 	for _, d := range c.all {
 		if d.file == nil && c.log != nil && !d.readOnly {
 			d.remembered = c.log.remembers()
@@ -134,8 +165,8 @@ func (c *Catalog) recallInMemory() {
 	}
 }
 
-// recallFiles finds out what database files remember.
-func (c *Catalog) recallFiles() {
+// recallFiles finds the positions of database files.
+func (c *opening) recallFiles() {
 	for _, d := range c.all {
 		if d.file != nil && !d.readOnly {
 			d.remembered = d.file.Followed()
@@ -143,13 +174,15 @@ func (c *Catalog) recallFiles() {
 	}
 }
 
-// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or ends that. Updates of a master are
-// stored all the same. The services' database is not concerned.
+// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or
+// ends that. Updates of a master are stored all the same. The services' database is not affected.
 //
-// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and all that were are as safe as the mode
-// promises: a follower that has received everything up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait,
-// for a transaction, the disk, or a key, are refused when their turn comes (appendAndApply), and so is the commit of a transaction.
-// SetGuarded waits for none of them, only for what is being appended at the moment, and for the log.
+// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and
+// all that were appended are as safe as the mode promises: a follower that has received everything
+// up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait for a
+// transaction, the disk, or a key are refused when their turn comes (appendAndApply), and so is the
+// commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
+// the log.
 func (c *Catalog) SetGuarded(on bool) error {
 	c.guard.Store(on)
 	if !on {
@@ -167,13 +200,13 @@ func (c *Catalog) SetGuarded(on bool) error {
 	return nil
 }
 
-// Guarded tells what SetGuarded has set last.
+// Guarded returns what SetGuarded has set last.
 func (c *Catalog) Guarded() bool { return c.guard.Load() }
 
-// refuses tells whether clients may not update.
+// refuses reports whether clients may not update.
 func (d *DB) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
 
-// clearable returns why the database cannot be cleared now, by a client or by a master.
+// clearable returns why a client, or a master, cannot clear the database now.
 func (d *DB) clearable(client bool) error {
 	if client {
 		return d.writable(nil)

@@ -3,14 +3,15 @@ package db
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/ordered"
 	"gotycoon/db/record"
+	"gotycoon/db/replay"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -149,8 +150,8 @@ func fillFile(path string, e expr.Expr, o Options, fill func(*Loader) error) err
 	if err != nil {
 		return openError(err)
 	}
-	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: newOrdered(f, e.Params.RComp),
-		maxKey: filestore.MaxKeySize - keyPrefix(e.Params.RComp)}
+	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: ordered.New(f, e.Params.RComp),
+		maxKey: filestore.MaxKeySize - ordered.KeyPrefix(e.Params.RComp)}
 	if err := d.load(fill); err != nil {
 		return errors.Join(err, f.Abandon())
 	}
@@ -198,7 +199,11 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	if err != nil {
 		return err
 	}
-	err = rollOver(r, loaders)
+	run := replay.Replay{Log: r, Failed: replayFailed} // damage and gaps end it, as in the replay of files
+	for dbid, l := range loaders {
+		run.Targets = append(run.Targets, replay.Target{DBID: dbid, After: l.after, Apply: l.apply})
+	}
+	err = run.Run()
 	if gap, ok := errors.AsType[*ulog.GapError](err); ok {
 		err = fmt.Errorf("updates after the time stamp %d, where a snapshot ends or later, may be missing from the update log, because files of it "+
 			"were removed or are damaged: put them back, or start once without -ulog to go on without them: %w", gap.From, gap)
@@ -210,38 +215,17 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 	return errors.Join(err, r.Close())
 }
 
-// rollOver reads the log to its end. As in the replay of files, damage and gaps end it.
-func rollOver(r *ulog.Reader, loaders map[uint16]*roll) error {
-	for {
-		e, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("replay the update log: %w", err)
-		}
-		u, err := ulog.ParseMessage(e.Message)
-		if err != nil {
-			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
-		}
-		u.Origin = e.Origin
-		l := loaders[u.DBID]
-		if l == nil || e.Stamp <= l.after {
-			continue
-		}
-		if err := l.apply(u); err != nil {
-			return fmt.Errorf("replay the update log: stamp %d: %w", e.Stamp, err)
-		}
-	}
-}
-
-func (l *roll) apply(u ulog.Update) error {
+// apply stores an update of the log.
+func (l *roll) apply(at ulog.Stamp, u ulog.Update) error {
 	if u.Op == ulog.OpSet && !l.db.Persistent() {
 		if xt, _, ok := record.Split(u.Value); ok && xt != record.MaxXT {
 			l.count++
 		}
 	}
-	return l.add(u)
+	if err := l.add(u); err != nil {
+		return replayFailed(at, err)
+	}
+	return nil
 }
 
 // snapshotEntry names the snapshots of a database in the ledger of a log.

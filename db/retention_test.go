@@ -249,7 +249,7 @@ func TestDeathWhileAPrivateLogIsRemoved(t *testing.T) {
 		mustSet(t, c.DB(0), "a", "1")
 		fs.FailChange(n, errors.New("killed"))
 		if c.Close() != nil {
-			c.abandon()
+			abandon(c)
 		}
 		var said bytes.Buffer
 		c, err := Open([]string{filepath.Join(image(t, dir), "a.kct")}, Options{Logger: slog.New(slog.NewTextHandler(&said, nil))})

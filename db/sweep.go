@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gotycoon/db/dberr"
-	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
@@ -28,6 +27,7 @@ const (
 // A walk is only worth its time when there may be something to remove. Records that can expire are counted as they are
 // stored; when a whole walk has met none, there is nothing to do until the count has changed.
 type sweeper struct {
+	db      *DB
 	score   atomic.Int64
 	limited bool         // there are capacity limits
 	mortals atomic.Int64 // records stored so far that can expire
@@ -50,7 +50,9 @@ type walk struct {
 }
 
 // init tells whether records that can expire may be there already.
-func (s *sweeper) init(p expr.Params, maybe bool) {
+func (s *sweeper) init(d *DB, maybe bool) {
+	s.db = d
+	p := &d.expr.Params
 	s.limited = p.KTCapCnt >= 0 || p.KTCapSiz >= 0
 	if maybe {
 		s.mortals.Store(1)
@@ -72,26 +74,28 @@ func (w *walk) end(s *sweeper) {
 }
 
 // touch adds to the score and examines some records when it is high enough. No stripe may be held.
-func (d *DB) touch(score int64) {
-	if d.sweeper.useless() || d.detached || d.sweeper.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
+func (s *sweeper) touch(score int64) {
+	d := s.db
+	if s.useless() || d.detached || s.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
 		return
 	}
-	if !d.sweeper.mu.TryLock() {
+	if !s.mu.TryLock() {
 		return // somebody else is at it
 	}
-	defer d.sweeper.mu.Unlock()
-	if steps := d.sweeper.score.Swap(0) / writeScore; steps > 0 {
-		d.sweep(steps)
+	defer s.mu.Unlock()
+	if steps := s.score.Swap(0) / writeScore; steps > 0 {
+		s.sweep(steps)
 	}
 }
 
 // idle examines some records of a database that nobody uses.
-func (d *DB) idle() {
-	if d.sweeper.useless() || d.Persistent() || d.readOnly || !d.sweeper.mu.TryLock() {
+func (s *sweeper) idle() {
+	d := s.db
+	if s.useless() || d.Persistent() || d.readOnly || !s.mu.TryLock() {
 		return
 	}
-	defer d.sweeper.mu.Unlock()
-	d.sweep(idleSteps)
+	defer s.mu.Unlock()
+	s.sweep(idleSteps)
 }
 
 // Vacuum removes expired records: of the whole database, or of the next step records when step is over 1. It goes in short steps, so
@@ -105,9 +109,9 @@ func (d *DB) Vacuum(heed Heed, step int64) error {
 	}
 	if step <= 1 {
 		d.sweeper.stop()
-		return d.walkThrough(heed, new(walk), math.MaxInt64) // of its own: what the collector does meanwhile cannot make it begin anew
+		return d.sweeper.walkThrough(heed, new(walk), math.MaxInt64) // of its own: what the collector does meanwhile cannot make it begin anew
 	}
-	return d.walkThrough(heed, &d.sweeper.walk, step)
+	return d.sweeper.walkThrough(heed, &d.sweeper.walk, step)
 }
 
 // stop makes the collector begin a new walk.
@@ -118,12 +122,12 @@ func (s *sweeper) stop() {
 }
 
 // walkThrough removes the expired ones of the next steps records of a walk, but goes no further than its end.
-func (d *DB) walkThrough(heed Heed, w *walk, steps int64) error {
+func (s *sweeper) walkThrough(heed Heed, w *walk, steps int64) error {
 	for steps > 0 {
 		if err := heed.Now(); err != nil {
 			return err
 		}
-		seen, err := d.walkOn(heed, w, steps)
+		seen, err := s.walkOn(heed, w, steps)
 		if err != nil || !w.on {
 			return err
 		}
@@ -133,12 +137,12 @@ func (d *DB) walkThrough(heed Heed, w *walk, steps int64) error {
 }
 
 // walkOn is one step of walkThrough.
-func (d *DB) walkOn(heed Heed, w *walk, steps int64) (seen int64, err error) {
-	if w == &d.sweeper.walk {
-		d.sweeper.mu.Lock()
-		defer d.sweeper.mu.Unlock()
+func (s *sweeper) walkOn(heed Heed, w *walk, steps int64) (seen int64, err error) {
+	if w == &s.walk {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 	}
-	return d.collect(heed, w, steps, d.expiredNow, &d.sweeper.expired)
+	return s.collect(heed, w, steps, s.expiredNow, &s.expired)
 }
 
 // Bounds of one look at a store. A store in memory keeps its writers waiting while it is looked at; one in a file cannot grow.
@@ -150,28 +154,29 @@ const (
 
 // sweep is one step: expired records, then the limits. An unreadable file is met again by whoever reads it.
 // As in the original, the step after the end of a walk, or after a clear, only goes back to the first record.
-func (d *DB) sweep(steps int64) {
-	if d.rewound() {
+func (s *sweeper) sweep(steps int64) {
+	d := s.db
+	if s.rewound() {
 		return
 	}
-	w := &d.sweeper.walk
-	if err := d.collectAll(w, min(steps, maxCollect), d.expiredNow, &d.sweeper.expired); err != nil {
+	w := &s.walk
+	if err := s.collectAll(w, min(steps, maxCollect), s.expiredNow, &s.expired); err != nil {
 		return
 	}
 	if limit := d.expr.Params.KTCapCnt; limit >= 0 {
 		if n, err := d.store.Count(); err == nil && n > limit { // what a file had too many of at the start goes by and by
-			_ = d.collectAll(w, min(n-limit, max(steps, maxCollect)), always, &d.sweeper.evicted)
+			_ = s.collectAll(w, min(n-limit, max(steps, maxCollect)), always, &s.evicted)
 		}
 	}
 	if limit := d.expr.Params.KTCapSiz; limit >= 0 && d.used() > limit {
-		_ = d.collectAll(w, min(steps, maxCollect), always, &d.sweeper.evicted)
+		_ = s.collectAll(w, min(steps, maxCollect), always, &s.evicted)
 	}
 }
 
 // collectAll is collect for all of steps records, or those that are left of the walk.
-func (d *DB) collectAll(w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
+func (s *sweeper) collectAll(w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
 	for steps > 0 {
-		seen, err := d.collect(nil, w, steps, unwanted, removed)
+		seen, err := s.collect(nil, w, steps, unwanted, removed)
 		if err != nil || !w.on {
 			return err
 		}
@@ -181,8 +186,8 @@ func (d *DB) collectAll(w *walk, steps int64, unwanted func(stored []byte) bool,
 }
 
 // rewound makes the next step start a walk, if none is under way. The caller holds sweeper.mu.
-func (d *DB) rewound() bool {
-	s := &d.sweeper
+func (s *sweeper) rewound() bool {
+	d := s.db
 	if now := d.generation.Load(); now != s.generation {
 		s.walk.on, s.begun, s.generation = false, false, now
 	}
@@ -200,7 +205,8 @@ func (d *DB) rewound() bool {
 	return err == nil
 }
 
-func (d *DB) expiredNow(stored []byte) bool {
+func (s *sweeper) expiredNow(stored []byte) bool {
+	d := s.db
 	xt, _, ok := d.split(stored)
 	return ok && record.Expired(xt, d.seconds())
 }
@@ -210,9 +216,9 @@ func always([]byte) bool { return true }
 // collect examines the next steps records of a walk, fewer where they are many or take long, and removes those that unwanted names,
 // which it adds to removed. At the end of the database the walk stops; the next call begins anew. The caller holds sweeper.mu when the
 // walk is the sweeper's.
-func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) (seen int64, err error) {
+func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) (seen int64, err error) {
+	d := s.db
 	var victims [][]byte
-	s := &d.sweeper
 	if !w.on {
 		w.begin(s)
 	}
@@ -244,7 +250,7 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 		if err := heed.Now(); err != nil {
 			return seen, err
 		}
-		if err := d.evict(key, unwanted); err != nil {
+		if err := s.evict(key, unwanted); err != nil {
 			return seen, err
 		}
 		removed.Add(1)
@@ -254,7 +260,8 @@ func (d *DB) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byt
 
 // evict removes a record that is still unwanted. It is not logged: expiration times are in the records, and limits
 // are each server's own.
-func (d *DB) evict(key []byte, unwanted func(stored []byte) bool) error {
+func (s *sweeper) evict(key []byte, unwanted func(stored []byte) bool) error {
+	d := s.db
 	if d.file != nil {
 		if err := d.file.Throttle(); err != nil {
 			return systemError(err)

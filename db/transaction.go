@@ -21,7 +21,7 @@ var errEnded = errors.New("the transaction has ended")
 type Transaction struct {
 	db   *DB
 	view *DB
-	over *overlay
+	over *txView
 	hard bool
 
 	shared atomic.Bool
@@ -72,10 +72,11 @@ func (d *DB) Transaction() *Transaction {
 }
 
 func (d *DB) newTransaction() *Transaction {
-	t := &Transaction{db: d, over: newOverlay(d), turned: make(chan struct{}), ended: make(chan struct{})}
+	t := &Transaction{db: d, over: newTxView(d), turned: make(chan struct{}), ended: make(chan struct{})}
 	t.view = &DB{expr: d.expr, index: d.index, sid: d.sid, now: d.now, logger: d.logger,
-		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d}
+		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}
 	t.view.stripes.init(false)
+	t.view.sweeper.db = t.view
 	return t
 }
 

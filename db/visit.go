@@ -93,10 +93,10 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
 	b.oweBatch(p)
 	d.stripes.unlock(&b.keys)
 	if err == nil {
-		d.touch(writeScore * int64(len(keys)))
+		d.sweeper.touch(writeScore * int64(len(keys)))
 	}
-	if settleErr := d.settle(p, b); settleErr != nil {
-		return settleErr
+	if waitErr := d.waitUnlessOwed(p, b); waitErr != nil {
+		return waitErr
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package db
 import (
 	"hash/maphash"
 	"sync/atomic"
-	"time"
 
 	"gotycoon/ulog"
 )
@@ -126,6 +125,3 @@ func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (vers
 	})
 	return version, err
 }
-
-// Now is the time by which records expire.
-func (d *DB) Now() time.Time { return d.now() }

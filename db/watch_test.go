@@ -172,7 +172,7 @@ func TestClaimsDoNotOutliveTheProcess(t *testing.T) {
 	require.NoError(t, mustClaim(t, d, "a ", "a 1").Finish(nil))
 	mustClaim(t, d, "a ", "a 2")
 	c.stopKeeper()
-	c.abandon() // as a kill does
+	abandon(c) // as a kill does
 
 	c, err = Open([]string{path}, Options{})
 	require.NoError(t, err)

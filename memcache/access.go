@@ -54,14 +54,14 @@ func rightOf(word string) right {
 	return right{}
 }
 
-// owner is a connection in its role as db.Rights: an update that has waited asks whether its client
+// owner is a connection in its role as owed.Rights: an update that has waited asks whether its client
 // still has the right.
 type owner struct{ *conn }
 
-// Current implements db.Rights.
+// Current implements owed.Rights.
 func (o owner) Current() bool { return o.asked.denied == nil && o.io.Visitor.Current() }
 
-// Renew implements db.Rights. Once refused, the request stays refused.
+// Renew implements owed.Rights. Once refused, the request stays refused.
 func (o owner) Renew() error {
 	if o.asked.denied == nil {
 		o.asked.denied = o.again()
@@ -74,7 +74,7 @@ func (o owner) again() error {
 		return err
 	}
 	if o.asked.binary {
-		return o.permitBinary(&o.asked.request)
+		return (&exchange{o.conn, o.asked.request}).permit()
 	}
 	word := string(o.words[0])
 	return o.permit(word, rightOf(word))
@@ -89,36 +89,36 @@ type asked struct {
 
 // guard decides whether the client may give the command in words. done reports that the command has
 // been answered, keep that the connection stays open.
-func (c *conn) guard() (done, keep bool) {
-	word := string(c.words[0])
-	row, known := c.s.commands[word]
-	v := c.io.Visitor
+func (o owner) guard() (done, keep bool) {
+	word := string(o.words[0])
+	row, known := o.s.commands[word]
+	v := o.io.Visitor
 	entered := v.Enter()
 	switch {
 	case isRemote(entered):
-		c.say("SERVER_ERROR " + entered.Error())
+		o.say("SERVER_ERROR " + entered.Error())
 		return true, false
 	case word == "quit":
 		return false, true
 	// The command itself answers that it is unknown or has too few words.
-	case known && len(c.words) < row.least || !known && entered == nil:
+	case known && len(o.words) < row.least || !known && entered == nil:
 		return false, true
 	case !known:
-		c.say(replyUnauthenticated)
+		o.say(replyUnauthenticated)
 		return true, true
 	}
 	need := rightOf(word)
 	err := entered
 	if err == nil {
-		err = c.permit(word, need)
+		err = o.permit(word, need)
 	}
 	switch {
 	case err == nil:
 		return false, true
 	case word == "set" && isUnknown(err):
-		return true, c.logIn(leadingInt(c.words[need.size]))
+		return true, o.logIn(leadingInt(o.words[need.size]))
 	}
-	return true, c.refuse(need, err, entered == nil)
+	return true, o.refuse(need, err, entered == nil)
 }
 
 func isRemote(err error) bool {
@@ -134,22 +134,22 @@ func isUnknown(err error) bool {
 }
 
 // permit returns nil if the client may give a command with these keys.
-func (c *conn) permit(word string, need right) error {
-	v := c.io.Visitor
+func (o owner) permit(word string, need right) error {
+	v := o.io.Visitor
 	switch {
 	case need.rights == 0:
 		return nil
 	case need.keys == 0:
-		return v.Database(need.rights, c.db)
+		return v.Database(need.rights, o.db)
 	case word[0] == 'm':
-		return c.permitMeta(word, need)
+		return o.permitMeta(word, need)
 	}
-	keys := c.words[need.keys:]
+	keys := o.words[need.keys:]
 	if !need.many {
 		keys = keys[:1]
 	}
 	for _, key := range keys {
-		if err := v.Key(need.rights, c.db, key); err != nil {
+		if err := v.Key(need.rights, o.db, key); err != nil {
 			return err
 		}
 	}
@@ -158,12 +158,12 @@ func (c *conn) permit(word string, need right) error {
 
 // permitMeta is permit for a meta command. Its key may be base64, and the flags N and T make a get
 // change the item.
-func (c *conn) permitMeta(word string, need right) error {
-	key := c.words[1]
-	for _, flag := range c.words[2:] {
+func (o owner) permitMeta(word string, need right) error {
+	key := o.words[1]
+	for _, flag := range o.words[2:] {
 		switch {
 		case flag[0] == 'b':
-			text, err := base64.StdEncoding.DecodeString(string(c.words[1]))
+			text, err := base64.StdEncoding.DecodeString(string(o.words[1]))
 			if err != nil { // the command itself reports the error
 				return nil
 			}
@@ -172,48 +172,123 @@ func (c *conn) permitMeta(word string, need right) error {
 			need.rights |= access.Write
 		}
 	}
-	return c.io.Visitor.Key(need.rights, c.db, key)
+	return o.io.Visitor.Key(need.rights, o.db, key)
 }
 
 // refuse answers a command that is refused, after its data block. It reports whether the connection
 // stays open.
-func (c *conn) refuse(need right, reason error, entered bool) bool {
+func (o owner) refuse(need right, reason error, entered bool) bool {
 	if need.size > 0 {
-		size := leadingInt(c.words[need.size])
+		size := leadingInt(o.words[need.size])
 		if !entered && size > maxCredentials {
-			c.say(replyUnauthenticated)
+			o.say(replyUnauthenticated)
 			return false
 		}
-		if _, _, ok := c.block(size); !ok {
+		if _, _, ok := o.block(size); !ok {
 			return false
 		}
 	}
 	switch {
-	case string(c.words[len(c.words)-1]) == "noreply":
+	case string(o.words[len(o.words)-1]) == "noreply":
 	case !entered:
-		c.say(replyUnauthenticated)
+		o.say(replyUnauthenticated)
 	default:
-		c.say("CLIENT_ERROR " + reason.Error())
+		o.say("CLIENT_ERROR " + reason.Error())
 	}
 	return true
 }
 
 // logIn reads credentials from the data block of a set. It reports whether the connection stays
 // open.
-func (c *conn) logIn(size int64) bool {
+func (o owner) logIn(size int64) bool {
 	if size > maxCredentials {
-		c.say(replyAuthFailure)
+		o.say(replyAuthFailure)
 		return false
 	}
-	text, _, ok := c.block(size)
+	text, _, ok := o.block(size)
 	if !ok {
 		return false
 	}
 	user, password, _ := bytes.Cut(text, []byte{' '})
-	if c.io.Visitor.Login(c.ctx, string(user), password) {
-		c.say(replyStored)
+	if o.io.Visitor.Login(o.ctx, string(user), password) {
+		o.say(replyStored)
 		return true
 	}
-	c.say(replyAuthFailure)
+	o.say(replyAuthFailure)
 	return true
+}
+
+// The opcodes of SASL. Without an access file they are unknown.
+const (
+	opMechanisms opcode = 0x20
+	opAuth       opcode = 0x21
+	opStep       opcode = 0x22
+)
+
+// mechanism is the only SASL mechanism that is served.
+const mechanism = "PLAIN"
+
+// guard decides whether the client may make a request, and serves the requests of SASL. done
+// reports that the request has been answered, keep that the connection stays open.
+func (x *exchange) guard() (done, keep bool) {
+	entered := x.io.Visitor.Enter()
+	if isRemote(entered) {
+		x.say(&reply{status: statusAuth, value: []byte(entered.Error())})
+		return true, false
+	}
+	switch x.r.op {
+	case opMechanisms:
+		x.say(&reply{value: []byte(mechanism)})
+		return true, true
+	case opAuth:
+		x.logIn()
+		return true, true
+	case opStep:
+		x.say(&reply{status: statusAuth})
+		return true, true
+	case opQuit, opQuitQ, opVersion:
+		return false, true
+	}
+	if entered != nil {
+		x.say(&reply{status: statusAuth})
+		return true, true
+	}
+	if err := x.permit(); err != nil {
+		x.say(&reply{status: statusAuth, value: []byte(err.Error())})
+		return true, true
+	}
+	return false, true
+}
+
+// permit returns nil if the client may make a request. Requests that make no sense pass:
+// execute answers them.
+func (x *exchange) permit() error {
+	row, known := x.r.op.operation()
+	v := x.io.Visitor
+	switch {
+	case !known:
+		return nil
+	case row.base == opGet:
+		return v.Key(access.Read, x.db, x.r.key)
+	case row.base == opGAT, row.base == opIncrement, row.base == opDecrement:
+		return v.Key(access.Read|access.Write, x.db, x.r.key)
+	case row.base == opFlush:
+		return v.Database(access.Write, x.db)
+	case row.base == opStat:
+		return v.Database(access.Read, x.db)
+	case row.writes:
+		return v.Key(access.Write, x.db, x.r.key)
+	}
+	return nil
+}
+
+// logIn serves the mechanism PLAIN: the value is an identity without a meaning here, the
+// user, and the password, with zero bytes between them.
+func (x *exchange) logIn() {
+	parts := bytes.SplitN(x.r.value, []byte{0}, 3)
+	if string(x.r.key) != mechanism || len(parts) != 3 || !x.io.Visitor.Login(x.ctx, string(parts[1]), parts[2]) {
+		x.say(&reply{status: statusAuth})
+		return
+	}
+	x.say(&reply{value: []byte("Authenticated")})
 }

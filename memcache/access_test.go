@@ -15,7 +15,8 @@ import (
 	"gotycoon/db/record"
 )
 
-// guarded is a service whose access file has these lines, and for each user a line with the name as the password.
+// guarded starts a service whose access file has these lines, and for each user a line with the
+// user's name as the password.
 func guarded(t *testing.T, plex, users string, lines ...string) (st *started, change func(lines ...string)) {
 	t.Helper()
 	return guardedOn(t, ":", plex, users, lines...)
@@ -57,7 +58,7 @@ func TestTextAuthentication(t *testing.T) {
 		c.ask("get eu:1\n", "CLIENT_ERROR unauthenticated\n")
 		c.ask("version\n", "CLIENT_ERROR unauthenticated\n")
 		c.ask("nonsense\n", "CLIENT_ERROR unauthenticated\n")
-		c.ask("add eu:1 0 0 5\nget x\n", "CLIENT_ERROR unauthenticated\n") // the block is no command
+		c.ask("add eu:1 0 0 5\nget x\n", "CLIENT_ERROR unauthenticated\n") // the block was read
 		c.ask("set x 0 0 10\nanna wrong\n", "CLIENT_ERROR authentication failure\n")
 		c.ask("set x 0 0 4\nanna\n", "CLIENT_ERROR authentication failure\n")
 		c.ask("set x 0 0 9\nanna anna\n", "STORED\n")
@@ -161,8 +162,8 @@ func TestWithoutAGuardThereIsNoSASL(t *testing.T) {
 	}
 }
 
-// TestRightsAreLookedAtAgainAfterAWait takes a right away while a request waits: for its data, or for a message. What must hold: nothing is done
-// with a right that is gone.
+// TestRightsAreLookedAtAgainAfterAWait takes a right away while a request waits for its data or for
+// a message. The request must not be carried out with a right that is gone.
 func TestRightsAreLookedAtAgainAfterAWait(t *testing.T) {
 	s, change := guardedOn(t, "%", "opts=q", "", "allow anyone read,write")
 	set, get := s.dial(t), s.dial(t)

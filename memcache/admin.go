@@ -1,13 +1,8 @@
 package memcache
 
 import (
-	"fmt"
-	"slices"
-	"strconv"
 	"sync"
 	"time"
-
-	"gotycoon/db"
 )
 
 // Version is the version that the original reports.
@@ -26,15 +21,15 @@ func (cfg *Config) versionText() string {
 	return Version
 }
 
-// version serves "version".
-func (c *conn) version() bool {
+// textVersion serves "version".
+func textVersion(c *conn) bool {
 	c.say("VERSION " + c.s.opts.versionText())
 	return true
 }
 
-// verbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option for
-// the log level.
-func (c *conn) verbosity() bool {
+// textVerbosity serves "verbosity N [noreply]". It changes nothing: the server has its own option
+// for the log level.
+func textVerbosity(c *conn) bool {
 	const most = 3
 	if len(c.words) > most {
 		c.say(replyError)
@@ -45,8 +40,8 @@ func (c *conn) verbosity() bool {
 	return true
 }
 
-// flushAll serves "flush_all [delay] [noreply]". The original ignores the delay.
-func (c *conn) flushAll() bool {
+// textFlush serves "flush_all [delay] [noreply]". The original ignores the delay.
+func textFlush(c *conn) bool {
 	c.wantsReply(1)
 	delay := int64(0)
 	if c.modern && len(c.words) > 1 && !c.quietAt(1) {
@@ -64,9 +59,6 @@ func (c *conn) flushAll() bool {
 	c.answer("OK")
 	return true
 }
-
-// quietAt reports whether a word is noreply.
-func (c *conn) quietAt(i int) bool { return string(c.words[i]) == "noreply" }
 
 // clear removes all items: now, or after a delay. As with expiration times, a delay is a number of
 // seconds, or a time if it is too large for that.
@@ -131,89 +123,4 @@ func (f *flusher) close() {
 	f.server = nil
 	f.mu.Unlock()
 	f.due.Wait()
-}
-
-// row is one line of stats.
-type row struct{ name, value string }
-
-func number(name string, n int64) row { return row{name, strconv.FormatInt(n, 10)} }
-
-// stats serves "stats [family]". The original ignores the family; modern servers have further
-// lists.
-func (c *conn) stats() bool {
-	family := ""
-	if len(c.words) > 1 && c.modern {
-		family = string(c.words[1])
-	}
-	if family == "reset" {
-		c.s.counts.reset()
-		c.say("RESET")
-		return true
-	}
-	rows, known, err := c.rows(family)
-	switch {
-	case err != nil:
-		c.fail("status", err)
-		return true
-	case !known:
-		c.say(replyError)
-		return true
-	}
-	for _, r := range rows {
-		c.say("STAT " + r.name + " " + r.value)
-	}
-	c.say("END")
-	return true
-}
-
-// rows returns the rows of a family; the family "" has the original's rows.
-func (c *conn) rows(family string) (rows []row, known bool, err error) {
-	switch family {
-	case "":
-		rows, err = c.general()
-		return rows, true, err
-	case "settings":
-		return c.s.settings(), true, nil
-	case "items", "slabs", "sizes", "conns", "detail", "cachedump", "malloc", "maps":
-		return nil, true, nil // families of memcached that have no meaning here
-	}
-	return nil, false, nil
-}
-
-// general returns the original's rows, and in modern servers further rows behind them.
-func (c *conn) general() ([]row, error) {
-	// Figures for those who watch the server do not wait for its log.
-	status, err := c.db.Status(new(db.Pending))
-	if err != nil {
-		return nil, err
-	}
-	n := &c.s.counts
-	rows := c.s.head(status)
-	names := make([]string, 0, len(status))
-	for name := range status {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		rows = append(rows, row{"db_" + name, status[name]})
-	}
-	rows = append(rows, n.rows()...)
-	if c.modern {
-		rows = append(rows, n.moreRows()...)
-	}
-	return rows, nil
-}
-
-// settings returns the rows of "stats settings".
-func (s *Server) settings() []row {
-	cas := "no"
-	if s.opts.Modern {
-		cas = "yes"
-	}
-	return []row{
-		number("maxbytes", 0), number("maxconns", 0), number("tcpport", int64(s.opts.Port)), number("udpport", 0),
-		{"inter", s.opts.Host}, number("verbosity", 0), {"evictions", "off"}, {"cas_enabled", cas},
-		number("num_threads", int64(s.opts.Threads)), {"flush_enabled", fmt.Sprint(!s.opts.ReadOnly)},
-		number("item_size_max", maxValue),
-	}
 }

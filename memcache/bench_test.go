@@ -25,8 +25,8 @@ const (
 	benchValue = 100
 )
 
-// BenchmarkCommands measures set and get at 64 connections, each waiting for its reply, against ktserver and against the memcached that
-// is installed, in turns:
+// BenchmarkCommands measures set and get at 64 connections, each waiting for its reply. It measures
+// ktserver and, if installed, memcached in turns:
 //
 //	go test ./memcache -run - -bench Commands -benchtime 200000x
 func BenchmarkCommands(b *testing.B) {
@@ -51,7 +51,8 @@ func BenchmarkCommands(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue measures messages per second from set to delete, half of the connections producing and half consuming.
+// BenchmarkQueue measures messages per second from set to delete. Half of the connections produce,
+// and half consume.
 func BenchmarkQueue(b *testing.B) {
 	for _, expr := range []string{"%", "file"} {
 		b.Run(expr, func(b *testing.B) {

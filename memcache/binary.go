@@ -84,6 +84,12 @@ type request struct {
 	room               []byte // of a large value, as in change
 }
 
+// exchange is one request of the binary protocol, and the connection that it came on.
+type exchange struct {
+	*conn
+	r request
+}
+
 // reply is what is sent for a request.
 type reply struct {
 	status             status
@@ -98,14 +104,15 @@ func (c *conn) serveBinary() bool {
 		return false
 	}
 	head := [headerSize]byte(c.io.Buffered())
+	x := exchange{c, request{op: opcode(head[1]), opaque: [4]byte(head[12:])}}
 	body := int64(binary.BigEndian.Uint32(head[8:]))
 	if body > maxRequest-headerSize || c.io.Visitor != nil && body > maxCredentials && c.io.Visitor.Enter() != nil {
-		c.sayBinary(&request{op: opcode(head[1]), opaque: [4]byte(head[12:])}, &reply{status: statusTooLarge})
+		x.say(&reply{status: statusTooLarge})
 		return false
 	}
 	if err := c.io.Need(headerSize + int(body)); err != nil {
 		if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
-			c.sayBinary(&request{op: opcode(head[1]), opaque: [4]byte(head[12:])}, &reply{status: statusNoMemory})
+			x.say(&reply{status: statusNoMemory})
 		}
 		return false
 	}
@@ -113,16 +120,17 @@ func (c *conn) serveBinary() bool {
 	room := c.io.Room(len(message), 0, flagBytes)
 	c.io.Advance(len(message))
 	r, ok := parseRequest(message)
+	x.r = r
 	if !ok {
-		c.sayBinary(&r, &reply{status: statusInvalid})
+		x.say(&reply{status: statusInvalid})
 		return false
 	}
 	if len(r.value) >= largeValue && room != nil {
-		r.key = bytes.Clone(r.key) // its end is in the way
-		r.room = room[len(message)-len(r.value)-record.Headroom:]
+		x.r.key = bytes.Clone(r.key) // its end is in the way
+		x.r.room = room[len(message)-len(r.value)-record.Headroom:]
 	}
-	keep := c.executeBinary(&r)
-	c.measureBinary(&r)
+	keep := x.execute()
+	x.measure()
 	return keep
 }
 
@@ -138,28 +146,28 @@ func parseRequest(message []byte) (r request, ok bool) {
 	return r, true
 }
 
-// sayBinary adds a reply. It reports whether the connection stays.
-func (c *conn) sayBinary(r *request, a *reply) bool {
+// say adds a reply. It reports whether the connection stays.
+func (x *exchange) say(a *reply) bool {
 	if a.status != statusOK {
 		a.unique = 0
 		if a.value == nil {
 			a.value = []byte(a.status.text())
 		}
 	}
-	out := append(c.io.Out, replyMagic, byte(r.op))
+	out := append(x.io.Out, replyMagic, byte(x.r.op))
 	out = binary.BigEndian.AppendUint16(out, uint16(len(a.key)))
 	out = append(out, byte(len(a.extras)), 0)
 	out = binary.BigEndian.AppendUint16(out, uint16(a.status))
 	out = binary.BigEndian.AppendUint32(out, uint32(len(a.extras)+len(a.key)+len(a.value)))
-	out = append(out, r.opaque[:]...)
+	out = append(out, x.r.opaque[:]...)
 	out = binary.BigEndian.AppendUint64(out, a.unique)
 	out = append(out, a.extras...)
-	c.io.Out = append(out, a.key...)
-	return c.sayData(a.value)
+	x.io.Out = append(out, a.key...)
+	return x.sayData(a.value)
 }
 
 // statusOf maps the error of an operation to a status.
-func (c *conn) statusOf(err error) status {
+func (x *exchange) statusOf(err error) status {
 	switch {
 	case err == nil:
 		return statusOK
@@ -172,21 +180,21 @@ func (c *conn) statusOf(err error) status {
 	case dberr.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		return statusNoMemory
 	}
-	c.failed = true
+	x.failed = true
 	if _, denied := errors.AsType[*access.Denied](err); denied {
 		return statusAuth
 	}
-	c.s.logFailure(err)
+	x.s.logFailure(err)
 	if errors.Is(err, dberr.ErrReadOnly) {
 		return statusDenied
 	}
 	return statusInternal
 }
 
-// answerBinary sends the result of a request. A quiet request gets no reply if it has succeeded.
-func (c *conn) answerBinary(r *request, a *reply) {
-	if c.quiet && a.status == statusOK {
+// answer sends the result of a request. A quiet request gets no reply if it has succeeded.
+func (x *exchange) answer(a *reply) {
+	if x.quiet && a.status == statusOK {
 		return
 	}
-	c.sayBinary(r, a)
+	x.say(a)
 }

@@ -123,7 +123,7 @@ func TestBinaryServices(t *testing.T) {
 	c := start(t, "opts=f", ":").dial(t)
 	require.Equal(t, ModernVersion, c.call(message(opVersion, 0, "", "")).value)
 	require.Equal(t, statusOK, c.call(message(opVerbosity, 0, "", "", uint32(1))).status)
-	require.Equal(t, statusUnknown, c.call(message(0x20, 0, "", "")).status) // SASL: there is no authentication
+	require.Equal(t, statusUnknown, c.call(message(0x20, 0, "", "")).status) // SASL
 	require.Equal(t, statusInvalid, c.call(message(opSet, 0, "a", "x")).status)
 	require.Equal(t, statusInvalid, c.call(message(opGet, 0, "", "")).status)
 	require.Equal(t, statusOK, c.call(message(opFlush, 0, "", "", uint32(1000))).status)

@@ -1,15 +1,7 @@
 package memcache
 
 import (
-	"bytes"
-	"context"
-	"errors"
-
-	"gotycoon/access"
 	"gotycoon/db"
-	"gotycoon/db/dberr"
-	"gotycoon/db/record"
-	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
 
@@ -24,26 +16,21 @@ const (
 	binaryByte = byte(requestMagic) // begins a request of the binary protocol
 )
 
-// conn is one connection. It belongs to one goroutine.
-type conn struct {
+// base is what all parts of a connection know.
+type base struct {
 	s      *Server
 	db     *db.DB
 	io     *netio.Conn
-	ctx    context.Context // ends when the server stops //nolint:containedctx // its lifetime
-	peer   string
 	modern bool
+}
 
-	line   []byte   // the request line without carriage returns
-	words  [][]byte // of line
-	quiet  bool     // noreply: the client wants no replies to the command
-	value  []byte   // scratch: a value that was read, or is to be stored
-	held   int      // bytes of value that the account has given
-	number []byte   // scratch: text of numbers
-	failed bool     // the command failed
-
+// conn is one connection. It belongs to one goroutine. wire reads requests and writes replies;
+// storage works on items and messages.
+type conn struct {
+	wire
+	storage
+	peer  string
 	asked asked // the request in execution, for owed.Rights
-
-	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }
 
 // run serves the requests of the connection, one after the other.
@@ -77,20 +64,6 @@ func (c *conn) serveOne() bool {
 	return keep
 }
 
-// fromBrowser reports whether the line is the first line of an HTTP request, or the beginning of
-// such a line that exceeds the limit.
-func (c *conn) fromBrowser() bool {
-	return browser.IsRequestLine(c.line) || len(c.line) == c.longest() && browser.IsRequestStart(c.line)
-}
-
-// longest returns the limit of a line in characters.
-func (c *conn) longest() int {
-	if c.modern {
-		return longLine
-	}
-	return maxLine
-}
-
 // trim drops scratch space that is too large to keep.
 func (c *conn) trim() {
 	if cap(c.value) > keepRoom {
@@ -102,160 +75,113 @@ func (c *conn) trim() {
 	}
 }
 
-// readLine reads a line into c.line, without its carriage returns. A line that reaches the limit
-// ends there, and its rest is the next line. It returns false if the connection has to end.
-func (c *conn) readLine() bool {
-	limit := c.longest()
-	c.line = c.line[:0]
-	for {
-		got := c.io.Buffered()
-		end := bytes.IndexByte(got, '\n')
-		part := got
-		if end >= 0 {
-			part = got[:end]
-		}
-		used, full := c.addToLine(part, limit)
-		switch {
-		case full:
-			c.io.Advance(used)
-			return true
-		case end >= 0:
-			c.io.Advance(end + 1)
-			return true
-		}
-		c.io.Advance(len(got))
-		if c.io.Fill() != nil {
-			return false
-		}
+// command is a row of the table of commands.
+type command struct {
+	name   string
+	least  int              // least number of words, with the command's own
+	writes bool             // refused with opts=r
+	run    func(*conn) bool // reports whether the connection stays
+}
+
+// Replies of several commands.
+const (
+	replyError    = "ERROR"
+	replyWords    = "CLIENT_ERROR invalid parameters"
+	replyFormat   = "CLIENT_ERROR bad command line format"
+	replyReadOnly = "SERVER_ERROR server is read-only"
+	replyNotFound = "NOT_FOUND"
+	replyStored   = "STORED"
+	replyNot      = "NOT_STORED"
+	replyExists   = "EXISTS"
+	replyMemory   = "SERVER_ERROR out of memory"
+)
+
+// classic returns the commands of the original's plug-in.
+func classic() []command {
+	return []command{
+		{"add", 5, true, func(c *conn) bool { return textStore(c, modeAdd) }},
+		{"decr", 3, true, func(c *conn) bool { return textArithmetic(c, true) }},
+		{"delete", 2, true, textDelete},
+		{"flush_all", 1, true, textFlush},
+		{"get", 1, false, func(c *conn) bool { return textGet(c, false) }},
+		{"gets", 1, false, func(c *conn) bool { return textGet(c, true) }},
+		{"incr", 3, true, func(c *conn) bool { return textArithmetic(c, false) }},
+		{"quit", 1, false, func(*conn) bool { return false }},
+		{"replace", 5, true, func(c *conn) bool { return textStore(c, modeReplace) }},
+		{"set", 5, true, func(c *conn) bool { return textStore(c, modeSet) }},
+		{"stats", 1, false, textStats},
+		{"version", 1, false, textVersion},
 	}
 }
 
-// addToLine appends part without its carriage returns. full reports that the line has reached the
-// limit after used bytes of part.
-func (c *conn) addToLine(part []byte, limit int) (used int, full bool) {
-	if bytes.IndexByte(part, '\r') == len(part)-1 && len(part) > 0 && len(c.line)+len(part)-1 < limit {
-		// The usual line has one carriage return, at its end.
-		c.line = append(c.line, part[:len(part)-1]...)
-		return len(part), false
-	}
-	for i, b := range part {
-		if b == '\r' {
-			continue
-		}
-		c.line = append(c.line, b)
-		if len(c.line) == limit {
-			return i + 1, true
-		}
-	}
-	return len(part), false
-}
-
-// split finds the words of the line. A zero byte ends the line.
-func (c *conn) split() {
-	c.words = c.words[:0]
-	line := c.line
-	if end := bytes.IndexByte(line, 0); end >= 0 {
-		line = line[:end]
-	}
-	for i := 0; i < len(line); {
-		if isBlank(line[i]) {
-			i++
-			continue
-		}
-		start := i
-		for i < len(line) && !isBlank(line[i]) {
-			i++
-		}
-		c.words = append(c.words, line[start:i])
+// modern returns the further commands of memcached.
+func modern() []command {
+	return []command{
+		{"append", 5, true, func(c *conn) bool { return textStore(c, modeAppend) }},
+		{"cas", 6, true, func(c *conn) bool { return textStore(c, modeCAS) }},
+		{"gat", 3, true, func(c *conn) bool { return textGetAndTouch(c, false) }},
+		{"gats", 3, true, func(c *conn) bool { return textGetAndTouch(c, true) }},
+		{"ma", 2, true, metaArithmetic},
+		{"md", 2, true, metaDelete},
+		{"me", 2, false, metaDebug},
+		{"mg", 2, false, metaGet},
+		{"mn", 1, false, metaNoop},
+		{"ms", 3, true, metaSet},
+		{"prepend", 5, true, func(c *conn) bool { return textStore(c, modePrepend) }},
+		{"touch", 3, true, textTouch},
+		{"verbosity", 2, false, textVerbosity},
 	}
 }
 
-// block reads the data block of a storage command: size bytes and a line end. If ok is false, the
-// block is wrong or does not come, and the connection has to end. data is valid until the next
-// read. room is as in change.
-func (c *conn) block(size int64) (data, room []byte, ok bool) {
-	if size < 0 || size > maxValue {
-		return nil, nil, false
+// table returns the commands of a configuration, by name.
+func table(cfg Config) map[string]*command {
+	rows := classic()
+	if cfg.Modern {
+		rows = append(rows, modern()...)
 	}
-	n := int(size)
-	if err := c.io.NeedWith(n+1, 1); err != nil {
-		c.outOfMemory(err)
-		return nil, nil, false
-	}
-	end := 1
-	if c.io.Buffered()[n] == '\r' {
-		if end = 2; !c.need(n + 2) {
-			return nil, nil, false
+	byName := make(map[string]*command, len(rows))
+	for i := range rows {
+		if cfg.Queue && (rows[i].name == "get" || rows[i].name == "gets") {
+			rows[i].least = 2
 		}
+		byName[rows[i].name] = &rows[i]
 	}
-	data = c.io.Buffered()[:n+end]
-	if data[n+end-1] != '\n' {
-		return nil, nil, false
-	}
-	if n >= largeValue {
-		room = c.io.Room(n, record.Headroom, flagBytes)
-	}
-	c.io.Advance(n + end)
-	return data[:n], room, true
+	return byName
 }
 
-// need waits until n bytes are buffered. It returns false if they do not come.
-func (c *conn) need(n int) bool { return c.io.Need(n) == nil }
-
-// outOfMemory answers a request that is not read for lack of memory. The connection then ends.
-func (c *conn) outOfMemory(err error) {
-	if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
-		c.failed = true
-		c.say(replyMemory)
-	}
-}
-
-// weighLine charges a long line and its table of words to the connection's memory. A word takes at
-// least two bytes of the line, and 24 bytes in the table: twelve times as many.
-func (c *conn) weighLine() bool {
-	const wordsOfLine = 12
-	if len(c.line) <= keepRoom {
+// execute runs the command in words. It reports whether the connection stays open.
+func (c *conn) execute() bool {
+	c.quiet = false
+	if len(c.words) == 0 {
+		c.logCommand(nil)
+		c.say(replyError)
 		return true
 	}
-	err := c.io.Hold(wordsOfLine * len(c.line))
-	c.outOfMemory(err)
-	return err == nil
-}
-
-// say adds a line to the replies.
-func (c *conn) say(line string) {
-	c.io.Out = append(append(c.io.Out, line...), '\r', '\n')
-}
-
-// answer adds a line to the replies, unless the client wants none.
-func (c *conn) answer(line string) {
-	if !c.quiet {
-		c.say(line)
+	c.logCommand(c.words[0])
+	if c.io.Visitor != nil {
+		if done, keep := (owner{c}).guard(); done {
+			return keep
+		}
+		c.asked, c.io.Owed.Rights = asked{}, owner{c}
 	}
+	row, known := c.s.commands[string(c.words[0])]
+	switch {
+	case !known:
+		c.say(replyError)
+		return true
+	case row.writes && c.s.opts.ReadOnly:
+		c.say(replyReadOnly)
+		return true
+	case len(c.words) < row.least:
+		c.say(replyWords)
+		return true
+	}
+	return row.run(c)
 }
 
-// fail logs a database error, and answers which call of the original would have failed.
-func (c *conn) fail(call string, err error) {
-	c.failed = true
-	switch denied, ok := errors.AsType[*access.Denied](err); {
-	case ok:
-		c.answer("CLIENT_ERROR " + denied.Error())
-		return
-	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
-		c.answer(replyMemory)
-		return
-	case dberr.Refused(err):
-		c.answer("SERVER_ERROR " + reason(err))
-		return
+// logCommand logs a command, as the original does.
+func (c *conn) logCommand(word []byte) {
+	if c.s.logs() {
+		c.s.info("(%s): %s", c.peer, word)
 	}
-	c.s.logFailure(err)
-	c.answer("SERVER_ERROR DB::" + call + " failed")
-}
-
-// reason returns the text of a database error.
-func reason(err error) string {
-	if e, ok := errors.AsType[*dberr.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }

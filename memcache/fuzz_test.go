@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzRequests sends anything: the service must end the conversation or answer, and serve the next client.
+// FuzzRequests sends any bytes. The service must answer or close the connection, and serve the next
+// client.
 func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{"set a 0 0 1\r\nx\r\nget a\r\n", "gets a b c\r\n", "cas a 1 2 3 4\r\nxyz\r\n", "ms a 2 T1 F2 c k q\r\nhi\r\n",
 		"mg a v N1 R2 T3 Ox k\r\n", "ma a N0 J1 D2 MD v\r\n", "md a C1 q\r\n", "stats settings\r\n", "flush_all 10 noreply\r\n",

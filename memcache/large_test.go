@@ -24,8 +24,8 @@ func largeData(n int) []byte {
 	return p
 }
 
-// Large data are stored from where they have been read to, with the flags behind them, and what follows in the buffer is served all the
-// same.
+// Large data are stored from where they were read to, with the flags behind them. The next request,
+// whose first bytes the flags cover for a moment, must be served as usual.
 func TestLargeDataInPlace(t *testing.T) {
 	for _, options := range []string{"", "opts=f", "opts=fm"} {
 		t.Run(options, func(t *testing.T) {
@@ -135,8 +135,9 @@ func startWithin(t *testing.T, plex string, budget int64) (*started, *netio.Limi
 	return s, limits
 }
 
-// A client whose request has been read whole goes on after a refusal for want of memory; one whose request has not is disconnected, since
-// what follows would be taken for commands.
+// A client whose request has been read whole goes on after it was refused for lack of memory. A
+// client whose request has not been read whole is disconnected, because the rest would be taken for
+// commands.
 func TestOutOfMemoryAndTheConnection(t *testing.T) {
 	const memory = "SERVER_ERROR out of memory\n"
 	s, _ := startWithin(t, "opts=f", 1<<20)
@@ -174,7 +175,8 @@ func TestMessagesTakenCount(t *testing.T) {
 	require.Less(t, limits.Held(), int64(1<<20))
 }
 
-// The replies to one command are sent as they grow: a line of half a million keys must not gather half a million items.
+// The replies to one command are sent as they grow: a get with half a million keys must not gather
+// half a million items.
 func TestItemsOfALongLineAreSentOnTheWay(t *testing.T) {
 	s := start(t, "opts=fm", "%")
 	data := largeData(60_000)

@@ -15,7 +15,7 @@ import (
 	"gotycoon/db/record"
 )
 
-// openQueues opens a database and the queues in it, as a server does at its start. set is its clock.
+// openQueues opens a database and its queues, as a server does at its start. set sets their clock.
 func openQueues(t *testing.T, expr string, o db.Options) (c *db.Catalog, q *queues, set func(time.Time)) {
 	t.Helper()
 	now := time.Unix(1_780_000_000, 0)
@@ -48,7 +48,8 @@ func taken(t *testing.T, q *queues, name string) (texts []string) {
 	}
 }
 
-// Messages come out in the order in which they were stored, whatever the clock does, while the server runs and between two runs.
+// Messages come out in the order in which they were stored, whatever the clock does while the
+// server runs or between two runs.
 func TestMessagesKeepTheirOrderWhenTheClockJumps(t *testing.T) {
 	start := time.Unix(1_780_000_000, 0)
 	for kind, o := range map[string]db.Options{"a.kct": {}, "private.kct": {}, "with a log.kct": {LogDir: "ulog", SID: 1}} {
@@ -80,7 +81,7 @@ func TestMessagesKeepTheirOrderWhenTheClockJumps(t *testing.T) {
 	}
 }
 
-// Messages that the log and the clock know nothing of: those of another program, of a snapshot, and one that a client holds.
+// Neither log nor clock know messages of another program, of a snapshot, and one that is held.
 func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	c, q, _ := openQueues(t, "%", db.Options{})
 	defer c.Close()
@@ -92,7 +93,7 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	require.NoError(t, err)
 	put(t, q, "job", "first")
 	require.NoError(t, held.GiveBack(nil))
-	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), record.Never)) // while the server runs
+	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), record.Never)) // later
 	put(t, q, "job", "second")
 	put(t, q, "other", "of another queue")
 	keys, err := d.MatchPrefix(nil, nil, []byte("other "), -1, nil)
@@ -116,7 +117,8 @@ func TestNamesWithBlanks(t *testing.T) {
 	require.Equal(t, stamp{3_000_000_000_000, 0}, found)
 }
 
-// More names than are remembered, and more messages in a millisecond than there are sequence numbers.
+// There are more names than a server remembers, and more messages in a millisecond than sequence
+// numbers.
 func TestStampsOnlyGrow(t *testing.T) {
 	c, q, _ := openQueues(t, "%", db.Options{})
 	defer c.Close()

@@ -8,11 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"gotycoon/access"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
-	"gotycoon/db/record"
-	"gotycoon/internal/netio"
 )
 
 const (
@@ -26,9 +23,9 @@ const (
 // Messages must be given out in the order of the requests, and no request may sleep while there is
 // a message for it. So each name has a line of waiting requests, and only the first request of a
 // line searches the database. A message that arrives wakes the first of the line, and a request
-// that leaves the line wakes the next. So if a message arrives, the first of the line searches. A
-// transaction that is aborted may bring back any message: it wakes the first of every line, and what
-// the lines know of their messages is forgotten.
+// that leaves the line wakes the next. So if a message arrives, the first of the line searches. An
+// aborted transaction may bring back any message: it wakes the first of every line, and the lines
+// forget what they know of their messages.
 type queues struct {
 	db *db.DB
 
@@ -197,125 +194,4 @@ func (q *queues) startOf(l *line) (from []byte, news uint64) {
 		return nil, l.news
 	}
 	return l.from, l.news
-}
-
-// getMessages serves "get NAME..." of a queue. All names share one deadline.
-func (c *conn) getMessages() bool {
-	if c.io.Flush() != nil { // earlier replies must not wait for messages
-		return false
-	}
-	deadline := c.deadline()
-	for _, name := range c.words[1:] {
-		it, err := c.fetchMessage(name, deadline)
-		switch {
-		case err == nil:
-			if !c.sayValue(&it) {
-				return false
-			}
-		case errors.Is(err, dberr.ErrNoRecord):
-		default:
-			c.fail("get", err)
-			return true
-		}
-		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
-			return false
-		}
-	}
-	c.say("END")
-	return true
-}
-
-// fetchMessage claims a message. The caller has sent the replies before it.
-func (c *conn) fetchMessage(name []byte, deadline time.Time) (item, error) {
-	before := c.io.Owed.Taken()
-	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
-	c.io.Meter.Restart()
-	c.io.Owed.GiveBack(before) // the claim keeps it
-	if err == nil {
-		err = c.mayTake(name, claim)
-	}
-	if err == nil {
-		err = c.keep(claim)
-	}
-	c.s.counts.get.count(err == nil)
-	if err != nil {
-		return item{}, err
-	}
-	if c.claims == nil {
-		c.claims = map[string][]*db.Claim{}
-	}
-	c.claims[string(name)] = append(c.claims[string(name)], claim)
-	it := item{key: name, xt: record.MaxXT}
-	it.data, it.flags = c.decode(claim.Value)
-	return it, nil
-}
-
-// heed ends the search for a message, of which there may be many that have expired or are in the hands of others: when the server stops, or
-// the client has gone. The time of -answer-time does not count, since a client may wait for messages as long as it has asked for.
-func (c *conn) heed() db.Heed {
-	client := c.io.Heed("")
-	return func() error {
-		if c.ctx.Err() != nil {
-			return dberr.ErrNoRecord
-		}
-		if err := client(); !errors.Is(err, netio.ErrLong) {
-			return err
-		}
-		return nil
-	}
-}
-
-// claimCost is what a claim takes beside its record.
-const claimCost = 256
-
-// keep counts a claim until it is finished. One for which there is no memory goes back.
-func (c *conn) keep(claim *db.Claim) error {
-	err := c.io.Keep(costOf(claim))
-	if err == nil {
-		return nil
-	}
-	return errors.Join(err, claim.GiveBack(nil))
-}
-
-func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim.Value) }
-
-// mayTake checks the right to read again, since the client may have waited long for the message. A
-// message that the client may not have is given back.
-func (c *conn) mayTake(name []byte, claim *db.Claim) error {
-	err := c.io.Visitor.Key(access.Read, c.db, name)
-	if err == nil {
-		return nil
-	}
-	return errors.Join(err, claim.GiveBack(nil))
-}
-
-// finish deletes the oldest message of a name among those that this connection has fetched.
-func (c *conn) finish(name []byte) error {
-	fetched := c.claims[string(name)]
-	if len(fetched) == 0 {
-		return dberr.ErrNoRecord
-	}
-	if err := fetched[0].Finish(&c.io.Owed); err != nil {
-		return err
-	}
-	_ = c.io.Keep(-costOf(fetched[0])) // giving back never fails
-	if len(fetched) == 1 {
-		delete(c.claims, string(name))
-	} else {
-		c.claims[string(name)] = fetched[1:]
-	}
-	return nil
-}
-
-// giveBack makes the messages visible again that were fetched and not deleted, at the end of the
-// connection.
-func (c *conn) giveBack() {
-	for _, fetched := range c.claims {
-		for _, claim := range fetched {
-			if err := claim.GiveBack(nil); err != nil {
-				c.s.logFailure(err)
-			}
-		}
-	}
-	c.claims = nil
 }

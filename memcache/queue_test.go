@@ -61,7 +61,8 @@ func (s *started) awaitWaiters(t *testing.T, name string, n int) {
 	}, patience, time.Millisecond)
 }
 
-// What wakes a waiter: a message given back by a connection that ends, one put by another protocol, one under an old key.
+// A waiter is woken by a message that a closing connection gives back, by a message of another
+// protocol, and by a message with an old key.
 func TestEveryArrivalWakes(t *testing.T) {
 	s := start(t, "opts=q#qtout=60", "%")
 	holder := s.dial(t)
@@ -79,8 +80,9 @@ func TestEveryArrivalWakes(t *testing.T) {
 	}
 }
 
-// An aborted transaction brings messages back that it had removed: who has searched in vain searches again, from the beginning of its line,
-// and new messages are behind the ones that are back.
+// An aborted transaction brings messages back that it had removed. A request that has searched in
+// vain must search again from the beginning of its line, and new messages must come behind the
+// messages that are back.
 func TestAnAbortedTransactionWakes(t *testing.T) {
 	for name, remove := range map[string]func(s *started, key []byte) error{
 		"removed": func(s *started, key []byte) error { return s.db.Remove(nil, key) },
@@ -154,8 +156,8 @@ func TestMessagesOfAReversedOrder(t *testing.T) {
 	c.ask("set job 0 0 1\nx\nget job\ndelete job\n", "STORED\nVALUE job 0 1\nx\nEND\nDELETED\n")
 }
 
-// The soak: producers and workers on several names; workers die at random, in the middle of everything. Every message is finished at
-// least once, and never held by two live workers at once.
+// TestSoak runs producers and workers on several names. Workers die at random moments. Every
+// message must be finished at least once, and never be held by two live workers at a time.
 func TestSoak(t *testing.T) {
 	length := 2 * time.Second
 	if os.Getenv("GOTYCOON_BIG") != "" {
@@ -176,7 +178,8 @@ func TestSoak(t *testing.T) {
 	k.stop.Store(true)
 	workers.Wait()
 	require.Empty(t, k.problem())
-	for name, last := 0, newSoakConn(s.dial(t)); name < soakNames; { // what has come back after the last worker
+	// The last worker has given messages back.
+	for name, last := 0, newSoakConn(s.dial(t)); name < soakNames; {
 		if last.message(name) == "" {
 			name++
 		} else {
@@ -259,7 +262,8 @@ func (k *soak) produce(id int, end time.Time) {
 	}
 }
 
-// work is a worker, again and again: it dies while it waits, when it has a message, or after it has asked for the end of one.
+// work plays one worker after the other. A worker dies while it waits, while it holds a message, or
+// after it has asked to delete a message.
 func (k *soak) work(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 7))
 	for !k.stop.Load() && k.problem() == "" {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// soakConn is a connection of the soak, used outside of the test's goroutine. Errors are empty replies.
+// soakConn is a connection of the soak test for use outside of the test's goroutine. An error gives
+// an empty reply.
 type soakConn struct {
 	net.Conn
 	r *bufio.Reader

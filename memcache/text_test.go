@@ -246,7 +246,8 @@ func TestMetaCAS(t *testing.T) {
 	require.Regexp(t, `^ME a exp=-1 cas=\d+ size=1$`, c.line())
 }
 
-// A page can make a browser send its request here, with commands in the body: the request line ends the connection.
+// A web page can make a browser send a request here, with commands in its body. The request line
+// must end the connection.
 func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 	for _, plex := range []string{"", "opts=f", "opts=q"} {
 		s := start(t, plex, "%")
@@ -261,11 +262,11 @@ func TestRequestsOfPagesEndTheConnection(t *testing.T) {
 			limit = longLine
 		}
 		c := s.dial(t)
-		c.send("POST /%s", strings.Repeat("x", limit-len("POST /"))+ // the rest of a line that is too long is the next one
+		c.send("POST /%s", strings.Repeat("x", limit-len("POST /"))+ // the rest would be the next line
 			"flush_all HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 11\r\n\r\nflush_all\r\n")
 		c.ended()
 		c = s.dial(t)
-		c.send("\x16\x03\x01\x02\x00\x01\nflush_all\r\n") // the first message of TLS, with a name that the page's site has chosen
+		c.send("\x16\x03\x01\x02\x00\x01\nflush_all\r\n") // the first message of TLS
 		c.ended()
 		n, err := s.db.Count(nil)
 		require.NoError(t, err)

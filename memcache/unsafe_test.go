@@ -13,8 +13,8 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// TestNoReplyTellsWhatIsNotSafe asks for a record whose update is being synced (-oas). What must hold: no reply comes before the sync has
-// ended, and when it fails none comes at all.
+// TestNoReplyTellsWhatIsNotSafe asks for a record whose update is being synced (-oas). No reply may
+// come before the sync has ended, and none at all if it fails.
 func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	for plex, requests := range map[string][]string{
 		"opts=fm": {"get order\r\n", "gets order\r\n", "add order 0 0 1\r\nx\r\n", "incr order 1\r\n", "cas order 0 0 1 1\r\nx\r\n", "mg order v\r\n"},

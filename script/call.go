@@ -6,15 +6,16 @@ import (
 	"gotycoon/db/record"
 )
 
-// call is a call of one of the functions that scripts have for the server. Arguments are counted from 1; of a method the first one
-// is the object.
+// call is one call of a Go function by a script. Arguments count from 1; argument 1 of a method is
+// its object.
 type call struct {
 	s    *state
 	l    *lua.LState
-	name string // as errors have it
+	name string // of the function, for errors
 }
 
-// function makes a function that takes from least to most arguments.
+// function returns a Lua function that runs body. A call with fewer than least or more than most
+// arguments raises an error.
 func (s *state) function(name string, least, most int, body func(c call) int) *lua.LFunction {
 	return s.l.NewFunction(func(l *lua.LState) int {
 		c := call{s, l, name}
@@ -25,16 +26,16 @@ func (s *state) function(name string, least, most int, body func(c call) int) *l
 	})
 }
 
-// anyNumber is the most arguments of a function that does not mind more.
+// anyNumber is the limit of a function that ignores surplus arguments.
 const anyNumber = 1 << 30
 
-// refuse raises the error for wrong arguments. As in the original it has no position.
+// refuse raises the error for wrong arguments. As in the original, its message has no position.
 func (c call) refuse() { c.raise("invalid arguments") }
 
-// raise raises an error of the function.
+// raise raises an error with the function's name in front.
 func (c call) raise(message string) { c.l.Error(lua.LString(c.name+": "+message), 0) }
 
-// text returns a text argument.
+// text returns a string argument. A number counts as a string; any other value raises an error.
 func (c call) text(i int) string {
 	t, ok := text(c.l.Get(i))
 	if !ok {
@@ -45,10 +46,10 @@ func (c call) text(i int) string {
 
 func (c call) bytes(i int) []byte { return []byte(c.text(i)) }
 
-// has tells whether an argument is there and not nil.
+// has reports whether an argument is given and is not nil.
 func (c call) has(i int) bool { return c.l.Get(i) != lua.LNil }
 
-// float returns a number argument: 0 for what is none.
+// float returns a number argument. A value that is no number counts as 0.
 func (c call) float(i int) float64 {
 	f, _ := number(c.l.Get(i))
 	return f
@@ -61,10 +62,10 @@ func (c call) int(i int, absent int64) int64 {
 	return cInt64(c.float(i))
 }
 
-// xt returns an expiration argument.
+// xt returns an expiration time argument.
 func (c call) xt(i int) record.XT { return record.XT(c.int(i, int64(record.Never))) }
 
-// flag returns a boolean argument, or the default where it is absent.
+// flag returns a boolean argument, or absent if the argument is not given.
 func (c call) flag(i int, absent bool) bool {
 	if i > c.l.GetTop() || !c.has(i) {
 		return absent
@@ -80,7 +81,8 @@ func (c call) table(i int) *lua.LTable {
 	return t
 }
 
-// texts returns the strings and numbers of an array.
+// texts returns the strings and numbers of an array argument. Other values in the array are left
+// out.
 func (c call) texts(i int) [][]byte {
 	var list [][]byte
 	t := c.table(i)
@@ -112,7 +114,7 @@ func (c call) pushNil() int {
 	return 1
 }
 
-// pushTexts pushes an array.
+// pushTexts pushes an array of strings.
 func (c call) pushTexts(list [][]byte) int {
 	t := c.l.CreateTable(len(list), 0)
 	for _, v := range list {
@@ -123,12 +125,12 @@ func (c call) pushTexts(list [][]byte) int {
 	return 1
 }
 
-// callable tells whether a value can be called.
+// callable reports whether a value can be called.
 func (c call) callable(v lua.LValue) bool {
 	return v.Type() == lua.LTFunction || ownMetamethod(c.l, v, "__call") != lua.LNil
 }
 
-// protect calls f and returns its results, as many as wanted. The error is what f has raised.
+// protect calls f and returns as many results as wanted. The error is the value that f has raised.
 func (c call) protect(f lua.LValue, results int, args ...lua.LValue) ([]lua.LValue, error) {
 	return c.s.protector.apart(c.l, f, args, results, nil)
 }

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// ktCodec encodes, or with ~ in front of the name decodes. It has no result for what cannot be decoded.
+// ktCodec serves kt.codec(mode, text). A mode with ~ in front decodes; text that cannot be decoded
+// gives nil.
 func ktCodec(c call) int {
 	mode, t := strings.ToLower(c.text(1)), c.text(2)
 	name, decode := strings.CutPrefix(mode, "~")
@@ -59,13 +60,14 @@ func decoders(c call, name string, p []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// compress makes what the original calls zlib (deflate without any frame), deflate (the format of zlib) and gzip.
+// compress packs p. The original's names mislead: its zlib is a deflate stream without a frame, and
+// its deflate is the zlib format.
 func compress(c call, name string, p []byte) []byte {
 	var out bytes.Buffer
 	var w io.WriteCloser
 	switch name {
 	case "zlib":
-		w, _ = flate.NewWriter(&out, flate.DefaultCompression) // the level is one that there is
+		w, _ = flate.NewWriter(&out, flate.DefaultCompression) // the level is valid
 	case "deflate":
 		w, _ = zlib.NewWriterLevel(&out, zlib.DefaultCompression)
 	default:
@@ -130,7 +132,7 @@ func encodeURL(c call, p []byte) []byte {
 	return out
 }
 
-// digitOf returns the value of a hexadecimal digit, 0 for other characters.
+// digitOf returns the value of a hexadecimal digit. Any other character counts as 0.
 func digitOf(b byte) byte {
 	switch {
 	case isDigit(b):
@@ -141,7 +143,8 @@ func digitOf(b byte) byte {
 	return 0
 }
 
-// decodeURL takes a % with less than two characters behind it away, with them.
+// decodeURL decodes percent encoding. As in the original, a % with fewer than two characters behind
+// it ends the text.
 func decodeURL(c call, p []byte) []byte {
 	var out []byte
 	for i := 0; i < len(p); i++ {
@@ -199,7 +202,8 @@ func decodeQuote(c call, p []byte) []byte {
 	return out
 }
 
-// decodeHex reads two characters a byte; those that are no digits do not count.
+// decodeHex makes a byte of each two characters. A character that is no digit adds nothing to its
+// byte.
 func decodeHex(c call, p []byte) []byte {
 	var out []byte
 	for ; len(p) > 0; p = p[min(2, len(p)):] {
@@ -215,8 +219,9 @@ func decodeHex(c call, p []byte) []byte {
 	return out
 }
 
-// decodeBase reads groups of four digits and passes what is none. A group without its end is three bytes, too, as if its digits
-// were the last ones; an = takes a byte away.
+// decodeBase reads groups of four base64 digits and skips other characters. Each = takes one byte
+// from its group. As in the original, a group that the end of the text cuts short gives three
+// bytes, as if its digits were the last digits of a whole group.
 func decodeBase(c call, p []byte) []byte {
 	var out []byte
 	for len(p) > 0 {

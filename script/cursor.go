@@ -6,11 +6,11 @@ import (
 	"gotycoon/db"
 )
 
-// cursor is what a cursor object stands for.
+// cursor is the Go side of a cursor object.
 type cursor struct {
 	h  *handle
 	at *db.Cursor
-	of *db.DB // that it was made for: the object can be opened anew
+	of *db.DB // the database that at was made for
 }
 
 // openCursor makes the class Cursor.
@@ -30,7 +30,7 @@ func (s *state) openCursor(kt *lua.LTable) {
 	}
 }
 
-// newCursor makes the object of a cursor; object is the one of its database.
+// newCursor makes a cursor object. object is the database object that cursor:db() returns.
 func (s *state) newCursor(h *handle, object lua.LValue) *lua.LTable {
 	cur := &cursor{h: h, of: h.db}
 	if h.db != nil {
@@ -59,11 +59,14 @@ func (c call) cursorOf(i int) *cursor {
 	return cur
 }
 
-// do runs an operation on the cursor; p is what the reply of the call waits for.
+// do runs an operation on the cursor. The reply of the call waits for the updates that op adds to
+// p.
 func (cur *cursor) do(c call, op func(at *db.Cursor, p *db.Pending) error) bool {
 	return cur.h.do(c, cur.on(op))
 }
 
+// on returns op as an operation on a database. It makes a new db.Cursor if the script has opened
+// another file with the cursor's database object.
 func (cur *cursor) on(op func(at *db.Cursor, p *db.Pending) error) func(d *db.DB) error {
 	return func(d *db.DB) error {
 		if cur.of != cur.h.db {
@@ -85,7 +88,8 @@ func curNew(c call) int {
 	return 1
 }
 
-// dbCursorProcess gives a function a cursor that is disabled when it has returned.
+// dbCursorProcess calls a function with a cursor, and disables the cursor when the function has
+// returned.
 func dbCursorProcess(c call) int {
 	f := c.l.Get(2)
 	if !c.callable(f) {
@@ -100,7 +104,7 @@ func dbCursorProcess(c call) int {
 	return 0
 }
 
-// dbPairs is for loops over all records.
+// dbPairs returns an iterator over all records, for a for loop.
 func dbPairs(c call) int {
 	h := c.handleOf(1)
 	cur := &cursor{h: h}
@@ -117,7 +121,7 @@ func dbPairs(c call) int {
 	return 1
 }
 
-// next pushes the record of a cursor and steps on.
+// next pushes the record at the cursor, and steps on.
 func next(c call, cur *cursor) int {
 	var key, value []byte
 	if !cur.do(c, func(at *db.Cursor, p *db.Pending) (err error) {
@@ -170,7 +174,7 @@ func curError(c call) int {
 	return 1
 }
 
-// jump moves to a key where one is given.
+// jump moves the cursor to the first or last record, or to a key if the script gives one.
 func jump(c call, first func(*db.Cursor, *db.Pending) error, byKey func(*db.Cursor, *db.Pending, []byte) error) int {
 	cur := c.cursorOf(1)
 	if c.l.GetTop() == 1 {
@@ -187,7 +191,7 @@ func curStep(c call) int { return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).St
 
 func curStepBack(c call) int { return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).StepBack)) }
 
-// part is get_key and get_value.
+// part serves get_key and get_value.
 func part(c call, get func(at *db.Cursor, p *db.Pending, step bool) ([]byte, error)) int {
 	var value []byte
 	step := c.flag(2, false)
@@ -203,7 +207,7 @@ func part(c call, get func(at *db.Cursor, p *db.Pending, step bool) ([]byte, err
 func curGetKey(c call) int   { return part(c, (*db.Cursor).GetKey) }
 func curGetValue(c call) int { return part(c, (*db.Cursor).GetValue) }
 
-// whole pushes key, value and expiration time, or nil.
+// whole pushes key, value and expiration time of the record at the cursor, or nil.
 func whole(c call, get func(at *db.Cursor, p *db.Pending) (key, value []byte, xt int64, err error)) int {
 	var key, value []byte
 	var xt int64
@@ -231,7 +235,8 @@ func curRemove(c call) int {
 	return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).Remove))
 }
 
-// curSetValue does what the documentation of the original says: value, expiration, step. The original mixes the last two up.
+// curSetValue takes value, expiration time and step, as the original's documentation says. The
+// original itself mixes up the last two.
 func curSetValue(c call) int {
 	cur := c.cursorOf(1)
 	value, xt, step := c.bytes(2), c.xt(3), c.flag(4, false)

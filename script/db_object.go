@@ -39,7 +39,7 @@ func (s *state) openDB(kt *lua.LTable) {
 	k.dbMembers = append(k.dbMembers, member{"err_", k.errors}, member{"cur_", k.cursor})
 }
 
-// method is a method of a class with the number of its arguments, the object included.
+// method is a row of the table of a class. The numbers of arguments include the object.
 type method struct {
 	name        string
 	least, most int
@@ -64,7 +64,7 @@ func dbMethods() []method {
 	}
 }
 
-// newDB makes the object of a database.
+// newDB makes a database object.
 func (s *state) newDB(h *handle) *lua.LTable {
 	t := s.object(s.classes.dbMembers, s.classes.dbMeta)
 	t.RawSetString("db_ptr_", s.userdata(h))
@@ -105,7 +105,7 @@ func dbError(c call) int {
 	return 1
 }
 
-// dbIndex reads a record by the name of a field.
+// dbIndex serves db.KEY: it reads a record.
 func dbIndex(c call) int {
 	h := c.handleOf(1)
 	key, ok := text(c.l.Get(2))
@@ -123,7 +123,8 @@ func dbIndex(c call) int {
 	return c.pushBytes(value)
 }
 
-// dbNewIndex stores a record by the name of a field; what is no text removes it.
+// dbNewIndex serves db.KEY = VALUE: it stores a record. A value that is neither string nor number
+// removes the record.
 func dbNewIndex(c call) int {
 	h := c.handleOf(1)
 	key := c.bytes(2)

@@ -11,7 +11,7 @@ import (
 
 // Methods on one record.
 
-// store is set and its relatives: key, value, expiration.
+// store serves set, add, replace and append.
 func store(c call, op func(d *db.DB, p *db.Pending, key, value []byte, xt record.XT) error) int {
 	h := c.handleOf(1)
 	key, value, xt := c.bytes(2), c.bytes(3), c.xt(4)
@@ -34,7 +34,7 @@ func dbClear(c call) int {
 	return c.pushBool(h.do(c, func(d *db.DB) error { return d.Clear(h.pending()) }))
 }
 
-// found pushes value and expiration time, or nil.
+// found pushes value and expiration time, or nil if ok is false.
 func found(c call, ok bool, value []byte, xt int64) int {
 	if !ok {
 		return c.pushNil()
@@ -117,14 +117,16 @@ func dbIncrementDouble(c call) int {
 	return c.pushNumber(sum)
 }
 
-// dbCas compares and swaps; nil stands for no record.
+// dbCas compares and swaps. A nil old value means that there must be no record; a nil new value
+// removes the record.
 func dbCas(c call) int {
 	h := c.handleOf(1)
 	key, oval, nval, xt := c.bytes(2), c.optional(3), c.optional(4), c.xt(5)
 	return c.pushBool(h.do(c, func(d *db.DB) error { return d.CAS(h.pending(), key, oval, nval, xt) }))
 }
 
-// optional returns a text argument that is not nil where it is there.
+// optional returns a string argument, or nil if the argument is nil or absent. An empty string
+// gives an empty slice.
 func (c call) optional(i int) []byte {
 	if !c.has(i) {
 		return nil
@@ -177,7 +179,8 @@ func dbGetBulk(c call) int {
 		ok := h.do(c, func(d *db.DB) error {
 			return d.GetBulk(h.pending(), keys, atomic, func(i int, value []byte, _ int64) {
 				size += int64(len(value))
-				if short = short || !again && !c.s.room.has(int64(len(value))); !short { // the collector cannot run under the keys' locks
+				// The collector must not be waited for under the locks of the keys.
+				if short = short || !again && !c.s.room.has(int64(len(value))); !short {
 					t.RawSetString(string(keys[i]), c.s.room.text(string(value)))
 				}
 			})

@@ -12,13 +12,14 @@ import (
 	"gotycoon/db/record"
 )
 
-// Snapshots of one database, in the original's form:
+// A snapshot of one database, in the format of the original:
 //
 //	"KCSS\n\0"
 //	per record  0x00 | key size | value size | key | value     sizes as in appendVarint
 //	0xff
 //
-// The value has the absolute expiration time in front, 5 bytes big-endian, unless the database has none.
+// The value begins with the absolute expiration time, 5 bytes big-endian, unless the database keeps
+// no expiration times.
 const (
 	snapshotMagic  = "KCSS\n\x00"
 	snapshotRecord = 0x00
@@ -43,7 +44,7 @@ func dbDumpSnapshot(c call) int {
 }
 
 func dumpSnapshot(c call, w *bufio.Writer, d *db.DB) error {
-	_, _ = w.WriteString(snapshotMagic) // Flush tells
+	_, _ = w.WriteString(snapshotMagic) // Flush returns the error
 	err := d.Walk(c.s.leash.ask, nil, func(key, value []byte, xt int64) bool {
 		c.s.leash.check(c.l)
 		if !d.Persistent() {
@@ -55,13 +56,13 @@ func dumpSnapshot(c call, w *bufio.Writer, d *db.DB) error {
 		_, _ = w.Write(value)
 		return true
 	})
-	if err != nil { // what was read is not safe, and will never be: the file has no end
+	if err != nil { // updates that were read will never be durable: the file gets no end mark
 		return err
 	}
 	return w.WriteByte(snapshotEnd)
 }
 
-// dbLoadSnapshot stores the records of a snapshot. Others stay.
+// dbLoadSnapshot stores the records of a snapshot. Records that the snapshot lacks stay.
 func dbLoadSnapshot(c call) int {
 	h := c.handleOf(1)
 	source := c.text(2)

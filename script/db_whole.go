@@ -62,7 +62,8 @@ func dbStatus(c call) int {
 	return 1
 }
 
-// processor returns what is called with path, count and size, nil where the argument is none.
+// processor returns a function that calls the script's file processor with path, count and size. It
+// returns nil if the argument is no file processor.
 func (c call) processor(i int) func(d *db.DB) bool {
 	v := c.l.Get(i)
 	args := []lua.LValue{}
@@ -73,13 +74,13 @@ func (c call) processor(i int) func(d *db.DB) bool {
 		return nil
 	}
 	return func(d *db.DB) bool {
-		n, _ := d.Count(c.s.owed) // what cannot be counted now fails elsewhere
+		n, _ := d.Count(c.s.owed) // an error is left to the operation itself
 		results, err := c.protect(v, 1, append(args, lua.LString(d.Path()), lua.LNumber(n), lua.LNumber(d.Size()))...)
 		return err == nil && lua.LVAsBool(results[0])
 	}
 }
 
-// dbSynchronize brings the database to its file. The processor may copy that.
+// dbSynchronize writes the database to its file. A file processor may then copy the file.
 func dbSynchronize(c call) int {
 	hard, process := c.flag(2, false), c.processor(3)
 	return c.pushBool(c.handleOf(1).visit(c, func(d *db.DB) error {
@@ -97,7 +98,8 @@ func dbSynchronize(c call) int {
 
 var errProcess error = &dberr.Error{Code: dberr.LogicInconsistency, Message: "processing failed"}
 
-// dbOccupy runs a processor while no other script's visitor or transaction is at work.
+// dbOccupy runs a file processor while no visitor and no transaction of another script call is at
+// work.
 func dbOccupy(c call) int {
 	process := c.processor(3)
 	return c.pushBool(c.handleOf(1).visit(c, func(d *db.DB) error {
@@ -130,7 +132,7 @@ func copyFile(dest, source string) error {
 		return err
 	}
 	if _, err := io.Copy(out, in); err != nil {
-		_ = out.Close() // the copy is no good anyway
+		_ = out.Close() // the copy is incomplete anyway
 		return err
 	}
 	return out.Close()
@@ -169,7 +171,8 @@ func dbMatchRegex(c call) int {
 	})
 }
 
-// dbMatchSimilar without a range finds every key, in the order of the database.
+// dbMatchSimilar finds similar keys. Without a distance every key matches, in the order of the
+// database.
 func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
@@ -227,13 +230,13 @@ func mergeOne(d *db.DB, p *db.Pending, key, value []byte, xt record.XT, mode int
 	default:
 		return d.Set(p, key, value, xt)
 	}
-	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) { // is left out
+	if errors.Is(err, dberr.ErrDuplicate) || errors.Is(err, dberr.ErrNoRecord) { // the record is left out
 		return nil
 	}
 	return err
 }
 
-// absoluteXT is an absolute expiration time as an argument.
+// absoluteXT turns an absolute expiration time into an argument of an update.
 func absoluteXT(xt int64) record.XT {
 	if xt >= record.MaxXT {
 		return record.Never

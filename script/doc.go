@@ -1,14 +1,34 @@
-// Package script runs procedures that the server's user has written in Lua 5.1: the calls of play_script.
+// Package script runs the procedures that the user of the server has written in Lua 5.1: the calls
+// of play_script.
 //
-//	Pool.Call(name, in, out)         lends one of the interpreters
-//	state.call                       the global function, its input and output tables, its result
-//	kt.*, db:*, cursor:*             one file per family; see docs/lua.md for what they do
-//	handle.use                       which database an operation goes to: the server's, or the transaction of this call
+//	Pool.Call(name, in, out)      lends one of the interpreters (pool.go)
+//	state.call                    the function, its tables, its result (state.go)
+//	leash, memory, room           end a call that takes too long or too much
+//	kt.*, db:*, cursor:*          a Go function for each; docs/lua.md says what they do
+//	handle.do                     which database an operation goes to, and what waits for whom
 //
-// The interpreter is github.com/yuin/gopher-lua. What scripts can see of its differences to the reference interpreter is put right
-// here: chunks are compiled from a syntax tree whose concatenations are calls of ours (rewrite.go), chunks that only the library
-// accepts are refused (strict.go), number texts and string functions are our own (number.go, lib_string.go, pattern.go).
+// # The language
 //
-// A script runs without any of the server's locks, but a visitor has its record's key locked (db.DB.Accept). Interpreters that keep
-// something locked never wait for each other in a circle: see holds.
+// The interpreter is github.com/yuin/gopher-lua. A script must compute the same results as in the
+// reference interpreter, so what differs is replaced:
+//
+//	strict.go, rewrite.go         refuse chunks that only the library accepts, and compile
+//	                              concatenations to calls of our own function
+//	operators.go, number.go       arithmetic with texts, numbers as text
+//	lib_*.go, pattern.go          library functions with other results or without limits
+//	protect.go                    pcall: the library breaks variables of closures
+//
+// Error messages are the library's own: only their wording differs (compat/DIFFERENCES.md).
+//
+// # Locks
+//
+// A script runs without any lock of the server. A visitor runs with its record's key locked
+// (db.DB.Accept), and a transaction keeps the updates of others waiting. Calls that keep something
+// locked never wait for each other in a circle: see holds.
+//
+// # Limits
+//
+// The interpreter looks at its leash before each instruction. A Go function is one instruction to
+// it, so each function that can take long calls leash.work or leash.check itself, and each function
+// that can make a large value asks for room before it does.
 package script

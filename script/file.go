@@ -11,8 +11,8 @@ import (
 	"gotycoon/db/expr"
 )
 
-// file is a database that a script has opened for itself. It is closed when the script closes it, when its object is garbage, and
-// with the pool.
+// file is a database that a script has opened for itself. It is closed by the script, when its
+// object is collected as garbage, or with the pool.
 type file struct {
 	catalog *db.Catalog
 	once    sync.Once
@@ -24,7 +24,7 @@ func (f *file) close() error {
 	return f.err
 }
 
-// files is the open ones of a pool.
+// files is the set of open files of a pool.
 type files struct {
 	mu   sync.Mutex
 	open map[*file]struct{}
@@ -39,7 +39,7 @@ func (fs *files) add(f *file) {
 	fs.open[f] = struct{}{}
 }
 
-// drop closes one.
+// drop closes a file.
 func (fs *files) drop(f *file) error {
 	fs.mu.Lock()
 	delete(fs.open, f)
@@ -47,7 +47,7 @@ func (fs *files) drop(f *file) error {
 	return f.close()
 }
 
-// close closes all.
+// close closes all files.
 func (fs *files) close() error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *handle) openFile(path string, mode int64) error {
 	return nil
 }
 
-// closeFile closes it again.
+// closeFile closes a database of the script's own.
 func (h *handle) closeFile() error {
 	switch {
 	case h.served:
@@ -105,9 +105,9 @@ func (h *handle) closeFile() error {
 	case h.db == nil:
 		return errNotOpen
 	}
-	err := h.settle()
+	err := h.awaitUpdates()
 	if h.tx != nil {
-		_ = h.tx.Abort() // what was not committed is not wanted
+		_ = h.tx.Abort() // updates without a commit are dropped
 		h.tx = nil
 	}
 	f := h.file
@@ -132,7 +132,7 @@ func dbClose(c call) int {
 	return c.pushBool(h.note(h.closeFile()))
 }
 
-// dbProcess opens a database for one function.
+// dbProcess opens a database for one call of a function.
 func dbProcess(c call) int {
 	c.table(1)
 	f := c.l.Get(2)

@@ -10,16 +10,16 @@ import (
 	"gotycoon/db/dberr"
 )
 
-// handle is what a database object of a script stands for.
+// handle is the Go side of a database object.
 type handle struct {
 	s      *state
 	db     *db.DB // nil: not open
-	served bool   // a database of the server; else file is the script's own
+	served bool   // it is a database of the server; otherwise file is the script's own
 	file   *file
 
-	tx    *db.Transaction // that this call has begun
-	owed  db.Pending      // updates of a database of the script's own
-	dirty bool            // there may be some
+	tx    *db.Transaction // begun by this call; nil: none
+	owed  db.Pending      // updates of the script's own database that may not be durable
+	dirty bool            // owed may have updates
 	busy  int             // visitors that are running
 
 	code    dberr.Code // last error
@@ -43,7 +43,7 @@ func (c call) handleOf(i int) *handle {
 	return h
 }
 
-// note remembers an error and tells whether there is none.
+// note remembers an error, and reports whether there was none.
 func (h *handle) note(err error) bool {
 	if err == nil {
 		return true
@@ -60,8 +60,9 @@ func (h *handle) fail(code dberr.Code, message string) bool {
 	return false
 }
 
-// do runs an operation on the database, or on the transaction of this call, and notes its error. Who holds a database already
-// takes a hold on this one, too, for the time of the operation.
+// do runs an operation on the database, or on the transaction of this call, and remembers its
+// error. A call that holds another database takes a hold on this one, too, for the time of the
+// operation: see holds.
 func (h *handle) do(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
 		return h.fail(dberr.InvalidOperation, "not opened")
@@ -74,11 +75,12 @@ func (h *handle) do(c call, op func(d *db.DB) error) bool {
 		defer h.release()
 	}
 	before := h.s.owed.Taken()
-	defer h.s.owed.GiveBack(before) // what the script has been given is the interpreter's
+	defer h.s.owed.GiveBack(before) // the room counts what the script has read
 	return h.note(op(h.current()))
 }
 
-// current is where operations find the records.
+// current returns the view of the database that operations use: the transaction of this call, or
+// the database itself.
 func (h *handle) current() *db.DB {
 	if h.tx != nil {
 		return h.tx.DB()
@@ -86,7 +88,8 @@ func (h *handle) current() *db.DB {
 	return h.db
 }
 
-// pending is what the updates of an operation are added to.
+// pending returns where an operation adds its updates. The reply of the call waits for updates of
+// the server's databases, and state.end for those of the script's own databases.
 func (h *handle) pending() *db.Pending {
 	if h.served {
 		return h.s.owed
@@ -98,7 +101,7 @@ func (h *handle) pending() *db.Pending {
 	return &h.owed
 }
 
-// hold takes a hold on the database.
+// hold takes a hold on the database, or raises an error.
 func (h *handle) hold(c call) {
 	if h.s.pool.holds.take(h.s.holder, h.db, h.s.leash.done) {
 		return
@@ -109,7 +112,7 @@ func (h *handle) hold(c call) {
 
 func (h *handle) release() { h.s.pool.holds.give(h.s.holder, h.db) }
 
-// visit is do for operations that run functions of the script while something is locked.
+// visit is do for an operation that runs functions of the script while records are locked.
 func (h *handle) visit(c call, op func(d *db.DB) error) bool {
 	ok := h.do(c, func(d *db.DB) error {
 		if h.served {
@@ -120,18 +123,19 @@ func (h *handle) visit(c call, op func(d *db.DB) error) bool {
 		defer func() { h.busy-- }()
 		return op(d)
 	})
-	h.s.leash.check(c.l) // a visitor's errors are swallowed, its end is not
+	h.s.leash.check(c.l) // errors of a visitor are ignored, but not a stop
 	return ok
 }
 
-// settle waits for what is owed to a database of the script's own.
-func (h *handle) settle() error {
+// awaitUpdates waits until the updates of a database of the script's own are durable.
+func (h *handle) awaitUpdates() error {
 	h.dirty = false
 	return h.owed.Wait()
 }
 
-// Transactions. The one who begins it has it alone for the rest of its call. When the call returns without having ended it, it is
-// everybody's, as in the original: any other call can end it, and what clients update meanwhile is part of it.
+// A transaction belongs to the call that has begun it: until that call returns, no other call or
+// client sees its updates or adds to them. If the call returns and leaves the transaction open, all
+// clients share it, as in the original: their updates become part of it, and any call can end it.
 
 // begin begins a transaction of this call.
 func (h *handle) begin(c call, hard bool) bool {
@@ -153,7 +157,8 @@ func (h *handle) begin(c call, hard bool) bool {
 		if h.db.Transaction() == nil {
 			break
 		}
-		h.release() // another call has left one open: whoever ends it must not have to wait for us
+		// Another call has left a transaction open. The call that ends it must not wait for this one.
+		h.release()
 	}
 	tx, err := h.db.Begin(h.s.leash.done, hard)
 	if err != nil {
@@ -166,7 +171,7 @@ func (h *handle) begin(c call, hard bool) bool {
 	return true
 }
 
-// await waits, unless the script has to stop.
+// await waits for an event, or raises an error if the script has to stop.
 func (s *state) await(c call, event <-chan struct{}) {
 	select {
 	case <-event:
@@ -175,7 +180,7 @@ func (s *state) await(c call, event <-chan struct{}) {
 	}
 }
 
-// finish ends the transaction of this call, or the one that is everybody's.
+// finish ends the transaction of this call, or a transaction that an earlier call has left open.
 func (h *handle) finish(c call, commit bool) bool {
 	if h.db == nil {
 		return h.fail(dberr.InvalidOperation, "not opened")
@@ -204,7 +209,8 @@ func dbBeginTransaction(c call) int { return c.pushBool(c.handleOf(1).begin(c, c
 
 func dbEndTransaction(c call) int { return c.pushBool(c.handleOf(1).finish(c, c.flag(2, true))) }
 
-// dbTransaction commits when the function returns a true value. An error of the function aborts and goes on.
+// dbTransaction commits if the function returns a true value. An error of the function aborts the
+// transaction, and is raised again.
 func dbTransaction(c call) int {
 	h := c.handleOf(1)
 	f, hard := c.l.Get(2), c.flag(3, false)

@@ -6,17 +6,28 @@ import (
 	"gotycoon/db"
 )
 
-// holds keeps interpreters from waiting for each other in a circle. While a script's function runs as a visitor, or its
-// transaction is open, something of a database is locked. Only one interpreter at a time does that to a database: it has a hold
-// on it. One that has a hold takes another before it touches another database, even for a moment, so that all waiting is seen
-// here; one that would wait for itself gets an error instead.
+// holds keeps script calls from waiting for each other in a circle.
+//
+// A call keeps something of a database locked while its visitor runs or its transaction is open.
+// Suppose that call A is in a transaction of database 1 and reads database 2, while call B is in a
+// transaction of database 2 and reads database 1. Each would wait for the other one for ever, and
+// with them every client of both databases.
+//
+// The rule: only one call at a time may keep something of a database locked. It has a hold on the
+// database. A call that has a hold takes a second hold before it touches another database, even for
+// a single read. So all waiting of such calls passes through take, which knows who waits for whom.
+// The call whose wait would close the circle gets an error instead.
+//
+// Taking the holds in the order of the databases would avoid circles without errors, but nobody
+// knows in advance which databases a script will use.
 type holds struct {
 	mu    sync.Mutex
 	owner map[*db.DB]*holder
 	freed chan struct{} // closed, and replaced, when a hold is given up
 }
 
-// holder is an interpreter as holds sees it. Its fields are guarded by holds.mu, but its own goroutine may read count.
+// holder is an interpreter as holds sees it. holds.mu protects its fields, but the goroutine of the
+// call may read count without the lock.
 type holder struct {
 	count map[*db.DB]int
 	waits *db.DB // nil: it does not wait
@@ -24,11 +35,12 @@ type holder struct {
 
 func (h *holds) init() { h.owner, h.freed = map[*db.DB]*holder{}, make(chan struct{}) }
 
-// any tells whether the holder has a hold.
+// any reports whether the holder has a hold.
 func (who *holder) any() bool { return len(who.count) > 0 }
 
-// take takes a hold, once more where the holder has it. It reports false when the one who has it waits for this holder.
-// stop ends the waiting; the hold is not taken then, either.
+// take takes a hold; a holder may take the same hold several times. It waits for another holder to
+// give the hold up, and returns false if that holder waits for this one, directly or through
+// others. It also returns false if stop is closed.
 func (h *holds) take(who *holder, d *db.DB, stop <-chan struct{}) bool {
 	for {
 		freed, ok := h.try(who, d)
@@ -46,7 +58,8 @@ func (h *holds) take(who *holder, d *db.DB, stop <-chan struct{}) bool {
 	}
 }
 
-// try takes a hold if it can. Else it returns what to wait for, nil when that would be for ever.
+// try takes a hold if it can. Otherwise it returns a channel to wait for, or nil if the wait would
+// close a circle.
 func (h *holds) try(who *holder, d *db.DB) (freed <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,7 +100,7 @@ func (h *holds) free(who *holder, d *db.DB) {
 	h.freed = make(chan struct{})
 }
 
-// releaseAll gives up everything at the end of a call.
+// releaseAll gives up all holds at the end of a call.
 func (h *holds) releaseAll(who *holder) {
 	if !who.any() {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reading in pieces is not to be noticed.
+// Scripts cannot notice that files are read in pieces.
 func TestFilesAreReadAsEver(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(path, []byte("first\n12 third\n"+strings.Repeat("x", 200_000)), 0o600))

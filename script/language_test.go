@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the reference interpreter prints for chunks where the one used here would differ without our help.
+// The results are those of the reference interpreter. Without our help the library would give other
+// ones.
 func TestLanguage(t *testing.T) {
 	h := start(t, evaluator)
 	for code, want := range map[string]string{
@@ -59,8 +60,8 @@ func TestLanguage(t *testing.T) {
 	}
 }
 
-// An error of a script names the chunk and the line. The words are those of the interpreter, which DIFFERENCES.md lists, but for the
-// errors of our own functions.
+// An error of a script names the chunk and the line. The words are those of the library (see
+// DIFFERENCES.md), except in errors of our own functions.
 func TestMessages(t *testing.T) {
 	h := start(t, evaluator)
 	for code, want := range map[string]string{
@@ -101,7 +102,7 @@ func TestSyntaxErrors(t *testing.T) {
 	require.Equal(t, `[string "x = 1..."]:2: parse error near '<eof>'`, h.eval(`return select(2, loadstring("x = 1\ny"))`))
 }
 
-// The parser of the interpreter would accept these chunks, and the reference interpreter refuses them.
+// The library's parser would accept these chunks; the reference interpreter refuses them.
 func TestChunksOfOtherLanguagesAreRefused(t *testing.T) {
 	h := start(t, evaluator)
 	nested := func(before, middle, after string, levels int) string {

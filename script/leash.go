@@ -11,27 +11,31 @@ import (
 	"gotycoon/db"
 )
 
-// Reasons for which a script is stopped.
+// Reasons to stop a script.
 var (
 	errStopping = errors.New("the server is stopping")
 	errTime     = errors.New("the script has run longer than it may")
 	errMemory   = errors.New("not enough memory")
 )
 
-// leash stops a script. It is the context of an interpreter, which looks at Done before each instruction, and serves one call
-// after the other: a context per call would have to be told to every coroutine of the state.
+// leash stops a script that has run too long, whose client has gone, that needs too much memory, or
+// whose server stops.
+//
+// It is the context of the interpreter, which calls Done before each instruction. One leash serves
+// all calls of an interpreter, one after the other. A new context for each call was considered, but
+// would have to be set on every coroutine of the interpreter.
 type leash struct {
 	context.Context // without values and deadline
 
-	done   chan struct{} // of the running call; changed by the goroutine that runs it
+	done   chan struct{} // closed to stop the running call, whose goroutine alone replaces it
 	memory *memory       // nil: not limited
-	heed   db.Heed       // of the running call; nil: nobody waits for it
+	heed   db.Heed       // fails when the client of the running call has gone; nil: not asked
 	ticks  uint32        // instructions
-	spent  int           // steps of functions of ours since the last check
+	spent  int           // steps of Go functions since the last check
 
 	unheeded bool // heed has stopped the call
 
-	mu     sync.Mutex // guards the fields below, which whoever stops it changes
+	mu     sync.Mutex // protects the fields below, which any goroutine may change
 	closed bool
 	reason error
 	timer  *time.Timer
@@ -39,7 +43,9 @@ type leash struct {
 
 func newLeash() *leash { return &leash{Context: context.Background(), done: make(chan struct{})} }
 
-// Done is closed when the script has to stop.
+// Done returns a channel that is closed when the script has to stop. The interpreter calls it
+// before each instruction, so that Done counts instructions, too, and looks at memory and client
+// now and then.
 func (h *leash) Done() <-chan struct{} {
 	if h.memory != nil {
 		h.memory.tick(h)
@@ -52,10 +58,10 @@ func (h *leash) Done() <-chan struct{} {
 
 const (
 	ticksPerHeed  = 1 << 12 // instructions between looks at the client
-	stepsPerCheck = 1 << 17 // steps of functions of ours between checks: less than 5 ms
+	stepsPerCheck = 1 << 17 // steps of Go functions between checks: less than 5 ms
 )
 
-// listen stops the script when nobody waits for it any more.
+// listen stops the script if nobody waits for its result any more.
 func (h *leash) listen() {
 	if h.heed == nil {
 		return
@@ -66,13 +72,13 @@ func (h *leash) listen() {
 	}
 }
 
-// ask is the Heed of what the script has a database do: the reasons to stop the script, and those of the client.
+// ask is the db.Heed of operations that the script makes. It returns why the script has to stop.
 func (h *leash) ask() error {
 	h.listen()
 	return h.Err()
 }
 
-// Err returns why the script has to stop, nil while it need not.
+// Err returns why the script has to stop, nil if it may go on.
 func (h *leash) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +92,7 @@ func (h *leash) pull(reason error) {
 	h.pullLocked(reason)
 }
 
-// pullLocked is pull for those who hold mu.
+// pullLocked is pull for callers that hold mu.
 func (h *leash) pullLocked(reason error) {
 	if !h.closed {
 		h.closed, h.reason = true, reason
@@ -94,7 +100,7 @@ func (h *leash) pullLocked(reason error) {
 	}
 }
 
-// begin prepares for a call, which may take so long; 0 means for ever.
+// begin prepares for a call that may take as long as limit; 0 means no limit.
 func (h *leash) begin(limit time.Duration, heed db.Heed) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,16 +117,16 @@ func (h *leash) begin(limit time.Duration, heed db.Heed) {
 	}
 }
 
-// pullIf stops the call that the timer was set for.
+// pullIf stops the call that the timer was set for, unless it is over.
 func (h *leash) pullIf(done chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.done == done { // in one step: the next call must not be stopped for this one
+	if h.done == done { // under mu: a late timer must not stop the next call
 		h.pullLocked(errTime)
 	}
 }
 
-// end is called when the call is over: what comes now need not be stopped.
+// end ends the supervision of a call.
 func (h *leash) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,11 +134,12 @@ func (h *leash) end() {
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil
-		h.done, h.closed, h.reason = make(chan struct{}), false, nil // the timer may be on its way
+		h.done, h.closed, h.reason = make(chan struct{}), false, nil // pullIf may wait for mu
 	}
 }
 
-// work counts steps of a function of ours that may take many, and is check now and then. Steps take some nanoseconds.
+// work counts steps of a Go function that may need many, and calls check now and then. A step takes
+// some nanoseconds.
 func (h *leash) work(l *lua.LState, steps int) {
 	if h.spent += steps; h.spent >= stepsPerCheck {
 		h.spent = 0
@@ -141,7 +148,7 @@ func (h *leash) work(l *lua.LState, steps int) {
 	}
 }
 
-// check raises an error in functions of ours that take long, when the script has to stop.
+// check raises an error if the script has to stop. Go functions that take long call it.
 func (h *leash) check(l *lua.LState) {
 	select {
 	case <-h.Done():
@@ -150,10 +157,10 @@ func (h *leash) check(l *lua.LState) {
 	}
 }
 
-// sleepSlice is the time between two looks at the client while a script sleeps.
+// sleepSlice is the time between two looks at the client while a script waits.
 const sleepSlice = 50 * time.Millisecond
 
-// sleep waits, unless the script has to stop.
+// sleep waits, or raises an error as soon as the script has to stop.
 func (h *leash) sleep(l *lua.LState, d time.Duration) {
 	for end := time.Now().Add(d); ; {
 		left := time.Until(end)

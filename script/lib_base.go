@@ -10,7 +10,8 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// openLibraries opens the standard libraries with what is replaced or added here.
+// openLibraries opens the standard libraries. Functions whose results differ from those of the
+// reference interpreter, or that know no limits, are replaced by our own.
 func (s *state) openLibraries() {
 	l := s.l
 	for _, open := range []struct {
@@ -51,7 +52,8 @@ func (s *state) openLibraries() {
 // nothing is a function without effect and results.
 func nothing(*lua.LState) int { return 0 }
 
-// osExit ends the server where it is told how, as in the original. Elsewhere it is an error of the script.
+// osExit serves os.exit: it stops the server with Options.Exit. Without Exit it is an error of the
+// script.
 func (s *state) osExit(l *lua.LState) int {
 	if s.pool.opts.Exit == nil {
 		l.RaiseError("os.exit is not available here")
@@ -62,7 +64,7 @@ func (s *state) osExit(l *lua.LState) int {
 	return 0
 }
 
-// baseFunctions replace global functions of the interpreter that show its differences.
+// baseFunctions returns the global functions that replace those of the library.
 func (s *state) baseFunctions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"tostring": baseToString, "tonumber": baseToNumber, "print": s.print, "getmetatable": baseGetMetatable,
@@ -125,7 +127,7 @@ func (s *state) print(l *lua.LState) int {
 		line.WriteString(t)
 	}
 	line.WriteByte('\n')
-	_, _ = fmt.Fprint(os.Stdout, line.String()) // as in C, nobody looks whether it arrives
+	_, _ = fmt.Fprint(os.Stdout, line.String()) // as in C, print has no error
 	return 0
 }
 
@@ -157,7 +159,8 @@ func baseSetMetatable(l *lua.LState) int {
 	return 1
 }
 
-// baseCollectGarbage leaves the collector, which is the server's, alone but for the question how much there is.
+// baseCollectGarbage answers how much memory is in use and ignores all other requests: the
+// collector is the server's.
 func baseCollectGarbage(l *lua.LState) int {
 	switch l.OptString(1, "collect") {
 	case "count":
@@ -219,5 +222,5 @@ func baseUnpack(l *lua.LState) int {
 	return to - from + 1
 }
 
-// maxUnpack is how many results a function can have.
+// maxUnpack is how many results unpack may have.
 const maxUnpack = 1 << 20

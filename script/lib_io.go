@@ -10,11 +10,11 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// ioLib is what the library io, and os.execute, must not do without a look at the budget.
+// ioLib replaces functions of the library io that would read or allocate without a limit, and
+// os.execute.
 type ioLib struct{ budget }
 
-// install replaces the functions that read as much as there is, whatever that is, and the one that makes a buffer of any size, with the functions of
-// the interpreter below them.
+// install replaces the library's functions by our own, which call them.
 func (lib ioLib) install(l *lua.LState, library *lua.LTable) {
 	library.RawSetString("read", l.NewFunction(lib.boundedRead(library.RawGetString("read"), 1)))
 	if methods, ok := l.GetTypeMetatable("FILE*").(*lua.LTable); ok {
@@ -23,7 +23,8 @@ func (lib ioLib) install(l *lua.LState, library *lua.LTable) {
 	}
 }
 
-// boundedBuffer is setvbuf of the interpreter, whose third argument is the size of a buffer.
+// boundedBuffer returns a setvbuf that asks for room before it makes a buffer. Argument 3 is the
+// size.
 func (lib ioLib) boundedBuffer(setvbuf lua.LValue) lua.LGFunction {
 	return func(l *lua.LState) int {
 		top := l.GetTop()
@@ -39,10 +40,11 @@ func (lib ioLib) boundedBuffer(setvbuf lua.LValue) lua.LGFunction {
 	}
 }
 
-// readPiece is how many bytes are read at once of what is read to its end.
+// readPiece is how many bytes a read to the end of a file takes at a time.
 const readPiece = 64 << 10
 
-// boundedRead is read of the interpreter, whose formats begin at an argument, given what it has to read in pieces for which there is room.
+// boundedRead returns a read whose formats begin at argument first. It asks for room before each
+// piece.
 func (lib ioLib) boundedRead(read lua.LValue, first int) lua.LGFunction {
 	return func(l *lua.LState) int {
 		if l.GetTop() < first {
@@ -66,7 +68,8 @@ func (lib ioLib) boundedRead(read lua.LValue, first int) lua.LGFunction {
 	}
 }
 
-// readOne calls read for one format, which pushes what it has read, or nil and perhaps why.
+// readOne calls the library's read for one format. It pushes the value, or nil and perhaps a
+// message.
 func (lib ioLib) readOne(l *lua.LState, read lua.LValue, first int, format lua.LValue) {
 	l.Push(read)
 	for i := 1; i < first; i++ {
@@ -76,7 +79,7 @@ func (lib ioLib) readOne(l *lua.LState, read lua.LValue, first int, format lua.L
 	l.Call(first, lua.MultRet)
 }
 
-// readAll pushes all that is left of a file.
+// readAll pushes the rest of a file.
 func (lib ioLib) readAll(l *lua.LState, read lua.LValue, first int) {
 	var out strings.Builder
 	top := l.GetTop()
@@ -94,7 +97,8 @@ func (lib ioLib) readAll(l *lua.LState, read lua.LValue, first int) {
 	}
 }
 
-// execute runs a program and waits for its end. When the script has to stop, so has the program, with those that it has started.
+// execute serves os.execute: it runs a program and waits for its end. If the script has to stop,
+// the program is killed, with all processes that it has started.
 func (lib ioLib) execute(l *lua.LState) int {
 	cmd := exec.Command("/bin/sh", "-c", checkText(l, 1))
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -18,7 +18,7 @@ func (lib stringLib) newMatcher(l *lua.LState, src, pat string) *matcher {
 func (lib stringLib) find(l *lua.LState) int  { return lib.search(l, true) }
 func (lib stringLib) match(l *lua.LState) int { return lib.search(l, false) }
 
-// search is string.find, which tells the places, and string.match.
+// search serves string.find, which returns positions, and string.match.
 func (lib stringLib) search(l *lua.LState, find bool) int {
 	src, pat := checkText(l, 1), checkText(l, 2)
 	init := min(max(place(optInt(l, 3, 1), len(src))-1, 0), len(src))
@@ -46,7 +46,7 @@ func (lib stringLib) search(l *lua.LState, find bool) int {
 	return m.pushCaptures(l, begin, end, true)
 }
 
-// value returns a capture. Where there is none, the first one is the whole match.
+// value returns a capture. In a pattern without captures, capture 0 is the whole match.
 func (m *matcher) value(i, begin, end int) lua.LValue {
 	if i >= m.level {
 		if i > 0 {
@@ -64,7 +64,8 @@ func (m *matcher) value(i, begin, end int) lua.LValue {
 	return lua.LString(m.src[c.at : c.at+c.length])
 }
 
-// pushCaptures pushes the captures and returns how many. With whole the whole match stands for none.
+// pushCaptures pushes all captures and returns their number. With whole, a pattern without captures
+// pushes the whole match.
 func (m *matcher) pushCaptures(l *lua.LState, begin, end int, whole bool) int {
 	n := m.level
 	if n == 0 && whole {
@@ -144,7 +145,7 @@ func (lib stringLib) gsub(l *lua.LState) int {
 	return 2
 }
 
-// substitute appends what stands for a match.
+// substitute appends the replacement of a match.
 func (lib stringLib) substitute(l *lua.LState, m *matcher, out []byte, repl lua.LValue, begin, end int) []byte {
 	var v lua.LValue
 	switch repl := repl.(type) {
@@ -170,7 +171,7 @@ func (lib stringLib) substitute(l *lua.LState, m *matcher, out []byte, repl lua.
 	return append(out, t...)
 }
 
-// expand appends a replacement text, in which % with a digit stands for a capture.
+// expand appends a replacement text, in which % and a digit stand for a capture.
 func (m *matcher) expand(out []byte, t string, begin, end int) []byte {
 	for i := 0; i < len(t); i++ {
 		m.work(1)
@@ -179,7 +180,7 @@ func (m *matcher) expand(out []byte, t string, begin, end int) []byte {
 			continue
 		}
 		if i++; i == len(t) {
-			out = append(out, 0) // what stands behind a text in C
+			out = append(out, 0) // in C a NUL stands behind each text
 			break
 		}
 		switch c := t[i]; {

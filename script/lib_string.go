@@ -9,7 +9,8 @@ import (
 // stringLib is the library string.
 type stringLib struct{ budget }
 
-// functions replace those of the interpreter, which take text as UTF-8 here and there and write numbers its own way.
+// functions returns replacements for the library's functions, some of which take text as UTF-8 or
+// write numbers in another way.
 func (lib stringLib) functions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"byte": lib.byte, "char": lib.char, "find": lib.find, "format": lib.format, "gmatch": lib.gmatch, "gfind": lib.gmatch,
@@ -18,7 +19,7 @@ func (lib stringLib) functions() map[string]lua.LGFunction {
 	}
 }
 
-// checkText returns a text argument of a library function.
+// checkText returns a string argument of a library function. A number counts as a string.
 func checkText(l *lua.LState, i int) string {
 	t, ok := text(l.Get(i))
 	if !ok {
@@ -27,7 +28,7 @@ func checkText(l *lua.LState, i int) string {
 	return t
 }
 
-// checkNumber returns a number argument of a library function.
+// checkNumber returns a number argument of a library function. A numeric string counts as a number.
 func checkNumber(l *lua.LState, i int) float64 {
 	f, ok := number(l.Get(i))
 	if !ok {
@@ -38,7 +39,7 @@ func checkNumber(l *lua.LState, i int) float64 {
 
 func checkInt(l *lua.LState, i int) int { return int(cInt64(checkNumber(l, i))) }
 
-// optInt returns an integer argument, or the default where it is absent.
+// optInt returns an integer argument, or absent if the argument is nil or missing.
 func optInt(l *lua.LState, i, absent int) int {
 	if l.Get(i) == lua.LNil {
 		return absent
@@ -54,7 +55,8 @@ func badType(l *lua.LState, i int, want string) {
 	l.ArgError(i, want+" expected, got "+got)
 }
 
-// place turns a position argument, negative from the end, into an offset from the begin, which may be outside.
+// place turns a position, which is negative from the end, into a position from the beginning. The
+// result may lie outside of the text.
 func place(i, length int) int {
 	if i < 0 {
 		return max(i+length+1, 0)
@@ -136,7 +138,7 @@ func (lib stringLib) upper(l *lua.LState) int {
 	return lib.changeCase(l, 'a', 'z')
 }
 
-// changeCase pushes a text with the case of the letters from one to the other changed.
+// changeCase pushes a text in which the letters between from and to have changed their case.
 func (lib stringLib) changeCase(l *lua.LState, from, to byte) int {
 	t := checkText(l, 1)
 	var changed []byte
@@ -155,7 +157,7 @@ func (lib stringLib) changeCase(l *lua.LState, from, to byte) int {
 	return lib.pushNew(l, string(changed))
 }
 
-// pushText pushes a text that is there already, or a part of it.
+// pushText pushes a text that exists already, or a part of such a text: it needs no room.
 func pushText(l *lua.LState, t string) int {
 	l.Push(lua.LString(t))
 	return 1

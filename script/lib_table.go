@@ -9,7 +9,7 @@ import (
 // tableLib is the library table.
 type tableLib struct{ budget }
 
-// functions replace and complete those of the interpreter.
+// functions returns replacements and additions for the library's functions.
 func (lib tableLib) functions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{
 		"concat": lib.concat, "insert": lib.insert, "remove": lib.remove, "sort": lib.sort,
@@ -49,10 +49,10 @@ func (lib tableLib) concat(l *lua.LState) int {
 	return lib.pushBuilt(l, out)
 }
 
-// longestNumber is how many characters a number has at most.
+// longestNumber is the greatest length of a number as text.
 const longestNumber = 24
 
-// moveSteps is what moving a value within a table costs in steps of the leash.
+// moveSteps is the cost of moving a value within a table, in steps of the leash.
 const moveSteps = 4
 
 func (lib tableLib) insert(l *lua.LState) int {
@@ -90,7 +90,8 @@ func (lib tableLib) remove(l *lua.LState) int {
 	return 1
 }
 
-// tableSort sorts in place. A function that contradicts itself leaves some order.
+// sort sorts in place. With a function that contradicts itself the order is undefined, but no value
+// is lost.
 func (lib tableLib) sort(l *lua.LState) int {
 	t := l.CheckTable(1)
 	var less *lua.LFunction
@@ -164,7 +165,7 @@ func (lib tableLib) forEachI(l *lua.LState) int {
 	return 0
 }
 
-// visited calls f and tells whether its result, which then is on the stack, ends the walk.
+// visited calls f and reports whether its result ends the walk. The result then is on the stack.
 func (lib tableLib) visited(l *lua.LState, f *lua.LFunction, key, value lua.LValue) bool {
 	l.Push(f)
 	l.Push(key)

@@ -12,7 +12,7 @@ import (
 	"gotycoon/script"
 )
 
-// endless is functions of ours that would take minutes, or for ever, each as a procedure.
+// endless are procedures with Go functions that would take minutes, or for ever.
 var endless = map[string]string{
 	"insert":     `table.insert({}, -1e15, 1)`,
 	"remove":     `local t = {} for i = 1, 2e6 do t[i] = i end while true do table.remove(t, 1) end`,
@@ -42,7 +42,7 @@ var endless = map[string]string{
 	"loading":    `local t = {"return {"} for i = 1, 1e5 do t[#t + 1] = i .. "," end t[#t + 1] = "}" while true do loadstring(table.concat(t)) end`,
 }
 
-// A function that is written in Go is not looked at between two instructions: it has to look itself.
+// The interpreter cannot stop a Go function: the function has to look at the leash itself.
 func TestNoFunctionGoesOnBehindItsTime(t *testing.T) {
 	source := "function good(i, o) o.fine = true end\n"
 	for name, code := range endless {
@@ -68,7 +68,7 @@ func TestNoFunctionGoesOnBehindItsTime(t *testing.T) {
 	}
 }
 
-// Who has gone needs no answer: the call ends, and its interpreter is free for others.
+// A call whose client has gone ends, and its interpreter is free for others.
 func TestACallEndsWithItsClient(t *testing.T) {
 	source := "function good(i, o) o.fine = true end\n"
 	for name, code := range endless {

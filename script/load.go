@@ -11,15 +11,17 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// concatName is the local variable of every chunk that holds the function which concatenations become: the interpreter's own
-// operator writes numbers another way. No script can name it, or the key under which a number gives it away.
+// Concatenations are compiled to calls of our own function, because the library's operator writes
+// numbers in another way. A chunk keeps the function in the local variable concatName, and gets it
+// by indexing a number with concatKey. A script can use neither name by accident: a variable has no
+// parentheses in its name, and the key begins with a NUL.
 const (
 	concatName = "(concat)"
 	concatKey  = "\x00concat"
 )
 
-// chunkName is how messages name a chunk, given the name that load functions are given: behind = or @ as it is, otherwise it
-// is taken for the text.
+// chunkName returns the name of a chunk in messages. A name behind = or @ stays as it is; any other
+// name is the text of the chunk, whose first line is shown.
 func chunkName(name string) string {
 	const longest = 60
 	if rest, ok := strings.CutPrefix(name, "="); ok {
@@ -31,7 +33,7 @@ func chunkName(name string) string {
 		}
 		return rest
 	}
-	const room = longest - 17 // for the words around it
+	const room = longest - 17 // the rest is for [string "..."]
 	line, _, more := strings.Cut(strings.ReplaceAll(name, "\r", "\n"), "\n")
 	if more || len(line) > room {
 		line = line[:min(len(line), room)] + "..."
@@ -39,14 +41,14 @@ func chunkName(name string) string {
 	return `[string "` + line + `"]`
 }
 
-// loader compiles chunks, for the script itself and for the functions that load some.
+// loader compiles chunks: the script itself, and the chunks that functions such as loadstring load.
 type loader struct {
 	budget
 	l       *lua.LState
 	serving bool // a call is being served, and not the script being loaded
 }
 
-// load compiles source. The message of an error has name and line in front, as those of the reference interpreter.
+// load compiles source. The message of an error begins with name and line.
 func (lo *loader) load(source, name string) (*lua.LFunction, error) {
 	name = chunkName(name)
 	if strings.HasPrefix(source, "\x1b") {
@@ -74,7 +76,7 @@ func (lo *loader) load(source, name string) (*lua.LFunction, error) {
 	return lo.l.NewFunctionFromProto(proto), nil
 }
 
-// syntaxError returns an error of the parser or the compiler with the name of the chunk and the line in front.
+// syntaxError returns an error of the parser or the compiler, with name and line in front.
 func syntaxError(err error, source, name string) error {
 	if e, ok := errors.AsType[*parse.Error](err); ok {
 		if e.Pos.Line == parse.EOF {
@@ -93,7 +95,7 @@ func errorNear(before, name, message, token string) error {
 	return fmt.Errorf("%s:%d: %s near '%s'", name, 1+strings.Count(before, "\n"), message, token)
 }
 
-// pushChunk pushes a compiled chunk, or nil and what is wrong with it.
+// pushChunk pushes a compiled chunk, or nil and the error.
 func (lo *loader) pushChunk(l *lua.LState, source, name string) int {
 	f, err := lo.load(source, name)
 	if err != nil {
@@ -132,7 +134,8 @@ func (lo *loader) loadFrom(l *lua.LState) int {
 	}
 }
 
-// readChunk reads a file for loadfile, dofile and require, of which there may be no end. Its first line is left out when it begins with #.
+// readChunk reads a file for loadfile, dofile and require. The file may have no end, so each piece
+// asks for room. A first line that begins with # is left out.
 func (lo *loader) readChunk(l *lua.LState, path string) (source string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -177,7 +180,7 @@ func (lo *loader) doFile(l *lua.LState) int {
 	return l.GetTop() - top
 }
 
-// searchModule is the searcher of require for modules written in the language.
+// searchModule is the searcher of require for modules in Lua.
 func (lo *loader) searchModule(l *lua.LState) int {
 	name := checkText(l, 1)
 	paths, ok := l.GetField(l.GetGlobal("package"), "path").(lua.LString)

@@ -18,7 +18,8 @@ var (
 	errNoDirectory error = &dberr.Error{Code: dberr.NoRepository, Message: "no such directory"}
 )
 
-// mapReduce is a run of db:mapreduce. What map emits is kept in memory, whatever the path for temporary files.
+// mapReduce is one run of db:mapreduce. All emitted values stay in memory; a directory for
+// temporary files only has to exist.
 type mapReduce struct {
 	c               call
 	mapper, reducer lua.LValue
@@ -47,7 +48,7 @@ func dbMapReduce(c call) int {
 	return c.pushBool(run(c, r.run))
 }
 
-// open runs an operation during which the script may use the same database.
+// open runs an operation during which the script may use the same database (XNOLOCK).
 func (h *handle) open(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
 		return h.fail(dberr.InvalidOperation, "not opened")
@@ -57,7 +58,7 @@ func (h *handle) open(c call, op func(d *db.DB) error) bool {
 	return ok
 }
 
-// take is what map calls with each key and value.
+// take serves the function emit, which map calls with a key and a value.
 func (r *mapReduce) take(c call) int {
 	key, value := c.text(1), c.text(2)
 	if r.emitted[key] == nil {
@@ -83,7 +84,7 @@ func (r *mapReduce) run(d *db.DB) error {
 	return nil
 }
 
-// say tells the log function about a phase. It can end the run.
+// say tells the script's log function about a phase. The log function can end the run.
 func (r *mapReduce) say(phase, message string) error {
 	if !r.c.callable(r.log) {
 		return nil
@@ -105,7 +106,7 @@ func (r *mapReduce) check(f lua.LValue, args ...lua.LValue) error {
 	return nil
 }
 
-// process calls the function for what is to be done around the phases.
+// process calls the script's function for what is to be done between the phases.
 func (r *mapReduce) process(emit lua.LValue) error {
 	if !r.c.callable(r.proc) {
 		return nil
@@ -160,7 +161,7 @@ func (r *mapReduce) mapAll(d *db.DB) error {
 	return r.process(r.emit)
 }
 
-// sortSteps is what comparing two texts costs in steps of the leash.
+// sortSteps is the cost of comparing two texts, in steps of the leash.
 const sortSteps = 16
 
 func firstError(a, b error) error {

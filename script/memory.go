@@ -6,18 +6,22 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// memory limits what a state can hold on to: tables, texts and functions that its global variables, the variables of the
-// functions being called and its coroutines lead to. The interpreter does not count what it takes, so now and then the server
-// looks how much its own heap has grown, and only when that is a good part of the limit it measures the state.
+// memory limits what an interpreter can hold on to: the tables, texts and functions that it reaches
+// from its global variables, from the variables of running functions, and from its coroutines.
 //
-// Not counted: values between two instructions, and garbage that the collector has not met.
+// The library does not count its memory, and a walk over all values is slow. So now and then the
+// growth of the heap of the whole server is read, which is cheap. Only when the heap has grown by a
+// quarter of the limit since the last walk, the values are walked over and added up.
+//
+// Values that exist only between two instructions, and garbage that is not collected yet, do not
+// count.
 type memory struct {
 	l     *lua.LState
 	limit int64
 
 	ticks    uint32
 	heap     [1]metrics.Sample
-	measured uint64 // the heap when the state was measured last
+	measured uint64 // the heap at the last walk
 }
 
 const (
@@ -26,9 +30,9 @@ const (
 
 	tableBytes = 150 // of an empty table, about
 	entryBytes = 60  // of an entry
-	valueBytes = 24  // of a text or function beside its contents
+	valueBytes = 24  // of a text or function without its contents
 
-	threadBytes = 28 << 10 // of a coroutine that has just been made: its stacks
+	threadBytes = 28 << 10 // of a new coroutine: its stacks
 )
 
 func newMemory(l *lua.LState, limit int64) *memory {
@@ -62,7 +66,7 @@ func (m *memory) tick(h *leash) {
 	}
 }
 
-// size measures what the state holds on to; over the limit it stops counting.
+// size returns how many bytes the interpreter holds on to. Above the limit it stops counting.
 func (m *memory) size() int64 {
 	w := &weigher{seen: map[any]bool{}, limit: m.limit}
 	w.add(m.l.Get(lua.GlobalsIndex))
@@ -76,7 +80,7 @@ func (m *memory) size() int64 {
 	return w.size
 }
 
-// weigher walks over values that lead to each other.
+// weigher adds up values and the values that they refer to.
 type weigher struct {
 	seen        map[any]bool
 	queue       []lua.LValue
@@ -121,7 +125,7 @@ func (w *weigher) open(v lua.LValue) {
 	}
 }
 
-// frames adds the variables of the functions that are being called.
+// frames adds the variables of running functions.
 func (w *weigher) frames(l *lua.LState) {
 	for level := 0; w.size <= w.limit; level++ {
 		frame, ok := l.GetStack(level)

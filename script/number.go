@@ -11,7 +11,7 @@ import (
 	"gotycoon/internal/lenient"
 )
 
-// numberText is a number as the language writes it: C's %.14g.
+// numberText returns a number as the language writes it, which is %.14g of C.
 func numberText(f float64) string {
 	if n := int64(f); float64(n) == f && n > -1e14 && n < 1e14 && (n != 0 || !math.Signbit(f)) {
 		return strconv.FormatInt(n, 10)
@@ -22,7 +22,7 @@ func numberText(f float64) string {
 	return strconv.FormatFloat(f, 'g', 14, 64)
 }
 
-// specialText is how C writes what is no finite number.
+// specialText returns how C writes infinity and NaN. ok is false for any other number.
 func specialText(f float64) (string, bool) {
 	sign := ""
 	if math.Signbit(f) {
@@ -37,8 +37,8 @@ func specialText(f float64) (string, bool) {
 	return "", false
 }
 
-// bulkText is a number as tables of records write it (reference: section 3): whole ones as 64-bit integers, others with six
-// decimals.
+// bulkText returns a number as the tables of set_bulk, arraydump, mapdump and the output write it:
+// a whole number as a 64-bit integer, any other number with six decimals.
 func bulkText(f float64) string {
 	if math.Floor(f) == f {
 		return strconv.FormatInt(cInt64(f), 10)
@@ -49,7 +49,8 @@ func bulkText(f float64) string {
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }
 
-// cInt64 cuts a number to a 64-bit integer as the original's processor does: what does not fit becomes the least one.
+// cInt64 converts a number to a 64-bit integer as the original's processor does: a number out of
+// range becomes the least integer.
 func cInt64(f float64) int64 {
 	if f >= -1<<63 && f < 1<<63 {
 		return int64(f)
@@ -89,7 +90,8 @@ func number(v lua.LValue) (f float64, ok bool) {
 
 const cSpace = " \t\n\v\f\r"
 
-// parseNumber reads text that is a number as a whole, between spaces: decimal, hexadecimal, inf or nan, as C's strtod does.
+// parseNumber reads a text that is a number between blanks: decimal, hexadecimal, inf or nan, as
+// strtod of C.
 func parseNumber(s string) (f float64, ok bool) {
 	s = strings.Trim(s, cSpace)
 	if s == "" || strings.ContainsRune(s, '_') {
@@ -109,7 +111,7 @@ func parseNumber(s string) (f float64, ok bool) {
 	return f, err == nil || errors.Is(err, strconv.ErrRange)
 }
 
-// smallInteger reads what most numbers are.
+// smallInteger reads the most frequent numbers: up to 15 digits.
 func smallInteger(s string) (f float64, ok bool) {
 	if len(s) > 15 {
 		return 0, false
@@ -124,7 +126,8 @@ func smallInteger(s string) (f float64, ok bool) {
 	return float64(n), true
 }
 
-// parseBase reads an integer in a base from 2 to 36. Like C's strtoul it goes round below zero and saturates.
+// parseBase reads an integer in a base from 2 to 36. As strtoul of C, it wraps around below zero
+// and saturates.
 func parseBase(s string, base int) (f float64, ok bool) {
 	s = strings.Trim(s, cSpace)
 	digits, negative := strings.CutPrefix(s, "-")
@@ -144,7 +147,8 @@ func parseBase(s string, base int) (f float64, ok bool) {
 	return float64(n), true
 }
 
-// atof of the original: "inf", "-inf", "nan" at the beginning, else sign, digits, fraction, exponent.
+// atof reads a number as the original does: a sign, and inf or nan with anything behind it, or
+// digits, fraction and exponent.
 func atof(s string) float64 {
 	s = strings.TrimLeft(s, spaces)
 	sign := 1.0
@@ -163,7 +167,7 @@ func atof(s string) float64 {
 	return sign * magnitudeOf(s)
 }
 
-// floatDigits is how many significant digits of a number with a fraction count.
+// floatDigits is how many significant digits count in a number with a fraction.
 const floatDigits = 16
 
 // magnitudeOf reads digits, fraction and exponent.
@@ -188,14 +192,14 @@ func magnitudeOf(s string) float64 {
 	if i < len(s) && s[i]|0x20 == 'e' {
 		num = strconv.AppendInt(append(num, 'e'), atoi(s[i+1:]), 10)
 	}
-	f, _ := strconv.ParseFloat(string(num), 64) // out of range is as it should be
+	f, _ := strconv.ParseFloat(string(num), 64) // out of range it returns an infinity, as it should
 	return f
 }
 
-// spaces is what the original skips before numbers.
+// spaces are the characters that the original skips in front of a number.
 const spaces = "\x01\x02\x03\x04\x05\x06\x07\x08\t\n\v\f\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f \x7f"
 
-// atoi of the original: sign and digits; it goes round at 64 bits.
+// atoi reads sign and digits as the original does. It wraps around at 64 bits.
 func atoi(s string) int64 { return lenient.Int(strings.TrimLeft(s, spaces)) }
 
 func leadingSign(s string) (sign int64, rest string) {
@@ -209,7 +213,8 @@ func leadingSign(s string) (sign int64, rest string) {
 	return 1, s
 }
 
-// atoix of the original: a number that may have a fraction and end in K, M, G, T, P or E for powers of 1024; it saturates.
+// atoix reads a number as the original does: a fraction is allowed, and a suffix K, M, G, T, P or E
+// means a power of 1024. It saturates.
 func atoix(s string) int64 {
 	sign, s := leadingSign(s)
 	f := 0.0

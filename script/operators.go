@@ -7,15 +7,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// operators are the operators that the library does not know as the reference interpreter does: arithmetic with texts, and
-// concatenation, which writes numbers.
+// operators are the operators that differ from the reference interpreter in the library: arithmetic
+// reads texts as numbers by rules of its own, and concatenation writes numbers in another way.
 type operators struct {
 	budget
 	concat *lua.LFunction // join
 }
 
-// installOperators gives texts their operators, and the concatenations of chunks what they call. Texts have the table strings, and
-// getmetatable shows theirs only.
+// installOperators sets the metatables of texts and numbers. Texts get our arithmetic and the
+// functions of the library string; numbers get the index that returns the function of
+// concatenations. Texts keep a metatable that scripts can see with getmetatable.
 func installOperators(l *lua.LState, b budget, strings *lua.LTable) {
 	o := &operators{budget: b}
 	o.concat = l.NewFunction(o.join)
@@ -30,7 +31,7 @@ func installOperators(l *lua.LState, b budget, strings *lua.LTable) {
 	l.SetMetatable(lua.LNumber(0), numbers)
 }
 
-// arithmeticOperators returns the arithmetic operators by their metamethods.
+// arithmeticOperators returns the arithmetic operators by the names of their metamethods.
 func arithmeticOperators() map[string]func(a, b float64) float64 {
 	return map[string]func(a, b float64) float64{
 		"__add": func(a, b float64) float64 { return a + b },
@@ -42,7 +43,7 @@ func arithmeticOperators() map[string]func(a, b float64) float64 {
 	}
 }
 
-// arithmetic is an operator with an operand that is no number.
+// arithmetic is an operator with a text as an operand.
 func (o *operators) arithmetic(l *lua.LState, name string, operate func(a, b float64) float64) int {
 	a, b := l.Get(1), l.Get(2)
 	for _, v := range []lua.LValue{a, b} {
@@ -85,12 +86,12 @@ func minus(l *lua.LState) int {
 	return 1
 }
 
-// misuse raises the error for an operation on a value that has none.
+// misuse raises the error for an operation that a value does not support.
 func misuse(l *lua.LState, operation string, v lua.LValue) {
 	l.RaiseError("attempt to %s a %s value", operation, v.Type())
 }
 
-// indexNumber gives away the function of concatenations (rewrite.go).
+// indexNumber returns the function of concatenations to a chunk that asks for it: see concatKey.
 func (o *operators) indexNumber(l *lua.LState) int {
 	if l.Get(2) != lua.LString(concatKey) {
 		misuse(l, "index", l.Get(1))
@@ -99,7 +100,8 @@ func (o *operators) indexNumber(l *lua.LState) int {
 	return 1
 }
 
-// join is the concatenation of its arguments, from right to left where a metamethod has a say.
+// join concatenates its arguments. If one of them has a metamethod, they are joined from right to
+// left, as the operator does.
 func (o *operators) join(l *lua.LState) int {
 	n := l.GetTop()
 	var room [8]string

@@ -13,7 +13,8 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// A call that has updated a database of the script's own is no success when that database cannot make the update safe.
+// A call that has updated a database of the script's own has failed if the update cannot become
+// durable.
 func TestACallWithALostUpdateIsNoSuccess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "script.lua")
 	require.NoError(t, os.WriteFile(path, []byte("function store() own:set('key', 'value') return 0 end"), 0o600))

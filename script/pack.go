@@ -8,16 +8,16 @@ import (
 	lua "github.com/yuin/gopher-lua"
 )
 
-// packItem is a letter of a pack format with its count.
+// packItem is a letter of a format with its count.
 type packItem struct {
 	letter byte
 	count  int
 }
 
-// all is the count of a star.
+// all is the count that * means.
 const all = math.MaxInt
 
-// packItems takes a format apart.
+// packItems splits a format.
 func packItems(format string) []packItem {
 	var items []packItem
 	for i := 0; i < len(format); {
@@ -38,7 +38,7 @@ func packItems(format string) []packItem {
 	return items
 }
 
-// ktPack makes bytes of numbers. Arrays among them stand for their elements.
+// ktPack serves kt.pack: it makes bytes of numbers. An array argument stands for its elements.
 func ktPack(c call) int {
 	format := c.text(1)
 	var values []float64
@@ -64,7 +64,7 @@ func ktPack(c call) int {
 	return c.pushBytes(out)
 }
 
-// packOne appends one number. Letters that mean nothing use it up.
+// packOne appends one number. An unknown letter uses a number up and appends nothing.
 func packOne(out []byte, letter byte, f float64) []byte {
 	little, big := binary.LittleEndian, binary.BigEndian
 	switch letter {
@@ -96,7 +96,8 @@ func packOne(out []byte, letter byte, f float64) []byte {
 	return out
 }
 
-// cInt32 cuts a number to 32 bits as the original's processor does: what does not fit becomes the least one.
+// cInt32 converts a number to 32 bits as the original's processor does: a number out of range
+// becomes the least integer.
 func cInt32(f float64) int32 {
 	if f > -1<<31-1 && f < 1<<31 {
 		return int32(f)
@@ -104,8 +105,8 @@ func cInt32(f float64) int32 {
 	return math.MinInt32
 }
 
-// cWrapped cuts a number to 64 bits without a sign, as the original's processor does: negative ones go round, and so does what is
-// beyond.
+// cWrapped converts a number to 64 bits without a sign as the original's processor does: it wraps
+// around, below zero and above the range.
 func cWrapped(f float64) uint64 {
 	if f < 1<<63 {
 		return uint64(cInt64(f))
@@ -113,7 +114,7 @@ func cWrapped(f float64) uint64 {
 	return uint64(cInt64(f-1<<63)) ^ 1<<63
 }
 
-// packSize returns how many bytes a letter reads; 0 for those that read nothing or as many as they like.
+// packSize returns how many bytes a letter reads, 0 for a variable number or none.
 func packSize(letter byte) int {
 	switch letter {
 	case 'c', 'C':
@@ -128,7 +129,7 @@ func packSize(letter byte) int {
 	return 0
 }
 
-// ktUnpack makes numbers of bytes.
+// ktUnpack serves kt.unpack: it makes numbers of bytes.
 func ktUnpack(c call) int {
 	format := c.text(1)
 	var p []byte
@@ -157,7 +158,7 @@ func ktUnpack(c call) int {
 	return 1
 }
 
-// unpackOne reads one number; where there are too few bytes they are used up.
+// unpackOne reads one number. Too few bytes are used up and give no number.
 func unpackOne(p []byte, letter byte) (f float64, rest []byte, ok bool) {
 	if letter == 'w' || letter == 'W' {
 		n, rest, ok := takeVarint(p)
@@ -199,9 +200,10 @@ func unpackOne(p []byte, letter byte) (f float64, rest []byte, ok bool) {
 	return f, p[size:], true
 }
 
-// Texts for arrays and maps: each part with its length in front, as a variable-length number.
+// An array or a map as text has each key and value with its length in front: see appendVarint.
 
-// appendVarint appends a number of 7 bits a byte, the highest first; all bytes but the last have the bit 7.
+// appendVarint appends a number in base 128, the most significant digit first. All bytes but the
+// last have bit 7 set.
 func appendVarint(dst []byte, n uint64) []byte {
 	for shift := 7 * (varintSize64(n) - 1); shift > 0; shift -= 7 {
 		dst = append(dst, byte(n>>shift)|0x80)
@@ -219,7 +221,8 @@ func varintSize64(n uint64) int {
 
 func varintSize(n int) int { return varintSize64(uint64(n)) }
 
-// takeVarint reads a number. Where it has no end, what there is of it counts; ok is false where there is nothing.
+// takeVarint reads a number. A number without a last byte is taken as far as it goes. ok is false
+// if p is empty.
 func takeVarint(p []byte) (n uint64, rest []byte, ok bool) {
 	for i, b := range p {
 		n = n<<7 | uint64(b&0x7f)
@@ -278,7 +281,7 @@ func ktMapDump(c call) int {
 	return c.pushBytes(out)
 }
 
-// mapEntries is how many entries of an array take the memory of one with a text as its key.
+// mapEntries is how many entries of an array take the memory of one entry with a text as its key.
 const mapEntries = 4
 
 func ktMapLoad(c call) int {

@@ -8,33 +8,34 @@ import (
 
 const (
 	maxCaptures  = 32
-	maxMatchDeep = 200_000 // matches inside each other; one takes some hundred bytes of stack
+	maxMatchDeep = 200_000 // matches inside each other; each takes some hundred bytes of stack
 
 	openCapture  = -1
 	placeCapture = -2
 )
 
-// capture is what a pair of parentheses has matched; length is openCapture before its end, placeCapture for "()".
+// capture is what a pair of parentheses has matched. length is openCapture until the end is known,
+// and placeCapture for "()".
 type capture struct{ at, length int }
 
-// matcher tries one pattern on one subject.
+// matcher matches one pattern with one text, by backtracking.
 type matcher struct {
 	src, pat string
-	raise    func(message string) // ends the function for good
-	work     func(steps int)      // is told what is done; may do so too
-	allow    func(size int)       // is told how long the result gets; may do so too
+	raise    func(message string) // raises an error and does not return
+	work     func(steps int)      // counts steps; may raise an error
+	allow    func(size int)       // checks the length of the result; may raise an error
 	depth    int
 	level    int
 	captures [maxCaptures]capture
 }
 
-// comparedAtOnce is how many bytes are compared with others in the time of a step.
+// comparedAtOnce is how many bytes are compared in the time of one step.
 const comparedAtOnce = 16
 
-// noMatch is returned for the end of a match where there is none.
+// noMatch is the end of a match that has failed.
 const noMatch = -1
 
-// find looks for the pattern from a place on. An anchored one matches there or nowhere.
+// find looks for the pattern from init on. An anchored pattern can only match at init.
 func (m *matcher) find(init int) (begin, end int) {
 	p := 0
 	anchored := strings.HasPrefix(m.pat, "^")
@@ -53,7 +54,7 @@ func (m *matcher) find(init int) (begin, end int) {
 	return noMatch, noMatch
 }
 
-// match matches the pattern from p on at s and returns the end.
+// match matches the pattern from p on with the text from s on, and returns the end.
 func (m *matcher) match(s, p int) int {
 	m.depth++
 	if m.depth > maxMatchDeep {
@@ -107,7 +108,8 @@ func (m *matcher) matchHere(s, p int) int {
 	return s
 }
 
-// special matches %b, %f and back references, p being on their letter. It returns where to go on.
+// special matches %b, %f and back references. p is the place of the letter or digit. It returns
+// where to go on.
 func (m *matcher) special(s, p int) (int, int) {
 	switch m.pat[p] {
 	case 'b':
@@ -135,7 +137,7 @@ func (m *matcher) captureIndex(i int) capture {
 	return c
 }
 
-// balance matches from one byte to the other that closes it.
+// balance matches from an opening byte to the byte that closes it.
 func (m *matcher) balance(s, p int) int {
 	if p+1 >= len(m.pat) {
 		m.raise("unbalanced pattern")
@@ -158,7 +160,8 @@ func (m *matcher) balance(s, p int) int {
 	return noMatch
 }
 
-// frontier matches between a byte outside of a set and one in it. Beyond both ends stands a NUL.
+// frontier matches between a byte outside of a set and a byte in it. In front of the text and
+// behind it stands a NUL.
 func (m *matcher) frontier(s, p int) (int, int) {
 	if p >= len(m.pat) || m.pat[p] != '[' {
 		m.raise("missing '[' after '%f' in pattern")
@@ -206,7 +209,7 @@ func (m *matcher) finish(s, p int) int {
 	return end
 }
 
-// repeat matches the single class from p to next with the suffix * + or -.
+// repeat matches the single class from p to next with the suffix *, + or -.
 func (m *matcher) repeat(s, p, next int) int {
 	if m.pat[next] == '-' {
 		for {
@@ -253,7 +256,8 @@ func (m *matcher) classEnd(p int) int {
 	return p
 }
 
-// setEnd returns the end of a set, p being behind its bracket. A bracket that closes at once is a member.
+// setEnd returns the end of a set. p is behind its opening bracket. A closing bracket right there
+// belongs to the set.
 func (m *matcher) setEnd(p int) int {
 	if p < len(m.pat) && m.pat[p] == '^' {
 		p++
@@ -273,7 +277,7 @@ func (m *matcher) setEnd(p int) int {
 	}
 }
 
-// single tells whether the byte at s belongs to the class from p to next.
+// single reports whether the byte at s belongs to the class from p to next.
 func (m *matcher) single(s, p, next int) bool {
 	if s >= len(m.src) {
 		return false
@@ -290,7 +294,7 @@ func (m *matcher) single(s, p, next int) bool {
 	return m.pat[p] == c
 }
 
-// inSet tells whether c belongs to the set whose brackets are at p and end.
+// inSet reports whether c belongs to the set whose brackets are at p and end.
 func (m *matcher) inSet(c byte, p, end int) bool {
 	member := true
 	p++
@@ -317,7 +321,8 @@ func (m *matcher) inSet(c byte, p, end int) bool {
 	return !member
 }
 
-// inClass tells whether c belongs to the class of a letter; a capital one is the opposite, and what is no class is itself.
+// inClass reports whether c belongs to the class of a letter. A capital letter means the opposite
+// class; a character that is no class means itself.
 func inClass(c, class byte) bool {
 	lower := class | 0x20
 	var member bool

@@ -14,13 +14,13 @@ import (
 	"gotycoon/internal/klog"
 )
 
-// Statuses of a call: what a procedure returns, or what is told for it. Every other one means failed, too.
+// Statuses of a call. A procedure returns one of them; any other number means Internal.
 const (
 	Success    = 0 // RVSUCCESS
 	NoImpl     = 1 // RVENOIMPL, and for a procedure that the script does not have
 	Invalid    = 2 // RVEINVALID
 	Logic      = 3 // RVELOGIC
-	Unavailing = 4 // no constant of the original has it; its server answers as for a time-out
+	Unavailing = 4 // without a constant in the original, which answers as for a time-out
 	Internal   = 5 // RVEINTERNAL, and for an error in the script
 )
 
@@ -31,7 +31,7 @@ type Options struct {
 	Workers int              // interpreters (-th); 0 means 16
 	Time    time.Duration    // how long a call may take (-scrtime); 0: for ever
 	Memory  int64            // bytes that an interpreter may hold on to (-scrmem); 0: any number
-	Room    int64            // without Memory: bytes of large texts and tables that library functions may make, for all interpreters together; 0: any number
+	Room    int64            // bytes of large texts and tables, without Memory; 0: any number
 	Logger  *slog.Logger     // nil means silent
 	Exit    func(status int) // what os.exit does; nil: it raises an error
 }
@@ -45,8 +45,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Pool is the interpreters of a server. Each has run the script for itself and has its own global variables; a call goes to one
-// that is free. They share the databases and nothing else.
+// Pool is the interpreters of a server. Each has run the script and has its own global variables. A
+// call goes to an interpreter that is free. The interpreters share nothing but the databases.
 type Pool struct {
 	opts   Options
 	states []*state
@@ -56,12 +56,13 @@ type Pool struct {
 	room   room
 	closed chan struct{}
 
-	mu       sync.Mutex // guards stopping
+	mu       sync.Mutex // protects stopping
 	stopping bool
 }
 
-// Load starts the interpreters, one after the other, each with the script. A script with an error leaves what it has defined
-// before; that is in the log, and no error of Load: a server starts with a broken script.
+// Load starts the interpreters, one after the other, and runs the script in each. An error of the
+// script is logged and is no error of Load, because a server starts with a broken script: what the
+// script has defined before the error can be called.
 func Load(o Options) *Pool {
 	o.setDefaults()
 	p := &Pool{opts: o, room: room{limit: o.Room}, free: make(chan *state, o.Workers), closed: make(chan struct{})}
@@ -78,8 +79,9 @@ func Load(o Options) *Pool {
 	return p
 }
 
-// newRoom returns the room of one interpreter: what it may hold on to, or half of what all have together but no more than the longest text, so
-// that one that takes all it can get leaves something for the others.
+// newRoom returns the room of one interpreter. With Options.Memory the room is that limit.
+// Otherwise it is half of the common room, but at most the longest text, so that one greedy
+// interpreter leaves something for the others.
 func (p *Pool) newRoom() *room {
 	if p.opts.Memory > 0 {
 		return &room{limit: p.opts.Memory}
@@ -87,7 +89,8 @@ func (p *Pool) newRoom() *room {
 	return &room{limit: min(p.opts.Room/2, maxText), above: &p.room}
 }
 
-// run runs the script in one interpreter and reports whether it has come to its end. err is why it could not be read.
+// run runs the script in one interpreter and reports whether it has come to its end. err is the
+// error of reading the script.
 func (p *Pool) run(s *state, source string, err error) bool {
 	if err != nil {
 		p.error("%s", err)
@@ -110,9 +113,12 @@ func readScript(path string) (string, error) {
 	return source, nil
 }
 
-// Call calls the global function name and returns its status. in is the input; out is given the output, in the order of the keys,
-// when the status is Success; it must not change or keep the slices. Updates are added to owed: the reply must wait for them. When no interpreter is free Call
-// waits for one. An error of heed ends the waiting, and the call: as an error of the script that nothing in the script can catch.
+// Call calls the global function name and returns its status.
+//
+// in yields the input. If the status is Success, out gets the output in the order of the keys; it
+// must not change or keep the slices. Updates are added to owed, and the reply must wait for them.
+// Call waits for a free interpreter. An error of heed ends the wait; during the call it stops the
+// script, which cannot catch it.
 func (p *Pool) Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
 	s, status := p.take(heed)
 	if s == nil {
@@ -122,7 +128,7 @@ func (p *Pool) Call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]
 	return s.call(heed, owed, name, in, out)
 }
 
-// take returns an interpreter that is free, or why there is none.
+// take returns a free interpreter, or nil and the status of a call that gets none.
 func (p *Pool) take(heed db.Heed) (s *state, status int) {
 	select {
 	case s := <-p.free:
@@ -134,7 +140,7 @@ func (p *Pool) take(heed db.Heed) (s *state, status int) {
 	for {
 		select {
 		case s := <-p.free:
-			if heed != nil && heed() != nil { // much may have happened meanwhile
+			if heed != nil && heed() != nil { // the client may have gone meanwhile
 				p.free <- s
 				return nil, Unavailing
 			}
@@ -149,7 +155,7 @@ func (p *Pool) take(heed db.Heed) (s *state, status int) {
 	}
 }
 
-// Stop ends the calls that are running, and those to come. Any goroutine may call it.
+// Stop ends all running calls, and refuses new ones. Any goroutine may call it.
 func (p *Pool) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +169,7 @@ func (p *Pool) Stop() {
 	}
 }
 
-// stopped tells whether Stop has been called.
+// stopped reports whether Stop has been called.
 func (p *Pool) stopped() bool {
 	select {
 	case <-p.closed:
@@ -173,7 +179,8 @@ func (p *Pool) stopped() bool {
 	}
 }
 
-// Close ends the interpreters, after the calls that are running, and closes the databases that the script has opened. Call Stop first when calls may take for ever.
+// Close waits for the running calls, ends the interpreters, and closes the databases that the
+// script has opened. Call Stop first if calls may run for ever.
 func (p *Pool) Close() error {
 	for range p.states {
 		s := <-p.free
@@ -191,7 +198,7 @@ func (p *Pool) log(level slog.Level, line string) {
 	p.opts.Logger.Log(context.Background(), level, line)
 }
 
-// logLevel returns the level of a kind of line as scripts name it.
+// logLevel returns the level of a kind of line, as scripts name it.
 func logLevel(kind string) slog.Level {
 	switch strings.ToLower(kind) {
 	case "info":

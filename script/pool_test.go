@@ -102,7 +102,7 @@ func TestATransactionIsAloneUntilItsCallReturns(t *testing.T) {
 	require.Equal(t, "1", h.value("b"))
 }
 
-// Two calls that hold a database each and want the other one do not wait for ever: one of them is told.
+// Of two calls that each hold a database and want the other one, exactly one gets an error.
 func TestDeadlocksAreErrors(t *testing.T) {
 	for name, source := range map[string]string{
 		"transactions": `
@@ -302,7 +302,7 @@ func TestDatabasesOfAScript(t *testing.T) {
 	h.pool = script.Load(script.Options{Catalog: h.catalog.View(), Path: path}) // for the cleanup
 }
 
-// Scripts have the databases of the command line, and no other one of the server: nor can they open its file.
+// Scripts see the databases of the command line only. They cannot open the file of the services.
 func TestScriptsDoNotReachTheServicesDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "services.kct")
 	catalog, err := db.Open([]string{"%"}, db.Options{Services: path})

@@ -10,14 +10,22 @@ import (
 	"gotycoon/internal/rescue"
 )
 
-// Protected calls run in a thread of their own. When an error is raised the interpreter cuts the variables that closures share with
-// functions being called, those of the functions outside of the protected call included, which go on; a thread has only what the
-// protected call has called.
-
-// maxApart is how many protected calls can be inside each other, as in the reference interpreter.
+// maxApart is how many protected calls may be inside each other, as in the reference interpreter.
 const maxApart = 190
 
-// protector makes protected calls.
+// protector makes protected calls. Each runs in a thread of its own.
+//
+// The reason is what the library does when an error is raised: it cuts the variables that closures
+// share with running functions, and it cuts them for all functions of the thread, also for those
+// outside of the protected call, which go on afterwards:
+//
+//	local x = 1
+//	local function f() x = 2 end
+//	pcall(error)
+//	f()                             -- without a thread of its own, x is still 1 below
+//	print(x)
+//
+// A thread contains only the functions that the protected call has called.
 type protector struct {
 	leash   *leash
 	logger  *slog.Logger
@@ -38,14 +46,14 @@ type raised struct{ value lua.LValue }
 // Error returns the text of the value.
 func (e *raised) Error() string { return e.value.String() }
 
-// apart calls f and returns as many results as wanted, or all with lua.MultRet. The error is what f has raised, or with a
-// handler what that has made of it.
+// apart calls f and returns as many results as wanted, or all with lua.MultRet. The error is the
+// value that f has raised, or the result of the handler.
 func (p *protector) apart(l *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) ([]lua.LValue, error) {
 	if p.nested >= maxApart {
 		l.RaiseError("C stack overflow")
 	}
 	p.nested++
-	current := l.G.CurrentThread // a coroutine resumed inside would leave another one
+	current := l.G.CurrentThread // a coroutine that is resumed inside changes it
 	defer func() { p.nested, l.G.CurrentThread = p.nested-1, current }()
 	th := p.thread(l)
 	if err := p.protected(th, f, args, wanted, handler); err != nil {
@@ -64,8 +72,9 @@ func (p *protector) apart(l *lua.LState, f lua.LValue, args []lua.LValue, wanted
 	return results, nil
 }
 
-// protected calls f in a thread in which nothing runs. It goes by way of a function of ours, which saves the interpreter the list of
-// all calls that it makes of every error: with the stack full that takes a second.
+// protected calls f in a thread in which nothing runs. It calls f through callQuietly, because the
+// library otherwise adds a list of all calls to each error, which takes a second when the stack is
+// full.
 func (p *protector) protected(th *lua.LState, f lua.LValue, args []lua.LValue, wanted int, handler *lua.LFunction) error {
 	th.Push(p.quietly)
 	th.Push(f)
@@ -75,7 +84,7 @@ func (p *protector) protected(th *lua.LState, f lua.LValue, args []lua.LValue, w
 	return th.PCall(1+len(args), wanted, p.handling(th, handler))
 }
 
-// callQuietly calls its first argument with the others.
+// callQuietly calls its first argument with the other arguments.
 func (p *protector) callQuietly(l *lua.LState) int {
 	l.Panic = func(l *lua.LState) {
 		panic(&lua.ApiError{Type: lua.ApiErrorRun, Object: l.Get(-1), StackTrace: "-"})
@@ -85,8 +94,8 @@ func (p *protector) callQuietly(l *lua.LState) int {
 	return l.GetTop()
 }
 
-// raiseProperly makes errors of a panic that is none, as when the interpreter's stack is full. One that comes from a database must not be
-// caught: see package rescue.
+// raiseProperly turns a panic of the library, such as a full stack, into an error of the script. A
+// panic of a database must not be caught: see package rescue.
 func (p *protector) raiseProperly(l *lua.LState) {
 	switch r := recover().(type) {
 	case nil:
@@ -100,8 +109,8 @@ func (p *protector) raiseProperly(l *lua.LState) {
 	}
 }
 
-// handling returns the function that calls a handler where the error is raised. It raises the handler's result, so that the
-// interpreter cuts the shared variables then.
+// handling returns the function that calls the handler of xpcall where the error is raised. It
+// raises the result of the handler, so that the library cuts the shared variables only then.
 func (p *protector) handling(th *lua.LState, handler *lua.LFunction) *lua.LFunction {
 	if handler == nil {
 		return nil
@@ -125,11 +134,11 @@ func (p *protector) thread(l *lua.LState) *lua.LState {
 	return p.newThread(l)
 }
 
-// newThread makes a thread on the leash of the state.
+// newThread makes a thread on the leash of the interpreter.
 func (p *protector) newThread(l *lua.LState) *lua.LState {
 	leashed := l.Context() != nil
 	if leashed {
-		l.RemoveContext() // or the thread would get one of its own
+		l.RemoveContext() // NewThread would derive a context of its own
 	}
 	th, _ := l.NewThread()
 	if leashed {
@@ -139,7 +148,7 @@ func (p *protector) newThread(l *lua.LState) *lua.LState {
 	return th
 }
 
-// errorValue returns what a failed call has raised.
+// errorValue returns the value that a failed call has raised.
 func errorValue(err error) lua.LValue {
 	if e, ok := errors.AsType[*lua.ApiError](err); ok && e.Object != nil {
 		return e.Object
@@ -160,7 +169,7 @@ func (p *protector) xpcall(l *lua.LState) int {
 	return p.pushOutcome(l, l.CheckAny(1), nil, l.CheckFunction(2))
 }
 
-// pushOutcome calls f and pushes true and its results, or false and the error.
+// pushOutcome calls f, and pushes true and its results, or false and the error.
 func (p *protector) pushOutcome(l *lua.LState, f lua.LValue, args []lua.LValue, handler *lua.LFunction) int {
 	results, err := p.apart(l, f, args, lua.MultRet, handler)
 	if err == nil {
@@ -170,7 +179,7 @@ func (p *protector) pushOutcome(l *lua.LState, f lua.LValue, args []lua.LValue, 
 		}
 		return 1 + len(results)
 	}
-	p.leash.check(l) // nobody catches the end
+	p.leash.check(l) // a script cannot catch its own stop
 	l.Push(lua.LFalse)
 	if e, ok := errors.AsType[*raised](err); ok {
 		l.Push(e.value)
@@ -196,28 +205,30 @@ func baseError(l *lua.LState) int {
 	return 0
 }
 
-// whereAt is the position of the function at a level of the calls, with a blank behind it.
+// whereAt returns the position of the function at a level of the calls, with a blank behind it. A
+// function in Go has no position.
 func whereAt(l *lua.LState, level int) string {
-	if w := l.Where(level); w != "" && w != "[G]:" { // a function in Go has no position
+	if w := l.Where(level); w != "" && w != "[G]:" {
 		return w + " "
 	}
 	return ""
 }
 
-// coroutines makes coroutines on the leash of their interpreter: the library would give each a context of its own.
+// coroutines makes coroutines on the leash of their interpreter. The library would give each a
+// context of its own, which would not stop with the script.
 type coroutines struct {
 	leash                *leash
 	libCreate, libResume lua.LValue // of the library
 }
 
-// functions replace those of the library that make and resume coroutines.
+// functions returns replacements for the library's functions that make and resume coroutines.
 func (co coroutines) functions() map[string]lua.LGFunction {
 	return map[string]lua.LGFunction{"create": co.create, "resume": co.resume, "wrap": co.wrap}
 }
 
 func (co coroutines) create(l *lua.LState) int {
 	f := l.CheckFunction(1)
-	l.RemoveContext() // or the coroutine would get a context of its own
+	l.RemoveContext() // the library would derive a context of its own
 	defer l.SetContext(co.leash)
 	l.Push(co.libCreate)
 	l.Push(f)
@@ -230,7 +241,7 @@ func (co coroutines) create(l *lua.LState) int {
 
 func (co coroutines) resume(l *lua.LState) int {
 	if status := l.Status(l.CheckThread(1)); status != "suspended" {
-		// The library would resume a coroutine that itself waits for another one.
+		// The library would even resume a coroutine that waits for another one.
 		l.Push(lua.LFalse)
 		l.Push(lua.LString("cannot resume " + status + " coroutine"))
 		return 2

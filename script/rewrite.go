@@ -9,19 +9,21 @@ import (
 
 // Limits of a chunk.
 const (
-	// maxLevels is how deep constructs may be inside each other, as in the reference interpreter. Parentheses do not count here, because
-	// they leave no trace in the tree.
+	// maxLevels is how deep constructs may be inside each other, as in the reference interpreter.
+	// Parentheses leave no trace in the tree: strict counts them.
 	maxLevels = 200
 
-	// maxDepth bounds the recursion over the tree, which is deeper than its levels: an elseif is a level below the if, and the left
-	// operand of a sum a level below the sum.
+	// maxDepth bounds the recursion over the tree, which is deeper than its levels: each elseif is
+	// a step below the one before, and each left operand of a long sum a step below the sum.
 	maxDepth = 5000
 
-	// maxLookups bounds what compiling a chunk may cost within a call, which nobody can stop then: the compiler compares each constant
-	// with all those of its function. A function of 8000 different constants takes half a second. The script itself may have any number.
+	// maxLookups bounds the cost of compiling a chunk within a call, because nothing can stop the
+	// compiler: it compares each constant with all constants of its function. A function with 8000
+	// different constants takes half a second. The script itself is not bounded.
 	maxLookups = 1 << 26
 
-	// maxOperands is how many operands one call of concat takes: they need registers side by side.
+	// maxOperands is how many operands one call of the function for concatenations takes. They need
+	// registers side by side.
 	maxOperands = 50
 )
 
@@ -31,11 +33,13 @@ var (
 	errBadNumeral = errors.New("malformed number")
 )
 
-// rewriter changes the syntax tree of a chunk: numbers become what the reference interpreter reads, and concatenations calls of concat.
-// It refuses trees that the reference interpreter does not accept, and those that are too deep to walk.
+// rewriter changes the syntax tree of a chunk, so that numbers have the values of the reference
+// interpreter and concatenations call our own function. It refuses trees that the reference
+// interpreter does not accept, or that are too deep to walk over.
 type rewriter struct {
-	constants []constants // of the functions around
-	lookups   int         // of constants, see maxLookups
+	// constants are the constants of one function.
+	constants []constants // of the enclosing functions, innermost last
+	lookups   int         // cost of the constants, see maxLookups
 	levels    int
 	depth     int
 	joins     bool // there is a concatenation
@@ -55,7 +59,8 @@ func (r *rewriter) use(kind, value string) {
 	c.uses++
 }
 
-// chunk rewrites a whole chunk. A chunk with concatenations gets a local variable with the function that they call.
+// chunk rewrites a whole chunk. With a concatenation in it, the chunk gets the local variable
+// concatName.
 func (r *rewriter) chunk(stmts []ast.Stmt) ([]ast.Stmt, error) {
 	r.function(stmts)
 	if r.err != nil || !r.joins {
@@ -70,7 +75,7 @@ func (r *rewriter) chunk(stmts []ast.Stmt) ([]ast.Stmt, error) {
 	return append([]ast.Stmt{local}, stmts...), nil
 }
 
-// function rewrites the body of a function, and adds up what its constants cost.
+// function rewrites the body of a function, and adds up the cost of its constants.
 func (r *rewriter) function(stmts []ast.Stmt) {
 	r.constants = append(r.constants, constants{different: map[string]struct{}{}})
 	r.block(stmts)
@@ -80,7 +85,7 @@ func (r *rewriter) function(stmts []ast.Stmt) {
 	r.lookups += c.uses * len(c.different)
 }
 
-// down walks a part of the tree that is so many levels deeper.
+// down walks over a part of the tree that is deeper by some levels.
 func (r *rewriter) down(levels int, walk func()) {
 	r.depth++
 	r.levels += levels
@@ -143,7 +148,8 @@ func (r *rewriter) stmt(stmt ast.Stmt) {
 	}
 }
 
-// otherwise rewrites what stands behind else, or an elseif, which is no block of its own.
+// otherwise rewrites the block of an else, or an elseif, which is no deeper block in the reference
+// interpreter.
 func (r *rewriter) otherwise(stmts []ast.Stmt) {
 	if len(stmts) == 1 {
 		if next, ok := stmts[0].(*ast.IfStmt); ok {
@@ -163,8 +169,8 @@ func (r *rewriter) exprs(list []ast.Expr) {
 // expr rewrites an expression in its place.
 func (r *rewriter) expr(e *ast.Expr) { r.operand(e, 1) }
 
-// operand is expr for an expression that is so many levels deeper than what it is a part of: 0 for a left operand, and for what is
-// called or indexed.
+// operand is expr for an expression that is deeper by some levels: 0 for a left operand and for a
+// value that is called or indexed.
 func (r *rewriter) operand(e *ast.Expr, levels int) {
 	if *e != nil {
 		r.down(levels, func() { r.exprHere(e) })
@@ -220,7 +226,8 @@ func (r *rewriter) operands(left, right *ast.Expr) {
 	r.expr(right)
 }
 
-// concat turns a chain of concatenations into a call. Each operand of the chain is a level deeper than the one before it.
+// concat turns a chain of concatenations into a call. Each operand is a level deeper than the
+// operand before it.
 func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	r.joins = true
 	var operands []ast.Expr
@@ -244,7 +251,7 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 }
 
 func concatCall(e *ast.StringConcatOpExpr, operands []ast.Expr) ast.Expr {
-	switch last := operands[len(operands)-1].(type) { // one value of it counts
+	switch last := operands[len(operands)-1].(type) { // only its first value counts
 	case *ast.FuncCallExpr:
 		last.AdjustRet = true
 	case *ast.Comma3Expr:

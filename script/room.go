@@ -12,21 +12,24 @@ import (
 	"gotycoon/internal/pieces"
 )
 
-// room counts the large texts and tables that functions of ours have made: before they are made a script is refused those for which there
-// is no room. Between two instructions one such function can take more memory than there is, so it would be too late to measure the
-// interpreter afterwards, as memory does.
+// room counts the large texts and tables that Go functions make for a script.
 //
-// What is made counts until Go's collector has found that nobody has it any more. The collector is started when that may help.
+// A single call of string.rep or kt.unpack can take more memory than there is, between two
+// instructions. Measuring the interpreter afterwards, as memory does, would be too late. So a
+// function asks for room before it makes a large value, and raises an error if there is none.
+//
+// A value counts until Go's collector has found it unreachable: a cleanup then gives the room back.
+// If room is short, the collector is started first.
 type room struct {
 	limit int64        // bytes; 0: any number
-	taken atomic.Int64 // bytes of what has been made and not been collected
+	taken atomic.Int64 // bytes of values that have not been collected
 	above *room        // of the whole pool; nil: none
 }
 
-// largeText is the size from which on a text counts.
+// largeText is the length from which on a text counts.
 const largeText = 4 << 10
 
-// has reports whether there is room for so many bytes more.
+// has reports whether there is room for n bytes more.
 func (r *room) has(n int64) bool {
 	for ; r != nil; r = r.above {
 		if r.limit > 0 && n > r.limit-r.taken.Load() {
@@ -36,20 +39,21 @@ func (r *room) has(n int64) bool {
 	return true
 }
 
-// add counts bytes, or with a negative number gives them back.
+// add counts bytes. A negative number gives them back.
 func (r *room) add(n int64) {
 	for ; r != nil; r = r.above {
 		r.taken.Add(n)
 	}
 }
 
-// limited reports whether anything is to be counted.
+// limited reports whether this room or a room above it has a limit.
 func (r *room) limited() bool { return r.limit > 0 || r.above != nil && r.above.limit > 0 }
 
-// collectTime is how long a collection's effect is waited for.
+// collectTime is how long find waits for the effect of a collection.
 const collectTime = 100 * time.Millisecond
 
-// find is has, after a collection where that is needed. A text that is over the limit by itself needs none.
+// find is has, after a collection if there is no room. A value that exceeds a limit alone is
+// refused without a collection.
 func (r *room) find(n int64) bool {
 	if r.has(n) {
 		return true
@@ -64,7 +68,7 @@ func (r *room) find(n int64) bool {
 	runtime.GC()
 	timer := time.NewTimer(collectTime)
 	defer timer.Stop()
-	select { // what gives room back runs beside this, in no certain order
+	select { // cleanups run in other goroutines, in no certain order
 	case <-collected:
 	case <-timer.C:
 	}
@@ -74,7 +78,7 @@ func (r *room) find(n int64) bool {
 	return r.has(n)
 }
 
-// text counts a text that has just been made, and whose bytes nobody else has.
+// text counts a text that has just been made and whose bytes nobody else uses.
 func (r *room) text(t string) lua.LString {
 	if n := int64(len(t)); n >= largeText && r.limited() {
 		r.add(n)
@@ -83,7 +87,7 @@ func (r *room) text(t string) lua.LString {
 	return lua.LString(t)
 }
 
-// table counts a table with so many entries of the array part, beside the texts in it.
+// table counts the array of a table, without the texts in it.
 func (r *room) table(t *lua.LTable, entries int) {
 	if n := int64(entries) * arrayEntry; n >= largeText && r.limited() {
 		r.add(n)
@@ -91,23 +95,25 @@ func (r *room) table(t *lua.LTable, entries int) {
 	}
 }
 
-// arrayEntry is what an entry of an array takes: the value, the box of a number or a text, and what the array grows ahead.
+// arrayEntry is the memory of an entry of an array: the value, the box of a number or a text, and
+// the space that the array grows ahead.
 const arrayEntry = 40
 
-// budget is what a script may use: its time by the leash, its memory by the room.
+// budget is what a script may use: time by the leash, memory by the room.
 type budget struct {
 	leash *leash
 	room  *room
 }
 
-// reserve ends the script when there is no room for so many bytes.
+// reserve raises an error if there is no room for so many bytes.
 func (b budget) reserve(l *lua.LState, size float64) {
 	if size >= largeText && (size > 1<<62 || !b.room.find(int64(size))) {
 		l.RaiseError("not enough memory")
 	}
 }
 
-// reserveEntries is reserve for an array that grows; it looks once for so many entries.
+// reserveEntries is reserve for an array that grows entry by entry. It looks once in a thousand
+// entries.
 func (b budget) reserveEntries(l *lua.LState, entries int) {
 	const lookEvery = 1 << 10
 	if entries%lookEvery == 0 {
@@ -115,7 +121,8 @@ func (b budget) reserveEntries(l *lua.LState, entries int) {
 	}
 }
 
-// keysRoom is asked for the memory of keys that are found: they are there twice, in the list and as texts.
+// keysRoom returns what a search for keys asks for memory. Each key exists twice: in the list, and
+// as a text.
 func (b budget) keysRoom() keymatch.Memory {
 	size := int64(0)
 	return func(bytes int) error {
@@ -126,7 +133,8 @@ func (b budget) keysRoom() keymatch.Memory {
 	}
 }
 
-// stillRoom stops the script when it has kept more of what it has been shown than there is room for. No record may be locked.
+// stillRoom reports whether there is room left, and stops the script if not. The caller must hold
+// no lock of a record.
 func (b budget) stillRoom() bool {
 	if b.room.find(0) {
 		return true
@@ -135,7 +143,7 @@ func (b budget) stillRoom() bool {
 	return false
 }
 
-// allow ends the script when a text of so many bytes would be more than it may have.
+// allow raises an error if a text of so many bytes is too long or finds no room.
 func (b budget) allow(l *lua.LState, size float64) {
 	if size > maxText {
 		l.RaiseError("not enough memory")
@@ -143,15 +151,16 @@ func (b budget) allow(l *lua.LState, size float64) {
 	b.reserve(l, size)
 }
 
-// maxText is the longest text that a library function makes.
+// maxText is the length of the longest text that a library function makes.
 const maxText = 1 << 30
 
-// pushBuilt pushes a text that nobody changes any more, without another copy of it.
+// pushBuilt pushes a text without a copy. Nobody may change out afterwards.
 func (b budget) pushBuilt(l *lua.LState, out []byte) int {
 	return b.pushNew(l, unsafe.String(unsafe.SliceData(out), len(out)))
 }
 
-// appendText appends a text, which may be large: the process can be stopped meanwhile.
+// appendText appends a text. A large text is copied in pieces, so that the process can be stopped
+// meanwhile.
 func appendText(out []byte, t string) []byte {
 	if cap(out)-len(out) < len(t) && len(t) > largeText {
 		out = pieces.Grow(out, max(len(out), len(t)))

@@ -15,7 +15,7 @@ import (
 	"gotycoon/script"
 )
 
-// greedy is functions that would make some hundred MiB, most of them within a few instructions.
+// greedy are procedures that would make some hundred MiB, most of them within a few instructions.
 var greedy = map[string]string{
 	"rep":       `local t = {} for i = 1, 60 do t[i] = string.rep("x", 8e6) end`,
 	"arguments": `local function f(...) end local r = string.rep f(` + strings.Repeat(`r("x", 8e6), `, 60) + `1)`,
@@ -50,7 +50,8 @@ var greedy = map[string]string{
 	"keys":      `local t = {} for i = 1, 1e3 do t[i] = kt.db:match_prefix("") end`,
 }
 
-// heapPeak is by how much objects on the heap have grown at most while f ran, as looked at each millisecond.
+// heapPeak returns by how much the objects on the heap grew while f ran, at most, as seen each
+// millisecond.
 func heapPeak(f func()) uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	runtime.GC()
@@ -77,7 +78,7 @@ func heapPeak(f func()) uint64 {
 	return max(<-peak, before) - before
 }
 
-// What a library function makes is refused before it is made, whether -scrmem is given or not.
+// A library function is refused a large value before it makes the value, with -scrmem and without.
 func TestNoFunctionMakesMoreThanThereIsRoomFor(t *testing.T) {
 	source := "kt = __kyototycoon__\nfunction good(i, o) o.fine = true end\n"
 	for name, code := range greedy {
@@ -110,7 +111,7 @@ func TestNoFunctionMakesMoreThanThereIsRoomFor(t *testing.T) {
 	}
 }
 
-// What nobody has any more does not count, however much it was; nor do parts of texts.
+// Values that nobody holds any more do not count, nor do parts of texts.
 func TestGarbageLeavesRoom(t *testing.T) {
 	h := start(t, `
 		kt = __kyototycoon__
@@ -136,7 +137,7 @@ func TestGarbageLeavesRoom(t *testing.T) {
 	}
 }
 
-// One interpreter that takes all that it can get leaves the others something.
+// One interpreter that takes all it can get leaves something for the others.
 func TestAGreedyCallLeavesRoomForOthers(t *testing.T) {
 	h := start(t, `
 		all = {}
@@ -144,7 +145,7 @@ func TestAGreedyCallLeavesRoomForOthers(t *testing.T) {
 		function good(i, o) o.size = #string.rep("x", 8e6) end`, func(o *script.Options) { o.Workers, o.Room = 2, 64<<20 })
 	status, _ := h.call("keep")
 	require.Equal(t, script.Internal, status)
-	h.requireCall(map[string]string{"size": "8000000"}, "good") // calls take turns: this is in the other one
+	h.requireCall(map[string]string{"size": "8000000"}, "good") // runs in the other interpreter
 }
 
 // A coroutine has stacks of its own, however little it does.
@@ -161,7 +162,8 @@ func TestCoroutinesCount(t *testing.T) {
 	h.requireCall(map[string]string{"ok": "1"}, "fine")
 }
 
-// Who takes the output asks for memory before it is copied, so the interpreter must not have copied it.
+// The taker of the output asks for memory before it copies a row, so the interpreter must not have
+// made a copy.
 func TestOutputIsNotCopiedForItsTaker(t *testing.T) {
 	h := start(t, `
 		large = string.rep("x", 8e6)

@@ -6,16 +6,16 @@ import (
 	"gotycoon/db/dberr"
 )
 
-// Version is the one of the original whose functions these are.
+// Version is the version of the original that scripts see.
 const Version = "0.9.56b"
 
-// member is an entry of the tables that objects are.
+// member is a field that all objects of a class have.
 type member struct {
 	name  string
 	value lua.LValue
 }
 
-// classes are the tables that objects are made with.
+// classes are the tables of the classes, and what their objects are made of.
 type classes struct {
 	errors, visitor, processor, cursor, db *lua.LTable
 	dbMembers, cursorMembers, errorMembers []member
@@ -68,7 +68,8 @@ func (s *state) openDatabases(kt *lua.LTable) {
 	kt.RawSetString("dbs", dbs)
 }
 
-// class makes a table of a class: new, and meta_ with what its objects do beside their methods.
+// class makes the table of a class with the function new, and the metatable of its objects as
+// meta_.
 func (s *state) class(kt *lua.LTable, name string, create *lua.LFunction, meta map[string]*lua.LFunction) (class, mt *lua.LTable) {
 	class, mt = s.l.NewTable(), s.l.NewTable()
 	for event, f := range meta {
@@ -80,7 +81,7 @@ func (s *state) class(kt *lua.LTable, name string, create *lua.LFunction, meta m
 	return class, mt
 }
 
-// object makes a table with members.
+// object makes an object: a table with members.
 func (s *state) object(members []member, mt *lua.LTable) *lua.LTable {
 	t := s.l.CreateTable(0, len(members)+4)
 	for _, m := range members {
@@ -103,7 +104,7 @@ type number64 struct {
 	value int64
 }
 
-// openError makes the class of what db:error() returns.
+// openError makes the class of the result of db:error().
 func (s *state) openError(kt *lua.LTable) {
 	s.classes.errors, s.classes.errorMeta = s.class(kt, "Error", s.function("err_new", 1, 3, errNew),
 		map[string]*lua.LFunction{"__tostring": s.function("err_tostring", 1, anyNumber, errString)})

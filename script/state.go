@@ -13,7 +13,7 @@ import (
 	"gotycoon/db"
 )
 
-// Sizes of an interpreter's stacks. They grow when they are needed.
+// Sizes of the stacks of an interpreter. They grow on demand.
 const (
 	maxCalls      = 20_000 // calls inside each other, as in the reference interpreter
 	stackValues   = 512
@@ -33,9 +33,9 @@ type state struct {
 
 	// Of the call being served.
 	owed   *db.Pending
-	begun  []*handle // in a transaction that this call has begun
-	dirty  []*handle // databases of the script's own with updates to wait for
-	holder *holder   // what it keeps others from
+	begun  []*handle // databases in a transaction that this call has begun
+	dirty  []*handle // databases of the script's own with updates that may not be durable
+	holder *holder   // the holds of the call
 }
 
 func (p *Pool) newState(thid int) *state {
@@ -67,7 +67,8 @@ func (s *state) run(source string) error {
 	return errors.Join(err, s.end(err != nil), owed.Wait())
 }
 
-// errorText is an error as the log shows it: what is no text has none.
+// errorText returns an error for the log. As in the original, an error value that is no text is
+// shown as (null).
 func (s *state) errorText(err error) string {
 	if _, ok := errors.AsType[*lua.ApiError](err); !ok {
 		return err.Error()
@@ -81,18 +82,19 @@ func (s *state) errorText(err error) string {
 func (s *state) begin(heed db.Heed, owed *db.Pending) {
 	s.owed = owed
 	s.leash.begin(s.pool.opts.Time, heed)
-	if s.pool.stopped() { // Stop has come between
+	if s.pool.stopped() { // Stop found the call before it
 		s.leash.pull(errStopping)
 	}
 }
 
-// end ends a call: a transaction that it has left open is for everybody from now on, or aborted when the call has failed. The error says
-// that updates of a database of the script's own are not safe; nobody may be told then that the call has succeeded.
+// end ends a call. A transaction that the call has left open is shared by all clients from now on,
+// or aborted if the call has failed. The error says that updates of a database of the script's own
+// are not durable; nobody may be told then that the call has succeeded.
 func (s *state) end(failed bool) error {
 	s.leash.end()
 	for _, h := range s.begun {
 		if failed {
-			_ = h.tx.Abort() // the call has failed anyway
+			_ = h.tx.Abort() // the call has failed already
 		} else {
 			h.tx.Share()
 		}
@@ -103,7 +105,7 @@ func (s *state) end(failed bool) error {
 	s.owed = nil
 	var all error
 	for _, h := range s.dirty {
-		if err := h.settle(); err != nil {
+		if err := h.awaitUpdates(); err != nil {
 			all = errors.Join(all, fmt.Errorf("a database of the script: %w", err))
 		}
 	}
@@ -111,7 +113,7 @@ func (s *state) end(failed bool) error {
 	return all
 }
 
-// call calls a procedure; see Pool.Call.
+// call calls a procedure: see Pool.Call.
 func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[]byte, []byte], out func(key, value []byte)) (status int) {
 	f, ok := s.global(name)
 	if !ok {
@@ -145,13 +147,13 @@ func (s *state) call(heed db.Heed, owed *db.Pending, name string, in iter.Seq2[[
 	return status
 }
 
-// global returns a function by the name that clients call it.
+// global returns a global function.
 func (s *state) global(name string) (*lua.LFunction, bool) {
 	f, ok := s.l.G.Global.RawGetString(name).(*lua.LFunction)
 	return f, ok
 }
 
-// statusOf is what a procedure's result means.
+// statusOf returns the status that the result of a procedure means.
 func statusOf(v lua.LValue) int {
 	f, ok := number(v)
 	if !ok {
@@ -167,8 +169,9 @@ func statusOf(v lua.LValue) int {
 	return int(n)
 }
 
-// rows gives the output table to out, in the order of the keys. Pairs that are no records are left out. The bytes are those of the
-// script's texts: who keeps them makes the copy, and asks for its memory before that.
+// rows gives the output table to out, in the order of the keys. Pairs that cannot be records are
+// left out. The slices are the bytes of the script's texts: whoever keeps them makes the only copy,
+// and can ask for its memory first.
 func rows(t *lua.LTable, out func(key, value []byte)) {
 	var keys []string
 	values := map[string]string{}

@@ -6,21 +6,23 @@ import (
 	"strings"
 )
 
-// The library's parser accepts chunks that Lua 5.1 refuses, and some of them it misreads: the text "\300" becomes another byte, the
-// number 1e) becomes NaN. A script that tests a chunk with loadstring must get the answer of the reference interpreter, so strict
-// refuses these chunks. A look at the tokens is enough, because the parser has accepted the chunk already:
+// The library's parser accepts chunks that Lua 5.1 refuses, and it misreads some of them: the escape
+// in "\300" becomes another byte, and the number 1e) becomes NaN. A script that tests a chunk with
+// loadstring must get the answer of the reference interpreter, so strict refuses these chunks. A look
+// at the tokens is enough, because the parser has accepted the chunk already:
 //
 //	3x   0x1p4   1e)          malformed numbers
 //	"\300"                    an escape above 255
 //	goto x   ::x::            statements of later versions of the language
 //	;;   {1;,}                a semicolon or comma behind nothing
-//	f                         a call whose parenthesis begins a line: Lua 5.1 cannot know
-//	(g or h)()                whether a statement ends before the parenthesis
+//	f                         a call whose parenthesis begins a line: a statement could end
+//	(g or h)()                before the parenthesis, and Lua 5.1 does not decide
 //
-// The rest of the refusals needs the syntax tree: see rewriter.
+// Refusals that need the syntax tree are in rewriter.
 
 var (
-	// tokenPattern matches the token, the comment or the blanks at the beginning of a text, but for long brackets.
+	// tokenPattern matches a token, a comment or blanks at the beginning of a text. Long brackets
+	// are left to longPattern.
 	tokenPattern = regexp.MustCompile(`(?s)^(?:[ \t\r\n\v\f]+|--[^\r\n]*|[A-Za-z_]\w*|\.?[0-9][0-9.]*(?:[eE][+-]?)?\w*|` +
 		`"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|\.{2,3}|::|[=~<>]=|.)`)
 	longPattern   = regexp.MustCompile(`^(?:--)?\[(=*)\[`)
@@ -40,7 +42,7 @@ func nextToken(text string) string {
 	return tokenPattern.FindString(text)
 }
 
-// tokens is what strict knows of the tokens before the current one.
+// tokens is what strict knows about the tokens before the current one.
 type tokens struct {
 	last    string // the last token
 	newline bool   // a line has ended since then
@@ -50,7 +52,8 @@ type tokens struct {
 	open    []bool // of each open bracket: prefix behind the bracket that closes it
 }
 
-// strict returns the first token of a chunk that Lua 5.1 refuses, and its place; "" where there is none.
+// strict returns the first token that Lua 5.1 refuses, and its place in the chunk. The token is
+// empty if there is none.
 func strict(source string) (wrong string, at int) {
 	t := tokens{last: ";"}
 	for at < len(source) {
@@ -68,7 +71,8 @@ func strict(source string) (wrong string, at int) {
 	return "", at
 }
 
-// accepts reports whether Lua 5.1 accepts the token at this place, given that the parser of the library does.
+// accepts reports whether Lua 5.1 accepts the token here. The library's parser has accepted the
+// chunk already.
 func (t *tokens) accepts(token string) bool {
 	switch c := token[0]; {
 	case isDigit(c) || c == '.' && len(token) > 1 && isDigit(token[1]):

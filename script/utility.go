@@ -10,7 +10,7 @@ import (
 	"gotycoon/db/keymatch"
 )
 
-// openUtilities makes the functions of the server table.
+// openUtilities makes the functions of the table of the server.
 func (s *state) openUtilities(kt *lua.LTable) {
 	kt.RawSetString("log", s.function("serv_log", 2, 2, servLog))
 	for _, m := range []method{
@@ -35,7 +35,8 @@ func servLog(c call) int {
 	return 0
 }
 
-// convert pushes what convert makes of a text argument; nothing where there is none.
+// convert pushes the conversion of a text argument. For any other argument the function has no
+// result.
 func convert(c call, convert func(t string) float64) int {
 	t, ok := text(c.l.Get(1))
 	if !ok {
@@ -58,7 +59,8 @@ func ktHashFNV(c call) int {
 
 func ktLevdist(c call) int {
 	a, b := c.text(1), c.text(2)
-	n, _ := keymatch.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false)) // the error is that of the leash
+	// The error is an error of the leash, which check raises.
+	n, _ := keymatch.Distance(c.s.leash.ask, []byte(a), []byte(b), c.flag(3, false))
 	c.s.leash.check(c.l)
 	return c.pushNumber(float64(n))
 }
@@ -67,7 +69,7 @@ func ktTime(c call) int {
 	return c.pushNumber(float64(time.Now().UnixMicro()) / 1e6)
 }
 
-// ktSleep waits. Nothing is locked meanwhile but what the script has locked itself.
+// ktSleep waits. During the wait only the locks of the script itself are held.
 func ktSleep(c call) int {
 	const most = 1e9 // seconds
 	if seconds := c.float(1); seconds > 0 {
@@ -76,7 +78,8 @@ func ktSleep(c call) int {
 	return 0
 }
 
-// ktSplit cuts at each of some characters; without any, at NUL. With them the text ends at its first NUL.
+// ktSplit cuts a text at each of the delimiters; the text then ends at its first NUL. Without
+// delimiters it cuts at NULs.
 func ktSplit(c call) int {
 	t := c.text(1)
 	delimiters, ok := text(c.l.Get(2))
@@ -138,7 +141,7 @@ func cString(t string) string {
 	return t
 }
 
-// ktStrstr looks for a text, or replaces every occurrence.
+// ktStrstr finds a text in another one, or replaces all its occurrences.
 func ktStrstr(c call) int {
 	t, pat := cString(c.text(1)), cString(c.text(2))
 	alt, ok := text(c.l.Get(3))
@@ -159,7 +162,7 @@ func ktStrbwm(c call) int {
 	return c.pushBool(strings.HasSuffix(cString(c.text(1)), cString(c.text(2))))
 }
 
-// ktRegex looks for a POSIX extended expression, or replaces its matches.
+// ktRegex looks for a POSIX extended regular expression, or replaces its matches.
 func ktRegex(c call) int {
 	t, pattern := []byte(cString(c.text(1))), c.text(2)
 	re, err := keymatch.Compile(c.s.leash.ask, pattern)
@@ -175,7 +178,7 @@ func ktRegex(c call) int {
 	return c.pushBytes(regexReplace(c, re, t, cString(alt)))
 }
 
-// regexReplace replaces the matches up to an empty one.
+// regexReplace replaces all matches up to the first empty match, as the original does.
 func regexReplace(c call, re *keymatch.Regex, t []byte, alt string) []byte {
 	var out []byte
 	at := 0
@@ -219,7 +222,7 @@ func expandRegex(out, t []byte, places []int, alt string) []byte {
 	return out
 }
 
-// The hash functions of the original, of which scripts get 48 bits.
+// Scripts get 48 bits of the hash functions of the original.
 const (
 	hashMask = 1<<48 - 1
 
@@ -227,10 +230,10 @@ const (
 	murmurPrime = 0xc6a4a7935bd1e995
 
 	fnvStart = 14695981039346656037
-	fnvPrime = 109951162811 // not the usual one
+	fnvPrime = 109951162811 // the usual prime is another one
 )
 
-// murmur is MurmurHash64A, with the steps for 8 bytes in another order.
+// murmur is MurmurHash64A with the steps for 8 bytes in another order.
 func murmur(p []byte) uint64 {
 	h := murmurSeed ^ uint64(len(p))*murmurPrime
 	for ; len(p) >= 8; p = p[8:] {

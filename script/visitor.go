@@ -20,7 +20,7 @@ func (s *state) openVisitor(kt *lua.LTable) {
 	k.processor, _ = s.class(kt, "FileProcessor", s.function("fproc_new", 1, anyNumber, processorNew), nil)
 }
 
-// visNew makes a visitor that does nothing.
+// visNew makes a visitor that changes nothing.
 func visNew(c call) int {
 	t := c.l.NewTable()
 	for _, name := range []string{"visit_full", "visit_empty"} {
@@ -33,7 +33,7 @@ func visNew(c call) int {
 	return 1
 }
 
-// processorNew makes a processor that is content.
+// processorNew makes a file processor that does nothing and succeeds.
 func processorNew(c call) int {
 	t := c.l.NewTable()
 	t.RawSetString("process", c.s.function("fproc_process", 0, anyNumber, func(c call) int { return c.pushBool(true) }))
@@ -50,7 +50,8 @@ func (c call) visitorOf(i int) lua.LValue {
 	return v
 }
 
-// visitor returns what the database calls for the records. Errors of the script change nothing.
+// visitor returns a db.Visitor that calls a visitor of the script. After an error of the script the
+// record stays as it is.
 func (c call) visitor(v lua.LValue) db.Visitor {
 	return func(key, value []byte, xt int64, found bool) db.Verdict {
 		args := []lua.LValue{lua.LString(key), lua.LNil}
@@ -77,7 +78,7 @@ func (c call) visitor(v lua.LValue) db.Visitor {
 	}
 }
 
-// verdict is what the results of a visitor mean.
+// verdict turns the results of a visitor into what happens to the record.
 func (c call) verdict(result, xt lua.LValue) db.Verdict {
 	if result == c.s.classes.remove {
 		return db.Verdict{Op: db.Discard}
@@ -92,16 +93,16 @@ func (c call) verdict(result, xt lua.LValue) db.Verdict {
 	return db.Verdict{Op: db.Store, Value: []byte(value)}
 }
 
-// around calls the method of a visitor before or after it visits many records.
+// around calls the method of a visitor that stands before or after all visits.
 func (c call) around(v lua.LValue, method string) {
 	if t, ok := v.(*lua.LTable); ok {
 		if f := t.RawGetString(method); f.Type() == lua.LTFunction {
-			_, _ = c.protect(f, 0, t) // as for visits, an error changes nothing
+			_, _ = c.protect(f, 0, t) // an error is ignored, as in visits
 		}
 	}
 }
 
-// show runs a visitor that cannot change anything.
+// show calls a visitor that may not change the record.
 func (c call) show(d *db.DB, p *db.Pending, key []byte, visit db.Visitor) error {
 	value, xt, err := d.Get(p, nil, key)
 	if err != nil && !errors.Is(err, dberr.ErrNoRecord) {
@@ -141,7 +142,7 @@ func dbAcceptBulk(c call) int {
 	}))
 }
 
-// dbIterate visits all records. Each is locked for the time of its own visit only.
+// dbIterate visits all records. Each record is locked during its own visit only.
 func dbIterate(c call) int {
 	h := c.handleOf(1)
 	v, writable := c.visitorOf(2), c.flag(3, true)

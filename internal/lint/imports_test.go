@@ -49,11 +49,13 @@ var arrows = map[string][]string{
 	"snapshot":    {"ulog", "internal/vfs"},
 	"replication": {"binproto/frame", "client", "db", "ulog", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "db/dberr"},
 
-	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
+	"db":                 {"db/owed", "db/filestore", "db/mapstore", "db/memstore", "db/store", "db/voidstore", "ulog", "internal/vfs", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record", "db/replay", "db/ordered"},
 	"db/dberr":           {},
 	"db/expr":            {"db/dberr"},
 	"db/keymatch":        {"db/dberr", "db/owed"},
 	"db/record":          {"db/dberr"},
+	"db/replay":          {"ulog"},
+	"db/ordered":         {"db/expr", "db/store", "ulog"},
 	"db/owed":            {"ulog"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog/update", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs"},
 	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
@@ -68,7 +70,7 @@ var arrows = map[string][]string{
 
 	"tools/remote":                {"tools/cli", "tools/manual", "tools/show", "client", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog"},
 	"tools/show":                  {},
-	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog", "db/dberr", "db/expr", "db/record"},
+	"tools/timed":                 {"tools/cli", "tools/manual", "tools/show", "db", "db/filestore", "db/rebuild", "snapshot", "internal/vfs", "ulog", "db/dberr", "db/expr", "db/record", "db/replay"},
 	"tools/util":                  {"tools/cli", "tools/manual", "tools/show", "client", "httpapi/date", "httpapi/tsv", "internal/vfs", "ulog"},
 	"tools/replsql":               {}, // a module of its own
 	"tools/replsql/cmd/ktreplsql": {"tools/replsql"},

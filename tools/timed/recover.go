@@ -137,7 +137,7 @@ func (r *recovery) open() error {
 	if r.belongs(m) || m.Clean && m.Merging == nil {
 		return nil
 	}
-	return r.settle()
+	return r.catchUp()
 }
 
 // recoverable returns why the records of a log cannot be brought into a database.
@@ -180,8 +180,8 @@ func (r *recovery) belongs(m filestore.Meta) bool {
 	return r.logID != filestore.ID{} && m.LogID == r.logID
 }
 
-// settle brings a file up to date that a server of another log has not closed.
-func (r *recovery) settle() error {
+// catchUp brings a file up to date that a server of another log has not closed.
+func (r *recovery) catchUp() error {
 	if err := r.file.Close(); err != nil {
 		return err
 	}

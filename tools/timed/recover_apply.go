@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/record"
+	"gotycoon/db/replay"
 	"gotycoon/tools/show"
 	"gotycoon/ulog"
 )
@@ -26,41 +26,28 @@ const (
 
 // apply takes the updates from the log to the new file, up to the time stamp asked for.
 func (r *recovery) apply(ctx context.Context, progress show.Progress) error {
-	for {
-		e, err := r.source.Next()
-		var damage *ulog.DamageError
-		var gap *ulog.GapError
-		switch {
-		case errors.As(err, &gap):
-			if err := r.passOverGap(gap); err != nil {
-				return err
+	run := replay.Replay{
+		Log:       r.source,
+		Targets:   []replay.Target{{DBID: uint16(*r.dbid), Apply: r.one}},
+		Until:     r.until,
+		Gap:       r.passOverGap,
+		Damage:    r.passOverDamage,
+		Malformed: r.passOverMalformed,
+		Entry: func(e ulog.Entry) error {
+			if r.read > 0 && r.read%lookEvery == 0 && ctx.Err() != nil {
+				return ctx.Err()
 			}
-			continue
-		case errors.Is(err, io.EOF), err == nil && e.Stamp > r.until:
-			return r.relogRest()
-		case errors.As(err, &damage):
-			if r.strict() {
-				return err
-			}
-			if r.passOver(damage) {
-				continue
-			}
-			r.damage = err
-			return r.relogRest()
-		case err != nil:
-			return err
-		}
-		r.count(e, progress)
-		if err := r.one(e); err != nil {
-			return err
-		}
-		if r.read%lookEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
+			r.count(e, progress)
+			return nil
+		},
 	}
+	if err := run.Run(); err != nil {
+		return err
+	}
+	return r.relogRest()
 }
 
-// count takes note of an update. Progress is told of many at a time.
+// count takes note of an entry. Progress is told of many at a time.
 func (r *recovery) count(e ulog.Entry, progress show.Progress) {
 	r.read++
 	r.last = max(r.last, e.Stamp)
@@ -76,16 +63,19 @@ func (r *recovery) tellProgress(progress show.Progress) {
 	r.untold, r.untoldBytes = 0, 0
 }
 
-// passOver goes on behind the end of a segment that is too short for a record, as the original does: before its servers had checksums,
-// a crash left such ends.
-func (r *recovery) passOver(d *ulog.DamageError) bool {
-	info, err := r.fs.Stat(d.File)
-	if err != nil || info.Size()-d.Offset >= leastRecord {
-		return false
+// passOverDamage ends the log where it is damaged. Only the end of a segment that is too short for
+// a record is passed over, as the original does: before its servers had checksums, a crash left
+// such ends. Where nobody has asked for a part of the log, damage ends the command.
+func (r *recovery) passOverDamage(err error, d *ulog.DamageError) error {
+	if r.strict() {
+		return err
+	}
+	if info, unknown := r.fs.Stat(d.File); unknown != nil || info.Size()-d.Offset >= leastRecord {
+		r.damage = err
+		return replay.ErrEnd
 	}
 	warnings{r.stderr}.print(fmt.Errorf("passed over the end of a log file: %w", d))
-	r.source.SkipDamage()
-	return true
+	return nil
 }
 
 // passOverGap goes on behind missing segments, as the original does, unless the result would be wrong without anybody having asked for it.
@@ -97,26 +87,26 @@ func (r *recovery) passOverGap(gap *ulog.GapError) error {
 	if gap.From > r.after {
 		warnings{r.stderr}.print(gap)
 	}
-	r.source.SkipGap()
 	return nil
 }
 
-// one applies an update if it is one of the database's.
-func (r *recovery) one(e ulog.Entry) error {
-	u, err := ulog.ParseMessage(e.Message)
-	if err != nil && (len(e.Message) < 4 || u.DBID == uint16(*r.dbid)) {
+// passOverMalformed tells of an entry that is no update, unless the entry is for another database.
+func (r *recovery) passOverMalformed(e ulog.Entry, u ulog.Update, err error) error {
+	if len(e.Message) < 4 || u.DBID == uint16(*r.dbid) {
 		r.refuse(e.Message, err)
 	}
-	if err != nil || u.DBID != uint16(*r.dbid) {
-		return nil
-	}
+	return nil
+}
+
+// one applies an update of the database, unless the server that made it is left out.
+func (r *recovery) one(at ulog.Stamp, u ulog.Update) error {
 	if !r.allSIDs && u.SID == uint16(*r.sid) {
 		r.skipped++
 		return nil
 	}
-	v := filestore.Version{Stamp: e.Stamp, SID: u.SID}
-	if e.Origin.Log != 0 {
-		v.Stamp = e.Origin.Stamp
+	v := filestore.Version{Stamp: at, SID: u.SID}
+	if u.Origin.Log != 0 {
+		v.Stamp = u.Origin.Stamp
 	}
 	return r.store(u, v)
 }

@@ -1,6 +1,9 @@
-package db
+// Package ordered gives a store that keeps its records in the order of the keys' bytes another order: descending, or by
+// the number that a key begins with. The store below stays as it is.
+package ordered
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"sync"
@@ -11,7 +14,7 @@ import (
 )
 
 // keyPrefix returns how many bytes longer a key is in the store of a database with an order.
-func keyPrefix(o expr.Order) int {
+func KeyPrefix(o expr.Order) int {
 	if o == expr.Decimal || o == expr.DecimalDesc {
 		return decimalSize
 	}
@@ -21,7 +24,7 @@ func keyPrefix(o expr.Order) int {
 // newOrdered returns a store that keeps its records in another order than s, which orders them by bytes and must be
 // used by nobody else. Scans go the other way for descending orders; for decimal ones each key is stored behind its
 // number, see appendDecimal.
-func newOrdered(s store.Store, order expr.Order) store.Store {
+func New(s store.Store, order expr.Order) store.Store {
 	flipped := &flippedStore{s}
 	switch order {
 	case expr.LexicalDesc:
@@ -35,7 +38,7 @@ func newOrdered(s store.Store, order expr.Order) store.Store {
 }
 
 // unordered returns the store that newOrdered was given.
-func unordered(s store.Store) store.Store {
+func Unwrap(s store.Store) store.Store {
 	for {
 		switch o := s.(type) {
 		case *flippedStore:
@@ -55,6 +58,12 @@ func (s *flippedStore) Scan(from store.Start, visit func(key, value []byte) bool
 	from.Backward = !from.Backward
 	return s.Store.Scan(from, visit)
 }
+
+// Larger scratch space is not kept.
+const (
+	mostUpdates = 1 << 10
+	mostBytes   = 64 << 10
+)
 
 // decimalStore is a store ordered by the numbers that keys begin with.
 type decimalStore struct {
@@ -89,7 +98,7 @@ func (s *decimalStore) Apply(at ulog.Stamp, ups []ulog.Update) {
 	}
 	s.Store.Apply(at, s.ups)
 	clear(s.ups)
-	if cap(s.ups) > keepUps || cap(s.keys) > keepRoom {
+	if cap(s.ups) > mostUpdates || cap(s.keys) > mostBytes {
 		s.ups, s.keys = nil, nil
 	}
 }
@@ -154,3 +163,16 @@ func leadingFraction(digits []byte) (n int64) {
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// compareKeys returns where key a stands from key b: before it (negative), behind it, or is the same.
+func Compare(o expr.Order, a, b []byte) int {
+	switch o {
+	case expr.LexicalDesc:
+		return -bytes.Compare(a, b)
+	case expr.Decimal:
+		return bytes.Compare(appendDecimal(nil, a), appendDecimal(nil, b))
+	case expr.DecimalDesc:
+		return -bytes.Compare(appendDecimal(nil, a), appendDecimal(nil, b))
+	}
+	return bytes.Compare(a, b)
+}

@@ -1,12 +1,100 @@
 package db
 
 import (
+	"errors"
+	"time"
+
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/ordered"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
+
+// SyncLog returns when every update made so far would survive a power cut, in every mode. A database in memory without a log
+// has nothing that could, and returns at once.
+func (d *DB) SyncLog() error {
+	if d.log == nil {
+		return nil
+	}
+	return systemError(d.log.SyncTo(d.log.Last()))
+}
+
+// Logged returns the time of the newest update in the database's log. That time only grows, across restarts too, and is not before the
+// times that other servers gave to their updates. ok is false where the database has no log.
+func (d *DB) Logged() (at time.Time, ok bool) {
+	if d.log == nil {
+		return at, false
+	}
+	return d.log.Last().Time(), true
+}
+
+const nanosPerMilli = 1_000_000
+
+// Synchronize puts everything into the database's file and, with hard, on the disk. post is then called with the
+// path and a time stamp: the file is complete up to it, and stays as it is until post returns, while clients go on. An
+// error of post is returned as ErrPostproc. In memory databases only post happens.
+func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
+	if hard && d.log != nil {
+		if err := d.log.SyncTo(d.log.Last()); err != nil {
+			return systemError(err)
+		}
+	}
+	at := d.tick()
+	if post != nil && d.shared { // whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
+		if err := d.log.SyncTo(at); err != nil {
+			return systemError(err)
+		}
+	}
+	run := func() error {
+		if post == nil {
+			return nil
+		}
+		if err := post(d.Path(), at); err != nil {
+			return errors.Join(dberr.ErrPostproc, err)
+		}
+		return nil
+	}
+	switch {
+	case d.file == nil || d.readOnly:
+		return run()
+	case post == nil:
+		return systemError(d.file.Checkpoint())
+	}
+	return systemError(d.file.Hold(run))
+}
+
+// reachEnd has the next checkpoint say that the file is complete up to the end of the shared log. Without it a file whose database has not been
+// updated for long would seem to need what the log has had since, and would know
+// an older position of its master than the log does.
+func (d *DB) reachEnd() {
+	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
+		return
+	}
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	d.file.Apply(d.log.Last(), nil)
+	if state, at := d.log.Remembered(); known(state) {
+		d.file.SetPosition(state, at)
+	}
+}
+
+// tick returns a time stamp such that every update with a smaller one is in the store: log and store change
+// together under the commit lock.
+func (d *DB) tick() ulog.Stamp {
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	return d.tickLocked()
+}
+
+// tickLocked is tick for callers that hold commitMu.
+func (d *DB) tickLocked() ulog.Stamp {
+	if d.shared {
+		return d.log.Tick()
+	}
+	return ulog.Stamp(d.now().UnixMilli() * nanosPerMilli)
+}
 
 // Frozen is a database as it was at an instant. It is for one goroutine, which must close it.
 type Frozen struct {
@@ -30,7 +118,7 @@ type Frozen struct {
 //
 // The server closes what is frozen before it closes databases: closing a file waits for it.
 func (d *DB) Freeze() (*Frozen, error) {
-	s, ok := unordered(d.store).(store.Freezer)
+	s, ok := ordered.Unwrap(d.store).(store.Freezer)
 	if !ok {
 		return nil, dberr.ErrNotImplemented
 	}
@@ -92,7 +180,7 @@ func (f *Frozen) Size() int64 { return f.size }
 // slices are valid during the call, which may take as long as it likes. An error of visit ends the scan and is
 // returned. There is one scan in a Frozen: it forgets what it has passed.
 func (f *Frozen) Scan(visit func(key, value []byte) error) error {
-	skip := keyPrefix(f.order)
+	skip := ordered.KeyPrefix(f.order)
 	return f.records.Scan(f.order.Descends(), func(key, value []byte) error { return visit(key[skip:], value) })
 }
 
@@ -126,11 +214,3 @@ func (f *Frozen) Close() error {
 	f.hold.Release()
 	return f.records.Close()
 }
-
-// Order returns the order in which a Frozen's records come; ordered is false where they come in none.
-func (d *DB) Order() (order expr.Order, ordered bool) {
-	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
-}
-
-// Index returns the number of the database on the command line, which is also its number in the update log.
-func (d *DB) Index() int { return int(d.index) }

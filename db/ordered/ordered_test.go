@@ -1,4 +1,4 @@
-package db
+package ordered
 
 import (
 	"bytes"
@@ -87,7 +87,7 @@ func TestOrders(t *testing.T) {
 		expr.DecimalDesc: {"10", "010", "9", "1", "x", "-5"},
 	} {
 		t.Run(order.String(), func(t *testing.T) {
-			s := newOrdered(sliceStore{}, order)
+			s := New(sliceStore{}, order)
 			fill(s, keys...)
 			require.Equal(t, want, scanned(t, s, store.Start{Edge: true}))
 			back := slices.Clone(want)
@@ -113,7 +113,7 @@ func TestOrders(t *testing.T) {
 }
 
 func TestApplyLeavesTheUpdatesAlone(t *testing.T) {
-	s := newOrdered(sliceStore{}, expr.Decimal)
+	s := New(sliceStore{}, expr.Decimal)
 	ups := []ulog.Update{{Op: ulog.OpSet, Key: []byte("10")}}
 	s.Apply(1, ups)
 	require.Equal(t, "10", string(ups[0].Key), "the log may still need it")
@@ -159,13 +159,13 @@ func TestDecimalKeysSortByNumber(t *testing.T) {
 		want := cmp.Or(cmp.Compare(aInteger, bInteger), cmp.Compare(aFraction, bFraction), bytes.Compare(a, b))
 		x, y := appendDecimal(nil, a), appendDecimal(nil, b)
 		require.Equal(t, want, bytes.Compare(x, y))
-		require.Equal(t, a, x[keyPrefix(expr.Decimal):])
+		require.Equal(t, a, x[KeyPrefix(expr.Decimal):])
 	})
 }
 
 func TestPrefixSize(t *testing.T) {
-	require.Zero(t, keyPrefix(expr.Lexical))
-	require.Zero(t, keyPrefix(expr.LexicalDesc))
-	require.Equal(t, 16, keyPrefix(expr.Decimal))
-	require.Equal(t, 16, keyPrefix(expr.DecimalDesc))
+	require.Zero(t, KeyPrefix(expr.Lexical))
+	require.Zero(t, KeyPrefix(expr.LexicalDesc))
+	require.Equal(t, 16, KeyPrefix(expr.Decimal))
+	require.Equal(t, 16, KeyPrefix(expr.DecimalDesc))
 }

@@ -12,7 +12,7 @@ import (
 // Get returns the value of key, in the room behind dst where that is large enough, and its absolute expiration time in
 // seconds, MaxXT for never. It returns ErrNoRecord when there is none or it has expired.
 func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error) {
-	d.touch(readScore)
+	d.sweeper.touch(readScore)
 	value, xt, found, err := d.read(p, dst, key)
 	if err == nil {
 		err = d.owe(p, key)
@@ -28,7 +28,7 @@ func (d *DB) Get(p *Pending, dst, key []byte) (value []byte, xt int64, err error
 
 // Check returns the size of a value and its expiration time without the value.
 func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
-	d.touch(readScore)
+	d.sweeper.touch(readScore)
 	b := d.newBatch()
 	defer b.free()
 	size, xt, found, err := b.look(key)
@@ -230,7 +230,7 @@ func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch)
 	}
 	b := d.newBatch()
 	defer b.free()
-	d.touch(readScore)
+	d.sweeper.touch(readScore)
 	err := body(b)
 	if owed := d.owe(p, key); owed != nil {
 		return owed
@@ -266,7 +266,7 @@ func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) 
 	if err != nil {
 		return err
 	}
-	return d.settle(p, b)
+	return d.waitUnlessOwed(p, b)
 }
 
 // absolute turns a client's expiration argument into the time to store.

@@ -1,0 +1,115 @@
+package db
+
+import (
+	"strconv"
+	"time"
+
+	"gotycoon/db/expr"
+	"gotycoon/db/filestore"
+)
+
+// Path returns the expression without its parameters.
+func (d *DB) Path() string { return d.expr.Path }
+
+// Expr returns the expression as given on the command line.
+func (d *DB) Expr() string { return d.expr.Raw }
+
+// Name returns the name under which clients find the database.
+func (d *DB) Name() string { return d.expr.Name }
+
+// Persistent tells whether records have no expiration time (ktopts=p).
+func (d *DB) Persistent() bool { return d.expr.Params.Persistent }
+
+// OnDisk tells whether the records are in a file.
+func (d *DB) OnDisk() bool { return d.file != nil }
+
+// ReadOnly tells whether the database refuses updates.
+func (d *DB) ReadOnly() bool { return d.readOnly }
+
+// Count returns the number of records, expired ones that are not yet collected included; -1 for a text database.
+func (d *DB) Count(p *Pending) (int64, error) {
+	if d.expr.Kind == expr.Text {
+		return -1, nil
+	}
+	n, err := d.records().Count()
+	if err != nil {
+		return 0, systemError(err)
+	}
+	return n, d.oweAll(p)
+}
+
+// Size returns the bytes that the database takes: the size of its file, or of its records in memory.
+func (d *DB) Size() int64 {
+	if d.file != nil {
+		return d.file.FileSize()
+	}
+	return d.used()
+}
+
+// Order returns the order in which a Frozen's records come; ordered is false where they come in none.
+func (d *DB) Order() (order expr.Order, ordered bool) {
+	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
+}
+
+// Index returns the number of the database on the command line, which is also its number in the update log.
+func (d *DB) Index() int { return int(d.index) }
+
+// Kind returns the type of the database.
+func (d *DB) Kind() expr.Kind { return d.expr.Kind }
+
+// MaxKey returns the length of the longest key that the database can have a record of, in bytes.
+func (d *DB) MaxKey() int { return d.maxKey }
+
+// Now is the time by which records expire.
+func (d *DB) Now() time.Time { return d.now() }
+
+// Status returns the rows of the status procedure, reference section 10. Rows that describe the layout of the
+// original's files have the values of a fresh file there.
+func (d *DB) Status(p *Pending) (map[string]string, error) {
+	rows := expr.StatusRows(d.expr)
+	rows["path"] = d.Path()
+	if _, ok := rows["flags"]; ok && d.readOnly {
+		rows["flags"] = "0" // a file that is only read is not marked as open
+	}
+	if d.expr.Kind == expr.Text {
+		rows["size"] = strconv.FormatInt(d.Size(), 10)
+		return rows, nil
+	}
+	n, err := d.Count(p)
+	if err != nil {
+		return nil, err
+	}
+	rows["count"] = strconv.FormatInt(n, 10)
+	rows["size"] = strconv.FormatInt(d.Size(), 10)
+	if _, ok := rows["realsize"]; ok {
+		rows["realsize"] = rows["size"]
+	}
+	return rows, nil
+}
+
+// Measures are figures of a database for those who watch it.
+type Measures struct {
+	Records int64           // about: see filestore.(*Store).Estimate; -1 for a text database
+	Bytes   int64           // see Size
+	Expired int64           // records removed since the start because their time was over
+	Evicted int64           // records removed since the start because of a limit
+	File    filestore.Stats // of a database OnDisk, text databases included
+}
+
+// Measure returns the figures. It takes microseconds, but for a file some milliseconds when many keys are new.
+func (d *DB) Measure() Measures {
+	m := Measures{Records: -1, Bytes: d.Size(), Expired: d.sweeper.expired.Load(), Evicted: d.sweeper.evicted.Load()}
+	switch {
+	case d.expr.Kind == expr.Text: // its records are not counted
+	case d.file != nil:
+		m.Records = d.file.Estimate()
+	default:
+		if n, err := d.store.Count(); err == nil {
+			m.Records = n
+		}
+	}
+	if d.file != nil {
+		m.File = d.file.Stats()
+	}
+	return m
+}

@@ -1,0 +1,286 @@
+package db
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+
+	"gotycoon/db/expr"
+	"gotycoon/db/keymatch"
+	"gotycoon/db/owed"
+	"gotycoon/db/record"
+	"gotycoon/db/store"
+	"gotycoon/internal/pieces"
+)
+
+const (
+	scanRecords = 512      // keys copied out of the store at a time
+	scanBytes   = 64 << 10 // and their size
+)
+
+// keyWork is what a key costs at least in the steps of a Heeding: 32 keys that have to be read from a disk may take some milliseconds.
+const keyWork = owed.HeedSteps / 32
+
+// keys calls visit for every key from a place on, in the database's order, until visit returns false. The store is
+// read in pieces, so that nothing is held while visit runs.
+func (d *DB) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool) error {
+	var room []byte
+	var ends []int
+	from.Ask = h.Asking()
+	for {
+		if !h.Now() {
+			return h.Err()
+		}
+		room, ends = room[:0], ends[:0]
+		more := false
+		err := d.records().Scan(from, func(key, _ []byte) bool {
+			if more = len(ends) == scanRecords || len(room) >= scanBytes; more {
+				return false
+			}
+			room = append(room, key...)
+			ends = append(ends, len(room))
+			return true
+		})
+		if err != nil {
+			return systemError(err)
+		}
+		begin := 0
+		for _, end := range ends {
+			if !h.Work(keyWork+len(room[begin:end])) || !visit(room[begin:end]) {
+				return h.Err()
+			}
+			from.Key, begin = room[begin:end], end
+		}
+		if !more {
+			return nil
+		}
+		from = store.Start{Key: bytes.Clone(from.Key), Ask: from.Ask}
+	}
+}
+
+// MatchPrefix returns at most max keys that begin with prefix (all where max is negative), expired ones included. memory is asked
+// for the memory that they take.
+func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory keymatch.Memory) ([][]byte, error) {
+	h := owed.NewHeeding(heed)
+	if !d.bytewise() {
+		return d.filter(h, p, max, memory, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
+	}
+	found := keyList{memory: memory}
+	err := d.keys(h, store.Start{Key: prefix, Inclusive: true}, func(key []byte) bool {
+		return bytes.HasPrefix(key, prefix) && int64(len(found.keys)) != max && found.add(key)
+	})
+	if err := cmp.Or(err, found.err, h.Err()); err != nil {
+		return nil, err
+	}
+	return found.keys, d.oweAll(p)
+}
+
+// bytewise tells whether keys that begin alike stand together.
+func (d *DB) bytewise() bool {
+	return d.file != nil && d.expr.Params.RComp == expr.Lexical ||
+		d.expr.Kind.Ordered() && d.expr.Params.RComp == expr.Lexical
+}
+
+// MatchRegex returns at most max keys that match a POSIX extended regular expression somewhere. It returns ErrRegex
+// for a bad expression.
+func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory keymatch.Memory) ([][]byte, error) {
+	h := owed.NewHeeding(heed)
+	match, err := keymatch.Matcher(h, regex)
+	if err != nil {
+		return nil, err
+	}
+	return d.filter(h, p, max, memory, match)
+}
+
+// filter returns at most max keys that match.
+func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory keymatch.Memory, match func(key []byte) bool) ([][]byte, error) {
+	found := keyList{memory: memory}
+	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
+		return int64(len(found.keys)) != max && (!match(key) || found.add(key)) && h.Err() == nil
+	})
+	if err := cmp.Or(err, found.err, h.Err()); err != nil {
+		return nil, err
+	}
+	return found.keys, d.oweAll(p)
+}
+
+// MatchSimilar returns the keys that at most limit characters set apart from origin (bytes, or with utf those of UTF-8),
+// nearest first, and of these at most max.
+func (d *DB) MatchSimilar(heed Heed, p *Pending, origin []byte, limit int64, utf bool, max int64, memory keymatch.Memory) ([][]byte, error) {
+	h := owed.NewHeeding(heed)
+	measure := keymatch.Similarity(h, origin, utf, limit)
+	top := keymatch.NewNearest(max, h, memory)
+	var lack error
+	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
+		if n := measure(key); n != keymatch.TooFar {
+			lack = top.Add(n, key)
+		}
+		return lack == nil
+	})
+	if err = errors.Join(err, lack); err != nil {
+		return nil, err
+	}
+	keys := top.Keys()
+	if err := h.Err(); err != nil {
+		return nil, err
+	}
+	return keys, d.oweAll(p)
+}
+
+// keyList is the keys that an operation has found.
+type keyList struct {
+	memory keymatch.Memory
+	keys   [][]byte
+	err    error // of memory
+}
+
+// add adds a copy of key, and reports whether there was memory for it.
+func (l *keyList) add(key []byte) bool {
+	if l.err = l.memory.Ask(key); l.err != nil {
+		return false
+	}
+	l.keys = append(l.keys, bytes.Clone(key))
+	return true
+}
+
+// Stored calls visit for every record in its stored form (unless the database is persistent, the expiration time as 5 bytes in
+// front of the value), expired ones included, in the database's order. The slices are valid during the call. Nothing is held
+// meanwhile: a record that is stored or removed while the walk goes on may be seen or not. An error of visit ends the walk and is
+// returned.
+func (d *DB) Stored(visit func(key, stored []byte) error) error {
+	from := store.Start{Edge: true}
+	for {
+		piece, more, err := d.piece(from)
+		if err != nil {
+			return systemError(err)
+		}
+		for i := range piece {
+			if err := visit(piece[i].key, piece[i].stored); err != nil {
+				return err
+			}
+		}
+		if !more {
+			return nil
+		}
+		from = store.Start{Key: piece[len(piece)-1].key}
+	}
+}
+
+// piece copies some records out of the store.
+func (d *DB) piece(from store.Start) (piece []entry, more bool, err error) {
+	size := 0
+	err = d.store.Scan(from, func(key, stored []byte) bool {
+		if more = len(piece) == scanRecords || size >= scanBytes; more {
+			return false
+		}
+		piece = append(piece, entry{key: bytes.Clone(key), stored: pieces.Clone(stored)})
+		size += len(key) + len(stored)
+		return true
+	})
+	return piece, more, err
+}
+
+// SplitStored takes a stored value of this database apart. live is false for one that has expired, and for one too short to have
+// an expiration time where it must have one.
+func (d *DB) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
+	xt, value, ok := d.split(stored)
+	return xt, value, ok && !record.Expired(xt, d.seconds())
+}
+
+// ExpiredAt tells whether a record with this absolute expiration time has expired by now.
+func (d *DB) ExpiredAt(xt int64) bool { return !d.Persistent() && record.Expired(xt, d.seconds()) }
+
+// pageScan is how many records are looked at in one piece: the store is held no longer.
+const pageScan = 512
+
+// PageOptions say which records a page has.
+type PageOptions struct {
+	Prefix  []byte // of the keys
+	After   []byte // key behind which it begins, there or not, as Page.Next has it; nil: at the first record
+	Records int    // of the page at most
+	Examine int    // records that are looked at for it at most
+	Value   int    // bytes of each value that are copied at most
+}
+
+// PageRecord is a live record of a page.
+type PageRecord struct {
+	Key   []byte
+	Value []byte // its beginning
+	Size  int    // of the whole value in bytes
+	XT    int64  // absolute expiration time in seconds, MaxXT for never
+}
+
+// Page is some records in the order of the database.
+type Page struct {
+	Records  []PageRecord
+	Next     []byte // what After is for the following page; nil: there are no more records
+	Examined int    // records looked at
+}
+
+// Page returns records for people who leaf through a database of any kind. Nothing is held between two pages, and the work for each
+// is bounded: where keys that begin alike do not stand together, a page may have few records, or none, and a next one all the same.
+func (d *DB) Page(owed *Pending, o PageOptions) (Page, error) {
+	p := pager{db: d, opts: o, from: store.Start{Key: o.After, Edge: o.After == nil}, together: d.bytewise()}
+	if p.together && bytes.Compare(o.After, o.Prefix) < 0 {
+		p.from = store.Start{Key: o.Prefix, Inclusive: true}
+	}
+	for !p.full && !p.ended {
+		if err := p.scan(); err != nil {
+			return Page{}, systemError(err)
+		}
+	}
+	if !p.ended {
+		p.page.Next = p.from.Key
+	}
+	return p.page, d.oweAll(owed)
+}
+
+// pager collects a page.
+type pager struct {
+	db       *DB
+	opts     PageOptions
+	from     store.Start
+	together bool // keys that begin alike stand together
+	page     Page
+
+	full, ended bool // there is no more room; there are no more records
+}
+
+// scan looks at the next piece.
+func (p *pager) scan() error {
+	var last []byte
+	n, stopped := 0, false
+	err := p.db.records().Scan(p.from, func(key, stored []byte) bool {
+		p.full = len(p.page.Records) >= p.opts.Records || p.page.Examined >= p.opts.Examine
+		if stopped = p.full || n == pageScan; stopped {
+			return false
+		}
+		if p.together && !bytes.HasPrefix(key, p.opts.Prefix) {
+			return false
+		}
+		n++
+		p.page.Examined++
+		last = append(last[:0], key...)
+		p.take(key, stored)
+		return true
+	})
+	p.ended = !stopped
+	if n > 0 {
+		p.from = store.Start{Key: last}
+	}
+	return err
+}
+
+// take adds a record if it is wanted.
+func (p *pager) take(key, stored []byte) {
+	if !bytes.HasPrefix(key, p.opts.Prefix) {
+		return
+	}
+	xt, value, ok := p.db.split(stored)
+	if !ok || record.Expired(xt, p.db.seconds()) {
+		return
+	}
+	p.page.Records = append(p.page.Records, PageRecord{
+		Key: bytes.Clone(key), Value: bytes.Clone(value[:min(len(value), p.opts.Value)]), Size: len(value), XT: xt,
+	})
+}

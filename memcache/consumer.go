@@ -1,0 +1,146 @@
+package memcache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"gotycoon/access"
+	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
+	"gotycoon/internal/netio"
+)
+
+// consumer takes messages for a connection, and holds them until they are deleted.
+type consumer struct {
+	base
+	ctx    context.Context        // ends when the server stops
+	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
+}
+
+// getMessages serves "get NAME..." of a queue. All names share one deadline.
+func getMessages(c *conn) bool {
+	if c.io.Flush() != nil { // earlier replies must not wait for messages
+		return false
+	}
+	deadline := c.deadline()
+	for _, name := range c.words[1:] {
+		it, err := c.fetchMessage(name, deadline)
+		switch {
+		case err == nil:
+			if !c.sayValue(&it) {
+				return false
+			}
+		case errors.Is(err, dberr.ErrNoRecord):
+		default:
+			c.fail("get", err)
+			return true
+		}
+		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
+			return false
+		}
+	}
+	c.say("END")
+	return true
+}
+
+// fetchMessage claims a message. The caller has sent the replies before it.
+func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
+	before := c.io.Owed.Taken()
+	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
+	c.io.Meter.Restart()
+	c.io.Owed.GiveBack(before) // the claim counts it: see keep
+	if err == nil {
+		err = c.mayTake(name, claim)
+	}
+	if err == nil {
+		err = c.keep(claim)
+	}
+	c.s.counts.get.count(err == nil)
+	if err != nil {
+		return item{}, err
+	}
+	if c.claims == nil {
+		c.claims = map[string][]*db.Claim{}
+	}
+	c.claims[string(name)] = append(c.claims[string(name)], claim)
+	it := item{key: name, xt: record.MaxXT}
+	it.data, it.flags = c.decode(claim.Value)
+	return it, nil
+}
+
+// heed ends the search for a message when the server stops or the client has gone. A search may be
+// long: many messages may have expired, or be claimed by others. The limit of -answer-time does not
+// count, because a client may wait for messages as long as it has asked for.
+func (c *consumer) heed() db.Heed {
+	client := c.io.Heed("")
+	return func() error {
+		if c.ctx.Err() != nil {
+			return dberr.ErrNoRecord
+		}
+		if err := client(); !errors.Is(err, netio.ErrLong) {
+			return err
+		}
+		return nil
+	}
+}
+
+// claimCost is the memory of a claim without its record.
+const claimCost = 256
+
+// keep counts the memory of a claim until the claim is finished. A claim for which there is no
+// memory is given back.
+func (c *consumer) keep(claim *db.Claim) error {
+	err := c.io.Keep(costOf(claim))
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, claim.GiveBack(nil))
+}
+
+func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim.Value) }
+
+// mayTake checks the right to read again, since the client may have waited long for the message. A
+// message that the client may not have is given back.
+func (c *consumer) mayTake(name []byte, claim *db.Claim) error {
+	err := c.io.Visitor.Key(access.Read, c.db, name)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, claim.GiveBack(nil))
+}
+
+// finish deletes the oldest message of a name among those that this connection has fetched.
+func (c *consumer) finish(name []byte) error {
+	fetched := c.claims[string(name)]
+	if len(fetched) == 0 {
+		return dberr.ErrNoRecord
+	}
+	if err := fetched[0].Finish(&c.io.Owed); err != nil {
+		return err
+	}
+	_ = c.io.Keep(-costOf(fetched[0])) // giving back never fails
+	if len(fetched) == 1 {
+		delete(c.claims, string(name))
+	} else {
+		c.claims[string(name)] = fetched[1:]
+	}
+	return nil
+}
+
+// giveBack makes the messages visible again that were fetched and not deleted, at the end of the
+// connection.
+func (c *consumer) giveBack() {
+	for _, fetched := range c.claims {
+		for _, claim := range fetched {
+			if err := claim.GiveBack(nil); err != nil {
+				c.s.logFailure(err)
+			}
+		}
+	}
+	c.claims = nil
+}
+
+// deadline returns when a get that begins now stops waiting for messages.
+func (c *consumer) deadline() time.Time { return time.Now().Add(c.s.opts.QueueTimeout) }

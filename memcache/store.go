@@ -1,0 +1,167 @@
+package memcache
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"gotycoon/access"
+	"gotycoon/db"
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
+)
+
+// change describes a storage operation.
+type change struct {
+	mode      mode
+	key, data []byte
+	room      []byte // large data with record.Headroom bytes in front and flagBytes behind; nil: copied
+	flags     uint32
+	xt        record.XT
+	unique    uint64 // version that the item must have; 0: any version
+	versioned bool   // the caller wants the new version
+	vivify    bool   // append and prepend create a missing item
+}
+
+// store carries out a storage operation. If it stores nothing, it returns dberr.ErrDuplicate,
+// dberr.ErrNoRecord or errChanged.
+func (st *storage) store(ch change) (version uint64, err error) {
+	// The right is checked again, since the data may have taken long to arrive.
+	if err := st.io.Visitor.Key(access.Write, st.db, ch.key); err != nil {
+		return 0, err
+	}
+	if ch.room != nil && st.s.queues == nil && ch.mode != modeAppend && ch.mode != modePrepend {
+		version, err = st.storeInPlace(ch)
+		st.countStore(ch, err)
+		return version, err
+	}
+	if err := st.holdCopy(ch.data); err != nil {
+		return 0, err
+	}
+	st.value = st.encode(st.value[:0], ch.data, ch.flags)
+	owed := &st.io.Owed
+	switch {
+	case st.s.queues != nil && ch.mode == modeSet:
+		err = st.s.queues.put(owed, ch.key, st.value, ch.xt)
+	case ch.unique != 0 || ch.versioned || ch.mode >= modeAppend:
+		version, err = st.storeVersion(ch)
+	case ch.mode == modeAdd:
+		err = st.db.Add(owed, ch.key, st.value, ch.xt)
+	case ch.mode == modeReplace:
+		err = st.db.Replace(owed, ch.key, st.value, ch.xt)
+	default:
+		err = st.db.Set(owed, ch.key, st.value, ch.xt)
+	}
+	st.countStore(ch, err)
+	return version, err
+}
+
+// storeInPlace stores large data from where they are in the connection's buffer. The flags cover
+// the first bytes of the next request; these bytes are put back when the flags are in the log.
+func (st *storage) storeInPlace(ch change) (version uint64, err error) {
+	room := ch.room[:len(ch.room)-flagBytes]
+	if st.s.opts.Flags {
+		room = ch.room
+		behind := room[len(room)-flagBytes:]
+		next := [flagBytes]byte(behind)
+		binary.BigEndian.PutUint32(behind, ch.flags)
+		defer func() {
+			err = errors.Join(err, st.io.Flush())
+			copy(behind, next[:])
+		}()
+	}
+	owed := &st.io.Owed
+	switch {
+	case ch.unique != 0 || ch.versioned || ch.mode == modeCAS:
+		return st.decideVersion(ch, room)
+	case ch.mode == modeAdd:
+		return 0, st.db.AddInPlace(owed, ch.key, room, ch.xt)
+	case ch.mode == modeReplace:
+		return 0, st.db.ReplaceInPlace(owed, ch.key, room, ch.xt)
+	}
+	return 0, st.db.SetInPlace(owed, ch.key, room, ch.xt)
+}
+
+// decideVersion stores data in a room if the item is as ch wants it.
+func (st *storage) decideVersion(ch change, room []byte) (version uint64, err error) {
+	var refused error
+	version, err = st.db.DecideUnique(&st.io.Owed, ch.key, func(found bool) db.Verdict {
+		if refused = st.refusal(ch, found); refused != nil {
+			return db.Verdict{}
+		}
+		return db.Verdict{Op: db.Renew, Value: room[record.Headroom:], Room: room, XT: ch.xt}
+	})
+	if err == nil {
+		err = refused
+	}
+	return version, err
+}
+
+func (st *storage) countStore(ch change, err error) {
+	n := &st.s.counts
+	if ch.mode != modeCAS && ch.unique == 0 {
+		n.set.count(err == nil)
+		return
+	}
+	switch {
+	case errors.Is(err, errChanged):
+		n.casBad.Add(1)
+	default:
+		n.cas.count(err == nil)
+	}
+}
+
+// storeVersion is store for operations that depend on the old item. c.value holds the new value.
+func (st *storage) storeVersion(ch change) (version uint64, err error) {
+	var refused error
+	version, err = st.db.AcceptUnique(&st.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) db.Verdict {
+		if refused = st.refusal(ch, found); refused != nil {
+			return db.Verdict{}
+		}
+		if found && (ch.mode == modeAppend || ch.mode == modePrepend) {
+			if refused = st.holdCopy(old); refused != nil {
+				return db.Verdict{}
+			}
+			st.join(ch, old)
+			return db.Verdict{Op: db.Store, Value: st.value}
+		}
+		return db.Verdict{Op: db.Renew, Value: st.value, XT: ch.xt}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return version, refused
+}
+
+// refusal returns the reason why a storage operation stores nothing, or nil.
+func (st *storage) refusal(ch change, found bool) error {
+	switch {
+	case !found && (ch.mode == modeReplace || ch.mode == modeCAS || ch.unique != 0):
+		return dberr.ErrNoRecord
+	case !found && (ch.mode == modeAppend || ch.mode == modePrepend) && !ch.vivify:
+		return dberr.ErrNoRecord
+	case found && ch.mode == modeAdd:
+		return dberr.ErrDuplicate
+	case ch.unique != 0 && st.db.Unique(ch.key) != ch.unique:
+		return errChanged
+	}
+	return nil
+}
+
+// holdCopy takes the memory for a copy of a large value.
+func (st *storage) holdCopy(value []byte) error {
+	if len(value) <= keepRoom {
+		return nil
+	}
+	return st.io.Hold(len(value))
+}
+
+// join makes the value of an append or prepend in c.value. The item keeps its flags.
+func (st *storage) join(ch change, old []byte) {
+	data, flags := st.decode(old)
+	first, second := data, ch.data
+	if ch.mode == modePrepend {
+		first, second = second, first
+	}
+	st.value = append(make([]byte, 0, len(old)+len(ch.data)), first...)
+	st.value = st.encode(st.value, second, flags)
+}
