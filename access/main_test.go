@@ -1,7 +1,6 @@
 package access
 
 import (
-	"bytes"
 	"log/slog"
 	"net"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"golang.org/x/crypto/bcrypt"
+
+	"gotycoon/internal/klog/klogtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -67,31 +68,12 @@ type fixture struct {
 	t     testing.TB
 	path  string
 	clock *clock
-	log   *logBuffer
-}
-
-type logBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// String returns the log.
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	log   *klogtest.Buffer
 }
 
 func open(t testing.TB, lines ...string) *fixture {
 	t.Helper()
-	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "access"), clock: &clock{now: time.Now()}, log: new(logBuffer)}
+	f := &fixture{t: t, path: filepath.Join(t.TempDir(), "access"), clock: &clock{now: time.Now()}, log: new(klogtest.Buffer)}
 	f.write(lines...)
 	var err error
 	f.Guard, err = Open(Options{Path: f.path, Logger: slog.New(slog.NewTextHandler(f.log, nil)), Now: f.clock.get})

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/klog/klogtest"
 )
 
 func basicHeader(user, password string) []byte {
@@ -111,7 +113,7 @@ func TestLocalIsThisMachine(t *testing.T) {
 }
 
 func TestProtectionByDefault(t *testing.T) {
-	log := new(logBuffer)
+	log := new(klogtest.Buffer)
 	g, err := Open(Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	require.NoError(t, err)
 	defer g.Close()
@@ -358,7 +360,7 @@ func TestNamesOfDatabasesThatDoNotExistAreInTheLog(t *testing.T) {
 	(*Guard)(nil).Serves(nil)
 }
 
-// Who has the right password, beside others who guess, is not told that it is wrong.
+// While others guess passwords, a client with the right password is not told that it is wrong.
 func TestAPasswordThatWasNotLookedAtIsNotWrong(t *testing.T) {
 	f := open(t, "anna:"+hashOf(t, "secret"), "allow anna read")
 	for range freeTries + 10 {

@@ -1,3 +1,14 @@
+// Package admin is the HTTP listener for those who run a server: metrics for Prometheus, probes,
+// profiles, the version, and whatever other parts add by Handle. It has a port of its own, because
+// on the data port every path is a key.
+//
+//	/metrics        what Options.Collectors measure
+//	/livez          200 while the process works, 503 with the reason after it has failed
+//	/readyz         200 if requests may be sent here, else 503 with one reason per line
+//	/version        version, Go, revision
+//	/debug/pprof/   profiles, for admins
+//
+// The listener answers as soon as it is started, even before the databases are open.
 package admin
 
 import (
@@ -7,10 +18,76 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"gotycoon/internal/browser"
 )
+
+// Access is who may use a path.
+type Access int
+
+// The kinds of access. Open paths show nothing but a status.
+const (
+	Open  Access = iota // everybody who can connect
+	Read                // clients that may read
+	Admin               // clients that may change the server
+)
+
+// Options of a Server.
+type Options struct {
+	Addr   string       // HOST:PORT to listen on; port 0 means any free port
+	Logger *slog.Logger // nil: silent
+
+	// Secure makes the TCP listener speak TLS; nil means plain text. If its connections have a
+	// method ConnectionState, Authorize finds the result in Request.TLS.
+	Secure func(net.Listener) net.Listener
+
+	// Authorize returns nil, or the reason why a request is refused; admin says that the request
+	// needs Admin access. The method Status of an error, if it has one, is the HTTP status;
+	// otherwise the status is 403. Nil: all requests are allowed.
+	Authorize func(r *http.Request, admin bool) error
+
+	// Pages decides which requests of browsers are served, after Authorize; nil: all of them.
+	// Proves says that Authorize checks credentials, so that a request with credentials which
+	// passes has proved who sends it.
+	Pages  *browser.Policy
+	Proves bool
+
+	// Routes adds paths before the first request; nil: none. Handle can add more later.
+	Routes func(s *Server)
+
+	Collectors []prometheus.Collector // shown under /metrics; Register can add more later
+
+	Live  func() error    // why the process has failed; nil: it never fails
+	Ready func() []string // reasons to send requests elsewhere; nil: there are none
+	Reads func() []string // the same for requests that only read; nil: as Ready
+
+	Version string // of the product, for /version and the metrics
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Authorize == nil {
+		o.Authorize = func(*http.Request, bool) error { return nil }
+	}
+	if o.Routes == nil {
+		o.Routes = func(*Server) {}
+	}
+	if o.Live == nil {
+		o.Live = func() error { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func() []string { return nil }
+	}
+	if o.Reads == nil {
+		o.Reads = o.Ready
+	}
+}
 
 const (
 	headerTimeout = 10 * time.Second // for the header of a request
@@ -104,4 +181,44 @@ func (s *Server) Close() error {
 	}
 	<-s.served
 	return err
+}
+
+// Gate lets requests use the databases only while they are open. The listener starts before the
+// databases are open and ends after they are closed. So whatever reads a database does so inside a
+// Gate, and the server closes the Gate before it closes the databases.
+type Gate struct {
+	mu     sync.RWMutex // held for reading by each call inside
+	closed bool
+}
+
+// Do runs f inside the gate. It reports false, without running f, if the gate is closed. f must be
+// short, since Close waits for it.
+func (g *Gate) Do(f func()) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	if g.closed {
+		return false
+	}
+	f()
+	return true
+}
+
+// Close closes the gate, and waits until nobody is inside.
+func (g *Gate) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed = true
+}
+
+// Collector returns the metrics of c while the gate is open, and none after that.
+func (g *Gate) Collector(c prometheus.Collector) prometheus.Collector { return &gated{c, g} }
+
+type gated struct {
+	prometheus.Collector
+	gate *Gate
+}
+
+// Collect implements prometheus.Collector.
+func (c *gated) Collect(to chan<- prometheus.Metric) {
+	c.gate.Do(func() { c.Collector.Collect(to) })
 }

@@ -71,7 +71,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// What stands before the first key that is refused stays done, as with every error, and nothing behind it.
+// What stands before the first key that is refused stays done, as with every error, and nothing
+// behind it.
 func TestARefusedKeyEndsABulk(t *testing.T) {
 	f := newFixture(t, db.Options{}, ":", "%")
 	f.limits.Access = guard(t, "allow anyone write db=0")
@@ -96,7 +97,8 @@ func (f scripts) Call(heed db.Heed, owed *db.Pending, _ string, _ iter.Seq2[[]by
 	return status
 }
 
-// A script has the rights of its caller of the moment: what it does and tells after they have gone is refused.
+// A script has the rights of its caller of the moment: what it does and tells after they have gone
+// is refused.
 func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 	f := newFixture(t, db.Options{}, ":")
 	path := filepath.Join(t.TempDir(), "access")

@@ -23,8 +23,9 @@ const (
 	benchKeys = 1_000_000 // records of the database
 )
 
-// BenchmarkServe serves bulks of 100 records of 100 bytes from memory, without a network. One operation is one
-// request. records/core-s is per second of processor time, checkpoints included: it stands still on a busy machine.
+// BenchmarkServe serves bulks of 100 records of 100 bytes from memory, without a network. One
+// operation is one request. records/core-s is per second of processor time, checkpoints included:
+// it stands still on a busy machine.
 func BenchmarkServe(b *testing.B) {
 	for _, expr := range []string{":", "*", "%", "-", "+", "casket.kch", "casket.kct"} {
 		h := benchHandler(b, expr)

@@ -120,8 +120,8 @@ func (b *bulk) heedClient() error {
 	return b.heed()
 }
 
-// reply puts the reply into c.Out, if the client wants one. It reports whether the connection can be
-// used further.
+// reply puts the reply into c.Out, if the client wants one. It reports whether the connection can
+// be used further.
 func (b *bulk) reply(err error) (keep bool) {
 	c := b.c
 	switch {

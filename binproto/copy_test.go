@@ -90,8 +90,8 @@ func TestCopyRefused(t *testing.T) {
 	require.Empty(t, f.exchange(t, []byte{byte(frame.Copy), 0}), "a request that is cut is not answered")
 }
 
-// TestCopyToAClientThatGoesAway ends the connection within a copy: what was kept for it is given back, so that the
-// file can be closed.
+// TestCopyToAClientThatGoesAway ends the connection within a copy: what was kept for it is given
+// back, so that the file can be closed.
 func TestCopyToAClientThatGoesAway(t *testing.T) {
 	f := newFixture(t, db.Options{}, filepath.Join(t.TempDir(), "c.kct"))
 	for n := range 200 {

@@ -26,8 +26,8 @@ func (s *script) Write(p []byte) (int, error)      { return s.out.Write(p) }
 func (s *script) SetReadDeadline(time.Time) error  { return nil }
 func (s *script) SetWriteDeadline(time.Time) error { return nil }
 
-// FuzzServe sends arbitrary bytes. The replies must be ones that a client can read: whole, and nothing behind Error
-// except after play_script. How the bytes are cut into pieces must not matter.
+// FuzzServe sends arbitrary bytes. The replies must be ones that a client can read: whole, and
+// nothing behind Error except after play_script. How the bytes are cut into pieces must not matter.
 func FuzzServe(f *testing.F) {
 	f.Add(setBulk(0, rec(0, "a", "1"), rec(1, "b", "2")), 3)
 	f.Add(join(setBulk(1, rec(0, "a", "1")), keysBulk(frame.GetBulk, 0, key(0, "a"), key(1, "b"))), 7)

@@ -17,7 +17,8 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// TestMeasuredRequests: what a slow bulk was is in the log, and requests without an end have no time.
+// TestMeasuredRequests: what a slow bulk was is in the log, and requests without an end have no
+// time.
 func TestMeasuredRequests(t *testing.T) {
 	catalog, err := db.Open([]string{"%"}, db.Options{})
 	require.NoError(t, err)

@@ -17,7 +17,8 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// What there is no memory for is refused before it is read: the answer comes although the client sends no more.
+// What there is no memory for is refused before it is read: the answer comes although the client
+// sends no more.
 func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%", t.TempDir()+"/a.kct")
 	var limits netio.Limits
@@ -85,7 +86,8 @@ func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(len(output)*3/2))
 }
 
-// A large reply behind one that has not been sent yet is not copied: memory was counted for it once.
+// A large reply behind one that has not been sent yet is not copied: memory was counted for it
+// once.
 func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%")
 	large := make([]byte, 64<<20)

@@ -52,8 +52,8 @@ func (m model) get(keys []frame.Key) []byte {
 	return getReply(hits...)
 }
 
-// TestModel compares pipelined random requests with the model. Few keys make repetitions within a run likely, many
-// records make several runs.
+// TestModel compares pipelined random requests with the model. Few keys make repetitions within a
+// run likely, many records make several runs.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := newFixture(t, db.Options{}, ":", "%", "*")

@@ -123,7 +123,8 @@ func TestLargeRecord(t *testing.T) {
 	require.Equal(t, join(reply(frame.SetBulk, 3), getReply(hit(0, "z", "2"), hit(0, "big", value))), got)
 }
 
-// TestEarlierRecordsStay cuts a request after every byte: what was complete before the cut is stored.
+// TestEarlierRecordsStay cuts a request after every byte: what was complete before the cut is
+// stored.
 func TestEarlierRecordsStay(t *testing.T) {
 	whole := setBulk(0, rec(0, "a", "1"), rec(0, "b", "2"))
 	one := len(setBulk(0, rec(0, "a", "1")))

@@ -13,7 +13,8 @@ import (
 	"gotycoon/db/record"
 )
 
-// servicesFixture has a services' database with one record. Its file is called like the database of the command line.
+// servicesFixture has a services' database with one record. Its file is called like the database of
+// the command line.
 func servicesFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t, db.Options{Services: filepath.Join(t.TempDir(), "a.kct")}, filepath.Join(t.TempDir(), "a.kct"))

@@ -16,10 +16,12 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -57,7 +59,10 @@ type Client struct {
 	closed bool
 }
 
-var errClosed = errors.New("the client is closed")
+var (
+	errClosed = errors.New("the client is closed")
+	errToken  = errors.New("a token has no control characters")
+)
 
 // New returns a client of the server at addr, HOST:PORT or HOST. The first call connects.
 func New(addr string, o Options) *Client {
@@ -106,6 +111,31 @@ func (c *Client) take(ctx context.Context) (*conn, error) {
 		}
 		_ = cn.Close() // for example, the server was restarted
 	}
+}
+
+// dial connects to the client's server.
+func (c *Client) dial(ctx context.Context) (*conn, error) {
+	value := c.opts.authorization()
+	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return nil, errToken
+	}
+	cn, err := c.connect(ctx)
+	if err == nil && value != "" {
+		cn.auth = "Authorization: " + value + "\r\n"
+	}
+	return cn, err
+}
+
+// connect connects to the server as the options say.
+func (c *Client) connect(ctx context.Context) (*conn, error) {
+	if c.opts.Dial == nil {
+		return dial(ctx, c.addr, c.opts.TLS)
+	}
+	nc, err := c.opts.Dial(ctx, "tcp", c.addr)
+	if err != nil {
+		return nil, networkError(err)
+	}
+	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
 }
 
 // takeIdle returns the idle connection that was used last, nil if there is none.

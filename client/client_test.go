@@ -63,7 +63,8 @@ func TestSignals(t *testing.T) {
 	requireWoken(t, c, true, 2)
 }
 
-// requireWoken makes calls wait until a signal finds as many of them as it must, and looks whether it has woken those.
+// requireWoken makes calls wait until a signal finds as many of them as it must, and looks whether
+// it has woken those.
 func requireWoken(t *testing.T, c *client.Client, all bool, calls int) {
 	t.Helper()
 	woken := make(chan error, calls)

@@ -105,7 +105,8 @@ func TestCoconutQuotas(t *testing.T) {
 	require.ErrorContains(t, err, "404 Not Found")
 }
 
-// A call without an id is made once, also when the server ends the connection instead of answering: it may have counted.
+// A call without an id is made once, also when the server ends the connection instead of answering:
+// it may have counted.
 func TestCallsThatChangeAQuotaAreNotRepeated(t *testing.T) {
 	ctx := context.Background()
 	var calls atomic.Int32

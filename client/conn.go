@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 )
@@ -34,18 +33,6 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (*conn, error) {
 	if err == nil && secure != nil {
 		nc, err = handshake(ctx, nc, addr, secure)
 	}
-	if err != nil {
-		return nil, networkError(err)
-	}
-	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, readBuffer)}, nil
-}
-
-// connect connects to the server as the options say.
-func (c *Client) connect(ctx context.Context) (*conn, error) {
-	if c.opts.Dial == nil {
-		return dial(ctx, c.addr, c.opts.TLS)
-	}
-	nc, err := c.opts.Dial(ctx, "tcp", c.addr)
 	if err != nil {
 		return nil, networkError(err)
 	}
@@ -104,21 +91,6 @@ func (c *Credentials) authorization() string {
 	}
 	return ""
 }
-
-// dial connects to the client's server.
-func (c *Client) dial(ctx context.Context) (*conn, error) {
-	value := c.opts.authorization()
-	if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return nil, errToken
-	}
-	cn, err := c.connect(ctx)
-	if err == nil && value != "" {
-		cn.auth = "Authorization: " + value + "\r\n"
-	}
-	return cn, err
-}
-
-var errToken = errors.New("a token has no control characters")
 
 // authorize adds the Authorization header to a request.
 func (c *Credentials) authorize(r *http.Request) {

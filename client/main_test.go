@@ -16,7 +16,8 @@ import (
 	"gotycoon/server"
 )
 
-// addr is the server that tests and examples talk to: databases 0 ":" (hash) and 1 "tree" (ordered), with an update log.
+// addr is the server that tests and examples talk to: databases 0 ":" (hash) and 1 "tree"
+// (ordered), with an update log.
 var addr string
 
 func TestMain(m *testing.M) {

@@ -71,7 +71,8 @@ func TestOneConnectionOverTLSServesManyCalls(t *testing.T) {
 	require.EqualValues(t, 1, report.Int("serv_conn_count"))
 }
 
-// TestARestartIsNoticedOverTLS shows that an idle connection which the server has closed is not used again.
+// TestARestartIsNoticedOverTLS shows that an idle connection which the server has closed is not
+// used again.
 func TestARestartIsNoticedOverTLS(t *testing.T) {
 	s, config := startTLS(t, nil)
 	c := client.New(s.addr, client.Options{TLS: config})

@@ -76,7 +76,7 @@ func (c *goldenCase) all() []goldenStep {
 	return append(c.Setup[:len(c.Setup):len(c.Setup)], c.Steps...)
 }
 
-// onTheSecond tells whether the case depends on the clock, so that it must begin early in a second.
+// onTheSecond reports whether the case depends on the clock, so that it must begin early in a second.
 func (c *goldenCase) onTheSecond() bool {
 	for _, s := range c.all() {
 		if s.Send != nil && (timeToken.MatchString(string(*s.Send)) || strings.Contains(string(*s.Send), "xt\t")) {
@@ -89,7 +89,7 @@ func (c *goldenCase) onTheSecond() bool {
 	return false
 }
 
-// waits tells whether some client waits for a signal.
+// waits reports whether some client waits for a signal.
 func (c *goldenCase) waits() bool {
 	for _, s := range c.all() {
 		if s.Send != nil && strings.Contains(string(*s.Send), "WAIT") {

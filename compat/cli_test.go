@@ -111,7 +111,7 @@ func (r cliResult) differs(want cliResult) string {
 	return ""
 }
 
-// mask replaces what is different on every machine or at every time.
+// mask replaces the parts of the output that differ between machines or runs.
 func (r cliResult) mask(what *regexp.Regexp, by string) cliResult {
 	r.stdout = what.ReplaceAllString(r.stdout, by)
 	return r

@@ -64,7 +64,7 @@ func sameValues(want, got map[string]string, prefix string) bool {
 // group is the answers of a case that are compared as a multiset.
 type group struct{ want, got []string }
 
-// add notes an answer; part takes what is compared out of it.
+// add notes a reply; part extracts the part of the reply that is compared.
 func (g *group) add(want, got string, part func(string) string) {
 	g.want = append(g.want, part(maskHeaders(want)))
 	g.got = append(g.got, part(maskHeaders(got)))

@@ -69,8 +69,8 @@ func (c *replayConn) fill(deadline time.Time) bool {
 	return n > 0 || c.eof
 }
 
-// receive returns what the step expects and whatever has come with it; with silence also what comes
-// within a short time.
+// receive returns the bytes that the step expects, and all bytes that have come with them. With
+// silence it also returns the bytes that come within a short time afterwards.
 func (c *replayConn) receive(s *goldenStep, silence bool) string {
 	deadline := time.Now().Add(answerLimit + time.Duration(s.TookMS)*time.Millisecond)
 	if n := s.responses(); n > 0 {
@@ -96,8 +96,8 @@ func (c *replayConn) receive(s *goldenStep, silence bool) string {
 	return got
 }
 
-// awaitResponses waits until n whole responses are in the buffer. With head they are ones to HEAD,
-// without bodies.
+// awaitResponses waits until n whole responses are in the buffer. With head these are responses to
+// HEAD, without bodies.
 func (c *replayConn) awaitResponses(n int, head bool, deadline time.Time) {
 	at := 0
 	for range n {

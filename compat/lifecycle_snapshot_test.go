@@ -34,8 +34,8 @@ func (l *life) fullOptions(t *testing.T) (difference string) {
 
 const deferred = `replication was deferred: host=127.0.0.1 port=9`
 
-// deferredFirst moves the line of the follower, which comes whenever it has found out, to the
-// front.
+// deferredFirst moves the follower's line to the front: the moment of this line differs from run to
+// run.
 func deferredFirst(lines []string) []string {
 	i := slices.IndexFunc(lines, func(line string) bool { return strings.HasSuffix(line, deferred) })
 	if i < 0 {
@@ -55,7 +55,8 @@ func (l *life) moveMemcache(port string) {
 	}
 }
 
-// loadSnapshots replays a start that loads snapshots like those that the case before has left.
+// loadSnapshots replays a start that loads snapshots. They are like the snapshots that the previous
+// case has left.
 func (l *life) loadSnapshots(t *testing.T) (difference string) {
 	require.NoError(t, os.Mkdir(l.path("bgs"), 0o755))
 	l.leaveSnapshot(t, 0, snapshot.Header{Stamp: 1, Count: 1, Size: 400128}, "a", "b")

@@ -95,8 +95,8 @@ var (
 	logPeer = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// Lines that only our server writes: what an acknowledgement means, and that only clients on this
-// machine are served.
+// Lines that only our server writes: what an acknowledgement promises, and that the server is
+// protected from other machines.
 const (
 	durabilityLine = "@TS@: [INFO]: durability: "
 	protectedLine  = "@TS@: [INFO]: protected: "
@@ -188,7 +188,8 @@ func readFile(t *testing.T, path string) func() string {
 
 func (l *life) path(name string) string { return filepath.Join(l.dir, name) }
 
-// begin starts the server and waits until the connection that looked for it is gone again.
+// begin starts the server. It waits until the server has closed the connection that tested whether
+// the server listens.
 func (l *life) begin(t *testing.T, log func() string) {
 	t.Helper()
 	l.server = ktproc.Start(t, l.opts)

@@ -83,7 +83,7 @@ func replayLua(t *testing.T, bin, file string, cases []luaCase, listed differenc
 	p.Stop(t)
 }
 
-// loose tells whether the results are not compared: an order that nobody promises, sizes of the
+// loose reports whether the results are not compared: an order that nobody promises, sizes of the
 // original's engine, a bug.
 func (c *luaCase) loose() bool {
 	return slices.ContainsFunc(c.Flags, func(flag string) bool {
@@ -164,7 +164,8 @@ func (p *luaServer) rpc(t *testing.T, procedure string, in map[string]latin1) (s
 	return r.StatusCode, out
 }
 
-// replayBinary sends a request, and void behind one that is not answered.
+// replayBinary sends a request. A request without a reply is followed by "void", whose reply shows
+// that the server has read the request.
 func (p *luaServer) replayBinary(t *testing.T, c *luaCase) (difference string) {
 	t.Helper()
 	sent, err := hex.DecodeString(c.SentHex)

@@ -105,7 +105,7 @@ func TestPublishedQueue(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "casket.kct"))
 }
 
-// publishedQueue is what is known of the messages.
+// publishedQueue is the state of the messages.
 type publishedQueue struct {
 	addr         string
 	enough, stop atomic.Bool // no more messages; no more work
@@ -126,7 +126,7 @@ func (q *publishedQueue) String() string {
 	return fmt.Sprintf("%d acknowledged, %d worked on, %d again", len(q.stored), len(q.done), again)
 }
 
-// finished tells whether every acknowledged message has been worked on.
+// finished reports whether every acknowledged message has been processed.
 func (q *publishedQueue) finished() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A replay that finds nothing must be able to find something: these tests replay cases against a
-// server that answers as it is told to, right and wrong.
+// A replay must be able to find a difference. These tests replay cases against a fake server, which
+// gives right and wrong answers.
 
 // fakeServer answers each request line with the bytes in answers, and closes the connection behind
 // an answer that begins with "!". It is silent for other lines.

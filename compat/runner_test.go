@@ -48,8 +48,8 @@ func (r *replay) run(steps []goldenStep) (difference string) {
 }
 
 // watch looks for bytes behind the last answers of a case, and for connections closed behind them,
-// while the next case begins. Afterwards it closes the connections. A case that differs already is
-// not looked at.
+// while the next case begins. Afterwards it closes the connections. It does nothing for a case that
+// differs already.
 func (r *runner) watch(c *goldenCase, conns map[string]*replayConn, differs bool) {
 	deadline := time.Now().Add(surplusLimit)
 	for label, conn := range conns {
@@ -118,9 +118,9 @@ func awaitEarlySecond() {
 	}
 }
 
-// needsSilence tells whether a look for surplus bytes must follow the first of steps at once. It
-// need not where the next answer on the connection would show them, because that has bytes and all
-// are compared, and not at the end.
+// needsSilence reports whether the runner must look for surplus bytes right after the first of steps.
+// It need not if the next answer on the connection is compared byte for byte and is not empty: this
+// answer would show the surplus bytes. Nor need it after the last answer, where watch looks.
 func needsSilence(steps []goldenStep) bool {
 	for _, next := range steps[1:] {
 		if next.C == steps[0].C && (next.Recv != nil || next.Op == "close") {

@@ -34,7 +34,7 @@ func replayTimedManager(t *testing.T, p programs) {
 	compareRelog(t, dir, p.util)
 }
 
-// comparable leaves out what is undefined, and the sizes of files.
+// comparable removes undefined parts of the output, and sizes of files.
 func comparable(r cliRun, got cliResult) cliResult {
 	got = got.mask(sizeRows, "$1: N").mask(copied, ". (end)\nN blocks")
 	if len(r.Argv) > 1 && r.Argv[1] == "list" && slices.ContainsFunc(r.Argv, isHash) {

@@ -49,7 +49,7 @@ func writeAccess(t *testing.T, path string, names []string, rules ...string) {
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// as adds credentials to a request.
+// as adds the credentials of a user to a request.
 func as(name, request string) string {
 	if name == "" {
 		return request
@@ -164,7 +164,8 @@ func TestRightsOfREST(t *testing.T) {
 	}
 }
 
-// Who may do nothing is answered before the body has come, and does not fill the memory.
+// A client who may do nothing is answered before the body arrives, so the body cannot fill the
+// memory.
 func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
 	s, _ := guardedServer(t, nil, "allow anyone read from=192.0.2.1")
 	c := s.dial(t)
@@ -176,7 +177,7 @@ func TestTheBodyOfAStrangerIsNotRead(t *testing.T) {
 	require.Contains(t, s.log.String(), "PUT /a HTTP/1.1: 401")
 }
 
-// A refused call wakes nobody.
+// A refused call sends no signal.
 func TestARefusedCallSendsNoSignal(t *testing.T) {
 	s, _ := guardedServer(t, []string{"reader"}, "allow reader read")
 	done := make(chan bool, 1)
@@ -238,7 +239,8 @@ func TestKnownCredentialsDoNotAllocate(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(1000, serve), 0.0)
 }
 
-// Who waits for a signal, or sends a body slowly, has the rights that there are when it goes on.
+// A request that waits for a signal, or whose body arrives slowly, has the rights of the moment
+// when it goes on.
 func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
 	s, path := guardedServer(t, []string{"anna"}, "allow anna read,write")
 	c := s.dial(t)
@@ -258,8 +260,8 @@ func TestRightsTakenAwayWhileARequestWaits(t *testing.T) {
 	require.Equal(t, "value\tb\n", c.do(as("anna", rpc("get", "key", "a"))).body)
 }
 
-// An update may wait for somebody's transaction, and a script for anything, or work for long: what
-// is done and told then needs the rights of then.
+// An update may wait for another client's transaction, and a script may wait or work for long. What
+// they do and answer afterwards needs the rights of that moment.
 func TestRightsTakenAwayWhileAnUpdateWaits(t *testing.T) {
 	s, path := guardedServer(t, []string{"anna"}, "allow anna read,write")
 	d := s.catalog.DB(1)
@@ -284,7 +286,7 @@ func TestRightsTakenAwayWhileAnUpdateWaits(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// scripts is a script in Go.
+// scripts stands for the server's Lua script.
 type scripts func(heed db.Heed, owed *db.Pending) (output string, status int)
 
 // Call implements httpapi.Scripts.

@@ -35,7 +35,7 @@ func (l *loop) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// hotRequests are the ones that must not cost an allocation.
+// hotRequests are the requests that must not cost an allocation.
 var hotRequests = []struct{ name, request string }{
 	{"rpc-get", rpc("get", "key", "key1")},
 	{"rpc-get-base64", post("/rpc/get", "text/tab-separated-values; colenc=B", "a2V5\ta2V5MQ==\n")},
@@ -71,7 +71,7 @@ func hotServer(tb testing.TB) *server {
 	return s
 }
 
-// BenchmarkServeOne serves without and with a meter; the socket is not in it.
+// BenchmarkServeOne serves requests without and with a meter. It has no socket.
 func BenchmarkServeOne(b *testing.B) {
 	b.Run("plain", func(b *testing.B) { benchmarkServeOne(b, nil) })
 	b.Run("measured", func(b *testing.B) { benchmarkServeOne(b, metrics.New(metrics.Options{})) })

@@ -13,7 +13,7 @@ import (
 
 func readFull(c *client, buf []byte) (int, error) { return io.ReadFull(c.in, buf) }
 
-// What may be the body of one request is never taken for the next one.
+// Bytes that may be the body of a request are never served as the next request.
 func TestNothingIsServedBehindAnUnreadBody(t *testing.T) {
 	const inner = "PUT /smuggled HTTP/1.1\r\nContent-Length: 1\r\n\r\nx"
 	for _, tc := range []struct{ name, head string }{
@@ -91,7 +91,7 @@ func TestBodyThatDoesNotArrive(t *testing.T) {
 	s.dial(t).send("PUT /a HTTP/1.1\r\nContent-Le").requireEnd()
 }
 
-// A claimed length costs nothing until the bytes arrive.
+// A Content-Length takes no memory until the bytes arrive.
 func TestClaimedLength(t *testing.T) {
 	s := newServer(t)
 	c := s.dial(t).send("PUT /a HTTP/1.1\r\nContent-Length: 268435456\r\n\r\nabc")

@@ -20,8 +20,8 @@ import (
 //go:embed testdata/expiry.jsonl
 var expiry []byte
 
-// expiryStep is a request at a given time, with what the original server answered. Its clock was
-// set before each request.
+// expiryStep is a request at a given time, with the original server's answer. The clock of the
+// original was set before each request.
 type expiryStep struct {
 	At     int64    `json:"at"` // nanoseconds since 1970
 	Proc   string   `json:"proc"`
@@ -30,9 +30,8 @@ type expiryStep struct {
 	Out    []string `json:"out"`    // sorted
 }
 
-// Records expire in the second that they expire in at the original, whatever the time between two
-// requests: at the edges of seconds, one nanosecond beside them, and also when expired records have
-// been collected meanwhile.
+// Records expire in the same second as at the original: at the edges of seconds, a nanosecond
+// beside them, and also when expired records have been collected between two requests.
 func TestLastSecond(t *testing.T) {
 	for _, collect := range []bool{false, true} {
 		t.Run(fmt.Sprintf("memory, collect=%t", collect), func(t *testing.T) { replayExpiry(t, "%", collect) })

@@ -135,7 +135,7 @@ func (r *reply) header(name string) string {
 	return ""
 }
 
-// receive reads one response. head: it is one to HEAD.
+// receive reads one response; head says that it answers HEAD and has no body.
 func (c *client) receive(head bool) *reply {
 	c.t.Helper()
 	tp := textproto.NewReader(c.in)

@@ -14,9 +14,9 @@ import (
 	"gotycoon/httpapi"
 )
 
-// A large body is stored from where it is, and what lies in front of it is overwritten: the
-// credentials, if theirs is the last header. They count nevertheless when the rules change before
-// the value has its turn.
+// A large body is stored from where it is, and the bytes in front of it are overwritten: the
+// credentials, if Authorization is the last header. They still count when the rules change before
+// the value is stored.
 func TestCredentialsInFrontOfALargeBody(t *testing.T) {
 	const size = 17 << 20
 	dir := t.TempDir()

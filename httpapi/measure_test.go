@@ -29,8 +29,8 @@ func (o *once) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestMeasuredRequests: pipelined requests are counted each, whatever becomes of them, and a wait
-// that was asked for is not slow.
+// Each pipelined request is counted, also if it fails, and a request that waits for a signal does
+// not count as slow.
 func TestMeasuredRequests(t *testing.T) {
 	var log bytes.Buffer
 	meters := httpapi.NewMeters()

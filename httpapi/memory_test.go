@@ -12,7 +12,7 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// newSmallServer returns a server whose requests may hold 4 MiB together, and each of them 3.
+// newSmallServer returns a server whose requests may hold 4 MiB together, and each request 3 MiB.
 func newSmallServer(t *testing.T) (*server, *netio.Limits) {
 	s := newServer(t)
 	s.limits = new(netio.Limits)
@@ -20,8 +20,8 @@ func newSmallServer(t *testing.T) (*server, *netio.Limits) {
 	return s, s.limits
 }
 
-// Requests for which there can be no memory are answered so, and end their connections; others are
-// served, and everything is given back.
+// A request for which there is no memory is refused and its connection ends; other requests are
+// served, and all memory is given back.
 func TestWhatThereIsNoMemoryForIsRefused(t *testing.T) {
 	const tsv = "Content-Type: text/tab-separated-values\r\n"
 	call := func(name, headers, body string) string {
@@ -86,7 +86,7 @@ func numbered(name string, n int) string {
 	return b.String()
 }
 
-// fillWithKeys stores 40,000 keys, a hundred larger values, and one that is larger than what is
+// fillWithKeys stores 40,000 keys, a hundred larger values, and a value that is too large to be
 // sent at once.
 func fillWithKeys(t *testing.T, s *server) {
 	t.Helper()
@@ -101,7 +101,8 @@ func fillWithKeys(t *testing.T, s *server) {
 	require.NoError(t, d.Set(nil, []byte("huge"), make([]byte, 3_200_000), record.Never))
 }
 
-// A record that a request has removed is in its reply, whatever memory there is.
+// The reply of a request that has removed a record has the record, even if there is no memory for
+// the reply.
 func TestWhatIsSeizedIsTold(t *testing.T) {
 	for name, path := range map[string]string{"seize": "seize?key=huge", "cur_seize": "cur_seize?CUR=1"} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestCursorsCount(t *testing.T) {
 	require.Zero(t, limits.Held())
 }
 
-// A large value of a procedure is in the connection's buffer and in the store, and nowhere else.
+// A procedure's large value is in memory twice only: in the connection's buffer and in the store.
 func TestALargeValueTakesTwiceItsSize(t *testing.T) {
 	const size = 32 << 20
 	value := strings.Repeat("v", size)

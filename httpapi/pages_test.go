@@ -26,8 +26,8 @@ const (
 	untold        = "Host: 10.0.0.5:1978\r\nUser-Agent: Mozilla/5.0\r\nAccept-Language: de\r\n"
 )
 
-// What a page makes a browser send is refused, whatever it is, and nothing behind it on the
-// connection is served: the rest of it may be another request in a body.
+// A request that a page of another site makes is refused, and nothing behind it on the connection
+// is served, because its body may be written like a request.
 func TestRequestsOfPages(t *testing.T) {
 	smuggled := "POST /rpc/clear HTTP/1.1\r\n\r\n"
 	for _, headers := range []string{ofAnotherSite, rebound} {
@@ -55,7 +55,7 @@ func TestRequestsOfPages(t *testing.T) {
 	}
 }
 
-// Where a browser does not say which page it is, it may look and not change.
+// A browser's request without the page's name may read and may not change anything.
 func TestBrowsersThatTellNothing(t *testing.T) {
 	s := openToPages(t)
 	require.NoError(t, s.catalog.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
@@ -68,8 +68,8 @@ func TestBrowsersThatTellNothing(t *testing.T) {
 	}
 }
 
-// Clients may call the server as they like, and so may browsers whose user, or whose page of this
-// server, asks.
+// All other clients are served, and so are browsers whose user has typed the address or whose page
+// is of this server.
 func TestRequestsThatAreWanted(t *testing.T) {
 	s := openToPages(t)
 	c := s.dial(t)
@@ -84,8 +84,8 @@ func TestRequestsThatAreWanted(t *testing.T) {
 	}
 }
 
-// Credentials that are right prove that the user means this server under that name, wrong and
-// unknown ones prove nothing.
+// Right credentials prove that the user means this server by the name in the request; wrong and
+// unknown credentials prove nothing.
 func TestCredentialsProveTheHost(t *testing.T) {
 	pages, err := browser.New(nil)
 	require.NoError(t, err)

@@ -53,7 +53,7 @@ func TestRESTExpiration(t *testing.T) {
 	require.Equal(t, "404 Not Found", c.do("GET /a HTTP/1.1\r\n\r\n").status)
 }
 
-// Keys of any script survive unescaped.
+// Keys in any alphabet survive without escapes.
 func TestRESTKeepsEightBitKeys(t *testing.T) {
 	c := newServer(t).dial(t)
 	require.Equal(t, "201 Created", c.do("PUT /x\xe5\xb9\xb9y HTTP/1.1\r\nContent-Length: 1\r\n\r\nv").status)

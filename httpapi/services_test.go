@@ -11,7 +11,7 @@ import (
 	"gotycoon/httpapi"
 )
 
-// The services' database cannot be reached, by whatever procedure, method, number or name.
+// No procedure and no verb reaches the services' database, by any number or name.
 func TestNobodyReachesTheServicesDatabase(t *testing.T) {
 	services := filepath.Join(t.TempDir(), "services.kct")
 	s := newServerWith(t, db.Options{Services: services}, httpapi.Options{}, "%")

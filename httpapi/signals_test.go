@@ -58,7 +58,7 @@ func TestWaitEnds(t *testing.T) {
 	require.Equal(t, "503", status, "nobody waits after the shutdown")
 }
 
-// Replies of earlier pipelined requests do not wait with the waiter.
+// The replies to earlier pipelined requests are sent before a request waits.
 func TestWaitSendsEarlierReplies(t *testing.T) {
 	s := newServer(t)
 	c := s.dial(t).send(rpc("set", "key", "a", "value", "1") + rpc("void", "WAIT", "x", "WAITTIME", "10"))

@@ -13,9 +13,8 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// TestNoReplyTellsWhatIsNotSafe asks for a record whose update is being synced (-oas), in all ways.
-// What must hold: no reply comes before the sync has ended; requests about other records are
-// answered.
+// While an update is being synced (-oas), every procedure and verb that reads its record must reply
+// after the sync only. Requests for other records must be answered meanwhile.
 func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")
@@ -72,8 +71,8 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	}
 }
 
-// TestNoSignalTellsWhatIsNotSafe has an update send a signal while it is being synced (-oas). What
-// must hold: who waits for the signal is woken when the update is safe.
+// An update that sends a signal is being synced (-oas). The session that waits for the signal must
+// be woken after the sync only.
 func TestNoSignalTellsWhatIsNotSafe(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	s := newServerWith(t, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs}, httpapi.Options{}, "%")

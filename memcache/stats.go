@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 )
 
 // Connections returns how many connections are open, and how many there have been since Open.
@@ -18,16 +18,16 @@ func (s *Server) Connections() (open int, total uint64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{
-		figure.Define("gotycoon_memcached_lookups_total", figure.Counter, "Operations of memcached clients, by whether they met a record.",
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{
+		exposed.Define("gotycoon_memcached_lookups_total", exposed.Counter, "Operations of memcached clients, by whether they met a record.",
 			"operation", "result"),
 	}
 }
 
 // Figures returns the metrics of the server: the hits and misses of each kind of operation.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
 		n := &s.counts
 		for operation, t := range map[string]*tally{
 			"set": &n.set, "get": &n.get, "delete": &n.remove, "incr": &n.incr, "decr": &n.decr, "touch": &n.touch, "cas": &n.cas,

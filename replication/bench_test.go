@@ -50,7 +50,8 @@ func BenchmarkCatchUp(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoSlaves is what two followers with update logs lag behind while 100,000 records per second are written.
+// BenchmarkTwoSlaves is what two followers with update logs lag behind while 100,000 records per
+// second are written.
 func BenchmarkTwoSlaves(b *testing.B) {
 	const perSecond, bulk = 100_000, 100
 	a := newNode(b, 1, ":", ":")
@@ -99,7 +100,8 @@ func BenchmarkTwoSlaves(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleFollowers is a writer while a thousand followers are connected that want other updates.
+// BenchmarkIdleFollowers is a writer while a thousand followers are connected that want other
+// updates.
 func BenchmarkIdleFollowers(b *testing.B) {
 	for _, count := range []int{0, 1000} {
 		for _, flags := range []uint32{0, frame.Extended} {
@@ -153,7 +155,8 @@ func acknowledge(c net.Conn) {
 	}
 }
 
-// BenchmarkDelay is the time from an acknowledged update on the master to its being visible on the follower.
+// BenchmarkDelay is the time from an acknowledged update on the master to its being visible on the
+// follower.
 func BenchmarkDelay(b *testing.B) {
 	a, n := newNode(b, 1), newNode(b, 2)
 	n.follow(replication.Master{Host: "127.0.0.1", Port: a.port})

@@ -19,9 +19,9 @@ const (
 	copyBytes   = 256 << 10 // and their size, unless one record is larger
 	copyTold    = 10 * time.Second
 
-	// copySpan is how long before the copy's instant its updates count as made, in stamps. Each
-	// update of a copy has the next stamp; they begin so much earlier that all of them are older
-	// than the master's updates after the copy.
+	// copySpan is how long before the copy's instant its first update counts as made: a second, in
+	// nanoseconds. Each further update has the next stamp, so that all of them are older than the
+	// master's updates after the copy.
 	copySpan = 1_000_000_000
 
 	// oldest is the version of a record that the master had before it kept versions.

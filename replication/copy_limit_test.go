@@ -11,7 +11,8 @@ import (
 	"gotycoon/replication"
 )
 
-// limitedCopy begins a follower that needs a copy of size bytes and more, and may fetch so many per second.
+// limitedCopy begins a follower that needs a copy of size bytes and more, and may fetch so many per
+// second.
 func limitedCopy(t *testing.T, size int, limit int64) (a, b *node, f *replication.Follower) {
 	t.Helper()
 	a, b = newNode(t, 1, ":"), newNode(t, 2, ":")

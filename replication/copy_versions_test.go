@@ -29,8 +29,8 @@ func equalSoon(t *testing.T, a, b *node) {
 	eventually(t, "equal contents", func() bool { return maps.Equal(a.contents(0), b.contents(0)) })
 }
 
-// later returns when what is updated next is newer than all that there is: stamps of different servers do not tell updates within a
-// millisecond apart.
+// later returns when what is updated next is newer than all that there is: stamps of different
+// servers do not tell updates within a millisecond apart.
 func later(t *testing.T, nodes ...*node) {
 	t.Helper()
 	eventually(t, "the next millisecond", func() bool {
@@ -43,8 +43,8 @@ func later(t *testing.T, nodes ...*node) {
 	})
 }
 
-// Two servers follow each other and are cut off. One forgets its log meanwhile, so the other needs a copy: nothing that is newer gets
-// lost by it, on either side.
+// Two servers follow each other and are cut off. One forgets its log meanwhile, so the other needs
+// a copy: nothing that is newer gets lost by it, on either side.
 func TestACopyLosesNothingThatIsNewer(t *testing.T) {
 	a, b := newDual(t, 1), newDual(t, 2)
 	fa, endA := a.follow(master(b.port))
@@ -125,7 +125,8 @@ func TestACopyLosesNothingThatIsNewer(t *testing.T) {
 	require.Less(t, len(b.logged()), 2*(len(want)+200), "nothing goes round")
 }
 
-// What the master has removed so long ago that it does not know any more is removed if the master had made it.
+// What the master has removed so long ago that it does not know any more is removed if the master
+// had made it.
 func TestACopyRemovesWhatTheMasterHasForgotten(t *testing.T) {
 	a, b := newDual(t, 1), newDual(t, 2)
 	a.removals = 10

@@ -39,7 +39,8 @@ func TestFollowerAppliesEveryKindOfUpdate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "12", string(value))
 	require.Equal(t, want, xt)
-	eventually(t, "the log", func() bool { return len(b.logged()) >= len(a.logged()) }) // it is written after the record is there
+	// It is written after the record is there.
+	eventually(t, "the log", func() bool { return len(b.logged()) >= len(a.logged()) })
 	require.Equal(t, a.logged(), b.logged(), "the log has the same updates, with the ID of the first server")
 
 	last := a.catalog.Log().Last()

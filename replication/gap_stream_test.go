@@ -17,8 +17,9 @@ import (
 	"gotycoon/ulog"
 )
 
-// hole writes updates while the follower's stream stands still, and removes the files that hold them behind the log's back. The newest file
-// begins with what begin writes. It returns the stamp of the last update that is gone.
+// hole writes updates while the follower's stream stands still, and removes the files that hold
+// them behind the log's back. The newest file begins with what begin writes. It returns the stamp
+// of the last update that is gone.
 func (n *node) hole(begin func()) (lost ulog.Stamp) {
 	n.t.Helper()
 	n.set(0, "big", strings.Repeat("x", 8<<20)) // more than sockets hold
@@ -69,8 +70,8 @@ func (n *node) note() {
 	require.NoError(n.t, log.Wait(at))
 }
 
-// Updates that are removed while a follower is slow are never passed over, whatever the newest file of the log begins with: a follower of our
-// kind fetches a copy.
+// Updates that are removed while a follower is slow are never passed over, whatever the newest file
+// of the log begins with: a follower of our kind fetches a copy.
 func TestUpdatesRemovedFromUnderAStream(t *testing.T) {
 	begins := map[string]func(*node){"an update": func(n *node) { n.set(1, "new", "1") }, "a tick": (*node).tick, "a note": (*node).note}
 	for name, begin := range begins {
@@ -94,8 +95,8 @@ func TestUpdatesRemovedFromUnderAStream(t *testing.T) {
 	}
 }
 
-// An original slave cannot be told of a gap. Its stream ends in front of the gap, no heartbeat names a stamp behind it, and the slave is
-// refused when it comes back.
+// An original slave cannot be told of a gap. Its stream ends in front of the gap, no heartbeat
+// names a stamp behind it, and the slave is refused when it comes back.
 func TestOriginalSlaveIsCutOffInFrontOfAGap(t *testing.T) {
 	for name, begin := range map[string]func(*node){"a tick": (*node).tick, "an update": func(n *node) { n.set(1, "new", "1") }} {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +135,8 @@ func TestOriginalSlaveIsCutOffInFrontOfAGap(t *testing.T) {
 				return strings.Contains(strings.Join(a.log.lines("ERROR"), "\n"), "is refused: give it a copy")
 			})
 			require.Len(t, a.log.lines("ERROR"), 2, "one line a minute")
-			whole := a.dialFollow(frame.Follow{SID: 2, TS: uint64(a.catalog.Log().Last())}) // the stamp of a copy
+			// The stamp of a copy.
+			whole := a.dialFollow(frame.Follow{SID: 2, TS: uint64(a.catalog.Log().Last())})
 			require.Equal(t, []byte{byte(frame.Replication)}, whole.take(1))
 		})
 	}
@@ -157,8 +159,8 @@ func TestWhoAsksForWhatIsLeftGetsIt(t *testing.T) {
 	require.Contains(t, a.log.lines("ERROR")[0], "goes on with what is left")
 }
 
-// A segment that cannot be read is a gap for the followers that need it: they get copies, and do not come back for ever. The log says what
-// is wrong with which file.
+// A segment that cannot be read is a gap for the followers that need it: they get copies, and do
+// not come back for ever. The log says what is wrong with which file.
 func TestFollowersThatNeedADamagedSegmentGetCopies(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"emptied":      func(t *testing.T, path string) { require.NoError(t, os.Truncate(path, 0)) },
@@ -209,7 +211,8 @@ func overwrite(t *testing.T, path string, at int64) {
 	require.NoError(t, f.Close())
 }
 
-// What a follower has received already may be damaged: it asks for that once more to see that the master still has it, and needs no copy.
+// What a follower has received already may be damaged: it asks for that once more to see that the
+// master still has it, and needs no copy.
 func TestAFollowerThatHasADamagedSegmentNeedsNoCopy(t *testing.T) {
 	a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
 	f, end := b.follow(master(a.port))
@@ -219,7 +222,8 @@ func TestAFollowerThatHasADamagedSegmentNeedsNoCopy(t *testing.T) {
 	caughtUp(t, f, a)
 	files, err := a.catalog.LogFiles()
 	require.NoError(t, err)
-	for newer := files; len(newer) < len(files)+2; newer, err = a.catalog.LogFiles() { // with nothing for the follower
+	// With nothing for the follower.
+	for newer := files; len(newer) < len(files)+2; newer, err = a.catalog.LogFiles() {
 		require.NoError(t, err)
 		a.note()
 	}

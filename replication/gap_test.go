@@ -41,7 +41,8 @@ func (n *node) fillAndForget(records int) {
 	n.forget()
 }
 
-// forget removes all files of the log that the databases can do without, as if the disk were full: followers count for nothing.
+// forget removes all files of the log that the databases can do without, as if the disk were full:
+// followers count for nothing.
 func (n *node) forget() {
 	n.t.Helper()
 	require.NoError(n.t, n.catalog.RemoveLogFiles(1<<62))
@@ -92,7 +93,8 @@ func TestGapIsFilledWithACopy(t *testing.T) {
 			require.Contains(t, strings.Join(b.log.lines("ERROR"), "\n"), "the master has not kept the updates")
 			require.Contains(t, strings.Join(a.log.lines("ERROR"), "\n"), "it will fetch a copy")
 
-			c := newNode(t, 3, place(kinds[0]), place(kinds[1])) // a follower of the follower gets the copy, too
+			// A follower of the follower gets the copy, too.
+			c := newNode(t, 3, place(kinds[0]), place(kinds[1]))
 			c.follow(master(b.port))
 			eventually(t, "the copy", func() bool { return c.get(0, "live") == "1" })
 			requireEqualContents(t, a, c)
@@ -180,8 +182,8 @@ func (g *gate) copy(dst io.Writer, src io.Reader) {
 	}
 }
 
-// Copies that are interrupted all the time come to an end, because those of ordered databases go on where they were. The master goes on
-// changing meanwhile.
+// Copies that are interrupted all the time come to an end, because those of ordered databases go on
+// where they were. The master goes on changing meanwhile.
 func TestInterruptedCopies(t *testing.T) {
 	a := newNode(t, 1, filepath.Join(t.TempDir(), "a.kct"), "%")
 	b := newNode(t, 2, filepath.Join(t.TempDir(), "a.kct"), "%")
@@ -215,7 +217,8 @@ func TestInterruptedCopies(t *testing.T) {
 	requireEqualContents(t, a, b)
 }
 
-// A server whose database in memory has come up empty gets a copy, the other databases go on where they were.
+// A server whose database in memory has come up empty gets a copy, the other databases go on where
+// they were.
 func TestEmptyMemoryIsFilledWithACopy(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.kct")
 	a, b := newNode(t, 1, ":", ":"), newNode(t, 2, file, ":")
@@ -240,7 +243,8 @@ func TestEmptyMemoryIsFilledWithACopy(t *testing.T) {
 	require.Equal(t, logged+1+50+1, len(b.logged()), "a clear, the copy of one database, the update")
 }
 
-// Where a server is survives with the data, whatever becomes of the RTS file after a crash; but who edits it gets what he says.
+// Where a server is survives with the data, whatever becomes of the RTS file after a crash; but who
+// edits it gets what he says.
 func TestTheDataKnowWhereTheyAre(t *testing.T) {
 	a := newNode(t, 1, ":")
 	b := newNode(t, 2, filepath.Join(t.TempDir(), "a.kct"))

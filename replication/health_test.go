@@ -75,7 +75,8 @@ func TestAFollowerThatTakesNothingIsBehind(t *testing.T) {
 	eventually(t, "that it lacks something", func() bool { return a.replicas.List()[0].Seconds > 0.01 })
 }
 
-// original plays an original master that has removed files of its log: it answers the questions about it, and streams.
+// original plays an original master that has removed files of its log: it answers the questions
+// about it, and streams.
 type original struct {
 	*fakeMaster
 	first ulog.Stamp // of the oldest update it has

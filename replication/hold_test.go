@@ -27,8 +27,8 @@ func (n *node) segments() int {
 	return len(files)
 }
 
-// What a follower has not acknowledged is kept for it, though the log is removed all the time. When the disk is full, or the follower is gone,
-// nothing is.
+// What a follower has not acknowledged is kept for it, though the log is removed all the time. When
+// the disk is full, or the follower is gone, nothing is.
 func TestTheLogIsKeptForFollowers(t *testing.T) {
 	a := newNode(t, 1)
 	a.set(0, "first", "x")
@@ -86,7 +86,8 @@ func TestFollowersThatHaveEverythingKeepNothing(t *testing.T) {
 	require.Equal(t, replication.Streaming, f.Status().State)
 }
 
-// While a follower fetches several copies, and from the last one until it follows, the log is kept from the first one on.
+// While a follower fetches several copies, and from the last one until it follows, the log is kept
+// from the first one on.
 func TestTheLogIsKeptFromTheFirstCopyOn(t *testing.T) {
 	a, b := newNode(t, 1), newNode(t, 2)
 	for i := range 3000 {
@@ -105,8 +106,9 @@ func TestTheLogIsKeptFromTheFirstCopyOn(t *testing.T) {
 	require.Equal(t, 2, strings.Count(strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy of the master's database"), "one of each database")
 }
 
-// A follower acknowledges where it is more often than it makes a note of that on its disk. What is between the two is kept for it, or it
-// would be told of a gap after a crash, and get copies in place of its data, though it lacks nothing.
+// A follower acknowledges where it is more often than it makes a note of that on its disk. What is
+// between the two is kept for it, or it would be told of a gap after a crash, and get copies in
+// place of its data, though it lacks nothing.
 func TestTheLogIsKeptForAFollowerThatCrashes(t *testing.T) {
 	a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
 	ofA, _ := a.follow(master(b.port))
@@ -138,8 +140,9 @@ func TestTheLogIsKeptForAFollowerThatCrashes(t *testing.T) {
 	require.Empty(t, a.log.lines("ERROR"))
 }
 
-// The log is kept for a follower of our kind for two minutes after it has gone: it comes back and goes on. Each has one such hold, which
-// ends when it is back, when the time is over, or when the disk is full.
+// The log is kept for a follower of our kind for two minutes after it has gone: it comes back and
+// goes on. Each has one such hold, which ends when it is back, when the time is over, or when the
+// disk is full.
 func TestTheLogIsKeptForFollowersThatComeBack(t *testing.T) {
 	var seconds atomic.Int64
 	seconds.Store(1_800_000_000)
@@ -200,12 +203,13 @@ func TestFollowersThatHaveGoneAreNotManyHolds(t *testing.T) {
 	eventually(t, "64 holds", func() bool { return len(a.catalog.Log().Holds(nil)) == 64 })
 }
 
-// The hold between two copies ends at the moment when the second copy begins, and a removal forgets it. The log is held for that copy all the
-// same.
+// The hold between two copies ends at the moment when the second copy begins, and a removal forgets
+// it. The log is held for that copy all the same.
 func TestAHoldThatEndsWhileACopyBegins(t *testing.T) {
 	begun := time.Now()
 	var late atomic.Bool
-	var between atomic.Pointer[func()] // called once, between a look at the clock and what is made of it
+	// Called once, between a look at the clock and what is made of it.
+	var between atomic.Pointer[func()]
 	log, err := ulog.Open(t.TempDir(), ulog.Options{Now: func() time.Time {
 		now := begun
 		if late.Load() {

@@ -21,7 +21,8 @@ func heapInUse() uint64 {
 	return m.HeapAlloc
 }
 
-// Followers that wait hold little, also after a large update, which each of them has been read from the log.
+// Followers that wait hold little, also after a large update, which each of them has been read from
+// the log.
 func TestIdleFollowersHoldLittle(t *testing.T) {
 	const followers, size = 60, 2 << 20
 	n := begin(t, &node{sid: 1, exprs: []string{":"}, oneFile: true})
@@ -60,7 +61,8 @@ func TestIdleFollowersHoldLittle(t *testing.T) {
 		"the record, and 64 KiB for each follower")
 }
 
-// A large update is in memory once for each follower that it is being sent to, beside what reading it takes.
+// A large update is in memory once for each follower that it is being sent to, beside what reading
+// it takes.
 func TestALargeUpdateIsSentFromWhereItIs(t *testing.T) {
 	const followers, size = 8, 8 << 20
 	n := begin(t, &node{sid: 1, exprs: []string{":"}, oneFile: true})

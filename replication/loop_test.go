@@ -50,7 +50,8 @@ func TestRingOfThree(t *testing.T) {
 	}
 }
 
-// The published tutorial replaces a dead dual master by a new server. In the original the updates of the dead one go round for ever then.
+// The published tutorial replaces a dead dual master by a new server. In the original the updates
+// of the dead one go round for ever then.
 func TestUpdatesOfADeadMasterDoNotCirculate(t *testing.T) {
 	a, b := newNode(t, 1), newNode(t, 2)
 	ofA, endA := a.follow(master(b.port))
@@ -78,8 +79,8 @@ func TestUpdatesOfADeadMasterDoNotCirculate(t *testing.T) {
 	require.Positive(t, ofB.Status().Dropped)
 }
 
-// A server goes over from a dead master to another of its slaves: what that has made itself before is asked for, what has been here is not
-// stored again.
+// A server goes over from a dead master to another of its slaves: what that has made itself before
+// is asked for, what has been here is not stored again.
 func TestAnotherMasterOfTheSameUpdates(t *testing.T) {
 	a, b, c := newNode(t, 1), newNode(t, 2), newNode(t, 3)
 	b.follow(master(a.port))

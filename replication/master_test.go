@@ -60,7 +60,8 @@ func TestCopyFromAnotherMasterBeginsAnew(t *testing.T) {
 	require.True(t, b.logs("INFO", "is complete up to"))
 }
 
-// A follower knows what it has of a master, whatever the clock there says now, and says when the master has lost some.
+// A follower knows what it has of a master, whatever the clock there says now, and says when the
+// master has lost some.
 func TestMasterWithAnEarlierClock(t *testing.T) {
 	a, b := newNode(t, 1, filepath.Join(t.TempDir(), "a.kct")), newNode(t, 2)
 	ulogs, then := filepath.Join(a.dir, "ulog"), filepath.Join(t.TempDir(), "ulog")
@@ -113,7 +114,8 @@ func TestGapInTheMiddleIsFilledWithACopy(t *testing.T) {
 	require.True(t, a.logs("ERROR", "have been removed: it will fetch a copy"))
 	require.True(t, b.logs("ERROR", "the master has not kept the updates"))
 
-	r := a.dialFollow(frame.Follow{SID: 9}) // a slave of the original gets what is in front of the gap
+	// A slave of the original gets what is in front of the gap.
+	r := a.dialFollow(frame.Follow{SID: 9})
 	r.take(1)
 	var err error
 	for m := r.next(); err == nil; m, err = r.tryNext() {

@@ -13,7 +13,8 @@ import (
 	"gotycoon/replication"
 )
 
-// backup ends a node, keeps a copy of all it has, and starts it again. restore puts the copy back in its place while the node is down.
+// backup ends a node, keeps a copy of all it has, and starts it again. restore puts the copy back
+// in its place while the node is down.
 func (n *node) backup() (restore func()) {
 	n.t.Helper()
 	kept := filepath.Join(n.t.TempDir(), "kept")
@@ -52,8 +53,9 @@ func parted(t *testing.T, f *replication.Follower) {
 	require.Contains(t, f.Status().Trouble, fmt.Sprintf("'ktremotemgr tunerepl -mport %d -copy %s'", at.Port, at.Host), "as it can be run")
 }
 
-// A master that was restored to the past, and has gone on from there, is not followed as if nothing had happened, even when its log ends
-// behind all that the follower has. Nothing here changes until somebody says whose data count.
+// A master that was restored to the past, and has gone on from there, is not followed as if nothing
+// had happened, even when its log ends behind all that the follower has. Nothing here changes until
+// somebody says whose data count.
 func TestAMasterThatWasRestoredToThePast(t *testing.T) {
 	for _, online := range []bool{true, false} {
 		t.Run(fmt.Sprintf("followed meanwhile %v", online), func(t *testing.T) {
@@ -139,8 +141,8 @@ func TestAMasterThatComesBackWithAnotherLog(t *testing.T) {
 	require.Len(t, b.contents(0), 11)
 }
 
-// With versions on both sides copies lose nothing that is newer, so two masters become equal again: the one that was restored needs a copy of
-// the other one too, which it is told to fetch.
+// With versions on both sides copies lose nothing that is newer, so two masters become equal again:
+// the one that was restored needs a copy of the other one too, which it is told to fetch.
 func TestADualMasterThatWasRestoredToThePast(t *testing.T) {
 	a, b := newFileNode(t, 1, "#lww=true"), newFileNode(t, 2, "#lww=true")
 	ofA, end := a.follow(master(b.port))
@@ -172,7 +174,8 @@ func TestADualMasterThatWasRestoredToThePast(t *testing.T) {
 	requireEqualContents(t, a, b)
 }
 
-// The update that was received last may have been removed from the log together with everything before it. That is no gap.
+// The update that was received last may have been removed from the log together with everything
+// before it. That is no gap.
 func TestTheLastUpdateIsTrimmed(t *testing.T) {
 	a, b := newNode(t, 1), newNode(t, 2)
 	f, end := b.follow(master(a.port))
@@ -205,8 +208,9 @@ func TestTheLastUpdateIsStoredOnce(t *testing.T) {
 	require.Empty(t, b.log.lines("ERROR"))
 }
 
-// The log of a master whose follower makes all the updates has segments with nothing for the follower. When the update that the follower
-// received last is removed in front of them, nothing is missing, and nobody is told of a gap.
+// The log of a master whose follower makes all the updates has segments with nothing for the
+// follower. When the update that the follower received last is removed in front of them, nothing is
+// missing, and nobody is told of a gap.
 func TestTheLastUpdateIsTrimmedAndOthersFollow(t *testing.T) {
 	a, b := newNode(t, 1), newNode(t, 2)
 	ofA, _ := a.follow(master(b.port))
@@ -230,7 +234,8 @@ func TestTheLastUpdateIsTrimmedAndOthersFollow(t *testing.T) {
 	require.Empty(t, b.log.lines("ERROR"))
 }
 
-// A follower that gets another server ID takes the place of a server whose updates it had from its master. Those do not come any more.
+// A follower that gets another server ID takes the place of a server whose updates it had from its
+// master. Those do not come any more.
 func TestAFollowerTakesTheIDOfAServerThatWasLost(t *testing.T) {
 	a, b, c := newFileNode(t, 1, ""), newFileNode(t, 2, ""), newFileNode(t, 3, "")
 	ofA, endA := a.follow(master(c.port))
@@ -249,7 +254,8 @@ func TestAFollowerTakesTheIDOfAServerThatWasLost(t *testing.T) {
 	require.Empty(t, b.log.lines("ERROR"))
 }
 
-// A master that was left for another one, and is followed again before the copies of the other one are complete, is the same as before.
+// A master that was left for another one, and is followed again before the copies of the other one
+// are complete, is the same as before.
 func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
 	a, b, c := newNode(t, 1), newNode(t, 2), newNode(t, 3)
 	f, _ := b.follow(master(a.port))
@@ -267,8 +273,8 @@ func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
 	require.NotContains(t, strings.Join(b.log.lines("ERROR"), "\n"), "another update log")
 }
 
-// A full copy counts as received: a master that is restored to a moment before the copy, and goes on from there, is noticed at the next
-// connection, also when nothing has come after the copy.
+// A full copy counts as received: a master that is restored to a moment before the copy, and goes
+// on from there, is noticed at the next connection, also when nothing has come after the copy.
 func TestAMasterThatWasRestoredToBeforeTheCopy(t *testing.T) {
 	for _, tc := range []struct {
 		name string

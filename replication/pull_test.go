@@ -20,7 +20,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// fakeMaster is a port on which a test plays the master. It does not answer what a follower asks by HTTP.
+// fakeMaster is a port on which a test plays the master. It does not answer what a follower asks by
+// HTTP.
 type fakeMaster struct {
 	t         *testing.T
 	port      int
@@ -225,7 +226,8 @@ func requireQuick(t *testing.T, f func()) {
 	require.Less(t, time.Since(begun), patience)
 }
 
-// recordedStreams are streams of the original, each with the log that the follower of the time had afterwards.
+// recordedStreams are streams of the original, each with the log that the follower of the time had
+// afterwards.
 var recordedStreams = []struct {
 	name, stream, request string
 	sid                   uint16
@@ -272,7 +274,8 @@ func read(t *testing.T, golden, name string) string {
 	return string(text)
 }
 
-// decodeStream returns the updates of a recorded stream, its largest stamp and the number of its heartbeats.
+// decodeStream returns the updates of a recorded stream, its largest stamp and the number of its
+// heartbeats.
 func decodeStream(t *testing.T, stream string) (updates []string, last ulog.Stamp, heartbeats int) {
 	t.Helper()
 	rest := []byte(stream)[1:]

@@ -87,7 +87,8 @@ func TestThrottle(t *testing.T) {
 	require.Zero(t, clampInterval(-1))
 }
 
-// A power cut leaves the RTS file of a follower that has begun: without it the follower would begin anew.
+// A power cut leaves the RTS file of a follower that has begun: without it the follower would begin
+// anew.
 func TestTheRTSFileSurvivesAPowerCut(t *testing.T) {
 	root := t.TempDir()
 	disk, err := crashfs.New(root)

@@ -77,7 +77,8 @@ func TestServicesAreReplicated(t *testing.T) {
 	eventually(t, "after a restart", c.quotaIs("x", "3"))
 	require.Equal(t, "100", b.get(servicesDB, "sequence\x001/2\x00"))
 	require.Equal(t, "100", c.get(servicesDB, "sequence\x001/2\x00"))
-	require.Len(t, b.logged(), 6, "nothing twice") // the claim, three of x, the sequence, the other database
+	// The claim, three of x, the sequence, the other database.
+	require.Len(t, b.logged(), 6, "nothing twice")
 	require.Empty(t, b.log.lines("ERROR"))
 }
 
@@ -97,8 +98,9 @@ func TestTheMasterHasNoServices(t *testing.T) {
 	eventually(t, "the primary", c.isPrimary)
 }
 
-// An update of the services that comes from a master without any, in its log from before, is not for others; nor does everything that such
-// a master has make this server one that has all of the primary's.
+// An update of the services that comes from a master without any, in its log from before, is not
+// for others; nor does everything that such a master has make this server one that has all of the
+// primary's.
 func TestWhatAMasterHadOfServices(t *testing.T) {
 	a := newPrimary(t, 1)
 	a.quota("x", "1")
@@ -195,7 +197,8 @@ func TestAClaimIsNotSkipped(t *testing.T) {
 	}
 }
 
-// A server that comes from a master that was behind to another one has all that that one has, although that is older than its position.
+// A server that comes from a master that was behind to another one has all that that one has,
+// although that is older than its position.
 func TestServicesOfAnotherMaster(t *testing.T) {
 	p, m1, m2, s := newPrimary(t, 1), newServer(t, 2), newServer(t, 3), newServer(t, 4)
 	f1, end1 := m1.follow(master(p.port))
@@ -221,7 +224,8 @@ func TestServicesOfAnotherMaster(t *testing.T) {
 	awaitEqualServices(t, p, s)
 }
 
-// The primary, which lives, hears of another one's claim in the stream: what it did in vain goes, also from those who follow it.
+// The primary, which lives, hears of another one's claim in the stream: what it did in vain goes,
+// also from those who follow it.
 func TestATakeoverWhileThePrimaryLives(t *testing.T) {
 	a, b, c := newPrimary(t, 1), newServer(t, 2), newServer(t, 3)
 	fa, _ := a.follow(master(b.port))
@@ -251,7 +255,8 @@ func TestATakeoverWhileThePrimaryLives(t *testing.T) {
 	eventually(t, "x", func() bool { return a.quotaIs("x", "3")() && c.quotaIs("x", "3")() })
 }
 
-// A server with the ID of one that is gone has nothing, or an old backup: it gets what others have kept of the services.
+// A server with the ID of one that is gone has nothing, or an old backup: it gets what others have
+// kept of the services.
 func TestAServerIsReplaced(t *testing.T) {
 	a, b := newPrimary(t, 1), newServer(t, 2)
 	a.quota("x", "1")
@@ -284,14 +289,16 @@ func TestAMasterWithTheSameID(t *testing.T) {
 	require.ErrorContains(t, b.role.Claim(false), "may be old")
 }
 
-// Whichever update is newer: what the former primary did in vain goes, also from a file that keeps versions.
+// Whichever update is newer: what the former primary did in vain goes, also from a file that keeps
+// versions.
 func TestServicesThatKeepVersions(t *testing.T) {
 	a, b := newServer(t, 1), newServer(t, 2)
 	for i, n := range []*node{a, b} {
 		n.shut()
 		require.NoError(t, n.catalog.Close())
 		n.expr = "#lww=true"
-		n.clock = func() time.Time { return time.Now().Add(-time.Duration(i) * time.Hour) } // the other one's clock is behind
+		// The other one's clock is behind.
+		n.clock = func() time.Time { return time.Now().Add(-time.Duration(i) * time.Hour) }
 		n.start()
 	}
 	require.NoError(t, a.role.Alone())
@@ -331,8 +338,8 @@ func TestWithoutAMaster(t *testing.T) {
 	require.True(t, b.isPrimary())
 }
 
-// A copy of the services' database is fetched with the others, when there is a gap, and by itself, when it is new beside them. What is this
-// server's own stays.
+// A copy of the services' database is fetched with the others, when there is a gap, and by itself,
+// when it is new beside them. What is this server's own stays.
 func TestCopyOfTheServices(t *testing.T) {
 	a, b := newPrimary(t, 1), newServer(t, 2)
 	a.quota("old", "1")
@@ -368,7 +375,8 @@ func TestCopyOfTheServices(t *testing.T) {
 	awaitEqualServices(t, b, c)
 }
 
-// A server that had its services' database, or another one, away for some time, lacks what has come meanwhile.
+// A server that had its services' database, or another one, away for some time, lacks what has come
+// meanwhile.
 func TestDatabasesThatWereAway(t *testing.T) {
 	a, b := newPrimary(t, 1), newServer(t, 2)
 	a.quota("x", "1")
@@ -412,8 +420,8 @@ func TestDatabasesThatWereAway(t *testing.T) {
 	requireEqualContents(t, c, d)
 }
 
-// The primary fails, another server takes over, and the former one comes back with changes that nobody has had: they are gone then, on all
-// servers that had heard of them.
+// The primary fails, another server takes over, and the former one comes back with changes that
+// nobody has had: they are gone then, on all servers that had heard of them.
 func TestTheFormerPrimaryComesBack(t *testing.T) {
 	a, b, c := newPrimary(t, 1), newServer(t, 2), newServer(t, 3)
 	fb, endB := b.follow(master(a.port))

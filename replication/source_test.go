@@ -87,7 +87,8 @@ func (r *rawFollower) requireEnd() {
 	require.Empty(r.t, rest)
 }
 
-// TestRecordedRequests replays the requests of raw-client on its log: the answer is the same up to the first heartbeat.
+// TestRecordedRequests replays the requests of raw-client on its log: the answer is the same up to
+// the first heartbeat.
 func TestRecordedRequests(t *testing.T) {
 	golden := recordings.Dir(t, "replication")
 	var cases []struct {
@@ -175,7 +176,8 @@ func TestUpdatesDoNotWaitForTheNextHeartbeat(t *testing.T) {
 	}
 }
 
-// A follower that comes back asks for what is newer than the last heartbeat. Here the clock was ahead when it came.
+// A follower that comes back asks for what is newer than the last heartbeat. Here the clock was
+// ahead when it came.
 func TestHeartbeatsNeverPassOverAnUpdate(t *testing.T) {
 	n := newNode(t, 7)
 	n.shut()
@@ -241,7 +243,8 @@ func TestStopEndsTheStream(t *testing.T) {
 	n.done = make(chan struct{}) // for shut
 }
 
-// A follower that does not read costs writers nothing: its connection fills up, and only its own goroutine waits.
+// A follower that does not read costs writers nothing: its connection fills up, and only its own
+// goroutine waits.
 func TestStalledFollowerDoesNotDelayWriters(t *testing.T) {
 	n := newNode(t, 7)
 	stalled := n.dialFollow(frame.Follow{SID: 1})

@@ -11,8 +11,8 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// Followers that all want the same large updates take turns where there is no memory for all of them: none is refused, and they
-// never hold more than there is.
+// Followers that all want the same large updates take turns where there is no memory for all of
+// them: none is refused, and they never hold more than there is.
 func TestFollowersTakeTurnsWithALargeUpdate(t *testing.T) {
 	const followers, size, budget = 8, 8 << 20, 25 << 20
 	limits := &netio.Limits{}
@@ -67,7 +67,8 @@ func TestFollowersTakeTurnsWithALargeUpdate(t *testing.T) {
 	require.Eventually(t, func() bool { return held() == 0 }, patience, time.Millisecond)
 }
 
-// An update larger than all the memory that requests may have comes as well, when nobody else holds any.
+// An update larger than all the memory that requests may have comes as well, when nobody else holds
+// any.
 func TestAnUpdateLargerThanTheMemoryIsSent(t *testing.T) {
 	const size = 8 << 20
 	limits := &netio.Limits{}

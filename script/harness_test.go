@@ -1,7 +1,6 @@
 package script_test
 
 import (
-	"bytes"
 	"log/slog"
 	"maps"
 	"os"
@@ -16,6 +15,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/internal/klog"
+	"gotycoon/internal/klog/klogtest"
 	"gotycoon/script"
 )
 
@@ -25,24 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 30 * time.Second
 
 // logs is a log that can be read while it is written.
-type logs struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (b *logs) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-// String returns what has been written.
-func (b *logs) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
+type logs = klogtest.Buffer
 
 // host is databases with a script.
 type host struct {

@@ -8,7 +8,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/db"
 	"gotycoon/httpapi"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 	"gotycoon/memcache"
@@ -38,7 +38,7 @@ func newMeters(c AdminConfig, log logger) (m meters) {
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]figure.Definition{memcache.Metrics()}
+	parts := [][]exposed.Definition{memcache.Metrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}

@@ -16,8 +16,9 @@ type primary struct {
 	replicas  *replicas
 }
 
-// openRole finds out whether this server is the primary of the services. One with a master hears
-// about that from the master. It returns nil without a services' database.
+// openRole finds out whether this server is the primary of the services. A server with a master has
+// to hear from the master first whether another server is. openRole returns nil without a services'
+// database.
 func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, error) {
 	if d == nil {
 		return nil, nil //nolint:nilnil // no database, no role
@@ -29,13 +30,14 @@ func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, e
 	if hasMaster {
 		return role, nil
 	}
-	if err := role.Alone(); err != nil { // the services say so to those who ask for something
+	if err := role.Alone(); err != nil { // the services start all the same, and refuse calls with this reason
 		log.error("%v", err)
 	}
 	return role, nil
 }
 
-// claim makes this server the primary of the services; nil where it has none.
+// claim returns the function that makes this server the primary of the services, nil without a
+// services' database. Without force, the function refuses what could leave two primaries.
 func (p *primary) claim() func(force bool) error {
 	if p.role == nil {
 		return nil
@@ -59,8 +61,8 @@ func (p *primary) unheard() error {
 		"when that server serves nobody any more; 'ktremotemgr tunerepl -primary -force' makes this one the primary as it is", sid)
 }
 
-// report adds the rows about the services' primary, on servers that have a services' database (our
-// own).
+// report adds the rows about the primary of the services, on servers with a services' database. The
+// original has no such rows.
 func (p *primary) report(rows map[string]string) {
 	if p.role == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/leader"
@@ -52,7 +52,7 @@ type serviceRow struct {
 	port    int  // 0: the service is off
 	keeps   bool // it keeps records in the services' database
 	options []serviceOption
-	metrics []figure.Definition
+	metrics []exposed.Definition
 	open    func(o *servicesOptions) (services.Service, error)
 }
 
@@ -123,7 +123,8 @@ type servicesOptions struct {
 	Log    logger
 }
 
-// running are the services that run. Their connections outlive restarts of the data port's listener.
+// running are the services that run. Their connections outlive restarts of the data port's
+// listener.
 type running []services.Service
 
 // open starts the services whose ports are given.

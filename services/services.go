@@ -27,7 +27,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/internal/browser"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
@@ -49,7 +49,7 @@ type Service interface {
 	// Requests returns where requests are counted; nil without Options.Meter.
 	Requests() *metrics.Protocol
 	// Figures returns the metrics of the service beyond connections and requests.
-	Figures() figure.Source
+	Figures() exposed.Source
 	// Show returns what the console shows of the service, to be written as JSON: at most limit
 	// names that begin with prefix, where the service can choose by prefix.
 	Show(prefix string, limit int) (any, error)

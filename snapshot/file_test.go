@@ -135,7 +135,8 @@ func TestInterruptedSnapshotLeavesNothing(t *testing.T) {
 	require.Empty(t, names)
 }
 
-// As in golden/snapshot/robustness.txt: leading digits are the index, the last extension counts in any case.
+// As in golden/snapshot/robustness.txt: leading digits are the index, the last extension counts in
+// any case.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	good := encode(t, Header{Stamp: 7, Count: 1}, some(1))

@@ -89,7 +89,8 @@ func TestDump(t *testing.T) {
 	require.ErrorIs(t, err, errNoEnd)
 }
 
-// The records and damage of golden/snapshot/robustness.txt, with what the original has loaded of each.
+// The records and damage of golden/snapshot/robustness.txt, with what the original has loaded of
+// each.
 func TestDamage(t *testing.T) {
 	whole := encode(t, Header{Count: 5}, some5())
 	require.Len(t, whole, 94)
@@ -165,7 +166,8 @@ func blocksOf(c Compressor, blocks ...[]byte) []byte {
 	return b
 }
 
-// What golden/snapshot/handmade-compressed.txt tells of the original; where it loses records for no good reason they are loaded.
+// What golden/snapshot/handmade-compressed.txt tells of the original; where it loses records for no
+// good reason they are loaded.
 func TestForeignBlocks(t *testing.T) {
 	raw := encode(t, Header{}, some(60))[headerSize:]
 	one := encode(t, Header{}, some(1))[headerSize:]

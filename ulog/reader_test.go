@@ -207,7 +207,7 @@ func TestReaderOfGrowingFile(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// TestReaderGap tells whether older segments that were removed may have held what was asked for.
+// TestReaderGap checks whether older segments that were removed may have held what was asked for.
 func TestReaderGap(t *testing.T) {
 	dir, c := t.TempDir(), newClock()
 	l := mustOpen(t, dir, Options{Limit: 1, Now: c.now})

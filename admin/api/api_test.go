@@ -53,7 +53,8 @@ func (f fakeSnapshots) State() (api.SnapshotState, error) {
 
 func none(context.Context) error { return nil }
 
-// TestWhoMay: strangers see nothing, readers everything but what only admins should, and only admins change something.
+// TestWhoMay: strangers see nothing, readers everything but what only admins should, and only
+// admins change something.
 func TestWhoMay(t *testing.T) {
 	s := serve(t, api.Options{}, func(l *admin.Options, src *api.Sources) {
 		l.Authorize = authorize
@@ -93,7 +94,8 @@ func TestWhoMay(t *testing.T) {
 	require.Contains(t, text, `"fixed":""`)
 }
 
-// TestOtherSites: pages of other sites cannot change anything through a browser, nor read where there are no passwords.
+// TestOtherSites: pages of other sites cannot change anything through a browser, nor read where
+// there are no passwords.
 func TestOtherSites(t *testing.T) {
 	s := serve(t, api.Options{}, func(_ *admin.Options, src *api.Sources) { src.Snapshots = fakeSnapshots{none} })
 	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
@@ -231,7 +233,8 @@ func TestBackup(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestLongTasks: they outlive their request, do not run twice at a time, tell what has become of them, and end with the API.
+// TestLongTasks: they outlive their request, do not run twice at a time, tell what has become of
+// them, and end with the API.
 func TestLongTasks(t *testing.T) {
 	begun, failing := make(chan struct{}, 1), make(chan error)
 	s := serve(t, api.Options{}, func(_ *admin.Options, src *api.Sources) {

@@ -15,7 +15,8 @@ import (
 	"gotycoon/db/record"
 )
 
-// Every page of the console works with every kind of database, also where a kind has no count, no order or no file.
+// Every page of the console works with every kind of database, also where a kind has no count, no
+// order or no file.
 func TestPagesOfEveryKindOfDatabase(t *testing.T) {
 	dir := t.TempDir()
 	var exprs []string

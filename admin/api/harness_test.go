@@ -119,7 +119,8 @@ func decoded(t *testing.T, text string) string {
 	return string(b)
 }
 
-// readAll adds the records of a snapshot to what is there. The stored form has the expiration time in front.
+// readAll adds the records of a snapshot to what is there. The stored form has the expiration time
+// in front.
 func readAll(t *testing.T, r *snapshot.Reader, to map[string]string) {
 	t.Helper()
 	const prefix = 5

@@ -97,7 +97,8 @@ func (b *browser) hear(event any) {
 	case *runtime.EventConsoleAPICalled:
 		b.wrong = append(b.wrong, fmt.Sprintf("console.%s was called", e.Type))
 	case *network.EventRequestWillBeSent:
-		if !strings.HasPrefix(e.Request.URL, b.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") { // pictures of the browser itself
+		// Pictures of the browser itself.
+		if !strings.HasPrefix(e.Request.URL, b.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") {
 			b.wrong = append(b.wrong, "request to "+e.Request.URL)
 		}
 	}
@@ -142,7 +143,8 @@ func eval[T any](b *browser, expression string) T {
 	return value
 }
 
-// until waits until an expression is true. It asks from outside: the page's policy forbids to bring code in.
+// until waits until an expression is true. It asks from outside: the page's policy forbids to bring
+// code in.
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	tick := time.NewTicker(glance)
@@ -182,7 +184,8 @@ func (b *browser) types(keys string) {
 	b.do(chromedp.KeyEvent(keys))
 }
 
-// slash presses that key as a keyboard does: the character is typed by the key that is pressed, unless the page prevents it.
+// slash presses that key as a keyboard does: the character is typed by the key that is pressed,
+// unless the page prevents it.
 func (b *browser) slash() {
 	b.t.Helper()
 	b.do(call(input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeKeyDown, Key: "/", Code: "Slash", Text: "/"}),
@@ -234,7 +237,8 @@ func (b *browser) shot(name string) {
 	require.NoError(b.t, os.WriteFile(filepath.Join(b.dir, name+".png"), picture, 0o644))
 }
 
-// unclipped checks that nothing is wider than the window, and that no text is cut off in its element.
+// unclipped checks that nothing is wider than the window, and that no text is cut off in its
+// element.
 func (b *browser) unclipped(where string) {
 	b.t.Helper()
 	require.LessOrEqual(b.t, eval[float64](b, "document.documentElement.scrollWidth - document.documentElement.clientWidth"), 0.0, where)

@@ -42,7 +42,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestNothingFromElsewhere: nothing in the files names another host, and nothing needs a policy that is weaker.
+// TestNothingFromElsewhere: nothing in the files names another host, and nothing needs a policy
+// that is weaker.
 func TestNothingFromElsewhere(t *testing.T) {
 	files, err := filepath.Glob("static/*")
 	require.NoError(t, err)
@@ -52,7 +53,8 @@ func TestNothingFromElsewhere(t *testing.T) {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		for _, url := range foreign.FindAllString(string(text), -1) {
-			require.Equal(t, "http://www.w3.org/2000/svg", url, path) // the name of a language, which nobody fetches
+			// The name of a language, which nobody fetches.
+			require.Equal(t, "http://www.w3.org/2000/svg", url, path)
 		}
 		for _, weak := range []string{"innerHTML", "eval(", "new Function", " style=", "document.write", "insertAdjacentHTML"} {
 			require.False(t, strings.Contains(string(text), weak), "%s has %s", path, weak)

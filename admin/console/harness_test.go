@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/client"
+	"gotycoon/internal/klog/klogtest"
 	"gotycoon/server"
 )
 
@@ -30,17 +30,7 @@ type running struct {
 }
 
 // lines is a log that is shown when something goes wrong.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
+type lines = klogtest.Buffer
 
 func freePort(t *testing.T) int {
 	t.Helper()
@@ -97,7 +87,8 @@ func start(t *testing.T, change func(*server.Config)) *running {
 	return s
 }
 
-// between is the configuration of a server with a master and a follower, which it starts too. They begin when it does.
+// between is the configuration of a server with a master and a follower, which it starts too. They
+// begin when it does.
 func between(t *testing.T) func(*server.Config) {
 	t.Helper()
 	dir := t.TempDir()
@@ -132,7 +123,7 @@ func (s *running) begin() {
 	case a := <-listening:
 		s.data = a.String()
 	case code := <-s.exit:
-		s.t.Fatalf("the server has ended with %d:\n%s", code, s.log.text.String())
+		s.t.Fatalf("the server has ended with %d:\n%s", code, s.log.String())
 	case <-time.After(patience):
 		s.t.Fatal("the server does not start")
 	}
@@ -210,8 +201,8 @@ func (s *running) keep() {
 	require.NoError(s.t, err)
 }
 
-// awaitPrimary waits until the server gives out fencing tokens and changes quotas: one with a master hears first from that whether another
-// server does.
+// awaitPrimary waits until the server gives out fencing tokens and changes quotas: one with a
+// master hears first from that whether another server does.
 func (s *running) awaitPrimary() {
 	s.t.Helper()
 	c := client.New(s.data, client.Options{})

@@ -30,8 +30,8 @@ func sections() [][3]string {
 	}
 }
 
-// warm is how long the server is busy before pictures are taken: some seconds, or as GOTYCOON_SCREENSHOTS_AFTER says, for charts that
-// have something to show.
+// warm is how long the server is busy before pictures are taken: some seconds, or as
+// GOTYCOON_SCREENSHOTS_AFTER says, for charts that have something to show.
 func warm(t *testing.T, b *browser) {
 	t.Helper()
 	text := os.Getenv("GOTYCOON_SCREENSHOTS_AFTER")
@@ -300,7 +300,8 @@ func gone(b *browser, s *running) {
 	b.until(`!document.querySelector("#banner").checkVisibility()`)
 }
 
-// TestWithoutAnything: what is off says so, and how to switch it on; nothing can be changed where the console only shows.
+// TestWithoutAnything: what is off says so, and how to switch it on; nothing can be changed where
+// the console only shows.
 func TestWithoutAnything(t *testing.T) {
 	program(t)
 	s := start(t, func(c *server.Config) {

@@ -1,3 +1,8 @@
+// Package exporter turns the figures of a server into Prometheus metrics. Each part of the server
+// has a collector, which reads the figures at each scrape and keeps none. A table in the
+// collector's file has the names, units and meanings; docs/monitoring.md lists them all.
+//
+// Labels contain neither keys nor other data of clients.
 package exporter
 
 import (
@@ -6,18 +11,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 )
 
 // Definition defines one metric.
-type Definition figure.Definition
+type Definition exposed.Definition
 
 // The kinds of metrics.
 const (
-	Counter   = figure.Counter
-	Gauge     = figure.Gauge
-	Histogram = figure.Histogram
+	Counter   = exposed.Counter
+	Gauge     = exposed.Gauge
+	Histogram = exposed.Histogram
 )
 
 // labels returns the names of a metric's labels.
@@ -25,7 +30,7 @@ func labels(names ...string) []string { return names }
 
 // All returns the definitions of all metrics of a server, without those of Go and the process.
 // parts are the metrics that other packages define.
-func All(parts ...[]figure.Definition) []Definition {
+func All(parts ...[]exposed.Definition) []Definition {
 	all := slices.Concat(
 		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
 		snapshotMetrics(), copyMetrics(),
@@ -36,7 +41,7 @@ func All(parts ...[]figure.Definition) []Definition {
 	return append(all, serverMetrics()...)
 }
 
-func converted(part []figure.Definition) []Definition {
+func converted(part []exposed.Definition) []Definition {
 	all := make([]Definition, len(part))
 	for i, d := range part {
 		all[i] = Definition(d)
@@ -45,19 +50,19 @@ func converted(part []figure.Definition) []Definition {
 }
 
 // Part returns the metrics of a part that defines them itself.
-func Part(of figure.Source) prometheus.Collector {
+func Part(of exposed.Source) prometheus.Collector {
 	return newCollector(converted(of.Definitions), func(s *sink) { of.Read(s.put) })
 }
 
 // collector collects the metrics of one part of the server. It implements prometheus.Collector.
 type collector struct {
-	kinds map[string]figure.Kind
+	kinds map[string]exposed.Kind
 	descs map[string]*prometheus.Desc
 	read  func(*sink)
 }
 
 func newCollector(definitions []Definition, read func(*sink)) *collector {
-	c := &collector{kinds: map[string]figure.Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
+	c := &collector{kinds: map[string]exposed.Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
 	for _, d := range definitions {
 		c.kinds[d.Name] = d.Kind
 		c.descs[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)

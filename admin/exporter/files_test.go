@@ -23,7 +23,8 @@ const (
 	alerts    = "../../packaging/monitoring/gotycoon-alerts.yaml"
 )
 
-// known are the names that expressions may use: those of the definitions, with what histograms add, and those of Go and the process.
+// known are the names that expressions may use: those of the definitions, with what histograms add,
+// and those of Go and the process.
 func known(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{"up": true}

@@ -108,7 +108,8 @@ func TestCopyRefused(t *testing.T) {
 	}
 }
 
-// FuzzCopy decodes arbitrary bytes as every part: what is decoded must encode to the bytes it was decoded from.
+// FuzzCopy decodes arbitrary bytes as every part: what is decoded must encode to the bytes it was
+// decoded from.
 func FuzzCopy(f *testing.F) {
 	for _, c := range copyParts() {
 		f.Add(c.encode())

@@ -79,8 +79,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestShort cuts every part at every length: the decoder must ask for more than it has, and never for more than
-// the part has.
+// TestShort cuts every part at every length: the decoder must ask for more than it has, and never
+// for more than the part has.
 func TestShort(t *testing.T) {
 	for _, c := range parts() {
 		t.Run(c.name, func(t *testing.T) {

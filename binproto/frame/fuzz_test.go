@@ -14,8 +14,8 @@ import (
 	"gotycoon/binproto/frame"
 )
 
-// Each target decodes arbitrary bytes: the decoder may refuse them or ask for more, what it accepts encodes to the
-// same bytes again.
+// Each target decodes arbitrary bytes: the decoder may refuse them or ask for more, what it accepts
+// encodes to the same bytes again.
 
 func FuzzFrameHeader(f *testing.F) { fuzz(f, frame.DecodeHeader, frame.AppendHeader) }
 
@@ -53,8 +53,8 @@ func fuzz[T any](f *testing.F, decode func([]byte) (T, int, error), encode func(
 	})
 }
 
-// seeds returns one example of each part, and the bytes of the recorded conversations: whole, and without the
-// fixed beginning of a message, where its first record is.
+// seeds returns one example of each part, and the bytes of the recorded conversations: whole, and
+// without the fixed beginning of a message, where its first record is.
 func seeds(f *testing.F) [][]byte {
 	var all [][]byte
 	for _, c := range parts() {

@@ -80,7 +80,7 @@ func TestKilledSlavesApplyEachUpdateOnce(t *testing.T) {
 	t.Logf("%d updates", len(want))
 }
 
-// launched starts a server on a port that was its own before.
+// launched starts a server on the port that it had before.
 func launched(t *testing.T, o ktproc.Options, port int) *ktproc.Server {
 	t.Helper()
 	s := ktproc.Launch(t, o, port)

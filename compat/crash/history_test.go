@@ -40,7 +40,7 @@ type history struct {
 	acked int               // how many of them the server has acknowledged
 }
 
-// verify checks what is there after a crash, and begins anew with it.
+// verify checks the records after a crash. They are the beginning of a new history.
 func (h *history) verify(actual map[string]string) error {
 	state := maps.Clone(h.base)
 	if state == nil {

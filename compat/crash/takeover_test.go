@@ -53,7 +53,7 @@ func newSide(t *testing.T, bin string, sid int) *side {
 	return s
 }
 
-// start starts the server, as a slave of another unless that is nil.
+// start starts the server, as a slave of master unless master is nil.
 func (s *side) start(t *testing.T, master *side) {
 	t.Helper()
 	o := s.opts
@@ -91,7 +91,7 @@ func (s *side) awaitComplete(t *testing.T) {
 	}, 3*time.Minute, 5*time.Millisecond, "the standby has not everything")
 }
 
-// left is what is left of the quota, as a server tells it.
+// left returns the remaining amount of the quota on a server.
 func (s *side) left() string {
 	c, body, err := ask(nil, s.quota, "/query")
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *side) promote(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// records returns what is in the services' database.
+// records returns the records of the services' database.
 func (s *side) records(t *testing.T) map[string]string {
 	t.Helper()
 	c := kt.New(s.server.Addr(), kt.Options{})
@@ -139,7 +139,7 @@ type users struct {
 	seen                     map[string]bool // numbers of sequences
 }
 
-// ask makes a call of HTTP on a kept connection, if that is one to the server.
+// ask makes an HTTP call. It uses the connection c if c is a connection to the server at addr.
 func ask(c *client, addr, path string) (*client, string, error) {
 	var err error
 	if c == nil || c.RemoteAddr().String() != addr {
@@ -183,7 +183,8 @@ func (u *users) each(do func(c *client, i int) (*client, error)) {
 	})
 }
 
-// take takes units, each under a name of its own, until it is answered.
+// take takes units from the quota. Each call has a name of its own, and is repeated until it is
+// answered.
 func (u *users) take(user int) {
 	u.each(func(c *client, i int) (*client, error) {
 		c, body, err := ask(c, u.primary.Load().quota, fmt.Sprintf("/apply?amt=1&id=%d-%d", user, i))
@@ -217,7 +218,7 @@ func (u *users) count() {
 	})
 }
 
-// before tells whether a number is less than another in the order of their alphabet.
+// before reports whether a number is less than another number, in the order of their alphabet.
 func before(a, b string) bool {
 	const alphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 	for i := range min(len(a), len(b)) {
@@ -327,7 +328,8 @@ func TestTheStandbyTakesOver(t *testing.T) {
 	}
 }
 
-// requireWholeQuota compares what is left with the journals, and with what the users have got.
+// requireWholeQuota compares the remaining amount with the journals, and with the amounts that the
+// users have got.
 func requireWholeQuota(t *testing.T, u *users, primary *side, all bool) {
 	t.Helper()
 	journals, remaining := 0, 0

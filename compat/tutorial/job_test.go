@@ -8,11 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/internal/klog/klogtest"
 )
 
 // job is a command in the background.
@@ -139,22 +140,4 @@ func (s *shell) endJobs(t *testing.T) {
 }
 
 // output collects what a process writes.
-type output struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text = append(o.text, p...)
-	return len(p), nil
-}
-
-// String returns what was written until now.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return string(o.text)
-}
+type output = klogtest.Buffer

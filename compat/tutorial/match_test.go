@@ -51,17 +51,17 @@ func pattern(shown []string) string {
 	return b.String()
 }
 
-// fits tells whether an output is the one shown.
+// fits reports whether an output is the output shown.
 func fits(shown []string, output string) bool {
 	return regexp.MustCompile(`^` + pattern(shown) + `$`).MatchString(text(lines(output)))
 }
 
-// fitsBeginning tells whether an output begins as shown.
+// fitsBeginning reports whether an output begins as shown.
 func fitsBeginning(shown []string, output string) bool {
 	return regexp.MustCompile(`^` + pattern(shown)).MatchString(text(lines(output)))
 }
 
-// fitsSorted is as fits for outputs whose order is that of a hash table.
+// fitsSorted is fits for outputs in the order of a hash table, which is undefined.
 func fitsSorted(shown []string, output string) bool {
 	return fits(slices.Sorted(slices.Values(shown)), strings.Join(slices.Sorted(slices.Values(lines(output))), "\n"))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// comparison tells whether an output is the one shown.
+// comparison reports whether an output is the output shown.
 type comparison func(shown []string, output string) bool
 
 // play does one step and compares its output.
@@ -42,7 +42,7 @@ func fail(t *testing.T, st step, got string) {
 	t.Fatalf("line %d: $ %s\n--- shown:\n%s\n--- printed:\n%s", st.line, st.cmd, strings.Join(st.out, "\n"), got)
 }
 
-// await repeats a command that only reads until it prints what is shown.
+// await repeats a command that only reads until it prints the output shown.
 func (s *shell) await(t *testing.T, st step, compare comparison, read func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
@@ -79,7 +79,7 @@ func (s *shell) signal(t *testing.T, st step) {
 // reading is the commands that change nothing.
 var reading = regexp.MustCompile(`^(cat|ls|head|tail|grep|ktremotemgr (get|list|inform|match|regex|report|getbulk)|curl [^-]*("|')?http\S*|curl -I \S*)( |$)`)
 
-// readsOnly tells whether a command may be repeated.
+// readsOnly reports whether a command may be repeated.
 func readsOnly(line string) bool {
 	changes := regexp.MustCompile(`rpc/(set|add|replace|append|incr|cas|remove|seize|clear)|ktremotemgr (get|list) .*-rm|>`)
 	return reading.MatchString(line) && !changes.MatchString(line)

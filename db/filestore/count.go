@@ -65,8 +65,8 @@ func (s *Store) Size() int64 {
 // overlay is in the transaction's file as a whole, or Meta.Checkpoints says that it is not.
 func (s *Store) usage() (usage, error) { return s.usageWithin(math.MaxInt) }
 
-// usageWithin is usage that looks up at most about most bytes of keys. If there are more, the
-// result is not exact.
+// usageWithin is usage that stops looking keys up after about most bytes of keys. If there are more,
+// the result is not exact.
 func (s *Store) usageWithin(most int) (usage, error) {
 	v := s.acquire()
 	defer v.release()
@@ -164,7 +164,7 @@ func cutKeys(keys []byte, n int) (first, rest []byte) {
 }
 
 // count returns the records in and below o, where sum is what lies below. It looks up the fresh
-// keys, but at most about most bytes of them. If there are more, the result is too large by the
+// keys, but stops after about most bytes of keys. If there are more, the result is too large by the
 // keys left over that exist below.
 func (o *overlay) count(lower layers, sum usage, most int) usage {
 	o.countMu.Lock()

@@ -1,5 +1,6 @@
-// Package mapstore is the smallest engine that stores something: a sorted slice. It is there to be read by whoever writes
-// another engine, see docs/engines.md. For use, the tree "%" is better in every way.
+// Package mapstore is the smallest engine that stores something: a sorted slice. It is there to be
+// read by somebody who writes another engine, see docs/engines.md. For use, the tree "%" is better
+// in every way.
 package mapstore
 
 import (
@@ -11,15 +12,16 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// record is never changed once it is in a slice: whoever has the slice may read it without the lock.
+// A record is never changed once it is in a slice, so a goroutine that has the slice may read it
+// without the lock.
 type record struct{ key, value []byte }
 
 // Store keeps records in memory.
 type Store struct {
-	mu      sync.RWMutex // protects the fields below
+	mu      sync.RWMutex // guards the fields below
 	records []record     // sorted by key
 	size    int64        // bytes of keys and values
-	lent    bool         // records is also somebody's who has frozen it: copy before the next change
+	lent    bool         // a frozen has the slice, too: copy it before the next change
 }
 
 var _ store.Freezer = (*Store)(nil)
@@ -44,7 +46,7 @@ func (s *Store) Get(dst, key []byte, r store.Reader) (value []byte, found bool, 
 	return dst, true, err
 }
 
-// Apply makes updates visible all at once. They are in the log already, so there is no way to refuse them.
+// Apply makes updates visible all at once. They are in the log already, so they cannot be refused.
 func (s *Store) Apply(_ update.Stamp, ups []update.Update) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

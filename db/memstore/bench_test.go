@@ -124,8 +124,8 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkTableGrow shows how long an insert and the readers of one table wait when the table grows, with as many slots
-// as at ten million records.
+// BenchmarkTableGrow shows how long an insert and the readers of one table wait when the table
+// grows, with as many slots as at ten million records.
 func BenchmarkTableGrow(b *testing.B) {
 	a := slab.New()
 	defer a.Release()

@@ -52,8 +52,8 @@ func TestMemoryBound(t *testing.T) {
 	}
 }
 
-// TestTenMillion measures what ten million records cost. It takes minutes and up to 12 GB of memory. GOTYCOON_BIG is 1 or
-// the name of one kind.
+// TestTenMillion measures what ten million records cost. It takes minutes and up to 12 GB of
+// memory. GOTYCOON_BIG is 1 or the name of one kind.
 func TestTenMillion(t *testing.T) {
 	which := os.Getenv("GOTYCOON_BIG")
 	if which == "" {
@@ -98,8 +98,8 @@ type timing struct {
 	latencies string
 }
 
-// timeGets times gets of random keys, and forces a collection now and then, until done tells how long the writer took; or
-// for a while if there is none.
+// timeGets times gets of random keys, and forces a collection now and then, until done tells how
+// long the writer took; or for a while if there is none.
 func timeGets(s store.Store, n uint64, done <-chan time.Duration) timing {
 	var all []time.Duration
 	var value []byte

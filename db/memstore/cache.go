@@ -9,11 +9,12 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// cacheSlots is the number of parts of a Cache, each with a list of its own of what was used when. It can be seen in the
-// number of records that a capacity allows: reference kt-network.md, 14.1, capcnt.
+// cacheSlots is the number of parts of a Cache, each with a list of its own of what was used when.
+// Clients can see it in the number of records that a capacity allows: a slot may hold capcnt/16+1
+// records, as in the original.
 const cacheSlots = 16
 
-// indexShare is what a record is taken to cost in the index, for the capacity in bytes.
+// indexShare is what a record is assumed to cost in the index, for the capacity in bytes.
 const indexShare = 13
 
 // CacheOptions are the options of NewCache. 0 and less is no limit.
@@ -22,8 +23,8 @@ type CacheOptions struct {
 	CapSize  int64 // capsiz: bytes of records and index; each slot may hold a sixteenth
 }
 
-// Cache is a Hash with a capacity. When a set exceeds it, the least recently used records of the same slot are dropped;
-// Get and set count as use. The record just set is never dropped.
+// A Cache is a Hash with a capacity. When a set exceeds it, the least recently used records of the
+// same slot are dropped; Get and set count as use. The record just set is never dropped.
 type Cache struct {
 	writer  sync.Mutex // held over a change; guards plan and freezes
 	plan    plan
@@ -37,9 +38,9 @@ type Cache struct {
 	index *index // a slot's lock guards its share of the tables; all together guard index.arena
 }
 
-// cacheSlot is the part of a Cache with the same first four bits of the hash.
+// A cacheSlot is the part of a Cache with the same first four bits of the hash.
 type cacheSlot struct {
-	mu    sync.Mutex // guards the fields below, the links of the slot's records and the slot's tables
+	mu    sync.Mutex // guards the fields below, the slot's tables and the links of its records
 	used  lru
 	count int64
 	bytes int64
@@ -73,7 +74,7 @@ func (c *Cache) Get(dst, key []byte, r store.Reader) (value []byte, found bool, 
 	return dst, found, err
 }
 
-// getOrPin is as Tree.Look.
+// getOrPin works as Tree.Look does.
 func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	hash := c.index.hash(key)
 	s := c.slotOf(tableOf(hash))
@@ -94,7 +95,7 @@ func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, fou
 // Prepare makes records with large values that are about to be applied.
 func (c *Cache) Prepare(ups []update.Update) { c.plan.copyLarge(c.index.links, ups) }
 
-// Forget takes back Prepare.
+// Forget takes Prepare back.
 func (c *Cache) Forget(ups []update.Update) { c.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all slots that they touch.
@@ -137,10 +138,10 @@ func (c *Cache) run(touched slotSet) (cleared *slab.Arena) {
 func (c *Cache) step(st *step) {
 	s := c.slotOf(tableOf(st.hash))
 	if st.at == 0 {
-		c.forget(s, c.index.remove(st.hash, st.key))
+		c.unlink(s, c.index.remove(st.hash, st.key))
 		return
 	}
-	c.forget(s, c.index.put(st.hash, st.key, st.at))
+	c.unlink(s, c.index.put(st.hash, st.key, st.at))
 	s.used.add(c.index.arena, st.at)
 	c.account(s, 1, st.at)
 	for s.used.oldest != st.at && c.full(s) {
@@ -148,8 +149,8 @@ func (c *Cache) step(st *step) {
 	}
 }
 
-// forget takes a record that the index does not refer to any more out of its slot. 0 is no record.
-func (c *Cache) forget(s *cacheSlot, at slab.Addr) {
+// unlink takes a record that the index does not refer to any more out of its slot. 0 is no record.
+func (c *Cache) unlink(s *cacheSlot, at slab.Addr) {
 	if at == 0 {
 		return
 	}
@@ -169,15 +170,15 @@ func (c *Cache) full(s *cacheSlot) bool {
 	return c.capCount > 0 && s.count > c.capCount || c.capSize > 0 && s.bytes > c.capSize
 }
 
-// evict drops the record that was not used for longest.
+// evict drops the least recently used record of a slot.
 func (c *Cache) evict(s *cacheSlot) {
 	key, value := c.index.record(s.used.oldest)
 	c.freezes.save(key, value, true)
-	c.forget(s, c.index.remove(c.index.hash(key), key))
+	c.unlink(s, c.index.remove(c.index.hash(key), key))
 }
 
-// Scan visits the records from a place of the order, which is no use of them. It holds one slot's lock at a time, and
-// not for more than scanBatch records. There is no way backward.
+// Scan visits the records from a place of the order, which does not count as use. It holds one
+// slot's lock at a time, and for at most scanBatch records. It cannot go backward.
 func (c *Cache) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	c.index.scan(c, from, visit)
 	return nil
@@ -192,7 +193,8 @@ func (c *Cache) Count() (int64, error) { return c.count.Load(), nil }
 // Size returns the bytes of memory that records and index occupy.
 func (c *Cache) Size() int64 { return c.arena().Used() }
 
-// Mapped returns the bytes taken from the operating system, of which those never touched cost nothing.
+// Mapped returns the bytes taken from the operating system. Pages that were never touched cost
+// nothing.
 func (c *Cache) Mapped() int64 { return c.arena().Mapped() }
 
 func (c *Cache) arena() *slab.Arena {
@@ -237,4 +239,70 @@ func (c *Cache) unlock(set slotSet) {
 			c.slots[i].mu.Unlock()
 		}
 	}
+}
+
+// A record of a Cache begins with the addresses of the next newer and the next older record of its
+// slot, 5 bytes each, little-endian.
+const (
+	linkSize  = slab.AddrBits / 8
+	linkBytes = 2 * linkSize
+
+	newer = 0
+	older = linkSize
+)
+
+// An lru is a list of records in the order of their last use.
+type lru struct{ newest, oldest slab.Addr }
+
+// add makes a record that is in no list the newest.
+func (l *lru) add(a *slab.Arena, at slab.Addr) {
+	setLink(a, at, newer, 0)
+	setLink(a, at, older, l.newest)
+	if l.newest != 0 {
+		setLink(a, l.newest, newer, at)
+	} else {
+		l.oldest = at
+	}
+	l.newest = at
+}
+
+// drop takes a record out of the list.
+func (l *lru) drop(a *slab.Arena, at slab.Addr) {
+	n, o := link(a, at, newer), link(a, at, older)
+	if n != 0 {
+		setLink(a, n, older, o)
+	} else {
+		l.newest = o
+	}
+	if o != 0 {
+		setLink(a, o, newer, n)
+	} else {
+		l.oldest = n
+	}
+}
+
+// touch makes a record of the list the newest.
+func (l *lru) touch(a *slab.Arena, at slab.Addr) {
+	if l.newest != at {
+		l.drop(a, at)
+		l.add(a, at)
+	}
+}
+
+func link(a *slab.Arena, at slab.Addr, which int) slab.Addr {
+	return getAddr(a.Bytes(at)[which:])
+}
+
+func setLink(a *slab.Arena, at slab.Addr, which int, to slab.Addr) {
+	putAddr(a.Bytes(at)[which:], to)
+}
+
+func getAddr(b []byte) slab.Addr {
+	_ = b[4]
+	return slab.Addr(b[0]) | slab.Addr(b[1])<<8 | slab.Addr(b[2])<<16 | slab.Addr(b[3])<<24 | slab.Addr(b[4])<<32
+}
+
+func putAddr(b []byte, at slab.Addr) {
+	_ = b[4]
+	b[0], b[1], b[2], b[3], b[4] = byte(at), byte(at>>8), byte(at>>16), byte(at>>24), byte(at>>32)
 }

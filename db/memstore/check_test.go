@@ -22,7 +22,8 @@ func checkStore(t require.TestingT, s any) {
 	}
 }
 
-// must fails a test. In loops over all records it saves the time that require takes even for what is right.
+// must fails a test. In loops over all records it saves the time that require takes even for what
+// is right.
 func must(t require.TestingT, ok bool, what string) {
 	if !ok {
 		require.Fail(t, what)

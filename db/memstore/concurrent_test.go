@@ -45,7 +45,8 @@ func group(number uint64) []update.Update {
 	return ups
 }
 
-// A reader that has seen one update of an Apply sees all of them afterwards, also when they begin with a clear.
+// A reader that has seen one update of an Apply sees all of them afterwards, also when they begin
+// with a clear.
 func TestApplyIsVisibleAtOnce(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -165,7 +166,8 @@ func TestGetsBesideChanges(t *testing.T) {
 	}
 }
 
-// A scan in parts meets every record that exists all the time exactly once, whatever comes and goes beside it.
+// A scan in parts meets every record that exists all the time exactly once, whatever comes and goes
+// beside it.
 func TestScanInPartsBesideChanges(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -197,7 +199,8 @@ func TestScanInPartsBesideChanges(t *testing.T) {
 	}
 }
 
-// scanInParts returns the keys that stay. It begins anew behind the last key after every few records.
+// scanInParts returns the keys that stay. It begins anew behind the last key after every few
+// records.
 func scanInParts(s store.Store) []string {
 	var keys []string
 	from := store.Start{Edge: true}

@@ -14,8 +14,8 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// Full leaves, which cannot be merged, become empty one after the other, and so do inner pages above them. Keys with
-// other prefixes then come to their neighbours.
+// Full leaves, which cannot be merged, become empty one after the other, and so do inner pages
+// above them. Keys with other prefixes then come to their neighbours.
 func TestPagesBetweenFullOnesDisappear(t *testing.T) {
 	for name, prefix := range map[string]string{
 		"wide tree": "",

@@ -1,16 +1,21 @@
-// Package memstore holds the records of in-memory databases, outside of the garbage collector's sight.
+// Package memstore holds the records of in-memory databases, outside of the garbage collector's
+// sight.
 //
 // There are three kinds:
+//   - Hash, for ":" and "-": a hash table with the records in an order that only the process knows.
+//   - Cache, for "*": a Hash with a capacity; the least recently used records make room for new
+//     ones.
+//   - Tree, for "%" and "+": a B+tree in key order. Package filestore keeps its overlays in Trees,
+//     too.
 //
-//   - Hash, for ":" and "-": a hash table with the records in an order that only the process knows;
-//   - Cache, for "*": a Hash with a capacity; the least recently used records make room for new ones;
-//   - Tree, for "%" and "+": a B+tree in key order. Package filestore keeps its overlay in one, too.
+// Records and index live in a slab.Arena. A record costs its key and value bytes, two to six bytes
+// for their lengths, the rounding of the allocator (6 % on average) and 10 to 13 bytes of index
+// (Tree: 6).
 //
-// Records and index live in a slab.Arena. A record costs its key and value bytes, two to six bytes for their lengths, the
-// rounding of the allocator (6 % on average) and 10 to 13 bytes of index (Tree: 6).
+// Each store has one writer at a time and any number of readers. The time for which a writer makes
+// readers wait is kept short: memory for new records is allocated and filled before the writer
+// takes the readers' lock. How a store shows its records as of an instant while updates go on is
+// told in frozen.go.
 //
-// Each store has one writer at a time (calls that change are serialised) and any number of readers. What a writer does
-// while readers have to wait is kept short: memory for new records is allocated and filled before the lock is taken.
-//
-// Lock order: writer -> tables or slots in ascending order.
+// Lock order: writer -> tables or slots in ascending order -> frozen.mu.
 package memstore

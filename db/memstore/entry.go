@@ -7,12 +7,12 @@ import (
 	"gotycoon/internal/pieces"
 )
 
-// An entry is what a page holds for a key. In a leaf its value is the record's, elsewhere the address of a child page in
-// 5 bytes.
+// An entryKind is a form of an entry, which is what a page holds for a key. In a leaf the entry's
+// value is the record's, elsewhere the address of a child page in 5 bytes.
 //
 //	inline       uvarint: key size × 4      uvarint: value size   key   value
-//	valueApart   uvarint: key size × 4 + 1  uvarint: value size   key   address of a block with the value
-//	bothApart    uvarint: key size × 4 + 2  uvarint: value size         address of a block with key and value
+//	valueApart   uvarint: key size × 4 + 1  uvarint: value size   key   address of the value's block
+//	bothApart    uvarint: key size × 4 + 2  uvarint: value size         address of a block with both
 type entryKind int
 
 const (
@@ -23,11 +23,11 @@ const (
 
 const (
 	addrSize  = slab.AddrBits / 8
-	maxInline = 256 // bytes of key and value together in an inline entry; of the key in the next kind
+	maxInline = 256 // bytes of key and value together in an inline entry; of the key in valueApart
 	maxEntry  = maxInline + addrSize + 16
 )
 
-// entry is a parsed entry.
+// An entry is a parsed entry.
 type entry struct {
 	kind    entryKind
 	size    int // bytes in the page
@@ -104,7 +104,8 @@ func kindFor(key, value []byte) entryKind {
 	return bothApart
 }
 
-// makeApart allocates and fills the block that an entry for the record needs, 0 if it needs none.
+// makeApart allocates and fills the block that an entry for the record needs, and returns 0 if it
+// needs none.
 func makeApart(a *slab.Arena, key, value []byte) slab.Addr {
 	switch kindFor(key, value) {
 	case valueApart:
@@ -120,7 +121,7 @@ func makeApart(a *slab.Arena, key, value []byte) slab.Addr {
 	return 0
 }
 
-// appendEntry appends the entry of a record whose block, if it needs one, is made.
+// appendEntry appends the entry of a record whose block, if it needs one, has been made.
 func appendEntry(dst, key, value []byte, apart slab.Addr) []byte {
 	kind := kindFor(key, value)
 	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(kind))
@@ -134,8 +135,8 @@ func appendEntry(dst, key, value []byte, apart slab.Addr) []byte {
 	return appendAddr(dst, apart)
 }
 
-// appendJoined allocates and fills the block of a record whose value comes in two parts, together longer than an inline one, and appends
-// its entry.
+// appendJoined allocates and fills the block of a record whose value comes in two parts, together
+// longer than an inline value, and appends the record's entry.
 func appendJoined(dst []byte, a *slab.Arena, key, head, tail []byte) []byte {
 	kind, inBlock := valueApart, []byte(nil)
 	if len(key) > maxInline {
@@ -154,7 +155,7 @@ func appendJoined(dst []byte, a *slab.Arena, key, head, tail []byte) []byte {
 	return appendAddr(dst, at)
 }
 
-// appendMade appends the entry of a record whose value of a size is in a block.
+// appendMade appends the entry of a record whose value, of a given size, is in a block.
 func appendMade(dst, key []byte, size int, at slab.Addr) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(valueApart))
 	dst = binary.AppendUvarint(dst, uint64(size))

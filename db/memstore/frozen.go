@@ -3,13 +3,61 @@ package memstore
 import (
 	"bytes"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 
+	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
 )
 
-// What a frozen's scan copies at a time, under a lock of the store: at most so many records, and no more after so many
-// bytes. It is some ten microseconds.
+// # Frozen views
+//
+// A snapshot, and a copy for a follower, need all records as they were at one instant. Copying them
+// at that instant would stop updates for seconds: ten million records of 100 bytes are a gigabyte.
+// So the records stay where they are, and whoever changes a record saves its old value first.
+//
+// The rule for writers: before a writer changes a record it saves in every open frozen what the
+// record was (its value, or that there was none), unless it is saved already or the scan has passed
+// the record's place.
+//
+// The rule for the scan: it copies some records as they are now, and looks afterwards at what has
+// been saved in the same part of the order. What was saved counts; the copy counts where nothing
+// was saved. What the scan has passed is dropped from the saved records, and writers save nothing
+// there any more.
+//
+// An example. At the instant the store has a=1, b=2, c=3, d=4. The scan copies two records at a
+// time.
+//
+//	scan                                   writer
+//	copies a=1, b=2                        set b=20: saves b=2, changes b
+//	saved up to b: b=2
+//	visits a=1, b=2; passed: b
+//	                                       set a=10: the scan has passed a, nothing is saved
+//	                                       remove d: saves d=4; set e=5: saves "e absent"
+//	copies c=3, e=5
+//	saved up to e: d=4, e absent
+//	visits c=3, d=4
+//
+// No lock is held over both looks of the scan, and none is needed: a change that the first look can
+// have seen was saved before it was made, so the second look finds it. In the other order, saved
+// records first, a change between the two looks would be visible in the copy and not be found among
+// the saved records.
+//
+// A clear takes the whole index and its memory out of the store and hands them to the open frozen
+// views, which go on reading there. It saves nothing one by one.
+//
+// The cost: an update while a frozen is open looks up the old record and copies it, once for each
+// record. The memory is that of the records changed between the instant and the scan's coming by.
+// Rejected: pages that are copied on write, as in bbolt. Every read would then follow one more
+// level of addresses, snapshot or not. Rejected too: fork, as Redis does it. A Go process cannot
+// fork, and the kernel would copy pages of 4 KiB for updates of 100 bytes.
+//
+// Package filestore makes its frozen views in another way, with a read transaction of the file; see
+// Store.Freeze there.
+
+// A frozen's scan copies at most so many records under one lock of the store, and no more records
+// after so many bytes. That takes some ten microseconds.
 const (
 	frozenRecords = 128
 	frozenBytes   = 32 << 10
@@ -21,26 +69,22 @@ const (
 	wasThere  = 1 // the value follows
 )
 
-// frozen is a store as it was at an instant.
+// A frozen is a store as it was at an instant.
 //
-// Before a writer changes a record it saves what the record was, unless that is saved already or the scan has passed its
-// place. The scan copies some records as they are now, and afterwards looks at what has been saved of the same part of
-// the order, which counts. Whatever changes a record before the first look has saved it before the second, so no lock is
-// held over both. What the scan has passed is dropped.
-//
-// A place is a key in a form that is ordered by bytes as the store orders its keys. The key is at its end.
+// A place is a key in a form that is ordered by bytes as the store orders its keys. The key is at
+// its end.
 type frozen struct {
 	owner *freezes
 	count int64
-	saved *Tree  // by place
+	saved *Tree  // old records, by place
 	room  []byte // scratch of save; guarded by the store's writer lock
 
 	mu       sync.Mutex // guards the fields below
-	records  records    // where what has not been saved is
+	records  records    // where the records are that nobody has changed
 	left     *remains   // memory of the records, if a clear has taken them out of the store
 	begun    bool       // the scan has passed a place
-	ended    bool       // it has passed all
-	backward bool       // it goes against the order
+	ended    bool       // the scan has passed all
+	backward bool       // the scan goes against the order
 	passed   []byte     // the last place passed
 	closed   bool
 }
@@ -50,7 +94,7 @@ var _ store.Frozen = (*frozen)(nil)
 // Count returns the number of records.
 func (f *frozen) Count() int64 { return f.count }
 
-// save keeps what the record at a place was. The caller holds the store's writer lock.
+// save saves what the record at a place was. The caller holds the store's writer lock.
 func (f *frozen) save(place, value []byte, found bool) {
 	if f.hasPassed(place) || f.saved.has(place) {
 		return
@@ -72,13 +116,13 @@ func (f *frozen) hasPassed(place []byte) bool {
 	return f.ended || f.begun && !behind(place, f.passed, f.backward)
 }
 
-// behind tells whether place a comes after b.
+// behind reports whether place a comes after b in the scan's direction.
 func behind(a, b []byte, backward bool) bool {
 	c := bytes.Compare(a, b)
 	return c > 0 && !backward || c < 0 && backward
 }
 
-// pass notes that the scan needs nothing more up to a place, or at all.
+// pass notes that the scan needs nothing more up to a place, or nothing more at all.
 func (f *frozen) pass(place []byte, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +143,7 @@ func (f *frozen) source() records {
 	return f.records
 }
 
-// Scan visits the records as they were. It copies them, so visit holds nobody up.
+// Scan visits the records as they were. It copies them, so that a slow visit holds nobody up.
 func (f *frozen) Scan(backward bool, visit func(key, value []byte) error) error {
 	f.mu.Lock()
 	f.backward = backward
@@ -130,3 +174,114 @@ func (f *frozen) Close() error {
 	}
 	return nil
 }
+
+// records is what a frozen reads: a store, or what a clear has taken out of it.
+type records interface {
+	Scan(from store.Start, visit func(key, value []byte) bool) error
+}
+
+// freezes is the list of open frozen views of a store, guarded by the store's writer lock. A writer
+// first asks whether there are any, so that it does no work for nobody.
+type freezes struct {
+	writer *sync.Mutex
+	place  func(dst, key []byte) []byte // see frozen
+	open   []*frozen
+	room   []byte // scratch
+}
+
+func (s *freezes) init(writer *sync.Mutex, place func(dst, key []byte) []byte) {
+	s.writer, s.place = writer, place
+}
+
+func (s *freezes) none() bool { return len(s.open) == 0 }
+
+// freeze returns the records of a store as they are when instant calls its argument.
+func (s *freezes) freeze(instant func(take func()), r records, count func() int64) *frozen {
+	f := &frozen{owner: s, records: r, saved: NewTree()}
+	instant(func() {
+		s.writer.Lock()
+		defer s.writer.Unlock()
+		f.count = count()
+		s.open = append(s.open, f)
+	})
+	return f
+}
+
+// prepare saves what a plan is about to change. kept is true when the plan clears the store, and
+// the frozen views have taken over the arena, which then must not be released.
+func (s *freezes) prepare(p *plan, x *index) (kept bool) {
+	switch {
+	case s.none():
+		return false
+	case p.fresh != nil:
+		left := *x
+		s.leave(&unlocked{&left}, x.arena)
+		return true
+	}
+	for i := range p.steps {
+		st := &p.steps[i]
+		if at := x.get(st.hash, st.key); at != 0 {
+			_, value := x.record(at)
+			s.save(st.key, value, true)
+		} else {
+			s.save(st.key, nil, false)
+		}
+	}
+	return false
+}
+
+// save saves what the record with a key is before it changes; found is false where there is none.
+func (s *freezes) save(key, value []byte, found bool) {
+	if s.none() {
+		return
+	}
+	s.room = s.place(s.room[:0], key)
+	for _, f := range s.open {
+		f.save(s.room, value, found)
+	}
+}
+
+// leave hands the frozen views what a clear is about to take out of the store, with its arena.
+// Later changes of the store do not concern them.
+func (s *freezes) leave(r records, a *slab.Arena) {
+	left := &remains{arena: a}
+	left.refs.Store(int64(len(s.open)))
+	for _, f := range s.open {
+		f.leave(r, left)
+	}
+	s.open = nil
+}
+
+// drop forgets a frozen view that needs the store no more.
+func (s *freezes) drop(f *frozen) {
+	s.writer.Lock()
+	defer s.writer.Unlock()
+	if i := slices.Index(s.open, f); i >= 0 {
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+}
+
+// remains is the memory of cleared records.
+type remains struct {
+	arena *slab.Arena
+	refs  atomic.Int64
+}
+
+// release drops one hold and gives the memory back after the last.
+func (r *remains) release() {
+	if r.refs.Add(-1) == 0 {
+		r.arena.Release()
+	}
+}
+
+// unlocked is an index that nobody changes any more.
+type unlocked struct{ index *index }
+
+// Scan visits the records from a place of the order.
+func (u *unlocked) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	u.index.scan(u, from, visit)
+	return nil
+}
+
+func (u *unlocked) rlock(int)   {}
+func (u *unlocked) runlock(int) {}

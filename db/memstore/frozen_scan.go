@@ -6,14 +6,14 @@ import (
 	"gotycoon/db/store"
 )
 
-// frozenScan is a way through a frozen. It goes on in parts, each with all records up to a place.
+// A frozenScan is a way through a frozen. It goes on in parts, each with all records up to a place.
 type frozenScan struct {
 	frozen   *frozen
 	backward bool
 	keyAt    int // where keys begin in places
 
 	now   chunk  // records as they were when they were copied
-	was   chunk  // what was saved, looked at afterwards
+	was   chunk  // old records that had been saved, looked at afterwards
 	begun bool   // a part has been loaded
 	end   []byte // the part's last place
 	all   bool   // the part is the last
@@ -37,7 +37,7 @@ func (s *frozenScan) load() bool {
 	return true
 }
 
-// from returns where the next part begins, behind the last.
+// from returns where the next part begins: behind the previous one.
 func (s *frozenScan) from(keyAt int) store.Start {
 	if !s.begun {
 		return store.Start{Edge: true, Backward: s.backward}
@@ -45,8 +45,8 @@ func (s *frozenScan) from(keyAt int) store.Start {
 	return store.Start{Key: s.end[keyAt:], Backward: s.backward}
 }
 
-// loadNow copies records of the store. Should it have been cleared meanwhile, what was copied may be new; then the
-// cleared records are read.
+// loadNow copies records of the store. If the store was cleared meanwhile, the copies may be new
+// records; then the cleared records are read instead.
 func (s *frozenScan) loadNow() {
 	f := s.frozen
 	from := s.from(s.keyAt)
@@ -68,7 +68,7 @@ func (s *frozenScan) loadNow() {
 	}
 }
 
-// loadWas copies what was saved of records up to the last of now, and sets the end of the part.
+// loadWas copies the saved records up to the last record of now, and sets the end of the part.
 func (s *frozenScan) loadWas() {
 	s.was.reset()
 	_ = s.frozen.saved.Scan(s.from(0), func(place, was []byte) bool {
@@ -107,7 +107,7 @@ func (s *frozenScan) merge(visit func(key, value []byte) error) error {
 	return nil
 }
 
-// more tells whether the part has another entry.
+// more reports whether the part has another entry.
 func (s *frozenScan) more() bool {
 	if s.now.empty() {
 		return !s.was.empty()
@@ -116,7 +116,8 @@ func (s *frozenScan) more() bool {
 	return s.all || !s.was.empty() || !behind(place, s.end, s.backward)
 }
 
-// next takes the next entry of the part: what was saved, or else what is there. found is false where no record was.
+// next takes the next entry of the part: the saved one, or else the copied one. found is false
+// where there was no record.
 func (s *frozenScan) next() (place, value []byte, found bool) {
 	if s.was.empty() {
 		place, value = s.now.take()
@@ -137,11 +138,11 @@ func (s *frozenScan) next() (place, value []byte, found bool) {
 	return place, was[1:], was[0] == wasThere
 }
 
-// chunk is entries copied out of a store, in its order.
+// A chunk is entries copied out of a store, in its order.
 type chunk struct {
 	room []byte
 	ends []int // ends of place, value, place, value, …
-	at   int   // entry that is next
+	at   int   // the next entry
 	last bool  // there is nothing behind the chunk
 }
 
@@ -163,7 +164,7 @@ func (c *chunk) len() int    { return len(c.ends) / 2 }
 func (c *chunk) empty() bool { return c.at == c.len() }
 func (c *chunk) full() bool  { return c.len() == frozenRecords || len(c.room) >= frozenBytes }
 
-// head returns the entry that is next, and take goes past it.
+// head returns the next entry, and take goes past it.
 func (c *chunk) head() (place, value []byte) { return c.entry(c.at) }
 
 func (c *chunk) take() (place, value []byte) {

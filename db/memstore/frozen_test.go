@@ -126,7 +126,8 @@ func randomKey(r *rand.Rand) string {
 	}
 }
 
-// Views taken, read and closed beside writers show one state each: every update moves one from a number to another.
+// Views taken, read and closed beside writers show one state each: every update moves one from a
+// number to another.
 func TestFrozenBesideWriters(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
@@ -200,7 +201,8 @@ func TestFrozenCacheKeepsWhatIsDropped(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// What is kept of one record does not grow with the number of its changes, and is dropped when the scan has passed it.
+// What is kept of one record does not grow with the number of its changes, and is dropped when the
+// scan has passed it.
 func TestFrozenKeepsChangedRecordsOnly(t *testing.T) {
 	const records, changed = 15000, 300
 	for _, k := range kinds {
@@ -235,7 +237,8 @@ func TestFrozenKeepsChangedRecordsOnly(t *testing.T) {
 	}
 }
 
-// A clear hands the memory over, and a Close of the store does; it goes back when the last view is closed.
+// A clear hands the memory over, and a Close of the store does; it goes back when the last view is
+// closed.
 func TestFrozenOutlivesClearAndClose(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {

@@ -10,11 +10,12 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// HashOptions are the options of NewHash. There are none so far: the number of buckets that a user gives is not needed.
+// HashOptions are the options of NewHash. There are none: the number of buckets that a user gives
+// is not needed.
 type HashOptions struct{}
 
-// Hash is a store without a useful order. The records' order is stable as long as the Hash lives: a Scan that continues
-// from a key meets every record that existed all the time exactly once.
+// A Hash is a store without a useful order. The records' order is stable as long as the Hash lives:
+// a Scan that continues from a key meets every record that existed all the time exactly once.
 type Hash struct {
 	writer  sync.Mutex // held over a change; guards plan, touched and freezes
 	plan    plan
@@ -22,7 +23,7 @@ type Hash struct {
 	freezes freezes
 	count   atomic.Int64
 
-	locks [tableCount]sync.RWMutex // one guards the table of the same number; all together guard index.arena
+	locks [tableCount]sync.RWMutex // each guards the table of its number; all together index.arena
 	index *index
 }
 
@@ -45,7 +46,7 @@ func (h *Hash) Get(dst, key []byte, r store.Reader) (value []byte, found bool, e
 	return dst, found, err
 }
 
-// getOrPin is as Tree.Look.
+// getOrPin works as Tree.Look does.
 func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	hash := h.index.hash(key)
 	lock := &h.locks[tableOf(hash)]
@@ -65,7 +66,7 @@ func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, foun
 // Prepare makes records with large values that are about to be applied.
 func (h *Hash) Prepare(ups []update.Update) { h.plan.copyLarge(h.index.links, ups) }
 
-// Forget takes back Prepare.
+// Forget takes Prepare back.
 func (h *Hash) Forget(ups []update.Update) { h.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all tables that they touch.
@@ -87,7 +88,8 @@ func (h *Hash) Freeze(instant func(take func())) (store.Frozen, error) {
 	return h.freezes.freeze(instant, h, h.count.Load), nil
 }
 
-// run carries the plan out under the locks of the touched tables. After a clear it returns the old arena.
+// run carries the plan out under the locks of the touched tables. After a clear it returns the old
+// arena.
 func (h *Hash) run() (cleared *slab.Arena) {
 	h.touched.each(func(i int) { h.locks[i].Lock() })
 	defer h.touched.each(func(i int) { h.locks[i].Unlock() })
@@ -116,8 +118,8 @@ func (h *Hash) step(s *step) {
 	}
 }
 
-// Scan visits the records from a place of the order. It holds one table's lock at a time, and not for more than
-// scanBatch records. There is no way backward.
+// Scan visits the records from a place of the order. It holds one table's lock at a time, and for
+// at most scanBatch records. It cannot go backward.
 func (h *Hash) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	h.index.scan(h, from, visit)
 	return nil
@@ -132,7 +134,8 @@ func (h *Hash) Count() (int64, error) { return h.count.Load(), nil }
 // Size returns the bytes of memory that records and index occupy.
 func (h *Hash) Size() int64 { return h.arena().Used() }
 
-// Mapped returns the bytes taken from the operating system, of which those never touched cost nothing.
+// Mapped returns the bytes taken from the operating system. Pages that were never touched cost
+// nothing.
 func (h *Hash) Mapped() int64 { return h.arena().Mapped() }
 
 func (h *Hash) arena() *slab.Arena {

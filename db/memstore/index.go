@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 
 	"gotycoon/db/memstore/slab"
+	"gotycoon/db/store"
 )
 
 const (
@@ -13,14 +14,14 @@ const (
 	tableCount = 1 << tableBits
 )
 
-// index finds records by key in 1024 tables, chosen by the highest bits of the hash. With ten million records a table has
-// ten thousand slots, so that growing one takes some 30 µs.
+// An index finds records by key in 1024 tables, chosen by the highest bits of the hash. With ten
+// million records a table has ten thousand slots, so that growing a table takes some 30 µs.
 //
-// The order of records is that of (64-bit hash, key). The index has no locks: its owner guards each table, arena and all
-// changes.
+// The order of records is that of (64-bit hash, key). The index has no locks: its owner guards each
+// table, the arena and all changes.
 type index struct {
 	seed   maphash.Seed
-	links  int // bytes before each record that belong to the owner
+	links  int // bytes in front of each record that belong to the owner
 	arena  *slab.Arena
 	tables [tableCount]table
 }
@@ -31,7 +32,7 @@ func newIndex(links int) *index {
 
 func (x *index) hash(key []byte) uint64 { return maphash.Bytes(x.seed, key) }
 
-// place appends what is ordered by bytes as the index orders keys.
+// place appends the key in a form that is ordered by bytes as the index orders keys.
 func (x *index) place(dst, key []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(dst, x.hash(key)), key...)
 }
@@ -39,7 +40,7 @@ func (x *index) place(dst, key []byte) []byte {
 // tableOf returns the number of the table for a hash.
 func tableOf(hash uint64) int { return int(hash >> (64 - tableBits)) }
 
-// fragOf returns the part of a hash that slots hold: what follows the table's number.
+// fragOf returns the part of a hash that slots hold: the bits that follow the table's number.
 func fragOf(hash uint64) uint64 { return hash << tableBits >> slab.AddrBits }
 
 // record returns the parts of a record; they are valid as long as the record lives.
@@ -53,7 +54,7 @@ func (x *index) blockSize(at slab.Addr) int64 {
 	return int64(slab.Round(x.links + recordSize(key, value)))
 }
 
-// get returns the record with key, 0 for none.
+// get returns the record with key, 0 where there is none.
 func (x *index) get(hash uint64, key []byte) slab.Addr {
 	t := &x.tables[tableOf(hash)]
 	if len(t.slots) == 0 {
@@ -71,7 +72,8 @@ func (x *index) get(hash uint64, key []byte) slab.Addr {
 	}
 }
 
-// seek returns the slot of the record with key, or that of the first record behind its place.
+// seek returns the slot of the record with key, or the slot of the first record behind the key's
+// place.
 func (x *index) seek(t *table, hash uint64, key []byte) (i int, found bool) {
 	if len(t.slots) == 0 {
 		return 0, false
@@ -88,7 +90,8 @@ func (x *index) seek(t *table, hash uint64, key []byte) (i int, found bool) {
 	}
 }
 
-// compare compares a record with a place of the order. The hash is needed only where fragments coincide.
+// compare compares a record with a place of the order. The hash is needed only where fragments
+// coincide.
 func (x *index) compare(at slab.Addr, hash uint64, key []byte) int {
 	k, _ := x.record(at)
 	if bytes.Equal(k, key) {
@@ -103,7 +106,7 @@ func (x *index) compare(at slab.Addr, hash uint64, key []byte) int {
 	return bytes.Compare(k, key)
 }
 
-// put makes the index refer to the record at and returns the one it replaces, 0 for none.
+// put makes the index refer to the record at, and returns the record that it replaces, 0 for none.
 func (x *index) put(hash uint64, key []byte, at slab.Addr) (old slab.Addr) {
 	t := &x.tables[tableOf(hash)]
 	s := fragOf(hash)<<slab.AddrBits | uint64(at)
@@ -142,10 +145,76 @@ func (x *index) remove(hash uint64, key []byte) slab.Addr {
 	return at
 }
 
-// reset empties the index and makes it use a fresh arena. It returns the old one, for the owner to release.
+// reset empties the index and makes it use a fresh arena. It returns the old arena, for the owner
+// to release.
 func (x *index) reset(fresh *slab.Arena) *slab.Arena {
 	old := x.arena
 	x.arena = fresh
 	x.tables = [tableCount]table{}
 	return old
+}
+
+// scanBatch is the number of records visited under one lock. A scan of a whole table would make its
+// writer, and the readers behind the writer, wait for a millisecond.
+const scanBatch = 128
+
+// tableLocker lets a scan lock the table it looks at.
+type tableLocker interface {
+	rlock(table int)
+	runlock(table int)
+}
+
+// A position is a place in an index's order, between two records or on a record.
+type position struct {
+	table int
+	hash  uint64
+	key   []byte
+	first bool // at the first record of the table; hash and key do not count
+	at    bool // on the record with the key rather than behind it
+}
+
+// scan visits the records from a place of the order until visit returns false.
+func (x *index) scan(l tableLocker, from store.Start, visit func(key, value []byte) bool) {
+	p := position{first: true}
+	if !from.Edge {
+		hash := x.hash(from.Key)
+		p = position{table: tableOf(hash), hash: hash, key: append([]byte(nil), from.Key...), at: from.Inclusive}
+	}
+	for p.table < tableCount && x.scanBatch(l, &p, visit) {
+	}
+}
+
+// scanBatch visits some records of one table and moves the position behind them. It returns false
+// when visit did.
+func (x *index) scanBatch(l tableLocker, p *position, visit func(key, value []byte) bool) bool {
+	l.rlock(p.table)
+	defer l.runlock(p.table)
+	t := &x.tables[p.table]
+	i, s := t.next(x.slotAt(t, p))
+	for n := 1; s != 0; n++ {
+		key, value := x.record(slab.Addr(s & addrMask))
+		if n == scanBatch { // the position's key is copied before visit can change anything
+			p.hash, p.key = x.hash(key), append(p.key[:0], key...)
+			p.first, p.at = false, false
+			return visit(key, value)
+		}
+		if !visit(key, value) {
+			return false
+		}
+		i, s = t.next(i + 1)
+	}
+	*p = position{table: p.table + 1, first: true, key: p.key}
+	return true
+}
+
+// slotAt returns the slot where a position's records begin.
+func (x *index) slotAt(t *table, p *position) int {
+	if p.first {
+		return 0
+	}
+	i, found := x.seek(t, p.hash, p.key)
+	if found && !p.at {
+		i++
+	}
+	return i
 }

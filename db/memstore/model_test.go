@@ -117,7 +117,8 @@ func (m *model) compareScan(t require.TestingT, from store.Start) {
 	require.True(t, slices.Equal(want, got))
 }
 
-// hashRest returns what follows a key in a hash. The place of an absent key is found by putting it in for a moment.
+// hashRest returns what follows a key in a hash. The place of an absent key is found by putting it
+// in for a moment.
 func (m *model) hashRest(t require.TestingT, keys []string, from store.Start) []string {
 	at := slices.Index(keys, string(from.Key))
 	if at >= 0 {

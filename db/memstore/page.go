@@ -8,22 +8,23 @@ import (
 
 // A page is a node of a Tree:
 //
-//	offset  0       2       4      6         8      10       12      14
-//	        ┌───────┬───────┬──────┬─────────┬──────┬────────┬───────┬──────────┬───────┬─────────────────┐
-//	        │ level │ count │ heap │ garbage │ size │ prefix │ last  │ slots →  │  gap  │ ← heap: entries │
-//	        └───────┴───────┴──────┴─────────┴──────┴────────┴───────┴──────────┴───────┴─────────────────┘
+//	offset  0       2       4      6         8      10       12     14
+//	        ┌───────┬───────┬──────┬─────────┬──────┬────────┬──────┬─────────┬─────┬─────────────────┐
+//	        │ level │ count │ heap │ garbage │ size │ prefix │ last │ slots → │ gap │ ← heap: entries │
+//	        └───────┴───────┴──────┴─────────┴──────┴────────┴──────┴─────────┴─────┴─────────────────┘
 //
 //	level    0 is a leaf; the children of a page have a level one less
 //	count    slots
 //	heap     bytes in the heap, garbage included
 //	garbage  bytes of removed entries in the heap
-//	size     of the page: it grows and shrinks with what it holds, so that a tree has little slack
-//	prefix   bytes that are the same in all keys that belong here, and so are left out of heads
+//	size     of the page: it grows and shrinks with its content, so that a tree has little slack
+//	prefix   number of bytes that are the same in all keys that belong here, left out of heads
 //	last     slot of the last insert, to recognise ascending and descending inserts
 //
-// A slot is the head of the key, which is its first four bytes behind the prefix in big-endian order (0 bytes where
-// the key is shorter), and where the entry begins, counted from the end of the page, in two bytes. Slots are in key order.
-// Heads decide most comparisons without a look at the entry.
+// A slot is the head of the key and, in two bytes, where the entry begins, counted from the end of
+// the page. The head is the key's first four bytes behind the prefix in big-endian order (0 bytes
+// where the key is shorter). Slots are in key order. Heads decide most comparisons without a look
+// at the entry.
 //
 // All numbers but the head are little-endian.
 type page []byte
@@ -45,7 +46,7 @@ func (p page) level() int  { return p.get(offLevel) }
 func (p page) count() int  { return p.get(offCount) }
 func (p page) prefix() int { return p.get(offPrefix) }
 
-// live returns the bytes that the page must have to hold what it holds.
+// live returns the bytes that the page must have to hold its content.
 func (p page) live() int {
 	return pageHeader + p.count()*pageSlot + p.get(offHeap) - p.get(offGarbage)
 }
@@ -118,7 +119,7 @@ func newPage(a *slab.Arena, level, size, prefix int) (slab.Addr, page) {
 	return at, p
 }
 
-// noLast is no slot, and not next to one.
+// noLast is no slot, and not next to a slot.
 const noLast = 1<<16 - 2
 
 // pageAt returns the page with an address.

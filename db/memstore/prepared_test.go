@@ -19,7 +19,8 @@ func preparers() map[string]store.Preparer {
 	return map[string]store.Preparer{"hash": NewHash(HashOptions{}), "tree": NewTreeStore(), "cache": NewCache(CacheOptions{})}
 }
 
-// Large values are the same whether they were copied before or not, and what is not applied is given back.
+// Large values are the same whether they were copied before or not, and what is not applied is
+// given back.
 func TestPreparedValuesAreStored(t *testing.T) {
 	for name, s := range preparers() {
 		t.Run(name, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"gotycoon/db/memstore/slab"
 )
 
-// A slot of a table is 8 bytes, little-endian: 24 bits of the hash above the 40 bits of the record's address. 0 is an empty
-// slot.
+// A slot of a table is 8 bytes, little-endian: 24 bits of the hash above the 40 bits of the
+// record's address. 0 is an empty slot.
 const (
 	slotSize = 8
 	fragBits = 64 - slab.AddrBits
@@ -17,14 +17,16 @@ const (
 	maxSlack = 64 // slots behind the last home, usually
 )
 
-// table is a part of a hash index: an array of slots in ascending order of their hash fragments.
+// A table is a part of a hash index: an array of slots in ascending order of their hash fragments.
 //
 // Invariants:
-//   - a slot is at its home or behind it, with no empty slot in between; a fragment's home is fragment/2^24 of the homes,
-//     so that the order of slots is the order of fragments whatever the size of the table, and a table grows by one pass
-//     over it without a look at the records (2 ns a slot);
-//   - slots with the same fragment are in the order of (hash, key), for which their records are looked at;
-//   - the last slot is empty.
+//   - A slot is at its home or behind it, with no empty slot in between. A fragment's home is
+//     fragment/2^24 of the homes, so the order of slots is the order of fragments, whatever the
+//     size of the table. Therefore a table grows by one pass over its slots without a look at the
+//     records (2 ns a slot).
+//   - Slots with the same fragment are in the order of (hash, key); their records are looked at for
+//     that.
+//   - The last slot is empty.
 //
 // The zero value is an empty table.
 type table struct {
@@ -65,7 +67,8 @@ func (t *table) next(i int) (int, uint64) {
 	return i, 0
 }
 
-// insert puts s at slot i and moves what is there. It returns false if the table has no room so near its end.
+// insert puts s at slot i and moves the slots from there on. It returns false if the table has no
+// room so near its end.
 func (t *table) insert(i int, s uint64) bool {
 	end := i
 	for t.slot(end) != 0 {
@@ -80,7 +83,7 @@ func (t *table) insert(i int, s uint64) bool {
 	return true
 }
 
-// remove empties slot i and moves those behind it nearer to their homes.
+// remove empties slot i and moves the slots behind it nearer to their homes.
 func (t *table) remove(i int) {
 	end := i + 1
 	for {
@@ -95,10 +98,11 @@ func (t *table) remove(i int) {
 	t.n--
 }
 
-// crowded says that the table must grow before another insert: over 80 % of the homes are taken.
+// crowded reports whether the table must grow before another insert: over 80 % of the homes are
+// taken.
 func (t *table) crowded() bool { return uint64(t.n)*5 >= t.homes*4 }
 
-// sparse says that the table takes more than four times the memory it needs.
+// sparse reports whether the table takes more than four times the memory that it needs.
 func (t *table) sparse() bool { return t.homes > 2*minSlots && uint64(t.n)*5 < t.homes }
 
 // slack returns the number of slots behind the last home.
@@ -110,12 +114,12 @@ func (t *table) resize(a *slab.Arena, n int) {
 	t.move(a, slots, min(maxSlack, slots/4))
 }
 
-// grow makes the table a quarter larger: at 80 % full before, it is 64 % full afterwards. A larger step would save little
-// time (a record is moved four times on average) and cost memory.
+// grow makes the table a quarter larger: 80 % full before, it is 64 % full afterwards. A larger
+// step would save little time (a record is moved four times on average) and cost memory.
 func (t *table) grow(a *slab.Arena) { t.resize(a, max(t.size()*15/16, minSlots)) }
 
-// lengthen makes more room behind the last home. No more than 64 slots there should ever be needed (the chance is below
-// 1 in 10^11), but if they are, the table must not try to grow for ever.
+// lengthen makes more room behind the last home. No more than 64 slots should ever be needed there
+// (the chance is below 1 in 10^11), but if they are, the table must not try to grow for ever.
 func (t *table) lengthen(a *slab.Arena) { t.move(a, t.size(), t.slack()*2) }
 
 // move moves the slots to a new block with at least the given number of slots besides the slack.
@@ -126,7 +130,8 @@ func (t *table) move(a *slab.Arena, slots, slack int) {
 	old.free(a)
 }
 
-// fill makes t a table with the content of old. It returns false, with nothing done, if the slack does not suffice.
+// fill makes t a table with the content of old. It returns false, with nothing done, if the slack
+// does not suffice.
 func (t *table) fill(a *slab.Arena, old *table, slots, slack int) bool {
 	bytes := slab.Round((slots + slack) * slotSize)
 	at := a.Alloc(bytes)

@@ -8,17 +8,18 @@ import (
 	"gotycoon/internal/pieces"
 )
 
-// Tree is a map of byte strings in key order: a B+tree whose pages are blocks of a slab.Arena. Any number of goroutines
-// may read it while one changes it; further changes wait.
+// A Tree is a map of byte strings in key order: a B+tree whose pages are blocks of a slab.Arena.
+// Any number of goroutines may read it while one changes it; further changes wait.
 //
-// Readers wait while a change is made (1 µs, more for an Update), and changes wait for a Scan.
+// Readers wait while a change is made (1 µs, more for an Update), and changes wait for a piece of a
+// Scan.
 //
 // Invariants of the pages:
-//   - all keys below slot i of an inner page are at or behind the key of slot i, and before that of slot i+1; the key of
-//     slot 0 counts as smaller than any key;
-//   - all keys that may ever come to a page begin with the same page.prefix() bytes, because both keys that enclose it
-//     (its fences, the nearest keys left and right of the way to it) do;
-//   - no page is empty, and the root is no inner page with a single child.
+//   - All keys below slot i of an inner page are at or behind the key of slot i, and before the key
+//     of slot i+1. The key of slot 0 counts as smaller than any key.
+//   - All keys that may ever come to a page begin with the same page.prefix() bytes, because both
+//     its fences do: the nearest keys left and right of the way to the page.
+//   - No page is empty, and the root is no inner page with a single child.
 //
 // Lock order: writer -> mu.
 type Tree struct {
@@ -34,7 +35,7 @@ type Tree struct {
 	count int
 }
 
-// pathStep is a page on the way to another, and the slot where the way goes on.
+// A pathStep is a page on the way to another, and the slot where the way goes on.
 type pathStep struct {
 	at   slab.Addr
 	slot int
@@ -55,8 +56,8 @@ func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
 	return dst, found
 }
 
-// Look appends the value of key to dst, or returns where a large value lies, which is kept there until the pin is released: nobody has to
-// wait until it has been copied.
+// Look appends the value of key to dst. Of a large value it returns the place instead; the value is
+// kept there until the pin is released, so that nobody has to wait until it has been copied.
 func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -67,7 +68,7 @@ func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bo
 	return append(dst, value...), nil, nil, found
 }
 
-// GetHead is Get for the first n bytes of a value at most.
+// GetHead is Get for at most the first n bytes of a value.
 func (t *Tree) GetHead(dst, key []byte, n int) (head []byte, found bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -81,7 +82,7 @@ func (t *Tree) find(key []byte) (value []byte, found bool) {
 	return value, found
 }
 
-// locate is find that also returns the block in which the value is, 0 if it has none.
+// locate is find that also returns the block with the value, 0 where it has none of its own.
 func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	if t.root == 0 {
 		return nil, 0, false
@@ -98,7 +99,7 @@ func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	return e.value(t.arena), e.apart(), true
 }
 
-// has tells whether there is a record with key.
+// has reports whether there is a record with key.
 func (t *Tree) has(key []byte) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -120,7 +121,8 @@ func (t *Tree) Bytes() int64 {
 	return t.arena.Used()
 }
 
-// Mapped returns the bytes taken from the operating system, of which those never touched cost nothing.
+// Mapped returns the bytes taken from the operating system. Pages that were never touched cost
+// nothing.
 func (t *Tree) Mapped() int64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -142,7 +144,8 @@ func (t *Tree) childSlot(p page, key []byte) int {
 	return i - 1
 }
 
-// search returns the first slot from the given one on whose key is not before key, and whether it is that key.
+// search returns the first slot, from a given one on, whose key is not before key, and whether it
+// is that key.
 func (t *Tree) search(p page, from int, key []byte) (slot int, found bool) {
 	head := headOf(key, p.prefix())
 	low, high := from, p.count()

@@ -3,8 +3,8 @@ package memstore
 import "gotycoon/db/memstore/slab"
 
 const (
-	mergeBelow = pageMax / 4     // a page with less is merged with a neighbour
-	mergeLimit = pageMax * 3 / 4 // unless both together have more
+	mergeBelow = pageMax / 4     // a page with less is merged with a neighbour …
+	mergeLimit = pageMax * 3 / 4 // … unless both together have more
 )
 
 // Delete removes a record.
@@ -40,8 +40,8 @@ func (t *Tree) removeEntry(p page, i int) {
 	p.remove(i, e.size)
 }
 
-// tidy restores what a page at a depth of the path must be after the removal of an entry: not empty, and not so small
-// that it could be one with a neighbour.
+// tidy restores what a page at a depth of the path must be after the removal of an entry: not
+// empty, and not so small that it could be joined with a neighbour.
 func (t *Tree) tidy(depth int) {
 	p := t.pageOn(depth)
 	switch {
@@ -55,7 +55,8 @@ func (t *Tree) tidy(depth int) {
 	}
 }
 
-// removePage takes the empty page at a depth of the path out of the tree. The neighbour gets its keys from now on.
+// removePage takes the empty page at a depth of the path out of the tree. Its neighbour gets its
+// keys from now on.
 func (t *Tree) removePage(depth int) {
 	t.arena.Free(t.path[depth].at)
 	if depth == 0 {
@@ -76,7 +77,8 @@ func (t *Tree) removePage(depth int) {
 	t.tidy(depth - 1)
 }
 
-// widen tells the pages along an edge of a subtree that keys with a shorter prefix may come to them.
+// widen shortens the prefix of the pages along an edge of a subtree, because keys with a shorter
+// prefix may come to them.
 func (t *Tree) widen(at slab.Addr, prefix int, rightmost bool) {
 	for {
 		p := pageAt(t.arena, at)
@@ -111,8 +113,8 @@ func (t *Tree) lowerRoot() {
 	}
 }
 
-// merge makes one page of the page at a depth of the path and a neighbour with the same parent. It returns false, with
-// nothing done, if there is no neighbour small enough.
+// merge joins the page at a depth of the path with a neighbour of the same parent. It returns
+// false, with nothing done, if no neighbour is small enough.
 func (t *Tree) merge(depth int) bool {
 	parent, slot := t.pageOn(depth-1), t.path[depth-1].slot
 	size := t.pageOn(depth).live()
@@ -148,7 +150,7 @@ func (t *Tree) mergeAt(depth, slot int) {
 	t.tidy(depth - 1)
 }
 
-// join makes a page with the entries of two. between is the key that leads to the right one.
+// join makes a page with the entries of two pages. between is the key that leads to the right one.
 func (t *Tree) join(left, right page, between []byte, prefix int) slab.Addr {
 	size := left.live() + right.live() + maxEntry
 	at, p := newPage(t.arena, left.level(), withSlack(size), prefix)

@@ -9,7 +9,8 @@ import (
 // Put stores a record.
 func (t *Tree) Put(key, value []byte) { t.Replace(key, value) }
 
-// Replace stores a record and tells about the value it replaces: its first byte (0 if it is empty) and its size.
+// Replace stores a record and returns the first byte (0 if it is empty) and the size of the value
+// that it replaces.
 func (t *Tree) Replace(key, value []byte) (first byte, size int, existed bool) {
 	t.writer.Lock()
 	defer t.writer.Unlock()
@@ -19,7 +20,7 @@ func (t *Tree) Replace(key, value []byte) (first byte, size int, existed bool) {
 	return t.put(key, value, apart)
 }
 
-// put stores a record whose block, if it needs one, is made. The caller holds the locks.
+// put stores a record whose block, if it needs one, has been made. The caller holds the locks.
 func (t *Tree) put(key, value []byte, apart slab.Addr) (first byte, size int, existed bool) {
 	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
 	return t.putScratch(key)
@@ -31,7 +32,7 @@ func (t *Tree) putJoined(key, head, tail []byte) (first byte, size int, existed 
 	return t.putScratch(key)
 }
 
-// putScratch stores the entry in t.scratch, which is that of key.
+// putScratch stores the entry in t.scratch, whose key is key.
 func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 	if t.root == 0 {
 		t.root, _ = newPage(t.arena, 0, pageMin, 0)
@@ -52,7 +53,8 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 	return first, size, true
 }
 
-// overwrite puts the entry in t.scratch in place of entry i of the leaf at the end of the path, which has the given size.
+// overwrite puts the entry in t.scratch in place of entry i of the leaf at the end of the path. The
+// old entry has the given size.
 func (t *Tree) overwrite(p page, i, size int, key []byte) {
 	if len(t.scratch) <= size {
 		copy(p.entry(i), t.scratch)
@@ -94,7 +96,8 @@ func (t *Tree) descend(key []byte) page {
 // pageOn returns the page at a depth of the path.
 func (t *Tree) pageOn(depth int) page { return pageAt(t.arena, t.path[depth].at) }
 
-// insert puts an entry before slot i of the page at a depth of the path. Below that depth the path is void afterwards.
+// insert puts an entry before slot i of the page at a depth of the path. Below that depth the path
+// is void afterwards.
 func (t *Tree) insert(depth, i int, key, entry []byte) {
 	p := t.pageOn(depth)
 	if p.gap() < len(entry)+pageSlot {
@@ -111,8 +114,8 @@ func (t *Tree) insert(depth, i int, key, entry []byte) {
 	p.set(offLast, i)
 }
 
-// withSlack adds room for the entries to come: less than a sixteenth would mean a rebuild for every few inserts, more
-// would be wasted in most pages.
+// withSlack adds room for entries to come: less than a sixteenth would mean a rebuild for every few
+// inserts, more would be wasted in most pages.
 func withSlack(size int) int { return min(size+size/16, pageMax) }
 
 // rebuild gives the page at a depth of the path another size and returns it, without garbage.
@@ -176,7 +179,7 @@ func (t *Tree) prefixOf(low, high []byte) int {
 	return commonPrefix(low, high)
 }
 
-// commonPrefix is cut at what a page's header holds.
+// commonPrefix returns at most what a page's header can hold.
 func commonPrefix(a, b []byte) int {
 	n := 0
 	for limit := min(len(a), len(b), 1<<16-1); n < limit && a[n] == b[n]; n++ {
@@ -184,8 +187,8 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// separator returns a key that is behind a and not behind b, to lead to pages that end with a and begin with b. In byte
-// order the shortest one is taken.
+// separator returns a key that is behind a and not behind b, to lead to pages that end with a and
+// begin with b. It is the shortest such key in byte order.
 func (t *Tree) separator(a, b []byte) []byte {
 	n := 0
 	for n < len(a) && a[n] == b[n] {

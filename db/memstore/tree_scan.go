@@ -5,11 +5,13 @@ import "gotycoon/db/store"
 // usualDepth is the depth up to which a scan's path needs no memory of the heap.
 const usualDepth = 8
 
-// scanPiece is the number of records visited under one lock: changes, and reads behind them, wait for less than a millisecond.
+// scanPiece is the number of records visited under one lock: changes, and reads behind them, wait
+// for less than a millisecond.
 const scanPiece = 1024
 
-// Scan visits the records from a place of the order, in one direction or the other, until visit returns false. Up to scanPiece records
-// are of one state; changes come in between the pieces. The error is always nil.
+// Scan visits the records from a place of the order, in one direction or the other, until visit
+// returns false. Up to scanPiece records are of one state; changes come in between the pieces. The
+// error is always nil.
 func (t *Tree) Scan(from store.Start, visit func(key, value []byte) bool) error {
 	for more := true; more; {
 		from, more = t.scanPiece(from, visit)
@@ -17,7 +19,8 @@ func (t *Tree) Scan(from store.Start, visit func(key, value []byte) bool) error 
 	return nil
 }
 
-// scanPiece visits some records and returns where to go on. more is false at the end, or when visit returned false.
+// scanPiece visits some records and returns where to go on. more is false at the end, or when visit
+// returned false.
 func (t *Tree) scanPiece(from store.Start, visit func(key, value []byte) bool) (next store.Start, more bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -39,12 +42,12 @@ func (t *Tree) scanPiece(from store.Start, visit func(key, value []byte) bool) (
 	return from, false
 }
 
-// walk is a way through the leaves of a Tree.
+// A walk is a way through the leaves of a Tree.
 type walk struct {
 	tree *Tree
 	path []pathStep // above leaf
 	leaf page
-	slot int // in leaf; may be before or behind all
+	slot int // in leaf; may be before or behind all slots
 	step int // 1 forward, -1 backward
 	left int // records of the piece
 
@@ -79,7 +82,7 @@ func (w *walk) start(from store.Start) {
 	}
 }
 
-// edge returns the slot of a page that comes first.
+// edge returns the slot of a page that comes first in the walk's direction.
 func (w *walk) edge(p page) int {
 	if w.step < 0 {
 		return p.count() - 1
@@ -118,7 +121,7 @@ func (w *walk) nextLeaf() bool {
 	return false
 }
 
-// descend goes from a step of the path to the leaf at the edge of what is below.
+// descend goes from a step of the path to the first leaf below it.
 func (w *walk) descend(d int) {
 	arena := w.tree.arena
 	last := w.path[d]

@@ -7,13 +7,13 @@ import (
 	"gotycoon/db/memstore/slab"
 )
 
-// splitting is a page with one more entry than it can hold, as a row of count+1 entries.
+// A splitting is a page with one more entry than it can hold, as a row of count+1 entries.
 type splitting struct {
 	tree  *Tree
 	page  page
 	slot  int // of the additional entry
 	entry []byte
-	ends  []int // bytes that entries and slots up to and with each one take
+	ends  []int // bytes that entries and slots take, up to and with each one
 }
 
 func (t *Tree) newSplitting(p page, slot int, entry []byte) splitting {
@@ -28,7 +28,7 @@ func (t *Tree) newSplitting(p page, slot int, entry []byte) splitting {
 	return s
 }
 
-// at returns what begins with entry i.
+// at returns the bytes from entry i on.
 func (s *splitting) at(i int) []byte {
 	switch {
 	case i == s.slot:
@@ -53,8 +53,8 @@ func (s *splitting) need(from, to int) int {
 	return size
 }
 
-// cut returns the number of entries for the left page. Ascending inserts leave a full page behind and go on in the next,
-// descending ones likewise; others get two halves.
+// cut returns the number of entries for the left page. Ascending inserts leave a full page behind
+// and go on in the next page, descending ones likewise; others get two halves.
 func (s *splitting) cut() int {
 	n := s.page.count()
 	cut := 0

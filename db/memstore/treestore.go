@@ -6,7 +6,7 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// TreeStore is a Tree as the store of a database.
+// A TreeStore is a Tree as the store of a database.
 type TreeStore struct {
 	tree    Tree
 	apart   []slab.Addr // blocks made for the updates being applied; guarded by tree.writer
@@ -37,7 +37,7 @@ func (s *TreeStore) Get(dst, key []byte, r store.Reader) (value []byte, found bo
 // Prepare copies large values that are about to be applied.
 func (s *TreeStore) Prepare(ups []update.Update) { s.prepared.Add(ups, 0) }
 
-// Forget takes back Prepare.
+// Forget takes Prepare back.
 func (s *TreeStore) Forget(ups []update.Update) { s.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once.
@@ -58,8 +58,8 @@ func (s *TreeStore) Apply(_ update.Stamp, ups []update.Update) {
 	s.tree.releaseCleared()
 }
 
-// prepare keeps what the updates are about to change for those who need the tree as it was. It returns true when they
-// have taken the cleared records over.
+// prepare saves what the updates are about to change in the open frozen views. kept is true when
+// the views have taken over the cleared records.
 func (s *TreeStore) prepare(clears bool, ups []update.Update) (kept bool) {
 	switch {
 	case s.freezes.none():
@@ -126,11 +126,77 @@ func (s *TreeStore) Count() (int64, error) { return int64(s.tree.Len()), nil }
 // Size returns the bytes of memory that the records occupy.
 func (s *TreeStore) Size() int64 { return s.tree.Bytes() }
 
-// Mapped returns the bytes taken from the operating system, of which those never touched cost nothing.
+// Mapped returns the bytes taken from the operating system. Pages that were never touched cost
+// nothing.
 func (s *TreeStore) Mapped() int64 { return s.tree.Mapped() }
 
 // Close gives all memory back. The error is always nil.
 func (s *TreeStore) Close() error {
 	s.Apply(0, []update.Update{{Op: update.OpClear}})
 	return nil
+}
+
+// Batch changes a Tree during an Update.
+type Batch struct{ t *Tree }
+
+// Update runs f, which may change the tree through the Batch and must not call the Tree itself.
+// Readers see all of its changes or none; they wait until it returns.
+func (t *Tree) Update(f func(*Batch)) {
+	t.writer.Lock()
+	defer t.writer.Unlock()
+	t.update(f)
+	t.releaseCleared()
+}
+
+func (t *Tree) update(f func(*Batch)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(&Batch{t})
+}
+
+// releaseCleared gives memory back, which takes a fifth of a second for a GiB. The caller holds
+// writer, and not mu.
+func (t *Tree) releaseCleared() {
+	for _, a := range t.cleared {
+		a.Release()
+	}
+	t.cleared = nil
+}
+
+// Put stores a record.
+func (b *Batch) Put(key, value []byte) { b.Replace(key, value) }
+
+// Replace stores a record and returns what Tree.Replace does.
+func (b *Batch) Replace(key, value []byte) (first byte, size int, existed bool) {
+	return b.t.put(key, value, makeApart(b.t.arena, key, value))
+}
+
+// ReplaceJoined is Replace for a value in two parts that are too large to be joined before they are
+// stored.
+func (b *Batch) ReplaceJoined(key, head, tail []byte) (first byte, size int, existed bool) {
+	return b.t.putJoined(key, head, tail)
+}
+
+// ReplaceMade is Replace for a value that has been copied already. head is put in front of it,
+// where room was left.
+func (b *Batch) ReplaceMade(key, head []byte, v *Value) (first byte, size int, existed bool) {
+	copy(v.made.Bytes(), head)
+	t := b.t
+	t.scratch = appendMade(t.scratch[:0], key, v.size, t.arena.Adopt(v.made))
+	return t.putScratch(key)
+}
+
+// Get returns the value of key, which is valid until the next change.
+func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
+
+// Delete removes a record.
+func (b *Batch) Delete(key []byte) (existed bool) { return b.t.remove(key) }
+
+// Clear removes all records.
+func (b *Batch) Clear() { b.t.reset(slab.New()) }
+
+// reset empties the tree and makes it use a fresh arena. The caller holds the locks.
+func (t *Tree) reset(fresh *slab.Arena) {
+	t.cleared = append(t.cleared, t.arena)
+	t.arena, t.root, t.count = fresh, 0, 0
 }

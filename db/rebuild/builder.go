@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gotycoon/db/filestore"
@@ -15,20 +16,20 @@ import (
 // suffix and eight random digits make the name under which a file is built.
 const suffix = ".rebuild-"
 
-// sortSuffix is added to the name of the file that takes sorted records. It is removed as soon as it is there, but a power cut may
-// bring it back.
+// sortSuffix is added to the name of the file that takes sorted records. That file is removed as
+// soon as it exists, but a power cut may bring it back.
 const sortSuffix = ".sort"
 
 // Options of a Builder. The zero value is usable.
 type Options struct {
-	Replace bool   // the file may exist, and is replaced by Commit; who does that holds its lock (Open)
-	Memory  int64  // bytes for records that have to be sorted; 0 means a quarter of what is available, 4 GiB at most
+	Replace bool   // Commit replaces a file that exists; the caller holds its lock (Open)
+	Memory  int64  // bytes for sorting; 0: a quarter of what is available, 4 GiB at most
 	FS      vfs.FS // nil means vfs.OS
 }
 
-// Builder makes a database file. Until Commit nothing is to be seen under its name, and nothing changes there when Commit does not
-// succeed. It is for one goroutine, which ends it with Commit or Discard. It takes either records in order (Append) or in any
-// order (Set, Remove, Clear, Over).
+// A Builder makes a database file. Nothing is to be seen under the file's name before Commit, and
+// nothing changes there if Commit fails. A Builder is for one goroutine, which ends it with Commit
+// or Discard. It takes records either in order (Append) or in any order (Set, Remove, Clear, Over).
 type Builder struct {
 	fs     vfs.FS
 	path   string
@@ -38,14 +39,14 @@ type Builder struct {
 	out    *output
 	tree   *tree
 	sorter *sorter // nil: Append only
-	memory *memory // of keys; nil: nothing has been remembered
+	memory *memory // what is remembered of keys; nil: nothing
 	base   *File   // nil: none
-	doubt  uint64  // what the checksum of the base has beyond that of its records: 0, or a record of it is damaged
+	doubt  uint64  // the base's checksum − that of its records; not 0: a record of the base is damaged
 	last   []byte  // key of the last Append
 	ended  bool
 }
 
-// New begins a file at path. What an earlier process has left half done beside it is removed.
+// New begins a file at path. It removes what an earlier process has left half done beside the file.
 func New(path string, o Options) (*Builder, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
@@ -85,7 +86,8 @@ func target(path string, replace bool) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// removeLeftovers removes what processes that are gone have left. Those of others that are at work are locked.
+// removeLeftovers removes the files of processes that are gone. The files of processes at work are
+// locked.
 func removeLeftovers(fs vfs.FS, path string) {
 	names, err := fs.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -114,7 +116,8 @@ func randomDigits() string {
 	return fmt.Sprintf("%x", b)
 }
 
-// Append adds a record with a greater key than all before, its value in stored form. The error is ErrOrder for any other key.
+// Append adds a record with a greater key than all before, its value in stored form. The error is
+// ErrOrder for any other key.
 func (b *Builder) Append(key, value []byte) error {
 	if b.tree.count > 0 && !less(b.last, key) {
 		return ErrOrder
@@ -123,7 +126,7 @@ func (b *Builder) Append(key, value []byte) error {
 	return b.tree.put(key, value)
 }
 
-// Set stores a record, its value in stored form, in place of an earlier one with the key.
+// Set stores a record, its value in stored form, in place of an earlier record with the key.
 func (b *Builder) Set(key, value []byte) error {
 	if len(key) > filestore.MaxKeySize {
 		return fmt.Errorf("a key of %d bytes is longer than the file format can hold, %d", len(key), filestore.MaxKeySize)
@@ -131,10 +134,10 @@ func (b *Builder) Set(key, value []byte) error {
 	return b.sorted().add(key, value, false)
 }
 
-// Remove removes the record with a key, if there is one.
+// Remove removes the record with a key, if there is such a record.
 func (b *Builder) Remove(key []byte) error { return b.sorted().add(key, nil, true) }
 
-// Clear removes all records, those of Over included.
+// Clear removes all records, including those of Over.
 func (b *Builder) Clear() error {
 	if b.memory != nil {
 		if err := b.memory.clear(); err != nil {
@@ -144,7 +147,8 @@ func (b *Builder) Clear() error {
 	return b.sorted().clear()
 }
 
-// Over puts the records of a file below everything that is set, removed or cleared, before and after.
+// Over puts the records of a file below everything that is set, removed or cleared, before and
+// after.
 func (b *Builder) Over(f *File) {
 	b.base = f
 	b.sorted()
@@ -157,8 +161,9 @@ func (b *Builder) sorted() *sorter {
 	return b.sorter
 }
 
-// Commit completes the file with a description, to which it adds number and size of the records, and gives it its name. Whatever
-// happens, the name stands for the old file or for the new one.
+// Commit completes the file with a description, to which it adds number and size of the records,
+// and gives the file its name. Whatever happens, the name stands for the old file or for the new
+// one.
 func (b *Builder) Commit(m filestore.Meta) (err error) {
 	defer func() { err = errors.Join(err, b.Discard()) }()
 	if b.sorter != nil {
@@ -176,7 +181,7 @@ func (b *Builder) Commit(m filestore.Meta) (err error) {
 	return b.rename()
 }
 
-// complete writes what is left of the file, and makes it survive a power cut.
+// complete writes the rest of the file, and makes the file survive a power cut.
 func (b *Builder) complete(m filestore.Meta) error {
 	root, err := b.tree.finish()
 	if err != nil {
@@ -216,7 +221,7 @@ func (b *Builder) rename() error {
 	return errors.Join(b.fs.SyncDir(filepath.Dir(b.path)), b.release())
 }
 
-// Discard gives everything up. After Commit it does nothing.
+// Discard gives the file up. After Commit it does nothing.
 func (b *Builder) Discard() error {
 	if b.ended {
 		return nil
@@ -241,7 +246,8 @@ func (b *Builder) release() error {
 	return errors.Join(err, b.f.Close())
 }
 
-// summed reports whether the file can vouch for its records: not for those of a base that cannot vouch for its own.
+// summed reports whether the file can vouch for its records. It cannot when it has records of a
+// base that has no checksum.
 func (b *Builder) summed() bool { return b.base == nil || b.sorter.cleared || b.base.desc.Summed }
 
 // Sum returns the checksum of the records in the file, after Commit.
@@ -249,3 +255,42 @@ func (b *Builder) Sum() uint64 { return b.tree.sum }
 
 // Count returns the number of records in the file, after Commit.
 func (b *Builder) Count() int64 { return b.tree.count }
+
+const (
+	leastMemory = 64 << 20
+	mostMemory  = 4 << 30
+	memoryShare = 4 // a quarter of the available memory
+)
+
+// defaultMemory returns how much memory sorting may take. What does not fit is written and read
+// once more.
+func defaultMemory() int64 {
+	available := int64(mostMemory)
+	if n, ok := availableMemory(); ok {
+		available = n
+	}
+	for _, limit := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		text, err := os.ReadFile(limit)
+		if n, perr := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && perr == nil {
+			available = min(available, n)
+		}
+	}
+	return max(leastMemory, min(available/memoryShare, mostMemory))
+}
+
+// availableMemory returns how much memory the system could give without swapping.
+func availableMemory() (int64, bool) {
+	text, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || fields[0] != "MemAvailable:" {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		return n << 10, err == nil
+	}
+	return 0, false
+}

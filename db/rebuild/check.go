@@ -8,12 +8,13 @@ import (
 	"os"
 
 	"gotycoon/db/filestore"
+	"gotycoon/db/record"
 )
 
 // maxFindings is how many findings a Report keeps; it counts them all.
 const maxFindings = 1000
 
-// Report is what Check has found.
+// A Report is what Check has found.
 type Report struct {
 	Meta     filestore.Meta
 	Pages    uint64 // of the file
@@ -34,7 +35,7 @@ func (r *Report) add(d *Damage) {
 	}
 }
 
-// checker looks at a whole file.
+// A checker looks at a whole file.
 type checker struct {
 	*Report
 	pages
@@ -44,8 +45,9 @@ type checker struct {
 	progress func(pages int)
 }
 
-// Check looks at every page of a database file: that each is reached once or free, its form, the order of all keys, the form of all
-// records, and the sums that the file says of itself. The records have one checksum together, in files of which Meta says so. progress is told of pages as they are done, and
+// Check looks at every page of a database file: that each is either reached once or free, its form,
+// the order of all keys, the form of all records, and the sums that the description claims, the
+// records' checksum included where Meta has one. progress is told of pages as they are done, and
 // may be nil. An error means that the file could not be examined, not that it is damaged.
 func Check(path string, tryLock bool, progress func(pages int)) (*Report, error) {
 	f, err := filestore.OpenOffline(path, false, tryLock)
@@ -137,7 +139,7 @@ func (c *checker) seen(p page) error {
 	return nil
 }
 
-// reach marks a page, and those that it goes on for; false means that one was marked before.
+// reach marks a page and its overflow pages; false means that one of them was marked before.
 func (c *checker) reach(p page) bool {
 	fresh := true
 	for i := uint64(0); i <= uint64(p.overflow); i++ {
@@ -152,7 +154,7 @@ func (c *checker) records(p page, in span) error {
 		if e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
 			return c.damage(p.id, "holds something that is no record")
 		}
-		if !c.Meta.Persistent && len(e.value) < 5 {
+		if !c.Meta.Persistent && len(e.value) < record.XTSize {
 			c.add(c.damage(p.id, "the value of key %q has no expiration time", e.key[1:]))
 		}
 		c.Records++
@@ -220,7 +222,7 @@ func (p *pages) freePages(id uint64) ([]uint64, page, error) {
 	return ids, pg, nil
 }
 
-// account checks the sums, and that nothing is left over.
+// account checks the sums, and that no page is left over.
 func (c *checker) account() {
 	if c.Found > 0 {
 		return // pages behind the damage are missing anyhow

@@ -58,7 +58,8 @@ func contents(t *testing.T, path string) map[string]string {
 
 const smallMemory = 40 << 10 // so that records are written to be sorted
 
-// After a power cut at any step the name stands for the old file or for the new one, and the next one to build cleans up.
+// After a power cut at any step the name stands for the old file or for the new one, and the next
+// one to build cleans up.
 func TestPowerCut(t *testing.T) {
 	model := t.TempDir() + "/a.kct"
 	require.NoError(t, build(vfs.OS{}, model, 150, 0))

@@ -13,7 +13,7 @@ type Damage struct {
 	Page   uint64
 	Offset int64 // of the page in the file
 	What   string
-	Whole  bool // it is wrong with the file as a whole, and no page can be named
+	Whole  bool // the file as a whole is wrong, and no page can be named
 }
 
 // Error names the place and what is wrong.
@@ -24,12 +24,12 @@ func (d *Damage) Error() string {
 	return fmt.Sprintf("page %d, offset %d: %s", d.Page, d.Offset, d.What)
 }
 
-// File is a database file that is read page by page. Nothing in it is believed without a look.
+// A File is a database file that is read page by page. Nothing in it is believed unchecked.
 type File struct {
 	path string
 	f    *os.File
 	pages
-	meta meta           // that counts
+	meta meta           // the meta page that counts
 	desc filestore.Meta // the description
 	data bucket
 
@@ -44,21 +44,22 @@ type pages struct {
 	end      uint64 // pages in use
 }
 
-// bucket is where a bucket's records are.
+// A bucket is where a bucket's records are.
 type bucket struct {
 	page   uint64 // that names the bucket
-	root   uint64 // 0: in inline
+	root   uint64 // 0: the records are in inline
 	inline []byte
 }
 
-// page is a page, with those that it goes on for.
+// A page is a page of the file, with the overflow pages behind it.
 type page struct {
 	head
 	raw []byte
 }
 
-// Open opens a database file, whose lock it takes: exclusive keeps everybody out until Close, otherwise others may read. The error is
-// filestore.ErrInUse when a server has it open, and a *Damage when what stands at its top cannot be read.
+// Open opens a database file and takes its lock: exclusive keeps everybody out until Close,
+// otherwise others may read. The error is filestore.ErrInUse when a server has the file open, and a
+// *Damage when the top of the file cannot be read.
 func Open(path string, exclusive, tryLock bool) (*File, error) {
 	f, err := filestore.OpenOffline(path, exclusive, tryLock)
 	if err != nil {
@@ -96,19 +97,19 @@ func (f *File) Meta() filestore.Meta { return f.desc }
 // Size returns the size of the file in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Current tells whether the file still is the one that its path names.
+// Current reports whether the file still is the one that its path names.
 func (f *File) Current() bool { return filestore.Current(f.f, f.path) }
 
 // Close gives the file and its lock back.
 func (f *File) Close() error { return f.f.Close() }
 
-// Records calls visit for every record in the order of keys, with the value in stored form; both are valid during the call. It ends at
-// the first error of visit, or with a *Damage.
+// Records calls visit for every record in the order of keys, with the value in stored form; both
+// are valid during the call. It ends at the first error of visit, or with a *Damage.
 func (f *File) Records(visit func(key, value []byte) error) error {
 	return f.each(f.data, filestore.KeyPrefix, "no record", visit)
 }
 
-// Versions is Records for what a file with Meta.LWW remembers of keys. In other files there is nothing.
+// Versions is Records for the versions that a file with Meta.LWW keeps. Other files have none.
 func (f *File) Versions(visit func(key []byte, e filestore.LastUpdate) error) error {
 	if f.versions.page == 0 {
 		return nil

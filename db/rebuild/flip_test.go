@@ -12,8 +12,9 @@ import (
 	"gotycoon/db/filestore"
 )
 
-// Whatever byte of a file changes, in a value, a key, or what holds the pages together: what is saved is exactly what was written, or
-// the file's checksum says that it may not be. Check sees the same.
+// Whatever byte of a file changes, in a value, a key, or what holds the pages together: what is
+// saved is exactly what was written, or the file's checksum says that it may not be. Check sees the
+// same.
 func TestAFlippedByteIsTold(t *testing.T) {
 	data, want := used(t, 400)
 	sound, _ := salvaged(t, data)

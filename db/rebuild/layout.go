@@ -6,28 +6,37 @@ import (
 	"hash/fnv"
 )
 
-// The format of a bbolt file, version 2. Numbers are in the byte order of the machine. A page of n bytes is
+// The format of a bbolt file, version 2. Numbers are in the byte order of the machine. A page of n
+// bytes is
 //
 //	offset  0          8            10           12              16
-//	        ┌──────────┬────────────┬────────────┬───────────────┬─────────────────────────────
+//	        ┌──────────┬────────────┬────────────┬───────────────┬───────────────────────────
 //	        │ id, u64  │ flags, u16 │ count, u16 │ overflow, u32 │ elements, then their data
-//	        └──────────┴────────────┴────────────┴───────────────┴─────────────────────────────
+//	        └──────────┴────────────┴────────────┴───────────────┴───────────────────────────
 //
-// and goes on for overflow pages behind it. Elements have 16 bytes; pos counts from the beginning of the element:
+// and goes on for overflow pages behind it. Elements have 16 bytes; pos counts from the beginning
+// of the element:
 //
 //	leaf    flags u32 (1: a bucket), pos u32, key size u32, value size u32; then key and value
 //	branch  pos u32, key size u32, page id u64; then the key, which is the smallest of that page
 //
-// The value of a bucket is the page id of its root and a sequence number, 8 bytes each. With page id 0 the root page
-// itself follows, with id 0. A free list page has no elements but ids of 8 bytes; with count 0xFFFF the first is their number.
+// The value of a bucket is the page id of its root and a sequence number, 8 bytes each. With page
+// id 0 the root page itself follows, with id 0. A free list page has no elements but ids of 8
+// bytes; with count 0xFFFF the first id is their number.
 //
 // Pages 0 and 1 are meta pages; the valid one with the larger transaction number counts:
 //
-//	offset  16           20           24             28         32        40         48             56           64          72
-//	        ┌────────────┬────────────┬──────────────┬──────────┬─────────┬──────────┬──────────────┬────────────┬───────────┬──────────────┐
-//	        │ magic, u32 │ version    │ page size    │ flags    │ root    │ sequence │ free list    │ end, pages │ tx number │ FNV-1a 64 of │
-//	        │            │ 2, u32     │ u32          │ u32      │ id, u64 │ u64      │ id, u64      │ u64        │ u64       │ bytes 16..72 │
-//	        └────────────┴────────────┴──────────────┴──────────┴─────────┴──────────┴──────────────┴────────────┴───────────┴──────────────┘
+//	offset  size
+//	16      4     magic
+//	20      4     version: 2
+//	24      4     page size
+//	28      4     flags
+//	32      8     root, page id
+//	40      8     sequence
+//	48      8     free list, page id
+//	56      8     end, in pages
+//	64      8     transaction number
+//	72      8     FNV-1a 64 of bytes 16 to 71
 const (
 	headSize    = 16 // of a page
 	elementSize = 16
@@ -49,7 +58,7 @@ const (
 	maxPageSize = 64 << 10
 )
 
-// head is the beginning of a page.
+// A head is the beginning of a page.
 type head struct {
 	id       uint64
 	flags    uint16

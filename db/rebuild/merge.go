@@ -14,7 +14,8 @@ const (
 	minWindow   = 16 << 10
 )
 
-// merged is several updates as one: of a key that is in more than one, the update of the youngest counts.
+// merged is several updates as one. Of a key that several of them have, the update of the youngest
+// counts.
 type merged struct {
 	heap youngest
 }
@@ -50,7 +51,7 @@ func (h *youngest) Pop() any {
 	return last
 }
 
-// merged returns everything that was added. It comes after settle.
+// merged returns everything that was added. It comes after finish.
 func (s *sorter) merged() (*merged, error) {
 	m := &merged{}
 	window := max(mergeMemory/max(len(s.runs), 1), minWindow)
@@ -79,7 +80,7 @@ func (s *sorter) merged() (*merged, error) {
 	return m, nil
 }
 
-// current returns the update at hand, nil at the end.
+// current returns the present update, nil at the end.
 func (m *merged) current() *update {
 	if len(m.heap) == 0 {
 		return nil
@@ -105,7 +106,7 @@ func (m *merged) next(scratch []byte) ([]byte, error) {
 
 // merge writes what was set over the records of the base.
 func (b *Builder) merge() error {
-	if err := b.sorter.settle(); err != nil {
+	if err := b.sorter.finish(); err != nil {
 		return err
 	}
 	m, err := b.sorter.merged()
@@ -139,7 +140,8 @@ type mergeWriter struct {
 	sum uint64 // of the records of the file below
 }
 
-// base takes a record of the file below, behind all updates of smaller keys. An update of its own key replaces it.
+// base takes a record of the base, which comes after all updates of smaller keys. An update of its
+// own key replaces it.
 func (w *mergeWriter) base(key, value []byte) error {
 	w.sum += filestore.RecordSum(key, value)
 	for {
@@ -157,7 +159,7 @@ func (w *mergeWriter) base(key, value []byte) error {
 	}
 }
 
-// take writes the update at hand.
+// take writes the present update.
 func (w *mergeWriter) take() (err error) {
 	if u := w.m.current(); !u.gone {
 		err = w.put(u.key, u.value)

@@ -12,7 +12,7 @@ const (
 	writebackStep = 32 << 20
 )
 
-// output writes a file from one offset on, in blocks that a goroutine of its own writes.
+// An output writes a file from one offset on, in blocks that a goroutine of its own writes.
 type output struct {
 	f     vfs.File
 	off   int64 // of the block being filled
@@ -92,7 +92,7 @@ func (o *output) failure() error {
 	return nil
 }
 
-// close writes what is left and ends the goroutine. Closing twice is fine.
+// close writes the rest and ends the goroutine. Closing twice is fine.
 func (o *output) close() error {
 	if o.full != nil {
 		o.hand()

@@ -15,7 +15,8 @@ func mode(path string) os.FileMode {
 	return filePerm
 }
 
-// keepOwner gives a file the owner and the rights of the one that it replaces, as far as this process may.
+// keepOwner gives a file the owner and the rights of the one that it replaces, as far as this
+// process may.
 func keepOwner(old, fresh string) {
 	info, err := os.Stat(old)
 	if err != nil {

@@ -18,7 +18,8 @@ func metaAt(r io.ReaderAt, off int64) (meta, error) {
 	return readMeta(b[headSize:])
 }
 
-// metas returns the valid meta pages. The second one is where the first says that it is, or somebody has to look for it.
+// metas returns the valid meta pages. The first one says where the second one is; if the first is
+// damaged, all possible places are looked at.
 func metas(r io.ReaderAt) (found []meta, errs [2]error) {
 	first, err := metaAt(r, 0)
 	errs[0] = err
@@ -96,7 +97,7 @@ func (p *pages) read(id uint64, flags uint16, buf []byte) (page, []byte, error) 
 	return page{h, buf[:size]}, buf, nil
 }
 
-// top is what stands at the top of a database.
+// A top is what stands at the top of a database.
 type top struct {
 	desc filestore.Meta
 	data bucket
@@ -141,7 +142,7 @@ func (p *pages) top(id uint64) (top, error) {
 	return t, p.placed(err, id)
 }
 
-// placed gives the findings of a page their place.
+// placed adds the page to a finding in it.
 func (p *pages) placed(err error, id uint64) error {
 	if d, ok := err.(*Damage); ok && d.Page == 0 { //nolint:errorlint // as it was made
 		d.Page, d.Offset = id, int64(id)*p.pageSize
@@ -169,4 +170,37 @@ func (p *pages) description(b bucket, m *filestore.Meta) error {
 		err = p.damage(b.page, "has no description of the database")
 	}
 	return err
+}
+
+// A bitmap is a set of pages.
+type bitmap []uint64
+
+func newBitmap(n uint64) bitmap {
+	b := make(bitmap, n/64+1)
+	for i := n; i < 64*uint64(len(b)); i++ {
+		b[i/64] |= 1 << (i % 64) // behind the end
+	}
+	return b
+}
+
+// set adds a page and reports whether it is new.
+func (b bitmap) set(i uint64) bool {
+	was := b.has(i)
+	b[i/64] |= 1 << (i % 64)
+	return !was
+}
+
+func (b bitmap) has(i uint64) bool { return b[i/64]>>(i%64)&1 != 0 }
+
+// missing returns how many pages from one on are not in the set, and the first of them.
+func (b bitmap) missing(from uint64) (count, first uint64) {
+	for i := from; i < 64*uint64(len(b)); i++ {
+		if !b.has(i) {
+			if count == 0 {
+				first = i
+			}
+			count++
+		}
+	}
+	return count, first
 }

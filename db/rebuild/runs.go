@@ -1,9 +1,12 @@
 package rebuild
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 
 	"gotycoon/internal/vfs"
 )
@@ -39,23 +42,24 @@ func (c *chunk) write(f vfs.File, off int64, buf []byte) (run, error) {
 	return r, err
 }
 
-// updates are the last updates of keys, in order. At the end key is nil.
+// updates gives one update after another.
 type updates interface {
 	// next moves on to the next update.
 	next() error
 	current() *update
 }
 
+// An update is the last update of a key.
 type update struct {
 	key, value []byte // valid until next
 	gone       bool   // the key is removed
 	end        bool   // there is no update any more
 }
 
-// memoryRun is a sorted chunk as updates.
+// A memoryRun is a sorted chunk as updates.
 type memoryRun struct {
 	*chunk
-	at  int // of the next one
+	at  int // the next ref
 	now update
 }
 
@@ -75,10 +79,10 @@ func (m *memoryRun) next() error {
 	return nil
 }
 
-// fileRun is a run as updates.
+// A fileRun is a run as updates.
 type fileRun struct {
 	f   vfs.File
-	run        // what has not been read
+	run        // the part that has not been read
 	buf []byte // read and not consumed
 	all []byte // the room that buf is in
 	now update
@@ -116,7 +120,7 @@ func (r *fileRun) next() error {
 	return nil
 }
 
-// need reads until n bytes are there, or all that there are.
+// need reads until n bytes are there, or all that are left.
 func (r *fileRun) need(n int) error {
 	if len(r.buf) >= n || r.off == r.end {
 		return nil
@@ -133,4 +137,58 @@ func (r *fileRun) need(n int) error {
 	r.off += int64(got)
 	r.buf = r.all[:have+got]
 	return nil
+}
+
+// sort brings the updates in the order of their keys, and updates of one key in the order in which
+// they were made.
+func (c *chunk) sort() {
+	for i := range c.refs {
+		r := &c.refs[i]
+		r.prefix = prefixOf(c.key(*r)[min(c.skip, int(r.ksize)):])
+	}
+	slices.SortFunc(c.refs, func(a, b ref) int {
+		if a.prefix != b.prefix {
+			return cmp.Compare(a.prefix, b.prefix)
+		}
+		if n := bytes.Compare(c.key(a), c.key(b)); n != 0 {
+			return n
+		}
+		return cmp.Compare(a.off, b.off)
+	})
+}
+
+// prefixOf returns a number that orders keys as their first bytes do.
+func prefixOf(key []byte) uint64 {
+	if len(key) >= 8 {
+		return binary.BigEndian.Uint64(key)
+	}
+	var b [8]byte
+	copy(b[:], key)
+	return binary.BigEndian.Uint64(b[:])
+}
+
+func (c *chunk) key(r ref) []byte { return c.data[r.off : r.off+r.ksize] }
+
+func (c *chunk) value(r ref) []byte {
+	if r.vsize == removed {
+		return nil
+	}
+	at := r.off + r.ksize
+	return c.data[at : at+r.vsize]
+}
+
+// superseded reports whether the update after i is one of the same key.
+func (c *chunk) superseded(i int) bool {
+	return i+1 < len(c.refs) && c.refs[i].prefix == c.refs[i+1].prefix && bytes.Equal(c.key(c.refs[i]), c.key(c.refs[i+1]))
+}
+
+// room makes place for n more bytes of data. It doubles the memory, but not beyond the limit.
+func (c *chunk) room(n int, limit int64) {
+	need := len(c.data) + n
+	if need <= cap(c.data) {
+		return
+	}
+	size := max(2*cap(c.data), 64<<10)
+	size = max(min(size, int(limit)), need)
+	c.data = append(make([]byte, 0, size), c.data...)
 }

@@ -14,22 +14,22 @@ import (
 
 // Salvaged is what Salvage has done and what it could not do.
 type Salvaged struct {
-	Meta     filestore.Meta // of the file; its Format is 0 when none could be read
+	Meta     filestore.Meta // of the file; its Format is 0 when no description could be read
 	Records  int64          // handed out; a key may come more than once
-	Orphans  int64          // of these, from pages that nothing leads to any more
-	Doubtful int64          // of these, from pages that may be out of date: which pages are in use cannot be told any more
-	Stale    bool           // the newest state of the file could not be read: the records are those of one before
+	Orphans  int64          // records from pages that nothing leads to any more
+	Doubtful int64          // records from pages that may be out of date
+	Stale    bool           // the newest state could not be read: the records are of an older one
 	Lost     []Loss         // the first thousand findings
 	Found    int            // all
 }
 
-// Loss is something in a damaged file that could not be read.
+// A Loss is something in a damaged file that could not be read.
 type Loss struct {
 	Damage
 	Keys string // which keys may be missing because of it; empty: none
 }
 
-// salvager reads what it can of a file.
+// A salvager reads what it can of a file.
 type salvager struct {
 	*Salvaged
 	pages
@@ -40,22 +40,26 @@ type salvager struct {
 	data     bucket
 	versions bucket
 	noTree   bool   // nothing leads to the records
-	free     bitmap // pages that are in the list of free ones
+	free     bitmap // pages in the list of free pages
 	freeOK   bool
 	reached  bitmap
 	lost     []span // keys that may be missing
 }
 
-// Salvage hands out every record of a database file that can be read, however damaged the file is. Those that the file leads to come
-// last, so that of several records with one key the last one is right. It reads the file only, and keeps its lock meanwhile.
+// Salvage hands out every record of a database file that can be read, however damaged the file is.
+// Records of pages that the file leads to come last, so that of several records with one key the
+// last one is right. Salvage only reads the file, and holds its lock meanwhile.
 //
-// Of a page that cannot be read the records are gone. When a branch cannot be read, the pages below it are found by looking at all
-// pages that are not in use and not free. When the list of free pages is gone, too, old pages cannot be told from current ones: their
-// records are Doubtful. Which one of two valid states of the file is the newer one is told by their descriptions.
+// The records of a page that cannot be read are gone. When a branch cannot be read, the pages below
+// it are found by looking at all pages that are neither in use nor free. When the list of free
+// pages is gone, too, old pages cannot be told from current ones: their records are Doubtful. Of
+// two valid states of the file the descriptions say which is newer.
 //
-// remember is given what a file with Meta.LWW remembers of keys, and may be nil. Nobody looks for pages of that to which nothing leads.
+// remember is given what a file with Meta.LWW remembers of keys, and may be nil. Pages of versions
+// that nothing leads to are not looked for.
 //
-// progress is told of pages as they are read and may be nil. The error is that of take or remember, or says that the file cannot be opened.
+// progress is told of pages as they are read and may be nil. The error is that of take or remember,
+// or says that the file cannot be opened.
 func Salvage(path string, tryLock bool, take func(key, value []byte) error, remember func(key []byte, e filestore.LastUpdate) error,
 	progress func(pages int)) (*Salvaged, error) {
 	f, err := filestore.OpenOffline(path, false, tryLock)
@@ -155,7 +159,8 @@ func (s *salvager) begun(t top) {
 	s.noTree = t.data.page == 0
 }
 
-// beginAnew looks at all pages for the newest one that names the buckets, because a meta page, or what it leads to, is damaged.
+// beginAnew looks through all pages for the newest one that names the buckets, because a meta page,
+// or the page it leads to, is damaged.
 func (s *salvager) beginAnew(m meta, best top, err error) {
 	if damage, ok := errors.AsType[*Damage](err); ok && m.tx > 0 {
 		s.lose(damage, nil)
@@ -182,7 +187,7 @@ func (s *salvager) beginAnew(m meta, best top, err error) {
 	}
 }
 
-// looksLikeTop tells whether a page begins as one that names buckets does.
+// looksLikeTop reports whether a page begins as a page does that names buckets.
 func (s *salvager) looksLikeTop(id uint64) bool {
 	var b [headSize + elementSize]byte
 	if _, err := s.r.ReadAt(b[:], int64(id)*s.pageSize); err != nil {
@@ -192,7 +197,7 @@ func (s *salvager) looksLikeTop(id uint64) bool {
 	return h.id == id && h.flags == flagLeaf && (h.count == 2 || h.count == 3) && binary.NativeEndian.Uint32(b[headSize:]) == elementBucket
 }
 
-// newer tells which of two descriptions a file had later.
+// newer reports whether a file had description a later than b.
 func newer(a, b filestore.Meta) bool {
 	n := cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Checkpoints, b.Checkpoints), cmp.Compare(a.Stamp, b.Stamp))
 	if n != 0 {
@@ -215,7 +220,7 @@ func (s *salvager) readFreelist(id uint64) {
 	}
 }
 
-// tree visits all that the top leads to. Without take it notes what is missing.
+// tree visits everything that the top leads to. Without take it notes what is missing.
 func (s *salvager) tree(take func(key, value []byte) error) error {
 	note := take == nil
 	w := walker{pages: &s.pages}

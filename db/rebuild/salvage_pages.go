@@ -39,7 +39,7 @@ func (s *salvager) leaf(p page, in span, visit func(key, value []byte) error, no
 	return nil
 }
 
-// usable returns an element whose data ends where that of the next one begins.
+// usable returns an element whose data ends where the data of the next one begins.
 func (p page) usable(i int) (element, bool) {
 	e, ok := p.at(i)
 	if !ok || e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
@@ -99,7 +99,7 @@ func (s *salvager) orphan(p page) error {
 	}, false)
 }
 
-// missing tells whether a key is one of those that may be missing.
+// missing reports whether a key is one of those that may be missing.
 func (s *salvager) missing(key []byte) bool {
 	i := sort.Search(len(s.lost), func(i int) bool { return less(key, s.lost[i].low) })
 	return i > 0 && s.lost[i-1].holds(key)

@@ -14,7 +14,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// used returns a file that a store has written in several checkpoints, so that it has free pages, and its records.
+// used returns a file that a store has written in several checkpoints, so that it has free pages,
+// and its records.
 func used(t testing.TB, records int) ([]byte, map[string]string) {
 	t.Helper()
 	path := t.TempDir() + "/a.kct"
@@ -72,8 +73,8 @@ func TestSoundFile(t *testing.T) {
 	}
 }
 
-// Whatever page is destroyed: every record is saved, or the report tells that its key may be missing. Nothing is saved
-// that was not there.
+// Whatever page is destroyed: every record is saved, or the report tells that its key may be
+// missing. Nothing is saved that was not there.
 func TestEveryPageDestroyed(t *testing.T) {
 	data, want := used(t, 900)
 	size := os.Getpagesize()
@@ -104,7 +105,8 @@ func TestEveryPageDestroyed(t *testing.T) {
 	}
 }
 
-// One destroyed meta page costs nothing, and a destroyed branch nothing either: the pages below it are found.
+// One destroyed meta page costs nothing, and a destroyed branch nothing either: the pages below it
+// are found.
 func TestNothingIsLostWithMetaOrBranch(t *testing.T) {
 	data, want := used(t, 8_000)
 	size := os.Getpagesize()
@@ -142,7 +144,8 @@ func TestTruncatedFile(t *testing.T) {
 	}
 }
 
-// Bits that have turned over must not end the program. What is found stays within what could have been there.
+// Bits that have turned over must not end the program. What is found stays within what could have
+// been there.
 func TestFlippedBits(t *testing.T) {
 	data, _ := used(t, 600)
 	rnd := rand.New(rand.NewPCG(5, 6))

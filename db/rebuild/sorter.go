@@ -10,8 +10,9 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// sorter takes updates in any order and gives back the last one of every key, in order. A goroutine sorts them part by part; what does
-// not fit in memory it writes to a file without a name, so nothing is left of it when the process dies.
+// A sorter takes updates in any order and gives back the last update of every key, in order. A
+// goroutine sorts them part by part. What does not fit in memory it writes to a file without a
+// name, so that nothing is left of the file when the process dies.
 //
 //	add ──► chunk ──(full)──► goroutine: sort ──► held ──(too many)──► write: run ┐
 //	                                               │                       ...    ├──► merge
@@ -22,8 +23,8 @@ type sorter struct {
 	limit int64 // bytes of a chunk
 
 	chunk *chunk
-	first []byte // the first key of all, for the part that keys have in common
-	same  int    // bytes that all keys have in common with it; -1: there is none yet
+	first []byte // the first key of all
+	same  int    // how many bytes all keys have in common with first; -1: there is no key yet
 	made  int    // chunks made; the next one's number
 
 	work    chan *chunk
@@ -32,9 +33,9 @@ type sorter struct {
 	err     atomic.Pointer[error] // of the goroutine
 
 	dropped int  // chunks with a smaller number have been made void by a clear
-	cleared bool // what is below does not count
+	cleared bool // the records of a base do not count
 
-	// Of the goroutine until settle:
+	// The following belong to the goroutine until finish.
 	held []*chunk // sorted, the oldest first
 	f    vfs.File // of the runs; nil: none yet
 	runs []run
@@ -43,10 +44,10 @@ type sorter struct {
 
 const (
 	chunksHeld = 9              // sorted chunks in memory
-	chunks     = chunksHeld + 3 // the others are being filled, being sorted and on their way
+	chunks     = chunksHeld + 3 // and one each being filled, being sorted and on its way
 )
 
-// chunk is a part of the updates, in memory.
+// A chunk is a part of the updates, in memory.
 type chunk struct {
 	number int // grows with time
 	data   []byte
@@ -54,12 +55,12 @@ type chunk struct {
 	skip   int // bytes that all its keys have in common
 }
 
-// ref is one update of a chunk.
+// A ref is one update of a chunk.
 type ref struct {
-	prefix uint64 // of the key, behind what all have in common
+	prefix uint64 // of the key, behind the bytes that all keys have in common
 	off    uint32 // of the key in data; the value follows
 	ksize  uint32
-	vsize  uint32 // removed: the key is
+	vsize  uint32 // removed: the key is removed
 }
 
 const (
@@ -68,7 +69,7 @@ const (
 	maxOff  = 1 << 31 // bytes of a chunk
 )
 
-// run is a sorted chunk in the file.
+// A run is a sorted chunk in the file.
 type run struct {
 	off, end int64
 	number   int // of the chunk
@@ -118,7 +119,8 @@ func (s *sorter) add(key, value []byte, gone bool) error {
 	return nil
 }
 
-// compare finds out how much all keys have in common: comparing that again and again would be a waste.
+// compare finds out how many bytes all keys have in common, so that sorting need not compare them
+// again and again.
 func (s *sorter) compare(key []byte) {
 	if s.same < 0 {
 		s.first, s.same = bytes.Clone(key), len(key)
@@ -133,7 +135,7 @@ func (s *sorter) compare(key []byte) {
 	s.same = n
 }
 
-// pass gives the chunk to the goroutine and goes on with another one.
+// pass gives the chunk to the goroutine and goes on with another chunk.
 func (s *sorter) pass() error {
 	s.chunk.skip = s.same
 	s.work <- s.chunk
@@ -149,7 +151,7 @@ func (s *sorter) failure() error {
 	return nil
 }
 
-// clear forgets all updates so far, and those of a base file.
+// clear forgets all updates so far, and the records of a base file.
 func (s *sorter) clear() error {
 	s.chunk.data, s.chunk.refs = s.chunk.data[:0], s.chunk.refs[:0]
 	s.dropped, s.cleared = s.chunk.number, true
@@ -195,8 +197,8 @@ func (s *sorter) write(c *chunk, buf []byte) error {
 	return err
 }
 
-// settle waits for the goroutine and sorts the last chunk. Nothing can be added any more.
-func (s *sorter) settle() error {
+// finish waits for the goroutine and sorts the last chunk. Nothing can be added any more.
+func (s *sorter) finish() error {
 	s.stop()
 	s.chunk.skip = max(s.same, 0)
 	s.chunk.sort()

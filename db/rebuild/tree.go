@@ -12,8 +12,8 @@ import (
 // ErrOrder is returned for a key that is not greater than the one before it.
 var ErrOrder = errors.New("keys are not in growing order")
 
-// tree writes the pages of a database whose records come in order: leaves as they fill, branches behind those they lead to, and
-// the buckets at the end. It holds two nodes of each level.
+// A tree writes the pages of a database whose records come in order: leaves as they fill, branches
+// behind the pages they lead to, and the buckets at the end. It holds two nodes of each level.
 type tree struct {
 	out      *output
 	pageSize int
@@ -26,8 +26,9 @@ type tree struct {
 	sum      uint64
 }
 
-// level is one level of the tree. A branch is written one later than it is full, so that an only child of the last one can be
-// put there too: bbolt does not expect branches with one child.
+// A level is one level of the tree. A full branch is written only when the next one is full, too.
+// So if the last branch ends with one child, the child can still go to the full one: bbolt does not
+// expect branches with one child.
 type level struct {
 	node *node
 	full *node // nil: none
@@ -127,7 +128,7 @@ func (t *tree) write(n *node) (uint64, error) {
 	return id, t.out.failure()
 }
 
-// finish writes what is left of all levels and returns the root of the records.
+// finish writes the rest of all levels and returns the root of the records.
 func (t *tree) finish() (uint64, error) {
 	for i := 0; ; i++ {
 		t.levels[i].adoptOnlyChild()
@@ -153,8 +154,9 @@ func (l *level) adoptOnlyChild() {
 	}
 }
 
-// buckets writes the page that names the buckets and returns its id; versions is 0 where there are none. The description stands inside it: so a file whose meta
-// pages are broken still tells which of its pages are the newest.
+// buckets writes the page that names the buckets and returns its id; versions is 0 where the file
+// has none. The description stands inside this page, so that a file whose meta pages are broken
+// still tells which of its pages are the newest.
 func (t *tree) buckets(root, versions uint64, description []byte) (uint64, error) {
 	inline := &node{flags: flagLeaf}
 	inline.add(item{}, []byte(filestore.MetaKey), description)
@@ -186,5 +188,65 @@ func (t *tree) metaPages(root uint64) []byte {
 	return b
 }
 
-// less tells whether a stored key is before another.
+// less reports whether a stored key is before another.
 func less(a, b []byte) bool { return bytes.Compare(a, b) < 0 }
+
+// A node is a page that is being filled.
+type node struct {
+	flags uint16
+	items []item
+	data  []byte // keys and values, one after the other
+}
+
+// An item is an element of a node; its data begins where the data of the item before it ends.
+type item struct {
+	flags        uint32 // of a leaf's element
+	child        uint64 // page, of a branch's element
+	ksize, vsize uint32
+}
+
+// size returns the bytes that the node takes.
+func (n *node) size() int { return headSize + elementSize*len(n.items) + len(n.data) }
+
+// fits reports whether one more element leaves the node in a page.
+func (n *node) fits(pageSize, ksize, vsize int) bool {
+	return n.size()+elementSize+ksize+vsize <= pageSize
+}
+
+func (n *node) add(it item, key, value []byte) {
+	it.ksize, it.vsize = uint32(len(key)), uint32(len(value))
+	n.items = append(n.items, it)
+	n.data = append(append(n.data, key...), value...)
+}
+
+// first returns the smallest key.
+func (n *node) first() []byte {
+	if len(n.items) == 0 {
+		return nil
+	}
+	return n.data[:n.items[0].ksize]
+}
+
+// write fills a page, or several, with the node.
+func (n *node) write(dst []byte, id uint64, pageSize int) {
+	head{id, n.flags, uint16(len(n.items)), uint32(len(dst)/pageSize - 1)}.write(dst)
+	at, data := headSize, headSize+elementSize*len(n.items)
+	for _, it := range n.items {
+		e, pos := dst[at:at+elementSize], uint32(data-at)
+		if n.flags == flagBranch {
+			binary.NativeEndian.PutUint32(e, pos)
+			binary.NativeEndian.PutUint32(e[4:], it.ksize)
+			binary.NativeEndian.PutUint64(e[8:], it.child)
+		} else {
+			binary.NativeEndian.PutUint32(e, it.flags)
+			binary.NativeEndian.PutUint32(e[4:], pos)
+			binary.NativeEndian.PutUint32(e[8:], it.ksize)
+			binary.NativeEndian.PutUint32(e[12:], it.vsize)
+		}
+		at += elementSize
+		data += int(it.ksize) + int(it.vsize)
+	}
+	copy(dst[at:], n.data)
+}
+
+func (n *node) reset() { n.items, n.data = n.items[:0], n.data[:0] }

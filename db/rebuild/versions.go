@@ -18,8 +18,9 @@ type memory struct {
 	room   []byte
 }
 
-// Remember makes the file remember something of a key, in place of what was given for it before, when Commit is given a Meta with LWW. It comes
-// in any order, before or after the record. Clear forgets it.
+// Remember makes the file remember something of a key, in place of what was given for the key
+// before, when Commit is given a Meta with LWW. It may be called in any order, before or after the
+// record comes. Clear forgets it.
 func (b *Builder) Remember(key []byte, e filestore.LastUpdate) error {
 	if b.memory == nil {
 		b.memory = &memory{sorter: newSorter(b.fs, b.temp+versionSuffix+sortSuffix, b.opts.Memory/versionShare)}
@@ -29,7 +30,8 @@ func (b *Builder) Remember(key []byte, e filestore.LastUpdate) error {
 	return b.memory.add(key, b.memory.room, false)
 }
 
-// versions writes what is remembered behind the records and returns the root, 0 for a file without versions.
+// versions writes what is remembered behind the records and returns the root, 0 for a file without
+// versions.
 func (b *Builder) versions(m *filestore.Meta) (root uint64, err error) {
 	if m.Removals = 0; !m.LWW {
 		return 0, nil
@@ -37,7 +39,7 @@ func (b *Builder) versions(m *filestore.Meta) (root uint64, err error) {
 	t := b.tree.behind(filestore.VersionPrefix)
 	if b.memory != nil {
 		m.Newest = max(m.Newest, b.memory.newest)
-		if err := b.memory.settle(); err != nil {
+		if err := b.memory.finish(); err != nil {
 			return 0, err
 		}
 		all, err := b.memory.merged()

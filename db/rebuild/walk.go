@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// element is one element of a page.
+// An element is one element of a page.
 type element struct {
 	flags      uint32
 	child      uint64
@@ -14,7 +14,8 @@ type element struct {
 	from, to   int // where its data is in the page
 }
 
-// span is the range of keys that belong into a page: from low up to, and without, high. nil is open.
+// A span is the range of keys that belong into a page: from low up to, and without, high. nil is
+// open.
 type span struct{ low, high []byte }
 
 func (s span) holds(key []byte) bool {
@@ -57,8 +58,8 @@ func (p page) at(i int) (e element, ok bool) {
 	return e, true
 }
 
-// records visits the elements of a page that is as it should be: the data of each behind that of the one before, and keys in order
-// and in their range.
+// records visits the elements of a page that is as it should be: the data of each element behind
+// that of the one before, and keys in order and in their range.
 func (p page) records(in span, visit func(element) error) error {
 	next := headSize + elementSize*int(p.count)
 	low := in.low
@@ -80,15 +81,16 @@ func (p page) records(in span, visit func(element) error) error {
 	return nil
 }
 
+// maxDepth is how deep a tree may be; deeper is a circle.
 const maxDepth = 64 // of a tree: more is a circle
 
-// walker visits the pages of a tree in the order of their keys.
+// A walker visits the pages of a tree in the order of their keys.
 type walker struct {
 	*pages
 	leaf func(p page, in span) error    // each leaf
-	bad  func(d *Damage, in span) error // each page that cannot be read, with the keys that are missing therefore
+	bad  func(d *Damage, in span) error // each page that cannot be read, with the keys missing for it
 	seen func(p page) error             // each page; nil: nobody asks
-	bufs [][]byte                       // one per depth
+	bufs [][]byte                       // one for each depth
 }
 
 // bucket visits the pages of a bucket.
@@ -139,7 +141,7 @@ func (w *walker) visit(id uint64, in span, depth int) error {
 	return w.branch(p, in, depth)
 }
 
-// branch visits the children of a page. The id of a child is believed also when its key cannot be.
+// branch visits the children of a page. The id of a child is believed even when its key cannot be.
 func (w *walker) branch(p page, in span, depth int) error {
 	if p.count == 0 {
 		return w.bad(w.damage(p.id, "a branch without children"), in)
@@ -170,8 +172,8 @@ func (w *walker) branch(p page, in span, depth int) error {
 	return nil
 }
 
-// children returns the elements of a branch, those without a key that can be used with none, and what is wrong with the first of
-// these.
+// children returns the elements of a branch and what is wrong with the first bad one. An element
+// whose key cannot be used is returned without a key.
 func (p page) children(in span) (list []element, bad error) {
 	low, next := in.low, headSize+elementSize*int(p.count)
 	for i := range min(int(p.count), (len(p.raw)-headSize)/elementSize) {

@@ -1,5 +1,5 @@
-// Package voidstore is a store that forgets everything: for a server that only writes the update log, from which its followers
-// are fed (reference: plug-in databases, section 2).
+// Package voidstore is a store that forgets everything. It is for a server that only writes the
+// update log, from which its followers are fed, as with the original's void database.
 package voidstore
 
 import (
@@ -27,7 +27,7 @@ func (Store) Count() (int64, error) { return 0, nil }
 // Size returns 0.
 func (Store) Size() int64 { return 0 }
 
-// Freeze returns nothing, of the instant asked for.
+// Freeze returns a Frozen without records.
 func (Store) Freeze(instant func(take func())) (store.Frozen, error) {
 	instant(func() {})
 	return frozen{}, nil
@@ -36,7 +36,7 @@ func (Store) Freeze(instant func(take func())) (store.Frozen, error) {
 // Close does nothing.
 func (Store) Close() error { return nil }
 
-// frozen is no records.
+// A frozen is no records.
 type frozen struct{}
 
 // Count returns 0.

@@ -2,7 +2,9 @@
 // tables. It starts and ends its own servers on loopback. wrk, redis-server and redis-benchmark
 // must be installed.
 //
-//	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,oas,coconut,lock,tls,admin]
+//	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
+//
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin.
 package main
 
 import (

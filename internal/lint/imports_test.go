@@ -16,34 +16,34 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/figure", "db/dberr", "db/expr"},
+	"server": {"access", "internal/browser", "memcache", "binproto", "httpapi", "replication", "snapshot", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/vfs", "script", "internal/tlsfiles", "internal/tlsport", "admin", "admin/exporter", "admin/figures", "internal/metrics", "admin/api", "admin/console", "internal/rescue", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "internal/exposed", "db/dberr", "db/expr"},
 
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "internal/browser", "admin/figures", "db", "db/owed", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/dberr", "db/expr", "db/record"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"admin/figures", "db", "internal/figure", "internal/metrics", "internal/opcount"},
+	"admin/exporter": {"admin/figures", "db", "internal/exposed", "internal/metrics", "internal/opcount"},
 	"admin/figures":  {},
 
 	"httpapi":                {"access", "internal/browser", "httpapi/date", "httpapi/message", "httpapi/tsv", "db", "ulog", "internal/klog", "internal/netio", "internal/opcount", "internal/lenient", "internal/metrics", "internal/pieces", "db/dberr", "db/record"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "internal/figure", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces", "db/dberr", "db/expr", "db/record"},
+	"binproto":               {"access", "binproto/frame", "db", "internal/exposed", "internal/netio", "internal/opcount", "internal/metrics", "internal/pieces", "db/dberr", "db/expr", "db/record", "internal/exposed"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "services", "services/counter/frame", "internal/figure", "internal/netio", "internal/metrics"},
+	"services/counter":       {"access", "services", "services/counter/frame", "internal/exposed", "internal/netio", "internal/metrics"},
 	"services/counter/frame": {},
 
 	"access": {},
 
-	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/figure", "db/dberr", "db/expr", "db/record"},
+	"memcache": {"access", "db", "internal/browser", "internal/lenient", "internal/netio", "internal/portserver", "internal/metrics", "internal/pieces", "internal/exposed", "db/dberr", "db/expr", "db/record"},
 
-	"services/leader":               {"db", "internal/figure", "services", "ulog", "db/dberr", "db/expr", "db/record"},
-	"services/lock":                 {"access", "db", "internal/browser", "internal/figure", "services", "services/leader", "internal/netio", "internal/metrics", "db/dberr", "db/record"},
-	"services":                      {"access", "internal/browser", "internal/figure", "internal/metrics", "internal/netio", "internal/portserver"},
+	"services/leader":               {"db", "internal/exposed", "services", "ulog", "db/dberr", "db/expr", "db/record"},
+	"services/lock":                 {"access", "db", "internal/browser", "internal/exposed", "services", "services/leader", "internal/netio", "internal/metrics", "db/dberr", "db/record"},
+	"services":                      {"access", "internal/browser", "internal/exposed", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
 	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services", "db/dberr"},
-	"services/quota":                {"db", "internal/figure", "internal/vfs", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record"},
-	"services/sequence":             {"db", "internal/figure", "services", "services/internal/webport", "services/leader", "db/record"},
+	"services/quota":                {"db", "internal/exposed", "internal/vfs", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record"},
+	"services/sequence":             {"db", "internal/exposed", "services", "services/internal/webport", "services/leader", "db/record"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
 	"snapshot":    {"ulog", "internal/vfs"},
@@ -58,7 +58,7 @@ var arrows = map[string][]string{
 	"db/ordered":         {"db/expr", "db/store", "ulog"},
 	"db/owed":            {"ulog"},
 	"db/filestore":       {"db/memstore", "db/store", "ulog/update", "internal/metrics", "internal/pieces", "internal/rescue", "internal/vfs"},
-	"db/rebuild":         {"db/filestore", "internal/vfs", "ulog"},
+	"db/rebuild":         {"db/filestore", "db/record", "internal/vfs", "ulog"},
 	"db/memstore":        {"db/memstore/slab", "db/store", "ulog/update", "internal/pieces"},
 	"db/memstore/slab":   {},
 	"db/mapstore":        {"db/store", "ulog/update"},
@@ -82,7 +82,7 @@ var arrows = map[string][]string{
 
 	"internal/browser":     {},
 	"internal/lenient":     {},
-	"internal/figure":      {},
+	"internal/exposed":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
 	"internal/pieces":      {},
@@ -108,6 +108,8 @@ var arrows = map[string][]string{
 	"compat/tutorial":      {},
 
 	"internal/tlsfiles/testca": {},
+
+	"internal/klog/klogtest": {}, // for tests
 }
 
 // Arrows point down, so that a package can be understood with those below it only, and a client program does not

@@ -38,7 +38,8 @@ func pipe(t *testing.T) (server, client net.Conn) {
 	return server, client
 }
 
-// onBoth runs a test on a socket, which is read with system calls of our own, and on a pipe, which is not.
+// onBoth runs a test on a socket, which is read with system calls of our own, and on a pipe, which
+// is not.
 func onBoth(t *testing.T, test func(t *testing.T, p pair)) {
 	t.Run("socket", func(t *testing.T) { test(t, sockets) })
 	t.Run("pipe", func(t *testing.T) { test(t, pipe) })
@@ -229,7 +230,8 @@ func TestServingCostsNoMemory(t *testing.T) {
 	}), 0.5)
 }
 
-// A large request is read in pieces, however much of it is there: the scheduler does not know about the read.
+// A large request is read in pieces, however much of it is there: the scheduler does not know about
+// the read.
 func TestReadsAreBounded(t *testing.T) {
 	var l netio.Limits
 	const size = 8 << 20

@@ -82,7 +82,8 @@ func TestUnreadRepliesCount(t *testing.T) {
 	c.Close()
 }
 
-// Who drips a large request, or takes a large reply in drops, holds its memory for ten minutes at most, and not a second for each KiB.
+// Who drips a large request, or takes a large reply in drops, holds its memory for ten minutes at
+// most, and not a second for each KiB.
 func TestDripsDoNotHoldMemoryForLong(t *testing.T) {
 	const size = 60 << 20
 	rate := int64(size) / 600
@@ -112,7 +113,8 @@ func TestAReplyTakenInDropsEnds(t *testing.T) {
 				require.Zero(t, l.Held())
 				return
 			case <-time.After(time.Millisecond):
-				require.NoError(t, client.SetReadDeadline(time.Now().Add(time.Second))) // nothing comes once the reply has ended
+				// Nothing comes once the reply has ended.
+				require.NoError(t, client.SetReadDeadline(time.Now().Add(time.Second)))
 				if _, err := client.Read(one); err != nil {
 					require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 				}

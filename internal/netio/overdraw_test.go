@@ -11,8 +11,8 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// The request behind one that has removed a record has to ask for memory, though the reply to the first is still unsent; and that reply
-// leaves whatever memory there is.
+// The request behind one that has removed a record has to ask for memory, though the reply to the
+// first is still unsent; and that reply leaves whatever memory there is.
 func TestOnlyTheRequestThatHasRemovedOverdraws(t *testing.T) {
 	server, client := sockets(t)
 	go func() { _, _ = client.Write([]byte("xx")) }()
@@ -39,7 +39,8 @@ func TestOnlyTheRequestThatHasRemovedOverdraws(t *testing.T) {
 	require.Zero(t, l.Held())
 }
 
-// Behind a reply of which a part has not been sent nothing else may come: it would be taken for that part.
+// Behind a reply of which a part has not been sent nothing else may come: it would be taken for
+// that part.
 func TestNothingIsSentBehindAReplyThatWasCut(t *testing.T) {
 	onBoth(t, func(t *testing.T, p pair) {
 		server, client := p(t)

@@ -1,20 +1,19 @@
 package tlsfiles_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"gotycoon/internal/klog/klogtest"
 	"gotycoon/internal/tlsfiles"
 	"gotycoon/internal/tlsfiles/testca"
 )
@@ -25,23 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const patience = 30 * time.Second
 
 // log is a log that a test can read.
-type log struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
+type log struct{ klogtest.Buffer }
 
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// lockPoll is the time between two attempts to take a lock: the system offers no wait that can be given up.
+// lockPoll is the time between two attempts to take a lock: the system offers no wait with a time
+// limit.
 const lockPoll = 20 * time.Millisecond
 
 var errForeignFile = errors.New("file was not opened by this file system")
@@ -57,7 +58,8 @@ func (OS) SyncDir(name string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Lock implements FS. The lock excludes every process that uses fcntl locks, and other files open in this one.
+// Lock implements FS. The lock excludes every process that uses fcntl locks, and other files open
+// in this one.
 func (OS) Lock(f File, wait time.Duration) error {
 	of, ok := f.(*osFile)
 	if !ok {

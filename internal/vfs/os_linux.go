@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tryLock takes an open file description lock: unlike the classic fcntl lock, with which it conflicts as it
-// should, it does not vanish when the process closes some other descriptor of the same file.
+// tryLock takes an open file description lock: unlike the classic fcntl lock, with which it
+// conflicts as it should, it does not vanish when the process closes some other descriptor of the
+// same file.
 func tryLock(f *os.File) error {
 	lk := unix.Flock_t{Type: unix.F_WRLCK}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lk)
@@ -22,7 +23,8 @@ func tryLock(f *os.File) error {
 	return nil
 }
 
-// syncData leaves out the times of the file, which saves a journal write when the size has not changed.
+// syncData leaves out the times of the file, which saves a journal write when the size has not
+// changed.
 func syncData(f *os.File) error {
 	conn, err := f.SyscallConn()
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package vfs is what the storage packages need of a file system, small enough that tests can put one between
-// that forgets what was not synced (crashfs) or that fails on command (faultfs).
+// Package vfs is what the storage packages need of a file system. It is small, so that tests can
+// put a file system of their own in its place: one that forgets what was not synced (crashfs), or
+// one that fails on command (faultfs).
 package vfs
 
 import (
@@ -9,7 +10,8 @@ import (
 	"time"
 )
 
-// ErrLocked is returned by FS.Lock when another open file keeps the lock for longer than the caller would wait.
+// ErrLocked is returned by FS.Lock when another open file keeps the lock for longer than the caller
+// would wait.
 var ErrLocked = errors.New("file is locked by another process")
 
 // A File is an open file. It may be used by many goroutines.
@@ -17,8 +19,9 @@ type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
-	// Sync returns when everything written before the call survives a power cut, the size included. An error is
-	// final: what the file holds on disk is unknown, and a second Sync may succeed without having written it.
+	// Sync returns when everything written before the call survives a power cut, the size included.
+	// An error is final: what the file holds on disk is unknown, and a second Sync may succeed
+	// without having written it.
 	Sync() error
 	// Truncate sets the size in bytes.
 	Truncate(size int64) error
@@ -26,7 +29,8 @@ type File interface {
 	Size() (int64, error)
 }
 
-// An FS opens and names files. Creating, renaming and removing names survives a power cut after SyncDir.
+// An FS opens and names files. Creating, renaming and removing names survives a power cut after
+// SyncDir.
 type FS interface {
 	// OpenFile opens a file as os.OpenFile does.
 	OpenFile(name string, flag int, perm os.FileMode) (File, error)
@@ -42,7 +46,7 @@ type FS interface {
 	Remove(name string) error
 	// SyncDir makes the names of a directory survive a power cut.
 	SyncDir(name string) error
-	// Lock takes the exclusive advisory lock of an open file, held until the file is closed. It waits as long as
-	// wait for another holder, then returns ErrLocked.
+	// Lock takes the exclusive advisory lock of an open file, held until the file is closed. It
+	// waits as long as wait for another holder, then returns ErrLocked.
 	Lock(f File, wait time.Duration) error
 }

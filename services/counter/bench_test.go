@@ -21,7 +21,8 @@ const (
 	serverVariable = "GOTYCOON_COUNTER_BENCH_SERVER" // makes this binary a server
 )
 
-// serveForBenchmark is the server's process: it prints its address and ends with its standard input.
+// serveForBenchmark is the server's process: it prints its address and ends with its standard
+// input.
 func serveForBenchmark() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -26,9 +26,9 @@ type duel struct {
 	watch        pair // looks at the whole
 }
 
-// The original and this server give the same answers to the same random conversations, valid and invalid requests in any
-// order, on several connections, some of which end. The statistics are left out but for the names: most are of the latest
-// collection.
+// The original and this server give the same answers to the same random conversations, valid and
+// invalid requests in any order, on several connections, some of which end. The statistics are left
+// out but for the names: most are of the latest collection.
 func TestTheOriginalGivesTheSameAnswers(t *testing.T) {
 	const interval = 10_000_000 // seconds: it does not end during the test
 	theirs, _ := startYrmcds(t, fmt.Sprintf("counter.stat_interval = %d", interval), "counter.buckets = 10000")
@@ -91,7 +91,8 @@ func (d *duel) talk(p pair) {
 	require.Equal(d.t, have[1], have[0], "requests %x", sent)
 }
 
-// receiveUntil returns all replies up to that with the opaque, those to one Dump in the order of names.
+// receiveUntil returns all replies up to that with the opaque, those to one Dump in the order of
+// names.
 func (p *peer) receiveUntil(last uint32) (all []reply) {
 	p.tb.Helper()
 	dumped := 0

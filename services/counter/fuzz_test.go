@@ -12,8 +12,8 @@ import (
 	"gotycoon/services/counter/frame"
 )
 
-// FuzzConnection sends arbitrary bytes in two pieces and the end. The server must answer what it understands with
-// well-formed replies, end the connection, and hold nothing any more.
+// FuzzConnection sends arbitrary bytes in two pieces and the end. The server must answer what it
+// understands with well-formed replies, end the connection, and hold nothing any more.
 func FuzzConnection(f *testing.F) {
 	var all []byte
 	for _, op := range []frame.Opcode{frame.Acquire, frame.Get, frame.Release, frame.Dump, frame.Stats, frame.Noop, 0x55} {

@@ -15,8 +15,9 @@ import (
 	"gotycoon/services/counter/frame"
 )
 
-// load keeps connections busy from one thread, so that it takes as little as possible from the server that it measures:
-// each connection acquires and releases by turns, and sends the next requests when it has all replies.
+// load keeps connections busy from one thread, so that it takes as little as possible from the
+// server that it measures: each connection acquires and releases by turns, and sends the next
+// requests when it has all replies.
 type load struct {
 	conns   int
 	depth   int                   // pairs of requests that are sent together

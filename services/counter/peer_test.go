@@ -19,8 +19,8 @@ const (
 	limit   = 20 * time.Second // of anything that a test waits for
 )
 
-// startYrmcds runs the original with its counter extension on free ports of loopback, and returns the address of that and
-// the process ID. settings are further lines of its configuration file.
+// startYrmcds runs the original with its counter extension on free ports of loopback, and returns
+// the address of that and the process ID. settings are further lines of its configuration file.
 func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
 	tb.Helper()
 	if _, err := os.Stat(yrmcdsd); err != nil {
@@ -28,7 +28,8 @@ func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
 	}
 	dir := tb.TempDir()
 	ports := freePorts(tb, 3)
-	// It listens on the virtual address, and on each further one; without any it would listen on all of the machine.
+	// It listens on the virtual address, and on each further one; without any it would listen on
+	// all of the machine.
 	text := fmt.Sprintf("virtual_ip = 127.0.0.1\nbind_ip = 127.0.0.2\nport = %d\nrepl_port = %d\ntemp_dir = %s\n"+
 		"counter.enable = true\ncounter.port = %d\n", ports[0], ports[1], dir, ports[2])
 	for _, line := range settings {
@@ -47,8 +48,8 @@ func startYrmcds(tb testing.TB, settings ...string) (addr string, pid int) {
 	return addr, cmd.Process.Pid
 }
 
-// awaitListening waits until somebody listens on the address, without a connection to it: the original may count one that ends at once
-// for ever.
+// awaitListening waits until somebody listens on the address, without a connection to it: the
+// original may count one that ends at once for ever.
 func awaitListening(tb testing.TB, addr string) {
 	tb.Helper()
 	_, text, err := net.SplitHostPort(addr)

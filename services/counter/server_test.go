@@ -149,7 +149,8 @@ func TestAFloodWithoutReadingIsBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Stats().Connections == 0 }, limit, time.Millisecond)
 }
 
-// The same where replies leave because the next request has not come whole, which it may take any time for.
+// The same where replies leave because the next request has not come whole, which it may take any
+// time for.
 func TestAClientThatNeitherReadsNorGoesOnIsCutOff(t *testing.T) {
 	s := counter.New(counter.Options{Options: services.Options{Timeout: 50 * time.Millisecond}})
 	l := pipes(make(chan net.Conn))

@@ -5,7 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
 	"gotycoon/services/counter/frame"
 )
 
@@ -100,20 +101,82 @@ func (s *Server) Connections() (open int, total uint64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{
-		figure.Define("gotycoon_counters", figure.Gauge, "Counters as of the latest collection."),
-		figure.Define("gotycoon_counters_created_total", figure.Counter, "Counters ever created."),
-		figure.Define("gotycoon_counters_bytes", figure.Gauge, "Memory of the counters as of the latest collection."),
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{
+		exposed.Define("gotycoon_counters", exposed.Gauge, "Counters as of the latest collection."),
+		exposed.Define("gotycoon_counters_created_total", exposed.Counter, "Counters ever created."),
+		exposed.Define("gotycoon_counters_bytes", exposed.Gauge, "Memory of the counters as of the latest collection."),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
 		stats := s.Stats()
 		put("gotycoon_counters", float64(stats.Objects))
 		put("gotycoon_counters_created_total", float64(stats.Created))
 		put("gotycoon_counters_bytes", float64(stats.Memory))
 	}}
+}
+
+// commandNames are the names under which requests are counted: known ones in the order of the
+// statistics, then unknown ones.
+func commandNames() []string {
+	return []string{"noop", "get", "acquire", "release", "stats", "dump", "unknown"}
+}
+
+// requestOf returns the index of a request in commandNames.
+func requestOf(h frame.Header) command {
+	if h.Magic != frame.RequestMagic {
+		return commands
+	}
+	switch h.Op {
+	case frame.Noop:
+		return cmdNoop
+	case frame.Get:
+		return cmdGet
+	case frame.Acquire:
+		return cmdAcquire
+	case frame.Release:
+		return cmdRelease
+	case frame.Stats:
+		return cmdStats
+	case frame.Dump:
+		return cmdDump
+	}
+	return commands
+}
+
+// measure counts a request that has been answered.
+func (c *conn) measure(h frame.Header, body []byte) {
+	if c.Meter == nil {
+		return
+	}
+	requests, place := c.server.Requests(), requestOf(h)
+	c.Meter.Note(requests, int(place), place == commands)
+	if c.Meter.Detailed() {
+		c.Meter.Describe(metrics.Detail{
+			Protocol: requests, Command: int(place), Key: nameOf(h.Op, body), In: frame.HeaderLen + len(body), Out: len(c.Out), Failed: place == commands,
+		})
+	}
+}
+
+// nameOf returns the name of the counter that a request is about, nil if there is none.
+func nameOf(op frame.Opcode, body []byte) []byte {
+	var name []byte
+	switch op {
+	case frame.Get:
+		if a, ok := frame.DecodeGet(body); ok {
+			name = a.Name
+		}
+	case frame.Acquire:
+		if a, ok := frame.DecodeAcquire(body); ok {
+			name = a.Name
+		}
+	case frame.Release:
+		if a, ok := frame.DecodeRelease(body); ok {
+			name = a.Name
+		}
+	}
+	return name
 }

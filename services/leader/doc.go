@@ -1,52 +1,77 @@
-// Package leader decides which of several servers that replicate each other is the primary. Only
-// the primary changes quotas and gives out fencing tokens. All servers keep a copy of the records,
-// which are in the services' database.
+// Package leader decides which of several servers that replicate each other is the primary of the
+// services. Only the primary changes quotas and gives out fencing tokens; where servers share a
+// server number, only the primary gives out sequence numbers. All servers keep a copy of the
+// records, which are in the services' database.
 //
-//	role, err := primary.Open(primary.Options{DB: catalog.Services(), SID: 1})
-//	err = role.Attach(locks)     // locks.Lead and locks.Yield are called when the role changes
+//	role, err := leader.Open(leader.Options{DB: catalog.Services(), SID: 1})
+//	err = role.Attach(quotas)    // quotas.Lead and quotas.Yield are called when the role changes
 //	err = role.Alone()           // there is no master; or, where there is a master,
 //	err = role.CaughtUp()        // this server has received everything that the master had
 //	term, err := role.Term()     // err says why this server is not the primary
 //	err = role.Claim(false)      // makes this server the primary
 //
-// # Claims
+// # Who leads the services
 //
-// A claim is a record "primary" 00 SID with a number, the term. A server becomes the primary by
-// writing a claim whose term is one above the greatest term that it knows. The claim is replicated
-// like any other record. Every server compares the claims that it knows: the server with the
-// greatest term is the primary. While two servers have the greatest term, nobody is the primary.
+// The problem: two servers that take from the same quota at the same time grant more than there is,
+// and what a server has granted cannot be taken back. Ordinary records can be merged after such a
+// split (the last writer wins); amounts cannot. So one server alone may change them, and every
+// server must be able to tell whether it is that server, also after a crash.
 //
-// Nobody claims without being told to, with one exception: a server that has no master and knows of
-// no claim claims by itself. The obvious alternative, that a standby claims when it no longer
-// reaches the primary, fails: the network between the two may be cut while clients still reach
-// both, and both would take from the same quota. So an operator decides that the former primary is
-// gone ('ktremotemgr tunerepl -primary').
+// The rule: a claim is a record "primary" 00 SID with a number, the term. A server becomes the
+// primary by writing a claim whose term is one above the greatest term that it knows. The claim is
+// on the disk before the server serves anything, and is replicated like any other record. Every
+// server compares the claims that it knows: the greatest term wins. While two servers have the
+// greatest term, nobody is the primary.
 //
-// An example with the servers 1, 2 and 3:
+//	   Open
+//	     |
+//	     v
+//	+---------+      the greatest claim is another server's,      +---------+
+//	| waiting | ------------------------------------------------> | standby |
+//	+---------+      or CaughtUp and there is no claim            +---------+
+//	     |                                                         |       ^
+//	     |  CaughtUp or Alone, and the greatest              Claim |       | a claim comes
+//	     |  claim is this server's; Alone, and                     |       | that is as great,
+//	     |  there is no claim at all; Claim                        v       | or greater
+//	     |                                                        +---------+
+//	     +------------------------------------------------------> | primary |
+//	                                                              +---------+
 //
-//	1 claims with term 1                       1 is the primary, on all three servers
-//	1 loses power, 2 is promoted               2 claims with term 2 and is the primary
-//	1 comes back, receives the claim of 2      1 stays a standby
-//	2 and 3 lose contact, 3 is promoted        3 claims with term 3 and serves; 2 still serves too
-//	2 and 3 meet again                         2 yields: 3 is the primary
+// A server with a master waits after each start, also if it was the primary: until it has heard
+// from the master (CaughtUp), another server may have been promoted. A primary that receives a
+// claim stops serving before it stores the first update of the new primary (Prepare calls Yield).
+// If it stored first, a quota call in flight could write the amount that it computed from its own
+// state over the amount of the new primary.
 //
-// If 2 had been promoted with force as well before the two met, both would have claimed term 3.
-// When two such claims meet, both servers stop serving. A claim with force on either server then
-// has term 4, which wins.
+// An example with the servers 1, 2 and 3 and a quota of 100:
+//
+//	1 claims term 1, grants 30; 2 and 3 have "70"    1 is the primary on all three servers
+//	1 grants 20 more and loses power at once         "50" has reached nobody
+//	2 is promoted                                    2 claims term 2, serves from 70
+//	1 comes back, hears of term 2                    1 stays a standby, copies 2's records: 70
+//	2 and 3 lose contact, 3 is promoted              3 claims term 3 and serves; 2 still serves too
+//	2 and 3 meet again                               2 yields: 3 is the primary
+//
+// The 20 units of the second line are granted, and the quota does not know of them: this is what
+// asynchronous replication costs, and why a promotion is a decision. If 2 had been promoted with
+// force as well before 2 and 3 met, both would have claimed term 3. When two such claims meet, both
+// servers stop serving. A claim with force on either server then has term 4, which wins.
+//
+// Rejected: a standby claims by itself when it no longer reaches the primary. The network between
+// the two may be cut while clients still reach both, and both would take from the same quota. A
+// majority vote would prevent that, but needs three servers, and most installations have two. So an
+// operator decides that the former primary is gone ('ktremotemgr tunerepl -primary'). The one
+// exception is a server that has no master and knows of no claim: it claims by itself.
 //
 // # Updates of other servers
 //
-// Updates of the services' database that arrive from a master pass through Prepare and then Replicate.
-// Their keys tell three kinds of records apart (records.go):
+// Updates of the services' database that arrive from a master pass through Prepare and then
+// Replicate. Their keys tell three kinds of records apart (records.go):
 //
 //   - Bounds: each has the ID of one server in its key. Only that server writes it, and its value
 //     only grows. The greater value is kept.
 //   - Claims: they only grow as well. Prepare looks at them before Replicate stores anything.
 //   - All other records: the primary's. They are stored if the update was made by the primary.
-//
-// A primary that receives a greater claim ends its services before it stores the first update of
-// the new primary (Prepare calls Yield). If it stored first, a quota call in flight could write the
-// amount that it computed from its own state over the amount of the new primary.
 //
 // # Copies after a change of the primary
 //

@@ -12,8 +12,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// The records of the services' database, as far as this package tells them apart.
-// coconut/records.go and jesync/fence.go draw what is in them.
+// The records of the services' database, as far as this package tells them apart. records.go of
+// services/sequence and services/quota, and fence.go of services/lock, draw what is in the records.
 //
 //	key                               value
 //	"primary" 00 SID                  TERM   claim of SID; only SID writes it, it only grows

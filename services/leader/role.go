@@ -84,9 +84,9 @@ func Open(o Options) (*Role, error) {
 	return r, nil
 }
 
-// Term returns a number that grows each time this server becomes the primary, and a *services.Standby error
-// while it is not the primary. A service that caches records keeps the term with them: in another
-// term another server may have changed the records.
+// Term returns a number that grows each time this server becomes the primary, and a
+// *services.Standby error while it is not the primary. A service that caches records keeps the term
+// with them: in another term another server may have changed the records.
 func (r *Role) Term() (uint64, error) {
 	if r == nil {
 		return 1, nil

@@ -266,14 +266,16 @@ func TestThePrimaryClaimsAgain(t *testing.T) {
 	require.EqualValues(t, 2, term)
 }
 
-// A server hears of a takeover in one batch: what the former primary did before must come as a copy, since only the last one's is taken.
+// A server hears of a takeover in one batch: what the former primary did before must come as a
+// copy, since only the last one's is taken.
 func TestATakeoverThatComesAtOnce(t *testing.T) {
 	s := newServer(t, 9)
 	require.True(t, s.receive(claimBy(1, 1), from(1, "quota\x00a\x00state", "1"), claimBy(2, 2), from(2, "quota\x00b\x00state", "2")))
 	require.ErrorContains(t, s.role.Claim(false), "only a part")
 }
 
-// The primary has been away for so long that its master gives it a copy: only a greater claim in that makes it the other one's.
+// The primary has been away for so long that its master gives it a copy: only a greater claim in
+// that makes it the other one's.
 func TestACopyLeavesThePrimaryWhatItHas(t *testing.T) {
 	s := newServer(t, 1)
 	require.NoError(t, s.role.Claim(false))
@@ -291,8 +293,9 @@ func TestACopyLeavesThePrimaryWhatItHas(t *testing.T) {
 	s.requireStandby("server 2 is the primary")
 }
 
-// A server that was replaced, or restored from a backup, gets what others have kept, and is not the primary by itself: another server may have
-// its ID. What it gives out is above what it may have given out before.
+// A server that was replaced, or restored from a backup, gets what others have kept, and is not the
+// primary by itself: another server may have its ID. What it gives out is above what it may have
+// given out before.
 func TestAServerThatHasLostWhatItMade(t *testing.T) {
 	for _, before := range []int{0, 3} {
 		s := newServer(t, 1)
@@ -362,7 +365,8 @@ func TestOnlyThePrimarysRecordsAreTaken(t *testing.T) {
 	require.Equal(t, "1", s.get("quota\x00b\x00state"))
 }
 
-// A service that cannot take over leaves the server what it was, and what was told before is told the contrary.
+// A service that cannot take over leaves the server what it was, and what was told before is told
+// the contrary.
 func TestALeadThatFails(t *testing.T) {
 	s := newServer(t, 1)
 	first, second := &service{role: s.role}, &service{role: s.role, fails: errors.New("no disk")}

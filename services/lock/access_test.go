@@ -43,8 +43,9 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestALockIsNotGrantedWithoutTheRight takes the right to lock away while one client holds a lock and another waits for it. What must hold:
-// both connections end, and the waiting request is not granted.
+// TestALockIsNotGrantedWithoutTheRight takes the right to lock away while one client holds a lock
+// and another waits for it. What must hold: both connections end, and the waiting request is not
+// granted.
 func TestALockIsNotGrantedWithoutTheRight(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access")
 	rule := func(line string) { require.NoError(t, os.WriteFile(path, []byte(line), 0o600)) }

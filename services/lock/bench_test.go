@@ -11,7 +11,8 @@ import (
 	"gotycoon/services"
 )
 
-// script is a connection that brings its lines again and again, one at a time, and drops what it is told.
+// script is a connection that brings its lines again and again, one at a time, and drops what it is
+// told.
 type script struct {
 	net.Conn
 	lines []string
@@ -53,7 +54,8 @@ func BenchmarkAnswer(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue hands a lock that many wait for from one to the next: each iteration is a release and a lock.
+// BenchmarkQueue hands a lock that many wait for from one to the next: each iteration is a release
+// and a lock.
 func BenchmarkQueue(b *testing.B) {
 	const sessions = 64
 	t := newTable(bounds{keys: 1, names: 1 << 10, waiters: sessions, expires: 1000}, nil)

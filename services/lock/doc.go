@@ -1,7 +1,8 @@
-// Package lock serves named locks to many clients: the lock protocol of JESync, lines of text
-// over TCP.
+// Package lock serves named locks to many clients, as JESync does, over lines of text. The protocol
+// is specified in the "JESync Protocol Specification": requests in its section 1, status in 3 and
+// 4.
 //
-//	s, err := jesync.New(jesync.Options{Fences: fences})
+//	s, err := lock.New(lock.Options{Fences: fences})
 //	s.Start(listener)
 //	defer s.Close()
 //

@@ -60,7 +60,7 @@ func (f databaseFences) Reserve(n uint64) (uint64, error) {
 		switch {
 		case err == nil:
 			return bound, nil
-		case !errors.Is(err, dberr.ErrConflict) || i == attempts: // conflict: as with leader.regain
+		case !errors.Is(err, dberr.ErrConflict) || i == attempts: // a conflict: leader.regain raised the record
 			return 0, fmt.Errorf("the bound of fencing tokens: %w", err)
 		}
 	}

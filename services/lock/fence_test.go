@@ -124,7 +124,8 @@ func TestBlocksOfTokens(t *testing.T) {
 	}
 }
 
-// Without a next block there are tokens to the end of the last one, and then none until the disk is well again.
+// Without a next block there are tokens to the end of the last one, and then none until the disk is
+// well again.
 func TestTokensRunOut(t *testing.T) {
 	f := &lockedFences{}
 	tk := newTokens(f, slog.New(slog.DiscardHandler))
@@ -140,7 +141,8 @@ func TestTokensRunOut(t *testing.T) {
 	require.EqualValues(t, tokenBlock+1, tk.take())
 }
 
-// The tokens of a server that takes over are above all that the one before it may have given out; it gives out none before.
+// The tokens of a server that takes over are above all that the one before it may have given out;
+// it gives out none before.
 func TestTokensOfTheNextPrimary(t *testing.T) {
 	c, d := openDB(t, filepath.Join(t.TempDir(), "services.kct"))
 	defer func() { require.NoError(t, c.Close()) }()

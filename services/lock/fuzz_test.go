@@ -55,7 +55,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzConversation plays lines to the table as three sessions would. Nothing may break, and nothing may be left behind.
+// FuzzConversation plays lines to the table as three sessions would. Nothing may break, and nothing
+// may be left behind.
 func FuzzConversation(f *testing.F) {
 	f.Add("lock k\n1lock k\nrelease k\n1cancel k\n2lock-fenced k 3 1 0\n2renew k 0\nlock k 2 -1 0\n1quit")
 	f.Add("lock a 3\n1lock a 2\n2lock a 1\n1lock a 9\nrelease a\n1cancel a 2\n+\nrelease a")

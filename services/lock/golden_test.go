@@ -18,7 +18,8 @@ const (
 	silence    = 100 * time.Millisecond // long enough for a line that must not come
 )
 
-// recording is a recorded conversation with the original. README-primitives.md beside the recordings explains the fields.
+// recording is a recorded conversation with the original. README-primitives.md beside the
+// recordings explains the fields.
 type recording struct {
 	Name     string
 	Requires []string

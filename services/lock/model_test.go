@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is a lock server as simple as can be: one list of requests for each key, in the order of their arrival.
+// model is a lock server as simple as can be: one list of requests for each key, in the order of
+// their arrival.
 type model struct {
 	keys  map[string][]*modelRequest
 	lines map[int]string // for each session
@@ -296,7 +297,8 @@ func (w *world) act(n func(limit int) int) {
 	}
 }
 
-// ofKeys sorts lines by key, and hides tokens. The order of what comes at once for several keys is free.
+// ofKeys sorts lines by key, and hides tokens. The order of what comes at once for several keys is
+// free.
 func ofKeys(text string) []string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {

@@ -38,15 +38,15 @@ func (c *conn) rest() error {
 		if err := c.flush(); err != nil {
 			return err
 		}
-		if c.settle() {
+		if c.letOthersWrite() {
 			return nil
 		}
 	}
 }
 
-// settle clears busy. It returns false if lines were left since the latest flush; they must be sent
-// first.
-func (c *conn) settle() bool {
+// letOthersWrite clears busy. It returns false, and busy stays set, if lines were left since the
+// latest flush: this goroutine must send them, because nobody else will.
+func (c *conn) letOthersWrite() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.lines) > 0 {

@@ -36,8 +36,8 @@ type Options struct {
 	MaxKeys    int           // keys in use; a new key beyond is refused. 0: DefaultMaxKeys
 	MaxWaiters int           // waiting requests of all keys; more are refused. 0: DefaultMaxWaiters
 
-	// MaxMemory bounds the names of the keys in use, and the requests of all clients but the first of
-	// each key, in bytes; what is beyond is refused. 0 means 1 GiB.
+	// MaxMemory bounds the names of the keys in use, and the requests of all clients but the first
+	// of each key, in bytes; what is beyond is refused. 0 means 1 GiB.
 	MaxMemory int64
 
 	// StrictOrder: no request overtakes a waiting request, even if the latter waits only because it

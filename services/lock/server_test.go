@@ -306,7 +306,8 @@ func TestALockHandedOverByAnEndLastsAsLong(t *testing.T) {
 	require.Regexp(t, `^HOLDER k \S+ 0\.[0-4]\d\d [12]\.[5-9]\d\d 1 0$|^HOLDER k \S+ 0\.\d+ 2.000 1 0$`, b.call("list k"))
 }
 
-// A page can make a browser send its request here, with commands in the body: the request line ends the connection.
+// A page can make a browser send its request here, with commands in the body: the request line ends
+// the connection.
 func TestARequestOfAPageEndsTheConnection(t *testing.T) {
 	_, addr := start(t, Options{})
 	p := dial(t, addr)

@@ -3,7 +3,8 @@ package lock
 import (
 	"time"
 
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
 )
 
 // Counts are numbers of events since the start.
@@ -63,19 +64,19 @@ func (sh *shard) addTo(all *Stats, now int64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{
-		figure.Define("gotycoon_lock_keys", figure.Gauge, "Keys that are locked or waited for."),
-		figure.Define("gotycoon_lock_holders", figure.Gauge, "Locks granted just now."),
-		figure.Define("gotycoon_lock_waiters", figure.Gauge, "Requests for locks that wait."),
-		figure.Define("gotycoon_lock_oldest_wait_seconds", figure.Gauge, "For how long the oldest of them has waited."),
-		figure.Define("gotycoon_lock_events_total", figure.Counter, "What has become of locks and requests for them.", "event"),
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{
+		exposed.Define("gotycoon_lock_keys", exposed.Gauge, "Keys that are locked or waited for."),
+		exposed.Define("gotycoon_lock_holders", exposed.Gauge, "Locks granted just now."),
+		exposed.Define("gotycoon_lock_waiters", exposed.Gauge, "Requests for locks that wait."),
+		exposed.Define("gotycoon_lock_oldest_wait_seconds", exposed.Gauge, "For how long the oldest of them has waited."),
+		exposed.Define("gotycoon_lock_events_total", exposed.Counter, "What has become of locks and requests for them.", "event"),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
 		stats := s.Stats()
 		put("gotycoon_lock_keys", float64(stats.Keys))
 		put("gotycoon_lock_holders", float64(stats.Holders))
@@ -88,4 +89,20 @@ func (s *Server) Figures() figure.Source {
 			put("gotycoon_lock_events_total", float64(n), event)
 		}
 	}}
+}
+
+// commandNames are the names under which commands are counted, in the order of the verbs.
+func commandNames() []string { return append(verbWords[:], "unknown") }
+
+// measure counts a command that has been answered. The time of a command is the time of its answer,
+// without the time that a request waits for a lock.
+func (c *conn) measure(cmd *command, length int) {
+	if c.in.Meter == nil {
+		return
+	}
+	requests, place, failed := c.server.Requests(), int(cmd.verb), cmd.verb == verbUnknown
+	c.in.Meter.Note(requests, place, failed)
+	if c.in.Meter.Detailed() {
+		c.in.Meter.Describe(metrics.Detail{Protocol: requests, Command: place, Key: cmd.words[0], In: length, Failed: failed})
+	}
 }

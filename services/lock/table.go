@@ -175,8 +175,8 @@ func (t *table) arrive(st *step, k *key, w wish) {
 	}
 }
 
-// newRequest returns an unused request, nil if there is no memory for it. The first request of a key
-// is counted as the key.
+// newRequest returns an unused request, nil if there is no memory for it. The first request of a
+// key is counted as the key.
 func (t *table) newRequest(k *key) *request {
 	if k.oneRequest.key == nil {
 		return &k.oneRequest

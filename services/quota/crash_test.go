@@ -32,8 +32,9 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// What clients were granted and what remains add up to the limit, exactly, however often the server is killed: a client that lost a
-// reply asks again under the same id. Nothing that was granted is unknown later, when some of it is given back. Units remain to the end.
+// What clients were granted and what remains add up to the limit, exactly, however often the server
+// is killed: a client that lost a reply asks again under the same id. Nothing that was granted is
+// unknown later, when some of it is given back. Units remain to the end.
 func TestNoUnitIsLostOrMade(t *testing.T) {
 	const workers = 64
 	lives, scale := servicetest.Kills(t, 5, 50)
@@ -76,7 +77,8 @@ func TestNoUnitIsLostOrMade(t *testing.T) {
 	t.Logf("%d calls, %d units granted, %d kills", calls.Load(), granted.Load(), lives)
 }
 
-// takeUnits applies for units until it is told to end, and cancels some of what it was granted. It repeats every call until it has a reply.
+// takeUnits applies for units until it is told to end, and cancels some of what it was granted. It
+// repeats every call until it has a reply.
 func takeUnits(t *testing.T, worker int, addr *atomic.Pointer[string], granted, calls *atomic.Int64, done *atomic.Bool) {
 	var c servicetest.Caller
 	defer c.Close()

@@ -15,7 +15,8 @@ import (
 	"gotycoon/services/internal/webport"
 )
 
-// A power cut leaves the export before or the new one, whole, and the new one when the export is done.
+// A power cut leaves the export before or the new one, whole, and the new one when the export is
+// done.
 func TestExportsSurviveAPowerCut(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
 	require.NoError(t, d.Set(nil, journalKey("", 1), []byte("5"), record.Never))

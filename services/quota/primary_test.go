@@ -66,7 +66,8 @@ func TestQuotasAreListedOnAStandby(t *testing.T) {
 	require.Equal(t, Stats{Names: 2, Remaining: 100}, q.Stats())
 }
 
-// However the primary changes while calls are made: what is in the records when another server's updates come is what has been answered.
+// However the primary changes while calls are made: what is in the records when another server's
+// updates come is what has been answered.
 func TestNothingIsAnsweredThatTheNextPrimaryDoesNotGet(t *testing.T) {
 	s := servicetest.NewStandby(t)
 	require.NoError(t, s.Role.Claim(true))
@@ -125,8 +126,8 @@ func TestNothingIsAnsweredThatTheNextPrimaryDoesNotGet(t *testing.T) {
 	}
 }
 
-// Whichever of the records of a call have come when the primary is lost, they come one after the other: the call was carried out as a whole, or
-// not at all.
+// Whichever of the records of a call have come when the primary is lost, they come one after the
+// other: the call was carried out as a whole, or not at all.
 func TestACallOfWhichAPartHasCome(t *testing.T) {
 	dir := t.TempDir()
 	catalog, err := db.Open([]string{filepath.Join(dir, "services.kct")}, db.Options{LogDir: filepath.Join(dir, "ulog"), SID: 1})
@@ -200,7 +201,8 @@ func TestALastCallWhoseIDHasExpired(t *testing.T) {
 	require.Contains(t, body, "is damaged")
 }
 
-// What another server did as the primary is exported when this one is it again, although it is not used any more.
+// What another server did as the primary is exported when this one is it again, although it is not
+// used any more.
 func TestExportOfAPrimaryThatComesBack(t *testing.T) {
 	s := servicetest.NewStandby(t)
 	require.NoError(t, s.Role.Claim(true))

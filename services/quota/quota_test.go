@@ -109,7 +109,8 @@ func TestARestartGoesOnWithWhatIsLeft(t *testing.T) {
 	})
 }
 
-// What a process that was killed within an export has left is in nobody's way, and is gone after the next one.
+// What a process that was killed within an export has left is in nobody's way, and is gone after
+// the next one.
 func TestAnExportIsWholeWhateverWasLeft(t *testing.T) {
 	dir := t.TempDir()
 	export := filepath.Join(dir, "out")
@@ -161,7 +162,8 @@ func TestParametersBehindAWordThatIsNone(t *testing.T) {
 	c.Is("/query?name=n", "3")
 }
 
-// A quota that refuses again and again is not exported again and again, but when its file has changed or its journals have.
+// A quota that refuses again and again is not exported again and again, but when its file has
+// changed or its journals have.
 func TestAnExportIsMadeOnceForTheSameJournals(t *testing.T) {
 	export := filepath.Join(t.TempDir(), "out")
 	r := &records{Records: webport.Records{DB: servicetest.OpenDB(t, t.TempDir())}}
@@ -223,7 +225,8 @@ func TestExportFilesOfNamesStayInTheirDirectory(t *testing.T) {
 	require.Len(t, entries, 2)
 }
 
-// What the clients were granted and what remains is the limit, at every moment the server can be stopped.
+// What the clients were granted and what remains is the limit, at every moment the server can be
+// stopped.
 func TestConcurrentCallsNeitherLoseNorMakeUnits(t *testing.T) {
 	const workers, limit = 8, 20_000
 	addr := start(t, Options{Limit: limit})

@@ -13,7 +13,8 @@ import (
 )
 
 // The records of the services' database that belong to quotas. They are text, to be read and mended
-// with the usual tools; journal numbers in keys are 8 bytes, big-endian, so that keys sort by number.
+// with the usual tools; journal numbers in keys are 8 bytes, big-endian, so that keys sort by
+// number.
 //
 //	key                                value
 //	"quota" 00 NAME 00 "state"         REMAINING JOURNAL OPEN ...

@@ -1,6 +1,6 @@
 // Package quota manages quotas, as coconut does in its mode LIMITAMT. coconut's documentation
-// specifies the service in section 1.2, the global manager of quotas: its use in 1.2.1, the calls in
-// 1.2.2.
+// specifies the service in section 1.2, the global manager of quotas: its use in 1.2.1, the calls
+// in 1.2.2.
 //
 //	/query /apply /cancel /increase /decrease /empty
 //

@@ -2,7 +2,7 @@ package quota
 
 import (
 	"gotycoon/db"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 )
 
 // Quota is a quota at one moment.
@@ -81,17 +81,17 @@ func (s *Server) Stats() Stats {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{
-		figure.Define("gotycoon_quotas", figure.Gauge, "Quotas used since the start."),
-		figure.Define("gotycoon_quotas_exhausted", figure.Gauge, "Of them: used up, or closed because they had to refuse."),
-		figure.Define("gotycoon_quota_remaining", figure.Gauge, "What is left of the quota without a name."),
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{
+		exposed.Define("gotycoon_quotas", exposed.Gauge, "Quotas used since the start."),
+		exposed.Define("gotycoon_quotas_exhausted", exposed.Gauge, "Of them: used up, or closed because they had to refuse."),
+		exposed.Define("gotycoon_quota_remaining", exposed.Gauge, "What is left of the quota without a name."),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) {
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
 		stats := s.Stats()
 		put("gotycoon_quotas", float64(stats.Names))
 		put("gotycoon_quotas_exhausted", float64(stats.Exhausted))

@@ -16,8 +16,9 @@ import (
 	"gotycoon/services/internal/servicetest"
 )
 
-// TestNoReplyTellsOfCallsThatAreNotSafe asks for a quota while another client's call is being synced (-oas). What must hold: what is left of the
-// quota is told only when that call is safe, also by calls that change nothing.
+// TestNoReplyTellsOfCallsThatAreNotSafe asks for a quota while another client's call is being
+// synced (-oas). What must hold: what is left of the quota is told only when that call is safe,
+// also by calls that change nothing.
 func TestNoReplyTellsOfCallsThatAreNotSafe(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	catalog, err := db.Open([]string{filepath.Join(t.TempDir(), "q.kct")}, db.Options{LogDir: t.TempDir(), SyncEach: true, FS: fs})

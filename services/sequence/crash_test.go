@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// fetchUntil fetches numbers until the server is gone or enough are taken. Numbers of one worker grow, across all the servers.
+// fetchUntil fetches numbers until the server is gone or enough are taken. Numbers of one worker
+// grow, across all the servers.
 func fetchUntil(addr string, last *moment, left *atomic.Int64, rnd *rand.Rand) (all []moment, err error) {
 	var c servicetest.Caller
 	defer c.Close()
@@ -63,8 +64,8 @@ func parseMoment(text string) (moment, error) {
 	return moment(second<<serialBits | serial), err
 }
 
-// No number is given out twice, and each client's grow, although the server is killed again and again, started within the same
-// second, and its clock set back by an hour twice.
+// No number is given out twice, and each client's grow, although the server is killed again and
+// again, started within the same second, and its clock set back by an hour twice.
 func TestNoNumberIsGivenOutTwice(t *testing.T) {
 	const workers = 64
 	restarts, scale := servicetest.Kills(t, 4, 20)

@@ -54,7 +54,8 @@ func TestASharedServerNumber(t *testing.T) {
 	own.renewals.Wait()
 }
 
-// A server that has never used its number may have it from another one of which it has not heard yet.
+// A server that has never used its number may have it from another one of which it has not heard
+// yet.
 func TestAServerNumberThatMayBeShared(t *testing.T) {
 	d := servicetest.OpenDB(t, t.TempDir())
 	role, err := leader.Open(leader.Options{DB: d, SID: 2})
@@ -120,7 +121,8 @@ func TestNumbersOfAPrimaryThatComesBack(t *testing.T) {
 	require.Greater(t, n.second(), uint64(1_800_000_068))
 }
 
-// A number that another server turns out to have is not given out any more as soon as the next bound is due.
+// A number that another server turns out to have is not given out any more as soon as the next
+// bound is due.
 func TestASharedServerNumberIsNoticed(t *testing.T) {
 	s := servicetest.NewStandby(t)
 	c := newClock(1_800_000_000)

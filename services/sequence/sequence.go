@@ -107,8 +107,8 @@ func (s *sequence) reserve(second uint64) error {
 	case others > own:
 		second = max(second, others+leader.AheadSeconds)
 		s.raise(second)
-	// After a start; or the record was raised, because peers know a greater bound of this server
-	// than its own data had (leader.regain).
+	// This is the first reservation after a start. Or this server has lost data, and leader.regain
+	// has raised the record above the bound that peers remember.
 	case own > s.bound.Load():
 		second = max(second, own)
 		s.raise(second)

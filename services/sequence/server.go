@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/internal/figure"
+	"gotycoon/internal/exposed"
 	"gotycoon/services"
 	"gotycoon/services/internal/webport"
 	"gotycoon/services/leader"
@@ -212,11 +212,11 @@ func (s *Server) Show(_ string, limit int) (any, error) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []figure.Definition {
-	return []figure.Definition{figure.Define("gotycoon_sequences", figure.Gauge, "Sequences used since the start.")}
+func Metrics() []exposed.Definition {
+	return []exposed.Definition{exposed.Define("gotycoon_sequences", exposed.Gauge, "Sequences used since the start.")}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() figure.Source {
-	return figure.Source{Definitions: Metrics(), Read: func(put figure.Put) { put("gotycoon_sequences", float64(s.sequences.Len())) }}
+func (s *Server) Figures() exposed.Source {
+	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) { put("gotycoon_sequences", float64(s.sequences.Len())) }}
 }

@@ -59,7 +59,7 @@ func values(o options) []any {
 	return []any{*o.port, *o.tout, *o.db, *o.add, changed, o.flags.Args()}
 }
 
-// endsOptions tells whether the last n arguments can be what follows the options: they begin with
+// endsOptions reports whether the last n arguments can be what follows the options: they begin with
 // an argument that is none, or stand behind "--".
 func endsOptions(args []string, n int) bool {
 	at := len(args) - n

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sample has what is hard to write: quotes, dashes, backslashes, a colon, a line that begins with a
-// dot.
+// sample has the characters that need care: quotes, dashes, backslashes, a colon, a line that
+// begins with a dot.
 func sample() *Program {
 	set := pflag.NewFlagSet("", pflag.ContinueOnError)
 	set.SortFlags = false

@@ -125,7 +125,8 @@ func (t *snapshotTarget) discard() error {
 	if t.f == nil {
 		return nil
 	}
-	err := t.fs.Remove(t.path + temporary) // before the lock ends, or it could be the file of another backup
+	// Remove while the lock is held: afterwards the file could be the file of another backup.
+	err := t.fs.Remove(t.path + temporary)
 	return errors.Join(err, t.f.Close())
 }
 

@@ -163,7 +163,7 @@ func (c *counterCall) stats(ctx context.Context) error {
 }
 
 // dump prints all counters, sorted by name: the resources in use, and the most that were in use in
-// the server's current interval.
+// the server's current interval. An error of the output comes back from Flush.
 func (c *counterCall) dump(ctx context.Context) error {
 	var all []client.CounterEntry
 	for e, err := range c.counters.Dump(ctx) {
@@ -175,7 +175,7 @@ func (c *counterCall) dump(ctx context.Context) error {
 	slices.SortFunc(all, func(a, b client.CounterEntry) int { return cmp.Compare(a.Name, b.Name) })
 	for _, e := range all {
 		if !c.json {
-			fmt.Fprintf(c.out, "%s\t%d\t%d\n", e.Name, e.Current, e.Maximum) // Flush returns the error
+			fmt.Fprintf(c.out, "%s\t%d\t%d\n", e.Name, e.Current, e.Maximum)
 			continue
 		}
 		o := show.Object{"current": e.Current, "maximum": e.Maximum}

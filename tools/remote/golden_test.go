@@ -70,7 +70,7 @@ func (r run) option(name string) string {
 	return ""
 }
 
-// has tells whether an argument is there.
+// has reports whether an argument is there.
 func (r run) has(arg string) bool {
 	for _, a := range r.Argv {
 		if a == arg {

@@ -8,18 +8,19 @@ import (
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"gotycoon/internal/klog"
+	"gotycoon/internal/klog/klogtest"
 	"gotycoon/server"
 	"gotycoon/tools/remote"
 )
 
-// port is that of a server in this process: databases 0 ":" (hash) and 1 "tree" (ordered).
+// port is the port of a server in this process, with the databases 0 ":" (hash) and 1 "tree"
+// (ordered).
 var port string
 
 // alone makes the test binary the tool, for tests that send it signals: in the test's process the
@@ -90,19 +91,4 @@ func clear(t *testing.T) {
 }
 
 // output is a buffer that one goroutine writes and another reads.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
+type output = klogtest.Buffer

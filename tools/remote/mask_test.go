@@ -21,7 +21,7 @@ func importFile() string {
 // epoch matches a time of our days in seconds.
 var epoch = regexp.MustCompile(`\b1[789]\d{8}\b`)
 
-// maskExpiry gives the times in have that are some days around now the text of those in want.
+// maskExpiry replaces the times in have that are within some days of now by the times in want.
 func maskExpiry(want, have string) string {
 	recorded := epoch.FindAllString(want, -1)
 	i := -1

@@ -112,7 +112,7 @@ func requireUsage(t *testing.T, r run, have result) {
 	require.Empty(t, have.stdout, r.title())
 }
 
-// unordered tells whether the output is in the order of a hash database, which is undefined.
+// unordered reports whether the output is in the order of a hash database, which is undefined.
 func unordered(file string, r run) bool {
 	return slices.Contains([]string{"list", "match", "regex"}, file) && !r.has("-db")
 }
@@ -134,7 +134,7 @@ func maskSizes(text string) string {
 	return maskRows(text, func(name string) bool { return slices.Contains(inside, name) })
 }
 
-// maskReport hides what is different in every process, what the server was built with, and the
+// maskReport hides the values that differ in every process or build, and the
 // counters, which depend on how a command fetches what it prints.
 func maskReport(text string) string {
 	return maskRows(text, func(name string) bool {

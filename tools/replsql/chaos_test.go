@@ -135,7 +135,7 @@ func newChaos(t *testing.T, bin string, g target) *chaos {
 	return c
 }
 
-// freePort is a port below those that the system gives to clients.
+// freePort returns a port below the ports that the system gives to clients.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for {

@@ -142,7 +142,8 @@ func save(s *rebuild.Salvaged, b *rebuild.Builder, persistent bool) error {
 		}
 		m = filestore.Meta{ID: filestore.NewID(), Clean: true, Persistent: persistent}
 	}
-	if m.LWW { // some versions may be lost: for these keys the next update wins, whatever its version
+	if m.LWW {
+		// Some versions may be lost. For their keys the next update wins, whatever its version.
 		m.Base = filestore.Oldest
 	}
 	return b.Commit(m)

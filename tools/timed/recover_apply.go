@@ -21,7 +21,7 @@ const (
 
 	leastRecord = ulog.RecordHead // bytes of a record in front of its message
 
-	longestValue = record.MaxValueSize + 5 // with the expiration time
+	longestValue = record.MaxValueSize + record.XTSize // with the expiration time
 )
 
 // apply takes the updates from the log to the new file, up to the time stamp asked for.

@@ -2,10 +2,10 @@ package slab
 
 const (
 	pageSize  = 4 << 10
-	keepSpare = 1 // chunks without blocks that are kept
+	keepSpare = 1 // chunks without blocks that are kept for reuse
 )
 
-// kind says how a chunk is cut up.
+// A kind says how a chunk is cut up.
 type kind uint8
 
 const (
@@ -56,8 +56,9 @@ func (a *Arena) retireChunk(number uint32) {
 	a.spare = append(a.spare, number)
 }
 
-// mapChunk gets memory from the operating system. Should that fail (the number of mappings of a process is limited),
-// Go's heap is asked, which ends the process with its own message if there is none.
+// mapChunk gets memory from the operating system. If that fails (the number of mappings of a
+// process is limited), Go's heap is asked, which ends the process with its own message if there is
+// no memory.
 func (a *Arena) mapChunk(size int) uint32 {
 	mem, err := mapMemory(size)
 	if err != nil {
@@ -75,8 +76,8 @@ func (a *Arena) place(mem []byte, heap bool) uint32 {
 	return number
 }
 
-// number returns a free chunk number. Readers keep using the old table while a longer one is made: they look only at
-// the entries of live blocks, which are the same in both.
+// number returns a free chunk number. Readers keep using the old table while a longer one is made:
+// they look only at the entries of live blocks, which are the same in both tables.
 func (a *Arena) number() uint32 {
 	if n := len(a.gone); n > 0 {
 		number := a.gone[n-1]

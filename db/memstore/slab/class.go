@@ -12,11 +12,12 @@ const (
 	lookupStep   = 1 << 10               // grain of the second lookup table
 )
 
-// classSizes are the block sizes in ascending order. From fineBelow on they are what a span divides into without rest:
-// spanSize/k, then chunkSize/k, with k chosen so that neighbours are at most an eighth apart.
+// classSizes are the block sizes in ascending order. From fineBelow on they divide a span without
+// rest: spanSize/k, then chunkSize/k, with k chosen so that neighbours are at most an eighth apart.
 var classSizes = makeClassSizes()
 
-// smallLookup has the class of sizes up to maxSpanBlock in units of 8 bytes, bigLookup of larger ones in lookupStep.
+// smallLookup has the class of sizes up to maxSpanBlock in units of 8 bytes, bigLookup the class of
+// larger sizes in lookupStep.
 var (
 	smallLookup = makeLookup(unit, maxSpanBlock)
 	bigLookup   = makeLookup(lookupStep, maxClassSize)
@@ -40,7 +41,8 @@ func divisors(whole, least int) []int {
 	return sizes
 }
 
-// makeLookup returns the class of every size up to limit in units of step: the smallest that holds the whole unit.
+// makeLookup returns the class of every size up to limit in units of step: the smallest class that
+// holds the whole unit.
 func makeLookup(step, limit int) []uint8 {
 	table := make([]uint8, limit/step+1)
 	c := 0
@@ -65,7 +67,7 @@ func classOf(n int) int {
 	return c
 }
 
-// Round returns the size of the block that Alloc(n) gives, so that a caller can make use of all of it.
+// Round returns the size of the block that Alloc(n) returns, so that a caller can use all of it.
 func Round(n int) int {
 	if n > maxClassSize {
 		return roundOwn(n)

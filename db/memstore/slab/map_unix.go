@@ -11,13 +11,14 @@ func mapMemory(size int) ([]byte, error) {
 	return unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 }
 
-// unmapMemory gives a mapping back. It can fail only if the kernel cannot split a mapping; then the pages are given
-// back and the addresses stay taken.
+// unmapMemory gives a mapping back. It can fail only if the kernel cannot split a mapping; then the
+// pages are given back and the addresses stay taken.
 func unmapMemory(mem []byte) {
 	if err := unix.Munmap(mem); err != nil {
 		discard(mem)
 	}
 }
 
-// discard gives the pages back and keeps the addresses. Should the kernel refuse, they are merely kept.
+// discard gives the pages back and keeps the addresses. Should the kernel refuse, they are merely
+// kept.
 func discard(mem []byte) { _ = unix.Madvise(mem, unix.MADV_DONTNEED) }

@@ -1,18 +1,19 @@
 // Package slab hands out blocks of memory that the garbage collector does not know of.
 //
-// An Arena takes chunks of 4 MiB from the operating system. A chunk is either cut into 64 spans of 64 KiB, each of
-// which holds blocks of one size class, or is itself one span of a class of bigger blocks. Classes are at most an
-// eighth apart, so that a block wastes 6 % on average. Blocks over 512 KiB get a mapping of their own. A span without
-// live blocks goes to a pool from which any class may take it; a chunk without live blocks is given back.
+// An Arena takes chunks of 4 MiB from the operating system. A chunk is either cut into 64 spans of
+// 64 KiB, each of which holds blocks of one size class, or is itself one span of a class of bigger
+// blocks. Classes are at most an eighth apart, so that a block wastes 6 % on average. Blocks over
+// 512 KiB get a mapping of their own. A span without live blocks goes to a pool from which any
+// class may take it; a chunk without live blocks is given back.
 //
-// Blocks are named by an Addr of 40 bits, not by a pointer, so that structures of millions of blocks cost the
-// collector nothing.
+// Blocks are named by an Addr of 40 bits, not by a pointer, so that structures of millions of
+// blocks cost the collector nothing.
 package slab
 
 import "sync/atomic"
 
-// Addr names a block: its chunk and its place in the chunk in units of 8 bytes. 0 names no block. Addresses need
-// AddrBits bits.
+// Addr names a block: its chunk and its place in the chunk in units of 8 bytes. 0 names no block.
+// Addresses need AddrBits bits.
 type Addr uint64
 
 // AddrBits is the number of bits an Addr may use, which allows for 8 TiB.
@@ -28,8 +29,9 @@ const (
 	maxChunks = 1 << (AddrBits - chunkShift)
 )
 
-// An Arena is a growing piece of memory cut into blocks. One goroutine at a time may allocate, free and release;
-// meanwhile others may call Bytes for blocks that they know to be live, Used and Mapped.
+// An Arena is a growing piece of memory cut into blocks. One goroutine at a time may allocate, free
+// and release; meanwhile others may call Bytes for blocks that they know to be live, Used and
+// Mapped.
 type Arena struct {
 	chunks atomic.Pointer[[][]byte] // by chunk number; nil where there is none. Number 0 is never used
 	meta   []chunkMeta              // by chunk number; only for the writer
@@ -85,13 +87,13 @@ func (a *Arena) Free(at Addr) {
 	a.give(id, at)
 }
 
-// Bytes returns the memory from the block's first byte on. It is longer than the block: the caller must know the
-// block's size and keep to it.
+// Bytes returns the memory from the block's first byte on. It is longer than the block: the caller
+// must know the block's size and keep to it.
 func (a *Arena) Bytes(at Addr) []byte {
 	return (*a.chunks.Load())[at>>chunkShift][(at&chunkMask)*unit:]
 }
 
-// Used returns the bytes in live blocks, what the rounding to size classes adds included.
+// Used returns the bytes in live blocks, including what the rounding to size classes adds.
 func (a *Arena) Used() int64 { return a.used.Load() }
 
 // Mapped returns the bytes taken from the operating system, touched or not.

@@ -2,12 +2,12 @@ package slab
 
 import "encoding/binary"
 
-// keepWarm is the number of empty spans whose pages are kept, so that a store whose size swings a little does not ask
-// the operating system for the same memory again and again.
+// keepWarm is the number of empty spans whose pages are kept, so that a store whose size swings a
+// little does not ask the operating system for the same memory again and again.
 const keepWarm = 64
 
-// span is a row of blocks of one class. Never used blocks are at its end; freed ones form a list through their first
-// four bytes.
+// A span is a row of blocks of one class. Never used blocks are at its end; freed blocks form a
+// list through their first four bytes.
 type span struct {
 	free       uint32 // place in the chunk of the first freed block, plus 1; 0 is none. In units
 	fresh      uint32 // place in the chunk of the first never used block, in units
@@ -99,7 +99,7 @@ func (a *Arena) newSpan(class int) uint32 {
 	return id
 }
 
-// pooledSpan takes a span out of the pool, which it fills when it is empty.
+// pooledSpan takes a span out of the pool. An empty pool is filled first.
 func (a *Arena) pooledSpan() uint32 {
 	if a.pool.head == 0 {
 		number := a.newChunk(spanChunk)
@@ -121,7 +121,8 @@ func (a *Arena) unpool(id uint32) {
 	}
 }
 
-// retire takes a span that has no blocks any more out of use, and its chunk if it was the last one.
+// retire takes a span that has no blocks any more out of use, and its chunk if that has no other
+// blocks.
 func (a *Arena) retire(id uint32) {
 	number := id / perChunk
 	m := &a.meta[number]
@@ -152,8 +153,9 @@ func (a *Arena) poolSpan(id uint32) {
 	a.push(&a.pool, id)
 }
 
-// Sparse says that a block is in a span less than half full, and that a new block of its class would not be. An owner that
-// moves such blocks when it comes across them keeps spans from being held by a few blocks each.
+// Sparse reports whether a block is in a span less than half full, and a new block of its class
+// would not be. An owner that moves such blocks when it comes across them keeps spans from being
+// held by a few blocks each.
 func (a *Arena) Sparse(at Addr) bool {
 	if a.meta[at>>chunkShift].kind != spanChunk {
 		return false

@@ -1,4 +1,4 @@
-// Package storetest is what every store must pass.
+// Package storetest holds the tests that every store must pass.
 package storetest
 
 import (
@@ -16,7 +16,8 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// Run tests a store that keeps records in the order of their keys. open returns an empty one; Run closes it.
+// Run tests a store that keeps records in the order of their keys. open returns an empty one; Run
+// closes it.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, *checker){
 		"empty":              testEmpty,
@@ -34,7 +35,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	}
 }
 
-// checker is a store and what should be in it.
+// A checker is a store and what should be in it.
 type checker struct {
 	store.Store
 	model map[string]string
@@ -47,7 +48,7 @@ func set(key, value string) update.Update {
 
 func remove(key string) update.Update { return update.Update{Op: update.OpRemove, Key: []byte(key)} }
 
-// apply gives updates to the store and the model.
+// apply gives updates to the store and to the model.
 func (c *checker) apply(ups ...update.Update) {
 	for _, u := range ups {
 		switch u.Op {
@@ -63,7 +64,7 @@ func (c *checker) apply(ups ...update.Update) {
 	c.Apply(c.stamp, ups)
 }
 
-// compare looks at everything.
+// compare compares all records of the store with the model.
 func (c *checker) compare(t *testing.T) {
 	t.Helper()
 	n, err := c.Count()
@@ -145,7 +146,7 @@ func testPlaces(t *testing.T, c *checker) {
 	require.Equal(t, 1, visited)
 }
 
-// testSlices changes what it has given to the store and got from it.
+// testSlices changes the slices that it has given to the store and got from it.
 func testSlices(t *testing.T, c *checker) {
 	key, value := []byte("key"), []byte("value")
 	c.Apply(1, []update.Update{{Op: update.OpSet, Key: key, Value: value}})

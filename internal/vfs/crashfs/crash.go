@@ -25,8 +25,8 @@ func newLuck(rnd *rand.Rand) luck {
 
 func (k luck) kept() bool { return k.rnd.Float64() < k.keep }
 
-// Crash cuts the power, if it is not, and makes a directory as the power cut may leave this one. One source of random
-// numbers gives the same result again.
+// Crash cuts the power, if that has not happened, and makes a directory as the power cut may leave
+// this one. The same source of random numbers gives the same result again.
 func (fs *FS) Crash(rnd *rand.Rand, dst string) error {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
@@ -68,7 +68,8 @@ func (k luck) leave(node *inode) []byte {
 	return content
 }
 
-// leaveOp makes the parts of a change that reached the disk. The size may have grown without the data.
+// leaveOp makes the parts of a change that reached the disk. The size may have grown without the
+// data.
 func (k luck) leaveOp(content []byte, o *op) []byte {
 	if o.truncate {
 		if k.kept() {

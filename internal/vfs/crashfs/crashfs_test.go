@@ -13,8 +13,8 @@ import (
 	"gotycoon/internal/vfs/crashfs"
 )
 
-// outcomes cuts the power many times after the same work and returns the different contents of the file f that were seen;
-// "none" stands for no file.
+// outcomes cuts the power many times after the same work and returns the different contents of the
+// file f that were seen; "none" stands for no file.
 func outcomes(t *testing.T, work func(fs vfs.FS, name string)) map[string]bool {
 	t.Helper()
 	root := t.TempDir()
@@ -116,7 +116,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A directory whose name was not synced is lost with everything in it, however often that was synced.
+// A directory whose name was not synced is lost with everything in it, however often that was
+// synced.
 func TestCrashLosesDirectories(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sync []string // directories below the root
@@ -191,7 +192,8 @@ func TestCrashLosesBlocks(t *testing.T) {
 	require.True(t, seen[string(big[:512])], "the size can be missing")
 }
 
-// TestWriteFileAtomicAtEachStep cuts the power at every change: the file has its old or its new content.
+// TestWriteFileAtomicAtEachStep cuts the power at every change: the file has its old or its new
+// content.
 func TestWriteFileAtomicAtEachStep(t *testing.T) {
 	for step := 1; ; step++ {
 		root := t.TempDir()

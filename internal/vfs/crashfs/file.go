@@ -2,15 +2,15 @@ package crashfs
 
 import "gotycoon/internal/vfs"
 
-// inode is a file or a directory without its name.
+// An inode is a file or a directory without its name.
 type inode struct {
 	dir *dir // of a directory; nil for a file
 
 	synced   []byte // content at the last sync
-	unsynced []op   // what was done since, in order
+	unsynced []op   // changes since the last sync, in order
 }
 
-// op is one change of a file: a write at off, or with truncate a new size off.
+// An op is one change of a file: a write at off, or with truncate a new size off.
 type op struct {
 	truncate bool
 	off      int64
@@ -40,7 +40,7 @@ func resize(content []byte, size int64) []byte {
 	return append(content, make([]byte, size-int64(len(content)))...)
 }
 
-// file is an open file. Reading and Close work on the real one, Close also without power.
+// A file is an open file. Reading and Close work on the real file, Close also without power.
 type file struct {
 	vfs.File
 	fs   *FS

@@ -1,11 +1,13 @@
 // Package crashfs is a file system for tests that knows what a power cut would leave.
 //
-// It works in a real directory, the root, and remembers for every file what was last synced and what was written since, and
-// for every directory which names were synced. Crash makes a state of the disk that a power cut may leave, in another directory:
-// everything that was synced, and of the rest any part.
+// It works in a real directory, the root. It remembers for every file what was last synced and what
+// was written since, and for every directory which names were synced. Crash makes, in another
+// directory, a state of the disk that a power cut may leave: everything that was synced, and any
+// part of the rest.
 //
-// A directory is a name in its parent like any other: as long as the parent has not been synced, a power cut may take the directory with
-// everything in it, however often that was synced. Only the root itself is always there.
+// A directory is a name in its parent like any other: as long as the parent has not been synced, a
+// power cut may take the directory with everything in it, however often the directory itself was
+// synced. Only the root is always there.
 package crashfs
 
 import (
@@ -21,7 +23,7 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// ErrPowerCut is returned by everything after the power cut.
+// ErrPowerCut is returned by every call after the power cut.
 var ErrPowerCut = errors.New("power cut")
 
 // FS is a vfs.FS in a directory. All names must lie in that directory.
@@ -35,7 +37,8 @@ type FS struct {
 	cut  bool
 }
 
-// dir is a directory: its names as a power cut leaves them, as they are, and what lies between.
+// A dir is a directory: its names as a power cut leaves them, as they are now, and the changes
+// between the two.
 type dir struct {
 	synced  map[string]*inode
 	current map[string]*inode
@@ -44,7 +47,7 @@ type dir struct {
 
 func newDir() *dir { return &dir{synced: map[string]*inode{}, current: map[string]*inode{}} }
 
-// change is one change of a directory: it takes away a name, gives one, or both.
+// A change is one change of a directory: it takes away a name, gives one, or both.
 type change struct {
 	gone, name string
 	file       *inode
@@ -64,7 +67,7 @@ func (c change) apply(names map[string]*inode) {
 	}
 }
 
-// New returns a file system in a directory. What is in it counts as synced.
+// New returns a file system in a directory. The content of the directory counts as synced.
 func New(root string) (*FS, error) {
 	fs := &FS{root: filepath.Clean(root), top: newDir()}
 	err := filepath.WalkDir(fs.root, func(path string, e iofs.DirEntry, err error) error {
@@ -111,8 +114,8 @@ func (fs *FS) Cut() {
 	fs.cut = true
 }
 
-// CutAfter cuts the power at the n-th change from now: a write, sync, truncation, creation (of a directory, too), renaming or removal.
-// That change may or may not reach the disk.
+// CutAfter cuts the power at the n-th change from now: a write, sync, truncation, creation (of a
+// directory, too), renaming or removal. That change may or may not reach the disk.
 func (fs *FS) CutAfter(n int) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package faultfs is a file system for tests that fails on command and counts what is done to it.
+// Package faultfs is a file system for tests that fails on command and counts calls.
 package faultfs
 
 import (
@@ -24,7 +24,7 @@ type FS struct {
 	onSync  func()
 }
 
-// fault counts calls and fails one of them, and those after it.
+// A fault counts calls and fails one of them, and those after it.
 type fault struct {
 	calls int
 	at    int // number of the first call to fail; 0 is none
@@ -58,15 +58,17 @@ func (fs *FS) FailSync(n int, err error) {
 	fs.sync.fail(n, err)
 }
 
-// FailChange makes the n-th change from now fail, and all after it: as if the process had died, when the disk goes on. A
-// change is a write, sync, truncation, creation, renaming or removal. 1 is the next one.
+// FailChange makes the n-th change from now fail, and all after it: as if the process had died
+// while the disk goes on. A change is a write, sync, truncation, creation, renaming or removal. 1
+// is the next one.
 func (fs *FS) FailChange(n int, err error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	fs.change.fail(n, err)
 }
 
-// Space limits the bytes written from now on. The write that exceeds them is cut short and returns ENOSPC.
+// Space limits the bytes written from now on. The write that exceeds them is cut short and returns
+// ENOSPC.
 func (fs *FS) Space(bytes int64) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

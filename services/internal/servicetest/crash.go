@@ -26,8 +26,8 @@ const (
 )
 
 // Main runs the tests of a package. In the processes that StartChild starts, it serves a service in
-// the directory of its argument instead, with a clock that is wrong by so much, until the process is
-// killed.
+// the directory of its argument instead, with a clock that is wrong by so much, until the process
+// is killed.
 func Main(m *testing.M, open func(dir string, wrong time.Duration) (services.Service, error)) {
 	if dir := os.Getenv(childDir); dir != "" {
 		panic(serveChild(dir, open))

@@ -1,7 +1,7 @@
-// Package figure defines metrics: their names and help texts, and how a part of the server hands
+// Package exposed defines metrics: their names and help texts, and how a part of the server hands
 // over their present values. The package knows no exporter, so that each part declares its metrics
 // beside the counters behind them, and the exporter imports none of the parts.
-package figure
+package exposed
 
 // Kind is how a metric behaves.
 type Kind string
