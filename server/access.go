@@ -13,8 +13,8 @@ import (
 
 // AccessConfig is who may do what.
 type AccessConfig struct {
-	// Path is the access file (-access), see package access. Empty: everybody may do everything, but
-	// without Config.Host only peers on this machine are served.
+	// Path is the access file (-access), see package access. Empty: everybody may do everything,
+	// but without Config.Host only peers on this machine are served.
 	Path string
 
 	// Hosts are names of this server beside its addresses, and hosts whose pages may send requests,
@@ -62,8 +62,8 @@ func tellDatabases(g *access.Guard, c *db.Catalog) {
 	g.Serves(all)
 }
 
-// tellProtection tells the reader of the log why clients on other machines are refused. The line has
-// the level of the other lines about what the server promises.
+// tellProtection tells the reader of the log why clients on other machines are refused. The line
+// has the level of the other lines about what the server promises.
 func tellProtection(g *access.Guard, log logger) {
 	if g.Protects() {
 		log.info("protected: %s", access.OpenHint)
@@ -79,8 +79,8 @@ func accessOn(g *access.Guard, host string) *access.Guard {
 	return g
 }
 
-// proves reports whether the guard checks credentials, so that a request with credentials has proved
-// who sends it.
+// proves reports whether the guard checks credentials, so that a request with credentials has
+// proved who sends it.
 func proves(g *access.Guard) bool { return g != nil && !g.Protects() }
 
 // errAdminRemote is what peers on other machines are told by an admin listener that serves this
@@ -89,8 +89,9 @@ var errAdminRemote = &access.Denied{Remote: true, Reason: "the admin listener an
 	"start the server with -access FILE to say who may do what, or give the listener an address of its own (-admin 0.0.0.0:PORT)"}
 
 // adminAccess returns the function that decides about requests to an admin listener with a host of
-// its own, or "". -host opens the databases to other machines, but not the profiles and whatever else
-// the listener has: without an address of its own and without an access file it serves this machine.
+// its own, or "". -host opens the databases to other machines, but not the profiles and whatever
+// else the listener has: without an address of its own and without an access file it serves this
+// machine.
 func adminAccess(g *access.Guard, host string, log logger) (func(*http.Request, bool) error, error) {
 	guard := accessOn(g, host)
 	if guard == nil && host == "" {

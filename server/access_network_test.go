@@ -18,14 +18,16 @@ import (
 	"gotycoon/server"
 )
 
-// farAway is a network namespace with a cable to this one: another machine, as far as the server can tell.
+// farAway is a network namespace with a cable to the namespace of the test: for the server it is
+// another machine.
 type farAway struct {
 	t    *testing.T
 	name string
 	here string // address of this end of the cable
 }
 
-// newFarAway makes the namespace, which ends with the test. Without the right to do so the test is skipped.
+// newFarAway makes the namespace, which ends with the test. The test is skipped where it may not
+// make namespaces.
 func newFarAway(t *testing.T) *farAway {
 	t.Helper()
 	id := os.Getpid() % 4096
@@ -52,7 +54,7 @@ func (n *farAway) ip(args ...string) {
 	require.NoError(n.t, err, "%v: %s", args, out)
 }
 
-// dial connects from there to a port of this machine.
+// dial connects from the namespace to a port of this machine.
 func (n *farAway) dial(port int) net.Conn {
 	n.t.Helper()
 	type result struct {
@@ -82,8 +84,8 @@ func (n *farAway) enter() error {
 	return unix.Setns(int(f.Fd()), unix.CLONE_NEWNET)
 }
 
-// By default a peer on another machine gets nothing on any port but how to open the server, one on this machine everything, also
-// under this machine's other addresses.
+// By default a peer on another machine gets nothing on any port but the advice how to open the
+// server. A peer on this machine gets everything, also under the machine's other addresses.
 func TestProtectionByDefault(t *testing.T) {
 	far := newFarAway(t)
 	var ports map[string]int
@@ -128,7 +130,8 @@ func TestAHostOpensTheServer(t *testing.T) {
 	require.NotContains(t, strings.Join(s.log.lines(), "\n"), "protected")
 }
 
-// The profiles and metrics are another matter than the data: they need an address of their own.
+// An address of the data port does not open profiles and metrics: the admin listener needs an
+// address of its own.
 func TestAHostDoesNotOpenTheAdminListener(t *testing.T) {
 	far := newFarAway(t)
 	ask := func(addr, path string) string {
@@ -149,7 +152,8 @@ func TestAHostDoesNotOpenTheAdminListener(t *testing.T) {
 	require.Contains(t, ask(addr, "/metrics"), "HTTP/1.1 200 OK")
 }
 
-// The original's plug-in has an address of its own: giving it is as clear.
+// An address in the configuration of the memcached plug-in opens its port, as -host opens the data
+// port.
 func TestAHostOfThePlugInOpensIt(t *testing.T) {
 	far := newFarAway(t)
 	var ports map[string]int
@@ -162,7 +166,7 @@ func TestAHostOfThePlugInOpensIt(t *testing.T) {
 	require.True(t, isRefused(exchange(t, far.dial, s.port(), asks["data"][0])))
 }
 
-// With an access file a peer from anywhere has the rights that it says for there.
+// With an access file a peer has the rights that the file gives to the peer's network.
 func TestNetworksOfAnAccessFile(t *testing.T) {
 	far := newFarAway(t)
 	path := t.TempDir() + "/access"

@@ -39,7 +39,7 @@ func openPorts(t *testing.T, cfg *server.Config) (ports map[string]int) {
 	return ports
 }
 
-// asks are requests of every protocol: each would be answered with something of worth.
+// asks are requests of every protocol, for records or figures that a stranger must not get.
 var asks = map[string][]string{
 	"data": {
 		"GET /rpc/report HTTP/1.1\r\n\r\n",
@@ -59,7 +59,7 @@ var asks = map[string][]string{
 	"quota":    {"GET /query HTTP/1.1\r\n\r\n", "GET /apply?amt=1 HTTP/1.1\r\n\r\n"},
 }
 
-// isRefused tells whether an answer is none, or a refusal in the protocol's form.
+// isRefused reports whether there is no answer, or a refusal in the protocol's form.
 func isRefused(answer string) bool {
 	for _, start := range []string{"HTTP/1.1 401", "HTTP/1.1 403", "\xbf", "CLIENT_ERROR unauthenticated\r\n", "CLIENT_ERROR authentication failure\r\n",
 		"SERVER_ERROR access denied: ", "ACCESS_DENIED", "\x91\x10\x20", "\x91\x00\x20"} {
@@ -67,7 +67,7 @@ func isRefused(answer string) bool {
 			return true
 		}
 	}
-	return len(answer) > 8 && answer[:2] == "\x81\x00" && answer[6:8] == "\x00\x20" // memcached's binary protocol
+	return len(answer) > 8 && answer[:2] == "\x81\x00" && answer[6:8] == "\x00\x20" // memcached, binary
 }
 
 // exchange sends a request, ends sending, and returns everything that comes back.
@@ -92,7 +92,7 @@ func dialHere(t *testing.T) func(port int) net.Conn {
 	}
 }
 
-// accessFile is a file in which each user's password is the name.
+// accessFile writes an access file in which each user's password is the name.
 func accessFile(t *testing.T, path, users string, rules ...string) {
 	t.Helper()
 	for name := range strings.FieldsSeq(users) {
@@ -104,7 +104,7 @@ func accessFile(t *testing.T, path, users string, rules ...string) {
 	require.NoError(t, os.Rename(path+".new", path))
 }
 
-// as is a request of a user whose password is the name.
+// as makes a request of a user whose password is the name.
 func as(name, request string) string {
 	header := "\r\nAuthorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+name)) + "\r\n"
 	return strings.Replace(request, "\r\n", header, 1)
@@ -129,7 +129,8 @@ func TestWithAnAccessFileNobodyElseGetsAnything(t *testing.T) {
 	require.NotContains(t, strings.Join(s.log.lines(), "\n"), "protected")
 }
 
-// A changed password, and a right that is taken away, hold on open connections without a restart: the server looks at the file.
+// The server looks at the access file: a changed password, and a right that is taken away, hold on
+// open connections without a restart.
 func TestAChangedAccessFileTakesEffectByItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access")
 	accessFile(t, path, "anna", "allow anna read", "allow anyone replicate from=127.0.0.0/8")
@@ -144,7 +145,7 @@ func TestAChangedAccessFileTakesEffectByItself(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byte(frame.Replication), first)
 
-	accessFile(t, path, "anna berta", "allow berta read") // anna's line is another one, without rights
+	accessFile(t, path, "anna berta", "allow berta read") // anna has no rights any more
 	eventually(t, func() bool { c.send(report); status, _ = c.reply(); return status == http.StatusForbidden })
 	_, err = io.Copy(io.Discard, follower)
 	require.NoError(t, err, "the follower is cut off")
@@ -171,7 +172,7 @@ func TestABrokenAccessFileStopsTheStart(t *testing.T) {
 	require.Equal(t, 1, server.Run(t.Context(), cfg, &log, io.Discard))
 }
 
-// Requests of HTTP on a connection give the binary protocol, which has no credentials, no rights.
+// Credentials of an HTTP request give no rights to binary requests on the same connection.
 func TestCredentialsOfHTTPAreNotThoseOfTheBinaryProtocol(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access")
 	accessFile(t, path, "anna", "allow anna admin", "allow anyone read db=5")

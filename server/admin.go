@@ -17,7 +17,7 @@ import (
 // AdminConfig is the listener for those who run the server, and which requests are logged.
 type AdminConfig struct {
 	Addr     string        // HOST:PORT (-admin); empty: none
-	ReadyLag time.Duration // further behind its master the server is not ready (-ready-lag); 0: any lag will do
+	ReadyLag time.Duration // the largest lag of a server that is ready (-ready-lag); 0: any
 	Slow     time.Duration // requests that take longer are logged (-slow); 0: none
 	Sample   int           // one of so many requests is logged, instead of each (-sample); 0: each
 
@@ -54,8 +54,8 @@ func (c AdminConfig) host() (string, error) {
 	return host, nil
 }
 
-// adminListener is the listener for those who run the server. It opens before the databases, so that
-// it answers probes while they are restored, and closes after them.
+// adminListener is the listener for those who run the server. It opens before the databases, so
+// that it answers probes while they are restored, and closes after them.
 type adminListener struct {
 	server *admin.Server // nil without AdminConfig.Addr
 	gate   admin.Gate    // closed before databases and services are

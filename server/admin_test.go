@@ -32,7 +32,7 @@ func fetch(t *testing.T, addr, path string) (status int, body string) {
 	return response.StatusCode, string(text)
 }
 
-// startAdmin runs a server with an admin listener and returns the address of that too.
+// startAdmin runs a server with an admin listener, and returns the listener's address too.
 func startAdmin(t *testing.T, change func(*server.Config)) (s *running, addr string) {
 	t.Helper()
 	addrs := make(chan string, 1)
@@ -46,7 +46,7 @@ func startAdmin(t *testing.T, change func(*server.Config)) (s *running, addr str
 	return s, <-addrs
 }
 
-// ready waits until the server says so: it listens a moment before.
+// ready waits until the server says that it is ready, a moment after it listens.
 func ready(t *testing.T, addr string) {
 	t.Helper()
 	eventually(t, func() bool { status, _ := fetch(t, addr, "/readyz"); return status == http.StatusOK })
@@ -190,7 +190,7 @@ func TestMetricsAfterRestart(t *testing.T) {
 	require.InDelta(t, 1, sample(t, text, `gotycoon_connections_total{port="data"}`), 0)
 }
 
-// A server that is read-only because somebody wants it so does its work: a load balancer must not take it out.
+// A server that was made read-only on purpose is ready: a load balancer must not take it out.
 func TestReadOnlyServersAreReady(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.kct")
 	made := start(t, func(c *server.Config) { c.Databases = []string{path} })
@@ -284,7 +284,8 @@ func TestAdminPortInUse(t *testing.T) {
 	require.Contains(t, strings.Join(log.lines(), "\n"), "[ERROR]: -admin "+mask(addr))
 }
 
-// TestAdminAccess: the access file holds for the admin listener too. A stranger learns whether the server is ready, and no more.
+// TestAdminAccess: the access file holds for the admin listener too. A stranger learns whether the
+// server is ready, and no more.
 func TestAdminAccess(t *testing.T) {
 	hash, err := access.HashToken([]byte("a secret of 32 characters or so"))
 	require.NoError(t, err)
@@ -310,7 +311,8 @@ func TestAdminAccess(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask("/livez", ""))
 }
 
-// TestAdminTLS: the listener speaks TLS like the other ports, and knows clients by their certificates.
+// TestAdminTLS: the listener speaks TLS like the other ports, and knows clients by their
+// certificates.
 func TestAdminTLS(t *testing.T) {
 	ca := authority(t)
 	path := filepath.Join(t.TempDir(), "access")
@@ -368,7 +370,7 @@ func TestMetricsOfReplication(t *testing.T) {
 	}
 }
 
-// names are those of all metrics.
+// names returns the names of all metrics.
 func names() (all []string) {
 	for _, d := range server.Metrics() {
 		all = append(all, d.Name)

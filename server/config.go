@@ -22,27 +22,27 @@ const (
 )
 
 // Config is everything a server can be told. DefaultConfig has the values of a server started
-// without options; the options that set the fields are in parentheses. Nobody changes a Config while
-// the server runs: the values that can change are copied into live.
+// without options; the options that set the fields are in parentheses. Nobody changes a Config
+// while the server runs: the values that can change are copied into live.
 type Config struct {
 	Host    string        // address to listen on, a name or IPv4 (-host); empty: all addresses
 	Port    int           // port to listen on (-port); 0: any free one, for tests
-	Timeout time.Duration // limit of each wait for more bytes of a request or for send space (-tout); must be positive
-	Threads int           // interpreters of the script, and the number that report tells, at most MaxThreads (-th)
+	Timeout time.Duration // of each wait for bytes of a request or for send space (-tout); above 0
+	Threads int           // interpreters of the script, at most MaxThreads (-th); in reports
 
 	LogPath   string      // log file, continued at its end (-log); empty or "-": standard output
-	LogLevel  slog.Level  // least kind of lines (-li, -ls, -le, -lz); the kinds are those of package klog
-	LogFormat klog.Format // how they are written (-log-format)
+	LogLevel  slog.Level  // least kind of lines, of package klog (-li, -ls, -le, -lz)
+	LogFormat klog.Format // of the lines (-log-format)
 
-	UpdateLog      string        // directory of the update log (-ulog); empty: none, file databases keep private logs
-	UpdateLogLimit int64         // size of a segment in bytes (-ulim); 0: 256 MiB, below 0: unlimited
-	SyncInterval   time.Duration // the log is synced to the disk at least this often (-uasi); 0: every second
-	ServerID       int           // origin of updates in the update log, 0 to 65535 (-sid), or NoServerID
+	UpdateLog      string        // directory (-ulog); empty: none, database files keep private logs
+	UpdateLogLimit int64         // bytes of a segment (-ulim); 0: 256 MiB, below 0: unlimited
+	SyncInterval   time.Duration // the log is synced at least this often (-uasi); 0: every second
+	ServerID       int           // origin of updates in the log, 0 to 65535 (-sid), or NoServerID
 
-	MasterHost     string        // server whose updates are pulled (-mhost); empty: none, unless a client tells one later
+	MasterHost     string        // whose updates are pulled (-mhost); empty: a client may tell one
 	MasterPort     int           // its port (-mport)
-	MasterInterval time.Duration // what each update from it costs at least (-riv); 0: full speed
-	RTSPath        string        // file that holds how far they are pulled (-rts); empty: no replication, then or later
+	MasterInterval time.Duration // that each update from it takes at least (-riv); 0: full speed
+	RTSPath        string        // file of the position (-rts); empty: no replication, now or later
 
 	Replication ReplicationConfig // what the replication of the original cannot do
 
@@ -52,7 +52,7 @@ type Config struct {
 	NoRepair bool // refuse a log with an incomplete end (-onr)
 	AsIs     bool // open files without acknowledged updates that only their own logs have (-as-is)
 
-	CheckpointSize int64 // bytes of updates in memory that start a checkpoint into the file (-checkpoint); 0: default
+	CheckpointSize int64 // bytes of updates that start a checkpoint (-checkpoint); 0: default
 
 	AutoSync     time.Duration // synchronize all databases this often (-asi); 0: never
 	AutoSyncHard bool          // down to the disk (-ash)
@@ -83,8 +83,8 @@ type Config struct {
 
 	Reload ReloadConfig // what HUP has read again
 
-	// Listening is called each time the server listens on all its ports, with the address of the data
-	// port; nil: nobody wants to know.
+	// Listening is called each time the server listens on all its ports, with the address of the
+	// data port; nil: nobody wants to know.
 	Listening func(net.Addr)
 
 	// Tests fail the opening of a part, and hear of each part that is closed.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 var (
@@ -14,7 +15,8 @@ var (
 	errManyDatabases = errors.New("too much databases")
 )
 
-// check finds what is wrong with the configuration before anything is touched (reference: section 1.2).
+// check finds what is wrong with the configuration, before anything is opened. Only the directory
+// of snapshots is made.
 func (c *Config) check() error {
 	if err := c.checkDaemonPaths(); err != nil {
 		return err
@@ -31,23 +33,17 @@ func (c *Config) check() error {
 	case len(c.Databases) > MaxDatabases:
 		return errManyDatabases
 	}
-	if err := c.Snapshots.check(); err != nil {
-		return err
-	}
-	if err := c.Plugins.check(c.Databases); err != nil {
-		return err
-	}
-	if err := c.Limits.check(); err != nil {
-		return err
-	}
-	if err := c.Services.check(); err != nil {
-		return err
-	}
-	if err := c.TLS.check(); err != nil {
-		return err
-	}
-	if err := c.Admin.check(); err != nil {
-		return err
+	for _, check := range []func() error{
+		c.Snapshots.check,
+		func() error { return c.Plugins.check(c.Databases) },
+		c.Limits.check,
+		c.Services.check,
+		c.TLS.check,
+		c.Admin.check,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	if _, err := c.Access.pages(); err != nil {
 		return err
@@ -61,12 +57,17 @@ func (c *Config) check() error {
 	return nil
 }
 
-// checkDaemonPaths refuses paths that would mean something else once the daemon has changed its directory.
+// checkDaemonPaths refuses relative paths: a daemon changes its directory, so they would mean
+// another file.
 func (c *Config) checkDaemonPaths() error {
 	if !c.Daemon {
 		return nil
 	}
-	for _, path := range append(append(c.Plugins.paths(), c.TLS.paths()...), c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(), c.Access.Path) {
+	paths := slices.Concat(c.Plugins.paths(), c.TLS.paths(), []string{
+		c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(),
+		c.Access.Path,
+	})
+	for _, path := range paths {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {
 			return fmt.Errorf("%s: a daemon can accept absolute path only", path)
 		}

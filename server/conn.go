@@ -20,7 +20,7 @@ import (
 const (
 	lingerTime  = 500 * time.Millisecond // how long a client may go on sending after the last reply
 	lingerBytes = 1 << 20                // and how much
-	stopGrace   = time.Second            // what a half received request has left when the server stops
+	stopGrace   = time.Second            // for the rest of a half received request at a stop
 )
 
 // door is what the connections of the data port share between one listen and the next stop.
@@ -161,7 +161,8 @@ func (c *conn) serveOne() bool {
 }
 
 // linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
-// It does not wait once the port stops, because its deadline has replaced the one that Stop has set.
+// It does not wait once the port stops, because its deadline has replaced the one that Stop has
+// set.
 func (c *conn) linger(stopping context.Context) {
 	if c.wire.CloseWrite() != nil || c.socket.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return

@@ -42,8 +42,9 @@ func newConsole(o consoleOptions) *api.API {
 		}
 		return ""
 	}
-	// Where the data port is protected by default, so are the data in the console, also on a listener
-	// with an address of its own, which is for metrics. Elsewhere the listener has asked already.
+	// Where the data port is protected by default, so are the data in the console, also on a
+	// listener with an address of its own, which is for metrics. Elsewhere the listener has asked
+	// already.
 	allow := func(r *http.Request) error {
 		if !o.Access.Protects() {
 			return nil
@@ -156,7 +157,7 @@ func textFact(name, value, option string) api.Fact {
 // settings are all options as they are in effect.
 func (s *shown) settings() []api.Setting {
 	var all []api.Setting
-	for _, s := range s.live.Effective() {
+	for _, s := range s.live.effective() {
 		all = append(all, api.Setting(s))
 	}
 	return all

@@ -11,7 +11,8 @@ import (
 	"gotycoon/server"
 )
 
-// An address of the admin listener's own is for metrics: the databases that the data port shows nobody are not shown by the console either.
+// An address of the admin listener's own opens the metrics. The console shows other machines no
+// databases where the data port is protected by default.
 func TestAnAdminAddressDoesNotOpenTheDatabases(t *testing.T) {
 	far := newFarAway(t)
 	_, addr := startAdmin(t, func(c *server.Config) { c.Admin.Addr = "0.0.0.0:0" })
@@ -28,7 +29,8 @@ func TestAnAdminAddressDoesNotOpenTheDatabases(t *testing.T) {
 	}
 }
 
-// The console answers from the moment that the server is ready until it stops, while it does what takes long.
+// The console answers from the moment that the server is ready until it stops, also while the
+// server takes snapshots.
 func TestConsole(t *testing.T) {
 	s, addr := startAdmin(t, func(c *server.Config) { everything(t, c) })
 	ready(t, addr)

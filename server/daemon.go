@@ -14,8 +14,8 @@ import (
 // This file is the process as the system sees it: detached from the terminal, with a PID file, and
 // under a service manager.
 
-// daemonMark is in the environment of the detached process only, and removed from it before anything
-// else is started.
+// daemonMark is in the environment of the detached process only, and removed from it before
+// anything else is started.
 const daemonMark = "KTSERVER_DETACHED"
 
 // enterDaemon reports whether this is the detached process, and completes its detachment.
@@ -28,8 +28,8 @@ func enterDaemon() bool {
 	return true
 }
 
-// launchDaemon runs this program again with the same arguments, in a session of its own, in the root
-// directory and without standard streams: a Go process cannot fork itself.
+// launchDaemon runs this program again with the same arguments, in a session of its own, in the
+// root directory and without standard streams: a Go process cannot fork itself.
 func launchDaemon() error {
 	program, err := os.Executable()
 	if err != nil {
@@ -81,8 +81,8 @@ func (f *pidFile) remove() {
 	}
 }
 
-// manager is the service manager that has started the process (sd_notify). There is none without the
-// variable NOTIFY_SOCKET.
+// manager is the service manager that has started the process (sd_notify). There is none without
+// the variable NOTIFY_SOCKET.
 type manager struct{ log logger }
 
 // tell passes a state of the server to the manager.

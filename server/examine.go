@@ -17,9 +17,9 @@ import (
 	"gotycoon/db/expr"
 )
 
-// Examine looks for what would keep a server with this configuration from running, or from keeping its data, without starting or
-// creating anything. It returns everything that it finds. The notes are no errors: a port in use may be that of the server that is
-// running now.
+// Examine finds what would keep a server with this configuration from running, or from keeping its
+// data, without starting or creating anything. It returns everything that it finds. The notes are
+// no errors: a port in use may be the port of the server that is running now.
 func Examine(cfg Config) (wrong []error, notes []string) {
 	e := &examiner{cfg: &cfg}
 	static := cfg
@@ -35,6 +35,7 @@ func Examine(cfg Config) (wrong []error, notes []string) {
 	return e.wrong, e.notes
 }
 
+// examiner collects what is wrong with a configuration.
 type examiner struct {
 	cfg   *Config
 	wrong []error
@@ -45,7 +46,7 @@ func (e *examiner) fail(format string, args ...any) {
 	e.wrong = append(e.wrong, fmt.Errorf(format, args...))
 }
 
-// directories looks whether files can be written where the configuration says.
+// directories checks whether files can be written where the configuration has them.
 func (e *examiner) directories() {
 	c := e.cfg
 	for option, path := range map[string]string{"-log": c.LogPath, "-rts": c.RTSPath, "-pid": c.PIDPath, "-quota-export": c.Services.Export} {
@@ -65,7 +66,7 @@ func (e *examiner) directories() {
 	}
 }
 
-// writable looks whether a file or directory can be written, or created where it is missing.
+// writable checks whether a file or directory can be written, or created where it is missing.
 func (e *examiner) writable(option, path string) {
 	at := path
 	if _, err := os.Stat(at); errors.Is(err, os.ErrNotExist) {
@@ -76,7 +77,8 @@ func (e *examiner) writable(option, path string) {
 	}
 }
 
-// names looks at what only the start reads: the access file, the address of the admin listener, the plug-ins.
+// names checks the values that only the start of a server reads: the access file, the address of
+// the admin listener, the plug-ins.
 func (e *examiner) names() {
 	c := e.cfg
 	if path := c.Access.Path; path != "" {
@@ -99,7 +101,7 @@ func (e *examiner) names() {
 	}
 }
 
-// databases looks whether the expressions mean something, and their files and logs can be opened.
+// databases checks whether the expressions mean something, and their files and logs can be opened.
 func (e *examiner) databases() {
 	all := e.cfg.Databases
 	if d := e.cfg.Services.database(); d != "" {
@@ -107,23 +109,23 @@ func (e *examiner) databases() {
 	}
 	files := map[string]bool{}
 	for _, text := range all {
-		expr, err := expr.Parse(text)
+		x, err := expr.Parse(text)
 		switch {
 		case err != nil:
 			e.fail("database %s: %s", text, reason(err))
-		case expr.Kind.OnDisk() && files[filepath.Clean(expr.Path)]:
+		case x.Kind.OnDisk() && files[filepath.Clean(x.Path)]:
 			e.fail("database %s: the file is given twice", text)
-		case expr.Kind.OnDisk() && !e.cfg.ReadOnly:
-			e.writable("database "+text, expr.Path)
+		case x.Kind.OnDisk() && !e.cfg.ReadOnly:
+			e.writable("database "+text, x.Path)
 		}
-		if err == nil && expr.Kind.OnDisk() {
-			files[filepath.Clean(expr.Path)] = true
+		if err == nil && x.Kind.OnDisk() {
+			files[filepath.Clean(x.Path)] = true
 		}
 	}
 	e.start()
 }
 
-// start tries what a start does with files and logs before it changes any.
+// start does with files and logs what a start does before it changes any.
 func (e *examiner) start() {
 	c := e.cfg
 	wrong, notes := db.Examine(c.Databases, db.Options{LogDir: c.UpdateLog, NoRepair: c.NoRepair, AsIs: c.AsIs, ReadOnly: c.ReadOnly,
@@ -138,7 +140,7 @@ func (e *examiner) start() {
 	}
 }
 
-// ports looks whether the server can listen.
+// ports checks whether the server can listen.
 func (e *examiner) ports() {
 	if _, err := resolve(e.cfg.Host); err != nil {
 		e.fail("-host: %w", err)
@@ -176,7 +178,7 @@ type portOption struct {
 	port   int
 }
 
-// ports lists those of all services.
+// ports lists the ports of all protocols.
 func (c *Config) ports() []portOption {
 	all := []portOption{{"-port", c.Port}}
 	for _, row := range c.Services.table() {

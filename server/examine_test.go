@@ -13,7 +13,8 @@ import (
 	"gotycoon/server"
 )
 
-// "config check" says that a start would be refused because acknowledged updates would be passed over.
+// "config check" says that a start would be refused, because it would pass over acknowledged
+// updates.
 func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 	dir, killed := t.TempDir(), filepath.Join(t.TempDir(), "killed")
 	c, err := db.Open([]string{filepath.Join(dir, "a.kct")}, db.Options{LogDir: filepath.Join(dir, "ulog"), SID: 1})
@@ -41,7 +42,7 @@ func TestConfigurationsThatPassOverUpdatesAreWrong(t *testing.T) {
 	require.Empty(t, wrong)
 }
 
-// What only the start reads is wrong beforehand, too.
+// Mistakes in values that only the start reads are found beforehand, too.
 func TestNamesThatMeanNothingAreWrong(t *testing.T) {
 	dir := t.TempDir()
 	rules, file := filepath.Join(dir, "access"), filepath.Join(dir, "a.kct")

@@ -159,7 +159,8 @@ func TestSlaveIsTuned(t *testing.T) {
 	require.Equal(t, "ERROR\tthe RTS file is not set\n", body)
 }
 
-// A backup of a slave is complete up to the master's stamp, which is older than the slave's own clock.
+// A backup of a slave is complete up to the stamp of the master's last update, which is older than
+// the slave's own clock.
 func TestBackupOfASlaveHasTheMastersStamp(t *testing.T) {
 	dir := t.TempDir()
 	master := startMaster(t, dir)
@@ -193,7 +194,7 @@ func TestUnusableRTSFile(t *testing.T) {
 	require.Zero(t, s.stop())
 }
 
-// A slave that takes nothing and says nothing does not keep its master from stopping.
+// A slave that reads nothing and sends nothing does not keep its master from stopping.
 func TestStalledSlaveDoesNotDelayTheStop(t *testing.T) {
 	s := start(t, func(c *server.Config) {
 		c.UpdateLog, c.ServerID, c.Timeout = filepath.Join(t.TempDir(), "ulog"), 1, time.Hour
@@ -212,7 +213,7 @@ func TestStalledSlaveDoesNotDelayTheStop(t *testing.T) {
 	require.Zero(t, s.stop())
 }
 
-// Nobody knows how far a slave is behind that has not said yet what it has.
+// The lag of a slave is not known before the slave has sent its position.
 func TestLagOfASlaveThatIsNotHeardOf(t *testing.T) {
 	master := startMaster(t, t.TempDir())
 	c, err := net.Dial("tcp", master.addr)

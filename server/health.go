@@ -18,8 +18,8 @@ type health struct {
 	following *following
 }
 
-// phase is why the server cannot be used just now, empty while it can. It is atomic, so whatever was
-// written before a phase is set can be read by others after they have read the phase.
+// phase is why the server cannot be used just now, empty while it can. It is atomic, so whatever
+// was written before a phase is set can be read by others after they have read the phase.
 type phase struct{ text atomic.Pointer[string] }
 
 func (p *phase) set(text string) { p.text.Store(&text) }
@@ -40,8 +40,8 @@ func (h *health) live() error {
 }
 
 // ready returns why clients should use another server. A server that is meant to refuse updates
-// (-ord, -slave-read-only, tunerepl -ro) is ready: clients that update have no business with it, and
-// a load balancer in front of such servers must not take them all out.
+// (-ord, -slave-read-only, tunerepl -ro) is ready: clients that update have no business with it,
+// and a load balancer in front of such servers must not take them all out.
 func (h *health) ready() (reasons []string) {
 	reasons = h.readyToRead()
 	if h.phase.get() != "" {

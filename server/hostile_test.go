@@ -59,7 +59,7 @@ func portOnceFree(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// lie returns the beginning of a request that promises more than comes, or nonsense.
+// lie returns nonsense, or the beginning of a request that promises more than comes.
 func lie(r *rand.Rand, protocol string) []byte {
 	huge := binary.BigEndian.AppendUint32
 	noise := make([]byte, r.IntN(64))
@@ -89,7 +89,8 @@ func lie(r *rand.Rand, protocol string) []byte {
 	return append(frames[r.IntN(len(frames))], noise...)
 }
 
-// Clients that send nonsense and promise what never comes take nothing from others, and no memory. GOTYCOON_BIG=1 sends a million frames.
+// Clients that send nonsense, or promise bytes that never come, take no memory and no connections
+// from other clients. GOTYCOON_BIG=1 sends a million frames.
 func TestNonsenseOnEveryPort(t *testing.T) {
 	frames := 1500
 	if os.Getenv("GOTYCOON_BIG") != "" {
@@ -104,7 +105,7 @@ func TestNonsenseOnEveryPort(t *testing.T) {
 			for range frames {
 				c, err := net.Dial("tcp4", addr)
 				if err != nil {
-					continue // the ports of this machine may run out; that is no fault of the server's
+					continue // the ports of this machine may run out
 				}
 				_ = c.SetDeadline(time.Now().Add(patience))
 				_, _ = c.Write(lie(r, protocol))
@@ -170,7 +171,8 @@ func TestSlowSendersAreDisconnected(t *testing.T) {
 	}
 }
 
-// lasting opens a connection that is not over the limit: the server may still have to notice the end of earlier ones.
+// lasting opens a connection within the limit. It tries again, because the server may not have
+// noticed the end of earlier connections yet.
 func lasting(t *testing.T, addr string) (c net.Conn) {
 	t.Helper()
 	eventually(t, func() bool {
@@ -223,7 +225,8 @@ func TestRequestsLargerThanTheLimit(t *testing.T) {
 	require.Equal(t, 413, status)
 }
 
-// A request for the same large record again and again makes no reply without end.
+// A request that names the same large record again and again is refused before its reply takes all
+// memory.
 func TestRepliesAreBounded(t *testing.T) {
 	s := start(t, func(c *server.Config) { c.Limits.InFlight = 8 << 20 })
 	status, _ := s.dial().put("a", make([]byte, 1<<20))

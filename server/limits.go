@@ -10,17 +10,18 @@ import (
 // LimitsConfig is how much clients may use, and the limits of memory and disk at which updates are
 // refused. 0 is no limit where nothing else is said.
 type LimitsConfig struct {
-	Conns    int   // connections of each port (-max-connections); 0: what memory and open files allow
+	Conns    int   // connections of each port (-max-connections); 0: see conns
 	Request  int64 // bytes of a request (-max-request); 0: what each protocol allows
-	InFlight int64 // bytes that the requests of all connections may hold (-max-inflight); 0: three eighths of the memory
+	InFlight int64 // bytes that requests may hold, all together (-max-inflight); 0: see inFlight
 
-	RequestTime time.Duration // for a request to arrive, and a second more for each KiB (-request-time)
+	RequestTime time.Duration // for a request to arrive, and a second for each KiB (-request-time)
 	AnswerTime  time.Duration // for which a request is served (-answer-time)
 	Idle        time.Duration // between two requests of a connection (-idle)
 
-	Memory  int64 // bytes of the process from which on records in memory may not grow (-memory); 0: see memory
-	MaxSize int64 // bytes of records from which on databases may not grow (-max-size)
-	MinFree int64 // bytes that are left to the disk, or a sixteenth of it where that is less (-min-free)
+	// At these limits updates are refused, see room.
+	Memory  int64 // bytes of the process, for records in memory (-memory); 0: see memory
+	MaxSize int64 // bytes of all records (-max-size)
+	MinFree int64 // bytes kept free on the disk, or a sixteenth of a small disk (-min-free)
 }
 
 const (
@@ -34,7 +35,7 @@ const (
 	inFlightOf  = 3 // of the memory,
 	inFlightIn  = 8 // three eighths
 	inFlightMin = 16 << 20
-	memoryOf    = 4 // of what the control group allows,
+	memoryOf    = 4 // of the memory that the control group allows,
 	memoryIn    = 5 // four fifths
 )
 
@@ -50,7 +51,8 @@ func (c *LimitsConfig) check() error {
 	return nil
 }
 
-// conns returns how many connections a port may have.
+// conns returns how many connections a port may have: as many as memory and open files allow, where
+// the configuration does not say it.
 func (c *LimitsConfig) conns() int {
 	if c.Conns > 0 {
 		return c.Conns
@@ -85,7 +87,8 @@ func (c *LimitsConfig) memory() int64 {
 	return procinfo.GroupLimit() / memoryIn * memoryOf
 }
 
-// inFlight returns the bytes that the requests of all connections may hold together.
+// inFlight returns the bytes that the requests of all connections may hold together: three eighths
+// of the memory, where the configuration does not say it.
 func (c *LimitsConfig) inFlight() int64 {
 	if c.InFlight > 0 {
 		return c.InFlight

@@ -10,8 +10,8 @@ import (
 )
 
 // live is the part of the configuration that can change while the server runs: each value takes
-// effect where it is read next, without a lock. All else is in Config. An option that can change is
-// marked where it is defined, with reloadNote in cmd/ktserver.
+// effect where it is read next, without a lock. All else is in Config. The table of options in
+// cmd/ktserver marks the options that can change.
 type live struct {
 	level     slog.LevelVar
 	limits    netio.Limits // of all connections
@@ -45,15 +45,15 @@ func (l *live) set(cfg *Config) {
 	l.settings.Store(&cfg.Reload.Settings)
 }
 
-// Effective returns all options as they are in effect.
-func (l *live) Effective() []Setting { return *l.settings.Load() }
+// effective returns all options as they are in effect.
+func (l *live) effective() []Setting { return *l.settings.Load() }
 
 // reload puts a configuration that has been read again into effect, except for options that cannot
-// change. It returns the names of the options that have changed, and of those that have not although
-// they were given another value.
+// change. It returns the names of the options that have changed, and of those that have not
+// although they were given another value.
 func (l *live) reload(next Config) (changed, fixed []string) {
-	changed, fixed = changes(l.Effective(), next.Reload.Settings)
-	next.Reload.Settings = merge(l.Effective(), next.Reload.Settings)
+	changed, fixed = changes(l.effective(), next.Reload.Settings)
+	next.Reload.Settings = merge(l.effective(), next.Reload.Settings)
 	l.set(&next)
 	return changed, fixed
 }

@@ -38,7 +38,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// lines are the log lines without time, and with what differs from run to run replaced.
+// lines are the log lines without their times, and with masks in place of ports, numbers and so on.
 func (b *buffer) lines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -26,9 +26,9 @@ const memcachePlugin = "ktplugservmemc.so"
 type PluginConfig struct {
 	Server   string // path that names the plug-in server (-plsv); empty: none
 	Expr     string // its configuration (-plex)
-	Database string // path that names the engine of all databases (-pldb); empty: each has its own kind
+	Database string // path that names the engine of all databases (-pldb); empty: their own kinds
 
-	MemcachePort         int           // serve memcached clients on this port, without a plug-in (-memcache-port); 0: no
+	MemcachePort         int           // of memcached without a plug-in (-memcache-port); 0: none
 	MemcacheOptions      string        // letters as in Expr (-memcache-opts); empty: f
 	MemcacheQueueTimeout time.Duration // as qtout in Expr (-memcache-qtout); 0: default
 }
@@ -49,11 +49,11 @@ func (c *PluginConfig) check(databases []string) error {
 	}
 	kind := expr.Plugged
 	if c.Database == "" {
-		expr, err := expr.Parse(databases[0])
+		x, err := expr.Parse(databases[0])
 		if err != nil {
 			return nil //nolint:nilerr // opening the database tells
 		}
-		kind = expr.Kind
+		kind = x.Kind
 	}
 	err := cfg.Check(kind)
 	if c.Server != "" && errors.Is(err, memcache.ErrReadOnlyQueue) {
@@ -65,7 +65,8 @@ func (c *PluginConfig) check(databases []string) error {
 // paths are the paths that must be absolute in a daemon.
 func (c *PluginConfig) paths() []string { return []string{c.Server, c.Database} }
 
-// memcache returns the configuration of the memcached service; ok is false when there shall be none.
+// memcache returns the configuration of the memcached service; ok is false where there shall be no
+// such service.
 func (c *PluginConfig) memcache() (cfg memcache.Config, ok bool) {
 	if c.Server != "" {
 		return memcache.ParseConfig(c.Expr), true
@@ -111,8 +112,8 @@ type memcachedOptions struct {
 	Log      logger
 }
 
-// loadMemcached prepares the service. The error keeps the server from starting, and is the text of a
-// log line. As a plug-in the service may fail: the original serves its databases without it.
+// loadMemcached prepares the service. The error keeps the server from starting, and is the text of
+// a log line. As a plug-in the service may fail: the original serves its databases without it.
 func loadMemcached(o memcachedOptions) (*memcached, error) {
 	m := &memcached{memcachedOptions: o, fatal: o.Plugins.Server == ""}
 	if path := o.Plugins.Server; path != "" {

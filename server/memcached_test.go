@@ -55,7 +55,7 @@ func TestLogOfAPlugin(t *testing.T) {
 	}), s.log.lines())
 }
 
-// A service that cannot run lets the main server run, and makes the exit code 1.
+// A plug-in that cannot run lets the data port run, and makes the exit code 1.
 func TestPluginsThatDoNotRun(t *testing.T) {
 	busy, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -141,10 +141,10 @@ func (p *dataPort) door() *door {
 // Addr returns the address of the port.
 func (p *dataPort) Addr() net.Addr { return p.server.Addr() }
 
-// stop ends the connections and closes the port. Requests being served are finished, waiting clients
-// are told that their time is up, and a half received request has a short grace, however long the
-// timeout is. Followers that do not take the rest of their updates within the grace are cut, and
-// when the timeout has passed everybody is.
+// stop ends the connections and closes the port. Requests being served are finished, waiting
+// clients are told that their time is up, and a half received request has a short grace, however
+// long the timeout is. Followers that do not take the rest of their updates within the grace are
+// cut, and when the timeout has passed everybody is.
 func (p *dataPort) stop() {
 	p.Log.system("server stopped")
 	close(p.stopping)

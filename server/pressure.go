@@ -10,12 +10,12 @@ import (
 	"gotycoon/db"
 )
 
-// Pressure is which updates the server refuses at the moment for want of room, and the figures behind
-// the refusal.
+// Pressure is which updates the server refuses at the moment for want of room, and the figures
+// behind the refusal.
 type Pressure struct {
 	Disk, Memory, Size bool // updates are refused because of -min-free, -memory, -max-size
 
-	DiskSince, MemorySince, SizeSince time.Time // when that began
+	DiskSince, MemorySince, SizeSince time.Time // when the refusals began
 
 	Place   string // directory on the fullest disk that updates go to; empty: no disk is looked at
 	Least   int64  // bytes that are kept free on it

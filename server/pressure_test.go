@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever reads why updates are refused for want of space is told which disk it is, what is free, what is asked for, and by whom: where the
-// disk is too small for -min-free, that less is kept than it says.
+// The reason of a refusal for want of space names the disk, its free bytes, and the bytes that are
+// kept free. Where the disk is too small for -min-free, it says that less is kept than -min-free
+// asks for.
 func TestRefusalsTellTheFiguresOfTheDisk(t *testing.T) {
 	now := Pressure{Disk: true, Place: t.TempDir(), Free: 3 * mib, Least: 6 * mib, Asked: 64 * mib, Total: 96 * mib}
 	text := strings.Join(now.reasons(LimitsConfig{}), "\n")

@@ -18,7 +18,8 @@ func withQuotas(t *testing.T, c *server.Config, sid int) {
 	c.Services.QuotaPort, c.Services.Limit, c.Services.Database = freePort(t), 100, filepath.Join(t.TempDir(), "services.kct")
 }
 
-// A slave does not become the primary behind its master's back; a server that its master follows may, because that hears of it.
+// A slave does not become the primary behind its master's back; a server that its master follows
+// may, because that hears of it.
 func TestThePrimaryIsNotReplacedUnheard(t *testing.T) {
 	master := start(t, func(c *server.Config) { withQuotas(t, c, 1) })
 	slave := start(t, func(c *server.Config) {

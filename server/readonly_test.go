@@ -13,8 +13,9 @@ import (
 	"gotycoon/server"
 )
 
-// TestNothingIsAcknowledgedOnceReadOnly makes a server read-only while clients write, as a planned takeover begins. What must hold: when that
-// has been answered, all that was acknowledged is in the log files, and nothing comes into them any more.
+// TestNothingIsAcknowledgedOnceReadOnly makes a server read-only while clients write, as at the
+// beginning of a planned takeover. What must hold: when the server has answered that it is
+// read-only, all acknowledged updates are in the log files, and no further ones get into them.
 func TestNothingIsAcknowledgedOnceReadOnly(t *testing.T) {
 	dir := t.TempDir()
 	logDir := filepath.Join(dir, "ulog")

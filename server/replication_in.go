@@ -20,7 +20,7 @@ import (
 type ReplicationConfig struct {
 	GapContinue bool  // go on when an original master has not kept all updates (-gap-continue)
 	CopyLimit   int64 // bytes per second of a full copy from a master (-copy-limit); 0: no limit
-	Removals    int64 // that a file with lww=true remembers (-removals); 0: filestore.DefaultRemovals
+	Removals    int64 // that a file with lww=true keeps (-removals); 0: filestore.DefaultRemovals
 	ReadOnly    bool  // refuse updates of clients, not those of the master (-slave-read-only)
 }
 
@@ -55,8 +55,8 @@ func openFollowing(o followingOptions) *following {
 	if o.RTSPath == "" {
 		return f
 	}
-	// Clients are kept out also when the file cannot be used: what they stored here would be nowhere
-	// else.
+	// Clients are kept out also when the file cannot be used: what they stored here would be
+	// nowhere else.
 	if err := o.Catalog.SetGuarded(o.ReadOnly); err != nil { // the server will end
 		o.Log.error("the update log has failed: %v", err)
 	}
@@ -211,8 +211,8 @@ func (f *following) master() (m api.Master) {
 // refused. The rows of the original come first, then our own.
 func (f *following) report(rows map[string]string, now time.Time) {
 	guarded := strconv.FormatBool(f.catalog.Guarded())
-	if f.catalog.Guarded() {
-		rows["repl_read_only"] = guarded // also without a master, as on a standby before it takes over
+	if f.catalog.Guarded() { // also without a master, as on a master before a takeover
+		rows["repl_read_only"] = guarded
 	}
 	if f.follower == nil {
 		return

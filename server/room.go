@@ -15,42 +15,68 @@ import (
 	"gotycoon/internal/procinfo"
 )
 
-// roomEvery is how often the server looks at disk and memory. In between the databases count what they write to logs.
+// roomEvery is how often the server looks at disk and memory.
 const roomEvery = 100 * time.Millisecond
 
-// ballastSize is the size of an object that is never touched, and so takes no memory of the machine.
-// Records are kept outside of the collector's heap, which is left so small that the collector would
-// run a thousand times per second: it waits for the heap to double.
+// ballastSize is the size of an object that is never touched, and so takes no memory of the
+// machine. Records are kept outside of the collector's heap, which is left so small that the
+// collector would run a thousand times per second: it waits for the heap to double.
 const ballastSize = 32 << 20
 
-// leastPause is for how long updates are refused at least, so that the log is not full of it.
+// leastPause is for how long updates are refused at least, so that refusals do not fill the log.
 const leastPause = time.Second
 
 const (
-	smallestShare = 16       // of a file system: -min-free keeps no more than this part of it
-	copies        = 3        // an update goes to the log, and to pages of a file that may be half full
-	again         = 4        // a quarter more than -min-free must be free before updates are taken again; removals leave a quarter
-	memoryAgain   = 20       // the memory must fall by a twentieth
+	smallestShare = 16       // -min-free keeps at most this part of a file system
+	copies        = 3        // an update goes to the log, and to pages of a file, maybe half full
+	again         = 4        // updates are taken again a quarter of -min-free above it
+	memoryAgain   = 20       // the memory must fall by a twentieth before updates are taken again
 	sizeAgain     = 64       // the databases by a 64th
 	fragments     = 8        // the process may take an eighth more than what is counted
-	unused        = 16       // of the memory: the collector is to begin in earnest before updates are refused
-	leastGoMemory = 64 << 20 // GOMEMLIMIT is never below: collecting all the time would help nobody
+	unused        = 16       // of the memory: the collector works hard before updates are refused
+	leastGoMemory = 64 << 20 // GOMEMLIMIT is never below: collecting all the time helps nobody
 )
 
-// room looks after disk and memory: updates are refused before there is no room for them. Once an update is in memory and waits for the
-// log, nobody could take it back.
+// room refuses updates before there is no room for them, on the disk or in memory.
+//
+// The problem: an update is in the buffer of the update log and visible in memory before the log is
+// written. So a write of the log that fails for want of space cannot be answered with an error:
+// others have read the record, and a follower's position has passed its stamp. To cut the log back
+// was considered; memory would be ahead of the log then, and a later update could rest on one that
+// a restart does not bring back. So a failed write stays final, and ends the server; what must be
+// rare is that a write fails.
+//
+// The rule: ten times in a second the room looks at every directory that updates go to, and tells
+// the databases how many bytes the logs may take until the next look. Each commit counts them down
+// before its updates are appended, and refuses updates when they are used up, so that no burst
+// passes between two looks. Counted as used are
+//
+//   - -min-free. Removals need log space too: they may use it down to a quarter.
+//   - twice the bytes that checkpoints still have to write from memory, less the room inside the
+//     files: if a checkpoint failed, it would have taken the last bytes from the log. Where files
+//     have more room inside than they need, half of -min-free may go to the logs, which shrink with
+//     the next checkpoint.
+//   - each update three times: once in the log, and twice in the file, as pages may be half full.
+//
+// Example: 100 MiB are free, -min-free is 64 MiB, and files will grow by 10 MiB. 26 MiB are left,
+// so the logs may take 26/3 = 8.7 MiB. When nothing is left updates are refused, files are
+// checkpointed and private logs begin new segments, so that old segments can be removed; updates
+// are taken again when 16 MiB are left, so that the server does not change its mind with each look.
+//
+// -memory and -max-size use the same gate. Updates on which other servers rely, in the services'
+// database, pass it: see db.Options.Vital.
 type room struct {
 	roomOptions
 	places []string
 	since  time.Time // when updates were refused last because of a disk
 	freed  time.Time // when Go was asked last to give memory back
-	before int64     // what Go had been told when the server began
-	goFor  int64     // what Go was told it may use; 0: nothing yet
+	before int64     // Go's limit of memory when the server began
+	goFor  int64     // the limit that Go was given; 0: none yet
 
-	ownLimit bool          // the environment has told Go (GOMEMLIMIT)
-	asked    *LimitsConfig // what the next two are of
-	memory   int64         // see LimitsConfig.memory
-	mayHave  int64         // see LimitsConfig.available
+	ownLimit bool          // the environment has given Go a limit (GOMEMLIMIT)
+	asked    *LimitsConfig // the limits that memory and mayHave are of
+	memory   int64         // LimitsConfig.memory
+	mayHave  int64         // LimitsConfig.available
 
 	mu  sync.Mutex // protects now
 	now Pressure
@@ -82,7 +108,7 @@ func (r *room) Pressure() Pressure {
 // refusals returns which updates are refused at the moment, and why.
 func (r *room) refusals() []string { return r.Pressure().reasons(*r.Limits.Load()) }
 
-// look tells databases and connections how much they may grow.
+// look looks at disk and memory, and tells databases and connections how much they may grow.
 func (r *room) look() {
 	c := *r.Limits.Load()
 	was := r.Pressure()
@@ -118,19 +144,17 @@ func recovery(was bool, distance int64) int64 {
 	return 0
 }
 
-// lookAtDisk finds the place with the least room. What files are still to take from memory has to fit too: a checkpoint that fails
-// would leave nothing for the log. Where files have room inside, half of what is kept free may go to logs, which shrink with the next
-// checkpoint.
+// lookAtDisk finds the directory with the least room.
 func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.Room) {
 	now.Free = math.MaxInt64
 	needed, reusable := r.Catalog.FileSpace()
 	if r.Catalog.RanOut() && !was.Disk {
-		now.Disk = true // between two looks, and maybe there is space again already
+		now.Disk = true // since the last look; maybe there is space again already
 	}
 	now.Disk = now.Disk || was.Disk && time.Since(r.since) < leastPause
 	for _, dir := range r.places {
 		total, free, err := procinfo.Space(dir)
-		if err != nil { // removed at a checkpoint, and comes again
+		if err != nil { // removed at a checkpoint, and made again
 			continue
 		}
 		least := min(minFree, total/smallestShare)
@@ -153,13 +177,14 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 		r.Catalog.Shrink()
 	}
 	if left.Disk != math.MaxInt64 {
-		left.Reserve -= left.Disk // what removals may take counts from there
+		left.Reserve -= left.Disk // counts from where updates are refused
 	}
 }
 
-// lookAtMemory adds up what Go and the records take. Memory that removals have freed in between others counts as free, though the
-// process still has it; so the process may have a little more, and much more
-// when less than half is in use: what is free there is taken first.
+// lookAtMemory adds up what Go and the records take. Memory of removed records counts as free,
+// though the process still has it in pieces between other records. So the process may have an
+// eighth more than the limit; and while less than half of the limit is in use it may have any more,
+// because new records take the free pieces first.
 func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
 	records := r.Catalog.MemoryUsed()
 	now.Used, now.Limit = goMemory()+records, limit
@@ -167,12 +192,12 @@ func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
 		now.Used >= limit/2 && procinfo.Anonymous() >= limit+limit/fragments
 	if now.Memory && time.Since(r.freed) >= leastPause {
 		r.freed = time.Now()
-		debug.FreeOSMemory() // what Go does not need any more may be enough
+		debug.FreeOSMemory() // the memory that Go does not need any more may be enough
 	}
 	r.limitGo(limit - limit/unused - records)
 }
 
-// limitGo has Go's collector keep within a number of bytes, unless the environment says how many they are.
+// limitGo has Go's collector keep within a number of bytes, unless the environment has a limit.
 func (r *room) limitGo(bytes int64) {
 	g := max(bytes, leastGoMemory)
 	if r.ownLimit || g>>20 == r.goFor>>20 {
@@ -184,32 +209,34 @@ func (r *room) limitGo(bytes int64) {
 	r.goFor = g
 }
 
-// limit returns LimitsConfig.memory, and available LimitsConfig.available, as they are since the options were read last: the files of
-// the system are not asked ten times in a second.
+// limit returns LimitsConfig.memory.
 func (r *room) limit(c LimitsConfig) int64 {
 	r.ask(c)
 	return r.memory
 }
 
+// available returns LimitsConfig.available.
 func (r *room) available(c LimitsConfig) int64 {
 	r.ask(c)
 	return r.mayHave
 }
 
+// ask asks the system for the limits once after each change of the options: its files are too slow
+// to be read ten times in a second.
 func (r *room) ask(c LimitsConfig) {
 	if r.asked == nil || *r.asked != c {
 		r.asked, r.memory, r.mayHave = &c, c.memory(), c.available()
 	}
 }
 
-// close gives Go the limit back that it had.
+// close gives Go the limit of memory back that it had.
 func (r *room) close() {
 	if r.goFor > 0 {
 		debug.SetMemoryLimit(r.before)
 	}
 }
 
-// goMemory is what Go has taken from the system and not given back.
+// goMemory returns the bytes that Go has taken from the system and not given back.
 func goMemory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -20,7 +20,7 @@ import (
 	"gotycoon/server"
 )
 
-// smallDisk is a file system of its own with so many MiB.
+// smallDisk is a file system of its own with a number of MiB.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -46,7 +46,8 @@ func (s *running) says(text string) bool {
 	return slices.ContainsFunc(s.log.lines(), func(line string) bool { return strings.Contains(line, text) })
 }
 
-// A disk that clients fill: updates are refused, everything acknowledged is there, removals make space, and the server goes on.
+// Clients fill the disk: updates are refused, everything acknowledged is there, removals make
+// space, and the server goes on.
 func TestDiskFilledAndEmptiedUnderLoad(t *testing.T) {
 	dir := smallDisk(t, 96)
 	change := func(c *server.Config) { c.Databases = []string{filepath.Join(dir, "a.kct")} }
@@ -110,7 +111,7 @@ func TestDiskFilledAndEmptiedUnderLoad(t *testing.T) {
 	require.Equal(t, "value", body)
 }
 
-// Somebody else fills the disk under an update log, and clears it away again.
+// Another program fills the disk under an update log, and removes its files again.
 func TestDiskFilledBySomebodyElse(t *testing.T) {
 	dir := smallDisk(t, 64)
 	ulog := filepath.Join(dir, "ulog")
@@ -184,11 +185,12 @@ func TestMemoryIsUsedUp(t *testing.T) {
 	s, addr := startAdmin(t, func(c *server.Config) { c.Limits.Memory = procinfo.Anonymous() + 256<<20 })
 	ready(t, addr)
 	fillAndEmpty(t, s, "the memory is used up", func() {
-		requireRefused(t, addr, "memory") // Go gives memory back meanwhile: maybe it is over already
+		requireRefused(t, addr, "memory") // Go may have given memory back since
 	})
 }
 
-// fillAndEmpty stores records until they are refused, looks what the server says, removes them, and stores again.
+// fillAndEmpty stores records until they are refused, checks what the server says, removes the
+// records, and stores again.
 func fillAndEmpty(t *testing.T, s *running, why string, look func()) {
 	t.Helper()
 	c := s.dial()

@@ -175,7 +175,7 @@ func TestFailedLogEndsTheServer(t *testing.T) {
 	}), s.log.lines())
 }
 
-// descriptorsOf returns the open files of this process whose names end so.
+// descriptorsOf returns the open files of this process whose names have a suffix.
 func descriptorsOf(t *testing.T, suffix string) []int {
 	t.Helper()
 	var fds []int

@@ -13,7 +13,7 @@ import (
 type ScriptConfig struct {
 	Path   string        // file in Lua whose functions clients may call (-scr); empty: none
 	Time   time.Duration // a call that runs longer is ended (-scrtime); 0: never
-	Memory int64         // a call is ended whose interpreter holds on to more bytes (-scrmem); 0: never
+	Memory int64         // a call whose interpreter keeps more bytes is ended (-scrmem); 0: never
 }
 
 // scripts is the interpreters of the script, and the exit code that the script has asked for.
@@ -32,7 +32,8 @@ type scriptOptions struct {
 	Log     logger
 }
 
-// loadScript starts the interpreters. A script with an error does not keep the server from starting.
+// loadScript starts the interpreters. A script with an error does not keep the server from
+// starting.
 func loadScript(o scriptOptions) *scripts {
 	s := &scripts{scriptOptions: o, exit: make(chan int, 1)}
 	if o.Path != "" {

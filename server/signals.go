@@ -16,7 +16,8 @@ const (
 	demandReload
 )
 
-// signals turns the signals of the process into requests to stop or to restart (reference: section 1.4).
+// signals turns the signals of the process into demands: TERM, INT and USR2 stop the server, USR1
+// restarts it, and HUP does what watchSignals says.
 type signals struct {
 	received chan demand
 	raw      chan os.Signal
@@ -24,8 +25,8 @@ type signals struct {
 	wg       sync.WaitGroup
 }
 
-// watchSignals begins to listen for signals. HUP has the configuration read again where there is a file of it; else it restarts a
-// daemon and stops a server in the foreground.
+// watchSignals begins to listen for signals. HUP has the configuration read again where there is a
+// configuration file. Without a file it restarts a daemon, and stops a server in the foreground.
 func watchSignals(daemon, file bool) *signals {
 	hangup := demandStop
 	switch {
@@ -60,7 +61,8 @@ func demanded(sig os.Signal, hangup demand) demand {
 	return demandStop
 }
 
-// pass hands a request over when the server is ready for it: a stop that comes during a restart is not lost.
+// pass hands a demand over when the server is ready for it: a stop that comes during a restart is
+// not lost.
 func (s *signals) pass(d demand) {
 	select {
 	case s.received <- d:

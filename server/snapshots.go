@@ -21,7 +21,7 @@ import (
 type SnapshotConfig struct {
 	Dir        string        // directory, made if its parent is there (-bgs); empty: no snapshots
 	Interval   time.Duration // between two of them (-bgsi); 0 or less: only when the server ends
-	Compressor string        // of new ones (-bgsc): none, zlib, lzo, lzma, zstd, s2; another name is taken for none
+	Compressor string        // of new ones (-bgsc): zlib, lzo, lzma, zstd, s2, else none
 }
 
 // check finds what is wrong with the directory, and makes it.
@@ -35,7 +35,8 @@ func (c *SnapshotConfig) check() error {
 			return fmt.Errorf("%s: could not open the directory", c.Dir)
 		}
 	}
-	return vfs.MakeDir(vfs.OS{}, c.Dir, mode) // its name survives a power cut, and so do the snapshots
+	// The name of the directory is synced: a power cut that took the name would take the snapshots.
+	return vfs.MakeDir(vfs.OS{}, c.Dir, mode)
 }
 
 // snapshots takes snapshots of all databases. It owns one goroutine, from start to stop.
@@ -52,7 +53,7 @@ type snapshots struct {
 
 	mu    sync.Mutex   // held while snapshots are taken
 	own   ownSnapshots // of database files
-	holds []*ulog.Hold // of each database of the command line: see keep; nil for those that need no log
+	holds []*ulog.Hold // of each database of the command line, see keep; nil: it needs no log
 }
 
 // newSnapshots prepares snapshots of a number of databases. It returns nil without a directory; the

@@ -25,15 +25,16 @@ const (
 // ownSnapshots knows which snapshots of database files this server has taken, and which ones a user
 // has put into the directory.
 //
-// The problem: a snapshot of a database file is not loaded while the file is there, because the file
-// has newer data. Then the server takes the next snapshot under the same name. If a user had copied
-// a snapshot into the directory, to restore it, the copy would be overwritten unread.
+// The problem: a snapshot of a database file is not loaded while the file is there, because the
+// file has newer data. Then the server takes the next snapshot under the same name. If a user had
+// copied a snapshot into the directory, to restore it, the copy would be overwritten unread.
 //
 // The rule: the server notes the time stamps of the snapshots that it takes, and renames any other
 // one before it could be overwritten. The note is a JSON object from the index of the database to
-// its stamps, {"0": [1700000000000000000]}. While a snapshot is written there are two stamps, of the
-// last snapshot and of the one being written, so that a crash between the note and the snapshot, or
-// between the snapshot and the next note, leaves a note with the stamp of whichever is there.
+// its stamps, {"0": [1700000000000000000]}. While a snapshot is written there are two stamps, of
+// the last snapshot and of the one being written, so that a crash between the note and the
+// snapshot, or between the snapshot and the next note, leaves a note with the stamp of whichever is
+// there.
 type ownSnapshots struct {
 	fs     vfs.FS
 	dir    string

@@ -34,10 +34,11 @@ func (e *snapshotError) Error() string {
 //
 // Three cases have no such other half. Without a snapshot the log may hold updates of an earlier
 // life, which began with an empty database too; if they were replayed, removed records would come
-// back. A snapshot with a stamp above the log's last one is of another log. And a snapshot that is
-// older than the last one that the server has taken was put there on purpose. In each of them the
-// database goes on from the snapshot, or from nothing, and gets a new snapshot before anybody
-// changes it: then the stamp of this snapshot tells the updates of this life from older ones.
+// back. A snapshot with a stamp above the log's last one was taken with another log. And a snapshot
+// that is older than the last snapshot that the server has taken was put there on purpose. In each
+// of these cases the database goes on from the snapshot, or from nothing, and gets a new snapshot
+// before anybody changes it: the stamp of the new snapshot tells the updates of this life from older
+// ones.
 type restorer struct {
 	s         *snapshots // nil: there is nothing to restore
 	databases []string   // their expressions
@@ -96,14 +97,14 @@ func (r *restorer) files() (found [][]snapshot.File, err error) {
 // there has newer data.
 func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 	for i, files := range found {
-		expr, err := expr.Parse(r.databases[i])
-		if len(files) == 0 || err != nil || !expr.Kind.OnDisk() {
+		x, err := expr.Parse(r.databases[i])
+		if len(files) == 0 || err != nil || !x.Kind.OnDisk() {
 			continue
 		}
-		err = r.restoreFile(i, expr, files)
+		err = r.restoreFile(i, x, files)
 		switch newest := files[len(files)-1]; {
 		case errors.Is(err, os.ErrExist):
-			if err := r.s.own.leaveAlone(i, expr.Path, files); err != nil {
+			if err := r.s.own.leaveAlone(i, x.Path, files); err != nil {
 				return err
 			}
 		case r.opts.ReadOnly: // the file is missing, as will be said when it is opened
@@ -111,22 +112,22 @@ func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 			return namedError(newest.Path, err)
 		case r.opts.LogDir != "":
 			r.s.log.info("%s is complete up to the time stamp %d. Later updates in an update log can be brought in, while no server has the file "+
-				"open, with: kttimedmgr recover -ts %[2]d -dbid %d %[1]s %[4]s", expr.Path, newest.Header.Stamp, i, r.opts.LogDir)
+				"open, with: kttimedmgr recover -ts %[2]d -dbid %d %[1]s %[4]s", x.Path, newest.Header.Stamp, i, r.opts.LogDir)
 		}
 	}
 	return nil
 }
 
 // restoreFile makes a database file, or returns os.ErrExist.
-func (r *restorer) restoreFile(index int, expr expr.Expr, files []snapshot.File) error {
+func (r *restorer) restoreFile(index int, x expr.Expr, files []snapshot.File) error {
 	if r.opts.ReadOnly {
-		_, err := os.Stat(expr.Path)
+		_, err := os.Stat(x.Path)
 		if err == nil {
 			err = os.ErrExist
 		}
 		return err
 	}
-	if err := db.RestoreFile(expr.Raw, r.opts, func(to *db.Loader) error { return r.load(files, to) }); err != nil {
+	if err := db.RestoreFile(x.Raw, r.opts, func(to *db.Loader) error { return r.load(files, to) }); err != nil {
 		return err
 	}
 	return r.s.own.note(index, stampOf(files))

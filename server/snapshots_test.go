@@ -31,7 +31,7 @@ func withSnapshots(dir string, logged bool, dbs ...string) func(*server.Config) 
 	}
 }
 
-// home is a directory with one for snapshots in it.
+// home is a directory with a directory for snapshots in it.
 func home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -57,7 +57,7 @@ func (c *client) value(db int, key string) string {
 	return value
 }
 
-// crashed is what a crash at this moment would leave of a directory.
+// crashed returns a copy of a directory, as a crash at this moment would leave it.
 func crashed(t *testing.T, dir string) string {
 	t.Helper()
 	image := t.TempDir()
@@ -102,7 +102,7 @@ func TestSnapshotsAreTakenAtTheEndAndLoaded(t *testing.T) {
 	}
 }
 
-// masked is the log without numbers that differ.
+// masked is the log without the numbers that differ from run to run.
 func masked(s *running, _ string) []string {
 	lines := s.log.lines()
 	for i, line := range lines {
@@ -124,7 +124,7 @@ func TestUpdatesAfterTheSnapshotComeFromTheLog(t *testing.T) {
 	c := s.dial()
 	c.set(0, "a", "1")
 	c.set(1, "b", "1")
-	before := crashed(t, dir) // no interval has passed: the snapshots are those of the empty databases
+	before := crashed(t, dir) // no interval has passed: the databases in the snapshots are empty
 	require.Zero(t, s.stop())
 
 	s = start(t, withSnapshots(dir, true, ":", "%"))

@@ -1,22 +1,21 @@
 package server
 
 // stack is the parts that are open, in the order in which they were opened. unwind closes them in
-// reverse order: on the way out of a server that has served as well as after a part that could not
-// be opened, so that there is one stop order, and no path on which a part is forgotten.
+// reverse order, both when a server has served and when a part could not be opened: so there is one
+// stop order, and no path forgets a part.
 //
-// The problem is that the stop order is not quite the reverse of the order in which a server does
-// its work at the start. Two examples:
+// The problem is that the stop order is not quite the reverse of the order in which parts begin
+// their work. Three examples:
 //
-//   - The PID file is written when everything has opened, because scripts wait for the file. It is
-//     removed before the databases are closed, because closing may take minutes, and a script that
-//     finds no file takes the server for stopped as far as clients are concerned.
-//   - Databases in memory are kept in a last snapshot, after the last update and before they are
-//     closed. Nothing is opened there.
+//   - The PID file is written when everything is open, because scripts wait for the file, but it is
+//     removed only when nobody works with the databases any more.
+//   - The timers begin when the services are open, but run until the follower is closed: the disk is
+//     watched as long as updates come.
+//   - The last snapshots are taken between the last update and the close of the databases. At the
+//     start nothing belongs to them.
 //
-// The rule is that a part has its place in the stop order, and becomes active when it likes:
-// timers, for example, are on the stack before the follower, because they run while it is closed,
-// and begin after the services have opened. A part that has its place and is not active yet closes
-// without an effect.
+// The rule is that a part has its place in the stop order, and begins its work later where it has
+// to. Closing a part that has not begun its work has no effect.
 //
 // The stop order, which is the reverse of root.parts:
 //
@@ -25,7 +24,7 @@ package server
 //	snapshots in the background
 //	services                         the last service first
 //	memcached                        a plug-in that has not run makes the exit code 1
-//	script                           calls end, open transactions are aborted: updates of a master may wait for them
+//	script                           calls end, open transactions are aborted
 //	follower                         its position is saved
 //	timers, room
 //	PID file
@@ -34,9 +33,8 @@ package server
 //	[FINISH]
 //	admin listener, access, TLS      they answer probes, and heed their files, until the end
 //
-// A list of deferred calls in one function would do the same for one path. It was rejected, because
-// the calls could be neither tested one by one nor printed, and because the places of the PID file,
-// the timers and the last snapshots would have to be told by the order of unrelated lines.
+// Deferred calls in one function were rejected: they could not be tested one by one, and only the
+// order of unrelated lines would say when the PID file, the timers and the last snapshots end.
 type stack struct {
 	parts  []part
 	closed func(name string) // hears of each part that has been closed; nil: nobody
@@ -46,7 +44,7 @@ type stack struct {
 type part struct {
 	name  string
 	open  func() error // nil: there is nothing to do
-	close func() bool  // reports whether all went well, after lines in the log; nil: there is nothing to do
+	close func() bool  // reports whether all went well; nil: there is nothing to do
 }
 
 // push adds a part that is open.

@@ -116,8 +116,8 @@ func reversed(names []string) []string {
 	return names
 }
 
-// Wherever the start fails, what was opened before is closed in reverse order: the next start in the
-// same directory and on the same ports finds nothing locked and nothing taken.
+// Wherever the start fails, what was opened before is closed in reverse order: the next start in
+// the same directory and on the same ports finds nothing locked and nothing taken.
 func TestEachPartThatDoesNotOpenUnwindsTheOthers(t *testing.T) {
 	c := everything(t)
 	code, log, all, closed := life(t, once(t, &c), c, "")

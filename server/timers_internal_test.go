@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a timer does is nobody's request, so nobody but the log can tell that it has panicked.
+// No client waits for the action of a timer, so a panic must be in the log.
 func TestAPanicInTheBackgroundIsInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	timers, calls, done := newTimers(newLogger(&log, slog.LevelError)), 0, make(chan struct{})

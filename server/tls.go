@@ -24,17 +24,17 @@ const (
 type TLSConfig struct {
 	Cert      string // file of the certificate and the certificates up to its authority (-tls-cert)
 	Key       string // file of its key (-tls-key)
-	CA        string // file of the authorities of clients (-tls-ca); empty: clients are not asked for certificates
-	Client    string // with CA: TLSRequired or TLSOptional certificates (-tls-client); empty: TLSRequired
+	CA        string // file of the clients' authorities (-tls-ca); empty: clients are not asked
+	Client    string // with CA: TLSRequired, as when it is empty, or TLSOptional (-tls-client)
 	CRL       string // file of the revocation lists of these authorities (-tls-crl); empty: none
-	Mode      string // TLSRequired, or TLSAllowed: plaintext on the same ports, too (-tls); empty: TLSRequired
+	Mode      string // TLSRequired, as when it is empty, or TLSAllowed: plaintext too (-tls)
 	PlainPort int    // plaintext port for databases beside Config.Port (-plain-port); 0: none
 
 	MasterTLS  bool   // speak TLS with the master (-master-tls), implied by the options below
-	MasterCA   string // file of the authorities of the master (-master-tls-ca); empty: the authorities of the system
+	MasterCA   string // file of the master's authorities (-master-tls-ca); empty: the system's
 	MasterCert string // file of the certificate to show the master (-master-tls-cert); empty: none
 	MasterKey  string // file of its key (-master-tls-key)
-	MasterName string // name in the master's certificate (-master-tls-name); empty: the name of the master's host
+	MasterName string // in the master's certificate (-master-tls-name); empty: the master's host
 }
 
 // on reports whether the ports speak TLS.
@@ -45,7 +45,7 @@ func (c *TLSConfig) toMaster() bool {
 	return c.MasterTLS || c.MasterCA != "" || c.MasterCert != "" || c.MasterKey != "" || c.MasterName != ""
 }
 
-// paths are the files.
+// paths are the paths that must be absolute in a daemon.
 func (c *TLSConfig) paths() []string {
 	return []string{c.Cert, c.Key, c.CA, c.CRL, c.MasterCA, c.MasterCert, c.MasterKey}
 }

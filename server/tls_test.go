@@ -25,8 +25,8 @@ import (
 	"gotycoon/server"
 )
 
-// authority makes an authority that has signed "server", and the clients "user", "gone", which a list revokes, and "late", which
-// has expired.
+// authority makes an authority that has signed "server", and the clients "user", "gone", which a
+// list revokes, and "late", which has expired.
 func authority(t *testing.T) *testca.CA {
 	t.Helper()
 	ca, err := testca.New(t.TempDir(), "ca")
@@ -48,7 +48,8 @@ func withTLS(c *server.Config, ca *testca.CA) {
 	c.TLS = server.TLSConfig{Cert: ca.Path("server.pem"), Key: ca.Path("server.key"), CA: ca.Path("ca.pem"), CRL: ca.Path("crl.pem")}
 }
 
-// trusting is the configuration of a client with the certificate of a name, or without one.
+// trusting is the configuration of a client with the certificate of a name, or without a
+// certificate.
 func trusting(t *testing.T, ca *testca.CA, name string) *tls.Config {
 	t.Helper()
 	f := tlsfiles.Files{CA: ca.Path("ca.pem")}
@@ -95,7 +96,8 @@ func startEveryPort(t *testing.T, change func(*server.Config)) *everyPort {
 	return e
 }
 
-// ask makes a request of each protocol over TLS, or with nil without it, and returns what went wrong, by protocol.
+// ask makes a request of each protocol over TLS, or in plaintext where the configuration is nil,
+// and returns the errors by protocol.
 func (e *everyPort) ask(config *tls.Config) map[string]error {
 	ctx, cancel := context.WithTimeout(e.t.Context(), patience)
 	defer cancel()
@@ -197,8 +199,8 @@ func TestEveryPortTakesBothWhileClientsAreChangedOver(t *testing.T) {
 	}
 }
 
-// TestNoRequestBeginsLikeAHandshake proves what the two side by side rest on: without TLS, a request whose first byte is that of a
-// handshake is one that no port carries out.
+// TestNoRequestBeginsLikeAHandshake proves the assumption behind -tls allowed: no port carries out
+// a plaintext request whose first byte is the first byte of a handshake.
 func TestNoRequestBeginsLikeAHandshake(t *testing.T) {
 	e := startEveryPort(t, func(c *server.Config) { c.TLS = server.TLSConfig{} })
 	for addr, want := range map[string]string{
@@ -306,7 +308,8 @@ func TestReloadUnderLoad(t *testing.T) {
 	t.Logf("%d requests, %d connections", requests.Load(), connections.Load())
 }
 
-// TestRevocationWithoutRestart shows that a list takes effect on connections that are there: an idle one, a lock, a follower.
+// TestRevocationWithoutRestart shows that a revocation list takes effect on open connections: an
+// idle connection, the holder of a lock, a follower.
 func TestRevocationWithoutRestart(t *testing.T) {
 	e := startEveryPort(t, nil)
 	serial, err := e.ca.Issue(testca.Spec{Name: "soon", Client: true})
@@ -355,7 +358,7 @@ func TestRevocationWithoutRestart(t *testing.T) {
 	}
 }
 
-// Copies go the way of the updates.
+// A follower over TLS fetches copies over TLS, too.
 func TestCopyOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := authority(t)
@@ -368,14 +371,15 @@ func TestCopyOverTLS(t *testing.T) {
 	require.NoError(t, c.DB("").Set(t.Context(), "k", []byte("1"), ktclient.Never))
 	rts := filepath.Join(dir, "rts")
 	require.NoError(t, os.WriteFile(rts, fmt.Appendf(nil, "%020d\n", uint64(1)<<62), 0o600))
-	slave := start(t, func(c *server.Config) { // it has had updates once, and nothing is left of them
+	slave := start(t, func(c *server.Config) { // it has lost the updates that it had
 		c.ServerID, c.RTSPath, c.MasterHost, c.MasterPort = 2, rts, "127.0.0.1", master.port()
 		c.TLS = server.TLSConfig{MasterCA: ca.Path("ca.pem"), MasterCert: ca.Path("user.pem"), MasterKey: ca.Path("user.key")}
 	})
 	slave.dial().awaitValue("k", "1")
 }
 
-// TestReplicationOverMutualTLS shows a slave that follows, and one whose certificate, name or authority does not do.
+// TestReplicationOverMutualTLS shows a slave that follows, and slaves whose certificate, name or
+// authority is wrong.
 func TestReplicationOverMutualTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca := authority(t)
@@ -425,7 +429,7 @@ func TestReplicationOverMutualTLS(t *testing.T) {
 	}
 }
 
-// TestStopWithHandshakesUnderWay shows that clients which say nothing do not hold up the end.
+// TestStopWithHandshakesUnderWay shows that clients which send nothing do not delay the stop.
 func TestStopWithHandshakesUnderWay(t *testing.T) {
 	e := startEveryPort(t, nil)
 	for _, addr := range []string{e.addr, e.memcached, e.lock} {
@@ -467,7 +471,8 @@ func TestOptionsOfTLSThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// A memcached client with a certificate has a name: what it may not set is refused, and not taken for a wrong password.
+// A memcached client with a certificate has a name: an update that it may not make is refused as
+// such, not as a wrong password.
 func TestACertificateIsNoWrongPassword(t *testing.T) {
 	ca := authority(t)
 	path := filepath.Join(t.TempDir(), "access")

@@ -33,14 +33,14 @@ type Options struct {
 	// the connection.
 	Serve func(ctx context.Context, c net.Conn)
 
-	// NewSession makes the session of an accepted connection. The server accepts no other
-	// connection meanwhile and is locked, so NewSession must be quick and must not call the server.
+	// NewSession makes the session of an accepted connection. Nothing else is accepted meanwhile on
+	// the socket, so NewSession must be quick.
 	NewSession func(c net.Conn) Session
 
 	MaxConns int               // open connections; Refuse gets further ones. 0: no limit
 	Refuse   func(c net.Conn)  // may be nil; must be quick
 	Full     func(refused int) // reports refusals, at most once a second; nil: a warning in the log
-	Failed   func(err error)   // reports each error of accept; nil: a line in the log, at most once a second
+	Failed   func(err error)   // gets each error of accept; nil: a line in the log, once a second
 
 	Grace  time.Duration // how long Serve may take to end after a stop; 0 means one second
 	Logger *slog.Logger  // nil means silent
@@ -54,12 +54,13 @@ type Server struct {
 	opts      Options
 	ctx       context.Context // ends when the server stops accepting
 	cancel    context.CancelFunc
-	sockets   []net.Listener // fixed once connections can be accepted, but for Add
+	sockets   []net.Listener
 	accepting sync.WaitGroup // one per socket
 	serving   sync.WaitGroup // one per connection
 
 	mu      sync.Mutex // protects the fields below
 	open    map[Session]struct{}
+	opening int    // connections that have a place in open, but no session yet
 	total   uint64 // connections so far
 	refused seldom // log lines
 }
@@ -192,14 +193,18 @@ func (s *Server) accept(from net.Listener) {
 
 // take starts the goroutine of a connection, or refuses the connection.
 func (s *Server) take(c net.Conn) {
-	session := s.admit(c)
-	if session == nil {
+	if !s.admit() {
 		if s.opts.Refuse != nil {
 			s.opts.Refuse(c)
 		}
 		c.Close()
 		return
 	}
+	session := s.opts.NewSession(c)
+	s.mu.Lock()
+	s.opening--
+	s.open[session] = struct{}{}
+	s.mu.Unlock()
 	s.serving.Go(func() {
 		session.Serve(s.ctx)
 		s.mu.Lock()
@@ -208,17 +213,16 @@ func (s *Server) take(c net.Conn) {
 	})
 }
 
-// admit makes the session of a connection, nil where there are too many already. The sockets share
-// the limit, so the count and the entry are one step.
-func (s *Server) admit(c net.Conn) Session {
+// admit reports whether there is a place for one more connection, and takes the place: the sockets
+// share the limit.
+func (s *Server) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.total++
-	if s.opts.MaxConns > 0 && len(s.open) >= s.opts.MaxConns {
+	if s.opts.MaxConns > 0 && len(s.open)+s.opening >= s.opts.MaxConns {
 		s.refused.say(s.opts.Full)
-		return nil
+		return false
 	}
-	session := s.opts.NewSession(c)
-	s.open[session] = struct{}{}
-	return session
+	s.opening++
+	return true
 }

@@ -11,16 +11,16 @@ import (
 
 // Session is one accepted connection. The server compares sessions, so they are pointers.
 type Session interface {
-	// Serve serves the connection until its end and closes it, in a goroutine of its own. It catches
-	// the panics of its requests. ctx ends when the server stops accepting.
+	// Serve serves the connection until its end and closes it, in a goroutine of its own. It
+	// catches the panics of its requests. ctx ends when the server stops accepting.
 	Serve(ctx context.Context)
 
-	// Stop has Serve end soon: what is in execution is finished, and nothing more is begun. It may be
-	// called more than once, also after the end of Serve.
+	// Stop has Serve end soon: what is in execution is finished, and nothing more is begun. It may
+	// be called more than once, also after the end of Serve.
 	Stop()
 
-	// Cut closes the connection whatever Serve is doing. It may be called more than once, also after
-	// the end of Serve.
+	// Cut closes the connection whatever Serve is doing. It may be called more than once, also
+	// after the end of Serve.
 	Cut()
 }
 
@@ -50,8 +50,8 @@ func (c *call) Serve(ctx context.Context) {
 	c.conn.Close()
 }
 
-// Stop implements Session: reads fail from now on.
-func (c *call) Stop() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) } // fails for a closed connection
+// Stop implements Session: reads fail from now on. The connection may be closed already.
+func (c *call) Stop() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 // Cut implements Session.
 func (c *call) Cut() { c.conn.Close() }

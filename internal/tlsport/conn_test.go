@@ -35,7 +35,7 @@ func TestBytesGoBothWays(t *testing.T) {
 	require.ErrorIs(t, server.Wait(), io.EOF)
 }
 
-// TestReadsDoNotWaitForMore shows that what has arrived is returned at once, also behind Wait.
+// TestReadsDoNotWaitForMore shows that bytes are returned as soon as they arrive, also after Wait.
 func TestReadsDoNotWaitForMore(t *testing.T) {
 	server, client := open(t, nil).pair("")
 	require.NoError(t, server.SetReadDeadline(time.Now().Add(patience)))
@@ -136,7 +136,7 @@ func TestADeadlineOfTheUserEndsAHandshake(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 }
 
-// TestSlowReaders shows that a write deadline is one of each wait for send space.
+// TestSlowReaders shows that a write deadline limits each wait for send space.
 func TestSlowReaders(t *testing.T) {
 	server, client := open(t, nil).pair("")
 	const size, step, limit = 64 << 20, 1 << 20, 300 * time.Millisecond
@@ -165,7 +165,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// TestRevocationEndsConnections shows that a list takes effect on those who are in.
+// TestRevocationEndsConnections shows that a revocation list takes effect on open connections.
 func TestRevocationEndsConnections(t *testing.T) {
 	p := open(t, nil)
 	good, err := p.ca.Issue(spec("good"))

@@ -76,8 +76,8 @@ func (g *Guard) Close() {
 // Listen returns a listener whose connections are *Conn. l must be a TCP listener.
 func (g *Guard) Listen(l net.Listener) net.Listener { return &listener{l.(*net.TCPListener), g} }
 
-// listener has the methods of the TCP listener too, such as SetDeadline, which ends Accept while the
-// port stays taken.
+// listener has the methods of the TCP listener too, such as SetDeadline, which ends Accept while
+// the port stays taken.
 type listener struct {
 	*net.TCPListener
 	guard *Guard

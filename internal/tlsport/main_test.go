@@ -99,7 +99,8 @@ func (p *port) accept() *tlsport.Conn {
 	return c.(*tlsport.Conn)
 }
 
-// pair returns both sides of a connection over TLS. name is that of a client's certificate, or empty.
+// pair returns both sides of a connection over TLS. name is the name of the
+// client's certificate, or empty.
 func (p *port) pair(name string) (server *tlsport.Conn, client *tls.Conn) {
 	p.t.Helper()
 	files := tlsfiles.Files{CA: p.ca.Path("ca.pem")}
