@@ -19,7 +19,7 @@ type place struct {
 	position ulog.Stamp    // in the master's log
 	rts      [2]ulog.Stamp // the RTS file says one of these
 	parts    []part
-	dbs      uint16 // databases that existed: those with a smaller number have what the position says
+	dbs      uint16 // the position is about databases with smaller numbers; others did not exist
 	services bool   // the services' database has what the position says
 
 	// marks holds, for each log, the newest stamp of an update from that log that has come here, on

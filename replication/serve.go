@@ -72,7 +72,7 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 		s.opts.Logger.Error(fmt.Sprintf("replication to the slave with sid=%d: %v", f.SID, err))
 	}
 	s.system("a slave was disconnected: sid=%d", f.SID)
-	if f.Extended() && !replica.gap.Load() { // after a gap the follower fetches copies: see copyHolds
+	if f.Extended() && !replica.gap.Load() { // after a gap it fetches copies, see copyHolds
 		s.away.leave(s.opts.Log, who, hold)
 	}
 }
