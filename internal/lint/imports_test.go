@@ -42,7 +42,6 @@ var arrows = map[string][]string{
 	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
 	"services/internal/webport":     {"access", "db", "internal/browser", "internal/metrics", "internal/netio", "services", "db/dberr"},
 	"services/quota":                {"db", "internal/exposed", "internal/vfs", "services", "services/internal/webport", "services/leader", "db/dberr", "db/record"},
-	"services/sequence":             {"db", "internal/exposed", "services", "services/internal/webport", "services/leader", "db/record"},
 
 	"script":      {"db", "ulog", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "db/dberr", "db/expr", "db/keymatch", "db/record"},
 	"snapshot":    {"ulog", "internal/vfs"},
