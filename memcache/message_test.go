@@ -55,7 +55,7 @@ func TestMessagesKeepTheirOrderWhenTheClockJumps(t *testing.T) {
 	for kind, o := range map[string]db.Options{"a.kct": {}, "private.kct": {}, "with a log.kct": {LogDir: "ulog", SID: 1}} {
 		t.Run(kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+			random := rand.New(rand.NewPCG(1, 2)) // a test
 			var want []string
 			clock := start
 			for run := range 6 {
