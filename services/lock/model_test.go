@@ -24,7 +24,6 @@ type modelRequest struct {
 	holds, fenced    bool
 	max, expires     int
 	when             int64 // 0: never
-	arrival, granted int
 }
 
 func (m *model) counts(key string) (holders, waiters int) {
