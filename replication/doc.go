@@ -62,12 +62,12 @@
 //
 // # Rules
 //
-//   - A position never passes an update that is not safe here: it travels in the group of the update,
-//     and reaches the file with the file's checkpoint.
+//   - A position never passes an update that is not safe here: it travels in the group of the
+//     update, and reaches the file with the file's checkpoint.
 //   - After a crash the data's own position counts, unless somebody edited the RTS file
 //     (Follower.recall).
-//   - No update goes round between servers: a follower keeps the newest stamp of every log of origin,
-//     and drops what is not newer (pull.wants).
+//   - No update goes round between servers: a follower keeps the newest stamp of every log of
+//     origin, and drops what is not newer (pull.wants).
 //   - A gap in the master's log is filled with a copy, or ends the replication. The log is followed
 //     from the stamp of the copy's first part.
 //   - A heartbeat is sent at the end of the log only, so it never names a stamp behind updates that
