@@ -62,4 +62,27 @@
 // between leaves 100 in it, and both updates are stored and logged twice. Without step 3's record a
 // lost write of the RTS file could not be told from a person's edit. Databases in memory without an
 // update log have nothing but the RTS file, and live with the second fault.
+//
+// # Rules
+//
+//   - A position never passes an update that is not durable here: the position is in the same group
+//     of the log as the update, and in the same transaction of the database file.
+//   - After a crash the position that the databases remember counts, unless somebody has edited the
+//     RTS file (Follower.recall).
+//   - No update goes round between servers: for each log of origin a follower keeps the newest stamp
+//     that it has received, and drops updates with this stamp or an older one (pull.wants).
+//   - A gap in the master's log is filled by copies of the databases, or ends the replication. After
+//     copies, the log is followed from the stamp of the first copy.
+//   - A master sends a heartbeat only when it has sent all updates up to the end of its log
+//     (stream.run). So no heartbeat has a stamp behind updates that were removed or damaged unsent.
+//   - A master may lack updates that its follower has from it. Then the follower does not apply the
+//     master's further updates as if nothing had happened (parted.go), and nothing but an operator's
+//     decision replaces the follower's data.
+//   - A full copy between databases with lww=true replaces nothing that is newer: records and
+//     removals come with versions.
+//   - An update that cannot be stored now is asked for again. Only an update that can never be
+//     stored is left out, with an error in the log.
+//   - A database that lacks updates up to the position, because it is new or was emptied, is copied
+//     (lacks).
+//   - Updates of the services' database pass leader.Role.Prepare and Replicate.
 package replication

@@ -29,7 +29,7 @@ type masterDialer struct {
 // without TLS.
 func masterDial(c *TLSConfig, log logger) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
 	if !c.toMaster() {
-		return nil, nil //nolint:nilnil // no function, no error
+		return nil, nil // no function, no error
 	}
 	files, err := c.client(log.Logger)
 	if err != nil {

@@ -17,6 +17,19 @@
 // connections that held them. Sequences, quotas, the bounds of fencing tokens and the claims to be
 // the primary are records of one database file, the services' database. It is replicated to servers
 // of our kind, and no protocol of clients reads or writes its records.
+//
+// # Rules
+//
+//   - A number of a sequence is given out only after a bound above it is durable.
+//   - No server lowers the bound of another server: each bound has the ID of its server in its key.
+//   - Only the primary changes quotas and gives out fencing tokens. Before a former primary stores
+//     the first update of the new one, it has ended its own calls: leader.Role.Prepare calls Yield,
+//     and Replicate comes afterwards.
+//   - Calls of a former primary that the new primary has never received are undone on all servers.
+//   - A call of a quota is whole on a server that takes over, even if only some of its records have
+//     arrived: the record of the state comes first and says what the other records are.
+//   - A server that has lost records that it wrote as the primary is not the primary by that claim.
+//   - No client reaches the records of the services by any protocol for records.
 package services
 
 import (
