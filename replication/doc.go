@@ -69,15 +69,15 @@
 //     of the log as the update, and in the same transaction of the database file.
 //   - After a crash the position that the databases remember counts, unless somebody has edited the
 //     RTS file (Follower.recall).
-//   - No update goes round between servers: for each log of origin a follower keeps the newest stamp
-//     that it has received, and drops updates with this stamp or an older one (pull.wants).
-//   - A gap in the master's log is filled by copies of the databases, or ends the replication. After
-//     copies, the log is followed from the stamp of the first copy.
+//   - No update goes round between servers: for each log of origin a follower keeps the newest
+//     stamp that it has received, and drops updates with this stamp or an older one (pull.wants).
+//   - A gap in the master's log is filled by copies of the databases, or ends the replication.
+//     After copies, the log is followed from the stamp of the first copy.
 //   - A master sends a heartbeat only when it has sent all updates up to the end of its log
 //     (stream.run). So no heartbeat has a stamp behind updates that were removed or damaged unsent.
 //   - A master may lack updates that its follower has from it. Then the follower does not apply the
-//     master's further updates as if nothing had happened (parted.go), and nothing but an operator's
-//     decision replaces the follower's data.
+//     master's further updates as if nothing had happened (parted.go), and only the decision of an
+//     operator replaces newer data of the follower.
 //   - A full copy between databases with lww=true replaces nothing that is newer: records and
 //     removals come with versions.
 //   - An update that cannot be stored now is asked for again. Only an update that can never be
