@@ -103,10 +103,11 @@ type fresh struct {
 	at   tail
 }
 
-// leaveGap begins the segment that marks the gap, two numbers above the damaged segment n. It does
-// so before segment n is repaired: a process that dies in between leaves the mark and the damage,
-// never neither. The new segment begins with a stamp greater than the promises in the header of
-// segment n, as far as the header can still be read (see behindLoss).
+// leaveGap begins the segment that marks the gap, two numbers above the damaged segment n, so that
+// one number is left out. It does so before segment n is repaired: a process that dies in between
+// leaves the mark beside the damage. In the other order it could leave a sound segment and no mark.
+// The new segment begins with a stamp greater than the promises in the header of segment n, as far
+// as that header can still be read (see behindLoss).
 func (p *Prepared) leaveGap() error {
 	l := p.log
 	at := tail{seg: p.n + 2, last: p.behindLoss()}
