@@ -168,8 +168,8 @@ func (q *queues) first(l *line, w *waiter) bool {
 	return l.waiters[0] == w
 }
 
-// claim claims the first message of a line. Unless another message has arrived meanwhile, the line
-// then knows that there is none before it.
+// claim claims the first message of a line and notes in the line that no earlier message is left.
+// If another message has arrived meanwhile, it may be an earlier one, and the line stays as it was.
 func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.Claim, error) {
 	prefix := append(bytes.Clone(name), ' ')
 	from, news := q.startOf(l)
@@ -184,8 +184,9 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 	return claim, err
 }
 
-// startOf returns the key at which the search for a line's first message begins. Every lookAnew it
-// is the beginning of the line: an expired message lives again when the clock is set back.
+// startOf returns the key at which the search for a line's first message begins. Once in lookAnew
+// the search begins at the beginning of the line, because an expired message lives again when the
+// clock is set back.
 func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
