@@ -27,8 +27,8 @@
 //
 // Beside the segments the directory holds gotycoon.id, the identity of the log. A file
 // 0000000002.ulog.new is a segment that is being begun, and value-1.ulog.new holds a large value
-// that is written before its update is appended (ahead.go). Such a file outlives a crash; the next
-// Open removes it.
+// that is written before its update is appended (ahead.go). After a crash the next Open removes the
+// .new files.
 //
 // # Assumptions about the disk
 //

@@ -142,9 +142,10 @@ func (r *Reader) goneNewest(safe tail) bool {
 }
 
 // noticeShort notes, once, that the open segment has lost bytes: its header names a size that the
-// file does not have. A newest segment with the size of a header and a commit record may be short
-// without a loss, because a process is just writing those two. Such a segment counts only when it
-// is final, or when it is empty and has had updates (see emptied).
+// file does not have. Two kinds of segments may be short without a loss, because a process may be
+// writing them just now: an empty segment, and a segment whose header names only itself and the
+// commit record behind it. Such a segment counts when a newer segment exists (final), or when it is
+// empty and has had updates (see emptied).
 func (r *Reader) noticeShort() error {
 	missing := max(r.scan.head.size, headerSize) - r.limit
 	begun := r.limit > 0 && r.scan.head.size != headerSize+commitSize

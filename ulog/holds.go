@@ -116,8 +116,10 @@ func (h *Hold) From() Stamp {
 	return Stamp(h.stamp.Load())
 }
 
-// Linger has the hold end by itself after a time, unless its holder renews it before with another
-// call. A time of 0 makes it last again.
+// Linger has the hold end by itself after a time, unless another call renews it before. A time of 0
+// makes the hold last again. A renewal may come too late: a removal that has found the hold ended
+// forgets it, and the hold keeps nothing any more. A holder that must not lose its segments
+// registers a new hold and releases this one.
 func (h *Hold) Linger(d time.Duration) {
 	if h == nil {
 		return

@@ -53,8 +53,8 @@ type salvager struct {
 // The records of a page that cannot be read are lost. If a branch cannot be read, Salvage finds the
 // pages below it by looking at all pages that are neither in use nor free. If the list of free
 // pages is lost, too, old pages cannot be told from current ones: their records are Doubtful. If a
-// meta page is damaged, the transaction numbers do not tell which state of the file is the newest;
-// Salvage then compares the descriptions of all states that it finds.
+// meta page is damaged, or the page that names the buckets, Salvage compares the descriptions in
+// all pages that look like the latter, and takes the newest.
 //
 // remember is given what a file with Meta.LWW remembers of keys, and may be nil. Pages of versions
 // that nothing leads to are not looked for.

@@ -112,7 +112,8 @@ func (c *Conn) Hold(n int) error {
 // record would be lost.
 func (c *Conn) Overdraw() { c.overdrawn, c.precious = true, true }
 
-// Declare returns the error that Hold would return for a request of n bytes. It takes nothing.
+// Declare returns ErrTooLarge or ErrBusy for a request of n bytes that could never be held, or not
+// now. It takes nothing, so a request that it lets pass may still be refused by Hold.
 func (c *Conn) Declare(n int) error {
 	l := c.opts.Limits
 	if l == nil || n <= keepSize {
