@@ -22,9 +22,10 @@ const (
 //
 // Messages must be given out in the order of the requests, and no request may sleep while there is
 // a message for it. So each name has a line of waiting requests, and only the first request of a
-// line searches the database. A message that arrives wakes the first of the line, and a request
-// that leaves the line wakes the next. So if a message arrives, the first of the line searches. An
-// aborted transaction may bring back any message: it wakes the first of every line, and the lines
+// line searches the database. A message that arrives wakes the first request of its line, and a
+// request that leaves the line wakes the first of those that remain. Without the second rule a
+// message could arrive for a request that is just leaving, and nobody would fetch it. An aborted
+// transaction may bring back any message: it wakes the first request of every line, and the lines
 // forget what they know of their messages.
 type queues struct {
 	db *db.DB
@@ -65,8 +66,9 @@ func newQueues(d *db.DB) *queues {
 	return &queues{db: d, now: time.Now, lines: map[string]*line{}}
 }
 
-// arrived is called for every record that anybody stores or gives back. A name may have blanks, so
-// each blank of the key may be the end of the name.
+// arrived is called for every record that anybody stores or gives back. A queue's name may have
+// blanks, so each blank of the key may be the end of the name, and arrived looks for a line at each
+// of them.
 func (q *queues) arrived(key []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -31,8 +31,8 @@ func (l *Log) Remembered() (state []byte, at Stamp) {
 	return bytes.Clone(l.note.state), l.note.at
 }
 
-// RememberedIn returns what the log in a directory remembers, as Remembered does, without opening
-// the log.
+// RememberedIn returns the newest note of the log in a directory, without opening the log. Other
+// than Open it goes back through all segments until one of them has a note.
 func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
 	nums, err := listSegments(fs, dir)
 	for i := len(nums) - 1; i >= 0 && err == nil && state == nil; i-- {
