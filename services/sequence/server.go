@@ -85,8 +85,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Lead implements leader.Service. It records that this server uses its server number, so that the
-// others hear of it before the first number is given out.
+// Lead implements leader.Service. It records that this server uses its server number. So other
+// servers usually learn of the use before this server gives out the first number (mayReserve).
 func (s *Server) Lead() error {
 	used, _, err := s.records.users()
 	if used || err != nil {
