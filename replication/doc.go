@@ -4,9 +4,10 @@
 // A Source is the master's side: it serves a follower on a connection that asked for updates with
 // the request 0xB1. A Follower is the other side: it connects to a master, applies what comes to
 // this server's databases, and remembers how far it is. A server can be both, and two servers can
-// follow each other: an update keeps the ID of the server that made it, and neither side sends or
-// takes back the other's own updates. Between servers of our kind an update also keeps the log and
-// the stamp of its origin, so that it is stored once, on however many ways it comes.
+// follow each other: an update keeps the ID of the server that made it. No server sends an update
+// to the server that made it, and no server applies an update of its own that comes back. Between
+// servers of our kind an update also keeps the log and the stamp of its origin, so that it is
+// stored once, on however many ways it comes.
 //
 // When the master's log no longer reaches back to the follower's position, the follower fetches
 // copies of the databases and goes on in the log from the stamp of the first copy. An original
@@ -15,8 +16,8 @@
 // # Positions of a follower
 //
 // Problem. A position is a stamp in the master's log. It says: every update up to here is in this
-// server's databases. After a crash the follower asks for what comes behind its position. A
-// position that is too new loses updates. One that is too old brings updates again, and an old
+// server's databases. After a crash the follower asks for the updates behind its position. A
+// position that is too new loses updates. A position that is too old brings updates again: an old
 // update that is stored again replaces what clients have stored here since, and goes to the
 // followers of this server a second time. So the position must always belong to exactly those
 // updates that the crash has left.
@@ -31,10 +32,11 @@
 //  3. In the RTS file, for people and scripts. Before the file is changed, a position record is
 //     made durable that has the file's present text and its next one (place.rts).
 //
-// At the start, the newer of log and file counts; package db compares them by the stamp of the
-// position record in this server's own log. Then recall reads the RTS file. A text that the
-// record knows was written by this program, and the record's position counts. Any other text was
-// written by somebody who wants another position, and gets it, as from the original.
+// At the start, the newer of the positions 1 and 2 counts; package db compares them by the stamp of
+// the position record in this server's own log. Then recall reads the RTS file. If the newest
+// position record names the file's text (place.rts), this program has written the text, and the
+// record's position counts. Any other text was written by somebody who wants another position: the
+// follower goes on from there, as the original does.
 //
 // Example. Everything up to 100 is here, the RTS file says 100, and the updates 110 and 120 come.
 //
@@ -50,15 +52,16 @@
 // "Known" are the texts of the RTS file in the newest position record. The file is smaller than a
 // disk sector, so a power cut leaves its old or its new text.
 //
-// Several databases can be at several positions: each has its own file, and one that is being
-// copied is at none. recall takes the smallest position and notes the others as parts of the place.
+// Several databases can be at several positions: each has its own file, and a database that is
+// being copied has no position. recall takes the smallest position and notes the databases with
+// other positions, or with none, as parts of the place.
 //
 // Rejected: the position in the RTS file alone, as in the original. Two files cannot change
-// together. Written before the updates are durable, the file promises 120 and a power cut takes 110
-// and 120 away: they never come again. Written after them, the file still says 100, and both
-// updates are stored and logged twice. Without step 3's record a lost write of the RTS file could
-// not be told from an edit of a person. Databases in memory without an update log have nothing but
-// the RTS file, and live with the second fault.
+// together. If the RTS file is written before the updates are durable, it promises 120 when a power
+// cut takes 110 and 120 away: they never come again. If it is written afterwards, a crash in
+// between leaves 100 in it, and both updates are stored and logged twice. Without step 3's record a
+// lost write of the RTS file could not be told from a person's edit. Databases in memory without an
+// update log have nothing but the RTS file, and live with the second fault.
 //
 // # Rules
 //

@@ -5,16 +5,18 @@
 //	services/lock        named locks, as JESync has them
 //	services/sequence    sequence numbers, as coconut gives them out
 //	services/quota       quotas, as coconut manages them
-//	services/leader      which of several servers changes quotas and gives out fencing tokens
 //
-// Every service has its Options in itself, embeds a Port, and implements Service. The server knows
-// a service only by this interface and by a row in its table of services (server/services.go). So
-// a further service is a package here and a row there.
+// Package services/leader is no service. It decides which of several servers changes quotas and
+// gives out fencing tokens.
+//
+// The options of every service embed Options, and its server embeds a Port and implements Service.
+// The process knows a service only by this interface and by a row in its table of services
+// (server/services.go). So a further service is a package here and a row there.
 //
 // Counters and locks are in memory only: a restart begins without them, because it has ended the
-// connections that held them. Sequences, quotas and the bounds of fencing tokens are records of one
-// database file, the services' database. It is replicated like the other databases, but no protocol
-// of clients reaches it.
+// connections that held them. Sequences, quotas, the bounds of fencing tokens and the claims to be
+// the primary are records of one database file, the services' database. It is replicated to servers
+// of our kind, and no protocol of clients reads or writes its records.
 //
 // # Rules
 //
@@ -78,7 +80,7 @@ type Options struct {
 	Timeout time.Duration
 
 	Access *access.Guard   // rights of clients; nil: all of them for everybody
-	Pages  *browser.Policy // which requests of browsers are served, on ports that speak HTTP; nil: all
+	Pages  *browser.Policy // which requests of browsers HTTP ports serve; nil: all
 	Meter  *metrics.Meter  // measures requests; nil: nobody does
 	Logger *slog.Logger    // nil means silent
 }

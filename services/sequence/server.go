@@ -95,8 +95,9 @@ func (s *Server) Lead() error {
 	return s.records.putBound(nil, "", 0)
 }
 
-// Yield implements leader.Service. It drops the bounds in memory, so that the rest of the reserved
-// seconds is not used: while this server is no primary, another may give out greater numbers.
+// Yield implements leader.Service. It drops the bounds in memory, so that the next fetch has to
+// reserve anew, and is refused where the new primary has the same server number. Otherwise this
+// server would use up its reserved seconds, with numbers below those of the new primary.
 func (s *Server) Yield() {
 	_ = s.sequences.All(func(q *sequence) error { // never fails
 		q.reserveMu.Lock()
