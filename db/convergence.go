@@ -47,10 +47,11 @@ import (
 // as an update of this server with a version of now: all servers store it, and stay equal. The
 // removal is lost, but no update is. See batch.renew.
 //
-// Example: server 2 sets k at 16, removes k at 17 and sets k again at 18. Server 1 removes k at 20 and
-// forgets the removal, so its floor is 20. Then the set of 16 and the removal of 17 arrive together,
-// and leave the removal of 17 behind. The set of 18 is newer than 17, but not newer than the floor: it
-// becomes an update of server 1 at 30, and wins over the removal of 20 on server 2 as well.
+// Example: server 2 sets k at 16, removes k at 17 and sets k again at 18. Server 1 removes k at 20
+// and forgets the removal, so its floor is 20. Then the set of 16 and the removal of 17 arrive
+// together, and leave the removal of 17 behind. The set of 18 is newer than 17, but not newer than
+// the floor: it becomes an update of server 1 at 30, and wins over the removal of 20 on server 2 as
+// well.
 //
 // # What was rejected
 //
@@ -100,11 +101,11 @@ func (d *DB) dropOlder(b *batch) error {
 	return b.renew(unknown)
 }
 
-// version returns the version of the last update of a key, be it a record or a removal, and where the
-// database knows neither, the version of the last clear. known reports whether no newer removal of
-// the key can have been forgotten. That is so where there is a record: a newer removal would have
-// removed it. A removal that is remembered proves nothing, because it may have come after a newer
-// removal was forgotten.
+// version returns the version of the last update of a key, be it a record or a removal, and where
+// the database knows neither, the version of the last clear. known reports whether no newer removal
+// of the key can have been forgotten. That is so where there is a record: a newer removal would
+// have removed it. A removal that is remembered proves nothing, because it may have come after a
+// newer removal was forgotten.
 func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
 	e, found, err := d.file.Entry(key)
 	if err != nil {
@@ -176,12 +177,12 @@ func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
 	return v, found, systemError(err)
 }
 
-// unknowns has, for each key of which a newer removal may have been forgotten, the index of the key's
-// last update in a batch. See the essay above.
+// unknowns has, for each key of which a newer removal may have been forgotten, the index of the
+// key's last update in a batch. See the essay above.
 type unknowns map[string]int
 
-// note records the update that becomes the i-th of the batch. known is the result of version for its
-// key, or true for a key that an earlier update of the batch has.
+// note records the update that becomes the i-th of the batch. known is the result of version for
+// its key, or true for a key that an earlier update of the batch has.
 func (n *unknowns) note(u *ulog.Update, known bool, i int) {
 	if _, before := (*n)[string(u.Key)]; known && !before {
 		return
