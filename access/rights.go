@@ -65,8 +65,8 @@ type Database interface {
 	Name() string
 }
 
-// ServicesDatabase is the database of locks, sequences and quotas, as rules name it. Clients can
-// only copy it.
+// ServicesDatabase is the services' database (sequences, quotas, bounds of fencing tokens), as
+// rules name it. Clients can only copy it.
 type ServicesDatabase struct{}
 
 const servicesNumber = "65534"

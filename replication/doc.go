@@ -65,21 +65,24 @@
 //
 // # Rules
 //
-//   - A position never passes an update that is not safe here: it travels in the group of the
-//     update, and reaches the file with the file's checkpoint.
-//   - After a crash the data's own position counts, unless somebody edited the RTS file
-//     (Follower.recall).
-//   - No update goes round between servers: a follower keeps the newest stamp of every log of
-//     origin, and drops what is not newer (pull.wants).
-//   - A gap in the master's log is filled with a copy, or ends the replication. The log is followed
-//     from the stamp of the copy's first part.
-//   - A heartbeat is sent at the end of the log only, so it never names a stamp behind updates that
-//     were removed or damaged.
-//   - A master that lacks what its follower has from it is not followed as if nothing had happened
-//     (parted.go); the follower's data are replaced only when somebody says so.
-//   - A full copy loses nothing that is newer (lww=true): records and removals come with versions.
-//   - An update that cannot be stored now is asked for again; only what can never be stored is left
-//     out, with an error in the log.
-//   - A database that was away lacks what came meanwhile, and gets it as a copy (place.lacks).
+//   - A position never passes an update that is not durable here: the position is in the same group
+//     of the log as the update, and in the same transaction of the database file.
+//   - After a crash the position that the databases remember counts, unless somebody has edited the
+//     RTS file (Follower.recall).
+//   - No update goes round between servers: for each log of origin a follower keeps the newest
+//     stamp that it has received, and drops updates with this stamp or an older one (pull.wants).
+//   - A gap in the master's log is filled by copies of the databases, or ends the replication.
+//     After copies, the log is followed from the stamp of the first copy.
+//   - A master sends a heartbeat only when it has sent all updates up to the end of its log
+//     (stream.run). So no heartbeat has a stamp behind updates that were removed or damaged unsent.
+//   - A master may lack updates that its follower has from it. Then the follower does not apply the
+//     master's further updates as if nothing had happened (parted.go), and only the decision of an
+//     operator replaces newer data of the follower.
+//   - A full copy between databases with lww=true replaces nothing that is newer: records and
+//     removals come with versions.
+//   - An update that cannot be stored now is asked for again. Only an update that can never be
+//     stored is left out, with an error in the log.
+//   - A database that lacks updates up to the position, because it is new or was emptied, is copied
+//     (lacks).
 //   - Updates of the services' database pass leader.Role.Prepare and Replicate.
 package replication

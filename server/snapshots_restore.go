@@ -34,8 +34,8 @@ func (e *snapshotError) Error() string {
 //
 // In three cases the log is not the other half, and is not replayed:
 //
-//   - There is no snapshot. The log may hold updates of earlier lives of the database, each of which
-//     began empty too. If they were replayed, records of a life that is over would come back.
+//   - There is no snapshot. The log may hold updates of earlier lives of the database, each of
+//     which began empty too. If they were replayed, removed records would come back.
 //   - The snapshot has a stamp above the log's last stamp: it was taken with another log.
 //   - The snapshot is older than the last snapshot that the server has taken: somebody put it there
 //     on purpose.

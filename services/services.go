@@ -20,15 +20,15 @@
 //
 // # Rules
 //
-//   - A number of a sequence is given out after its bound is on the disk.
-//   - A bound never becomes less because of another server: each server has records of its own.
-//   - Only the leader changes quotas and gives out fencing tokens. What it changed is in its
-//     records before another leader's updates are stored (leader.Role.Prepare, then Yield, then
-//     Replicate).
-//   - What a former leader did that the new one never got is undone on all servers.
-//   - A quota's call is whole on a server that takes over, whatever of it has arrived: the state
-//     comes first and says what the other records are.
-//   - A server that has lost what it did as the leader is not the leader by its old claim.
+//   - A number of a sequence is given out only after a bound above it is durable.
+//   - No server lowers the bound of another server: each bound has the ID of its server in its key.
+//   - Only the primary changes quotas and gives out fencing tokens. Before a former primary stores
+//     the first update of the new one, it has ended its own calls: leader.Role.Prepare calls Yield,
+//     and Replicate comes afterwards.
+//   - Calls of a former primary that the new primary has never received are undone on all servers.
+//   - A call of a quota is whole on a server that takes over, even if only some of its records have
+//     arrived: the record of the state comes first and says what the other records are.
+//   - A server that has lost records that it wrote as the primary is not the primary by that claim.
 //   - No client reaches the records of the services by any protocol for records.
 package services
 
