@@ -54,6 +54,9 @@ func (lo *loader) load(source, name string) (*lua.LFunction, error) {
 	if strings.HasPrefix(source, "\x1b") {
 		return nil, errors.New(name + ": bad header in precompiled chunk")
 	}
+	if tooDeep(source) {
+		return nil, errors.New(name + ":1: " + errDeep.Error())
+	}
 	chunk, err := parse.Parse(strings.NewReader(source), name)
 	if err != nil {
 		return nil, syntaxError(err, source, name)

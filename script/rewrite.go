@@ -242,6 +242,9 @@ func (r *rewriter) concat(e *ast.StringConcatOpExpr) ast.Expr {
 	for i := range operands {
 		r.operand(&operands[i], i)
 	}
+	if r.err != nil { // there may be a million operands, and the chunk is refused anyway
+		return e
+	}
 	for len(operands) > maxOperands { // from the right, as the operator binds
 		at := len(operands) - maxOperands
 		operands = append(operands[:at:at], concatCall(e, operands[at:]))

@@ -129,6 +129,55 @@ func (t *tokens) add(token string) {
 	}
 }
 
+// tooDeep reports whether constructs are inside each other deeper than rewriter accepts in any chunk.
+// It looks at the tokens before the parser does: the parser needs a kilobyte for each level and cannot
+// be stopped, so two megabytes of "(" would take a gigabyte that nobody has asked for.
+//
+// A bracket is a level until it is closed, a block until its end, and in an expression so is each
+// operator that binds to the right: 2^2^2, a..b..c, - - -1, not not x.
+func tooDeep(source string) bool {
+	open := []int{0} // for each open bracket and block, the levels of the expression in it so far
+	operand := false // the last token ended an operand
+	for at := 0; at < len(source); {
+		token := nextToken(source[at:])
+		at += len(token)
+		if strings.IndexByte(cSpace, token[0]) >= 0 || strings.HasPrefix(token, "--") {
+			continue
+		}
+		ended, last := operand, len(open)-1
+		operand = false
+		switch token {
+		case "(", "{", "[", "function", "do", "then", "repeat":
+			open = append(open, 0)
+		case ")", "}", "]", "end", "until", "elseif": // behind "elseif" comes another "then"
+			open = open[:max(last, 1)]
+			operand = token != "until" && token != "elseif"
+		case "..", "^":
+			open[last]++
+		case "-", "not", "#":
+			if !ended {
+				open[last]++
+			}
+		case "+", "*", "/", "%", ".", ":":
+		default:
+			operand = token == "nil" || token == "true" || token == "false" || token == "..." || isOperand(token)
+			if !operand || ended { // what binds less, or another statement
+				open[last] = 0
+			}
+		}
+		if len(open) > maxDepth || open[len(open)-1] > maxDepth {
+			return true
+		}
+	}
+	return false
+}
+
+// isOperand reports whether a token is a name, a number or a text.
+func isOperand(token string) bool {
+	c := token[0]
+	return isName(token) || isDigit(c) || c == '.' && len(token) > 1 && isDigit(token[1]) || c == '"' || c == '\'' || c == '[' && len(token) > 1
+}
+
 // isName reports whether a token is a name, and no keyword.
 func isName(token string) bool {
 	switch token {

@@ -159,8 +159,10 @@ func (r *recovery) refuse(message []byte, err error) {
 	r.refused = r.failed(call, r.args[0], err)
 }
 
-// logAgain logs an update in the log of -ulog, as coming from where it came from.
+// logAgain logs an update in the log of -ulog, under the ID of the server that made it. The new log
+// does not name the log of origin: its readers would take the update for one that they have had.
 func (r *recovery) logAgain(u ulog.Update) error {
+	u.Origin = ulog.Origin{}
 	before := r.relog.Bytes()
 	at, err := r.relog.Append([]ulog.Update{u})
 	if err == nil && before/relogBatch != r.relog.Bytes()/relogBatch {
