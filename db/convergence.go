@@ -47,10 +47,11 @@ import (
 // as an update of this server with a version of now: all servers store it, and stay equal. The
 // removal is lost, but no update is. See batch.renew.
 //
-// Example: server 2 sets k at 16, removes k at 17 and sets k again at 18. Server 1 removes k at 20 and
-// forgets the removal, so its floor is 20. Then the set of 16 and the removal of 17 arrive together,
-// and leave the removal of 17 behind. The set of 18 is newer than 17, but not newer than the floor: it
-// becomes an update of server 1 at 30, and wins over the removal of 20 on server 2 as well.
+// Example: server 2 sets k at 16, removes k at 17 and sets k again at 18. Server 1 removes k at 20
+// and forgets the removal, so its floor is 20. Then the set of 16 and the removal of 17 arrive
+// together, and leave the removal of 17 behind. The set of 18 is newer than 17, but not newer than
+// the floor: it becomes an update of server 1 at 30, and wins over the removal of 20 on server 2 as
+// well.
 //
 // # What was rejected
 //
@@ -59,13 +60,21 @@ import (
 // clocks would tell concurrent updates from later ones, but somebody has to choose between
 // concurrent ones all the same, and clients of the original have no means to.
 
+// versions is what last writer wins needs of one database: the file, which has the versions, and
+// the number of updates that takeOver has changed.
+type versions struct {
+	file    *filestore.Store // nil for a database in memory
+	renewed atomic.Int64     // updates of other servers that became updates of this one since the start
+	told    atomic.Int64     // renewed when it was logged last
+}
+
 // lww reports whether the database keeps versions.
-func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
+func (s *versions) lww() bool { return s.file != nil && s.file.LWW() }
 
 // outdo makes every later update newer than all that the file has, also when the file comes to a
 // new log while the clock is behind.
 func (d *recovery) outdo(log *logDir, m filestore.Meta) error {
-	if !d.lww() {
+	if !d.versions.lww() {
 		return nil
 	}
 	return log.Observe(max(m.Newest, m.Stamp))
@@ -73,7 +82,7 @@ func (d *recovery) outdo(log *logDir, m filestore.Meta) error {
 
 // dropOlder removes from a batch the updates of other servers that are older than what the database
 // has. The caller has locked the keys.
-func (d *DB) dropOlder(b *batch) error {
+func (s *versions) dropOlder(b *batch) error {
 	kept := b.ups[:0]
 	later := make(map[string]filestore.Version, len(b.ups)) // versions within the batch
 	var unknown unknowns
@@ -86,7 +95,7 @@ func (d *DB) dropOlder(b *batch) error {
 		has, known := later[string(u.Key)]
 		if !known {
 			var err error
-			if has, known, err = d.version(u.Key); err != nil {
+			if has, known, err = s.version(u.Key); err != nil {
 				return err
 			}
 		}
@@ -100,35 +109,35 @@ func (d *DB) dropOlder(b *batch) error {
 	return b.renew(unknown)
 }
 
-// version returns the version of the last update of a key, be it a record or a removal, and where the
-// database knows neither, the version of the last clear. known reports whether no newer removal of
-// the key can have been forgotten. That is so where there is a record: a newer removal would have
-// removed it. A removal that is remembered proves nothing, because it may have come after a newer
-// removal was forgotten.
-func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
-	e, found, err := d.file.Entry(key)
+// version returns the version of the last update of a key, be it a record or a removal, and where
+// the database knows neither, the version of the last clear. known reports whether no newer removal
+// of the key can have been forgotten. That is so where there is a record: a newer removal would
+// have removed it. A removal that is remembered proves nothing, because it may have come after a
+// newer removal was forgotten.
+func (s *versions) version(key []byte) (v filestore.Version, known bool, err error) {
+	e, found, err := s.file.Entry(key)
 	if err != nil {
 		return v, false, systemError(err)
 	}
 	if !found {
-		return d.file.Cleared(), false, nil
+		return s.file.Cleared(), false, nil
 	}
 	return e.Version, !e.Removed, nil
 }
 
 // addClear adds the clear of another server to a batch. Records that are newer than the clear are
 // stored again behind it, and removals that are newer are repeated. The caller has locked all keys.
-func (d *DB) addClear(b *batch, from ulog.Update) error {
+func (s *versions) addClear(b *batch, from ulog.Update) error {
 	v := filestore.Version{Stamp: from.Origin.Stamp, SID: from.SID}
-	if !d.lww() || from.Origin.Log == 0 {
+	if !s.lww() || from.Origin.Log == 0 {
 		b.clear(from)
 		return nil
 	}
-	if !d.file.Cleared().Less(v) {
+	if !s.file.Cleared().Less(v) {
 		return nil
 	}
 	newer := map[string]filestore.LastUpdate{}
-	err := d.file.EachEntry(func(key []byte, e filestore.LastUpdate) {
+	err := s.file.EachEntry(func(key []byte, e filestore.LastUpdate) {
 		delete(newer, string(key))
 		if v.Less(e.Version) {
 			newer[string(key)] = e
@@ -139,7 +148,7 @@ func (d *DB) addClear(b *batch, from ulog.Update) error {
 	}
 	b.clear(from)
 	for key, e := range newer {
-		if err := d.addAgain(b, []byte(key), e); err != nil {
+		if err := s.addAgain(b, []byte(key), e); err != nil {
 			return err
 		}
 	}
@@ -153,8 +162,8 @@ func (b *batch) clear(from ulog.Update) {
 
 // addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep
 // versions leave the update out; other followers need it after the clear.
-func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
-	value, found, err := d.store.Get(nil, key, nil)
+func (s *versions) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
+	value, found, err := s.file.Get(nil, key, nil)
 	if err != nil {
 		return systemError(err)
 	}
@@ -168,20 +177,20 @@ func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
 }
 
 // KeepsVersions reports whether updates of other servers are compared with what the database has.
-func (d *DB) KeepsVersions() bool { return d.lww() }
+func (d *DB) KeepsVersions() bool { return d.versions.lww() }
 
 // LastVersion returns the version of the last update of a key, in a database that KeepsVersions.
 func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
-	v, found, err = d.file.Entry(key)
+	v, found, err = d.versions.file.Entry(key)
 	return v, found, systemError(err)
 }
 
-// unknowns has, for each key of which a newer removal may have been forgotten, the index of the key's
-// last update in a batch. See the essay above.
+// unknowns has, for each key of which a newer removal may have been forgotten, the index of the
+// key's last update in a batch. See the essay above.
 type unknowns map[string]int
 
-// note records the update that becomes the i-th of the batch. known is the result of version for its
-// key, or true for a key that an earlier update of the batch has.
+// note records the update that becomes the i-th of the batch. known is the result of version for
+// its key, or true for a key that an earlier update of the batch has.
 func (n *unknowns) note(u *ulog.Update, known bool, i int) {
 	if _, before := (*n)[string(u.Key)]; known && !before {
 		return
@@ -222,31 +231,22 @@ func (b *batch) renew(n unknowns) error {
 	return nil
 }
 
-// takeOver makes the updates that renew has found this server's own. The caller holds DB.commitMu.
+// takeOver makes the updates that renew has found this server's own. The caller holds
+// core.commitMu.
 func (b *batch) takeOver() {
 	for _, i := range b.renewed {
 		u := &b.ups[i]
 		u.SID, u.Origin = b.db.sid, ulog.Origin{}
 	}
-	b.db.renewals.count.Add(int64(len(b.renewed)))
-}
-
-// renewals counts the updates that takeOver has changed.
-type renewals struct {
-	count atomic.Int64
-	told  atomic.Int64 // the count when it was logged last
+	b.db.versions.renewed.Add(int64(len(b.renewed)))
 }
 
 // tell logs the first renewed update, and then each time their number has doubled.
-func (r *renewals) tell(d *DB) {
-	n, told := r.count.Load(), r.told.Load()
-	if n < max(1, 2*told) || !r.told.CompareAndSwap(told, n) {
+func (s *versions) tell(d *core) {
+	n, told := s.renewed.Load(), s.told.Load()
+	if n < max(1, 2*told) || !s.told.CompareAndSwap(told, n) {
 		return
 	}
 	d.logger.Warn(fmt.Sprintf("%s: %d updates of other servers so far may be older than removals that have been forgotten; they count as made "+
 		"now, on all servers. More removals are remembered with -removals", d.Path(), n))
 }
-
-// renewed returns how many updates of other servers have become updates of this one since the
-// start, because they may be older than removals that a file with lww=true has forgotten.
-func (d *DB) renewed() int64 { return d.renewals.count.Load() }
