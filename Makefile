@@ -27,8 +27,8 @@ test-tools: ## what some tests need beside Go, from Debian's packages; as root
 test: lint test-race ## everything that must hold before a change is handed in
 
 test-race: ## all tests, recorded conversations of the original included, under the race detector
-	$(GO) test -race -timeout 9m ./...
-	$(GO) -C tools/replsql test -race -timeout 9m ./...
+	$(GO) test -race -vet=off -timeout 9m ./...
+	$(GO) -C tools/replsql test -race -vet=off -timeout 9m ./...
 
 bench: build ## the server beside redis-server, as a table for BENCHMARKS.md, then the benchmarks of the packages
 	$(GO) run ./internal/bench -server bin/ktserver && $(GO) test -run '^$$' -bench . -benchmem ./...
@@ -36,9 +36,12 @@ bench: build ## the server beside redis-server, as a table for BENCHMARKS.md, th
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done
 
-lint: ## go vet, formatting, and our own rules: import directions, comments, no global state
+LINTER := $(GO) tool -modfile=internal/lint/tools/go.mod
+
+lint: ## go vet, formatting, staticcheck, unparam, and our own rules: import directions, comments, no global state
 	$(GO) -C tools/replsql vet ./...
 	$(GO) vet ./... && test -z "$$(gofmt -s -l . | tee /dev/stderr)" && $(GO) test ./internal/lint
+	$(LINTER) staticcheck ./... && $(LINTER) unparam ./...
 
 fmt: ## format all sources
 	gofmt -s -w .

@@ -188,7 +188,8 @@ func (c *Catalog) SetGuarded(on bool) error {
 		return nil
 	}
 	for _, d := range c.dbs {
-		d.commitMu.Lock() // whoever has not seen the flag has appended
+		d.commitMu.Lock()
+		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
 		d.commitMu.Unlock()
 	}
 	for _, l := range c.logs {

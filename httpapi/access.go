@@ -17,8 +17,8 @@ import (
 //
 //   - when the head of a request has arrived, whether the client may do anything at all (enter);
 //   - when the input is known, whether the client may do this (mayCall, mayUse);
-//   - again by the database, before an update that the rules may have overtaken (owed.Rights): a body
-//     may take long to arrive, a signal even longer, and the rules may change meanwhile.
+//   - again by the database, before an update that the rules may have overtaken (owed.Rights): a
+//     body may take long to arrive, a signal even longer, and the rules may change meanwhile.
 //
 // A refusal holds to the end of the request. It is the reply, whatever a procedure makes of the
 // error.

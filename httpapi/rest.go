@@ -87,9 +87,9 @@ func (s *Session) restHead(d *db.DB, key []byte) int {
 }
 
 // largeValue is the size from which on a value is stored from where it is, without a copy: the
-// database writes the expiration time into the record.Headroom bytes in front of the value. The buffer
-// of a large request is not used again, and no more is read into it before the log has been waited
-// for.
+// database writes the expiration time into the record.Headroom bytes in front of the value. The
+// buffer of a large request is not used again, and no more is read into it before the log has been
+// waited for.
 const largeValue = 1 << 20
 
 func (s *Session) restPut(d *db.DB, key []byte) int {

@@ -26,14 +26,14 @@ func (in *input) need(name string) ([]byte, error) {
 	return value, nil
 }
 
-// both returns two parameters that the procedure cannot do without.
-func (in *input) both(first, second string) (a, b []byte, err error) {
-	a, ok := in.Get(first)
-	b, alsoOK := in.Get(second)
+// keyAnd returns the key and another parameter, for procedures that cannot do without either.
+func (in *input) keyAnd(name string) (key, value []byte, err error) {
+	key, ok := in.Get("key")
+	value, alsoOK := in.Get(name)
 	if !ok || !alsoOK {
 		return nil, nil, errInvalidParameters
 	}
-	return a, b, nil
+	return key, value, nil
 }
 
 // orNil returns a parameter, nil if it is absent. An empty parameter is not nil.

@@ -23,7 +23,7 @@ func (s *Session) inPlace(value []byte) (room []byte) {
 }
 
 func rpcSet(s *Session) error {
-	key, value, err := s.in.both("key", "value")
+	key, value, err := s.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func rpcSet(s *Session) error {
 }
 
 func rpcAdd(s *Session) error {
-	key, value, err := s.in.both("key", "value")
+	key, value, err := s.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func rpcAdd(s *Session) error {
 }
 
 func rpcReplace(s *Session) error {
-	key, value, err := s.in.both("key", "value")
+	key, value, err := s.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func rpcReplace(s *Session) error {
 }
 
 func rpcAppend(s *Session) error {
-	key, value, err := s.in.both("key", "value")
+	key, value, err := s.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func rpcCheck(s *Session) error {
 }
 
 func rpcIncrement(s *Session) error {
-	key, num, err := s.in.both("key", "num")
+	key, num, err := s.in.keyAnd("num")
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func rpcIncrement(s *Session) error {
 }
 
 func rpcIncrementDouble(s *Session) error {
-	key, num, err := s.in.both("key", "num")
+	key, num, err := s.in.keyAnd("num")
 	if err != nil {
 		return err
 	}

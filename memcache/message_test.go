@@ -55,13 +55,12 @@ func TestMessagesKeepTheirOrderWhenTheClockJumps(t *testing.T) {
 	for kind, o := range map[string]db.Options{"a.kct": {}, "private.kct": {}, "with a log.kct": {LogDir: "ulog", SID: 1}} {
 		t.Run(kind, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+			random := rand.New(rand.NewPCG(1, 2)) // a test
 			var want []string
-			clock := start
 			for run := range 6 {
 				c, q, set := openQueues(t, kind, o)
 				for i := range 30 {
-					clock = start.Add(time.Duration(random.Int64N(int64(48*time.Hour))) - 24*time.Hour)
+					clock := start.Add(time.Duration(random.Int64N(int64(48*time.Hour))) - 24*time.Hour)
 					set(clock)
 					want = append(want, fmt.Sprintf("%d.%d", run, i))
 					put(t, q, "job", want[len(want)-1])

@@ -59,4 +59,24 @@
 // updates are stored and logged twice. Without step 3's record a lost write of the RTS file could
 // not be told from an edit of a person. Databases in memory without an update log have nothing but
 // the RTS file, and live with the second fault.
+//
+// # Rules
+//
+//   - A position never passes an update that is not safe here: it travels in the group of the
+//     update, and reaches the file with the file's checkpoint.
+//   - After a crash the data's own position counts, unless somebody edited the RTS file
+//     (Follower.recall).
+//   - No update goes round between servers: a follower keeps the newest stamp of every log of
+//     origin, and drops what is not newer (pull.wants).
+//   - A gap in the master's log is filled with a copy, or ends the replication. The log is followed
+//     from the stamp of the copy's first part.
+//   - A heartbeat is sent at the end of the log only, so it never names a stamp behind updates that
+//     were removed or damaged.
+//   - A master that lacks what its follower has from it is not followed as if nothing had happened
+//     (parted.go); the follower's data are replaced only when somebody says so.
+//   - A full copy loses nothing that is newer (lww=true): records and removals come with versions.
+//   - An update that cannot be stored now is asked for again; only what can never be stored is left
+//     out, with an error in the log.
+//   - A database that was away lacks what came meanwhile, and gets it as a copy (place.lacks).
+//   - Updates of the services' database pass leader.Role.Prepare and Replicate.
 package replication

@@ -106,7 +106,6 @@ func TestGapIsFilledWithACopy(t *testing.T) {
 type cutter struct {
 	port   int
 	limit  func() int64
-	copies int // connections
 	socket net.Listener
 	wg     sync.WaitGroup
 }

@@ -133,7 +133,7 @@ func TestTheLogIsKeptForAFollowerThatCrashes(t *testing.T) {
 	require.NoError(t, os.RemoveAll(b.dir))
 	require.NoError(t, os.CopyFS(b.dir, os.DirFS(crashed)))
 	b.start()
-	ofB, _ = b.follow(master(a.port))
+	b.follow(master(a.port))
 	a.set(0, "after", "1")
 	eventually(t, "an update", func() bool { return b.get(0, "after") != "" })
 	require.NotContains(t, strings.Join(b.log.lines("INFO"), "\n"), "fetching a copy")

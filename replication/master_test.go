@@ -144,7 +144,7 @@ func TestAMasterThatRefuses(t *testing.T) {
 	m, b := newFakeMaster(t), newNode(t, 2)
 	f, _ := b.follow(master(m.port))
 	c, _ := m.accept()
-	_, err := io.WriteString(c, string([]byte{byte(frame.Error)}))
+	_, err := c.Write([]byte{byte(frame.Error)})
 	require.NoError(t, err)
 	eventually(t, "the reason", func() bool { return b.logs("ERROR", "the master refuses to be followed: it has no update log (-ulog)") })
 	require.Contains(t, f.Status().Trouble, "-ulog")

@@ -145,7 +145,7 @@ func TestAMasterThatComesBackWithAnotherLog(t *testing.T) {
 // the one that was restored needs a copy of the other one too, which it is told to fetch.
 func TestADualMasterThatWasRestoredToThePast(t *testing.T) {
 	a, b := newFileNode(t, 1, "#lww=true"), newFileNode(t, 2, "#lww=true")
-	ofA, end := a.follow(master(b.port))
+	_, end := a.follow(master(b.port))
 	ofB, _ := b.follow(master(a.port))
 	a.set(0, "before", "a")
 	caughtUp(t, ofB, a)
@@ -161,7 +161,7 @@ func TestADualMasterThatWasRestoredToThePast(t *testing.T) {
 	require.Contains(t, strings.Join(b.log.lines("ERROR"), "\n"), "Fetching copies of its databases, of which the newer records count")
 	require.Equal(t, []string{"a", "b", ""}, []string{b.get(0, "lost"), b.get(0, "made here"), b.get(0, "before")})
 
-	ofA, _ = a.follow(master(b.port))
+	ofA, _ := a.follow(master(b.port))
 	eventually(t, "what the other one has made", func() bool { return a.get(0, "made here") != "" })
 	ofA.Recopy()
 	ofA.Tune("127.0.0.1", b.port, nil, nil)

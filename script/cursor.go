@@ -43,8 +43,9 @@ func (s *state) newCursor(h *handle, object lua.LValue) *lua.LTable {
 	return t
 }
 
-func (c call) cursorOf(i int) *cursor {
-	t, ok := c.l.Get(i).(*lua.LTable)
+// cursor returns the cursor whose method is called.
+func (c call) cursor() *cursor {
+	t, ok := c.l.Get(1).(*lua.LTable)
 	if !ok {
 		c.refuse()
 	}
@@ -134,10 +135,10 @@ func next(c call, cur *cursor) int {
 	return 1 + c.pushBytes(value)
 }
 
-func curCall(c call) int { return next(c, c.cursorOf(1)) }
+func curCall(c call) int { return next(c, c.cursor()) }
 
 func curDisable(c call) int {
-	c.cursorOf(1)
+	c.cursor()
 	c.table(1).RawSetString("cur_ptr_", lua.LNil)
 	return 0
 }
@@ -147,7 +148,7 @@ func curString(c call) int {
 	if t.RawGetString("cur_ptr_") == lua.LNil {
 		return c.pushBytes([]byte("(disabled)"))
 	}
-	cur := c.cursorOf(1)
+	cur := c.cursor()
 	key, path := "(nil)", "(nil)"
 	if cur.h.db != nil {
 		path = cur.h.db.Path()
@@ -163,20 +164,20 @@ func curString(c call) int {
 }
 
 func curDB(c call) int {
-	c.cursorOf(1)
+	c.cursor()
 	c.l.Push(c.table(1).RawGetString("db_"))
 	return 1
 }
 
 func curError(c call) int {
-	h := c.cursorOf(1).h
+	h := c.cursor().h
 	c.l.Push(c.s.newError(h.code, h.message))
 	return 1
 }
 
 // jump moves the cursor to the first or last record, or to a key if the script gives one.
 func jump(c call, first func(*db.Cursor, *db.Pending) error, byKey func(*db.Cursor, *db.Pending, []byte) error) int {
-	cur := c.cursorOf(1)
+	cur := c.cursor()
 	if c.l.GetTop() == 1 {
 		return c.pushBool(cur.do(c, first))
 	}
@@ -187,15 +188,15 @@ func jump(c call, first func(*db.Cursor, *db.Pending) error, byKey func(*db.Curs
 func curJump(c call) int     { return jump(c, (*db.Cursor).Jump, (*db.Cursor).JumpKey) }
 func curJumpBack(c call) int { return jump(c, (*db.Cursor).JumpBack, (*db.Cursor).JumpBackKey) }
 
-func curStep(c call) int { return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).Step)) }
+func curStep(c call) int { return c.pushBool(c.cursor().do(c, (*db.Cursor).Step)) }
 
-func curStepBack(c call) int { return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).StepBack)) }
+func curStepBack(c call) int { return c.pushBool(c.cursor().do(c, (*db.Cursor).StepBack)) }
 
 // part serves get_key and get_value.
 func part(c call, get func(at *db.Cursor, p *db.Pending, step bool) ([]byte, error)) int {
 	var value []byte
 	step := c.flag(2, false)
-	if !c.cursorOf(1).do(c, func(at *db.Cursor, p *db.Pending) (err error) {
+	if !c.cursor().do(c, func(at *db.Cursor, p *db.Pending) (err error) {
 		value, err = get(at, p, step)
 		return err
 	}) {
@@ -211,7 +212,7 @@ func curGetValue(c call) int { return part(c, (*db.Cursor).GetValue) }
 func whole(c call, get func(at *db.Cursor, p *db.Pending) (key, value []byte, xt int64, err error)) int {
 	var key, value []byte
 	var xt int64
-	if !c.cursorOf(1).do(c, func(at *db.Cursor, p *db.Pending) (err error) {
+	if !c.cursor().do(c, func(at *db.Cursor, p *db.Pending) (err error) {
 		key, value, xt, err = get(at, p)
 		return err
 	}) {
@@ -232,19 +233,19 @@ func curSeize(c call) int {
 }
 
 func curRemove(c call) int {
-	return c.pushBool(c.cursorOf(1).do(c, (*db.Cursor).Remove))
+	return c.pushBool(c.cursor().do(c, (*db.Cursor).Remove))
 }
 
 // curSetValue takes value, expiration time and step, as the original's documentation says. The
 // original itself mixes up the last two.
 func curSetValue(c call) int {
-	cur := c.cursorOf(1)
+	cur := c.cursor()
 	value, xt, step := c.bytes(2), c.xt(3), c.flag(4, false)
 	return c.pushBool(cur.do(c, func(at *db.Cursor, p *db.Pending) error { return at.SetValue(p, value, xt, step) }))
 }
 
 func curAccept(c call) int {
-	cur := c.cursorOf(1)
+	cur := c.cursor()
 	visit, writable, step := c.visitor(c.visitorOf(2)), c.flag(3, true), c.flag(4, false)
 	return c.pushBool(cur.h.visit(c, cur.on(func(at *db.Cursor, p *db.Pending) error {
 		if writable {

@@ -55,8 +55,9 @@ func (h *handle) note(err error) bool {
 	return false
 }
 
-func (h *handle) fail(code dberr.Code, message string) bool {
-	h.code, h.message = code, message
+// refuse remembers why an operation is not possible now.
+func (h *handle) refuse(message string) bool {
+	h.code, h.message = dberr.InvalidOperation, message
 	return false
 }
 
@@ -65,7 +66,7 @@ func (h *handle) fail(code dberr.Code, message string) bool {
 // operation: see holds.
 func (h *handle) do(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
-		return h.fail(dberr.InvalidOperation, "not opened")
+		return h.refuse("not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -140,7 +141,7 @@ func (h *handle) awaitUpdates() error {
 // begin begins a transaction of this call.
 func (h *handle) begin(c call, hard bool) bool {
 	if h.db == nil {
-		return h.fail(dberr.InvalidOperation, "not opened")
+		return h.refuse("not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -184,7 +185,7 @@ func (s *state) await(c call, event <-chan struct{}) {
 // finish ends the transaction of this call, or a transaction that an earlier call has left open.
 func (h *handle) finish(c call, commit bool) bool {
 	if h.db == nil {
-		return h.fail(dberr.InvalidOperation, "not opened")
+		return h.refuse("not opened")
 	}
 	if h.busy > 0 {
 		c.raise("the database is being visited by this script")
@@ -199,7 +200,7 @@ func (h *handle) finish(c call, commit bool) bool {
 	}
 	switch {
 	case tx == nil:
-		return h.fail(dberr.InvalidOperation, "not in transaction")
+		return h.refuse("not in transaction")
 	case commit:
 		return h.note(tx.Commit(h.pending()))
 	}

@@ -51,7 +51,7 @@ func dbMapReduce(c call) int {
 // open runs an operation during which the script may use the same database (XNOLOCK).
 func (h *handle) open(c call, op func(d *db.DB) error) bool {
 	if h.db == nil {
-		return h.fail(dberr.InvalidOperation, "not opened")
+		return h.refuse("not opened")
 	}
 	ok := h.note(op(h.current()))
 	h.s.leash.check(c.l)

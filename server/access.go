@@ -45,7 +45,7 @@ const accessEvery = time.Second
 // the server.
 func openAccess(c AccessConfig, host string, log logger) (*access.Guard, error) {
 	if c.Path == "" && host != "" {
-		return nil, nil //nolint:nilnil // no guard, no error
+		return nil, nil // no guard, no error
 	}
 	return access.Open(access.Options{Path: c.Path, Logger: log.Logger})
 }

@@ -68,7 +68,7 @@ func (d *databases) open(every *pace) error {
 func (d *databases) engine() (*db.Engine, error) {
 	path := d.cfg.Plugins.Database
 	if path == "" {
-		return nil, nil //nolint:nilnil // both are "none"
+		return nil, nil // both are "none"
 	}
 	d.log.system("loading a plug-in database file: path=%s", path)
 	e, ok := db.FindEngine(path)

@@ -51,7 +51,7 @@ func (c *PluginConfig) check(databases []string) error {
 	if c.Database == "" {
 		x, err := expr.Parse(databases[0])
 		if err != nil {
-			return nil //nolint:nilerr // opening the database tells
+			return nil // opening the database tells
 		}
 		kind = x.Kind
 	}

@@ -113,7 +113,7 @@ func deviceOf(dir string) (device uint64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	return uint64(stat.Dev), true //nolint:unconvert // another type on other systems
+	return uint64(stat.Dev), true // another type on other systems
 }
 
 // log writes a line when something begins or ends to be refused. refused are the updates that have

@@ -21,7 +21,7 @@ type primary struct {
 // database.
 func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, error) {
 	if d == nil {
-		return nil, nil //nolint:nilnil // no database, no role
+		return nil, nil // no database, no role
 	}
 	role, err := leader.Open(leader.Options{DB: d, SID: sid, Logger: log.Logger})
 	if err != nil {

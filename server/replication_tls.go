@@ -28,7 +28,7 @@ type masterDialer struct {
 // masterDial returns the function that connects to masters, nil where plaintext will do.
 func masterDial(c *TLSConfig, log logger) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
 	if !c.toMaster() {
-		return nil, nil //nolint:nilnil // no function, no error
+		return nil, nil // no function, no error
 	}
 	files, err := c.client(log.Logger)
 	if err != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"slices"
 	"strconv"
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/expr"
 	"gotycoon/internal/exposed"
 	"gotycoon/services"
 	"gotycoon/services/counter"
@@ -109,6 +111,59 @@ func (c *ServicesConfig) table() []serviceRow {
 			},
 		},
 	}
+}
+
+// check finds values that no service can have, so that the start fails before anything is opened.
+func (c *ServicesConfig) check() error {
+	table := c.table()
+	for i := range table {
+		row := &table[i]
+		if wrong := amount(row.portOption(), row.port).wrong; wrong != nil {
+			return wrong
+		}
+		if row.port > math.MaxUint16 {
+			return fmt.Errorf("%s: %d is more than %d", row.portOption(), row.port, math.MaxUint16)
+		}
+	}
+	for i := range table {
+		for _, o := range table[i].options {
+			if o.wrong != nil {
+				return o.wrong
+			}
+		}
+	}
+	text := c.database()
+	if text == "" {
+		return nil
+	}
+	if expr, err := expr.Parse(text); err == nil && !expr.Kind.OnDisk() { // the other errors are found when the database is opened
+		return fmt.Errorf("-services: %s is no database file, and what locks, sequences and quotas keep must survive the process", text)
+	}
+	return nil
+}
+
+// notes returns a line for each option of a service that is off.
+func (c *ServicesConfig) notes() (notes []string) {
+	for _, row := range c.table() {
+		for _, o := range row.options {
+			if o.given && row.port == 0 {
+				notes = append(notes, fmt.Sprintf("%s: has no effect without %s", o.name, row.portOption()))
+			}
+		}
+	}
+	return notes
+}
+
+// database returns the expression of the services' database. It is empty if no service needs the
+// database, and the server is not to keep a copy of a master's.
+func (c *ServicesConfig) database() string {
+	if c.Database != "" {
+		return c.Database
+	}
+	if slices.ContainsFunc(c.table(), func(r serviceRow) bool { return r.keeps && r.port != 0 }) {
+		return DefaultServices
+	}
+	return ""
 }
 
 // servicesOptions are what the services are given.

@@ -37,8 +37,8 @@ func (e *snapshotError) Error() string {
 // back. A snapshot with a stamp above the log's last one was taken with another log. And a snapshot
 // that is older than the last snapshot that the server has taken was put there on purpose. In each
 // of these cases the database goes on from the snapshot, or from nothing, and gets a new snapshot
-// before anybody changes it: the stamp of the new snapshot tells the updates of this life from older
-// ones.
+// before anybody changes it: the stamp of the new snapshot tells the updates of this life from
+// older ones.
 type restorer struct {
 	s         *snapshots // nil: there is nothing to restore
 	databases []string   // their expressions

@@ -9,8 +9,8 @@ package server
 //
 //   - The PID file is written when everything is open, because scripts wait for the file, but it is
 //     removed only when nobody works with the databases any more.
-//   - The timers begin when the services are open, but run until the follower is closed: the disk is
-//     watched as long as updates come.
+//   - The timers begin when the services are open, but run until the follower is closed: the disk
+//     is watched as long as updates come.
 //   - The last snapshots are taken between the last update and the close of the databases. At the
 //     start nothing belongs to them.
 //

@@ -100,7 +100,7 @@ func (c *TLSConfig) client(log *slog.Logger) (*tlsfiles.Client, error) {
 // openTLS prepares what the ports need, nil without TLS.
 func openTLS(c *TLSConfig, log logger) (*tlsport.Guard, error) {
 	if !c.on() {
-		return nil, nil //nolint:nilnil // plaintext, no error
+		return nil, nil // plaintext, no error
 	}
 	files, err := c.server(log.Logger)
 	if err != nil {

@@ -15,6 +15,19 @@
 // connections that held them. Sequences, quotas and the bounds of fencing tokens are records of one
 // database file, the services' database. It is replicated like the other databases, but no protocol
 // of clients reaches it.
+//
+// # Rules
+//
+//   - A number of a sequence is given out after its bound is on the disk.
+//   - A bound never becomes less because of another server: each server has records of its own.
+//   - Only the leader changes quotas and gives out fencing tokens. What it changed is in its
+//     records before another leader's updates are stored (leader.Role.Prepare, then Yield, then
+//     Replicate).
+//   - What a former leader did that the new one never got is undone on all servers.
+//   - A quota's call is whole on a server that takes over, whatever of it has arrived: the state
+//     comes first and says what the other records are.
+//   - A server that has lost what it did as the leader is not the leader by its old claim.
+//   - No client reaches the records of the services by any protocol for records.
 package services
 
 import (

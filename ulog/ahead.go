@@ -136,7 +136,7 @@ func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 // segmentFront returns what stands in front of the first update of a segment that begins behind the
 // stamp last.
 func segmentFront(head header, state []byte, last Stamp) []byte {
-	b := appendCommit(appendHeader(nil, head), headerSize, last, 0)
+	b := appendCommit(encodeHeader(head), headerSize, last, 0)
 	return append(b, repeated(state, last)...)
 }
 

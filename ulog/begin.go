@@ -153,7 +153,7 @@ func (p *Prepared) resume(f vfs.File, s *scanner) (int64, header, error) {
 	if head == s.head {
 		return off, head, nil
 	}
-	_, err := f.WriteAt(appendHeader(nil, head), 0)
+	_, err := f.WriteAt(encodeHeader(head), 0)
 	return off, head, err
 }
 

@@ -160,7 +160,7 @@ func (w *writer) lead() {
 		err = w.writeGroup(&g)
 	}
 	if err == nil && l.opts.SyncEach {
-		err = w.syncWritten()
+		_ = w.syncWritten() // a failed sync has ended the log: the waiters learn it from there
 	}
 	w.finish(g)
 }

@@ -42,4 +42,28 @@
 // with Options.SyncEach, while the other goroutines sleep (see Leadership in commit.go). A Reader
 // sees an update when Wait would return. The value of a large update may be written before Append,
 // with WriteAhead.
+//
+// # Rules
+//
+//   - A failed write or Sync is final: Log.fail ends the log, and nothing is acknowledged
+//     afterwards.
+//   - A group of records counts as a whole or not at all; one Append is always inside one group
+//     (format.go).
+//   - Stamps grow for ever: Open reads the last stamp from the end of the log, and the header keeps
+//     what followers were promised beyond it (promise.go).
+//   - A stamp that a follower was told is never given to an update that the follower lacks
+//     (Log.Promise, called before the log is read to its end).
+//   - Stamps of updates that were received are smaller than those given out later
+//     (Log.AppendReplicated, Log.Observe).
+//   - A segment is removed when nobody needs it, as of one moment: files, snapshots, copies and
+//     followers hold what comes after their stamps (holds.go).
+//   - A segment that has lost its updates is named at the start, and is a gap for everybody who
+//     needs them (heads.go). No crash leaves an empty segment behind.
+//   - A Reader never passes over removed or damaged updates: Next returns a *GapError until SkipGap
+//     (gap.go).
+//   - A value that is written ahead becomes a segment only when all of it is on the disk: the old
+//     segment is synced, then the file, then the file gets the segment's name (ahead.go).
+//   - No lock is held while a large value is written, and no stamp is given out for it before.
+//   - The newest segment tells where a follower is, and that is on the disk before any update in
+//     the segment (remember.go).
 package ulog

@@ -150,7 +150,7 @@ func (d *folder) nameSegment(path string, n uint64) error {
 // beginSegment gives an empty segment its header and a commit record of zero records, and syncs it.
 func (d *folder) beginSegment(f vfs.File, last, promised Stamp) (header, error) {
 	head := header{headerSize + commitSize, max(last, promised)}
-	b := appendHeader(nil, head)
+	b := encodeHeader(head)
 	b = appendCommit(b, headerSize, last, 0)
 	if err := f.Truncate(0); err != nil {
 		return head, err

@@ -50,8 +50,8 @@ type header struct {
 	last Stamp // largest stamp then; in the newest segment maybe a greater one, see promise.go
 }
 
-func appendHeader(dst []byte, h header) []byte {
-	dst = append(dst, magic)
+func encodeHeader(h header) []byte {
+	dst := append(make([]byte, 0, headerSize), magic)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(h.size))
 	return binary.BigEndian.AppendUint64(dst, uint64(h.last))
 }

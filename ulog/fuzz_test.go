@@ -70,7 +70,7 @@ func FuzzReader(f *testing.F) {
 	ours, err := os.ReadFile(filepath.Join(dir, segmentName(1)))
 	require.NoError(f, err)
 	f.Add(ours)
-	f.Add(append(appendHeader(nil, header{45, 0}), ours[headerSize:]...))
+	f.Add(append(encodeHeader(header{45, 0}), ours[headerSize:]...))
 	f.Fuzz(func(t *testing.T, seg []byte) {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, segmentName(1)), seg, filePerm))

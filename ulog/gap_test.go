@@ -204,7 +204,7 @@ func TestGapBehindASegmentThatPromises(t *testing.T) {
 	require.NoError(t, err)
 	f, err := os.OpenFile(filepath.Join(dir, segmentName(1)), os.O_RDWR, 0)
 	require.NoError(t, err)
-	_, err = f.WriteAt(appendHeader(nil, header{head.size, l.Last() + promiseAhead}), 0)
+	_, err = f.WriteAt(encodeHeader(header{head.size, l.Last() + promiseAhead}), 0)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 

@@ -241,7 +241,7 @@ func TestGoldenPositionByHeader(t *testing.T) {
 	require.NoError(t, err)
 	h, err := parseHeader(b)
 	require.NoError(t, err)
-	copy(b, appendHeader(nil, header{h.size, 1}))
+	copy(b, encodeHeader(header{h.size, 1}))
 	require.NoError(t, os.WriteFile(name, b, 0o644))
 	for after, count := range map[Stamp]int{0: 64, 1_000_000_001: 64, 2_000_000_000: 28} {
 		all, _, _ := drain(t, dir, after)

@@ -126,7 +126,7 @@ func (p *Prepared) behindLoss() Stamp {
 func (p *Prepared) goOnBehindGap() error {
 	l := p.log
 	g := p.gap
-	_, err := l.writer.f.WriteAt(appendHeader(nil, header{l.written.off, l.last}), 0)
+	_, err := l.writer.f.WriteAt(encodeHeader(header{l.written.off, l.last}), 0)
 	if err == nil {
 		err = l.writer.f.Sync()
 	}

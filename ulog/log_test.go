@@ -140,7 +140,7 @@ func TestStampsFromOlderHeaders(t *testing.T) {
 // that cannot be.
 func TestStampsFromTheTail(t *testing.T) {
 	s := newSample(t)
-	copy(s.b, appendHeader(nil, header{s.ends[0], 1}))
+	copy(s.b, encodeHeader(header{s.ends[0], 1}))
 	c := newClock()
 	c.add(-time.Hour)
 	l := mustOpen(t, s.write(t), Options{Now: c.now})
@@ -148,7 +148,7 @@ func TestStampsFromTheTail(t *testing.T) {
 	require.NoError(t, l.Close())
 
 	u := set("far")
-	b := appendHeader(nil, header{size: headerSize})
+	b := encodeHeader(header{size: headerSize})
 	s.b = appendRecord(b, 1<<63+5, &u)
 	s.tell()
 	_, err := Open(s.write(t), Options{})
@@ -218,7 +218,7 @@ func TestFilesAndRemove(t *testing.T) {
 		c.add(time.Hour)
 		lasts = append(lasts, mustCommit(t, l, k))
 	}
-	require.NoError(t, os.WriteFile(dir+"/odd", appendHeader(nil, header{17, 3}), filePerm))
+	require.NoError(t, os.WriteFile(dir+"/odd", encodeHeader(header{17, 3}), filePerm))
 	require.NoError(t, os.WriteFile(dir+"/other", []byte("not a segment, but long enough"), filePerm))
 	names := func() (names []string) {
 		files, err := l.Files()

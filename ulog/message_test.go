@@ -106,7 +106,7 @@ func TestCommitRecord(t *testing.T) {
 
 func TestHeaderRoundTrip(t *testing.T) {
 	h := header{size: 529, last: 1795228510168000000}
-	b := appendHeader(nil, h)
+	b := encodeHeader(h)
 	require.Equal(t, "a0000000000000021118e9eed18c90dc00"[:18], hex.EncodeToString(b)[:18])
 	back, err := parseHeader(b)
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ func TestFollowRecordsStandAndFallWithTheirUpdates(t *testing.T) {
 	require.NoError(t, err)
 	for cut := before; cut <= after; cut++ {
 		name := filepath.Join(t.TempDir(), segmentName(1))
-		head := appendHeader(nil, header{before, at})
+		head := encodeHeader(header{before, at})
 		require.NoError(t, os.WriteFile(name, append(head, whole[headerSize:cut]...), filePerm))
 		r, err := OpenReader(vfs.OS{}, filepath.Dir(name), 0, ReaderOptions{})
 		require.NoError(t, err)

@@ -245,7 +245,7 @@ func neverBegun(f vfs.File, size int64) (bool, error) {
 	if _, err := f.ReadAt(b[:size], 0); err != nil && !errors.Is(err, io.EOF) {
 		return false, err
 	}
-	want := appendHeader(nil, header{size: fresh})[:min(size, headerSize-8)]
+	want := encodeHeader(header{size: fresh})[:min(size, headerSize-8)]
 	return bytes.Equal(b, make([]byte, fresh)) || size < fresh && bytes.HasPrefix(b, want), nil
 }
 

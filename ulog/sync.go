@@ -97,7 +97,7 @@ func (w *writer) writeHeaderLocked() error {
 	if h == w.headed || err != nil {
 		return err
 	}
-	if _, err := w.f.WriteAt(appendHeader(nil, h), 0); err != nil {
+	if _, err := w.f.WriteAt(encodeHeader(h), 0); err != nil {
 		return l.fail(fmt.Errorf("write segment header: %w", err))
 	}
 	w.headed = h
@@ -165,7 +165,7 @@ func (w *writer) beginInLocked(f vfs.File, head header, full, next tail) error {
 // has now.
 func (w *writer) closeFull(full header) error {
 	if w.headed != full {
-		if _, err := w.f.WriteAt(appendHeader(nil, full), 0); err != nil {
+		if _, err := w.f.WriteAt(encodeHeader(full), 0); err != nil {
 			return err
 		}
 	}

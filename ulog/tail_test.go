@@ -207,7 +207,7 @@ func TestWhatIsRememberedNeverLeadsTheRecords(t *testing.T) {
 		if cut > len(whole) {
 			break
 		}
-		left := append(appendHeader(nil, header{headerSize + commitSize, 1}), whole[headerSize:cut]...)
+		left := append(encodeHeader(header{headerSize + commitSize, 1}), whole[headerSize:cut]...)
 		if cut < headerSize+commitSize {
 			left = nil // it has lost everything
 		}

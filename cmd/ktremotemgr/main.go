@@ -1,5 +1,6 @@
-// Command ktremotemgr is a client of a running server for people and scripts. "ktremotemgr --help" lists what it does. The
-// exit code is 0, or 1 after any failure, or that of a command which it has run.
+// Command ktremotemgr is a client of a running server for people and scripts. "ktremotemgr --help"
+// lists what it does. The exit code is 0, or 1 after any failure, or that of a command which it has
+// run.
 package main
 
 import (

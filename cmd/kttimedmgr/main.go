@@ -1,5 +1,5 @@
-// Command kttimedmgr works on database files while no server has them open. "kttimedmgr --help" lists what it does. The exit code
-// is 0, or 1 after any failure.
+// Command kttimedmgr works on database files while no server has them open. "kttimedmgr --help"
+// lists what it does. The exit code is 0, or 1 after any failure.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command ktutilmgr has small tools: dates, HTTP requests, calls of a server's procedures, update logs, encodings. "ktutilmgr --help"
-// lists them. The exit code is 0, or 1 after any failure.
+// Command ktutilmgr has small tools: dates, HTTP requests, calls of a server's procedures, update
+// logs, encodings. "ktutilmgr --help" lists them. The exit code is 0, or 1 after any failure.
 package main
 
 import (

@@ -12,8 +12,8 @@
 //     same port.
 //   - Ports 1978 to 1983, and the ports of memcached, counters and locks, stand for free ports.
 //   - In an output "..." stands for any text, a line "..." for any number of lines. Times of log
-//     lines, process IDs, ports of clients, and seconds and time stamps since 1970 (10 or 19 digits,
-//     from 2008 to 2033) are compared by form.
+//     lines, process IDs, ports of clients, and seconds and time stamps since 1970 (10 or 19
+//     digits, from 2008 to 2033) are compared by form.
 //   - Commands that only read are repeated until they print what is shown, for a minute: so
 //     expiration and restarts need no pauses. A command that sends a signal (-ssname) is repeated
 //     until the command that waits for the signal has ended.

@@ -65,8 +65,8 @@ func (s *Store) Size() int64 {
 // overlay is in the transaction's file as a whole, or Meta.Checkpoints says that it is not.
 func (s *Store) usage() (usage, error) { return s.usageWithin(math.MaxInt) }
 
-// usageWithin is usage that stops looking keys up after about most bytes of keys. If there are more,
-// the result is not exact.
+// usageWithin is usage that stops looking keys up after about most bytes of keys. If there are
+// more, the result is not exact.
 func (s *Store) usageWithin(most int) (usage, error) {
 	v := s.acquire()
 	defer v.release()
@@ -74,7 +74,7 @@ func (s *Store) usageWithin(most int) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	defer tx.Rollback() //nolint:errcheck // a read transaction
+	defer tx.Rollback() // a read transaction
 	m, err := readMeta(tx)
 	if err != nil {
 		return usage{}, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 )
 
 var (
@@ -119,7 +120,7 @@ func openBolt(path string, o Options) (*bolt.DB, error) {
 		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // for addresses of 32 bits
 		NoStatistics:    true,
 	})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, ErrInUse
 	}
 	return file, err

@@ -18,7 +18,7 @@ func (s *Store) Scan(from store.Start, visit func(key, value []byte) bool) error
 	if err != nil {
 		return fmt.Errorf("scan %s: %w", s.path, err)
 	}
-	defer tx.Rollback() //nolint:errcheck // a read transaction
+	defer tx.Rollback() // a read transaction
 	return newMerge(v, tx, from).run(visit)
 }
 

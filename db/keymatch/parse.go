@@ -170,7 +170,8 @@ func (p *regexParser) escape() (*regexNode, error) {
 	return literal(c), nil
 }
 
-// repeated reads one repetition of n. None at all matches the empty string, but the group keeps its number.
+// repeated reads one repetition of n. None at all matches the empty string, but the group keeps its
+// number.
 func (p *regexParser) repeated(n *regexNode) (*regexNode, error) {
 	r := newRegexNode(regexRepeat, n)
 	r.max = unbounded

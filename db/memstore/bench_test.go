@@ -54,7 +54,7 @@ func BenchmarkOverwrite(b *testing.B) {
 	for name, open := range benchKinds() {
 		b.Run(name, func(b *testing.B) {
 			s := open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			fill(s, 0, benchRecords, make([]byte, 105))
 			key := make([]byte, 16)
 			ups := []update.Update{{Op: update.OpSet, Key: key, Value: make([]byte, 105)}}
@@ -111,7 +111,7 @@ func BenchmarkScan(b *testing.B) {
 	for name, open := range benchKinds() {
 		b.Run(name, func(b *testing.B) {
 			s := open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			fill(s, 0, benchRecords, make([]byte, 105))
 			b.ResetTimer()
 			for n := 0; n < b.N; {

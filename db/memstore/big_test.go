@@ -154,7 +154,7 @@ func residentSize(t *testing.T) int64 {
 // A collection must not look at records: its work does not depend on their number.
 func TestCollectorSeesNoRecords(t *testing.T) {
 	h := NewHash(HashOptions{})
-	defer h.Close() //nolint:errcheck // always nil
+	defer h.Close() // always nil
 	objects := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()

@@ -41,7 +41,7 @@ func sameSlot(c *Cache, n int) []string {
 
 func TestCapacityInRecords(t *testing.T) {
 	c := NewCache(CacheOptions{CapCount: 160})
-	defer c.Close() //nolint:errcheck // always nil
+	defer c.Close() // always nil
 	for i := range 10000 {
 		applySet(c, fmt.Sprint(i), "value")
 		n, _ := c.Count()
@@ -55,7 +55,7 @@ func TestCapacityInRecords(t *testing.T) {
 
 func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 	c := NewCache(CacheOptions{CapCount: 32}) // three records a slot
-	defer c.Close()                           //nolint:errcheck // always nil
+	defer c.Close()                           // always nil
 	k := sameSlot(c, 6)
 	for _, key := range k[:3] {
 		applySet(c, key, "1")
@@ -79,7 +79,7 @@ func TestLeastRecentlyUsedGoesFirst(t *testing.T) {
 func TestCapacityInBytes(t *testing.T) {
 	const limit = 1 << 20
 	c := NewCache(CacheOptions{CapSize: limit})
-	defer c.Close() //nolint:errcheck // always nil
+	defer c.Close() // always nil
 	for i := range 50000 {
 		applySet(c, fmt.Sprint(i), string(make([]byte, i%300)))
 	}
@@ -96,7 +96,7 @@ func TestCapacityInBytes(t *testing.T) {
 // Updates of one Apply may drop records that it has set itself.
 func TestCapacityWithinOneApply(t *testing.T) {
 	c := NewCache(CacheOptions{CapCount: 16})
-	defer c.Close() //nolint:errcheck // always nil
+	defer c.Close() // always nil
 	var ups []update.Update
 	for i := range 1000 {
 		ups = append(ups, set(fmt.Sprint(i), "value"))

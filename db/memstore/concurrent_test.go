@@ -51,7 +51,7 @@ func TestApplyIsVisibleAtOnce(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := k.open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			s.Apply(0, group(0))
 			beside(func() {
 				for n := range uint64(3000) {
@@ -82,7 +82,7 @@ func getGroup(t *testing.T, s store.Store) {
 // A scan of a tree looks at one state.
 func TestTreeScanSeesOneState(t *testing.T) {
 	s := NewTreeStore()
-	defer s.Close() //nolint:errcheck // always nil
+	defer s.Close() // always nil
 	s.Apply(0, group(0))
 	beside(func() {
 		for n := range uint64(3000) {
@@ -142,7 +142,7 @@ func TestGetsBesideChanges(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := k.open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			key := func(i int) string { return fmt.Sprintf("key%05d;", i) }
 			get := func() {
 				name := key(rand.IntN(2000))
@@ -172,7 +172,7 @@ func TestScanInPartsBesideChanges(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := k.open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			var stay []string
 			for i := range 2000 {
 				stay = append(stay, fmt.Sprint("stay", i))

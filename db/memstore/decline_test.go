@@ -23,7 +23,7 @@ func TestPagesBetweenFullOnesDisappear(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &model{store: NewTreeStore(), order: strings.Compare, want: map[string]string{}}
-			defer m.store.Close() //nolint:errcheck // always nil
+			defer m.store.Close() // always nil
 			key := func(i int) string { return fmt.Sprintf("%s%05d/%03d", prefix, i/10, i%10) }
 			r := rand.New(rand.NewPCG(5, 6))
 			for round := range 6 {
@@ -69,7 +69,7 @@ func removePart(t *testing.T, m *model, key func(int) string, r *rand.Rand, roun
 // A scan of a big table lets go of the lock between, and goes on where it was.
 func TestScanOfBigTables(t *testing.T) {
 	h := NewHash(HashOptions{})
-	defer h.Close() //nolint:errcheck // always nil
+	defer h.Close() // always nil
 	var ups []update.Update
 	for i := range 2 * scanBatch * tableCount {
 		ups = append(ups, set(fmt.Sprint(i), ""))

@@ -208,7 +208,7 @@ func TestFrozenKeepsChangedRecordsOnly(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := k.open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			fill(s, 0, records, make([]byte, 100))
 			before := s.Size()
 			f := mustFreeze(t, s)
@@ -271,7 +271,7 @@ func TestFrozenScanEndsWithTheVisitorsError(t *testing.T) {
 	for _, k := range kinds {
 		t.Run(k.name, func(t *testing.T) {
 			s := k.open()
-			defer s.Close() //nolint:errcheck // always nil
+			defer s.Close() // always nil
 			fill(s, 0, 1000, nil)
 			f := mustFreeze(t, s)
 			enough, n := errors.New("enough"), 0

@@ -38,10 +38,10 @@ func requireSound(t *testing.T, path string, want map[string]string) filestore.M
 	for k, v := range want {
 		size += int64(len(k) + len(v))
 	}
-	f, err := Open(path, false, true)
+	_, err = Open(path, false, true)
 	require.ErrorIs(t, err, filestore.ErrInUse)
 	require.NoError(t, db.Close())
-	f, err = Open(path, false, true)
+	f, err := Open(path, false, true)
 	require.NoError(t, err)
 	defer f.Close()
 	m := f.Meta()

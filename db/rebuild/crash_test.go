@@ -26,7 +26,7 @@ func build(fs vfs.FS, path string, n int, memory int64) error {
 	if err != nil {
 		return err
 	}
-	defer b.Discard() //nolint:errcheck // after an error that is returned
+	defer b.Discard() // after an error that is returned
 	if base, err := Open(path, true, true); err == nil {
 		defer base.Close()
 		b.Over(base)

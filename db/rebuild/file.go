@@ -136,7 +136,7 @@ func (f *File) each(b bucket, prefix byte, not string, visit func(key, value []b
 		})
 	}
 	err := w.bucket(b)
-	if d, ok := err.(*Damage); ok { //nolint:errorlint // made by the walker, wrapped by nobody
+	if d, ok := err.(*Damage); ok { // made by the walker, wrapped by nobody
 		return fmt.Errorf("%s is damaged: %w", f.path, d)
 	}
 	return err

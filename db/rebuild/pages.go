@@ -144,7 +144,7 @@ func (p *pages) top(id uint64) (top, error) {
 
 // placed adds the page to a finding in it.
 func (p *pages) placed(err error, id uint64) error {
-	if d, ok := err.(*Damage); ok && d.Page == 0 { //nolint:errorlint // as it was made
+	if d, ok := err.(*Damage); ok && d.Page == 0 { // as it was made
 		d.Page, d.Offset = id, int64(id)*p.pageSize
 	}
 	return err

@@ -111,7 +111,7 @@ func (w *walker) bucket(b bucket) error {
 
 // checked gives what was found in a page to bad.
 func (w *walker) checked(err error, id uint64, in span) error {
-	if d, ok := err.(*Damage); ok { //nolint:errorlint // as it was made
+	if d, ok := err.(*Damage); ok { // as it was made
 		_ = w.placed(d, id)
 		return w.bad(d, in)
 	}

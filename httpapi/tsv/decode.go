@@ -184,8 +184,8 @@ func decodeQuoted(text []byte) []byte {
 // is the last one. A last group with too little padding gives three bytes with its bits at the low
 // end, as in the original.
 func decodeBase64(text []byte) []byte {
-	// An unpadded group may need more room than text has. The capacity ends with text, so that append
-	// moves the result then, and does not overwrite what follows in the buffer.
+	// An unpadded group may need more room than text has. The capacity ends with text, so that
+	// append moves the result then, and does not overwrite what follows in the buffer.
 	out := text[:0:len(text)]
 	var bits uint32
 	digits, pads := 0, 0

@@ -45,7 +45,7 @@ func (b *bench) adminRound(measured bool, args []string, into map[string]*adminR
 	if err != nil {
 		return err
 	}
-	defer p.stop() //nolint:errcheck // a measurement's end
+	defer p.stop() // a measurement's end
 	for _, op := range []operation{set, get} {
 		if measured {
 			if err := scrape(p.further(1)); err != nil {

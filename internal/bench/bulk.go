@@ -36,7 +36,7 @@ func (b *bench) bulkMemory(expr string) error {
 	if err != nil {
 		return err
 	}
-	defer p.stop() //nolint:errcheck // a measurement's end
+	defer p.stop() // a measurement's end
 	if err := fill(p); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (b *bench) bulkFile() error {
 		if err != nil {
 			return err
 		}
-		defer p.stop() //nolint:errcheck // a measurement's end
+		defer p.stop() // a measurement's end
 		if err := fill(p); err != nil {
 			return err
 		}

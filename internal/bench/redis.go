@@ -47,7 +47,7 @@ func (b *bench) compareRedis(title string, connections int) error {
 		if err != nil {
 			return err
 		}
-		defer kt.stop() //nolint:errcheck // a measurement's end
+		defer kt.stop() // a measurement's end
 		for _, op := range []operation{set, get} {
 			if err := b.compareOne(kt, kind.name, op, connections); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (b *bench) oas() error {
 		if err != nil {
 			return err
 		}
-		defer p.stop() //nolint:errcheck // a measurement's end
+		defer p.stop() // a measurement's end
 		rate, err := b.wrk(p, set, 64)
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (b *bench) redis(op operation, connections int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer p.stop() //nolint:errcheck // a measurement's end
+	defer p.stop() // a measurement's end
 	run := func(test string, n int) (float64, error) {
 		out, err := exec.Command("redis-benchmark", "-p", p.port, "-c", strconv.Itoa(connections), "-n", strconv.Itoa(n),
 			"-d", strconv.Itoa(valueSize), "-r", strconv.Itoa(keySpace), "-t", test, "--csv").CombinedOutput()

@@ -18,7 +18,7 @@ func (b *bench) coconut() error {
 	if err != nil {
 		return err
 	}
-	defer p.stop() //nolint:errcheck // a measurement's end
+	defer p.stop() // a measurement's end
 	if _, err := b.wrkScript(p, "http://"+p.addr(), `request = function() return wrk.format("PUT", "/key", nil, string.rep("x", 16)) end`, 1); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (b *bench) lock() error {
 	if err != nil {
 		return err
 	}
-	defer p.stop() //nolint:errcheck // a measurement's end
+	defer p.stop() // a measurement's end
 	if _, err := turns(p.addr(), [2]string{putKey, putKey}, "\r\n\r\n", time.Millisecond); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (b *bench) tls() error {
 	if err != nil {
 		return err
 	}
-	defer p.stop() //nolint:errcheck // a measurement's end
+	defer p.stop() // a measurement's end
 	b.table("TLS 1.3, 64 connections, no pipelining, values of 100 bytes, requests/s", "operation", "plaintext", "TLS", "ratio",
 		"processor time of the server per request, plaintext", "TLS")
 	for _, op := range []operation{set, get} {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -139,4 +140,18 @@ func (p *pkg) add(f *file) {
 func forbid(t *testing.T, rule string, findings []string) {
 	t.Helper()
 	require.Empty(t, findings, "%s:\n%s", rule, strings.Join(findings, "\n"))
+}
+
+// buildable reports whether the file belongs to the package on this system.
+func (f *file) buildable() bool {
+	ok, err := build.Default.MatchFile(filepath.Join(root, filepath.Dir(f.path)), filepath.Base(f.path))
+	return err == nil && ok
+}
+
+// reparse parses a file again, for a check of types together with others.
+func reparse(t *testing.T, fset *token.FileSet, f *file) *ast.File {
+	t.Helper()
+	parsed, err := parser.ParseFile(fset, f.path, bytes.Join(f.lines, []byte("\n")), parser.SkipObjectResolution)
+	require.NoError(t, err)
+	return parsed
 }

@@ -20,11 +20,10 @@ type model struct {
 }
 
 type modelRequest struct {
-	session          int
-	holds, fenced    bool
-	max, expires     int
-	when             int64 // 0: never
-	arrival, granted int
+	session       int
+	holds, fenced bool
+	max, expires  int
+	when          int64 // 0: never
 }
 
 func (m *model) counts(key string) (holders, waiters int) {

@@ -45,7 +45,7 @@ type last struct {
 func parseLast(value []byte) (*last, error) {
 	_, text, ok := bytes.Cut(value, []byte("\n"))
 	if !ok || len(text) == 0 {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil // there is none
 	}
 	parts := bytes.SplitN(text, []byte("\n"), 3)
 	if len(parts) != 3 {

@@ -30,7 +30,7 @@ func dump(_ context.Context, c *call) error {
 		_, err := c.dumpTo(c.out, d, nil)
 		return c.failed("DB::dump_snapshot", c.args[0], err)
 	}
-	p := c.steps("records", -1)
+	p := c.steps(-1)
 	n, err := c.dumpToFile(c.args[1], d, p)
 	p.End()
 	if err != nil {
@@ -108,7 +108,7 @@ func load(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	l := &loader{call: c, db: d, progress: c.steps("records", size)}
+	l := &loader{call: c, db: d, progress: c.steps(size)}
 	err = firstError(l.all(records), l.flush())
 	l.progress.End()
 	if err = firstError(err, l.pending.Wait()); err != nil {

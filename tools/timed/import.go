@@ -110,7 +110,7 @@ func merge(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	m := &merger{call: c, into: into, store: into.Set, progress: c.steps("records", -1)}
+	m := &merger{call: c, into: into, store: into.Set, progress: c.steps(-1)}
 	switch {
 	case *add:
 		m.store = into.Add

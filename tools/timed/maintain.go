@@ -76,7 +76,7 @@ func check(_ context.Context, c *call) error {
 	if err != nil {
 		return err
 	}
-	p, n := c.steps("records", -1), 0
+	p, n := c.steps(-1), 0
 	err = d.Stored(func(key, stored []byte) error {
 		xt, value, live := d.SplitStored(stored)
 		if !live {

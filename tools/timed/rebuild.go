@@ -27,7 +27,7 @@ func compact(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.openFailed(inUse(err))
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() // only read
 	if err := c.rewrite(ctx, f, path, vfs.OS{}); err != nil {
 		return c.failed("DB::compact", c.args[0], err)
 	}
@@ -49,7 +49,7 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 	if err != nil {
 		return err
 	}
-	defer b.Discard() //nolint:errcheck // after an error that is returned
+	defer b.Discard() // after an error that is returned
 	done := c.quietProgress("records", m.Bytes)
 	var count, size int64
 	var sum uint64
@@ -101,7 +101,7 @@ func repair(ctx context.Context, c *call) error {
 	if err != nil {
 		return c.failed("DB::repair", c.args[1], err)
 	}
-	defer b.Discard() //nolint:errcheck // after an error that is returned
+	defer b.Discard() // after an error that is returned
 	s, err := c.salvage(ctx, path, b)
 	if err == nil {
 		err = save(s, b, e.Params.Persistent)

@@ -69,9 +69,9 @@ func (c *call) printRows(rows map[string]string) error {
 }
 
 // steps returns the progress display of a command that goes through many records.
-func (c *call) steps(items string, size int64) show.Progress {
+func (c *call) steps(size int64) show.Progress {
 	const every = 1000
-	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: items, Size: size, Every: every, Ending: " (end)"})
+	return show.NewProgress(c.out, c.stdout, c.stderr, show.ProgressOptions{Items: "records", Size: size, Every: every, Ending: " (end)"})
 }
 
 // quietProgress returns a function that shows progress to a person, and shows nothing in a script.

@@ -107,7 +107,8 @@ func (ca *CA) sign(t *x509.Certificate, name string) error {
 	return errors.Join(write(ca.Path(name+".pem"), "CERTIFICATE", der), write(ca.Path(name+".key"), "PRIVATE KEY", secret))
 }
 
-// Revoke writes a revocation list to FILE with all certificates that were revoked so far, and with these.
+// Revoke writes a revocation list to FILE with all certificates that were revoked so far, and with
+// these.
 func (ca *CA) Revoke(file string, serials ...int64) error {
 	for _, n := range serials {
 		ca.revoked = append(ca.revoked, x509.RevocationListEntry{SerialNumber: big.NewInt(n), RevocationTime: time.Now()})

@@ -11,8 +11,8 @@
 //	Stats    none                                             any number of Stat
 //	Dump     none                                             Entry; the last of many replies: none
 //
-// A body where the table says none is ignored, and so are bytes behind the name. The body of a reply with
-// an error is the text of its Status. Names are 1 to 65535 arbitrary bytes.
+// A body where the table says none is ignored, and so are bytes behind the name. The body of a
+// reply with an error is the text of its Status. Names are 1 to 65535 arbitrary bytes.
 //
 // Append functions append one part to a buffer. Decoded names are slices of the decoded bytes.
 package frame
