@@ -12,7 +12,9 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// consumer takes messages for a connection, and holds them until they are deleted.
+// consumer fetches messages of a queue for a connection. A fetched message is claimed: no other
+// connection gets it. The claim lasts until the client deletes the message, or until the connection
+// ends and gives the message back.
 type consumer struct {
 	base
 	ctx    context.Context        // ends when the server stops
@@ -45,12 +47,12 @@ func getMessages(c *conn) bool {
 	return true
 }
 
-// fetchMessage claims a message. The caller has sent the replies before it.
+// fetchMessage claims a message. It may wait for one, so the caller has sent the earlier replies.
 func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	before := c.io.Owed.Taken()
 	claim, err := c.s.queues.take(c.ctx, c.heed(), &c.io.Owed, name, deadline)
 	c.io.Meter.Restart()
-	c.io.Owed.GiveBack(before) // the claim counts it: see keep
+	c.io.Owed.GiveBack(before) // keep counts the memory of the claim
 	if err == nil {
 		err = c.mayTake(name, claim)
 	}
@@ -70,9 +72,10 @@ func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	return it, nil
 }
 
-// heed ends the search for a message when the server stops or the client has gone. A search may be
-// long: many messages may have expired, or be claimed by others. The limit of -answer-time does not
-// count, because a client may wait for messages as long as it has asked for.
+// heed returns a function that ends the search for a message when the server stops or the client
+// has gone. A search may be long: many messages may have expired, or be claimed by others. The
+// limit of -answer-time does not count, because a client may wait for messages as long as it has
+// asked for.
 func (c *consumer) heed() db.Heed {
 	client := c.io.Heed("")
 	return func() error {
@@ -89,8 +92,8 @@ func (c *consumer) heed() db.Heed {
 // claimCost is the memory of a claim without its record.
 const claimCost = 256
 
-// keep counts the memory of a claim until the claim is finished. A claim for which there is no
-// memory is given back.
+// keep counts the memory of a claim until the claim is finished. If there is no memory, keep gives
+// the message back.
 func (c *consumer) keep(claim *db.Claim) error {
 	err := c.io.Keep(costOf(claim))
 	if err == nil {
@@ -101,8 +104,8 @@ func (c *consumer) keep(claim *db.Claim) error {
 
 func costOf(claim *db.Claim) int { return claimCost + len(claim.Key) + len(claim.Value) }
 
-// mayTake checks the right to read again, since the client may have waited long for the message. A
-// message that the client may not have is given back.
+// mayTake checks the right to read once more, because the rules may have changed while the client
+// waited for the message. It gives back a message that the client may not have.
 func (c *consumer) mayTake(name []byte, claim *db.Claim) error {
 	err := c.io.Visitor.Key(access.Read, c.db, name)
 	if err == nil {
@@ -129,7 +132,7 @@ func (c *consumer) finish(name []byte) error {
 	return nil
 }
 
-// giveBack makes the messages visible again that were fetched and not deleted, at the end of the
+// giveBack makes the messages that were fetched and not deleted visible again, at the end of the
 // connection.
 func (c *consumer) giveBack() {
 	for _, fetched := range c.claims {

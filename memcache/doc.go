@@ -1,7 +1,7 @@
-// Package memcache serves the first database over the memcached protocols, on a port of its own.
-// It does so as the original's memcached plug-in does, or, with the options f or m, as memcached
-// does, with its newer commands, the meta commands and the binary protocol. With the option q it
-// serves a message queue.
+// Package memcache serves the first database over the memcached protocols, on a port of its own. By
+// default it behaves as the original's memcached plug-in does. With the options f or m it behaves
+// as memcached does, and knows memcached's newer commands, the meta commands and the binary
+// protocol. With the option q it serves a message queue.
 //
 // A connection is made of parts, each with its own state:
 //
@@ -15,6 +15,6 @@
 // connection inside. So a get takes this way: conn.serveOne, wire.readLine, conn.execute, textGet,
 // storage.fetch, wire.sayValue.
 //
-// The messages of a queue are records whose keys have a stamp in them (message.go). Waiting
-// requests stand in lines (queue.go).
+// The messages of a queue are records whose keys have a stamp in them (message.go). Requests that
+// wait for a message stand in lines, one line for each queue name (queue.go).
 package memcache

@@ -22,9 +22,10 @@ const (
 //
 // Messages must be given out in the order of the requests, and no request may sleep while there is
 // a message for it. So each name has a line of waiting requests, and only the first request of a
-// line searches the database. A message that arrives wakes the first of the line, and a request
-// that leaves the line wakes the next. So if a message arrives, the first of the line searches. An
-// aborted transaction may bring back any message: it wakes the first of every line, and the lines
+// line searches the database. A message that arrives wakes the first request of its line, and a
+// request that leaves the line wakes the first of those that remain. Without the second rule a
+// message could arrive for a request that is just leaving, and nobody would fetch it. An aborted
+// transaction may bring back any message: it wakes the first request of every line, and the lines
 // forget what they know of their messages.
 type queues struct {
 	db *db.DB
@@ -65,8 +66,9 @@ func newQueues(d *db.DB) *queues {
 	return &queues{db: d, now: time.Now, lines: map[string]*line{}}
 }
 
-// arrived is called for every record that anybody stores or gives back. A name may have blanks, so
-// each blank of the key may be the end of the name.
+// arrived is called for every record that anybody stores or gives back. A queue's name may have
+// blanks, so each blank of the key may be the end of the name, and arrived looks for a line at each
+// of them.
 func (q *queues) arrived(key []byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -168,8 +170,8 @@ func (q *queues) first(l *line, w *waiter) bool {
 	return l.waiters[0] == w
 }
 
-// claim claims the first message of a line. Unless another message has arrived meanwhile, the line
-// then knows that there is none before it.
+// claim claims the first message of a line and notes in the line that no earlier message is left.
+// If another message has arrived meanwhile, it may be an earlier one, and the line stays as it was.
 func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.Claim, error) {
 	prefix := append(bytes.Clone(name), ' ')
 	from, news := q.startOf(l)
@@ -184,8 +186,9 @@ func (q *queues) claim(heed db.Heed, p *db.Pending, l *line, name []byte) (*db.C
 	return claim, err
 }
 
-// startOf returns the key at which the search for a line's first message begins. Every lookAnew it
-// is the beginning of the line: an expired message lives again when the clock is set back.
+// startOf returns the key at which the search for a line's first message begins. Once in lookAnew
+// the search begins at the beginning of the line, because an expired message lives again when the
+// clock is set back.
 func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

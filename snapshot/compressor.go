@@ -17,17 +17,17 @@ const (
 	Zstd                    // "zstd"
 	S2                      // "s2"
 
-	// Builds of the original without the library write two bytes and then uncompressed records.
-	// These are only read.
+	// Builds of the original without a compression library write two bytes and then uncompressed
+	// records. This package reads such snapshots and never writes them.
 	bareLZMA
 	bareLZO
 	bareZlib
 )
 
-// A header names its compressor by a check value: the low half of the hash of the magic bytes as
-// the original's library compresses them. The values are constants, because another library may
-// compress to other bytes. The original has no Zstd and no S2: their values are the hashes of the
-// texts below.
+// A header names its compressor by a check value: the low half of the hash of the magic bytes,
+// compressed as the original's library compresses them. The values are constants here, because
+// another library may compress the magic bytes to other bytes. The original has no Zstd and no S2:
+// their values are the hashes of the texts below.
 const (
 	checkZlib     = 0x87454510
 	checkLZO      = 0xd78654f1

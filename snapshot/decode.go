@@ -100,8 +100,8 @@ func (d *xzDecoder) begin(block *bytes.Reader) (err error) {
 }
 
 // xzDictionary returns the dictionary size in the first block header of an .xz stream, 0 if there
-// is none. The header has flags, up to two varnums (little-endian ones), the filter 21, the length
-// 1, and a byte for the size.
+// is none. The block header has flags, up to two sizes as little-endian varnums, the filter's
+// number 0x21, the length 1, and a byte for the dictionary size.
 func xzDictionary(head []byte) int64 {
 	const at, sizes = 13, 0xc0 // behind the stream header and the length of the block header
 	if len(head) <= at {
@@ -167,9 +167,9 @@ func (d *bareDecoder) begin(block *bytes.Reader) error {
 type blocks struct {
 	src  *counter
 	dec  decoder
-	data bytes.Buffer // the present compressed block
-	left *bytes.Reader
-	at   int64 // its offset in the file
+	data bytes.Buffer  // the present compressed block
+	left *bytes.Reader // the part of data that dec has not read
+	at   int64         // offset of the present block in the file
 	open bool
 }
 

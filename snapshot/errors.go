@@ -24,7 +24,7 @@ var (
 	errNoEnd    = errors.New("the end mark is missing")
 )
 
-// ErrStopped is the error of Options.Write when it is interrupted.
+// ErrStopped is the error that Options.Pause returns in order to interrupt Options.Write.
 var ErrStopped = errors.New("the snapshot was interrupted")
 
 // DamageError says where a snapshot is damaged. The records before that place are good.
@@ -58,7 +58,7 @@ func damaged(at int64, err error) error {
 	return &DamageError{Offset: at, Err: cut(err, errCutBlock)}
 }
 
-// cut replaces an error that means the end of the file by another.
+// cut replaces an error that means the end of the file with the error by.
 func cut(err, by error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return by

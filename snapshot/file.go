@@ -31,7 +31,7 @@ const (
 	tmpSuffix = ".tmp"
 
 	// syncEvery is how many bytes are written between two syncs. With a single sync at the end, the
-	// disk would write all of them at once, and the update log would wait for that.
+	// disk would write the whole snapshot at once, and the update log would wait for it.
 	syncEvery = 8 << 20
 )
 
@@ -39,8 +39,9 @@ const (
 func Name(index int) string { return fmt.Sprintf("%08d%s", index, extension) }
 
 // Write replaces the snapshot of a database by a new one. It writes a file with ".tmp" behind its
-// name, syncs it and renames it. So after a crash the name stands for the old or the new snapshot,
-// whole; once Write has returned without an error, for the new one.
+// name, syncs the file and renames it. So after a crash the name stands for the old snapshot or the
+// new one, and never for a part. Once Write has returned without an error, the name stands for the
+// new one even after a power cut.
 func (o Options) Write(index int, from Source) error {
 	if o.FS == nil {
 		o.FS = vfs.OS{}

@@ -47,7 +47,7 @@ const (
 type Header struct {
 	Compressor Compressor
 	Stamp      ulog.Stamp // of the instant
-	Count      int64      // records then; the original may be off, and writes -1 for text databases
+	Count      int64      // of records; the original's may be wrong, and is -1 for text databases
 	Size       int64      // size of the database in bytes, for information
 }
 

@@ -14,7 +14,7 @@ import (
 // File is a snapshot in a directory.
 type File struct {
 	Path   string
-	Index  int // of its database
+	Index  int // of the snapshot's database
 	Header Header
 	Err    error // why Header could not be read; a *DamageError if the file is damaged
 }

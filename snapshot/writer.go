@@ -15,7 +15,7 @@ type Writer struct {
 	end   []byte // written behind the last record
 	enc   encoder
 	block bytes.Buffer // the present compressed block
-	raw   int          // its raw size; 0: no block is open
+	raw   int          // the block's size before compression; 0: no block is open
 	head  []byte
 	chunk []byte // records that are not written yet, without a compressor
 }
@@ -105,7 +105,8 @@ func (s *Writer) endBlock() error {
 	return err
 }
 
-// Close writes the rest. It does not close the file.
+// Close writes the records that are still in memory, and the end mark of a dump. It does not close
+// the file.
 func (s *Writer) Close() error {
 	if s.raw > 0 {
 		if err := s.endBlock(); err != nil {

@@ -31,17 +31,20 @@ import (
 //	         └─────────┴──────────┴─────────┴─────────────────┴──────────┴────────┘
 //
 // The value is synced in pieces of 4 MiB, so that no other fsync waits for more than one piece. The
-// zeros take the room on the disk beforehand, so that the update cannot fail for want of space in
-// its turn. Until the file is renamed it is no segment for anybody, and Open removes it. An error
-// before the update's turn concerns the update only. The file is synced with all its parts before
-// it is renamed: a power cut leaves the old end of the log or the whole segment.
+// zeros take the room on the disk beforehand, so that the update cannot fail in its turn for want
+// of space. Until the file is renamed no reader and no removal sees it as a segment, and Open
+// removes it. An error before the update's turn concerns this update only. The file is synced with
+// all its parts before it is renamed: a power cut leaves the old end of the log or the whole
+// segment.
 //
-// Between the two moments the log may come to remember a position of another size, which segments
-// repeat at their beginning. Then the value is not where it has to be, and it is written in its
-// turn, as if there were no file.
+// The offset of the value depends on the position record that each segment repeats at its beginning
+// (remember.go). If the log remembers a position of another size between WriteAhead and the
+// update's turn, the value in the file is at the wrong offset. The file is then removed, and the
+// value is written in the update's turn, as if it had never been written ahead (see fitting).
 //
-// Rejected: many records for one value, which the original's slaves could not read; and a file
-// beside the log that a record refers to, which every removal, copy and tool would have to know.
+// Rejected: many records for one value, because the original's slaves could not read them. Rejected
+// too: a file beside the log to which a record refers, because every removal, copy and tool would
+// have to know about such files.
 
 const (
 	defaultAhead = 16 << 20
@@ -67,9 +70,9 @@ type aheadFile struct {
 	used bool // appended or discarded; guarded by Log.mu
 }
 
-// aheads is the turn to write a value ahead.
+// aheads lets one goroutine at a time write a value ahead.
 type aheads struct {
-	turn chan struct{} // a semaphore: one goroutine writes a value ahead
+	turn chan struct{} // holds a token while a goroutine writes a value ahead
 	made int           // values written ahead, for the names of their files; guarded by turn
 }
 
@@ -77,11 +80,12 @@ type aheads struct {
 // segment for ever and takes none.
 func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
 
-// WriteAhead writes the value of an update before the update is appended. The value must stay as it
-// is (Update.Stays). WriteAhead takes as long as the disk needs, and waits while another value is
-// being written, so the caller holds no lock that others need. When its turn has come, admit is
-// asked whether there is room; a nil admit always has room. WriteAhead returns nil for an update
-// whose value is not written ahead. An ErrAhead, or the error of admit, concerns this update only.
+// WriteAhead writes the value of an update before the update is appended. The value must not change
+// afterwards (Update.Stays). WriteAhead takes as long as the disk needs, and waits while another
+// value is being written, so the caller holds no lock that others need. Before it writes,
+// WriteAhead asks admit whether there is room; a nil admit means that there always is. WriteAhead
+// returns nil for an update whose value is not written ahead. An ErrAhead, or the error of admit,
+// concerns this update only.
 func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 	if !u.Stays || u.Op != OpSet || !l.TakesAhead(len(u.Value)) {
 		return nil, nil
@@ -187,8 +191,9 @@ func (a *aheadFile) Discard() {
 	}
 }
 
-// drop closes and removes the file. In a log that has ended, the name may belong to another process
-// by now, whose Open has removed our file.
+// drop closes and removes the file. When the log has ended, drop does not remove the file: another
+// process may have opened the log by now, whose Open has removed our file, and a file of the same
+// name may be that process's own.
 func (a *aheadFile) drop() {
 	if err := a.f.Close(); err != nil {
 		a.log.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)
@@ -208,8 +213,9 @@ func (l *Log) usable() error {
 	return l.usableLocked()
 }
 
-// fitting returns the file that becomes the segment of a group, nil where the group has to be
-// written. Files that do not fit are removed. The caller is the leader.
+// fitting returns the file that becomes the segment of a group, or nil when the group has to be
+// written. A file fits when its value is at the right offset and is the only large value of the
+// group. fitting removes the files that do not fit. The caller is the leader.
 func (w *writer) fitting(g *group) (fit *aheadFile) {
 	for i := range g.large {
 		v := &g.large[i]

@@ -19,9 +19,9 @@ func Open(dir string, o Options) (*Log, error) {
 	return p.Begin()
 }
 
-// Begin mends the log and makes it ready to be written. p has ended afterwards, also with an error.
-// Where there was no log when Prepare looked, and another process has made one since, Begin waits
-// for that process and goes on with its log.
+// Begin mends the log and makes it ready to be written. It ends p, also when it returns an error.
+// If there was no log when Prepare looked, and another process has made one since, Begin waits for
+// that process and goes on with its log.
 func (p *Prepared) Begin() (*Log, error) {
 	l := p.log
 	err := p.makeFirst()
@@ -34,8 +34,8 @@ func (p *Prepared) Begin() (*Log, error) {
 		}
 		return nil, fmt.Errorf("open update log: %w", errors.Join(err, p.Close()))
 	}
-	p.good = scanner{} // it has a window
-	l.publishLocked()  // nobody else has l yet
+	p.good = scanner{} // gives the memory of its window back
+	l.publishLocked()  // without mu: no other goroutine has l yet
 	l.flush.start(l)
 	return l, nil
 }
@@ -80,12 +80,14 @@ func (p *Prepared) mend() (err error) {
 	}
 	l.writer.f, l.writer.headed, l.written, l.synced, l.writer.stated = p.f, head, at, at, l.note
 	l.past, l.told, l.promised, l.kept = max(l.past, head.last), head.last, head.last, l.writer.sealed.last
-	// A process that died may have left names that a power cut would take.
+	// A process that died may have created files and not synced their names; a power cut would take
+	// such names away.
 	if err = l.fs.SyncDir(l.dir); err != nil {
 		return err
 	}
-	// The identity comes after the first segment: where it is, there was one with a header on the
-	// disk.
+	// The identity is written after the first segment is on the disk. So where there is an
+	// identity, there was a segment with a header, and an empty segment has lost its updates (see
+	// lostNewest).
 	if !p.known {
 		if err = writeIdentity(l.fs, l.dir, l.id); err != nil {
 			return err
@@ -124,7 +126,8 @@ func (p *Prepared) continueSegment() (off int64, head header, err error) {
 	return p.resume(p.f, &p.good)
 }
 
-// boundaryStamp returns the stamp for a commit record without records.
+// boundaryStamp returns the stamp for a commit record without records: the newest stamp of the log.
+// In a log without stamps the time becomes the newest stamp.
 func (p *Prepared) boundaryStamp() Stamp {
 	l := p.log
 	if l.last == 0 {
@@ -133,8 +136,10 @@ func (p *Prepared) boundaryStamp() Stamp {
 	return l.last
 }
 
-// resume marks the end of the original's records and makes everything kept durable, as the header
-// says afterwards.
+// resume makes everything that was kept durable. It writes a commit record behind records of the
+// original, which have none, syncs the segment, and then writes a header with the segment's size.
+// In the other order a power cut could leave a header that promises records which are not on the
+// disk.
 func (p *Prepared) resume(f vfs.File, s *scanner) (int64, header, error) {
 	l := p.log
 	off := s.off

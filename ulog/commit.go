@@ -33,19 +33,20 @@ import (
 // the rate grows with the clients while the latency stays between one and two fsyncs.
 //
 // Locks. The leadership is the right to write records: only the leader calls WriteAt behind the end
-// of the newest segment, and no lock is held meanwhile. writer.syncMu is held over fsyncs, headers
-// and the change to the next segment. Log.mu guards what is in memory; nobody does I/O under it,
-// because Append takes it under a database's commit lock. The order is leadership, syncMu, mu.
-// Without SyncEach the flusher can therefore sync the file (syncMu) while the leader writes the
-// next group, and nobody waits for an fsync.
+// of the newest segment, and the leader holds no lock during that write. writer.syncMu is held over
+// fsyncs, headers and the change to the next segment. Log.mu guards what is in memory; nobody does
+// I/O under Log.mu, because Append takes it under a database's commit lock. The order is
+// leadership, syncMu, mu. Without SyncEach the flusher can therefore sync the file (syncMu) while
+// the leader writes the next group, and nobody waits for an fsync.
 //
 // After the first failed write or fsync Log.err is set. From then on nothing is acknowledged, and
 // the bytes that the failed write may have left are cut off as a torn group by the next Open.
 //
-// Rejected: a goroutine of its own that writes. Each group would cost two switches between
-// goroutines, also for a client that is alone; as the leader it writes by itself. Rejected too:
-// waiting some time for more updates before a write. That is latency for the client that is alone;
-// the time of the write before is the time in which a group fills.
+// Rejected: a goroutine that does nothing but write. Each group would cost two switches between
+// goroutines, even when a single client is connected; as the leader, the client's own goroutine
+// writes. Rejected too: the leader waits some time for more updates before it writes. That delays a
+// single client, and many clients do not need it: a group fills while the previous group is
+// written.
 
 // phase says what the leader does.
 type phase int
@@ -56,7 +57,7 @@ const (
 	writing                // the leader writes
 )
 
-// A queue holds those who wait for a group. All fields are guarded by Log.mu.
+// A queue holds the goroutines that wait for a group. All fields are guarded by Log.mu.
 //
 // One channel for each group, closed when the group is done, wakes all its waiters at once, and
 // each runs on without taking a lock.
@@ -74,12 +75,12 @@ type writer struct {
 	log *Log
 
 	next   atomic.Bool // the next group begins a segment
-	stated note        // of the newest position record that is written; used by the leader
+	stated note        // what the newest written position record says; used by the leader
 
 	syncMu sync.Mutex // held over fsync, header writes and rotation
 	f      vfs.File   // the newest segment; changed by the leader under syncMu
-	headed header     // what its header says; guarded by syncMu
-	sealed header     // what its header says on disk; guarded by syncMu
+	headed header     // the segment's header as last written; guarded by syncMu
+	sealed header     // the segment's header as last synced; guarded by syncMu
 }
 
 // Wait returns nil when everything up to stamp s is as safe as the mode promises: written, or
@@ -176,9 +177,11 @@ func (w *writer) take() (group, error) {
 	return g, l.err
 }
 
-// syncFirst reports whether a full segment is to grow on for now. The next segment cannot begin
-// before this one is on the disk, and when much of it is not yet, everybody would wait for the
-// fsync. The flusher is told to sync first.
+// syncFirst reports whether the leader is to go on in a full segment, so that the flusher can sync
+// it first. The next segment cannot begin before the full one is on the disk. If more than
+// quickSync bytes of the full segment are not synced, every goroutine that appends would wait for
+// the leader's fsync; so syncFirst wakes the flusher instead. A segment that has grown to growOn
+// times the limit ends in any case.
 func (w *writer) syncFirst(at tail) bool {
 	l := w.log
 	l.mu.Lock()
@@ -260,8 +263,8 @@ func (w *writer) finish(g group) {
 	}
 }
 
-// publishLocked lets everybody see how far the log is safe. After a failure it does nothing. The
-// caller holds mu.
+// publishLocked moves Acked and the readers' limit to the end of what is written, or of what is
+// synced with SyncEach. After a failure it does nothing. The caller holds mu.
 func (l *Log) publishLocked() {
 	safe := l.written
 	if l.opts.SyncEach {

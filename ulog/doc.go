@@ -16,17 +16,19 @@
 // original in the same way. A segment of ours begins with a commit record of zero records, so that
 // it can be told from a segment of the original.
 //
-// The header holds a size and a stamp. Up to that size the segment was synced when the header was
-// written; the size may lag, but never leads. The stamp is the largest one then, or what followers
-// were promised (promise.go). Bad bytes below the size are damage: Open refuses the log, and a
-// Reader returns a *DamageError. Bad bytes behind the size in the newest segment are what a crash
-// leaves of a group that was never acknowledged: Open puts them aside in a file
-// 0000000001.ulog.torn-… and cuts them off. Records below the size that no commit record follows
-// were appended by the original and are accepted.
+// The header holds a size and a stamp. The size says how much of the segment was synced when the
+// header was written; it may lag behind the segment, but never leads. The stamp is the larger of
+// two: the stamp of the last record below the size, and the newest stamp that followers were
+// promised (promise.go). Bad bytes below the size are damage: Open refuses the log, and a Reader
+// returns a *DamageError. Bad bytes behind the size in the newest segment are what a crash leaves
+// of a group that was never acknowledged: Open copies them to a file 0000000001.ulog.torn-… and
+// cuts them off the segment. Records below the size that no commit record follows were appended by
+// the original and are accepted.
 //
 // Beside the segments the directory holds gotycoon.id, the identity of the log. A file
-// 0000000002.ulog.new is a segment that is being begun, and value-1.ulog.new has a large value that
-// is written before its update's turn (ahead.go). Open removes both.
+// 0000000002.ulog.new is a segment that is being begun, and value-1.ulog.new holds a large value
+// that is written before its update is appended (ahead.go). After a crash the next Open removes the
+// .new files.
 //
 // # Assumptions about the disk
 //

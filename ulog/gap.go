@@ -8,22 +8,23 @@ import (
 // # Why a gap is an error of Next
 //
 // Segments are removed while readers work, by ulog_remove, by trimming, and by people. A reader
-// that just goes on with the next segment passes over the updates of the removed ones. A flag that
-// callers look at now and then cannot stop that: the reader finds the gap when it opens a segment,
-// perhaps in the middle of a call that delivers nothing. There was such a flag, and a master that
-// looked at it only when an update came told its follower, in a heartbeat, that everything was
-// there.
+// that just goes on with the next segment passes over the updates of the removed segments. A flag
+// that callers look at now and then cannot prevent such a loss: the reader finds the gap when it
+// opens a segment, perhaps in the middle of a call that delivers nothing. An earlier version had
+// such a flag. A master looked at the flag only when an update came, and until then told its
+// follower, in heartbeats, that the follower had everything.
 //
 // So Next returns a *GapError, again and again, and never io.EOF, until the caller has said with
 // SkipGap that it goes on without the missing records. io.EOF means: everything up to here was
 // delivered, or is proven not to exist.
 //
 // The proof. Let the reader have everything up to stamp H, and let the next segment that exists be
-// N. Stamps grow through the log, and N begins with a record of stamp F: a commit record with the
-// stamp of the last record in front of N or, in a log of the original, the first update of N. No
-// record in front of N is newer than F. If the segments directly in front of N are there, nothing
-// is missing. If they are gone and F <= H, nothing that the reader lacks was in them; otherwise
-// there may have been something.
+// N. Stamps grow through the log. N begins with a record of stamp F. In a log of ours this record
+// is a commit record with the stamp of the last record in front of N; in a log of the original it
+// is the first update of N. In both cases no record in front of N is newer than F. If the segments
+// directly in front of N are there, nothing is missing. If they are gone and F <= H, the reader has
+// everything that was in them. If they are gone and F > H, they may have held something that the
+// reader lacks.
 //
 //	segments    1     2     (3)    4
 //	F           –     10    20     30     (3) was removed
@@ -37,9 +38,9 @@ import (
 type GapError struct {
 	Dir   string // of the log
 	From  Stamp  // the reader has everything up to here
-	To    Stamp  // nothing newer is missing; 2^64-1: not known
+	To    Stamp  // no newer record is missing; maxStamp: not known
 	First uint64 // number of the first segment that is gone, or that has lost bytes
-	Last  uint64 // and of the last one
+	Last  uint64 // number of the last such segment
 	Short int64  // bytes missing from segment First, at least; 0: whole segments are gone
 	Empty bool   // nothing is left of segment First
 }
@@ -66,8 +67,8 @@ func (e *GapError) Error() string {
 func (e *GapError) Trimmed() bool { return e.From == 0 && e.First == 1 && e.Short == 0 }
 
 // Lost returns the *GapError or *DamageError that Next would return at once, nil where there is
-// none. A reader that has just been opened knows already whether the segments before the first one
-// were needed.
+// none. A reader that has just been opened knows already whether it needed segments that were in
+// front of the first existing one and are gone.
 func (r *Reader) Lost() error {
 	switch {
 	case r.gap != nil:
@@ -78,8 +79,8 @@ func (r *Reader) Lost() error {
 	return nil
 }
 
-// SkipGap makes Next go on behind the gap that it has returned. What lies between is lost to this
-// reader.
+// SkipGap makes Next go on behind the gap that it has returned. The records within the gap are lost
+// to this reader.
 func (r *Reader) SkipGap() {
 	if r.gap == nil {
 		return
@@ -96,9 +97,9 @@ func (r *Reader) missed(e GapError) {
 	r.gap, r.counted = &e, false
 }
 
-// join notes a gap where segments between number before and the open one are gone, and may have
-// held something new to the reader. A power cut may bring any of several removed segments back, so
-// a missing number alone proves no loss.
+// join notes a gap if segments between number before and the open segment are gone and may have
+// held records that the reader lacks. A missing number alone proves no loss: a power cut may bring
+// some of several removed segments back.
 func (r *Reader) join(before uint64) {
 	if r.seg == before+1 {
 		return
@@ -125,13 +126,13 @@ func (r *Reader) front() Stamp {
 	return rec.stamp
 }
 
-// leave notes what the reader has when it is at the end of the open segment. The header does not
-// tell: while the log goes over to the next segment, the header may still promise more than the
-// records have.
+// leave moves r.had to the last record of the open segment, when the reader is at the segment's
+// end. The header's stamp would be wrong here: while the log goes over to the next segment, the
+// header may still promise more than the records have.
 func (r *Reader) leave() { r.had = max(r.had, r.scan.last) }
 
-// goneNewest notes a gap where the segment that the log is writing has been removed, which the log
-// itself does not notice.
+// goneNewest notes a gap if the segment that the log is writing has been removed from the
+// directory. The log itself does not notice: its open file goes on taking writes.
 func (r *Reader) goneNewest(safe tail) bool {
 	if r.log == nil || safe.seg <= r.seg || safe.last <= r.had {
 		return false
@@ -140,8 +141,11 @@ func (r *Reader) goneNewest(safe tail) bool {
 	return true
 }
 
-// noticeShort notes once that the open segment has lost bytes. The newest segment may also be about
-// to be begun, with a header and a commit record.
+// noticeShort notes, once, that the open segment has lost bytes: its header names a size that the
+// file does not have. Two kinds of segments may be short without a loss, because a process may be
+// writing them just now: an empty segment, and a segment whose header names only itself and the
+// commit record behind it. Such a segment counts when a newer segment exists (final), or when it is
+// empty and has had updates (see emptied).
 func (r *Reader) noticeShort() error {
 	missing := max(r.scan.head.size, headerSize) - r.limit
 	begun := r.limit > 0 && r.scan.head.size != headerSize+commitSize

@@ -16,14 +16,19 @@ import (
 // meets the gap when reading, but perhaps nobody needs them today, and a backup that could bring
 // them back is thrown away tomorrow.
 //
-// In front of the newest segment the gap is in the log already: a reader that passes such a segment
-// reports it. The newest segment itself goes on being written, and with the next group it would
-// look like any other. Therefore Open leaves a mark that stays: it begins a segment whose number is
-// not the next one, and whose first stamp is later than all that can be missing. Readers that come
-// from before take the mark for removed segments, and that is what has become of the updates.
+// A gap in front of the newest segment is in the log already: a reader that passes a damaged older
+// segment reports it. But the newest segment goes on being written, and with the next group it
+// would look sound. Therefore Open leaves a mark that stays: it begins a new segment, leaves one
+// number out, and gives the new segment a first stamp later than every update that can be missing.
+// A reader with an older position sees a number missing and a later first stamp, and reports
+// removed segments (gap.go). That is right, because the updates are gone.
 //
-//	0000000007.ulog   empty; was up to 900      Open: begins again in it, stamp 600
-//	0000000009.ulog   new, begins with 2000     from 800 there is a gap, from 2000 none
+//	0000000006.ulog   last stamp 600
+//	0000000007.ulog   empty; was up to 900      Open gives it a header again, stamp 600
+//	0000000009.ulog   new, begins with 2000     the mark; there is no number 8
+//
+// A reader that has everything up to 800 meets a gap from 800 to 2000. A reader that has everything
+// up to 2000 meets none.
 
 const remedyOlder = "Put back a copy of it if there is one: who still needs its updates meets a gap there, and fails or fetches a copy"
 
@@ -98,9 +103,11 @@ type fresh struct {
 	at   tail
 }
 
-// leaveGap begins the segment that readers take for a gap, before segment n is repaired: a process
-// that dies in between leaves one of the two signs. One number is left out. The new segment begins
-// with a stamp greater than what segment n has promised to followers.
+// leaveGap begins the segment that marks the gap, two numbers above the damaged segment n, so that
+// one number is left out. It does so before segment n is repaired: a process that dies in between
+// leaves the mark beside the damage. In the other order it could leave a sound segment and no mark.
+// The new segment begins with a stamp greater than the promises in the header of segment n, as far
+// as that header can still be read (see behindLoss).
 func (p *Prepared) leaveGap() error {
 	l := p.log
 	at := tail{seg: p.n + 2, last: p.behindLoss()}
@@ -115,14 +122,17 @@ func (p *Prepared) leaveGap() error {
 	return nil
 }
 
-// behindLoss returns a stamp that is greater than all that the newest segment can have lost.
+// behindLoss returns a stamp that is greater than all that the newest segment can have lost. The
+// header of a segment that was cut off says how far its stamps went. An empty segment has lost its
+// header too; then the clock is the only bound, and the stamp is right as long as the clock is not
+// behind.
 func (p *Prepared) behindLoss() Stamp {
 	l := p.log
 	return max(l.last+1, p.good.head.last+1, StampAt(l.opts.Now()))
 }
 
-// goOnBehindGap ends the repaired segment, as rotate would, and makes the segment behind the gap
-// the newest. Nobody else has the log yet.
+// goOnBehindGap ends the repaired segment, as rotate would, and makes the segment that marks the
+// gap the newest. No other goroutine uses the log yet.
 func (p *Prepared) goOnBehindGap() error {
 	l := p.log
 	g := p.gap

@@ -16,30 +16,34 @@ import (
 // database file needs those after its last checkpoint, a database in memory those after its newest
 // snapshot on the disk, a follower those that it has not acknowledged, a copy those after its
 // instant. The log cannot know any of these stamps, and none of the holders knows the others.
-// Therefore each registers a Hold with the log, which is a stamp: "I have everything up to here,
-// and need what comes after". The holder moves its stamp on after what it has is durable, never
-// before. RemoveFiles obeys all holds, whatever stamp its caller names.
+// Therefore each holder registers a Hold with the log. A Hold has a stamp, which says: "I have
+// every update up to this stamp, and need the later ones." The holder moves the stamp on only after
+// the updates up to the new stamp are durable on its side. RemoveFiles obeys all holds, whatever
+// stamp its caller names.
 //
-// Rejected: whoever removes asks all holders for their stamps and passes the smallest on. That
-// fails in two ways. Somebody is forgotten (the caller took the stamp of the files, but the instant
-// of the snapshots was older), or an answer is stale (updates go on while a snapshot is written,
-// and a segment is judged by the stamp that it had when it was the newest).
+// Rejected: the caller of RemoveFiles asks all holders for their stamps and passes the smallest
+// one. That fails in two ways. A holder is forgotten: the caller asked the database files, but the
+// snapshot of a database in memory was older than all of them. Or an answer is stale: the caller
+// notes the last stamp of the newest segment, updates go on in it while a snapshot is written, and
+// the caller then judges the segment by the stamp that it noted.
 //
 // RemoveFiles decides on one look at the log: under Log.mu it takes the number of the newest
 // segment together with the stamps of all holds. Segments with a smaller number do not change any
-// more, and their headers are final (see rotate), so each is judged by its real last stamp. The
-// newest segment, and those that are begun meanwhile, stay. A hold that is registered at the same
-// time waits for holds.removing: either it is seen, or it begins after the removal and keeps what
-// is still there. Whoever then reads the log is told of a gap by Reader.Next.
+// more, and their headers are final (see rotate), so RemoveFiles judges each of them by its real
+// last stamp. The newest segment stays, and so do segments that are begun meanwhile. A holder that
+// registers at the same time waits for holds.removing: either the removal sees its hold, or the
+// hold begins after the removal and keeps the segments that are left. If the holder needed a
+// removed segment, Reader.Next returns a gap.
 //
 //	segments      1          2          3            4 (newest)
 //	last stamps   100        200        300          …
 //	holds                       │ a.kct 210    │ follower 305
 //	RemoveFiles(max) removes 1 and 2. Segment 3 has updates that a.kct lacks.
 //
-// Some holders can do without: a follower that has missed updates fetches a copy. RemoveFiles obeys
-// a weak hold, but ReclaimFiles does not. It is for a disk that is full: a follower that stands
-// still must not stop the server from taking updates.
+// Some holders can do without their updates: a follower that has missed updates fetches a copy of
+// the databases. Such a holder registers a weak hold. RemoveFiles obeys a weak hold, ReclaimFiles
+// does not. ReclaimFiles is for a full disk: a follower that stands still must not stop the server
+// from taking updates.
 
 // A Hold keeps the segments of a log that may have updates newer than a stamp. It may be used by
 // many goroutines. A nil Hold holds nothing, and its methods do nothing: databases without a log
@@ -57,8 +61,8 @@ type Hold struct {
 type HoldInfo struct {
 	What  string // who holds
 	From  Stamp  // updates newer than this are kept
-	Weak  bool   // it does not count when the disk is full
-	Bytes int64  // size of the segments that are there because of such updates, without the newest
+	Weak  bool   // ReclaimFiles ignores the hold
+	Bytes int64  // size of the segments with updates newer than From, without the newest segment
 }
 
 // holds is the registry of a log.
@@ -68,8 +72,8 @@ type holds struct {
 }
 
 // Hold keeps all segments that may have updates newer than from, until the holder moves on or
-// releases them. what names the holder for people. What is gone already stays gone: a reader that
-// is opened afterwards reports a gap.
+// releases them. what names the holder for people. Hold does not bring back a segment that is gone
+// already: a reader that is opened afterwards reports a gap.
 func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
 
 // HoldWeakly is Hold for a holder that can do without the updates when the disk is full, see
@@ -112,8 +116,10 @@ func (h *Hold) From() Stamp {
 	return Stamp(h.stamp.Load())
 }
 
-// Linger has the hold end by itself after a time, unless its holder renews it before with another
-// call. A time of 0 makes it last again.
+// Linger has the hold end by itself after a time, unless another call renews it before. A time of 0
+// makes the hold last again. A renewal may come too late: a removal that has found the hold ended
+// forgets it, and the hold keeps nothing any more. A holder that must not lose its segments
+// registers a new hold and releases this one.
 func (h *Hold) Linger(d time.Duration) {
 	if h == nil {
 		return
@@ -134,9 +140,10 @@ func (h *Hold) Ended() bool {
 	return until != 0 && h.log.opts.Now().UnixNano() >= until
 }
 
-// EndsWith has a removal ask whether the holder has gone, and release the hold then. The goroutine
-// of a follower notices a closed connection only at the next heartbeat, but a user who removes
-// files right after a follower has ended expects that it does not count any more.
+// EndsWith registers a function that reports whether the holder has gone. A removal calls gone, and
+// releases the hold if the answer is true. The goroutine of a follower notices a closed connection
+// only at the next heartbeat, but a user who removes files right after a follower has ended expects
+// that the follower does not count any more.
 func (h *Hold) EndsWith(gone func() bool) {
 	h.log.mu.Lock()
 	defer h.log.mu.Unlock()
@@ -206,14 +213,15 @@ func (hs *holds) live() []*Hold {
 	return all
 }
 
-// A retention is what one removal is decided on: the newest segment and the holds at one moment.
+// A retention is the state of the log on which one removal decides: the newest segment and the
+// holds at one moment.
 type retention struct {
 	newest  uint64 // number of the segment being written: it and those above it stay
 	floor   Stamp  // updates newer than this are needed
 	holders []holder
 }
 
-// A holder is a hold as it was at that moment.
+// A holder is a hold as it was at the moment of its retention.
 type holder struct {
 	what string
 	from Stamp
@@ -236,7 +244,7 @@ func (l *Log) retain(all bool) retention {
 	return r
 }
 
-// whose names the holders that need updates older than a stamp.
+// whose names the holders that still need updates from files whose newest stamp is last.
 func (r *retention) whose(last Stamp) string {
 	var names []string
 	for _, h := range r.holders {

@@ -12,10 +12,11 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// Opening a log has two halves. Prepare locks the log and looks at it, Begin mends it and makes it
+// Opening a log has two halves. Prepare locks the log and looks at it; Begin mends it and makes it
 // ready for updates. Between the two the caller knows which log it is, where it ends and what is
-// wrong with it, and nothing has been changed: the caller decides whether to go on. A start that is
-// refused then leaves every byte as it was, for people to look at and for the start that is right.
+// wrong with it, and no byte has been changed. The caller then decides whether to go on. A start
+// that is refused leaves every byte as it was, for people to look at and for a later start with the
+// right options.
 //
 //	Prepare   lock, identity, headers of the segments, records of the newest       reads only
 //	          the caller decides: Begin, or Close
@@ -28,10 +29,10 @@ type Prepared struct {
 	n     uint64   // its number, 1 where there is none
 	size  int64    // of the file
 	fresh bool     // there was no segment when the directory was looked at
-	known bool     // the log has an identity; otherwise the one in log was just made
-	empty bool     // the segment has no header yet
+	known bool     // the log has an identity on the disk; otherwise log.id was just made
+	empty bool     // the newest segment has no header yet
 	jumps bool     // segments are missing between others
-	lost  bool     // the segment has lost updates: Begin leaves a gap
+	lost  bool     // the newest segment has lost updates: Begin leaves a gap
 	good  scanner  // stands at the end of the good records of a segment that is not empty
 	gap   *fresh   // where Begin goes on when the newest segment has lost updates
 	flaws []string // what is wrong with the log, each said once
@@ -60,8 +61,8 @@ func (p *Prepared) ID() [16]byte { return p.log.id }
 // Dir returns the directory as given to Prepare.
 func (p *Prepared) Dir() string { return p.log.dir }
 
-// Last returns the newest stamp in the log. Where the log has lost updates, it is a stamp behind
-// them; without a log it is 0.
+// Last returns the newest stamp in the log. If the newest segment has lost updates, Last is a stamp
+// greater than theirs (see behindLoss); without a log it is 0.
 func (p *Prepared) Last() Stamp {
 	if p.lost {
 		return p.behindLoss()
@@ -129,7 +130,7 @@ func (p *Prepared) lock(flag int) error {
 	return nil
 }
 
-// look sets the state of the log from what there is.
+// look sets the state of the log from its files.
 func (p *Prepared) look() error {
 	l := p.log
 	used, err := used(l.fs, l.dir)
@@ -215,8 +216,8 @@ func (p *Prepared) say(flaw string) {
 }
 
 // newestHeaderStamp returns the largest stamp in the headers of the segments before the newest, and
-// logs what is wrong with them: perhaps nobody needs their records now, and then no reader would
-// ever complain.
+// logs what is wrong with these segments. Without that line nobody might learn of the damage: a
+// reader reports it only when somebody needs the records.
 func (p *Prepared) newestHeaderStamp() (last Stamp, err error) {
 	nums, err := listSegments(p.log.fs, p.log.dir)
 	if errors.Is(err, os.ErrNotExist) {

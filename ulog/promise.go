@@ -4,14 +4,16 @@ package ulog
 //
 // A follower that has been told a stamp never asks again for updates up to it. So no record may get
 // such a stamp later, not even when the process is killed, the power fails, and the clock is behind
-// at the next start. The records on the disk see to this for their own stamps, because a new stamp
-// is greater than all stamps in the log. A promise is about the stamps beyond them: a master that
-// has nothing new tells its followers the time ten times in a second.
+// at the next start. For the stamps of records on the disk this holds without further care, because
+// a new stamp is greater than all stamps in the log. Promises are about later stamps: ten times in
+// a second, a master that has nothing new tells its followers the time as a stamp that no record
+// has.
 //
-// The rule: Open gives out no stamp that is not greater than the stamp in the newest segment's
-// header, and a stamp is told only after a header on the disk has promised it. To write and sync
-// the header for each heartbeat would cost ten fsyncs in a second. Therefore the header promises
-// ten seconds more than is asked for (promiseAhead), and nothing is written while that lasts.
+// The rule has two parts. After Open, every new stamp is greater than the stamp in the newest
+// segment's header. And a follower is told a stamp only after a header on the disk has promised it.
+// To write and sync the header for each heartbeat would cost ten fsyncs in a second. Therefore the
+// header promises ten seconds more than is asked for (promiseAhead), and no header is written until
+// those ten seconds are used up.
 //
 //	records on disk      promised to followers      header on disk
 //	──────┴─────────────────────────┴─────────────────────┴──────────► stamps
@@ -24,26 +26,29 @@ package ulog
 // by ten seconds, until the clock has caught up. A clean Close writes exactly what was promised,
 // 106.
 //
-// A full segment hands the promise over: the next segment is on the disk with the promise before
-// the header of the full one is reduced to what its records have. So a crash between the two leaves
-// the promise in one of them.
+// A full segment hands the promise over to the next segment. First the next segment is put on the
+// disk with the promise in its header; then the header of the full segment is reduced to the stamp
+// of its last record. So a crash between the two steps leaves the promise in the newest segment,
+// where Open looks.
 //
 // Rejected: telling followers only stamps of records. A follower of a quiet master could then not
-// tell whether it is up to date, and its position would stay behind for as long as nobody writes.
+// know whether it is up to date, and the follower's position would stay behind for as long as
+// nobody writes.
 
-// promiseAhead is how much more than asked for a header promises: ten seconds.
+// promiseAhead is how far the stamp in a header goes beyond the stamp that was asked for: ten
+// seconds.
 const promiseAhead = 10_000 * Stamp(perMilli)
 
-// Promise returns the newest stamp, but at most at, for which the following holds: a reader who now
-// reads up to io.EOF has every record up to the stamp, and no record will ever get a stamp up to
-// it, even if the clock is set back and the process ends in whatever way. Followers are told the
-// stamp while there is nothing else to tell.
+// Promise returns the newest stamp not above at for which two things hold. A reader who now reads
+// up to io.EOF has every record up to the stamp. And no record will ever get a stamp up to it, even
+// if the clock is set back and the process ends in whatever way. Followers are told the stamp while
+// there is nothing else to tell.
 func (l *Log) Promise(at Stamp) Stamp {
 	l.mu.Lock()
 	if l.safe.last < l.last {
 		at = min(at, l.safe.last)
 	}
-	if l.closed { // the header is about to promise what has been told, and no more
+	if l.closed { // the last header promises what followers were told, and no more
 		at = min(at, l.told)
 	}
 	l.past, l.told = max(l.past, at), max(l.told, at)
@@ -55,12 +60,13 @@ func (l *Log) Promise(at Stamp) Stamp {
 	return at
 }
 
-// PromiseEnd is Promise for the newest record that readers may read. Records that are written and
-// not synced may be lost in a power cut after followers had them. No other record may then get
-// their stamps.
+// PromiseEnd is Promise for the newest record that readers may read. A power cut may take a record
+// that is written and not synced, after followers have received it. The promise makes sure that no
+// other record gets its stamp then.
 func (l *Log) PromiseEnd() Stamp { return l.Promise(l.End()) }
 
-// keepPromise makes the header on disk promise a stamp, and some more.
+// keepPromise puts a header on the disk that promises promiseAhead more than at, unless a header on
+// the disk promises at already.
 func (l *Log) keepPromise(at Stamp) error {
 	l.writer.syncMu.Lock()
 	defer l.writer.syncMu.Unlock()

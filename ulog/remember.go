@@ -10,12 +10,9 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// What a log remembers about a server that is followed (Position.State) is found again by Open
-// without reading more than the newest segment: each segment that is not the first begins with a
-// group that repeats what was remembered last.
-
-// A note is what a position record says, and where the record is in the log. Stamps put all notes
-// into one order, together with the copies of notes that database files have.
+// A note is what a position record remembers about the server that is followed (Position.State),
+// and the record's stamp. Stamps put all notes into one order, together with the copies of notes
+// that database files have.
 //
 // Open finds the newest note without reading more than the newest segment: each segment but the
 // first begins with a group that repeats what was remembered last.
@@ -34,8 +31,8 @@ func (l *Log) Remembered() (state []byte, at Stamp) {
 	return bytes.Clone(l.note.state), l.note.at
 }
 
-// RememberedIn returns what the log in a directory remembers, as Remembered does, without opening
-// the log.
+// RememberedIn returns the newest note of the log in a directory, without opening the log. Other
+// than Open it goes back through all segments until one of them has a note.
 func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
 	nums, err := listSegments(fs, dir)
 	for i := len(nums) - 1; i >= 0 && err == nil && state == nil; i-- {
@@ -46,9 +43,10 @@ func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
 	return state, at, err
 }
 
-// repeatState makes an empty segment that ends at a position remember on disk what the segments
-// before it remember, and returns where to go on. It must be there before any other group: other
-// groups need not remember anything, and nobody would look further back.
+// repeatState writes the note of the segments before into a segment that has no updates yet and
+// ends at the position at, syncs it, and returns the offset where the segment goes on. The note
+// must be on the disk before any other group: Open looks for a note only in the newest segment, and
+// other groups need not have one.
 func repeatState(f vfs.File, state []byte, at tail) (int64, error) {
 	b := repeated(state, at.last)
 	if len(b) == 0 {
@@ -60,9 +58,9 @@ func repeatState(f vfs.File, state []byte, at tail) (int64, error) {
 	return at.off + int64(len(b)), f.Sync()
 }
 
-// repeated returns the group that repeats in a new segment what the segments before it remember. It
-// is a group of its own, because a crash may take away the group written behind it. Its stamp is
-// that of the last record before the segment.
+// repeated returns the group that repeats the note of the segments before at the beginning of a new
+// segment. The note has a group of its own, because a crash may take away the group written behind
+// it. The group's stamp is that of the last record before the segment.
 func repeated(state []byte, last Stamp) []byte {
 	if len(state) == 0 {
 		return nil
@@ -73,9 +71,9 @@ func repeated(state []byte, last Stamp) []byte {
 	return appendCommit(b, 0, last, 1)
 }
 
-// findState looks for what a log that is being opened remembers. The newest segment may have been
-// begun by a process that ended before it wrote anything into the segment; then the one before has
-// the state.
+// findState sets the note of a log that is being opened. found is the note in the newest segment. A
+// process may have begun that segment and ended before it wrote the note into it (empty); then the
+// segment before has the note.
 func (p *Prepared) findState(found note, newest uint64, empty bool) error {
 	l := p.log
 	l.note = found

@@ -21,12 +21,13 @@ import (
 //	freeze    the active overlay becomes the frozen one, an empty one is active: microseconds
 //	sync      the log is synced up to the newest stamp in the frozen overlay
 //	write     transactions of at most 20,000 entries; the last one moves Meta.Stamp
-//	release   the next view has no frozen overlay; its memory is given back
+//	release   the next view has no frozen overlay; the overlay's memory is given back
 //
 // A crash leaves the file at a stamp S, and the log has every update after S. If the crash came
 // between two transactions, part of the frozen overlay is in the file already. The replay applies
-// those updates again, in the log's order, and ends with the same records. Until then the file is
-// the state of no single moment, which Meta.Merging says: without its log such a file is refused.
+// the updates of that part again, in the log's order, and ends with the same records. Until the
+// replay is done the file is the state of no single moment. Meta.Merging says so, and such a file
+// is refused without its log.
 //
 // When the file cannot keep up, writers wait (Throttle): the memory of the overlays is bounded. An
 // example with the default limit of 64 MiB, clients that bring 30 MiB a second, and a disk that
@@ -39,8 +40,9 @@ import (
 //
 // So nobody waits in short bursts, and in the long run clients get as much as the disk takes. They
 // wait for the next freeze, not for the end of the checkpoint that follows it. Three exceptions:
-//   - Large values count up to eight times the limit. A single value may be larger than the limit,
-//     and small updates need not wait until the disk has it.
+//   - A single large value may be larger than the limit, and small updates need not wait until the
+//     disk has it. So small updates wait when they alone take twice the limit, or when they and
+//     large values together take eight times the limit. A large value waits at twice the limit.
 //   - A replay at the start may fill eight times the limit, since a start should not wait for what
 //     a crash had left to do.
 //   - When the file cannot be written, for example because the disk is full, Throttle returns the
@@ -101,7 +103,7 @@ func (c *checkpointer) wakeUp() {
 	}
 }
 
-// Attach makes log the one that is synced before each checkpoint, and has done told of each
+// Attach makes log the log that is synced before each checkpoint, and has done told of each
 // checkpoint.
 func (s *Store) Attach(log Log, done func(Meta)) {
 	s.cp.runMu.Lock()
@@ -109,8 +111,8 @@ func (s *Store) Attach(log Log, done func(Meta)) {
 	s.cp.log, s.cp.done = log, done
 }
 
-// Rebase moves everything applied so far into the file and changes the file's description, above
-// all its place in a log. Nothing may be applied meanwhile.
+// Rebase moves everything applied so far into the file, lets change edit the file's description,
+// above all its place in a log, and writes the description. Nothing may be applied meanwhile.
 func (s *Store) Rebase(change func(*Meta)) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
@@ -126,7 +128,8 @@ func (s *Store) Rebase(change func(*Meta)) error {
 	return s.checkpointLocked(false)
 }
 
-// Amend changes the file's description without writing what is in memory: Meta.Stamp stays.
+// Amend changes the file's description at once and leaves the updates in memory where they are, so
+// Meta.Stamp stays.
 func (s *Store) Amend(change func(*Meta)) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
@@ -140,7 +143,7 @@ func (s *Store) Amend(change func(*Meta)) error {
 	return nil
 }
 
-// change changes what the next checkpoint writes as the description.
+// change edits the description in memory; the next checkpoint writes it.
 func (c *checkpointer) change(f func(*Meta)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +205,8 @@ func (c *checkpointer) retryLater() {
 func (s *Store) Checkpoint() error { return s.checkpoint(false) }
 
 // Hold moves everything applied so far into the file and leaves the file alone while f runs;
-// updates go on in memory. A copy that f takes has Meta.Held, and afterwards the file's epoch is
-// greater, so that copies are told from the file.
+// updates go on in memory. During f the file has Meta.Held, so a copy that f makes has it too.
+// After f the file gets a greater epoch without Held. So a start can tell the file from its copies.
 func (s *Store) Hold(f func() error) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
@@ -273,9 +276,10 @@ func (s *Store) tellDone() {
 	}
 }
 
-// freezeOverlay puts an empty overlay in front of the active one, and returns the latter, which
-// does not change any more. Its stamp is that of its last update, because Apply and the freeze both
-// hold applyMu.
+// freezeOverlay makes an empty overlay the active one and returns the overlay that was active
+// before; it is frozen now and does not change any more. A view has room for one frozen overlay, so
+// the caller has written a leftover first. The stamp of the frozen overlay is that of its last
+// update, because Apply and the freeze both hold applyMu.
 func (s *Store) freezeOverlay() *overlay {
 	s.applyMu.Lock()
 	defer s.applyMu.Unlock()
@@ -288,7 +292,7 @@ func (s *Store) freezeOverlay() *overlay {
 	s.activeLarge.Store(0)
 	s.cp.mu.Lock()
 	defer s.cp.mu.Unlock()
-	s.cp.room.Broadcast() // there is room in the fresh one already
+	s.cp.room.Broadcast() // the new active overlay has room already
 	return o
 }
 

@@ -28,16 +28,16 @@ import (
 //
 // After another "set d" only d is fresh. The next Count looks up one key and returns 2 + 3 − 2 = 3.
 //
-// While a checkpoint writes there are two overlays and a file that has part of the frozen one. What
-// the file will have at the end is found out once (overlay.merged), and the active overlay counts
-// on top of that. A clear hides everything below: fresh and below are emptied, and the live records
-// are the count. A checkpoint itself keeps Meta.Count right while it writes, since it has each
-// key's old value at hand.
+// While a checkpoint writes there are two overlays and a file that has part of the frozen one.
+// overlay.merged finds out once what the file will have at the end of the checkpoint, and the
+// active overlay counts on top of that number. After a clear everything below is hidden: fresh and
+// below are emptied, and the number of live records is the count. A checkpoint keeps Meta.Count
+// right while it writes, since it has each key's old value at hand.
 //
-// Looking keys up takes long and must not stop updates, so count takes the list of fresh keys under
-// the overlay's lock, looks them up without it, and adds the result under the lock again. If a
-// clear came in between, the result is thrown away. The sums are those of the moment when the list
-// was taken.
+// Looking keys up takes long and must not stop updates. So count takes the list of fresh keys under
+// the overlay's lock, looks the keys up without the lock, and adds the result to below under the
+// lock again. If a clear came in between, it has emptied below, and the result is thrown away. The
+// count that is returned is that of the moment when the list was taken.
 //
 // Rejected: a lookup before each set (the disk's speed becomes that of a set), and an estimate from
 // a sample (clients compare counts of two servers).
@@ -61,11 +61,12 @@ func (s *Store) Size() int64 {
 	return u.bytes
 }
 
-// usage adds up file and overlays. The view is taken before the transaction begins, so the frozen
-// overlay is in the transaction's file as a whole, or Meta.Checkpoints says that it is not.
+// usage adds up the records of file and overlays. It takes the view before it begins the
+// transaction. So the file of the transaction either has the whole frozen overlay, or its
+// Meta.Checkpoints shows that the checkpoint has not ended.
 func (s *Store) usage() (usage, error) { return s.usageWithin(math.MaxInt) }
 
-// usageWithin is usage that stops looking keys up after about most bytes of keys. If there are
+// usageWithin is usage, but looks up no more than about most bytes of fresh keys. If there are
 // more, the result is not exact.
 func (s *Store) usageWithin(most int) (usage, error) {
 	v := s.acquire()
@@ -74,7 +75,7 @@ func (s *Store) usageWithin(most int) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	defer tx.Rollback() // a read transaction
+	defer tx.Rollback() //nolint:errcheck // a read transaction
 	m, err := readMeta(tx)
 	if err != nil {
 		return usage{}, err
@@ -115,7 +116,7 @@ func (o *overlay) merged(lower layers, m Meta) usage {
 	return sum
 }
 
-// layers is what lies below an overlay.
+// layers is the records below an overlay.
 type layers struct {
 	frozen *overlay     // nil: none, or its content is in base
 	base   *bolt.Bucket // nil: hidden
@@ -163,9 +164,9 @@ func cutKeys(keys []byte, n int) (first, rest []byte) {
 	return keys[:at:at], keys[at:]
 }
 
-// count returns the records in and below o, where sum is what lies below. It looks up the fresh
-// keys, but stops after about most bytes of keys. If there are more, the result is too large by the
-// keys left over that exist below.
+// count returns the records in and below o, where sum is the records below. It looks up the fresh
+// keys, but stops after about most bytes of keys. If it stops early, the result counts twice each
+// key that is left over and exists below.
 func (o *overlay) count(lower layers, sum usage, most int) usage {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
@@ -212,9 +213,10 @@ func (l layers) usage(keys []byte) usage {
 // estimateBytes is how many bytes of keys Estimate looks up at most.
 const estimateBytes = 512 << 10
 
-// Estimate returns a number of records for people who watch, and never takes long: the exact number
-// when few keys were written since the latest count, otherwise the latest number that was known.
-// Each call looks some keys up, so the exact number comes nearer with each call.
+// Estimate returns a number of records for people who watch, and never takes long. The number is
+// exact when no checkpoint is writing and few keys were written since the latest count. Otherwise
+// it is the latest exact number. Each call looks some keys up, so after a burst of new keys a few
+// calls bring the exact number back.
 func (s *Store) Estimate() int64 {
 	v := s.acquire()
 	frozen, few := v.frozen != nil, v.active.fewFresh()
@@ -230,7 +232,8 @@ func (s *Store) Estimate() int64 {
 	return s.cp.exact.count
 }
 
-// fewFresh reports whether a count has few keys to look up.
+// fewFresh reports whether a count has few keys to look up: half of what Estimate looks up, so that
+// keys which come in between are looked up as well.
 func (o *overlay) fewFresh() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

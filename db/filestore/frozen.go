@@ -11,9 +11,10 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// Freeze returns the records at an instant: it moves everything applied before the instant into the
-// file, and begins a read transaction before the next checkpoint may change anything. bbolt keeps
-// the pages of an open transaction as they are, so the transaction is the view of the instant.
+// Freeze returns the records at an instant. At the instant it freezes the active overlay; then it
+// writes the overlay into the file, and begins a read transaction before the next checkpoint may
+// change anything. bbolt keeps the pages of an open transaction as they are, so the transaction has
+// exactly the records of the instant.
 //
 //	applyMu   ──── updates 1 to 90 ────┬──── updates 91, 92, … ───────────
 //	                                   instant: the overlay is frozen
@@ -23,11 +24,12 @@ import (
 // Freeze takes as long as a checkpoint, and waits for a checkpoint under way and for commands that
 // work on the file (Hold); updates go on in memory.
 //
-// The price: while a Frozen is open, checkpoints cannot use the pages again that they replace, and
-// the file grows by every page that changes. It does not shrink afterwards, but later checkpoints
-// use the pages. Close of the store waits for every Frozen, and so does a checkpoint for which the
-// file would grow beyond mapSize. Rejected: keeping old values in memory as package memstore does.
-// Of a large file that changes everywhere, the old values may be more than memory can take.
+// The price: while a Frozen is open, checkpoints cannot reuse the pages that they replace, and the
+// file grows by every page that changes. The file does not shrink afterwards, but later checkpoints
+// use the pages. Close of the store waits until every Frozen is closed, and so does a checkpoint
+// for which the file would grow beyond mapSize. Rejected: keeping old values in memory as package
+// memstore does. When a large file changes everywhere, its old values may take more memory than
+// there is.
 func (s *Store) Freeze(instant func(take func())) (store.Frozen, error) {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
@@ -116,7 +118,8 @@ func (f *frozen) Close() error {
 	return tx.Rollback()
 }
 
-// Versions is what a Frozen of a file with Meta.LWW knows beside the versions of its records.
+// Versions is what a Frozen of a file with Meta.LWW knows in addition to the versions of its
+// records.
 type Versions struct {
 	Cleared Version      // of the last clear
 	Floor   update.Stamp // see Meta.Floor
@@ -131,8 +134,8 @@ func (f *frozen) Versions() (Versions, bool) {
 	return Versions{Version{f.meta.ClearedAt, f.meta.ClearedBy}, f.meta.Floor}, true
 }
 
-// ScanVersions is Scan with versions and with the remembered removals, in the order of keys. A
-// record without a version has the version Oldest.
+// ScanVersions is Scan with versions and with the remembered removals, in the order of keys. It may
+// be called when Versions returns true. A record without an entry has the version Oldest.
 func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error) error {
 	data, versions := f.tx.Bucket([]byte(DataBucket)).Cursor(), f.tx.Bucket([]byte(VersionBucket)).Cursor()
 	key, value := data.First()
@@ -165,7 +168,8 @@ func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error)
 	return nil
 }
 
-// compareHeads compares the keys that two cursors are at, without their prefixes; nil is the end.
+// compareHeads compares the keys at two cursors without their prefixes; nil means that a cursor is
+// at its end.
 func compareHeads(a, b []byte) int {
 	switch {
 	case a == nil:

@@ -23,8 +23,8 @@ import (
 //	meta       meta          JSON text of a Meta, with a checksum, see EncodeMeta
 //	version    0x02 ‖ key    an entry, see AppendEntry
 //
-// The prefixes differ so that a salvage that finds a page which nothing leads to any more can tell
-// records from versions.
+// The prefixes differ so that a salvage can tell records from versions in a page to which no other
+// page leads any more.
 const (
 	DataBucket    = "data"
 	MetaBucket    = "meta"
@@ -64,16 +64,16 @@ type Meta struct {
 	Sum         uint64 `json:",omitempty"` // checksum of the records, see RecordSum
 
 	LWW       bool         `json:",omitempty"` // versions are kept, see Version
-	Base      update.Stamp `json:",omitempty"` // version of records from before versions; 0: none
+	Base      update.Stamp `json:",omitempty"` // version of records without an entry; 0: there are none
 	Newest    update.Stamp `json:",omitempty"` // no version is newer than max(Newest, Stamp)
 	ClearedAt update.Stamp `json:",omitempty"` // version of the last clear
-	ClearedBy uint16       `json:",omitempty"` // its server
+	ClearedBy uint16       `json:",omitempty"` // server id in the version of the last clear
 	Removals  int64        `json:",omitempty"` // how many removals the file remembers
 	Floor     update.Stamp `json:",omitempty"` // newest removal that was forgotten, see prune.go
 
-	// How far a master was followed, see ulog.Position and SetPosition, and the stamp of the note
-	// in the log that Position is from. 0: unknown, the file was last written by a version without
-	// the field.
+	// Position says how far a master was followed, see ulog.Position and SetPosition. PositionAt is
+	// the stamp of the note in the log from which Position was taken; 0: unknown, the file was last
+	// written by a version without the field.
 	Position   []byte       `json:"Follow,omitempty"`
 	PositionAt update.Stamp `json:"FollowAt,omitempty"`
 

@@ -10,7 +10,7 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// What an overlay has of a key:
+// What the tree of an overlay stores for a key:
 //
 //	offset  0      1       9     11
 //	        ┌──────┬───────┬─────┬───────┐
@@ -79,9 +79,10 @@ func (o *overlay) release() {
 	}
 }
 
-// get looks a key up. A clear sets cleared before it empties the tree, so a reader that looks at
-// the tree first and at cleared afterwards takes a key that a clear has removed for dead, never for
-// unknown.
+// get looks a key up, first in the tree and then in the flag cleared. A clear works in the opposite
+// order: it sets cleared before it empties the tree. So a reader that no longer finds a cleared key
+// in the tree is sure to see the flag, and reports the key dead. In any other order the reader
+// could report the key unknown, and then find the cleared record in the file.
 func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
 	at := len(dst)
 	dst, large, pin, found := o.tree.Look(dst, key)
@@ -125,7 +126,7 @@ func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore
 	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
 }
 
-// begin puts into scratch what the overlay is to have in front of the value of ups[i].
+// begin puts into scratch the flag and the version that stand in front of the value of ups[i].
 func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []update.Update, i int) {
 	o.scratch = append(o.scratch[:0], flag)
 	if o.lww {
@@ -133,8 +134,8 @@ func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []upd
 	}
 }
 
-// put stores a record whose front is in scratch. made is a copy of the value from Prepare, nil if
-// there is none.
+// put stores a record whose flag and version are in scratch. made is a copy of the value that
+// Prepare has made, nil if there is none.
 func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value) {
 	switch {
 	case made != nil:
@@ -152,11 +153,11 @@ func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value
 	}
 }
 
-// largeValue is the size from which on a value is not copied into scratch.
+// largeValue is the size of the longest value that is copied into scratch.
 const largeValue = 64 << 10
 
-// replace stores scratch, with a large value behind it or in front of a copy of one, and takes the
-// entry that it replaces out of the sums.
+// replace stores scratch as the entry of key: alone, joined with the bytes of a large value, or in
+// front of the copy made. It takes the entry that was there before out of the sums.
 func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
 	var oldFlag byte
 	var oldSize int
@@ -196,13 +197,15 @@ func (o *overlay) scan(from store.Start, visit func(key, flagged []byte) bool) {
 }
 
 // A view is what a reader sees in front of the file: the active overlay, and the frozen one while a
-// checkpoint writes it. A view never changes its pair: a freeze and the end of a checkpoint replace
-// the whole view. Overlays give their memory back when the last view that has them is released.
+// checkpoint writes it. A view never changes its two overlays: a freeze and the end of a checkpoint
+// replace the whole view. An overlay gives its memory back when the last view that has it is
+// released.
 //
-// A reader takes the view first and begins its transaction afterwards. So when a checkpoint ends
-// between the two, the reader sees the frozen overlay's updates twice, in the overlay and in the
-// file, which does no harm. In the other order it could see them nowhere: the transaction from
-// before the checkpoint, the view from after.
+// A reader takes the view first and begins its transaction afterwards. If a checkpoint ends between
+// the two steps, the reader sees the frozen overlay's updates twice, in its view and in the file,
+// which does no harm. In the other order the reader could miss these updates: its transaction would
+// be older than the checkpoint, and its view, taken after the checkpoint, would have no frozen
+// overlay.
 type view struct {
 	active *overlay
 	frozen *overlay // being written by a checkpoint; nil most of the time

@@ -16,12 +16,12 @@ import (
 // removal, and arrives after it, has to lose. Clients remove keys for ever, so the file forgets
 // removals when it has more than Options.Removals of them.
 //
-// The rule: when there are too many, the older half is forgotten, and Meta.Floor becomes the stamp
-// of the newest forgotten removal. Package db looks at the floor when an update of another server
-// finds no record of its key. If the update is not newer than the floor, a forgotten removal may
-// have beaten it, and nobody can tell any more. The database then stores the update with a new
-// version of its own, which wins on every server, so that all servers still end with the same
-// records.
+// The rule: when there are too many removals, the older half is forgotten, and Meta.Floor becomes
+// the stamp of the newest forgotten removal. Package db looks at the floor when an update of
+// another server finds neither a record nor a remembered removal of its key. If the update is not
+// newer than the floor, it may have lost against a forgotten removal, and nobody can tell any more.
+// The database then stores the update with a new version of its own. The new version wins on every
+// server, so that all servers still end with the same records.
 //
 // An example with a limit of 6. The file has removals with the stamps 10, 20, 30, 40, 50, 60 and
 // 70. Seven are too many: the newest three stay, the removals up to 40 are forgotten, and the floor
@@ -29,17 +29,17 @@ import (
 // removed at 30; so the update is stored as a new one. An update with the stamp 45 needs no care: a
 // removal of k after 45 would still be here.
 //
-// Which removals belong to the older half is not known beforehand, so it takes two walks through
-// all entries: the first collects the stamps of the removals, the second forgets those up to the
-// floor. A million entries take up to 0.2 seconds, for which writers may have to wait. Therefore a
-// checkpoint does no more than that, and the next checkpoint goes on where this one ended. Removals
-// that a checkpoint brings in between two parts of a walk may be forgotten as well, or stay; both
-// are right.
+// Which removals belong to the older half is not known beforehand, so forgetting takes two walks
+// through all entries: the first collects the stamps of the removals, the second forgets the
+// removals up to the floor. A million entries take up to 0.2 seconds, for which writers may have to
+// wait. Therefore one checkpoint looks at a million entries at most, and the next checkpoint goes
+// on where this one ended. A removal that a checkpoint brings in between two parts of a walk may be
+// forgotten or stay; both are right, because the floor covers every stamp that is forgotten.
 //
 // Rejected: an index of the removals by stamp, from which the oldest removal goes when a new one
-// comes. It would cost a second write into the file for each removal. Halving costs each removal
-// two looks in its whole life. Rejected too: forgetting by age. How long a server may be away would
-// then be a limit on correctness, and a wrong clock could forget everything.
+// comes. The index would cost a second write into the file for each removal; halving looks at each
+// removal about twice in its whole life. Rejected too: forgetting by age. How long a server may be
+// away would then be a limit on correctness, and a wrong clock could forget everything.
 
 // DefaultRemovals is how many removals a file with Meta.LWW remembers at most.
 const DefaultRemovals = 1_000_000
@@ -158,8 +158,9 @@ func eachRemoval(tx *bolt.Tx, from []byte, budget *int, visit func(key []byte, a
 	return bytes.Clone(k)
 }
 
-// Floor returns the stamp of the newest forgotten removal. A caller that has looked up an entry
-// before this call may compare the two: the entry was not forgotten by a later prune.
+// Floor returns the stamp of the newest forgotten removal. The caller looks up an entry first and
+// calls Floor afterwards: if the entry was forgotten before the look-up, the floor already covers
+// it. In the other order a prune in between could forget the entry under an old floor.
 func (s *Store) Floor() (floor update.Stamp, err error) {
 	err = s.file.View(func(tx *bolt.Tx) error {
 		m, err := readMeta(tx)

@@ -16,15 +16,16 @@ import (
 //
 // An example: server 1 sets k at 100, server 2 removes k at 105, and the two updates cross on the
 // way. Server 1 has (100, 1), receives (105, 2), and removes k. Server 2 has the removal (105, 2),
-// receives (100, 1), and leaves it out. Both end without k. That is why removals have to be
-// remembered, and what forgetting them costs, see prune.go.
+// receives (100, 1), and leaves it out. Both end without k. If server 2 had forgotten its removal,
+// it would take the set, and k would exist on server 2 alone. See prune.go for what happens when
+// removals are forgotten.
 type Version struct {
 	Stamp update.Stamp // in the log of the server that made the update
-	SID   uint16       // of that server
+	SID   uint16       // server id of the server that made the update
 }
 
 // Oldest is the stamp of records that were there before versions were kept. Every update wins
-// against them, as every update does in files without versions.
+// against such records, as every update does in files without versions.
 const Oldest update.Stamp = 1
 
 // Less reports whether v loses against o.
@@ -32,7 +33,8 @@ func (v Version) Less(o Version) bool {
 	return v.Stamp < o.Stamp || v.Stamp == o.Stamp && v.SID < o.SID
 }
 
-// VersionOf returns the version of ups[i], where at is the stamp of the last update of ups.
+// VersionOf returns the version of ups[i]. The updates of one call have consecutive stamps, of
+// which at is the last. An update that came from another server has the version that it got there.
 func VersionOf(at update.Stamp, ups []update.Update, i int) Version {
 	u := &ups[i]
 	if u.Origin.Log != 0 {
@@ -86,15 +88,16 @@ func DecodeEntry(b []byte) (e LastUpdate, ok bool) {
 // LWW reports whether the file keeps versions.
 func (s *Store) LWW() bool { return s.lww }
 
-// Cleared returns the version of the last clear. A key without an entry counts as removed then: an
-// update of it that is not newer has been cleared.
+// Cleared returns the version of the last clear. The clear counts as the removal of every key that
+// has no entry: an update of such a key loses when it is not newer than the clear.
 func (s *Store) Cleared() Version {
 	s.applyMu.Lock()
 	defer s.applyMu.Unlock()
 	return s.cleared
 }
 
-// Entry returns what is remembered of a key. The caller keeps the key from being changed meanwhile.
+// Entry returns what is remembered of a key. The caller makes sure that nobody changes the key
+// meanwhile.
 func (s *Store) Entry(key []byte) (e LastUpdate, found bool, err error) {
 	v := s.acquire()
 	defer v.release()
@@ -113,8 +116,8 @@ func (s *Store) Entry(key []byte) (e LastUpdate, found bool, err error) {
 	return e, found, err
 }
 
-// baseEntry looks up the entry of a key in the file. A record from before versions were kept has
-// the version Meta.Base.
+// baseEntry looks up the entry of a key in the file. If the file has Meta.Base, a record without an
+// entry was there before versions were kept, and has the version Base.
 func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (LastUpdate, bool) {
 	var room [64]byte
 	at := append(append(room[:0], VersionPrefix), key...)
@@ -140,8 +143,8 @@ func (o *overlay) entry(key []byte) (LastUpdate, bool) {
 	return notedEntry(head)
 }
 
-// notedEntry returns the version that an overlay has noted of a key; ok is false where it has noted
-// none.
+// notedEntry decodes what an overlay has noted of a key; ok is false if the overlay has noted no
+// version.
 func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
 	flag := flagged[0]
 	if flag&flagNoted == 0 {
@@ -151,8 +154,8 @@ func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
 }
 
 // note adds the version of ups[i] to the flag in scratch. The removal of an expired or evicted
-// record is not in the log and has no version of its own: the key keeps the version that was noted
-// before.
+// record (at is 0) is not in the log and has no version of its own. The key then keeps the version
+// that this overlay has noted before; if there is none, Entry finds the version below the overlay.
 func (o *overlay) note(b *memstore.Batch, at update.Stamp, ups []update.Update, i int) {
 	v := VersionOf(at, ups, i)
 	if at == 0 {
@@ -175,10 +178,11 @@ func (s *Store) noteClear(at update.Stamp, ups []update.Update) {
 	}
 }
 
-// EachEntry calls visit for what is remembered of every key, in no order. For a key that was
-// changed lately visit is called more than once, and the last call counts. forget is called where
-// everything that was told before is void, after a clear. The caller keeps everything from being
-// changed meanwhile.
+// EachEntry calls visit for what is remembered of every key, in no order. It goes through the
+// layers from the oldest to the newest: records without an entry, entries of the file, the frozen
+// overlay, the active one. So it may call visit several times for a key, and the last call counts.
+// EachEntry calls forget when a layer begins with a clear: everything that visit was told before is
+// void. The caller makes sure that nothing is changed meanwhile.
 func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) error {
 	v := s.acquire()
 	defer v.release()

@@ -126,9 +126,9 @@ func (w *batchWriter) write(key, flagged []byte) bool {
 	return w.err == nil
 }
 
-// writeVersion puts the version that the overlay has noted of the key into the file. For a record
-// that has expired or was evicted the overlay has no version; the file's entry becomes a removal
-// with the version it had.
+// writeVersion puts the version that the overlay has noted of the key into the file. If a record
+// has expired or was evicted, the overlay has noted none. Then the entry in the file becomes a
+// removal and keeps its version.
 func (w *batchWriter) writeVersion(flagged []byte) error {
 	w.key[0] = VersionPrefix
 	defer func() { w.key[0] = KeyPrefix }()

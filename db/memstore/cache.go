@@ -9,15 +9,15 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// cacheSlots is the number of parts of a Cache, each with a list of its own of what was used when.
-// Clients can see it in the number of records that a capacity allows: a slot may hold capcnt/16+1
-// records, as in the original.
+// cacheSlots is the number of parts of a Cache. Each part has an LRU list of its own. Clients can
+// see the number in how many records a capacity allows: a slot may hold capcnt/16+1 records, as in
+// the original.
 const cacheSlots = 16
 
 // indexShare is what a record is assumed to cost in the index, for the capacity in bytes.
 const indexShare = 13
 
-// CacheOptions are the options of NewCache. 0 and less is no limit.
+// CacheOptions are the options of NewCache. A value of 0 or less means no limit.
 type CacheOptions struct {
 	CapCount int64 // capcnt: records; each slot may hold CapCount/16+1
 	CapSize  int64 // capsiz: bytes of records and index; each slot may hold a sixteenth
@@ -92,10 +92,11 @@ func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, fou
 	return append(dst, v...), nil, nil, true
 }
 
-// Prepare makes records with large values that are about to be applied.
+// Prepare copies the large values of updates that are about to be applied into records, so that
+// Apply need not copy them under its locks.
 func (c *Cache) Prepare(ups []update.Update) { c.plan.copyLarge(c.index.links, ups) }
 
-// Forget takes Prepare back.
+// Forget frees what Prepare has made for updates that are not applied after all.
 func (c *Cache) Forget(ups []update.Update) { c.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all slots that they touch.
@@ -149,7 +150,8 @@ func (c *Cache) step(st *step) {
 	}
 }
 
-// unlink takes a record that the index does not refer to any more out of its slot. 0 is no record.
+// unlink takes a record out of its slot that the index does not refer to any more. The address 0
+// stands for no record.
 func (c *Cache) unlink(s *cacheSlot, at slab.Addr) {
 	if at == 0 {
 		return

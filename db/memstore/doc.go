@@ -12,10 +12,10 @@
 // for their lengths, the rounding of the allocator (6 % on average) and 10 to 13 bytes of index
 // (Tree: 6).
 //
-// Each store has one writer at a time and any number of readers. The time for which a writer makes
-// readers wait is kept short: memory for new records is allocated and filled before the writer
-// takes the readers' lock. How a store shows its records as of an instant while updates go on is
-// told in frozen.go.
+// Each store has one writer at a time and any number of readers. A writer makes readers wait for a
+// short time only: it allocates and fills the memory of new records before it takes the readers'
+// lock. The essay in frozen.go explains how a store shows its records as of an instant while
+// updates go on.
 //
 // Lock order: writer -> tables or slots in ascending order -> frozen.mu.
 package memstore

@@ -21,10 +21,10 @@ import (
 // record was (its value, or that there was none), unless it is saved already or the scan has passed
 // the record's place.
 //
-// The rule for the scan: it copies some records as they are now, and looks afterwards at what has
-// been saved in the same part of the order. What was saved counts; the copy counts where nothing
-// was saved. What the scan has passed is dropped from the saved records, and writers save nothing
-// there any more.
+// The rule for the scan: it copies some records as they are now, and afterwards looks at the
+// records that were saved in the same part of the order. If a record was saved, the saved value
+// counts; otherwise the copy counts. When the scan has passed a part, it drops the saved records of
+// that part, and writers save nothing there any more.
 //
 // An example. At the instant the store has a=1, b=2, c=3, d=4. The scan copies two records at a
 // time.
@@ -39,31 +39,31 @@ import (
 //	saved up to e: d=4, e absent
 //	visits c=3, d=4
 //
-// No lock is held over both looks of the scan, and none is needed: a change that the first look can
-// have seen was saved before it was made, so the second look finds it. In the other order, saved
-// records first, a change between the two looks would be visible in the copy and not be found among
-// the saved records.
+// No lock is held over the two looks of the scan, and none is needed: if the first look has seen a
+// change, the writer had saved the old value before the change, so the second look finds the old
+// value. With the looks in the other order, saved records first, a change between the two would be
+// in the copy, and the scan would have missed the saved value.
 //
-// A clear takes the whole index and its memory out of the store and hands them to the open frozen
-// views, which go on reading there. It saves nothing one by one.
+// A clear takes the whole index and its memory out of the store and hands both to the open frozen
+// views, which go on reading there. A clear saves no single records.
 //
-// The cost: an update while a frozen is open looks up the old record and copies it, once for each
-// record. The memory is that of the records changed between the instant and the scan's coming by.
-// Rejected: pages that are copied on write, as in bbolt. Every read would then follow one more
-// level of addresses, snapshot or not. Rejected too: fork, as Redis does it. A Go process cannot
-// fork, and the kernel would copy pages of 4 KiB for updates of 100 bytes.
+// The cost: while a frozen is open, an update looks up the old record and copies it, once for each
+// record. The memory is that of the records that change between the instant and the moment when the
+// scan passes them. Rejected: pages that are copied on write, as in bbolt. Every read would then
+// follow one more level of addresses, with or without a snapshot. Rejected too: fork, as Redis does
+// it. A Go process cannot fork, and the kernel would copy pages of 4 KiB for updates of 100 bytes.
 //
 // Package filestore makes its frozen views in another way, with a read transaction of the file; see
 // Store.Freeze there.
 
-// A frozen's scan copies at most so many records under one lock of the store, and no more records
-// after so many bytes. That takes some ten microseconds.
+// A frozen's scan copies at most frozenRecords records under one lock of the store, and no further
+// record after frozenBytes bytes. That takes some ten microseconds.
 const (
 	frozenRecords = 128
 	frozenBytes   = 32 << 10
 )
 
-// The first byte of what is saved of a record.
+// The first byte of a saved record.
 const (
 	wasAbsent = 0
 	wasThere  = 1 // the value follows
@@ -71,8 +71,8 @@ const (
 
 // A frozen is a store as it was at an instant.
 //
-// A place is a key in a form that is ordered by bytes as the store orders its keys. The key is at
-// its end.
+// A place is a key in a form that is ordered by bytes as the store orders its keys: in a Tree the
+// key itself, in a Hash the key behind its hash. The key is at the end of the place.
 type frozen struct {
 	owner *freezes
 	count int64
@@ -94,7 +94,7 @@ var _ store.Frozen = (*frozen)(nil)
 // Count returns the number of records.
 func (f *frozen) Count() int64 { return f.count }
 
-// save saves what the record at a place was. The caller holds the store's writer lock.
+// save saves the old record at a place. The caller holds the store's writer lock.
 func (f *frozen) save(place, value []byte, found bool) {
 	if f.hasPassed(place) || f.saved.has(place) {
 		return
@@ -207,8 +207,9 @@ func (s *freezes) freeze(instant func(take func()), r records, count func() int6
 	return f
 }
 
-// prepare saves what a plan is about to change. kept is true when the plan clears the store, and
-// the frozen views have taken over the arena, which then must not be released.
+// prepare saves the records that a plan is about to change. It returns true when the plan clears
+// the store and the frozen views have taken the arena over. The caller must not release the arena
+// then, because the frozen views still read it.
 func (s *freezes) prepare(p *plan, x *index) (kept bool) {
 	switch {
 	case s.none():
@@ -230,7 +231,8 @@ func (s *freezes) prepare(p *plan, x *index) (kept bool) {
 	return false
 }
 
-// save saves what the record with a key is before it changes; found is false where there is none.
+// save saves the record with a key before the record changes; found is false if there is no such
+// record.
 func (s *freezes) save(key, value []byte, found bool) {
 	if s.none() {
 		return

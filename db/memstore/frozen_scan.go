@@ -45,8 +45,9 @@ func (s *frozenScan) from(keyAt int) store.Start {
 	return store.Start{Key: s.end[keyAt:], Backward: s.backward}
 }
 
-// loadNow copies records of the store. If the store was cleared meanwhile, the copies may be new
-// records; then the cleared records are read instead.
+// loadNow copies records of the store. If a clear comes meanwhile, the copies may be records that
+// were set after the clear. Then loadNow reads the cleared records instead, which the clear has
+// handed to the frozen.
 func (s *frozenScan) loadNow() {
 	f := s.frozen
 	from := s.from(s.keyAt)

@@ -14,8 +14,9 @@ import (
 // is not needed.
 type HashOptions struct{}
 
-// A Hash is a store without a useful order. The records' order is stable as long as the Hash lives:
-// a Scan that continues from a key meets every record that existed all the time exactly once.
+// A Hash is a store without a useful order. The order of the records does not change as long as the
+// Hash lives. So a Scan that continues from a key meets each record exactly once, if the record
+// exists all the time.
 type Hash struct {
 	writer  sync.Mutex // held over a change; guards plan, touched and freezes
 	plan    plan
@@ -23,7 +24,7 @@ type Hash struct {
 	freezes freezes
 	count   atomic.Int64
 
-	locks [tableCount]sync.RWMutex // each guards the table of its number; all together index.arena
+	locks [tableCount]sync.RWMutex // lock i guards table i; all together guard index.arena
 	index *index
 }
 
@@ -63,10 +64,11 @@ func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, foun
 	return append(dst, v...), nil, nil, true
 }
 
-// Prepare makes records with large values that are about to be applied.
+// Prepare copies the large values of updates that are about to be applied into records, so that
+// Apply need not copy them under its locks.
 func (h *Hash) Prepare(ups []update.Update) { h.plan.copyLarge(h.index.links, ups) }
 
-// Forget takes Prepare back.
+// Forget frees what Prepare has made for updates that are not applied after all.
 func (h *Hash) Forget(ups []update.Update) { h.plan.prepared.Forget(ups) }
 
 // Apply makes the updates visible all at once: it holds the locks of all tables that they touch.

@@ -11,8 +11,8 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// A plan is a list of updates made ready without a lock, so that readers wait for the work on the
-// index only.
+// A plan is a list of updates that is made ready without a lock. So readers wait only for the work
+// on the index.
 type plan struct {
 	fresh *slab.Arena // not nil: first everything is cleared, and this arena used from then on
 	steps []step
@@ -37,7 +37,8 @@ type step struct {
 	at   slab.Addr // the new record, to which the index does not refer yet
 }
 
-// prepare makes the plan for ups. Updates before the last clear do not matter.
+// prepare makes the plan for ups. It leaves out the updates before the last clear, which removes
+// their records anyhow.
 func (p *plan) prepare(x *index, ups []update.Update) {
 	p.fresh, p.steps, p.old = nil, p.steps[:0], p.old[:0]
 	arena := x.arena
@@ -148,9 +149,9 @@ type Value struct {
 	size int
 }
 
-// Prepared holds copies of large values that were made before the locks were taken with which
-// updates are applied. So other updates need not wait until 250 MiB are copied and the system has
-// found the memory. A copy belongs to the slice that was copied, which stays as it is until the
+// Prepared holds copies of large values that are made before the locks of an Apply are taken. So
+// other updates need not wait until 250 MiB are copied and the system has found the memory. A copy
+// is found by the address of the slice that was copied, so the slice must stay as it is until the
 // copy has been taken. The zero value is empty, and any number of goroutines may use it.
 type Prepared struct {
 	many atomic.Int64 // len(of), so that updates of the usual size need no lock

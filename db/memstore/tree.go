@@ -17,9 +17,10 @@ import (
 // Invariants of the pages:
 //   - All keys below slot i of an inner page are at or behind the key of slot i, and before the key
 //     of slot i+1. The key of slot 0 counts as smaller than any key.
-//   - All keys that may ever come to a page begin with the same page.prefix() bytes, because both
-//     its fences do: the nearest keys left and right of the way to the page.
-//   - No page is empty, and the root is no inner page with a single child.
+//   - The fences of a page are the nearest keys left and right of the way from the root to the page.
+//     All keys that may ever come to the page lie between its fences. Both fences begin with
+//     the same page.prefix() bytes, so all these keys do, too.
+//   - No page is empty, and the root, if it is an inner page, has at least two children.
 //
 // Lock order: writer -> mu.
 type Tree struct {
@@ -56,8 +57,9 @@ func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
 	return dst, found
 }
 
-// Look appends the value of key to dst. Of a large value it returns the place instead; the value is
-// kept there until the pin is released, so that nobody has to wait until it has been copied.
+// Look appends the value of key to dst. If the value is large, Look returns the place of the value
+// instead, and a pin: the value stays there until the pin is released. So writers need not wait
+// until a reader has copied a large value.
 func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -82,7 +84,8 @@ func (t *Tree) find(key []byte) (value []byte, found bool) {
 	return value, found
 }
 
-// locate is find that also returns the block with the value, 0 where it has none of its own.
+// locate is find, and also returns the block with the value, 0 if the value has no block of its
+// own.
 func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	if t.root == 0 {
 		return nil, 0, false

@@ -41,12 +41,13 @@ type Builder struct {
 	sorter *sorter // nil: Append only
 	memory *memory // what is remembered of keys; nil: nothing
 	base   *File   // nil: none
-	doubt  uint64  // the base's checksum − that of its records; not 0: a record of the base is damaged
+	doubt  uint64  // the base's checksum − the sum of its records; not 0: see mergeWriter.base
 	last   []byte  // key of the last Append
 	ended  bool
 }
 
-// New begins a file at path. It removes what an earlier process has left half done beside the file.
+// New begins a file at path. It removes the half-built files beside the path that dead processes
+// have left.
 func New(path string, o Options) (*Builder, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
@@ -147,8 +148,8 @@ func (b *Builder) Clear() error {
 	return b.sorted().clear()
 }
 
-// Over puts the records of a file below everything that is set, removed or cleared, before and
-// after.
+// Over puts the records of a file below everything that is set or removed, whether before or after
+// the call. Clear hides them.
 func (b *Builder) Over(f *File) {
 	b.base = f
 	b.sorted()
@@ -161,9 +162,9 @@ func (b *Builder) sorted() *sorter {
 	return b.sorter
 }
 
-// Commit completes the file with a description, to which it adds number and size of the records,
-// and gives the file its name. Whatever happens, the name stands for the old file or for the new
-// one.
+// Commit completes the file with a description, to which it adds the number, the size and the
+// checksum of the records, and gives the file its name. Whatever happens, the name stands for the
+// old file or for the new one, whole.
 func (b *Builder) Commit(m filestore.Meta) (err error) {
 	defer func() { err = errors.Join(err, b.Discard()) }()
 	if b.sorter != nil {
@@ -246,8 +247,8 @@ func (b *Builder) release() error {
 	return errors.Join(err, b.f.Close())
 }
 
-// summed reports whether the file can vouch for its records. It cannot when it has records of a
-// base that has no checksum.
+// summed reports whether the new file gets a checksum of its records. It gets none when it takes
+// over records of a base that has no checksum: their sum would make damage in the base look sound.
 func (b *Builder) summed() bool { return b.base == nil || b.sorter.cleared || b.base.desc.Summed }
 
 // Sum returns the checksum of the records in the file, after Commit.

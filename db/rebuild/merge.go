@@ -14,13 +14,14 @@ const (
 	minWindow   = 16 << 10
 )
 
-// merged is several updates as one. Of a key that several of them have, the update of the youngest
-// counts.
+// merged is several sorted lists of updates as one. If several lists have an update of a key, the
+// youngest update counts.
 type merged struct {
 	heap youngest
 }
 
-// youngest is a heap of updates: first the smallest key, of equal keys the latest update.
+// youngest is a heap of lists: first the list whose present update has the smallest key; of equal
+// keys first the younger list.
 type youngest []aged
 
 // aged is updates with their age: a larger number is younger.
@@ -140,8 +141,12 @@ type mergeWriter struct {
 	sum uint64 // of the records of the file below
 }
 
-// base takes a record of the base, which comes after all updates of smaller keys. An update of its
-// own key replaces it.
+// base writes the updates of keys up to the key of a record of the base, and then the record,
+// unless an update of the same key has replaced it. Records of the base come in the order of keys.
+//
+// base also sums the records up. If the sum is not the checksum in the base's description, a record
+// of the base is damaged. merge adds the difference (Builder.doubt) to the checksum of the new
+// file: a fresh checksum would hide the damage from Check.
 func (w *mergeWriter) base(key, value []byte) error {
 	w.sum += filestore.RecordSum(key, value)
 	for {

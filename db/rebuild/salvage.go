@@ -50,10 +50,11 @@ type salvager struct {
 // Records of pages that the file leads to come last, so that of several records with one key the
 // last one is right. Salvage only reads the file, and holds its lock meanwhile.
 //
-// The records of a page that cannot be read are gone. When a branch cannot be read, the pages below
-// it are found by looking at all pages that are neither in use nor free. When the list of free
-// pages is gone, too, old pages cannot be told from current ones: their records are Doubtful. Of
-// two valid states of the file the descriptions say which is newer.
+// The records of a page that cannot be read are lost. If a branch cannot be read, Salvage finds the
+// pages below it by looking at all pages that are neither in use nor free. If the list of free
+// pages is lost, too, old pages cannot be told from current ones: their records are Doubtful. If a
+// meta page is damaged, or the page that names the buckets, Salvage compares the descriptions in
+// all pages that look like the latter, and takes the newest.
 //
 // remember is given what a file with Meta.LWW remembers of keys, and may be nil. Pages of versions
 // that nothing leads to are not looked for.
@@ -197,7 +198,7 @@ func (s *salvager) looksLikeTop(id uint64) bool {
 	return h.id == id && h.flags == flagLeaf && (h.count == 2 || h.count == 3) && binary.NativeEndian.Uint32(b[headSize:]) == elementBucket
 }
 
-// newer reports whether a file had description a later than b.
+// newer reports whether description a of a file is later than description b.
 func newer(a, b filestore.Meta) bool {
 	n := cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Checkpoints, b.Checkpoints), cmp.Compare(a.Stamp, b.Stamp))
 	if n != 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // A sorter takes updates in any order and gives back the last update of every key, in order. A
-// goroutine sorts them part by part. What does not fit in memory it writes to a file without a
-// name, so that nothing is left of the file when the process dies.
+// goroutine sorts them chunk by chunk. Chunks that do not fit in memory go to a file whose name is
+// removed at once, so that nothing is left of the file when the process dies.
 //
 //	add ──► chunk ──(full)──► goroutine: sort ──► held ──(too many)──► write: run ┐
 //	                                               │                       ...    ├──► merge
@@ -23,7 +23,7 @@ type sorter struct {
 	limit int64 // bytes of a chunk
 
 	chunk *chunk
-	first []byte // the first key of all
+	first []byte // the key that was added first
 	same  int    // how many bytes all keys have in common with first; -1: there is no key yet
 	made  int    // chunks made; the next one's number
 
@@ -44,7 +44,7 @@ type sorter struct {
 
 const (
 	chunksHeld = 9              // sorted chunks in memory
-	chunks     = chunksHeld + 3 // and one each being filled, being sorted and on its way
+	chunks     = chunksHeld + 3 // one more is being filled, one is being sorted, one is between
 )
 
 // A chunk is a part of the updates, in memory.
@@ -119,8 +119,8 @@ func (s *sorter) add(key, value []byte, gone bool) error {
 	return nil
 }
 
-// compare finds out how many bytes all keys have in common, so that sorting need not compare them
-// again and again.
+// compare finds out how many first bytes all keys have in common. Sorting skips these bytes, so
+// that the 8 bytes of ref.prefix tell most keys apart.
 func (s *sorter) compare(key []byte) {
 	if s.same < 0 {
 		s.first, s.same = bytes.Clone(key), len(key)

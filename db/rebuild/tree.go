@@ -26,9 +26,9 @@ type tree struct {
 	sum      uint64
 }
 
-// A level is one level of the tree. A full branch is written only when the next one is full, too.
-// So if the last branch ends with one child, the child can still go to the full one: bbolt does not
-// expect branches with one child.
+// A level is one level of the tree. A full branch stays in memory until the next branch of its
+// level is full, too. So if the last branch ends with a single child, finish can still move that
+// child to the full branch before it: bbolt does not expect branches with a single child.
 type level struct {
 	node *node
 	full *node // nil: none
@@ -154,9 +154,9 @@ func (l *level) adoptOnlyChild() {
 	}
 }
 
-// buckets writes the page that names the buckets and returns its id; versions is 0 where the file
-// has none. The description stands inside this page, so that a file whose meta pages are broken
-// still tells which of its pages are the newest.
+// buckets writes the page that names the buckets and returns its id; versions is 0 for a file
+// without versions. The description stands inside this page, so that a salvage of a file with
+// broken meta pages can tell which of several such pages is the newest.
 func (t *tree) buckets(root, versions uint64, description []byte) (uint64, error) {
 	inline := &node{flags: flagLeaf}
 	inline.add(item{}, []byte(filestore.MetaKey), description)

@@ -11,16 +11,16 @@ const versionSuffix = ".version"
 // versionShare is the part of the memory that versions may take: they are smaller than records.
 const versionShare = 4
 
-// memory is what the new file will remember of keys.
+// memory sorts the versions and removals that the new file will remember.
 type memory struct {
 	*sorter
 	newest ulog.Stamp
 	room   []byte
 }
 
-// Remember makes the file remember something of a key, in place of what was given for the key
-// before, when Commit is given a Meta with LWW. It may be called in any order, before or after the
-// record comes. Clear forgets it.
+// Remember makes the file remember the last update of a key, in place of an earlier call for the
+// key. Commit writes it if its Meta has LWW. Remember may be called in any order, before or after
+// the record comes. Clear forgets everything remembered.
 func (b *Builder) Remember(key []byte, e filestore.LastUpdate) error {
 	if b.memory == nil {
 		b.memory = &memory{sorter: newSorter(b.fs, b.temp+versionSuffix+sortSuffix, b.opts.Memory/versionShare)}
@@ -30,8 +30,8 @@ func (b *Builder) Remember(key []byte, e filestore.LastUpdate) error {
 	return b.memory.add(key, b.memory.room, false)
 }
 
-// versions writes what is remembered behind the records and returns the root, 0 for a file without
-// versions.
+// versions writes the versions and removals behind the records and returns the root, 0 for a file
+// without versions.
 func (b *Builder) versions(m *filestore.Meta) (root uint64, err error) {
 	if m.Removals = 0; !m.LWW {
 		return 0, nil
@@ -61,7 +61,7 @@ func (b *Builder) versions(m *filestore.Meta) (root uint64, err error) {
 	return root, err
 }
 
-// memory hands out what a damaged file remembers of keys.
+// memory hands out the versions and removals that a damaged file remembers.
 func (s *salvager) memory() error {
 	if s.remember == nil || s.versions.page == 0 {
 		return nil

@@ -81,8 +81,8 @@ func (p page) records(in span, visit func(element) error) error {
 	return nil
 }
 
-// maxDepth is how deep a tree may be; deeper is a circle.
-const maxDepth = 64 // of a tree: more is a circle
+// maxDepth is how deep a tree may be. A deeper tree leads back to a page above.
+const maxDepth = 64
 
 // A walker visits the pages of a tree in the order of their keys.
 type walker struct {
@@ -141,7 +141,7 @@ func (w *walker) visit(id uint64, in span, depth int) error {
 	return w.branch(p, in, depth)
 }
 
-// branch visits the children of a page. The id of a child is believed even when its key cannot be.
+// branch visits the children of a page. It visits a child even if the child's key is damaged.
 func (w *walker) branch(p page, in span, depth int) error {
 	if p.count == 0 {
 		return w.bad(w.damage(p.id, "a branch without children"), in)

@@ -31,13 +31,13 @@ func (r *Request) ReadBody(c *netio.Conn) Fault {
 
 // readChunks reads a body in chunks:
 //
-//	4;name=value CR LF   size in hexadecimal digits, and what nobody looks at
+//	4;name=value CR LF   size in hexadecimal digits, and extensions, which are ignored
 //	abcd CR LF
 //	0 CR LF              a chunk of size 0 ends the body
 //	CR LF
 //
-// Request and body are copied out of the connection's buffer, which then needs room for one piece
-// at a time, however small the chunks are.
+// Header and body are copied out of the connection's buffer. So this buffer needs room for one
+// piece at a time, however small the chunks are.
 func (r *Request) readChunks(c *netio.Conn) Fault {
 	r.copied, r.held = r.copied[:0], 0
 	if err := r.append(c, c.Buffered()[:r.Size]); err != nil {
@@ -124,8 +124,9 @@ func (r *Request) readChunk(c *netio.Conn, n int) Fault {
 	return NoFault
 }
 
-// append adds a piece to the copy. In the account of the connection each byte counts twice, as the
-// bytes of the connection's buffer do: once here, and once in the record that is made of it.
+// append adds a piece to the copy. Each byte counts twice in the account of the connection, as the
+// bytes of the connection's buffer do: once for the copy, and once for the record that is made of
+// it.
 func (r *Request) append(c *netio.Conn, piece []byte) error {
 	before := r.held
 	var err error

@@ -22,7 +22,7 @@ type Fault byte
 // The faults. After any of them the connection ends.
 const (
 	NoFault   Fault = iota
-	Malformed       // no HTTP request, or it does not arrive: the connection ends without a reply
+	Malformed       // no HTTP request, or its header does not arrive: there is no reply
 	TooLarge        // larger than a request may be
 	CutOff          // the body does not arrive
 	BadChunk        // a chunk does not end where it should
@@ -30,7 +30,8 @@ const (
 	Busy            // there is no memory for the request now
 )
 
-// FaultOf is why a read of the connection failed: the faults of memory, or CutOff.
+// FaultOf returns the fault for a failed read of the connection: Busy or TooLarge if memory was
+// refused, otherwise CutOff.
 func FaultOf(err error) Fault {
 	switch {
 	case errors.Is(err, netio.ErrBusy):
@@ -148,9 +149,9 @@ func dropReturns(raw []byte) (consumed int) {
 	return len(raw)
 }
 
-// header takes one header line in. Lines without a colon and names without a meaning are ignored;
-// of a repeated header the last one counts. It reports false for headers that contradict each
-// other.
+// header reads one header line. It ignores lines without a colon and headers whose names have no
+// meaning here; if a header is repeated, the last line counts. ok is false for headers that
+// contradict each other.
 func (r *Request) header(buf []byte, line span) (ok bool) {
 	text := buf[line.from:line.to]
 	colon := bytes.IndexByte(text, ':')
@@ -215,8 +216,8 @@ func (r *Request) connection(value []byte) {
 	}
 }
 
-// length takes a Content-Length. A list of lengths, and a length that differs from the one before,
-// contradict each other.
+// length reads a Content-Length. ok is false for a list of lengths, and for a length that differs
+// from an earlier one.
 func (r *Request) length(value []byte) (ok bool) {
 	if bytes.IndexByte(value, ',') >= 0 {
 		return false

@@ -16,11 +16,12 @@
 //
 // The original reads some requests in a way that leaves a part of them in the buffer, and takes
 // that part for the next request: it does not read the body of GET, HEAD and DELETE, takes a
-// negative Content-Length for none, and cuts a header line after 8191 characters. A proxy in front
-// of the server sees other boundaries, so that a client could hide a request in a body (request
-// smuggling). Such a request gets the original's answer, since clients send it, but it is marked
-// Desynchronized: nothing behind it may be read as a request. Headers that contradict each other
-// are refused (BadLength).
+// negative Content-Length for none, reads no body with a Transfer-Encoding other than chunked, and
+// cuts a header line after 8191 characters. A proxy in front of the server takes the same bytes for
+// the body of the first request. So a client could hide a request in a body from the proxy and its
+// access rules (request smuggling). Such a request gets the original's answer, since clients send
+// such requests, but it is marked Desynchronized: the connection's next bytes must not be read as a
+// request. Headers that contradict each other are refused (BadLength).
 package message
 
 import (
@@ -29,7 +30,7 @@ import (
 	"gotycoon/internal/browser"
 )
 
-// Method is what the protocol distinguishes.
+// Method is an HTTP method, as far as the protocol distinguishes methods.
 type Method byte
 
 // The methods. Methods is their number.
@@ -62,8 +63,8 @@ type Request struct {
 	Method    Method
 	KeepAlive bool // the connection may be used for another request
 
-	// Desynchronized: what follows the request may be the rest of the request. Nobody may read it
-	// as the next request.
+	// Desynchronized: the bytes behind the request may be its own rest. Nobody may read them as the
+	// next request.
 	Desynchronized bool
 
 	// FromBrowser: one of the Marks may have been sent by a browser.
@@ -137,8 +138,8 @@ func (r *Request) Marks() (h browser.Headers) {
 // Body returns the body. Its capacity ends with the body.
 func (r *Request) Body() []byte { return r.text(r.body) }
 
-// BodyWithRoom returns the body with the n bytes in front of it, which the caller may overwrite:
-// they are the end of the header. Credentials stay valid, other headers may be damaged.
+// BodyWithRoom returns the body together with the n bytes in front of it, which are the end of the
+// header. The caller may overwrite them. Credentials stay valid, other headers may be damaged.
 func (r *Request) BodyWithRoom(n int) []byte {
 	if r.authorization.to > r.body.from-n {
 		r.credentials = bytes.Clone(r.text(r.authorization))
@@ -146,19 +147,19 @@ func (r *Request) BodyWithRoom(n int) []byte {
 	return r.buf[r.body.from-n : r.body.to]
 }
 
-// keepCopied is how large the copy of a body in chunks may be that is kept for the next one.
+// keepCopied is the size up to which the copy of a body in chunks is kept for the next request.
 const keepCopied = 64 << 10
 
-// Recycle lets go of what a large request has needed.
+// Recycle frees the memory that a large request has needed.
 func (r *Request) Recycle() {
 	if cap(r.copied) > keepCopied {
 		r.copied = nil
 	}
 }
 
-// parseRequestLine takes the request line apart and reports whether it is one: METHOD TARGET
-// VERSION with single spaces between them, and a path in the target. line is at the start of the
-// request.
+// parseRequestLine takes the request line apart. It reports whether the line has the form METHOD
+// TARGET VERSION with single spaces between them, and a path in the target. line is at the start of
+// the request.
 func (r *Request) parseRequestLine(line []byte) bool {
 	first := bytes.IndexByte(line, ' ')
 	if first < 0 {

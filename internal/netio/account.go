@@ -7,7 +7,8 @@ import (
 	"gotycoon/internal/pieces"
 )
 
-// ErrBusy is returned by Fill, Need, Hold and Flush when there is no memory for the request now.
+// ErrBusy is returned by Fill, Need, Flush, Declare, Hold, Keep and KeepInTurn when there is no
+// memory for the request now. A later attempt may succeed.
 var ErrBusy = errors.New("there is no memory for a request of this size now")
 
 const (
@@ -28,14 +29,14 @@ const (
 // The first 16 KiB of each connection's buffers do not count: the limit of connections bounds them.
 //
 // Example: the budget is 768 MiB. A PUT of 250 MiB holds 500 MiB, because the record that is made
-// of its body counts too. A second such PUT is told to come again (ErrBusy). A PUT of 300 MiB could
-// never be held, because one request may have three quarters of the budget (ErrTooLarge). Requests
-// of up to 64 KiB are served meanwhile.
+// of its body counts too. A second such PUT is told to come again (ErrBusy). A PUT of 300 MiB would
+// hold 600 MiB and is refused for good (ErrTooLarge), because one request may hold three quarters
+// of the budget, 576 MiB. Requests of up to 64 KiB are served meanwhile.
 type account struct {
-	budget atomic.Int64 // of held; 0: none
+	budget atomic.Int64 // the most that held may be; 0: any number
 	held   atomic.Int64
 	closed atomic.Bool  // only small requests may hold more
-	denied atomic.Int64 // how often something was refused
+	denied atomic.Int64 // how often a request was refused
 }
 
 // SetBudget sets how many bytes the requests of all connections may hold together; 0: any number.
@@ -51,8 +52,8 @@ func (a *account) Held() int64 { return a.held.Load() }
 // Denied returns how often a request was refused for want of memory.
 func (a *account) Denied() int64 { return a.denied.Load() }
 
-// Reserve takes n bytes if they are there, and reports whether they were. Only small requests may
-// use the reserve beyond the budget.
+// Reserve takes n bytes if the budget has room for them, and reports whether it had. Only small
+// requests may use the reserve beyond the budget.
 func (a *account) Reserve(n int64, small bool) bool {
 	budget := a.budget.Load()
 	if small {
@@ -84,8 +85,8 @@ func (a *account) refuse(err error) error {
 }
 
 // Hold takes n bytes for the request being served, until the next request. After an error the
-// request has to be refused: with ErrBusy the bytes are not there now, with ErrTooLarge no request
-// can ever have so many.
+// request has to be refused: with ErrBusy the bytes are not free now, with ErrTooLarge no request
+// may ever hold so many.
 func (c *Conn) Hold(n int) error {
 	l := c.opts.Limits
 	if l == nil || n <= 0 {
@@ -106,12 +107,13 @@ func (c *Conn) Hold(n int) error {
 	return nil
 }
 
-// Overdraw lets Hold, Keep and the reply take bytes even if they are not there, until the request
-// is over. It is for a request that has removed a record and returns it: if its reply were refused,
-// the record would be lost.
+// Overdraw lets Hold, Keep and the reply take bytes beyond the budget, until the request is over.
+// It is for a request that has removed a record and returns it: if the reply were refused, the
+// record would be lost.
 func (c *Conn) Overdraw() { c.overdrawn, c.precious = true, true }
 
-// Declare returns the error that Hold would return for a request of n bytes. It takes nothing.
+// Declare returns ErrTooLarge or ErrBusy for a request of n bytes that could never be held, or not
+// now. It takes nothing, so a request that it lets pass may still be refused by Hold.
 func (c *Conn) Declare(n int) error {
 	l := c.opts.Limits
 	if l == nil || n <= keepSize {
@@ -147,9 +149,10 @@ func (c *Conn) Keep(n int) error {
 	return nil
 }
 
-// KeepInTurn is Keep for a connection that tries again until it has its bytes, and must get them
-// some day, even more than the whole budget, and even while the account is closed. It gets them at
-// the latest when all others together hold no more than the reserve.
+// KeepInTurn is Keep for a connection that calls it again and again until it succeeds. Such a
+// connection must get its bytes some day, even more than the whole budget, and even while the
+// account is closed. It gets them at the latest when all other connections together hold no more
+// than the reserve.
 func (c *Conn) KeepInTurn(n int) error {
 	l := c.opts.Limits
 	if l == nil {
@@ -172,7 +175,7 @@ func (c *Conn) LetGo(n int) {
 	}
 }
 
-// force takes n bytes even if they are not there.
+// force takes n bytes, beyond the budget if need be.
 func (c *Conn) force(n int64) {
 	if c.opts.Limits != nil && n > 0 {
 		c.opts.Limits.held.Add(n)
@@ -180,8 +183,9 @@ func (c *Conn) force(n int64) {
 	}
 }
 
-// holdReply takes bytes for a large reply that its client does not take at once. all is how many
-// are held for the reply then, n how many of them are to be given back when the reply is sent.
+// holdReply takes bytes for a large reply that the client does not take at once. all is how many
+// bytes the reply holds then, together with the bytes that the request has held for it before. n is
+// how many of them are to be given back when the reply is sent.
 func (c *Conn) holdReply(size int) (n, all int, err error) {
 	if all = max(cap(c.Out), size); all <= readSize {
 		return 0, 0, nil
@@ -197,7 +201,7 @@ func (c *Conn) holdReply(size int) (n, all int, err error) {
 	return n, all, c.Hold(n)
 }
 
-// letGo gives back all but n of the held bytes, but none of those that are kept.
+// letGo gives back all but n of the held bytes. Bytes that Keep took stay.
 func (c *Conn) letGo(n int64) {
 	if n = max(n, c.kept); c.held > n {
 		c.opts.Limits.held.Add(n - c.held)

@@ -24,10 +24,10 @@ const (
 // value can be stored without being moved, see Room.
 const margin = 16
 
-// buffers are those of a connection that is not idle.
+// buffers are the buffers of a connection that is not idle.
 type buffers struct {
 	in, out []byte
-	whole   []byte // in with its margins; nil: in has none
+	whole   []byte // in and the margins around it; nil: in has no margins
 }
 
 // NewPool returns the pool from which the connections of one server take their buffers.
@@ -95,8 +95,9 @@ func (c *Conn) makeRoom() error {
 }
 
 // nextSize returns the size to which the read buffer grows. For a request of a declared size the
-// buffer grows in few steps, each when a sixteenth of the next size has come. So hardly a byte is
-// copied twice, and a client that declares much and sends little makes the server hold little.
+// buffer grows in few steps: it is enlarged to the next size when a sixteenth of that size has
+// come. So hardly a byte is copied twice, and a client that declares much and sends little makes
+// the server hold little.
 func (c *Conn) nextSize(size int) int {
 	if step := max(stepFactor*size, firstStep); c.want > lastStep*step {
 		return step
@@ -106,8 +107,9 @@ func (c *Conn) nextSize(size int) int {
 	return growFactor * size
 }
 
-// grow makes the read buffer larger. While the bytes are copied there are two buffers, but half of
-// a buffer's cost is for the record that will be made of its bytes, and is not used yet.
+// grow makes the read buffer larger. While the bytes are copied both the old and the new buffer
+// exist. The account has room for both, because half of what the new buffer counts is for the
+// record that will be made of its bytes later.
 func (c *Conn) grow(size int) error {
 	if err := c.Hold(int(costOf(size) - c.inputCost())); err != nil {
 		return err
@@ -118,10 +120,10 @@ func (c *Conn) grow(size int) error {
 	return nil
 }
 
-// Room returns the first n buffered bytes of a large read buffer, with some bytes in front of them
-// and behind them, all of which the caller may overwrite. The bytes in front have been used
-// already. The bytes behind may be the beginning of the next request: the caller has to put them
-// back. Room returns nil for a small buffer, and if more is asked for than there is.
+// Room returns the first n buffered bytes of a large read buffer, with before bytes in front of
+// them and after bytes behind them, all of which the caller may overwrite. The bytes in front have
+// been used already. The bytes behind may be the beginning of the next request: the caller has to
+// restore them. Room returns nil for a small buffer, and if before or after is more than margin.
 func (c *Conn) Room(n, before, after int) []byte {
 	if c.bufs == nil || c.bufs.whole == nil || max(before, after) > margin {
 		return nil

@@ -20,7 +20,8 @@ import (
 const flushSize = 64 << 10
 
 var (
-	// ErrTooLarge is returned by Fill when a request needs more buffer than Options.MaxRequest.
+	// ErrTooLarge is returned by Fill and Need when a request is larger than Options.MaxRequest or
+	// Limits allow, and by Hold and Declare when it needs more memory than one request may hold.
 	ErrTooLarge = errors.New("request is larger than the connection's limit")
 
 	// ErrStopped is returned by WaitByte after Stop.
@@ -39,10 +40,12 @@ type Options struct {
 	Patient bool
 }
 
-// Conn is one client connection. It belongs to one goroutine, except for Stop.
+// Conn is one client connection. It belongs to one goroutine; only Stop, Cut and Gone may be called
+// by others.
 //
-// Replies are appended to Out while requests are served, and leave with Flush. Updates are given
-// &Owed, so that a batch of pipelined requests waits for the log once.
+// Replies are appended to Out while requests are served, and leave with Flush. Callers pass &Owed
+// to each update, which notes there what Flush has to wait for. So a batch of pipelined requests
+// waits for the log once.
 //
 // A connection takes its buffers when bytes have arrived, and gives them back when it waits for its
 // next request: an idle connection has none.
@@ -58,7 +61,7 @@ type Conn struct {
 	wait waiter     // nil when net cannot wait without a buffer
 	opts Options
 	pool *sync.Pool
-	bufs *buffers // nil while idle; its in is in use, its out is the array that Out began with
+	bufs *buffers // nil while idle; bufs.in is the read buffer, bufs.out the first array of Out
 	r, w int      // unread bytes are bufs.in[r:w]
 
 	held      int64 // bytes of the account
@@ -127,8 +130,9 @@ func (c *Conn) NeedWith(n, more int) error {
 	return nil
 }
 
-// WaitByte waits for the next request: until at least one byte is buffered, without a time limit.
-// It sends Out before it waits. After Stop it returns ErrStopped instead of waiting.
+// WaitByte waits for the next request, until at least one byte is buffered. Only Limits.SetIdle
+// limits this wait. WaitByte sends Out before it waits. After Stop it returns ErrStopped instead of
+// waiting.
 func (c *Conn) WaitByte() error {
 	c.endRequest()
 	if c.r < c.w && len(c.Out) < flushSize {
@@ -211,7 +215,7 @@ func (c *Conn) read() error {
 	return err
 }
 
-// beginIdle prepares a read without a time limit.
+// beginIdle prepares a read between two requests, which only the idle limit ends.
 func (c *Conn) beginIdle() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -227,9 +231,9 @@ func (c *Conn) beginIdle() error {
 	return c.net.SetReadDeadline(end)
 }
 
-// beginLimited prepares a read within a request. It replaces the deadline of the past that Stop may
-// have set for an idle read. slow says that the deadline is the end of the whole request's time,
-// not of one wait.
+// beginLimited prepares a read within a request. If Stop has set a deadline in the past to end an
+// idle read, beginLimited replaces that deadline. slow says that the new deadline is the end of the
+// whole request's time, not of one wait.
 func (c *Conn) beginLimited() (slow bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -275,9 +279,9 @@ func (c *Conn) Close() {
 // waiter is a connection that can wait for bytes without a buffer for them, as a plain socket can.
 type waiter interface{ Wait() error }
 
-// Replace makes n the network connection. n is another form of the one before: a port that speaks
-// plain text and TLS learns only from the first byte which of them a client speaks. Nothing may
-// have been read or written yet.
+// Replace makes n the network connection in place of the present one, of which n is another form: a
+// port that speaks plain text and TLS learns only from the first byte which of them a client
+// speaks. Nothing may have been read or written yet.
 func (c *Conn) Replace(n net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,18 +29,21 @@ type serving struct {
 	sent   int       // bytes of Out that have been sent
 }
 
-// Heed returns a function that long work for a request calls now and then. Its error ends the work:
-// the client has gone (ErrGone), or the request has taken longer than Limits allow (ErrLong). The
-// function is for the goroutine of the connection, and for all its requests.
+// Heed returns a function that long work for a request calls now and then. An error of the function
+// ends the work: the client has gone (ErrGone), or the request has taken longer than Limits allow
+// (ErrLong). Only the goroutine of the connection may call the function; it may be used for all
+// requests of the connection.
 //
-// A client that has closed its connection looks like one that has only shut down its own direction
-// and still reads replies: in both cases the end of the stream has come. Only bytes that are sent
-// tell the two apart, because the system of the closed one refuses them (RST). So when the end has
-// come, opening is sent: the bytes with which every reply of the protocol begins. The rest of the
-// reply follows them later. Where replies have no common beginning, opening is empty, and a client
-// counts as gone when its system says so, for example if it was killed before it had read all
-// replies. The opening cannot be sent before earlier replies: the caller sends these (Flush) before
-// long work.
+// For the server, a client that has closed its connection looks like a client that has only shut
+// down its sending direction and still reads replies: in both cases the server reads the end of the
+// stream. Only sending tells the two clients apart: the system of the first client answers with a
+// refusal (RST). So at the end of the stream the function sends opening, the bytes with which every
+// reply of the protocol begins; Flush sends the rest of the reply later. The opening cannot
+// overtake earlier replies, so the caller sends them (Flush) before long work.
+//
+// If replies of a protocol have no common beginning, opening is empty. Then the client counts as
+// gone only when its system has refused something already, for example because the client was
+// killed before it had read all replies.
 func (c *Conn) Heed(opening string) owed.Heed {
 	return func() error { return c.heed(opening) }
 }
@@ -113,7 +116,7 @@ func poll(fd uintptr) (events int16) {
 	return fds[0].Revents
 }
 
-// hint sends the beginning of the reply. There is send space for it, so hint does not wait.
+// hint sends the beginning of the reply. The socket has send space, so hint does not wait.
 func (c *Conn) hint(opening string) error {
 	if len(c.Out) > 0 {
 		return nil // an earlier reply has to leave first, which may have to wait for the log

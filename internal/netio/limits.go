@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// ErrSlow is returned by Fill when a whole request has taken longer than Limits allow. It is not
-// the timeout of one wait.
+// ErrSlow is returned by Fill when a whole request has taken longer than Limits allow. When a
+// single wait takes too long, Fill returns os.ErrDeadlineExceeded instead.
 var ErrSlow = errors.New("the request comes too slowly")
 
-// leastRate is how many bytes of a request must come in a second after the time of the request is
-// over.
+// leastRate is how many bytes of a request must come in a second once the time for a request
+// (SetRequest) is over.
 const leastRate = 1 << 10
 
-// heldFor is how long a connection may hold its memory after the time of the request is over. A
-// large request or reply has to move fast enough for that. Otherwise a client that sends or takes a
-// few bytes at a time could keep the memory from others for hours.
+// heldFor is how long a connection may hold its memory once the time for a request is over: a large
+// request or reply has to move so fast that it ends within heldFor. Otherwise a client that sends
+// or takes a few bytes at a time could keep the memory from others for hours.
 const heldFor = 10 * time.Minute
 
-// Limits are shared by all connections of a server. They may be changed at any time; the next wait
-// of a connection has the new ones. The zero value has no limits.
+// Limits are shared by all connections of a server. They may be changed at any time; a change
+// counts from the next wait of a connection on. The zero value has no limits.
 type Limits struct {
 	timeout atomic.Int64 // of one wait; 0: Options.Timeout
 	idle    atomic.Int64 // between requests; 0: none
@@ -37,10 +37,10 @@ func (l *Limits) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
 // SetIdle sets how long a client may wait with its next request; 0: for ever.
 func (l *Limits) SetIdle(d time.Duration) { l.idle.Store(int64(d)) }
 
-// SetRequest sets how long a request may take to arrive, from the first wait for its rest on. Every
-// KiB that has come since adds a second; a large request must come faster, see heldFor. The same
-// holds for a client that takes a large reply. 0: for ever, as long as some bytes come within each
-// timeout.
+// SetRequest sets how long a request may take to arrive, from the first wait for its rest on. Each
+// KiB that arrives adds a second; for a large request more bytes are needed for a second, see
+// heldFor. The same limit holds for a client that takes a large reply. 0: for ever, as long as some
+// bytes come within each timeout.
 func (l *Limits) SetRequest(d time.Duration) { l.request.Store(int64(d)) }
 
 // SetAnswer sets how long a request may be served; 0: for ever.
@@ -72,7 +72,7 @@ func (c *Conn) Largest(allowed int) int {
 func (c *Conn) Restart() { c.began, c.came = time.Time{}, 0 }
 
 // deadline returns when the next bytes of the request must have come. slow says that the time of
-// the whole request ends then, not that of one wait.
+// the whole request ends then; otherwise it is the time of one wait.
 func (c *Conn) deadline(now time.Time) (at time.Time, slow bool) {
 	at = now.Add(c.timeout())
 	if c.opts.Limits == nil || c.opts.Patient {
@@ -99,7 +99,8 @@ func moveTime(moved, size int64) time.Duration {
 	return time.Duration(moved) * time.Second / time.Duration(rate)
 }
 
-// idleEnd returns when the next request must have begun; zero: it need not.
+// idleEnd returns when the next request must have begun; the zero time means that there is no
+// limit.
 func (c *Conn) idleEnd() time.Time {
 	if c.opts.Limits == nil || c.opts.Patient {
 		return time.Time{}

@@ -14,9 +14,9 @@ const (
 	// rawChunk bounds one write and one read, so that copying it does not delay the scheduler.
 	rawChunk = 256 << 10
 
-	// readBurst is how many bytes a connection reads before it lets others run. Without it, when
-	// hundreds of clients send at the same time, each is served as long as its bytes last, and a
-	// client with a small request waits for all the bytes of all others.
+	// readBurst is how many bytes a connection reads before it lets others run. Without the limit,
+	// when hundreds of clients send at the same time, each connection runs as long as it has bytes
+	// to read, and a client with a small request waits for all the bytes of all others.
 	readBurst = 64 << 10
 )
 
@@ -33,7 +33,7 @@ type rawSocket struct {
 	armed      bool                  // a write deadline is set
 	counted    int                   // bytes of the account to be given back when the reply is sent
 	size       int                   // bytes that are held while the reply is sent
-	began      time.Time             // first wait for send space for it; zero: there was none
+	began      time.Time             // first wait for send space for the reply; zero: none yet
 	sent       int                   // bytes of the reply that were sent since began
 	burst      int                   // bytes read since others could run
 }
@@ -66,8 +66,8 @@ func (s *rawSocket) read() error {
 	return s.err
 }
 
-// readSome reads what has arrived. It returns false if nothing has: then it is called again when
-// bytes have arrived.
+// readSome reads what has arrived. If nothing has arrived, it returns false, and the runtime calls
+// it again when there are bytes.
 func (s *rawSocket) readSome(fd uintptr) bool {
 	c := s.c
 	c.takeBuffers()
@@ -110,8 +110,8 @@ func (s *rawSocket) write(p []byte) error {
 	return s.err
 }
 
-// writeSome writes as much as there is send space for. It returns false if bytes are left: then it
-// is called again when there is space.
+// writeSome writes as much as there is send space for. If bytes are left, it returns false, and the
+// runtime calls it again when there is space.
 func (s *rawSocket) writeSome(fd uintptr) bool {
 	for len(s.rest) > 0 {
 		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])

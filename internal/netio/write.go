@@ -23,7 +23,7 @@ func (c *Conn) Flush() error {
 	return err
 }
 
-// Send sends Out and then p, without a copy of p: bytes that many connections are sent are in
+// Send sends Out and then p. It makes no copy of p, so bytes that go to many connections are in
 // memory only once.
 func (c *Conn) Send(p []byte) error {
 	if err := c.Flush(); err != nil || len(p) == 0 {
@@ -32,8 +32,8 @@ func (c *Conn) Send(p []byte) error {
 	return c.write(p)
 }
 
-// write sends all of p, or fails. After a failure all later calls fail: the client would take their
-// bytes for the rest of p.
+// write sends all of p, or fails. After a failure all later calls fail, because the client would
+// take their bytes for the rest of p.
 func (c *Conn) write(p []byte) error {
 	if c.broken != nil {
 		return c.broken
@@ -81,8 +81,8 @@ func (c *Conn) unsent() []byte {
 	return c.Out[n:]
 }
 
-// sendEnd returns when the client must have taken the next bytes of a reply. It has taken sent
-// bytes since began; held bytes of memory are held for the reply.
+// sendEnd returns when the client must have taken the next bytes of a reply. The client has taken
+// sent bytes since began; the reply holds held bytes of memory.
 func (c *Conn) sendEnd(began time.Time, sent, held int) time.Time {
 	at := time.Now().Add(c.timeout())
 	if c.opts.Limits == nil || c.opts.Patient || held == 0 {

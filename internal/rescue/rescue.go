@@ -9,12 +9,12 @@
 // So the process ends at once, with an ERROR line, and the next start recovers from the log.
 //
 // A goroutine that panics in the code of a protocol (it parses a message, it makes a table for the
-// console) holds nothing that others need. Its request ends, and its connection.
+// console) holds nothing that others need. Only its request and its connection end.
 //
-// The called functions tell the two cases apart: Do looks at the stack frames between itself and
-// the panic, and ends the process if one of them is in a package with shared state. The alternative
-// is to unlock with defer everywhere and to mark the databases as failed. It would cost each update
-// some time, and would have to be right in every such place.
+// The stack tells the two cases apart: Do looks at the frames between itself and the panic, and
+// ends the process if one of them is in a package with shared state. Rejected: unlock with defer
+// everywhere and mark the databases as failed. Each update would take longer, and a single place
+// without such a defer would leave a lock held for ever.
 package rescue
 
 import (
@@ -25,8 +25,9 @@ import (
 	"strings"
 )
 
-// shared reports whether a function belongs to a package whose functions hold locks that others
-// need, or are within a change. A name in the list covers the packages below it.
+// shared reports whether a function belongs to the engine: the packages whose functions hold locks
+// that others need, or may be in the middle of a change. A name in the list covers the packages
+// below it.
 func shared(function string) bool {
 	for _, name := range [...]string{
 		"gotycoon/db", "gotycoon/ulog", "gotycoon/services",
@@ -61,8 +62,9 @@ func Do(log *slog.Logger, what string, f func()) (err error) {
 }
 
 // Judge logs an ERROR line for a panic that a deferred function has just recovered. If a function
-// of the engine was being called, the process ends and Judge does not return. until is the name,
-// with its package, of the function at which the search of the stack stops.
+// of the engine is on the stack of the panic, the process ends and Judge does not return. until is
+// the name, with its package, of the function that deferred the caller: the search of the stack
+// ends there.
 func Judge(log *slog.Logger, what string, value any, until string) {
 	line := fmt.Sprintf("panic: %v: %s", value, what)
 	if InEngine(until) {
@@ -75,7 +77,9 @@ func Judge(log *slog.Logger, what string, value any, until string) {
 }
 
 // InEngine reports whether a function of the engine is on the stack between this call and the
-// function until. In a deferred function, the stack still has the functions that panicked.
+// function until. While a deferred function runs after a panic, the stack still has the functions
+// that panicked. Closures within until (until.func1, …) do not end the search: the deferred
+// function that calls InEngine is such a closure, and lies above the frames of the panic.
 func InEngine(until string) bool {
 	pcs := make([]uintptr, 1024)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
@@ -93,9 +97,9 @@ func InEngine(until string) bool {
 	}
 }
 
-// end ends the process with a panic. The panic is in a goroutine of its own, because a caller
-// further up might recover a panic in this one. end does not return, so that no deferred function
-// of the engine unlocks anything.
+// end ends the process with a panic in a goroutine of its own, because a caller further up might
+// recover a panic in the present goroutine. end does not return, so that no deferred function of
+// the engine runs and unlocks something.
 func end(line string) {
 	go panic(line)
 	select {}
