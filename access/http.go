@@ -64,8 +64,8 @@ func (v *Visitor) present(ctx context.Context, header []byte) error {
 // should present its credentials again.
 func (v *Visitor) Outdated() bool { return v != nil && v.pinned && v.guard.rules.Load() != v.rules }
 
-// Current reports whether the rules are those that the latest call applied: what it allowed is
-// still allowed.
+// Current reports whether the rules are those that the latest call applied. Then what the latest
+// call allowed is still allowed.
 func (v *Visitor) Current() bool {
 	return v == nil || v.guard.Protects() || v.guard.rules.Load() == v.rules
 }

@@ -18,10 +18,9 @@ const (
 	patience   = 5 * time.Second // a try that would have to wait longer is refused
 )
 
-// logins remembers right passwords as salted hashes, since bcrypt is slow on purpose. An entry
-// stands for a pair of bcrypt hash and password, so it stays true when the file changes, and the
-// file need not clear the entries: otherwise all clients would have to be checked by bcrypt at
-// once.
+// logins remembers right passwords as salted hashes, since bcrypt is slow on purpose. An entry says
+// that a password fits a bcrypt hash. That stays true when the access file changes, so a reload
+// keeps the entries: if it cleared them, bcrypt would have to check all clients at once.
 type logins struct {
 	places chan struct{} // an element for each running bcrypt: some processors stay free
 
@@ -64,7 +63,7 @@ func (g *Guard) loginKey(hash, password []byte) [sha256.Size]byte {
 }
 
 // password returns the user with this name and password, or an error. A wrong password takes long,
-// and longer with each try of the peer.
+// and after freeTries each further wrong password of the peer takes longer, up to longestWait.
 func (g *Guard) password(ctx context.Context, from peer, t *table, name string, password []byte) (*principal, error) {
 	p := t.names[name]
 	if p != nil && p.hash == nil {
@@ -106,7 +105,7 @@ func (g *Guard) try(ctx context.Context, from peer, p *principal, hash, password
 	case <-ctx.Done():
 		return longestWait, false
 	}
-	if p != nil && g.logins.has(key) { // another connection was faster
+	if p != nil && g.logins.has(key) { // another connection has compared it meanwhile
 		return 0, true
 	}
 	if wait := g.slow.wait(from.addr, g.opts.Now()); wait > 0 {

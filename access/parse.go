@@ -18,7 +18,7 @@ import (
 const (
 	maxFile = 4 << 20 // bytes of an access file
 	maxName = 255     // bytes of a name
-	maxCost = 16      // of a bcrypt hash: a password would take seconds
+	maxCost = 16      // of a bcrypt hash: with a higher cost a comparison takes seconds
 
 	anyone = "anyone" // as WHO: with credentials or without
 	local  = "local"  // as NETWORK: this machine
@@ -30,7 +30,7 @@ var errFormat = errors.New("a line is USER:HASH, \"token NAME SHA256\", \"cert N
 type table struct {
 	names  map[string]*principal
 	tokens []token
-	owners map[[sha256.Size]byte]*principal // of tokens, to find a token that two names have
+	owners map[[sha256.Size]byte]*principal // by the token's digest: no token may have two owners
 	certs  map[string][]*principal          // by subject
 	anyone []rule
 	worst  []byte // the slowest hash, for comparisons with unknown users; nil: no passwords

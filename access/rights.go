@@ -13,7 +13,7 @@ import (
 // Rights is a set of things that a rule allows.
 type Rights uint8
 
-// The rights. None includes another, but the word admin in a file means all of them.
+// The rights. No bit includes another; parseRights sets all bits for the word admin in a file.
 const (
 	Read      Rights = 1 << iota // see records
 	Write                        // change records
@@ -65,8 +65,8 @@ type Database interface {
 	Name() string
 }
 
-// ServicesDatabase is the database of locks, sequences and quotas, as rules name it. Clients can
-// only copy it.
+// ServicesDatabase is the services' database (sequences, quotas, bounds of fencing tokens), as
+// rules name it. Clients can only copy it.
 type ServicesDatabase struct{}
 
 const servicesNumber = "65534"

@@ -13,7 +13,7 @@ const (
 	freeTries   = 3      // wrong passwords of a peer without a delay
 	firstDelay  = 100 * time.Millisecond
 	longestWait = 2 * time.Second  // between two tries of a peer
-	forgive     = 10 * time.Minute // without a wrong password; then the count begins anew
+	forgive     = 10 * time.Minute // after so long without a wrong password the count begins anew
 )
 
 // throttle counts the wrong credentials of peers.
@@ -46,7 +46,8 @@ func (t *throttle) wait(at netip.Addr, now time.Time) time.Duration {
 	if s == nil {
 		return 0
 	}
-	return max(0, min(s.next.Sub(now), longestWait)) // bounded, should the clock be set back
+	// Without the bound, a clock that is set back by an hour would lock the peer out for an hour.
+	return max(0, min(s.next.Sub(now), longestWait))
 }
 
 func (t *throttle) fail(at netip.Addr, now time.Time) (n int) {

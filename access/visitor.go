@@ -19,10 +19,10 @@ type peer struct {
 	certs []string // subjects of its verified certificate
 }
 
-// Visitor is the user at the other end of a connection, with the rights there. It belongs to the
-// connection's goroutine. Each call applies the rules of its moment; between Present and Anonymous,
-// for the length of an HTTP request, the rules stay those of Present. A nil Visitor may do
-// everything.
+// Visitor is the user at the other end of a connection, with the user's rights. It belongs to the
+// connection's goroutine. Each call applies the rules that are in force at that moment; but between
+// Present and Anonymous, for the length of an HTTP request, calls apply the rules that were in
+// force at Present. A nil Visitor may do everything.
 type Visitor struct {
 	guard *Guard
 	peer  peer
@@ -36,7 +36,7 @@ type Visitor struct {
 	held []*rule    // base and the rules of who
 
 	login string            // name of a user who has logged in until the connection ends
-	hash  []byte            // of the password that login had; a new one in the file ends the login
+	hash  []byte            // of login's password; a new password in the file ends the login
 	memo  [sha256.Size]byte // salted hash of the credentials of who; zero: none
 }
 
@@ -99,8 +99,8 @@ func (v *Visitor) Service(need Rights, name string) error {
 }
 
 // While watches the rights for a whole database, or for the whole server if d is nil, until done is
-// called: it calls cut when a new access file takes them away. Rights by credentials do not count,
-// only those by address and certificate.
+// called: when a new access file takes these rights away, cut is called. Only rights by address and
+// certificate count: a visitor who has the rights by credentials alone is cut at once.
 func (v *Visitor) While(need Rights, d Database, cut func()) (done func()) {
 	if v == nil {
 		return func() {}
@@ -123,7 +123,9 @@ func (v *Visitor) WhileService(need Rights, name string, cut func()) (done func(
 func (v *Visitor) while(need Rights, what target, cut func()) (done func()) {
 	g, s := v.guard, &stream{peer: v.peer, need: need, what: what, cut: cut}
 	g.watch(s)
-	g.cutUnlessAllowed(s) // the rules may have changed since the caller looked at them
+	// The rules may have changed after the caller looked at them and before g.watch: no later
+	// reload would cut this stream.
+	g.cutUnlessAllowed(s)
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()

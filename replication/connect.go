@@ -19,7 +19,8 @@ const (
 	// throttleStep is how much time a follower saves up before it sleeps.
 	throttleStep = 100 * time.Millisecond
 
-	// fillerWeight is how many updates a filler counts for.
+	// fillerWeight is how many updates a filler counts for. A filler is a message with a stamp and
+	// no update: a master passes over updates that are not for the follower.
 	fillerWeight = 64
 )
 
@@ -42,7 +43,7 @@ type pull struct {
 	needed   ulog.Stamp   // updates up to this stamp have been received, later ones are needed
 	expect   ulog.Stamp   // this update must come before a newer one, see parted.go; 0: none
 
-	ups    []ulog.Update // of one database, not yet applied; parts of the read buffer
+	ups    []ulog.Update // of one database, not yet applied; they point into the read buffer
 	stamps []ulog.Stamp  // their stamps in the master's log
 	noted  int           // how many of ups the place contains already
 	origin ulog.Origin   // of the next update; zero: the master
@@ -73,13 +74,13 @@ func (p *pull) close() {
 }
 
 // request sends the request and reads the first byte of the answer. It asks once more for the
-// update received last, which the master must still have: see parted.go.
+// update received last (place.seen), which the master must still have: see parted.go.
 func (p *pull) request() error {
 	f := p.f
 	from := f.place.needs(f.dbs)
 	p.needed = from
-	// A master sends no follower the follower's own updates. This server may have had another ID
-	// when it received the update.
+	// If this server had another ID when it received the update seen, that update may bear its
+	// present ID. Then the master does not send it: no follower is sent updates with its own ID.
 	sent := f.place.seenBy != f.opts.SID
 	if f.place.seen > 0 && sent && f.place.amends == amendsNone && !f.unproven {
 		p.expect = f.place.seen

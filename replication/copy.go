@@ -19,9 +19,9 @@ const (
 	copyBytes   = 256 << 10 // and their size, unless one record is larger
 	copyTold    = 10 * time.Second
 
-	// copySpan is how long before the copy's instant its first update counts as made: a second, in
-	// nanoseconds. Each further update has the next stamp, so that all of them are older than the
-	// master's updates after the copy.
+	// copySpan: the first update of a copy counts as made this long before the instant of the copy,
+	// in nanoseconds. Each further update has the next stamp, so that all of them are older than
+	// the master's updates after the copy.
 	copySpan = 1_000_000_000
 
 	// oldest is the version of a record that the master had before it kept versions.
@@ -37,9 +37,9 @@ var errOtherLog = errors.New("the master's update log has changed")
 // a copy that was interrupted goes on behind its last key (part.key). Otherwise the database is
 // cleared first.
 //
-// If both databases keep versions, the copy has the versions of its records, and the removals. An
-// update is then stored if it is newer than what is here, so that nothing is lost that was made
-// here and has not come to the master yet.
+// If both databases keep versions, the copy has the versions of its records, and the removals. Then
+// a record or removal of the copy is stored only if it is newer than what is here: records that
+// were written here and have not reached the master yet stay.
 type copier struct {
 	f      *Follower
 	db     *db.DB
@@ -52,7 +52,7 @@ type copier struct {
 	told   time.Time // when the progress was last logged
 
 	versioned bool       // the copy has versions
-	floor     ulog.Stamp // removals up to this stamp may be missing from the copy; 0: none is
+	floor     ulog.Stamp // removals up to this stamp may be missing from the copy; 0: it has all
 
 	records []ulog.Update
 	room    []byte // keys and values of records
@@ -121,15 +121,16 @@ func (c *copier) take(u ulog.Update) error {
 	return nil
 }
 
-// flush stores the collected records, and removes strangers between them. all says that no more
-// records follow.
+// flush stores the collected records, and removes the strangers between them. all says that no more
+// records follow: then strangers behind the last record are removed too.
 func (c *copier) flush(all bool) error {
 	n, bytes := len(c.records), len(c.room)
 	var last []byte
 	if n > 0 {
 		last = c.records[n-1].Key
 	}
-	// Before any removal: a claim among the records says which removals are the master's to make.
+	// Prepare comes before any removal: a claim among the records says who is the primary, and
+	// Replicate decides by this which removals are the master's to make.
 	if c.part.db == db.ServicesIndex {
 		if _, err := c.f.opts.Services.Prepare(c.records); err != nil {
 			return err
@@ -295,10 +296,11 @@ func (c *copier) clearOf(info client.CopyInfo) ulog.Update {
 	return u
 }
 
-// forgotten returns those removals of strangers that are to be stored when the copy does not have
-// all removals. A key that the master made, longer ago than floor, and that is not in the copy, was
-// removed there, and the master has forgotten the removal since. A key that another server made may
-// not have reached the master yet, and stays.
+// forgotten chooses the removals of strangers that are to be stored, for a copy that does not have
+// all removals. If the newest version of a key here was made by the master, and before floor, the
+// master had the key. The copy lacks the key, so the master has removed it, and has forgotten the
+// removal since. A version that another server made may not have reached the master yet: the key
+// stays.
 func (c *copier) forgotten(ups []ulog.Update) (kept []ulog.Update, err error) {
 	for _, u := range ups {
 		v, found, err := c.db.LastVersion(u.Key)

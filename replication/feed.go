@@ -5,11 +5,10 @@ import (
 	"gotycoon/ulog"
 )
 
-// feed is a group of updates in the form in which followers are sent it. It is made once for all
-// followers.
+// feed is a group of updates, encoded for sending. It is made once for all followers.
 type feed struct {
 	plain    []byte // messages
-	extended []byte // messages with their origins; plain if there are none
+	extended []byte // messages with their origins; the slice plain if no update has an origin
 	sid      int    // ID of the server that made the updates, or mixed
 }
 

@@ -46,7 +46,7 @@ type FollowerOptions struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Services takes a master's updates of the services' database. Other servers may change only some
+// Services takes a master's updates of the services' database. A master may change only some
 // records of that database. *leader.Role implements it.
 type Services interface {
 	// Prepare looks at updates before they are stored. refresh asks for a copy of the master's
@@ -59,7 +59,7 @@ type Services interface {
 	CaughtUp() error
 	// Alone is called when there is no master, or the master has no services' database.
 	Alone() error
-	// Partial says whether a copy of the services' database is still to be completed.
+	// Partial tells the services whether a copy of their database is still to be completed.
 	Partial(on bool)
 }
 
@@ -73,9 +73,9 @@ type Follower struct {
 	status status
 
 	// The goroutine of run owns the fields from here to attempts.
-	place    place      // with everything that was received
-	good     []byte     // place as it was remembered last, encoded
-	next     []byte     // place as the commit under way remembers it, encoded
+	place    place      // includes what was received and is not durable yet
+	good     []byte     // encoded place that was remembered last
+	next     []byte     // encoded place that the commit under way remembers
 	unproven bool       // the next connection does not ask once more for the update received last
 	refresh  bool       // the services' database is to be copied
 	moved    bool       // updates have come since the RTS file was written
@@ -147,8 +147,8 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 	}
 }
 
-// Recopy has all databases replaced by copies of the databases of the next master that Tune names,
-// whatever they hold.
+// Recopy is called before Tune. If that call of Tune names a master, all databases of this server
+// are replaced by copies of the master's, even where they hold newer records.
 func (f *Follower) Recopy() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,7 +163,7 @@ func (f *Follower) Master() Master {
 }
 
 // Position returns the stamp in the master's log up to which every update is in the databases.
-// following is false if there is no master: then the databases have nothing to do with the stamp.
+// following is false if there is no master: then the stamp says nothing about the databases.
 func (f *Follower) Position() (at ulog.Stamp, following bool) {
 	return ulog.Stamp(f.status.position.Load()), f.Master().Host != ""
 }

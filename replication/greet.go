@@ -38,7 +38,8 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 		return err
 	}
 	p.meetServices()
-	// Perhaps only the update asked for once more is gone.
+	// Perhaps only the update that was asked for once more is gone (request), and nothing that this
+	// server lacks: the next connection asks for what it lacks only.
 	if hello.Gap && p.asked < f.place.needs(f.dbs) {
 		f.unproven = true
 		return errAgain
@@ -69,19 +70,24 @@ func (p *pull) copyAll() error {
 
 // meetLog compares the master's log with the log that was followed before.
 //
-// A stamp of one log has no meaning in another, but both are times. So after a change of the master
-// the position is kept: updates that the former master had reached the new master later than they
-// reached the former one, so they have later stamps there and come again (marks drop those that are
-// here). An exception are the updates that the new master has made itself: they reached this server
-// through the former master, with a delay, so they have older stamps in the new log. They are here
-// up to the mark of the new log, and are asked for from there.
+// A position in one log is no position in another log, but stamps of both logs are times. So after
+// a change of the master the position is kept. An update that this server lacks, and that the new
+// master received from the former one, has a later stamp in the new log than in the former log, so
+// it comes. Updates that come again are dropped (marks).
+//
+// The updates that the new master has made itself are an exception: their stamps in the new log are
+// older than those in the former log, which they reached with a delay. This server has them up to
+// the mark of the new log, and asks for the updates behind the mark. Example: the new master made
+// updates at 100 and 104. The first reached the former master, and came here from it; the second
+// did not. This server's position in the former log is 105, the mark of the new log is 100. Asking
+// the new master for the updates behind 105 would lose the update 104.
 func (p *pull) meetLog() error {
 	place := &p.f.place
 	if place.master == p.key {
 		return nil
 	}
 	changed := place.master != 0
-	// partedAtHello needs all three of one server.
+	// partedAtHello needs these three to be of the same server.
 	place.master, place.sid, place.sidKnown = p.key, p.hello.SID, true
 	place.expectNothing()
 	p.expect = 0

@@ -22,8 +22,10 @@ import (
 //	12:00:05  it acknowledges 200; the log removes the segment with 100 to 200
 //	12:00:06  it crashes, and asks for the updates after 100: a gap
 //
-// It may lack nothing of them: of two masters, each is told stamps of its own updates and gets none
-// of these updates. But the follower cannot know that, and would replace its data by copies.
+// Perhaps the follower lacks none of the removed updates. When two servers follow each other and
+// clients write to one of them, the other server's log consists of updates that it has from there;
+// the writing server is sent the stamps of these updates and none of the updates. But it cannot
+// know that the gap held nothing else, and would replace its data by copies.
 const holdGrace = 3 * idleEvery
 
 // followerHold is the hold of the log for a follower. The goroutine of the follower's connection
@@ -32,10 +34,12 @@ type followerHold struct {
 	hold  *ulog.Hold
 	grace time.Duration
 	at    ulog.Stamp // an acknowledged stamp
-	since time.Time  // when it was acknowledged; after the grace the hold moves on to at
+	since time.Time  // when at was acknowledged; after the grace the hold moves on to at
 }
 
-// acknowledged notes that the follower has everything up to a stamp.
+// acknowledged notes that the follower has everything up to a stamp. When the noted stamp is older
+// than the grace, the hold moves on to it, and the new stamp is noted in its place. Stamps that are
+// acknowledged in between are not noted.
 func (h *followerHold) acknowledged(at ulog.Stamp, now time.Time) {
 	if now.Sub(h.since) < h.grace {
 		return
@@ -45,15 +49,15 @@ func (h *followerHold) acknowledged(at ulog.Stamp, now time.Time) {
 }
 
 // A follower whose connection has ended mostly comes back within seconds, and asks from where it
-// was. If its hold ended with the connection, a removal in between could take what it needs, and
-// the follower would replace its data by copies. So the log is held for awayLinger, until the same
-// follower has a hold of its own again. Only followers with extended streams are waited for: they
-// are servers of our kind. An original slave cannot be told from "ktremotemgr slave", which is not
-// expected back, and after which files of the log are to be removable.
+// was. If its hold ended with the connection, the segments that it needs could be removed before it
+// is back, and it would replace its data by copies. So the log is held for awayLinger, or until
+// the same follower has a hold of its own again, if that is earlier. Only followers with extended
+// streams are waited for: they are servers of our kind. A slave of the original cannot be told from
+// "ktremotemgr slave", a command that does not come back and must not keep log files.
 
 const (
 	awayLinger = 2 * time.Minute // how long the log is held for a follower that has gone
-	mostAway   = 64              // such holds; the oldest one ends when there is another
+	mostAway   = 64              // such holds at a time; one more ends the oldest
 )
 
 // followerID tells followers apart across connections.
@@ -81,7 +85,7 @@ type awayHold struct {
 	hold *ulog.Hold
 }
 
-// leave replaces the hold of a follower that goes by one that lingers.
+// leave replaces the hold of a follower that goes by a hold that lingers.
 func (a *awayHolds) leave(log *ulog.Log, who followerID, hold *ulog.Hold) {
 	h := log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which has gone and may come back", who.sid), hold.From())
 	h.Linger(awayLinger)
@@ -121,7 +125,8 @@ func (a *awayHolds) forget(which func(awayHold) bool) {
 // from its first copy until copyLinger after the last, also while a copy is interrupted. After that
 // the follower's stream has a hold of its own.
 //
-// The hold is a weak one: it does not count when the disk is full, and the follower begins anew.
+// The hold is weak: when the disk is nearly full, the log is removed in spite of the hold, and the
+// follower begins anew.
 
 // copyLinger is how long the log is held for a follower between two copies, and after the last one.
 const copyLinger = 2 * time.Minute
@@ -142,9 +147,9 @@ type copyHold struct {
 // begin holds the log for a follower whose copy begins. The caller calls release when the copy has
 // ended.
 //
-// The first of the copies under way takes a new hold, from where the lingering one is. It must not
-// renew that one: a removal may just have found it ended, and forgotten it, so that it would hold
-// nothing any more.
+// The first of the copies under way takes a new hold, from the stamp of the lingering hold. It must
+// not renew the lingering hold: a removal of log files may just have found that hold ended and
+// forgotten it. A forgotten hold holds nothing, even when it is renewed.
 func (cs *copyHolds) begin(log *ulog.Log, sid uint16) (release func()) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 // A master that has lost updates.
 //
 // Problem. A position says that every update up to here is in this server's databases, and a
-// follower asks for what comes behind it. That does not show when the master has lost updates that
-// the follower has. A master that was restored from a backup, lost the end of its log in a power
-// cut, or came back with an empty disk goes on from an older state. The follower would apply what
-// the master does from then on, and the two servers would differ for good.
+// follower asks for the updates behind its position. Such a request does not show that the master
+// has lost updates that the follower has. A master that was restored from a backup, lost the end of
+// its log in a power cut, or came back with an empty disk goes on from an older state. The follower
+// would apply what the master does from then on, and the two servers would differ for good.
 //
 //	the follower has    100  110  120
 //	the master lost     110  120
@@ -26,8 +26,8 @@ import (
 //     The follower asks for that update once more at each connection, and drops it. This finds a
 //     master whose log has meanwhile grown past the place where it was cut. After a full copy, seen
 //     is the newest update in the master's log when the copy began, as the master told with the
-//     copy. Each copy of several counts, because the last one may be much newer than the position,
-//     which is the instant of the first.
+//     copy. If several databases are copied, each copy raises seen, because the last copy may be
+//     much newer than the position, which is the instant of the first copy.
 //   - The server with the same ID has another log. A server with another ID is no sign: somebody
 //     has turned this follower to another master (tune_replication, or an address that moved).
 //
@@ -36,8 +36,9 @@ import (
 // what is newer, so the follower fetches copies. Otherwise it refuses to go on, and says so every
 // ten seconds, until an operator decides (see partedRemedy).
 //
-// Rejected: the first sign alone, which needs no update to be sent twice. A master that has written
-// as many updates since as it lost passes that test, and the loss stays unseen.
+// Rejected: the first sign alone, which needs no update to be sent twice. It fails once the master
+// has written an update newer than the lost ones: then the log ends late enough, and the loss stays
+// unseen.
 
 // partedRemedy returns the commands that make a follower and its master agree again.
 func partedRemedy(m Master) string {
@@ -101,8 +102,8 @@ func (p *pull) part(why string) error {
 	return errCopy
 }
 
-// forgetLost forgets which updates the master's log must have, because copies are going to replace
-// them: the log has lost them.
+// forgetLost forgets which updates the master's log must have: the log has lost them, and copies
+// make this server equal to the master without them.
 func (p *pull) forgetLost() {
 	place := &p.f.place
 	delete(place.marks, p.key)

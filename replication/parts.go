@@ -30,8 +30,8 @@ func (p *place) has(db uint16) (at ulog.Stamp, ok bool) {
 	return p.position, true
 }
 
-// needs returns the stamp behind which some of these databases need the master's log. A database
-// whose copy has not begun needs nothing yet: the copy will have its own instant.
+// needs returns the oldest stamp behind which one of these databases needs the master's log. A
+// database whose copy has not begun needs nothing yet: the copy will have its own instant.
 func (p *place) needs(dbs []uint16) ulog.Stamp {
 	needs, any := ulog.Stamp(0), false
 	for _, i := range dbs {
@@ -104,8 +104,8 @@ func (p *place) without(has func(db uint16) bool) {
 	p.parts = slices.DeleteFunc(p.parts, func(part part) bool { return !has(part.db) })
 }
 
-// advance moves the position on. Databases that were ahead of the position and are not any more
-// cease to be parts.
+// advance moves the position on. A database that was ahead of the position ceases to be a part when
+// the position has reached its stamp.
 func (p *place) advance(to ulog.Stamp) {
 	p.position = max(p.position, to)
 	if len(p.parts) > 0 {
@@ -157,8 +157,10 @@ func (p *place) mark(log uint64, at ulog.Stamp) {
 	p.marks[log] = max(p.marks[log], at)
 }
 
-// meet keeps of p only what another database has too: the smaller marks, and the master if it is
-// the same. What the master's log must have is the newer of both.
+// meet combines p with the place that another database remembers. A mark is kept only if both have
+// it, with the smaller stamp: a greater one would drop updates that one of the databases lacks. The
+// master is kept only if both have the same. Of the stamps that the master's log must have (seen,
+// copied) the newer ones are kept, because one of the databases has received that much.
 func (p *place) meet(other *place) {
 	p.amends = max(p.amends, other.amends)
 	switch {

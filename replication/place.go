@@ -19,8 +19,8 @@ type place struct {
 	position ulog.Stamp    // in the master's log
 	rts      [2]ulog.Stamp // the RTS file says one of these
 	parts    []part
-	dbs      uint16 // the first dbs databases have what the position says; later ones did not exist
-	services bool   // the same for the services' database
+	dbs      uint16 // the position is about databases with smaller numbers; others did not exist
+	services bool   // the services' database has what the position says
 
 	// marks holds, for each log, the newest stamp of an update from that log that has come here, on
 	// whatever way, whether it was stored or was older than what is here.
@@ -36,16 +36,18 @@ type place struct {
 	amends   amends
 }
 
-// part is about one database.
+// part is the exception that one database makes from the position of the place.
 type part struct {
 	db     uint16
-	copied bool       // the database has every update up to at; false: it is still to be copied
-	at     ulog.Stamp // of a database to be copied: the instant of the copy; 0: none has begun
-	key    []byte     // the last key that the copy has brought, if the copy can go on behind it
+	copied bool // the database has every update up to at; false: it is still to be copied
+	// at is the instant of the copy. While the database is still to be copied, 0 means that no copy
+	// has begun.
+	at  ulog.Stamp
+	key []byte // the last key that the copy has brought, if the copy can go on behind it
 }
 
-// amends says how a follower is made equal to a master that has lost updates. The numbers are
-// stored in places.
+// amends says how a follower is made equal to a master that has lost updates. The values of the
+// constants are stored in encoded places.
 type amends byte
 
 const (
@@ -63,7 +65,8 @@ const (
 
 var errPlace = errors.New("what is remembered of the master is of another version of this program")
 
-// encode returns the place in bytes. Numbers are big-endian; the digits are sizes in bytes:
+// encode returns the place in bytes. Numbers are big-endian. The number behind a field's name is
+// its size in bytes; the field version always holds placeVersion:
 //
 //	version 1 | master 8 | position 8 | rts 8 | rts 8
 //	marks 2   | (log 8 | stamp 8) for each mark

@@ -75,7 +75,7 @@ func (p *pull) silence(err error) error {
 // its stamps into the place, so the place is ahead of the data.
 func (p *pull) forget() {
 	if p.noted > 0 {
-		p.f.place, _ = decodePlace(p.f.good) // encoded by note
+		p.f.place, _ = decodePlace(p.f.good) // no error: encode made these bytes
 		p.f.status.position.Store(uint64(p.f.place.position))
 	}
 }
@@ -104,7 +104,7 @@ func (p *pull) take() (taken bool, err error) {
 }
 
 // handle takes a message. Updates are collected; they are applied when an update of another
-// database comes.
+// database comes, or at the end of the batch (take).
 func (p *pull) handle(m frame.Message) error {
 	if m.Magic == frame.Replication && p.hello != nil && m.IsExtended() {
 		return p.takeExtended(m)
@@ -158,7 +158,7 @@ func (p *pull) takeExtended(m frame.Message) error {
 			return err
 		}
 		p.hello = &h
-		// Perhaps only the update asked for once more is gone.
+		// Perhaps only the update that was asked for once more is gone, see greet.
 		if p.asked < p.needed && p.last <= p.needed {
 			p.f.unproven = true
 			return errAgain
@@ -250,7 +250,7 @@ func (p *pull) apply() error {
 // updates.
 func (p *pull) note(n int) *ulog.Position {
 	place := &p.f.place
-	if p.noted > 0 { // the commit of the previous call has succeeded
+	if p.noted > 0 { // the commit of the group of the previous call has succeeded
 		p.f.good = p.f.next
 	}
 	for ; p.noted < n; p.noted++ {

@@ -8,8 +8,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// This file reads the follower's place at the start, and writes it into the RTS file from time to
-// time. With the updates themselves the place is remembered by (*pull).note. See "Positions of a
+// This file reads the follower's place at the start, and writes the position into the RTS file from
+// time to time. (*pull).note remembers the place together with the updates. See "Positions of a
 // follower" in doc.go.
 
 // recall finds out at the start where the follower is. said is what the RTS file says.
@@ -110,8 +110,8 @@ func (p *place) ahead(db uint16, s *place) {
 	}
 }
 
-// takeMarks adds what a database remembers of the master and of other logs. Only what all databases
-// remember counts.
+// takeMarks adds what a database remembers of the master and of other logs. meet says how the
+// memories of several databases are combined.
 func (p *place) takeMarks(s *place) {
 	switch {
 	case s == nil:
@@ -155,10 +155,10 @@ func (f *Follower) save() {
 	f.awaitSaving()
 }
 
-// beginSaving starts a goroutine that syncs the update logs and then writes the position into the
-// RTS file. Before, the logs are given a position record with the file's old and new text, which
-// the sync makes durable with all updates up to the position. So after a crash recall accepts
-// either text of the file. Updates do not wait for the disk meanwhile.
+// beginSaving appends a position record to the logs, with the old and the new text of the RTS file.
+// Then it starts a goroutine that syncs the logs and writes the position into the RTS file. The
+// sync makes the record durable together with all updates up to the position, so after a crash
+// recall accepts either text of the file. Updates do not wait for the disk meanwhile.
 func (f *Follower) beginSaving() {
 	f.saved, f.moved = time.Now(), false
 	at, before := f.place.position, f.place.rts
@@ -190,7 +190,7 @@ func (f *Follower) awaitSaving() {
 	}
 }
 
-// pollSaving reports whether the RTS file is not being written now. It does not wait.
+// pollSaving reports whether nobody writes the RTS file now. It does not wait.
 func (f *Follower) pollSaving() bool {
 	if f.saving == nil {
 		return true

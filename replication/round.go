@@ -119,7 +119,7 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	tuned, recopy := f.tuned, f.tuned && f.recopy && m.Host != ""
 	f.tuned, f.recopy = false, f.recopy && !tuned
 	f.mu.Unlock()
-	if tuned { // once more, because the former master was still being followed when Tune did it
+	if tuned { // Tune did this too, but the former master was still followed and may have undone it
 		f.status.retune(f.idleState())
 	}
 	if from != nil {
@@ -211,7 +211,7 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 	return f.backOff()
 }
 
-// backOff returns the pause after a connection in vain. Pauses grow from one to the next.
+// backOff returns the pause after a connection in vain. Each pause is about twice the previous one.
 func (f *Follower) backOff() time.Duration {
 	pause := min(retryFirst<<min(f.attempts, 10), retryMost)
 	f.attempts++
@@ -238,10 +238,10 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 	return errAgain
 }
 
-// copyDatabase fetches a copy of one database, or goes on with one that was interrupted.
+// copyDatabase fetches a copy of one database, or goes on with a copy that was interrupted.
 func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, part *part) error {
 	if part.at < ulog.Stamp(h.First) && part.at > 0 {
-		part.at, part.key = 0, nil // the updates since its instant are gone
+		part.at, part.key = 0, nil // the updates since the instant of the copy are gone
 	}
 	d := f.opts.Catalog.Numbered(int(part.db))
 	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})

@@ -19,13 +19,15 @@ const (
 	// heartbeatShare makes the pause longer when there are many followers: the pause is at least
 	// this long for each of them. A thousand followers get one heartbeat a second each.
 	heartbeatShare = time.Millisecond
-	// wakeShare is the same for the shortest time between two wake-ups of a follower. While updates
-	// come all the time, thousands of followers wake up rarely and take many updates at a time, as
-	// followers of the original do. An update after a quiet time leaves at once.
+	// wakeShare makes the shortest time between two wake-ups of a stream longer when there are many
+	// followers, by so much for each of them. While updates come all the time, thousands of streams
+	// wake up rarely and take many updates at a time, as those of the original do. An update after
+	// a quiet time leaves at once.
 	wakeShare = 50 * time.Microsecond
-	// maxSpread is the upper limit of the time that wakeShare makes.
+	// maxSpread is the upper limit of the shortest time between two wake-ups, before idleSpread.
 	maxSpread = 100 * time.Millisecond
-	// idleSpread: this time is so many times longer for a follower that was woken up for nothing.
+	// idleSpread: the shortest time between two wake-ups is so many times longer for a stream whose
+	// latest wake-up was for nothing.
 	idleSpread = 4
 	// fewFollowers: up to this number of followers each wakes up at once.
 	fewFollowers = 8
@@ -70,7 +72,7 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 		s.opts.Logger.Error(fmt.Sprintf("replication to the slave with sid=%d: %v", f.SID, err))
 	}
 	s.system("a slave was disconnected: sid=%d", f.SID)
-	if f.Extended() && !replica.gap.Load() { // otherwise it fetches copies
+	if f.Extended() && !replica.gap.Load() { // after a gap it fetches copies, see copyHolds
 		s.away.leave(s.opts.Log, who, hold)
 	}
 }

@@ -8,8 +8,9 @@ import (
 // The services (locks, quotas, sequences) keep their records in one more database. Only a server
 // that serves them has it, and only some of its records are the master's to write: see Services.
 
-// servesServices reports whether the master has a services' database. Updates of that database in
-// the log of a master that has it no more are old, and are never complete.
+// servesServices reports whether the master has a services' database. A master that no longer has
+// the database may still have updates of it in its log. They are old and incomplete, and must not
+// be applied.
 func (p *pull) servesServices() bool { return p.hello != nil && p.hello.Services }
 
 // caughtUp tells the services that everything is here, unless they get nothing from this master.
@@ -20,7 +21,7 @@ func (p *pull) caughtUp() {
 }
 
 // meetServices notes whether the master has a services' database. If this server has not followed
-// the master's before, its own is to be copied.
+// a master's services' database before, it is to be copied from the master.
 func (p *pull) meetServices() {
 	f := p.f
 	if !p.servesServices() {

@@ -100,8 +100,8 @@ func (s *Source) system(format string, args ...any) {
 const refusedEvery = time.Minute
 
 // meetGap handles a gap in front of the first update of a stream; gap is nil if there is none. It
-// returns false if the follower is to be refused, and skips the gap for a follower that wants what
-// is left.
+// returns false if the follower is to be refused. For a follower that wants what is left, it has
+// the reader skip the gap.
 func (s *Source) meetGap(r *ulog.Reader, f frame.Follow, gap *ulog.GapError) bool {
 	s.mu.Lock()
 	delete(s.told, f.SID)

@@ -79,7 +79,7 @@ func (t *stream) send() error {
 }
 
 // offerRead puts an update that was read from the log into the stream if it is for the follower. A
-// large one is sent from where it has been read to.
+// large update is sent from the reader's memory, without another copy.
 func (t *stream) offerRead(e ulog.Entry) error {
 	if len(e.Message) < flushAt || !t.wants(e) {
 		t.offer(e)
@@ -113,8 +113,8 @@ func (t *stream) cutOff(gap *ulog.GapError) error {
 	return errEnded
 }
 
-// cutOffDamaged is cutOff for updates that cannot be read any more, which are as lost as removed
-// ones. A follower that is not told would ask for the same updates for ever.
+// cutOffDamaged is cutOff for updates that cannot be read any more: they are as lost as removed
+// updates. A follower of our kind that is not told would ask for the same updates for ever.
 func (t *stream) cutOffDamaged(damage *ulog.DamageError) error {
 	then := "is cut off there: " + remedy
 	if t.follow.Extended() {
@@ -174,8 +174,8 @@ func (t *stream) offerGroup(g *ulog.Group) error {
 	return t.tellBehind()
 }
 
-// offer puts an update into the stream if it is for the follower. A malformed update goes to
-// nobody, but counts.
+// offer puts an update into the stream if it is for the follower. A malformed update is for nobody,
+// and counts as filtered.
 func (t *stream) offer(e ulog.Entry) {
 	t.last = e.Stamp
 	if t.wants(e) {

@@ -13,10 +13,14 @@ import (
 // transaction of database 2 and reads database 1. Each would wait for the other one for ever, and
 // with them every client of both databases.
 //
-// The rule: only one call at a time may keep something of a database locked. It has a hold on the
-// database. A call that has a hold takes a second hold before it touches another database, even for
-// a single read. So all waiting of such calls passes through take, which knows who waits for whom.
-// The call whose wait would close the circle gets an error instead.
+// The rule: only one call at a time may keep something of a database locked, and this call has the
+// hold on the database. A call that has a hold takes a second hold before it touches another
+// database, even for a single read. So all waiting of such calls passes through take, which knows
+// who waits for whom. The call whose wait would close the circle gets an error instead.
+//
+// In the example, A has the hold on 1 and B the hold on 2. A waits in take for 2. B asks for 1, and
+// take sees that 1 belongs to A and that A waits for B: B gets the error, gives up its hold at its
+// end, and A goes on.
 //
 // Taking the holds in the order of the databases would avoid circles without errors, but nobody
 // knows in advance which databases a script will use.
@@ -26,8 +30,8 @@ type holds struct {
 	freed chan struct{} // closed, and replaced, when a hold is given up
 }
 
-// holder is an interpreter as holds sees it. holds.mu protects its fields, but the goroutine of the
-// call may read count without the lock.
+// holder is an interpreter as holds sees it. holds.mu protects its fields. The goroutine of the
+// call may read count without the lock, because only this goroutine changes count.
 type holder struct {
 	count map[*db.DB]int
 	waits *db.DB // nil: it does not wait
@@ -38,9 +42,9 @@ func (h *holds) init() { h.owner, h.freed = map[*db.DB]*holder{}, make(chan stru
 // any reports whether the holder has a hold.
 func (who *holder) any() bool { return len(who.count) > 0 }
 
-// take takes a hold; a holder may take the same hold several times. It waits for another holder to
-// give the hold up, and returns false if that holder waits for this one, directly or through
-// others. It also returns false if stop is closed.
+// take takes the hold on a database; the owner of the hold may take it several times. While another
+// holder owns it, take waits. It returns false if the owner waits for who, directly or through
+// others, and when stop is closed.
 func (h *holds) take(who *holder, d *db.DB, stop <-chan struct{}) bool {
 	for {
 		freed, ok := h.try(who, d)
@@ -58,8 +62,8 @@ func (h *holds) take(who *holder, d *db.DB, stop <-chan struct{}) bool {
 	}
 }
 
-// try takes a hold if it can. Otherwise it returns a channel to wait for, or nil if the wait would
-// close a circle.
+// try takes a hold if nobody else has it; then ok is true and freed is nil. Otherwise ok is false,
+// and freed is the channel to wait for, or nil if the wait would close a circle.
 func (h *holds) try(who *holder, d *db.DB) (freed <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -134,7 +134,8 @@ func (h *leash) end() {
 	if h.timer != nil {
 		h.timer.Stop()
 		h.timer = nil
-		h.done, h.closed, h.reason = make(chan struct{}), false, nil // pullIf may wait for mu
+		// If the timer has fired, pullIf may be waiting for mu. It must find another done.
+		h.done, h.closed, h.reason = make(chan struct{}), false, nil
 	}
 }
 

@@ -9,19 +9,21 @@ import (
 // memory limits what an interpreter can hold on to: the tables, texts and functions that it reaches
 // from its global variables, from the variables of running functions, and from its coroutines.
 //
-// The library does not count its memory, and a walk over all values is slow. So now and then the
-// growth of the heap of the whole server is read, which is cheap. Only when the heap has grown by a
-// quarter of the limit since the last walk, the values are walked over and added up.
+// The library does not count its memory, and a walk over all values is slow. So memory reads now
+// and then how large the heap of the whole server is, which is cheap. Only when the heap has grown
+// by a quarter of the limit since the last walk does memory walk over the values and add them up.
+// Example: the limit is 64 MiB. After each 16 MiB that the server's heap has grown, whoever caused
+// the growth, the interpreter that runs is weighed; a script that keeps nothing goes on.
 //
 // Values that exist only between two instructions, and garbage that is not collected yet, do not
-// count.
+// count. A text counts each time that something refers to it.
 type memory struct {
 	l     *lua.LState
 	limit int64
 
 	ticks    uint32
 	heap     [1]metrics.Sample
-	measured uint64 // the heap at the last walk
+	measured uint64 // the heap at the last walk, or the smallest heap that was seen since then
 }
 
 const (
@@ -54,7 +56,7 @@ func (m *memory) tick(h *leash) {
 		return
 	}
 	heap := m.heapSize()
-	if heap < m.measured { // collected
+	if heap < m.measured { // garbage has been collected
 		m.measured = heap
 	}
 	if heap-m.measured < uint64(m.limit)/4 {

@@ -15,9 +15,10 @@ const maxApart = 190
 
 // protector makes protected calls. Each runs in a thread of its own.
 //
-// The reason is what the library does when an error is raised: it cuts the variables that closures
-// share with running functions, and it cuts them for all functions of the thread, also for those
-// outside of the protected call, which go on afterwards:
+// The reason is a fault of the library. A closure shares local variables with the function that
+// made it, as long as that function runs. When an error is raised, the library ends this sharing
+// for all functions of the thread: also for functions outside of the protected call, which go on
+// afterwards, and whose closures have copies of the variables from then on:
 //
 //	local x = 1
 //	local function f() x = 2 end
@@ -25,7 +26,8 @@ const maxApart = 190
 //	f()                             -- without a thread of its own, x is still 1 below
 //	print(x)
 //
-// A thread contains only the functions that the protected call has called.
+// A thread of its own contains only the functions that the protected call has called, and all of
+// them end with the error.
 type protector struct {
 	leash   *leash
 	logger  *slog.Logger
@@ -109,8 +111,9 @@ func (p *protector) raiseProperly(l *lua.LState) {
 	}
 }
 
-// handling returns the function that calls the handler of xpcall where the error is raised. It
-// raises the result of the handler, so that the library cuts the shared variables only then.
+// handling returns the function that calls the handler of xpcall where the error is raised. This
+// function raises the handler's result as an error in its turn, so that the library ends the
+// sharing of variables (see protector) only after the handler has run.
 func (p *protector) handling(th *lua.LState, handler *lua.LFunction) *lua.LFunction {
 	if handler == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 //	"\300"                    an escape above 255
 //	goto x   ::x::            statements of later versions of the language
 //	;;   {1;,}                a semicolon or comma behind nothing
-//	f                         a call whose parenthesis begins a line: a statement could end
-//	(g or h)()                before the parenthesis, and Lua 5.1 does not decide
+//	f LF (g or h)()           a call whose parenthesis begins a line: the line break could also
+//	                          end a statement, and Lua 5.1 refuses to choose
 //
 // Refusals that need the syntax tree are in rewriter.
 
@@ -46,10 +46,10 @@ func nextToken(text string) string {
 type tokens struct {
 	last    string // the last token
 	newline bool   // a line has ended since then
-	prefix  bool   // the last token ended an expression that a parenthesis would call
+	prefix  bool   // the last token ended an expression: a parenthesis behind it would be a call
 	locals  bool   // in the names behind "local"
 	header  bool   // between "function" and its parameters
-	open    []bool // of each open bracket: prefix behind the bracket that closes it
+	open    []bool // for each open bracket, the value that prefix gets when the bracket is closed
 }
 
 // strict returns the first token that Lua 5.1 refuses, and its place in the chunk. The token is

@@ -49,8 +49,8 @@ func (l *live) set(cfg *Config) {
 func (l *live) effective() []Setting { return *l.settings.Load() }
 
 // reload puts a configuration that has been read again into effect, except for options that cannot
-// change. It returns the names of the options that have changed, and of those that have not
-// although they were given another value.
+// change. changed are the names of the options that have changed; fixed are the names of options
+// that cannot change and were given another value.
 func (l *live) reload(next Config) (changed, fixed []string) {
 	changed, fixed = changes(l.effective(), next.Reload.Settings)
 	next.Reload.Settings = merge(l.effective(), next.Reload.Settings)

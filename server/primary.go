@@ -30,7 +30,8 @@ func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, e
 	if hasMaster {
 		return role, nil
 	}
-	if err := role.Alone(); err != nil { // the services start all the same, and refuse calls with this reason
+	// After an error the services start all the same, and refuse calls with this reason.
+	if err := role.Alone(); err != nil {
 		log.error("%v", err)
 	}
 	return role, nil

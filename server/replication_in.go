@@ -55,8 +55,8 @@ func openFollowing(o followingOptions) *following {
 	if o.RTSPath == "" {
 		return f
 	}
-	// Clients are kept out also when the file cannot be used: what they stored here would be
-	// nowhere else.
+	// Updates of clients are refused also when the RTS file cannot be used: what a client stored
+	// here would be nowhere else.
 	if err := o.Catalog.SetGuarded(o.ReadOnly); err != nil { // the server will end
 		o.Log.error("the update log has failed: %v", err)
 	}
@@ -119,14 +119,13 @@ func (f *following) close() {
 	}
 }
 
-// streams reports whether this server follows a master and gets its updates, so that the master is
-// alive.
+// streams reports whether this server follows a master and has heard of the master lately.
 func (f *following) streams() bool {
 	return f.follower != nil && f.follower.Status().State == replication.Streaming
 }
 
-// reload tells the follower of a new -riv. Otherwise the interval stays, since a client may have
-// told another one.
+// reload tells the follower a new -riv. If -riv has not changed, the interval stays, since a client
+// may have set another interval.
 func (f *following) reload(interval time.Duration, changed []string) {
 	if f.follower != nil && slices.Contains(changed, "riv") {
 		m := f.follower.Master()
@@ -155,7 +154,8 @@ func (f *following) lag(now time.Time) (lag time.Duration, follows bool) {
 	return max(0, time.Duration(int64(ulog.StampAt(now)-at))), follows
 }
 
-// behind returns why this server lacks too much of its master: more than limit, unless that is 0.
+// behind returns why this server lacks too much of what its master has. A lag counts if it is above
+// limit; with the limit 0 no lag counts.
 func (f *following) behind(now time.Time, limit time.Duration) (reasons []string) {
 	lag, follows := f.lag(now)
 	if !follows {
@@ -175,7 +175,7 @@ func (f *following) behind(now time.Time, limit time.Duration) (reasons []string
 	return reasons
 }
 
-// copyProgress is how far a copy has come.
+// copyProgress says how far a copy has come.
 func copyProgress(c replication.CopyStatus) string {
 	return fmt.Sprintf("database %d, %d of %d records", c.DB, c.Records, c.Total)
 }

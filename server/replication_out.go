@@ -23,7 +23,8 @@ func (r *replicas) source(o replication.SourceOptions) binproto.Source {
 	return replication.NewSource(o)
 }
 
-// serves reports whether the server with an ID follows this one, so that it hears of changes here.
+// serves reports whether the server with this ID follows this server, so that it hears of changes
+// here.
 func (r *replicas) serves(sid uint16) bool {
 	for _, f := range r.list.List() {
 		if f.SID == sid && f.Ours && !f.White {

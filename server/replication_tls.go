@@ -25,7 +25,8 @@ type masterDialer struct {
 	last time.Time
 }
 
-// masterDial returns the function that connects to masters, nil where plaintext will do.
+// masterDial returns the function that connects to masters over TLS, nil if masters are reached
+// without TLS.
 func masterDial(c *TLSConfig, log logger) (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
 	if !c.toMaster() {
 		return nil, nil // no function, no error
@@ -50,13 +51,14 @@ func (d *masterDialer) dial(ctx context.Context, network, addr string) (net.Conn
 	c := tls.Client(socket, d.files.Config(host))
 	if err := c.HandshakeContext(ctx); err != nil {
 		d.tell(addr, err)
-		_ = socket.Close() // the handshake tells why
+		_ = socket.Close() // err says why
 		return nil, err
 	}
 	return &masterConn{c, d, addr}, nil
 }
 
-// tell writes why there is no TLS with a master: the follower merely tries again.
+// tell logs why there is no TLS with a master, for each new reason and once a minute. The follower
+// itself merely tries again.
 func (d *masterDialer) tell(addr string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -19,44 +19,46 @@ import (
 const roomEvery = 100 * time.Millisecond
 
 // ballastSize is the size of an object that is never touched, and so takes no memory of the
-// machine. Records are kept outside of the collector's heap, which is left so small that the
-// collector would run a thousand times per second: it waits for the heap to double.
+// machine. The collector runs when the heap has doubled. Records are kept outside of the heap, so
+// without the ballast the heap would be so small that it would double a thousand times a second.
 const ballastSize = 32 << 20
 
 // leastPause is for how long updates are refused at least, so that refusals do not fill the log.
 const leastPause = time.Second
 
 const (
-	smallestShare = 16       // -min-free keeps at most this part of a file system
-	copies        = 3        // an update goes to the log, and to pages of a file, maybe half full
-	again         = 4        // updates are taken again a quarter of -min-free above it
-	memoryAgain   = 20       // the memory must fall by a twentieth before updates are taken again
-	sizeAgain     = 64       // the databases by a 64th
-	fragments     = 8        // the process may take an eighth more than what is counted
-	unused        = 16       // of the memory: the collector works hard before updates are refused
-	leastGoMemory = 64 << 20 // GOMEMLIMIT is never below: collecting all the time helps nobody
+	smallestShare = 16       // -min-free keeps at most a sixteenth of a file system
+	copies        = 3        // an update goes to the log once, and to pages that may be half full
+	again         = 4        // updates are taken again a quarter of -min-free above -min-free
+	memoryAgain   = 20       // memory must fall a twentieth below its limit before they are
+	sizeAgain     = 64       // the databases must fall a 64th below -max-size before they are
+	fragments     = 8        // the process may take an eighth more than the limit
+	unused        = 16       // Go gets a sixteenth less, to collect before updates are refused
+	leastGoMemory = 64 << 20 // least limit of Go: a collector that never rests helps nobody
 )
 
 // room refuses updates before there is no room for them, on the disk or in memory.
 //
 // The problem: an update is in the buffer of the update log and visible in memory before the log is
 // written. So a write of the log that fails for want of space cannot be answered with an error:
-// others have read the record, and a follower's position has passed its stamp. To cut the log back
-// was considered; memory would be ahead of the log then, and a later update could rest on one that
-// a restart does not bring back. So a failed write stays final, and ends the server; what must be
-// rare is that a write fails.
+// others have read the record, and a follower's position has passed the update's stamp. Cutting the
+// log back was rejected: memory would be ahead of the log then, and a later update could depend on
+// an update that a restart does not bring back. So a failed write is final and ends the server, and
+// the server must refuse updates early enough that a write hardly ever fails.
 //
-// The rule: ten times in a second the room looks at every directory that updates go to, and tells
-// the databases how many bytes the logs may take until the next look. Each commit counts them down
-// before its updates are appended, and refuses updates when they are used up, so that no burst
-// passes between two looks. Counted as used are
+// The rule: ten times a second the room looks at every directory that updates go to, and tells the
+// databases how many bytes the logs may take until the next look. Each commit takes its bytes from
+// this budget before its updates are appended, and refuses updates when the budget is used up, so
+// that no burst passes between two looks. The budget is the free space of the directory less
 //
-//   - -min-free. Removals need log space too: they may use it down to a quarter.
-//   - twice the bytes that checkpoints still have to write from memory, less the room inside the
-//     files: if a checkpoint failed, it would have taken the last bytes from the log. Where files
-//     have more room inside than they need, half of -min-free may go to the logs, which shrink with
-//     the next checkpoint.
-//   - each update three times: once in the log, and twice in the file, as pages may be half full.
+//   - -min-free. Removals need log space too: they may use three quarters of -min-free.
+//   - the bytes by which checkpoints still have to make files grow: twice what they write, since
+//     pages may be half full, less the room inside the files. If these bytes were not kept free, a
+//     checkpoint would take the last bytes from the log. Where files have more room inside than
+//     they need, half of -min-free may go to the logs, which shrink with the next checkpoint.
+//
+// and a third of the rest, because an update takes its size three times: once in the log, and twice
+// in the file, where pages may be half full.
 //
 // Example: 100 MiB are free, -min-free is 64 MiB, and files will grow by 10 MiB. 26 MiB are left,
 // so the logs may take 26/3 = 8.7 MiB. When nothing is left updates are refused, files are
@@ -71,10 +73,10 @@ type room struct {
 	since  time.Time // when updates were refused last because of a disk
 	freed  time.Time // when Go was asked last to give memory back
 	before int64     // Go's limit of memory when the server began
-	goFor  int64     // the limit that Go was given; 0: none yet
+	goFor  int64     // the limit that limitGo gave to Go; 0: none yet
 
 	ownLimit bool          // the environment has given Go a limit (GOMEMLIMIT)
-	asked    *LimitsConfig // the limits that memory and mayHave are of
+	asked    *LimitsConfig // the limits from which memory and mayHave were made
 	memory   int64         // LimitsConfig.memory
 	mayHave  int64         // LimitsConfig.available
 
@@ -149,12 +151,12 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 	now.Free = math.MaxInt64
 	needed, reusable := r.Catalog.FileSpace()
 	if r.Catalog.RanOut() && !was.Disk {
-		now.Disk = true // since the last look; maybe there is space again already
+		now.Disk = true // the budget was used up since the last look; there may be space again
 	}
 	now.Disk = now.Disk || was.Disk && time.Since(r.since) < leastPause
 	for _, dir := range r.places {
 		total, free, err := procinfo.Space(dir)
-		if err != nil { // removed at a checkpoint, and made again
+		if err != nil { // a checkpoint removes a directory and makes it again
 			continue
 		}
 		least := min(minFree, total/smallestShare)
@@ -177,14 +179,14 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.R
 		r.Catalog.Shrink()
 	}
 	if left.Disk != math.MaxInt64 {
-		left.Reserve -= left.Disk // counts from where updates are refused
+		left.Reserve -= left.Disk // the reserve begins where the budget of updates ends
 	}
 }
 
 // lookAtMemory adds up what Go and the records take. Memory of removed records counts as free,
-// though the process still has it in pieces between other records. So the process may have an
-// eighth more than the limit; and while less than half of the limit is in use it may have any more,
-// because new records take the free pieces first.
+// though the process still has it, in pieces between other records. So the process may take an
+// eighth more than the limit. While less than half of the limit is in use, the process may take
+// any amount more, because new records take the free pieces first.
 func (r *room) lookAtMemory(limit int64, was Pressure, now *Pressure) {
 	records := r.Catalog.MemoryUsed()
 	now.Used, now.Limit = goMemory()+records, limit

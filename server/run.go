@@ -1,9 +1,9 @@
 // Package server puts the parts together to a running server: databases, protocols, ports, process
 // signals, timers and the log. Run is the whole life of the process.
 //
-// Each part is a type of its own, in a file with its name, which is given what it needs and knows
-// nothing of the others' insides. Only root knows all parts: it opens them in order, and its stack
-// closes them in reverse order.
+// Each part is a type of its own, in a file with its name. It is given what it needs and knows
+// nothing of the insides of other parts. Only root knows all parts: it opens them in order, and its
+// stack closes them in reverse order.
 //
 // A connection has a goroutine that looks at the first byte of each request and gives it to package
 // binproto or httpapi, see conn.

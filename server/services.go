@@ -26,26 +26,35 @@ const DefaultServices = "services.kct"
 
 // ServicesConfig has the options of the services. A service whose port is 0 is off.
 type ServicesConfig struct {
-	CounterPort     int           // counters of yrmcds (-counter-port)
-	CounterConns    int           // their connections at most (-counter-max-connections); 0: no limit
-	CounterBuckets  int           // size of their hash table (-counter-buckets); 0: counter.DefaultBuckets
-	CounterInterval time.Duration // of their maxima (-counter-stats-interval); 0: counter.DefaultStatsInterval
+	CounterPort  int // counters of yrmcds (-counter-port)
+	CounterConns int // most connections to the counters (-counter-max-connections); 0: no limit
+
+	// CounterBuckets is the size of the counters' hash table (-counter-buckets). 0 means
+	// counter.DefaultBuckets.
+	CounterBuckets int
+
+	// CounterInterval is how long a counter keeps its maximum (-counter-stats-interval). 0 means
+	// counter.DefaultStatsInterval.
+	CounterInterval time.Duration
 
 	LockPort    int           // locks of JESync (-lock-port)
-	LockTTL     time.Duration // longest time that a lock is held without renewal (-lock-max-ttl); 0: 68 years
-	LockKeys    int           // keys in use at most (-lock-max-keys); 0: lock.DefaultMaxKeys
-	LockWaiters int           // waiting requests at most (-lock-max-waiters); 0: lock.DefaultMaxWaiters
+	LockTTL     time.Duration // longest EXPIRES of a lock (-lock-max-ttl); 0: 68 years
+	LockKeys    int           // most keys in use (-lock-max-keys); 0: package lock's DefaultMaxKeys
+	LockWaiters int           // most waiting requests (-lock-max-waiters); 0: DefaultMaxWaiters
 	LockStrict  bool          // no request overtakes another (-lock-strict)
 
 	SequencePort int // coconut's sequence numbers (-sequence-port)
-	Reserve      int // their reserve field (-sequence-reserve)
-	ServerNo     int // their server_no field (-sequence-server-no)
+	Reserve      int // the numbers' reserve field (-sequence-reserve)
+	ServerNo     int // the numbers' server_no field (-sequence-server-no)
 
 	QuotaPort int    // coconut's quotas (-quota-port)
-	Limit     int64  // amount of a new quota (-quota-limit)
-	Export    string // file for its journals (-quota-export); empty: none
+	Limit     int64  // amount of a new quota without a name (-quota-limit)
+	Export    string // file for the quotas' journals (-quota-export); empty: none
 
-	Database string // expression of the database file for the state of locks, sequences and quotas (-services); empty: DefaultServices
+	// Database is the expression of the services' database (-services): a file for sequences,
+	// quotas, the bounds of fencing tokens and the claims to be the primary. Empty means
+	// DefaultServices.
+	Database string
 }
 
 // serviceRow is what the server has to know of a service.
@@ -136,7 +145,8 @@ func (c *ServicesConfig) check() error {
 	if text == "" {
 		return nil
 	}
-	if expr, err := expr.Parse(text); err == nil && !expr.Kind.OnDisk() { // the other errors are found when the database is opened
+	// Errors of Parse are reported when the database is opened.
+	if expr, err := expr.Parse(text); err == nil && !expr.Kind.OnDisk() {
 		return fmt.Errorf("-services: %s is no database file, and what locks, sequences and quotas keep must survive the process", text)
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 type SnapshotConfig struct {
 	Dir        string        // directory, made if its parent is there (-bgs); empty: no snapshots
 	Interval   time.Duration // between two of them (-bgsi); 0 or less: only when the server ends
-	Compressor string        // of new ones (-bgsc): zlib, lzo, lzma, zstd, s2, else none
+	Compressor string        // of new snapshots (-bgsc): zlib, lzo, lzma, zstd, s2, else none
 }
 
 // check finds what is wrong with the directory, and makes it.
@@ -53,7 +53,7 @@ type snapshots struct {
 
 	mu    sync.Mutex   // held while snapshots are taken
 	own   ownSnapshots // of database files
-	holds []*ulog.Hold // of each database of the command line, see keep; nil: it needs no log
+	holds []*ulog.Hold // of each database of the command line, see keep; nil: it has none
 }
 
 // newSnapshots prepares snapshots of a number of databases. It returns nil without a directory; the
@@ -101,7 +101,7 @@ func (s *snapshots) stop() {
 }
 
 // last takes the snapshots of the end, when nobody uses the databases any more, and reports whether
-// all could be taken. A server that has not come to start has nothing new to keep.
+// all could be taken. Before start no client has changed anything, so last takes none.
 func (s *snapshots) last() bool {
 	if s == nil || !s.started {
 		return true
@@ -180,10 +180,11 @@ func (s *snapshots) write(d *db.DB, frozen *db.Frozen, pause func() error) error
 	return s.own.note(d.Index(), frozen.Stamp())
 }
 
-// keep has the update log keep all updates after the newest snapshot, on the disk, of a database in
-// memory: a restart loads this snapshot and replays the log from its stamp. If the log forgot these
-// updates when the next snapshot begins, a kill before that snapshot is complete would lose them.
-// The caller holds mu, or nobody else uses the database yet.
+// keep holds the update log for a database in memory, from the stamp of its newest complete
+// snapshot: a restart loads this snapshot and replays the log from the stamp. The hold moves on
+// only when the next snapshot is on the disk. If it moved on when the next snapshot begins, a kill
+// before that snapshot is complete would lose the updates between the two. The caller holds mu, or
+// nobody else uses the database yet.
 func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
 	log := s.catalog.Log()
 	switch i := d.Index(); {
@@ -196,8 +197,9 @@ func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
 }
 
 // beforeRemoval is called before files of the update log with updates up to a stamp are removed. It
-// takes snapshots of the databases in memory whose newest snapshot is older: without a newer one a
-// crash would lose the removed updates. It goes on after a failure.
+// takes snapshots of the databases in memory whose newest snapshot is older than the stamp: with
+// the old snapshot a restart would miss the removed updates. After a failure it goes on with the
+// next database.
 func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

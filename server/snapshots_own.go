@@ -22,19 +22,25 @@ const (
 	setAside = ".set-aside"
 )
 
-// ownSnapshots knows which snapshots of database files this server has taken, and which ones a user
-// has put into the directory.
+// ownSnapshots knows which snapshots of database files this server has taken. A user has put the
+// others into the directory.
 //
 // The problem: a snapshot of a database file is not loaded while the file is there, because the
 // file has newer data. Then the server takes the next snapshot under the same name. If a user had
 // copied a snapshot into the directory, to restore it, the copy would be overwritten unread.
 //
-// The rule: the server notes the time stamps of the snapshots that it takes, and renames any other
-// one before it could be overwritten. The note is a JSON object from the index of the database to
-// its stamps, {"0": [1700000000000000000]}. While a snapshot is written there are two stamps, of
-// the last snapshot and of the one being written, so that a crash between the note and the
-// snapshot, or between the snapshot and the next note, leaves a note with the stamp of whichever is
-// there.
+// The rule: the server notes the time stamps of the snapshots that it takes. At the start it
+// renames a snapshot with any other stamp (leaveAlone), before the next snapshot could overwrite
+// it. The note is a JSON object from the index of the database to its stamps,
+// {"0": [1700000000000000000]}. While a snapshot is written the note has two stamps: of the
+// snapshot in the directory and of the snapshot that will replace it. A crash leaves either of them
+// in the directory, and the note knows both:
+//
+//	step                             note       directory
+//	the snapshot 100 is complete     100        100
+//	noteNext                         100 200    100
+//	the snapshot 200 is renamed      100 200    200
+//	note                             200        200
 type ownSnapshots struct {
 	fs     vfs.FS
 	dir    string

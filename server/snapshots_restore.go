@@ -26,19 +26,22 @@ func (e *snapshotError) Error() string {
 }
 
 // restorer brings databases back from their snapshots at the start, before anybody uses them: files
-// before the catalog is opened, databases in memory after that.
+// before the catalog is opened, databases in memory afterwards.
 //
-// Of a database in memory the snapshot is half of the data: the other half are the updates in the
-// update log that came after the snapshot, and RollForward replays them. Example: the snapshot has
-// the stamp 100, the log has updates with 90, 110 and 120; the replay brings in 110 and 120.
+// For a database in memory, the snapshot is half of the data. The other half are the updates in the
+// update log that came after the snapshot; RollForward replays them. Example: the snapshot has the
+// stamp 100, the log has updates with 90, 110 and 120; the replay brings in 110 and 120.
 //
-// Three cases have no such other half. Without a snapshot the log may hold updates of an earlier
-// life, which began with an empty database too; if they were replayed, removed records would come
-// back. A snapshot with a stamp above the log's last one was taken with another log. And a snapshot
-// that is older than the last snapshot that the server has taken was put there on purpose. In each
-// of these cases the database goes on from the snapshot, or from nothing, and gets a new snapshot
-// before anybody changes it: the stamp of the new snapshot tells the updates of this life from
-// older ones.
+// In three cases the log is not the other half, and is not replayed:
+//
+//   - There is no snapshot. The log may hold updates of earlier lives of the database, each of
+//     which began empty too. If they were replayed, removed records would come back.
+//   - The snapshot has a stamp above the log's last stamp: it was taken with another log.
+//   - The snapshot is older than the last snapshot that the server has taken: somebody put it there
+//     on purpose.
+//
+// Then the database goes on from the snapshot, or from nothing, and gets a new snapshot before
+// anybody changes it: the stamp of the new snapshot tells the updates of this life from older ones.
 type restorer struct {
 	s         *snapshots // nil: there is nothing to restore
 	databases []string   // their expressions
@@ -107,7 +110,7 @@ func (r *restorer) restoreFiles(found [][]snapshot.File) error {
 			if err := r.s.own.leaveAlone(i, x.Path, files); err != nil {
 				return err
 			}
-		case r.opts.ReadOnly: // the file is missing, as will be said when it is opened
+		case r.opts.ReadOnly: // the file is missing: the error comes when it is opened
 		case err != nil:
 			return namedError(newest.Path, err)
 		case r.opts.LogDir != "":

@@ -4,18 +4,18 @@ package server
 // reverse order, both when a server has served and when a part could not be opened: so there is one
 // stop order, and no path forgets a part.
 //
-// The problem is that the stop order is not quite the reverse of the order in which parts begin
-// their work. Three examples:
+// The problem is that the stop order is not quite the reverse of the order in which the parts begin
+// to work. Three examples:
 //
-//   - The PID file is written when everything is open, because scripts wait for the file, but it is
-//     removed only when nobody works with the databases any more.
-//   - The timers begin when the services are open, but run until the follower is closed: the disk
-//     is watched as long as updates come.
+//   - The PID file is written last at the start, when everything is open, because scripts wait for
+//     the file. In the reverse order it would be removed first, while the databases still work.
+//   - The timers begin when the services are open, but run until the follower is closed: otherwise
+//     updates of a master could fill the disk after the last look at it.
 //   - The last snapshots are taken between the last update and the close of the databases. At the
-//     start nothing belongs to them.
+//     start there is nothing to do in their place.
 //
-// The rule is that a part has its place in the stop order, and begins its work later where it has
-// to. Closing a part that has not begun its work has no effect.
+// The rule is that a part is opened in the place that it has in the stop order, and begins its work
+// later where it has to. Closing a part that has not begun its work has no effect.
 //
 // The stop order, which is the reverse of root.parts:
 //

@@ -5,28 +5,30 @@
 //	services/lock        named locks, as JESync has them
 //	services/sequence    sequence numbers, as coconut gives them out
 //	services/quota       quotas, as coconut manages them
-//	services/leader      which of several servers changes quotas and gives out fencing tokens
 //
-// Every service has its Options in itself, embeds a Port, and implements Service. The server knows
-// a service only by this interface and by a row in its table of services (server/services.go). So
-// a further service is a package here and a row there.
+// Package services/leader is no service. It decides which of several servers changes quotas and
+// gives out fencing tokens.
+//
+// The options of every service embed Options, and its server embeds a Port and implements Service.
+// The process knows a service only by this interface and by a row in its table of services
+// (server/services.go). So a further service is a package here and a row there.
 //
 // Counters and locks are in memory only: a restart begins without them, because it has ended the
-// connections that held them. Sequences, quotas and the bounds of fencing tokens are records of one
-// database file, the services' database. It is replicated like the other databases, but no protocol
-// of clients reaches it.
+// connections that held them. Sequences, quotas, the bounds of fencing tokens and the claims to be
+// the primary are records of one database file, the services' database. It is replicated to servers
+// of our kind, and no protocol of clients reads or writes its records.
 //
 // # Rules
 //
-//   - A number of a sequence is given out after its bound is on the disk.
-//   - A bound never becomes less because of another server: each server has records of its own.
-//   - Only the leader changes quotas and gives out fencing tokens. What it changed is in its
-//     records before another leader's updates are stored (leader.Role.Prepare, then Yield, then
-//     Replicate).
-//   - What a former leader did that the new one never got is undone on all servers.
-//   - A quota's call is whole on a server that takes over, whatever of it has arrived: the state
-//     comes first and says what the other records are.
-//   - A server that has lost what it did as the leader is not the leader by its old claim.
+//   - A number of a sequence is given out only after a bound above it is durable.
+//   - No server lowers the bound of another server: each bound has the ID of its server in its key.
+//   - Only the primary changes quotas and gives out fencing tokens. Before a former primary stores
+//     the first update of the new one, it has ended its own calls: leader.Role.Prepare calls Yield,
+//     and Replicate comes afterwards.
+//   - Calls of a former primary that the new primary has never received are undone on all servers.
+//   - A call of a quota is whole on a server that takes over, even if only some of its records have
+//     arrived: the record of the state comes first and says what the other records are.
+//   - A server that has lost records that it wrote as the primary is not the primary by that claim.
 //   - No client reaches the records of the services by any protocol for records.
 package services
 
@@ -78,7 +80,7 @@ type Options struct {
 	Timeout time.Duration
 
 	Access *access.Guard   // rights of clients; nil: all of them for everybody
-	Pages  *browser.Policy // which requests of browsers are served, on ports that speak HTTP; nil: all
+	Pages  *browser.Policy // which requests of browsers HTTP ports serve; nil: all
 	Meter  *metrics.Meter  // measures requests; nil: nobody does
 	Logger *slog.Logger    // nil means silent
 }

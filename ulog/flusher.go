@@ -8,7 +8,8 @@ import (
 )
 
 // headerInterval is the shortest time between two header writes while a segment grows. It is a
-// little under a second so that a ticker of one second is not missed by its own jitter.
+// little under a second, so that a tick that comes slightly early, a second after the last one,
+// still writes the header.
 const headerInterval = 900 * time.Millisecond
 
 // A flusher owns the goroutine that writes what nobody waits for and keeps the disk at most an

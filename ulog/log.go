@@ -23,7 +23,9 @@ const (
 //   - The records of one Append are in one group.
 //   - Nothing is acknowledged after err is set, and err is never cleared.
 //   - synced <= written <= last, and the size in a header on disk never is more than synced.
-//   - Every stamp given out is greater than what the header on disk promises.
+//   - Every new stamp is greater than all stamps that followers were told (stamps.told), and than
+//     the stamp that the header had when the log was opened. While the log is open the header
+//     promises up to promiseAhead more than followers were told, and new stamps may lie below that.
 //
 // Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.removing -> mu.
 type Log struct {
@@ -61,8 +63,8 @@ type stamps struct {
 	past Stamp // stamps up to here are not given out any more: promised, or used by another server
 
 	// See promise.go.
-	told     Stamp // newest stamp promised
-	promised Stamp // what headers promise
+	told     Stamp // newest stamp that followers were told
+	promised Stamp // what the next header promises
 	kept     Stamp // what the header on disk promises
 }
 
@@ -227,7 +229,7 @@ func (l *Log) usableLocked() error {
 	return nil
 }
 
-// fail makes err the end of the log, unless an earlier error was, and returns the error that is.
+// fail ends the log with err, unless an earlier error has ended it, and returns the error that did.
 func (l *Log) fail(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

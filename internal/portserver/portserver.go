@@ -60,7 +60,7 @@ type Server struct {
 
 	mu      sync.Mutex // protects the fields below
 	open    map[Session]struct{}
-	opening int    // connections that have a place in open, but no session yet
+	opening int    // connections for which a place is reserved, and which have no session yet
 	total   uint64 // connections so far
 	refused seldom // log lines
 }
@@ -71,7 +71,8 @@ type seldom struct {
 	passed int // lines left out since last
 }
 
-// say calls write at most once a second, with the number of calls since then, this one included.
+// say calls write at most once a second, with the number of calls of say since the last call of
+// write, this one included.
 func (s *seldom) say(write func(times int)) {
 	s.passed++
 	if now := time.Now(); now.Sub(s.last) >= time.Second {
@@ -103,7 +104,7 @@ func Start(l net.Listener, o Options) *Server {
 }
 
 // Add begins to accept connections on one more socket, which now belongs to the server. It must not
-// be called while the server is stopped.
+// be called at the same time as StopAccepting or Close, or after them.
 func (s *Server) Add(l net.Listener) {
 	s.sockets = append(s.sockets, l)
 	s.accepting.Go(func() { s.accept(l) })
@@ -213,8 +214,8 @@ func (s *Server) take(c net.Conn) {
 	})
 }
 
-// admit reports whether there is a place for one more connection, and takes the place: the sockets
-// share the limit.
+// admit reports whether there is a place for one more connection, and reserves the place in the
+// same step: the sockets share the limit, and two of them could otherwise give away the last place.
 func (s *Server) admit() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

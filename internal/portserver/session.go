@@ -37,7 +37,7 @@ type opener interface{ Open() (net.Conn, error) }
 
 // Serve implements Session.
 func (c *call) Serve(ctx context.Context) {
-	_ = rescue.Do(c.log, "the connection is closed", func() { // the log has it
+	_ = rescue.Do(c.log, "the connection is closed", func() { // rescue.Do logs a panic
 		ready := c.conn
 		if o, ok := c.conn.(opener); ok {
 			var err error

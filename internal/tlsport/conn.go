@@ -105,7 +105,7 @@ func (c *Conn) handshake() error {
 	return c.socket.SetWriteDeadline(time.Time{})
 }
 
-// setLimit sets the read deadline of Open, beside the user's.
+// setLimit sets the read deadline of Open. The user's read deadline stays in force beside it.
 func (c *Conn) setLimit(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -33,7 +33,7 @@ const (
 type Options struct {
 	Files     *tlsfiles.Server
 	Plaintext bool          // clients may also speak plaintext
-	Handshake time.Duration // limit of a handshake, and of the wait for its first byte; 0: 10 s
+	Handshake time.Duration // limit of a handshake; without Plaintext, from accept on; 0: 10 s
 	Logger    *slog.Logger  // nil means silent
 }
 
@@ -105,7 +105,7 @@ func (g *Guard) watch() {
 		case <-tick.C:
 		}
 		g.opts.Files.Refresh()
-		// The version also changes when a handshake loads new content.
+		// Refresh is not alone: a handshake may have loaded new content since the last tick.
 		if now := g.opts.Files.Generation(); now != swept {
 			g.sweep()
 			swept = now
@@ -134,8 +134,8 @@ func (g *Guard) check(c *Conn) {
 	}
 }
 
-// enter registers a connection with a client certificate. version is that of the files by which the
-// certificate was verified.
+// enter registers a connection with a client certificate. version is the generation of the files
+// before the handshake: the certificate was verified by these files or by newer ones.
 func (g *Guard) enter(c *Conn, version any) {
 	if len(c.ConnectionState().PeerCertificates) == 0 {
 		return
@@ -143,7 +143,7 @@ func (g *Guard) enter(c *Conn, version any) {
 	g.mu.Lock()
 	g.open[c] = struct{}{}
 	g.mu.Unlock()
-	// A sweep for newer files may have missed this connection.
+	// A sweep for newer files may have run before the connection was registered, and missed it.
 	if g.opts.Files.Generation() != version {
 		g.check(c)
 	}

@@ -33,8 +33,8 @@ type seldom struct {
 	left int        // lines left out
 }
 
-// now reports whether a line may be written. also is a text for the line about those that were left
-// out.
+// now reports whether a line may be written. also is a text to be added to the line: how many lines
+// were left out before it.
 func (s *seldom) now() (also string, write bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +63,7 @@ func (g *Guard) tellPlain(peer net.Addr) {
 
 // tellFailed logs a failed handshake.
 func (g *Guard) tellFailed(peer net.Addr, err error) {
-	// Somebody has only looked whether the port is open.
+	// Not a failure: somebody has only looked whether the port is open.
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		g.opts.Logger.Debug(fmt.Sprintf("TLS: %s has left", peer))
 		return

@@ -12,13 +12,14 @@ import (
 	"gotycoon/internal/rawio"
 )
 
-// rawChunk bounds one write, since the scheduler is not told of raw writes and must not be delayed
-// for long.
+// rawChunk bounds one write. Go's scheduler is not told of raw system calls, so a long one would
+// keep other goroutines from this processor.
 const rawChunk = 256 << 10
 
 // socket is the connection below TLS. It differs from a TCP connection in two ways. A write
 // deadline limits each wait for send space, because crypto/tls cannot go on after a write that has
-// timed out. And reads, as well as the last write, can be told not to wait.
+// timed out. And two kinds of calls can be told not to wait: reads (dry), and the write of TLS's
+// closing alert (closing), so that Close does not wait for a client that does not read.
 type socket struct {
 	*net.TCPConn
 	rc      syscall.RawConn
@@ -36,7 +37,7 @@ type socket struct {
 	onWritable func(fd uintptr) bool
 	rest       []byte
 	writeErr   error
-	armed      bool // the deadline is set
+	armed      bool // the TCP connection has a write deadline, to be removed after the write
 }
 
 // errDry is the error of a read that would have to wait. TLS can go on after it, because it is

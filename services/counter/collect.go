@@ -5,9 +5,10 @@ import "time"
 // position is a place in a walk through the counters. The zero value is the beginning.
 type position struct{ stripe, chain int }
 
-// walk calls visit for the counters from a position on, until visit returns false; it then finishes
-// the bucket of that counter. It returns the position at which to continue, and whether there are
-// more counters. It holds one mutex at a time, so visit must not wait.
+// walk calls visit for the counters from a position on. When visit returns false, walk finishes the
+// bucket of that counter and stops: a position is a bucket. It returns the position at which to
+// continue, and whether there are more counters. It holds one mutex at a time, so visit must not
+// wait.
 //
 // maximum is the counter's maximum in the present interval.
 func (t *table) walk(from position, visit func(name string, current, maximum uint32) bool) (position, bool) {

@@ -104,10 +104,10 @@ func (c *conn) outOfMemory(h frame.Header) {
 	_ = c.Flush() // the connection ends anyway
 }
 
-// need reads until n bytes are buffered. An incomplete request has no time limit: a slow client
-// must not lose what it has acquired. The replies before it have one. Since Fill and Flush report
-// both limits by the same error, need sends the replies first, and then knows that the error of
-// Fill is about reading.
+// need reads until n bytes are buffered. The rest of an incomplete request has no time limit: a
+// slow client must not lose what it has acquired. The replies to earlier requests do have a time
+// limit. Fill and Flush report a missed limit by the same error, so need sends the replies first,
+// and knows then that this error of Fill is about reading, and may be ignored.
 func (c *conn) need(ctx context.Context, n int) error {
 	for len(c.Buffered()) < n {
 		if err := c.Flush(); err != nil {

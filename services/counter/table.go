@@ -14,8 +14,8 @@ const (
 	counterCost = 64   // bytes that Stats counts for a counter, beside its name
 
 	freeHoldings = 1024 // counters that a connection may hold without a charge to used
-	holdingStep  = 1024 // beyond that, room for this many is charged at once
-	holdingCost  = 48   // bytes of one
+	holdingStep  = 1024 // beyond freeHoldings, room for this many counters is charged at once
+	holdingCost  = 48   // bytes that are charged for each such counter
 )
 
 // table holds the counters: a hash table of fixed size, whose buckets are divided among stripes.
@@ -42,7 +42,7 @@ type counter struct {
 	next    *counter // in its bucket
 	stripe  *stripe
 	name    string
-	current uint32 // consumption; it never exceeds a maximum of a request, which has 32 bits
+	current uint32 // consumption; no overflow: each acquire compares it with a maximum of 32 bits
 	maximum uint32 // largest consumption in the interval period
 	period  uint32 // interval of the latest change
 }

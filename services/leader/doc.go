@@ -49,7 +49,7 @@
 //	1 grants 20 more and loses power at once         "50" has reached nobody
 //	2 is promoted                                    2 claims term 2, serves from 70
 //	1 comes back, hears of term 2                    1 stays a standby, copies 2's records: 70
-//	2 and 3 lose contact, 3 is promoted              3 claims term 3 and serves; 2 still serves too
+//	2 and 3 lose contact, 3 is promoted              3 claims term 3, serves; 2 still serves too
 //	2 and 3 meet again                               2 yields: 3 is the primary
 //
 // The 20 units of the second line are granted, and the quota does not know of them: this is what
@@ -68,10 +68,13 @@
 // Updates of the services' database that arrive from a master pass through Prepare and then
 // Replicate. Their keys tell three kinds of records apart (records.go):
 //
-//   - Bounds: each has the ID of one server in its key. Only that server writes it, and its value
-//     only grows. The greater value is kept.
-//   - Claims: they only grow as well. Prepare looks at them before Replicate stores anything.
-//   - All other records: the primary's. They are stored if the update was made by the primary.
+//   - Bounds: each has the ID of one server in its key. Only that server writes it. Of the value
+//     here and the value in the update, the greater is kept.
+//   - Claims: the greater value is kept as well. Prepare looks at them before Replicate stores
+//     anything.
+//   - All other records: the primary's. They are stored if the update was made by the primary, if
+//     it belongs to a copy of the master's database, or if no server is known to be the primary.
+//     The primary itself stores none of them.
 //
 // # Copies after a change of the primary
 //

@@ -12,11 +12,11 @@ import (
 	"gotycoon/ulog"
 )
 
-// Prepare looks at updates of other servers before they are stored. If they hold a greater claim
-// than this server's, Prepare ends the services of this server before it returns. refresh reports
-// that another server has become the primary, or that this server has lost what it made as the
-// primary: records here may be unknown to the primary, so the caller has to fetch a copy of the
-// master's database. Until the end of the copy (Partial) Claim needs force.
+// Prepare looks at updates of other servers before they are stored. If they hold a claim that is as
+// great as this server's, or greater, Prepare ends the services of this server before it returns.
+// refresh reports that another server has become the primary, or that this server has lost what it
+// made as the primary: records here may be unknown to the primary, so the caller has to fetch a
+// copy of the master's database. Until the end of the copy (Partial) Claim needs force.
 //
 // A claim of this server itself, with a term above its own record, means that this server was
 // replaced or restored from a backup: see "Servers that have lost data" in doc.go.
@@ -106,7 +106,7 @@ func (r *Role) takes(p *db.Pending, u *ulog.Update, copied bool) (bool, error) {
 // regain handles a server that has lost data. If a peer remembers a higher bound for this server
 // than this server's own record says, the bound is raised AheadSeconds or AheadTokens above the
 // peer's value: before the loss this server may have handed out numbers that the peer never heard
-// of. The service may raise the same record at the same time, hence the CAS.
+// of. The service may write the same record at the same time, hence the CAS.
 func (r *Role) regain(p *db.Pending, u *ulog.Update) error {
 	ahead, own := ownBound(u.Key, r.opts.SID)
 	told, ok := r.number(u)

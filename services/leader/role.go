@@ -41,9 +41,9 @@ type Role struct {
 	// locks of services and of the database.
 	mu     sync.Mutex
 	claims claims
-	// ours is the term of the latest claim whose records are here. If peers know a greater claim of
-	// this server, that one is in claims[SID]: the records made under it are lost, and this server
-	// is not the primary by it.
+	// ours is the term of this server's latest claim whose records are here. If peers know a
+	// greater claim of this server, claims[SID] has the greater one: the records made under that
+	// claim are lost here, so it does not make this server the primary.
 	ours uint64
 	// current: since its start this server has received everything that its master had, or has been
 	// the primary.
@@ -146,7 +146,7 @@ func (r *Role) Heard() error {
 	return &services.Standby{Reason: "this server waits for what its master has; if there is none, 'ktremotemgr tunerepl' without a host says so"}
 }
 
-// Partial says whether a copy of the records has begun and not come to its end.
+// Partial tells the role whether a copy of the records has begun and not come to its end.
 func (r *Role) Partial(on bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"gotycoon/internal/exposed"
 )
 
-// One of the two ends most reasons.
+// Most reasons why a server is not the primary end in remedy or in force.
 const (
 	remedy = "'ktremotemgr tunerepl -primary' makes this server the primary"
 	force  = "'ktremotemgr tunerepl -primary -force' makes this server the primary"

@@ -31,10 +31,15 @@ type Fences interface {
 // server; it counts as this server's own.
 //
 // When other servers have reserved tokens too, this server starts above the highest token that any
-// of them may have given out without telling it: at least leader.AheadTokens above the highest
-// bound that it knows (the gap is explained there), and at least at tokensPerSecond for each second
-// of the Unix time. No server gives out tokens faster than that, so the clock covers servers whose
-// bounds are far behind those of the others.
+// of them may have given out without telling it. So its first token is the greatest of three
+// numbers:
+//
+//   - Its own bound.
+//   - leader.AheadTokens above the highest bound that it knows, if that bound is another server's.
+//     The comment on AheadTokens explains this gap.
+//   - The Unix time in seconds, times tokensPerSecond. No server gives out more tokens a second, so
+//     this number covers a server of which this one knows only a bound older than the gap covers:
+//     2^40 tokens are twelve days of 2^20 tokens a second.
 const tokensPerSecond = 1 << 20
 
 // databaseFences keeps the bound in a record of a database.
@@ -60,7 +65,8 @@ func (f databaseFences) Reserve(n uint64) (uint64, error) {
 		switch {
 		case err == nil:
 			return bound, nil
-		case !errors.Is(err, dberr.ErrConflict) || i == attempts: // a conflict: leader.regain raised the record
+		// After a conflict the next attempt reads the record again: leader.regain has raised it.
+		case !errors.Is(err, dberr.ErrConflict) || i == attempts:
 			return 0, fmt.Errorf("the bound of fencing tokens: %w", err)
 		}
 	}

@@ -22,8 +22,9 @@ import (
 //	busy true     others leave lines to the goroutine  the writer ends after its present buffer;
 //	                                                   the goroutine waits for that, then writes
 //
-// alone is what the own goroutine remembers of writing, so that it need not take the mutex for each
-// reply: while busy is set no other begins to write, so once writing is false it stays false.
+// The own goroutine keeps "writing is false" in the field alone, so that it need not take the mutex
+// for each reply. The field stays right while busy is set: no other begins to write then, so once
+// writing is false it stays false.
 
 // begin sets busy: from now on others leave their lines to the connection's goroutine.
 func (c *conn) begin() {

@@ -1,7 +1,7 @@
 package lock
 
-// Each step below looks a key up, does one thing to it, and drops it if it has neither holders nor
-// waiting requests.
+// Each step of a session below looks a key up, does one thing to the key, and drops the key if it
+// has neither holders nor waiting requests.
 
 // release ends the holding of a session's lock.
 func (t *table) release(st *step, name []byte) {
@@ -201,11 +201,12 @@ func (t *table) passSome(st *step, sh *shard) {
 	}
 }
 
-// next returns when something is due, and stores it in alarm: whoever sets an earlier timer kicks
-// the clock. The second look closes a gap. A timer that is set between the first look and the store
-// compares itself with the old alarm, and does not kick the clock if the old alarm was earlier:
+// next returns when something is due, and stores that moment in alarm: whoever sets an earlier
+// timer kicks the clock (at). The second look closes a gap. Whoever sets a timer between the first
+// look and the store compares it with the old alarm, and does not kick the clock if the old alarm
+// is earlier:
 //
-//	clock: earliest() = never       other: timer at 5, alarm is still 3: no kick
+//	clock: earliest() = never       other: sets a timer for 5; alarm is still 3: no kick
 //	clock: alarm = never            without a second look the clock would sleep past 5
 func (t *table) next() int64 {
 	for {

@@ -52,7 +52,7 @@ const (
 	keepKeys  = 1 << 10 // a larger map is dropped when it becomes empty
 	keepSpare = 16      // unused keys that a shard keeps
 
-	requestCost = 192 // bytes of a request, its place among those of its session, of its key, and of the timers
+	requestCost = 192 // bytes of a request, with its entries in its session, its key and the timers
 )
 
 func newTable(b bounds, tk *tokens) *table {
@@ -140,9 +140,9 @@ func (t *table) drop(k *key) {
 	}
 }
 
-// arrive handles the first request of a session for a key. Before it arrived no waiting request
-// could enter, and its arrival lets none enter. The caller holds the mutex of the shard, as for all
-// functions below that take a key or a request.
+// arrive handles the first request of a session for a key. It calls no handOver: no waiting request
+// could enter before, and one more holder or waiting request lets none enter. The caller holds the
+// mutex of the shard, as for all functions below that take a key or a request.
 func (t *table) arrive(st *step, k *key, w wish) {
 	enters := k.admits(w.max) && (k.waiting == 0 || !t.bounds.strict)
 	if !enters && !t.mayWait(st, k, w) {
@@ -206,9 +206,9 @@ func (t *table) mayWait(st *step, k *key, w wish) bool {
 	return true
 }
 
-// grant makes r a holder. It returns false if the lock expires at once (EXPIRES 0): the lock is not
-// granted then, and the caller says EXPIRED after it has handed over the key. A request that wants
-// a token is refused when there is none.
+// grant makes r a holder, or refuses r with NO_TOKEN if r wants a token and there is none. It
+// returns false if the lock expires at once (EXPIRES 0): then r has received RELEASED and does not
+// become a holder, and the caller must tell r's session EXPIRED after the key is handed over.
 func (t *table) grant(st *step, r *request) bool {
 	k := r.key
 	if r.expires == 0 {
@@ -272,8 +272,8 @@ func (t *table) prolong(st *step, r *request, expires int32, word string) {
 	st.tell(r.session, r.key.name, r.left(word))
 }
 
-// merge handles another lock command of a session that waits already. One reply will be for both
-// commands. The request keeps its place in the queue and its timeout.
+// merge handles another lock command of a session that waits already. Both commands get one reply
+// together. The request keeps its place in the queue and its timeout.
 func (t *table) merge(st *step, r *request, w wish) {
 	k := r.key
 	r.expires, r.fenced = w.expires, w.fenced

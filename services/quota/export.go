@@ -22,9 +22,9 @@ import (
 //
 //	JOURNAL AMOUNT [CANCELJOURNAL]
 //
-// A file is written under another name and then renamed, so that readers only find whole files. It
-// is not touched until the next export. The journals of the quota NAME go to FILE.NAME, those of
-// the quota without a name to FILE.
+// A file is written under another name and then renamed, so that readers only find whole files. A
+// renamed file stays as it is until the next export. The journals of the quota NAME go to
+// FILE.NAME, those of the quota without a name to FILE.
 //
 // Its goroutine is started by newExporter and ended by close.
 type exporter struct {
@@ -46,7 +46,7 @@ type exporter struct {
 // call after another asks for an export each time, with the same journals.
 type exported struct {
 	journal uint64 // the last journal number before the export
-	term    uint64 // of the primary that gave out this number
+	term    uint64 // quota.term: in another term the same number may be another journal's
 	size    int64  // of the file
 }
 
@@ -150,7 +150,8 @@ func (e *exporter) path(name string) string {
 	return fmt.Sprintf("%s.%s", e.file, safeName(name))
 }
 
-// longestName is the longest safe name, in bytes: file systems take 255, and FILE comes before it.
+// longestName is the longest safe name, in bytes: file systems take 255, and the name of FILE comes
+// before the safe name.
 const longestName = 150
 
 // safeName writes bytes that could lead out of the directory, or that terminals take for commands,
@@ -186,7 +187,7 @@ func escapedName(name string) string {
 // safeName escapes "~". The next export overwrites what a killed process has left.
 const unfinished = "~"
 
-// export writes the journals and renames the file when they are safe.
+// export writes the journals and renames the file when the journals and their records are durable.
 func (e *exporter) export(name string) error {
 	path := e.path(name)
 	f, err := e.fs.OpenFile(path+unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
@@ -201,7 +202,8 @@ func (e *exporter) export(name string) error {
 	if err := e.fs.Rename(path+unfinished, path); err != nil {
 		return err
 	}
-	if err := e.fs.SyncDir(filepath.Dir(path)); !errors.Is(err, os.ErrPermission) { // a directory may be one to be written to only
+	// A directory that this server may write to, but not read, cannot be synced.
+	if err := e.fs.SyncDir(filepath.Dir(path)); !errors.Is(err, os.ErrPermission) {
 		return err
 	}
 	return nil

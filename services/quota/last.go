@@ -10,30 +10,45 @@ import (
 	"gotycoon/db/record"
 )
 
-// A call changes up to three kinds of records in one group of the log: the state of the quota, its
-// journals, and the reply under the id of the call. A follower receives the records of a group one
-// after the other. If it becomes the primary with only the first of them, the call must still be
-// whole: a client that repeats the call under its id must get the old reply, and the amount taken
-// must have a journal with which it can be cancelled.
+// The last call of a quota.
 //
-// So the state comes first, and its record also says what the other records of the call are:
+// Problem. A call writes up to three kinds of records: the state of the quota, one or two journals,
+// and the reply under the id of the call. They are one group of the log of this server, so a crash
+// leaves all or none of them here. But a follower receives the records of a group one after the
+// other. It may become the primary with only the first of them, and the call must still be whole:
+//
+//   - a client that repeats the call under its id must get the old reply; without the reply's
+//     record the amount would be taken twice
+//   - the amount taken must have a journal; without the journal the client could not cancel
+//
+// Rule. The record of the state comes first in the group, and also says what the other records of
+// the call are:
 //
 //	STATE LF CALL EXPIRES LF REPLY LF ID
 //
-// EXPIRES is the Unix second in which the record of the id expires; ID is empty for a call without
-// one. For example "apply 10" under the id "abc" on a quota of 100 stores
+// EXPIRES is the Unix second in which the record of the reply expires. ID is empty for a call
+// without an id. In each term, a server completes the last call before its first call (quota.lead):
+// it stores the records that it lacks. Calls before the last one are whole, because the follower
+// has received their groups to the end.
 //
-//	90 1 1 LF apply 10 1700086400 LF 1 90 LF abc
+// Example. At the second 1700000000, "apply 10" under the id "abc" on a new quota of 100 stores
 //
-// from which complete makes the journal 1 of 10 units and the reply "1 90" under "abc".
+//	state       90 1 1 LF apply 10 1700086400 LF 1 90 LF abc
+//	journal 1   10
+//	id abc      apply 10 LF 1 90
+//
+// A follower that has received the state only makes the other two records from it.
+//
+// A call that writes no record besides the state is whole with it; the state is stored without the
+// lines behind STATE.
 
-// appendLast appends a call to the record of the state that the call has led to.
+// appendLast appends what the other records of a call are to the record of its state.
 func appendLast(value []byte, c *call, reply []byte, now time.Time) []byte {
 	value = fmt.Appendf(value, "\n%s %d\n%s\n", c, now.Add(idLifetime).Unix(), reply)
 	return append(value, c.id...)
 }
 
-// last is the last call of a quota, as its state record tells it.
+// last is the last call of a quota, as the record of the quota's state tells it.
 type last struct {
 	call    call
 	reply   []byte
@@ -93,7 +108,7 @@ func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 		}
 		if known == nil {
 			id := q.idRecord(&l.call, l.reply)
-			id.XT = record.XT(-l.expires)
+			id.XT = record.XT(-l.expires) // negative: a moment, not a lifetime
 			recs = append(recs, id)
 		}
 	}
@@ -123,8 +138,8 @@ func (r *records) lacking(q *quota, l *last) (recs []db.Record, err error) {
 	return recs, nil
 }
 
-// journalOf returns the journal number that a call was given. ok is false for a call without a
-// journal.
+// journalOf returns the journal number in the reply to a call. ok is false for a call without a
+// journal: other words, and calls that were refused.
 func journalOf(l *last) (number uint64, ok bool) {
 	if l.call.word != "apply" && l.call.word != "cancel" {
 		return 0, false

@@ -24,7 +24,7 @@ type state struct {
 //
 // A call changes the state in memory and commits its records to the log, both under mu, so that the
 // order in memory is the order in the log. No call waits for the disk under mu: the connection
-// sends the reply when its pending updates are safe, and all connections that wait share one wait.
+// sends the reply when the records are durable, and all connections that wait share one sync.
 type quota struct {
 	name      string
 	records   *records
@@ -34,7 +34,7 @@ type quota struct {
 
 	mu    sync.Mutex // protects the fields below, held over the commit of a call
 	state state
-	term  uint64 // term in which state was read from the records, see lead
+	term  uint64 // the term in which lead has read state from the records; 0: not yet
 
 	wanted atomic.Bool // an export has been asked for
 	// anew: the next export is made even if no journal is new, because another server may have been
@@ -57,8 +57,8 @@ const (
 	nothing = "0"
 )
 
-// look returns the present state. On a server that is not the primary it is the state received so
-// far. owed collects what the reply has to wait for.
+// look returns the present state; a server that is not the primary returns the state that it has
+// received so far. owed collects the updates that the reply has to wait for.
 func (q *quota) look(owed *db.Pending) (state, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -72,7 +72,7 @@ func (q *quota) look(owed *db.Pending) (state, error) {
 	return s, err
 }
 
-// seen lets a reply wait for the calls of other clients that it shows: they may not be safe yet.
+// seen lets a reply wait for the calls of other clients that it shows: they may not be durable yet.
 func (q *quota) seen(owed *db.Pending) error { return q.records.Seen(owed) }
 
 // lead returns an error if this server may not change the quota. In a new term it reads the state
@@ -246,7 +246,7 @@ func pair(number uint64, remaining int64) []byte {
 
 // repeated returns the reply of an earlier call with the same id, nil if there was none. A
 // different call under a used id is refused. The record of the id is stored again, so that this
-// reply too waits until the first call is safe.
+// reply too waits until the first call is durable.
 func (q *quota) repeated(c *call) ([]byte, error) {
 	value, err := q.records.Value(q.idKey(c))
 	if err != nil || value == nil {

@@ -27,7 +27,8 @@ import (
 type records struct{ webport.Records }
 
 // Vital reports whether a record of the services' database is stored even when the disk is nearly
-// full. Bounds and claims are: they are few and small. Quotas are not: they grow with every call.
+// full. Bounds and claims are: they are few and small. Records of quotas are not: every call adds
+// some.
 func Vital(key []byte) bool { return !bytes.HasPrefix(key, []byte(quotaPrefix)) }
 
 // quotaPrefix begins the keys of quotas.

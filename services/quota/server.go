@@ -34,7 +34,7 @@ type Options struct {
 
 	DB      *db.DB       // a database file, which keeps amounts and journals
 	Primary *leader.Role // which of several servers changes quotas; nil: this one
-	Limit   int64        // a new quota without a name begins with it, with a name with 0
+	Limit   int64        // amount of a new quota without a name; one with a name begins with 0
 	Export  string       // file for journals, see exporter; empty means none
 }
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	reserveSeconds = 4 // a new bound is this far ahead of the second in use
-	renewSeconds   = 2 // the next bound is written when this few seconds are left
+	renewSeconds   = 2 // the next bound is written when this few seconds below the bound are left
 )
 
 // sequence gives out moments, each greater than all before it, in this process and in earlier ones.
@@ -28,9 +28,9 @@ const (
 // number that may have been given out. A clean end writes the exact bound, so that the next process
 // need not run ahead of the clock.
 //
-// Servers with the same server number share the number space. Of those only the primary gives out
-// numbers (mayReserve), and after a change of the primary the new one begins leader.AheadSeconds
-// above the greatest bound of the others.
+// Servers with the same server number share the number space. Of these servers only the primary
+// gives out numbers (mayReserve), and after a change of the primary the new primary begins
+// leader.AheadSeconds above the greatest bound of the others.
 type sequence struct {
 	name    string
 	records *records

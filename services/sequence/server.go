@@ -85,8 +85,8 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Lead implements leader.Service. It records that this server uses its server number, so that the
-// others hear of it before the first number is given out.
+// Lead implements leader.Service. It records that this server uses its server number. So other
+// servers usually learn of the use before this server gives out the first number (mayReserve).
 func (s *Server) Lead() error {
 	used, _, err := s.records.users()
 	if used || err != nil {
@@ -95,8 +95,9 @@ func (s *Server) Lead() error {
 	return s.records.putBound(nil, "", 0)
 }
 
-// Yield implements leader.Service. It drops the bounds in memory, so that the rest of the reserved
-// seconds is not used: while this server is no primary, another may give out greater numbers.
+// Yield implements leader.Service. It drops the bounds in memory, so that the next fetch has to
+// reserve anew, and is refused where the new primary has the same server number. Otherwise this
+// server would use up its reserved seconds, with numbers below those of the new primary.
 func (s *Server) Yield() {
 	_ = s.sequences.All(func(q *sequence) error { // never fails
 		q.reserveMu.Lock()

@@ -9,7 +9,7 @@
 //	Acquire  resources 4 | maximum 4 | name length 2 | name   resources 4
 //	Release  resources 4 | name length 2 | name               none
 //	Stats    none                                             any number of Stat
-//	Dump     none                                             Entry; the last of many replies: none
+//	Dump     none                                             Entry; none in the last of many
 //
 // A body where the table says none is ignored, and so are bytes behind the name. The body of a
 // reply with an error is the text of its Status. Names are 1 to 65535 arbitrary bytes.

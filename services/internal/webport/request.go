@@ -30,7 +30,7 @@ const (
 //	Content-Length: -1            refused                       no body
 //	longest body                  1 MiB, skipped                256 MiB, read, else 413
 //	Transfer-Encoding: chunked    refused                       read
-//	body of GET                   skipped                       ends the connection after the reply
+//	body of GET                   skipped                       ends the connection after a reply
 //	reply to HEAD                 has a body                    has none
 //	credentials, Connection       blanks and tabs around the    only blanks before the
 //	                              value have no meaning         value have none
