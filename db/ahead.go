@@ -15,7 +15,7 @@ import (
 // stripe. Whether the value is stored is decided when the key is locked, as for any other value. A
 // nil early is a value that comes with its update.
 type early struct {
-	db   *DB
+	db   *core
 	ups  []ulog.Update // the one of the value
 	room []byte        // the value behind Headroom bytes
 	xt   int64         // absolute
@@ -24,14 +24,14 @@ type early struct {
 
 // goesAhead reports whether a value of a size is written to the log before its key is locked. In an
 // open transaction, and in a text database, the stored form is not known that early.
-func (d *DB) goesAhead(size int) bool {
+func (d *core) goesAhead(size int) bool {
 	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
 }
 
 // goAhead has a large value written to the log. The caller must end the returned early once its
 // update is in the log, or will not be. A value that w forbids at the moment is not written. room
 // is as for SetInPlace, nil for a value that is copied. The caller holds no lock.
-func (d *DB) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) (*early, error) {
+func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) (*early, error) {
 	if !d.goesAhead(len(value)) {
 		return nil, nil
 	}

@@ -1,11 +1,7 @@
 package db
 
 import (
-	"fmt"
-	"strconv"
-
 	"gotycoon/db/dberr"
-	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
@@ -15,7 +11,7 @@ import (
 // batch is the updates of one commit, with the room that their stored values, and the values read
 // for them, take.
 type batch struct {
-	db   *DB
+	db   *core
 	ups  []ulog.Update
 	room []byte   // stored values; when they need more another one takes its place
 	old  []byte   // scratch for values read
@@ -50,7 +46,7 @@ const (
 )
 
 // newBatch takes a batch from the pool; free gives it back.
-func (d *DB) newBatch() *batch {
+func (d *core) newBatch() *batch {
 	if b, ok := d.batches.Get().(*batch); ok {
 		return b
 	}
@@ -131,16 +127,6 @@ func (b *batch) setInPlace(key, room []byte, xt int64) {
 	b.ups[len(b.ups)-1].Stays, b.stays = true, true
 }
 
-// inPlace returns the stored form of a value behind Headroom bytes. The expiration time overwrites
-// these bytes.
-func (d *DB) inPlace(room []byte, xt int64) []byte {
-	if d.Persistent() {
-		return room[record.Headroom:]
-	}
-	record.AppendXT(room[:0], xt)
-	return room
-}
-
 // put adds an update that stores a value: the value of e, which has gone ahead; else the value in
 // room; else a copy of value.
 func (b *batch) put(e *early, key, value, room []byte, xt int64) {
@@ -207,14 +193,6 @@ func (b *batch) look(key []byte) (size int, xt int64, found bool, err error) {
 	return len(value), xt, found, err
 }
 
-// prefixSize is the length of what is stored in front of a value.
-func (d *DB) prefixSize() int {
-	if d.Persistent() {
-		return 0
-	}
-	return record.XTSize
-}
-
 // scratch reads a record into the batch's scratch, which lasts until the next read. When the
 // scratch was too small, its memory is given back to the purse.
 func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found bool, err error) {
@@ -228,38 +206,4 @@ func (b *batch) scratch(p *Pending, key []byte) (value []byte, xt int64, found b
 		b.held = n
 	}
 	return value, xt, found, err
-}
-
-// target returns the key under which a new record is stored. That is the record's own key, except
-// in a text database, where every record is a line and its key is the byte offset of the line as 16
-// hexadecimal digits.
-func (d *DB) target(key, value []byte) []byte {
-	if d.expr.Kind != expr.Text {
-		return key
-	}
-	at := d.textEnd
-	d.textEnd += d.lineSize(len(value))
-	return fmt.Appendf(nil, "%016X", at)
-}
-
-// lineSize is the length of a line with its end, for a value without expiration time.
-func (d *DB) lineSize(value int) int64 {
-	if !d.Persistent() {
-		value += record.XTSize
-	}
-	return int64(value) + 1
-}
-
-// findTextEnd sets textEnd behind the last line.
-func (d *DB) findTextEnd() error {
-	if d.expr.Kind != expr.Text {
-		return nil
-	}
-	return d.store.Scan(store.Start{Edge: true, Backward: true}, func(key, stored []byte) bool {
-		at, err := strconv.ParseInt(string(key), 16, 64)
-		if err == nil {
-			d.textEnd = at + int64(len(stored)) + 1
-		}
-		return err != nil
-	})
 }

@@ -72,7 +72,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 	}
 	for i := range recs[:stored] {
 		r := &recs[i]
-		b.put(nil, d.target(r.Key, r.Value), r.Value, r.Room, d.absolute(r.XT))
+		b.put(nil, d.lines.target(r.Key, r.Value), r.Value, r.Room, d.absolute(r.XT))
 	}
 	commitErr := d.commit(p, b)
 	d.stripes.unlock(&b.keys)

@@ -149,7 +149,9 @@ func (c *Catalog) CloseDB(i int) error { return c.closeDB(c.dbs[i]) }
 
 func (c *Catalog) closeDB(d *DB) error {
 	c.stopKeeper()
-	d.abortTransaction()
+	if t := d.tx.Load(); t != nil { // a client has left it open
+		_ = t.Abort() // it has ended otherwise
+	}
 	d.reachEnd()
 	if d.file != nil {
 		if err := c.finish(d); err != nil {

@@ -55,7 +55,7 @@ func hashPlace(hash uint64) []byte {
 
 // Stamp returns a new time stamp: every earlier update that was made here is seen by those who read
 // from now on.
-func (d *DB) Stamp() ulog.Stamp {
+func (d *core) Stamp() ulog.Stamp {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	return d.tickLocked()

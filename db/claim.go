@@ -22,7 +22,7 @@ import (
 type Claim struct {
 	Key, Value []byte
 	xt         int64 // expiration time in the store
-	db         *DB
+	db         *core
 }
 
 // Claim claims the first record whose key begins with prefix and is not before from. It returns
@@ -137,7 +137,7 @@ func (d *DB) claim(p *Pending, key []byte) (*Claim, error) {
 	if late, ok := claims.lateness(key); ok {
 		xt = late
 	}
-	c := &Claim{Key: key, Value: value, xt: xt, db: d}
+	c := &Claim{Key: key, Value: value, xt: xt, db: &d.core}
 	claims.add(key, c)
 	return c, nil
 }
@@ -209,7 +209,7 @@ type claims struct {
 	n    atomic.Int64 // len(keys)+len(late), to be looked at first
 }
 
-func (c *claims) init(d *DB) {
+func (c *claims) init(d *core) {
 	c.keys, c.late = map[string]*Claim{}, map[string]int64{}
 	c.all = hiding{d.store, c}
 }
@@ -346,7 +346,7 @@ func (h *hiding) Count() (int64, error) {
 }
 
 // unclaimed returns s without the claimed records.
-func (d *DB) unclaimed(s store.Store) store.Store {
+func (d *core) unclaimed(s store.Store) store.Store {
 	w := d.watch.Load()
 	if w == nil || !w.opts.Claims || w.claims.n.Load() == 0 {
 		return s
@@ -359,7 +359,7 @@ func (d *DB) unclaimed(s store.Store) store.Store {
 
 // keeps reports whether a record must not be collected: a client has claimed the message that it
 // holds, or has given the message back.
-func (d *DB) keeps(key []byte) bool {
+func (d *core) keeps(key []byte) bool {
 	w := d.watch.Load()
 	return w != nil && w.claims.keeps(key)
 }

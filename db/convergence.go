@@ -60,13 +60,21 @@ import (
 // clocks would tell concurrent updates from later ones, but somebody has to choose between
 // concurrent ones all the same, and clients of the original have no means to.
 
+// versions is what last writer wins needs of one database: the file, which has the versions, and
+// the number of updates that takeOver has changed.
+type versions struct {
+	file    *filestore.Store // nil for a database in memory
+	renewed atomic.Int64     // updates of other servers that became updates of this one since the start
+	told    atomic.Int64     // renewed when it was logged last
+}
+
 // lww reports whether the database keeps versions.
-func (d *DB) lww() bool { return d.file != nil && d.file.LWW() }
+func (s *versions) lww() bool { return s.file != nil && s.file.LWW() }
 
 // outdo makes every later update newer than all that the file has, also when the file comes to a
 // new log while the clock is behind.
 func (d *recovery) outdo(log *logDir, m filestore.Meta) error {
-	if !d.lww() {
+	if !d.versions.lww() {
 		return nil
 	}
 	return log.Observe(max(m.Newest, m.Stamp))
@@ -74,7 +82,7 @@ func (d *recovery) outdo(log *logDir, m filestore.Meta) error {
 
 // dropOlder removes from a batch the updates of other servers that are older than what the database
 // has. The caller has locked the keys.
-func (d *DB) dropOlder(b *batch) error {
+func (s *versions) dropOlder(b *batch) error {
 	kept := b.ups[:0]
 	later := make(map[string]filestore.Version, len(b.ups)) // versions within the batch
 	var unknown unknowns
@@ -87,7 +95,7 @@ func (d *DB) dropOlder(b *batch) error {
 		has, known := later[string(u.Key)]
 		if !known {
 			var err error
-			if has, known, err = d.version(u.Key); err != nil {
+			if has, known, err = s.version(u.Key); err != nil {
 				return err
 			}
 		}
@@ -106,30 +114,30 @@ func (d *DB) dropOlder(b *batch) error {
 // of the key can have been forgotten. That is so where there is a record: a newer removal would
 // have removed it. A removal that is remembered proves nothing, because it may have come after a
 // newer removal was forgotten.
-func (d *DB) version(key []byte) (v filestore.Version, known bool, err error) {
-	e, found, err := d.file.Entry(key)
+func (s *versions) version(key []byte) (v filestore.Version, known bool, err error) {
+	e, found, err := s.file.Entry(key)
 	if err != nil {
 		return v, false, systemError(err)
 	}
 	if !found {
-		return d.file.Cleared(), false, nil
+		return s.file.Cleared(), false, nil
 	}
 	return e.Version, !e.Removed, nil
 }
 
 // addClear adds the clear of another server to a batch. Records that are newer than the clear are
 // stored again behind it, and removals that are newer are repeated. The caller has locked all keys.
-func (d *DB) addClear(b *batch, from ulog.Update) error {
+func (s *versions) addClear(b *batch, from ulog.Update) error {
 	v := filestore.Version{Stamp: from.Origin.Stamp, SID: from.SID}
-	if !d.lww() || from.Origin.Log == 0 {
+	if !s.lww() || from.Origin.Log == 0 {
 		b.clear(from)
 		return nil
 	}
-	if !d.file.Cleared().Less(v) {
+	if !s.file.Cleared().Less(v) {
 		return nil
 	}
 	newer := map[string]filestore.LastUpdate{}
-	err := d.file.EachEntry(func(key []byte, e filestore.LastUpdate) {
+	err := s.file.EachEntry(func(key []byte, e filestore.LastUpdate) {
 		delete(newer, string(key))
 		if v.Less(e.Version) {
 			newer[string(key)] = e
@@ -140,7 +148,7 @@ func (d *DB) addClear(b *batch, from ulog.Update) error {
 	}
 	b.clear(from)
 	for key, e := range newer {
-		if err := d.addAgain(b, []byte(key), e); err != nil {
+		if err := s.addAgain(b, []byte(key), e); err != nil {
 			return err
 		}
 	}
@@ -154,8 +162,8 @@ func (b *batch) clear(from ulog.Update) {
 
 // addAgain adds an update that leaves a key as it is, with its version. Followers whose files keep
 // versions leave the update out; other followers need it after the clear.
-func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
-	value, found, err := d.store.Get(nil, key, nil)
+func (s *versions) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
+	value, found, err := s.file.Get(nil, key, nil)
 	if err != nil {
 		return systemError(err)
 	}
@@ -169,11 +177,11 @@ func (d *DB) addAgain(b *batch, key []byte, e filestore.LastUpdate) error {
 }
 
 // KeepsVersions reports whether updates of other servers are compared with what the database has.
-func (d *DB) KeepsVersions() bool { return d.lww() }
+func (d *DB) KeepsVersions() bool { return d.versions.lww() }
 
 // LastVersion returns the version of the last update of a key, in a database that KeepsVersions.
 func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
-	v, found, err = d.file.Entry(key)
+	v, found, err = d.versions.file.Entry(key)
 	return v, found, systemError(err)
 }
 
@@ -223,31 +231,22 @@ func (b *batch) renew(n unknowns) error {
 	return nil
 }
 
-// takeOver makes the updates that renew has found this server's own. The caller holds DB.commitMu.
+// takeOver makes the updates that renew has found this server's own. The caller holds
+// core.commitMu.
 func (b *batch) takeOver() {
 	for _, i := range b.renewed {
 		u := &b.ups[i]
 		u.SID, u.Origin = b.db.sid, ulog.Origin{}
 	}
-	b.db.renewals.count.Add(int64(len(b.renewed)))
-}
-
-// renewals counts the updates that takeOver has changed.
-type renewals struct {
-	count atomic.Int64
-	told  atomic.Int64 // the count when it was logged last
+	b.db.versions.renewed.Add(int64(len(b.renewed)))
 }
 
 // tell logs the first renewed update, and then each time their number has doubled.
-func (r *renewals) tell(d *DB) {
-	n, told := r.count.Load(), r.told.Load()
-	if n < max(1, 2*told) || !r.told.CompareAndSwap(told, n) {
+func (s *versions) tell(d *core) {
+	n, told := s.renewed.Load(), s.told.Load()
+	if n < max(1, 2*told) || !s.told.CompareAndSwap(told, n) {
 		return
 	}
 	d.logger.Warn(fmt.Sprintf("%s: %d updates of other servers so far may be older than removals that have been forgotten; they count as made "+
 		"now, on all servers. More removals are remembered with -removals", d.Path(), n))
 }
-
-// renewed returns how many updates of other servers have become updates of this one since the
-// start, because they may be older than removals that a file with lww=true has forgotten.
-func (d *DB) renewed() int64 { return d.renewals.count.Load() }

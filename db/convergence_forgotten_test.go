@@ -96,19 +96,19 @@ func TestAnUpdateOlderThanAForgottenRemovalIsMadeAnew(t *testing.T) {
 	require.False(t, known, "the removal is forgotten")
 
 	a.pull(100)
-	require.EqualValues(t, 1, a.db().renewed(), "what is removed in the same batch is not made anew")
+	require.EqualValues(t, 1, a.db().versions.renewed.Load(), "what is removed in the same batch is not made anew")
 	b.pull(100)
 	for _, s := range sites {
 		require.Equal(t, map[string]string{"k": "\xff\xff\xff\xff\xffof b"}, s.stored())
 	}
 	a.pull(100)
 	b.pull(100)
-	require.EqualValues(t, 1, a.db().renewed())
-	require.Zero(t, b.db().renewed())
+	require.EqualValues(t, 1, a.db().versions.renewed.Load())
+	require.Zero(t, b.db().versions.renewed.Load())
 
 	require.NoError(t, b.db().Set(nil, []byte("1"), []byte("newer"), record.Never))
 	a.pull(100)
-	require.EqualValues(t, 1, a.db().renewed(), "no removal that was forgotten is as new")
+	require.EqualValues(t, 1, a.db().versions.renewed.Load(), "no removal that was forgotten is as new")
 }
 
 // A forgotten removal may be newer than a removal that arrived after it was forgotten. So the removal that is there says
@@ -135,7 +135,7 @@ func TestAnOlderRemovalHidesNoForgottenRemoval(t *testing.T) {
 		require.Equal(t, want, s.stored(), "server %d", s.sid)
 	}
 	require.Equal(t, map[string]string{"k": "\xff\xff\xff\xff\xffsecond"}, want, "it counts as made anew")
-	require.EqualValues(t, 1, a.db().renewed())
+	require.EqualValues(t, 1, a.db().versions.renewed.Load())
 }
 
 func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
@@ -151,8 +151,8 @@ func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
 	require.NoError(t, a.db().file.Checkpoint())
 	require.NoError(t, a.c.SetGuarded(true))
 	a.pull(100)
-	require.Zero(t, a.db().renewed())
-	v, known, err := a.db().version([]byte("k"))
+	require.Zero(t, a.db().versions.renewed.Load())
+	v, known, err := a.db().versions.version([]byte("k"))
 	require.NoError(t, err)
 	require.True(t, known)
 	require.Equal(t, b.sid, v.SID)

@@ -433,7 +433,7 @@ func TestOnlyFilesInByteOrderKeepVersions(t *testing.T) {
 	require.NoError(t, mustOpen(t, Options{}, path+"#lww=true").Close())
 	_, err := Open([]string{path + "#rcomp=dec"}, Options{})
 	require.ErrorIs(t, err, expr.ErrNoVersions)
-	require.True(t, mustOpen(t, Options{}, path).DB(0).lww(), "it is in the file")
+	require.True(t, mustOpen(t, Options{}, path).DB(0).versions.lww(), "it is in the file")
 }
 
 // What was there before versions were kept is replaced by whatever comes, as it was before.

@@ -42,26 +42,6 @@ type entry struct {
 	next        []byte // key of the following record; nil: there is none
 }
 
-// seek returns the first record from a place, with the key of the record that follows. ok is false
-// when there is none. r is asked before a large value is copied.
-func (d *DB) seek(r store.Reader, from store.Start) (e entry, ok bool, err error) {
-	var lack error
-	err = d.records().Scan(from, func(key, stored []byte) bool {
-		if ok {
-			e.next = append([]byte{}, key...)
-			return false
-		}
-		ok = true
-		e.key = bytes.Clone(key)
-		e.stored, lack = store.Append([]byte{}, stored, r)
-		return lack == nil
-	})
-	if lack != nil {
-		err = lack
-	}
-	return e, ok, systemError(err)
-}
-
 // moveTo sets the cursor on the first record from a place, or unsets it.
 func (c *Cursor) moveTo(from store.Start) error {
 	from.Ask = c.Heed.Asking()

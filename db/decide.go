@@ -139,7 +139,7 @@ func targetsOf(log *logDir, files []*DB) (targets []target, from ulog.Stamp) {
 		if targets == nil {
 			from = m.Stamp
 		}
-		targets = append(targets, target{d, m.DBID, m.Stamp})
+		targets = append(targets, target{&d.core, m.DBID, m.Stamp})
 		from = min(from, m.Stamp)
 	}
 	return targets, from
@@ -208,8 +208,8 @@ func (e *examiner) file(raw string, index uint16) {
 		e.wrong = append(e.wrong, &OpenError{raw, openError(err)})
 		return
 	}
-	d := &DB{expr: x, index: index, file: f, readOnly: e.c.opts.ReadOnly, logger: e.c.opts.Logger}
-	d.recovery = &recovery{DB: d}
+	d := &DB{core{form: form{expr: x, index: index}, file: f, readOnly: e.c.opts.ReadOnly, logger: e.c.opts.Logger}}
+	d.recovery = &recovery{core: &d.core}
 	e.c.all = append(e.c.all, d)
 }
 

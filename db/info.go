@@ -2,29 +2,10 @@ package db
 
 import (
 	"strconv"
-	"time"
 
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 )
-
-// Path returns the expression without its parameters.
-func (d *DB) Path() string { return d.expr.Path }
-
-// Expr returns the expression as given on the command line.
-func (d *DB) Expr() string { return d.expr.Raw }
-
-// Name returns the name under which clients find the database.
-func (d *DB) Name() string { return d.expr.Name }
-
-// Persistent reports whether records have no expiration time (ktopts=p).
-func (d *DB) Persistent() bool { return d.expr.Params.Persistent }
-
-// OnDisk reports whether the records are in a file.
-func (d *DB) OnDisk() bool { return d.file != nil }
-
-// ReadOnly reports whether the database refuses updates.
-func (d *DB) ReadOnly() bool { return d.readOnly }
 
 // Count returns the number of records, expired ones that are not yet collected included; -1 for a
 // text database.
@@ -47,25 +28,6 @@ func (d *DB) Size() int64 {
 	}
 	return d.used()
 }
-
-// Order returns the order in which a Frozen's records come; ordered is false where they come in
-// none.
-func (d *DB) Order() (order expr.Order, ordered bool) {
-	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
-}
-
-// Index returns the number of the database on the command line, which is also its number in the
-// update log.
-func (d *DB) Index() int { return int(d.index) }
-
-// Kind returns the type of the database.
-func (d *DB) Kind() expr.Kind { return d.expr.Kind }
-
-// MaxKey returns the length of the longest key that the database can have a record of, in bytes.
-func (d *DB) MaxKey() int { return d.maxKey }
-
-// Now is the time by which records expire.
-func (d *DB) Now() time.Time { return d.now() }
 
 // Status returns the rows of the procedure status. Rows about the layout of the original's files
 // have the values of a fresh file there.

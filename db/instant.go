@@ -14,7 +14,7 @@ import (
 
 // SyncLog returns when every update made so far would survive a power cut, in every mode. A
 // database in memory without a log has no such updates, and SyncLog returns at once.
-func (d *DB) SyncLog() error {
+func (d *core) SyncLog() error {
 	if d.log == nil {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (d *DB) SyncLog() error {
 // Logged returns the time of the newest update in the database's log. That time only grows, across
 // restarts too, and is not before the times that other servers gave to their updates. ok is false
 // where the database has no log.
-func (d *DB) Logged() (at time.Time, ok bool) {
+func (d *core) Logged() (at time.Time, ok bool) {
 	if d.log == nil {
 		return at, false
 	}
@@ -71,7 +71,7 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 // reachEnd makes the next checkpoint say that the file is complete up to the end of the shared log.
 // Without it, a file whose database was not updated for long would seem to need everything that the
 // log has had since, and would know an older position of its master than the log does.
-func (d *DB) reachEnd() {
+func (d *core) reachEnd() {
 	if d.file == nil || d.readOnly || !d.shared || d.log.Err() != nil {
 		return
 	}
@@ -85,14 +85,14 @@ func (d *DB) reachEnd() {
 
 // tick returns a time stamp such that every update with a smaller stamp is in the store: log and
 // store change together under the commit lock.
-func (d *DB) tick() ulog.Stamp {
+func (d *core) tick() ulog.Stamp {
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	return d.tickLocked()
 }
 
 // tickLocked is tick for callers that hold commitMu.
-func (d *DB) tickLocked() ulog.Stamp {
+func (d *core) tickLocked() ulog.Stamp {
 	if d.shared {
 		return d.log.Tick()
 	}

@@ -196,7 +196,7 @@ func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval
 
 // attach lets the database's checkpoints follow the log, of which the file has everything up to a
 // stamp.
-func (d *DB) attach(log *logDir, has ulog.Stamp) {
+func (d *recovery) attach(log *logDir, has ulog.Stamp) {
 	d.hold.Release()
 	hold := log.Hold(d.Path(), has)
 	d.hold = hold

@@ -118,7 +118,7 @@ func (d *recovery) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool
 		return err
 	}
 	pass := func(gap *ulog.GapError) error { return d.passGap(dir, gap, force) }
-	err = errors.Join(filesReplay(r, []target{{d.DB, m.DBID, m.Stamp}}, pass).Run(), r.Close())
+	err = errors.Join(filesReplay(r, []target{{d.core, m.DBID, m.Stamp}}, pass).Run(), r.Close())
 	if err == nil && !d.readOnly {
 		err = d.recallFromDir(fs, dir)
 	}
@@ -198,9 +198,9 @@ func (d *DB) CopyFile(to string, progress func(bytes int)) (size int64, err erro
 		return 0, &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s is the database itself", to), Err: err}
 	}
 	fresh := to + ".new"
-	size, err = d.writeCopy(fresh, progress)
+	size, err = writeCopy(d.file, fresh, progress)
 	if err == nil {
-		err = d.completeCopy(fresh)
+		err = d.recovery.completeCopy(fresh)
 	}
 	if err == nil {
 		err = os.Rename(fresh, to)
@@ -230,12 +230,12 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-func (d *DB) writeCopy(to string, progress func(int)) (int64, error) {
+func writeCopy(file *filestore.Store, to string, progress func(int)) (int64, error) {
 	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return 0, err
 	}
-	size, err := d.file.CopyTo(&counted{f, progress})
+	size, err := file.CopyTo(&counted{f, progress})
 	if err == nil {
 		err = f.Sync()
 	}
@@ -259,19 +259,19 @@ func (w *counted) Write(p []byte) (int, error) {
 
 // completeCopy adds the updates that this database has from its log only in memory, and closes the
 // copy.
-func (d *DB) completeCopy(path string) error {
+func (d *recovery) completeCopy(path string) error {
 	f, err := filestore.Open(path, filestore.Options{Logger: d.logger})
 	if err != nil {
 		return err
 	}
-	if d.recovery.ownLog == "" {
+	if d.ownLog == "" {
 		return f.Abandon()
 	}
 	m := f.Meta()
-	into := &DB{expr: d.expr, logger: d.logger, file: f, store: ordered.New(f, d.expr.Params.RComp)}
-	into.recovery = &recovery{DB: into}
+	into := &core{form: form{expr: d.expr}, logger: d.logger, file: f, store: ordered.New(f, d.expr.Params.RComp)}
+	into.recovery = &recovery{core: into}
 	// this database was opened without them, too
-	if err = into.recovery.replayDir(vfs.OS{}, d.recovery.ownLog, m, true); err != nil {
+	if err = into.recovery.replayDir(vfs.OS{}, d.ownLog, m, true); err != nil {
 		return errors.Join(err, f.Abandon())
 	}
 	return f.Close()

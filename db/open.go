@@ -95,7 +95,7 @@ func (c *opening) openAll(exprs []string) error {
 		return err
 	}
 	for _, d := range c.all { // now: the log may have had more lines
-		if err := d.findTextEnd(); err != nil {
+		if err := d.lines.findEnd(d.store); err != nil {
 			return d.openError(systemError(err))
 		}
 	}
@@ -132,14 +132,15 @@ func (c *opening) newDB(raw string, index uint16) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{expr: e, index: index, sid: c.opts.SID, now: c.opts.Now, logger: c.opts.Logger,
-		readOnly: c.opts.ReadOnly, maxKey: maxMemoryKey, gate: &c.gate}
-	d.recovery = &recovery{DB: d}
+	d := &DB{core{form: form{expr: e, index: index, now: c.opts.Now, maxKey: maxMemoryKey},
+		sid: c.opts.SID, logger: c.opts.Logger, readOnly: c.opts.ReadOnly, gate: &c.gate}}
+	d.recovery = &recovery{core: &d.core}
 	d.stripes.init(e.Kind == expr.Text)
 	if err := c.openStore(d); err != nil {
 		return nil, err
 	}
-	d.sweeper.init(d, d.file != nil)
+	d.lines, d.versions.file = newLines(&d.form), d.file
+	d.sweeper.init(&d.core, d.file != nil)
 	if index != ServicesIndex {
 		d.guard = &c.guard
 	} else if d.vital = c.opts.Vital; d.vital == nil {

@@ -60,7 +60,7 @@ func (p *PassedOver) what() string {
 }
 
 // PassedOver returns what the database was opened without, nil where that is nothing.
-func (d *DB) PassedOver() *PassedOver { return d.recovery.passed }
+func (d *core) PassedOver() *PassedOver { return d.recovery.passed }
 
 // Advice says what the database at a path lacks, and how to bring it in.
 func (p *PassedOver) Advice(path string) string {

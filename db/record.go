@@ -99,7 +99,7 @@ func (d *DB) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when)
 	return d.modify(p, key, func(b *batch) error {
 		target := key
 		if w == anyway {
-			target = d.target(key, value)
+			target = d.lines.target(key, value)
 		} else {
 			found, err := b.exists(key)
 			switch {
@@ -110,7 +110,7 @@ func (d *DB) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when)
 			case w == whenThere && !found:
 				return dberr.ErrNoRecord
 			case !found:
-				target = d.target(key, value)
+				target = d.lines.target(key, value)
 			}
 		}
 		b.put(e, target, value, room, d.absolute(xt))
@@ -129,7 +129,7 @@ func (d *DB) Append(p *Pending, key, value []byte, xt record.XT) error {
 		if err != nil {
 			return err
 		}
-		b.setJoined(d.target(key, value), old, value, d.absolute(xt))
+		b.setJoined(d.lines.target(key, value), old, value, d.absolute(xt))
 		return nil
 	})
 }
@@ -181,7 +181,7 @@ func (d *DB) CAS(p *Pending, key, oval, nval []byte, xt record.XT) error {
 		}
 		switch {
 		case nval != nil && !found:
-			b.set(d.target(key, nval), nval, d.absolute(xt))
+			b.set(d.lines.target(key, nval), nval, d.absolute(xt))
 		case nval != nil:
 			b.set(key, nval, d.absolute(xt))
 		case found:
@@ -203,7 +203,7 @@ func (d *DB) Increment(p *Pending, key []byte, num, orig int64, xt record.XT) (s
 		var write bool
 		if sum, write, err = record.AddInt(old, found, num, orig); write {
 			value := record.EncodeInt(sum)
-			b.set(d.target(key, value[:]), value[:], d.absolute(xt))
+			b.set(d.lines.target(key, value[:]), value[:], d.absolute(xt))
 		}
 		return err
 	})
@@ -221,27 +221,11 @@ func (d *DB) IncrementDouble(p *Pending, key []byte, num, orig float64, xt recor
 		var stored []byte
 		var write bool
 		if sum, stored, write, err = record.AddDouble(old, found, num, orig); write {
-			b.set(d.target(key, stored), stored, d.absolute(xt))
+			b.set(d.lines.target(key, stored), stored, d.absolute(xt))
 		}
 		return err
 	})
 	return sum, err
-}
-
-// examine is modify for an operation that may only read; such a call works on a read-only database
-// too.
-func (d *DB) examine(p *Pending, key []byte, onlyReads bool, body func(b *batch) error) error {
-	if !onlyReads {
-		return d.modify(p, key, body)
-	}
-	b := d.newBatch()
-	defer b.free()
-	d.sweeper.touch(readScore)
-	err := body(b)
-	if owed := d.owe(p, key); owed != nil {
-		return owed
-	}
-	return err
 }
 
 // Clear removes all records.
@@ -261,25 +245,17 @@ func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) 
 	if err := d.lockKeys(p, &b.keys, client); err != nil {
 		return err
 	}
-	err := d.addClear(b, from)
+	err := d.versions.addClear(b, from)
 	if err == nil {
 		err = d.commit(p, b)
 	}
 	if err == nil {
 		d.generation.Add(1)
-		d.textEnd = 0
+		d.lines.end = 0
 	}
 	d.stripes.unlock(&b.keys)
 	if err != nil {
 		return err
 	}
 	return d.waitUnlessOwed(p, b)
-}
-
-// absolute turns a client's expiration argument into the time to store.
-func (d *DB) absolute(xt record.XT) int64 {
-	if d.Persistent() {
-		return record.MaxXT
-	}
-	return record.Absolute(xt, d.seconds())
 }

@@ -53,7 +53,7 @@ const (
 //
 // recovery is the state of one file during this decision.
 type recovery struct {
-	*DB
+	*core
 	followed bool        // the file was a database of its log before it was opened
 	asItIs   bool        // opened as it is on purpose, or nothing more to say about it
 	passed   *PassedOver // what the file was opened without; nil: nothing
@@ -102,7 +102,7 @@ func (c *opening) recover() error {
 }
 
 // openError names the database in an error that does not name one yet.
-func (d *DB) openError(err error) error {
+func (d *core) openError(err error) error {
 	if _, ok := errors.AsType[*OpenError](err); ok {
 		return err
 	}
@@ -209,7 +209,7 @@ func (c *opening) recoverShared() error {
 
 // target is a file that a replay goes to: it lacks the updates of dbid after the stamp.
 type target struct {
-	db    *DB
+	db    *core
 	dbid  uint16
 	after ulog.Stamp
 }
@@ -236,7 +236,7 @@ func (c *opening) replay(log *logDir, files []*DB) error {
 			d.recovery.recallFrom(log)
 			continue
 		}
-		targets = append(targets, target{d, m.DBID, m.Stamp})
+		targets = append(targets, target{&d.core, m.DBID, m.Stamp})
 		from = min(from, m.Stamp)
 	}
 	if len(targets) == 0 {
@@ -350,7 +350,7 @@ func (c *opening) adopt(d *DB, log *logDir) error {
 			return err
 		}
 	}
-	d.attach(log, log.Last())
+	d.recovery.attach(log, log.Last())
 	return d.file.Rebase(func(m *filestore.Meta) {
 		m.Outlive()
 		if m.LogID != (filestore.ID{}) && !strings.HasSuffix(m.LogDir, privateSuffix) {
@@ -365,7 +365,7 @@ func (c *opening) adopt(d *DB, log *logDir) error {
 
 // afterCheckpoint notes a checkpoint in the log's directory, and releases what the database no
 // longer needs of the log. Segments of a private log are removed at once.
-func (d *DB) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
+func (d *recovery) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 	d.checkpointed.Store(log.Bytes())
 	err := log.record(d.Path(), m)
 	if err == nil {
@@ -381,7 +381,7 @@ func (d *DB) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 
 // checkpointIfBehind asks for a checkpoint when a crash now would mean replaying more than two
 // overlays' worth of log.
-func (d *DB) checkpointIfBehind(limit int64) {
+func (d *core) checkpointIfBehind(limit int64) {
 	if d.file == nil || d.log == nil || d.readOnly {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 
-	"gotycoon/db/dberr"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -90,11 +89,11 @@ func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 }
 
 // Remembers reports whether the database has a place for the position of a follower.
-func (d *DB) Remembers() bool { return !d.readOnly && (d.file != nil || d.log != nil) }
+func (d *core) Remembers() bool { return !d.readOnly && (d.file != nil || d.log != nil) }
 
 // Remembered returns the position that the database had when it was opened: the one given with the
 // last of its updates, or a later one. nil means that there is none.
-func (d *DB) Remembered() []byte { return d.remembered }
+func (d *core) Remembered() []byte { return d.remembered }
 
 // forgotten is the position in a log that has forgotten: the files know better. No caller of
 // Remember has this value.
@@ -203,17 +202,3 @@ func (c *Catalog) SetGuarded(on bool) error {
 
 // Guarded returns what SetGuarded has set last.
 func (c *Catalog) Guarded() bool { return c.guard.Load() }
-
-// refuses reports whether clients may not update.
-func (d *DB) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
-
-// clearable returns why a client, or a master, cannot clear the database now.
-func (d *DB) clearable(client bool) error {
-	if client {
-		return d.writable(nil)
-	}
-	if d.readOnly {
-		return dberr.ErrReadOnly
-	}
-	return d.throttle()
-}

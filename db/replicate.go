@@ -2,12 +2,10 @@ package db
 
 import (
 	"bytes"
-	"fmt"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/owed"
-	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -107,8 +105,8 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Ta
 	}
 	_ = d.lockKeys(nil, &b.keys, false) // a master needs no right
 	b.placeLines()
-	if d.lww() && takes == nil {
-		err = d.dropOlder(b)
+	if d.versions.lww() && takes == nil {
+		err = d.versions.dropOlder(b)
 	}
 	if err == nil {
 		err = d.commit(p, b)
@@ -118,44 +116,19 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Ta
 		return nil, err
 	}
 	if b.renewed != nil {
-		d.renewals.tell(d)
+		d.versions.tell(&d.core)
 	}
 	d.sweeper.touch(writeScore * int64(len(b.ups)))
 	return leftOut, d.waitUnlessOwed(p, b)
 }
 
-// storable returns why the database can never hold an update of another server.
-func (d *DB) storable(u *ulog.Update) error {
-	switch {
-	case u.Op != ulog.OpSet && u.Op != ulog.OpRemove:
-		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("unknown operation %#x in an update", byte(u.Op))}
-	case len(u.Value) > record.MaxValueSize+record.XTSize:
-		return dberr.ErrLongValue
-	}
-	return d.checkKey(u.Key)
-}
-
-// placeLines gives records that go to a text database their keys, which are the places of their
-// lines. The caller has locked the stripe.
-func (b *batch) placeLines() {
-	if b.db.expr.Kind != expr.Text {
-		return
-	}
-	for i := range b.ups {
-		if u := &b.ups[i]; u.Op == ulog.OpSet {
-			_, value, _ := b.db.split(u.Value)
-			u.Key = b.db.target(u.Key, value)
-		}
-	}
-}
-
 // Volatile reports whether the records are in memory only, and not in an engine of -pldb.
-func (d *DB) Volatile() bool { return d.file == nil && d.expr.Kind != expr.Plugged }
+func (d *core) Volatile() bool { return d.file == nil && d.expr.Kind != expr.Plugged }
 
 // Mergeable reports whether a copy of another database, in the byte order of its keys, can be
 // merged into this one record by record, so that records which both have are never missing. A
 // database that is not mergeable is cleared first.
-func (d *DB) Mergeable() bool {
+func (d *core) Mergeable() bool {
 	order, ordered := d.Order()
 	return ordered && order == expr.Lexical && d.expr.Kind != expr.Text
 }
@@ -173,10 +146,4 @@ func (d *DB) Strangers(after, upTo []byte, limit int, known func(key []byte) boo
 		return len(keys) < limit
 	})
 	return keys, err
-}
-
-// HasStored reports whether the record of a key has exactly this value, in stored form.
-func (d *DB) HasStored(key, value []byte) (bool, error) {
-	got, found, err := d.store.Get(nil, key, nil)
-	return found && bytes.Equal(got, value), systemError(err)
 }

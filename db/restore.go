@@ -19,7 +19,7 @@ import (
 // Loader puts records into a database that nobody uses yet, past the update log. It is for one
 // goroutine.
 type Loader struct {
-	db    *DB
+	db    *core
 	ups   []ulog.Update
 	room  []byte // keys and values of ups
 	count int64  // records that can expire
@@ -36,10 +36,10 @@ func (d *DB) Load(fill func(*Loader) error) error {
 	if d.file != nil {
 		return dberr.ErrNotImplemented
 	}
-	return d.load(fill)
+	return load(&d.core, fill)
 }
 
-func (d *DB) load(fill func(*Loader) error) error {
+func load(d *core, fill func(*Loader) error) error {
 	l := &Loader{db: d}
 	err := fill(l)
 	if err == nil {
@@ -66,7 +66,7 @@ func (l *Loader) Add(key, value []byte) error {
 	if xt != record.MaxXT {
 		l.count++
 	}
-	return l.add(ulog.Update{Op: ulog.OpSet, Key: d.target(key, plain), Value: value})
+	return l.add(ulog.Update{Op: ulog.OpSet, Key: d.lines.target(key, plain), Value: value})
 }
 
 // add copies an update into the batch.
@@ -151,9 +151,10 @@ func fillFile(path string, e expr.Expr, o Options, fill func(*Loader) error) err
 	if err != nil {
 		return openError(err)
 	}
-	d := &DB{expr: e, now: o.Now, logger: o.Logger, file: f, store: ordered.New(f, e.Params.RComp),
-		maxKey: filestore.MaxKeySize - ordered.KeyPrefix(e.Params.RComp)}
-	if err := d.load(fill); err != nil {
+	d := &core{form: form{expr: e, now: o.Now, maxKey: filestore.MaxKeySize - ordered.KeyPrefix(e.Params.RComp)},
+		logger: o.Logger, file: f, store: ordered.New(f, e.Params.RComp)}
+	d.lines = newLines(&d.form)
+	if err := load(d, fill); err != nil {
 		return errors.Join(err, f.Abandon())
 	}
 	return systemError(f.Close())
@@ -177,7 +178,7 @@ func (c *Catalog) RollForward(restored []Restored) error {
 	from := c.log.Last()
 	for _, r := range restored {
 		if r.Stamp < c.log.Last() {
-			loaders[r.DB.index] = &roll{Loader{db: r.DB}, r.Stamp}
+			loaders[r.DB.index] = &roll{Loader{db: &r.DB.core}, r.Stamp}
 			from = min(from, r.Stamp)
 		}
 	}

@@ -69,7 +69,7 @@ func (c *Catalog) RanOut() bool { return c.gate.out.Swap(false) }
 
 // admit returns why there is no room for updates. After a refusal all other updates are refused for
 // a moment as well: the disk is nearly full.
-func (d *DB) admit(ups []ulog.Update) error {
+func (d *core) admit(ups []ulog.Update) error {
 	err := d.fits(ups)
 	if errors.Is(err, dberr.ErrNoSpace) {
 		return d.gate.refuseDisk()
@@ -78,7 +78,7 @@ func (d *DB) admit(ups []ulog.Update) error {
 }
 
 // admitAlone is admit for a large value. A refusal says nothing about other updates.
-func (d *DB) admitAlone(ups []ulog.Update) error {
+func (d *core) admitAlone(ups []ulog.Update) error {
 	err := d.fits(ups)
 	if errors.Is(err, dberr.ErrNoSpace) {
 		d.gate.refusals.disk.Add(1)
@@ -90,7 +90,7 @@ func (d *DB) admitAlone(ups []ulog.Update) error {
 }
 
 // fits takes the room for updates, or returns why there is none.
-func (d *DB) fits(ups []ulog.Update) error {
+func (d *core) fits(ups []ulog.Update) error {
 	g := d.gate
 	if g == nil || !g.watched.Load() {
 		return nil

@@ -29,7 +29,7 @@ const (
 // are counted as they are stored. When a whole walk has met none, there is nothing to do until the
 // count has changed.
 type sweeper struct {
-	db      *DB
+	db      *core
 	score   atomic.Int64
 	limited bool         // there are capacity limits
 	mortals atomic.Int64 // records stored so far that can expire
@@ -54,7 +54,7 @@ type walk struct {
 
 // init prepares the sweeper of a database. maybe says that records which can expire may exist
 // already.
-func (s *sweeper) init(d *DB, maybe bool) {
+func (s *sweeper) init(d *core, maybe bool) {
 	s.db = d
 	p := &d.expr.Params
 	s.limited = p.KTCapCnt >= 0 || p.KTCapSiz >= 0

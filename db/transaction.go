@@ -2,10 +2,11 @@ package db
 
 import (
 	"errors"
-	"gotycoon/db/dberr"
-	"gotycoon/db/expr"
 	"sync"
 	"sync/atomic"
+
+	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 )
 
 // errEnded: the transaction has been committed or aborted already.
@@ -20,7 +21,7 @@ var errEnded = errors.New("the transaction has ended")
 // lives: what a master has acknowledged must not be taken back. Nothing of a transaction is in the
 // log before the commit, so the end of the process aborts it.
 type Transaction struct {
-	db   *DB
+	db   *core
 	view *DB
 	over *txView
 	hard bool
@@ -42,7 +43,7 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	case d.expr.Kind == expr.Text:
 		return nil, dberr.ErrNoTransaction
 	}
-	t := d.newTransaction()
+	t := newTransaction(&d.core)
 	t.hard = hard
 	for !d.tx.CompareAndSwap(nil, t) {
 		other := d.tx.Load()
@@ -72,21 +73,13 @@ func (d *DB) Transaction() *Transaction {
 	return nil
 }
 
-func (d *DB) newTransaction() *Transaction {
+func newTransaction(d *core) *Transaction {
 	t := &Transaction{db: d, over: newTxView(d), turned: make(chan struct{}), ended: make(chan struct{})}
-	t.view = &DB{expr: d.expr, index: d.index, sid: d.sid, now: d.now, logger: d.logger,
-		store: t.over, file: d.file, maxKey: d.maxKey, readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}
+	t.view = &DB{core{form: d.form, sid: d.sid, logger: d.logger, store: t.over, file: d.file, versions: versions{file: d.file},
+		readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}}
 	t.view.stripes.init(false)
-	t.view.sweeper.db = t.view
+	t.view.sweeper.db = &t.view.core
 	return t
-}
-
-// passStripes returns when every update that was under way has ended.
-func (d *DB) passStripes() {
-	var all stripeSet
-	all.all()
-	d.stripes.lock(&all)
-	d.stripes.unlock(&all)
 }
 
 // DB returns the database with the collected updates, for the owner before Share.
@@ -128,7 +121,7 @@ func (t *Transaction) Commit(p *Pending) error {
 	if err := p.Await(nil); err != nil {
 		return errors.Join(err, t.Abort())
 	}
-	err := t.end(func(d *DB) error {
+	err := t.end(func(d *core) error {
 		b := d.newBatch()
 		defer b.free()
 		b.keys.all()
@@ -157,7 +150,7 @@ func (t *Transaction) Commit(p *Pending) error {
 
 // Abort forgets the collected updates.
 func (t *Transaction) Abort() error {
-	return t.end(func(d *DB) error {
+	return t.end(func(d *core) error {
 		t.forget(d)
 		return nil
 	})
@@ -165,7 +158,7 @@ func (t *Transaction) Abort() error {
 
 // forget drops the collected updates. It unsets cursors that may stand on records which never
 // existed.
-func (t *Transaction) forget(d *DB) {
+func (t *Transaction) forget(d *core) {
 	d.over.Store(nil)
 	if t.over.cleared() || t.shared.Load() {
 		d.generation.Add(1)
@@ -176,7 +169,7 @@ func (t *Transaction) forget(d *DB) {
 }
 
 // end ends the transaction, whatever finish returns.
-func (t *Transaction) end(finish func(d *DB) error) error {
+func (t *Transaction) end(finish func(d *core) error) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.gone {
@@ -196,59 +189,4 @@ func (t *Transaction) end(finish func(d *DB) error) error {
 	}
 	close(t.ended)
 	return err
-}
-
-// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
-// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
-func (d *DB) barred(joins bool) <-chan struct{} {
-	t := d.tx.Load()
-	switch {
-	case t == nil:
-		return nil
-	case !t.shared.Load():
-		return t.turned
-	case !joins:
-		return t.ended
-	}
-	return nil
-}
-
-// lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked
-// nothing, when the client of p may not update the key any more: the client's right may have been
-// withdrawn while lockKey, or the operation before it, waited.
-func (d *DB) lockKey(p *Pending, key []byte) (*stripe, error) {
-	stripe := d.stripes.of(key)
-	for {
-		stripe.Lock()
-		wait := d.barred(true)
-		if wait == nil && p.MayGoOn() {
-			return stripe, nil
-		}
-		stripe.Unlock()
-		if err := p.Await(wait); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// lockKeys locks the stripes of keys that are to be updated. Its error is as that of lockKey.
-func (d *DB) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
-	for {
-		d.stripes.lock(keys)
-		wait := d.barred(joins)
-		if wait == nil && p.MayGoOn() {
-			return nil
-		}
-		d.stripes.unlock(keys)
-		if err := p.Await(wait); err != nil {
-			return err
-		}
-	}
-}
-
-// abortTransaction ends a transaction that a client has left open.
-func (d *DB) abortTransaction() {
-	if t := d.tx.Load(); t != nil {
-		_ = t.Abort() // it has ended otherwise
-	}
 }

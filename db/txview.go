@@ -33,18 +33,10 @@ const (
 	markSet     = 1
 )
 
-func newTxView(d *DB) *txView {
+func newTxView(d *core) *txView {
 	order := d.expr.Params.RComp
 	return &txView{base: d.store, order: order, ordered: d.file != nil || d.expr.Kind.Ordered(),
 		tree: ordered.New(memstore.NewTreeStore(), order)}
-}
-
-// records returns the store in which operations find the records.
-func (d *DB) records() store.Store {
-	if over := d.over.Load(); over != nil {
-		return d.unclaimed(over)
-	}
-	return d.unclaimed(d.store)
 }
 
 // cleared reports whether a clear is among the updates.

@@ -66,7 +66,7 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 		}
 	}
 	if !found {
-		key = b.db.target(key, v.Value)
+		key = b.db.lines.target(key, v.Value)
 	}
 	b.put(nil, key, v.Value, v.Room, xt)
 }

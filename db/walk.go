@@ -5,12 +5,10 @@ import (
 	"cmp"
 	"errors"
 
-	"gotycoon/db/expr"
 	"gotycoon/db/keymatch"
 	"gotycoon/db/owed"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
-	"gotycoon/internal/pieces"
 )
 
 const (
@@ -74,12 +72,6 @@ func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory
 		return nil, err
 	}
 	return found.keys, d.oweAll(p)
-}
-
-// bytewise reports whether keys that begin alike stand together.
-func (d *DB) bytewise() bool {
-	return d.file != nil && d.expr.Params.RComp == expr.Lexical ||
-		d.expr.Kind.Ordered() && d.expr.Params.RComp == expr.Lexical
 }
 
 // MatchRegex returns at most max keys in which a POSIX extended regular expression matches
@@ -166,30 +158,6 @@ func (d *DB) Stored(visit func(key, stored []byte) error) error {
 		from = store.Start{Key: piece[len(piece)-1].key}
 	}
 }
-
-// piece copies some records out of the store.
-func (d *DB) piece(from store.Start) (piece []entry, more bool, err error) {
-	size := 0
-	err = d.store.Scan(from, func(key, stored []byte) bool {
-		if more = len(piece) == scanRecords || size >= scanBytes; more {
-			return false
-		}
-		piece = append(piece, entry{key: bytes.Clone(key), stored: pieces.Clone(stored)})
-		size += len(key) + len(stored)
-		return true
-	})
-	return piece, more, err
-}
-
-// SplitStored takes a stored value of this database apart. live is false for a record that has
-// expired, and for a value too short for an expiration time where it must have one.
-func (d *DB) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
-	xt, value, ok := d.split(stored)
-	return xt, value, ok && !record.Expired(xt, d.seconds())
-}
-
-// ExpiredAt reports whether a record with this absolute expiration time has expired by now.
-func (d *DB) ExpiredAt(xt int64) bool { return !d.Persistent() && record.Expired(xt, d.seconds()) }
 
 // pageScan is how many records are looked at in one piece: the store is held no longer.
 const pageScan = 512

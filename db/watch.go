@@ -47,7 +47,7 @@ func (d *DB) Watch(o WatchOptions) {
 	if o.Uniques {
 		w.slots = make([]atomic.Uint64, versionSlots)
 	}
-	w.claims.init(d)
+	w.claims.init(&d.core)
 	d.watch.Store(w)
 }
 
@@ -97,7 +97,7 @@ func (d *DB) Unique(key []byte) uint64 {
 
 // mixed adds the number of clears and undone transactions, which change every number. The result is
 // never 0.
-func (d *DB) mixed(n uint64) uint64 {
+func (d *core) mixed(n uint64) uint64 {
 	const spread = 0x9e3779b97f4a7c15
 	n = (n + d.generation.Load()*spread) & (1<<versionBits - 1)
 	return max(n, 1)
