@@ -46,7 +46,8 @@ func largeAs(key string) []byte { return bytes.Repeat([]byte(key), aheadSize) }
 
 func roomFor(value []byte) []byte { return append(make([]byte, record.Headroom), value...) }
 
-// Every way to store a large value as it is writes it to the log first, where it becomes a segment, and reads it back after a restart.
+// Every way to store a large value as it is writes it to the log first, where it becomes a segment,
+// and reads it back after a restart.
 func TestLargeValuesGoAhead(t *testing.T) {
 	dir := t.TempDir()
 	c, d := openAhead(t, dir, faultfs.New(vfs.OS{}))
@@ -109,7 +110,8 @@ func TestNobodyWaitsForALargeValue(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A large value that the disk does not take is refused as one that there is no room for, and the server goes on.
+// A large value that the disk does not take is refused as one that there is no room for, and the
+// server goes on.
 func TestNoRoomForALargeValue(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	c, d := openAhead(t, t.TempDir(), fs)
@@ -128,7 +130,8 @@ func TestNoRoomForALargeValue(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A large value whose update is refused after it was written is removed, and one that meets a transaction becomes a part of that.
+// A large value whose update is refused after it was written is removed, and one that meets a
+// transaction becomes a part of that.
 func TestALargeValueThatIsNotStored(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	c, d := openAhead(t, t.TempDir(), fs)

@@ -53,7 +53,8 @@ func TestChecksumOfKinds(t *testing.T) {
 	require.Equal(t, want[1].Sum, sum)
 }
 
-// TestChecksumByKey divides what is in the order of the keys into parts of about as many records, which others are asked for.
+// TestChecksumByKey divides what is in the order of the keys into parts of about as many records,
+// which others are asked for.
 func TestChecksumByKey(t *testing.T) {
 	c := mustOpen(t, Options{Now: newClock().now}, "%", ":")
 	tree, hash := c.DB(0), c.DB(1)

@@ -20,8 +20,8 @@ func accepts(c *Catalog) {
 	c.SetGuarded(false)
 }
 
-// A message that was fetched and not deleted must be there again when its connection ends, also where the server takes no updates at
-// that moment: nobody tries again.
+// A message that was fetched and not deleted must be there again when its connection ends, also
+// where the server takes no updates at that moment: nobody tries again.
 func TestGiveBackWhereNothingCanBeStored(t *testing.T) {
 	for name, expiry := range map[string]record.XT{"with an expiration time": 1000, "for ever": record.Never} {
 		for trouble, begin := range refusals {

@@ -21,8 +21,9 @@ func (r removals) Remove(name string) error {
 	return r.FS.Remove(name)
 }
 
-// A process that waits for a file opens its private log at once when it gets the file. Until the log is gone with its directory nobody gets it:
-// what the other one wrote there meanwhile would go, too.
+// A process that waits for a file opens its private log at once when it gets the file. Until the
+// log is gone with its directory nobody gets it: what the other one wrote there meanwhile would go,
+// too.
 func TestPrivateLogGoesBeforeTheFileIsFree(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.kct")
 	var names []string

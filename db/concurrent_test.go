@@ -46,7 +46,8 @@ func TestIncrementsAddUp(t *testing.T) {
 	}
 }
 
-// TestAtomicBulksAreSeenWhole writes all keys with one value at a time; an atomic read sees one value.
+// TestAtomicBulksAreSeenWhole writes all keys with one value at a time; an atomic read sees one
+// value.
 func TestAtomicBulksAreSeenWhole(t *testing.T) {
 	for _, expr := range []string{":", "%", "a.kct"} {
 		t.Run(expr, func(t *testing.T) {
@@ -83,7 +84,8 @@ func TestAtomicBulksAreSeenWhole(t *testing.T) {
 	}
 }
 
-// TestCountIsExact compares the count with a walk while writers are at rest, after concurrent writes of all kinds.
+// TestCountIsExact compares the count with a walk while writers are at rest, after concurrent
+// writes of all kinds.
 func TestCountIsExact(t *testing.T) {
 	c := mustOpen(t, Options{CheckpointSize: 16 << 10}, filepath.Join(t.TempDir(), "c.kct"))
 	d := c.DB(0)

@@ -11,7 +11,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// BenchmarkVersions measures what it costs to keep versions: sets of a client, and batches of a master.
+// BenchmarkVersions measures what it costs to keep versions: sets of a client, and batches of a
+// master.
 func BenchmarkVersions(b *testing.B) {
 	for _, name := range []string{"without", "lww"} { // no # in them: they become directories, and # would end a path
 		expr := map[string]string{"without": "a.kct", "lww": "a.kct#lww=true"}[name]

@@ -48,7 +48,8 @@ func winners(t testing.TB, sites []*site) *history {
 	return h
 }
 
-// TestForgottenRemovalsLeaveServersEqual does what TestUpdatesFromAllSidesConverge does with files that remember next to no removals.
+// TestForgottenRemovalsLeaveServersEqual does what TestUpdatesFromAllSidesConverge does with files
+// that remember next to no removals.
 func TestForgottenRemovalsLeaveServersEqual(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -111,8 +112,8 @@ func TestAnUpdateOlderThanAForgottenRemovalIsMadeAnew(t *testing.T) {
 	require.EqualValues(t, 1, a.db().versions.renewed.Load(), "no removal that was forgotten is as new")
 }
 
-// A forgotten removal may be newer than a removal that arrived after it was forgotten. So the removal that is there says
-// nothing about updates that come behind it.
+// A forgotten removal may be newer than a removal that arrived after it was forgotten. So the
+// removal that is there says nothing about updates that come behind it.
 func TestAnOlderRemovalHidesNoForgottenRemoval(t *testing.T) {
 	sites := newSites(t, 2, "a.kct#lww=true", 1)
 	a, b := sites[0], sites[1]

@@ -23,7 +23,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// site is a server reduced to what convergence depends on: a database, its log, and how far another server's log has been followed.
+// site is a server reduced to what convergence depends on: a database, its log, and how far another
+// server's log has been followed.
 type site struct {
 	t       testing.TB
 	sid     uint16
@@ -91,7 +92,8 @@ func (s *site) crash() {
 
 func (s *site) db() *DB { return s.c.DB(0) }
 
-// pull takes up to limit updates of the master, as package replication does. moved tells whether there were any.
+// pull takes up to limit updates of the master, as package replication does. moved tells whether
+// there were any.
 func (s *site) pull(limit int) (moved bool) {
 	r, err := s.master.c.Log().NewReader(s.place.At)
 	require.NoError(s.t, err)
@@ -211,8 +213,9 @@ func (h *history) want(s *site) map[string]string {
 	return want
 }
 
-// TestUpdatesFromAllSidesConverge lets two servers, and three in a ring, change the same keys in whatever order, and be cut off, killed
-// and have their clocks set. In the end each has of every key the update with the greatest version.
+// TestUpdatesFromAllSidesConverge lets two servers, and three in a ring, change the same keys in
+// whatever order, and be cut off, killed and have their clocks set. In the end each has of every
+// key the update with the greatest version.
 func TestUpdatesFromAllSidesConverge(t *testing.T) {
 	for _, n := range []int{2, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -350,7 +353,8 @@ func convergeTransaction(t testing.TB, rt *rapid.T, h *history, s *site, keys *r
 	h.note(s, list...)
 }
 
-// requireTidy requires that what a file remembers is what it has, and that it has counted its removals.
+// requireTidy requires that what a file remembers is what it has, and that it has counted its
+// removals.
 func requireTidy(t testing.TB, d *DB) {
 	t.Helper()
 	has := map[string]bool{}
@@ -379,7 +383,8 @@ func TestAWriteThatSawAnotherCounts(t *testing.T) {
 	b.close()
 }
 
-// The databases come to a new log, with the clock behind: what is written then is newer than what there is all the same.
+// The databases come to a new log, with the clock behind: what is written then is newer than what
+// there is all the same.
 func TestAWriteToANewLogCounts(t *testing.T) {
 	s := newSites(t, 2, "a.kct#lww=true", 0)
 	a, b := s[0], s[1]

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cursor whose record was removed steps back to the one before, also from the end of the database, as in the original.
+// A cursor whose record was removed steps back to the one before, also from the end of the
+// database, as in the original.
 func TestStepBackFromARemovedRecord(t *testing.T) {
 	for _, expr := range []string{"%", t.TempDir() + "/a.kct"} {
 		d := mustOpen(t, Options{}, expr).DB(0)

@@ -18,7 +18,8 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// mortalFS ends a process at its nth change of the file system: neither that change nor any later one happens.
+// mortalFS ends a process at its nth change of the file system: neither that change nor any later
+// one happens.
 type mortalFS struct {
 	vfs.FS
 	mu   sync.Mutex
@@ -98,14 +99,15 @@ func (f *mortalFile) Truncate(size int64) error {
 	return f.File.Truncate(size)
 }
 
-// life is one run of a process: with a shared log of that name, or none, and to its end or until it is killed.
+// life is one run of a process: with a shared log of that name, or none, and to its end or until it
+// is killed.
 type life struct {
 	log   string
 	clean bool
 }
 
-// A process begins to use a log, or another one than before, and dies at each of the steps that this takes. The next one must start without a
-// word, and have everything that was acknowledged.
+// A process begins to use a log, or another one than before, and dies at each of the steps that
+// this takes. The next one must start without a word, and have everything that was acknowledged.
 func TestDeathAtEveryStepBetweenLogs(t *testing.T) {
 	private, shared := life{}, life{log: "ulog"}
 	closed := func(l life) life { l.clean = true; return l }
@@ -122,7 +124,8 @@ func TestDeathAtEveryStepBetweenLogs(t *testing.T) {
 	}
 }
 
-// dieAt leads a process through its lives, with its death at step n of the last but one. It reports whether there was such a step.
+// dieAt leads a process through its lives, with its death at step n of the last but one. It reports
+// whether there was such a step.
 func dieAt(t *testing.T, lives []life, n int) (died bool) {
 	dir, acked := t.TempDir(), map[string]string{}
 	for i, l := range lives {
@@ -141,7 +144,8 @@ func dieAt(t *testing.T, lives []life, n int) (died bool) {
 	return died
 }
 
-// live opens, checks, and changes a database, and returns what a process that was killed leaves open.
+// live opens, checks, and changes a database, and returns what a process that was killed leaves
+// open.
 func (l life) live(t *testing.T, dir string, i int, fs *mortalFS, acked map[string]string) *Catalog {
 	var said bytes.Buffer
 	o := Options{FS: fs, LogLimit: 300, SID: 1, Logger: slog.New(slog.NewTextHandler(&said, nil))}

@@ -15,9 +15,9 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// TestFailedLogIsFinal makes a write or a sync of the log fail. What must hold: the update is not acknowledged, nor is
-// any later one, also when the disk works again; the catalog says so; and after a restart everything acknowledged
-// is there.
+// TestFailedLogIsFinal makes a write or a sync of the log fail. What must hold: the update is not
+// acknowledged, nor is any later one, also when the disk works again; the catalog says so; and
+// after a restart everything acknowledged is there.
 func TestFailedLogIsFinal(t *testing.T) {
 	broken := errors.New("input/output error")
 	for _, tc := range []struct {

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBigFreeze measures what it costs writers that a database of five million records is frozen and read. Each write
-// is timed alone, at a rate that leaves the processors room: what is compared is how long writers wait.
+// TestBigFreeze measures what it costs writers that a database of five million records is frozen
+// and read. Each write is timed alone, at a rate that leaves the processors room: what is compared
+// is how long writers wait.
 func TestBigFreeze(t *testing.T) {
 	if os.Getenv("GOTYCOON_BIG") == "" {
 		t.Skip("takes a minute; set GOTYCOON_BIG to run it")

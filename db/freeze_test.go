@@ -25,7 +25,8 @@ import (
 var freezeKinds = []string{":", "*", "*#capcnt=800", "%", "-", "+", "%#rcomp=lexdesc", "%#rcomp=dec", ":#ktopts=p",
 	"f.kch", "f.kct", "f.kcd", "f.kcf#rcomp=decdesc", "f.kct#rcomp=lexdesc#ktopts=p", "f.kcx"}
 
-// eachKind runs a test with databases of the expressions; those that begin with f are put into files.
+// eachKind runs a test with databases of the expressions; those that begin with f are put into
+// files.
 func eachKind(t *testing.T, exprs []string, test func(t *testing.T, expr string)) {
 	dir := t.TempDir() // that of a subtest may have a # in its name
 	for i, expr := range exprs {
@@ -38,7 +39,8 @@ func eachKind(t *testing.T, exprs []string, test func(t *testing.T, expr string)
 	}
 }
 
-// frozenContents scans a Frozen as contents scans a database, with the stored values, and closes it.
+// frozenContents scans a Frozen as contents scans a database, with the stored values, and closes
+// it.
 func frozenContents(t *testing.T, f *Frozen) map[string]string {
 	t.Helper()
 	defer func() { require.NoError(t, f.Close()) }()
@@ -67,7 +69,8 @@ func beside(main func(), work ...func()) {
 	all.Wait()
 }
 
-// TestFreezeEqualsTheLog freezes beside writers. What a Frozen shows must be what the update log makes up to its stamp.
+// TestFreezeEqualsTheLog freezes beside writers. What a Frozen shows must be what the update log
+// makes up to its stamp.
 func TestFreezeEqualsTheLog(t *testing.T) {
 	kinds := []string{":", "*", "%", "%#rcomp=decdesc", "f.kct", "f.kch"}
 	eachKind(t, kinds, func(t *testing.T, expr string) {
@@ -159,8 +162,8 @@ func mustFreeze(t *testing.T, d *DB) (f *Frozen, want map[string]string) {
 	return f, want
 }
 
-// TestFreezeEqualsACopy freezes every kind of database several times at once while records are written, expire, are
-// collected, dropped and cleared.
+// TestFreezeEqualsACopy freezes every kind of database several times at once while records are
+// written, expire, are collected, dropped and cleared.
 func TestFreezeEqualsACopy(t *testing.T) {
 	eachKind(t, freezeKinds, func(t *testing.T, expr string) {
 		clk := newClock()
@@ -236,7 +239,8 @@ func TestFreezeOfAReadOnlyDatabase(t *testing.T) {
 	require.Len(t, got, 2)
 }
 
-// TestFrozenFileOutlastsCheckpoints reads what the file was after many checkpoints have gone into it.
+// TestFrozenFileOutlastsCheckpoints reads what the file was after many checkpoints have gone into
+// it.
 func TestFrozenFileOutlastsCheckpoints(t *testing.T) {
 	c := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "o.kct"))
 	d := c.DB(0)

@@ -14,8 +14,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// Making a server read-only is what a planned takeover begins with: once that has been answered, and the other server has caught up, nothing
-// may be acknowledged here any more.
+// Making a server read-only is what a planned takeover begins with: once that has been answered,
+// and the other server has caught up, nothing may be acknowledged here any more.
 
 func TestNothingIsStoredOnceGuarded(t *testing.T) {
 	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%", filepath.Join(t.TempDir(), "f.kct"))
@@ -58,7 +58,8 @@ func TestNothingIsStoredOnceGuarded(t *testing.T) {
 	}
 }
 
-// TestGuardWithASharedTransaction: nobody waits for the other, and what clients add to the transaction is refused.
+// TestGuardWithASharedTransaction: nobody waits for the other, and what clients add to the
+// transaction is refused.
 func TestGuardWithASharedTransaction(t *testing.T) {
 	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")
 	d := c.DB(0)
@@ -78,7 +79,8 @@ func TestGuardWithASharedTransaction(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("b"), nil, record.Never))
 }
 
-// TestGuardUnderLoad: what is acknowledged at whatever moment has a stamp up to the log's end of the moment when SetGuarded returned.
+// TestGuardUnderLoad: what is acknowledged at whatever moment has a stamp up to the log's end of
+// the moment when SetGuarded returned.
 func TestGuardUnderLoad(t *testing.T) {
 	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%", "*")
 	var clients sync.WaitGroup

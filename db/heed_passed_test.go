@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asksAtLeast runs an operation that passes over many records, once to its end and once with a Heed that ends it.
+// asksAtLeast runs an operation that passes over many records, once to its end and once with a Heed
+// that ends it.
 func asksAtLeast(t *testing.T, n int, op func(Heed) error) {
 	t.Helper()
 	asked := 0
@@ -25,7 +26,8 @@ func asksAtLeast(t *testing.T, n int, op func(Heed) error) {
 	require.Equal(t, n, asked, "it goes on after the answer")
 }
 
-// A queue may have any number of messages that have expired, or are in the hands of others, before the first that can be taken.
+// A queue may have any number of messages that have expired, or are in the hands of others, before
+// the first that can be taken.
 func TestClaimsAskOnALongWay(t *testing.T) {
 	const messages = 20_000
 	for _, expr := range []string{"%", "v.kct", "%#rcomp=dec"} {
@@ -69,7 +71,8 @@ func TestClaimsAskOnALongWay(t *testing.T) {
 	}
 }
 
-// What is claimed, or removed but still in the file, is passed over as well by cursors and searches.
+// What is claimed, or removed but still in the file, is passed over as well by cursors and
+// searches.
 func TestHiddenRecordsAreAskedAbout(t *testing.T) {
 	const records = 20_000
 	d := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "v.kct")).DB(0)

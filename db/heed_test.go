@@ -39,7 +39,8 @@ func (s *looks) Scan(from store.Start, visit func(key, value []byte) bool) error
 	})
 }
 
-// A store in memory keeps writers waiting while somebody looks at it: no look may be long, however much is asked for.
+// A store in memory keeps writers waiting while somebody looks at it: no look may be long, however
+// much is asked for.
 func TestVacuumLetsWritersIn(t *testing.T) {
 	for _, expr := range []string{"%", "*", "+", "v.kct"} {
 		for _, step := range []int64{0, 2, 5_000, 1_000_000_000} {
@@ -97,7 +98,8 @@ func TestVacuumEndsWithItsClient(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// pulse is a Heed that ends the work after a time, and notes the longest time of its processor in which it was not asked.
+// pulse is a Heed that ends the work after a time, and notes the longest time of its processor in
+// which it was not asked.
 type pulse struct {
 	end           time.Time
 	last, longest time.Duration
@@ -237,7 +239,8 @@ func TestExpensiveSearchesEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkQuestions reports the longest time of its processor, in milliseconds, in which a search does not ask. Aim: 10.
+// BenchmarkQuestions reports the longest time of its processor, in milliseconds, in which a search
+// does not ask. Aim: 10.
 func BenchmarkQuestions(b *testing.B) {
 	for name, search := range expensiveSearches(b) {
 		b.Run(name, func(b *testing.B) {
@@ -269,7 +272,8 @@ func TestCursorsEndOnALongWay(t *testing.T) {
 	require.Equal(t, "live", string(key))
 }
 
-// A file from which everything was removed has the removed entries until the next checkpoint. Updates do not pass over them each time.
+// A file from which everything was removed has the removed entries until the next checkpoint.
+// Updates do not pass over them each time.
 func TestTheCollectorLeavesAnEmptyFileAlone(t *testing.T) {
 	d := mustOpen(t, Options{}, filepath.Join(t.TempDir(), "v.kct")).DB(0)
 	watched := &looks{Store: d.store}

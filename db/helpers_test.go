@@ -61,8 +61,9 @@ func contents(t testing.TB, d *DB) map[string]string {
 	return got
 }
 
-// image copies a directory as it is at one moment: what kill -9 leaves behind. A copy takes a while, and a checkpoint may
-// meanwhile trim the log that a file copied earlier needs: the copy counts when a second look finds the same bytes.
+// image copies a directory as it is at one moment: what kill -9 leaves behind. A copy takes a
+// while, and a checkpoint may meanwhile trim the log that a file copied earlier needs: the copy
+// counts when a second look finds the same bytes.
 func image(t testing.TB, from string) string {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
@@ -82,7 +83,8 @@ func image(t testing.TB, from string) string {
 	return ""
 }
 
-// readTree returns the files of a directory by their path below it. Those that are removed meanwhile are left out.
+// readTree returns the files of a directory by their path below it. Those that are removed
+// meanwhile are left out.
 func readTree(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A private log with updates stays where a copy of the file has gone on elsewhere and comes back: nobody else has them.
+// A private log with updates stays where a copy of the file has gone on elsewhere and comes back:
+// nobody else has them.
 func TestAPrivateLogWithUpdatesStaysWhereACopyComesBack(t *testing.T) {
 	dir, away := t.TempDir(), t.TempDir()
 	path, copied := filepath.Join(dir, "a.kct"), filepath.Join(away, "a.kct")

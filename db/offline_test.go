@@ -12,8 +12,8 @@ import (
 	"gotycoon/db/filestore"
 )
 
-// crashed leaves what a server with -ulog leaves that was killed: a.kct and b.kct, each with a record in the file and one only in
-// the log.
+// crashed leaves what a server with -ulog leaves that was killed: a.kct and b.kct, each with a
+// record in the file and one only in the log.
 func crashed(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -52,7 +52,8 @@ func change(t *testing.T, o Options, path string) {
 	require.NoError(t, c.Close())
 }
 
-// restart starts a server on what crashed has left, and returns what is in its databases after another crash.
+// restart starts a server on what crashed has left, and returns what is in its databases after
+// another crash.
 func restart(t *testing.T, dir string) (a, b map[string]string) {
 	t.Helper()
 	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"), filepath.Join(dir, "b.kct"))
@@ -237,7 +238,8 @@ func TestToolAndPrivateLog(t *testing.T) {
 	}
 }
 
-// TestCopyInThePlaceOfTheCrashedFile copies a file with what is only in the log, and lets a server go on with either.
+// TestCopyInThePlaceOfTheCrashedFile copies a file with what is only in the log, and lets a server
+// go on with either.
 func TestCopyInThePlaceOfTheCrashedFile(t *testing.T) {
 	dir := crashed(t)
 	path, copied := filepath.Join(dir, "a.kct"), filepath.Join(dir, "copy.kct")
@@ -271,7 +273,8 @@ func TestCopyInThePlaceOfTheCrashedFile(t *testing.T) {
 	require.Equal(t, both("a"), a)
 }
 
-// TestUpdatesOfAnotherFileAreNotTakenOver closes a file and has another one use its number in the log.
+// TestUpdatesOfAnotherFileAreNotTakenOver closes a file and has another one use its number in the
+// log.
 func TestUpdatesOfAnotherFileAreNotTakenOver(t *testing.T) {
 	dir := t.TempDir()
 	f, g := filepath.Join(dir, "f.kct"), filepath.Join(dir, "g.kct")

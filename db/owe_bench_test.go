@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkLogged measures operations of a memory database with an update log: what a read pays to know that what it has read is safe, and
-// what an update pays to tell. With a writer, reads meet updates that are under way.
+// BenchmarkLogged measures operations of a memory database with an update log: what a read pays to
+// know that what it has read is safe, and what an update pays to tell. With a writer, reads meet
+// updates that are under way.
 func BenchmarkLogged(b *testing.B) {
 	c := mustOpen(b, Options{LogDir: b.TempDir()}, "%")
 	d := c.DB(0)

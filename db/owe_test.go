@@ -15,8 +15,9 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// unsafeRecord returns a database with -oas in which the records "order 1" and "order 2" are visible while the fsync of their log, which will
-// fail, goes on until release is called. "before" is safe. written tells what the writer was told.
+// unsafeRecord returns a database with -oas in which the records "order 1" and "order 2" are
+// visible while the fsync of their log, which will fail, goes on until release is called. "before"
+// is safe. written tells what the writer was told.
 func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written chan error) {
 	t.Helper()
 	fs := faultfs.New(vfs.OS{})
@@ -44,8 +45,9 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 	return d, release, written
 }
 
-// TestNoReplyTellsWhatIsNotSafe reads a record in all ways while its update is being synced, which fails. What must hold: what was read is
-// owed, so that no reply with it leaves, neither before nor after the failure; what has nothing to do with the record is not.
+// TestNoReplyTellsWhatIsNotSafe reads a record in all ways while its update is being synced, which
+// fails. What must hold: what was read is owed, so that no reply with it leaves, neither before nor
+// after the failure; what has nothing to do with the record is not.
 func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	order := []byte("order 1")
 	visit := func([]byte, []byte, int64, bool) Verdict { return Verdict{} }
@@ -182,7 +184,8 @@ func TestReadersWithoutPendingWait(t *testing.T) {
 	}
 }
 
-// TestReaderWritesTheLog: in the default mode nothing is told before it is written either, which kill -9 would take.
+// TestReaderWritesTheLog: in the default mode nothing is told before it is written either, which
+// kill -9 would take.
 func TestReaderWritesTheLog(t *testing.T) {
 	c := mustOpen(t, Options{LogDir: t.TempDir()}, "%")
 	d := c.DB(0)

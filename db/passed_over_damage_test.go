@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A log that has another file's updates is not passed over because it is damaged in front of them: how many there are is unknown then, not none.
+// A log that has another file's updates is not passed over because it is damaged in front of them:
+// how many there are is unknown then, not none.
 func TestADamagedLogOfAnotherFileIsNotPassedOver(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, segment string){
 		"damaged": func(t *testing.T, segment string) {

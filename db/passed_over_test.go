@@ -15,8 +15,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// killedWith makes a file with one record in it and two in its log, as a kill leaves them, and returns the directory, moved
-// to where the file does not know it to be.
+// killedWith makes a file with one record in it and two in its log, as a kill leaves them, and
+// returns the directory, moved to where the file does not know it to be.
 func killedWith(t *testing.T, options func(dir string) Options, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -47,7 +47,8 @@ func saying(t *testing.T, o Options, exprs ...string) (*Catalog, string) {
 	return mustOpen(t, o, exprs...), said.String()
 }
 
-// A start that would let a file go on without acknowledged updates of its log is refused, and changes nothing.
+// A start that would let a file go on without acknowledged updates of its log is refused, and
+// changes nothing.
 func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	moved := func(t *testing.T, dir, name string) string { // without its private log
 		t.Helper()
@@ -142,7 +143,8 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 	}
 }
 
-// tear leaves what a kill amid a write and the beginning of a segment leave: each log that is opened has something to mend.
+// tear leaves what a kill amid a write and the beginning of a segment leave: each log that is
+// opened has something to mend.
 func tear(t *testing.T, dirs ...string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -182,8 +184,8 @@ func everything(t *testing.T, roots []string) map[string]string {
 	return all
 }
 
-// A start with several databases changes none of them where one of them is refused, nor its log or the private one of another, and makes no
-// new file.
+// A start with several databases changes none of them where one of them is refused, nor its log or
+// the private one of another, and makes no new file.
 func TestAStartThatIsRefusedForOneDatabaseChangesNoOther(t *testing.T) {
 	dir := killedWith(t, private, "a.kct", "b.kct")
 	mine := func(dir string) Options { return Options{LogDir: filepath.Join(dir, "shared")} }
@@ -250,7 +252,8 @@ func TestAFileIsExaminedForUpdatesThatAStartWouldPassOver(t *testing.T) {
 	}
 }
 
-// What a log has lost is told beforehand: as an error where a file needs it, and a note where none does.
+// What a log has lost is told beforehand: as an error where a file needs it, and a note where none
+// does.
 func TestLogsAreExaminedForWhatTheyHaveLost(t *testing.T) {
 	for _, private := range []bool{false, true} {
 		o, log := in, "ulog"
@@ -319,8 +322,9 @@ func TestALogTellsWhatAFileNeverTook(t *testing.T) {
 	require.Equal(t, map[string]string{"in file": "1", "without the log": "4"}, contents(t, c.DB(0)))
 }
 
-// A tool that has a file open after a kill brings the updates of its log in. The next start does not say that they are missing: who followed its advice
-// would bring old values in once more, over newer ones.
+// A tool that has a file open after a kill brings the updates of its log in. The next start does
+// not say that they are missing: who followed its advice would bring old values in once more, over
+// newer ones.
 func TestALogKnowsWhatAToolHasTaken(t *testing.T) {
 	dir := killedWith(t, in, "a.kct")
 	path := filepath.Join(dir, "a.kct")
@@ -335,7 +339,8 @@ func TestALogKnowsWhatAToolHasTaken(t *testing.T) {
 	require.Equal(t, map[string]string{"in file": "1", "in log": "newest", "and this": "3"}, contents(t, c.DB(0)))
 }
 
-// A file opened for reading only shows what its log has, wherever that is; where it is not there, the start is refused.
+// A file opened for reading only shows what its log has, wherever that is; where it is not there,
+// the start is refused.
 func TestReadOnlyFindsTheLogThatAFileNames(t *testing.T) {
 	dir := killedWith(t, in, "a.kct")
 	path := filepath.Join(dir, "a.kct")
@@ -350,7 +355,8 @@ func TestReadOnlyFindsTheLogThatAFileNames(t *testing.T) {
 	require.Equal(t, map[string]string{"in file": "1"}, contents(t, c.DB(0)))
 }
 
-// A copy that a command of synchronize has made is whole: on another machine it is opened without the log.
+// A copy that a command of synchronize has made is whole: on another machine it is opened without
+// the log.
 func TestACopyOfACommandNeedsNoLog(t *testing.T) {
 	dir, copied := t.TempDir(), filepath.Join(t.TempDir(), "a.kct")
 	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))

@@ -27,13 +27,15 @@ import (
 	"gotycoon/ulog"
 )
 
-// TestPowerCutOfAFollower kills a follower and cuts its power at random moments, while it applies what a master sends, clients write,
-// checkpoints run and old segments are removed; the clock is set back at restarts. What must hold after each:
+// TestPowerCutOfAFollower kills a follower and cuts its power at random moments, while it applies
+// what a master sends, clients write, checkpoints run and old segments are removed; the clock is
+// set back at restarts. What must hold after each:
 //
 //   - a file holds exactly the updates that its position covers, and so does the log: all up to there, each once, and none behind;
 //   - no position is before one that was safe: waited for with -oas, or remembered and synced.
 //
-// Afterwards the follower goes on from where it says that it is. GOTYCOON_POWERCUTS sets the number of cuts per mode.
+// Afterwards the follower goes on from where it says that it is. GOTYCOON_POWERCUTS sets the number
+// of cuts per mode.
 func TestPowerCutOfAFollower(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -73,7 +75,8 @@ const (
 // errKilled is what a process gets that is killed, while the disk goes on.
 var errKilled = errors.New("killed")
 
-// followCut is a follower that lives through kills and power cuts. Positions are numbers of the master's updates.
+// followCut is a follower that lives through kills and power cuts. Positions are numbers of the
+// master's updates.
 type followCut struct {
 	t           *testing.T
 	shared, oas bool
@@ -90,7 +93,8 @@ type followCut struct {
 	safe []uint64   // what each must not fall back behind
 }
 
-// masterUpdate is an update for a database; one for a database that the follower has not only moves the position.
+// masterUpdate is an update for a database; one for a database that the follower has not only moves
+// the position.
 type masterUpdate struct {
 	db         int
 	op         ulog.Op
@@ -185,8 +189,8 @@ func (p *followCut) check(d *DB) {
 	require.Equal(p.t, want, have, "the log of %s at position %d", d.Path(), at)
 }
 
-// kept returns the numbers that a log must have where segments were removed: it ends with the last, unless it has none. A power cut may have
-// brought any of the segments back.
+// kept returns the numbers that a log must have where segments were removed: it ends with the last,
+// unless it has none. A power cut may have brought any of the segments back.
 func (p *followCut) kept(want, have []uint64) []uint64 {
 	if len(have) == 0 {
 		return have
@@ -222,7 +226,8 @@ func (p *followCut) numbers(db int, at uint64) []uint64 {
 	return all
 }
 
-// inLog returns the numbers of the master's updates for a database in its log, nil when the power goes.
+// inLog returns the numbers of the master's updates for a database in its log, nil when the power
+// goes.
 func (p *followCut) inLog(d *DB) []uint64 {
 	r, err := d.log.NewReader(0)
 	if errors.Is(err, crashfs.ErrPowerCut) {
@@ -283,7 +288,8 @@ func (p *followCut) work(c *Catalog) {
 	f.saving.Wait()
 }
 
-// clientWrites has a client of the follower update a record. Without power a value that goes ahead is refused: the next small one ends the log.
+// clientWrites has a client of the follower update a record. Without power a value that goes ahead
+// is refused: the next small one ends the log.
 func clientWrites(rnd *rand.Rand, c *Catalog) error {
 	key := localPrefix + strconv.Itoa(rnd.IntN(20))
 	err := c.DB(rnd.IntN(c.Len())).Set(nil, []byte(key), make([]byte, rnd.IntN(200)), record.Never)
@@ -334,7 +340,8 @@ func (f *following) position() uint64 {
 	return at
 }
 
-// state is what is remembered at a position, in which some databases may be ahead. It takes more than a sector now and then.
+// state is what is remembered at a position, in which some databases may be ahead. It takes more
+// than a sector now and then.
 func (f *following) state(at uint64) []byte {
 	state := make([]byte, 8*len(f.at), 8*len(f.at)+1000)
 	for i := range f.at {

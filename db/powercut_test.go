@@ -22,8 +22,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// TestPowerCut cuts the power at random moments while databases are written, checkpointed and recovered. What must
-// hold after each cut:
+// TestPowerCut cuts the power at random moments while databases are written, checkpointed and
+// recovered. What must hold after each cut:
 //
 //   - every database is as it was after some operation of its worker, no operation half done, and with -oas not
 //     before the last acknowledged one (otherwise not before the last hard synchronize);
@@ -77,8 +77,8 @@ type powerCut struct {
 	last        ulog.Stamp // newest stamp acknowledged
 }
 
-// worker is the only one to write a database. states[i] is what the database holds after i operations; safe is the
-// number of operations that must survive.
+// worker is the only one to write a database. states[i] is what the database holds after i
+// operations; safe is the number of operations that must survive.
 type worker struct {
 	db     int
 	states []map[string]string
@@ -89,8 +89,8 @@ func (p *powerCut) exprs() []string {
 	return []string{filepath.Join(p.dir, "a.kct"), filepath.Join(p.dir, "b.kch#lww=true"), filepath.Join(p.dir, "c.kct#ktopts=p")}
 }
 
-// round opens the databases, checks them, works until the power goes, and makes a possible state of the disk the next
-// directory.
+// round opens the databases, checks them, works until the power goes, and makes a possible state of
+// the disk the next directory.
 func (p *powerCut) round() {
 	fs, err := crashfs.New(p.dir)
 	require.NoError(p.t, err)
@@ -211,8 +211,9 @@ func (w *worker) check(t *testing.T, d *DB) {
 		w.db, got, w.states[w.safe], w.states[len(w.states)-1])
 }
 
-// crash makes the next directory. A database file is copied while a last checkpoint may be writing it: every commit
-// before that one was synced, and pages it writes are in no use by the commit before.
+// crash makes the next directory. A database file is copied while a last checkpoint may be writing
+// it: every commit before that one was synced, and pages it writes are in no use by the commit
+// before.
 func (p *powerCut) crash(fs *crashfs.FS, c *Catalog) {
 	fs.Cut()
 	next := p.t.TempDir()

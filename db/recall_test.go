@@ -17,7 +17,8 @@ func followOne(t *testing.T, d *DB, value, state string) {
 	require.NoError(t, d.Replicate(nil, []ulog.Update{setFrom(9, "key", stored(value))}, note))
 }
 
-// logModes runs a test with private logs and with a shared one; open opens databases in a directory.
+// logModes runs a test with private logs and with a shared one; open opens databases in a
+// directory.
 func logModes(t *testing.T, test func(t *testing.T, open func(dir string, names ...string) *Catalog)) {
 	t.Helper()
 	for name, shared := range map[string]bool{"private logs": false, "shared log": true} {
@@ -40,8 +41,8 @@ func logModes(t *testing.T, test func(t *testing.T, open func(dir string, names 
 	}
 }
 
-// A position that a database came up with must not go back after the next crash: newer updates of clients here would be overwritten by older
-// ones of the master that come again.
+// A position that a database came up with must not go back after the next crash: newer updates of
+// clients here would be overwritten by older ones of the master that come again.
 func TestThePositionOfAFileIsNotTakenBack(t *testing.T) {
 	logModes(t, func(t *testing.T, open func(string, ...string) *Catalog) {
 		dir := t.TempDir()
@@ -64,8 +65,8 @@ func TestThePositionOfAFileIsNotTakenBack(t *testing.T) {
 	})
 }
 
-// The position of a shared log came with updates of one file; a file that was checkpointed since knows an older one. The newer counts,
-// also when that file leaves the log, and for a tool.
+// The position of a shared log came with updates of one file; a file that was checkpointed since
+// knows an older one. The newer counts, also when that file leaves the log, and for a tool.
 func TestThePositionOfALogCountsForEveryFile(t *testing.T) {
 	dir := t.TempDir()
 	two := func() *Catalog {
@@ -91,8 +92,8 @@ func TestThePositionOfALogCountsForEveryFile(t *testing.T) {
 	require.Equal(t, "position 3", string(c.DB(0).Remembered()), "without the log")
 }
 
-// A new segment repeats the position with a stamp that is greater than the position's own. It must not get in front of what a file knows
-// that has come from elsewhere.
+// A new segment repeats the position with a stamp that is greater than the position's own. It must
+// not get in front of what a file knows that has come from elsewhere.
 func TestARepeatedPositionIsNoNewerOne(t *testing.T) {
 	logModes(t, func(t *testing.T, open func(string, ...string) *Catalog) {
 		dir := t.TempDir()

@@ -93,7 +93,8 @@ func TestCleanCloseLeavesOnlyTheFile(t *testing.T) {
 	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
 }
 
-// TestRestoredCopyIsNotRolledForward puts an older copy of a file in place; the log must not redo what the user undid.
+// TestRestoredCopyIsNotRolledForward puts an older copy of a file in place; the log must not redo
+// what the user undid.
 func TestRestoredCopyIsNotRolledForward(t *testing.T) {
 	for _, tc := range []struct {
 		name string
@@ -291,7 +292,8 @@ func TestMissingSegmentIsNotPassedOver(t *testing.T) {
 	}
 }
 
-// TestHalfMergedPrivateLogAndASharedOneAfterwards stops within a checkpoint with a private log, and starts with -ulog.
+// TestHalfMergedPrivateLogAndASharedOneAfterwards stops within a checkpoint with a private log, and
+// starts with -ulog.
 func TestHalfMergedPrivateLogAndASharedOneAfterwards(t *testing.T) {
 	dir := t.TempDir()
 	c := mustOpen(t, Options{}, filepath.Join(dir, "a.kct"))
@@ -302,7 +304,8 @@ func TestHalfMergedPrivateLogAndASharedOneAfterwards(t *testing.T) {
 	require.Equal(t, map[string]string{"k": "v"}, contents(t, c.DB(0)))
 }
 
-// TestProcessEndsBeforeThePrivateLogIsRemoved puts the private log back after a shared one has taken over.
+// TestProcessEndsBeforeThePrivateLogIsRemoved puts the private log back after a shared one has
+// taken over.
 func TestProcessEndsBeforeThePrivateLogIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	c := mustOpen(t, Options{}, filepath.Join(dir, "a.kct"))

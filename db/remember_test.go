@@ -10,7 +10,8 @@ import (
 	"gotycoon/ulog"
 )
 
-// What is remembered is what belongs to the data: after a kill, after a clean close, and when a file goes over to another log.
+// What is remembered is what belongs to the data: after a kill, after a clean close, and when a
+// file goes over to another log.
 func TestWhatIsRememberedStaysWithTheData(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
@@ -49,8 +50,8 @@ func TestWhatIsRememberedStaysWithTheData(t *testing.T) {
 	}
 }
 
-// A file that does not have everything that its log remembers keeps its own position, through whatever comes before the log remembers
-// something new.
+// A file that does not have everything that its log remembers keeps its own position, through
+// whatever comes before the log remembers something new.
 func TestAFileThatIsBehindItsLogKeepsItsPosition(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {

@@ -35,7 +35,8 @@ func takeBackup(t *testing.T, d *DB) backup {
 	return b
 }
 
-// restore opens what a kill at this moment leaves of the log and the files, and brings back the database in memory.
+// restore opens what a kill at this moment leaves of the log and the files, and brings back the
+// database in memory.
 func (b backup) restore(t *testing.T, dir string, index int, exprs func(dir string) []string) *Catalog {
 	t.Helper()
 	after := image(t, dir)
@@ -45,8 +46,8 @@ func (b backup) restore(t *testing.T, dir string, index int, exprs func(dir stri
 	return c
 }
 
-// Clients go on writing while a snapshot is written for a removal, to it and to a file. What comes after its instant is only in the log, and
-// is not removed with the rest.
+// Clients go on writing while a snapshot is written for a removal, to it and to a file. What comes
+// after its instant is only in the log, and is not removed with the rest.
 func TestRemovalKeepsWhatSnapshotsLack(t *testing.T) {
 	exprs := func(dir string) []string { return []string{":", filepath.Join(dir, "a.kct")} }
 	for _, upTo := range []ulog.Stamp{1 << 62, ulog.Stamp(1<<64 - 1)} {
@@ -184,8 +185,8 @@ func TestFollowersDoNotFillTheDisk(t *testing.T) {
 	require.Equal(t, 1, segments())
 }
 
-// Wherever a segment of the log has lost updates that a file needs, the start is refused with the command that helps, and the file of the log
-// is named in the error or in the log.
+// Wherever a segment of the log has lost updates that a file needs, the start is refused with the
+// command that helps, and the file of the log is named in the error or in the log.
 func TestLostUpdatesOfTheLogAreNotPassedOver(t *testing.T) {
 	for _, suffix := range []string{".kct", ".kch"} {
 		for _, private := range []bool{false, true} {
@@ -240,7 +241,8 @@ func TestLostUpdatesOfTheLogAreNotPassedOver(t *testing.T) {
 	}
 }
 
-// A process that dies while it closes a database and removes its private log leaves nothing that looks like a log that has lost its updates.
+// A process that dies while it closes a database and removes its private log leaves nothing that
+// looks like a log that has lost its updates.
 func TestDeathWhileAPrivateLogIsRemoved(t *testing.T) {
 	for n := 1; n < 16; n++ {
 		dir := t.TempDir()

@@ -28,8 +28,9 @@ func (r *fakeRights) Renew() error {
 	return nil
 }
 
-// TestRightsAreAskedForWhenNothingIsLeftToWaitFor has updates wait for somebody's transaction, and takes their rights away meanwhile. What must
-// hold: none of them is stored, and each tells why; where the rules have changed and the client still has its right all of them are.
+// TestRightsAreAskedForWhenNothingIsLeftToWaitFor has updates wait for somebody's transaction, and
+// takes their rights away meanwhile. What must hold: none of them is stored, and each tells why;
+// where the rules have changed and the client still has its right all of them are.
 func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 	updates := map[string]func(d *DB, p *Pending) error{
 		"set":    func(d *DB, p *Pending) error { return d.Set(p, []byte("a"), []byte("new"), record.Never) },
@@ -78,7 +79,8 @@ func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 	}
 }
 
-// TestACommitAsksForRights takes the right away between the updates of a transaction and its commit. What must hold: it is aborted.
+// TestACommitAsksForRights takes the right away between the updates of a transaction and its
+// commit. What must hold: it is aborted.
 func TestACommitAsksForRights(t *testing.T) {
 	d := mustOpen(t, Options{}, "%").DB(0)
 	tx, rights := begin(t, d), &fakeRights{}

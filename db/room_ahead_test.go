@@ -12,8 +12,9 @@ import (
 	"gotycoon/internal/vfs/faultfs"
 )
 
-// The server looks at the disk many times while one large value is written and others wait for their turn. A look does not give the room away that is
-// meant for them: the disk would be full then, and the next small update would end the log.
+// The server looks at the disk many times while one large value is written and others wait for
+// their turn. A look does not give the room away that is meant for them: the disk would be full
+// then, and the next small update would end the log.
 func TestALookAtTheDiskKeepsTheRoomOfValuesThatGoAhead(t *testing.T) {
 	fs := faultfs.New(vfs.OS{})
 	c, d := openAhead(t, t.TempDir(), fs)

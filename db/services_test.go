@@ -11,8 +11,8 @@ import (
 	"gotycoon/db/record"
 )
 
-// The services' database shares the update log, keeps its place in it whatever databases the command line names, and is out of
-// the way of those.
+// The services' database shares the update log, keeps its place in it whatever databases the
+// command line names, and is out of the way of those.
 func TestServicesDatabaseIsRecoveredFromTheSharedLog(t *testing.T) {
 	dir := t.TempDir()
 	o := db.Options{LogDir: filepath.Join(dir, "ulog"), SID: 1, Services: filepath.Join(dir, "services.kct")}

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestStatusRowsAreThoseOfTheOriginal compares all rows of databases without records, and the names of the others.
+// TestStatusRowsAreThoseOfTheOriginal compares all rows of databases without records, and the names
+// of the others.
 func TestStatusRowsAreThoseOfTheOriginal(t *testing.T) {
 	profiles := mustReadProfiles(t)
 	entries, err := os.ReadDir("../compat/testdata/http")

@@ -24,8 +24,8 @@ func begin(t testing.TB, d *DB) *Transaction {
 	return tx
 }
 
-// TestTransactionModel does random operations within transactions, a third of which are shared half way, and compares with a map: what
-// the owner sees, what others see, and what is left.
+// TestTransactionModel does random operations within transactions, a third of which are shared half
+// way, and compares with a map: what the owner sees, what others see, and what is left.
 func TestTransactionModel(t *testing.T) {
 	for _, expr := range []string{":", "*", "%", "-", "+", "m.kch", "m.kct", "%#rcomp=decdesc"} {
 		t.Run(expr, func(t *testing.T) {
@@ -138,7 +138,8 @@ func TestASharedTransactionTakesUpdatesOfAllButTheMaster(t *testing.T) {
 	require.Nil(t, d.Transaction())
 }
 
-// A process that is killed within a transaction leaves nothing of it, one killed after the commit leaves all.
+// A process that is killed within a transaction leaves nothing of it, one killed after the commit
+// leaves all.
 func TestKilledTransaction(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
@@ -197,7 +198,8 @@ func TestWhereThereAreNoTransactions(t *testing.T) {
 	require.ErrorIs(t, tx.Commit(nil), errEnded, "closing has aborted it")
 }
 
-// Increments of many clients and of transactions add up: no transaction commits on top of an update that it has not seen.
+// Increments of many clients and of transactions add up: no transaction commits on top of an update
+// that it has not seen.
 func TestTransactionsAndClientsAddUp(t *testing.T) {
 	d := mustOpen(t, Options{}, "%").DB(0)
 	const clients, each = 4, 200

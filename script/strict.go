@@ -129,9 +129,9 @@ func (t *tokens) add(token string) {
 	}
 }
 
-// tooDeep reports whether constructs are inside each other deeper than rewriter accepts in any chunk.
-// It looks at the tokens before the parser does: the parser needs a kilobyte for each level and cannot
-// be stopped, so two megabytes of "(" would take a gigabyte that nobody has asked for.
+// tooDeep reports whether constructs are inside each other deeper than rewriter accepts in any
+// chunk. It looks at the tokens before the parser does: the parser needs a kilobyte for each level
+// and cannot be stopped, so two megabytes of "(" would take a gigabyte that nobody has asked for.
 //
 // A bracket is a level until it is closed, a block until its end, and in an expression so is each
 // operator that binds to the right: 2^2^2, a..b..c, - - -1, not not x.

@@ -75,7 +75,7 @@ func (s *Store) usageWithin(most int) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	defer tx.Rollback() //nolint:errcheck // a read transaction
+	defer tx.Rollback() // a read transaction
 	m, err := readMeta(tx)
 	if err != nil {
 		return usage{}, err

@@ -155,7 +155,8 @@ func FuzzRegex(f *testing.F) {
 	})
 }
 
-// requireEnginesAgree compares the two ways to run an expression, where both can and the budget lasts.
+// requireEnginesAgree compares the two ways to run an expression, where both can and the budget
+// lasts.
 func requireEnginesAgree(t *testing.T, pattern string, key []byte) {
 	pattern, _, _ = strings.Cut(pattern, "\x00")
 	root, err := parseRegex(pattern)

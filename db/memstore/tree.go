@@ -17,8 +17,8 @@ import (
 // Invariants of the pages:
 //   - All keys below slot i of an inner page are at or behind the key of slot i, and before the key
 //     of slot i+1. The key of slot 0 counts as smaller than any key.
-//   - The fences of a page are the nearest keys left and right of the way from the root to the page.
-//     All keys that may ever come to the page lie between its fences. Both fences begin with
+//   - The fences of a page are the nearest keys left and right of the way from the root to the
+//     page. All keys that may ever come to the page lie between its fences. Both fences begin with
 //     the same page.prefix() bytes, so all these keys do, too.
 //   - No page is empty, and the root, if it is an inner page, has at least two children.
 //
