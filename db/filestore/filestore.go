@@ -8,25 +8,17 @@
 // loses the overlays, and a replay of the log from Meta.Stamp on fills them again.
 //
 // Invariants:
-//
 //   - The log is synced up to a stamp before the transaction with that stamp commits. Otherwise a
 //     power cut could leave a file that is ahead of its log.
-//
 //   - Stamp, count, identity of the log and data change in one transaction.
-//
 //   - A reader takes the view (active and frozen overlay) first and begins its transaction
 //     afterwards, see view.
-//
 //   - No transaction outlives the call that began it, except the transaction of a Frozen: bbolt
 //     cannot use a replaced page again while an older transaction is open.
-//
 //   - A removal is a tombstone in the overlay; a clear hides the file below it.
-//
 //   - Writers wait when the overlay is twice its limit (Throttle).
-//
 //   - A record that the disk has changed is noticed: Meta has one checksum of all records
 //     (RecordSum), which verify, compact and repair compare. The description has its own checksum.
-//
 //   - Of the position in the file and the position in the log the newer counts, by the stamp of its
 //     record in the log; replay and checkpoints only move a position on (SetPosition).
 //
