@@ -114,7 +114,7 @@ func (d *DB) RemoveBulk(p *Pending, keys [][]byte, atomic bool) (removed int, er
 
 // removeChunk removes the records of the first n keys as one commit: of all keys with atomic,
 // otherwise of as many as have a stripe of their own, so that a key given twice is found once.
-func (d *DB) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
+func (d *core) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int, err error) {
 	b := d.newBatch()
 	defer b.free()
 	for n < len(keys) && (atomic || n < chunkRecords) {
@@ -170,7 +170,7 @@ func (d *DB) GetBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, v
 	return d.oweKeys(p, keys)
 }
 
-func (d *DB) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
+func (d *core) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int, value []byte, xt int64)) error {
 	b := d.newBatch()
 	defer b.free()
 	if atomic {

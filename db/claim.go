@@ -60,7 +60,7 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 }
 
 // firstLive returns the first key that Claim can take. It looks at the store in pieces.
-func (d *DB) firstLive(heed Heed, prefix, from []byte) (found []byte, err error) {
+func (d *core) firstLive(heed Heed, prefix, from []byte) (found []byte, err error) {
 	now := d.seconds()
 	start := store.Start{Key: from, Inclusive: true, Ask: heed.Asking()}
 	anywhere := !d.bytewise() // in another order they may be anywhere

@@ -87,7 +87,7 @@ const (
 )
 
 // storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
-func (d *DB) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when) error {
+func (d *core) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
@@ -234,7 +234,7 @@ func (d *DB) Clear(p *Pending) error { return d.clear(p, ulog.Update{SID: d.sid}
 // clear removes all records on behalf of the server that from names, and puts the position f into
 // the log with the clear. client says that a client asked for it; then the clear may become part of
 // a shared transaction.
-func (d *DB) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) error {
+func (d *core) clear(p *Pending, from ulog.Update, f *ulog.Position, client bool) error {
 	if err := d.clearable(client); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const keyWork = owed.HeedSteps / 32
 
 // keys calls visit for every key from a place on, in the database's order, until visit returns
 // false. The store is read in pieces, so nothing is held while visit runs.
-func (d *DB) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool) error {
+func (d *core) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bool) error {
 	var room []byte
 	var ends []int
 	from.Ask = h.Asking()
@@ -86,7 +86,7 @@ func (d *DB) MatchRegex(heed Heed, p *Pending, regex string, max int64, memory k
 }
 
 // filter returns at most max keys that match.
-func (d *DB) filter(h *owed.Heeding, p *Pending, max int64, memory keymatch.Memory, match func(key []byte) bool) ([][]byte, error) {
+func (d *core) filter(h *owed.Heeding, p *Pending, max int64, memory keymatch.Memory, match func(key []byte) bool) ([][]byte, error) {
 	found := keyList{memory: memory}
 	err := d.keys(h, store.Start{Edge: true}, func(key []byte) bool {
 		return int64(len(found.keys)) != max && (!match(key) || found.add(key)) && h.Err() == nil
