@@ -93,28 +93,3 @@ func compressorOf(check uint32) (c Compressor, known bool) {
 	}
 	return Plain, false
 }
-
-// hash is the 64-bit hash whose low half is the original's check value: MurmurHash64A with the
-// original's seed.
-func hash(b []byte) uint64 {
-	const m, seed, shift = 0xc6a4a7935bd1e995, 19780211, 47
-	h := uint64(seed) ^ uint64(len(b))*m
-	for ; len(b) >= 8; b = b[8:] {
-		k := littleEndian(b[:8]) * m
-		k ^= k >> shift
-		h = h*m ^ k*m
-	}
-	if len(b) > 0 {
-		h = (h ^ littleEndian(b)) * m
-	}
-	h ^= h >> shift
-	h *= m
-	return h ^ h>>shift
-}
-
-func littleEndian(b []byte) (n uint64) {
-	for i := len(b) - 1; i >= 0; i-- {
-		n = n<<8 | uint64(b[i])
-	}
-	return n
-}
