@@ -85,9 +85,6 @@ func newTransaction(d *core) *Transaction {
 // DB returns the database with the collected updates, for the owner before Share.
 func (t *Transaction) DB() *DB { return t.view }
 
-// isShared reports whether the transaction is everybody's.
-func (t *Transaction) isShared() bool { return t.shared.Load() }
-
 // Ended is closed when the transaction is committed or aborted.
 func (t *Transaction) Ended() <-chan struct{} { return t.ended }
 

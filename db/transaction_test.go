@@ -58,7 +58,7 @@ func runTransaction(t *testing.T, rnd *rand.Rand, d *DB, m *model) {
 			require.NoError(t, work.Clear(nil))
 			clear(m.records)
 		}
-		if !tx.isShared() {
+		if !tx.shared.Load() {
 			requireValue(t, d, before, m.clock, key)
 		}
 	}

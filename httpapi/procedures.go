@@ -73,16 +73,8 @@ const (
 	readWrite = access.Read | access.Write
 )
 
-// Rows of several procedures. commonRows are for all of them.
+// Rows of several procedures.
 var (
-	commonRows = []row{
-		{"DB", "the database, by number or name (default 0)"},
-		{"CUR", "the cursor, a number of the client's choice; cursors belong to the connection"},
-		{"WAIT", "wait for the signal of this name before anything else"},
-		{"WAITTIME", "for so many seconds at most (default 30)"},
-		{"SIGNAL", "send the signal of this name afterwards; SIGNALED says how many were waiting"},
-		{"SIGNALBROAD", "if present: to all who wait, not only to the one who waits the longest"},
-	}
 	keyRow    = row{"key", "the key"}
 	valueRow  = row{"value", "the value"}
 	xtRow     = row{"xt", "seconds until the record expires; below 0: the absolute time, in seconds since 1970 (default never)"}

@@ -12,10 +12,7 @@ import (
 // logger adds the formatting and the level of this package's lines.
 type logger struct{ *slog.Logger }
 
-func newLogger(w io.Writer, level slog.Leveler) logger { return newFormatted(klog.Original, w, level) }
-
-// newFormatted is newLogger for another format of lines.
-func newFormatted(format klog.Format, w io.Writer, level slog.Leveler) logger {
+func newLogger(format klog.Format, w io.Writer, level slog.Leveler) logger {
 	return logger{slog.New(klog.New(format, w, level))}
 }
 

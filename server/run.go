@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config, stdout, stderr io.Writer) int {
 	ballast := make([]byte, ballastSize)
 	defer runtime.KeepAlive(ballast)
 	live := newLive(&cfg)
-	log := newFormatted(cfg.LogFormat, sink, &live.level)
+	log := newLogger(cfg.LogFormat, sink, &live.level)
 	r := &root{
 		cfg: &cfg, live: live, log: log, sink: sink, signals: signals, manager: manager{log},
 		process: os.Getpid(), started: time.Now(), stack: stack{closed: cfg.closed},

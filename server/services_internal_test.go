@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
 	"gotycoon/services"
 )
@@ -39,7 +40,7 @@ func TestServicesAreInTheSnapshots(t *testing.T) {
 	c, err := db.Open([]string{":"}, db.Options{Services: filepath.Join(dir, "services.kct")})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	s := newSnapshots(SnapshotConfig{Dir: dir}, 1, newPace(), newLogger(io.Discard, slog.LevelError))
+	s := newSnapshots(SnapshotConfig{Dir: dir}, 1, newPace(), newLogger(klog.Original, io.Discard, slog.LevelError))
 	s.catalog = c
 	require.True(t, s.takeAll(nil))
 	for _, name := range []string{"00000000.ktss", "00065534.ktss"} {
@@ -55,7 +56,7 @@ func TestAServiceThatCannotListenStopsTheStart(t *testing.T) {
 	defer l.Close()
 	c := ServicesConfig{CounterPort: l.Addr().(*net.TCPAddr).Port}
 	_, err = c.open(&servicesOptions{
-		Options: services.Options{Limits: new(netio.Limits)}, Host: "127.0.0.1", Log: newLogger(io.Discard, slog.LevelError),
+		Options: services.Options{Limits: new(netio.Limits)}, Host: "127.0.0.1", Log: newLogger(klog.Original, io.Discard, slog.LevelError),
 	})
 	require.ErrorContains(t, err, "starting the counter server")
 }

@@ -6,13 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"gotycoon/internal/klog"
+
 	"github.com/stretchr/testify/require"
 )
 
 // No client waits for the action of a timer, so a panic must be in the log.
 func TestAPanicInTheBackgroundIsInTheLog(t *testing.T) {
 	var log bytes.Buffer
-	timers, calls, done := newTimers(newLogger(&log, slog.LevelError)), 0, make(chan struct{})
+	timers, calls, done := newTimers(newLogger(klog.Original, &log, slog.LevelError)), 0, make(chan struct{})
 	timers.every(time.Millisecond, func() {
 		switch calls++; calls {
 		case 1:
