@@ -13,6 +13,8 @@ import (
 
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
+	*View // what protocols may see
+
 	opts   Options
 	dbs    []*DB // those of the command line
 	all    []*DB // and the one of the services, if any
@@ -37,8 +39,89 @@ type Catalog struct {
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
 
+// View is what protocols see of a catalog: the databases of the command line and the update log.
+// The services' database cannot be reached through a View, by whatever number or name: a client
+// that could write there could clear what sequences, quotas and locks have promised. Callers that
+// may use the services' database ask the Catalog for it, by names of their own: Services, Numbered
+// and All.
+type View struct{ c *Catalog }
+
 // Len returns the number of databases.
-func (c *Catalog) Len() int { return len(c.dbs) }
+func (v *View) Len() int { return len(v.c.dbs) }
+
+// DB returns the database with an index on the command line, nil where there is none.
+func (v *View) DB(i int) *DB {
+	if i < 0 || i >= len(v.c.dbs) {
+		return nil
+	}
+	return v.c.dbs[i]
+}
+
+// Lookup returns the database with a name, nil where there is none. Of databases with one name it
+// is the last.
+func (v *View) Lookup(name string) *DB { return v.c.names[name] }
+
+// Log returns the shared update log, nil without Options.LogDir.
+func (v *View) Log() *ulog.Log {
+	if v.c.log == nil {
+		return nil
+	}
+	return v.c.log.Log
+}
+
+// LogFiles lists the segments of the shared update log.
+func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.log.Files() }
+
+// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or
+// ends that. Updates of a master are stored all the same. The services' database is not affected.
+//
+// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and
+// all that were appended are as safe as the mode promises: a follower that has received everything
+// up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait for a
+// transaction, the disk, or a key are refused when their turn comes (appendAndApply), and so is the
+// commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
+// the log.
+func (v *View) SetGuarded(on bool) error {
+	v.c.guard.Store(on)
+	if !on {
+		return nil
+	}
+	for _, d := range v.c.dbs {
+		d.commitMu.Lock()
+		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
+		d.commitMu.Unlock()
+	}
+	for _, l := range v.c.logs {
+		if err := l.Wait(l.Last()); err != nil {
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
+		}
+	}
+	return nil
+}
+
+// Guarded reports whether the databases refuse updates of clients, see SetGuarded.
+func (v *View) Guarded() bool { return v.c.guard.Load() }
+
+// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and
+// nothing newer than this call. The newest segment stays. Databases that still need the segments
+// for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). Segments that
+// others still need are kept all the same, see ulog.Hold; when the disk is full, followers' needs
+// do not count.
+//
+// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full
+// disk may be the reason.
+func (v *View) RemoveLogFiles(upTo ulog.Stamp) error {
+	upTo = min(upTo, v.c.log.Last())
+	need, err := v.c.log.Removable(upTo)
+	if err != nil || need == 0 {
+		return err
+	}
+	err = v.c.moveOn(need)
+	if v.c.gate.NoDisk() {
+		return errors.Join(err, v.c.log.ReclaimFiles(upTo))
+	}
+	return errors.Join(err, v.c.log.RemoveFiles(upTo))
+}
 
 // ServicesIndex is the index of the services' database in the update log. It is far from the
 // indexes of the command line, and unknown to servers without services, which ignore its updates.
@@ -60,29 +143,6 @@ func (c *Catalog) Numbered(i int) *DB {
 	}
 	return c.DB(i)
 }
-
-// DB returns the database with an index on the command line, nil where there is none.
-func (c *Catalog) DB(i int) *DB {
-	if i < 0 || i >= len(c.dbs) {
-		return nil
-	}
-	return c.dbs[i]
-}
-
-// Lookup returns the database with a name, nil where there is none. Of databases with one name it
-// is the last.
-func (c *Catalog) Lookup(name string) *DB { return c.names[name] }
-
-// Log returns the shared update log, nil without Options.LogDir.
-func (c *Catalog) Log() *ulog.Log {
-	if c.log == nil {
-		return nil
-	}
-	return c.log.Log
-}
-
-// LogFiles lists the segments of the shared update log.
-func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
 
 // SyncLogs returns when every update made so far would survive a power cut. A database without a
 // log has no such updates.
@@ -237,38 +297,3 @@ func (c *Catalog) Logs() []OpenLog {
 
 // All returns all databases, the one of the services last if there is one.
 func (c *Catalog) All() []*DB { return c.all }
-
-// View is what protocols see of a catalog: the databases of the command line and the update log.
-// The services' database cannot be reached through a View, by whatever number or name: a client
-// that could write there could clear what sequences, quotas and locks have promised. Callers that
-// may use the services' database ask the Catalog for it, by names of their own: Services, Numbered
-// and All.
-type View struct{ c *Catalog }
-
-// View returns what protocols may see.
-func (c *Catalog) View() *View { return &View{c} }
-
-// Len returns the number of databases.
-func (v *View) Len() int { return v.c.Len() }
-
-// DB returns the database with an index on the command line, nil where there is none.
-func (v *View) DB(i int) *DB { return v.c.DB(i) }
-
-// Lookup returns the database with a name, nil where there is none. Of databases with one name it
-// is the last.
-func (v *View) Lookup(name string) *DB { return v.c.Lookup(name) }
-
-// Log returns the shared update log, nil without Options.LogDir.
-func (v *View) Log() *ulog.Log { return v.c.Log() }
-
-// LogFiles lists the segments of the shared update log.
-func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.LogFiles() }
-
-// RemoveLogFiles removes segments of the shared update log, see Catalog.RemoveLogFiles.
-func (v *View) RemoveLogFiles(upTo ulog.Stamp) error { return v.c.RemoveLogFiles(upTo) }
-
-// SetGuarded makes the databases refuse updates of clients, or ends that, see Catalog.SetGuarded.
-func (v *View) SetGuarded(on bool) error { return v.c.SetGuarded(on) }
-
-// Guarded reports whether the databases refuse updates of clients.
-func (v *View) Guarded() bool { return v.c.Guarded() }

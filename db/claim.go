@@ -63,14 +63,14 @@ func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, err
 func (d *core) firstLive(heed Heed, prefix, from []byte) (found []byte, err error) {
 	now := d.seconds()
 	start := store.Start{Key: from, Inclusive: true, Ask: heed.Asking()}
-	anywhere := !d.bytewise() // in another order they may be anywhere
+	anywhere := !d.Bytewise() // in another order they may be anywhere
 	start.Edge = anywhere
 	for {
 		var last []byte // of a piece
 		seen, began := 0, time.Now()
 		err := d.records().Scan(start, func(key, stored []byte) bool {
 			named := bytes.HasPrefix(key, prefix)
-			if xt, _, ok := d.split(stored); named && ok && !record.Expired(xt, now) {
+			if xt, _, ok := d.Split(stored); named && ok && !record.Expired(xt, now) {
 				found = bytes.Clone(key)
 			} else if seen++; seen == scanRecords || seen%collectClock == 0 && time.Since(began) > maxLook {
 				last = bytes.Clone(key)
@@ -96,7 +96,7 @@ func (d *core) firstLive(heed Heed, prefix, from []byte) (found []byte, err erro
 // first, until visit returns false. Claimed and expired records are among them. In a database whose
 // keys are not in the order of their bytes it visits none.
 func (d *DB) KeysBefore(end, prefix []byte, visit func(key []byte) bool) error {
-	if !d.bytewise() {
+	if !d.Bytewise() {
 		return nil
 	}
 	from := store.Start{Key: end, Backward: true}

@@ -122,8 +122,8 @@ type core struct {
 // refuses reports whether clients may not update.
 func (d *core) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
 
-// bytewise reports whether keys that begin alike stand together.
-func (d *core) bytewise() bool {
+// Bytewise reports whether keys that begin alike stand together.
+func (d *core) Bytewise() bool {
 	return d.file != nil && d.expr.Params.RComp == expr.Lexical ||
 		d.expr.Kind.Ordered() && d.expr.Params.RComp == expr.Lexical
 }
@@ -148,7 +148,7 @@ func (d *core) read(r store.Reader, dst, key []byte) (value []byte, xt int64, fo
 	if err != nil || !found {
 		return nil, 0, false, systemError(err)
 	}
-	xt, value, found = d.split(dst[at:])
+	xt, value, found = d.Split(dst[at:])
 	if !found || record.Expired(xt, d.seconds()) {
 		return nil, 0, false, nil
 	}

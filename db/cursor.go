@@ -307,7 +307,7 @@ func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
 	if err = c.seen(p, err); err != nil {
 		return nil, nil, 0, err
 	}
-	xt, value, _ = c.db.split(stored)
+	xt, value, _ = c.db.Split(stored)
 	return key, value, xt, nil
 }
 
@@ -325,7 +325,7 @@ func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []
 			if stored, found, err = c.db.records().Get(nil, e.key, r); err != nil {
 				return systemError(err)
 			}
-			if xt, _, ok := c.db.split(stored); !found || !ok || record.Expired(xt, c.db.seconds()) {
+			if xt, _, ok := c.db.Split(stored); !found || !ok || record.Expired(xt, c.db.seconds()) {
 				return dberr.ErrNoRecord
 			}
 			update(b, e.key)

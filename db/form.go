@@ -25,8 +25,6 @@ type Info struct {
 
 	Order   expr.Order // in which a Frozen's records come
 	Ordered bool       // false: they come in none
-	// keys that begin alike stand together
-	Bytewise bool
 	// A copy of another database, in the byte order of its keys, can be merged into this one record
 	// by record, so that records which both have are never missing. A database that is not
 	// mergeable is cleared first.
@@ -50,7 +48,7 @@ func (d *core) describe() *Info {
 		Expr: e.Raw, Path: e.Path, Kind: e.Kind,
 		MaxKey: d.maxKey, Persistent: d.persistent(), ReadOnly: d.readOnly,
 		OnDisk: d.file != nil, Volatile: d.file == nil && e.Kind != expr.Plugged,
-		Order: order, Ordered: ordered, Bytewise: d.bytewise(),
+		Order: order, Ordered: ordered,
 		Mergeable:     ordered && order == expr.Lexical && e.Kind != expr.Text,
 		KeepsVersions: d.versions.lww(),
 		Remembers:     !d.readOnly && (d.file != nil || d.log != nil),
@@ -100,8 +98,8 @@ func (d *form) prefixSize() int {
 	return record.XTSize
 }
 
-// split takes a stored value apart. A value too short for an expiration time counts as absent.
-func (d *form) split(stored []byte) (xt int64, value []byte, ok bool) {
+// Split takes a stored value apart. A value too short for an expiration time counts as absent.
+func (d *form) Split(stored []byte) (xt int64, value []byte, ok bool) {
 	if d.persistent() {
 		return record.MaxXT, stored, true
 	}
@@ -111,7 +109,7 @@ func (d *form) split(stored []byte) (xt int64, value []byte, ok bool) {
 // SplitStored takes a stored value of this database apart. live is false for a record that has
 // expired, and for a value too short for an expiration time where it must have one.
 func (d *form) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
-	xt, value, ok := d.split(stored)
+	xt, value, ok := d.Split(stored)
 	return xt, value, ok && !record.Expired(xt, d.seconds())
 }
 

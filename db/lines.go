@@ -54,7 +54,7 @@ func (b *batch) placeLines() {
 	}
 	for i := range b.ups {
 		if u := &b.ups[i]; u.Op == ulog.OpSet {
-			_, value, _ := b.db.split(u.Value)
+			_, value, _ := b.db.Split(u.Value)
 			u.Key = b.db.lines.target(u.Key, value)
 		}
 	}

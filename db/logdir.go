@@ -150,27 +150,6 @@ func (l *logDir) place() string {
 // follows its snapshots and belongs to the component that takes them. A Frozen has a hold of its
 // own.
 
-// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and
-// nothing newer than this call. The newest segment stays. Databases that still need the segments
-// for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). Segments that
-// others still need are kept all the same, see ulog.Hold; when the disk is full, followers' needs
-// do not count.
-//
-// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full
-// disk may be the reason.
-func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
-	upTo = min(upTo, c.log.Last())
-	need, err := c.log.Removable(upTo)
-	if err != nil || need == 0 {
-		return err
-	}
-	err = c.moveOn(need)
-	if c.gate.NoDisk() {
-		return errors.Join(err, c.log.ReclaimFiles(upTo))
-	}
-	return errors.Join(err, c.log.RemoveFiles(upTo))
-}
-
 // moveOn writes everything up to a stamp to where a restart finds it without the log.
 func (c *Catalog) moveOn(to ulog.Stamp) error {
 	var failed error

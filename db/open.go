@@ -21,6 +21,7 @@ import (
 func Open(exprs []string, o Options) (*Catalog, error) {
 	o.setDefaults()
 	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
+	c.View = &View{c}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {
 		start.abandon()

@@ -166,33 +166,3 @@ func (c *opening) recallFiles() {
 		}
 	}
 }
-
-// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or
-// ends that. Updates of a master are stored all the same. The services' database is not affected.
-//
-// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and
-// all that were appended are as safe as the mode promises: a follower that has received everything
-// up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait for a
-// transaction, the disk, or a key are refused when their turn comes (appendAndApply), and so is the
-// commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
-// the log.
-func (c *Catalog) SetGuarded(on bool) error {
-	c.guard.Store(on)
-	if !on {
-		return nil
-	}
-	for _, d := range c.dbs {
-		d.commitMu.Lock()
-		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
-		d.commitMu.Unlock()
-	}
-	for _, l := range c.logs {
-		if err := l.Wait(l.Last()); err != nil {
-			return &dberr.LogError{Dir: l.Dir(), Err: err}
-		}
-	}
-	return nil
-}
-
-// Guarded returns what SetGuarded has set last.
-func (c *Catalog) Guarded() bool { return c.guard.Load() }

@@ -1,42 +1,32 @@
 package db
 
 import (
-	"bytes"
-
 	"gotycoon/db/dberr"
-	"gotycoon/db/owed"
-	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
-
-// Noting returns the position that the log keeps with the updates when the first n of them are
-// stored; nil for none.
-type Noting func(n int) *ulog.Position
 
 // Replicate stores the updates of another server, in their order and as they are: values with the
 // expiration time in front, whether that time has passed or not. The updates are logged under the
 // server ID they came with and this database's index, with new stamps. Removing a record that does
 // not exist is no error. As with a bulk that is not atomic there are several commits. Each commit
-// puts the position that note returns into the log, and later into the file, together with its
-// updates, so that the server knows after a crash where to go on. note may be nil.
+// that stores the updates up to the n-th puts the position note(n), unless it is nil, into the log,
+// and later into the file, together with its updates, so that the server knows after a crash where
+// to go on. note may be nil.
 //
 // Updates that the database can never hold (a key too long, an unknown operation) are left out, and
 // the first of them is returned as an *Error with the code InvalidOperation after the others are
 // stored. Every other error ends the call. The updates may then be given again: storing an update
 // twice changes nothing, except that a text database has one more line.
-func (d *DB) Replicate(p *Pending, ups []ulog.Update, note Noting) error {
+func (d *DB) Replicate(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position) error {
 	return d.ReplicateSome(p, ups, note, nil)
 }
 
-// Taking reports whether an update of another server is to be stored. An error ends the call that
-// asks.
-type Taking func(u *ulog.Update) (bool, error)
-
 // ReplicateSome is Replicate for a database of which other servers may change some records only.
-// takes is asked before the records are locked; updates that it refuses are left out, while the
-// positions are stored all the same. An update that takes accepts is stored also where the database
-// keeps versions and has a newer one. A nil takes accepts every update, as Replicate does.
-func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note Noting, takes Taking) error {
+// takes is asked before the records are locked. It reports whether an update is to be stored;
+// updates that it refuses are left out, while the positions are stored all the same. An error of
+// takes ends the call. An update that takes accepts is stored also where the database keeps
+// versions and has a newer one. A nil takes accepts every update, as Replicate does.
+func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position, takes func(u *ulog.Update) (bool, error)) error {
 	if d.readOnly {
 		return dberr.ErrReadOnly
 	}
@@ -73,7 +63,7 @@ func replicaChunk(ups []ulog.Update) int {
 }
 
 // replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
-func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Taking) (leftOut, err error) {
+func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes func(u *ulog.Update) (bool, error)) (leftOut, err error) {
 	if ups[0].Op == ulog.OpClear && takes == nil {
 		return nil, d.clear(p, ups[0], f, false)
 	}
@@ -119,19 +109,4 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Ta
 	}
 	d.sweeper.touch(writeScore * int64(len(b.ups)))
 	return leftOut, d.waitUnlessOwed(p, b)
-}
-
-// Strangers returns keys of a Mergeable database that known does not know, at most limit of them.
-// The keys are behind after (nil: from the first record) and up to upTo (nil: to the last record).
-func (d *DB) Strangers(after, upTo []byte, limit int, known func(key []byte) bool) (keys [][]byte, err error) {
-	err = d.keys(new(owed.Heeding), store.Start{Key: after, Edge: after == nil}, func(key []byte) bool {
-		if upTo != nil && bytes.Compare(key, upTo) > 0 {
-			return false
-		}
-		if !known(key) {
-			keys = append(keys, bytes.Clone(key))
-		}
-		return len(keys) < limit
-	})
-	return keys, err
 }

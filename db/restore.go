@@ -59,7 +59,7 @@ func (l *Loader) Add(key, value []byte) error {
 	if len(value) > record.MaxValueSize+record.XTSize {
 		return dberr.ErrLongValue
 	}
-	xt, plain, ok := d.split(value)
+	xt, plain, ok := d.Split(value)
 	if !ok {
 		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
 	}

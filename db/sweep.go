@@ -220,7 +220,7 @@ func (s *sweeper) rewound() bool {
 
 func (s *sweeper) expiredNow(stored []byte) bool {
 	d := s.db
-	xt, _, ok := d.split(stored)
+	xt, _, ok := d.Split(stored)
 	return ok && record.Expired(xt, d.seconds())
 }
 
@@ -241,7 +241,7 @@ func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored 
 	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at), Ask: heed.Asking()}
 	err = d.store.Scan(from, func(key, stored []byte) bool {
 		w.at = append(w.at[:0], key...)
-		xt, _, _ := d.split(stored)
+		xt, _, _ := d.Split(stored)
 		w.met = w.met || xt != record.MaxXT
 		if unwanted(stored) {
 			victims = append(victims, bytes.Clone(key))

@@ -107,7 +107,7 @@ func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool,
 	if stored == nil {
 		return nil, 0, false, nil
 	}
-	xt, value, found = b.db.split(stored)
+	xt, value, found = b.db.Split(stored)
 	return value, xt, found, nil
 }
 

@@ -57,11 +57,42 @@ func (d *core) keys(h *owed.Heeding, from store.Start, visit func(key []byte) bo
 	}
 }
 
+// Scan visits the records from a place on, in their stored form, expired records included, until
+// visit returns false. The store is read in pieces, between which nothing is held and heed may end
+// the scan. visit is called within the store: it must be quick, and must not use the database. A
+// record that changes meanwhile is seen as it was or as it is.
+func (d *DB) Scan(heed Heed, from store.Start, visit func(key, stored []byte) bool) error {
+	from.Ask = heed.Asking()
+	for {
+		if err := heed.Now(); err != nil {
+			return err
+		}
+		var last []byte
+		records, size, ended := 0, 0, false
+		err := d.records().Scan(from, func(key, stored []byte) bool {
+			records++
+			size += len(key) + len(stored)
+			if ended = !visit(key, stored); ended {
+				return false
+			}
+			if records == scanRecords || size >= scanBytes {
+				last = bytes.Clone(key)
+				return false
+			}
+			return true
+		})
+		if err != nil || ended || records < scanRecords && size < scanBytes {
+			return systemError(err)
+		}
+		from = store.Start{Key: last, Backward: from.Backward, Ask: from.Ask}
+	}
+}
+
 // MatchPrefix returns at most max keys that begin with prefix (all where max is negative), keys of
 // expired records included. memory is asked for the memory of the keys.
 func (d *DB) MatchPrefix(heed Heed, p *Pending, prefix []byte, max int64, memory keymatch.Memory) ([][]byte, error) {
 	h := owed.NewHeeding(heed)
-	if !d.bytewise() {
+	if !d.Bytewise() {
 		return d.filter(h, p, max, memory, func(key []byte) bool { return bytes.HasPrefix(key, prefix) })
 	}
 	found := keyList{memory: memory}
@@ -191,7 +222,7 @@ type Page struct {
 // two pages, and the work for each page is bounded: where keys that begin alike do not stand
 // together, a page may have few records, or none, and there is a next page all the same.
 func (d *DB) Page(owed *Pending, o PageOptions) (Page, error) {
-	p := pager{db: d, opts: o, from: store.Start{Key: o.After, Edge: o.After == nil}, together: d.bytewise()}
+	p := pager{db: d, opts: o, from: store.Start{Key: o.After, Edge: o.After == nil}, together: d.Bytewise()}
 	if p.together && bytes.Compare(o.After, o.Prefix) < 0 {
 		p.from = store.Start{Key: o.Prefix, Inclusive: true}
 	}
@@ -247,7 +278,7 @@ func (p *pager) take(key, stored []byte) {
 	if !bytes.HasPrefix(key, p.opts.Prefix) {
 		return
 	}
-	xt, value, ok := p.db.split(stored)
+	xt, value, ok := p.db.Split(stored)
 	if !ok || record.Expired(xt, p.db.seconds()) {
 		return
 	}
