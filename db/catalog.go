@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,6 +103,11 @@ func (v *View) SetGuarded(on bool) error {
 // Guarded reports whether the databases refuse updates of clients, see SetGuarded.
 func (v *View) Guarded() bool { return v.c.guard.Load() }
 
+// Every database that could not be rebuilt without the log has a ulog.Hold, which keeps the log's
+// segments. The hold of a file follows its checkpoints (attach). The hold of a database in memory
+// follows its snapshots and belongs to the component that takes them. A Frozen has a hold of its
+// own.
+
 // RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and
 // nothing newer than this call. The newest segment stays. Databases that still need the segments
 // for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). Segments that
@@ -123,6 +129,30 @@ func (v *View) RemoveLogFiles(upTo ulog.Stamp) error {
 	return errors.Join(err, v.c.log.RemoveFiles(upTo))
 }
 
+// moveOn writes everything up to a stamp to where a restart finds it without the log.
+func (c *Catalog) moveOn(to ulog.Stamp) error {
+	var failed error
+	if c.beforeRemoval != nil {
+		failed = c.beforeRemoval(to)
+	}
+	for _, d := range c.all {
+		if d.file == nil || d.readOnly || d.hold.From() >= to {
+			continue
+		}
+		d.reachEnd()
+		if err := d.file.Checkpoint(); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.path(), err))
+		}
+	}
+	return failed
+}
+
+// BeforeRemoval has f called before files of the shared update log are removed whose updates go up
+// to a stamp. f takes the snapshots of the databases that need the files, and advances their holds.
+// An error of f is reported, and does not stop the removal of what nobody needs. BeforeRemoval is
+// called before anybody uses the catalog.
+func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }
+
 // ServicesIndex is the index of the services' database in the update log. It is far from the
 // indexes of the command line, and unknown to servers without services, which ignore its updates.
 const ServicesIndex = 0xfffe
@@ -142,6 +172,24 @@ func (c *Catalog) Numbered(i int) *DB {
 		return c.Services()
 	}
 	return c.DB(i)
+}
+
+// All returns all databases, the one of the services last if there is one.
+func (c *Catalog) All() []*DB { return c.all }
+
+// OpenLog is one of the update logs of a catalog.
+type OpenLog struct {
+	*ulog.Log
+	Private bool // it belongs to one database file
+}
+
+// Logs returns all update logs that are open.
+func (c *Catalog) Logs() []OpenLog {
+	all := make([]OpenLog, 0, len(c.logs))
+	for _, l := range c.logs {
+		all = append(all, OpenLog{l.Log, l.private})
+	}
+	return all
 }
 
 // SyncLogs returns when every update made so far would survive a power cut. A database without a
@@ -280,20 +328,34 @@ func (c *Catalog) closeAll() error {
 	return errors.Join(all, c.CloseLog())
 }
 
-// OpenLog is one of the update logs of a catalog.
-type OpenLog struct {
-	*ulog.Log
-	Private bool // it belongs to one database file
-}
-
-// Logs returns all update logs that are open.
-func (c *Catalog) Logs() []OpenLog {
-	all := make([]OpenLog, 0, len(c.logs))
+// closePrivateLog ends and removes a private log: after a clean close the file has everything.
+func (c *Catalog) closePrivateLog(d *DB) error {
 	for _, l := range c.logs {
-		all = append(all, OpenLog{l.Log, l.private})
+		if l.private && l.Log == d.log {
+			return c.dropLog(l)
+		}
 	}
-	return all
+	return nil
 }
 
-// All returns all databases, the one of the services last if there is one.
-func (c *Catalog) All() []*DB { return c.all }
+// dropLog closes a private log and removes its directory.
+func (c *Catalog) dropLog(l *logDir) error {
+	if err := c.forgetLog(l); err != nil {
+		return err
+	}
+	return ulog.RemoveAll(c.opts.FS, l.Dir())
+}
+
+// forgetLog closes a private log.
+func (c *Catalog) forgetLog(l *logDir) error {
+	if err := l.Close(); err != nil {
+		return &dberr.LogError{Dir: l.Dir(), Err: err}
+	}
+	for i := range c.logs {
+		if c.logs[i] == l {
+			c.logs = append(c.logs[:i:i], c.logs[i+1:]...)
+			break
+		}
+	}
+	return nil
+}

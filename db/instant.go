@@ -91,6 +91,20 @@ func (d *core) reachEnd() {
 	}
 }
 
+// checkpointIfBehind asks for a checkpoint when a crash now would mean replaying more than two
+// overlays' worth of log.
+func (d *core) checkpointIfBehind(limit int64) {
+	if d.file == nil || d.log == nil || d.readOnly {
+		return
+	}
+	if limit <= 0 {
+		limit = filestore.DefaultLimit
+	}
+	if d.log.Bytes()-d.checkpointed.Load() > 2*limit {
+		d.file.AskCheckpoint()
+	}
+}
+
 // tick returns a time stamp such that every update with a smaller stamp is in the store: log and
 // store change together under the commit lock.
 func (d *core) tick() ulog.Stamp {
@@ -194,12 +208,6 @@ func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 	skip := ordered.KeyPrefix(f.order)
 	return f.records.Scan(f.order.Descends(), func(key, value []byte) error { return visit(key[skip:], value) })
 }
-
-// LastUpdate says which update of a key was the last.
-type LastUpdate = filestore.LastUpdate
-
-// OldestVersion is the stamp of records that were there before their database kept versions.
-const OldestVersion = filestore.Oldest
 
 // versioned is the records of a file that may keep versions.
 type versioned interface {

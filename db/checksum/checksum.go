@@ -2,8 +2,8 @@
 // records in ranges that both know, in any order.
 //
 // There are two kinds of ranges: of keys, by their bytes, and of the keys' hashes, where ranges of
-// one size have about as many records in every kind of database. A place among the hashes is written
-// as 16 hexadecimal digits, so that both kinds are compared as bytes.
+// one size have about as many records in every kind of database. A place among the hashes is
+// written as 16 hexadecimal digits, so that both kinds are compared as bytes.
 package checksum
 
 import (
