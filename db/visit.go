@@ -123,7 +123,7 @@ var errStopped = errors.New("the iteration has been stopped")
 // early when more returns false.
 func (d *DB) Iterate(heed Heed, p *Pending, visit record.Visitor, more func() bool) error {
 	var failed error
-	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
+	err := d.Keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		if !more() {
 			failed = errStopped
 			return false

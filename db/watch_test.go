@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
@@ -93,7 +94,7 @@ func mustClaim(t *testing.T, d *DB, prefix, want string) *Claim {
 
 func visibleKeys(t *testing.T, d *DB) string {
 	t.Helper()
-	keys, err := d.MatchPrefix(nil, nil, nil, -1, nil)
+	keys, err := keymatch.MatchPrefix(d, nil, nil, nil, -1, nil)
 	require.NoError(t, err)
 	n, err := d.Count(nil)
 	require.NoError(t, err)

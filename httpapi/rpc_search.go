@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db/checksum"
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 )
 
 // Procedures that go through a database. They may take long: replies to earlier requests leave
@@ -20,7 +21,7 @@ func rpcMatchPrefix(s *Session) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchPrefix(s.heed, &s.c.Owed, prefix, s.in.intOr("max", -1), s.out.hold)
+	keys, err := keymatch.MatchPrefix(s.call.db, s.heed, &s.c.Owed, prefix, s.in.intOr("max", -1), s.out.hold)
 	return s.outKeys(keys, err)
 }
 
@@ -32,7 +33,7 @@ func rpcMatchRegex(s *Session) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchRegex(s.heed, &s.c.Owed, string(regex), s.in.intOr("max", -1), s.out.hold)
+	keys, err := keymatch.MatchRegex(s.call.db, s.heed, &s.c.Owed, string(regex), s.in.intOr("max", -1), s.out.hold)
 	return s.outKeys(keys, err)
 }
 
@@ -48,7 +49,7 @@ func rpcMatchSimilar(s *Session) error {
 	if err := s.beginLong(); err != nil {
 		return err
 	}
-	keys, err := s.call.db.MatchSimilar(s.heed, &s.c.Owed, origin, distance, s.in.Has("utf"),
+	keys, err := keymatch.MatchSimilar(s.call.db, s.heed, &s.c.Owed, origin, distance, s.in.Has("utf"),
 		s.in.intOr("max", -1), s.out.hold)
 	return s.outKeys(keys, err)
 }
