@@ -70,9 +70,9 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 			_, err := d.Increment(p, order, 0, record.OrigTry, record.Never)
 			return err
 		}},
-		{"accept", func(d *DB, p *Pending) error { return d.Accept(p, order, visit) }},
+		{"accept", func(d *DB, p *Pending) error { _, err := d.Accept(p, order, visit); return err }},
 		{"accept_bulk", func(d *DB, p *Pending) error { return d.AcceptBulk(p, [][]byte{order}, visit) }},
-		{"version", func(d *DB, p *Pending) error { _, err := d.AcceptUnique(p, order, visit); return err }},
+		{"version", func(d *DB, p *Pending) error { _, err := d.Accept(p, order, visit); return err }},
 		{"iterate", func(d *DB, p *Pending) error { return d.Iterate(nil, p, visit, func() bool { return true }) }},
 		{"walk", func(d *DB, p *Pending) error { return d.Walk(nil, p, func(_, _ []byte, _ int64) bool { return true }) }},
 		{"count", func(d *DB, p *Pending) error { _, err := d.Count(p); return err }},

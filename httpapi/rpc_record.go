@@ -28,7 +28,7 @@ func rpcSet(s *Session) error {
 		return err
 	}
 	if room := s.inPlace(value); room != nil {
-		return s.call.db.SetInPlace(&s.c.Owed, key, room, s.in.xt())
+		return s.call.db.StoreInPlace(&s.c.Owed, key, room, s.in.xt(), record.Anyway)
 	}
 	return s.call.db.Set(&s.c.Owed, key, value, s.in.xt())
 }
@@ -39,7 +39,7 @@ func rpcAdd(s *Session) error {
 		return err
 	}
 	if room := s.inPlace(value); room != nil {
-		return s.call.db.AddInPlace(&s.c.Owed, key, room, s.in.xt())
+		return s.call.db.StoreInPlace(&s.c.Owed, key, room, s.in.xt(), record.WhenNew)
 	}
 	return s.call.db.Add(&s.c.Owed, key, value, s.in.xt())
 }
@@ -50,7 +50,7 @@ func rpcReplace(s *Session) error {
 		return err
 	}
 	if room := s.inPlace(value); room != nil {
-		return s.call.db.ReplaceInPlace(&s.c.Owed, key, room, s.in.xt())
+		return s.call.db.StoreInPlace(&s.c.Owed, key, room, s.in.xt(), record.WhenThere)
 	}
 	return s.call.db.Replace(&s.c.Owed, key, value, s.in.xt())
 }
