@@ -12,6 +12,7 @@ import (
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/db/expr"
+	"gotycoon/db/filestore"
 	"gotycoon/internal/netio"
 )
 
@@ -169,7 +170,7 @@ func (s *copySender) record(key, value []byte) error {
 }
 
 // version is record for a copy with versions.
-func (s *copySender) version(key, value []byte, v db.LastUpdate) error {
+func (s *copySender) version(key, value []byte, v filestore.LastUpdate) error {
 	if len(s.from) > 0 && bytes.Compare(key, s.from) <= 0 {
 		if !v.Removed {
 			s.passed++

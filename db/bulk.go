@@ -211,16 +211,12 @@ func (d *core) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int,
 // the first of them is returned as an *Error with the code InvalidOperation after the others are
 // stored. Every other error ends the call. The updates may then be given again: storing an update
 // twice changes nothing, except that a text database has one more line.
-func (d *DB) Replicate(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position) error {
-	return d.ReplicateSome(p, ups, note, nil)
-}
-
-// ReplicateSome is Replicate for a database of which other servers may change some records only.
-// takes is asked before the records are locked. It reports whether an update is to be stored;
-// updates that it refuses are left out, while the positions are stored all the same. An error of
-// takes ends the call. An update that takes accepts is stored also where the database keeps
-// versions and has a newer one. A nil takes accepts every update, as Replicate does.
-func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position, takes func(u *ulog.Update) (bool, error)) error {
+//
+// Where other servers may change some records only, takes is not nil. It is asked before the
+// records are locked, and reports whether an update is to be stored; updates that it refuses are
+// left out, while the positions are stored all the same. An error of takes ends the call. An update
+// that takes accepts is stored also where the database keeps versions and has a newer one.
+func (d *DB) Replicate(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position, takes func(u *ulog.Update) (bool, error)) error {
 	if d.readOnly {
 		return dberr.ErrReadOnly
 	}

@@ -177,17 +177,12 @@ func (c *Catalog) Numbered(i int) *DB {
 // All returns all databases, the one of the services last if there is one.
 func (c *Catalog) All() []*DB { return c.all }
 
-// OpenLog is one of the update logs of a catalog.
-type OpenLog struct {
-	*ulog.Log
-	Private bool // it belongs to one database file
-}
-
-// Logs returns all update logs that are open.
-func (c *Catalog) Logs() []OpenLog {
-	all := make([]OpenLog, 0, len(c.logs))
+// Logs returns all update logs that are open: the shared one, see Log, and the private ones of
+// database files.
+func (c *Catalog) Logs() []*ulog.Log {
+	all := make([]*ulog.Log, 0, len(c.logs))
 	for _, l := range c.logs {
-		all = append(all, OpenLog{l.Log, l.private})
+		all = append(all, l.Log)
 	}
 	return all
 }

@@ -165,7 +165,7 @@ func (s *versions) addAgain(b *batch, key []byte, e filestore.LastUpdate) error 
 }
 
 // LastVersion returns the version of the last update of a key, in a database that KeepsVersions.
-func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
+func (d *DB) LastVersion(key []byte) (v filestore.LastUpdate, found bool, err error) {
 	v, found, err = d.versions.file.Entry(key)
 	return v, found, systemError(err)
 }

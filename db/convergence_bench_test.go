@@ -42,7 +42,7 @@ func BenchmarkVersions(b *testing.B) {
 					i++
 					ups[j] = ulog.Update{SID: 9, Op: ulog.OpSet, Key: key(i), Value: value, Origin: ulog.Origin{Log: 5, Stamp: ulog.Stamp(i)}}
 				}
-				require.NoError(b, d.Replicate(nil, ups, func(int) *ulog.Position { return &ulog.Position{State: value} }))
+				require.NoError(b, d.Replicate(nil, ups, func(int) *ulog.Position { return &ulog.Position{State: value} }, nil))
 			}
 			b.ReportMetric(float64(b.N*250)/b.Elapsed().Seconds(), "updates/s")
 		})

@@ -125,7 +125,7 @@ func (s *site) pull(limit int) (moved bool) {
 		state, err := json.Marshal(s.place)
 		require.NoError(s.t, err)
 		return &ulog.Position{State: state}
-	}))
+	}, nil))
 	moved = end > s.place.At || len(ups) > 0
 	s.place.At = end
 	return moved

@@ -271,12 +271,6 @@ func (c *Cursor) GetKey(p *Pending, step bool) (key []byte, err error) {
 	return key, c.seen(p, err)
 }
 
-// GetValue is Get for the value alone.
-func (c *Cursor) GetValue(p *Pending, step bool) (value []byte, err error) {
-	_, value, _, err = c.Get(p, step)
-	return value, err
-}
-
 // SetValue replaces the value of the record that the cursor is on; with step it then moves on.
 func (c *Cursor) SetValue(p *Pending, value []byte, xt record.XT, step bool) error {
 	_, _, err := c.change(p, &glance{}, func(b *batch, key []byte) { b.set(key, value, c.db.absolute(xt)) })
@@ -333,10 +327,6 @@ func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []
 
 // Size returns the bytes of the key that the cursor remembers.
 func (c *Cursor) Size() int { return cap(c.key) }
-
-// Close ends the use of the cursor. It holds no resources; the method is for callers that pair it
-// with NewCursor.
-func (c *Cursor) Close() { c.set = false }
 
 // Accept shows the record that the cursor is on to visit, does what the verdict says, and with step
 // moves on. After a removal the cursor is on the next record anyway.

@@ -50,10 +50,8 @@ import (
 	"log/slog"
 	"time"
 
-	"gotycoon/db/filestore"
 	"gotycoon/db/owed"
 	"gotycoon/db/plugged"
-	"gotycoon/db/store"
 	"gotycoon/internal/vfs"
 )
 
@@ -135,12 +133,3 @@ type Offline struct {
 	AsIs  bool     // leave files as they are: the caller brings in the updates itself
 	Force bool     // open a file as it is when its log cannot be found (-onr)
 }
-
-// LastUpdate says which update of a key was the last.
-type LastUpdate = filestore.LastUpdate
-
-// OldestVersion is the stamp of records that were there before their database kept versions.
-const OldestVersion = filestore.Oldest
-
-// LargeValue is the size from which on a Purse is asked.
-const LargeValue = store.LargeValue

@@ -70,7 +70,7 @@ func TestGuardWithASharedTransaction(t *testing.T) {
 	require.ErrorIs(t, d.Set(nil, []byte("b"), nil, record.Never), dberr.ErrReadOnly)
 	followed := make(chan error)
 	go func() {
-		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: record.AppendXT(nil, record.MaxXT)}}, nil)
+		followed <- d.Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("m"), Value: record.AppendXT(nil, record.MaxXT)}}, nil, nil)
 	}()
 	require.ErrorIs(t, tx.Commit(nil), dberr.ErrReadOnly)
 	require.NoError(t, <-followed, "updates of a master go on")

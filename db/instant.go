@@ -212,7 +212,7 @@ func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 // versioned is the records of a file that may keep versions.
 type versioned interface {
 	Versions() (filestore.Versions, bool)
-	ScanVersions(visit func(key, value []byte, v LastUpdate) error) error
+	ScanVersions(visit func(key, value []byte, v filestore.LastUpdate) error) error
 }
 
 // Versions reports whether ScanVersions works, and returns what else the file remembers. Only files
@@ -226,7 +226,7 @@ func (f *Frozen) Versions() (v filestore.Versions, ok bool) {
 
 // ScanVersions is Scan with the version of each record, and with the removals that the file
 // remembers, in the order of keys.
-func (f *Frozen) ScanVersions(visit func(key, value []byte, v LastUpdate) error) error {
+func (f *Frozen) ScanVersions(visit func(key, value []byte, v filestore.LastUpdate) error) error {
 	return f.records.(versioned).ScanVersions(visit)
 }
 

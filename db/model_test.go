@@ -191,7 +191,6 @@ func modelBulk(t *testing.T, rnd *rand.Rand, d *DB, m *model) {
 func requireCursorSees(t *testing.T, d *DB, m *model) {
 	t.Helper()
 	cur := d.NewCursor()
-	defer cur.Close()
 	var got []string
 	for err := cur.Jump(nil); err == nil; {
 		var key, value []byte

@@ -108,7 +108,7 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 		{"step back", onOrder(func(c *Cursor, p *Pending) error { return c.StepBack(p) })},
 		{"cur_get", onOrder(func(c *Cursor, p *Pending) error { _, _, _, err := c.Get(p, true); return err })},
 		{"cur_get_key", onOrder(func(c *Cursor, p *Pending) error { _, err := c.GetKey(p, false); return err })},
-		{"cur_get_value", onOrder(func(c *Cursor, p *Pending) error { _, err := c.GetValue(p, false); return err })},
+		{"cur_get_value", onOrder(func(c *Cursor, p *Pending) error { _, _, _, err := c.Get(p, false); return err })},
 		{"visit by cursor", onOrder(func(c *Cursor, p *Pending) error { return c.Accept(p, visit, true) })},
 		{"in a transaction", func(d *DB, p *Pending) error {
 			tx, err := d.Begin(nil, false)

@@ -421,7 +421,7 @@ func (f *following) apply(run []uint64) error {
 		f.at[d.index] = run[n-1]
 		f.note(d)
 		return &ulog.Position{DBID: d.index, State: f.state(run[n-1])}
-	})
+	}, nil)
 	for i := range f.owed { // f.pending waits for the log of d, not for what Remember has put into the private logs of others
 		if f.shared || i == int(d.index) {
 			f.owed[i] = f.noted[i]

@@ -14,7 +14,7 @@ import (
 func followOne(t *testing.T, d *DB, value, state string) {
 	t.Helper()
 	note := func(int) *ulog.Position { return &ulog.Position{DBID: d.index, State: []byte(state)} }
-	require.NoError(t, d.Replicate(nil, []ulog.Update{setFrom(9, "key", stored(value))}, note))
+	require.NoError(t, d.Replicate(nil, []ulog.Update{setFrom(9, "key", stored(value))}, note, nil))
 }
 
 // logModes runs a test with private logs and with a shared one; open opens databases in a

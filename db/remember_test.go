@@ -28,7 +28,7 @@ func TestWhatIsRememberedStaysWithTheData(t *testing.T) {
 			require.Nil(t, d.info.Remembered)
 			for i := range 300 {
 				ups := []ulog.Update{setFrom(9, fmt.Sprint(i, " a"), stored("v")), {SID: 9, Op: ulog.OpClear}, setFrom(9, fmt.Sprint(i), stored("v"))}
-				require.NoError(t, d.Replicate(nil, ups, func(n int) *ulog.Position { return &ulog.Position{State: fmt.Appendf(nil, "%d.%d", i, n)} }))
+				require.NoError(t, d.Replicate(nil, ups, func(n int) *ulog.Position { return &ulog.Position{State: fmt.Appendf(nil, "%d.%d", i, n)} }, nil))
 				if i%60 == 7 {
 					_, after := open(image(t, dir), shared)
 					require.Equal(t, fmt.Sprint(i, ".3"), string(after.info.Remembered))
@@ -70,7 +70,7 @@ func TestAFileThatIsBehindItsLogKeepsItsPosition(t *testing.T) {
 			follow := func(c *Catalog, state string) {
 				for i := range c.Len() {
 					note := func(int) *ulog.Position { return &ulog.Position{DBID: uint16(i), State: []byte(state)} }
-					require.NoError(t, c.DB(i).Replicate(nil, []ulog.Update{setFrom(9, state, stored("v"))}, note))
+					require.NoError(t, c.DB(i).Replicate(nil, []ulog.Update{setFrom(9, state, stored("v"))}, note, nil))
 				}
 			}
 			requireAt := func(c *Catalog, states ...string) {
@@ -114,7 +114,7 @@ func TestAToolTakesOverWhatTheLogRemembers(t *testing.T) {
 	c := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
 	for i := range 10 {
 		note := func(int) *ulog.Position { return &ulog.Position{State: fmt.Append(nil, "at ", i)} }
-		require.NoError(t, c.DB(0).Replicate(nil, []ulog.Update{setFrom(9, "k", stored("v"))}, note))
+		require.NoError(t, c.DB(0).Replicate(nil, []ulog.Update{setFrom(9, "k", stored("v"))}, note, nil))
 	}
 	dir = image(t, dir)
 	o := Options{Offline: &Offline{Logs: []string{filepath.Join(dir, "ulog")}}}

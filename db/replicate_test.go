@@ -60,7 +60,7 @@ func TestReplicatedUpdatesAreStoredAndLoggedAsTheyAre(t *testing.T) {
 				{SID: 0, Op: ulog.OpRemove, Key: []byte("missing")},
 				{SID: 5, Op: ulog.OpRemove, Key: []byte("b")},
 				setFrom(5, "short", []byte("abc")),
-			}, nil))
+			}, nil, nil))
 			require.Greater(t, c.Log().Last(), before)
 			require.NoError(t, p.Wait())
 			require.Equal(t, []string{
@@ -97,7 +97,7 @@ func TestReplicatedUpdatesSurviveAKill(t *testing.T) {
 		for i := range 3*chunkRecords + 1 {
 			ups = append(ups, setFrom(9, fmt.Sprint(i), []byte("v")))
 		}
-		require.NoError(t, d.Replicate(nil, ups, nil))
+		require.NoError(t, d.Replicate(nil, ups, nil, nil))
 		require.Len(t, contents(t, d), len(ups))
 		after := image(t, filepath.Dir(d.path()))
 		if o.LogDir != "" {
@@ -116,7 +116,7 @@ func TestReplicaLeavesOutWhatItCannotHold(t *testing.T) {
 		setFrom(3, strings.Repeat("k", 1<<16), stored("2")),
 		{SID: 3, Op: 0xA7, Value: []byte("what")},
 		setFrom(3, "b", stored("3")),
-	}, nil)
+	}, nil, nil)
 	var refused *dberr.Error
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, dberr.InvalidOperation, refused.Code)
@@ -124,7 +124,7 @@ func TestReplicaLeavesOutWhatItCannotHold(t *testing.T) {
 	require.Equal(t, map[string]string{"a": "1", "b": "3"}, contents(t, c.DB(0)))
 	require.Len(t, logged(t, c.Log()), 2)
 
-	err = c.DB(0).Replicate(nil, []ulog.Update{{SID: 3, Op: 0xA7}}, nil)
+	err = c.DB(0).Replicate(nil, []ulog.Update{{SID: 3, Op: 0xA7}}, nil, nil)
 	require.EqualError(t, err, "2: invalid operation: unknown operation 0xa7 in an update")
 }
 
@@ -133,7 +133,7 @@ func TestReadOnlyReplicaRefuses(t *testing.T) {
 	path := filepath.Join(dir, "a.kct")
 	require.NoError(t, mustOpen(t, Options{}, path).Close())
 	d := mustOpen(t, Options{ReadOnly: true}, path).DB(0)
-	require.Equal(t, dberr.ErrReadOnly, d.Replicate(nil, []ulog.Update{setFrom(3, "a", stored("1"))}, nil))
+	require.Equal(t, dberr.ErrReadOnly, d.Replicate(nil, []ulog.Update{setFrom(3, "a", stored("1"))}, nil, nil))
 }
 
 func TestReplicatedLinesOfATextDatabase(t *testing.T) {
@@ -142,7 +142,7 @@ func TestReplicatedLinesOfATextDatabase(t *testing.T) {
 	require.NoError(t, d.Replicate(nil, []ulog.Update{
 		setFrom(3, "key of the original", []byte("two")),
 		setFrom(3, "0000000000000000", []byte("three")),
-	}, nil))
+	}, nil, nil))
 	mustSet(t, d, "ignored", "four")
 	require.Equal(t, map[string]string{
 		"0000000000000000": "one", "0000000000000004": "two", "0000000000000008": "three", "000000000000000E": "four",

@@ -164,26 +164,21 @@ func fillFile(path string, e expr.Expr, o Options, fill filling) error {
 	return systemError(f.Close())
 }
 
-// Restored is a database in memory that has been loaded from a snapshot.
-type Restored struct {
-	DB    *DB
-	Stamp ulog.Stamp // instant of the snapshot
-}
-
-// RollForward brings databases in memory from their snapshots up to date, with the updates of the
-// shared log after each snapshot's stamp, whatever servers have made them. Nothing is logged again.
-// It is called before anybody uses the databases, and does nothing without a shared log. Where
-// updates may be missing from the log, or the log is damaged, the error is a *LogError.
-func (c *Catalog) RollForward(restored []Restored) error {
+// RollForward brings databases in memory, which have been loaded from snapshots, up to date.
+// restored has the instants of the snapshots, by the indexes of the databases. The updates of the
+// shared log after these instants are stored, whatever servers have made them. Nothing is logged
+// again. RollForward is called before anybody uses the databases, and does nothing without a shared
+// log. Where updates may be missing from the log, or the log is damaged, the error is a *LogError.
+func (c *Catalog) RollForward(restored map[int]ulog.Stamp) error {
 	if c.log == nil {
 		return nil
 	}
 	loaders := map[uint16]*roll{}
 	from := c.log.Last()
-	for _, r := range restored {
-		if r.Stamp < c.log.Last() {
-			loaders[r.DB.index] = &roll{loader{db: &r.DB.core}, r.Stamp}
-			from = min(from, r.Stamp)
+	for i, at := range restored {
+		if d := c.dbs[i]; at < c.log.Last() {
+			loaders[d.index] = &roll{loader{db: &d.core}, at}
+			from = min(from, at)
 		}
 	}
 	if len(loaders) == 0 {

@@ -124,7 +124,7 @@ func TestRollForward(t *testing.T) {
 	second, err := c.DB(1).Freeze()
 	require.NoError(t, err)
 	require.NoError(t, second.Close())
-	require.NoError(t, c.DB(0).Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("c"), Value: []byte(forever + "3")}}, nil))
+	require.NoError(t, c.DB(0).Replicate(nil, []ulog.Update{{SID: 9, Op: ulog.OpSet, Key: []byte("c"), Value: []byte(forever + "3")}}, nil, nil))
 	require.NoError(t, c.DB(1).Clear(nil))
 	set(1, "d", "4")
 	require.NoError(t, c.DB(0).Remove(nil, []byte("a")))
@@ -134,7 +134,7 @@ func TestRollForward(t *testing.T) {
 	last := c.Log().Last()
 	require.NoError(t, c.DB(0).Load(fillWith(map[string]string{"a": forever + "1", "x": forever + "x"})))
 	require.NoError(t, c.DB(1).Load(fillWith(map[string]string{"a": forever + "1"})))
-	require.NoError(t, c.RollForward([]Restored{{c.DB(0), first.Stamp()}, {c.DB(1), second.Stamp()}}))
+	require.NoError(t, c.RollForward(map[int]ulog.Stamp{0: first.Stamp(), 1: second.Stamp()}))
 	require.Equal(t, map[string]string{"x": "x", "b": "2", "c": "3"}, contents(t, c.DB(0)))
 	require.Equal(t, map[string]string{"d": "4"}, contents(t, c.DB(1)))
 	require.Equal(t, last, c.Log().Last(), "nothing is logged again")
@@ -166,7 +166,7 @@ func BenchmarkRollForward(b *testing.B) {
 	c = mustOpen(b, Options{LogDir: dir, SID: 1}, ":")
 	start := time.Now()
 	b.ResetTimer()
-	require.NoError(b, c.RollForward([]Restored{{c.DB(0), 1}}))
+	require.NoError(b, c.RollForward(map[int]ulog.Stamp{0: 1}))
 	b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "updates/s")
 }
 

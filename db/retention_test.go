@@ -43,7 +43,7 @@ func (b backup) restore(t *testing.T, dir string, index int, exprs func(dir stri
 	after := image(t, dir)
 	c := mustOpen(t, in(after), exprs(after)...)
 	require.NoError(t, c.DB(index).Load(fillWith(b.stored)))
-	require.NoError(t, c.RollForward([]Restored{{c.DB(index), b.at}}))
+	require.NoError(t, c.RollForward(map[int]ulog.Stamp{index: b.at}))
 	return c
 }
 

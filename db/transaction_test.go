@@ -95,7 +95,7 @@ func TestUpdatesOfOthersWaitForTheOwner(t *testing.T) {
 			return err
 		},
 		"clear":     func() error { return d.Clear(nil) },
-		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: []byte("k")}}, nil) },
+		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: []byte("k")}}, nil, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			tx := begin(t, d)
@@ -123,7 +123,7 @@ func TestASharedTransactionTakesUpdatesOfAllButTheMaster(t *testing.T) {
 	replicated := make(chan error, 1)
 	value := append(record.AppendXT(nil, record.MaxXT), "v"...)
 	go func() {
-		replicated <- d.Replicate(nil, []ulog.Update{{Op: ulog.OpSet, Key: []byte("master"), Value: value}}, nil)
+		replicated <- d.Replicate(nil, []ulog.Update{{Op: ulog.OpSet, Key: []byte("master"), Value: value}}, nil, nil)
 	}()
 	select {
 	case <-replicated:

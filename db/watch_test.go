@@ -33,7 +33,7 @@ func TestEveryUpdateChangesTheVersion(t *testing.T) {
 		"cas":       func() error { return d.Set(nil, key, value, record.Never) },
 		"clear":     func() error { return d.Clear(nil) },
 		"bulk":      func() error { _, err := d.SetBulk(nil, []Record{{Key: key, Value: value}}, true); return err },
-		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil) },
+		"replicate": func() error { return d.Replicate(nil, []ulog.Update{{Op: ulog.OpRemove, Key: key}}, nil, nil) },
 	} {
 		require.NoError(t, update(), name)
 		require.NotEqual(t, last, d.Unique(key), name)

@@ -1,6 +1,9 @@
 package httpapi
 
-import "gotycoon/db"
+import (
+	"gotycoon/db"
+	"gotycoon/db/store"
+)
 
 // Procedures on many records. The records are the rows of the input whose names begin with an
 // underscore, in the order of the names.
@@ -43,7 +46,7 @@ func (s *Session) inPieces(atomic bool, add func(name, value []byte) (gathered i
 		n := add(name, value)
 		if atomic {
 			size := atomicRecord + len(name)
-			if len(value) < db.LargeValue { // for larger ones the database asks
+			if len(value) < store.LargeValue { // for larger ones the database asks
 				size += len(value)
 			}
 			return s.out.hold(size) == nil

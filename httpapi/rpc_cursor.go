@@ -88,15 +88,11 @@ func (t *cursorTable) weigh(call *call) error {
 
 // drop ends the cursor of the call.
 func (t *cursorTable) drop(call *call) {
-	call.cur.pos.Close()
 	_ = t.c.Keep(-call.cur.cost) // giving back never fails
 	delete(t.byID, call.curID)
 }
 
 func (t *cursorTable) close() {
-	for _, cur := range t.byID {
-		cur.pos.Close()
-	}
 	t.byID = nil
 }
 
@@ -138,7 +134,7 @@ func rpcCurGetKey(s *Session) error {
 }
 
 func rpcCurGetValue(s *Session) error {
-	value, err := s.call.cur.pos.GetValue(&s.c.Owed, s.in.Has("step"))
+	_, value, _, err := s.call.cur.pos.Get(&s.c.Owed, s.in.Has("step"))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"gotycoon/client"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/filestore"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -27,7 +28,7 @@ const (
 	copySpan = 1_000_000_000
 
 	// oldest is the version of a record that the master had before it kept versions.
-	oldest = db.OldestVersion
+	oldest = filestore.Oldest
 )
 
 var errOtherLog = errors.New("the master's update log has changed")

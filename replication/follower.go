@@ -205,7 +205,7 @@ func masterHas(h *frame.Hello, i uint16) bool {
 // store stores updates of one database. copied says that they come from a copy.
 func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note func(n int) *ulog.Position, copied bool) error {
 	if index != db.ServicesIndex {
-		return f.opts.Catalog.DB(int(index)).Replicate(p, ups, note)
+		return f.opts.Catalog.DB(int(index)).Replicate(p, ups, note, nil)
 	}
 	refresh, err := f.opts.Services.Prepare(ups)
 	if err != nil {

@@ -152,7 +152,7 @@ func TestFillersTellHowFarFilteredUpdatesGo(t *testing.T) {
 
 func TestWhiteSID(t *testing.T) {
 	n := newNode(t, 7)
-	require.NoError(t, n.catalog.DB(0).Replicate(nil, []ulog.Update{setOf(3, 0, "theirs")}, nil))
+	require.NoError(t, n.catalog.DB(0).Replicate(nil, []ulog.Update{setOf(3, 0, "theirs")}, nil, nil))
 	n.set(0, "ours", "v")
 	for sid, key := range map[uint16]string{7: "ours", 3: "theirs"} {
 		r := n.dialFollow(frame.Follow{SID: sid, Flags: frame.WhiteSID})

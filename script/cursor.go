@@ -205,8 +205,13 @@ func part(c call, get func(at *db.Cursor, p *db.Pending, step bool) ([]byte, err
 	return c.pushBytes(value)
 }
 
-func curGetKey(c call) int   { return part(c, (*db.Cursor).GetKey) }
-func curGetValue(c call) int { return part(c, (*db.Cursor).GetValue) }
+func curGetKey(c call) int { return part(c, (*db.Cursor).GetKey) }
+func curGetValue(c call) int {
+	return part(c, func(cur *db.Cursor, p *db.Pending, step bool) ([]byte, error) {
+		_, value, _, err := cur.Get(p, step)
+		return value, err
+	})
+}
 
 // whole pushes key, value and expiration time of the record at the cursor, or nil.
 func whole(c call, get func(at *db.Cursor, p *db.Pending) (key, value []byte, xt int64, err error)) int {

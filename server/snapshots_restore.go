@@ -192,7 +192,7 @@ func (r *restorer) memory(c *db.Catalog, found [][]snapshot.File) error {
 		return nil
 	}
 	r.s.catalog = c
-	var rolled []db.Restored
+	rolled := map[int]ulog.Stamp{}
 	var fresh []int // databases that need a snapshot before anybody changes them
 	for i, files := range found {
 		d := c.DB(i)
@@ -211,7 +211,7 @@ func (r *restorer) memory(c *db.Catalog, found [][]snapshot.File) error {
 				files[len(files)-1].Path, i)
 			fresh = append(fresh, i)
 		default:
-			rolled = append(rolled, db.Restored{DB: d, Stamp: at})
+			rolled[i] = at
 		}
 	}
 	return r.rollForward(rolled, fresh)
@@ -238,7 +238,7 @@ func stampOf(files []snapshot.File) ulog.Stamp {
 
 // rollForward replays the update log into the databases whose snapshots it continues, and takes the
 // first snapshot of the others.
-func (r *restorer) rollForward(rolled []db.Restored, fresh []int) error {
+func (r *restorer) rollForward(rolled map[int]ulog.Stamp, fresh []int) error {
 	s := r.s
 	log := s.catalog.Log()
 	if log == nil {
@@ -247,12 +247,14 @@ func (r *restorer) rollForward(rolled []db.Restored, fresh []int) error {
 	if err := s.catalog.RollForward(rolled); err != nil {
 		return err
 	}
-	for _, d := range rolled {
-		if d.Stamp > log.Last() {
-			fresh = append(fresh, d.DB.Index())
-			continue
+	for i := range s.catalog.Len() {
+		switch at, ok := rolled[i]; {
+		case !ok:
+		case at > log.Last():
+			fresh = append(fresh, i)
+		default:
+			s.keep(s.catalog.DB(i), at)
 		}
-		s.keep(d.DB, d.Stamp)
 	}
 	s.catalog.BeforeRemoval(s.beforeRemoval)
 	s.mu.Lock()

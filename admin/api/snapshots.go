@@ -97,7 +97,7 @@ func (a *API) logs(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, err
 	}
 	rows := []logRow{}
 	for _, l := range s.Catalog.Logs() {
-		row := logRow{Dir: l.Dir(), Private: l.Private, Appended: l.Bytes(), Segments: []segment{}, Holds: []logHold{}}
+		row := logRow{Dir: l.Dir(), Private: l != s.Catalog.Log(), Appended: l.Bytes(), Segments: []segment{}, Holds: []logHold{}}
 		if err := l.Err(); err != nil {
 			row.Error = err.Error()
 		}

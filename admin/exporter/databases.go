@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gotycoon/db"
+	"gotycoon/ulog"
 )
 
 func databaseMetrics() []Definition {
@@ -80,7 +81,7 @@ func Logs(c *db.Catalog) prometheus.Collector {
 	})
 }
 
-func readLog(s *sink, l db.OpenLog) {
+func readLog(s *sink, l *ulog.Log) {
 	dir := l.Dir()
 	s.count("gotycoon_log_appended_bytes_total", l.Bytes(), dir)
 	s.put("gotycoon_log_failed", boolean(l.Err() != nil), dir)

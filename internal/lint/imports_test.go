@@ -20,14 +20,14 @@ var arrows = map[string][]string{
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/figures", "db", "db/dberr", "db/expr", "db/owed", "db/pages", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot"},
 	"admin/console":  {"admin"},
-	"admin/exporter": {"admin/figures", "db", "internal/exposed", "internal/metrics", "internal/opcount"},
+	"admin/exporter": {"admin/figures", "db", "internal/exposed", "internal/metrics", "internal/opcount", "ulog"},
 	"admin/figures":  {},
 
-	"httpapi":                {"access", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
+	"httpapi":                {"access", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
-	"binproto":               {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
+	"binproto":               {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
 	"binproto/frame":         {},
 	"services/counter":       {"access", "internal/exposed", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
 	"services/counter/frame": {},
@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 
 	"script":      {"db", "db/dberr", "db/expr", "db/keymatch", "db/record", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "ulog"},
 	"snapshot":    {"internal/vfs", "ulog"},
-	"replication": {"binproto/frame", "client", "db", "db/dberr", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
+	"replication": {"binproto/frame", "client", "db", "db/dberr", "db/filestore", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
 
 	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
 	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},

@@ -82,7 +82,7 @@ func (r *Role) Replicate(p *db.Pending, ups []ulog.Update, note func(n int) *ulo
 			return err
 		}
 	}
-	return r.opts.DB.ReplicateSome(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(p, u, copied) })
+	return r.opts.DB.Replicate(p, ups, note, func(u *ulog.Update) (bool, error) { return r.takes(p, u, copied) })
 }
 
 // takes reports whether an update is to be stored. mu is held.

@@ -214,7 +214,6 @@ func (r *records) writeJournals(w io.Writer, name string) error {
 	prefix := quotaKey(name, "journal\x00")
 	var owed db.Pending // export syncs the log before the file gets its name
 	c := r.NewCursor()
-	defer c.Close()
 	err := c.JumpKey(&owed, prefix)
 	for err == nil {
 		var key, value []byte

@@ -159,7 +159,7 @@ func (l *loader) flush() error {
 	if len(l.batch) == 0 {
 		return nil
 	}
-	if err := l.db.Replicate(&l.pending, l.batch, nil); err != nil {
+	if err := l.db.Replicate(&l.pending, l.batch, nil, nil); err != nil {
 		return err
 	}
 	l.n += int64(len(l.batch))

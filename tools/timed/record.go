@@ -158,7 +158,6 @@ func list(_ context.Context, c *call) error {
 		return err
 	}
 	cursor := l.db.NewCursor()
-	defer cursor.Close()
 	switch err := l.jump(cursor); {
 	case errors.Is(err, dberr.ErrNoRecord):
 		return nil

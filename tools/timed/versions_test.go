@@ -44,7 +44,7 @@ func TestVersionsSurviveTheTools(t *testing.T) {
 		{SID: 9, Op: ulog.OpClear, Origin: ulog.Origin{Log: 5, Stamp: 41}},
 		{SID: 9, Op: ulog.OpSet, Key: []byte("theirs"), Value: never, Origin: ulog.Origin{Log: 5, Stamp: 42}},
 		{SID: 9, Op: ulog.OpRemove, Key: []byte("gone"), Origin: ulog.Origin{Log: 5, Stamp: 43}},
-	}, nil))
+	}, nil, nil))
 	require.NoError(t, d.Set(nil, []byte("ours"), []byte("1"), record.Never))
 	ours := filestore.Version{Stamp: c.Log().Last(), SID: 3}
 	if err := d.Remove(nil, []byte("no such")); !errors.Is(err, dberr.ErrNoRecord) {
