@@ -187,13 +187,24 @@ func (w *writer) groupWritten(g *group, records int, at tail) error {
 	return l.err
 }
 
-// write writes the group into the newest segment.
+// write writes the group into the newest segment, with the large values where they belong.
 func (w *writer) write(g *group, off int64) error {
-	return g.parts(len(g.buf), func(p []byte) error {
+	put := func(p []byte) error {
 		n, err := w.f.WriteAt(p, off)
 		off += int64(n)
 		return err
-	})
+	}
+	from := 0
+	for _, v := range g.large {
+		if err := put(g.buf[from:v.at]); err != nil {
+			return err
+		}
+		if err := put(v.value); err != nil {
+			return err
+		}
+		from = v.at
+	}
+	return put(g.buf[from:])
 }
 
 // finish wakes the goroutines that wait for a group, and hands the leadership on.

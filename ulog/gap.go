@@ -75,11 +75,6 @@ func (r *Reader) front() Stamp {
 	return rec.stamp
 }
 
-// leave moves r.had to the last record of the open segment, when the reader is at the segment's
-// end. The header's stamp would be wrong here: while the log goes over to the next segment, the
-// header may still promise more than the records have.
-func (r *Reader) leave() { r.had = max(r.had, r.scan.last) }
-
 // goneNewest notes a gap if the segment that the log is writing has been removed from the
 // directory. The log itself does not notice: its open file goes on taking writes.
 func (r *Reader) goneNewest(safe tail) bool {

@@ -149,22 +149,6 @@ func (g *group) referred() (size int) {
 // size is what the group takes in the segment.
 func (g *group) size() int64 { return int64(len(g.buf) + g.referred()) }
 
-// parts calls f for the parts of the group's first n bytes, with the large values where they
-// belong.
-func (g *group) parts(n int, f func(p []byte) error) error {
-	from := 0
-	for _, v := range g.large {
-		if err := f(g.buf[from:v.at]); err != nil {
-			return err
-		}
-		if err := f(v.value); err != nil {
-			return err
-		}
-		from = v.at
-	}
-	return f(g.buf[from:n])
-}
-
 // seal appends the commit record.
 func (g *group) seal() {
 	crc, from := uint32(0), 0

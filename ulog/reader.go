@@ -118,31 +118,20 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	switch {
 	case isCommit(e.Message):
 		return e, false, nil
-	case isPosition(e.Message):
-		return e, false, r.takePosition(e)
+	case isPosition(e.Message): // says where the updates behind it were made
+		_, r.origins, err = parsePosition(r.origins[:0], e.Message)
+		r.passed = 0
+		if err != nil {
+			return e, false, fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
+		}
+		return e, false, nil
 	}
-	e.Origin = r.origin()
-	r.records++
-	return e, rec.stamp > r.after, nil
-}
-
-// takePosition takes what a position record says about the records behind it.
-func (r *Reader) takePosition(e Entry) error {
-	_, origins, err := parsePosition(r.origins[:0], e.Message)
-	r.origins, r.passed = origins, 0
-	if err != nil {
-		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
-	}
-	return nil
-}
-
-// origin returns the origin of the next record.
-func (r *Reader) origin() (o Origin) {
 	if r.passed < len(r.origins) {
-		o = r.origins[r.passed]
+		e.Origin = r.origins[r.passed]
 		r.passed++
 	}
-	return o
+	r.records++
+	return e, rec.stamp > r.after, nil
 }
 
 // scanOn accepts more records of the open segment.

@@ -145,7 +145,9 @@ func (r *Reader) nextSegment() error {
 		safe = r.log.safeTail()
 	}
 	if r.f != nil {
-		r.leave()
+		// The header's stamp would be wrong here: while the log goes over to the next segment, the
+		// header may still promise more than the records have.
+		r.had = max(r.had, r.scan.last)
 	}
 	err := again(func() error {
 		n, err := segmentAfter(r.fs, r.dir, r.seg)
