@@ -72,6 +72,18 @@ type holds struct {
 	all      map[*Hold]struct{} // guarded by mu
 }
 
+// add registers a hold, see Log.Hold.
+func (hs *holds) add(what string, from Stamp, weak bool) *Hold {
+	h := &Hold{in: hs, what: what, weak: weak}
+	h.stamp.Store(uint64(from))
+	hs.removing.Lock()
+	defer hs.removing.Unlock()
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.all[h] = struct{}{}
+	return h
+}
+
 // Advance says that the holder has everything up to a stamp and will never need it again. A stamp
 // that is not newer changes nothing.
 func (h *Hold) Advance(to Stamp) {

@@ -64,22 +64,11 @@ func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
 // Hold keeps all segments that may have updates newer than from, until the holder moves on or
 // releases them. what names the holder for people. Hold does not bring back a segment that is gone
 // already: a reader that is opened afterwards reports a gap.
-func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
+func (l *Log) Hold(what string, from Stamp) *Hold { return l.holds.add(what, from, false) }
 
 // HoldWeakly is Hold for a holder that can do without the updates when the disk is full, see
 // ReclaimFiles.
-func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.hold(what, from, true) }
-
-func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
-	h := &Hold{in: &l.holds, what: what, weak: weak}
-	h.stamp.Store(uint64(from))
-	l.holds.removing.Lock()
-	defer l.holds.removing.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holds.all[h] = struct{}{}
-	return h
-}
+func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.holds.add(what, from, true) }
 
 // Holds lists who holds segments, the holder that is furthest behind first. files is the result of
 // Files, for the sizes.
