@@ -67,7 +67,7 @@ func (c *call) reportDatabases(rows map[string]string) error {
 		if err != nil {
 			return err
 		}
-		rows[fmt.Sprintf("db_%d", i)] = fmt.Sprintf("count=%d size=%d path=%s", n, d.Size(), d.Path())
+		rows[fmt.Sprintf("db_%d", i)] = fmt.Sprintf("count=%d size=%d path=%s", n, d.Size(), d.Info().Path)
 		count += n
 		size += d.Size()
 	}

@@ -27,20 +27,22 @@ type handle struct {
 }
 
 // handleOf returns the database of an object.
-func (c call) handleOf(i int) *handle {
+func (c call) handleOf(i int) *handle { return kept[*handle](c, i, "db_ptr_") }
+
+// kept returns what an object keeps in a field of its table, and refuses other arguments.
+func kept[T any](c call, i int, field string) (value T) {
 	t, ok := c.l.Get(i).(*lua.LTable)
 	if !ok {
 		c.refuse()
 	}
-	u, ok := t.RawGetString("db_ptr_").(*lua.LUserData)
+	u, ok := t.RawGetString(field).(*lua.LUserData)
 	if !ok {
 		c.refuse()
 	}
-	h, ok := u.Value.(*handle)
-	if !ok {
+	if value, ok = u.Value.(T); !ok {
 		c.refuse()
 	}
-	return h
+	return value
 }
 
 // note remembers an error, and reports whether there was none.
