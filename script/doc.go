@@ -4,8 +4,8 @@
 //	Pool.Call(name, in, out)      lends one of the interpreters (pool.go)
 //	state.call                    the function, its tables, its result (run.go)
 //	leash, memory, room           end a call that takes too long or too much
-//	kt.*, db:*, cursor:*          a Go function for each; docs/lua.md says what they do; their names
-//	                              are in the tables of server.go, db_object.go and cursor.go
+//	kt.*, db:*, cursor:*          a Go function for each; docs/lua.md says what they do; they
+//	                              are listed in server.go, db_object.go and cursor.go
 //	handle.do                     which database an operation goes to, and what waits for whom
 //
 // Each file uses only files of a lower layer:

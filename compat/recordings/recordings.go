@@ -1,7 +1,7 @@
 // Package recordings has the files that the original wrote, for tests: update logs, snapshots, and
 // what it sent to followers. They are the specification of these formats.
 //
-//	ulog         segments of several servers, cut and damaged ones too, and what is recovered of each
+//	ulog         segments of several servers, cut and damaged ones too; what is recovered of each
 //	snapshot     snapshots with every compressor, with lists of the records in them
 //	replication  streams that followers were sent, byte for byte, and the logs behind them
 //
