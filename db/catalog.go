@@ -159,7 +159,7 @@ func (c *Catalog) closeDB(d *DB) error {
 		}
 	}
 	if err := d.store.Close(); err != nil {
-		return &OpenError{Expr: d.Expr(), Err: err}
+		return &OpenError{Expr: d.expr.Raw, Err: err}
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func (c *Catalog) closeDB(d *DB) error {
 // removed.
 func (c *Catalog) finish(d *DB) error {
 	if err := d.file.Finish(); err != nil {
-		return &OpenError{Expr: d.Expr(), Err: err}
+		return &OpenError{Expr: d.expr.Raw, Err: err}
 	}
 	return c.closePrivateLog(d)
 }

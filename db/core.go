@@ -78,6 +78,7 @@ import (
 // core is the state of one database and the way of a commit, see the essay above.
 type core struct {
 	form
+	info *Info
 
 	sid    uint16 // server ID of updates that are made here
 	logger *slog.Logger
@@ -117,20 +118,8 @@ type core struct {
 	base     *core // of a detached one: the database below it
 }
 
-// OnDisk reports whether the records are in a file.
-func (d *core) OnDisk() bool { return d.file != nil }
-
-// ReadOnly reports whether the database refuses updates.
-func (d *core) ReadOnly() bool { return d.readOnly }
-
 // refuses reports whether clients may not update.
 func (d *core) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
-
-// Order returns the order in which a Frozen's records come; ordered is false where they come in
-// none.
-func (d *core) Order() (order expr.Order, ordered bool) {
-	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
-}
 
 // bytewise reports whether keys that begin alike stand together.
 func (d *core) bytewise() bool {

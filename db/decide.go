@@ -71,7 +71,7 @@ func (c *opening) decideOn(d *DB) (followed bool, err error) {
 // decidePrivate prepares the private log beside a file, where there is one or will be, and decides
 // about it. It reports whether the file is brought up to date from it.
 func (c *opening) decidePrivate(d *DB) (taken bool, err error) {
-	dir := d.Path() + privateSuffix
+	dir := d.path() + privateSuffix
 	_, err = c.opts.FS.Stat(dir)
 	if d.readOnly || errors.Is(err, os.ErrNotExist) && c.log != nil {
 		return false, nil
@@ -223,7 +223,7 @@ func (e *examiner) decide() {
 		followed, err := e.c.decideOn(d)
 		switch {
 		case errors.Is(err, vfs.ErrLocked):
-			e.notes = append(e.notes, fmt.Sprintf("database %s: its log is in use; it was not looked at", d.Expr()))
+			e.notes = append(e.notes, fmt.Sprintf("database %s: its log is in use; it was not looked at", d.expr.Raw))
 		case err != nil:
 			e.wrong = append(e.wrong, d.openError(err))
 		case followed:

@@ -182,7 +182,7 @@ func (c *Catalog) moveOn(to ulog.Stamp) error {
 		}
 		d.reachEnd()
 		if err := d.file.Checkpoint(); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.Path(), err))
+			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.path(), err))
 		}
 	}
 	return failed
@@ -198,7 +198,7 @@ func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval
 // stamp.
 func (d *recovery) attach(log *logDir, has ulog.Stamp) {
 	d.hold.Release()
-	hold := log.Hold(d.Path(), has)
+	hold := log.Hold(d.path(), has)
 	d.hold = hold
 	if !d.readOnly {
 		d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, hold, m) })
@@ -210,8 +210,8 @@ func (d *recovery) attach(log *logDir, has ulog.Stamp) {
 func (c *opening) missing(targets []target, reason error) error {
 	var lacks, commands []string
 	for _, t := range targets {
-		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.Path(), t.after))
-		commands = append(commands, "kttimedmgr vacuum -onr "+t.db.Path())
+		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.path(), t.after))
+		commands = append(commands, "kttimedmgr vacuum -onr "+t.db.path())
 	}
 	text := fmt.Sprintf("updates that are not yet in %s may be missing from the log", strings.Join(lacks, ", "))
 	if c.opts.Offline != nil && c.opts.Offline.Force {

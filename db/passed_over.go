@@ -59,9 +59,6 @@ func (p *PassedOver) what() string {
 	return fmt.Sprintf("it lacks acknowledged updates: %d, with time stamps after %d and up to %d", p.Updates, p.After, p.Last)
 }
 
-// PassedOver returns what the database was opened without, nil where that is nothing.
-func (d *core) PassedOver() *PassedOver { return d.recovery.passed }
-
 // Advice says what the database at a path lacks, and how to bring it in.
 func (p *PassedOver) Advice(path string) string {
 	return fmt.Sprintf("%s. Later updates in the update log %s can be brought in, while no server has the file open, with: %s",
@@ -72,7 +69,7 @@ func (p *PassedOver) Advice(path string) string {
 func (d *recovery) passOver(say func(string, ...any), p *PassedOver, why string) {
 	d.passed = p
 	say(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s: %s",
-		d.Path(), d.file.Meta().Stamp, why, p.Advice(d.Path())))
+		d.path(), d.file.Meta().Stamp, why, p.Advice(d.path())))
 }
 
 // command is the command line that brings the updates in.
@@ -94,12 +91,12 @@ func (c *opening) refuse(d *DB, p *PassedOver, why string) error {
 		d.recovery.passOver(d.logger.Error, p, why)
 		return nil
 	}
-	help := fmt.Sprintf("Start with that log (-ulog %s), or bring them in with: %s", p.LogDir, p.command(d.Path()))
+	help := fmt.Sprintf("Start with that log (-ulog %s), or bring them in with: %s", p.LogDir, p.command(d.path()))
 	switch {
 	case p.gone:
 		help = "Put the log back, there or beside the file, or name its directory with -ulog"
 	case strings.HasSuffix(p.LogDir, privateSuffix):
-		help = "Put the file and the directory back together, or bring them in with: " + p.command(d.Path())
+		help = "Put the file and the directory back together, or bring them in with: " + p.command(d.path())
 	}
 	return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s, and %s; its update log is %s. %s. To go on without them, use %s",
 		why, p.what(), p.LogDir, help, option)}
@@ -135,8 +132,8 @@ func (c *opening) inspect(d *DB) error {
 	if c.opts.Offline != nil || m.Clean && m.Merging == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
 		return nil
 	}
-	dir, found, err := c.ownLog(d.Path(), m)
-	if dir == d.Path()+privateSuffix {
+	dir, found, err := c.ownLog(d.path(), m)
+	if dir == d.path()+privateSuffix {
 		return nil // recoverPrivate opens it
 	}
 	if err != nil && !c.opts.AsIs {
@@ -174,7 +171,7 @@ func (c *opening) withoutLog(d *DB, m filestore.Meta) error {
 	p := &PassedOver{LogDir: m.LogDir, DBID: m.DBID, After: m.Stamp, gone: true}
 	if m.Held && m.Merging == nil {
 		d.logger.Warn(fmt.Sprintf("%s is a copy that a command of synchronize has made; it is opened as it is, complete up to the time stamp %d",
-			d.Path(), m.Stamp))
+			d.path(), m.Stamp))
 		return nil
 	}
 	return c.refuse(d, p, "it was not closed by the last process that had it open, its update log is not there")

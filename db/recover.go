@@ -106,13 +106,13 @@ func (d *core) openError(err error) error {
 	if _, ok := errors.AsType[*OpenError](err); ok {
 		return err
 	}
-	return &OpenError{Expr: d.Expr(), Err: err}
+	return &OpenError{Expr: d.expr.Raw, Err: err}
 }
 
 // recoverPrivate replays a private log, and begins one where the database has no shared log.
 func (c *opening) recoverPrivate(d *DB) error {
 	if d.readOnly {
-		return c.replayReadOnly(d, d.Path()+privateSuffix)
+		return c.replayReadOnly(d, d.path()+privateSuffix)
 	}
 	log := d.recovery.private
 	if log == nil {
@@ -141,7 +141,7 @@ func (c *opening) recoverPrivate(d *DB) error {
 	}
 	err := d.file.Checkpoint()
 	if err == nil { // the ledger may be behind the file: see leftBehind
-		err = log.record(d.Path(), d.file.Meta())
+		err = log.record(d.path(), d.file.Meta())
 	}
 	if err != nil {
 		return err
@@ -282,7 +282,7 @@ func belongs(m filestore.Meta, log *logDir) bool {
 func (d *recovery) warnIfAhead(m filestore.Meta, log *logDir) {
 	if m.Stamp > log.Last() {
 		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
-			"backups that follow the log miss the updates in between", d.Path(), m.Stamp, log.Dir(), log.Last()))
+			"backups that follow the log miss the updates in between", d.path(), m.Stamp, log.Dir(), log.Last()))
 	}
 }
 
@@ -367,7 +367,7 @@ func (c *opening) adopt(d *DB, log *logDir) error {
 // longer needs of the log. Segments of a private log are removed at once.
 func (d *recovery) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 	d.checkpointed.Store(log.Bytes())
-	err := log.record(d.Path(), m)
+	err := log.record(d.path(), m)
 	if err == nil {
 		hold.Advance(m.Stamp)
 	}
@@ -375,7 +375,7 @@ func (d *recovery) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Met
 		err = log.RemoveFiles(m.Stamp)
 	}
 	if err != nil {
-		d.logger.Error("after a checkpoint of " + d.Path() + ": " + err.Error())
+		d.logger.Error("after a checkpoint of " + d.path() + ": " + err.Error())
 	}
 }
 

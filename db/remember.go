@@ -88,13 +88,6 @@ func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 	return 0, false
 }
 
-// Remembers reports whether the database has a place for the position of a follower.
-func (d *core) Remembers() bool { return !d.readOnly && (d.file != nil || d.log != nil) }
-
-// Remembered returns the position that the database had when it was opened: the one given with the
-// last of its updates, or a later one. nil means that there is none.
-func (d *core) Remembered() []byte { return d.remembered }
-
 // forgotten is the position in a log that has forgotten: the files know better. No caller of
 // Remember has this value.
 var forgotten = []byte{0}
@@ -124,7 +117,7 @@ func (c *opening) disown(d *DB, log *logDir) error {
 			continue
 		}
 		if err := other.file.Checkpoint(); err != nil {
-			return fmt.Errorf("checkpoint %s: %w", other.Path(), err)
+			return fmt.Errorf("checkpoint %s: %w", other.path(), err)
 		}
 	}
 	at, err := log.AppendReplicated(nil, &ulog.Position{DBID: d.index, State: forgotten})

@@ -84,7 +84,7 @@ func (d *core) admitAlone(ups []ulog.Update) error {
 		d.gate.refusals.disk.Add(1)
 	}
 	if errors.Is(err, dberr.ErrNoSpace) && !d.gate.noDisk() { // otherwise the log has it
-		d.logger.Warn("no space for a large value, its update is refused", "path", d.Path(), "bytes", len(ups[0].Value))
+		d.logger.Warn("no space for a large value, its update is refused", "path", d.path(), "bytes", len(ups[0].Value))
 	}
 	return err
 }
@@ -151,7 +151,7 @@ func (c *Catalog) Places() []string {
 	}
 	for _, d := range c.all {
 		if d.file != nil {
-			add(filepath.Dir(d.Path()))
+			add(filepath.Dir(d.path()))
 		}
 	}
 	return places

@@ -24,7 +24,7 @@ type Server struct {
 
 // New prepares a service. Its errors are those of Config.Check.
 func New(o Options) (*Server, error) {
-	if err := o.Check(o.DB.Kind()); err != nil {
+	if err := o.Check(o.DB.Info().Kind); err != nil {
 		return nil, err
 	}
 	if o.Logger == nil {

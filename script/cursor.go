@@ -137,7 +137,7 @@ func curString(c call) int {
 	cur := c.cursor()
 	key, path := "(nil)", "(nil)"
 	if cur.h.db != nil {
-		path = cur.h.db.Path()
+		path = cur.h.db.Info().Path
 		cur.do(c, func(at *db.Cursor, p *db.Pending) error {
 			k, err := at.GetKey(p, false)
 			if err == nil {

@@ -119,7 +119,7 @@ func dbString(c call) int {
 	h := c.handleOf(1)
 	path, count, size := "(nil)", int64(-1), int64(-1)
 	if h.db != nil {
-		path = h.db.Path()
+		path = h.db.Info().Path
 		count, _ = h.current().Count(h.pending())
 		size = h.current().Size()
 	}

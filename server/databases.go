@@ -116,7 +116,7 @@ func (d *databases) close() (ok bool) {
 	}
 	ok = true
 	for i := range d.catalog.Len() {
-		d.log.system("closing a database: path=%s", d.catalog.DB(i).Expr())
+		d.log.system("closing a database: path=%s", d.catalog.DB(i).Info().Expr)
 		if err := d.catalog.CloseDB(i); err != nil {
 			d.log.error("could not close a database file: %v", err)
 			ok = false
@@ -165,7 +165,7 @@ func makeRoomForColdPages(c *db.Catalog) {
 		return
 	}
 	for i := range c.Len() {
-		if c.DB(i).OnDisk() {
+		if c.DB(i).Info().OnDisk {
 			n := runtime.NumCPU()
 			runtime.GOMAXPROCS(n + max(1, n/4))
 			return

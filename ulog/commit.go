@@ -197,12 +197,14 @@ func (w *writer) syncFirst(at tail) bool {
 func (w *writer) writeGroup(g *group) error {
 	l := w.log
 	records := len(g.buf)
-	if a := w.fitting(g); a != nil {
-		at, err := w.adopt(g, a)
-		if err != nil {
-			return err
+	if len(g.large) > 0 {
+		if a := w.fitting(g); a != nil {
+			at, err := w.adopt(g, a)
+			if err != nil {
+				return err
+			}
+			return w.groupWritten(g, records, at)
 		}
-		return w.groupWritten(g, records, at)
 	}
 	at := w.end()
 	full := l.opts.Limit > 0 && at.off >= l.opts.Limit && !w.syncFirst(at)
@@ -226,11 +228,15 @@ func (w *writer) writeGroup(g *group) error {
 // group's records are the first bytes of its buffer.
 func (w *writer) groupWritten(g *group, records int, at tail) error {
 	l := w.log
-	l.observer.Load().group(g)
+	if o := l.observer.Load(); o != nil {
+		o.group(int64(g.count-g.notes), g.size())
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written, w.stated = at, g.note
-	l.newest.keep(g, g.buf[:records], at)
+	if l.newest.readers > 0 {
+		l.newest.keep(g, g.buf[:records], at)
+	}
 	return l.err
 }
 

@@ -9,19 +9,19 @@ import (
 var (
 	// ErrMalformed means that the sizes in a message do not add up to its length.
 	ErrMalformed = errors.New("invalid message format")
-	// ErrTooLarge means that an update does not fit the 32-bit size of a record.
-	ErrTooLarge = errors.New("update is too large for the log")
-	// ErrReservedDB means that an update names database 65535, which marks commit records.
-	ErrReservedDB = errors.New("database index 65535 is reserved")
+	// errTooLarge means that an update does not fit the 32-bit size of a record.
+	errTooLarge = errors.New("update is too large for the log")
+	// errReservedDB means that an update names database 65535, which marks commit records.
+	errReservedDB = errors.New("database index 65535 is reserved")
 )
 
 // These errors can be returned when a log is used.
 var (
-	// ErrClosed means that the log or the reader was closed.
-	ErrClosed = errors.New("update log is closed")
-	// ErrTorn means that the newest segment ends in an incomplete group and Options.NoRepair
+	// errClosed means that the log or the reader was closed.
+	errClosed = errors.New("update log is closed")
+	// errTorn means that the newest segment ends in an incomplete group and Options.NoRepair
 	// forbids to cut it.
-	ErrTorn = errors.New("update log ends in an incomplete group")
+	errTorn = errors.New("update log ends in an incomplete group")
 )
 
 // DamageError says that a segment holds bytes that were once good and no longer are.

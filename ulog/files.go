@@ -78,7 +78,7 @@ func (l *Log) Removable(upTo Stamp) (Stamp, error) {
 func (l *Log) remove(upTo Stamp, all bool) error {
 	l.holds.removing.Lock()
 	defer l.holds.removing.Unlock()
-	l.releaseGone()
+	l.holds.releaseGone()
 	r := l.retain(all)
 	old, err := l.older(r.newest)
 	if err != nil {

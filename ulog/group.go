@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gotycoon/internal/pieces"
+	"gotycoon/internal/vfs"
 )
 
 // A group is what one write puts into the log.
@@ -29,6 +30,17 @@ type largeValue struct {
 	at    int // where the value belongs in the records
 	value []byte
 	ahead *aheadFile // the value on the disk already; nil: it is not
+}
+
+// An aheadFile is the file with a value that was written before its update's turn (ahead.go).
+type aheadFile struct {
+	f    vfs.File
+	path string
+	from int64 // where the value begins in the file
+	size int   // of the value
+	crc  uint32
+
+	used bool // appended or discarded; guarded by Log.mu
 }
 
 // refers reports whether the pending record of an update refers to its value.
@@ -184,5 +196,15 @@ func (g *group) each(n int, f func(msg []byte)) {
 		}
 		f(g.buf[from:to:to])
 		at = to + 1
+	}
+}
+
+// abandon closes the files of a group that will not be written because the log has ended. Open
+// removes them.
+func (g *group) abandon() {
+	for _, v := range g.large {
+		if v.ahead != nil {
+			_ = v.ahead.f.Close() // why the log has ended says more
+		}
 	}
 }

@@ -106,20 +106,19 @@ type fresh struct {
 // leaveGap begins the segment that marks the gap, two numbers above the damaged segment n, so that
 // one number is left out. It does so before segment n is repaired: a process that dies in between
 // leaves the mark beside the damage. In the other order it could leave a sound segment and no mark.
-// The new segment begins with a stamp greater than the promises in the header of segment n, as far
-// as that header can still be read (see behindLoss).
-func (p *Prepared) leaveGap() error {
-	l := p.log
-	at := tail{seg: p.n + 2, last: p.behindLoss()}
-	f, head, err := l.createSegment(at.seg, at.last, at.last)
+// The new segment begins with the stamp behind, which is greater than the promises in the header of
+// segment n as far as that header can still be read (see behindLoss), and with what the log
+// remembers.
+func (d *folder) leaveGap(n uint64, behind Stamp, state []byte) (*fresh, error) {
+	at := tail{seg: n + 2, last: behind}
+	f, head, err := d.createSegment(at.seg, at.last, at.last)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if at.off, err = repeatState(f, l.note.state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
-		return errors.Join(err, f.Close())
+	if at.off, err = repeatState(f, state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	p.gap = &fresh{f, head, at}
-	return nil
+	return &fresh{f, head, at}, nil
 }
 
 // behindLoss returns a stamp that is greater than all that the newest segment can have lost. The
@@ -133,9 +132,7 @@ func (p *Prepared) behindLoss() Stamp {
 
 // goOnBehindGap ends the repaired segment, as rotate would, and makes the segment that marks the
 // gap the newest. No other goroutine uses the log yet.
-func (p *Prepared) goOnBehindGap() error {
-	l := p.log
-	g := p.gap
+func (l *Log) goOnBehindGap(g *fresh) error {
 	_, err := l.writer.f.WriteAt(encodeHeader(header{l.written.off, l.last}), 0)
 	if err == nil {
 		err = l.writer.f.Sync()
@@ -148,7 +145,7 @@ func (p *Prepared) goOnBehindGap() error {
 	}
 	w := &l.writer
 	w.f, w.headed, w.sealed = g.f, g.head, g.head
-	l.written, l.synced, l.last, p.gap = g.at, g.at, g.at.last, nil
+	l.written, l.synced, l.last = g.at, g.at, g.at.last
 	l.past, l.told, l.promised, l.kept = g.head.last, g.head.last, g.head.last, g.head.last
 	return nil
 }

@@ -49,12 +49,12 @@ import (
 // many goroutines. A nil Hold holds nothing, and its methods do nothing: databases without a log
 // have a nil Hold.
 type Hold struct {
-	log   *Log
+	in    *holds
 	what  string
 	weak  bool
 	stamp atomic.Uint64 // the holder has everything up to here; never falls
 	until atomic.Int64  // UnixNano of the moment at which the hold ends by itself; 0: it does not
-	gone  func() bool   // nil: only Release ends the hold; guarded by Log.mu
+	gone  func() bool   // nil: only Release ends the hold; guarded by in.mu
 }
 
 // HoldInfo describes a hold for people.
@@ -67,8 +67,10 @@ type HoldInfo struct {
 
 // holds is the registry of a log.
 type holds struct {
-	removing sync.Mutex         // held over removals and the registration of holds
-	all      map[*Hold]struct{} // guarded by Log.mu
+	removing sync.Mutex  // held over removals and the registration of holds
+	mu       *sync.Mutex // Log.mu: a removal looks at the holds and at the log at one moment
+	now      func() time.Time
+	all      map[*Hold]struct{} // guarded by mu
 }
 
 // Hold keeps all segments that may have updates newer than from, until the holder moves on or
@@ -81,15 +83,12 @@ func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, fa
 func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.hold(what, from, true) }
 
 func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
-	h := &Hold{log: l, what: what, weak: weak}
+	h := &Hold{in: &l.holds, what: what, weak: weak}
 	h.stamp.Store(uint64(from))
 	l.holds.removing.Lock()
 	defer l.holds.removing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holds.all == nil {
-		l.holds.all = map[*Hold]struct{}{}
-	}
 	l.holds.all[h] = struct{}{}
 	return h
 }
@@ -126,7 +125,7 @@ func (h *Hold) Linger(d time.Duration) {
 	}
 	until := int64(0)
 	if d > 0 {
-		until = h.log.opts.Now().Add(d).UnixNano()
+		until = h.in.now().Add(d).UnixNano()
 	}
 	h.until.Store(until)
 }
@@ -137,7 +136,7 @@ func (h *Hold) Ended() bool {
 		return true
 	}
 	until := h.until.Load()
-	return until != 0 && h.log.opts.Now().UnixNano() >= until
+	return until != 0 && h.in.now().UnixNano() >= until
 }
 
 // EndsWith registers a function that reports whether the holder has gone. A removal calls gone, and
@@ -145,21 +144,21 @@ func (h *Hold) Ended() bool {
 // only at the next heartbeat, but a user who removes files right after a follower has ended expects
 // that the follower does not count any more.
 func (h *Hold) EndsWith(gone func() bool) {
-	h.log.mu.Lock()
-	defer h.log.mu.Unlock()
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
 	h.gone = gone
 }
 
 // releaseGone releases the holds of holders that have gone. The caller holds holds.removing.
-func (l *Log) releaseGone() {
+func (hs *holds) releaseGone() {
 	var ask []*Hold
-	l.mu.Lock()
-	for h := range l.holds.all {
+	hs.mu.Lock()
+	for h := range hs.all {
 		if h.gone != nil {
 			ask = append(ask, h)
 		}
 	}
-	l.mu.Unlock()
+	hs.mu.Unlock()
 	for _, h := range ask {
 		if h.gone() {
 			h.Release()
@@ -172,9 +171,9 @@ func (h *Hold) Release() {
 	if h == nil {
 		return
 	}
-	h.log.mu.Lock()
-	defer h.log.mu.Unlock()
-	delete(h.log.holds.all, h)
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	delete(h.in.all, h)
 }
 
 // Holds lists who holds segments, the holder that is furthest behind first. files is the result of

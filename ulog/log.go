@@ -33,7 +33,7 @@ type Log struct {
 	id [16]byte
 
 	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
-	failed chan struct{} // closed when err is set
+	failed chan struct{} // closed when err is set: nothing is acknowledged from then on
 	flush  flusher
 	writer writer
 	aheads aheads
@@ -157,10 +157,10 @@ func encodedSize(ups []Update) (int, error) {
 	for i := range ups {
 		n := messageSize(&ups[i])
 		if ups[i].DBID == commitDBID {
-			return 0, ErrReservedDB
+			return 0, errReservedDB
 		}
 		if int64(n) > maxMessage {
-			return 0, ErrTooLarge
+			return 0, errTooLarge
 		}
 		size += frameSize + n
 	}
@@ -207,10 +207,6 @@ func (l *Log) ID() [16]byte { return l.id }
 // Dir returns the directory as given to Open.
 func (l *Log) Dir() string { return l.dir }
 
-// Failed returns a channel that is closed at the first write or fsync that fails. From then on
-// nothing is acknowledged.
-func (l *Log) Failed() <-chan struct{} { return l.failed }
-
 // Err returns the error of the write or fsync that failed, or nil.
 func (l *Log) Err() error {
 	l.mu.Lock()
@@ -224,9 +220,16 @@ func (l *Log) usableLocked() error {
 		return l.err
 	}
 	if l.closed {
-		return ErrClosed
+		return errClosed
 	}
 	return nil
+}
+
+// usable is usableLocked for callers that do not hold mu.
+func (l *Log) usable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.usableLocked()
 }
 
 // fail ends the log with err, unless an earlier error has ended it, and returns the error that did.
@@ -242,12 +245,12 @@ func (l *Log) fail(err error) error {
 }
 
 // Close writes and syncs everything appended, updates the header and releases the directory.
-// Further calls return ErrClosed.
+// Further calls return errClosed.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return ErrClosed
+		return errClosed
 	}
 	l.closed = true
 	last := l.last

@@ -15,7 +15,6 @@ type (
 	Update = update.Update // one change to one database
 	Op     = update.Op     // what an update does
 	Origin = update.Origin // where an update was first made
-	Ahead  = update.Ahead  // a value that WriteAhead has written
 )
 
 // The operations that are logged.

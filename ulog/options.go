@@ -19,6 +19,7 @@ const (
 
 const (
 	defaultLimit        = 256 << 20
+	defaultAhead        = 16 << 20
 	defaultSyncInterval = time.Second
 )
 

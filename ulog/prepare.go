@@ -46,6 +46,7 @@ func Prepare(dir string, o Options) (*Prepared, error) {
 	o.setDefaults()
 	l := &Log{folder: folder{dir, o, o.FS, o.Logger}, failed: make(chan struct{})}
 	l.writer.log = l
+	l.holds = holds{mu: &l.mu, now: o.Now, all: map[*Hold]struct{}{}}
 	l.queue.turn = make(chan struct{}, 1)
 	l.aheads.turn = make(chan struct{}, 1)
 	p := &Prepared{log: l}
@@ -156,7 +157,8 @@ func (p *Prepared) look() error {
 		return p.lookAtRecords()
 	}
 	p.lost = p.lostNewest(used)
-	return p.findState(note{}, p.n, true)
+	l.note, err = l.newestNote(note{}, p.n, true)
+	return err
 }
 
 // identify reads the identity, or makes one for a log that has none.
@@ -193,12 +195,12 @@ func (p *Prepared) lookAtRecords() error {
 		s.last = max(s.last, head.last)
 	}
 	l.last, l.update = max(l.last, s.last), s.update
-	if err = p.findState(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
+	if l.note, err = l.newestNote(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
 		return err
 	}
 	p.lost = p.size < head.size
 	if l.opts.NoRepair && (s.off < p.size || p.lost) {
-		return fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, path, s.off, p.size, head.size)
+		return fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", errTorn, path, s.off, p.size, head.size)
 	}
 	if p.lost {
 		p.say(fmt.Sprintf("the update log file %s has been cut off: at least %d bytes of updates are missing, of its %d. %s",

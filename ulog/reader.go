@@ -28,8 +28,8 @@ type Entry struct {
 // A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
 //
 // Next returns only records of groups that are complete and whose checksum matches; see scanner for
-// the rules. It does not return commit records and position records: the content of the latter is
-// in Entry.Origin, and goes to OnPosition.
+// the rules. It does not return commit records and position records: Entry.Origin says where an
+// update was made.
 type Reader struct {
 	fs     vfs.FS
 	dir    string
@@ -52,9 +52,8 @@ type Reader struct {
 	noticed bool         // the open segment has lost bytes, and Next has reported it
 	closed  bool
 
-	origins    []Origin // of the next records, from a position record
-	passed     int      // origins already used
-	onPosition func(Stamp, Position)
+	origins []Origin // of the next records, from a position record
+	passed  int      // origins already used
 
 	safe    tail   // where the log was safe when the reader last looked
 	records uint64 // the reader's place as in tail.records, once counted
@@ -121,7 +120,7 @@ func again(f func() error) (err error) {
 // read, each again and again until SkipGap or SkipDamage.
 func (r *Reader) Next() (Entry, error) {
 	if r.closed {
-		return Entry{}, ErrClosed
+		return Entry{}, errClosed
 	}
 	for {
 		if r.pos < r.scan.off {
@@ -167,10 +166,6 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	return e, rec.stamp > r.after, nil
 }
 
-// OnPosition has f called when Next passes what the log remembers about a server that is followed.
-// Position.State is valid during the call.
-func (r *Reader) OnPosition(f func(Stamp, Position)) { r.onPosition = f }
-
 // OnRoom has f asked for bytes before the reader makes a buffer for a large record. The bytes are
 // those beyond the buffer that every reader has. f may wait until there is memory; its error
 // becomes the error of Next, which can be called again. With a number below zero f is given bytes
@@ -179,13 +174,10 @@ func (r *Reader) OnRoom(f func(bytes int) error) { r.scan.win.room = f }
 
 // takePosition takes what a position record says about the records behind it.
 func (r *Reader) takePosition(e Entry) error {
-	f, origins, err := parsePosition(r.origins[:0], e.Message)
+	_, origins, err := parsePosition(r.origins[:0], e.Message)
 	r.origins, r.passed = origins, 0
 	if err != nil {
 		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
-	}
-	if r.onPosition != nil && e.Stamp > r.after {
-		r.onPosition(e.Stamp, f)
 	}
 	return nil
 }
@@ -355,7 +347,7 @@ func (r *Reader) SkipDamage() {
 // Close gives the open segment back.
 func (r *Reader) Close() error {
 	if r.closed {
-		return ErrClosed
+		return errClosed
 	}
 	r.closed = true
 	r.scan.win.park()

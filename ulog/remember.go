@@ -71,22 +71,19 @@ func repeated(state []byte, last Stamp) []byte {
 	return appendCommit(b, 0, last, 1)
 }
 
-// findState sets the note of a log that is being opened. found is the note in the newest segment. A
-// process may have begun that segment and ended before it wrote the note into it (empty); then the
-// segment before has the note.
-func (p *Prepared) findState(found note, newest uint64, empty bool) error {
-	l := p.log
-	l.note = found
+// newestNote returns the note of a log that is being opened. found is the note in the newest
+// segment. A process may have begun that segment and ended before it wrote the note into it (empty);
+// then the segment before has the note.
+func (d *folder) newestNote(found note, newest uint64, empty bool) (note, error) {
 	if !empty || newest == 1 {
-		return nil
+		return found, nil
 	}
-	nums, err := listSegments(l.fs, l.dir)
+	nums, err := listSegments(d.fs, d.dir)
 	i := slices.Index(nums, newest)
 	if err != nil || i < 1 {
-		return err
+		return found, err
 	}
-	l.note, err = segmentState(l.fs, l.segmentPath(nums[i-1]))
-	return err
+	return segmentState(d.fs, d.segmentPath(nums[i-1]))
 }
 
 // segmentState returns the state that an older segment ends with. Damage is no error here: a reader

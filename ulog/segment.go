@@ -18,7 +18,14 @@ const (
 	// unborn is added to the name of a segment until the segment has a header on the disk: a file
 	// with the name of a segment was never empty.
 	unborn = ".new"
+
+	aheadPrefix = "value-" // of a file with a value that was written ahead
 )
+
+// isAhead reports whether a file of the log's directory has a value that was written ahead.
+func isAhead(name string) bool {
+	return strings.HasPrefix(name, aheadPrefix) && strings.HasSuffix(name, segmentExt+unborn)
+}
 
 func segmentName(n uint64) string { return fmt.Sprintf("%0*d%s", segmentDigits, n, segmentExt) }
 

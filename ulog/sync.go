@@ -195,11 +195,9 @@ func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
 // Observer returns the Observer that Measure was given last, or nil.
 func (l *Log) Observer() *Observer { return l.observer.Load() }
 
-func (o *Observer) group(g *group) {
-	if o != nil {
-		o.Records.Observe(int64(g.count - g.notes))
-		o.Bytes.Observe(g.size())
-	}
+func (o *Observer) group(records, bytes int64) {
+	o.Records.Observe(records)
+	o.Bytes.Observe(bytes)
 }
 
 func (o *Observer) begin() (now time.Time) {

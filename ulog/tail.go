@@ -74,11 +74,8 @@ type newest struct {
 }
 
 // keep keeps a group that has been written: records is the group without its commit record, and
-// ends, with it, at the position at.
+// ends, with it, at the position at. It is called while there are readers.
 func (n *newest) keep(g *group, records []byte, at tail) {
-	if n.readers == 0 {
-		return
-	}
 	n.count(g, len(records), at.records)
 	if len(records) > groupKept || len(g.large) > 0 {
 		n.drop()

@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/record"
 	"gotycoon/tools/show"
 )
 
@@ -88,7 +89,7 @@ func check(_ context.Context, c *call) error {
 func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
 	found, at, err := d.Get(nil, nil, key)
 	switch {
-	case errors.Is(err, dberr.ErrNoRecord) && d.ExpiredAt(xt):
+	case errors.Is(err, dberr.ErrNoRecord) && !d.Info().Persistent && record.Expired(xt, d.Now().Unix()):
 		return nil // expired since it was listed
 	case err != nil:
 		return fmt.Errorf("get %q: %w", key, err)
