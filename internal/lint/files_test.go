@@ -23,6 +23,7 @@ func layered() []string {
 		"httpapi",
 		"memcache",
 		"replication",
+		"script",
 		"server",
 		"services/lock",
 		"tools/remote",
