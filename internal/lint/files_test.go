@@ -27,6 +27,7 @@ func layered() []string {
 		"server",
 		"services/lock",
 		"tools/remote",
+		"ulog",
 	}
 }
 
