@@ -19,7 +19,6 @@ import (
 // layered are the packages whose files stand above each other: the files of a package form no cycle,
 // so the package can be read from the top file down, or from the bottom up.
 func layered() []string {
-func layered() []string {
 	return []string{
 		"db/memstore",
 		"db/memstore/slab",
@@ -32,7 +31,6 @@ func layered() []string {
 		"tools/remote",
 		"ulog",
 	}
-}
 }
 
 // TestFilesOfPackagesAreLayered looks for cycles among files. A file has an arrow to another one if it
