@@ -21,12 +21,13 @@
 //
 // Each file uses only files of a lower layer:
 //
-//	server.go                                        connections from their beginning to their end
-//	command.go                                       the table, and the way to it
-//	text.go stats.go admin.go meta*.go binary_command.go access.go    commands, and who may give them
-//	conn.go exchange.go                              a connection; a binary request on it
-//	store.go item.go consumer.go producer.go         operations
-//	wire.go value.go queue.go                        lines, items, waiting requests
-//	shared.go counts.go                              what connections share
-//	config.go binary.go message.go number.go         options, formats
+//	server.go                                   connections from their beginning to their end
+//	command.go                                  the table of commands, and the way to it
+//	text.go stats.go meta*.go binary_command.go commands
+//	access.go admin.go                          who may give commands; flush_all and the like
+//	conn.go exchange.go                         a connection; a binary request on it
+//	store.go item.go consumer.go producer.go    operations
+//	wire.go value.go queue.go                   lines, items, waiting requests
+//	shared.go counts.go                         what connections share
+//	config.go binary.go message.go number.go    options, formats
 package memcache

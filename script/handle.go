@@ -10,20 +10,11 @@ import (
 	"gotycoon/db/dberr"
 )
 
-// handle is the Go side of a database object.
-type handle struct {
-	s      *state
-	db     *db.DB // nil: not open
-	served bool   // it is a database of the server; otherwise file is the script's own
-	file   *file
-
-	tx    *db.Transaction // begun by this call; nil: none
-	owed  db.Pending      // updates of the script's own database that may not be durable
-	dirty bool            // owed may have updates
-	busy  int             // visitors that are running
-
-	code    dberr.Code // last error
-	message string
+// newDB makes a database object.
+func (s *state) newDB(h *handle) *lua.LTable {
+	t := s.object(s.classes.dbMembers, s.classes.dbMeta)
+	t.RawSetString("db_ptr_", s.userdata(h))
+	return t
 }
 
 // handleOf returns the database of an object.

@@ -20,9 +20,12 @@ import (
 // so the package can be read from the top file down, or from the bottom up.
 func layered() []string {
 	return []string{
+		"db/memstore",
+		"db/memstore/slab",
 		"httpapi",
 		"memcache",
 		"replication",
+		"script",
 		"server",
 		"services/lock",
 		"tools/remote",
