@@ -31,6 +31,55 @@ import (
 // but bbolt keeps every page that a transaction touches in memory: filling ten million records took
 // 7.4 GB instead of 2.2 GB. Rejected too: writing each update to the file at once, with one fsync
 // for each; the log does that job with one sequential write for everybody.
+//
+// # The life of an overlay
+//
+//	      freezeOverlay        flush                  last transaction         last view released
+//	live ──────────────► frozen ────► being written ─────────────────► written ─────────────► gone
+//	                       ▲                │
+//	                       └────────────────┘ the log or the file could not be written
+//
+//	state           in the view    who changes it          where a crash leaves its updates
+//	live            active         Apply and SetPosition   in the log
+//	frozen          frozen         nobody                  in the log; after a failure some in the file
+//	being written   frozen         nobody                  in the log, and some in the file
+//	written         only old ones  nobody                  in the file
+//	gone            none           nobody, it is empty     in the file
+//
+// One overlay is live at any time, and at most one is frozen or being written, because a view has
+// room for one: whoever freezes has runMu, and writes a leftover first. An overlay whose checkpoint
+// failed stays frozen and readable, and the next checkpoint writes it again from its first key;
+// meanwhile the live overlay grows until the throttle refuses updates with the error. A clear does
+// not end the life of an overlay: it empties the live one, which from then on hides the frozen one
+// and the file. The overlay of a read-only file stays live until the file is closed. The overlay
+// of any other file is empty when the file is closed, except after Abandon or a failed checkpoint,
+// which leave its updates to the log. (The removal of an expired or evicted record is in no log: a
+// crash may bring such a record back, and it is found and removed again.)
+//
+// Who does what, and under which lock:
+//
+//	a writer           Throttle waits for room: throttle.mu. Apply and SetPosition change the live
+//	                   overlay: applyMu. The callers of Apply come one at a time: they hold the
+//	                   commit lock of package db, or are the replay before anybody else is there.
+//	whoever has runMu  freezes (applyMu), syncs the log, writes (runMu alone), replaces the view
+//	                   (applyMu), prunes removals. It is the goroutine of the checkpointer, or a
+//	                   caller of Checkpoint, Hold, Rebase, Amend, Freeze, Finish or Close.
+//	a reader           takes a view and releases it, both without a lock of the store. Whoever
+//	                   releases the last view of an overlay gives its memory back: often a reader.
+//	a counting reader  also looks keys up: overlay.countMu. Of an overlay in its view, frozen or
+//	                   not, it changes only the fields for the count: overlay.mu.
+//
+// Locks, in the order in which they may be taken:
+//
+//	runMu → locks of the log (SyncTo), of bbolt's writer, of the function given to Attach
+//	runMu → commit lock of db (Freeze) → applyMu → overlay.mu → locks of the tree
+//	applyMu → description.mu; applyMu → throttle.mu
+//	overlay.countMu → overlay.mu; overlay.countMu → locks of the frozen overlay's tree
+//
+// Under applyMu, overlay.mu, and the locks of the live overlay's tree only memory is touched. The
+// tree of a frozen overlay is locked for reading while bbolt is read and written, which holds up
+// nobody, because the tree is not changed any more. Nobody may ask for runMu who has one of the
+// locks behind it.
 
 const retryAfter = time.Second // between checkpoints while they fail
 
