@@ -185,7 +185,7 @@ func (b *bulk) allowed(p []byte) error {
 	if !ok {
 		return nil
 	}
-	if d := b.h.opts.Catalog.DB(int(dbidx)); d != nil && ksiz > d.MaxKey() {
+	if d := b.h.opts.Catalog.DB(int(dbidx)); d != nil && ksiz > d.Info().MaxKey {
 		return errLongKey
 	}
 	return nil

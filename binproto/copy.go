@@ -146,14 +146,14 @@ func (h *Handler) copied(r frame.CopyRequest) (*db.DB, error) {
 }
 
 func copyFlags(d *db.DB) (flags uint32) {
-	if d.Persistent() {
+	if d.Info().Persistent {
 		flags |= frame.CopyPersistent
 	}
-	switch order, ordered := d.Order(); {
-	case !ordered:
-	case order == expr.Lexical:
+	switch info := d.Info(); {
+	case !info.Ordered:
+	case info.Order == expr.Lexical:
 		flags |= frame.CopyAscending
-	case order != expr.LexicalDesc:
+	case info.Order != expr.LexicalDesc:
 		flags |= frame.CopyDecimal
 	}
 	return flags

@@ -56,7 +56,7 @@ func TestCopy(t *testing.T) {
 		h, got := copied(t, f.exchange(t, frame.AppendCopyRequest(nil, frame.CopyRequest{DBIdx: uint16(i)})))
 		require.Len(t, got, 3001)
 		prefix := "\xff\xff\xff\xff\xff"
-		if d.Persistent() {
+		if d.Info().Persistent {
 			prefix = ""
 		}
 		require.Equal(t, prefix+"value7", got["7"])

@@ -53,7 +53,7 @@ func (b *bulk) get() error {
 
 // addHit appends the record of the run's i-th key to the reply.
 func (b *bulk) addHit(i int, value []byte, xt int64) {
-	if b.db.Persistent() {
+	if b.db.Info().Persistent {
 		xt = math.MaxInt64 // the database keeps no expiration times
 	}
 	if b.full != nil {

@@ -92,7 +92,7 @@ func (b *batch) setJoined(key, head, tail []byte, xt int64) {
 		return
 	}
 	at := len(b.room)
-	if !b.db.Persistent() {
+	if !b.db.persistent() {
 		b.room = record.AppendXT(b.room, xt)
 	}
 	b.room = pieces.Append(pieces.Append(b.room, head), tail)
@@ -147,7 +147,7 @@ func (b *batch) add(op ulog.Op, key, value []byte) { b.addFrom(b.db.sid, op, key
 
 // addFrom adds an update that the server sid has made.
 func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
-	if op == ulog.OpSet && !b.db.Persistent() {
+	if op == ulog.OpSet && !b.db.persistent() {
 		if xt, _, _ := record.Split(value); xt != record.MaxXT {
 			b.mortals++
 		}

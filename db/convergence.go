@@ -176,9 +176,6 @@ func (s *versions) addAgain(b *batch, key []byte, e filestore.LastUpdate) error 
 	return nil
 }
 
-// KeepsVersions reports whether updates of other servers are compared with what the database has.
-func (d *DB) KeepsVersions() bool { return d.versions.lww() }
-
 // LastVersion returns the version of the last update of a key, in a database that KeepsVersions.
 func (d *DB) LastVersion(key []byte) (v LastUpdate, found bool, err error) {
 	v, found, err = d.versions.file.Entry(key)
@@ -248,5 +245,5 @@ func (s *versions) tell(d *core) {
 		return
 	}
 	d.logger.Warn(fmt.Sprintf("%s: %d updates of other servers so far may be older than removals that have been forgotten; they count as made "+
-		"now, on all servers. More removals are remembered with -removals", d.Path(), n))
+		"now, on all servers. More removals are remembered with -removals", d.path(), n))
 }

@@ -67,7 +67,7 @@ func (s *site) open() {
 	c, err := Open([]string{path}, Options{LogDir: filepath.Join(s.dir, "ulog"), SID: s.sid, Now: s.now, CheckpointSize: 2 << 10, Removals: s.removed})
 	require.NoError(s.t, err)
 	s.c, s.place = c, sitePlace{}
-	if state := s.db().Remembered(); state != nil {
+	if state := s.db().info.Remembered; state != nil {
 		require.NoError(s.t, json.Unmarshal(state, &s.place))
 	}
 	if s.place.Marks == nil {

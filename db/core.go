@@ -8,6 +8,7 @@ import (
 
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/gate"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
@@ -78,6 +79,7 @@ import (
 // core is the state of one database and the way of a commit, see the essay above.
 type core struct {
 	form
+	info *Info
 
 	sid    uint16 // server ID of updates that are made here
 	logger *slog.Logger
@@ -89,7 +91,7 @@ type core struct {
 	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
 	recovery *recovery
 	readOnly bool
-	gate     *gate // of the catalog; nil: everything is let through
+	gate     *gate.Gate // of the catalog; nil: everything is let through
 	// records that are stored as long as there is any room; nil: none
 	vital func(key []byte) bool
 
@@ -117,20 +119,8 @@ type core struct {
 	base     *core // of a detached one: the database below it
 }
 
-// OnDisk reports whether the records are in a file.
-func (d *core) OnDisk() bool { return d.file != nil }
-
-// ReadOnly reports whether the database refuses updates.
-func (d *core) ReadOnly() bool { return d.readOnly }
-
 // refuses reports whether clients may not update.
 func (d *core) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
-
-// Order returns the order in which a Frozen's records come; ordered is false where they come in
-// none.
-func (d *core) Order() (order expr.Order, ordered bool) {
-	return d.expr.Params.RComp, d.file != nil || d.expr.Kind.Ordered()
-}
 
 // bytewise reports whether keys that begin alike stand together.
 func (d *core) bytewise() bool {

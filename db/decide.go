@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
@@ -40,7 +41,7 @@ func (c *opening) decide() error {
 		return nil
 	}
 	if err := c.lookForGaps(c.log, followers); err != nil {
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func (c *opening) decideOn(d *DB) (followed bool, err error) {
 // decidePrivate prepares the private log beside a file, where there is one or will be, and decides
 // about it. It reports whether the file is brought up to date from it.
 func (c *opening) decidePrivate(d *DB) (taken bool, err error) {
-	dir := d.Path() + privateSuffix
+	dir := d.path() + privateSuffix
 	_, err = c.opts.FS.Stat(dir)
 	if d.readOnly || errors.Is(err, os.ErrNotExist) && c.log != nil {
 		return false, nil
@@ -205,7 +206,7 @@ func (e *examiner) file(raw string, index uint16) {
 		e.notes = append(e.notes, fmt.Sprintf("database %s: in use, maybe by the server that is running; it was not looked at", raw))
 		return
 	case err != nil:
-		e.wrong = append(e.wrong, &OpenError{raw, openError(err)})
+		e.wrong = append(e.wrong, &dberr.OpenError{Expr: raw, Err: openError(err)})
 		return
 	}
 	d := &DB{core{form: form{expr: x, index: index}, file: f, readOnly: e.c.opts.ReadOnly, logger: e.c.opts.Logger}}
@@ -223,7 +224,7 @@ func (e *examiner) decide() {
 		followed, err := e.c.decideOn(d)
 		switch {
 		case errors.Is(err, vfs.ErrLocked):
-			e.notes = append(e.notes, fmt.Sprintf("database %s: its log is in use; it was not looked at", d.Expr()))
+			e.notes = append(e.notes, fmt.Sprintf("database %s: its log is in use; it was not looked at", d.expr.Raw))
 		case err != nil:
 			e.wrong = append(e.wrong, d.openError(err))
 		case followed:
@@ -232,7 +233,7 @@ func (e *examiner) decide() {
 	}
 	if e.c.log != nil {
 		if err := e.c.lookForGaps(e.c.log, followers); err != nil {
-			e.wrong = append(e.wrong, &LogError{e.c.log.Dir(), err})
+			e.wrong = append(e.wrong, &dberr.LogError{Dir: e.c.log.Dir(), Err: err})
 		}
 	}
 }

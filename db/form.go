@@ -7,8 +7,59 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/record"
+	"gotycoon/db/replay"
 	"gotycoon/ulog"
 )
+
+// Info is what a database is, by its expression and since it was opened. None of it changes.
+type Info struct {
+	Expr string // expression as given on the command line
+	Path string // expression without its parameters
+	Kind expr.Kind
+
+	MaxKey     int  // length of the longest key that there can be a record of, in bytes
+	Persistent bool // records have no expiration time (ktopts=p)
+	OnDisk     bool // the records are in a file
+	Volatile   bool // the records are in memory only, and not in an engine of -pldb
+	ReadOnly   bool // all updates are refused
+
+	Order   expr.Order // in which a Frozen's records come
+	Ordered bool       // false: they come in none
+	// keys that begin alike stand together
+	Bytewise bool
+	// A copy of another database, in the byte order of its keys, can be merged into this one record
+	// by record, so that records which both have are never missing. A database that is not
+	// mergeable is cleared first.
+	Mergeable bool
+	// updates of other servers are compared with what the database has
+	KeepsVersions bool
+
+	Remembers bool // there is a place for the position of a follower
+	// the position that the database had when it was opened: the one given with the last of its
+	// updates, or a later one; nil: none
+	Remembered []byte
+
+	PassedOver *replay.PassedOver // what the database was opened without; nil: nothing
+}
+
+// describe returns the Info of a database that has been brought up to date.
+func (d *core) describe() *Info {
+	e, order := &d.expr, d.expr.Params.RComp
+	ordered := d.file != nil || e.Kind.Ordered()
+	return &Info{
+		Expr: e.Raw, Path: e.Path, Kind: e.Kind,
+		MaxKey: d.maxKey, Persistent: d.persistent(), ReadOnly: d.readOnly,
+		OnDisk: d.file != nil, Volatile: d.file == nil && e.Kind != expr.Plugged,
+		Order: order, Ordered: ordered, Bytewise: d.bytewise(),
+		Mergeable:     ordered && order == expr.Lexical && e.Kind != expr.Text,
+		KeepsVersions: d.versions.lww(),
+		Remembers:     !d.readOnly && (d.file != nil || d.log != nil),
+		Remembered:    d.remembered, PassedOver: d.recovery.passed,
+	}
+}
+
+// Info returns what the database is. The caller must not change it.
+func (d *core) Info() *Info { return d.info }
 
 // form is what the expression of a database determines: names, the length of keys, and how a value
 // is stored. A stored value has the absolute expiration time in front, unless the database is
@@ -20,24 +71,15 @@ type form struct {
 	now    func() time.Time
 }
 
-// Path returns the expression without its parameters.
-func (d *form) Path() string { return d.expr.Path }
-
-// Expr returns the expression as given on the command line.
-func (d *form) Expr() string { return d.expr.Raw }
-
 // Name returns the name under which clients find the database.
 func (d *form) Name() string { return d.expr.Name }
-
-// Kind returns the type of the database.
-func (d *form) Kind() expr.Kind { return d.expr.Kind }
 
 // Index returns the number of the database on the command line, which is also its number in the
 // update log.
 func (d *form) Index() int { return int(d.index) }
 
-// MaxKey returns the length of the longest key that the database can have a record of, in bytes.
-func (d *form) MaxKey() int { return d.maxKey }
+// path returns the expression without its parameters.
+func (d *form) path() string { return d.expr.Path }
 
 // checkKey returns why the database can have no record of key.
 func (d *form) checkKey(key []byte) error {
@@ -47,12 +89,12 @@ func (d *form) checkKey(key []byte) error {
 	return nil
 }
 
-// Persistent reports whether records have no expiration time (ktopts=p).
-func (d *form) Persistent() bool { return d.expr.Params.Persistent }
+// persistent reports whether records have no expiration time (ktopts=p).
+func (d *form) persistent() bool { return d.expr.Params.Persistent }
 
 // prefixSize is the length of what is stored in front of a value.
 func (d *form) prefixSize() int {
-	if d.Persistent() {
+	if d.persistent() {
 		return 0
 	}
 	return record.XTSize
@@ -60,7 +102,7 @@ func (d *form) prefixSize() int {
 
 // split takes a stored value apart. A value too short for an expiration time counts as absent.
 func (d *form) split(stored []byte) (xt int64, value []byte, ok bool) {
-	if d.Persistent() {
+	if d.persistent() {
 		return record.MaxXT, stored, true
 	}
 	return record.Split(stored)
@@ -76,7 +118,7 @@ func (d *form) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
 // inPlace returns the stored form of a value behind Headroom bytes. The expiration time overwrites
 // these bytes.
 func (d *form) inPlace(room []byte, xt int64) []byte {
-	if d.Persistent() {
+	if d.persistent() {
 		return room[record.Headroom:]
 	}
 	record.AppendXT(room[:0], xt)
@@ -102,11 +144,8 @@ func (d *form) seconds() int64 { return d.now().Unix() }
 
 // absolute turns a client's expiration argument into the time to store.
 func (d *form) absolute(xt record.XT) int64 {
-	if d.Persistent() {
+	if d.persistent() {
 		return record.MaxXT
 	}
 	return record.Absolute(xt, d.seconds())
 }
-
-// ExpiredAt reports whether a record with this absolute expiration time has expired by now.
-func (d *form) ExpiredAt(xt int64) bool { return !d.Persistent() && record.Expired(xt, d.seconds()) }

@@ -36,7 +36,7 @@ func TestSetInPlace(t *testing.T) {
 			got, xt, err := d.Get(nil, nil, []byte(key))
 			require.NoError(t, err)
 			require.True(t, bytes.Equal(value, got), key)
-			require.Equal(t, key != "bulk" && !d.Persistent(), xt < record.MaxXT)
+			require.Equal(t, key != "bulk" && !d.persistent(), xt < record.MaxXT)
 		}
 		got, _, err := d.Get(nil, nil, []byte("small"))
 		require.NoError(t, err)

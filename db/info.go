@@ -33,7 +33,7 @@ func (d *DB) Size() int64 {
 // have the values of a fresh file there.
 func (d *DB) Status(p *Pending) (map[string]string, error) {
 	rows := expr.StatusRows(d.expr)
-	rows["path"] = d.Path()
+	rows["path"] = d.path()
 	if _, ok := rows["flags"]; ok && d.readOnly {
 		rows["flags"] = "0" // a file that is only read is not marked as open
 	}

@@ -54,7 +54,7 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 		if post == nil {
 			return nil
 		}
-		if err := post(d.Path(), at); err != nil {
+		if err := post(d.path(), at); err != nil {
 			return errors.Join(dberr.ErrPostproc, err)
 		}
 		return nil
@@ -129,7 +129,7 @@ func (d *DB) Freeze() (*Frozen, error) {
 	}
 	f := &Frozen{order: d.expr.Params.RComp}
 	if d.shared {
-		f.hold = d.log.Hold("a copy or snapshot of "+d.Path()+" under way", d.log.Last())
+		f.hold = d.log.Hold("a copy or snapshot of "+d.path()+" under way", d.log.Last())
 	}
 	var err error
 	f.records, err = s.Freeze(func(take func()) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
@@ -39,11 +40,11 @@ func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 		Now:          c.opts.Now,
 	})
 	if err != nil {
-		return nil, &LogError{dir, err}
+		return nil, &dberr.LogError{Dir: dir, Err: err}
 	}
 	l := &logDir{ready: ready, fs: c.opts.FS}
 	if l.ledger, err = readLedger(c.opts.FS, dir); err != nil {
-		return nil, &LogError{dir, errors.Join(err, ready.Close())}
+		return nil, &dberr.LogError{Dir: dir, Err: errors.Join(err, ready.Close())}
 	}
 	c.logs = append(c.logs, l)
 	return l, nil
@@ -53,7 +54,7 @@ func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 func (l *logDir) begin() error {
 	log, err := l.ready.Begin()
 	if err != nil {
-		return &LogError{l.Dir(), err}
+		return &dberr.LogError{Dir: l.Dir(), Err: err}
 	}
 	l.Log = log
 	return nil
@@ -164,7 +165,7 @@ func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
 		return err
 	}
 	err = c.moveOn(need)
-	if c.gate.noDisk() {
+	if c.gate.NoDisk() {
 		return errors.Join(err, c.log.ReclaimFiles(upTo))
 	}
 	return errors.Join(err, c.log.RemoveFiles(upTo))
@@ -182,7 +183,7 @@ func (c *Catalog) moveOn(to ulog.Stamp) error {
 		}
 		d.reachEnd()
 		if err := d.file.Checkpoint(); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.Path(), err))
+			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.path(), err))
 		}
 	}
 	return failed
@@ -198,7 +199,7 @@ func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval
 // stamp.
 func (d *recovery) attach(log *logDir, has ulog.Stamp) {
 	d.hold.Release()
-	hold := log.Hold(d.Path(), has)
+	hold := log.Hold(d.path(), has)
 	d.hold = hold
 	if !d.readOnly {
 		d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, hold, m) })
@@ -210,8 +211,8 @@ func (d *recovery) attach(log *logDir, has ulog.Stamp) {
 func (c *opening) missing(targets []target, reason error) error {
 	var lacks, commands []string
 	for _, t := range targets {
-		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.Path(), t.after))
-		commands = append(commands, "kttimedmgr vacuum -onr "+t.db.Path())
+		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.path(), t.after))
+		commands = append(commands, "kttimedmgr vacuum -onr "+t.db.path())
 	}
 	text := fmt.Sprintf("updates that are not yet in %s may be missing from the log", strings.Join(lacks, ", "))
 	if c.opts.Offline != nil && c.opts.Offline.Force {

@@ -11,6 +11,7 @@ import (
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/ordered"
+	"gotycoon/db/replay"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -40,13 +41,13 @@ func (c *opening) findOwnLog(d *DB) error {
 	if o.AsIs {
 		return nil
 	}
-	dir, found, _ := c.ownLog(d.Path(), m) // what cannot be read is not there for a tool
+	dir, found, _ := c.ownLog(d.path(), m) // what cannot be read is not there for a tool
 	switch {
 	case !found && m.Clean && m.Merging == nil:
 		return nil
 	case !found:
 		return c.missingLog(d, m)
-	case dir == d.Path()+privateSuffix:
+	case dir == d.path()+privateSuffix:
 		return nil
 	}
 	d.recovery.asItIs = true // from here on: whatever is missing has been told
@@ -62,12 +63,12 @@ func (c *opening) bringUpToDate(d *DB) error {
 	dir, m := d.recovery.bringFrom, d.file.Meta()
 	ledger, err := readLedger(c.opts.FS, dir)
 	if err != nil {
-		return &LogError{dir, err}
+		return &dberr.LogError{Dir: dir, Err: err}
 	}
 	l := logDir{ledger: ledger}
 	switch {
 	case l.restored(m):
-		p, _ := c.behind(dir, m.DBID, false, m.Stamp)
+		p, _ := replay.Behind(c.opts.FS, dir, m.DBID, false, m.Stamp)
 		d.recovery.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
 	case l.closed(m):
@@ -75,7 +76,7 @@ func (c *opening) bringUpToDate(d *DB) error {
 	}
 	if !d.readOnly {
 		if err := c.syncLog(dir); err != nil {
-			return &LogError{dir, err}
+			return &dberr.LogError{Dir: dir, Err: err}
 		}
 	}
 	if err := c.replayFrom(dir, d, m); err != nil {
@@ -92,7 +93,7 @@ func (c *opening) bringUpToDate(d *DB) error {
 func (c *opening) replayFrom(dir string, d *DB, m filestore.Meta) error {
 	err := d.recovery.replayDir(c.opts.FS, dir, m, c.opts.Offline.Force)
 	if damage, ok := errors.AsType[*ulog.DamageError](err); ok && c.opts.Offline.Force {
-		d.logger.Warn(fmt.Sprintf("the update log of %s is damaged, what comes after is left out: %v", d.Path(), damage))
+		d.logger.Warn(fmt.Sprintf("the update log of %s is damaged, what comes after is left out: %v", d.path(), damage))
 		return nil
 	}
 	return err
@@ -102,7 +103,7 @@ func (c *opening) replayFrom(dir string, d *DB, m filestore.Meta) error {
 // warning, where this process only reads the file or was told to go on without them.
 func (d *recovery) passGap(dir string, gap *ulog.GapError, force bool) error {
 	missing := fmt.Sprintf("updates after the time stamp %d that are not in %s may be missing from its log %s, because files of it "+
-		"were removed or are damaged", gap.From, d.Path(), dir)
+		"were removed or are damaged", gap.From, d.path(), dir)
 	if d.readOnly || force {
 		d.logger.Warn(missing)
 		return nil
@@ -129,7 +130,7 @@ func (d *recovery) replayDir(fs vfs.FS, dir string, m filestore.Meta, force bool
 // changed: afterwards no server would ever look for the missing updates again.
 func (c *opening) missingLog(d *DB, m filestore.Meta) error {
 	text := fmt.Sprintf("%s was not closed by the last process that had it open, and its update log, which was %s, is not there: updates "+
-		"of database %d after the time stamp %d may be missing", d.Path(), m.LogDir, m.DBID, m.Stamp)
+		"of database %d after the time stamp %d may be missing", d.path(), m.LogDir, m.DBID, m.Stamp)
 	switch {
 	case m.Merging != nil && !d.readOnly:
 		return errHalfMerged(m)
@@ -194,7 +195,7 @@ func (d *DB) CopyFile(to string, progress func(bytes int)) (size int64, err erro
 	if d.file == nil {
 		return 0, dberr.ErrNotImplemented
 	}
-	if same, err := sameFile(d.Path(), to); err != nil || same {
+	if same, err := sameFile(d.path(), to); err != nil || same {
 		return 0, &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s is the database itself", to), Err: err}
 	}
 	fresh := to + ".new"

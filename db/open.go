@@ -77,7 +77,7 @@ func (c *opening) openAll(exprs []string) error {
 			return err
 		}
 		c.dbs = append(c.dbs, d)
-		c.names[d.Name()] = d
+		c.names[d.expr.Name] = d
 	}
 	if c.opts.Services != "" {
 		if _, err := c.openDB(c.opts.Services, ServicesIndex); err != nil {
@@ -98,6 +98,7 @@ func (c *opening) openAll(exprs []string) error {
 		if err := d.lines.findEnd(d.store); err != nil {
 			return d.openError(systemError(err))
 		}
+		d.info = d.describe()
 	}
 	return nil
 }
@@ -121,7 +122,7 @@ func (c *opening) openDB(raw string, index uint16) (*DB, error) {
 	c.opts.Opening("database", raw)
 	d, err := c.newDB(raw, index)
 	if err != nil {
-		return nil, &OpenError{Expr: raw, Err: err}
+		return nil, &dberr.OpenError{Expr: raw, Err: err}
 	}
 	c.all = append(c.all, d)
 	return d, nil
@@ -179,7 +180,7 @@ func (c *opening) openStore(d *DB) error {
 // and overrides the expression.
 func (c *opening) openFile(d *DB) error {
 	p := &d.expr.Params
-	f, err := filestore.Open(d.Path(), filestore.Options{
+	f, err := filestore.Open(d.path(), filestore.Options{
 		ReadOnly:   c.opts.ReadOnly,
 		TryLock:    c.opts.TryLock,
 		Persistent: p.Persistent,

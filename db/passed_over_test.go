@@ -132,13 +132,13 @@ func TestAStartThatPassesOverUpdatesIsRefused(t *testing.T) {
 			require.NotContains(t, contents(t, c.DB(0)), "in log")
 			require.Contains(t, said, "level=ERROR")
 			require.Contains(t, said, "kttimedmgr recover")
-			require.NotNil(t, c.DB(0).PassedOver())
+			require.NotNil(t, c.DB(0).info.PassedOver)
 			require.NoError(t, c.Close())
 
 			o.AsIs, o.Offline = false, nil
 			c, said = saying(t, o, path)
 			require.Empty(t, said, "once is enough")
-			require.Nil(t, c.DB(0).PassedOver())
+			require.Nil(t, c.DB(0).info.PassedOver)
 		})
 	}
 }
@@ -314,10 +314,10 @@ func TestALogTellsWhatAFileNeverTook(t *testing.T) {
 	require.Contains(t, said, "level=ERROR")
 	require.Contains(t, said, "used without this log")
 	require.Contains(t, said, "acknowledged updates: 2,")
-	passed := c.DB(0).PassedOver()
+	passed := c.DB(0).info.PassedOver
 	require.NotNil(t, passed)
 	require.EqualValues(t, 2, passed.Updates)
-	require.Nil(t, c.DB(1).PassedOver())
+	require.Nil(t, c.DB(1).info.PassedOver)
 	require.Len(t, contents(t, c.DB(1)), 3)
 	require.Equal(t, map[string]string{"in file": "1", "without the log": "4"}, contents(t, c.DB(0)))
 }
@@ -335,7 +335,7 @@ func TestALogKnowsWhatAToolHasTaken(t *testing.T) {
 	}
 	c, said := saying(t, in(dir), path)
 	require.NotContains(t, said, "ERROR")
-	require.Nil(t, c.DB(0).PassedOver())
+	require.Nil(t, c.DB(0).info.PassedOver)
 	require.Equal(t, map[string]string{"in file": "1", "in log": "newest", "and this": "3"}, contents(t, c.DB(0)))
 }
 

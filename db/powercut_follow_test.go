@@ -171,16 +171,16 @@ func (p *followCut) open(fs *faultfs.FS) (*Catalog, error) {
 // check looks where a database is, and whether it and its log are just there.
 func (p *followCut) check(d *DB) {
 	i := int(d.index)
-	if state := d.Remembered(); state != nil {
+	if state := d.info.Remembered; state != nil {
 		p.at[i] = binary.BigEndian.Uint64(state[8*i:])
 		p.recalled++
 	}
 	at := p.at[i]
-	require.GreaterOrEqual(p.t, at, p.safe[i], "%s has forgotten where it was", d.Path())
+	require.GreaterOrEqual(p.t, at, p.safe[i], "%s has forgotten where it was", d.path())
 	if d.file != nil {
 		got := contents(p.t, d)
 		maps.DeleteFunc(got, func(key, _ string) bool { return strings.HasPrefix(key, localPrefix) })
-		require.Equal(p.t, p.contentsAt(i, at), got, "%s at position %d", d.Path(), at)
+		require.Equal(p.t, p.contentsAt(i, at), got, "%s at position %d", d.path(), at)
 	}
 	want, have := p.numbers(i, at), p.inLog(d)
 	if have == nil {
@@ -189,7 +189,7 @@ func (p *followCut) check(d *DB) {
 	if !p.shared || p.removes {
 		want = p.kept(want, have)
 	}
-	require.Equal(p.t, want, have, "the log of %s at position %d", d.Path(), at)
+	require.Equal(p.t, want, have, "the log of %s at position %d", d.path(), at)
 }
 
 // kept returns the numbers that a log must have where segments were removed: it ends with the last,
@@ -264,7 +264,7 @@ func (p *followCut) inLog(d *DB) []uint64 {
 // requireTaken checks that a file has everything that was in segments that are gone.
 func (p *followCut) requireTaken(d *DB, gap *ulog.GapError) {
 	if d.file != nil {
-		require.LessOrEqual(p.t, gap.To, d.file.Meta().Stamp, "%s lacks what was in removed segments", d.Path())
+		require.LessOrEqual(p.t, gap.To, d.file.Meta().Stamp, "%s lacks what was in removed segments", d.path())
 	}
 }
 
@@ -409,7 +409,7 @@ func (f *following) apply(run []uint64) error {
 	for i, n := range run {
 		u := &f.master[n-1]
 		ups[i] = ulog.Update{SID: 9, Op: u.op, Key: []byte(u.key), Origin: ulog.Origin{Log: followedLog, Stamp: followedFrom + ulog.Stamp(n)}}
-		if u.op == ulog.OpSet && d.Persistent() {
+		if u.op == ulog.OpSet && d.persistent() {
 			ups[i].Value = []byte(u.value)
 		} else if u.op == ulog.OpSet {
 			ups[i].Value = record.AppendXT(nil, record.MaxXT)

@@ -54,14 +54,14 @@ func TestThePositionOfAFileIsNotTakenBack(t *testing.T) {
 		dir = image(t, dir)
 
 		c = open(dir, "a.kct")
-		first := string(c.DB(0).Remembered())
+		first := string(c.DB(0).info.Remembered)
 		require.Equal(t, "position 2", first, "the file holds no note that its log has not")
 		mustSet(t, c.DB(0), "key", "of a client, newer")
 		require.NoError(t, c.SyncLogs())
 		dir = image(t, dir)
 
 		c = open(dir, "a.kct")
-		require.Equal(t, first, string(c.DB(0).Remembered()), "the position went back")
+		require.Equal(t, first, string(c.DB(0).info.Remembered), "the position went back")
 	})
 }
 
@@ -82,14 +82,14 @@ func TestThePositionOfALogCountsForEveryFile(t *testing.T) {
 	tool := image(t, dir)
 	o := Options{Offline: &Offline{Logs: []string{filepath.Join(tool, "ulog")}}}
 	c = mustOpen(t, o, filepath.Join(tool, "a.kct"))
-	require.Equal(t, "position 2", string(c.DB(0).Remembered()), "for a tool")
+	require.Equal(t, "position 2", string(c.DB(0).info.Remembered), "for a tool")
 
 	c = two()
-	require.Equal(t, "position 2", string(c.DB(0).Remembered()), "after a kill")
+	require.Equal(t, "position 2", string(c.DB(0).info.Remembered), "after a kill")
 	followOne(t, c.DB(1), "3", "position 3")
 	require.NoError(t, c.Close())
 	c = mustOpen(t, Options{}, filepath.Join(dir, "a.kct"))
-	require.Equal(t, "position 3", string(c.DB(0).Remembered()), "without the log")
+	require.Equal(t, "position 3", string(c.DB(0).info.Remembered), "without the log")
 }
 
 // A new segment repeats the position with a stamp that is greater than the position's own. It must
@@ -109,7 +109,7 @@ func TestARepeatedPositionIsNoNewerOne(t *testing.T) {
 		require.NoError(t, copyFile(theirs, filepath.Join(dir, "a.kct")))
 		for range 3 {
 			c = open(dir, "b.kct", "a.kct")
-			require.Equal(t, "of another server", string(c.DB(1).Remembered()))
+			require.Equal(t, "of another server", string(c.DB(1).info.Remembered))
 			for range 20 { // new segments
 				mustSet(t, c.DB(0), "by a client", string(make([]byte, 100)))
 			}
@@ -125,6 +125,6 @@ func TestDatabasesInMemoryRememberWhatAFileMakesTheirLogForget(t *testing.T) {
 	followOne(t, c.DB(0), "1", "position 1")
 	require.NoError(t, c.Close())
 	c = mustOpen(t, in(dir), ":", filepath.Join(dir, "new.kct"))
-	require.Equal(t, "position 1", string(c.DB(0).Remembered()))
-	require.Empty(t, c.DB(1).Remembered())
+	require.Equal(t, "position 1", string(c.DB(0).info.Remembered))
+	require.Empty(t, c.DB(1).info.Remembered)
 }

@@ -54,9 +54,9 @@ const (
 // recovery is the state of one file during this decision.
 type recovery struct {
 	*core
-	followed bool        // the file was a database of its log before it was opened
-	asItIs   bool        // opened as it is on purpose, or nothing more to say about it
-	passed   *PassedOver // what the file was opened without; nil: nothing
+	followed bool               // the file was a database of its log before it was opened
+	asItIs   bool               // opened as it is on purpose, or nothing more to say about it
+	passed   *replay.PassedOver // what the file was opened without; nil: nothing
 	// the private log beside the file, until recovery has dealt with it; nil: there is none
 	private *logDir
 	// directory of a log from which a tool brings the file up to date; empty: none
@@ -85,10 +85,10 @@ func (c *opening) recover() error {
 		return nil
 	}
 	if err := c.recoverShared(); err != nil {
-		if _, ok := errors.AsType[*OpenError](err); ok {
+		if _, ok := errors.AsType[*dberr.OpenError](err); ok {
 			return err
 		}
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	for _, d := range c.all {
 		if d.file == nil || d.readOnly {
@@ -103,16 +103,16 @@ func (c *opening) recover() error {
 
 // openError names the database in an error that does not name one yet.
 func (d *core) openError(err error) error {
-	if _, ok := errors.AsType[*OpenError](err); ok {
+	if _, ok := errors.AsType[*dberr.OpenError](err); ok {
 		return err
 	}
-	return &OpenError{Expr: d.Expr(), Err: err}
+	return &dberr.OpenError{Expr: d.expr.Raw, Err: err}
 }
 
 // recoverPrivate replays a private log, and begins one where the database has no shared log.
 func (c *opening) recoverPrivate(d *DB) error {
 	if d.readOnly {
-		return c.replayReadOnly(d, d.Path()+privateSuffix)
+		return c.replayReadOnly(d, d.path()+privateSuffix)
 	}
 	log := d.recovery.private
 	if log == nil {
@@ -141,7 +141,7 @@ func (c *opening) recoverPrivate(d *DB) error {
 	}
 	err := d.file.Checkpoint()
 	if err == nil { // the ledger may be behind the file: see leftBehind
-		err = log.record(d.Path(), d.file.Meta())
+		err = log.record(d.path(), d.file.Meta())
 	}
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (c *opening) spent(log *logDir) bool {
 		open = map[string]filestore.LedgerEntry{"": {}}
 	}
 	for _, e := range open {
-		if p, complete := c.behind(log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {
+		if p, complete := replay.Behind(c.opts.FS, log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {
 			return false
 		}
 	}
@@ -282,7 +282,7 @@ func belongs(m filestore.Meta, log *logDir) bool {
 func (d *recovery) warnIfAhead(m filestore.Meta, log *logDir) {
 	if m.Stamp > log.Last() {
 		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
-			"backups that follow the log miss the updates in between", d.Path(), m.Stamp, log.Dir(), log.Last()))
+			"backups that follow the log miss the updates in between", d.path(), m.Stamp, log.Dir(), log.Last()))
 	}
 }
 
@@ -367,7 +367,7 @@ func (c *opening) adopt(d *DB, log *logDir) error {
 // longer needs of the log. Segments of a private log are removed at once.
 func (d *recovery) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
 	d.checkpointed.Store(log.Bytes())
-	err := log.record(d.Path(), m)
+	err := log.record(d.path(), m)
 	if err == nil {
 		hold.Advance(m.Stamp)
 	}
@@ -375,7 +375,7 @@ func (d *recovery) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Met
 		err = log.RemoveFiles(m.Stamp)
 	}
 	if err != nil {
-		d.logger.Error("after a checkpoint of " + d.Path() + ": " + err.Error())
+		d.logger.Error("after a checkpoint of " + d.path() + ": " + err.Error())
 	}
 }
 
@@ -414,7 +414,7 @@ func (c *Catalog) dropLog(l *logDir) error {
 // forgetLog closes a private log.
 func (c *Catalog) forgetLog(l *logDir) error {
 	if err := l.Close(); err != nil {
-		return &LogError{l.Dir(), err}
+		return &dberr.LogError{Dir: l.Dir(), Err: err}
 	}
 	for i := range c.logs {
 		if c.logs[i] == l {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"gotycoon/db/dberr"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -63,7 +64,7 @@ func (c *Catalog) Remember(state []byte) error {
 		}
 		at, err := l.AppendReplicated(nil, &ulog.Position{DBID: index, State: state})
 		if err != nil {
-			return &LogError{l.Dir(), err}
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
 		}
 		for _, d := range c.all {
 			if d.log == l.Log && d.file != nil && !d.readOnly {
@@ -87,13 +88,6 @@ func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 	}
 	return 0, false
 }
-
-// Remembers reports whether the database has a place for the position of a follower.
-func (d *core) Remembers() bool { return !d.readOnly && (d.file != nil || d.log != nil) }
-
-// Remembered returns the position that the database had when it was opened: the one given with the
-// last of its updates, or a later one. nil means that there is none.
-func (d *core) Remembered() []byte { return d.remembered }
 
 // forgotten is the position in a log that has forgotten: the files know better. No caller of
 // Remember has this value.
@@ -124,7 +118,7 @@ func (c *opening) disown(d *DB, log *logDir) error {
 			continue
 		}
 		if err := other.file.Checkpoint(); err != nil {
-			return fmt.Errorf("checkpoint %s: %w", other.Path(), err)
+			return fmt.Errorf("checkpoint %s: %w", other.path(), err)
 		}
 	}
 	at, err := log.AppendReplicated(nil, &ulog.Position{DBID: d.index, State: forgotten})
@@ -132,7 +126,7 @@ func (c *opening) disown(d *DB, log *logDir) error {
 		err = log.SyncTo(at)
 	}
 	if err != nil {
-		return &LogError{log.Dir(), err}
+		return &dberr.LogError{Dir: log.Dir(), Err: err}
 	}
 	return nil
 }
@@ -194,7 +188,7 @@ func (c *Catalog) SetGuarded(on bool) error {
 	}
 	for _, l := range c.logs {
 		if err := l.Wait(l.Last()); err != nil {
-			return &LogError{l.Dir(), err}
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
 		}
 	}
 	return nil

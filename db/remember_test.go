@@ -25,26 +25,26 @@ func TestWhatIsRememberedStaysWithTheData(t *testing.T) {
 				return c, c.DB(0)
 			}
 			c, d := open(dir, shared)
-			require.Nil(t, d.Remembered())
+			require.Nil(t, d.info.Remembered)
 			for i := range 300 {
 				ups := []ulog.Update{setFrom(9, fmt.Sprint(i, " a"), stored("v")), {SID: 9, Op: ulog.OpClear}, setFrom(9, fmt.Sprint(i), stored("v"))}
 				require.NoError(t, d.Replicate(nil, ups, func(n int) *ulog.Position { return &ulog.Position{State: fmt.Appendf(nil, "%d.%d", i, n)} }))
 				if i%60 == 7 {
 					_, after := open(image(t, dir), shared)
-					require.Equal(t, fmt.Sprint(i, ".3"), string(after.Remembered()))
+					require.Equal(t, fmt.Sprint(i, ".3"), string(after.info.Remembered))
 					require.Len(t, contents(t, after), 1)
 				}
 			}
 			require.NoError(t, c.Remember([]byte("last")))
 			require.NoError(t, c.SyncLogs())
 			_, after := open(image(t, dir), shared)
-			require.Equal(t, "last", string(after.Remembered()))
+			require.Equal(t, "last", string(after.info.Remembered))
 			require.NoError(t, c.Close())
 			c, d = open(dir, shared)
-			require.Equal(t, "last", string(d.Remembered()))
+			require.Equal(t, "last", string(d.info.Remembered))
 			require.NoError(t, c.Close())
 			c, d = open(dir, !shared)
-			require.Equal(t, "last", string(d.Remembered()))
+			require.Equal(t, "last", string(d.info.Remembered))
 			require.NoError(t, c.Close())
 		})
 	}
@@ -76,7 +76,7 @@ func TestAFileThatIsBehindItsLogKeepsItsPosition(t *testing.T) {
 			requireAt := func(c *Catalog, states ...string) {
 				t.Helper()
 				for i, state := range states {
-					require.Equal(t, state, string(c.DB(i).Remembered()), c.DB(i).Path())
+					require.Equal(t, state, string(c.DB(i).info.Remembered), c.DB(i).path())
 				}
 			}
 			c := open("a.kct", "b.kct")
@@ -121,5 +121,5 @@ func TestAToolTakesOverWhatTheLogRemembers(t *testing.T) {
 	require.NoError(t, mustOpen(t, o, filepath.Join(dir, "a.kct")).Close())
 	c = mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
 	require.Len(t, contents(t, c.DB(0)), 1)
-	require.Equal(t, "at 9", string(c.DB(0).Remembered()))
+	require.Equal(t, "at 9", string(c.DB(0).info.Remembered))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"gotycoon/db/dberr"
-	"gotycoon/db/expr"
 	"gotycoon/db/owed"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
@@ -120,17 +119,6 @@ func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes Ta
 	}
 	d.sweeper.touch(writeScore * int64(len(b.ups)))
 	return leftOut, d.waitUnlessOwed(p, b)
-}
-
-// Volatile reports whether the records are in memory only, and not in an engine of -pldb.
-func (d *core) Volatile() bool { return d.file == nil && d.expr.Kind != expr.Plugged }
-
-// Mergeable reports whether a copy of another database, in the byte order of its keys, can be
-// merged into this one record by record, so that records which both have are never missing. A
-// database that is not mergeable is cleared first.
-func (d *core) Mergeable() bool {
-	order, ordered := d.Order()
-	return ordered && order == expr.Lexical && d.expr.Kind != expr.Text
 }
 
 // Strangers returns keys of a Mergeable database that known does not know, at most limit of them.

@@ -99,7 +99,7 @@ func TestReplicatedUpdatesSurviveAKill(t *testing.T) {
 		}
 		require.NoError(t, d.Replicate(nil, ups, nil))
 		require.Len(t, contents(t, d), len(ups))
-		after := image(t, filepath.Dir(d.Path()))
+		after := image(t, filepath.Dir(d.path()))
 		if o.LogDir != "" {
 			o.LogDir = filepath.Join(image(t, dir), "ulog")
 		}

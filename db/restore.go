@@ -186,7 +186,7 @@ func (c *Catalog) RollForward(restored []Restored) error {
 		return nil
 	}
 	if err := c.rollAll(loaders, from); err != nil {
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (c *Catalog) rollAll(loaders map[uint16]*roll, from ulog.Stamp) error {
 
 // apply stores an update of the log.
 func (l *roll) apply(at ulog.Stamp, u ulog.Update) error {
-	if u.Op == ulog.OpSet && !l.db.Persistent() {
+	if u.Op == ulog.OpSet && !l.db.persistent() {
 		if xt, _, ok := record.Split(u.Value); ok && xt != record.MaxXT {
 			l.count++
 		}

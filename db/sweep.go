@@ -81,7 +81,7 @@ func (w *walk) end(s *sweeper) {
 // no stripe.
 func (s *sweeper) touch(score int64) {
 	d := s.db
-	if s.useless() || d.detached || s.score.Add(score) < sweepAt || d.Persistent() || d.readOnly {
+	if s.useless() || d.detached || s.score.Add(score) < sweepAt || d.persistent() || d.readOnly {
 		return
 	}
 	if !s.mu.TryLock() {
@@ -96,7 +96,7 @@ func (s *sweeper) touch(score int64) {
 // idle examines some records of a database that nobody uses.
 func (s *sweeper) idle() {
 	d := s.db
-	if s.useless() || d.Persistent() || d.readOnly || !s.mu.TryLock() {
+	if s.useless() || d.persistent() || d.readOnly || !s.mu.TryLock() {
 		return
 	}
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (d *DB) Vacuum(heed Heed, step int64) error {
 	if d.readOnly {
 		return dberr.ErrReadOnly
 	}
-	if d.Persistent() {
+	if d.persistent() {
 		return nil
 	}
 	if step <= 1 {

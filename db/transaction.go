@@ -75,7 +75,7 @@ func (d *DB) Transaction() *Transaction {
 
 func newTransaction(d *core) *Transaction {
 	t := &Transaction{db: d, over: newTxView(d), turned: make(chan struct{}), ended: make(chan struct{})}
-	t.view = &DB{core{form: d.form, sid: d.sid, logger: d.logger, store: t.over, file: d.file, versions: versions{file: d.file},
+	t.view = &DB{core{form: d.form, info: d.info, sid: d.sid, logger: d.logger, store: t.over, file: d.file, versions: versions{file: d.file},
 		readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}}
 	t.view.stripes.init(false)
 	t.view.sweeper.db = &t.view.core

@@ -1,101 +1,11 @@
 package memcache
 
 import (
-	"encoding/binary"
-	"errors"
 	"strconv"
 
-	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 )
-
-// mode is the kind of a storage command.
-type mode int
-
-const (
-	modeSet mode = iota
-	modeAdd
-	modeReplace
-	modeAppend
-	modePrepend
-	modeCAS // set if the item exists
-)
-
-// call returns the original's operation for the mode, as error replies name it.
-func (m mode) call() string {
-	switch m {
-	case modeAdd:
-		return "add"
-	case modeReplace:
-		return "replace"
-	case modeSet:
-		return "set"
-	}
-	return "accept"
-}
-
-// errChanged: the item has another version than the client expects.
-var errChanged = errors.New("the item has been changed")
-
-// errNotNumber: the item's value is not a number.
-var errNotNumber = errors.New("cannot increment or decrement non-numeric value")
-
-// item is a record in memcached's terms.
-type item struct {
-	key     []byte
-	data    []byte
-	flags   uint32
-	xt      int64  // absolute expiration time in seconds, record.MaxXT for never
-	version uint64 // 0 if it was not asked for
-}
-
-// storage is what a connection does with items and messages. All three protocols share it.
-type storage struct {
-	consumer
-	value  []byte // scratch: a value that was read, or is to be stored
-	held   int    // bytes of value that the account has given
-	number []byte // scratch: text of numbers
-}
-
-// flagBytes is the length of the flags behind a value.
-const flagBytes = 4
-
-// encode appends the stored form of a value: the data and, with Config.Flags, the flags as a
-// big-endian number.
-func (b *base) encode(dst, data []byte, flags uint32) []byte {
-	dst = append(dst, data...)
-	if b.s.opts.Flags {
-		dst = binary.BigEndian.AppendUint32(dst, flags)
-	}
-	return dst
-}
-
-// decode splits a stored value. A value too short for flags has the flags 0.
-func (b *base) decode(stored []byte) (data []byte, flags uint32) {
-	n := len(stored) - flagBytes
-	if !b.s.opts.Flags || n < 0 {
-		return stored, 0
-	}
-	return stored[:n], binary.BigEndian.Uint32(stored[n:])
-}
-
-// expiry converts a client's expiration time: a number of seconds from now, or a Unix time if it is
-// too large for that.
-func (b *base) expiry(n int64) record.XT {
-	const longest = 1 << 24
-	switch {
-	case n == 0:
-		return record.Never
-	case n < 0 && b.modern:
-		return -1 // expired already
-	case n < 0:
-		return record.Never
-	case n <= longest:
-		return record.XT(n)
-	}
-	return record.XT(-n)
-}
 
 // fetch reads an item. Its data are valid until the next operation. It returns dberr.ErrNoRecord if
 // there is no item.
@@ -141,16 +51,16 @@ func (st *storage) remove(key []byte, unique uint64) (err error) {
 
 func (st *storage) removeVersion(key []byte, unique uint64) error {
 	var refused error
-	_, err := st.db.AcceptUnique(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
+	_, err := st.db.AcceptUnique(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) record.Verdict {
 		switch {
 		case !found:
 			refused = dberr.ErrNoRecord
 		case st.db.Unique(key) != unique:
 			refused = errChanged
 		default:
-			return db.Verdict{Op: db.Discard}
+			return record.Verdict{Op: record.Discard}
 		}
-		return db.Verdict{}
+		return record.Verdict{}
 	})
 	if err != nil {
 		return err
@@ -162,16 +72,16 @@ func (st *storage) removeVersion(key []byte, unique uint64) error {
 func (st *storage) renew(key []byte, xt record.XT) (it item, err error) {
 	missing := false
 	var lack error
-	it.version, err = st.db.AcceptUnique(&st.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
+	it.version, err = st.db.AcceptUnique(&st.io.Owed, key, func(_, old []byte, was int64, found bool) record.Verdict {
 		if missing = !found; missing {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		if lack = st.holdCopy(old); lack != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		st.value = append(st.value[:0], old...)
 		it.xt = was
-		return db.Verdict{Op: db.Renew, Value: st.value, XT: xt}
+		return record.Verdict{Op: record.Renew, Value: st.value, XT: xt}
 	})
 	switch {
 	case err != nil:
@@ -205,21 +115,21 @@ type addition struct {
 // at 0.
 func (st *storage) add(a addition) (sum, version uint64, xt int64, err error) {
 	var refused error
-	version, err = st.db.AcceptUnique(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) db.Verdict {
+	version, err = st.db.AcceptUnique(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) record.Verdict {
 		xt = was
 		sum, refused = st.sum(a, old, found)
 		if refused != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		st.number = strconv.AppendUint(st.number[:0], sum, 10)
 		if !found {
 			xt = record.MaxXT
-			return db.Verdict{Op: db.Renew, Value: st.encode(nil, st.number, 0), XT: a.xt}
+			return record.Verdict{Op: record.Renew, Value: st.encode(nil, st.number, 0), XT: a.xt}
 		}
 		if a.renew {
-			return db.Verdict{Op: db.Renew, Value: st.withFlagsOf(old), XT: a.xt}
+			return record.Verdict{Op: record.Renew, Value: st.withFlagsOf(old), XT: a.xt}
 		}
-		return db.Verdict{Op: db.Store, Value: st.withFlagsOf(old)}
+		return record.Verdict{Op: record.Store, Value: st.withFlagsOf(old)}
 	})
 	if err == nil {
 		err = refused
@@ -269,26 +179,18 @@ func (st *storage) withFlagsOf(old []byte) []byte {
 // value the leading digits count.
 func (st *storage) addClassic(key []byte, delta int64, down bool) (sum int64, err error) {
 	missing := false
-	err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, _ int64, found bool) db.Verdict {
+	err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, _ int64, found bool) record.Verdict {
 		if missing = !found; missing {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		data, _ := st.decode(old)
 		sum = max(0, leadingInt(data)+delta)
 		st.number = strconv.AppendInt(st.number[:0], sum, 10)
-		return db.Verdict{Op: db.Store, Value: st.withFlagsOf(old)}
+		return record.Verdict{Op: record.Store, Value: st.withFlagsOf(old)}
 	})
 	if err == nil && missing {
 		err = dberr.ErrNoRecord
 	}
 	st.countAddition(down, err)
 	return sum, err
-}
-
-// ttl returns the seconds until an expiration time, -1 for never.
-func (b *base) ttl(xt int64) int64 {
-	if xt == record.MaxXT {
-		return -1
-	}
-	return max(0, xt-b.db.Now().Unix())
 }

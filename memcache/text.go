@@ -46,6 +46,32 @@ func textGet(c *conn, versioned bool) bool {
 	return true
 }
 
+// getMessages serves "get NAME..." of a queue. All names share one deadline.
+func getMessages(c *conn) bool {
+	if c.io.Flush() != nil { // earlier replies must not wait for messages
+		return false
+	}
+	deadline := c.deadline()
+	for _, name := range c.words[1:] {
+		it, err := c.fetchMessage(name, deadline)
+		switch {
+		case err == nil:
+			if !c.sayValue(&it) {
+				return false
+			}
+		case errors.Is(err, dberr.ErrNoRecord):
+		default:
+			c.fail("get", err)
+			return true
+		}
+		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
+			return false
+		}
+	}
+	c.say("END")
+	return true
+}
+
 // textGetAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
 func textGetAndTouch(c *conn, versioned bool) bool {
 	xt := c.expiry(leadingInt(c.words[1]))

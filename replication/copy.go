@@ -64,12 +64,12 @@ func (c *copier) begin(info client.CopyInfo) error {
 	switch {
 	case info.LogID != c.hello.Log:
 		return errOtherLog
-	case info.Persistent != c.db.Persistent():
+	case info.Persistent != c.db.Info().Persistent:
 		return errOtherKind
 	case c.f.place.amends == amendsVersions && !info.Versioned && c.part.db != db.ServicesIndex:
 		return fmt.Errorf("%w, and its database %d keeps no versions (lww=true), so a copy would replace what is newer here. %s", errParted, c.part.db, partedRemedy(c.master))
 	}
-	c.merges, c.log = info.Ascending && c.db.Mergeable(), copyLog(c.hello, c.f.ownLog)
+	c.merges, c.log = info.Ascending && c.db.Info().Mergeable, copyLog(c.hello, c.f.ownLog)
 	c.stamp = max(ulog.Stamp(max(info.TS, copySpan))-copySpan, c.f.place.marks[c.log])
 	c.versioned, c.floor = info.Versioned, ulog.Stamp(info.Floor)
 	c.f.place.copying(ulog.Stamp(info.TS), ulog.Stamp(info.Newest), info.NewestBy)

@@ -88,7 +88,7 @@ func (p *pull) part(why string) error {
 	f := p.f
 	dbs := f.shared(p.hello)
 	for _, i := range dbs {
-		if i != db.ServicesIndex && !f.opts.Catalog.DB(int(i)).KeepsVersions() {
+		if i != db.ServicesIndex && !f.opts.Catalog.DB(int(i)).Info().KeepsVersions {
 			return fmt.Errorf("%w: %s. %s", errParted, why, partedRemedy(p.master))
 		}
 	}

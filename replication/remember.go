@@ -22,13 +22,13 @@ func (f *Follower) recall(said ulog.Stamp) place {
 	known, ours := false, false
 	for _, i := range f.dbs {
 		d := f.opts.Catalog.Numbered(int(i))
-		state := d.Remembered()
+		state := d.Info().Remembered
 		if state == nil {
 			continue
 		}
 		p, err := decodePlace(state)
 		if err != nil {
-			f.opts.Logger.Warn(fmt.Sprintf("%s: %v", d.Path(), err))
+			f.opts.Logger.Warn(fmt.Sprintf("%s: %v", d.Info().Path, err))
 			continue
 		}
 		states[i], known = &p, true
@@ -87,7 +87,7 @@ func lacks(d *db.DB, s *place, at ulog.Stamp, others bool) bool {
 		return s == nil || !s.covers(db.ServicesIndex)
 	case at == 0:
 		return false
-	case d.Volatile() && empty(d): // a database in memory, which the end of the process has emptied
+	case d.Info().Volatile && empty(d): // a database in memory, which the end of the process has emptied
 		return true
 	case s != nil: // the place may be of a time when the database did not exist
 		return !s.covers(uint16(d.Index()))
@@ -141,7 +141,7 @@ func (f *Follower) advance(to ulog.Stamp) {
 // only the RTS file.
 func (f *Follower) remembers() bool {
 	for _, i := range f.dbs {
-		if f.opts.Catalog.Numbered(int(i)).Remembers() {
+		if f.opts.Catalog.Numbered(int(i)).Info().Remembers {
 			return true
 		}
 	}

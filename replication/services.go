@@ -63,7 +63,7 @@ func (f *Follower) recallPartial() {
 	if f.opts.Services == nil {
 		return
 	}
-	p, err := decodePlace(f.opts.Catalog.Services().Remembered())
+	p, err := decodePlace(f.opts.Catalog.Services().Info().Remembered)
 	if part := p.part(db.ServicesIndex); err == nil && part != nil && !part.copied {
 		f.opts.Services.Partial(true)
 	}

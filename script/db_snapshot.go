@@ -47,7 +47,7 @@ func dumpSnapshot(c call, w *bufio.Writer, d *db.DB) error {
 	_, _ = w.WriteString(snapshotMagic) // Flush returns the error
 	err := d.Walk(c.s.leash.ask, nil, func(key, value []byte, xt int64) bool {
 		c.s.leash.check(c.l)
-		if !d.Persistent() {
+		if !d.Info().Persistent {
 			value = append(binary.BigEndian.AppendUint64(nil, uint64(xt))[3:], value...)
 		}
 		head := appendVarint(appendVarint([]byte{snapshotRecord}, uint64(len(key))), uint64(len(value)))
@@ -95,7 +95,7 @@ func loadSnapshot(c call, r *bufio.Reader, d *db.DB, p *db.Pending) error {
 			return errSnapshot
 		}
 		xt := record.MaxXT
-		if !d.Persistent() {
+		if !d.Info().Persistent {
 			if len(stored) < expirySize {
 				return errSnapshot
 			}

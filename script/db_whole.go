@@ -42,7 +42,7 @@ func dbPath(c call) int {
 		h.note(errNotOpen)
 		return c.pushNil()
 	}
-	return c.pushBytes([]byte(h.db.Path()))
+	return c.pushBytes([]byte(h.db.Info().Path))
 }
 
 func dbStatus(c call) int {
@@ -75,7 +75,7 @@ func (c call) processor(i int) func(d *db.DB) bool {
 	}
 	return func(d *db.DB) bool {
 		n, _ := d.Count(c.s.owed) // an error is left to the operation itself
-		results, err := c.protect(v, 1, append(args, lua.LString(d.Path()), lua.LNumber(n), lua.LNumber(d.Size()))...)
+		results, err := c.protect(v, 1, append(args, lua.LString(d.Info().Path), lua.LNumber(n), lua.LNumber(d.Size()))...)
 		return err == nil && lua.LVAsBool(results[0])
 	}
 }
@@ -114,7 +114,7 @@ func dbOccupy(c call) int {
 func dbCopy(c call) int {
 	dest := c.text(2)
 	return c.pushBool(c.handleOf(1).do(c, func(d *db.DB) error {
-		if !d.OnDisk() {
+		if !d.Info().OnDisk {
 			return dberr.ErrPostproc
 		}
 		return d.Synchronize(false, func(path string, _ ulog.Stamp) error { return copyFile(dest, path) })
@@ -182,6 +182,9 @@ func dbMatchSimilar(c call) int {
 		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit, c.s.keysRoom())
 	})
 }
+
+// Modes of merge.
+const mergeSet, mergeAdd, mergeReplace, mergeAppend = 0, 1, 2, 3
 
 // dbMerge adds the records of other databases.
 func dbMerge(c call) int {

@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/plugged"
 	"gotycoon/services/quota"
 )
 
@@ -65,13 +66,13 @@ func (d *databases) open(every *pace) error {
 }
 
 // engine returns the engine of all databases, nil where each has its own kind.
-func (d *databases) engine() (*db.Engine, error) {
+func (d *databases) engine() (*plugged.Engine, error) {
 	path := d.cfg.Plugins.Database
 	if path == "" {
 		return nil, nil // both are "none"
 	}
 	d.log.system("loading a plug-in database file: path=%s", path)
-	e, ok := db.FindEngine(path)
+	e, ok := plugged.Find(path)
 	if !ok {
 		return nil, fmt.Errorf("could not load a plug-in database file: %s", path)
 	}
@@ -89,10 +90,10 @@ func (d *databases) logOpening(what, path string) {
 // describe makes an error the text of the established line. About the update log there are two
 // lines: describe writes the first itself.
 func (d *databases) describe(err error) error {
-	if open, ok := errors.AsType[*db.OpenError](err); ok {
+	if open, ok := errors.AsType[*dberr.OpenError](err); ok {
 		return fmt.Errorf("could not open a database file: %s: %s", open.Expr, reason(open.Err))
 	}
-	if log, ok := errors.AsType[*db.LogError](err); ok {
+	if log, ok := errors.AsType[*dberr.LogError](err); ok {
 		d.log.error("could not open the update log: %s", log.Dir)
 		return fmt.Errorf("the update log: %w", log.Err)
 	}
@@ -116,7 +117,7 @@ func (d *databases) close() (ok bool) {
 	}
 	ok = true
 	for i := range d.catalog.Len() {
-		d.log.system("closing a database: path=%s", d.catalog.DB(i).Expr())
+		d.log.system("closing a database: path=%s", d.catalog.DB(i).Info().Expr)
 		if err := d.catalog.CloseDB(i); err != nil {
 			d.log.error("could not close a database file: %v", err)
 			ok = false
@@ -165,7 +166,7 @@ func makeRoomForColdPages(c *db.Catalog) {
 		return
 	}
 	for i := range c.Len() {
-		if c.DB(i).OnDisk() {
+		if c.DB(i).Info().OnDisk {
 			n := runtime.NumCPU()
 			runtime.GOMAXPROCS(n + max(1, n/4))
 			return

@@ -25,7 +25,7 @@ func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, e
 	}
 	role, err := leader.Open(leader.Options{DB: d, SID: sid, Logger: log.Logger})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Expr(), err)
+		return nil, fmt.Errorf("%s: %w", d.Info().Expr, err)
 	}
 	if hasMaster {
 		return role, nil

@@ -95,7 +95,7 @@ func openFollowing(o followingOptions) *following {
 // anyInMemory reports whether there are databases that survive the process in snapshots only.
 func anyInMemory(c *db.Catalog) bool {
 	for i := range c.Len() {
-		if !c.DB(i).OnDisk() {
+		if !c.DB(i).Info().OnDisk {
 			return true
 		}
 	}

@@ -56,12 +56,12 @@ func (r *reporter) report(rows map[string]string) {
 // reportPassedOver marks databases that were opened without acknowledged updates.
 func (r *reporter) reportPassedOver(rows map[string]string) {
 	for i := range r.catalog.Len() {
-		if passed := r.catalog.DB(i).PassedOver(); passed != nil {
+		if passed := r.catalog.DB(i).Info().PassedOver; passed != nil {
 			rows[fmt.Sprintf("passed_over_%d", i)] = passed.String()
 		}
 	}
-	if d := r.catalog.Services(); d != nil && d.PassedOver() != nil {
-		rows["passed_over_services"] = d.PassedOver().String()
+	if d := r.catalog.Services(); d != nil && d.Info().PassedOver != nil {
+		rows["passed_over_services"] = d.Info().PassedOver.String()
 	}
 }
 

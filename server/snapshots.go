@@ -134,7 +134,7 @@ func (s *snapshots) takeAllLocked(pause func() error) bool {
 		}
 		if err != nil {
 			s.stats.failed.Add(1)
-			s.log.error("could not take a snapshot of %s: %v", d.Expr(), err)
+			s.log.error("could not take a snapshot of %s: %v", d.Info().Expr, err)
 			ok = false
 		}
 	}
@@ -168,7 +168,7 @@ func (s *snapshots) takeLocked(d *db.DB, pause func() error) error {
 func (s *snapshots) write(d *db.DB, frozen *db.Frozen, pause func() error) error {
 	opts := s.opts
 	opts.Pause = pause
-	if !d.OnDisk() {
+	if !d.Info().OnDisk {
 		return opts.Write(d.Index(), frozen)
 	}
 	if err := s.own.noteNext(d.Index(), frozen.Stamp()); err != nil {
@@ -188,9 +188,9 @@ func (s *snapshots) write(d *db.DB, frozen *db.Frozen, pause func() error) error
 func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
 	log := s.catalog.Log()
 	switch i := d.Index(); {
-	case log == nil || d.OnDisk():
+	case log == nil || d.Info().OnDisk:
 	case s.holds[i] == nil:
-		s.holds[i] = log.Hold("the snapshots of "+d.Expr(), at)
+		s.holds[i] = log.Hold("the snapshots of "+d.Info().Expr, at)
 	default:
 		s.holds[i].Advance(at)
 	}
@@ -209,7 +209,7 @@ func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
 			continue
 		}
 		if err := s.takeLocked(s.catalog.DB(i), nil); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("take a snapshot of %s first: %w", s.catalog.DB(i).Expr(), err))
+			failed = errors.Join(failed, fmt.Errorf("take a snapshot of %s first: %w", s.catalog.DB(i).Info().Expr, err))
 		}
 	}
 	return failed

@@ -196,7 +196,7 @@ func (r *restorer) memory(c *db.Catalog, found [][]snapshot.File) error {
 	var fresh []int // databases that need a snapshot before anybody changes them
 	for i, files := range found {
 		d := c.DB(i)
-		if d.OnDisk() {
+		if d.Info().OnDisk {
 			continue
 		}
 		if err := r.loadMemory(d, files); err != nil {
@@ -260,7 +260,7 @@ func (r *restorer) rollForward(rolled []db.Restored, fresh []int) error {
 	for _, i := range fresh {
 		d := s.catalog.DB(i)
 		if err := s.takeLocked(d, nil); err != nil {
-			return fmt.Errorf("could not take the first snapshot of %s: %w", d.Expr(), err)
+			return fmt.Errorf("could not take the first snapshot of %s: %w", d.Info().Expr, err)
 		}
 	}
 	return nil

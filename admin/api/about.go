@@ -14,7 +14,7 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 		m := d.Measure()
 		records += max(0, m.Records)
 		bytes += m.Bytes
-		if d.PassedOver() != nil {
+		if d.Info().PassedOver != nil {
 			lacking = append(lacking, d.Name())
 		}
 	}

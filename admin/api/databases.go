@@ -49,16 +49,16 @@ func (a *API) databases(_ http.ResponseWriter, _ *http.Request, s *Sources) (any
 
 func (a *API) row(d *db.DB, c *db.Catalog) databaseRow {
 	m := d.Measure()
-	_, ordered := d.Order()
+	ordered := d.Info().Ordered
 	row := databaseRow{
-		Index: d.Index(), Name: d.Name(), Path: d.Path(), Kind: kindText(d), Services: d == c.Services(), OnDisk: d.OnDisk(), Ordered: ordered,
-		Persistent: d.Persistent(), ReadOnly: readOnly(d, c), Records: m.Records, Bytes: m.Bytes, Expired: m.Expired, Evicted: m.Evicted,
+		Index: d.Index(), Name: d.Name(), Path: d.Info().Path, Kind: kindText(d), Services: d == c.Services(), OnDisk: d.Info().OnDisk, Ordered: ordered,
+		Persistent: d.Info().Persistent, ReadOnly: readOnly(d, c), Records: m.Records, Bytes: m.Bytes, Expired: m.Expired, Evicted: m.Evicted,
 		Checkpoint: a.tasks.get(checkpointName(d)),
 	}
-	if passed := d.PassedOver(); passed != nil {
-		row.PassedOver = passed.Advice(d.Path())
+	if passed := d.Info().PassedOver; passed != nil {
+		row.PassedOver = passed.Advice(d.Info().Path)
 	}
-	if d.OnDisk() {
+	if d.Info().OnDisk {
 		n, seconds, _ := m.File.Checkpoints.Snapshot(1e-9)
 		row.File = &fileRow{Overlay: m.File.OverlayBytes, Checkpoints: n, Seconds: seconds, Stalls: m.File.Stalls, Stalled: m.File.Stalled.Seconds()}
 		if m.File.Err != nil {
@@ -72,11 +72,11 @@ func (a *API) row(d *db.DB, c *db.Catalog) databaseRow {
 // may.
 func readOnly(d *db.DB, c *db.Catalog) string {
 	switch {
-	case d.ReadOnly():
+	case d.Info().ReadOnly:
 		return "the server was started with -ord"
 	case c.Guarded():
 		return "updates come from the master only (-slave-read-only)"
-	case d.Kind() == expr.Text:
+	case d.Info().Kind == expr.Text:
 		return "it is a text file: lines are only added, with the usual tools"
 	case d == c.Services():
 		return "it has the records of locks, sequences and quotas, which only those change"
@@ -85,7 +85,7 @@ func readOnly(d *db.DB, c *db.Catalog) string {
 }
 
 func kindText(d *db.DB) string {
-	switch d.Kind() {
+	switch d.Info().Kind {
 	case expr.ProtoHash:
 		return "hash in memory, prototype (-)"
 	case expr.ProtoTree:
@@ -120,7 +120,7 @@ func (a *API) checkpoint(_ http.ResponseWriter, r *http.Request, s *Sources) (an
 	if err != nil {
 		return nil, err
 	}
-	if !d.OnDisk() {
+	if !d.Info().OnDisk {
 		return nil, refused(http.StatusNotImplemented, "%s is in memory: there is no file to write", d.Name())
 	}
 	a.note(r, checkpointName(d))

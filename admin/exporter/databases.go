@@ -44,14 +44,14 @@ func readDatabase(s *sink, d *db.DB) {
 	s.count("gotycoon_database_bytes", m.Bytes, name, index)
 	s.count("gotycoon_database_expired_total", m.Expired, name, index)
 	s.count("gotycoon_database_evicted_total", m.Evicted, name, index)
-	if !d.OnDisk() {
+	if !d.Info().OnDisk {
 		return
 	}
 	s.count("gotycoon_database_overlay_bytes", m.File.OverlayBytes, name, index)
 	s.histogram("gotycoon_database_checkpoint_duration_seconds", m.File.Checkpoints, perNano, name, index)
 	s.put("gotycoon_database_checkpoint_failing", boolean(m.File.Err != nil), name, index)
 	s.count("gotycoon_database_stalls_total", m.File.Stalls, name, index)
-	s.put("gotycoon_database_passed_over", boolean(d.PassedOver() != nil), name, index)
+	s.put("gotycoon_database_passed_over", boolean(d.Info().PassedOver != nil), name, index)
 	s.put("gotycoon_database_stall_seconds_total", m.File.Stalled.Seconds(), name, index)
 }
 

@@ -65,7 +65,7 @@ func Open(o Options) (*Role, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if order, ordered := o.DB.Order(); !o.DB.OnDisk() || !ordered || order != expr.Lexical {
+	if info := o.DB.Info(); !info.OnDisk || !info.Ordered || info.Order != expr.Lexical {
 		return nil, errPlace
 	}
 	known, err := readClaims(o.DB)

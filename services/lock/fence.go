@@ -51,7 +51,7 @@ type databaseFences struct {
 // DatabaseFences returns fencing tokens whose bound is a record of d, which must be a database
 // file, under this server's ID in replication.
 func DatabaseFences(d *db.DB, sid uint16) (Fences, error) {
-	if d == nil || !d.OnDisk() {
+	if d == nil || !d.Info().OnDisk {
 		return nil, errors.New("fencing tokens need a database file to keep their bound in")
 	}
 	return databaseFences{d, leader.FencePrefix + "\x00" + strconv.Itoa(int(sid))}, nil

@@ -7,17 +7,6 @@ import (
 	"gotycoon/internal/metrics"
 )
 
-// Counts are numbers of events since the start.
-type Counts struct {
-	Grants   uint64 // without renewals
-	Renewals uint64
-	Releases uint64 // also at the end of connections
-	Expiries uint64
-	Timeouts uint64
-	Cancels  uint64 // waiting requests that were cancelled, also at the end of connections
-	Refusals uint64 // over a limit, or without a token
-}
-
 func (c *Counts) add(more *Counts) {
 	c.Grants += more.Grants
 	c.Renewals += more.Renewals
@@ -90,9 +79,6 @@ func (s *Server) Figures() exposed.Source {
 		}
 	}}
 }
-
-// commandNames are the names under which commands are counted, in the order of the verbs.
-func commandNames() []string { return append(verbWords[:], "unknown") }
 
 // measure counts a command that has been answered. The time of a command is the time of its answer,
 // without the time that a request waits for a lock.

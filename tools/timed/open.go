@@ -52,6 +52,15 @@ func (c *call) open(expr string, a access, change ...func(*db.Options)) (*db.DB,
 	return catalog.DB(0), nil
 }
 
+// parseAndOpen reads the options and opens the database that the first argument names. It is for
+// commands whose options do not decide about the access, which is known before they are read.
+func (c *call) parseAndOpen(least, most int, a access) (*db.DB, error) {
+	if err := c.parse(least, most); err != nil {
+		return nil, err
+	}
+	return c.open(c.args[0], a)
+}
+
 // options returns the options for opening a database. For a command that makes no updates -ulog is
 // only one more place where the file's log may be.
 func (c *call) options(a access) db.Options {
@@ -119,10 +128,10 @@ func (c *call) filePath(text string) (string, error) {
 
 // openFailed gives an error of opening the form that scripts know.
 func (c *call) openFailed(err error) error {
-	if log, ok := errors.AsType[*db.LogError](err); ok {
+	if log, ok := errors.AsType[*dberr.LogError](err); ok {
 		return fmt.Errorf("UpdateLogger::open failed: %s: %w", log.Dir, log.Err)
 	}
-	if open, ok := errors.AsType[*db.OpenError](err); ok {
+	if open, ok := errors.AsType[*dberr.OpenError](err); ok {
 		err = open.Err
 	}
 	return c.failed("DB::open", "", err)

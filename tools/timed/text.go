@@ -35,7 +35,7 @@ func (c *call) print(b []byte) { show.Column(c.out, b, c.hexOut) }
 // printExpiry writes the column of -pt: the stored number. A database without expiration times has
 // the largest number.
 func (c *call) printExpiry(d *db.DB, xt int64) {
-	if d.Persistent() {
+	if d.Info().Persistent {
 		xt = math.MaxInt64
 	}
 	fmt.Fprintf(c.out, "\t%d", xt)
@@ -48,7 +48,7 @@ func (c *call) object(d *db.DB, key, value []byte, xt int64, withValue, withExpi
 	if withValue {
 		o.Bytes("value", value, c.hexOut)
 	}
-	if withExpiry && xt != record.MaxXT && !d.Persistent() {
+	if withExpiry && xt != record.MaxXT && !d.Info().Persistent {
 		o["xt"] = xt
 	}
 	return o

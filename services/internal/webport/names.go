@@ -88,7 +88,7 @@ type Records struct{ *db.DB }
 
 // NewRecords refuses a database that does not survive the process.
 func NewRecords(d *db.DB) (Records, error) {
-	if d == nil || !d.OnDisk() {
+	if d == nil || !d.Info().OnDisk {
 		return Records{}, errors.New("sequences and quotas need a database file to keep their records in")
 	}
 	return Records{d}, nil

@@ -1,105 +1,20 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"strconv"
-	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 	"gotycoon/httpapi/tsv"
-	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
 )
 
-// input is the rows of a procedure's input: its parameters, and the records of a bulk procedure.
-type input struct{ tsv.Rows }
-
-// need returns a parameter that the procedure cannot do without.
-func (in *input) need(name string) ([]byte, error) {
-	value, ok := in.Get(name)
-	if !ok {
-		return nil, errInvalidParameters
-	}
-	return value, nil
-}
-
-// keyAnd returns the key and another parameter, for procedures that cannot do without either.
-func (in *input) keyAnd(name string) (key, value []byte, err error) {
-	key, ok := in.Get("key")
-	value, alsoOK := in.Get(name)
-	if !ok || !alsoOK {
-		return nil, nil, errInvalidParameters
-	}
-	return key, value, nil
-}
-
-// orNil returns a parameter, nil if it is absent. An empty parameter is not nil.
-func (in *input) orNil(name string) []byte {
-	value, ok := in.Get(name)
-	if ok && value == nil {
-		return []byte{}
-	}
-	return value
-}
-
-// intOr returns an integer parameter, or the default where it is absent.
-func (in *input) intOr(name string, absent int64) int64 {
-	text, ok := in.Get(name)
-	if !ok {
-		return absent
-	}
-	return lenient.Int(text)
-}
-
-// xt returns the expiration time.
-func (in *input) xt() record.XT {
-	text, ok := in.Get("xt")
-	if !ok {
-		return record.Never
-	}
-	return record.XT(lenient.Int(text))
-}
-
-// waitDefault is how long WAIT waits without a WAITTIME, and waitMost what a Duration holds with
-// ease.
 const (
-	waitDefault = 30 * time.Second
-	waitMost    = 100 * 365 * 24 * time.Hour
+	keepScratch = 64 << 10 // larger scratch buffers are not kept for the next request
+	keepRows    = 1 << 8   // nor are longer tables
 )
-
-func (in *input) waitTime() time.Duration {
-	text, _ := in.Get("WAITTIME")
-	seconds := lenient.Float(text)
-	switch {
-	case !(seconds > 0): // NaN too
-		return waitDefault
-	case seconds >= waitMost.Seconds():
-		return waitMost
-	}
-	return time.Duration(seconds * float64(time.Second))
-}
-
-// records calls visit with name and value of each row whose name begins with an underscore, in the
-// order of the names, until visit returns false.
-func (in *input) records(visit func(name, value []byte) bool) {
-	in.Sort()
-	for row := range in.All() {
-		if len(row.Name) > 0 && row.Name[0] == '_' && !visit(row.Name, row.Value) {
-			return
-		}
-	}
-}
-
-// untilNUL returns text up to its first NUL.
-func untilNUL(text []byte) []byte {
-	if i := bytes.IndexByte(text, 0); i >= 0 {
-		return text[:i]
-	}
-	return text
-}
 
 // output is the rows of a procedure's output. Their texts are slices of the arena, or of buffers
 // that stay as they are until the reply is written. When the arena is full another arena takes its
@@ -116,19 +31,6 @@ const (
 	fewBytes  = 256
 	mostBytes = 64 << 10 // of an arena, unless one text is longer
 )
-
-func (o *output) init(c *netio.Conn) {
-	o.c = c
-	o.rows.Memory = c
-}
-
-// recycle prepares the output for the next request.
-func (o *output) recycle() {
-	o.lack = nil
-	o.rows.Reset(keepRows)
-	o.arena = shrink(o.arena)
-	o.value = shrink(o.value)
-}
 
 // hold takes memory for what a procedure finds.
 func (o *output) hold(bytes int) error {
@@ -223,7 +125,8 @@ func (o *output) addMap(rows map[string]string) {
 	o.rows.Sort()
 }
 
-// keep remembers a value's buffer, if it is larger than the one that the session has.
+// keep makes the buffer of a value the room for later values, if the buffer is larger than the
+// present room.
 func (o *output) keep(value []byte) {
 	if cap(value) > cap(o.value) {
 		o.value = value[:0]

@@ -6,29 +6,6 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// ReadBody reads the body, if the request has one.
-func (r *Request) ReadBody(c *netio.Conn) Fault {
-	r.body = span{r.Size, r.Size}
-	switch {
-	case r.chunked && r.contentLength >= 0:
-		return BadLength
-	case !r.Method.takesBody():
-		r.Desynchronized = r.Desynchronized || r.chunked || r.contentLength > 0
-	case r.contentLength > int64(c.Largest(maxBody)):
-		return TooLarge
-	case r.contentLength >= 0:
-		r.body.to = r.body.from + int(r.contentLength)
-		if err := c.Need(r.body.to); err != nil {
-			return FaultOf(err)
-		}
-		r.buf = c.Buffered()[:r.body.to:r.body.to]
-		r.Size = r.body.to
-	case r.chunked:
-		return r.readChunks(c)
-	}
-	return NoFault
-}
-
 // readChunks reads a body in chunks:
 //
 //	4;name=value CR LF   size in hexadecimal digits, and extensions, which are ignored
