@@ -32,14 +32,15 @@ var arrows = map[string][]string{
 	"services/counter":       {"access", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
 	"services/counter/frame": {},
 
-	"access": {},
+	"access":            {},
+	"access/accesstest": {"access"}, // for tests
 
 	"memcache":                      {"access", "db", "db/dberr", "db/expr", "db/record", "internal/browser", "internal/lenient", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/leader":               {"db", "db/dberr", "db/expr", "db/record", "internal/metrics", "services", "ulog"},
 	"services/lock":                 {"access", "db", "db/dberr", "db/record", "internal/browser", "internal/metrics", "internal/netio", "services", "services/leader"},
 	"services/sequence":             {"db", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
 	"services":                      {"access", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
-	"services/internal/servicetest": {"access", "db", "services", "services/leader", "ulog"},
+	"services/internal/servicetest": {"db", "services", "services/leader", "ulog"},
 	"services/internal/webport":     {"access", "db", "db/dberr", "internal/browser", "internal/metrics", "internal/netio", "services"},
 	"services/quota":                {"db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/access/accesstest"
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/services"
@@ -26,10 +27,7 @@ func start(t *testing.T, o Options) (addr string) {
 	}
 	s, err := New(o)
 	require.NoError(t, err)
-	l := servicetest.Listen(t)
-	s.Start(l)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return l.Addr().String()
+	return servicetest.Start(t, s)
 }
 
 func TestQuotaConversations(t *testing.T) {
@@ -157,7 +155,7 @@ func TestRights(t *testing.T) {
 		require.NoError(t, err)
 		lines = append(lines, "token "+token[:6]+" "+digest)
 	}
-	g := servicetest.Guard(t, lines...)
+	g := accesstest.Guard(t, lines...)
 	quotas := servicetest.NewClient(t, start(t, Options{Options: services.Options{Access: g}, Limit: 100}))
 	for _, row := range []struct {
 		c      *servicetest.Client

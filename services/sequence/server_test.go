@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/access/accesstest"
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/services"
@@ -25,10 +26,7 @@ func start(t *testing.T, o Options) (addr string) {
 	}
 	s, err := New(o)
 	require.NoError(t, err)
-	l := servicetest.Listen(t)
-	s.Start(l)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return l.Addr().String()
+	return servicetest.Start(t, s)
 }
 
 func TestSequenceConversations(t *testing.T) {
@@ -108,7 +106,7 @@ func TestRights(t *testing.T) {
 		require.NoError(t, err)
 		lines = append(lines, "token "+token[:6]+" "+digest)
 	}
-	g := servicetest.Guard(t, lines...)
+	g := accesstest.Guard(t, lines...)
 	sequences := servicetest.NewClient(t, start(t, Options{Options: services.Options{Access: g}}))
 	for _, row := range []struct {
 		c      *servicetest.Client
