@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
@@ -69,16 +70,25 @@ func (e *early) write() (err error) {
 	d := e.db
 	e.ups[0].Ahead, err = d.log.WriteAhead(&e.ups[0], func() error {
 		e.kept = len(e.room)
-		d.gate.keepFor(e.kept)
+		d.gate.KeepFor(e.kept)
 		return d.admitAlone(e.ups)
 	})
 	if errors.Is(err, ulog.ErrAhead) {
-		return d.gate.refuseDisk()
+		return d.gate.RefuseAll()
 	}
 	if err != nil || e.ups[0].Ahead == nil {
 		return systemError(err)
 	}
 	return e.prepare()
+}
+
+// admitAlone is admit for a large value.
+func (d *core) admitAlone(ups []ulog.Update) error {
+	err := d.fits(ups)
+	if errors.Is(err, dberr.ErrNoSpace) && d.gate.RefuseOne() { // otherwise the log has it
+		d.logger.Warn("no space for a large value, its update is refused", "path", d.path(), "bytes", len(ups[0].Value))
+	}
+	return err
 }
 
 // prepare has the store copy the value. Other large values may have been stored meanwhile, so it
@@ -100,7 +110,7 @@ func (e *early) end() {
 	if e == nil {
 		return
 	}
-	e.db.gate.keepFor(-e.kept)
+	e.db.gate.KeepFor(-e.kept)
 	e.ups[0].Ahead.Discard()
 	if s, ok := e.db.store.(store.Preparer); ok {
 		s.Forget(e.ups)

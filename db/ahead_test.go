@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/gate"
 	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
@@ -118,13 +119,13 @@ func TestNoRoomForALargeValue(t *testing.T) {
 	fs.Space(aheadSize)
 	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("ll"), record.Never))
 	fs.Space(1 << 20)
-	require.EqualValues(t, 1, c.Refusals().Disk)
-	require.True(t, c.RanOut())
+	require.EqualValues(t, 1, c.Gate().Refusals().Disk)
+	require.True(t, c.Gate().RanOut())
 	require.Empty(t, left(t, d))
 	require.NoError(t, d.Set(nil, []byte("small"), []byte("v"), record.Never))
 	require.NoError(t, d.Set(nil, []byte("large"), largeAs("l"), record.Never))
 
-	c.SetRoom(Room{Disk: 0})
+	c.Gate().Set(gate.Limits{Disk: 0})
 	require.Equal(t, dberr.ErrNoSpace, d.Set(nil, []byte("large"), largeAs("m"), record.Never))
 	require.Empty(t, left(t, d))
 	require.NoError(t, c.Close())

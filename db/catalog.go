@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gotycoon/db/dberr"
+	"gotycoon/db/gate"
 	"gotycoon/ulog"
 )
 
@@ -25,12 +27,15 @@ type Catalog struct {
 
 	quit, stopped chan struct{} // of the keeper goroutine
 
-	gate gate // of all databases
+	gate gate.Gate // of all databases
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 
 	guard atomic.Bool // clients may not update, see SetGuarded
 }
+
+// Gate returns what refuses updates of all databases when there is no room.
+func (c *Catalog) Gate() *gate.Gate { return &c.gate }
 
 // Len returns the number of databases.
 func (c *Catalog) Len() int { return len(c.dbs) }
@@ -84,7 +89,7 @@ func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
 func (c *Catalog) SyncLogs() error {
 	for _, l := range c.logs {
 		if err := l.SyncTo(l.Last()); err != nil {
-			return &LogError{l.Dir(), err}
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
 		}
 	}
 	return nil
@@ -128,7 +133,7 @@ func (c *Catalog) keep() {
 		}
 		for _, l := range c.logs {
 			if err := l.Err(); err != nil {
-				c.fail(&LogError{l.Dir(), err})
+				c.fail(&dberr.LogError{Dir: l.Dir(), Err: err})
 			}
 		}
 		for _, d := range c.all {
@@ -159,7 +164,7 @@ func (c *Catalog) closeDB(d *DB) error {
 		}
 	}
 	if err := d.store.Close(); err != nil {
-		return &OpenError{Expr: d.expr.Raw, Err: err}
+		return &dberr.OpenError{Expr: d.expr.Raw, Err: err}
 	}
 	return nil
 }
@@ -169,7 +174,7 @@ func (c *Catalog) closeDB(d *DB) error {
 // removed.
 func (c *Catalog) finish(d *DB) error {
 	if err := d.file.Finish(); err != nil {
-		return &OpenError{Expr: d.expr.Raw, Err: err}
+		return &dberr.OpenError{Expr: d.expr.Raw, Err: err}
 	}
 	return c.closePrivateLog(d)
 }
@@ -187,7 +192,7 @@ func (c *Catalog) CloseLog() error {
 		return nil
 	}
 	if err := c.log.Close(); err != nil {
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	return nil
 }

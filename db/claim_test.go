@@ -1,6 +1,7 @@
 package db
 
 import (
+	"gotycoon/db/gate"
 	"gotycoon/db/record"
 	"testing"
 	"time"
@@ -10,13 +11,13 @@ import (
 
 // refusals are the states of a server in which it takes no updates.
 var refusals = map[string]func(c *Catalog){
-	"no space": func(c *Catalog) { c.SetRoom(Room{Disk: -1}) },
+	"no space": func(c *Catalog) { c.Gate().Set(gate.Limits{Disk: -1}) },
 	"guarded":  func(c *Catalog) { c.SetGuarded(true) },
 }
 
 // accepts ends all refusals.
 func accepts(c *Catalog) {
-	c.SetRoom(Room{Disk: 1 << 30})
+	c.Gate().Set(gate.Limits{Disk: 1 << 30})
 	c.SetGuarded(false)
 }
 

@@ -146,6 +146,20 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 	return nil
 }
 
+// admit returns why there is no room for updates.
+func (d *core) admit(ups []ulog.Update) error {
+	err := d.fits(ups)
+	if errors.Is(err, dberr.ErrNoSpace) {
+		return d.gate.RefuseAll()
+	}
+	return err
+}
+
+// fits takes the room for updates, or returns why there is none.
+func (d *core) fits(ups []ulog.Update) error {
+	return d.gate.Fits(ups, d.log != nil, d.file == nil, d.vital)
+}
+
 // appendAndApply changes log and store in one step. Here is the decisive look whether clients may
 // update: once SetGuarded has had commitMu, a server that refuses updates appends none, whatever
 // the operation has waited for before.

@@ -8,6 +8,7 @@ import (
 
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
+	"gotycoon/db/gate"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
@@ -90,7 +91,7 @@ type core struct {
 	hold     *ulog.Hold       // what the file needs of the log; nil for a database in memory
 	recovery *recovery
 	readOnly bool
-	gate     *gate // of the catalog; nil: everything is let through
+	gate     *gate.Gate // of the catalog; nil: everything is let through
 	// records that are stored as long as there is any room; nil: none
 	vital func(key []byte) bool
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
@@ -40,7 +41,7 @@ func (c *opening) decide() error {
 		return nil
 	}
 	if err := c.lookForGaps(c.log, followers); err != nil {
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (e *examiner) file(raw string, index uint16) {
 		e.notes = append(e.notes, fmt.Sprintf("database %s: in use, maybe by the server that is running; it was not looked at", raw))
 		return
 	case err != nil:
-		e.wrong = append(e.wrong, &OpenError{raw, openError(err)})
+		e.wrong = append(e.wrong, &dberr.OpenError{Expr: raw, Err: openError(err)})
 		return
 	}
 	d := &DB{core{form: form{expr: x, index: index}, file: f, readOnly: e.c.opts.ReadOnly, logger: e.c.opts.Logger}}
@@ -232,7 +233,7 @@ func (e *examiner) decide() {
 	}
 	if e.c.log != nil {
 		if err := e.c.lookForGaps(e.c.log, followers); err != nil {
-			e.wrong = append(e.wrong, &LogError{e.c.log.Dir(), err})
+			e.wrong = append(e.wrong, &dberr.LogError{Dir: e.c.log.Dir(), Err: err})
 		}
 	}
 }

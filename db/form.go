@@ -7,6 +7,7 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/record"
+	"gotycoon/db/replay"
 	"gotycoon/ulog"
 )
 
@@ -38,7 +39,7 @@ type Info struct {
 	// updates, or a later one; nil: none
 	Remembered []byte
 
-	PassedOver *PassedOver // what the database was opened without; nil: nothing
+	PassedOver *replay.PassedOver // what the database was opened without; nil: nothing
 }
 
 // describe returns the Info of a database that has been brought up to date.

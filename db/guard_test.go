@@ -38,7 +38,7 @@ func TestNothingIsStoredOnceGuarded(t *testing.T) {
 				return err
 			},
 			"accept_bulk": func() error {
-				return d.AcceptBulk(nil, [][]byte{[]byte("waits")}, func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{Op: Store} })
+				return d.AcceptBulk(nil, [][]byte{[]byte("waits")}, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{Op: record.Store} })
 			},
 		}
 		answers := make(chan string)

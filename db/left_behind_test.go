@@ -1,6 +1,8 @@
 package db
 
 import (
+	"gotycoon/db/replay"
+	"gotycoon/internal/vfs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -37,7 +39,7 @@ func TestAPrivateLogWithUpdatesStaysWhereACopyComesBack(t *testing.T) {
 	require.Contains(t, said, "left as it is")
 	require.Equal(t, map[string]string{"in both": "1", "elsewhere": "3"}, contents(t, c.DB(0)))
 	require.NoError(t, c.Close())
-	p, complete := (&opening{Catalog: c}).behind(path+privateSuffix, 0, true, 0)
+	p, complete := replay.Behind(vfs.OS{}, path+privateSuffix, 0, true, 0)
 	require.True(t, complete)
 	require.EqualValues(t, 1, p.Updates)
 }

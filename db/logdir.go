@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
@@ -39,11 +40,11 @@ func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 		Now:          c.opts.Now,
 	})
 	if err != nil {
-		return nil, &LogError{dir, err}
+		return nil, &dberr.LogError{Dir: dir, Err: err}
 	}
 	l := &logDir{ready: ready, fs: c.opts.FS}
 	if l.ledger, err = readLedger(c.opts.FS, dir); err != nil {
-		return nil, &LogError{dir, errors.Join(err, ready.Close())}
+		return nil, &dberr.LogError{Dir: dir, Err: errors.Join(err, ready.Close())}
 	}
 	c.logs = append(c.logs, l)
 	return l, nil
@@ -53,7 +54,7 @@ func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
 func (l *logDir) begin() error {
 	log, err := l.ready.Begin()
 	if err != nil {
-		return &LogError{l.Dir(), err}
+		return &dberr.LogError{Dir: l.Dir(), Err: err}
 	}
 	l.Log = log
 	return nil
@@ -164,7 +165,7 @@ func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
 		return err
 	}
 	err = c.moveOn(need)
-	if c.gate.noDisk() {
+	if c.gate.NoDisk() {
 		return errors.Join(err, c.log.ReclaimFiles(upTo))
 	}
 	return errors.Join(err, c.log.RemoveFiles(upTo))

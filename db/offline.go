@@ -11,6 +11,7 @@ import (
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/ordered"
+	"gotycoon/db/replay"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -62,12 +63,12 @@ func (c *opening) bringUpToDate(d *DB) error {
 	dir, m := d.recovery.bringFrom, d.file.Meta()
 	ledger, err := readLedger(c.opts.FS, dir)
 	if err != nil {
-		return &LogError{dir, err}
+		return &dberr.LogError{Dir: dir, Err: err}
 	}
 	l := logDir{ledger: ledger}
 	switch {
 	case l.restored(m):
-		p, _ := c.behind(dir, m.DBID, false, m.Stamp)
+		p, _ := replay.Behind(c.opts.FS, dir, m.DBID, false, m.Stamp)
 		d.recovery.passOver(d.logger.Warn, &p, "it is an older copy")
 		return nil
 	case l.closed(m):
@@ -75,7 +76,7 @@ func (c *opening) bringUpToDate(d *DB) error {
 	}
 	if !d.readOnly {
 		if err := c.syncLog(dir); err != nil {
-			return &LogError{dir, err}
+			return &dberr.LogError{Dir: dir, Err: err}
 		}
 	}
 	if err := c.replayFrom(dir, d, m); err != nil {

@@ -122,7 +122,7 @@ func (c *opening) openDB(raw string, index uint16) (*DB, error) {
 	c.opts.Opening("database", raw)
 	d, err := c.newDB(raw, index)
 	if err != nil {
-		return nil, &OpenError{Expr: raw, Err: err}
+		return nil, &dberr.OpenError{Expr: raw, Err: err}
 	}
 	c.all = append(c.all, d)
 	return d, nil

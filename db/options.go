@@ -2,13 +2,10 @@ package db
 
 import (
 	"log/slog"
-	"strings"
 	"time"
 
 	"gotycoon/db/expr"
-	"gotycoon/db/mapstore"
-	"gotycoon/db/store"
-	"gotycoon/db/voidstore"
+	"gotycoon/db/plugged"
 	"gotycoon/internal/vfs"
 )
 
@@ -28,7 +25,7 @@ type Options struct {
 	// (-as-is)
 	AsIs bool
 
-	Engine *Engine // of all databases (-pldb); nil: each has the kind that its expression names
+	Engine *plugged.Engine // of all databases (-pldb); nil: each has the kind that its expression names
 
 	Offline *Offline // the caller is a tool, not a server; nil: a server
 
@@ -71,68 +68,6 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// OpenError says which database could not be opened and why.
-type OpenError struct {
-	Expr string
-	Err  error
-}
-
-// Error names the database and the reason.
-func (e *OpenError) Error() string { return e.Expr + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *OpenError) Unwrap() error { return e.Err }
-
-// LogError says that an update log could not be opened, or has failed.
-type LogError struct {
-	Dir string
-	Err error
-}
-
-// Error names the log's directory and the reason.
-func (e *LogError) Error() string { return e.Dir + ": " + e.Err.Error() }
-
-// Unwrap returns the reason.
-func (e *LogError) Unwrap() error { return e.Err }
-
-// Engine keeps records in another way than the stores of this package. A server that is given one
-// (-pldb) opens all its databases with it. Expiration, capacity limits, locking, the update log and
-// replication stay the work of this package. docs/engines.md tells how to add an engine.
-type Engine struct {
-	File string // its name: the last component of the path that -pldb is given
-
-	// Open opens one database. name is the expression of the command line, untouched. Keys come in
-	// byte order.
-	Open func(name string, o EngineOptions) (store.Store, error)
-
-	Void bool // nothing is ever stored, so that updates are taken also with -ord
-}
-
-// EngineOptions is what an engine is told about the database that it opens.
-type EngineOptions struct {
-	ReadOnly bool // there will be no updates
-}
-
-// engines is the table of all engines.
-func engines() []Engine {
-	return []Engine{
-		{File: "ktplugdbmap.so", Open: func(string, EngineOptions) (store.Store, error) { return mapstore.New(), nil }},
-		{File: "ktplugdbvoid.so", Open: func(string, EngineOptions) (store.Store, error) { return voidstore.Store{}, nil }, Void: true},
-	}
-}
-
-// FindEngine returns the engine that a path names. Engines are part of the program, not files, so
-// only the last component of the path counts.
-func FindEngine(path string) (Engine, bool) {
-	name := path[strings.LastIndexByte(path, '/')+1:]
-	for _, e := range engines() {
-		if e.File == name {
-			return e, true
-		}
-	}
-	return Engine{}, false
-}
-
 // parse parses the expression of a database.
 func (c *opening) parse(raw string, index uint16) (expr.Expr, error) {
 	if c.opts.Engine != nil && index != ServicesIndex {
@@ -143,7 +78,7 @@ func (c *opening) parse(raw string, index uint16) (expr.Expr, error) {
 
 // openPlugged opens the store of a plugged database.
 func (c *opening) openPlugged(d *DB) error {
-	s, err := c.opts.Engine.Open(d.expr.Raw, EngineOptions{ReadOnly: d.readOnly})
+	s, err := c.opts.Engine.Open(d.expr.Raw, plugged.Options{ReadOnly: d.readOnly})
 	if err != nil {
 		return openError(err)
 	}

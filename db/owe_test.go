@@ -50,7 +50,7 @@ func unsafeRecord(t *testing.T, expr string) (d *DB, release func(), written cha
 // after the failure; what has nothing to do with the record is not.
 func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 	order := []byte("order 1")
-	visit := func([]byte, []byte, int64, bool) Verdict { return Verdict{} }
+	visit := func([]byte, []byte, int64, bool) record.Verdict { return record.Verdict{} }
 	see := func(int, []byte, int64) {}
 	for _, tc := range []struct {
 		name string

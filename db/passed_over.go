@@ -35,50 +35,15 @@ import (
 // log keeps them, so they can be brought in at any time. A private log keeps nothing: it is trimmed
 // after the next checkpoint. In the last row an earlier start let the file go without the updates.
 
-// PassedOver is what a database was opened without.
-type PassedOver struct {
-	LogDir  string     // the update log that has the updates
-	DBID    uint16     // the database's number there
-	After   ulog.Stamp // all of them have greater time stamps
-	Updates int64      // how many there are; 0: unknown
-	Last    ulog.Stamp // of the newest; 0: unknown
-
-	gone bool // the log is not there
-}
-
-// String returns the columns of report.
-func (p *PassedOver) String() string {
-	return fmt.Sprintf("updates=%d after=%d last=%d dbid=%d log=%s", p.Updates, p.After, p.Last, p.DBID, p.LogDir)
-}
-
-// what describes the missing updates, for people.
-func (p *PassedOver) what() string {
-	if p.Updates == 0 {
-		return fmt.Sprintf("updates after the time stamp %d may be missing", p.After)
-	}
-	return fmt.Sprintf("it lacks acknowledged updates: %d, with time stamps after %d and up to %d", p.Updates, p.After, p.Last)
-}
-
-// Advice says what the database at a path lacks, and how to bring it in.
-func (p *PassedOver) Advice(path string) string {
-	return fmt.Sprintf("%s. Later updates in the update log %s can be brought in, while no server has the file open, with: %s",
-		p.what(), p.LogDir, p.command(path))
-}
-
 // passOver notes what the database is opened without, and logs it.
-func (d *recovery) passOver(say func(string, ...any), p *PassedOver, why string) {
+func (d *recovery) passOver(say func(string, ...any), p *replay.PassedOver, why string) {
 	d.passed = p
 	say(fmt.Sprintf("%s is opened as it is, complete up to the time stamp %d, because %s: %s",
 		d.path(), d.file.Meta().Stamp, why, p.Advice(d.path())))
 }
 
-// command is the command line that brings the updates in.
-func (p *PassedOver) command(path string) string {
-	return fmt.Sprintf("kttimedmgr recover -ts %d -dbid %d %s %s", p.After, p.DBID, path, p.LogDir)
-}
-
 // refuse returns why the database is not opened, or nil when the user accepts the file as it is.
-func (c *opening) refuse(d *DB, p *PassedOver, why string) error {
+func (c *opening) refuse(d *DB, p *replay.PassedOver, why string) error {
 	option := "-as-is"
 	if o := c.opts.Offline; o != nil {
 		option = "-onr"
@@ -91,39 +56,15 @@ func (c *opening) refuse(d *DB, p *PassedOver, why string) error {
 		d.recovery.passOver(d.logger.Error, p, why)
 		return nil
 	}
-	help := fmt.Sprintf("Start with that log (-ulog %s), or bring them in with: %s", p.LogDir, p.command(d.path()))
+	help := fmt.Sprintf("Start with that log (-ulog %s), or bring them in with: %s", p.LogDir, p.Command(d.path()))
 	switch {
-	case p.gone:
+	case p.Gone:
 		help = "Put the log back, there or beside the file, or name its directory with -ulog"
 	case strings.HasSuffix(p.LogDir, privateSuffix):
-		help = "Put the file and the directory back together, or bring them in with: " + p.command(d.path())
+		help = "Put the file and the directory back together, or bring them in with: " + p.Command(d.path())
 	}
 	return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s, and %s; its update log is %s. %s. To go on without them, use %s",
-		why, p.what(), p.LogDir, help, option)}
-}
-
-// behind counts what a log has for a database after a stamp. anyDB counts the updates of all
-// databases. complete is false where the log could not be read whole.
-func (c *opening) behind(dir string, dbid uint16, anyDB bool, after ulog.Stamp) (p PassedOver, complete bool) {
-	p = PassedOver{LogDir: dir, DBID: dbid, After: after}
-	r, err := ulog.OpenReader(c.opts.FS, dir, after, ulog.ReaderOptions{})
-	if err != nil {
-		return p, false
-	}
-	complete = true
-	run := replay.Replay{
-		Log:       r,
-		Targets:   []replay.Target{{DBID: dbid, AnyDB: anyDB}},
-		Gap:       func(*ulog.GapError) error { complete = false; return nil },
-		Malformed: func(ulog.Entry, ulog.Update, error) error { return nil },
-	}
-	run.Targets[0].Apply = func(at ulog.Stamp, _ ulog.Update) error {
-		p.Updates++
-		p.Last = at
-		return nil
-	}
-	err = run.Run()
-	return p, r.Close() == nil && complete && err == nil
+		why, p.What(), p.LogDir, help, option)}
 }
 
 // inspect looks for what a file lacks whose own log is not one of those that are opened.
@@ -137,7 +78,7 @@ func (c *opening) inspect(d *DB) error {
 		return nil // recoverPrivate opens it
 	}
 	if err != nil && !c.opts.AsIs {
-		return &LogError{m.LogDir, err}
+		return &dberr.LogError{Dir: m.LogDir, Err: err}
 	}
 	if m.Merging != nil && !d.readOnly {
 		return errHalfMerged(m)
@@ -147,10 +88,10 @@ func (c *opening) inspect(d *DB) error {
 	}
 	ledger, err := readLedger(c.opts.FS, dir)
 	if err != nil {
-		return &LogError{dir, err}
+		return &dberr.LogError{Dir: dir, Err: err}
 	}
 	l := logDir{ledger: ledger}
-	p, complete := c.behind(dir, m.DBID, false, m.Stamp)
+	p, complete := replay.Behind(c.opts.FS, dir, m.DBID, false, m.Stamp)
 	switch {
 	case complete && p.Updates == 0 && m.Merging == nil:
 		return nil
@@ -168,7 +109,7 @@ func (c *opening) inspect(d *DB) error {
 
 // withoutLog decides about a file whose own log cannot be found.
 func (c *opening) withoutLog(d *DB, m filestore.Meta) error {
-	p := &PassedOver{LogDir: m.LogDir, DBID: m.DBID, After: m.Stamp, gone: true}
+	p := &replay.PassedOver{LogDir: m.LogDir, DBID: m.DBID, After: m.Stamp, Gone: true}
 	if m.Held && m.Merging == nil {
 		d.logger.Warn(fmt.Sprintf("%s is a copy that a command of synchronize has made; it is opened as it is, complete up to the time stamp %d",
 			d.path(), m.Stamp))
@@ -182,7 +123,7 @@ func (c *opening) olderCopy(d *DB, m filestore.Meta, log *logDir) error {
 	if d.recovery.asItIs {
 		return nil
 	}
-	p, _ := c.behind(log.Dir(), m.DBID, false, m.Stamp)
+	p, _ := replay.Behind(c.opts.FS, log.Dir(), m.DBID, false, m.Stamp)
 	if log.private {
 		return c.refuse(d, &p, "it is an older copy of the file that was there when the last process was killed")
 	}
@@ -207,7 +148,7 @@ func (c *opening) neverTaken(d *DB, m filestore.Meta, log *logDir) error {
 		if mine && m.TakenFrom == filestore.ID(log.ID()) {
 			after = max(after, m.Taken)
 		}
-		p, complete := c.behind(log.Dir(), e.DBID, log.private, after)
+		p, complete := replay.Behind(c.opts.FS, log.Dir(), e.DBID, log.private, after)
 		switch {
 		case p.Updates == 0 && complete:
 		case log.private:

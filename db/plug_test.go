@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/memstore"
+	"gotycoon/db/plugged"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/db/store/storetest"
@@ -15,14 +16,14 @@ import (
 func TestFindEngine(t *testing.T) {
 	for path, want := range map[string]bool{"ktplugdbvoid.so": true, "/no/such/dir/ktplugdbvoid.so": true, "./ktplugdbmap.so": true,
 		"xktplugdbvoid.so": false, "ktplugdbvoid": false, "": false, "/ktplugdbvoid.so/x": false} {
-		_, ok := FindEngine(path)
+		_, ok := plugged.Find(path)
 		require.Equal(t, want, ok, path)
 	}
 }
 
 func openPlugged(t *testing.T, file string, o Options, exprs ...string) *Catalog {
 	t.Helper()
-	e, ok := FindEngine(file)
+	e, ok := plugged.Find(file)
 	require.True(t, ok)
 	o.Engine = &e
 	c, err := Open(exprs, o)

@@ -78,7 +78,7 @@ func TestLargeValuesAreAskedForBeforeTheyAreCopied(t *testing.T) {
 	inAllStores(t, func(t *testing.T, d *DB) {
 		p := &Pending{Purse: &purse{left: 1 << 20}}
 		key := []byte("large")
-		visit := func([]byte, []byte, int64, bool) Verdict { return Verdict{Op: Discard} }
+		visit := func([]byte, []byte, int64, bool) record.Verdict { return record.Verdict{Op: record.Discard} }
 		for name, do := range map[string]func() error{
 			"Get":        func() error { _, _, err := d.Get(p, nil, key); return err },
 			"Seize":      func() error { _, _, err := d.Seize(p, nil, key); return err },
@@ -166,7 +166,9 @@ func TestMemoryOfValuesIsGivenBack(t *testing.T) {
 	require.NoError(t, d.GetBulk(p, keys, false, func(int, []byte, int64) {}))
 	require.Less(t, w.most, 300_000)
 	require.NoError(t, d.Walk(nil, p, func([]byte, []byte, int64) bool { return true }))
-	require.NoError(t, d.Iterate(nil, p, func(_, value []byte, _ int64, _ bool) Verdict { return Verdict{Op: Store, Value: value} }, func() bool { return true }))
+	require.NoError(t, d.Iterate(nil, p, func(_, value []byte, _ int64, _ bool) record.Verdict {
+		return record.Verdict{Op: record.Store, Value: value}
+	}, func() bool { return true }))
 	require.Less(t, w.held, 300_000)
 }
 

@@ -54,9 +54,9 @@ const (
 // recovery is the state of one file during this decision.
 type recovery struct {
 	*core
-	followed bool        // the file was a database of its log before it was opened
-	asItIs   bool        // opened as it is on purpose, or nothing more to say about it
-	passed   *PassedOver // what the file was opened without; nil: nothing
+	followed bool               // the file was a database of its log before it was opened
+	asItIs   bool               // opened as it is on purpose, or nothing more to say about it
+	passed   *replay.PassedOver // what the file was opened without; nil: nothing
 	// the private log beside the file, until recovery has dealt with it; nil: there is none
 	private *logDir
 	// directory of a log from which a tool brings the file up to date; empty: none
@@ -85,10 +85,10 @@ func (c *opening) recover() error {
 		return nil
 	}
 	if err := c.recoverShared(); err != nil {
-		if _, ok := errors.AsType[*OpenError](err); ok {
+		if _, ok := errors.AsType[*dberr.OpenError](err); ok {
 			return err
 		}
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	for _, d := range c.all {
 		if d.file == nil || d.readOnly {
@@ -103,10 +103,10 @@ func (c *opening) recover() error {
 
 // openError names the database in an error that does not name one yet.
 func (d *core) openError(err error) error {
-	if _, ok := errors.AsType[*OpenError](err); ok {
+	if _, ok := errors.AsType[*dberr.OpenError](err); ok {
 		return err
 	}
-	return &OpenError{Expr: d.expr.Raw, Err: err}
+	return &dberr.OpenError{Expr: d.expr.Raw, Err: err}
 }
 
 // recoverPrivate replays a private log, and begins one where the database has no shared log.
@@ -174,7 +174,7 @@ func (c *opening) spent(log *logDir) bool {
 		open = map[string]filestore.LedgerEntry{"": {}}
 	}
 	for _, e := range open {
-		if p, complete := c.behind(log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {
+		if p, complete := replay.Behind(c.opts.FS, log.Dir(), e.DBID, true, e.Stamp); !complete || p.Updates > 0 {
 			return false
 		}
 	}
@@ -414,7 +414,7 @@ func (c *Catalog) dropLog(l *logDir) error {
 // forgetLog closes a private log.
 func (c *Catalog) forgetLog(l *logDir) error {
 	if err := l.Close(); err != nil {
-		return &LogError{l.Dir(), err}
+		return &dberr.LogError{Dir: l.Dir(), Err: err}
 	}
 	for i := range c.logs {
 		if c.logs[i] == l {

@@ -247,7 +247,7 @@ func TestOpenErrors(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Open([]string{tc.expr}, tc.opts)
-			var open *OpenError
+			var open *dberr.OpenError
 			require.True(t, errors.As(err, &open))
 			require.Equal(t, tc.expr, open.Expr)
 			require.ErrorContains(t, open.Err, tc.want)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
+	"gotycoon/db/dberr"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
@@ -63,7 +64,7 @@ func (c *Catalog) Remember(state []byte) error {
 		}
 		at, err := l.AppendReplicated(nil, &ulog.Position{DBID: index, State: state})
 		if err != nil {
-			return &LogError{l.Dir(), err}
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
 		}
 		for _, d := range c.all {
 			if d.log == l.Log && d.file != nil && !d.readOnly {
@@ -125,7 +126,7 @@ func (c *opening) disown(d *DB, log *logDir) error {
 		err = log.SyncTo(at)
 	}
 	if err != nil {
-		return &LogError{log.Dir(), err}
+		return &dberr.LogError{Dir: log.Dir(), Err: err}
 	}
 	return nil
 }
@@ -187,7 +188,7 @@ func (c *Catalog) SetGuarded(on bool) error {
 	}
 	for _, l := range c.logs {
 		if err := l.Wait(l.Last()); err != nil {
-			return &LogError{l.Dir(), err}
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
 		}
 	}
 	return nil

@@ -186,7 +186,7 @@ func (c *Catalog) RollForward(restored []Restored) error {
 		return nil
 	}
 	if err := c.rollAll(loaders, from); err != nil {
-		return &LogError{c.log.Dir(), err}
+		return &dberr.LogError{Dir: c.log.Dir(), Err: err}
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/gate"
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/ulog"
@@ -180,7 +181,7 @@ func TestFollowersDoNotFillTheDisk(t *testing.T) {
 	before := segments()
 	require.NoError(t, c.RemoveLogFiles(1<<62))
 	require.GreaterOrEqual(t, segments(), before-1)
-	c.SetRoom(Room{Disk: -1, Reserve: 1 << 30})
+	c.Gate().Set(gate.Limits{Disk: -1, Reserve: 1 << 30})
 	require.NoError(t, c.RemoveLogFiles(1<<62))
 	require.Equal(t, 1, segments())
 }

@@ -50,10 +50,10 @@ func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 			return err
 		},
 		"accept": func(d *DB, p *Pending) error {
-			return d.Accept(p, []byte("a"), func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{Op: Discard} })
+			return d.Accept(p, []byte("a"), func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{Op: record.Discard} })
 		},
 		"accept bulk": func(d *DB, p *Pending) error {
-			return d.AcceptBulk(p, [][]byte{[]byte("a")}, func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{Op: Discard} })
+			return d.AcceptBulk(p, [][]byte{[]byte("a")}, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{Op: record.Discard} })
 		},
 	}
 	for name, update := range updates {

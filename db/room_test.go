@@ -2,6 +2,7 @@ package db
 
 import (
 	"gotycoon/db/dberr"
+	"gotycoon/db/gate"
 	"gotycoon/db/record"
 	"math"
 	"path/filepath"
@@ -19,7 +20,7 @@ func TestUpdatesAreRefusedBeforeTheyAreInTheLog(t *testing.T) {
 	require.NoError(t, file.Set(nil, []byte("a"), value, record.Never))
 	require.NoError(t, memory.Set(nil, []byte("a"), value, record.Never))
 
-	c.SetRoom(Room{Disk: 2500, Reserve: 1000})
+	c.Gate().Set(gate.Limits{Disk: 2500, Reserve: 1000})
 	require.NoError(t, file.Set(nil, []byte("b"), value, record.Never))
 	require.NoError(t, file.Set(nil, []byte("c"), value, record.Never))
 	at := file.log.Bytes()
@@ -34,17 +35,17 @@ func TestUpdatesAreRefusedBeforeTheyAreInTheLog(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		require.NoError(t, file.Remove(nil, []byte(key)))
 	}
-	c.SetRoom(Room{Disk: -1, Reserve: 0})
+	c.Gate().Set(gate.Limits{Disk: -1, Reserve: 0})
 	require.ErrorIs(t, file.Clear(nil), dberr.ErrNoSpace, "not even that has room now")
 
-	c.SetRoom(Room{Disk: math.MaxInt64, Full: true})
+	c.Gate().Set(gate.Limits{Disk: math.MaxInt64, Full: true})
 	require.ErrorIs(t, memory.Set(nil, []byte("c"), value, record.Never), dberr.ErrNoMemory)
 	require.NoError(t, memory.Remove(nil, []byte("b")))
 	require.NoError(t, file.Set(nil, []byte("d"), value, record.Never))
-	c.SetRoom(Room{Disk: math.MaxInt64, Over: true})
+	c.Gate().Set(gate.Limits{Disk: math.MaxInt64, Over: true})
 	require.ErrorIs(t, memory.Set(nil, []byte("c"), value, record.Never), dberr.ErrOverSize)
 	require.ErrorIs(t, file.Set(nil, []byte("e"), value, record.Never), dberr.ErrOverSize)
-	c.SetRoom(Room{Disk: math.MaxInt64})
+	c.Gate().Set(gate.Limits{Disk: math.MaxInt64})
 	require.NoError(t, file.Set(nil, []byte("e"), value, record.Never))
 }
 
@@ -53,7 +54,7 @@ func TestVitalRecordsAreStoredWithoutRoom(t *testing.T) {
 	vital := func(key []byte) bool { return string(key) == "bound" }
 	c := mustOpen(t, Options{Services: filepath.Join(t.TempDir(), "s.kct"), Vital: vital}, ":")
 	d := c.Services()
-	c.SetRoom(Room{Disk: 10, Reserve: 1000})
+	c.Gate().Set(gate.Limits{Disk: 10, Reserve: 1000})
 	require.ErrorIs(t, d.Set(nil, []byte("quota"), []byte("1"), record.Never), dberr.ErrNoSpace)
 	require.NoError(t, d.Set(nil, []byte("bound"), []byte("1"), record.Never))
 	_, err := d.SetBulk(nil, []Record{{Key: []byte("bound"), XT: record.Never}, {Key: []byte("quota"), XT: record.Never}}, true)
@@ -66,10 +67,10 @@ func TestATransactionIsRefusedAsAWhole(t *testing.T) {
 	tx, err := d.Begin(nil, false)
 	require.NoError(t, err)
 	require.NoError(t, tx.DB().Set(nil, []byte("a"), []byte("b"), record.Never))
-	c.SetRoom(Room{Disk: -1})
+	c.Gate().Set(gate.Limits{Disk: -1})
 	require.ErrorIs(t, tx.Commit(nil), dberr.ErrNoSpace)
 	require.Empty(t, contents(t, d))
-	c.SetRoom(Room{Disk: math.MaxInt64})
+	c.Gate().Set(gate.Limits{Disk: math.MaxInt64})
 	require.NoError(t, d.Set(nil, []byte("a"), []byte("c"), record.Never))
 }
 

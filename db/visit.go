@@ -9,37 +9,14 @@ import (
 	"gotycoon/db/store"
 )
 
-// Verdict is what a visitor decides about the record that it was shown.
-type Verdict struct {
-	Op    VisitOp
-	Value []byte    // to store, with Store and Renew
-	Room  []byte    // a large Value as SetInPlace takes it; nil: Value is copied
-	XT    record.XT // expiration argument, with Renew
-}
-
-// VisitOp is what is done with a visited record.
-type VisitOp int
-
-const (
-	Keep    VisitOp = iota // nothing
-	Discard                // remove it; nothing where there is none
-	Store                  // store Value; an existing record keeps its expiration time
-	Renew                  // store Value with the expiration time XT
-)
-
-// Visitor is shown a record: its value and absolute expiration time in seconds, or found = false
-// where there is none. The slices are valid during the call. The visitor may take its time: nobody
-// else can update the key meanwhile. It must not use the same database.
-type Visitor func(key, value []byte, xt int64, found bool) Verdict
-
 // Accept shows the record of key to visit and does what the verdict says, in one step for everybody
 // else. An update that a read-only database refuses is refused before visit is called.
-func (d *DB) Accept(p *Pending, key []byte, visit Visitor) error {
+func (d *DB) Accept(p *Pending, key []byte, visit record.Visitor) error {
 	return d.modify(p, key, func(b *batch) error { return b.accept(key, visit) })
 }
 
 // accept visits one record and adds the update.
-func (b *batch) accept(key []byte, visit Visitor) error {
+func (b *batch) accept(key []byte, visit record.Visitor) error {
 	value, xt, found, err := b.db.read(b.owed, nil, key)
 	if err != nil {
 		return err
@@ -49,16 +26,16 @@ func (b *batch) accept(key []byte, visit Visitor) error {
 }
 
 // obey adds the update that a verdict asks for. xt is the expiration time of the record as it was.
-func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
+func (b *batch) obey(key []byte, xt int64, found bool, v record.Verdict) {
 	switch v.Op {
-	case Keep:
+	case record.Keep:
 		return
-	case Discard:
+	case record.Discard:
 		if found {
 			b.remove(key)
 		}
 		return
-	case Renew:
+	case record.Renew:
 		xt = b.db.absolute(v.XT)
 	default:
 		if !found {
@@ -74,7 +51,7 @@ func (b *batch) obey(key []byte, xt int64, found bool, v Verdict) {
 // AcceptBulk shows the records of keys to visit, in their order. A key that is in keys several
 // times is shown as often, each time as the visits before have left it. All updates are committed
 // together, in one step for everybody else.
-func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
+func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit record.Visitor) error {
 	b := d.newBatch()
 	defer b.free()
 	b.owed = p
@@ -104,7 +81,7 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit Visitor) error {
 
 // acceptAll visits the records and adds the updates. The batch's update of a key is newer than the
 // store.
-func (b *batch) acceptAll(keys [][]byte, visit Visitor) error {
+func (b *batch) acceptAll(keys [][]byte, visit record.Visitor) error {
 	latest := make(map[string]int, len(keys)) // index of the key's last update, plus one
 	for _, key := range keys {
 		value, xt, found, err := b.now(key, latest[string(key)])
@@ -140,7 +117,7 @@ var errStopped = errors.New("the iteration has been stopped")
 // Iterate shows every record to visit, in the database's order, and does what the verdicts say, one
 // record after the other. Records that others add or remove meanwhile may be met or not. It ends
 // early when more returns false.
-func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) error {
+func (d *DB) Iterate(heed Heed, p *Pending, visit record.Visitor, more func() bool) error {
 	var failed error
 	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		if !more() {
@@ -164,7 +141,7 @@ func (d *DB) Iterate(heed Heed, p *Pending, visit Visitor, more func() bool) err
 }
 
 // acceptLive is accept for a record that must still exist.
-func (b *batch) acceptLive(key []byte, visit Visitor) error {
+func (b *batch) acceptLive(key []byte, visit record.Visitor) error {
 	value, xt, found, err := b.db.read(b.owed, nil, key)
 	if err != nil || !found {
 		return err
@@ -197,15 +174,15 @@ func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64)
 
 // Accept shows the record that the cursor is on to visit, does what the verdict says, and with step
 // moves on. After a removal the cursor is on the next record anyway.
-func (c *Cursor) Accept(p *Pending, visit Visitor, step bool) error {
+func (c *Cursor) Accept(p *Pending, visit record.Visitor, step bool) error {
 	return c.seen(p, c.accept(p, visit, step))
 }
 
-func (c *Cursor) accept(p *Pending, visit Visitor, step bool) error {
+func (c *Cursor) accept(p *Pending, visit record.Visitor, step bool) error {
 	removed := false
-	e, err := c.acceptCurrent(p, func(key, value []byte, xt int64, found bool) Verdict {
+	e, err := c.acceptCurrent(p, func(key, value []byte, xt int64, found bool) record.Verdict {
 		v := visit(key, value, xt, found)
-		removed = v.Op == Discard
+		removed = v.Op == record.Discard
 		return v
 	})
 	if err != nil {
@@ -220,7 +197,7 @@ func (c *Cursor) accept(p *Pending, visit Visitor, step bool) error {
 
 // acceptCurrent visits the first live record from the cursor on that still exists when its key is
 // locked.
-func (c *Cursor) acceptCurrent(p *Pending, visit Visitor) (entry, error) {
+func (c *Cursor) acceptCurrent(p *Pending, visit record.Visitor) (entry, error) {
 	for {
 		e, _, _, err := c.currentLive(nil)
 		if err != nil {
@@ -228,7 +205,7 @@ func (c *Cursor) acceptCurrent(p *Pending, visit Visitor) (entry, error) {
 		}
 		met := false
 		err = c.db.modify(p, e.key, func(b *batch) error {
-			return b.acceptLive(e.key, func(key, value []byte, xt int64, found bool) Verdict {
+			return b.acceptLive(e.key, func(key, value []byte, xt int64, found bool) record.Verdict {
 				met = true
 				return visit(key, value, xt, found)
 			})

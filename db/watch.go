@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 
+	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
 
@@ -104,13 +105,13 @@ func (d *core) mixed(n uint64) uint64 {
 }
 
 // AcceptUnique is Accept; it returns the number (see Unique) that the record has afterwards.
-func (d *DB) AcceptUnique(p *Pending, key []byte, visit Visitor) (version uint64, err error) {
+func (d *DB) AcceptUnique(p *Pending, key []byte, visit record.Visitor) (version uint64, err error) {
 	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
 }
 
 // DecideUnique is AcceptUnique for a decision that needs to know only whether there is a record:
 // the value is not read.
-func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) Verdict) (version uint64, err error) {
+func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) record.Verdict) (version uint64, err error) {
 	return d.withUnique(p, key, func(b *batch) error {
 		_, xt, found, err := b.look(key)
 		if err == nil {

@@ -58,7 +58,9 @@ func TestUndoneUpdatesChangeTheVersion(t *testing.T) {
 func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 	d := openWatched(t, ":", WatchOptions{Uniques: true})
 	key := []byte("k")
-	store := func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{Op: Store, Value: []byte("v")} }
+	store := func(_, _ []byte, _ int64, _ bool) record.Verdict {
+		return record.Verdict{Op: record.Store, Value: []byte("v")}
+	}
 	version, err := d.AcceptUnique(nil, key, store)
 	require.NoError(t, err)
 	require.Equal(t, version, d.Unique(key))
@@ -75,7 +77,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	kept, err := d.AcceptUnique(nil, key, func(_, _ []byte, _ int64, _ bool) Verdict { return Verdict{} })
+	kept, err := d.AcceptUnique(nil, key, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{} })
 	require.NoError(t, err)
 	require.Equal(t, d.Unique(key), kept)
 }

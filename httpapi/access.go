@@ -12,15 +12,17 @@ import (
 	"gotycoon/internal/lenient"
 )
 
-// gate asks the access rules whether the client may do what its request asks. It is asked
+// gate asks the access rules whether the client may do what its request asks. The session calls the
+// gate
 //
 //   - when the head of a request has arrived, whether the client may do anything at all (enter);
-//   - when the input is known, whether the client may do this (mayCall, mayUse);
-//   - again by the database, before an update that the rules may have overtaken (owed.Rights): a
-//     body may take long to arrive, a signal even longer, and the rules may change meanwhile.
+//   - when the input is known, whether the client may do this (mayCall, mayUse).
 //
-// A refusal holds to the end of the request. It is the reply, whatever a procedure makes of the
-// error.
+// The database calls the gate again before an update (owed.Rights): a body may take long to arrive,
+// a signal even longer, and the rules may change meanwhile.
+//
+// A refusal holds to the end of the request. The reply is the refusal, whatever a procedure makes
+// of the error.
 //
 // Where there are no access rules, only requests of browsers come here (wantedByUser).
 type gate struct {

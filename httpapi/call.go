@@ -76,13 +76,14 @@ const (
 // row is a row of a procedure's input or output.
 type row struct{ name, help string }
 
-// table has the procedures that a Handler serves. NewHandler hands it down, since rows of the table
-// need it themselves (help).
+// table has the procedures that a Handler serves. NewHandler hands it down to every call, because a
+// procedure of the table (help) reads the table.
 type table struct {
 	rows   []procedure
 	byName map[string]*procedure
 }
 
+// rpcPrefix is in front of a procedure's name in the path.
 const rpcPrefix = "/rpc/"
 
 // call is what a procedure is given, and room for its answer. A connection has one call for one

@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/httpapi"
 )
 
@@ -30,10 +31,10 @@ func TestCredentialsInFrontOfALargeBody(t *testing.T) {
 	s.access = guard
 	inside, leave := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.catalog.DB(0).Accept(nil, []byte("a"), func(_, _ []byte, _ int64, _ bool) db.Verdict {
+		_ = s.catalog.DB(0).Accept(nil, []byte("a"), func(_, _ []byte, _ int64, _ bool) record.Verdict {
 			close(inside)
 			<-leave
-			return db.Verdict{}
+			return record.Verdict{}
 		})
 	}()
 	<-inside

@@ -125,7 +125,8 @@ func (o *output) addMap(rows map[string]string) {
 	o.rows.Sort()
 }
 
-// keep remembers a value's buffer, if it is larger than the one that the session has.
+// keep makes the buffer of a value the room for later values, if the buffer is larger than the
+// present room.
 func (o *output) keep(value []byte) {
 	if cap(value) > cap(o.value) {
 		o.value = value[:0]

@@ -42,7 +42,7 @@ func (c *call) pickCursor(text []byte) error {
 }
 
 // weighCursor counts the key that the call has left its cursor on. A cursor for whose key there is
-// no memory is ended. A cursor that the call has ended counts no more.
+// no memory is ended. A cursor that the call itself has ended counts no more.
 func (c *call) weighCursor() error {
 	cur := c.cur
 	if c.cursors[c.curID] != cur {
@@ -142,8 +142,9 @@ func (c *call) outCursor(key, value []byte, xt int64, err error) error {
 	return nil
 }
 
-// rpcCurDelete ends a cursor; the call then sends no signal. Of a number that is not in use it
-// makes a cursor, like every other procedure, and says that it is not implemented.
+// rpcCurDelete ends a cursor; the call then sends no signal. For a number that was not in use a
+// cursor has just been made, as for every procedure: this cursor stays, and the answer is "not
+// implemented".
 func rpcCurDelete(c *call) error {
 	if c.cur == nil || c.curNew {
 		return fmt.Errorf("%w: cur_delete", errNotImplemented)

@@ -85,9 +85,9 @@ func (s *Session) logFailure(status int, err error) {
 	}
 }
 
-// awaitEnd leaves a connection on which nobody can tell where the next request begins. The client
-// gets its reply and may send the rest of its request, up to the first line end or the time limit;
-// then the connection ends.
+// awaitEnd is for a connection on which nobody can tell where the next request begins, so that the
+// connection ends. First the client gets its reply and may send the rest of its request, up to the
+// first line end or the time limit.
 func (s *Session) awaitEnd() {
 	for {
 		rest := s.conn.Buffered()

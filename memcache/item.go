@@ -3,7 +3,6 @@ package memcache
 import (
 	"strconv"
 
-	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 )
@@ -52,16 +51,16 @@ func (st *storage) remove(key []byte, unique uint64) (err error) {
 
 func (st *storage) removeVersion(key []byte, unique uint64) error {
 	var refused error
-	_, err := st.db.AcceptUnique(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) db.Verdict {
+	_, err := st.db.AcceptUnique(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) record.Verdict {
 		switch {
 		case !found:
 			refused = dberr.ErrNoRecord
 		case st.db.Unique(key) != unique:
 			refused = errChanged
 		default:
-			return db.Verdict{Op: db.Discard}
+			return record.Verdict{Op: record.Discard}
 		}
-		return db.Verdict{}
+		return record.Verdict{}
 	})
 	if err != nil {
 		return err
@@ -73,16 +72,16 @@ func (st *storage) removeVersion(key []byte, unique uint64) error {
 func (st *storage) renew(key []byte, xt record.XT) (it item, err error) {
 	missing := false
 	var lack error
-	it.version, err = st.db.AcceptUnique(&st.io.Owed, key, func(_, old []byte, was int64, found bool) db.Verdict {
+	it.version, err = st.db.AcceptUnique(&st.io.Owed, key, func(_, old []byte, was int64, found bool) record.Verdict {
 		if missing = !found; missing {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		if lack = st.holdCopy(old); lack != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		st.value = append(st.value[:0], old...)
 		it.xt = was
-		return db.Verdict{Op: db.Renew, Value: st.value, XT: xt}
+		return record.Verdict{Op: record.Renew, Value: st.value, XT: xt}
 	})
 	switch {
 	case err != nil:
@@ -116,21 +115,21 @@ type addition struct {
 // at 0.
 func (st *storage) add(a addition) (sum, version uint64, xt int64, err error) {
 	var refused error
-	version, err = st.db.AcceptUnique(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) db.Verdict {
+	version, err = st.db.AcceptUnique(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) record.Verdict {
 		xt = was
 		sum, refused = st.sum(a, old, found)
 		if refused != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		st.number = strconv.AppendUint(st.number[:0], sum, 10)
 		if !found {
 			xt = record.MaxXT
-			return db.Verdict{Op: db.Renew, Value: st.encode(nil, st.number, 0), XT: a.xt}
+			return record.Verdict{Op: record.Renew, Value: st.encode(nil, st.number, 0), XT: a.xt}
 		}
 		if a.renew {
-			return db.Verdict{Op: db.Renew, Value: st.withFlagsOf(old), XT: a.xt}
+			return record.Verdict{Op: record.Renew, Value: st.withFlagsOf(old), XT: a.xt}
 		}
-		return db.Verdict{Op: db.Store, Value: st.withFlagsOf(old)}
+		return record.Verdict{Op: record.Store, Value: st.withFlagsOf(old)}
 	})
 	if err == nil {
 		err = refused
@@ -180,14 +179,14 @@ func (st *storage) withFlagsOf(old []byte) []byte {
 // value the leading digits count.
 func (st *storage) addClassic(key []byte, delta int64, down bool) (sum int64, err error) {
 	missing := false
-	err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, _ int64, found bool) db.Verdict {
+	err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, _ int64, found bool) record.Verdict {
 		if missing = !found; missing {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		data, _ := st.decode(old)
 		sum = max(0, leadingInt(data)+delta)
 		st.number = strconv.AppendInt(st.number[:0], sum, 10)
-		return db.Verdict{Op: db.Store, Value: st.withFlagsOf(old)}
+		return record.Verdict{Op: record.Store, Value: st.withFlagsOf(old)}
 	})
 	if err == nil && missing {
 		err = dberr.ErrNoRecord

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"gotycoon/access"
-	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 )
@@ -123,11 +122,11 @@ func (st *storage) storeInPlace(ch change) (version uint64, err error) {
 // decideVersion stores data in a room if the item is as ch wants it.
 func (st *storage) decideVersion(ch change, room []byte) (version uint64, err error) {
 	var refused error
-	version, err = st.db.DecideUnique(&st.io.Owed, ch.key, func(found bool) db.Verdict {
+	version, err = st.db.DecideUnique(&st.io.Owed, ch.key, func(found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
-		return db.Verdict{Op: db.Renew, Value: room[record.Headroom:], Room: room, XT: ch.xt}
+		return record.Verdict{Op: record.Renew, Value: room[record.Headroom:], Room: room, XT: ch.xt}
 	})
 	if err == nil {
 		err = refused
@@ -152,18 +151,18 @@ func (st *storage) countStore(ch change, err error) {
 // storeVersion is store for operations that depend on the old item. c.value holds the new value.
 func (st *storage) storeVersion(ch change) (version uint64, err error) {
 	var refused error
-	version, err = st.db.AcceptUnique(&st.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) db.Verdict {
+	version, err = st.db.AcceptUnique(&st.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		if found && (ch.mode == modeAppend || ch.mode == modePrepend) {
 			if refused = st.holdCopy(old); refused != nil {
-				return db.Verdict{}
+				return record.Verdict{}
 			}
 			st.join(ch, old)
-			return db.Verdict{Op: db.Store, Value: st.value}
+			return record.Verdict{Op: record.Store, Value: st.value}
 		}
-		return db.Verdict{Op: db.Renew, Value: st.value, XT: ch.xt}
+		return record.Verdict{Op: record.Renew, Value: st.value, XT: ch.xt}
 	})
 	if err != nil {
 		return 0, err

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/binproto/frame"
-	"gotycoon/db"
+	dbgate "gotycoon/db/gate"
 	"gotycoon/replication"
 	"gotycoon/ulog"
 )
@@ -58,10 +58,10 @@ func TestTheLogIsKeptForFollowers(t *testing.T) {
 	require.NoError(t, r.Lost())
 	require.NoError(t, r.Close())
 
-	a.catalog.SetRoom(db.Room{Disk: -1})
+	a.catalog.Gate().Set(dbgate.Limits{Disk: -1})
 	require.NoError(t, a.catalog.RemoveLogFiles(1<<62))
 	require.Equal(t, 1, a.segments())
-	a.catalog.SetRoom(db.Room{Disk: 1 << 40})
+	a.catalog.Gate().Set(dbgate.Limits{Disk: 1 << 40})
 	fill()
 	require.Greater(t, a.segments(), 3)
 	require.NoError(t, c.Close())

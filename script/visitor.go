@@ -52,8 +52,8 @@ func (c call) visitorOf(i int) lua.LValue {
 
 // visitor returns a db.Visitor that calls a visitor of the script. After an error of the script the
 // record stays as it is.
-func (c call) visitor(v lua.LValue) db.Visitor {
-	return func(key, value []byte, xt int64, found bool) db.Verdict {
+func (c call) visitor(v lua.LValue) record.Visitor {
+	return func(key, value []byte, xt int64, found bool) record.Verdict {
 		args := []lua.LValue{lua.LString(key), lua.LNil}
 		method := "visit_empty"
 		if found {
@@ -63,7 +63,7 @@ func (c call) visitor(v lua.LValue) db.Visitor {
 		f := v
 		if t, ok := v.(*lua.LTable); ok {
 			if f = t.RawGetString(method); f.Type() != lua.LTFunction {
-				return db.Verdict{}
+				return record.Verdict{}
 			}
 			if !found {
 				args = args[:1]
@@ -72,25 +72,25 @@ func (c call) visitor(v lua.LValue) db.Visitor {
 		}
 		results, err := c.protect(f, 2, args...)
 		if err != nil {
-			return db.Verdict{}
+			return record.Verdict{}
 		}
 		return c.verdict(results[0], results[1])
 	}
 }
 
 // verdict turns the results of a visitor into what happens to the record.
-func (c call) verdict(result, xt lua.LValue) db.Verdict {
+func (c call) verdict(result, xt lua.LValue) record.Verdict {
 	if result == c.s.classes.remove {
-		return db.Verdict{Op: db.Discard}
+		return record.Verdict{Op: record.Discard}
 	}
 	value, ok := text(result)
 	if !ok {
-		return db.Verdict{}
+		return record.Verdict{}
 	}
 	if seconds, ok := number(xt); ok {
-		return db.Verdict{Op: db.Renew, Value: []byte(value), XT: record.XT(cInt64(seconds))}
+		return record.Verdict{Op: record.Renew, Value: []byte(value), XT: record.XT(cInt64(seconds))}
 	}
-	return db.Verdict{Op: db.Store, Value: []byte(value)}
+	return record.Verdict{Op: record.Store, Value: []byte(value)}
 }
 
 // around calls the method of a visitor that stands before or after all visits.
@@ -103,7 +103,7 @@ func (c call) around(v lua.LValue, method string) {
 }
 
 // show calls a visitor that may not change the record.
-func (c call) show(d *db.DB, p *db.Pending, key []byte, visit db.Visitor) error {
+func (c call) show(d *db.DB, p *db.Pending, key []byte, visit record.Visitor) error {
 	value, xt, err := d.Get(p, nil, key)
 	if err != nil && !errors.Is(err, dberr.ErrNoRecord) {
 		return err

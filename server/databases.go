@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/plugged"
 	"gotycoon/services/quota"
 )
 
@@ -65,13 +66,13 @@ func (d *databases) open(every *pace) error {
 }
 
 // engine returns the engine of all databases, nil where each has its own kind.
-func (d *databases) engine() (*db.Engine, error) {
+func (d *databases) engine() (*plugged.Engine, error) {
 	path := d.cfg.Plugins.Database
 	if path == "" {
 		return nil, nil // both are "none"
 	}
 	d.log.system("loading a plug-in database file: path=%s", path)
-	e, ok := db.FindEngine(path)
+	e, ok := plugged.Find(path)
 	if !ok {
 		return nil, fmt.Errorf("could not load a plug-in database file: %s", path)
 	}
@@ -89,10 +90,10 @@ func (d *databases) logOpening(what, path string) {
 // describe makes an error the text of the established line. About the update log there are two
 // lines: describe writes the first itself.
 func (d *databases) describe(err error) error {
-	if open, ok := errors.AsType[*db.OpenError](err); ok {
+	if open, ok := errors.AsType[*dberr.OpenError](err); ok {
 		return fmt.Errorf("could not open a database file: %s: %s", open.Expr, reason(open.Err))
 	}
-	if log, ok := errors.AsType[*db.LogError](err); ok {
+	if log, ok := errors.AsType[*dberr.LogError](err); ok {
 		d.log.error("could not open the update log: %s", log.Dir)
 		return fmt.Errorf("the update log: %w", log.Err)
 	}

@@ -14,7 +14,9 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
+	"gotycoon/db/plugged"
 )
 
 // Examine finds what would keep a server with this configuration from running, or from keeping its
@@ -95,7 +97,7 @@ func (e *examiner) names() {
 		e.fail("-plsv: %s is no plug-in server of this program, only %s is", path, memcachePlugin)
 	}
 	if path := c.Plugins.Database; path != "" {
-		if _, ok := db.FindEngine(path); !ok {
+		if _, ok := plugged.Find(path); !ok {
 			e.fail("-pldb: %s is no engine of this program", path)
 		}
 	}
@@ -132,7 +134,7 @@ func (e *examiner) start() {
 		Services: c.Services.database(), Now: c.Now})
 	e.notes = append(e.notes, notes...)
 	for _, err := range wrong {
-		if open, ok := errors.AsType[*db.OpenError](err); ok {
+		if open, ok := errors.AsType[*dberr.OpenError](err); ok {
 			e.fail("database %s: %s", open.Expr, reason(open.Err))
 			continue
 		}

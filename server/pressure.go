@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"gotycoon/db"
+	"gotycoon/db/gate"
 )
 
 // Pressure is which updates the server refuses at the moment for want of room, and the figures
@@ -118,7 +118,7 @@ func deviceOf(dir string) (device uint64, ok bool) {
 
 // log writes a line when something begins or ends to be refused. refused are the updates that have
 // been refused so far.
-func (now Pressure) log(log logger, was Pressure, c LimitsConfig, refused db.Refusals) {
+func (now Pressure) log(log logger, was Pressure, c LimitsConfig, refused gate.Refusals) {
 	switch {
 	case now.Disk && !was.Disk:
 		log.error("no space: updates are refused, removals go on: directory=%s mount=%s free=%dMiB least=%dMiB min-free=%dMiB "+

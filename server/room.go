@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/admin/exporter"
 	"gotycoon/db"
+	"gotycoon/db/gate"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/procinfo"
 )
@@ -115,7 +116,7 @@ func (r *room) look() {
 	c := *r.Limits.Load()
 	was := r.Pressure()
 	now := Pressure{Free: -1}
-	left := db.Room{Disk: math.MaxInt64}
+	left := gate.Limits{Disk: math.MaxInt64}
 	if c.MinFree > 0 && len(r.places) > 0 && !r.ReadOnly {
 		r.lookAtDisk(c.MinFree, was, &now, &left)
 	}
@@ -130,12 +131,12 @@ func (r *room) look() {
 	}
 	now.begin(was)
 	left.Full, left.Over = now.Memory, now.Size
-	r.Catalog.SetRoom(left)
+	r.Catalog.Gate().Set(left)
 	r.Requests.SetClosed(now.Memory)
 	r.mu.Lock()
 	r.now = now
 	r.mu.Unlock()
-	now.log(r.Log, was, c, r.Catalog.Refusals())
+	now.log(r.Log, was, c, r.Catalog.Gate().Refusals())
 }
 
 // recovery is how far a figure must be below its limit after it has been there.
@@ -147,10 +148,10 @@ func recovery(was bool, distance int64) int64 {
 }
 
 // lookAtDisk finds the directory with the least room.
-func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *db.Room) {
+func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *gate.Limits) {
 	now.Free = math.MaxInt64
 	needed, reusable := r.Catalog.FileSpace()
-	if r.Catalog.RanOut() && !was.Disk {
+	if r.Catalog.Gate().RanOut() && !was.Disk {
 		now.Disk = true // the budget was used up since the last look; there may be space again
 	}
 	now.Disk = now.Disk || was.Disk && time.Since(r.since) < leastPause
@@ -247,7 +248,7 @@ func goMemory() int64 {
 
 // figures are the metrics of room.
 func (r *room) figures() exporter.RoomStats {
-	now, refused := r.Pressure(), r.Catalog.Refusals()
+	now, refused := r.Pressure(), r.Catalog.Gate().Refusals()
 	return exporter.RoomStats{
 		Place: now.Place, Free: now.Free, Least: now.Least,
 		Reasons: []exporter.Refusing{

@@ -37,7 +37,7 @@ import (
 // segment.
 //
 // The offset of the value depends on the position record that each segment repeats at its beginning
-// (remember.go). If the log remembers a position of another size between WriteAhead and the
+// (position.go). If the log remembers a position of another size between WriteAhead and the
 // update's turn, the value in the file is at the wrong offset. The file is then removed, and the
 // value is written in the update's turn, as if it had never been written ahead (see fitting).
 //
@@ -53,16 +53,6 @@ const (
 // ErrAhead means that a large value could not be written before its turn. Nothing was appended, and
 // the log goes on.
 var ErrAhead = errors.New("cannot write a large value")
-
-// aheads lets one goroutine at a time write a value ahead.
-type aheads struct {
-	turn chan struct{} // holds a token while a goroutine writes a value ahead
-	made int           // values written ahead, for the names of their files; guarded by turn
-}
-
-// TakesAhead reports whether values of a size are written ahead. A log without a limit has one
-// segment for ever and takes none.
-func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
 
 // WriteAhead writes the value of an update before the update is appended. The value must not change
 // afterwards (Update.Stays). WriteAhead takes as long as the disk needs, and waits while another
@@ -121,13 +111,6 @@ func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 	return a, nil
 }
 
-// segmentFront returns what stands in front of the first update of a segment that begins behind the
-// stamp last.
-func segmentFront(head header, state []byte, last Stamp) []byte {
-	b := appendCommit(encodeHeader(head), headerSize, last, 0)
-	return append(b, repeated(state, last)...)
-}
-
 // writeAhead puts a value on the disk, with zeros where the rest of the segment will be.
 func (l *Log) writeAhead(a *aheadFile, value []byte) error {
 	if _, err := a.f.WriteAt(make([]byte, a.from), 0); err != nil {
@@ -175,9 +158,9 @@ func (l *Log) discard(a *aheadFile) {
 	}
 }
 
-// drop closes and removes the file of a value. When the log has ended, drop does not remove the file: another
-// process may have opened the log by now, whose Open has removed our file, and a file of the same
-// name may be that process's own.
+// drop closes and removes the file of a value. When the log has ended, drop does not remove the
+// file: another process may have opened the log by now, whose Open has removed our file, and a file
+// of the same name may be that process's own.
 func (l *Log) drop(a *aheadFile) {
 	if err := a.f.Close(); err != nil {
 		l.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)

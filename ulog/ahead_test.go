@@ -221,7 +221,9 @@ func TestWhatDoesNotGoAhead(t *testing.T) {
 			return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 99), Stays: true}, nil)
 		},
 		func() (*update.Ahead, error) { return l.WriteAhead(&small, full) },
-		func() (*update.Ahead, error) { return l.WriteAhead(&Update{Op: OpRemove, Key: []byte("k"), Stays: true}, nil) },
+		func() (*update.Ahead, error) {
+			return l.WriteAhead(&Update{Op: OpRemove, Key: []byte("k"), Stays: true}, nil)
+		},
 	} {
 		a, err := none()
 		require.NoError(t, err)

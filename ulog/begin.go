@@ -168,8 +168,6 @@ func (p *Prepared) resume(f vfs.File, s *scanner) (int64, header, error) {
 
 const copySize = 1 << 20
 
-var errStamp = errors.New("time stamp lies centuries ahead")
-
 // cutTail cuts a segment off where the good records end, and logs that it did. The bytes are put
 // aside first.
 func (d *folder) cutTail(f vfs.File, s *scanner, size int64) error {

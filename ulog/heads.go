@@ -3,7 +3,6 @@ package ulog
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"gotycoon/internal/vfs"
@@ -40,29 +39,6 @@ func (d *folder) remedyNewest(n uint64) string {
 		"again. Otherwise all who need the missing updates meet a gap there, and fail or fetch a copy", d.segmentPath(n+2))
 }
 
-// used reports whether a directory has been a log of ours: the identity is written when the first
-// segment is on the disk.
-func used(fs vfs.FS, dir string) (bool, error) {
-	_, err := fs.Stat(filepath.Join(dir, identityName))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// checkHead returns the header of an older segment, and logs what the segment has lost.
-func (p *Prepared) checkHead(n uint64) (header, error) {
-	l := p.log
-	h, size, err := statSegment(l.fs, l.dir, n)
-	if errors.Is(err, os.ErrNotExist) {
-		return h, err
-	}
-	if flaw := headFlaw(l.fs, l.dir, n, h, size, err); flaw != "" {
-		p.say(fmt.Sprintf("the update log file %s. %s", flaw, remedyOlder))
-	}
-	return h, err
-}
-
 // headFlaw says what is wrong with a segment, as far as its header and its size tell; "" where
 // nothing is.
 func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) string {
@@ -77,23 +53,6 @@ func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) 
 		return fmt.Sprintf("%s has been cut off: %d bytes of updates are missing, of its %d", path, h.size-size, h.size)
 	}
 	return ""
-}
-
-// lostNewest reports whether the newest segment, which is empty, has had updates, and logs the
-// loss. It has had none when it is the first segment of a new log, which a crash may have left
-// empty.
-func (p *Prepared) lostNewest(used bool) bool {
-	l := p.log
-	if p.n == 1 && !used {
-		return false
-	}
-	if p.fresh {
-		p.say(fmt.Sprintf("the update log %s has lost all its files: the updates that they had are missing. If there are copies of "+
-			"them, stop, put the copies in place and start again", l.dir))
-		return true
-	}
-	p.say(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(p.n), l.remedyNewest(p.n)))
-	return true
 }
 
 // A fresh is a segment that was just created.
@@ -121,15 +80,6 @@ func (d *folder) leaveGap(n uint64, behind Stamp, state []byte) (*fresh, error) 
 	return &fresh{f, head, at}, nil
 }
 
-// behindLoss returns a stamp that is greater than all that the newest segment can have lost. The
-// header of a segment that was cut off says how far its stamps went. An empty segment has lost its
-// header too; then the clock is the only bound, and the stamp is right as long as the clock is not
-// behind.
-func (p *Prepared) behindLoss() Stamp {
-	l := p.log
-	return max(l.last+1, p.good.head.last+1, StampAt(l.opts.Now()))
-}
-
 // goOnBehindGap ends the repaired segment, as rotate would, and makes the segment that marks the
 // gap the newest. No other goroutine uses the log yet.
 func (l *Log) goOnBehindGap(g *fresh) error {
@@ -148,18 +98,4 @@ func (l *Log) goOnBehindGap(g *fresh) error {
 	l.written, l.synced, l.last = g.at, g.at, g.at.last
 	l.past, l.told, l.promised, l.kept = g.head.last, g.head.last, g.head.last, g.head.last
 	return nil
-}
-
-// emptied reports whether the open segment, which is empty, has had updates that are gone. It is
-// asked only of a log that nobody here has open: a Log mends such a segment when it is opened, and
-// begins no segment without a header. The first segment of a log that was just created may be
-// empty.
-func (r *Reader) emptied() (bool, error) {
-	if r.log != nil || r.limit > 0 {
-		return false, nil
-	}
-	if r.seg > 1 {
-		return true, nil
-	}
-	return used(r.fs, r.dir)
 }

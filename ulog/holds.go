@@ -2,7 +2,6 @@ package ulog
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -73,23 +72,15 @@ type holds struct {
 	all      map[*Hold]struct{} // guarded by mu
 }
 
-// Hold keeps all segments that may have updates newer than from, until the holder moves on or
-// releases them. what names the holder for people. Hold does not bring back a segment that is gone
-// already: a reader that is opened afterwards reports a gap.
-func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
-
-// HoldWeakly is Hold for a holder that can do without the updates when the disk is full, see
-// ReclaimFiles.
-func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.hold(what, from, true) }
-
-func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
-	h := &Hold{in: &l.holds, what: what, weak: weak}
+// add registers a hold, see Log.Hold.
+func (hs *holds) add(what string, from Stamp, weak bool) *Hold {
+	h := &Hold{in: hs, what: what, weak: weak}
 	h.stamp.Store(uint64(from))
-	l.holds.removing.Lock()
-	defer l.holds.removing.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holds.all[h] = struct{}{}
+	hs.removing.Lock()
+	defer hs.removing.Unlock()
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.all[h] = struct{}{}
 	return h
 }
 
@@ -176,25 +167,6 @@ func (h *Hold) Release() {
 	delete(h.in.all, h)
 }
 
-// Holds lists who holds segments, the holder that is furthest behind first. files is the result of
-// Files, for the sizes.
-func (l *Log) Holds(files []FileInfo) []HoldInfo {
-	l.mu.Lock()
-	current := l.dir + "/" + segmentName(l.written.seg)
-	all := l.holds.live()
-	l.mu.Unlock()
-	infos := make([]HoldInfo, len(all))
-	for i, h := range all {
-		infos[i] = HoldInfo{What: h.what, From: h.From(), Weak: h.weak}
-		for _, f := range files {
-			if f.Path != current && f.Last > infos[i].From {
-				infos[i].Bytes += f.Size
-			}
-		}
-	}
-	return infos
-}
-
 // live returns the holds that have not ended, in the order of their stamps, and forgets the others.
 // The caller holds Log.mu.
 func (hs *holds) live() []*Hold {
@@ -210,46 +182,4 @@ func (hs *holds) live() []*Hold {
 		return cmp.Or(cmp.Compare(a.From(), b.From()), strings.Compare(a.what, b.what))
 	})
 	return all
-}
-
-// A retention is the state of the log on which one removal decides: the newest segment and the
-// holds at one moment.
-type retention struct {
-	newest  uint64 // number of the segment being written: it and those above it stay
-	floor   Stamp  // updates newer than this are needed
-	holders []holder
-}
-
-// A holder is a hold as it was at the moment of its retention.
-type holder struct {
-	what string
-	from Stamp
-}
-
-// retain returns what a removal has to obey. With all, weak holds count. The caller holds
-// holds.removing.
-func (l *Log) retain(all bool) retention {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := retention{newest: l.written.seg, floor: maxStamp}
-	for _, h := range l.holds.live() {
-		if h.weak && !all {
-			continue
-		}
-		at := holder{h.what, h.From()}
-		r.holders = append(r.holders, at)
-		r.floor = min(r.floor, at.from)
-	}
-	return r
-}
-
-// whose names the holders that still need updates from files whose newest stamp is last.
-func (r *retention) whose(last Stamp) string {
-	var names []string
-	for _, h := range r.holders {
-		if h.from < last {
-			names = append(names, fmt.Sprintf("%s (from ts=%d)", h.what, h.from))
-		}
-	}
-	return strings.Join(names, ", ")
 }

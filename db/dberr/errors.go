@@ -118,3 +118,27 @@ var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemen
 
 // ErrInterrupted: Begin was told to stop waiting.
 var ErrInterrupted error = &Error{Code: LogicInconsistency, Message: "interrupted"}
+
+// OpenError says which database could not be opened and why.
+type OpenError struct {
+	Expr string
+	Err  error
+}
+
+// Error names the database and the reason.
+func (e *OpenError) Error() string { return e.Expr + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// LogError says that an update log could not be opened, or has failed.
+type LogError struct {
+	Dir string
+	Err error
+}
+
+// Error names the log's directory and the reason.
+func (e *LogError) Error() string { return e.Dir + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *LogError) Unwrap() error { return e.Err }

@@ -164,11 +164,11 @@ func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.V
 	var existed bool
 	switch {
 	case made != nil:
-		oldFlag, oldSize, existed = b.ReplaceMade(key, o.scratch, made)
+		oldFlag, oldSize, existed = b.PutMade(key, o.scratch, made)
 	case large == nil:
-		oldFlag, oldSize, existed = b.Replace(key, o.scratch)
+		oldFlag, oldSize, existed = b.Put(key, o.scratch)
 	default:
-		oldFlag, oldSize, existed = b.ReplaceJoined(key, o.scratch, large)
+		oldFlag, oldSize, existed = b.PutJoined(key, o.scratch, large)
 	}
 	switch {
 	case !existed && !o.cleared.Load():

@@ -20,6 +20,8 @@ import (
 // so the package can be read from the top file down, or from the bottom up.
 func layered() []string {
 	return []string{
+		"db/memstore",
+		"db/memstore/slab",
 		"httpapi",
 		"memcache",
 		"replication",
@@ -27,6 +29,7 @@ func layered() []string {
 		"server",
 		"services/lock",
 		"tools/remote",
+		"ulog",
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db"
+	"gotycoon/db/record"
 	"gotycoon/internal/rescue"
 )
 
@@ -35,7 +36,7 @@ func TestAPanicInTheEngineEndsTheProcess(t *testing.T) {
 		_ = rescue.Do(slog.New(slog.NewTextHandler(os.Stderr, nil)), "a request", func() {
 			c, err := db.Open([]string{"*"}, db.Options{})
 			require.NoError(t, err)
-			_ = c.DB(0).Accept(nil, []byte("key"), func(_, _ []byte, _ int64, _ bool) db.Verdict { panic("in the middle") })
+			_ = c.DB(0).Accept(nil, []byte("key"), func(_, _ []byte, _ int64, _ bool) record.Verdict { panic("in the middle") })
 		})
 		os.Exit(0)
 	}

@@ -128,10 +128,10 @@ func (c *call) filePath(text string) (string, error) {
 
 // openFailed gives an error of opening the form that scripts know.
 func (c *call) openFailed(err error) error {
-	if log, ok := errors.AsType[*db.LogError](err); ok {
+	if log, ok := errors.AsType[*dberr.LogError](err); ok {
 		return fmt.Errorf("UpdateLogger::open failed: %s: %w", log.Dir, log.Err)
 	}
-	if open, ok := errors.AsType[*db.OpenError](err); ok {
+	if open, ok := errors.AsType[*dberr.OpenError](err); ok {
 		err = open.Err
 	}
 	return c.failed("DB::open", "", err)

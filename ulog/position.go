@@ -94,7 +94,8 @@ func logNumber(logs []uint64, log uint64) int {
 	return 0
 }
 
-func zigzag(n int64) uint64   { return uint64(n)<<1 ^ uint64(n>>63) }
+func zigzag(n int64) uint64 { return uint64(n)<<1 ^ uint64(n>>63) }
+
 func unzigzag(n uint64) int64 { return int64(n>>1) ^ -int64(n&1) }
 
 // isPosition reports whether a message belongs to a position record, of whatever version.
@@ -150,34 +151,26 @@ func parseOrigins(dst []Origin, logs, rest []byte) ([]Origin, []byte, error) {
 	return dst, rest, nil
 }
 
-// encodePosition returns the message of the position record that updates need, nil where they need
-// none, and the newest stamp among their origins.
-func encodePosition(ups []Update, f *Position) (note []byte, newest Stamp, err error) {
-	foreign := false
-	for i := range ups {
-		if o := &ups[i].Origin; o.Log != 0 {
-			newest, foreign = max(newest, o.Stamp), true
-		}
-	}
-	switch {
-	case newest >= maxStamp:
-		return nil, 0, errStamp
-	case f == nil && !foreign:
-		return nil, 0, nil
-	case f == nil:
-		f = &Position{DBID: ups[0].DBID}
-	}
-	return appendPosition(nil, f, ups), newest, nil
+// A note is what a position record remembers about the server that is followed (Position.State),
+// and the record's stamp. Stamps put all notes into one order, together with the copies of notes
+// that database files have.
+//
+// Open finds the newest note without reading more than the newest segment: each segment but the
+// first begins with a group that repeats what was remembered last.
+type note struct {
+	state []byte
+	at    Stamp
 }
 
-// Observe makes every stamp given out from now on greater than at, a stamp that another server has
-// given out. The error says that at is no stamp that a clock gives.
-func (l *Log) Observe(at Stamp) error {
-	if at >= maxStamp {
-		return errStamp
+// repeated returns the group that repeats the note of the segments before at the beginning of a new
+// segment. The note has a group of its own, because a crash may take away the group written behind
+// it. The group's stamp is that of the last record before the segment.
+func repeated(state []byte, last Stamp) []byte {
+	if len(state) == 0 {
+		return nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.past = max(l.past, at)
-	return nil
+	msg := appendPosition(nil, &Position{State: state}, nil)
+	b := appendFrameHead(nil, last, len(msg))
+	b = append(append(b, msg...), endMark)
+	return appendCommit(b, 0, last, 1)
 }

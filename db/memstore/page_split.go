@@ -9,22 +9,22 @@ import (
 
 // A splitting is a page with one more entry than it can hold, as a row of count+1 entries.
 type splitting struct {
-	tree  *Tree
+	arena *slab.Arena
 	page  page
 	slot  int // of the additional entry
 	entry []byte
 	ends  []int // bytes that entries and slots take, up to and with each one
 }
 
-func (t *Tree) newSplitting(p page, slot int, entry []byte) splitting {
-	s := splitting{tree: t, page: p, slot: slot, entry: entry, ends: t.ends[:0]}
+// newSplitting returns a splitting whose ends may take the memory of room.
+func newSplitting(a *slab.Arena, p page, slot int, entry []byte, room []int) splitting {
+	s := splitting{arena: a, page: p, slot: slot, entry: entry, ends: room[:0]}
 	sum := 0
 	for i := range p.count() + 1 {
 		e := parseEntry(s.at(i))
 		sum += pageSlot + e.size
 		s.ends = append(s.ends, sum)
 	}
-	t.ends = s.ends
 	return s
 }
 
@@ -41,7 +41,7 @@ func (s *splitting) at(i int) []byte {
 
 func (s *splitting) key(i int) []byte {
 	e := parseEntry(s.at(i))
-	return e.key(s.tree.arena)
+	return e.key(s.arena)
 }
 
 // need returns the size of a page for entries from ≤ i < to.
@@ -73,12 +73,11 @@ func (s *splitting) cut() int {
 
 // build makes a page of entries from ≤ i < to.
 func (s *splitting) build(from, to, prefix int) slab.Addr {
-	t := s.tree
-	at, p := newPage(t.arena, s.page.level(), withSlack(s.need(from, to)), prefix)
+	at, p := newPage(s.arena, s.page.level(), withSlack(s.need(from, to)), prefix)
 	for i := from; i < to; i++ {
 		b := s.at(i)
 		e := parseEntry(b)
-		p.append(headOf(e.key(t.arena), prefix), b[:e.size])
+		p.append(headOf(e.key(s.arena), prefix), b[:e.size])
 	}
 	if from <= s.slot && s.slot < to {
 		p.set(offLast, s.slot-from)
@@ -86,42 +85,35 @@ func (s *splitting) build(from, to, prefix int) slab.Addr {
 	return at
 }
 
-// split puts an entry before slot i of the page at a depth of the path, and makes two pages of it.
-func (t *Tree) split(depth, i int, entry []byte) {
-	s := t.newSplitting(t.pageOn(depth), i, entry)
-	cut := s.cut()
-	var between []byte
-	if s.page.leaf() {
-		between = t.separator(s.key(cut-1), s.key(cut))
-	} else {
-		between = bytes.Clone(s.key(cut))
+// separator returns a key that is behind a and not behind b, to lead to pages that end with a and
+// begin with b. It is the shortest such key in byte order.
+func separator(a, b []byte) []byte {
+	n := 0
+	for n < len(a) && a[n] == b[n] {
+		n++
 	}
-	low, high := t.fences(depth)
-	left := s.build(0, cut, t.prefixOf(low, between))
-	right := s.build(cut, s.page.count()+1, t.prefixOf(between, high))
-	t.arena.Free(t.path[depth].at)
-	if depth == 0 {
-		t.growRoot(left, between, right)
-		return
-	}
-	t.relink(depth, left)
-	t.insert(depth-1, t.path[depth-1].slot+1, between, t.childEntry(between, right))
+	return bytes.Clone(b[:n+1])
 }
 
-// growRoot puts a new root above two pages.
-func (t *Tree) growRoot(left slab.Addr, between []byte, right slab.Addr) {
-	l, r := t.childEntry(nil, left), t.childEntry(between, right)
-	size := pageHeader + 2*pageSlot + len(l) + len(r)
-	at, p := newPage(t.arena, pageAt(t.arena, left).level()+1, withSlack(size), 0)
-	p.append(headOf(nil, 0), l)
-	p.append(headOf(between, 0), r)
-	p.set(offLast, 1)
-	t.root = at
+// prefixOf returns the length of the prefix that all keys between two fences have.
+func prefixOf(low, high []byte) int {
+	if low == nil || high == nil {
+		return 0
+	}
+	return commonPrefix(low, high)
+}
+
+// commonPrefix returns at most what a page's header can hold.
+func commonPrefix(a, b []byte) int {
+	n := 0
+	for limit := min(len(a), len(b), 1<<16-1); n < limit && a[n] == b[n]; n++ {
+	}
+	return n
 }
 
 // childEntry returns the entry of an inner page for a child.
-func (t *Tree) childEntry(key []byte, child slab.Addr) []byte {
+func childEntry(a *slab.Arena, key []byte, child slab.Addr) []byte {
 	var value [addrSize]byte
 	putAddr(value[:], child)
-	return appendEntry(nil, key, value[:], makeApart(t.arena, key, value[:]))
+	return appendEntry(nil, key, value[:], makeApart(a, key, value[:]))
 }

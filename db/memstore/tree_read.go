@@ -1,6 +1,53 @@
 package memstore
 
-import "gotycoon/db/store"
+import (
+	"gotycoon/db/memstore/slab"
+	"gotycoon/db/store"
+)
+
+// Look appends the value of key to dst. If the value is large, Look returns the place of the value
+// instead, and a pin: the value stays there until the pin is released. So writers need not wait
+// until a reader has copied a large value.
+func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	value, at, found := t.locate(key)
+	if pin = pinLarge(t.arena, at, value); pin != nil {
+		return dst, value, pin, true
+	}
+	return append(dst, value...), nil, nil, found
+}
+
+// GetHead appends at most the first n bytes of the value of key to dst.
+func (t *Tree) GetHead(dst, key []byte, n int) (head []byte, found bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	value, found := t.find(key)
+	return append(dst, value[:min(n, len(value))]...), found
+}
+
+// has reports whether there is a record with key.
+func (t *Tree) has(key []byte) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, found := t.find(key)
+	return found
+}
+
+// Len returns the number of records.
+func (t *Tree) Len() int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.count
+}
+
+// Mapped returns the bytes taken from the operating system. Pages that were never touched cost
+// nothing.
+func (t *Tree) Mapped() int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.arena.Mapped()
+}
 
 // usualDepth is the depth up to which a scan's path needs no memory of the heap.
 const usualDepth = 8
@@ -61,10 +108,10 @@ func (w *walk) start(from store.Start) {
 	for !p.leaf() {
 		i := w.edge(p)
 		if !from.Edge {
-			i = t.childSlot(p, from.Key)
+			i = p.childSlot(t.arena, from.Key)
 		}
 		w.path = append(w.path, pathStep{at, i})
-		at = t.child(p, i)
+		at = p.child(t.arena, i)
 		p = pageAt(t.arena, at)
 	}
 	w.leaf = p
@@ -72,7 +119,7 @@ func (w *walk) start(from store.Start) {
 		w.slot = w.edge(p)
 		return
 	}
-	i, found := t.search(p, 0, from.Key)
+	i, found := p.search(t.arena, 0, from.Key)
 	w.slot = i
 	switch {
 	case found && !from.Inclusive:
@@ -125,11 +172,11 @@ func (w *walk) nextLeaf() bool {
 func (w *walk) descend(d int) {
 	arena := w.tree.arena
 	last := w.path[d]
-	at := w.tree.child(pageAt(arena, last.at), last.slot)
+	at := pageAt(arena, last.at).child(arena, last.slot)
 	p := pageAt(arena, at)
 	for d++; d < len(w.path); d++ { // all leaves have the same depth
 		w.path[d] = pathStep{at, w.edge(p)}
-		at = w.tree.child(p, w.edge(p))
+		at = p.child(arena, w.edge(p))
 		p = pageAt(arena, at)
 	}
 	w.leaf, w.slot = p, w.edge(p)

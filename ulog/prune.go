@@ -44,6 +44,51 @@ func (l *Log) Files() ([]FileInfo, error) {
 	return files, nil
 }
 
+// Files lists the files of a log that need not be open: those in the directory that begin with a
+// segment header, in the order of their names. The size and the stamp of the newest file lag while
+// a process writes it.
+func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
+	names, err := fs.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("list update log: %w", err)
+	}
+	var files []FileInfo
+	for _, name := range names {
+		if head, ok := headerAt(fs, dir, name); ok {
+			files = append(files, FileInfo{dir + "/" + name, head.size, head.last})
+		}
+	}
+	return files, nil
+}
+
+// Hold keeps all segments that may have updates newer than from, until the holder moves on or
+// releases them. what names the holder for people. Hold does not bring back a segment that is gone
+// already: a reader that is opened afterwards reports a gap.
+func (l *Log) Hold(what string, from Stamp) *Hold { return l.holds.add(what, from, false) }
+
+// HoldWeakly is Hold for a holder that can do without the updates when the disk is full, see
+// ReclaimFiles.
+func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.holds.add(what, from, true) }
+
+// Holds lists who holds segments, the holder that is furthest behind first. files is the result of
+// Files, for the sizes.
+func (l *Log) Holds(files []FileInfo) []HoldInfo {
+	l.mu.Lock()
+	current := l.dir + "/" + segmentName(l.written.seg)
+	all := l.holds.live()
+	l.mu.Unlock()
+	infos := make([]HoldInfo, len(all))
+	for i, h := range all {
+		infos[i] = HoldInfo{What: h.what, From: h.From(), Weak: h.weak}
+		for _, f := range files {
+			if f.Path != current && f.Last > infos[i].From {
+				infos[i].Bytes += f.Size
+			}
+		}
+	}
+	return infos
+}
+
 // RemoveFiles removes the files that Files lists and that hold nothing newer than upTo, as far as
 // no Hold needs them; never the last file in the order of names, and never the segment being
 // written. Readers that have a removed file open go on reading it. A line in the log says what was
@@ -112,6 +157,20 @@ func (l *Log) remove(upTo Stamp, all bool) error {
 	return err
 }
 
+// RemoveError says which file of a log could not be removed.
+type RemoveError struct {
+	Path string
+	Err  error
+}
+
+// Error names the file and the reason.
+func (e *RemoveError) Error() string {
+	return "remove update log file " + e.Path + ": " + e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *RemoveError) Unwrap() error { return e.Err }
+
 // older returns the files that may be removed when nobody needs them, the oldest first. The caller
 // holds holds.removing.
 func (l *Log) older(newest uint64) ([]FileInfo, error) {
@@ -151,45 +210,44 @@ func (l *Log) older(newest uint64) ([]FileInfo, error) {
 	return files, nil
 }
 
-// BeginSegment has the next group written to a new segment, so that RemoveFiles can remove the
-// present one. It does nothing while the present one is small.
-func (l *Log) BeginSegment() {
-	const small = 256 << 10
+// A retention is the state of the log on which one removal decides: the newest segment and the
+// holds at one moment.
+type retention struct {
+	newest  uint64 // number of the segment being written: it and those above it stay
+	floor   Stamp  // updates newer than this are needed
+	holders []holder
+}
+
+// A holder is a hold as it was at the moment of its retention.
+type holder struct {
+	what string
+	from Stamp
+}
+
+// retain returns what a removal has to obey. With all, weak holds count. The caller holds
+// holds.removing.
+func (l *Log) retain(all bool) retention {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.written.off >= small {
-		l.writer.next.Store(true)
+	r := retention{newest: l.written.seg, floor: maxStamp}
+	for _, h := range l.holds.live() {
+		if h.weak && !all {
+			continue
+		}
+		at := holder{h.what, h.From()}
+		r.holders = append(r.holders, at)
+		r.floor = min(r.floor, at.from)
 	}
+	return r
 }
 
-// headerAt returns the segment header that a file begins with. A segment that is being created does
-// not count yet.
-func headerAt(fs vfs.FS, dir, name string) (header, bool) {
-	if strings.HasSuffix(name, unborn) {
-		return header{}, false
-	}
-	f, err := fs.OpenFile(dir+"/"+name, readOnly, 0)
-	if err != nil {
-		return header{}, false
-	}
-	defer f.Close()
-	h, err := readHeader(f)
-	return h, err == nil
-}
-
-// Files lists the files of a log that need not be open: those in the directory that begin with a
-// segment header, in the order of their names. The size and the stamp of the newest file lag while
-// a process writes it.
-func Files(fs vfs.FS, dir string) ([]FileInfo, error) {
-	names, err := fs.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("list update log: %w", err)
-	}
-	var files []FileInfo
-	for _, name := range names {
-		if head, ok := headerAt(fs, dir, name); ok {
-			files = append(files, FileInfo{dir + "/" + name, head.size, head.last})
+// whose names the holders that still need updates from files whose newest stamp is last.
+func (r *retention) whose(last Stamp) string {
+	var names []string
+	for _, h := range r.holders {
+		if h.from < last {
+			names = append(names, fmt.Sprintf("%s (from ts=%d)", h.what, h.from))
 		}
 	}
-	return files, nil
+	return strings.Join(names, ", ")
 }
