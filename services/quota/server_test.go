@@ -32,7 +32,7 @@ func start(t *testing.T, o Options) (addr string) {
 
 func TestQuotaConversations(t *testing.T) {
 	played := 0
-	for _, c := range servicetest.ReadCases(t, "quota.jsonl") {
+	for _, c := range servicetest.ReadCases[servicetest.Case](t, "quota.jsonl") {
 		if slices.Contains(c.Requires, "copy-bugs") {
 			continue
 		}

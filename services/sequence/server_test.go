@@ -30,7 +30,7 @@ func start(t *testing.T, o Options) (addr string) {
 }
 
 func TestSequenceConversations(t *testing.T) {
-	cases := servicetest.ReadCases(t, "sequence.jsonl")
+	cases := servicetest.ReadCases[servicetest.Case](t, "sequence.jsonl")
 	addr := start(t, Options{Reserve: 2, ServerNo: 1, Location: time.UTC})
 	played := 0
 	for _, c := range cases {
