@@ -40,7 +40,7 @@ var arrows = map[string][]string{
 	"services/lock":                 {"access", "db", "db/dberr", "db/record", "internal/browser", "internal/metrics", "internal/netio", "services", "services/leader"},
 	"services/sequence":             {"db", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
 	"services":                      {"access", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
-	"services/internal/servicetest": {"db", "services", "services/leader", "ulog"},
+	"services/internal/servicetest": {"access", "access/accesstest", "db", "internal/browser", "services", "services/leader", "ulog"},
 	"services/internal/webport":     {"access", "db", "db/dberr", "internal/browser", "internal/metrics", "internal/netio", "services"},
 	"services/quota":                {"db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
 

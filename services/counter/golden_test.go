@@ -24,8 +24,7 @@ const (
 	silence   = 50 * time.Millisecond // long enough for an answer that must not come
 )
 
-// recording is a recorded conversation with the original. README-primitives.md beside the
-// recordings explains the fields.
+// recording is a recorded conversation with the original.
 type recording struct {
 	Name     string
 	Requires []string

@@ -17,8 +17,7 @@ import (
 // silence is long enough for a line that must not come.
 const silence = 100 * time.Millisecond
 
-// recording is a recorded conversation with the original. README-primitives.md beside the
-// recordings explains the fields.
+// recording is a recorded conversation with the original.
 type recording struct {
 	Name     string
 	Requires []string
