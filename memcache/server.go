@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gotycoon/db"
-	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
@@ -111,16 +110,16 @@ func (s *Server) Connections() (open int, total uint64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []exposed.Definition {
-	return []exposed.Definition{
-		exposed.Define("gotycoon_memcached_lookups_total", exposed.Counter, "Operations of memcached clients, by whether they met a record.",
+func Metrics() []metrics.Definition {
+	return []metrics.Definition{
+		metrics.Define("gotycoon_memcached_lookups_total", metrics.Counter, "Operations of memcached clients, by whether they met a record.",
 			"operation", "result"),
 	}
 }
 
 // Figures returns the metrics of the server: the hits and misses of each kind of operation.
-func (s *Server) Figures() exposed.Source {
-	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
+func (s *Server) Figures() metrics.Source {
+	return metrics.Source{Definitions: Metrics(), Read: func(put metrics.Put) {
 		n := &s.counts
 		for operation, t := range map[string]*tally{
 			"set": &n.set, "get": &n.get, "delete": &n.remove, "incr": &n.incr, "decr": &n.decr, "touch": &n.touch, "cas": &n.cas,

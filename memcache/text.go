@@ -52,8 +52,14 @@ func getMessages(c *conn) bool {
 		return false
 	}
 	deadline := c.deadline()
-	for _, name := range c.words[1:] {
-		it, err := c.fetchMessage(name, deadline)
+	return c.sayValues(c.words[1:], "get", func(name []byte) (item, error) { return c.fetchMessage(name, deadline) })
+}
+
+// sayValues answers with the items that fetch finds. If fetch fails, the reply says that call of the
+// original has failed.
+func (c *conn) sayValues(keys [][]byte, call string, fetch func(key []byte) (item, error)) bool {
+	for _, key := range keys {
+		it, err := fetch(key)
 		switch {
 		case err == nil:
 			if !c.sayValue(&it) {
@@ -61,7 +67,7 @@ func getMessages(c *conn) bool {
 			}
 		case errors.Is(err, dberr.ErrNoRecord):
 		default:
-			c.fail("get", err)
+			c.fail(call, err)
 			return true
 		}
 		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
@@ -75,28 +81,14 @@ func getMessages(c *conn) bool {
 // textGetAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
 func textGetAndTouch(c *conn, versioned bool) bool {
 	xt := c.expiry(leadingInt(c.words[1]))
-	for _, key := range c.words[2:] {
+	return c.sayValues(c.words[2:], "accept", func(key []byte) (item, error) {
 		it, err := c.renew(key, xt)
 		c.s.counts.get.count(err == nil)
-		switch {
-		case err == nil:
-			if !versioned {
-				it.version = 0
-			}
-			if !c.sayValue(&it) {
-				return false
-			}
-		case errors.Is(err, dberr.ErrNoRecord):
-		default:
-			c.fail("accept", err)
-			return true
+		if !versioned {
+			it.version = 0
 		}
-		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
-			return false
-		}
-	}
-	c.say("END")
-	return true
+		return it, err
+	})
 }
 
 // textTouch serves "touch K EXPTIME [noreply]".

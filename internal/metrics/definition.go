@@ -1,16 +1,17 @@
-// Package exposed defines metrics: their names and help texts, and how a part of the server hands
-// over their present values. The package knows no exporter, so that each part declares its metrics
-// beside the counters behind them, and the exporter imports none of the parts.
-package exposed
+package metrics
+
+// This file says what a metric is: its name and help text, and how a part of the server hands over
+// the present value. It knows no exporter, so that each part declares its metrics beside the
+// counters behind them, and the exporter imports none of the parts.
 
 // Kind is how a metric behaves.
 type Kind string
 
 // The kinds of metrics.
 const (
-	Counter   Kind = "counter"
-	Gauge     Kind = "gauge"
-	Histogram Kind = "histogram"
+	Counter      Kind = "counter"
+	Gauge        Kind = "gauge"
+	Distribution Kind = "histogram"
 )
 
 // Definition defines one metric.

@@ -1,7 +1,7 @@
-// Package figures holds the values that both the metrics and the console show: ports, and the two
-// sides of the replication. The server fills them in at each scrape and for each page, so that
-// neither of the two knows the parts that the values come from.
-package figures
+// Package status has what both the metrics and the console show of a server at one moment: its
+// ports, and the two sides of the replication. The server fills the values in at each scrape and
+// for each page, so that neither of the two knows the parts that the values come from.
+package status
 
 import "time"
 
