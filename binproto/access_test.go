@@ -100,7 +100,7 @@ func TestRightsTakenAwayWhileAScriptRuns(t *testing.T) {
 	f.limits.Access = g
 	d := f.catalog.DB(0)
 	var stored, heeded error
-	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Logger: bareLogger(&f.log),
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View, Logger: bareLogger(&f.log),
 		Scripts: scripts(func(heed db.Heed, owed *db.Pending) int {
 			require.NoError(t, d.Set(owed, []byte("before"), []byte("x"), record.Never))
 			rule("allow anyone read")

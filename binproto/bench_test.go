@@ -52,7 +52,7 @@ func benchHandler(b *testing.B, expr string) *binproto.Handler {
 		_, err := d.SetBulk(nil, recs, false)
 		require.NoError(b, err)
 	}
-	return binproto.NewHandler(binproto.Options{Catalog: catalog.View()})
+	return binproto.NewHandler(binproto.Options{Catalog: catalog.View})
 }
 
 func benchKey(dst []byte, i int) []byte { return fmt.Appendf(dst, "key-%012d", i) }

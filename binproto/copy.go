@@ -80,7 +80,7 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	header := frame.CopyHeader{
 		Flags: copyFlags(d), DBIdx: uint16(d.Index()), TS: uint64(f.Stamp()),
-		Count: uint64(f.Count()), Size: uint64(f.Size()), LogID: f.LogID(),
+		Count: uint64(f.Count()), Size: uint64(f.Size()), LogID: f.LogID,
 	}
 	scan := func() error { return f.Scan(s.record) }
 	if v, ok := f.Versions(); ok && r.Flags&frame.CopyVersions != 0 {
@@ -89,9 +89,8 @@ func (s *copySender) serve(h *Handler, r frame.CopyRequest) (err error) {
 		scan = func() error { return f.ScanVersions(s.version) }
 	}
 	if r.Flags&frame.CopyNewest != 0 {
-		at, by := f.NewestUpdate()
 		header.Flags |= frame.CopyUpdated
-		header.Newest, header.NewestBy = uint64(at), by
+		header.Newest, header.NewestBy = uint64(f.Newest), f.By
 	}
 	s.conn.Out = frame.AppendCopyHeader(s.conn.Out, header)
 	s.from = r.From

@@ -34,7 +34,7 @@ func newFixture(tb testing.TB, o db.Options, exprs ...string) *fixture {
 	require.NoError(tb, err)
 	tb.Cleanup(func() { require.NoError(tb, catalog.Close()) })
 	f := &fixture{catalog: catalog, limits: netio.Options{Timeout: time.Minute}}
-	f.handler = binproto.NewHandler(binproto.Options{Catalog: catalog.View(), Counts: &f.counts, Logger: bareLogger(&f.log)})
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: catalog.View, Counts: &f.counts, Logger: bareLogger(&f.log)})
 	return f
 }
 

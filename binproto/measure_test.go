@@ -26,7 +26,7 @@ func TestMeasuredRequests(t *testing.T) {
 	var log strings.Builder
 	m := metrics.New(metrics.Options{Slow: time.Nanosecond, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	meters := binproto.NewMeters()
-	h := binproto.NewHandler(binproto.Options{Catalog: catalog.View(), Meters: meters})
+	h := binproto.NewHandler(binproto.Options{Catalog: catalog.View, Meters: meters})
 
 	request := frame.AppendHeader(nil, frame.Header{Magic: frame.SetBulk, RNum: 2})
 	for _, key := range []string{"japan", "china"} {

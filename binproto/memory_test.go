@@ -70,7 +70,7 @@ func (v verbose) Call(_ db.Heed, _ *db.Pending, _ string, _ iter.Seq2[[]byte, []
 func TestTheOutputOfAProcedureIsCopiedOnce(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%")
 	output := make(verbose, 64<<20)
-	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View, Scripts: output})
 	server, client := socketPair(t)
 	go f.serve(server)
 	want := frame.AppendPair(reply(frame.PlayScript, 1), frame.Pair{Key: []byte("k"), Value: output})
@@ -92,7 +92,7 @@ func TestALargeReplyBehindAnotherIsNotCopied(t *testing.T) {
 	f := newFixture(t, db.Options{}, "%")
 	large := make([]byte, 64<<20)
 	output := make(verbose, len(large))
-	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Scripts: output})
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View, Scripts: output})
 	require.NoError(t, f.catalog.DB(0).Set(nil, []byte("large"), large, record.Never))
 	first := frame.AppendKey(frame.AppendHeader(nil, frame.Header{Magic: frame.GetBulk, RNum: 1}), frame.Key{Key: []byte("none")})
 	for name, second := range map[string][]byte{

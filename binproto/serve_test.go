@@ -182,7 +182,7 @@ func (fakeSource) Serve(c *netio.Conn, f frame.Follow, _ string) {
 
 func TestReplicationIsHandedOn(t *testing.T) {
 	f := newFixture(t, db.Options{}, ":")
-	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Source: fakeSource{}})
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View, Source: fakeSource{}})
 	follow := frame.AppendFollow(nil, frame.Follow{Flags: frame.WhiteSID, TS: 12, SID: 7})
 	got := f.exchange(t, join(setBulk(0), follow, setBulk(0)))
 	require.Equal(t, join(reply(frame.SetBulk, 0), []byte("\xb11 12 7")), got, "nothing is served behind the stream")

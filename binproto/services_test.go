@@ -19,7 +19,7 @@ import (
 func servicesFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := newFixture(t, db.Options{Services: filepath.Join(t.TempDir(), "a.kct")}, filepath.Join(t.TempDir(), "a.kct"))
-	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View(), Services: f.catalog.Services(), Logger: bareLogger(&f.log)})
+	f.handler = binproto.NewHandler(binproto.Options{Catalog: f.catalog.View, Services: f.catalog.Services(), Logger: bareLogger(&f.log)})
 	require.NoError(t, f.catalog.Services().Set(nil, []byte("bound"), []byte("7"), record.Never))
 	return f
 }

@@ -4,38 +4,16 @@ import (
 	"errors"
 
 	"gotycoon/db/dberr"
-	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
 )
 
-// early is a large value that log and store have taken before its key is locked: taking 250 MiB to
-// the disk, or copying them, must not keep others waiting, not even for other keys of the same
-// stripe. Whether the value is stored is decided when the key is locked, as for any other value. A
-// nil early is a value that comes with its update.
-type early struct {
-	db   *core
-	ups  []ulog.Update // the one of the value
-	room []byte        // the value behind Headroom bytes
-	xt   int64         // absolute
-	kept int           // bytes of room on the disk that is kept for the value
-}
-
-// goesAhead reports whether a value of a size is written to the log before its key is locked. In an
-// open transaction, and in a text database, the stored form is not known that early.
-func (d *core) goesAhead(size int) bool {
-	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
-}
-
-// goAhead has a large value written to the log. The caller must end the returned early once its
-// update is in the log, or will not be. A value that w forbids at the moment is not written. room
-// is as for SetInPlace, nil for a value that is copied. The caller holds no lock.
+// goAhead has a value that goesAhead written to the log. The caller must end the returned early
+// once its update is in the log, or will not be. A value that w forbids at the moment is not
+// written. room is as for SetInPlace, nil for a value that is copied. The caller holds no lock.
 func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) (*early, error) {
-	if !d.goesAhead(len(value)) {
-		return nil, nil
-	}
 	if w != anyway {
 		_, _, found, err := d.read(&glance{}, nil, key)
 		if err != nil || found != (w == whenThere) {

@@ -39,6 +39,27 @@ type batch struct {
 	renewed []int          // those of them that become updates of this server, see renew
 }
 
+// early is a large value that log and store have taken before its key is locked: taking 250 MiB to
+// the disk, or copying them, must not keep others waiting, not even for other keys of the same
+// stripe. Whether the value is stored is decided when the key is locked, as for any other value. A
+// nil early is a value that comes with its update.
+type early struct {
+	db   *core
+	ups  []ulog.Update // the one of the value
+	room []byte        // the value behind Headroom bytes
+	xt   int64         // absolute
+	kept int           // bytes of room on the disk that is kept for the value
+}
+
+// when is the condition under which a record is stored.
+type when int
+
+const (
+	anyway when = iota
+	whenNew
+	whenThere
+)
+
 const (
 	leastRoom = 512
 	keepRoom  = 64 << 10 // larger scratch space is not kept
@@ -155,24 +176,7 @@ func (b *batch) addFrom(sid uint16, op ulog.Op, key, value []byte) {
 	b.ups = append(b.ups, ulog.Update{SID: sid, DBID: b.db.index, Op: op, Key: key, Value: value})
 }
 
-// LargeValue is the size from which on a Purse is asked.
-const LargeValue = store.LargeValue
-
-// glance reads only the beginning of a large value, and the value's size. That is enough to know
-// whether there is a record.
-type glance struct{ size int }
-
-// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks
-// in front of it.
-const glanced = 64
-
 var _ store.Reader = (*glance)(nil)
-
-// Large implements store.Reader.
-func (g *glance) Large(size int) (wanted int, err error) {
-	g.size = size
-	return glanced, nil
-}
 
 // exists reports whether there is a live record of key.
 func (b *batch) exists(key []byte) (bool, error) {

@@ -1,6 +1,10 @@
 package db
 
-import "gotycoon/db/record"
+import (
+	"gotycoon/db/dberr"
+	"gotycoon/db/record"
+	"gotycoon/ulog"
+)
 
 // Record is one record of a bulk operation.
 type Record struct {
@@ -133,7 +137,9 @@ func (d *core) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int,
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	b.oweBatch(p)
+	if !b.logged {
+		b.oweBatch(p)
+	}
 	d.stripes.unlock(&b.keys)
 	if err != nil {
 		return 0, 0, err
@@ -191,4 +197,124 @@ func (d *core) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int,
 		}
 	}
 	return nil
+}
+
+// Replicate stores the updates of another server, in their order and as they are: values with the
+// expiration time in front, whether that time has passed or not. The updates are logged under the
+// server ID they came with and this database's index, with new stamps. Removing a record that does
+// not exist is no error. As with a bulk that is not atomic there are several commits. Each commit
+// that stores the updates up to the n-th puts the position note(n), unless it is nil, into the log,
+// and later into the file, together with its updates, so that the server knows after a crash where
+// to go on. note may be nil.
+//
+// Updates that the database can never hold (a key too long, an unknown operation) are left out, and
+// the first of them is returned as an *Error with the code InvalidOperation after the others are
+// stored. Every other error ends the call. The updates may then be given again: storing an update
+// twice changes nothing, except that a text database has one more line.
+func (d *DB) Replicate(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position) error {
+	return d.ReplicateSome(p, ups, note, nil)
+}
+
+// ReplicateSome is Replicate for a database of which other servers may change some records only.
+// takes is asked before the records are locked. It reports whether an update is to be stored;
+// updates that it refuses are left out, while the positions are stored all the same. An error of
+// takes ends the call. An update that takes accepts is stored also where the database keeps
+// versions and has a newer one. A nil takes accepts every update, as Replicate does.
+func (d *DB) ReplicateSome(p *Pending, ups []ulog.Update, note func(n int) *ulog.Position, takes func(u *ulog.Update) (bool, error)) error {
+	if d.readOnly {
+		return dberr.ErrReadOnly
+	}
+	var refused error
+	for done := 0; done < len(ups); {
+		n := replicaChunk(ups[done:])
+		var f *ulog.Position
+		if note != nil {
+			f = note(done + n)
+		}
+		leftOut, err := d.replicate(p, ups[done:done+n], f, takes)
+		if err != nil {
+			return err
+		}
+		if refused == nil {
+			refused = leftOut
+		}
+		done += n
+	}
+	return refused
+}
+
+// replicaChunk returns how many of ups are committed together. A clear stands alone.
+func replicaChunk(ups []ulog.Update) int {
+	size := 0
+	for i := range ups {
+		size += len(ups[i].Value)
+		alone := ups[0].Op == ulog.OpClear || ups[i].Op == ulog.OpClear
+		if i > 0 && (alone || i == chunkRecords || size > chunkBytes) {
+			return i
+		}
+	}
+	return len(ups)
+}
+
+// replicate commits one chunk. leftOut is the error of the first update that cannot be stored.
+func (d *DB) replicate(p *Pending, ups []ulog.Update, f *ulog.Position, takes func(u *ulog.Update) (bool, error)) (leftOut, err error) {
+	if ups[0].Op == ulog.OpClear && takes == nil {
+		return nil, d.clear(p, ups[0], f, false)
+	}
+	if err := d.throttle(); err != nil {
+		return nil, err
+	}
+	b := d.newBatch()
+	defer b.free()
+	b.follow, b.master = f, true
+	for i := range ups {
+		u := &ups[i]
+		if takes != nil {
+			if take, err := takes(u); err != nil {
+				return nil, err
+			} else if !take {
+				continue
+			}
+		}
+		if err := d.storable(u); err != nil {
+			if leftOut == nil {
+				leftOut = err
+			}
+			continue
+		}
+		b.addFrom(u.SID, u.Op, u.Key, u.Value)
+		b.ups[len(b.ups)-1].Origin = u.Origin
+		b.keys.add(d.stripes.index(u.Key))
+	}
+	_ = d.lockKeys(nil, &b.keys, false) // a master needs no right
+	b.placeLines()
+	if d.versions.lww() && takes == nil {
+		err = d.versions.dropOlder(b)
+	}
+	if err == nil {
+		err = d.commit(p, b)
+	}
+	d.stripes.unlock(&b.keys)
+	if err != nil {
+		return nil, err
+	}
+	if b.renewed != nil {
+		d.versions.tell(&d.core)
+	}
+	d.sweeper.touch(writeScore * int64(len(b.ups)))
+	return leftOut, d.waitUnlessOwed(p, b)
+}
+
+// placeLines gives records that go to a text database their keys, which are the places of their
+// lines. The caller has locked the stripe.
+func (b *batch) placeLines() {
+	if !b.db.lines.text {
+		return
+	}
+	for i := range b.ups {
+		if u := &b.ups[i]; u.Op == ulog.OpSet {
+			_, value, _ := b.db.Split(u.Value)
+			u.Key = b.db.lines.target(u.Key, value)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package db
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,8 @@ import (
 
 // Catalog is the databases that one server has open, and their update log.
 type Catalog struct {
+	*View // what protocols may see
+
 	opts   Options
 	dbs    []*DB // those of the command line
 	all    []*DB // and the one of the services, if any
@@ -37,8 +40,118 @@ type Catalog struct {
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
 
+// View is what protocols see of a catalog: the databases of the command line and the update log.
+// The services' database cannot be reached through a View, by whatever number or name: a client
+// that could write there could clear what sequences, quotas and locks have promised. Callers that
+// may use the services' database ask the Catalog for it, by names of their own: Services, Numbered
+// and All.
+type View struct{ c *Catalog }
+
 // Len returns the number of databases.
-func (c *Catalog) Len() int { return len(c.dbs) }
+func (v *View) Len() int { return len(v.c.dbs) }
+
+// DB returns the database with an index on the command line, nil where there is none.
+func (v *View) DB(i int) *DB {
+	if i < 0 || i >= len(v.c.dbs) {
+		return nil
+	}
+	return v.c.dbs[i]
+}
+
+// Lookup returns the database with a name, nil where there is none. Of databases with one name it
+// is the last.
+func (v *View) Lookup(name string) *DB { return v.c.names[name] }
+
+// Log returns the shared update log, nil without Options.LogDir.
+func (v *View) Log() *ulog.Log {
+	if v.c.log == nil {
+		return nil
+	}
+	return v.c.log.Log
+}
+
+// LogFiles lists the segments of the shared update log.
+func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.log.Files() }
+
+// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or
+// ends that. Updates of a master are stored all the same. The services' database is not affected.
+//
+// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and
+// all that were appended are as safe as the mode promises: a follower that has received everything
+// up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait for a
+// transaction, the disk, or a key are refused when their turn comes (appendAndApply), and so is the
+// commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
+// the log.
+func (v *View) SetGuarded(on bool) error {
+	v.c.guard.Store(on)
+	if !on {
+		return nil
+	}
+	for _, d := range v.c.dbs {
+		d.commitMu.Lock()
+		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
+		d.commitMu.Unlock()
+	}
+	for _, l := range v.c.logs {
+		if err := l.Wait(l.Last()); err != nil {
+			return &dberr.LogError{Dir: l.Dir(), Err: err}
+		}
+	}
+	return nil
+}
+
+// Guarded reports whether the databases refuse updates of clients, see SetGuarded.
+func (v *View) Guarded() bool { return v.c.guard.Load() }
+
+// Every database that could not be rebuilt without the log has a ulog.Hold, which keeps the log's
+// segments. The hold of a file follows its checkpoints (attach). The hold of a database in memory
+// follows its snapshots and belongs to the component that takes them. A Frozen has a hold of its
+// own.
+
+// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and
+// nothing newer than this call. The newest segment stays. Databases that still need the segments
+// for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). Segments that
+// others still need are kept all the same, see ulog.Hold; when the disk is full, followers' needs
+// do not count.
+//
+// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full
+// disk may be the reason.
+func (v *View) RemoveLogFiles(upTo ulog.Stamp) error {
+	upTo = min(upTo, v.c.log.Last())
+	need, err := v.c.log.Removable(upTo)
+	if err != nil || need == 0 {
+		return err
+	}
+	err = v.c.moveOn(need)
+	if v.c.gate.NoDisk() {
+		return errors.Join(err, v.c.log.ReclaimFiles(upTo))
+	}
+	return errors.Join(err, v.c.log.RemoveFiles(upTo))
+}
+
+// moveOn writes everything up to a stamp to where a restart finds it without the log.
+func (c *Catalog) moveOn(to ulog.Stamp) error {
+	var failed error
+	if c.beforeRemoval != nil {
+		failed = c.beforeRemoval(to)
+	}
+	for _, d := range c.all {
+		if d.file == nil || d.readOnly || d.hold.From() >= to {
+			continue
+		}
+		d.reachEnd()
+		if err := d.file.Checkpoint(); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.path(), err))
+		}
+	}
+	return failed
+}
+
+// BeforeRemoval has f called before files of the shared update log are removed whose updates go up
+// to a stamp. f takes the snapshots of the databases that need the files, and advances their holds.
+// An error of f is reported, and does not stop the removal of what nobody needs. BeforeRemoval is
+// called before anybody uses the catalog.
+func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }
 
 // ServicesIndex is the index of the services' database in the update log. It is far from the
 // indexes of the command line, and unknown to servers without services, which ignore its updates.
@@ -61,28 +174,23 @@ func (c *Catalog) Numbered(i int) *DB {
 	return c.DB(i)
 }
 
-// DB returns the database with an index on the command line, nil where there is none.
-func (c *Catalog) DB(i int) *DB {
-	if i < 0 || i >= len(c.dbs) {
-		return nil
-	}
-	return c.dbs[i]
+// All returns all databases, the one of the services last if there is one.
+func (c *Catalog) All() []*DB { return c.all }
+
+// OpenLog is one of the update logs of a catalog.
+type OpenLog struct {
+	*ulog.Log
+	Private bool // it belongs to one database file
 }
 
-// Lookup returns the database with a name, nil where there is none. Of databases with one name it
-// is the last.
-func (c *Catalog) Lookup(name string) *DB { return c.names[name] }
-
-// Log returns the shared update log, nil without Options.LogDir.
-func (c *Catalog) Log() *ulog.Log {
-	if c.log == nil {
-		return nil
+// Logs returns all update logs that are open.
+func (c *Catalog) Logs() []OpenLog {
+	all := make([]OpenLog, 0, len(c.logs))
+	for _, l := range c.logs {
+		all = append(all, OpenLog{l.Log, l.private})
 	}
-	return c.log.Log
+	return all
 }
-
-// LogFiles lists the segments of the shared update log.
-func (c *Catalog) LogFiles() ([]ulog.FileInfo, error) { return c.log.Files() }
 
 // SyncLogs returns when every update made so far would survive a power cut. A database without a
 // log has no such updates.
@@ -220,55 +328,34 @@ func (c *Catalog) closeAll() error {
 	return errors.Join(all, c.CloseLog())
 }
 
-// OpenLog is one of the update logs of a catalog.
-type OpenLog struct {
-	*ulog.Log
-	Private bool // it belongs to one database file
-}
-
-// Logs returns all update logs that are open.
-func (c *Catalog) Logs() []OpenLog {
-	all := make([]OpenLog, 0, len(c.logs))
+// closePrivateLog ends and removes a private log: after a clean close the file has everything.
+func (c *Catalog) closePrivateLog(d *DB) error {
 	for _, l := range c.logs {
-		all = append(all, OpenLog{l.Log, l.private})
+		if l.private && l.Log == d.log {
+			return c.dropLog(l)
+		}
 	}
-	return all
+	return nil
 }
 
-// All returns all databases, the one of the services last if there is one.
-func (c *Catalog) All() []*DB { return c.all }
+// dropLog closes a private log and removes its directory.
+func (c *Catalog) dropLog(l *logDir) error {
+	if err := c.forgetLog(l); err != nil {
+		return err
+	}
+	return ulog.RemoveAll(c.opts.FS, l.Dir())
+}
 
-// View is what protocols see of a catalog: the databases of the command line and the update log.
-// The services' database cannot be reached through a View, by whatever number or name: a client
-// that could write there could clear what sequences, quotas and locks have promised. Callers that
-// may use the services' database ask the Catalog for it, by names of their own: Services, Numbered
-// and All.
-type View struct{ c *Catalog }
-
-// View returns what protocols may see.
-func (c *Catalog) View() *View { return &View{c} }
-
-// Len returns the number of databases.
-func (v *View) Len() int { return v.c.Len() }
-
-// DB returns the database with an index on the command line, nil where there is none.
-func (v *View) DB(i int) *DB { return v.c.DB(i) }
-
-// Lookup returns the database with a name, nil where there is none. Of databases with one name it
-// is the last.
-func (v *View) Lookup(name string) *DB { return v.c.Lookup(name) }
-
-// Log returns the shared update log, nil without Options.LogDir.
-func (v *View) Log() *ulog.Log { return v.c.Log() }
-
-// LogFiles lists the segments of the shared update log.
-func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.LogFiles() }
-
-// RemoveLogFiles removes segments of the shared update log, see Catalog.RemoveLogFiles.
-func (v *View) RemoveLogFiles(upTo ulog.Stamp) error { return v.c.RemoveLogFiles(upTo) }
-
-// SetGuarded makes the databases refuse updates of clients, or ends that, see Catalog.SetGuarded.
-func (v *View) SetGuarded(on bool) error { return v.c.SetGuarded(on) }
-
-// Guarded reports whether the databases refuse updates of clients.
-func (v *View) Guarded() bool { return v.c.Guarded() }
+// forgetLog closes a private log.
+func (c *Catalog) forgetLog(l *logDir) error {
+	if err := l.Close(); err != nil {
+		return &dberr.LogError{Dir: l.Dir(), Err: err}
+	}
+	for i := range c.logs {
+		if c.logs[i] == l {
+			c.logs = append(c.logs[:i:i], c.logs[i+1:]...)
+			break
+		}
+	}
+	return nil
+}

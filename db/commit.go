@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"gotycoon/db/dberr"
-	"gotycoon/db/owed"
 	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
@@ -25,7 +24,9 @@ func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	b.stripe, b.owed = stripe, p
 	err = body(b)
 	commitErr := d.commit(p, b)
-	b.oweBatch(p)
+	if !b.logged {
+		b.oweBatch(p)
+	}
 	b.stripe.Unlock()
 	if commitErr == nil {
 		d.sweeper.touch(writeScore)
@@ -93,6 +94,62 @@ func (d *core) throttleFor(value []byte) error {
 		return nil
 	}
 	return systemError(d.file.ThrottleLarge())
+}
+
+// barred returns what an update has to wait for, nil for nothing. A transaction that is not shared
+// bars everybody else; updates of a master (joins is false) are barred by a shared transaction too.
+func (d *core) barred(joins bool) <-chan struct{} {
+	t := d.tx.Load()
+	switch {
+	case t == nil:
+		return nil
+	case !t.shared.Load():
+		return t.turned
+	case !joins:
+		return t.ended
+	}
+	return nil
+}
+
+// lockKey locks the stripe of a key that is to be updated. It returns an error, and has locked
+// nothing, when the client of p may not update the key any more: the client's right may have been
+// withdrawn while lockKey, or the operation before it, waited.
+func (d *core) lockKey(p *Pending, key []byte) (*stripe, error) {
+	stripe := d.stripes.of(key)
+	for {
+		stripe.Lock()
+		wait := d.barred(true)
+		if wait == nil && p.MayGoOn() {
+			return stripe, nil
+		}
+		stripe.Unlock()
+		if err := p.Await(wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lockKeys locks the stripes of keys that are to be updated. Its error is as that of lockKey.
+func (d *core) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
+	for {
+		d.stripes.lock(keys)
+		wait := d.barred(joins)
+		if wait == nil && p.MayGoOn() {
+			return nil
+		}
+		d.stripes.unlock(keys)
+		if err := p.Await(wait); err != nil {
+			return err
+		}
+	}
+}
+
+// passStripes returns when every update that was under way has ended.
+func (d *core) passStripes() {
+	var all stripeSet
+	all.all()
+	d.stripes.lock(&all)
+	d.stripes.unlock(&all)
 }
 
 // commit appends the batch to the log and applies it, in one step for everybody else. The caller
@@ -209,16 +266,4 @@ func (d *core) waitUnlessOwed(p *Pending, b *batch) error {
 		return nil
 	}
 	return systemError(b.own.Wait())
-}
-
-// systemError gives an error from below the code that clients see. An error that has a code keeps
-// it, and an error of a Heed or a Purse is returned as the Heed or the Purse gave it.
-func systemError(err error) error {
-	if reason := owed.Reason(err); reason != nil {
-		return reason
-	}
-	if _, known := errors.AsType[*dberr.Error](err); known || err == nil {
-		return err
-	}
-	return &dberr.Error{Code: dberr.SystemError, Message: err.Error(), Err: err}
 }

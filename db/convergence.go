@@ -3,7 +3,6 @@ package db
 import (
 	"bytes"
 	"fmt"
-	"sync/atomic"
 
 	"gotycoon/db/filestore"
 	"gotycoon/ulog"
@@ -59,17 +58,6 @@ import (
 // before each set. Keeping removals for ever would let a file grow without records in it. Vector
 // clocks would tell concurrent updates from later ones, but somebody has to choose between
 // concurrent ones all the same, and clients of the original have no means to.
-
-// versions is what last writer wins needs of one database: the file, which has the versions, and
-// the number of updates that takeOver has changed.
-type versions struct {
-	file    *filestore.Store // nil for a database in memory
-	renewed atomic.Int64     // updates of other servers that became updates of this one since the start
-	told    atomic.Int64     // renewed when it was logged last
-}
-
-// lww reports whether the database keeps versions.
-func (s *versions) lww() bool { return s.file != nil && s.file.LWW() }
 
 // outdo makes every later update newer than all that the file has, also when the file comes to a
 // new log while the clock is behind.

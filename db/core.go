@@ -10,6 +10,7 @@ import (
 	"gotycoon/db/filestore"
 	"gotycoon/db/gate"
 	"gotycoon/db/record"
+	"gotycoon/db/replay"
 	"gotycoon/db/store"
 	"gotycoon/internal/pieces"
 	"gotycoon/ulog"
@@ -119,11 +120,122 @@ type core struct {
 	base     *core // of a detached one: the database below it
 }
 
+// DB is one database. It may be used by many goroutines.
+//
+// Its own methods are the operations. What it knows about itself (path, kind, order of keys) and
+// its log come from core.
+type DB struct{ core }
+
+// recovery is the state of one file while the start decides about it, see recover.go.
+type recovery struct {
+	*core
+	followed bool               // the file was a database of its log before it was opened
+	asItIs   bool               // opened as it is on purpose, or nothing more to say about it
+	passed   *replay.PassedOver // what the file was opened without; nil: nothing
+	// the private log beside the file, until recovery has dealt with it; nil: there is none
+	private *logDir
+	// directory of a log from which a tool brings the file up to date; empty: none
+	bringFrom string
+	// directory of the log that a read-only database was brought up to date from, in memory
+	ownLog string
+}
+
+// Transaction collects updates of one database and commits them as one group of the log, or none.
+//
+// It has two lives. At first it is its owner's: the owner works on DB(), which shows the collected
+// updates; everybody else sees the database as it was, and their updates wait. After Share it is
+// everybody's, as transactions of the original are: all operations of all clients see the collected
+// updates and add to them, until somebody commits or aborts. Updates of a master wait in both
+// lives: what a master has acknowledged must not be taken back. Nothing of a transaction is in the
+// log before the commit, so the end of the process aborts it.
+type Transaction struct {
+	db   *core
+	view *DB
+	over *txView
+	hard bool
+
+	shared atomic.Bool
+	turned chan struct{} // closed when it is shared, or has ended
+	ended  chan struct{}
+
+	mu   sync.Mutex // ends are one at a time
+	gone bool       // committed or aborted
+}
+
+// sweeper walks a database in small steps, removes expired records and enforces the capacity
+// limits.
+//
+// A walk is worth its time only when there may be something to remove. So records that can expire
+// are counted as they are stored. When a whole walk has met none, there is nothing to do until the
+// count has changed.
+type sweeper struct {
+	db      *core
+	score   atomic.Int64
+	limited bool         // there are capacity limits
+	mortals atomic.Int64 // records stored so far that can expire
+	settled atomic.Int64 // mortals when the last walk began that met none
+	expired atomic.Int64 // records removed because their time was over
+	evicted atomic.Int64 // and because of a limit
+
+	// held by the one collector, for one step at a time; guards the fields below
+	mu         sync.Mutex
+	walk       walk   // the one that goes on with each update
+	begun      bool   // the next step starts a walk
+	generation uint64 // clears of the database when the walk began
+}
+
+// walk is a way through a whole database, in steps. Nothing is held between two steps.
+type walk struct {
+	on     bool   // the walk is under way
+	at     []byte // key examined last, while on
+	met    bool   // the walk has met a record that can expire
+	before int64  // mortals when the walk began
+}
+
+// versions is what last writer wins needs of one database: the file, which has the versions, and
+// the number of updates that takeOver has changed.
+type versions struct {
+	file    *filestore.Store // nil for a database in memory
+	renewed atomic.Int64     // updates of other servers that became updates of this one since the start
+	told    atomic.Int64     // renewed when it was logged last
+}
+
+// lww reports whether the database keeps versions.
+func (s *versions) lww() bool { return s.file != nil && s.file.LWW() }
+
+// entry is a record as a cursor sees it, copied.
+type entry struct {
+	key, stored []byte
+	next        []byte // key of the following record; nil: there is none
+}
+
 // refuses reports whether clients may not update.
 func (d *core) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
 
-// bytewise reports whether keys that begin alike stand together.
-func (d *core) bytewise() bool {
+// ordered reports whether the records come in the order of the keys.
+func (d *core) ordered() bool { return d.file != nil || d.expr.Kind.Ordered() }
+
+// describe returns the Info of a database that has been brought up to date.
+func (d *core) describe() *Info {
+	e, order := &d.expr, d.expr.Params.RComp
+	ordered := d.ordered()
+	return &Info{
+		Expr: e.Raw, Path: e.Path, Kind: e.Kind,
+		MaxKey: d.maxKey, Persistent: d.persistent(), ReadOnly: d.readOnly,
+		OnDisk: d.file != nil, Volatile: d.file == nil && e.Kind != expr.Plugged,
+		Order: order, Ordered: ordered,
+		Mergeable:     ordered && order == expr.Lexical && e.Kind != expr.Text,
+		KeepsVersions: d.versions.lww(),
+		Remembers:     !d.readOnly && (d.file != nil || d.log != nil),
+		Remembered:    d.remembered, PassedOver: d.recovery.passed,
+	}
+}
+
+// Info returns what the database is. The caller must not change it.
+func (d *core) Info() *Info { return d.info }
+
+// Bytewise reports whether keys that begin alike stand together.
+func (d *core) Bytewise() bool {
 	return d.file != nil && d.expr.Params.RComp == expr.Lexical ||
 		d.expr.Kind.Ordered() && d.expr.Params.RComp == expr.Lexical
 }
@@ -140,6 +252,25 @@ func (d *core) records() store.Store {
 	return d.unclaimed(d.store)
 }
 
+// unclaimed returns s without the claimed records.
+func (d *core) unclaimed(s store.Store) store.Store {
+	w := d.watch.Load()
+	if w == nil || !w.opts.Claims || w.claims.n.Load() == 0 {
+		return s
+	}
+	if s == d.store {
+		return &w.claims.all
+	}
+	return &hiding{s, &w.claims}
+}
+
+// keeps reports whether a record must not be collected: a client has claimed the message that it
+// holds, or has given the message back.
+func (d *core) keeps(key []byte) bool {
+	w := d.watch.Load()
+	return w != nil && w.claims.keeps(key)
+}
+
 // read returns the value of a live record, in the room behind dst where that is large enough. r is
 // asked before a large value is copied.
 func (d *core) read(r store.Reader, dst, key []byte) (value []byte, xt int64, found bool, err error) {
@@ -148,12 +279,17 @@ func (d *core) read(r store.Reader, dst, key []byte) (value []byte, xt int64, fo
 	if err != nil || !found {
 		return nil, 0, false, systemError(err)
 	}
-	xt, value, found = d.split(dst[at:])
+	xt, value, found = d.Split(dst[at:])
 	if !found || record.Expired(xt, d.seconds()) {
 		return nil, 0, false, nil
 	}
 	return value, xt, true, nil
 }
+
+const (
+	scanRecords = 512      // keys copied out of the store at a time
+	scanBytes   = 64 << 10 // and their size
+)
 
 // piece copies some records out of the store.
 func (d *core) piece(from store.Start) (piece []entry, more bool, err error) {

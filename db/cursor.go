@@ -36,12 +36,6 @@ func (c *Cursor) seen(p *Pending, err error) error {
 	return err
 }
 
-// entry is a record as a cursor sees it, copied.
-type entry struct {
-	key, stored []byte
-	next        []byte // key of the following record; nil: there is none
-}
-
 // moveTo sets the cursor on the first record from a place, or unsets it.
 func (c *Cursor) moveTo(from store.Start) error {
 	from.Ask = c.Heed.Asking()
@@ -307,7 +301,7 @@ func (c *Cursor) Seize(p *Pending) (key, value []byte, xt int64, err error) {
 	if err = c.seen(p, err); err != nil {
 		return nil, nil, 0, err
 	}
-	xt, value, _ = c.db.split(stored)
+	xt, value, _ = c.db.Split(stored)
 	return key, value, xt, nil
 }
 
@@ -325,7 +319,7 @@ func (c *Cursor) change(p *Pending, r store.Reader, update func(b *batch, key []
 			if stored, found, err = c.db.records().Get(nil, e.key, r); err != nil {
 				return systemError(err)
 			}
-			if xt, _, ok := c.db.split(stored); !found || !ok || record.Expired(xt, c.db.seconds()) {
+			if xt, _, ok := c.db.Split(stored); !found || !ok || record.Expired(xt, c.db.seconds()) {
 				return dberr.ErrNoRecord
 			}
 			update(b, e.key)
@@ -343,3 +337,56 @@ func (c *Cursor) Size() int { return cap(c.key) }
 // Close ends the use of the cursor. It holds no resources; the method is for callers that pair it
 // with NewCursor.
 func (c *Cursor) Close() { c.set = false }
+
+// Accept shows the record that the cursor is on to visit, does what the verdict says, and with step
+// moves on. After a removal the cursor is on the next record anyway.
+func (c *Cursor) Accept(p *Pending, visit record.Visitor, step bool) error {
+	return c.seen(p, c.accept(p, visit, step))
+}
+
+func (c *Cursor) accept(p *Pending, visit record.Visitor, step bool) error {
+	removed := false
+	e, err := c.acceptCurrent(p, func(key, value []byte, xt int64, found bool) record.Verdict {
+		v := visit(key, value, xt, found)
+		removed = v.Op == record.Discard
+		return v
+	})
+	if err != nil {
+		return err
+	}
+	if removed {
+		return c.stepIf(true)
+	}
+	c.key = e.key
+	return c.stepIf(step)
+}
+
+// acceptCurrent visits the first live record from the cursor on that still exists when its key is
+// locked.
+func (c *Cursor) acceptCurrent(p *Pending, visit record.Visitor) (entry, error) {
+	for {
+		e, _, _, err := c.currentLive(nil)
+		if err != nil {
+			return entry{}, err
+		}
+		met := false
+		err = c.db.modify(p, e.key, func(b *batch) error {
+			return b.acceptLive(e.key, func(key, value []byte, xt int64, found bool) record.Verdict {
+				met = true
+				return visit(key, value, xt, found)
+			})
+		})
+		if err != nil || met {
+			return e, err
+		}
+	}
+}
+
+// On moves the cursor to another view of the same database, see Transaction.DB. It stays on its
+// record.
+func (c *Cursor) On(d *DB) {
+	if c.db != d {
+		c.set = c.valid()
+		c.db, c.generation = d, d.generation.Load()
+	}
+}

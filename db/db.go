@@ -46,7 +46,16 @@
 //   - Protocols get a View, which cannot return the services' database.
 package db
 
-import "gotycoon/db/owed"
+import (
+	"log/slog"
+	"time"
+
+	"gotycoon/db/filestore"
+	"gotycoon/db/owed"
+	"gotycoon/db/plugged"
+	"gotycoon/db/store"
+	"gotycoon/internal/vfs"
+)
 
 // Pending is what an operation owes its client. Its home is package owed.
 type Pending = owed.Pending
@@ -54,8 +63,84 @@ type Pending = owed.Pending
 // Heed is asked whether a long operation is to go on. Its home is package owed.
 type Heed = owed.Heed
 
-// DB is one database. It may be used by many goroutines.
+// Options of a Catalog.
+type Options struct {
+	// directory of the shared update log (-ulog); empty: file databases have private logs
+	LogDir       string
+	LogLimit     int64         // size limit of a log segment (-ulim); 0 means 256 MiB, below 0 none
+	SID          uint16        // server ID in the log (-sid)
+	SyncInterval time.Duration // the log is synced at least this often (-uasi); 0 means 1 s
+	SyncEach     bool          // acknowledge after the sync (-oas)
+
+	ReadOnly bool // refuse updates (-ord); files must exist
+	TryLock  bool // do not wait for another process (-otl)
+	NoRepair bool // refuse a log that ends in an incomplete group (-onr)
+	// open files though acknowledged updates stay out that only their own logs have, see PassedOver
+	// (-as-is)
+	AsIs bool
+
+	Engine *plugged.Engine // of all databases (-pldb); nil: each has the kind that its expression names
+
+	Offline *Offline // the caller is a tool, not a server; nil: a server
+
+	// expression of a database file for records of the server's own, see Catalog.Services; empty:
+	// none
+	Services string
+	// its records that others rely on, few and small: they are stored as long as there is any room;
+	// nil: all are
+	Vital func(key []byte) bool
+
+	ahead int // size of values that go ahead, for tests; 0 means what the log takes
+
+	// overlay bytes of a file database that start a checkpoint; 0 means filestore.DefaultLimit
+	CheckpointSize int64
+
+	// removals that a file with lww=true remembers; 0 means filestore.DefaultRemovals
+	Removals int64
+
+	Opening func(what, path string) // told "log" or "database" before each is opened; may be nil
+	Logger  *slog.Logger            // nil means silent
+	Now     func() time.Time        // nil means time.Now
+	FS      vfs.FS                  // where logs are; nil means vfs.OS
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.FS == nil {
+		o.FS = vfs.OS{}
+	}
+	if o.SyncInterval <= 0 {
+		o.SyncInterval = time.Second
+	}
+	if o.Opening == nil {
+		o.Opening = func(string, string) {}
+	}
+}
+
+// Offline tells Open that the caller is a tool that works on files while no server has them open.
 //
-// Its own methods are the operations. What it knows about itself (path, kind, order of keys) and
-// its log come from core.
-type DB struct{ core }
+// The last server may have crashed, and then the newest updates of a file are only in that server's
+// log. So a file is first brought up to date from the log that the file names: its private log, or
+// a shared log, which is only read. Where that log cannot be found, a database opened with ReadOnly
+// shows what is in the file, with a warning; otherwise Open refuses. After that the file belongs to
+// the tool's own log, is closed cleanly, and a server adopts it as it is.
+type Offline struct {
+	DBID  uint16   // index of the first database in the log of Options.LogDir (-dbid)
+	Logs  []string // directories where a file's own log may be too, when it was moved
+	AsIs  bool     // leave files as they are: the caller brings in the updates itself
+	Force bool     // open a file as it is when its log cannot be found (-onr)
+}
+
+// LastUpdate says which update of a key was the last.
+type LastUpdate = filestore.LastUpdate
+
+// OldestVersion is the stamp of records that were there before their database kept versions.
+const OldestVersion = filestore.Oldest
+
+// LargeValue is the size from which on a Purse is asked.
+const LargeValue = store.LargeValue

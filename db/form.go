@@ -1,13 +1,17 @@
 package db
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
+	"gotycoon/db/owed"
 	"gotycoon/db/record"
 	"gotycoon/db/replay"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -25,8 +29,6 @@ type Info struct {
 
 	Order   expr.Order // in which a Frozen's records come
 	Ordered bool       // false: they come in none
-	// keys that begin alike stand together
-	Bytewise bool
 	// A copy of another database, in the byte order of its keys, can be merged into this one record
 	// by record, so that records which both have are never missing. A database that is not
 	// mergeable is cleared first.
@@ -41,25 +43,6 @@ type Info struct {
 
 	PassedOver *replay.PassedOver // what the database was opened without; nil: nothing
 }
-
-// describe returns the Info of a database that has been brought up to date.
-func (d *core) describe() *Info {
-	e, order := &d.expr, d.expr.Params.RComp
-	ordered := d.file != nil || e.Kind.Ordered()
-	return &Info{
-		Expr: e.Raw, Path: e.Path, Kind: e.Kind,
-		MaxKey: d.maxKey, Persistent: d.persistent(), ReadOnly: d.readOnly,
-		OnDisk: d.file != nil, Volatile: d.file == nil && e.Kind != expr.Plugged,
-		Order: order, Ordered: ordered, Bytewise: d.bytewise(),
-		Mergeable:     ordered && order == expr.Lexical && e.Kind != expr.Text,
-		KeepsVersions: d.versions.lww(),
-		Remembers:     !d.readOnly && (d.file != nil || d.log != nil),
-		Remembered:    d.remembered, PassedOver: d.recovery.passed,
-	}
-}
-
-// Info returns what the database is. The caller must not change it.
-func (d *core) Info() *Info { return d.info }
 
 // form is what the expression of a database determines: names, the length of keys, and how a value
 // is stored. A stored value has the absolute expiration time in front, unless the database is
@@ -100,8 +83,8 @@ func (d *form) prefixSize() int {
 	return record.XTSize
 }
 
-// split takes a stored value apart. A value too short for an expiration time counts as absent.
-func (d *form) split(stored []byte) (xt int64, value []byte, ok bool) {
+// Split takes a stored value apart. A value too short for an expiration time counts as absent.
+func (d *form) Split(stored []byte) (xt int64, value []byte, ok bool) {
 	if d.persistent() {
 		return record.MaxXT, stored, true
 	}
@@ -111,7 +94,7 @@ func (d *form) split(stored []byte) (xt int64, value []byte, ok bool) {
 // SplitStored takes a stored value of this database apart. live is false for a record that has
 // expired, and for a value too short for an expiration time where it must have one.
 func (d *form) SplitStored(stored []byte) (xt int64, value []byte, live bool) {
-	xt, value, ok := d.split(stored)
+	xt, value, ok := d.Split(stored)
 	return xt, value, ok && !record.Expired(xt, d.seconds())
 }
 
@@ -148,4 +131,67 @@ func (d *form) absolute(xt record.XT) int64 {
 		return record.MaxXT
 	}
 	return record.Absolute(xt, d.seconds())
+}
+
+// lines is the end of a text database, where the next record goes. In a text database every record
+// is a line, and its key is the byte offset of the line as 16 hexadecimal digits. The zero value is
+// for a database of another kind.
+type lines struct {
+	text   bool
+	prefix int   // length of what is stored in front of a value
+	end    int64 // offset of the next line; guarded by the one stripe
+}
+
+// newLines returns the lines of an empty database.
+func newLines(f *form) lines { return lines{text: f.expr.Kind == expr.Text, prefix: f.prefixSize()} }
+
+// target returns the key under which a new record is stored. That is the record's own key, except
+// in a text database.
+func (l *lines) target(key, value []byte) []byte {
+	if !l.text {
+		return key
+	}
+	at := l.end
+	l.end += int64(l.prefix+len(value)) + 1
+	return fmt.Appendf(nil, "%016X", at)
+}
+
+// findEnd sets the end behind the last line of a store.
+func (l *lines) findEnd(s store.Store) error {
+	if !l.text {
+		return nil
+	}
+	return s.Scan(store.Start{Edge: true, Backward: true}, func(key, stored []byte) bool {
+		at, err := strconv.ParseInt(string(key), 16, 64)
+		if err == nil {
+			l.end = at + int64(len(stored)) + 1
+		}
+		return err != nil
+	})
+}
+
+// glance reads only the beginning of a large value, and the value's size. That is enough to know
+// whether there is a record.
+type glance struct{ size int }
+
+// glanced is how many bytes of a large value are copied at a glance: the expiration time, and marks
+// in front of it.
+const glanced = 64
+
+// Large implements store.Reader.
+func (g *glance) Large(size int) (wanted int, err error) {
+	g.size = size
+	return glanced, nil
+}
+
+// systemError gives an error from below the code that clients see. An error that has a code keeps
+// it, and an error of a Heed or a Purse is returned as the Heed or the Purse gave it.
+func systemError(err error) error {
+	if reason := owed.Reason(err); reason != nil {
+		return reason
+	}
+	if _, known := errors.AsType[*dberr.Error](err); known || err == nil {
+		return err
+	}
+	return &dberr.Error{Code: dberr.SystemError, Message: err.Error(), Err: err}
 }

@@ -82,7 +82,7 @@ func TestFreezeEqualsTheLog(t *testing.T) {
 			for range 4 {
 				f, err := d.Freeze()
 				require.NoError(t, err)
-				require.Equal(t, c.Log().ID(), f.LogID())
+				require.Equal(t, c.Log().ID(), f.LogID)
 				seen[f.Stamp()] = frozenContents(t, f)
 			}
 		}, func() { randomWrite(t, d) }, func() { randomWrite(t, d) })
@@ -205,10 +205,10 @@ func TestFreezeGoesThroughInOrder(t *testing.T) {
 		f, err := d.Freeze()
 		require.NoError(t, err)
 		defer f.Close()
-		require.Zero(t, f.LogID())
+		require.Zero(t, f.LogID)
 		var keys []string
 		require.NoError(t, f.Scan(func(key, stored []byte) error {
-			_, value, _ := d.split(stored)
+			_, value, _ := d.Split(stored)
 			require.Equal(t, "old", string(value))
 			require.NoError(t, d.Set(nil, key, []byte("new"), record.Never))
 			require.NoError(t, d.Set(nil, append([]byte("between"), key...), []byte("new"), record.Never))

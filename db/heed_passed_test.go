@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/checksum"
 	"gotycoon/db/record"
 	"path/filepath"
 	"testing"
@@ -89,7 +90,7 @@ func TestHiddenRecordsAreAskedAbout(t *testing.T) {
 			return err
 		},
 		"checksum": func(h Heed) error {
-			_, err := d.Checksum(nil, []ChecksumRange{{}}, ChecksumOptions{Heed: h})
+			_, err := checksum.Sum(d, nil, []checksum.Range{{}}, checksum.Options{Heed: h})
 			return err
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"gotycoon/db/checksum"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
@@ -164,7 +165,7 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 		"everything": similar(100, 8<<20, true),
 		"checksum": func(h Heed) error {
 			for {
-				if _, err := d.Checksum(nil, []ChecksumRange{{}}, ChecksumOptions{Heed: h}); err != nil {
+				if _, err := checksum.Sum(d, nil, []checksum.Range{{}}, checksum.Options{Heed: h}); err != nil {
 					return err
 				}
 			}

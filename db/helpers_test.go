@@ -48,7 +48,7 @@ func contents(t testing.TB, d *DB) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	require.NoError(t, d.store.Scan(store.Start{Edge: true}, func(key, stored []byte) bool {
-		_, value, ok := d.split(stored)
+		_, value, ok := d.Split(stored)
 		require.True(t, ok, "record %q has no prefix", key)
 		got[string(key)] = string(value)
 		return true

@@ -68,6 +68,14 @@ func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error)
 	return systemError(d.file.Hold(run))
 }
 
+// Stamp returns a new time stamp: every earlier update that was made here is seen by those who read
+// from now on.
+func (d *core) Stamp() ulog.Stamp {
+	d.commitMu.Lock()
+	defer d.commitMu.Unlock()
+	return d.tickLocked()
+}
+
 // reachEnd makes the next checkpoint say that the file is complete up to the end of the shared log.
 // Without it, a file whose database was not updated for long would seem to need everything that the
 // log has had since, and would know an older position of its master than the log does.
@@ -80,6 +88,20 @@ func (d *core) reachEnd() {
 	d.file.Apply(d.log.Last(), nil)
 	if state, at := d.log.Remembered(); known(state) {
 		d.file.SetPosition(state, at)
+	}
+}
+
+// checkpointIfBehind asks for a checkpoint when a crash now would mean replaying more than two
+// overlays' worth of log.
+func (d *core) checkpointIfBehind(limit int64) {
+	if d.file == nil || d.log == nil || d.readOnly {
+		return
+	}
+	if limit <= 0 {
+		limit = filestore.DefaultLimit
+	}
+	if d.log.Bytes()-d.checkpointed.Load() > 2*limit {
+		d.file.AskCheckpoint()
 	}
 }
 
@@ -101,12 +123,15 @@ func (d *core) tickLocked() ulog.Stamp {
 
 // Frozen is a database as it was at an instant. It is for one goroutine, which must close it.
 type Frozen struct {
+	LogID [16]byte // identity of the update log that the stamp belongs to, zeros without -ulog
+
+	// of the newest update in the shared log at the instant, of whatever database; 0: not known
+	Newest ulog.Stamp
+	By     uint16 // the server that has made the newest update
+
 	stamp   ulog.Stamp
 	size    int64
 	order   expr.Order
-	logID   [16]byte
-	newest  ulog.Stamp // of the newest update in the log at the instant
-	by      uint16     // and the server that has made it
 	hold    *ulog.Hold // whoever gets the records may want what comes after them
 	records store.Frozen
 }
@@ -136,7 +161,7 @@ func (d *DB) Freeze() (*Frozen, error) {
 		d.commitMu.Lock()
 		defer d.commitMu.Unlock()
 		if d.shared {
-			f.newest, f.by = d.log.NewestUpdate() // before the instant: it is on the disk with that
+			f.Newest, f.By = d.log.NewestUpdate() // before the instant: it is on the disk with that
 		}
 		f.stamp = d.tickLocked()
 		take()
@@ -155,7 +180,7 @@ func (d *DB) Freeze() (*Frozen, error) {
 	if !d.shared {
 		return f, nil
 	}
-	f.logID = d.log.ID()
+	f.LogID = d.log.ID()
 	if err := d.log.SyncTo(f.stamp); err != nil {
 		_ = f.Close() // the log's error says more
 		return nil, systemError(err)
@@ -167,19 +192,12 @@ func (d *DB) Freeze() (*Frozen, error) {
 // log up to it, and nothing newer. Without -ulog it is the time, in the same unit.
 func (f *Frozen) Stamp() ulog.Stamp { return f.stamp }
 
-// LogID returns the identity of the update log that the stamp belongs to, zeros without -ulog.
-func (f *Frozen) LogID() [16]byte { return f.logID }
-
-// NewestUpdate returns the stamp of the newest update in the shared log at the instant, of whatever
-// database, and which server has made it. The stamp is 0 where it is not known.
-func (f *Frozen) NewestUpdate() (ulog.Stamp, uint16) { return f.newest, f.by }
+// Size returns the size of the database in bytes, as DB.Size does.
+func (f *Frozen) Size() int64 { return f.size }
 
 // Count returns the number of records that Scan visits, expired ones included; also for a text
 // database.
 func (f *Frozen) Count() int64 { return f.records.Count() }
-
-// Size returns the size of the database in bytes, as DB.Size does.
-func (f *Frozen) Size() int64 { return f.size }
 
 // Scan calls visit for every record of the instant, expired ones included, in the order of the
 // database. key is the key as clients know it; value is the stored form, with the expiration time
@@ -190,12 +208,6 @@ func (f *Frozen) Scan(visit func(key, value []byte) error) error {
 	skip := ordered.KeyPrefix(f.order)
 	return f.records.Scan(f.order.Descends(), func(key, value []byte) error { return visit(key[skip:], value) })
 }
-
-// LastUpdate says which update of a key was the last.
-type LastUpdate = filestore.LastUpdate
-
-// OldestVersion is the stamp of records that were there before their database kept versions.
-const OldestVersion = filestore.Oldest
 
 // versioned is the records of a file that may keep versions.
 type versioned interface {

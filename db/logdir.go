@@ -1,11 +1,10 @@
 package db
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
 	"maps"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"gotycoon/db/dberr"
@@ -24,30 +23,6 @@ type logDir struct {
 	mu      sync.Mutex // guards ledger and its file
 	ledger  map[string]filestore.LedgerEntry
 	private bool
-}
-
-// prepareLog prepares a log and adds it to the catalog. It changes nothing on the disk.
-func (c *opening) prepareLog(dir string, limit int64) (*logDir, error) {
-	ready, err := ulog.Prepare(dir, ulog.Options{
-		Limit:        limit,
-		Ahead:        c.opts.ahead,
-		SyncEach:     c.opts.SyncEach,
-		SyncInterval: c.opts.SyncInterval,
-		NoRepair:     c.opts.NoRepair,
-		TryLock:      c.examines,
-		FS:           c.opts.FS,
-		Logger:       c.opts.Logger,
-		Now:          c.opts.Now,
-	})
-	if err != nil {
-		return nil, &dberr.LogError{Dir: dir, Err: err}
-	}
-	l := &logDir{ready: ready, fs: c.opts.FS}
-	if l.ledger, err = readLedger(c.opts.FS, dir); err != nil {
-		return nil, &dberr.LogError{Dir: dir, Err: errors.Join(err, ready.Close())}
-	}
-	c.logs = append(c.logs, l)
-	return l, nil
 }
 
 // begin makes the log ready for updates.
@@ -145,80 +120,17 @@ func (l *logDir) place() string {
 	return l.Dir()
 }
 
-// Every database that could not be rebuilt without the log has a ulog.Hold, which keeps the log's
-// segments. The hold of a file follows its checkpoints (attach). The hold of a database in memory
-// follows its snapshots and belongs to the component that takes them. A Frozen has a hold of its
-// own.
-
-// RemoveLogFiles removes segments of the shared update log that hold nothing newer than upTo, and
-// nothing newer than this call. The newest segment stays. Databases that still need the segments
-// for their own recovery are checkpointed first, or get a snapshot (BeforeRemoval). Segments that
-// others still need are kept all the same, see ulog.Hold; when the disk is full, followers' needs
-// do not count.
-//
-// Where a database cannot move on, the segments that nobody needs are removed nevertheless: a full
-// disk may be the reason.
-func (c *Catalog) RemoveLogFiles(upTo ulog.Stamp) error {
-	upTo = min(upTo, c.log.Last())
-	need, err := c.log.Removable(upTo)
-	if err != nil || need == 0 {
-		return err
+// remembers returns the position in a log, nil where there is none.
+func (l *logDir) remembers() []byte {
+	if state, _ := l.Remembered(); known(state) {
+		return state
 	}
-	err = c.moveOn(need)
-	if c.gate.NoDisk() {
-		return errors.Join(err, c.log.ReclaimFiles(upTo))
-	}
-	return errors.Join(err, c.log.RemoveFiles(upTo))
+	return nil
 }
 
-// moveOn writes everything up to a stamp to where a restart finds it without the log.
-func (c *Catalog) moveOn(to ulog.Stamp) error {
-	var failed error
-	if c.beforeRemoval != nil {
-		failed = c.beforeRemoval(to)
-	}
-	for _, d := range c.all {
-		if d.file == nil || d.readOnly || d.hold.From() >= to {
-			continue
-		}
-		d.reachEnd()
-		if err := d.file.Checkpoint(); err != nil {
-			failed = errors.Join(failed, fmt.Errorf("checkpoint %s: %w", d.path(), err))
-		}
-	}
-	return failed
-}
+// forgotten is the position in a log that has forgotten: the files know better. No caller of
+// Remember has this value.
+var forgotten = []byte{0}
 
-// BeforeRemoval has f called before files of the shared update log are removed whose updates go up
-// to a stamp. f takes the snapshots of the databases that need the files, and advances their holds.
-// An error of f is reported, and does not stop the removal of what nobody needs. BeforeRemoval is
-// called before anybody uses the catalog.
-func (c *Catalog) BeforeRemoval(f func(upTo ulog.Stamp) error) { c.beforeRemoval = f }
-
-// attach lets the database's checkpoints follow the log, of which the file has everything up to a
-// stamp.
-func (d *recovery) attach(log *logDir, has ulog.Stamp) {
-	d.hold.Release()
-	hold := log.Hold(d.path(), has)
-	d.hold = hold
-	if !d.readOnly {
-		d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, hold, m) })
-	}
-}
-
-// missing returns the error that says which updates files lack, and how to go on without them. For
-// a tool that has been told to go on it only warns.
-func (c *opening) missing(targets []target, reason error) error {
-	var lacks, commands []string
-	for _, t := range targets {
-		lacks = append(lacks, fmt.Sprintf("%s (after the time stamp %d)", t.db.path(), t.after))
-		commands = append(commands, "kttimedmgr vacuum -onr "+t.db.path())
-	}
-	text := fmt.Sprintf("updates that are not yet in %s may be missing from the log", strings.Join(lacks, ", "))
-	if c.opts.Offline != nil && c.opts.Offline.Force {
-		c.opts.Logger.Warn(fmt.Sprintf("%s: %v", text, reason))
-		return nil
-	}
-	return fmt.Errorf("%s: %w. Put the files of the log back. To go on without these updates, while no server has the databases open: %s",
-		text, reason, strings.Join(commands, "; "))
-}
+// known reports whether a log has a position.
+func known(state []byte) bool { return len(state) > 0 && !bytes.Equal(state, forgotten) }

@@ -3,15 +3,13 @@ package db
 import (
 	"errors"
 	"math"
-	"os"
-	"slices"
-	"syscall"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/memstore"
 	"gotycoon/db/ordered"
+	"gotycoon/db/plugged"
 	"gotycoon/db/store"
 	"gotycoon/internal/rescue"
 )
@@ -21,6 +19,7 @@ import (
 func Open(exprs []string, o Options) (*Catalog, error) {
 	o.setDefaults()
 	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
+	c.View = &View{c}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {
 		start.abandon()
@@ -29,33 +28,6 @@ func Open(exprs []string, o Options) (*Catalog, error) {
 	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
 	go func() { _ = rescue.Do(c.opts.Logger, "work of the databases in the background", c.keep) }()
 	return c, nil
-}
-
-// opening is a catalog while it is opened: logs and files are prepared, the start is decided, and
-// the files are brought up to date.
-type opening struct {
-	*Catalog
-	decided  bool // the start is not refused: files and logs may be changed
-	examines bool // there will be no start, and nobody is waited for
-}
-
-// abandon closes what an unsuccessful Open has opened. Files stay as they are: a log has what they
-// lack. Before the start was decided nothing has changed, and files that Open has created are
-// removed.
-func (c *opening) abandon() {
-	for _, d := range c.all {
-		switch {
-		case d.file != nil && !c.decided:
-			_ = d.file.Discard()
-		case d.file != nil:
-			_ = d.file.Abandon()
-		default:
-			_ = d.store.Close()
-		}
-	}
-	for _, l := range c.logs {
-		_ = l.Close()
-	}
 }
 
 func (c *opening) openAll(exprs []string) error {
@@ -201,23 +173,23 @@ func (c *opening) openFile(d *DB) error {
 	return nil
 }
 
-// openError gives an error of the file store the code and words of the original.
-func openError(err error) error {
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return &dberr.Error{Code: dberr.NoRepository, Message: "open failed (file not found)", Err: err}
-	case errors.Is(err, os.ErrPermission):
-		return &dberr.Error{Code: dberr.NoPermission, Message: "open failed (permission denied)", Err: err}
-	case errors.Is(err, filestore.ErrInUse):
-		return &dberr.Error{Code: dberr.NoRepository, Message: err.Error(), Err: err}
-	case ofTheSystem(err):
-		return systemError(err)
+// parse parses the expression of a database.
+func (c *opening) parse(raw string, index uint16) (expr.Expr, error) {
+	if c.opts.Engine != nil && index != ServicesIndex {
+		return expr.ParsePlugged(raw), nil
 	}
-	return &dberr.Error{Code: dberr.BrokenFile, Message: err.Error(), Err: err}
+	return expr.Parse(raw)
 }
 
-// ofTheSystem reports whether the operating system failed, which says nothing about the file.
-func ofTheSystem(err error) bool {
-	return slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM},
-		func(e error) bool { return errors.Is(err, e) })
+// openPlugged opens the store of a plugged database.
+func (c *opening) openPlugged(d *DB) error {
+	s, err := c.opts.Engine.Open(d.expr.Raw, plugged.Options{ReadOnly: d.readOnly})
+	if err != nil {
+		return openError(err)
+	}
+	d.store = s
+	if c.opts.Engine.Void {
+		d.readOnly = false
+	}
+	return nil
 }

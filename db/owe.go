@@ -109,7 +109,7 @@ func (d *core) oweStamp(p *Pending, at ulog.Stamp) error {
 // greater stamp than all of them.
 func (b *batch) oweBatch(p *Pending) {
 	d := b.db
-	if b.logged || !d.ahead() {
+	if !d.ahead() {
 		return
 	}
 	if p == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/checksum"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 	"gotycoon/internal/vfs"
@@ -79,11 +80,11 @@ func TestNoReplyTellsWhatIsNotSafe(t *testing.T) {
 		{"match_similar", func(d *DB, p *Pending) error { _, err := d.MatchSimilar(nil, p, order, 1, false, -1, nil); return err }},
 		{"page", func(d *DB, p *Pending) error { _, err := d.Page(p, PageOptions{Records: 5, Examine: 5}); return err }},
 		{"checksum", func(d *DB, p *Pending) error {
-			_, err := d.Checksum(p, []ChecksumRange{{}}, ChecksumOptions{})
+			_, err := checksum.Sum(d, p, []checksum.Range{{}}, checksum.Options{})
 			return err
 		}},
 		{"digests", func(d *DB, p *Pending) error {
-			_, _, err := d.KeyDigests(p, []ChecksumRange{{}}, ChecksumOptions{}, 5)
+			_, _, err := checksum.Digests(d, p, []checksum.Range{{}}, checksum.Options{}, 5)
 			return err
 		}},
 		{"claim", func(d *DB, p *Pending) error { _, err := d.Claim(nil, p, []byte("order"), nil); return err }},

@@ -188,3 +188,47 @@ func (c *opening) ownLog(path string, m filestore.Meta) (dir string, found bool,
 	}
 	return "", false, unread
 }
+
+// findOwnLog finds, for a tool, the log that a file names. A private log, and the shared log that
+// the tool writes to, are left to the ordinary recovery.
+func (c *opening) findOwnLog(d *DB) error {
+	o, m := c.opts.Offline, d.file.Meta()
+	if o == nil || m.LogID == (filestore.ID{}) || c.log != nil && m.LogID == filestore.ID(c.log.ID()) {
+		return nil
+	}
+	d.recovery.asItIs = o.AsIs
+	if o.AsIs {
+		return nil
+	}
+	dir, found, _ := c.ownLog(d.path(), m) // what cannot be read is not there for a tool
+	switch {
+	case !found && m.Clean && m.Merging == nil:
+		return nil
+	case !found:
+		return c.missingLog(d, m)
+	case dir == d.path()+privateSuffix:
+		return nil
+	}
+	d.recovery.asItIs = true // from here on: whatever is missing has been told
+	d.recovery.bringFrom = dir
+	return nil
+}
+
+// missingLog decides about a file whose log cannot be found. It is an error where the file would be
+// changed: afterwards no server would ever look for the missing updates again.
+func (c *opening) missingLog(d *DB, m filestore.Meta) error {
+	text := fmt.Sprintf("%s was not closed by the last process that had it open, and its update log, which was %s, is not there: updates "+
+		"of database %d after the time stamp %d may be missing", d.path(), m.LogDir, m.DBID, m.Stamp)
+	switch {
+	case m.Merging != nil && !d.readOnly:
+		return errHalfMerged(m)
+	case m.Merging != nil:
+		text += ", and some newer ones may be there, because that process stopped within a checkpoint"
+	}
+	if d.readOnly || c.opts.Offline.Force {
+		d.logger.Warn(text)
+		d.recovery.asItIs = true
+		return nil
+	}
+	return &dberr.Error{Code: dberr.BrokenFile, Message: text + ". Put the log back, name its directory with -ulog, or use -onr to go on without it"}
+}

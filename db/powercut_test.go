@@ -187,7 +187,7 @@ func frozenAs(d *DB, want map[string]string) error {
 	}
 	got := map[string]string{}
 	err = f.Scan(func(key, stored []byte) error {
-		_, value, _ := d.split(stored)
+		_, value, _ := d.Split(stored)
 		got[string(key)] = string(value)
 		return nil
 	})

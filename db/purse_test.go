@@ -101,7 +101,7 @@ func TestLargeValuesAreAskedForBeforeTheyAreCopied(t *testing.T) {
 		} {
 			require.ErrorIs(t, do(), errEmpty, name)
 		}
-		if d.expr.Kind.Ordered() && d.bytewise() {
+		if d.expr.Kind.Ordered() && d.Bytewise() {
 			_, err := d.Claim(nil, p, []byte("l"), nil)
 			require.ErrorIs(t, err, errEmpty)
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/expr"
 	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
@@ -77,25 +78,25 @@ func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt record.XT) error {
 	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenThere)
 }
 
-// when is the condition under which a record is stored.
-type when int
-
-const (
-	anyway when = iota
-	whenNew
-	whenThere
-)
+// goesAhead reports whether a value of a size is written to the log before its key is locked. In an
+// open transaction, and in a text database, the stored form is not known that early.
+func (d *core) goesAhead(size int) bool {
+	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
+}
 
 // storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
 func (d *core) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
-	e, err := d.goAhead(p, key, value, room, xt, w)
-	if err != nil {
-		return err
+	var e *early
+	if d.goesAhead(len(value)) {
+		var err error
+		if e, err = d.goAhead(p, key, value, room, xt, w); err != nil {
+			return err
+		}
+		defer e.end()
 	}
-	defer e.end()
 	return d.modify(p, key, func(b *batch) error {
 		target := key
 		if w == anyway {

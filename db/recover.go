@@ -5,18 +5,13 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/replay"
 	"gotycoon/ulog"
-)
-
-const (
-	privateSuffix = filestore.PrivateLog // directory of a file database's private log, beside the file
-	// size of its segments: small, because whole ones are removed after checkpoints
-	privateLimit = 64 << 20
 )
 
 // Which log a file belongs to.
@@ -50,20 +45,6 @@ const (
 // Rejected: keeping the position of every file in the log alone. Then a file copied to another
 // server would look like a new database there, and copying files is how people have always moved
 // databases of the original.
-//
-// recovery is the state of one file during this decision.
-type recovery struct {
-	*core
-	followed bool               // the file was a database of its log before it was opened
-	asItIs   bool               // opened as it is on purpose, or nothing more to say about it
-	passed   *replay.PassedOver // what the file was opened without; nil: nothing
-	// the private log beside the file, until recovery has dealt with it; nil: there is none
-	private *logDir
-	// directory of a log from which a tool brings the file up to date; empty: none
-	bringFrom string
-	// directory of the log that a read-only database was brought up to date from, in memory
-	ownLog string
-}
 
 // recover brings the database files up to date: first from private logs that a crash left, then
 // from the shared log.
@@ -101,12 +82,69 @@ func (c *opening) recover() error {
 	return nil
 }
 
-// openError names the database in an error that does not name one yet.
-func (d *core) openError(err error) error {
-	if _, ok := errors.AsType[*dberr.OpenError](err); ok {
+// bringUpToDate replays the shared log that findOwnLog has found. The log is only read.
+func (c *opening) bringUpToDate(d *DB) error {
+	if d.recovery.bringFrom == "" {
+		return nil
+	}
+	dir, m := d.recovery.bringFrom, d.file.Meta()
+	ledger, err := readLedger(c.opts.FS, dir)
+	if err != nil {
+		return &dberr.LogError{Dir: dir, Err: err}
+	}
+	l := logDir{ledger: ledger}
+	switch {
+	case l.restored(m):
+		p, _ := replay.Behind(c.opts.FS, dir, m.DBID, false, m.Stamp)
+		d.recovery.passOver(d.logger.Warn, &p, "it is an older copy")
+		return nil
+	case l.closed(m):
+		return nil
+	}
+	if !d.readOnly {
+		if err := c.syncLog(dir); err != nil {
+			return &dberr.LogError{Dir: dir, Err: err}
+		}
+	}
+	if err := c.replayFrom(dir, d, m); err != nil {
 		return err
 	}
-	return &dberr.OpenError{Expr: d.expr.Raw, Err: err}
+	if d.readOnly {
+		d.recovery.ownLog = dir
+		return nil
+	}
+	return d.file.Checkpoint()
+}
+
+// replayFrom replays what the log in a directory has beyond a file.
+func (c *opening) replayFrom(dir string, d *DB, m filestore.Meta) error {
+	err := d.recovery.replayDir(c.opts.FS, dir, m, c.opts.Offline.Force)
+	if damage, ok := errors.AsType[*ulog.DamageError](err); ok && c.opts.Offline.Force {
+		d.logger.Warn(fmt.Sprintf("the update log of %s is damaged, what comes after is left out: %v", d.path(), damage))
+		return nil
+	}
+	return err
+}
+
+// syncLog makes a log that a crash has left durable as it is, before a file goes on from it.
+func (c *opening) syncLog(dir string) error {
+	names, err := c.opts.FS.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if filepath.Ext(name) != ".ulog" {
+			continue
+		}
+		f, err := c.opts.FS.OpenFile(filepath.Join(dir, name), 0, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recoverPrivate replays a private log, and begins one where the database has no shared log.
@@ -207,13 +245,6 @@ func (c *opening) recoverShared() error {
 	return c.replay(c.log, files)
 }
 
-// target is a file that a replay goes to: it lacks the updates of dbid after the stamp.
-type target struct {
-	db    *core
-	dbid  uint16
-	after ulog.Stamp
-}
-
 // replay brings files up to date with what the log has beyond them.
 func (c *opening) replay(log *logDir, files []*DB) error {
 	var targets []target
@@ -258,25 +289,6 @@ func (c *opening) replay(log *logDir, files []*DB) error {
 	return errors.Join(err, r.Close())
 }
 
-// errHalfMerged refuses a file whose last checkpoint stopped half-way: without its log the file is
-// of no single moment.
-func errHalfMerged(m filestore.Meta) error {
-	return &dberr.Error{Code: dberr.BrokenFile, Message: fmt.Sprintf("the last process stopped within a checkpoint, so the file needs its "+
-		"update log, which was %s: start once with that log, or put a backup in place", m.LogDir)}
-}
-
-// belongs reports whether the log goes on where the file ends. A file that does not belong to the
-// log is opened as it is; passed_over.go tells what the file then lacks, and when that is refused.
-func belongs(m filestore.Meta, log *logDir) bool {
-	switch {
-	case m.LogID != filestore.ID(log.ID()), log.restored(m):
-		return false
-	case log.closed(m) && m.Stamp < log.Last():
-		return false // what follows is of another file
-	}
-	return true
-}
-
 // warnIfAhead warns that the log has lost updates that the file has. No crash does that, but a
 // removed segment can.
 func (d *recovery) warnIfAhead(m filestore.Meta, log *logDir) {
@@ -284,50 +296,6 @@ func (d *recovery) warnIfAhead(m filestore.Meta, log *logDir) {
 		d.logger.Warn(fmt.Sprintf("%s is complete up to the time stamp %d, its update log %s ends before, at %d: slaves and "+
 			"backups that follow the log miss the updates in between", d.path(), m.Stamp, log.Dir(), log.Last()))
 	}
-}
-
-// filesReplay returns the replay of a log into files. Damage ends it with an error, and so does a
-// gap for which pass returns an error: what follows a gap must not be applied.
-func filesReplay(r *ulog.Reader, files []target, pass func(*ulog.GapError) error) *replay.Replay {
-	run := &replay.Replay{Log: r, Gap: pass, Failed: replayFailed}
-	for _, t := range files {
-		run.Targets = append(run.Targets, replay.Target{DBID: t.dbid, After: t.after, Apply: t.db.recovery.replayOne})
-	}
-	return run
-}
-
-// replayFailed names what was being done in an error of the log.
-func replayFailed(at ulog.Stamp, err error) error {
-	if at == 0 {
-		return fmt.Errorf("replay the update log: %w", err)
-	}
-	return fmt.Errorf("replay the update log: stamp %d: %w", at, err)
-}
-
-// replayOne stores one update of a log.
-func (d *recovery) replayOne(at ulog.Stamp, u ulog.Update) error {
-	if !d.readOnly {
-		if err := d.file.ThrottleReplay(); err != nil {
-			return err
-		}
-	}
-	d.store.Apply(at, []ulog.Update{u})
-	return nil
-}
-
-// resume continues the log that the file belongs to. It comes before the replay: replayed updates
-// stay in memory and may already be on their way into the file, so a start never waits for a
-// checkpoint. A file that is only read needs the log, too: each start reads there what the file
-// lacks.
-func (d *recovery) resume(log *logDir) error {
-	d.attach(log, d.file.Meta().Stamp)
-	if d.readOnly {
-		return nil
-	}
-	return d.file.Amend(func(m *filestore.Meta) {
-		m.LogDir, m.Clean, m.Held = log.place(), false, false
-		m.Epoch++
-	})
 }
 
 // adopt makes the database a database of the log, unless resume has done so.
@@ -361,66 +329,4 @@ func (c *opening) adopt(d *DB, log *logDir) error {
 		m.Epoch++
 		m.Held = false
 	})
-}
-
-// afterCheckpoint notes a checkpoint in the log's directory, and releases what the database no
-// longer needs of the log. Segments of a private log are removed at once.
-func (d *recovery) afterCheckpoint(log *logDir, hold *ulog.Hold, m filestore.Meta) {
-	d.checkpointed.Store(log.Bytes())
-	err := log.record(d.path(), m)
-	if err == nil {
-		hold.Advance(m.Stamp)
-	}
-	if err == nil && log.private {
-		err = log.RemoveFiles(m.Stamp)
-	}
-	if err != nil {
-		d.logger.Error("after a checkpoint of " + d.path() + ": " + err.Error())
-	}
-}
-
-// checkpointIfBehind asks for a checkpoint when a crash now would mean replaying more than two
-// overlays' worth of log.
-func (d *core) checkpointIfBehind(limit int64) {
-	if d.file == nil || d.log == nil || d.readOnly {
-		return
-	}
-	if limit <= 0 {
-		limit = filestore.DefaultLimit
-	}
-	if d.log.Bytes()-d.checkpointed.Load() > 2*limit {
-		d.file.AskCheckpoint()
-	}
-}
-
-// closePrivateLog ends and removes a private log: after a clean close the file has everything.
-func (c *Catalog) closePrivateLog(d *DB) error {
-	for _, l := range c.logs {
-		if l.private && l.Log == d.log {
-			return c.dropLog(l)
-		}
-	}
-	return nil
-}
-
-// dropLog closes a private log and removes its directory.
-func (c *Catalog) dropLog(l *logDir) error {
-	if err := c.forgetLog(l); err != nil {
-		return err
-	}
-	return ulog.RemoveAll(c.opts.FS, l.Dir())
-}
-
-// forgetLog closes a private log.
-func (c *Catalog) forgetLog(l *logDir) error {
-	if err := l.Close(); err != nil {
-		return &dberr.LogError{Dir: l.Dir(), Err: err}
-	}
-	for i := range c.logs {
-		if c.logs[i] == l {
-			c.logs = append(c.logs[:i:i], c.logs[i+1:]...)
-			break
-		}
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"gotycoon/db/dberr"
-	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
 )
 
@@ -89,21 +88,6 @@ func (c *Catalog) indexOf(l *logDir) (index uint16, ok bool) {
 	return 0, false
 }
 
-// forgotten is the position in a log that has forgotten: the files know better. No caller of
-// Remember has this value.
-var forgotten = []byte{0}
-
-// known reports whether a log has a position.
-func known(state []byte) bool { return len(state) > 0 && !bytes.Equal(state, forgotten) }
-
-// remembers returns the position in a log, nil where there is none.
-func (l *logDir) remembers() []byte {
-	if state, _ := l.Remembered(); known(state) {
-		return state
-	}
-	return nil
-}
-
 // disown makes a log forget its position, durably, before the log goes on with a file that does not
 // have every update up to the position: a new file, an older copy, or a file from another log.
 // After a crash the position would be taken for the file's. The files that do have these updates
@@ -131,23 +115,6 @@ func (c *opening) disown(d *DB, log *logDir) error {
 	return nil
 }
 
-// recallFrom gives a file the position in its log, if that is newer than the file's own. The file
-// has every update of the log.
-func (d *recovery) recallFrom(log *logDir) {
-	if state, at := log.Remembered(); known(state) && !d.readOnly {
-		d.file.SetPosition(state, at)
-	}
-}
-
-// recallFromDir is recallFrom for a log that is only read.
-func (d *recovery) recallFromDir(fs vfs.FS, dir string) error {
-	state, at, err := ulog.RememberedIn(fs, dir)
-	if err == nil && known(state) {
-		d.file.SetPosition(state, at)
-	}
-	return err
-}
-
 // recallInMemory finds the positions of databases without a file. It comes before any file makes
 // the log forget.
 func (c *opening) recallInMemory() {
@@ -166,33 +133,3 @@ func (c *opening) recallFiles() {
 		}
 	}
 }
-
-// SetGuarded makes the databases refuse updates of clients as if they had been opened read-only, or
-// ends that. Updates of a master are stored all the same. The services' database is not affected.
-//
-// When SetGuarded(true) has returned nil, no update of a client is appended to a log any more, and
-// all that were appended are as safe as the mode promises: a follower that has received everything
-// up to Log().Last() lacks nothing that was or will be acknowledged. Operations that wait for a
-// transaction, the disk, or a key are refused when their turn comes (appendAndApply), and so is the
-// commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
-// the log.
-func (c *Catalog) SetGuarded(on bool) error {
-	c.guard.Store(on)
-	if !on {
-		return nil
-	}
-	for _, d := range c.dbs {
-		d.commitMu.Lock()
-		//lint:ignore SA2001 when the lock is free, whoever has not seen the flag has appended
-		d.commitMu.Unlock()
-	}
-	for _, l := range c.logs {
-		if err := l.Wait(l.Last()); err != nil {
-			return &dberr.LogError{Dir: l.Dir(), Err: err}
-		}
-	}
-	return nil
-}
-
-// Guarded returns what SetGuarded has set last.
-func (c *Catalog) Guarded() bool { return c.guard.Load() }

@@ -3,6 +3,7 @@ package db
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -59,7 +60,7 @@ func (l *Loader) Add(key, value []byte) error {
 	if len(value) > record.MaxValueSize+record.XTSize {
 		return dberr.ErrLongValue
 	}
-	xt, plain, ok := d.split(value)
+	xt, plain, ok := d.Split(value)
 	if !ok {
 		return &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("the value of %q has no expiration time: is it from a database with ktopts=p?", key)}
 	}
@@ -254,4 +255,116 @@ func (c *Catalog) SnapshotOutdated(d *DB, at ulog.Stamp) bool {
 	defer c.log.mu.Unlock()
 	e, ok := c.log.ledger[snapshotEntry(d.index)]
 	return ok && at < e.Stamp
+}
+
+// Reset replaces the file that an expression names, if there is one, by an empty database, and
+// removes its private log. Nobody may use either. For a database in memory Reset does nothing.
+func Reset(raw string, o Options) error {
+	o.setDefaults()
+	e, err := expr.Parse(raw)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(e.Path); !e.Kind.OnDisk() || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	err = filestore.Reset(e.Path, filestore.Options{TryLock: o.TryLock, Persistent: e.Params.Persistent, Logger: o.Logger})
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // an empty file is none
+		return openError(err)
+	}
+	if err := ulog.RemoveAll(o.FS, e.Path+privateSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return openError(err)
+	}
+	return nil
+}
+
+// CopyFile writes a copy of the database file to a path and replaces a file that is there. The copy
+// has what a tool (Offline) has found in the log, is marked as cleanly closed, and servers know it
+// as a copy of this moment. progress is told how many bytes have been written; it may be nil. For a
+// database in memory CopyFile returns ErrNotImplemented.
+func (d *DB) CopyFile(to string, progress func(bytes int)) (size int64, err error) {
+	if d.file == nil {
+		return 0, dberr.ErrNotImplemented
+	}
+	if same, err := sameFile(d.path(), to); err != nil || same {
+		return 0, &dberr.Error{Code: dberr.InvalidOperation, Message: fmt.Sprintf("%s is the database itself", to), Err: err}
+	}
+	fresh := to + ".new"
+	size, err = writeCopy(d.file, fresh, progress)
+	if err == nil {
+		err = d.recovery.completeCopy(fresh)
+	}
+	if err == nil {
+		err = os.Rename(fresh, to)
+	}
+	if err != nil {
+		return 0, systemError(errors.Join(err, removeIfThere(fresh)))
+	}
+	return size, systemError(vfs.OS{}.SyncDir(filepath.Dir(to)))
+}
+
+func sameFile(a, b string) (bool, error) {
+	inA, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	inB, err := os.Stat(b)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(inA, inB), err
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func writeCopy(file *filestore.Store, to string, progress func(int)) (int64, error) {
+	f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	size, err := file.CopyTo(&counted{f, progress})
+	if err == nil {
+		err = f.Sync()
+	}
+	return size, errors.Join(err, f.Close())
+}
+
+// counted tells progress how much is written.
+type counted struct {
+	io.Writer
+	progress func(int)
+}
+
+// Write writes and tells.
+func (w *counted) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if w.progress != nil {
+		w.progress(n)
+	}
+	return n, err
+}
+
+// completeCopy adds the updates that this database has from its log only in memory, and closes the
+// copy.
+func (d *recovery) completeCopy(path string) error {
+	f, err := filestore.Open(path, filestore.Options{Logger: d.logger})
+	if err != nil {
+		return err
+	}
+	if d.ownLog == "" {
+		return f.Abandon()
+	}
+	m := f.Meta()
+	into := &core{form: form{expr: d.expr}, logger: d.logger, file: f, store: ordered.New(f, d.expr.Params.RComp)}
+	into.recovery = &recovery{core: into}
+	// this database was opened without them, too
+	if err = into.recovery.replayDir(vfs.OS{}, d.ownLog, m, true); err != nil {
+		return errors.Join(err, f.Abandon())
+	}
+	return f.Close()
 }

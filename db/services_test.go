@@ -27,10 +27,10 @@ func TestServicesDatabaseIsRecoveredFromTheSharedLog(t *testing.T) {
 	require.Nil(t, c.Numbered(1))
 	require.Nil(t, c.DB(65534))
 	for _, name := range []string{"services", "services.kct", "65534", o.Services} { // nothing that a protocol has leads there
-		require.Nil(t, c.View().Lookup(name))
+		require.Nil(t, c.View.Lookup(name))
 	}
 	for i := -1; i <= 1<<16; i++ {
-		require.NotSame(t, c.Services(), c.View().DB(i))
+		require.NotSame(t, c.Services(), c.View.DB(i))
 	}
 	require.NoError(t, c.Services().Set(nil, []byte("k"), []byte("v"), record.Never))
 	require.NoError(t, c.DB(0).Set(nil, []byte("k"), []byte("other"), record.Never))

@@ -3,7 +3,6 @@ package db
 import (
 	"bytes"
 	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,36 +20,6 @@ const (
 	sweepAt    = 8 * writeScore
 	idleSteps  = 8
 )
-
-// sweeper walks a database in small steps, removes expired records and enforces the capacity
-// limits.
-//
-// A walk is worth its time only when there may be something to remove. So records that can expire
-// are counted as they are stored. When a whole walk has met none, there is nothing to do until the
-// count has changed.
-type sweeper struct {
-	db      *core
-	score   atomic.Int64
-	limited bool         // there are capacity limits
-	mortals atomic.Int64 // records stored so far that can expire
-	settled atomic.Int64 // mortals when the last walk began that met none
-	expired atomic.Int64 // records removed because their time was over
-	evicted atomic.Int64 // and because of a limit
-
-	// held by the one collector, for one step at a time; guards the fields below
-	mu         sync.Mutex
-	walk       walk   // the one that goes on with each update
-	begun      bool   // the next step starts a walk
-	generation uint64 // clears of the database when the walk began
-}
-
-// walk is a way through a whole database, in steps. Nothing is held between two steps.
-type walk struct {
-	on     bool   // the walk is under way
-	at     []byte // key examined last, while on
-	met    bool   // the walk has met a record that can expire
-	before int64  // mortals when the walk began
-}
 
 // init prepares the sweeper of a database. maybe says that records which can expire may exist
 // already.
@@ -220,7 +189,7 @@ func (s *sweeper) rewound() bool {
 
 func (s *sweeper) expiredNow(stored []byte) bool {
 	d := s.db
-	xt, _, ok := d.split(stored)
+	xt, _, ok := d.Split(stored)
 	return ok && record.Expired(xt, d.seconds())
 }
 
@@ -241,7 +210,7 @@ func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored 
 	from := store.Start{Edge: !w.on, Key: bytes.Clone(w.at), Ask: heed.Asking()}
 	err = d.store.Scan(from, func(key, stored []byte) bool {
 		w.at = append(w.at[:0], key...)
-		xt, _, _ := d.split(stored)
+		xt, _, _ := d.Split(stored)
 		w.met = w.met || xt != record.MaxXT
 		if unwanted(stored) {
 			victims = append(victims, bytes.Clone(key))

@@ -1,38 +1,17 @@
 package db
 
 import (
+	"bytes"
 	"errors"
-	"sync"
-	"sync/atomic"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
+	"gotycoon/db/store"
+	"gotycoon/ulog"
 )
 
 // errEnded: the transaction has been committed or aborted already.
 var errEnded = errors.New("the transaction has ended")
-
-// Transaction collects updates of one database and commits them as one group of the log, or none.
-//
-// It has two lives. At first it is its owner's: the owner works on DB(), which shows the collected
-// updates; everybody else sees the database as it was, and their updates wait. After Share it is
-// everybody's, as transactions of the original are: all operations of all clients see the collected
-// updates and add to them, until somebody commits or aborts. Updates of a master wait in both
-// lives: what a master has acknowledged must not be taken back. Nothing of a transaction is in the
-// log before the commit, so the end of the process aborts it.
-type Transaction struct {
-	db   *core
-	view *DB
-	over *txView
-	hard bool
-
-	shared atomic.Bool
-	turned chan struct{} // closed when it is shared, or has ended
-	ended  chan struct{}
-
-	mu   sync.Mutex // ends are one at a time
-	gone bool       // committed or aborted
-}
 
 // Begin begins a transaction. While another one is open it waits, until stop is closed
 // (ErrInterrupted). With hard, the updates are on the disk when Commit returns.
@@ -74,7 +53,7 @@ func (d *DB) Transaction() *Transaction {
 }
 
 func newTransaction(d *core) *Transaction {
-	t := &Transaction{db: d, over: newTxView(d), turned: make(chan struct{}), ended: make(chan struct{})}
+	t := &Transaction{db: d, over: newTxView(d.store, d.expr.Params.RComp, d.ordered()), turned: make(chan struct{}), ended: make(chan struct{})}
 	t.view = &DB{core{form: d.form, info: d.info, sid: d.sid, logger: d.logger, store: t.over, file: d.file, versions: versions{file: d.file},
 		readOnly: d.readOnly, guard: d.guard, detached: true, base: d, recovery: d.recovery}}
 	t.view.stripes.init(false)
@@ -186,4 +165,21 @@ func (t *Transaction) end(finish func(d *core) error) error {
 	}
 	close(t.ended)
 	return err
+}
+
+// collect adds the updates to a batch, a clear first.
+func (o *txView) collect(b *batch) error {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	if o.hidden {
+		b.add(ulog.OpClear, nil, nil)
+	}
+	return o.tree.Scan(store.Start{Edge: true}, func(key, marked []byte) bool {
+		if marked[0] == markSet {
+			b.add(ulog.OpSet, bytes.Clone(key), bytes.Clone(marked[1:]))
+		} else {
+			b.add(ulog.OpRemove, bytes.Clone(key), nil)
+		}
+		return true
+	})
 }

@@ -33,10 +33,8 @@ const (
 	markSet     = 1
 )
 
-func newTxView(d *core) *txView {
-	order := d.expr.Params.RComp
-	return &txView{base: d.store, order: order, ordered: d.file != nil || d.expr.Kind.Ordered(),
-		tree: ordered.New(memstore.NewTreeStore(), order)}
+func newTxView(base store.Store, order expr.Order, isOrdered bool) *txView {
+	return &txView{base: base, order: order, ordered: isOrdered, tree: ordered.New(memstore.NewTreeStore(), order)}
 }
 
 // cleared reports whether a clear is among the updates.
@@ -136,23 +134,6 @@ func (o *txView) Size() int64 { return o.base.Size() + o.tree.Size() }
 
 // Close releases the updates; the store below does not belong to the view.
 func (o *txView) Close() error { return o.tree.Close() }
-
-// collect adds the updates to a batch, a clear first.
-func (o *txView) collect(b *batch) error {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	if o.hidden {
-		b.add(ulog.OpClear, nil, nil)
-	}
-	return o.tree.Scan(store.Start{Edge: true}, func(key, marked []byte) bool {
-		if marked[0] == markSet {
-			b.add(ulog.OpSet, bytes.Clone(key), bytes.Clone(marked[1:]))
-		} else {
-			b.add(ulog.OpRemove, bytes.Clone(key), nil)
-		}
-		return true
-	})
-}
 
 // Scan visits the records of both stores: in the order of the keys where base has one, otherwise
 // those that are in base first.

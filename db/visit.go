@@ -3,6 +3,8 @@ package db
 import (
 	"bytes"
 	"errors"
+	"hash/maphash"
+	"sync/atomic"
 
 	"gotycoon/db/owed"
 	"gotycoon/db/record"
@@ -68,7 +70,9 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit record.Visitor) error {
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	b.oweBatch(p)
+	if !b.logged {
+		b.oweBatch(p)
+	}
 	d.stripes.unlock(&b.keys)
 	if err == nil {
 		d.sweeper.touch(writeScore * int64(len(keys)))
@@ -107,7 +111,7 @@ func (b *batch) now(key []byte, update int) (value []byte, xt int64, found bool,
 	if stored == nil {
 		return nil, 0, false, nil
 	}
-	xt, value, found = b.db.split(stored)
+	xt, value, found = b.db.Split(stored)
 	return value, xt, found, nil
 }
 
@@ -150,77 +154,77 @@ func (b *batch) acceptLive(key []byte, visit record.Visitor) error {
 	return nil
 }
 
-// Walk shows every live record to visit until visit returns false. The slices are the visitor's.
-// Nothing is locked meanwhile.
-func (d *DB) Walk(heed Heed, p *Pending, visit func(key, value []byte, xt int64) bool) error {
-	var failed error
-	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
-		before := p.Taken()
-		defer p.GiveBack(before)
-		value, xt, found, err := d.read(p, nil, key)
-		if failed = err; err != nil {
-			return false
-		}
-		return !found || visit(bytes.Clone(key), value, xt)
-	})
-	if failed != nil {
-		return failed
+// Watch begins to keep what the options ask for. It is called at most once, before anybody else
+// uses the database.
+func (d *DB) Watch(o WatchOptions) {
+	w := &watch{opts: o, seed: maphash.MakeSeed(), first: uint64(d.now().UnixMicro())}
+	w.last.Store(w.first)
+	if o.Uniques {
+		w.slots = make([]atomic.Uint64, versionSlots)
 	}
-	if err != nil {
+	w.claims.init(d.store)
+	d.watch.Store(w)
+}
+
+// Unique returns a number that changes with every update of the key, by whatever protocol, and with
+// every restart. To learn the number of a value, ask for the number first. Needs
+// WatchOptions.Uniques.
+//
+// The number is not stored: a table in memory has the number of the last update for each hash of a
+// key. Numbers begin with the microseconds of the start, and so are greater than all of the process
+// before.
+func (d *DB) Unique(key []byte) uint64 {
+	w := d.watch.Load()
+	n := w.slot(key).Load()
+	if n == 0 {
+		n = w.first
+	}
+	return d.mixed(n)
+}
+
+// versionBits is the size of a version. Programs that keep a version as a floating-point number do
+// not round it.
+const versionBits = 53
+
+// mixed adds the number of clears and undone transactions, which change every number. The result is
+// never 0.
+func (d *core) mixed(n uint64) uint64 {
+	const spread = 0x9e3779b97f4a7c15
+	n = (n + d.generation.Load()*spread) & (1<<versionBits - 1)
+	return max(n, 1)
+}
+
+// AcceptUnique is Accept; it returns the number (see Unique) that the record has afterwards.
+func (d *DB) AcceptUnique(p *Pending, key []byte, visit record.Visitor) (version uint64, err error) {
+	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
+}
+
+// DecideUnique is AcceptUnique for a decision that needs to know only whether there is a record:
+// the value is not read.
+func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) record.Verdict) (version uint64, err error) {
+	return d.withUnique(p, key, func(b *batch) error {
+		_, xt, found, err := b.look(key)
+		if err == nil {
+			b.obey(key, xt, found, decide(found))
+		}
 		return err
-	}
-	return d.oweAll(p)
-}
-
-// Accept shows the record that the cursor is on to visit, does what the verdict says, and with step
-// moves on. After a removal the cursor is on the next record anyway.
-func (c *Cursor) Accept(p *Pending, visit record.Visitor, step bool) error {
-	return c.seen(p, c.accept(p, visit, step))
-}
-
-func (c *Cursor) accept(p *Pending, visit record.Visitor, step bool) error {
-	removed := false
-	e, err := c.acceptCurrent(p, func(key, value []byte, xt int64, found bool) record.Verdict {
-		v := visit(key, value, xt, found)
-		removed = v.Op == record.Discard
-		return v
 	})
-	if err != nil {
-		return err
-	}
-	if removed {
-		return c.stepIf(true)
-	}
-	c.key = e.key
-	return c.stepIf(step)
 }
 
-// acceptCurrent visits the first live record from the cursor on that still exists when its key is
-// locked.
-func (c *Cursor) acceptCurrent(p *Pending, visit record.Visitor) (entry, error) {
-	for {
-		e, _, _, err := c.currentLive(nil)
-		if err != nil {
-			return entry{}, err
+// withUnique is modify; it returns the number that the record has afterwards.
+func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
+	w := d.watch.Load()
+	err = d.modify(p, key, func(b *batch) error {
+		if err := body(b); err != nil {
+			return err
 		}
-		met := false
-		err = c.db.modify(p, e.key, func(b *batch) error {
-			return b.acceptLive(e.key, func(key, value []byte, xt int64, found bool) record.Verdict {
-				met = true
-				return visit(key, value, xt, found)
-			})
-		})
-		if err != nil || met {
-			return e, err
+		if len(b.ups) == 0 {
+			version = d.Unique(key)
+			return nil
 		}
-	}
-}
-
-// On moves the cursor to another view of the same database, see Transaction.DB. It stays on its
-// record.
-func (c *Cursor) On(d *DB) {
-	if c.db != d {
-		c.set = c.valid()
-		c.db, c.generation = d, d.generation.Load()
-	}
+		b.version = w.last.Add(1)
+		version = d.mixed(b.version)
+		return nil
+	})
+	return version, err
 }

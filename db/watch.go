@@ -1,10 +1,14 @@
 package db
 
 import (
+	"bytes"
 	"hash/maphash"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"gotycoon/db/record"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -13,13 +17,9 @@ import (
 // With a million slots that happens to one in a million updates of other keys.
 const versionSlots = 1 << 20
 
-// versionBits is the size of a version. Programs that keep a version as a floating-point number do
-// not round it.
-const versionBits = 53
-
 // WatchOptions are what a database keeps while it is used, besides its records.
 type WatchOptions struct {
-	// numbers that change with every update of a key, see DB.Version; 8 MiB
+	// numbers that change with every update of a key, see DB.Unique; 8 MiB
 	Uniques bool
 	Claims  bool // records can be claimed, see DB.Claim
 	// called with the key of each record stored or given back; quick, must not use the database;
@@ -38,18 +38,6 @@ type watch struct {
 	first  uint64
 	last   atomic.Uint64 // newest version given out
 	claims claims
-}
-
-// Watch begins to keep what the options ask for. It is called at most once, before anybody else
-// uses the database.
-func (d *DB) Watch(o WatchOptions) {
-	w := &watch{opts: o, seed: maphash.MakeSeed(), first: uint64(d.now().UnixMicro())}
-	w.last.Store(w.first)
-	if o.Uniques {
-		w.slots = make([]atomic.Uint64, versionSlots)
-	}
-	w.claims.init(&d.core)
-	d.watch.Store(w)
 }
 
 func (w *watch) slot(key []byte) *atomic.Uint64 {
@@ -80,61 +68,158 @@ func (w *watch) undone() {
 	}
 }
 
-// Unique returns a number that changes with every update of the key, by whatever protocol, and with
-// every restart. To learn the number of a value, ask for the number first. Needs
-// WatchOptions.Uniques.
-//
-// The number is not stored: a table in memory has the number of the last update for each hash of a
-// key. Numbers begin with the microseconds of the start, and so are greater than all of the process
-// before.
-func (d *DB) Unique(key []byte) uint64 {
-	w := d.watch.Load()
-	n := w.slot(key).Load()
-	if n == 0 {
-		n = w.first
+// claimed is a record that is claimed.
+type claimed struct {
+	key []byte
+	xt  int64 // expiration time in the store
+}
+
+// claims is the records of one database that are claimed, and those that were given back although
+// their new expiration time could not be stored. A caller that enters or removes a key holds its
+// stripe.
+type claims struct {
+	all hiding // the store without the claimed records
+
+	mu   sync.RWMutex // protects keys and late
+	keys map[string]*claimed
+	// records whose expiration time in the store does not count any more, see Claim.GiveBack; with
+	// that time
+	late map[string]int64
+	n    atomic.Int64 // len(keys)+len(late), to be looked at first
+}
+
+func (c *claims) init(s store.Store) {
+	c.keys, c.late = map[string]*claimed{}, map[string]int64{}
+	c.all = hiding{s, c}
+}
+
+// get returns the claim of a key, nil for none.
+func (c *claims) get(key []byte) *claimed {
+	if c.n.Load() == 0 {
+		return nil
 	}
-	return d.mixed(n)
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.keys[string(key)]
 }
 
-// mixed adds the number of clears and undone transactions, which change every number. The result is
-// never 0.
-func (d *core) mixed(n uint64) uint64 {
-	const spread = 0x9e3779b97f4a7c15
-	n = (n + d.generation.Load()*spread) & (1<<versionBits - 1)
-	return max(n, 1)
+// lateness returns the expiration time that the store has of a record in late.
+func (c *claims) lateness(key []byte) (xt int64, late bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	xt, late = c.late[string(key)]
+	return xt, late
 }
 
-// AcceptUnique is Accept; it returns the number (see Unique) that the record has afterwards.
-func (d *DB) AcceptUnique(p *Pending, key []byte, visit record.Visitor) (version uint64, err error) {
-	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
+// keeps reports whether a record must not be collected, whatever its expiration time.
+func (c *claims) keeps(key []byte) bool {
+	if c.n.Load() == 0 {
+		return false
+	}
+	_, late := c.lateness(key)
+	return late || c.get(key) != nil
 }
 
-// DecideUnique is AcceptUnique for a decision that needs to know only whether there is a record:
-// the value is not read.
-func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) record.Verdict) (version uint64, err error) {
-	return d.withUnique(p, key, func(b *batch) error {
-		_, xt, found, err := b.look(key)
-		if err == nil {
-			b.obey(key, xt, found, decide(found))
-		}
-		return err
-	})
+func (c *claims) add(claim *claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keys[string(claim.key)] = claim
+	delete(c.late, string(claim.key))
+	c.counted()
 }
 
-// withUnique is modify; it returns the number that the record has afterwards.
-func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
-	w := d.watch.Load()
-	err = d.modify(p, key, func(b *batch) error {
-		if err := body(b); err != nil {
+// show makes the record of a claim visible as it is in the store, but without an expiration time.
+func (c *claims) show(claim *claimed) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.keys, string(claim.key))
+	if claim.xt != record.MaxXT {
+		c.late[string(claim.key)] = claim.xt
+	}
+	c.counted()
+}
+
+// counted is called at the end of every change, under mu.
+func (c *claims) counted() { c.n.Store(int64(len(c.keys) + len(c.late))) }
+
+// overwritten forgets a record that was stored anew or removed. A claim of the record keeps only
+// its own copy.
+func (c *claims) overwritten(u *ulog.Update) {
+	if c.n.Load() == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u.Op == ulog.OpClear {
+		clear(c.keys)
+		clear(c.late)
+	} else {
+		delete(c.keys, string(u.Key))
+		delete(c.late, string(u.Key))
+	}
+	c.counted()
+}
+
+// hiding is a store without its claimed records. Records in claims.late do not expire in it.
+type hiding struct {
+	store.Store
+	claims *claims
+}
+
+// Get finds what is not claimed.
+func (h *hiding) Get(dst, key []byte, r store.Reader) ([]byte, bool, error) {
+	if h.claims.get(key) != nil {
+		return dst, false, nil
+	}
+	at := len(dst)
+	dst, found, err := h.Store.Get(dst, key, r)
+	if _, late := h.claims.lateness(key); late && found && err == nil {
+		record.SetForever(dst[at:])
+	}
+	return dst, found, err
+}
+
+// Scan visits the records that are not claimed. It passes over claimed records in pieces, between
+// which it asks whether to go on.
+func (h *hiding) Scan(from store.Start, visit func(key, value []byte) bool) error {
+	for {
+		var last []byte // of a piece
+		hidden := 0
+		err := h.Store.Scan(from, func(key, value []byte) bool {
+			if h.claims.get(key) == nil {
+				hidden = 0
+				return visit(key, h.claims.asKept(key, value))
+			}
+			if hidden++; hidden == store.AskEvery {
+				last = bytes.Clone(key)
+			}
+			return last == nil
+		})
+		if err != nil || last == nil {
 			return err
 		}
-		if len(b.ups) == 0 {
-			version = d.Unique(key)
-			return nil
+		if from.Ask != nil {
+			if err := from.Ask(); err != nil {
+				return err
+			}
 		}
-		b.version = w.last.Add(1)
-		version = d.mixed(b.version)
-		return nil
-	})
-	return version, err
+		from = store.Start{Key: last, Backward: from.Backward, Ask: from.Ask}
+	}
+}
+
+// asKept returns the value of a record as clients see it: a record in late does not expire.
+func (c *claims) asKept(key, value []byte) []byte {
+	if _, late := c.lateness(key); late {
+		value = slices.Clone(value)
+		record.SetForever(value)
+	}
+	return value
+}
+
+// Count leaves out what is claimed.
+func (h *hiding) Count() (int64, error) {
+	n, err := h.Store.Count()
+	h.claims.mu.RLock()
+	defer h.claims.mu.RUnlock()
+	return max(0, n-int64(len(h.claims.keys))), err
 }

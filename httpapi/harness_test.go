@@ -62,7 +62,7 @@ func newServerWith(t testing.TB, do db.Options, ho httpapi.Options, exprs ...str
 		signals: httpapi.NewSignals(), counts: new(opcount.Counts), catalog: catalog,
 		log: new(bytes.Buffer), timeout: 5 * time.Second,
 	}
-	ho.Catalog, ho.Counts, ho.Signals = catalog.View(), s.counts, s.signals
+	ho.Catalog, ho.Counts, ho.Signals = catalog.View, s.counts, s.signals
 	ho.Now, ho.Port = clock, 1978
 	if ho.Logger == nil {
 		ho.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{ReplaceAttr: withoutTime}))

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"gotycoon/db"
+	"gotycoon/db/checksum"
 	"gotycoon/db/dberr"
 )
 
@@ -88,7 +88,7 @@ func rpcChecksum(c *call) error {
 	c.out.addInt("ts", int64(d.Stamp()))
 	if c.in.Has("keys") {
 		most := int(min(max(c.in.intOr("keys", 0), 1), maxChecksumParts))
-		found, more, err := d.KeyDigests(&c.conn.Owed, ranges, o, most)
+		found, more, err := checksum.Digests(d, &c.conn.Owed, ranges, o, most)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func rpcChecksum(c *call) error {
 		c.out.rows.Sort()
 		return nil
 	}
-	parts, err := d.Checksum(&c.conn.Owed, ranges, o)
+	parts, err := checksum.Sum(d, &c.conn.Owed, ranges, o)
 	if errors.Is(err, dberr.ErrNotImplemented) {
 		return errUnordered
 	}
@@ -117,8 +117,8 @@ func rpcChecksum(c *call) error {
 }
 
 // checksum returns the parameters of rpcChecksum.
-func (in *input) checksum() ([]db.ChecksumRange, db.ChecksumOptions, error) {
-	o := db.ChecksumOptions{
+func (in *input) checksum() ([]checksum.Range, checksum.Options, error) {
+	o := checksum.Options{
 		Hash:  true,
 		Parts: int(min(max(in.intOr("parts", 1), 1), maxChecksumParts)),
 		At:    max(in.intOr("at", 0), 0),
@@ -129,15 +129,15 @@ func (in *input) checksum() ([]db.ChecksumRange, db.ChecksumOptions, error) {
 			return nil, o, errInvalidParameters
 		}
 	}
-	var ranges []db.ChecksumRange
+	var ranges []checksum.Range
 	in.records(func(name, value []byte) bool {
-		ranges = append(ranges, db.ChecksumRange{From: name[1:], To: value})
+		ranges = append(ranges, checksum.Range{From: name[1:], To: value})
 		return len(ranges) <= maxChecksumParts
 	})
 	if len(ranges) == 0 {
 		from, _ := in.Get("from")
 		to, _ := in.Get("to")
-		ranges = []db.ChecksumRange{{From: from, To: to}}
+		ranges = []checksum.Range{{From: from, To: to}}
 	}
 	if len(ranges)*o.Parts > maxChecksumParts || !ascending(ranges) {
 		return nil, o, errInvalidParameters
@@ -146,7 +146,7 @@ func (in *input) checksum() ([]db.ChecksumRange, db.ChecksumOptions, error) {
 }
 
 // ascending reports whether no two ranges overlap, and none ends before it begins.
-func ascending(ranges []db.ChecksumRange) bool {
+func ascending(ranges []checksum.Range) bool {
 	for i, r := range ranges {
 		last := i == len(ranges)-1
 		switch {

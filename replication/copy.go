@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -11,6 +12,7 @@ import (
 	"gotycoon/client"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -197,7 +199,7 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 	}
 	after := c.part.key
 	for {
-		keys, err := c.db.Strangers(after, last, copyRecords, func(key []byte) bool { _, ok := known[string(key)]; return ok })
+		keys, err := c.strangers(after, last, known)
 		if err != nil || len(keys) == 0 {
 			return err
 		}
@@ -215,6 +217,21 @@ func (c *copier) removeStrangers(last []byte, all bool) error {
 		}
 		after = keys[len(keys)-1]
 	}
+}
+
+// strangers returns keys that are not known: copyRecords at most, behind after (nil: from the first
+// record) and up to upTo (nil: to the last record).
+func (c *copier) strangers(after, upTo []byte, known map[string]struct{}) (keys [][]byte, err error) {
+	err = c.db.Scan(nil, store.Start{Key: after, Edge: after == nil}, func(key, _ []byte) bool {
+		if upTo != nil && bytes.Compare(key, upTo) > 0 {
+			return false
+		}
+		if _, ok := known[string(key)]; !ok {
+			keys = append(keys, bytes.Clone(key))
+		}
+		return len(keys) < copyRecords
+	})
+	return keys, err
 }
 
 // store stores updates and waits until they are durable. With the last update it remembers the key

@@ -54,7 +54,7 @@ type Services interface {
 	Prepare(ups []ulog.Update) (refresh bool, err error)
 	// Replicate stores updates as db.(*DB).Replicate does, except those of records that the master
 	// may not change. copied says that the updates come from a copy.
-	Replicate(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error
+	Replicate(p *db.Pending, ups []ulog.Update, note func(n int) *ulog.Position, copied bool) error
 	// CaughtUp is called when everything that the master had is here.
 	CaughtUp() error
 	// Alone is called when there is no master, or the master has no services' database.
@@ -203,7 +203,7 @@ func masterHas(h *frame.Hello, i uint16) bool {
 }
 
 // store stores updates of one database. copied says that they come from a copy.
-func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note db.Noting, copied bool) error {
+func (f *Follower) store(p *db.Pending, index uint16, ups []ulog.Update, note func(n int) *ulog.Position, copied bool) error {
 	if index != db.ServicesIndex {
 		return f.opts.Catalog.DB(int(index)).Replicate(p, ups, note)
 	}

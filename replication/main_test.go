@@ -163,7 +163,7 @@ func (n *node) listen() {
 	n.port = socket.Addr().(*net.TCPAddr).Port
 	source := replication.NewSource(replication.SourceOptions{
 		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace})
-	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View(), Services: n.catalog.Services(), Source: source})
+	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View, Services: n.catalog.Services(), Source: source})
 	n.serving.Go(func() {
 		for {
 			c, err := socket.Accept()

@@ -44,7 +44,7 @@ func start(t *testing.T, source string, change ...func(o *script.Options)) *host
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "test.lua")
 	require.NoError(t, os.WriteFile(path, []byte(source), 0o600))
-	o := script.Options{Path: path, Catalog: h.catalog.View(), Workers: 2,
+	o := script.Options{Path: path, Catalog: h.catalog.View, Workers: 2,
 		Logger: slog.New(klog.NewHandler(h.log, slog.LevelDebug))}
 	for _, f := range change {
 		f(&o)

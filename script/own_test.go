@@ -21,7 +21,7 @@ func TestACallWithALostUpdateIsNoSuccess(t *testing.T) {
 	served, err := db.Open([]string{"%"}, db.Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, served.Close()) }()
-	p := Load(Options{Path: path, Catalog: served.View(), Workers: 1})
+	p := Load(Options{Path: path, Catalog: served.View, Workers: 1})
 	defer func() { require.NoError(t, p.Close()) }()
 	fs := faultfs.New(vfs.OS{})
 	catalog, err := db.Open([]string{"%"}, db.Options{LogDir: t.TempDir(), FS: fs})

@@ -299,7 +299,7 @@ func TestDatabasesOfAScript(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "v", string(v))
 	require.NoError(t, c.Close())
-	h.pool = script.Load(script.Options{Catalog: h.catalog.View(), Path: path}) // for the cleanup
+	h.pool = script.Load(script.Options{Catalog: h.catalog.View, Path: path}) // for the cleanup
 }
 
 // Scripts see the databases of the command line only. They cannot open the file of the services.
@@ -317,7 +317,7 @@ function open(inmap, outmap)
   local db = kt.DB:new()
   outmap.opened = tostring(db:open(inmap.path))
   return kt.RVSUCCESS
-end`, func(o *script.Options) { o.Catalog = catalog.View() })
+end`, func(o *script.Options) { o.Catalog = catalog.View })
 	h.requireCall(map[string]string{"1": "", "%": ""}, "names")
 	h.requireCall(map[string]string{"opened": "false"}, "open", "path", path)
 }

@@ -103,7 +103,7 @@ func (p *dataPort) start() error {
 func (p *dataPort) door() *door {
 	return &door{
 		http: httpapi.NewHandler(httpapi.Options{
-			Catalog:  p.Catalog.View(),
+			Catalog:  p.Catalog.View,
 			Counts:   p.Counts,
 			Signals:  p.signals,
 			Scripts:  p.Scripts.http(),
@@ -118,7 +118,7 @@ func (p *dataPort) door() *door {
 			Report:   p.Report,
 		}),
 		bin: binproto.NewHandler(binproto.Options{
-			Catalog:  p.Catalog.View(),
+			Catalog:  p.Catalog.View,
 			Services: p.Catalog.Services(),
 			Counts:   p.Counts,
 			Scripts:  p.Scripts.binary(),

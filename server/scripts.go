@@ -46,7 +46,7 @@ func loadScript(o scriptOptions) *scripts {
 func (s *scripts) start() {
 	s.pool = script.Load(script.Options{
 		Path:    s.Path,
-		Catalog: s.Catalog.View(),
+		Catalog: s.Catalog.View,
 		Workers: s.Workers,
 		Time:    s.Time,
 		Memory:  s.Memory,

@@ -1,6 +1,6 @@
-// Package gate is the gate in front of the update log: it refuses updates for which there is no room
-// on the disk or in memory. The server looks at disk and memory now and then and sets the limits;
-// between two looks the gate counts what has been let through.
+// Package gate is the gate in front of the update log: it refuses updates for which there is no
+// room on the disk or in memory. The server looks at disk and memory now and then and sets the
+// limits; between two looks the gate counts what has been let through.
 package gate
 
 import (
@@ -68,8 +68,8 @@ func (g *Gate) KeepFor(bytes int) {
 func (g *Gate) RanOut() bool { return g.out.Swap(false) }
 
 // Fits takes the room for updates of a database, or returns why there is none. logged says that the
-// updates go into a log, and inMemory that they take memory for good. Updates of vital keys may grow
-// as long as there is any room; a nil vital means that there are none.
+// updates go into a log, and inMemory that the records stay in memory. Records of vital keys are
+// stored as long as there is any room; a nil vital means that no key is vital.
 func (g *Gate) Fits(ups []ulog.Update, logged, inMemory bool, vital func(key []byte) bool) error {
 	if g == nil || !g.watched.Load() {
 		return nil

@@ -23,7 +23,7 @@ var arrows = map[string][]string{
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount"},
 	"admin/status":   {},
 
-	"httpapi":                {"access", "db", "db/dberr", "db/record", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
+	"httpapi":                {"access", "db", "db/checksum", "db/dberr", "db/record", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
@@ -46,9 +46,10 @@ var arrows = map[string][]string{
 
 	"script":      {"db", "db/dberr", "db/expr", "db/keymatch", "db/record", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "ulog"},
 	"snapshot":    {"internal/vfs", "ulog"},
-	"replication": {"binproto/frame", "client", "db", "db/dberr", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
+	"replication": {"binproto/frame", "client", "db", "db/dberr", "db/store", "internal/klog", "internal/netio", "internal/rescue", "internal/vfs", "ulog"},
 
 	"db":                 {"db/dberr", "db/expr", "db/filestore", "db/gate", "db/keymatch", "db/memstore", "db/ordered", "db/owed", "db/plugged", "db/record", "db/replay", "db/store", "internal/pieces", "internal/rescue", "internal/vfs", "ulog"},
+	"db/checksum":        {"db/dberr", "db/owed", "db/record", "db/store"},
 	"db/dberr":           {},
 	"db/expr":            {"db/dberr"},
 	"db/gate":            {"db/dberr", "ulog"},

@@ -67,7 +67,7 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 // another server may make (takes). copied says that the updates are records of a copy of the
 // master's database: they do not say who made them, so the primary's records among them get the
 // primary's ID as their origin.
-func (r *Role) Replicate(p *db.Pending, ups []ulog.Update, note db.Noting, copied bool) error {
+func (r *Role) Replicate(p *db.Pending, ups []ulog.Update, note func(n int) *ulog.Position, copied bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if sid, _, alone := r.claims.greatest(); copied && alone {

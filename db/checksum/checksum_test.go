@@ -1,17 +1,46 @@
-package db
+package checksum
 
 import (
 	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
-	"slices"
-	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// clock is a time that tests move.
+type clock struct{ seconds atomic.Int64 }
+
+func newClock() *clock {
+	c := new(clock)
+	c.seconds.Store(1_800_000_000)
+	return c
+}
+
+func (c *clock) now() time.Time  { return time.Unix(c.seconds.Load(), 0) }
+func (c *clock) advance(s int64) { c.seconds.Add(s) }
+
+// open opens a catalog and closes it after the test.
+func open(t *testing.T, now *clock, exprs ...string) *db.Catalog {
+	t.Helper()
+	c, err := db.Open(exprs, db.Options{Now: now.now})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
 // fillForChecksum stores the same records in a database, in an order of its own.
-func fillForChecksum(t *testing.T, d *DB, n, step int) {
+func fillForChecksum(t *testing.T, d *db.DB, n, step int) {
 	t.Helper()
 	for i := range n {
 		j := i * step % n // step and n have no common factor
@@ -25,14 +54,14 @@ func fillForChecksum(t *testing.T, d *DB, n, step int) {
 
 // TestChecksumOfKinds gives databases of all kinds with the same records the same checksums.
 func TestChecksumOfKinds(t *testing.T) {
-	c := mustOpen(t, Options{Now: newClock().now}, ":", "*", "%", "-", t.TempDir()+"/a.kct", "%#rcomp=lexdesc", "+")
+	c := open(t, newClock(), ":", "*", "%", "-", t.TempDir()+"/a.kct", "%#rcomp=lexdesc", "+")
 	const n = 1499 // a prime; more than is read in one step
-	var want []ChecksumPart
+	var want []Part
 	for i := range c.Len() {
 		d := c.DB(i)
 		fillForChecksum(t, d, n, 2*i+7)
-		for _, o := range []ChecksumOptions{{}, {Hash: true}, {Hash: true, Parts: 64}} {
-			parts, err := d.Checksum(nil, []ChecksumRange{{}}, o)
+		for _, o := range []Options{{}, {Hash: true}, {Hash: true, Parts: 64}} {
+			parts, err := Sum(d, nil, []Range{{}}, o)
 			require.NoError(t, err)
 			if i == 0 {
 				want = append(want, parts...)
@@ -56,37 +85,37 @@ func TestChecksumOfKinds(t *testing.T) {
 // TestChecksumByKey divides what is in the order of the keys into parts of about as many records,
 // which others are asked for.
 func TestChecksumByKey(t *testing.T) {
-	c := mustOpen(t, Options{Now: newClock().now}, "%", ":")
+	c := open(t, newClock(), "%", ":")
 	tree, hash := c.DB(0), c.DB(1)
 	fillForChecksum(t, tree, 1000, 7)
 	fillForChecksum(t, hash, 1000, 11)
-	parts, err := tree.Checksum(nil, []ChecksumRange{{}}, ChecksumOptions{Parts: 10})
+	parts, err := Sum(tree, nil, []Range{{}}, Options{Parts: 10})
 	require.NoError(t, err)
 	require.Greater(t, len(parts), 9)
 	require.LessOrEqual(t, len(parts), 20)
-	var ranges []ChecksumRange
+	var ranges []Range
 	for i, p := range parts {
 		require.Less(t, p.Count, int64(200))
 		if i > 0 {
 			require.Equal(t, parts[i-1].To, p.From)
 		}
-		ranges = append(ranges, p.ChecksumRange)
+		ranges = append(ranges, p.Range)
 	}
 	require.Empty(t, parts[0].From)
 	require.Empty(t, parts[len(parts)-1].To)
-	same, err := hash.Checksum(nil, ranges, ChecksumOptions{})
+	same, err := Sum(hash, nil, ranges, Options{})
 	require.NoError(t, err)
 	require.Equal(t, parts, same)
-	_, err = hash.Checksum(nil, ranges, ChecksumOptions{Parts: 2})
+	_, err = Sum(hash, nil, ranges, Options{Parts: 2})
 	require.ErrorIs(t, err, dberr.ErrNotImplemented)
 
-	some := []ChecksumRange{{[]byte("key00010"), []byte("key00012")}, {[]byte("key00500"), []byte("key00501")}}
-	for _, d := range []*DB{tree, hash} {
-		found, more, err := d.KeyDigests(nil, some, ChecksumOptions{}, 3)
+	some := []Range{{[]byte("key00010"), []byte("key00012")}, {[]byte("key00500"), []byte("key00501")}}
+	for _, d := range []*db.DB{tree, hash} {
+		found, more, err := Digests(d, nil, some, Options{}, 3)
 		require.NoError(t, err)
 		require.False(t, more)
 		require.Len(t, found, 3)
-		_, more, err = d.KeyDigests(nil, some, ChecksumOptions{}, 2)
+		_, more, err = Digests(d, nil, some, Options{}, 2)
 		require.NoError(t, err)
 		require.True(t, more)
 	}
@@ -95,10 +124,10 @@ func TestChecksumByKey(t *testing.T) {
 // TestChecksumSeesEverything of a record, but none that has expired.
 func TestChecksumSeesEverything(t *testing.T) {
 	clock := newClock()
-	d := mustOpen(t, Options{Now: clock.now}, ":").DB(0)
+	d := open(t, clock, ":").DB(0)
 	seen := map[uint64]string{}
-	look := func(what string, o ChecksumOptions) uint64 {
-		parts, err := d.Checksum(nil, []ChecksumRange{{}}, o)
+	look := func(what string, o Options) uint64 {
+		parts, err := Sum(d, nil, []Range{{}}, o)
 		require.NoError(t, err)
 		return parts[0].Sum
 	}
@@ -108,20 +137,20 @@ func TestChecksumSeesEverything(t *testing.T) {
 	}{{"a", "b", record.Never}, {"a", "c", record.Never}, {"a", "c", 100}, {"a", "c", 101}, {"ac", "", 101}} {
 		require.NoError(t, d.Clear(nil))
 		require.NoError(t, d.Set(nil, []byte(c.key), []byte(c.value), c.xt))
-		sum := look(c.key, ChecksumOptions{})
+		sum := look(c.key, Options{})
 		require.NotContains(t, seen, sum, "%v", c)
 		seen[sum] = c.key
 	}
-	require.Zero(t, look("expired by then", ChecksumOptions{At: clock.now().Unix() + 102}))
+	require.Zero(t, look("expired by then", Options{At: clock.now().Unix() + 102}))
 	clock.advance(102)
-	require.Zero(t, look("expired", ChecksumOptions{}))
+	require.Zero(t, look("expired", Options{}))
 }
 
 // TestDivideHashes leaves nothing out and nothing twice.
 func TestDivideHashes(t *testing.T) {
-	for _, r := range []ChecksumRange{{}, {[]byte("8000000000000000"), nil}, {nil, []byte("0000000000000003")}, {[]byte("0000000000000003"), []byte("0000000000000004")}} {
+	for _, r := range []Range{{}, {[]byte("8000000000000000"), nil}, {nil, []byte("0000000000000003")}, {[]byte("0000000000000003"), []byte("0000000000000004")}} {
 		for _, parts := range []uint64{1, 2, 3, 7, 64, 4096} {
-			all := divideHashes([]ChecksumRange{r}, parts)
+			all := divideHashes([]Range{r}, parts)
 			require.LessOrEqual(t, len(all), int(parts))
 			require.Equal(t, r.From, all[0].From)
 			require.Equal(t, r.To, all[len(all)-1].To)
@@ -133,10 +162,10 @@ func TestDivideHashes(t *testing.T) {
 	}
 }
 
-func requirePartsOf(t *testing.T, all, some []ChecksumPart) {
+func requirePartsOf(t *testing.T, all, some []Part) {
 	t.Helper()
 	for _, p := range some {
-		require.True(t, slices.ContainsFunc(all, func(q ChecksumPart) bool {
+		require.True(t, slices.ContainsFunc(all, func(q Part) bool {
 			return p.Count == q.Count && p.Sum == q.Sum && string(p.From) == string(q.From) && string(p.To) == string(q.To)
 		}), "%+v", p)
 	}

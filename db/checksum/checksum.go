@@ -1,47 +1,57 @@
-package db
+// Package checksum compares databases without moving records: each side adds up the digests of its
+// records in ranges that both know, in any order.
+//
+// There are two kinds of ranges: of keys, by their bytes, and of the keys' hashes, where ranges of
+// one size have about as many records in every kind of database. A place among the hashes is
+// written as 16 hexadecimal digits, so that both kinds are compared as bytes.
+package checksum
 
 import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/owed"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
-	"gotycoon/ulog"
 )
 
-// Checksums compare databases without moving records: each side adds up the digests of its records
-// in ranges that both know, in any order. There are two kinds of ranges: of keys, by their bytes,
-// and of the keys' hashes, where ranges of one size have about as many records in every kind of
-// database. A place among the hashes is written as 16 hexadecimal digits, so that both kinds are
-// compared as bytes.
+// Database is what is compared. See the methods of db.DB.
+type Database interface {
+	Scan(heed owed.Heed, from store.Start, visit func(key, stored []byte) bool) error
+	Split(stored []byte) (xt int64, value []byte, ok bool)
+	Bytewise() bool
+	Now() time.Time
+	Seen(p *owed.Pending) error
+}
 
-// ChecksumRange is the records whose key, or hash of the key, is at least From and before To; an
+// Range is the records whose key, or hash of the key, is at least From and before To; an
 // empty To is behind all.
-type ChecksumRange struct{ From, To []byte }
+type Range struct{ From, To []byte }
 
-// ChecksumPart is the sum of the records in a range.
-type ChecksumPart struct {
-	ChecksumRange
+// Part is the sum of the records in a range.
+type Part struct {
+	Range
 	Count int64  // records
 	Sum   uint64 // of their digests
 }
 
-// ChecksumOptions of a Checksum.
-type ChecksumOptions struct {
-	Heed  Heed // ends the work
-	Hash  bool // ranges are of hashes
-	Parts int  // into which each range is divided; 0 means 1
+// Options of Sum and Digests.
+type Options struct {
+	Heed  owed.Heed // ends the work
+	Hash  bool      // ranges are of hashes
+	Parts int       // into which each range is divided; 0 means 1
 	// records that have expired by then, in seconds since 1970, are left out; 0 means now
 	At int64
 }
 
-// KeyDigest is one record.
-type KeyDigest struct {
+// Digest is one record.
+type Digest struct {
 	Key    []byte
 	Digest uint64 // of key, value and expiration time
 }
@@ -53,23 +63,15 @@ func hashPlace(hash uint64) []byte {
 	return hex.AppendEncode(nil, binary.BigEndian.AppendUint64(nil, hash))
 }
 
-// Stamp returns a new time stamp: every earlier update that was made here is seen by those who read
-// from now on.
-func (d *core) Stamp() ulog.Stamp {
-	d.commitMu.Lock()
-	defer d.commitMu.Unlock()
-	return d.tickLocked()
-}
-
-// Checksum adds up the records in ranges, which ascend and do not overlap, each divided into parts.
+// Sum adds up the records in ranges, which ascend and do not overlap, each divided into parts.
 // Ranges of hashes are divided evenly. Ranges of keys are divided by the number of records, into up
 // to twice as many parts; for this the database must be in the order of the keys' bytes, otherwise
-// the error is ErrNotImplemented. Checksum reads in small steps, and nobody waits for it; a record
+// the error is ErrNotImplemented. Sum reads in small steps, and nobody waits for it; a record
 // that changes meanwhile counts as it was or as it is. It reads the whole database, unless ranges
 // of keys name a part of a database in their order.
-func (d *DB) Checksum(p *Pending, ranges []ChecksumRange, o ChecksumOptions) ([]ChecksumPart, error) {
+func Sum(d Database, p *owed.Pending, ranges []Range, o Options) ([]Part, error) {
 	divide := o.Parts > 1 && !o.Hash
-	if divide && !d.bytewise() {
+	if divide && !d.Bytewise() {
 		return nil, dberr.ErrNotImplemented
 	}
 	if o.Parts > 1 && o.Hash {
@@ -81,33 +83,33 @@ func (d *DB) Checksum(p *Pending, ranges []ChecksumRange, o ChecksumOptions) ([]
 		if !divide {
 			all[i].most = 1
 		}
-		all[i].parts = append(all[i].parts, ChecksumPart{ChecksumRange: r})
+		all[i].parts = append(all[i].parts, Part{Range: r})
 	}
-	err := d.digests(ranges, o, func(i int, key []byte, digest uint64) bool {
+	err := digests(d, ranges, o, func(i int, key []byte, digest uint64) bool {
 		all[i].add(key, digest, divide)
 		return true
 	})
 	if err != nil {
 		return nil, err
 	}
-	var parts []ChecksumPart
+	var parts []Part
 	for _, s := range all {
 		parts = append(parts, s.parts...)
 	}
-	return parts, d.oweAll(p)
+	return parts, d.Seen(p)
 }
 
-// KeyDigests returns the records in ranges, at most so many. more reports whether there are others.
-func (d *DB) KeyDigests(p *Pending, ranges []ChecksumRange, o ChecksumOptions, most int) (found []KeyDigest, more bool, err error) {
-	err = d.digests(ranges, o, func(_ int, key []byte, digest uint64) bool {
+// Digests returns the records in ranges, at most so many. more reports whether there are others.
+func Digests(d Database, p *owed.Pending, ranges []Range, o Options, most int) (found []Digest, more bool, err error) {
+	err = digests(d, ranges, o, func(_ int, key []byte, digest uint64) bool {
 		if more = len(found) == most; more {
 			return false
 		}
-		found = append(found, KeyDigest{bytes.Clone(key), digest})
+		found = append(found, Digest{bytes.Clone(key), digest})
 		return true
 	})
 	if err == nil {
-		err = d.oweAll(p)
+		err = d.Seen(p)
 	}
 	return found, more, err
 }
@@ -115,7 +117,7 @@ func (d *DB) KeyDigests(p *Pending, ranges []ChecksumRange, o ChecksumOptions, m
 // splitter divides a range of keys while the range is read: parts are as small as possible, and
 // when there are too many, two neighbours become one.
 type splitter struct {
-	parts   []ChecksumPart
+	parts   []Part
 	quantum int64 // records in a part
 	most    int   // parts
 }
@@ -127,7 +129,7 @@ func (s *splitter) add(key []byte, digest uint64, divide bool) {
 			s.join()
 		}
 		if last = &s.parts[len(s.parts)-1]; last.Count == s.quantum {
-			next := ChecksumPart{ChecksumRange: ChecksumRange{From: bytes.Clone(key), To: last.To}}
+			next := Part{Range: Range{From: bytes.Clone(key), To: last.To}}
 			last.To = next.From
 			s.parts = append(s.parts, next)
 			last = &s.parts[len(s.parts)-1]
@@ -154,7 +156,7 @@ func (s *splitter) join() {
 }
 
 // divideHashes divides ranges of hashes evenly. Ends that are no hashes stay where they are.
-func divideHashes(ranges []ChecksumRange, parts uint64) (all []ChecksumRange) {
+func divideHashes(ranges []Range, parts uint64) (all []Range) {
 	for _, r := range ranges {
 		from, to := hashOf(r.From, 0), hashOf(r.To, 0)
 		// of 2^64 where both are 0: in arithmetic of 64 bits the same
@@ -162,7 +164,7 @@ func divideHashes(ranges []ChecksumRange, parts uint64) (all []ChecksumRange) {
 		rest := r
 		for i := uint64(1); i < parts && width > 0 && i*width < to-from-1; i++ {
 			end := hashPlace(from + i*width)
-			all = append(all, ChecksumRange{rest.From, end})
+			all = append(all, Range{rest.From, end})
 			rest.From = end
 		}
 		all = append(all, rest)
@@ -180,13 +182,13 @@ func hashOf(place []byte, empty uint64) uint64 {
 
 // digests visits the live records in ranges, each with the index of its range, until visit returns
 // false.
-func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int, key []byte, digest uint64) bool) error {
+func digests(d Database, ranges []Range, o Options, visit func(i int, key []byte, digest uint64) bool) error {
 	at := o.At
 	if at == 0 {
-		at = d.seconds()
+		at = d.Now().Unix()
 	}
 	r := digester{db: d, heed: o.Heed, at: at, hash: xxhash.New()}
-	if o.Hash || !d.bytewise() {
+	if o.Hash || !d.Bytewise() {
 		return r.scan(store.Start{Edge: true}, func(key []byte, digest func() uint64) bool {
 			place := key
 			if o.Hash {
@@ -214,8 +216,8 @@ func (d *DB) digests(ranges []ChecksumRange, o ChecksumOptions, visit func(i int
 }
 
 // findRange returns the range that a place is in.
-func findRange(ranges []ChecksumRange, place []byte) (int, bool) {
-	i, exact := slices.BinarySearchFunc(ranges, place, func(r ChecksumRange, place []byte) int { return bytes.Compare(r.From, place) })
+func findRange(ranges []Range, place []byte) (int, bool) {
+	i, exact := slices.BinarySearchFunc(ranges, place, func(r Range, place []byte) int { return bytes.Compare(r.From, place) })
 	if !exact {
 		i--
 	}
@@ -224,42 +226,21 @@ func findRange(ranges []ChecksumRange, place []byte) (int, bool) {
 
 // digester reads a database for digests.
 type digester struct {
-	db   *DB
-	heed Heed
+	db   Database
+	heed owed.Heed
 	at   int64
 	hash *xxhash.Digest
 }
 
-// scan visits the live records from a place on, in steps, until visit returns false. visit is
-// called within the store, so it must be quick.
+// scan visits the live records from a place on until visit returns false.
 func (r *digester) scan(from store.Start, visit func(key []byte, digest func() uint64) bool) error {
-	from.Ask = r.heed.Asking()
-	for {
-		if err := r.heed.Now(); err != nil {
-			return err
-		}
-		var last []byte
-		records, size, ended := 0, 0, false
-		err := r.db.records().Scan(from, func(key, stored []byte) bool {
-			records++
-			size += len(key) + len(stored)
-			if xt, value, ok := r.db.split(stored); ok && !record.Expired(xt, r.at) {
-				ended = !visit(key, func() uint64 { return r.digest(key, xt, value) })
-			}
-			if ended {
-				return false
-			}
-			if records == scanRecords || size >= scanBytes {
-				last = bytes.Clone(key)
-				return false
-			}
+	return r.db.Scan(r.heed, from, func(key, stored []byte) bool {
+		xt, value, ok := r.db.Split(stored)
+		if !ok || record.Expired(xt, r.at) {
 			return true
-		})
-		if err != nil || ended || records < scanRecords && size < scanBytes {
-			return systemError(err)
 		}
-		from = store.Start{Key: last, Ask: from.Ask}
-	}
+		return visit(key, func() uint64 { return r.digest(key, xt, value) })
+	})
 }
 
 // digest of a record:

@@ -23,17 +23,6 @@ func (c *Catalog) Places() []string {
 	return places
 }
 
-// unwritten returns the bytes of updates that files have not taken yet.
-func (c *Catalog) unwritten() int64 {
-	var sum int64
-	for _, d := range c.all {
-		if d.file != nil {
-			sum += d.file.Unwritten()
-		}
-	}
-	return sum
-}
-
 // FileSpace returns by how many bytes files may grow when they take what is still unwritten, and
 // how many bytes they can take without growing.
 func (c *Catalog) FileSpace() (needed, reusable int64) {
@@ -47,6 +36,17 @@ func (c *Catalog) FileSpace() (needed, reusable int64) {
 		reusable += max(0, free-wanted)
 	}
 	return needed, reusable
+}
+
+// unwritten returns the bytes of updates that files have not taken yet.
+func (c *Catalog) unwritten() int64 {
+	var sum int64
+	for _, d := range c.all {
+		if d.file != nil {
+			sum += d.file.Unwritten()
+		}
+	}
+	return sum
 }
 
 // Shrink asks for private logs to become as short as possible: files are written, and the logs
