@@ -47,19 +47,21 @@
 //
 // # Where to read
 //
-// A file needs only files that stand below or beside it here, to the right where there is an arrow;
-// internal/lint checks that they form no cycle.
+// A file needs only files that stand below it here, or beside it; an arrow points to what is
+// needed. internal/lint checks that the files form no cycle.
 //
 //	open, end        begin.go → prepare.go → heads.go (segments that lost updates);  flush.go (Close)
 //	read             tail.go (readers at the end), walk.go (Next) → gap.go → reader.go
-//	who keeps what   prune.go (removal) → holds.go
+//	remove           prune.go
 //	promised stamps  promise.go
 //	write            commit.go (who writes, who waits) → ahead.go → sync.go (fsync, header, next
 //	                 segment);  append.go (a stamp, a record in memory)
 //	the Log          log.go
-//	in memory        newest.go (groups for readers) → group.go (pending records, a group)
 //	on the disk      folder.go (the directory) → scan.go (which records count) → window.go
+//	in memory        newest.go (groups for readers) → group.go (pending records, a group);
+//	                 holds.go (who needs which segments)
 //	bytes            segment.go (header, name) → position.go (followed servers) → format.go
+//	settings         options.go
 //
 // An update passes through append.go, format.go, group.go, commit.go and sync.go, in this order.
 // The other files are about what is rare.

@@ -1,23 +1,5 @@
 package ulog
 
-// SkipGap makes Next go on behind the gap that it has returned. The records within the gap are lost
-// to this reader.
-func (r *Reader) SkipGap() {
-	if r.gap == nil {
-		return
-	}
-	if r.gap.To < maxStamp {
-		r.had = max(r.had, r.gap.To)
-	}
-	r.gap = nil
-}
-
-// missed makes Next return a gap.
-func (r *Reader) missed(e GapError) {
-	e.Dir, e.From = r.dir, r.had
-	r.gap, r.counted = &e, false
-}
-
 // # Why a gap is an error of Next
 //
 // Segments are removed while readers work, by ulog_remove, by trimming, and by people. A reader
@@ -57,6 +39,24 @@ func (r *Reader) join(before uint64) {
 		r.begins = front
 		r.missed(GapError{To: front, First: before + 1, Last: r.seg - 1})
 	}
+}
+
+// SkipGap makes Next go on behind the gap that it has returned. The records within the gap are lost
+// to this reader.
+func (r *Reader) SkipGap() {
+	if r.gap == nil {
+		return
+	}
+	if r.gap.To < maxStamp {
+		r.had = max(r.had, r.gap.To)
+	}
+	r.gap = nil
+}
+
+// missed makes Next return a gap.
+func (r *Reader) missed(e GapError) {
+	e.Dir, e.From = r.dir, r.had
+	r.gap, r.counted = &e, false
 }
 
 // front returns a stamp that no record in front of the open segment exceeds, maxStamp where the

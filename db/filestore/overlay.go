@@ -36,17 +36,30 @@ func valueAt(flag byte) int {
 	return headSize
 }
 
+// notedEntry decodes what an overlay has noted of a key; ok is false if the overlay has noted no
+// version.
+func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
+	flag := flagged[0]
+	if flag&flagNoted == 0 {
+		return e, false
+	}
+	return LastUpdate{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
+}
+
 // An overlay holds the updates since a freeze, by key. A removed key is a tombstone, which hides
 // the key's record in the file; a clear hides everything below.
 //
-// Many goroutines may read an overlay while one changes it. A frozen overlay is only read.
+// Many goroutines may read an overlay while one changes it. A frozen overlay is only read. See "The
+// life of an overlay" in checkpoint.go.
 type overlay struct {
 	tree    *memstore.Tree
 	lww     bool         // versions are noted
 	cleared atomic.Bool  // everything below is hidden
 	refs    atomic.Int64 // views that have the overlay
 
-	follow followed // becomes Meta.Position; without a stamp: unchanged. Guarded by applyMu
+	// Guarded by applyMu until the freeze:
+	stamp  update.Stamp // newest update applied, or where the file stood at the start
+	follow followed     // becomes Meta.Position; without a stamp: unchanged
 
 	clearedBy  Version // of the last clear, as of the freeze
 	checkpoint uint64  // number of the checkpoint that writes the overlay; set by the freeze
@@ -55,52 +68,24 @@ type overlay struct {
 	total   *usage     // what the file has after the overlay's checkpoint; guarded by countMu
 
 	// The fields below are for the exact count, see count.go.
-	mu         sync.Mutex   // guards the fields below
-	stamp      update.Stamp // newest update applied, or where the file stood at the start
-	liveCount  int64        // records that are not tombstones
-	liveBytes  int64        // their key and value bytes
-	largeBytes int64        // the part of liveBytes in values over largeValue
-	fresh      []byte       // keys not yet looked up below, each with a varint length before it
-	below      usage        // what the looked-up keys have below
+	mu         sync.Mutex // guards the fields below
+	liveCount  int64      // records that are not tombstones
+	liveBytes  int64      // their key and value bytes
+	largeBytes int64      // the part of liveBytes in values over largeValue
+	fresh      []byte     // keys not yet looked up below, each with a varint length before it
+	below      usage      // what the looked-up keys have below
 	scratch    []byte
 }
 
-// usage is a number of records and their key and value bytes.
-type usage struct{ count, bytes int64 }
+// followed is how far a master was followed, from the newest note in the log that the file or an
+// overlay has.
+type followed struct {
+	state []byte
+	at    update.Stamp // of the note
+}
 
 func newOverlay(at update.Stamp, lww bool) *overlay {
 	return &overlay{tree: memstore.NewTree(), lww: lww, stamp: at}
-}
-
-// release drops one view's hold, and gives the memory back after the last.
-func (o *overlay) release() {
-	if o.refs.Add(-1) == 0 {
-		o.tree.Free()
-	}
-}
-
-// get looks a key up, first in the tree and then in the flag cleared. A clear works in the opposite
-// order: it sets cleared before it empties the tree. So a reader that no longer finds a cleared key
-// in the tree is sure to see the flag, and reports the key dead. In any other order the reader
-// could report the key unknown, and then find the cleared record in the file.
-func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
-	at := len(dst)
-	dst, large, pin, found := o.tree.Look(dst, key)
-	switch {
-	case !found && o.cleared.Load():
-		return dst, dead, nil
-	case !found:
-		return dst, unknown, nil
-	case pin != nil: // live: nothing else is large
-		defer pin.Release()
-		dst, err := store.Append(dst, large[valueAt(large[0]):], r)
-		return dst, live, err
-	case dst[at]&flagLive == 0:
-		return dst[:at], dead, nil
-	}
-	n := valueAt(dst[at])
-	copy(dst[at:], dst[at+n:])
-	return dst[:len(dst)-n], live, nil
 }
 
 // apply changes the overlay; readers see all of ups or nothing. It returns the memory that the
@@ -113,7 +98,7 @@ func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore
 			switch u := &ups[i]; u.Op {
 			case update.OpSet:
 				o.begin(b, flagLive, at, ups, i)
-				o.put(b, u.Key, u.Value, prepared.Take(u.Value, len(o.scratch)))
+				o.put(b, u.Key, u.Value, prepared)
 			case update.OpRemove:
 				o.begin(b, flagDead, at, ups, i)
 				o.replace(b, u.Key, nil, nil)
@@ -134,30 +119,41 @@ func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []upd
 	}
 }
 
-// put stores a record whose flag and version are in scratch. made is a copy of the value that
-// Prepare has made, nil if there is none.
-func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value) {
-	switch {
-	case made != nil:
-		o.replace(b, key, nil, made)
-	case len(value) <= largeValue:
+// note adds the version of ups[i] to the flag in scratch. The removal of an expired or evicted
+// record (at is 0) is not in the log and has no version of its own. The key then keeps the version
+// that this overlay has noted before; if there is none, Entry finds the version below the overlay.
+func (o *overlay) note(b *memstore.Batch, at update.Stamp, ups []update.Update, i int) {
+	v := VersionOf(at, ups, i)
+	if at == 0 {
+		before, found := b.Get(ups[i].Key)
+		if !found || before[0]&flagNoted == 0 {
+			return
+		}
+		v = decodeVersion(before[1:])
+	}
+	o.scratch[0] |= flagNoted
+	o.scratch = appendVersion(o.scratch, v)
+}
+
+// put stores a record whose flag and version are in scratch. For a large value it looks whether
+// Prepare has made a copy.
+func (o *overlay) put(b *memstore.Batch, key, value []byte, prepared *memstore.Prepared) {
+	if len(value) <= largeValue {
 		o.scratch = append(o.scratch, value...)
 		o.replace(b, key, nil, nil)
-	default:
-		o.replace(b, key, value, nil)
+	} else {
+		o.replace(b, key, value, prepared.Take(value, len(o.scratch)))
+		o.largeBytes += int64(len(value))
 	}
 	o.liveCount++
 	o.liveBytes += int64(len(key) + len(value))
-	if len(value) > largeValue {
-		o.largeBytes += int64(len(value))
-	}
 }
 
 // largeValue is the size of the longest value that is copied into scratch.
 const largeValue = 64 << 10
 
-// replace stores scratch as the entry of key: alone, joined with the bytes of a large value, or in
-// front of the copy made. It takes the entry that was there before out of the sums.
+// replace stores scratch as the entry of key: alone, in front of the copy made of a large value, or
+// joined with the bytes of a large value. It takes the entry that was there before out of the sums.
 func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
 	var oldFlag byte
 	var oldSize int
@@ -191,9 +187,50 @@ func (o *overlay) clear(b *memstore.Batch) {
 	o.fresh, o.below = nil, usage{}
 }
 
+// get looks a key up, first in the tree and then in the flag cleared. A clear works in the opposite
+// order: it sets cleared before it empties the tree. So a reader that no longer finds a cleared key
+// in the tree is sure to see the flag, and reports the key dead. In any other order the reader
+// could report the key unknown, and then find the cleared record in the file.
+func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
+	at := len(dst)
+	dst, large, pin, found := o.tree.Look(dst, key)
+	switch {
+	case !found && o.cleared.Load():
+		return dst, dead, nil
+	case !found:
+		return dst, unknown, nil
+	case pin != nil: // live: nothing else is large
+		defer pin.Release()
+		dst, err := store.Append(dst, large[valueAt(large[0]):], r)
+		return dst, live, err
+	case dst[at]&flagLive == 0:
+		return dst[:at], dead, nil
+	}
+	n := valueAt(dst[at])
+	copy(dst[at:], dst[at+n:])
+	return dst[:len(dst)-n], live, nil
+}
+
+// entry looks up the entry of a key in the overlay.
+func (o *overlay) entry(key []byte) (LastUpdate, bool) {
+	var room [headSize]byte
+	head, found := o.tree.GetHead(room[:0], key, headSize)
+	if !found {
+		return LastUpdate{}, false
+	}
+	return notedEntry(head)
+}
+
 // scan visits the overlay's entries, tombstones included.
 func (o *overlay) scan(from store.Start, visit func(key, flagged []byte) bool) {
 	_ = o.tree.Scan(from, visit) // memory cannot fail
+}
+
+// release drops one view's hold, and gives the memory back after the last.
+func (o *overlay) release() {
+	if o.refs.Add(-1) == 0 {
+		o.tree.Free()
+	}
 }
 
 // A view is what a reader sees in front of the file: the active overlay, and the frozen one while a
@@ -221,18 +258,6 @@ func newView(active, frozen *overlay) *view {
 		frozen.refs.Add(1)
 	}
 	return v
-}
-
-// acquire returns the current view. The caller must release it soon.
-func (s *Store) acquire() *view {
-	for {
-		v := s.view.Load()
-		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
-			if v.refs.CompareAndSwap(n, n+1) {
-				return v
-			}
-		}
-	}
 }
 
 func (v *view) release() {

@@ -20,6 +20,7 @@ import (
 // so the package can be read from the top file down, or from the bottom up.
 func layered() []string {
 	return []string{
+		"db/filestore",
 		"db/memstore",
 		"db/memstore/slab",
 		"httpapi",
