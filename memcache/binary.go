@@ -21,79 +21,6 @@ const (
 	headerSize   = 24
 )
 
-// status is the result of a request.
-type status uint16
-
-const (
-	statusOK        status = 0x00
-	statusNotFound  status = 0x01
-	statusExists    status = 0x02
-	statusTooLarge  status = 0x03
-	statusInvalid   status = 0x04
-	statusNotStored status = 0x05
-	statusNotNumber status = 0x06
-	statusDenied    status = 0x24
-	statusAuth      status = 0x20
-	statusUnknown   status = 0x81
-	statusNoMemory  status = 0x82
-	statusInternal  status = 0x84
-)
-
-// text is the value of a reply that reports an error.
-func (s status) text() string {
-	switch s {
-	case statusNotFound:
-		return "Not found"
-	case statusExists:
-		return "Data exists for key."
-	case statusTooLarge:
-		return "Too large."
-	case statusInvalid:
-		return "Invalid arguments"
-	case statusNotStored:
-		return "Not stored."
-	case statusNotNumber:
-		return "Non-numeric server-side value for incr or decr"
-	case statusNoMemory:
-		return "Out of memory"
-	case statusDenied:
-		return "The server is read-only"
-	case statusAuth:
-		return "Auth failure."
-	case statusUnknown:
-		return "Unknown command"
-	}
-	return "Internal error"
-}
-
-// request is a received message. Its slices are valid until the next read.
-type request struct {
-	op                 opcode
-	opaque             [4]byte
-	unique             uint64
-	extras, key, value []byte
-	room               []byte // of a large value, as in change
-}
-
-// reply is what is sent for a request.
-type reply struct {
-	status             status
-	unique             uint64
-	extras, key, value []byte
-}
-
-// parseRequest splits a message. ok is false if its lengths contradict each other.
-func parseRequest(message []byte) (r request, ok bool) {
-	r = request{op: opcode(message[1]), opaque: [4]byte(message[12:16]), unique: binary.BigEndian.Uint64(message[16:])}
-	keyEnd := int(message[4]) + int(binary.BigEndian.Uint16(message[2:]))
-	body := message[headerSize:]
-	if keyEnd > len(body) {
-		return r, false
-	}
-	r.extras, r.key, r.value = body[:message[4]], body[message[4]:keyEnd], body[keyEnd:]
-	return r, true
-}
-
 // opcode is the command of a binary request.
 type opcode byte
 
@@ -199,6 +126,79 @@ func (o opcode) service() (row operation, ok bool) {
 		return row, false
 	}
 	return row, true
+}
+
+// status is the result of a request.
+type status uint16
+
+const (
+	statusOK        status = 0x00
+	statusNotFound  status = 0x01
+	statusExists    status = 0x02
+	statusTooLarge  status = 0x03
+	statusInvalid   status = 0x04
+	statusNotStored status = 0x05
+	statusNotNumber status = 0x06
+	statusDenied    status = 0x24
+	statusAuth      status = 0x20
+	statusUnknown   status = 0x81
+	statusNoMemory  status = 0x82
+	statusInternal  status = 0x84
+)
+
+// text is the value of a reply that reports an error.
+func (s status) text() string {
+	switch s {
+	case statusNotFound:
+		return "Not found"
+	case statusExists:
+		return "Data exists for key."
+	case statusTooLarge:
+		return "Too large."
+	case statusInvalid:
+		return "Invalid arguments"
+	case statusNotStored:
+		return "Not stored."
+	case statusNotNumber:
+		return "Non-numeric server-side value for incr or decr"
+	case statusNoMemory:
+		return "Out of memory"
+	case statusDenied:
+		return "The server is read-only"
+	case statusAuth:
+		return "Auth failure."
+	case statusUnknown:
+		return "Unknown command"
+	}
+	return "Internal error"
+}
+
+// request is a received message. Its slices are valid until the next read.
+type request struct {
+	op                 opcode
+	opaque             [4]byte
+	unique             uint64
+	extras, key, value []byte
+	room               []byte // of a large value, as in change
+}
+
+// reply is what is sent for a request.
+type reply struct {
+	status             status
+	unique             uint64
+	extras, key, value []byte
+}
+
+// parseRequest splits a message. ok is false if its lengths contradict each other.
+func parseRequest(message []byte) (r request, ok bool) {
+	r = request{op: opcode(message[1]), opaque: [4]byte(message[12:16]), unique: binary.BigEndian.Uint64(message[16:])}
+	keyEnd := int(message[4]) + int(binary.BigEndian.Uint16(message[2:]))
+	body := message[headerSize:]
+	if keyEnd > len(body) {
+		return r, false
+	}
+	r.extras, r.key, r.value = body[:message[4]], body[message[4]:keyEnd], body[keyEnd:]
+	return r, true
 }
 
 // fits reports whether a request has the parts that its operation needs.

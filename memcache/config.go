@@ -72,22 +72,6 @@ func ParseConfig(expr string) Config {
 	return c
 }
 
-// Version is the version that the original reports.
-const Version = "KyotoTycoon/0.9.56b"
-
-// ModernVersion is the version that a modern server reports: that of the memcached whose commands
-// it has, since clients decide by it which commands they may use. It begins with a number, because
-// libmemcached takes a server for dead otherwise.
-const ModernVersion = "1.6.18-" + Version
-
-// versionText returns the version that a server with this configuration reports.
-func (cfg *Config) versionText() string {
-	if cfg.Modern {
-		return ModernVersion
-	}
-	return Version
-}
-
 func (c *Config) set(name, value string) {
 	switch name {
 	case "host":
@@ -132,4 +116,20 @@ func positive(text string, otherwise int) int {
 		return int(n)
 	}
 	return otherwise
+}
+
+// Version is the version that the original reports.
+const Version = "KyotoTycoon/0.9.56b"
+
+// ModernVersion is the version that a modern server reports: that of the memcached whose commands
+// it has, since clients decide by it which commands they may use. It begins with a number, because
+// libmemcached takes a server for dead otherwise.
+const ModernVersion = "1.6.18-" + Version
+
+// versionText returns the version that a server with this configuration reports.
+func (cfg *Config) versionText() string {
+	if cfg.Modern {
+		return ModernVersion
+	}
+	return Version
 }

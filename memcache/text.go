@@ -55,8 +55,8 @@ func getMessages(c *conn) bool {
 	return c.sayValues(c.words[1:], "get", func(name []byte) (item, error) { return c.fetchMessage(name, deadline) })
 }
 
-// sayValues answers with the items that fetch finds. If fetch fails, the reply says that call of the
-// original has failed.
+// sayValues answers with the items that fetch finds. If fetch fails, the reply names call, which is
+// an operation of the original.
 func (c *conn) sayValues(keys [][]byte, call string, fetch func(key []byte) (item, error)) bool {
 	for _, key := range keys {
 		it, err := fetch(key)

@@ -1,18 +1,14 @@
 package lock
 
-// maxLines is how many bytes of lines other sessions and the clock may leave with a session. A
-// client with more does not read: its connection is closed.
-const maxLines = 16 << 20
-
-// keepRequests is the largest capacity of requests that is kept while there are none.
-const keepRequests = 1 << 8
-
 func (s *session) add(r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.place = len(s.requests)
 	s.requests = append(s.requests, r)
 }
+
+// keepRequests is the largest capacity of requests that is kept while there are none.
+const keepRequests = 1 << 8
 
 func (s *session) remove(r *request) {
 	s.mu.Lock()
@@ -67,6 +63,10 @@ func (s *session) gathered() int {
 	defer s.mu.Unlock()
 	return len(s.own) + len(s.lines)
 }
+
+// maxLines is how many bytes of lines other sessions and the clock may leave with a session. A
+// client with more does not read: its connection is closed.
+const maxLines = 16 << 20
 
 // step is one step of the table: a command of a session, or the passing of time.
 type step struct {

@@ -20,8 +20,8 @@ type Right struct {
 	Reader, Writer int
 }
 
-// CheckRights requires calls to be answered by the rights of their clients. start starts the service
-// of this name.
+// CheckRights requires calls to be answered by the rights of their clients. start starts the
+// service of this name.
 func CheckRights(t *testing.T, service string, start func(services.Options) (addr string), rights ...Right) {
 	t.Helper()
 	reader, writer := "reader-0123456789", "writer-0123456789"
