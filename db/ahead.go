@@ -12,11 +12,11 @@ import (
 
 // goAhead has a value that goesAhead written to the log. The caller must end the returned early
 // once its update is in the log, or will not be. A value that w forbids at the moment is not
-// written. room is as for SetInPlace, nil for a value that is copied. The caller holds no lock.
-func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w when) (*early, error) {
-	if w != anyway {
+// written. room is as for StoreInPlace, nil for a value that is copied. The caller holds no lock.
+func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w record.When) (*early, error) {
+	if w != record.Anyway {
 		_, _, found, err := d.read(&glance{}, nil, key)
-		if err != nil || found != (w == whenThere) {
+		if err != nil || found != (w == record.WhenThere) {
 			return nil, err
 		}
 	}

@@ -54,8 +54,10 @@ func TestLargeValuesGoAhead(t *testing.T) {
 	c, d := openAhead(t, dir, faultfs.New(vfs.OS{}))
 	require.NoError(t, d.Set(nil, []byte("old"), []byte("v"), record.Never))
 	for key, store := range map[string]func(key, value []byte) error{
-		"a":   func(key, value []byte) error { return d.Set(nil, key, value, record.Never) },
-		"b":   func(key, value []byte) error { return d.SetInPlace(nil, key, roomFor(value), record.Never) },
+		"a": func(key, value []byte) error { return d.Set(nil, key, value, record.Never) },
+		"b": func(key, value []byte) error {
+			return d.StoreInPlace(nil, key, roomFor(value), record.Never, record.Anyway)
+		},
 		"c":   func(key, value []byte) error { return d.Add(nil, key, value, record.Never) },
 		"old": func(key, value []byte) error { return d.Replace(nil, key, value, record.Never) },
 		"d": func(key, value []byte) error {

@@ -51,15 +51,6 @@ type early struct {
 	kept int           // bytes of room on the disk that is kept for the value
 }
 
-// when is the condition under which a record is stored.
-type when int
-
-const (
-	anyway when = iota
-	whenNew
-	whenThere
-)
-
 const (
 	leastRoom = 512
 	keepRoom  = 64 << 10 // larger scratch space is not kept

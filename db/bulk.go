@@ -11,7 +11,7 @@ type Record struct {
 	Key, Value []byte
 	XT         record.XT
 
-	Room []byte // of SetBulk: a large value as SetInPlace takes it; nil: Value is copied
+	Room []byte // of SetBulk: a large value as StoreInPlace takes it; nil: Value is copied
 }
 
 const (
@@ -93,7 +93,7 @@ func (d *DB) setChunk(p *Pending, recs []Record, atomic bool) (stored int, err e
 // setOne stores the only record of a chunk.
 func (d *DB) setOne(p *Pending, r *Record) (stored int, err error) {
 	if r.Room != nil {
-		err = d.SetInPlace(p, r.Key, r.Room, r.XT)
+		err = d.StoreInPlace(p, r.Key, r.Room, r.XT, record.Anyway)
 	} else {
 		err = d.Set(p, r.Key, r.Value, r.XT)
 	}

@@ -3,6 +3,7 @@ package db
 import (
 	"fmt"
 	"gotycoon/db/checksum"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/record"
 	"path/filepath"
 	"testing"
@@ -86,7 +87,7 @@ func TestHiddenRecordsAreAskedAbout(t *testing.T) {
 	ops := map[string]func(Heed) error{
 		"jump": func(h Heed) error { c := d.NewCursor(); c.Heed = h; return c.Jump(nil) },
 		"match": func(h Heed) error {
-			_, err := d.MatchRegex(h, nil, "x", -1, nil)
+			_, err := keymatch.MatchRegex(d, h, nil, "x", -1, nil)
 			return err
 		},
 		"checksum": func(h Heed) error {

@@ -16,6 +16,7 @@ import (
 
 	"gotycoon/db/checksum"
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
 )
@@ -137,7 +138,7 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 	regex := func(pattern string) func(Heed) error {
 		return func(h Heed) error {
 			for {
-				if _, err := d.MatchRegex(h, nil, pattern, -1, nil); err != nil {
+				if _, err := keymatch.MatchRegex(d, h, nil, pattern, -1, nil); err != nil {
 					return err
 				}
 			}
@@ -146,7 +147,7 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 	similar := func(size int, limit int64, utf bool) func(Heed) error {
 		return func(h Heed) error {
 			for {
-				if _, err := d.MatchSimilar(h, nil, bytes.Repeat([]byte("b"), size), limit, utf, -1, nil); err != nil {
+				if _, err := keymatch.MatchSimilar(d, h, nil, bytes.Repeat([]byte("b"), size), limit, utf, -1, nil); err != nil {
 					return err
 				}
 			}
@@ -172,10 +173,10 @@ func expensiveSearches(t testing.TB) map[string]func(Heed) error {
 		},
 		"prefix": func(h Heed) error {
 			for {
-				if _, err := d.MatchPrefix(h, nil, []byte("b"), -1, nil); err != nil {
+				if _, err := keymatch.MatchPrefix(d, h, nil, []byte("b"), -1, nil); err != nil {
 					return err
 				}
-				if _, err := d.MatchPrefix(h, nil, long, -1, nil); err != nil {
+				if _, err := keymatch.MatchPrefix(d, h, nil, long, -1, nil); err != nil {
 					return err
 				}
 			}

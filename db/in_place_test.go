@@ -23,7 +23,7 @@ func TestSetInPlace(t *testing.T) {
 		d := c.DB(i)
 		for _, key := range []string{"small", "large", string(bytes.Repeat([]byte("k"), 1000))} {
 			require.NoError(t, d.Set(&owed, []byte(key), []byte("before"), record.Never))
-			require.NoError(t, d.SetInPlace(&owed, []byte(key), room(), record.XT(1<<20)))
+			require.NoError(t, d.StoreInPlace(&owed, []byte(key), room(), record.XT(1<<20), record.Anyway))
 		}
 		n, err := d.SetBulk(&owed, []Record{{Key: []byte("x"), Value: []byte("y"), XT: record.Never}, {Key: []byte("bulk"), Value: value, Room: room(), XT: record.Never}}, false)
 		require.NoError(t, err)

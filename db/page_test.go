@@ -2,6 +2,7 @@ package db
 
 import (
 	"fmt"
+	"gotycoon/db/pages"
 	"gotycoon/db/record"
 	"path/filepath"
 	"slices"
@@ -11,19 +12,19 @@ import (
 )
 
 // leaf leafs through all pages and returns the keys and how many pages there were.
-func leaf(t *testing.T, d *DB, o PageOptions) (keys []string, pages int) {
+func leaf(t *testing.T, d *DB, o pages.Options) (keys []string, n int) {
 	t.Helper()
 	for {
-		page, err := d.Page(nil, o)
+		page, err := pages.Of(d, nil, o)
 		require.NoError(t, err)
 		require.LessOrEqual(t, len(page.Records), o.Records)
 		require.LessOrEqual(t, page.Examined, o.Examine)
 		for _, r := range page.Records {
 			keys = append(keys, string(r.Key))
 		}
-		pages++
+		n++
 		if page.Next == nil {
-			return keys, pages
+			return keys, n
 		}
 		o.After = page.Next
 	}
@@ -51,16 +52,16 @@ func TestPages(t *testing.T) {
 			slices.Sort(all)
 			slices.Sort(twos)
 
-			keys, pages := leaf(t, d, PageOptions{Records: 90, Examine: 1 << 20})
-			require.GreaterOrEqual(t, pages, 2000/90)
+			keys, n := leaf(t, d, pages.Options{Records: 90, Examine: 1 << 20})
+			require.GreaterOrEqual(t, n, 2000/90)
 			slices.Sort(keys)
 			require.Equal(t, all, keys, "each record is met once")
 
-			keys, _ = leaf(t, d, PageOptions{Records: 50, Examine: 600, Prefix: []byte("2")})
+			keys, _ = leaf(t, d, pages.Options{Records: 50, Examine: 600, Prefix: []byte("2")})
 			slices.Sort(keys)
 			require.Equal(t, twos, keys)
 
-			page, err := d.Page(nil, PageOptions{Records: 10, Examine: 100, Value: 3})
+			page, err := pages.Of(d, nil, pages.Options{Records: 10, Examine: 100, Value: 3})
 			require.NoError(t, err)
 			require.Equal(t, "the", string(page.Records[0].Value))
 			require.Equal(t, len("the value of ")+len(page.Records[0].Key), page.Records[0].Size)
@@ -69,7 +70,7 @@ func TestPages(t *testing.T) {
 			for _, r := range page.Records { // also the one behind which the next page begins
 				require.NoError(t, d.Remove(nil, r.Key))
 			}
-			keys, _ = leaf(t, d, PageOptions{Records: 500, Examine: 1 << 20, After: page.Next})
+			keys, _ = leaf(t, d, pages.Options{Records: 500, Examine: 1 << 20, After: page.Next})
 			require.Len(t, keys, 1990)
 		})
 	}
@@ -81,14 +82,14 @@ func TestAPageHasNoExpiredRecords(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("a"), nil, 10))
 	require.NoError(t, d.Set(nil, []byte("b"), nil, 1000))
 	now.advance(100)
-	page, err := d.Page(nil, PageOptions{Records: 10, Examine: 10})
+	page, err := pages.Of(d, nil, pages.Options{Records: 10, Examine: 10})
 	require.NoError(t, err)
 	require.Len(t, page.Records, 1)
 	require.Equal(t, "b", string(page.Records[0].Key))
 	require.Equal(t, now.now().Unix()+900, page.Records[0].XT)
 	require.Nil(t, page.Next)
 
-	empty, err := mustOpen(t, Options{}, ":").DB(0).Page(nil, PageOptions{Records: 10, Examine: 10})
+	empty, err := pages.Of(mustOpen(t, Options{}, ":").DB(0), nil, pages.Options{Records: 10, Examine: 10})
 	require.NoError(t, err)
 	require.Empty(t, empty.Records)
 	require.Nil(t, empty.Next)

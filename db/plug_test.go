@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/memstore"
 	"gotycoon/db/plugged"
 	"gotycoon/db/record"
@@ -67,7 +68,7 @@ func TestOperationsOnAnEngine(t *testing.T) {
 		require.NoError(t, d.Set(nil, []byte(key), []byte("v"), record.Never))
 	}
 	require.ErrorIs(t, d.Add(nil, []byte("a"), nil, record.Never), dberr.ErrDuplicate)
-	keys, err := d.MatchPrefix(nil, nil, nil, -1, nil)
+	keys, err := keymatch.MatchPrefix(d, nil, nil, nil, -1, nil)
 	require.NoError(t, err)
 	require.Equal(t, [][]byte{[]byte("a"), []byte("b"), []byte("c")}, keys)
 	cur := d.NewCursor()

@@ -85,7 +85,7 @@ func TestLargeValuesAreAskedForBeforeTheyAreCopied(t *testing.T) {
 			"CAS":        func() error { return d.CAS(p, key, []byte("x"), nil, record.Never) },
 			"Append":     func() error { return d.Append(p, key, []byte("x"), record.Never) },
 			"GetBulk":    func() error { return d.GetBulk(p, [][]byte{key}, false, func(int, []byte, int64) {}) },
-			"Accept":     func() error { return d.Accept(p, key, visit) },
+			"Accept":     func() error { _, err := d.Accept(p, key, visit); return err },
 			"AcceptBulk": func() error { return d.AcceptBulk(p, [][]byte{key}, visit) },
 			"Set":        func() error { return d.Set(p, key, make([]byte, largeSize), record.Never) },
 			"SetBulk": func() error {

@@ -48,34 +48,24 @@ func (d *DB) Check(p *Pending, key []byte) (size int, xt int64, err error) {
 
 // Set stores a record, new or not.
 func (d *DB) Set(p *Pending, key, value []byte, xt record.XT) error {
-	return d.storeOne(p, key, value, nil, xt, anyway)
-}
-
-// SetInPlace is Set for a large value that the log and the store take without a copy: room is
-// Headroom bytes, which are overwritten, and the value. Nobody may change room before p has been
-// waited for.
-func (d *DB) SetInPlace(p *Pending, key, room []byte, xt record.XT) error {
-	return d.storeOne(p, key, room[record.Headroom:], room, xt, anyway)
+	return d.storeOne(p, key, value, nil, xt, record.Anyway)
 }
 
 // Add stores a new record. It returns ErrDuplicate when the key has one.
 func (d *DB) Add(p *Pending, key, value []byte, xt record.XT) error {
-	return d.storeOne(p, key, value, nil, xt, whenNew)
-}
-
-// AddInPlace is Add for a value as SetInPlace takes it.
-func (d *DB) AddInPlace(p *Pending, key, room []byte, xt record.XT) error {
-	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenNew)
+	return d.storeOne(p, key, value, nil, xt, record.WhenNew)
 }
 
 // Replace stores the value of an existing record. It returns ErrNoRecord when there is none.
 func (d *DB) Replace(p *Pending, key, value []byte, xt record.XT) error {
-	return d.storeOne(p, key, value, nil, xt, whenThere)
+	return d.storeOne(p, key, value, nil, xt, record.WhenThere)
 }
 
-// ReplaceInPlace is Replace for a value as SetInPlace takes it.
-func (d *DB) ReplaceInPlace(p *Pending, key, room []byte, xt record.XT) error {
-	return d.storeOne(p, key, room[record.Headroom:], room, xt, whenThere)
+// StoreInPlace is Set, Add or Replace, as w says, for a large value that the log and the store take
+// without a copy: room is Headroom bytes, which are overwritten, and the value. Nobody may change
+// room before p has been waited for.
+func (d *DB) StoreInPlace(p *Pending, key, room []byte, xt record.XT, w record.When) error {
+	return d.storeOne(p, key, room[record.Headroom:], room, xt, w)
 }
 
 // goesAhead reports whether a value of a size is written to the log before its key is locked. In an
@@ -84,8 +74,8 @@ func (d *core) goesAhead(size int) bool {
 	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
 }
 
-// storeOne stores one record. room is as for SetInPlace, nil for a value that is copied.
-func (d *core) storeOne(p *Pending, key, value, room []byte, xt record.XT, w when) error {
+// storeOne stores one record. room is as for StoreInPlace, nil for a value that is copied.
+func (d *core) storeOne(p *Pending, key, value, room []byte, xt record.XT, w record.When) error {
 	if err := d.throttleFor(value); err != nil {
 		return err
 	}
@@ -99,16 +89,16 @@ func (d *core) storeOne(p *Pending, key, value, room []byte, xt record.XT, w whe
 	}
 	return d.modify(p, key, func(b *batch) error {
 		target := key
-		if w == anyway {
+		if w == record.Anyway {
 			target = d.lines.target(key, value)
 		} else {
 			found, err := b.exists(key)
 			switch {
 			case err != nil:
 				return err
-			case w == whenNew && found:
+			case w == record.WhenNew && found:
 				return dberr.ErrDuplicate
-			case w == whenThere && !found:
+			case w == record.WhenThere && !found:
 				return dberr.ErrNoRecord
 			case !found:
 				target = d.lines.target(key, value)

@@ -17,9 +17,9 @@ import (
 	"gotycoon/ulog"
 )
 
-// Loader puts records into a database that nobody uses yet, past the update log. It is for one
+// loader puts records into a database that nobody uses yet, past the update log. It is for one
 // goroutine.
-type Loader struct {
+type loader struct {
 	db    *core
 	ups   []ulog.Update
 	room  []byte // keys and values of ups
@@ -31,18 +31,22 @@ const (
 	loadBytes   = 256 << 10
 )
 
-// Load calls fill with a Loader for the database, which must be in memory and unused by anybody
-// else. Records that are there already stay, unless fill adds one with the same key.
-func (d *DB) Load(fill func(*Loader) error) error {
+// filling calls add for each record that a database is to have. value is in stored form; an expired
+// record is stored too. Neither slice is kept. add fails for what the database cannot hold.
+type filling = func(add func(key, value []byte) error) error
+
+// Load has fill add records to the database, which must be in memory and unused by anybody else.
+// Records that are there already stay, unless fill adds one with the same key.
+func (d *DB) Load(fill filling) error {
 	if d.file != nil {
 		return dberr.ErrNotImplemented
 	}
 	return load(&d.core, fill)
 }
 
-func load(d *core, fill func(*Loader) error) error {
-	l := &Loader{db: d}
-	err := fill(l)
+func load(d *core, fill filling) error {
+	l := &loader{db: d}
+	err := fill(l.record)
 	if err == nil {
 		err = l.flush()
 	}
@@ -50,9 +54,8 @@ func load(d *core, fill func(*Loader) error) error {
 	return err
 }
 
-// Add stores a record. value is in stored form; an expired record is stored too. Neither slice is
-// kept. Add fails for what the database cannot hold.
-func (l *Loader) Add(key, value []byte) error {
+// record stores a record, see filling.
+func (l *loader) record(key, value []byte) error {
 	d := l.db
 	if err := d.checkKey(key); err != nil {
 		return err
@@ -71,7 +74,7 @@ func (l *Loader) Add(key, value []byte) error {
 }
 
 // add copies an update into the batch.
-func (l *Loader) add(u ulog.Update) error {
+func (l *loader) add(u ulog.Update) error {
 	if len(l.ups) == loadRecords || len(l.room)+len(u.Key)+len(u.Value) > loadBytes {
 		if err := l.flush(); err != nil {
 			return err
@@ -84,7 +87,7 @@ func (l *Loader) add(u ulog.Update) error {
 	return nil
 }
 
-func (l *Loader) flush() error {
+func (l *loader) flush() error {
 	if l.db.file != nil {
 		if err := l.db.file.ThrottleReplay(); err != nil {
 			return systemError(err)
@@ -103,7 +106,7 @@ const restoringSuffix = ".restoring"
 // RestoreFile makes the database file that an expression names from the records that fill adds. If
 // the file exists and is not empty, the error is os.ErrExist. The file gets its name when it is
 // complete: a crash leaves nothing that Open would take for a database.
-func RestoreFile(raw string, o Options, fill func(*Loader) error) error {
+func RestoreFile(raw string, o Options, fill filling) error {
 	o.setDefaults()
 	e, err := expr.Parse(raw)
 	if err != nil {
@@ -147,7 +150,7 @@ func absent(path string) error {
 }
 
 // fillFile makes a database file under a temporary name, complete and durable.
-func fillFile(path string, e expr.Expr, o Options, fill func(*Loader) error) error {
+func fillFile(path string, e expr.Expr, o Options, fill filling) error {
 	f, err := filestore.Open(path, filestore.Options{TryLock: true, Persistent: e.Params.Persistent, Limit: o.CheckpointSize, Logger: o.Logger})
 	if err != nil {
 		return openError(err)
@@ -179,7 +182,7 @@ func (c *Catalog) RollForward(restored []Restored) error {
 	from := c.log.Last()
 	for _, r := range restored {
 		if r.Stamp < c.log.Last() {
-			loaders[r.DB.index] = &roll{Loader{db: &r.DB.core}, r.Stamp}
+			loaders[r.DB.index] = &roll{loader{db: &r.DB.core}, r.Stamp}
 			from = min(from, r.Stamp)
 		}
 	}
@@ -194,7 +197,7 @@ func (c *Catalog) RollForward(restored []Restored) error {
 
 // roll is a database being rolled forward, with the updates after a stamp.
 type roll struct {
-	Loader
+	loader
 	after ulog.Stamp
 }
 

@@ -18,10 +18,10 @@ import (
 const forever = "\xff\xff\xff\xff\xff"
 
 // fillWith returns a function that adds records, values with their expiration time.
-func fillWith(records map[string]string) func(*Loader) error {
-	return func(l *Loader) error {
+func fillWith(records map[string]string) filling {
+	return func(add func(key, value []byte) error) error {
 		for key, value := range records {
-			if err := l.Add([]byte(key), []byte(value)); err != nil {
+			if err := add([]byte(key), []byte(value)); err != nil {
 				return err
 			}
 		}
@@ -95,8 +95,8 @@ func TestRestoreFileIsAllOrNothing(t *testing.T) {
 	path := filepath.Join(dir, "a.kct")
 	broken := errors.New("damaged")
 	stored, shown := numbered(3000)
-	require.ErrorIs(t, RestoreFile(path, Options{}, func(l *Loader) error {
-		require.NoError(t, fillWith(stored)(l))
+	require.ErrorIs(t, RestoreFile(path, Options{}, func(add func(key, value []byte) error) error {
+		require.NoError(t, fillWith(stored)(add))
 		require.NoFileExists(t, path)
 		left := image(t, dir) // a crash now
 		require.NoError(t, RestoreFile(filepath.Join(left, "a.kct"), Options{}, fillWith(stored)))
@@ -175,9 +175,9 @@ func BenchmarkRestoreFile(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "a.kct")
 	value := append([]byte(forever), make([]byte, 80)...)
 	start := time.Now()
-	require.NoError(b, RestoreFile(path, Options{}, func(l *Loader) error {
+	require.NoError(b, RestoreFile(path, Options{}, func(add func(key, value []byte) error) error {
 		for i := range b.N {
-			if err := l.Add(fmt.Appendf(nil, "key%09d", i), value); err != nil {
+			if err := add(fmt.Appendf(nil, "key%09d", i), value); err != nil {
 				return err
 			}
 		}

@@ -50,7 +50,8 @@ func TestRightsAreAskedForWhenNothingIsLeftToWaitFor(t *testing.T) {
 			return err
 		},
 		"accept": func(d *DB, p *Pending) error {
-			return d.Accept(p, []byte("a"), func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{Op: record.Discard} })
+			_, err := d.Accept(p, []byte("a"), func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{Op: record.Discard} })
+			return err
 		},
 		"accept bulk": func(d *DB, p *Pending) error {
 			return d.AcceptBulk(p, [][]byte{[]byte("a")}, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{Op: record.Discard} })

@@ -12,9 +12,10 @@ import (
 )
 
 // Accept shows the record of key to visit and does what the verdict says, in one step for everybody
-// else. An update that a read-only database refuses is refused before visit is called.
-func (d *DB) Accept(p *Pending, key []byte, visit record.Visitor) error {
-	return d.modify(p, key, func(b *batch) error { return b.accept(key, visit) })
+// else. An update that a read-only database refuses is refused before visit is called. With
+// WatchOptions.Uniques it returns the number (see Unique) that the record has afterwards.
+func (d *DB) Accept(p *Pending, key []byte, visit record.Visitor) (unique uint64, err error) {
+	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
 }
 
 // accept visits one record and adds the update.
@@ -123,7 +124,7 @@ var errStopped = errors.New("the iteration has been stopped")
 // early when more returns false.
 func (d *DB) Iterate(heed Heed, p *Pending, visit record.Visitor, more func() bool) error {
 	var failed error
-	err := d.keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
+	err := d.Keys(owed.NewHeeding(heed), store.Start{Edge: true}, func(key []byte) bool {
 		if !more() {
 			failed = errStopped
 			return false
@@ -194,14 +195,9 @@ func (d *core) mixed(n uint64) uint64 {
 	return max(n, 1)
 }
 
-// AcceptUnique is Accept; it returns the number (see Unique) that the record has afterwards.
-func (d *DB) AcceptUnique(p *Pending, key []byte, visit record.Visitor) (version uint64, err error) {
-	return d.withUnique(p, key, func(b *batch) error { return b.accept(key, visit) })
-}
-
-// DecideUnique is AcceptUnique for a decision that needs to know only whether there is a record:
-// the value is not read.
-func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) record.Verdict) (version uint64, err error) {
+// Decide is Accept for a decision that needs to know only whether there is a record: the value is
+// not read.
+func (d *DB) Decide(p *Pending, key []byte, decide func(found bool) record.Verdict) (unique uint64, err error) {
 	return d.withUnique(p, key, func(b *batch) error {
 		_, xt, found, err := b.look(key)
 		if err == nil {
@@ -212,19 +208,22 @@ func (d *DB) DecideUnique(p *Pending, key []byte, decide func(found bool) record
 }
 
 // withUnique is modify; it returns the number that the record has afterwards.
-func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (version uint64, err error) {
+func (d *DB) withUnique(p *Pending, key []byte, body func(b *batch) error) (unique uint64, err error) {
 	w := d.watch.Load()
+	if w == nil || w.slots == nil {
+		return 0, d.modify(p, key, body)
+	}
 	err = d.modify(p, key, func(b *batch) error {
 		if err := body(b); err != nil {
 			return err
 		}
 		if len(b.ups) == 0 {
-			version = d.Unique(key)
+			unique = d.Unique(key)
 			return nil
 		}
 		b.version = w.last.Add(1)
-		version = d.mixed(b.version)
+		unique = d.mixed(b.version)
 		return nil
 	})
-	return version, err
+	return unique, err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
@@ -61,7 +62,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 	store := func(_, _ []byte, _ int64, _ bool) record.Verdict {
 		return record.Verdict{Op: record.Store, Value: []byte("v")}
 	}
-	version, err := d.AcceptUnique(nil, key, store)
+	version, err := d.Accept(nil, key, store)
 	require.NoError(t, err)
 	require.Equal(t, version, d.Unique(key))
 	var seen sync.Map
@@ -69,7 +70,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 200 {
-				version, err := d.AcceptUnique(nil, key, store)
+				version, err := d.Accept(nil, key, store)
 				if _, double := seen.LoadOrStore(version, true); double || err != nil {
 					t.Errorf("%d twice: %v", version, err)
 				}
@@ -77,7 +78,7 @@ func TestAcceptVersionTellsTheVersionOfItsOwnUpdate(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	kept, err := d.AcceptUnique(nil, key, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{} })
+	kept, err := d.Accept(nil, key, func(_, _ []byte, _ int64, _ bool) record.Verdict { return record.Verdict{} })
 	require.NoError(t, err)
 	require.Equal(t, d.Unique(key), kept)
 }
@@ -93,7 +94,7 @@ func mustClaim(t *testing.T, d *DB, prefix, want string) *Claim {
 
 func visibleKeys(t *testing.T, d *DB) string {
 	t.Helper()
-	keys, err := d.MatchPrefix(nil, nil, nil, -1, nil)
+	keys, err := keymatch.MatchPrefix(d, nil, nil, nil, -1, nil)
 	require.NoError(t, err)
 	n, err := d.Count(nil)
 	require.NoError(t, err)

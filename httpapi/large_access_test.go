@@ -31,7 +31,7 @@ func TestCredentialsInFrontOfALargeBody(t *testing.T) {
 	s.access = guard
 	inside, leave := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.catalog.DB(0).Accept(nil, []byte("a"), func(_, _ []byte, _ int64, _ bool) record.Verdict {
+		_, _ = s.catalog.DB(0).Accept(nil, []byte("a"), func(_, _ []byte, _ int64, _ bool) record.Verdict {
 			close(inside)
 			<-leave
 			return record.Verdict{}

@@ -99,11 +99,11 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	var err error
 	switch {
 	case large && message.EqualFold(mode, "add"):
-		err = d.AddInPlace(owed, key, value, xt)
+		err = d.StoreInPlace(owed, key, value, xt, record.WhenNew)
 	case large && message.EqualFold(mode, "replace"):
-		err = d.ReplaceInPlace(owed, key, value, xt)
+		err = d.StoreInPlace(owed, key, value, xt, record.WhenThere)
 	case large:
-		err = d.SetInPlace(owed, key, value, xt)
+		err = d.StoreInPlace(owed, key, value, xt, record.Anyway)
 	case message.EqualFold(mode, "add"):
 		err = d.Add(owed, key, value, xt)
 	case message.EqualFold(mode, "replace"):

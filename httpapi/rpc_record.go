@@ -34,7 +34,7 @@ func rpcSet(c *call) error {
 		return err
 	}
 	if room := c.inPlace(value); room != nil {
-		return c.db.SetInPlace(&c.conn.Owed, key, room, c.in.xt())
+		return c.db.StoreInPlace(&c.conn.Owed, key, room, c.in.xt(), record.Anyway)
 	}
 	return c.db.Set(&c.conn.Owed, key, value, c.in.xt())
 }
@@ -45,7 +45,7 @@ func rpcAdd(c *call) error {
 		return err
 	}
 	if room := c.inPlace(value); room != nil {
-		return c.db.AddInPlace(&c.conn.Owed, key, room, c.in.xt())
+		return c.db.StoreInPlace(&c.conn.Owed, key, room, c.in.xt(), record.WhenNew)
 	}
 	return c.db.Add(&c.conn.Owed, key, value, c.in.xt())
 }
@@ -56,7 +56,7 @@ func rpcReplace(c *call) error {
 		return err
 	}
 	if room := c.inPlace(value); room != nil {
-		return c.db.ReplaceInPlace(&c.conn.Owed, key, room, c.in.xt())
+		return c.db.StoreInPlace(&c.conn.Owed, key, room, c.in.xt(), record.WhenThere)
 	}
 	return c.db.Replace(&c.conn.Owed, key, value, c.in.xt())
 }

@@ -7,6 +7,7 @@ import (
 
 	"gotycoon/db/checksum"
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 )
 
 // Procedures that go through a database. They may take long: replies to earlier requests leave
@@ -20,7 +21,7 @@ func rpcMatchPrefix(c *call) error {
 	if err := c.beginLong(); err != nil {
 		return err
 	}
-	keys, err := c.db.MatchPrefix(c.heed, &c.conn.Owed, prefix, c.in.intOr("max", -1), c.out.hold)
+	keys, err := keymatch.MatchPrefix(c.db, c.heed, &c.conn.Owed, prefix, c.in.intOr("max", -1), c.out.hold)
 	return c.outKeys(keys, err)
 }
 
@@ -32,7 +33,7 @@ func rpcMatchRegex(c *call) error {
 	if err := c.beginLong(); err != nil {
 		return err
 	}
-	keys, err := c.db.MatchRegex(c.heed, &c.conn.Owed, string(regex), c.in.intOr("max", -1), c.out.hold)
+	keys, err := keymatch.MatchRegex(c.db, c.heed, &c.conn.Owed, string(regex), c.in.intOr("max", -1), c.out.hold)
 	return c.outKeys(keys, err)
 }
 
@@ -48,7 +49,7 @@ func rpcMatchSimilar(c *call) error {
 	if err := c.beginLong(); err != nil {
 		return err
 	}
-	keys, err := c.db.MatchSimilar(c.heed, &c.conn.Owed, origin, distance, c.in.Has("utf"),
+	keys, err := keymatch.MatchSimilar(c.db, c.heed, &c.conn.Owed, origin, distance, c.in.Has("utf"),
 		c.in.intOr("max", -1), c.out.hold)
 	return c.outKeys(keys, err)
 }

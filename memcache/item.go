@@ -51,7 +51,7 @@ func (st *storage) remove(key []byte, unique uint64) (err error) {
 
 func (st *storage) removeVersion(key []byte, unique uint64) error {
 	var refused error
-	_, err := st.db.AcceptUnique(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) record.Verdict {
+	_, err := st.db.Accept(&st.io.Owed, key, func(key, _ []byte, _ int64, found bool) record.Verdict {
 		switch {
 		case !found:
 			refused = dberr.ErrNoRecord
@@ -72,7 +72,7 @@ func (st *storage) removeVersion(key []byte, unique uint64) error {
 func (st *storage) renew(key []byte, xt record.XT) (it item, err error) {
 	missing := false
 	var lack error
-	it.version, err = st.db.AcceptUnique(&st.io.Owed, key, func(_, old []byte, was int64, found bool) record.Verdict {
+	it.version, err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, was int64, found bool) record.Verdict {
 		if missing = !found; missing {
 			return record.Verdict{}
 		}
@@ -115,7 +115,7 @@ type addition struct {
 // at 0.
 func (st *storage) add(a addition) (sum, version uint64, xt int64, err error) {
 	var refused error
-	version, err = st.db.AcceptUnique(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) record.Verdict {
+	version, err = st.db.Accept(&st.io.Owed, a.key, func(key, old []byte, was int64, found bool) record.Verdict {
 		xt = was
 		sum, refused = st.sum(a, old, found)
 		if refused != nil {
@@ -179,7 +179,7 @@ func (st *storage) withFlagsOf(old []byte) []byte {
 // value the leading digits count.
 func (st *storage) addClassic(key []byte, delta int64, down bool) (sum int64, err error) {
 	missing := false
-	err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, _ int64, found bool) record.Verdict {
+	_, err = st.db.Accept(&st.io.Owed, key, func(_, old []byte, _ int64, found bool) record.Verdict {
 		if missing = !found; missing {
 			return record.Verdict{}
 		}

@@ -12,6 +12,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/record"
 )
 
@@ -95,7 +96,7 @@ func TestNewMessagesAreBehindAllThatAreThere(t *testing.T) {
 	require.NoError(t, d.Set(nil, []byte("job 04000000000000 0000"), []byte("further ahead"), record.Never))
 	put(t, q, "job", "second")
 	put(t, q, "other", "of another queue")
-	keys, err := d.MatchPrefix(nil, nil, []byte("other "), -1, nil)
+	keys, err := keymatch.MatchPrefix(d, nil, nil, []byte("other "), -1, nil)
 	require.NoError(t, err)
 	require.Len(t, keys, 1)
 	require.True(t, strings.HasPrefix(string(keys[0]), "other 01780000000"), "%s: times ahead stay with their queue", keys[0])

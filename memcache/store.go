@@ -112,17 +112,17 @@ func (st *storage) storeInPlace(ch change) (version uint64, err error) {
 	case ch.unique != 0 || ch.versioned || ch.mode == modeCAS:
 		return st.decideVersion(ch, room)
 	case ch.mode == modeAdd:
-		return 0, st.db.AddInPlace(owed, ch.key, room, ch.xt)
+		return 0, st.db.StoreInPlace(owed, ch.key, room, ch.xt, record.WhenNew)
 	case ch.mode == modeReplace:
-		return 0, st.db.ReplaceInPlace(owed, ch.key, room, ch.xt)
+		return 0, st.db.StoreInPlace(owed, ch.key, room, ch.xt, record.WhenThere)
 	}
-	return 0, st.db.SetInPlace(owed, ch.key, room, ch.xt)
+	return 0, st.db.StoreInPlace(owed, ch.key, room, ch.xt, record.Anyway)
 }
 
 // decideVersion stores data in a room if the item is as ch wants it.
 func (st *storage) decideVersion(ch change, room []byte) (version uint64, err error) {
 	var refused error
-	version, err = st.db.DecideUnique(&st.io.Owed, ch.key, func(found bool) record.Verdict {
+	version, err = st.db.Decide(&st.io.Owed, ch.key, func(found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
 			return record.Verdict{}
 		}
@@ -151,7 +151,7 @@ func (st *storage) countStore(ch change, err error) {
 // storeVersion is store for operations that depend on the old item. c.value holds the new value.
 func (st *storage) storeVersion(ch change) (version uint64, err error) {
 	var refused error
-	version, err = st.db.AcceptUnique(&st.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) record.Verdict {
+	version, err = st.db.Accept(&st.io.Owed, ch.key, func(key, old []byte, _ int64, found bool) record.Verdict {
 		if refused = st.refusal(ch, found); refused != nil {
 			return record.Verdict{}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/keymatch"
 	"gotycoon/db/record"
 	"gotycoon/ulog"
 )
@@ -160,14 +161,14 @@ func matches(c call, find func(d *db.DB, p *db.Pending) ([][]byte, error)) int {
 func dbMatchPrefix(c call) int {
 	prefix, limit := c.bytes(2), c.int(3, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
-		return d.MatchPrefix(c.s.leash.ask, p, prefix, limit, c.s.keysRoom())
+		return keymatch.MatchPrefix(d, c.s.leash.ask, p, prefix, limit, c.s.keysRoom())
 	})
 }
 
 func dbMatchRegex(c call) int {
 	regex, limit := c.text(2), c.int(3, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
-		return d.MatchRegex(c.s.leash.ask, p, regex, limit, c.s.keysRoom())
+		return keymatch.MatchRegex(d, c.s.leash.ask, p, regex, limit, c.s.keysRoom())
 	})
 }
 
@@ -177,9 +178,9 @@ func dbMatchSimilar(c call) int {
 	origin, distance, utf, limit := c.bytes(2), c.int(3, -1), c.flag(4, false), c.int(5, -1)
 	return matches(c, func(d *db.DB, p *db.Pending) ([][]byte, error) {
 		if distance < 0 {
-			return d.MatchPrefix(c.s.leash.ask, p, nil, limit, c.s.keysRoom())
+			return keymatch.MatchPrefix(d, c.s.leash.ask, p, nil, limit, c.s.keysRoom())
 		}
-		return d.MatchSimilar(c.s.leash.ask, p, origin, distance, utf, limit, c.s.keysRoom())
+		return keymatch.MatchSimilar(d, c.s.leash.ask, p, origin, distance, utf, limit, c.s.keysRoom())
 	})
 }
 

@@ -119,7 +119,8 @@ func dbAccept(c call) int {
 		if !writable {
 			return c.show(d, h.pending(), key, visit)
 		}
-		return d.Accept(h.pending(), key, visit)
+		_, err := d.Accept(h.pending(), key, visit)
+		return err
 	}))
 }
 

@@ -130,7 +130,7 @@ func (r *restorer) restoreFile(index int, x expr.Expr, files []snapshot.File) er
 		}
 		return err
 	}
-	if err := db.RestoreFile(x.Raw, r.opts, func(to *db.Loader) error { return r.load(files, to) }); err != nil {
+	if err := db.RestoreFile(x.Raw, r.opts, func(add func(key, value []byte) error) error { return r.load(files, add) }); err != nil {
 		return err
 	}
 	return r.s.own.note(index, stampOf(files))
@@ -145,7 +145,7 @@ func namedError(path string, err error) error {
 }
 
 // load brings the records of a database's snapshots into it, the oldest snapshot first.
-func (r *restorer) load(files []snapshot.File, to *db.Loader) error {
+func (r *restorer) load(files []snapshot.File, add func(key, value []byte) error) error {
 	if len(files) > 1 {
 		r.s.log.info("there are %d snapshot files of database %d: all are applied, the oldest first, and so records come back that had been "+
 			"removed when newer ones were taken", len(files), files[0].Index)
@@ -153,7 +153,7 @@ func (r *restorer) load(files []snapshot.File, to *db.Loader) error {
 	for _, f := range files {
 		h := f.Header
 		r.s.log.system("applying a snapshot file: db=%d ts=%d count=%d size=%d", f.Index, h.Stamp, h.Count, h.Size)
-		n, err := r.loadOne(f.Path, to)
+		n, err := r.loadOne(f.Path, add)
 		if err != nil {
 			return &snapshotError{f.Path, unnamed(err)}
 		}
@@ -164,7 +164,7 @@ func (r *restorer) load(files []snapshot.File, to *db.Loader) error {
 	return nil
 }
 
-func (r *restorer) loadOne(path string, to *db.Loader) (records int64, err error) {
+func (r *restorer) loadOne(path string, add func(key, value []byte) error) (records int64, err error) {
 	in, err := snapshot.Open(r.s.opts.FS, path)
 	if err != nil {
 		return 0, err
@@ -178,7 +178,7 @@ func (r *restorer) loadOne(path string, to *db.Loader) (records int64, err error
 			return in.Count(), in.Close()
 		}
 		if err == nil {
-			err = to.Add(key, value)
+			err = add(key, value)
 		}
 		if err != nil {
 			return 0, errors.Join(err, in.Close())
@@ -221,7 +221,7 @@ func (r *restorer) loadMemory(d *db.DB, files []snapshot.File) error {
 	if len(files) == 0 {
 		return nil
 	}
-	err := d.Load(func(to *db.Loader) error { return r.load(files, to) })
+	err := d.Load(func(add func(key, value []byte) error) error { return r.load(files, add) })
 	if errors.Is(err, dberr.ErrNotImplemented) {
 		return nil
 	}

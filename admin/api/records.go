@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"gotycoon/db"
+	"gotycoon/db/pages"
 	"gotycoon/db/record"
 )
 
@@ -70,7 +71,7 @@ func (a *API) records(_ http.ResponseWriter, r *http.Request, s *Sources) (any, 
 	if err != nil {
 		limit = 100
 	}
-	page, err := d.Page(nil, db.PageOptions{
+	page, err := pages.Of(d, nil, pages.Options{
 		Prefix: prefix, After: after, Records: max(1, min(limit, maxPage)), Examine: maxExamine, Value: preview,
 	})
 	if err != nil {

@@ -4,7 +4,7 @@ package record
 type Verdict struct {
 	Op    VisitOp
 	Value []byte // to store, with Store and Renew
-	Room  []byte // a large Value as SetInPlace takes it; nil: Value is copied
+	Room  []byte // a large Value as StoreInPlace takes it; nil: Value is copied
 	XT    XT     // expiration argument, with Renew
 }
 
@@ -22,3 +22,12 @@ const (
 // where there is none. The slices are valid during the call. The visitor may take its time: nobody
 // else can update the key meanwhile. It must not use the same database.
 type Visitor func(key, value []byte, xt int64, found bool) Verdict
+
+// When is the condition under which a record is stored.
+type When int
+
+const (
+	Anyway    When = iota // whether there is one or not
+	WhenNew               // there is no record of the key
+	WhenThere             // there is one
+)

@@ -61,7 +61,7 @@ func SetForever(stored []byte) {
 func Expired(xt, now int64) bool { return now > xt }
 
 // Headroom is how many bytes there must be in front of a value that a database stores without a
-// copy, see db.(*DB).SetInPlace: the expiration time overwrites them.
+// copy, see db.(*DB).StoreInPlace: the expiration time overwrites them.
 const Headroom = XTSize
 
 // MaxValueSize is the longest value in bytes. Protocols limit requests further.

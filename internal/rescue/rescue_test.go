@@ -36,7 +36,7 @@ func TestAPanicInTheEngineEndsTheProcess(t *testing.T) {
 		_ = rescue.Do(slog.New(slog.NewTextHandler(os.Stderr, nil)), "a request", func() {
 			c, err := db.Open([]string{"*"}, db.Options{})
 			require.NoError(t, err)
-			_ = c.DB(0).Accept(nil, []byte("key"), func(_, _ []byte, _ int64, _ bool) record.Verdict { panic("in the middle") })
+			_, _ = c.DB(0).Accept(nil, []byte("key"), func(_, _ []byte, _ int64, _ bool) record.Verdict { panic("in the middle") })
 		})
 		os.Exit(0)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/pages"
 	"gotycoon/ulog"
 )
 
@@ -109,9 +110,9 @@ func readTold(d *db.DB, sid uint16) (term uint64, err error) {
 // readClaims returns the claims in a database.
 func readClaims(d *db.DB) (claims, error) {
 	all := claims{}
-	o := db.PageOptions{Prefix: []byte(claimPrefix), Records: 1000, Examine: 1000, Value: 32}
+	o := pages.Options{Prefix: []byte(claimPrefix), Records: 1000, Examine: 1000, Value: 32}
 	for {
-		page, err := d.Page(nil, o)
+		page, err := pages.Of(d, nil, o)
 		if err != nil {
 			return nil, err
 		}

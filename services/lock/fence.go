@@ -11,6 +11,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/pages"
 	"gotycoon/db/record"
 	"gotycoon/services/leader"
 )
@@ -89,7 +90,7 @@ func (f databaseFences) raise(n uint64) (uint64, error) {
 // bound returns the value of this server's record, nil if there is none, and the lowest number that
 // nobody can have been given.
 func (f databaseFences) bound() (old []byte, first uint64, err error) {
-	page, err := f.db.Page(nil, db.PageOptions{Prefix: []byte(leader.FencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
+	page, err := pages.Of(f.db, nil, pages.Options{Prefix: []byte(leader.FencePrefix), Records: math.MaxUint16 + 2, Examine: math.MaxUint16 + 2, Value: 32})
 	if err != nil {
 		return nil, 0, err
 	}

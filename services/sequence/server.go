@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/db/pages"
 	"gotycoon/internal/metrics"
 	"gotycoon/services"
 	"gotycoon/services/internal/webport"
@@ -186,7 +187,7 @@ type Sequence struct {
 // used since the start or not.
 func (s *Server) List(limit int) ([]Sequence, error) {
 	prefix := s.records.key(s.records.server(), "")
-	page, err := s.records.Page(nil, db.PageOptions{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
+	page, err := pages.Of(s.records, nil, pages.Options{Prefix: prefix, Records: limit, Examine: limit, Value: 32})
 	if err != nil {
 		return nil, err
 	}

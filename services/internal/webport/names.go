@@ -8,6 +8,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/dberr"
+	"gotycoon/db/pages"
 )
 
 const (
@@ -114,7 +115,7 @@ func (r Records) Words(prefix []byte, limit int) ([]string, error) {
 	var words []string
 	after := prefix
 	for len(words) < limit {
-		page, err := r.Page(new(db.Pending), db.PageOptions{Prefix: prefix, After: after, Records: 1, Examine: 1})
+		page, err := pages.Of(r, new(db.Pending), pages.Options{Prefix: prefix, After: after, Records: 1, Examine: 1})
 		if err != nil || len(page.Records) == 0 {
 			return words, err
 		}
