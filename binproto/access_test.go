@@ -10,22 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/access/accesstest"
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/db/record"
 )
-
-// guard is one whose access file has these lines.
-func guard(t *testing.T, lines ...string) *access.Guard {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "access")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
-	g, err := access.Open(access.Options{Path: path})
-	require.NoError(t, err)
-	t.Cleanup(g.Close)
-	return g
-}
 
 func TestRights(t *testing.T) {
 	set := setBulk(0, rec(0, "eu:1", "v"), rec(7, "x", "y"), rec(1, "eu:2", "v"))
@@ -49,7 +39,7 @@ func TestRights(t *testing.T) {
 		"allow anyone read db=0 prefix=eu from=local": "n y n n n n",
 	} {
 		f := newFixture(t, db.Options{}, ":", "%")
-		f.limits.Access = guard(t, rule)
+		f.limits.Access = accesstest.Guard(t, rule)
 		for i, request := range [][]byte{set, get, remove, script, follow, clone} {
 			f.log.Reset()
 			got := f.exchange(t, request)
@@ -75,7 +65,7 @@ func TestRights(t *testing.T) {
 // behind it.
 func TestARefusedKeyEndsABulk(t *testing.T) {
 	f := newFixture(t, db.Options{}, ":", "%")
-	f.limits.Access = guard(t, "allow anyone write db=0")
+	f.limits.Access = accesstest.Guard(t, "allow anyone write db=0")
 	require.Equal(t, []byte{byte(frame.Error)}, f.exchange(t, setBulk(0, rec(0, "a", "1"), rec(1, "b", "2"), rec(0, "c", "3"))))
 	for name, there := range map[string]bool{"a": true, "c": false} {
 		_, _, err := f.catalog.DB(0).Get(nil, nil, []byte(name))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/access/accesstest"
 	"gotycoon/binproto"
 	"gotycoon/binproto/frame"
 	"gotycoon/db"
@@ -55,7 +56,7 @@ func TestCopyOfTheServicesDatabase(t *testing.T) {
 	} {
 		f := servicesFixture(t)
 		if rule != "" {
-			f.limits.Access = guard(t, rule)
+			f.limits.Access = accesstest.Guard(t, rule)
 		}
 		for _, request := range []frame.CopyRequest{byNumber, byText} {
 			got := f.exchange(t, frame.AppendCopyRequest(nil, request))

@@ -10,24 +10,23 @@ import (
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/lenient"
-	"gotycoon/internal/netio"
 )
 
-// gate asks the access rules whether the client may do what its request asks. It is asked
+// gate asks the access rules whether the client may do what its request asks. The session calls the
+// gate
 //
 //   - when the head of a request has arrived, whether the client may do anything at all (enter);
-//   - when the input is known, whether the client may do this (mayCall, mayUse);
-//   - again by the database, before an update that the rules may have overtaken (owed.Rights): a
-//     body may take long to arrive, a signal even longer, and the rules may change meanwhile.
+//   - when the input is known, whether the client may do this (mayCall, mayUse).
 //
-// A refusal holds to the end of the request. It is the reply, whatever a procedure makes of the
-// error.
+// The database calls the gate again before an update (owed.Rights): a body may take long to arrive,
+// a signal even longer, and the rules may change meanwhile.
+//
+// A refusal holds to the end of the request. The reply is the refusal, whatever a procedure makes
+// of the error.
+//
+// Where there are no access rules, only requests of browsers come here (wantedByUser).
 type gate struct {
-	h       *Handler
-	c       *netio.Conn
-	req     *message.Request
-	in      *input
-	cursors *cursorTable
+	call *call
 
 	denied *access.Denied // why the request is refused; nil: it is not
 
@@ -54,16 +53,36 @@ func (g *gate) allowed(err error) bool {
 // enter reads the credentials of the request whose head has arrived, and reports whether the client
 // may do anything at all.
 func (g *gate) enter() bool {
-	v := g.c.Visitor
-	err := v.Present(g.req.Credentials())
+	v := g.call.conn.Visitor
+	err := v.Present(g.call.req.Credentials())
 	if err == nil {
 		err = v.Enter()
 	}
 	return g.allowed(err)
 }
 
+// admit reports whether the client may call a procedure, nil for an unknown one, with its input.
+// From then on the database asks before each update whether the client still may.
+func (g *gate) admit(p *procedure) bool {
+	g.procedure = p
+	if !g.allowed(g.mayCall()) {
+		return false
+	}
+	g.call.conn.Owed.Rights = g
+	return true
+}
+
+// overtaken reports whether the client has lost its right since admit. If the procedure only tells,
+// the rules are looked at once more, so that what has been found is not told any more.
+func (g *gate) overtaken() bool {
+	if g.denied == nil && g.procedure.onlyTells() && !g.call.conn.Visitor.Current() {
+		_ = g.Renew() // sets denied
+	}
+	return g.denied != nil
+}
+
 // Current implements owed.Rights.
-func (g *gate) Current() bool { return g.denied == nil && g.c.Visitor.Current() }
+func (g *gate) Current() bool { return g.denied == nil && g.call.conn.Visitor.Current() }
 
 // Renew implements owed.Rights.
 func (g *gate) Renew() error {
@@ -82,8 +101,8 @@ func (g *gate) Renew() error {
 
 // present shows the credentials again if the rules have changed since they were shown.
 func (g *gate) present() error {
-	if v := g.c.Visitor; v.Outdated() {
-		return v.Present(g.req.Credentials())
+	if v := g.call.conn.Visitor; v.Outdated() {
+		return v.Present(g.call.req.Credentials())
 	}
 	return nil
 }
@@ -94,11 +113,11 @@ func (g *gate) mayUse(d *db.DB, key []byte) error {
 	if err := g.present(); err != nil {
 		return err
 	}
-	switch g.req.Method {
+	switch g.call.req.Method {
 	case message.GET, message.HEAD:
-		return g.c.Visitor.Key(access.Read, d, key)
+		return g.call.conn.Visitor.Key(access.Read, d, key)
 	case message.PUT, message.DELETE:
-		return g.c.Visitor.Key(access.Write, d, key)
+		return g.call.conn.Visitor.Key(access.Write, d, key)
 	}
 	return nil // is not implemented
 }
@@ -109,7 +128,7 @@ func (g *gate) mayCall() error {
 	if err := g.present(); err != nil {
 		return err
 	}
-	v, p := g.c.Visitor, g.procedure
+	v, p := g.call.conn.Visitor, g.procedure
 	if err := g.maySignal(); err != nil || p == nil {
 		return err
 	}
@@ -126,17 +145,17 @@ func (g *gate) mayCall() error {
 	}
 	switch need.about {
 	case aboutKey:
-		if key, ok := g.in.Get("key"); ok {
+		if key, ok := g.call.in.Get("key"); ok {
 			return v.Key(need.rights, d, key)
 		}
 		return nil
 	case aboutPrefix:
-		if prefix, ok := g.in.Get("prefix"); ok {
+		if prefix, ok := g.call.in.Get("prefix"); ok {
 			return v.Key(need.rights, d, prefix)
 		}
 		return nil
 	case aboutKeys:
-		for row := range g.in.All() {
+		for row := range g.call.in.All() {
 			if len(row.Name) > 0 && row.Name[0] == '_' {
 				if err := v.Key(need.rights, d, row.Name[1:]); err != nil {
 					return err
@@ -145,7 +164,7 @@ func (g *gate) mayCall() error {
 		}
 		return nil
 	case aboutFile:
-		if name, _ := g.in.Get("command"); len(name) > 0 {
+		if name, _ := g.call.in.Get("command"); len(name) > 0 {
 			return v.Server(access.Admin)
 		}
 	}
@@ -156,43 +175,39 @@ func (g *gate) mayCall() error {
 // databases.
 func (g *gate) maySignal() error {
 	var need access.Rights
-	if g.in.Has("WAIT") {
+	if g.call.in.Has("WAIT") {
 		need |= access.Read
 	}
-	if g.in.Has("SIGNAL") {
+	if g.call.in.Has("SIGNAL") {
 		need |= access.Write
 	}
 	if need == 0 {
 		return nil
 	}
-	return g.c.Visitor.Server(need)
+	return g.call.conn.Visitor.Server(need)
 }
 
 // target returns the database that the call is about: for a cursor, the database of the cursor.
 func (g *gate) target(what about) *db.DB {
 	if what == aboutCursor {
-		text, _ := g.in.Get("CUR")
-		if id, ok := lenient.Natural(text); ok && g.cursors.byID[id] != nil {
-			return g.cursors.byID[id].db
+		text, _ := g.call.in.Get("CUR")
+		if id, ok := lenient.Natural(text); ok && g.call.cursors[id] != nil {
+			return g.call.cursors[id].db
 		}
 	}
-	expr, _ := g.in.Get("DB")
-	return g.h.database(expr)
+	expr, _ := g.call.in.Get("DB")
+	return g.call.database(expr)
 }
 
-// onlyTells reports whether a procedure reads and changes nothing: if the right to read has gone
-// before its reply, the reply can be withheld. A procedure that has changed something says so.
-func (p *procedure) onlyTells() bool { return p != nil && p.need.rights == access.Read }
-
-// wantedByUser reports whether the request may be served as far as browsers are concerned: not if a
-// page makes it without its user's intent.
+// wantedByUser reports whether a request may be served that a browser may have sent: not if a page
+// makes it without its user's intent.
 func (g *gate) wantedByUser(rpc bool) bool {
-	if !g.req.FromBrowser || g.h.opts.Pages == nil { // the usual case
+	if g.call.opts.Pages == nil {
 		return true
 	}
-	marks := g.req.Marks()
-	about := browser.About{Changes: g.changes(rpc), Proven: g.c.Secure() || g.c.Visitor.Known()}
-	if err := g.h.opts.Pages.Check(&marks, about); err != nil {
+	marks := g.call.req.Marks()
+	about := browser.About{Changes: g.changes(rpc), Proven: g.call.conn.Secure() || g.call.conn.Visitor.Known()}
+	if err := g.call.opts.Pages.Check(&marks, about); err != nil {
 		g.denied = &access.Denied{Reason: err.Error()}
 		return false
 	}
@@ -202,11 +217,15 @@ func (g *gate) wantedByUser(rpc bool) bool {
 // changes reports whether the request may change something, as far as its head shows.
 func (g *gate) changes(rpc bool) bool {
 	if !rpc {
-		return g.req.Method != message.GET && g.req.Method != message.HEAD
+		return g.call.req.Method != message.GET && g.call.req.Method != message.HEAD
 	}
 	var query tsv.Rows
-	name := tsv.DecodeURL(bytes.Clone(g.req.Path()[len(rpcPrefix):]))
-	tsv.DecodeForm(&query, bytes.Clone(g.req.Query()))
-	p := g.h.procedures[string(name)]
+	name := tsv.DecodeURL(bytes.Clone(g.call.req.Path()[len(rpcPrefix):]))
+	tsv.DecodeForm(&query, bytes.Clone(g.call.req.Query()))
+	p := g.call.table.byName[string(name)]
 	return p != nil && p.need.rights&^access.Read != 0 || query.Has("SIGNAL")
 }
+
+// onlyTells reports whether a procedure reads and changes nothing: if the right to read has gone
+// before its reply, the reply can be withheld. A procedure that has changed something says so.
+func (p *procedure) onlyTells() bool { return p != nil && p.need.rights == access.Read }

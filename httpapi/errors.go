@@ -8,13 +8,9 @@ import (
 	"gotycoon/internal/netio"
 )
 
-// Errors of a call that are no database errors. Their texts are those of the original.
+// Errors of a call that are no database errors; the errors of a wrong call are in call.go. Their
+// texts are those of the original.
 var (
-	errInvalidParameters = errors.New("invalid parameters")
-	errNoDatabase        = errors.New("no such database")
-	errNoCursor          = errors.New("no such cursor")
-	errNoLog             = errors.New("no update log allows no replication")
-
 	errTimedOut = errors.New("the condition timed out")
 
 	errNotImplemented = errors.New("not implemented")
@@ -26,14 +22,41 @@ var (
 	errRemoveLog = errors.New("removing a file failed")
 )
 
-// errBroken means that the connection has broken; nobody is there to be answered.
-var errBroken = errors.New("the connection is broken")
+// errManyCursors refuses a cursor.
+var errManyCursors = errors.New("too many cursors: a connection may have 10000; " +
+	"end some with cur_delete, or use another connection")
 
-// statusOf chooses the status code of a call of p, which is nil for an unknown procedure.
+// Status codes of the protocol.
+const (
+	statusOK             = 200
+	statusCreated        = 201
+	statusNoContent      = 204
+	statusBadRequest     = 400
+	statusUnauthorized   = 401
+	statusForbidden      = 403
+	statusNotFound       = 404
+	statusTooLarge       = 413
+	statusLogical        = 450
+	statusInternal       = 500
+	statusNotImplemented = 501
+	statusUnavailable    = 503
+	statusNoSpace        = 507
+
+	// statusBroken means that the connection broke and nothing was answered.
+	statusBroken = 0
+)
+
+// scriptError is the outcome of a procedure that is no success.
+type scriptError struct {
+	status int // of the response
+	text   string
+}
+
+// Error returns the text of the original.
+func (e *scriptError) Error() string { return e.text }
+
+// statusOf chooses the status code of a failed call of p, which is nil for an unknown procedure.
 func statusOf(p *procedure, err error) int {
-	if err == nil {
-		return statusOK
-	}
 	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		switch {
 		case p.expect != dberr.Success && e.Code == p.expect:
@@ -58,15 +81,6 @@ func statusOf(p *procedure, err error) int {
 	return statusInternal
 }
 
-// isBadRequest reports whether the call as such was wrong. Such calls are not counted.
-func isBadRequest(err error) bool {
-	if _, ok := errors.AsType[*dberr.Error](err); ok { // the usual case
-		return false
-	}
-	return errors.Is(err, errInvalidParameters) || errors.Is(err, errNoDatabase) ||
-		errors.Is(err, errNoCursor) || errors.Is(err, errNoLog)
-}
-
 // restStatus chooses the status code of a failed REST request.
 func restStatus(m message.Method, err error) int {
 	e, ok := errors.AsType[*dberr.Error](err)
@@ -81,4 +95,9 @@ func restStatus(m message.Method, err error) int {
 		return statusNotFound
 	}
 	return statusInternal
+}
+
+// noMemory reports whether an error says that there is no memory for what a request needs.
+func noMemory(err error) bool {
+	return errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge)
 }

@@ -2,32 +2,14 @@ package httpapi
 
 import (
 	"strconv"
+	"sync/atomic"
+	"time"
 
 	"gotycoon/access"
 	"gotycoon/db/record"
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
-)
-
-// Status codes of the protocol.
-const (
-	statusOK             = 200
-	statusCreated        = 201
-	statusNoContent      = 204
-	statusBadRequest     = 400
-	statusUnauthorized   = 401
-	statusForbidden      = 403
-	statusNotFound       = 404
-	statusTooLarge       = 413
-	statusLogical        = 450
-	statusInternal       = 500
-	statusNotImplemented = 501
-	statusUnavailable    = 503
-	statusNoSpace        = 507
-
-	// statusBroken means that the connection broke and nothing was answered.
-	statusBroken = 0
 )
 
 // statusLine returns the code and its reason.
@@ -74,13 +56,17 @@ const (
 
 	// noLength leaves the Content-Length out.
 	noLength = -1
+
+	// maxUnsent is how much the replies to pipelined requests may grow before they are sent.
+	maxUnsent = 256 << 10
 )
 
 // replyWriter appends the replies to a connection's requests to netio.Conn.Out.
 type replyWriter struct {
-	h   *Handler
-	c   *netio.Conn
-	req *message.Request // that is answered
+	c    *netio.Conn
+	req  *message.Request // that is answered
+	now  func() time.Time
+	date *dateCache // of all sessions
 }
 
 // head appends the status line and the headers that every reply has. The caller appends its own
@@ -89,7 +75,7 @@ func (w *replyWriter) head(status int, keepAlive bool, length int) {
 	out := append(w.c.Out, replyOpening...)
 	out = append(out, statusLine(status)...)
 	out = append(out, "\r\nServer: "+serverName+"\r\nDate: "...)
-	out = append(out, w.h.date.text(w.h.opts.Now())...)
+	out = append(out, w.date.text(w.now())...)
 	if !keepAlive {
 		out = append(out, "\r\nConnection: close"...)
 	}
@@ -98,6 +84,31 @@ func (w *replyWriter) head(status int, keepAlive bool, length int) {
 		out = strconv.AppendInt(out, int64(length), 10)
 	}
 	w.c.Out = append(out, crlf...)
+}
+
+// dateCache keeps the text of the Date header for the second it is true.
+type dateCache struct {
+	current atomic.Pointer[dateText]
+}
+
+type dateText struct {
+	second int64
+	text   []byte
+}
+
+func (d *dateCache) text(now time.Time) []byte {
+	second := now.Unix()
+	if c := d.current.Load(); c != nil && c.second == second {
+		return c.text
+	}
+	c := &dateText{second, appendHTTPDate(nil, second)}
+	d.current.Store(c)
+	return c.text
+}
+
+// appendHTTPDate appends a date as HTTP has it, in GMT. Years above 9999 get a fifth digit.
+func appendHTTPDate(dst []byte, second int64) []byte {
+	return time.Unix(second, 0).UTC().AppendFormat(dst, "Mon, 02 Jan 2006 15:04:05 GMT")
 }
 
 // header appends one header. Text from the request cannot break out of it: lines have no line ends.

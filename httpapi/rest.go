@@ -14,16 +14,16 @@ import (
 // serveREST answers GET, HEAD, PUT and DELETE of one record.
 func (s *Session) serveREST() (status int) {
 	d, key := s.restTarget()
-	s.call.db, s.call.key = d, key
+	s.db, s.key = d, key
 	if d == nil {
 		s.reply.text(statusBadRequest, s.req.KeepAlive, "", errNoDatabase.Error()+"\n")
 		return statusBadRequest
 	}
-	if s.c.Visitor != nil {
+	if s.conn.Visitor != nil {
 		if !s.gate.allowed(s.gate.mayUse(d, key)) {
 			return s.replyDenied()
 		}
-		s.c.Owed.Rights = &s.gate
+		s.conn.Owed.Rights = &s.gate
 	}
 	switch s.req.Method {
 	case message.GET:
@@ -43,7 +43,7 @@ func (s *Session) serveREST() (status int) {
 func (s *Session) restTarget() (d *db.DB, key []byte) {
 	s.text = append(s.text[:0], s.req.Path()...)
 	expr, key := splitPath(s.text)
-	return s.h.database(tsv.DecodeURL(expr)), tsv.DecodeURL(key)
+	return s.database(tsv.DecodeURL(expr)), tsv.DecodeURL(key)
 }
 
 // splitPath cuts /DB/KEY or /KEY. A slash before the key is dropped once more.
@@ -57,8 +57,8 @@ func splitPath(path []byte) (expr, key []byte) {
 }
 
 func (s *Session) restGet(d *db.DB, key []byte) int {
-	value, xt, err := d.Get(&s.c.Owed, s.out.value[:0], key)
-	s.h.count(tallyGet, err)
+	value, xt, err := d.Get(&s.conn.Owed, s.out.value[:0], key)
+	s.count(tallyGet, err)
 	if err != nil {
 		return s.replyError(err)
 	}
@@ -67,16 +67,16 @@ func (s *Session) restGet(d *db.DB, key []byte) int {
 	s.reply.headerXT(xt)
 	s.reply.endHead()
 	if len(value) < maxUnsent {
-		s.c.Out = append(s.c.Out, value...)
-	} else if s.c.Send(value) != nil {
+		s.conn.Out = append(s.conn.Out, value...)
+	} else if s.conn.Send(value) != nil {
 		return statusBroken
 	}
 	return statusOK
 }
 
 func (s *Session) restHead(d *db.DB, key []byte) int {
-	size, xt, err := d.Check(&s.c.Owed, key)
-	s.h.count(tallyGet, err)
+	size, xt, err := d.Check(&s.conn.Owed, key)
+	s.count(tallyGet, err)
 	if err != nil {
 		return s.replyError(err)
 	}
@@ -85,12 +85,6 @@ func (s *Session) restHead(d *db.DB, key []byte) int {
 	s.reply.endHead()
 	return statusOK
 }
-
-// largeValue is the size from which on a value is stored from where it is, without a copy: the
-// database writes the expiration time into the record.Headroom bytes in front of the value. The
-// buffer of a large request is not used again, and no more is read into it before the log has been
-// waited for.
-const largeValue = 1 << 20
 
 func (s *Session) restPut(d *db.DB, key []byte) int {
 	value, mode, xt := s.req.Body(), s.req.Mode(), record.Never
@@ -101,7 +95,7 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	if large {
 		value = s.req.BodyWithRoom(record.Headroom)
 	}
-	owed := &s.c.Owed
+	owed := &s.conn.Owed
 	var err error
 	switch {
 	case large && message.EqualFold(mode, "add"):
@@ -117,7 +111,7 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 	default:
 		err = d.Set(owed, key, value, xt)
 	}
-	s.h.count(tallySet, err)
+	s.count(tallySet, err)
 	if err != nil {
 		return s.replyError(err)
 	}
@@ -128,8 +122,8 @@ func (s *Session) restPut(d *db.DB, key []byte) int {
 }
 
 func (s *Session) restDelete(d *db.DB, key []byte) int {
-	err := d.Remove(&s.c.Owed, key)
-	s.h.count(tallyRemove, err)
+	err := d.Remove(&s.conn.Owed, key)
+	s.count(tallyRemove, err)
 	if err != nil {
 		return s.replyError(err)
 	}
@@ -146,33 +140,33 @@ func (s *Session) replyError(err error) int {
 		return s.reply.noMemory(err)
 	}
 	status := restStatus(s.req.Method, err)
-	s.journal.logFailure(status, err)
+	s.logFailure(status, err)
 	text := s.out.errorText(err)
 	var body []byte
 	if status == statusNoSpace {
 		body = append(append(body, text...), '\n')
 	}
 	s.reply.head(status, s.req.KeepAlive, len(body))
-	s.c.Out = append(s.c.Out, "X-Kt-Error: "...)
-	s.c.Out = appendBlankless(s.c.Out, text)
-	s.c.Out = append(s.c.Out, crlf...)
+	s.conn.Out = append(s.conn.Out, "X-Kt-Error: "...)
+	s.conn.Out = appendBlankless(s.conn.Out, text)
+	s.conn.Out = append(s.conn.Out, crlf...)
 	if len(body) > 0 {
 		s.reply.header("Content-Type: ", plainText)
 	}
 	s.reply.endHead()
-	s.c.Out = append(s.c.Out, body...)
+	s.conn.Out = append(s.conn.Out, body...)
 	return status
 }
 
 // appendLocation appends the URL of the record as the original gives it: this host, whatever it is
 // called, and the target as it came.
 func (s *Session) appendLocation() {
-	out := append(s.c.Out, "Location: http://localhost"...)
-	if s.h.opts.Port != 80 {
-		out = strconv.AppendInt(append(out, ':'), int64(s.h.opts.Port), 10)
+	out := append(s.conn.Out, "Location: http://localhost"...)
+	if s.opts.Port != 80 {
+		out = strconv.AppendInt(append(out, ':'), int64(s.opts.Port), 10)
 	}
 	out = appendBlankless(out, s.req.Target())
-	s.c.Out = append(out, crlf...)
+	s.conn.Out = append(out, crlf...)
 }
 
 // appendBlankless appends a header value with its runs of blanks and control bytes turned into

@@ -8,19 +8,6 @@ import (
 // Procedures on many records. The records are the rows of the input whose names begin with an
 // underscore, in the order of the names.
 
-// bulk is room for the records of a bulk procedure.
-type bulk struct {
-	keys    [][]byte
-	records []db.Record
-}
-
-// recycle lets go of what a long bulk has needed.
-func (b *bulk) recycle() {
-	if cap(b.keys) > keepRows || cap(b.records) > keepRows {
-		b.keys, b.records = nil, nil
-	}
-}
-
 // addKey adds the key of a row.
 func (b *bulk) addKey(name, _ []byte) (gathered int) {
 	b.keys = append(b.keys, name[1:])
@@ -40,39 +27,39 @@ const (
 // inPieces calls add for each record, which returns how many records have gathered, and do when
 // they are enough and at the end. An atomic bulk is one piece: there must be memory for the table,
 // and for what the commit makes of it.
-func (s *Session) inPieces(atomic bool, add func(name, value []byte) (gathered int), do func() error) error {
+func (c *call) inPieces(atomic bool, add func(name, value []byte) (gathered int), do func() error) error {
 	var err error
-	s.in.records(func(name, value []byte) bool {
+	c.in.records(func(name, value []byte) bool {
 		n := add(name, value)
 		if atomic {
 			size := atomicRecord + len(name)
 			if len(value) < store.LargeValue { // for larger ones the database asks
 				size += len(value)
 			}
-			return s.out.hold(size) == nil
+			return c.out.hold(size) == nil
 		}
 		if n == piece {
 			err = do()
 		}
 		return err == nil
 	})
-	if err == nil && s.out.lack == nil {
+	if err == nil && c.out.lack == nil {
 		err = do()
 	}
 	return err
 }
 
-func rpcSetBulk(s *Session) error {
-	xt, atomic := s.in.xt(), s.in.Has("atomic")
-	b := &s.bulk
+func rpcSetBulk(c *call) error {
+	xt, atomic := c.in.xt(), c.in.Has("atomic")
+	b := &c.bulk
 	b.records = b.records[:0]
 	stored := 0
-	err := s.inPieces(atomic, func(name, value []byte) int {
+	err := c.inPieces(atomic, func(name, value []byte) int {
 		b.records = append(b.records, db.Record{Key: name[1:], Value: value, XT: xt})
 		return len(b.records)
 	}, func() error {
-		n, err := s.call.db.SetBulk(&s.c.Owed, b.records, atomic)
-		s.h.opts.Counts.Set.Add(int64(len(b.records)))
+		n, err := c.db.SetBulk(&c.conn.Owed, b.records, atomic)
+		c.opts.Counts.Set.Add(int64(len(b.records)))
 		b.records = b.records[:0]
 		stored += n
 		return err
@@ -80,19 +67,19 @@ func rpcSetBulk(s *Session) error {
 	if err != nil {
 		return err
 	}
-	s.out.addInt("num", int64(stored))
+	c.out.addInt("num", int64(stored))
 	return nil
 }
 
-func rpcRemoveBulk(s *Session) error {
-	atomic := s.in.Has("atomic")
-	b := &s.bulk
+func rpcRemoveBulk(c *call) error {
+	atomic := c.in.Has("atomic")
+	b := &c.bulk
 	b.keys = b.keys[:0]
 	removed := 0
-	err := s.inPieces(atomic, b.addKey, func() error {
-		n, err := s.call.db.RemoveBulk(&s.c.Owed, b.keys, atomic)
-		s.h.opts.Counts.Remove.Add(int64(len(b.keys)))
-		s.h.opts.Counts.RemoveMisses.Add(int64(len(b.keys) - n))
+	err := c.inPieces(atomic, b.addKey, func() error {
+		n, err := c.db.RemoveBulk(&c.conn.Owed, b.keys, atomic)
+		c.opts.Counts.Remove.Add(int64(len(b.keys)))
+		c.opts.Counts.RemoveMisses.Add(int64(len(b.keys) - n))
 		b.keys = b.keys[:0]
 		removed += n
 		return err
@@ -100,35 +87,35 @@ func rpcRemoveBulk(s *Session) error {
 	if err != nil {
 		return err
 	}
-	s.out.addInt("num", int64(removed))
+	c.out.addInt("num", int64(removed))
 	return nil
 }
 
-func rpcGetBulk(s *Session) error {
-	atomic := s.in.Has("atomic")
-	b := &s.bulk
+func rpcGetBulk(c *call) error {
+	atomic := c.in.Has("atomic")
+	b := &c.bulk
 	b.keys = b.keys[:0]
 	hits := 0
-	err := s.inPieces(atomic, b.addKey, func() error {
-		if err := s.heed(); err != nil {
+	err := c.inPieces(atomic, b.addKey, func() error {
+		if err := c.heed(); err != nil {
 			return err
 		}
 		before := hits
-		err := s.call.db.GetBulk(&s.c.Owed, b.keys, atomic, func(i int, value []byte, _ int64) {
-			s.out.rows.Add(s.out.internBytes("_", b.keys[i]), s.out.internBytes("", value))
+		err := c.db.GetBulk(&c.conn.Owed, b.keys, atomic, func(i int, value []byte, _ int64) {
+			c.out.rows.Add(c.out.internBytes("_", b.keys[i]), c.out.internBytes("", value))
 			hits++
 		})
-		s.h.opts.Counts.Get.Add(int64(len(b.keys)))
-		s.h.opts.Counts.GetMisses.Add(int64(len(b.keys) - (hits - before)))
+		c.opts.Counts.Get.Add(int64(len(b.keys)))
+		c.opts.Counts.GetMisses.Add(int64(len(b.keys) - (hits - before)))
 		b.keys = b.keys[:0]
 		if err == nil {
-			err = s.lack()
+			err = c.lack()
 		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.out.addInt("num", int64(hits))
+	c.out.addInt("num", int64(hits))
 	return nil
 }

@@ -1,12 +1,9 @@
 package httpapi
 
 import (
-	"errors"
 	"fmt"
 
-	"gotycoon/db"
 	"gotycoon/internal/lenient"
-	"gotycoon/internal/netio"
 )
 
 const (
@@ -17,160 +14,138 @@ const (
 	cursorCost = 256
 )
 
-// errManyCursors refuses a cursor.
-var errManyCursors = errors.New("too many cursors: a connection may have 10000; " +
-	"end some with cur_delete, or use another connection")
-
-// cursor is a cursor of the client, which remembers its database.
-type cursor struct {
-	db   *db.DB
-	pos  *db.Cursor
-	cost int // bytes that count in the connection's account
-}
-
-// cursorTable is the cursors of a connection. They live until the client ends them, or the
-// connection.
-type cursorTable struct {
-	c    *netio.Conn
-	heed db.Heed
-	byID map[int64]*cursor // by the client's number; nil until the first one
-}
-
-// pick finds the cursor CUR of a call, or makes it if the connection has none of that number. An
-// existing cursor keeps its database.
-func (t *cursorTable) pick(call *call, in *input) error {
-	text, ok := in.Get("CUR")
-	if !ok {
-		return nil
-	}
+// pickCursor finds the cursor CUR of a call, or makes it if the connection has none of that number.
+// An existing cursor keeps its database.
+func (c *call) pickCursor(text []byte) error {
 	id, ok := lenient.Natural(text)
 	if !ok || id < 0 {
 		return nil
 	}
-	call.curID, call.cur = id, t.byID[id]
-	if call.cur != nil || call.db == nil {
+	c.curID, c.cur = id, c.cursors[id]
+	if c.cur != nil || c.db == nil {
 		return nil
 	}
-	if len(t.byID) >= maxCursors {
+	if len(c.cursors) >= maxCursors {
 		return errManyCursors
 	}
-	if err := t.c.Keep(cursorCost); err != nil {
+	if err := c.conn.Keep(cursorCost); err != nil {
 		return err
 	}
-	if t.byID == nil {
-		t.byID = make(map[int64]*cursor)
+	if c.cursors == nil {
+		c.cursors = make(map[int64]*cursor)
 	}
-	call.cur = &cursor{call.db, call.db.NewCursor(), cursorCost}
-	call.cur.pos.Heed = t.heed
-	call.curNew = true
-	t.byID[id] = call.cur
+	c.cur = &cursor{c.db, c.db.NewCursor(), cursorCost}
+	c.cur.pos.Heed = c.heed
+	c.curNew = true
+	c.cursors[id] = c.cur
 	return nil
 }
 
-// weigh counts the key that the call has left its cursor on. A cursor for whose key there is no
-// memory is ended.
-func (t *cursorTable) weigh(call *call) error {
-	cur := call.cur
-	if cur == nil || t.byID[call.curID] != cur {
+// weighCursor counts the key that the call has left its cursor on. A cursor for whose key there is
+// no memory is ended. A cursor that the call itself has ended counts no more.
+func (c *call) weighCursor() error {
+	cur := c.cur
+	if c.cursors[c.curID] != cur {
 		return nil
 	}
 	cost := cursorCost + cur.pos.Size()
 	if cost == cur.cost {
 		return nil
 	}
-	if err := t.c.Keep(cost - cur.cost); err != nil {
-		t.drop(call)
+	if err := c.conn.Keep(cost - cur.cost); err != nil {
+		c.dropCursor()
 		return err
 	}
 	cur.cost = cost
 	return nil
 }
 
-// drop ends the cursor of the call.
-func (t *cursorTable) drop(call *call) {
-	_ = t.c.Keep(-call.cur.cost) // giving back never fails
-	delete(t.byID, call.curID)
+// dropCursor ends the cursor of the call.
+func (c *call) dropCursor() {
+	_ = c.conn.Keep(-c.cur.cost) // giving back never fails
+	delete(c.cursors, c.curID)
 }
 
-func (t *cursorTable) close() {
-	t.byID = nil
+func (c *call) closeCursors() {
+	c.cursors = nil
 }
 
-func rpcCurJump(s *Session) error {
-	if key, ok := s.in.Get("key"); ok {
-		return s.call.cur.pos.JumpKey(&s.c.Owed, key)
+func rpcCurJump(c *call) error {
+	if key, ok := c.in.Get("key"); ok {
+		return c.cur.pos.JumpKey(&c.conn.Owed, key)
 	}
-	return s.call.cur.pos.Jump(&s.c.Owed)
+	return c.cur.pos.Jump(&c.conn.Owed)
 }
 
-func rpcCurJumpBack(s *Session) error {
-	if key, ok := s.in.Get("key"); ok {
-		return s.call.cur.pos.JumpBackKey(&s.c.Owed, key)
+func rpcCurJumpBack(c *call) error {
+	if key, ok := c.in.Get("key"); ok {
+		return c.cur.pos.JumpBackKey(&c.conn.Owed, key)
 	}
-	return s.call.cur.pos.JumpBack(&s.c.Owed)
+	return c.cur.pos.JumpBack(&c.conn.Owed)
 }
 
-func rpcCurStep(s *Session) error { return s.call.cur.pos.Step(&s.c.Owed) }
+func rpcCurStep(c *call) error { return c.cur.pos.Step(&c.conn.Owed) }
 
-func rpcCurStepBack(s *Session) error { return s.call.cur.pos.StepBack(&s.c.Owed) }
+func rpcCurStepBack(c *call) error { return c.cur.pos.StepBack(&c.conn.Owed) }
 
-func rpcCurSetValue(s *Session) error {
-	value, err := s.in.need("value")
+func rpcCurSetValue(c *call) error {
+	value, err := c.in.need("value")
 	if err != nil {
 		return err
 	}
-	return s.call.cur.pos.SetValue(&s.c.Owed, value, s.in.xt(), s.in.Has("step"))
+	return c.cur.pos.SetValue(&c.conn.Owed, value, c.in.xt(), c.in.Has("step"))
 }
 
-func rpcCurRemove(s *Session) error { return s.call.cur.pos.Remove(&s.c.Owed) }
+func rpcCurRemove(c *call) error { return c.cur.pos.Remove(&c.conn.Owed) }
 
-func rpcCurGetKey(s *Session) error {
-	key, err := s.call.cur.pos.GetKey(&s.c.Owed, s.in.Has("step"))
+func rpcCurGetKey(c *call) error {
+	key, err := c.cur.pos.GetKey(&c.conn.Owed, c.in.Has("step"))
 	if err != nil {
 		return err
 	}
-	s.out.add("key", key)
+	c.out.add("key", key)
 	return nil
 }
 
-func rpcCurGetValue(s *Session) error {
-	_, value, _, err := s.call.cur.pos.Get(&s.c.Owed, s.in.Has("step"))
+func rpcCurGetValue(c *call) error {
+	_, value, _, err := c.cur.pos.Get(&c.conn.Owed, c.in.Has("step"))
 	if err != nil {
 		return err
 	}
-	s.out.add("value", value)
+	c.out.add("value", value)
 	return nil
 }
 
-func rpcCurGet(s *Session) error {
-	key, value, xt, err := s.call.cur.pos.Get(&s.c.Owed, s.in.Has("step"))
-	return s.outCursor(key, value, xt, err)
+func rpcCurGet(c *call) error {
+	key, value, xt, err := c.cur.pos.Get(&c.conn.Owed, c.in.Has("step"))
+	return c.outCursor(key, value, xt, err)
 }
 
 // rpcCurSeize gets a record and removes it. As with rpcSeize the reply always leaves.
-func rpcCurSeize(s *Session) error {
-	key, value, xt, err := s.call.cur.pos.Seize(&s.c.Owed)
-	s.c.Overdraw()
-	return s.outCursor(key, value, xt, err)
+func rpcCurSeize(c *call) error {
+	key, value, xt, err := c.cur.pos.Seize(&c.conn.Owed)
+	c.conn.Overdraw()
+	return c.outCursor(key, value, xt, err)
 }
 
-func (s *Session) outCursor(key, value []byte, xt int64, err error) error {
+func (c *call) outCursor(key, value []byte, xt int64, err error) error {
 	if err != nil {
 		return err
 	}
-	s.out.add("key", key)
-	s.out.add("value", value)
-	s.out.addXT(xt)
+	c.out.add("key", key)
+	c.out.add("value", value)
+	c.out.addXT(xt)
 	return nil
 }
 
-// rpcCurDelete ends a cursor; the call then sends no signal. Of a number that is not in use it
-// makes a cursor, like every other procedure, and says that it is not implemented.
-func rpcCurDelete(s *Session) error {
-	if s.call.cur == nil || s.call.curNew {
+// rpcCurDelete ends a cursor; the call then sends no signal. For a number that was not in use a
+// cursor has just been made, as for every procedure: this cursor stays, and the answer is "not
+// implemented".
+func rpcCurDelete(c *call) error {
+	if c.cur == nil || c.curNew {
 		return fmt.Errorf("%w: cur_delete", errNotImplemented)
 	}
-	s.cursors.drop(&s.call)
-	s.call.mute = true
+	c.dropCursor()
+	c.mute = true
 	return nil
 }

@@ -16,46 +16,46 @@ import (
 
 // Procedures on a whole database.
 
-func rpcStatus(s *Session) error {
-	rows, err := s.call.db.Status(&s.c.Owed)
+func rpcStatus(c *call) error {
+	rows, err := c.db.Status(&c.conn.Owed)
 	if err != nil {
 		return err
 	}
-	s.out.addMap(rows)
+	c.out.addMap(rows)
 	return nil
 }
 
-func rpcClear(s *Session) error { return s.call.db.Clear(&s.c.Owed) }
+func rpcClear(c *call) error { return c.db.Clear(&c.conn.Owed) }
 
-func rpcVacuum(s *Session) error {
-	if err := s.beginLong(); err != nil {
+func rpcVacuum(c *call) error {
+	if err := c.beginLong(); err != nil {
 		return err
 	}
-	return s.call.db.Vacuum(s.heed, s.in.intOr("step", 0))
+	return c.db.Vacuum(c.heed, c.in.intOr("step", 0))
 }
 
 // rpcSynchronize writes the database to its file and then runs a command, if the call names one.
 // Earlier replies leave first, because it may take long.
-func rpcSynchronize(s *Session) error {
-	if s.c.Flush() != nil {
+func rpcSynchronize(c *call) error {
+	if c.conn.Flush() != nil {
 		return errBroken
 	}
 	var post func(path string, ts ulog.Stamp) error
-	if name, _ := s.in.Get("command"); len(name) > 0 {
-		command, limit := string(name), s.h.backupLimit()
-		post = func(path string, ts ulog.Stamp) error { return s.h.runCommand(command, path, min(ts, limit)) }
+	if name, _ := c.in.Get("command"); len(name) > 0 {
+		command, limit := string(name), c.backupLimit()
+		post = func(path string, ts ulog.Stamp) error { return c.runCommand(command, path, min(ts, limit)) }
 	}
-	return s.call.db.Synchronize(s.in.Has("hard"), post)
+	return c.db.Synchronize(c.in.Has("hard"), post)
 }
 
 // backupLimit returns the largest time stamp that a backup may be given which begins now: the
 // backup of a follower is complete up to the follower's position in the master's log. Without a
 // master there is no limit.
-func (h *Handler) backupLimit() ulog.Stamp {
-	if h.opts.Follower == nil {
+func (c *call) backupLimit() ulog.Stamp {
+	if c.opts.Follower == nil {
 		return math.MaxUint64
 	}
-	at, following := h.opts.Follower.Position()
+	at, following := c.opts.Follower.Position()
 	if !following {
 		return math.MaxUint64
 	}
@@ -68,15 +68,15 @@ var errCommandName = errors.New("invalid command name")
 // runCommand runs a command of synchronize, such as a backup script, through the shell as
 // "CMDDIR/NAME" "PATH" "TIMESTAMP". The command inherits the server's environment, working
 // directory and output.
-func (h *Handler) runCommand(name, path string, ts ulog.Stamp) error {
-	log := h.opts.Logger
+func (c *call) runCommand(name, path string, ts ulog.Stamp) error {
+	log := c.opts.Logger
 	if name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		log.Info("invalid command name: " + name)
 		return fmt.Errorf("%w: %s", errCommandName, name)
 	}
 	what := fmt.Sprintf("%s %q", name, path)
 	log.Log(context.Background(), klog.LevelSystem, "executing: "+what)
-	program := h.opts.CmdDir + string(filepath.Separator) + name
+	program := c.opts.CmdDir + string(filepath.Separator) + name
 	line := fmt.Sprintf("%s %s %s", quote(program), quote(path), quote(fmt.Sprintf("%020d", ts)))
 	cmd := exec.Command("/bin/sh", "-c", line)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

@@ -9,12 +9,18 @@ import (
 
 // Procedures on one record.
 
+// largeValue is the size from which on a value is stored from where it is, without a copy: the
+// database writes the expiration time into the record.Headroom bytes in front of the value. The
+// buffer of a large request is not used again, and no more is read into it before the log has been
+// waited for.
+const largeValue = 1 << 20
+
 // inPlace returns a large value of the body with record.Headroom bytes in front of it, which the
 // database may overwrite (see largeValue). They are the end of the row's name, and nobody looks at
 // "value" any more. It returns nil for a small value, and for a value that is not in the body as it
 // came (Base64).
-func (s *Session) inPlace(value []byte) (room []byte) {
-	body := s.req.Body()
+func (c *call) inPlace(value []byte) (room []byte) {
+	body := c.req.Body()
 	at := cap(body) - cap(value) // where the value begins, if it is a part of body
 	if len(value) < largeValue || at < record.Headroom || at+len(value) > len(body) || &body[at] != &value[0] {
 		return nil
@@ -22,116 +28,116 @@ func (s *Session) inPlace(value []byte) (room []byte) {
 	return body[at-record.Headroom : at+len(value)]
 }
 
-func rpcSet(s *Session) error {
-	key, value, err := s.in.keyAnd("value")
+func rpcSet(c *call) error {
+	key, value, err := c.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
-	if room := s.inPlace(value); room != nil {
-		return s.call.db.StoreInPlace(&s.c.Owed, key, room, s.in.xt(), record.Anyway)
+	if room := c.inPlace(value); room != nil {
+		return c.db.StoreInPlace(&c.conn.Owed, key, room, c.in.xt(), record.Anyway)
 	}
-	return s.call.db.Set(&s.c.Owed, key, value, s.in.xt())
+	return c.db.Set(&c.conn.Owed, key, value, c.in.xt())
 }
 
-func rpcAdd(s *Session) error {
-	key, value, err := s.in.keyAnd("value")
+func rpcAdd(c *call) error {
+	key, value, err := c.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
-	if room := s.inPlace(value); room != nil {
-		return s.call.db.StoreInPlace(&s.c.Owed, key, room, s.in.xt(), record.WhenNew)
+	if room := c.inPlace(value); room != nil {
+		return c.db.StoreInPlace(&c.conn.Owed, key, room, c.in.xt(), record.WhenNew)
 	}
-	return s.call.db.Add(&s.c.Owed, key, value, s.in.xt())
+	return c.db.Add(&c.conn.Owed, key, value, c.in.xt())
 }
 
-func rpcReplace(s *Session) error {
-	key, value, err := s.in.keyAnd("value")
+func rpcReplace(c *call) error {
+	key, value, err := c.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
-	if room := s.inPlace(value); room != nil {
-		return s.call.db.StoreInPlace(&s.c.Owed, key, room, s.in.xt(), record.WhenThere)
+	if room := c.inPlace(value); room != nil {
+		return c.db.StoreInPlace(&c.conn.Owed, key, room, c.in.xt(), record.WhenThere)
 	}
-	return s.call.db.Replace(&s.c.Owed, key, value, s.in.xt())
+	return c.db.Replace(&c.conn.Owed, key, value, c.in.xt())
 }
 
-func rpcAppend(s *Session) error {
-	key, value, err := s.in.keyAnd("value")
+func rpcAppend(c *call) error {
+	key, value, err := c.in.keyAnd("value")
 	if err != nil {
 		return err
 	}
-	return s.call.db.Append(&s.c.Owed, key, value, s.in.xt())
+	return c.db.Append(&c.conn.Owed, key, value, c.in.xt())
 }
 
 // rpcCas compares with oval and stores nval. Absent, oval means no record and nval no record from
 // now on.
-func rpcCas(s *Session) error {
-	key, err := s.in.need("key")
+func rpcCas(c *call) error {
+	key, err := c.in.need("key")
 	if err != nil {
 		return err
 	}
-	return s.call.db.CAS(&s.c.Owed, key, s.in.orNil("oval"), s.in.orNil("nval"), s.in.xt())
+	return c.db.CAS(&c.conn.Owed, key, c.in.orNil("oval"), c.in.orNil("nval"), c.in.xt())
 }
 
-func rpcRemove(s *Session) error {
-	key, err := s.in.need("key")
+func rpcRemove(c *call) error {
+	key, err := c.in.need("key")
 	if err != nil {
 		return err
 	}
-	return s.call.db.Remove(&s.c.Owed, key)
+	return c.db.Remove(&c.conn.Owed, key)
 }
 
-func rpcGet(s *Session) error {
-	key, err := s.in.need("key")
+func rpcGet(c *call) error {
+	key, err := c.in.need("key")
 	if err != nil {
 		return err
 	}
-	value, xt, err := s.call.db.Get(&s.c.Owed, s.out.value[:0], key)
-	return s.outValue(value, xt, err)
+	value, xt, err := c.db.Get(&c.conn.Owed, c.out.value[:0], key)
+	return c.outValue(value, xt, err)
 }
 
 // rpcSeize gets a record and removes it. The reply leaves whatever memory there is: the record is
 // gone, and a reply that was refused would lose the record to its client.
-func rpcSeize(s *Session) error {
-	key, err := s.in.need("key")
+func rpcSeize(c *call) error {
+	key, err := c.in.need("key")
 	if err != nil {
 		return err
 	}
-	value, xt, err := s.call.db.Seize(&s.c.Owed, s.out.value[:0], key)
-	s.c.Overdraw()
-	return s.outValue(value, xt, err)
+	value, xt, err := c.db.Seize(&c.conn.Owed, c.out.value[:0], key)
+	c.conn.Overdraw()
+	return c.outValue(value, xt, err)
 }
 
-func (s *Session) outValue(value []byte, xt int64, err error) error {
+func (c *call) outValue(value []byte, xt int64, err error) error {
 	if err != nil {
 		return err
 	}
-	s.out.keep(value)
-	s.out.add("value", value)
-	s.out.addXT(xt)
+	c.out.keep(value)
+	c.out.add("value", value)
+	c.out.addXT(xt)
 	return nil
 }
 
-func rpcCheck(s *Session) error {
-	key, err := s.in.need("key")
+func rpcCheck(c *call) error {
+	key, err := c.in.need("key")
 	if err != nil {
 		return err
 	}
-	size, xt, err := s.call.db.Check(&s.c.Owed, key)
+	size, xt, err := c.db.Check(&c.conn.Owed, key)
 	if err != nil {
 		return err
 	}
-	s.out.addInt("vsiz", int64(size))
-	s.out.addXT(xt)
+	c.out.addInt("vsiz", int64(size))
+	c.out.addXT(xt)
 	return nil
 }
 
-func rpcIncrement(s *Session) error {
-	key, num, err := s.in.keyAnd("num")
+func rpcIncrement(c *call) error {
+	key, num, err := c.in.keyAnd("num")
 	if err != nil {
 		return err
 	}
-	text, _ := s.in.Get("orig")
+	text, _ := c.in.Get("orig")
 	var orig int64 // in the form that db.Increment takes
 	switch string(text) {
 	case "try":
@@ -141,20 +147,20 @@ func rpcIncrement(s *Session) error {
 	default:
 		orig = lenient.Int(text)
 	}
-	sum, err := s.call.db.Increment(&s.c.Owed, key, lenient.Int(num), orig, s.in.xt())
+	sum, err := c.db.Increment(&c.conn.Owed, key, lenient.Int(num), orig, c.in.xt())
 	if err != nil {
 		return err
 	}
-	s.out.addInt("num", sum)
+	c.out.addInt("num", sum)
 	return nil
 }
 
-func rpcIncrementDouble(s *Session) error {
-	key, num, err := s.in.keyAnd("num")
+func rpcIncrementDouble(c *call) error {
+	key, num, err := c.in.keyAnd("num")
 	if err != nil {
 		return err
 	}
-	text, _ := s.in.Get("orig")
+	text, _ := c.in.Get("orig")
 	var orig float64 // in the form that db.IncrementDouble takes
 	switch string(text) {
 	case "try":
@@ -166,10 +172,10 @@ func rpcIncrementDouble(s *Session) error {
 			orig = math.Inf(-1)
 		}
 	}
-	sum, err := s.call.db.IncrementDouble(&s.c.Owed, key, lenient.Float(num), orig, s.in.xt())
+	sum, err := c.db.IncrementDouble(&c.conn.Owed, key, lenient.Float(num), orig, c.in.xt())
 	if err != nil {
 		return err
 	}
-	s.out.addFloat("num", sum)
+	c.out.addFloat("num", sum)
 	return nil
 }

@@ -13,57 +13,57 @@ import (
 // Procedures that go through a database. They may take long: replies to earlier requests leave
 // first, and the work ends when the client has gone.
 
-func rpcMatchPrefix(s *Session) error {
-	prefix, err := s.in.need("prefix")
+func rpcMatchPrefix(c *call) error {
+	prefix, err := c.in.need("prefix")
 	if err != nil {
 		return err
 	}
-	if err := s.beginLong(); err != nil {
+	if err := c.beginLong(); err != nil {
 		return err
 	}
-	keys, err := keymatch.MatchPrefix(s.call.db, s.heed, &s.c.Owed, prefix, s.in.intOr("max", -1), s.out.hold)
-	return s.outKeys(keys, err)
+	keys, err := keymatch.MatchPrefix(c.db, c.heed, &c.conn.Owed, prefix, c.in.intOr("max", -1), c.out.hold)
+	return c.outKeys(keys, err)
 }
 
-func rpcMatchRegex(s *Session) error {
-	regex, err := s.in.need("regex")
+func rpcMatchRegex(c *call) error {
+	regex, err := c.in.need("regex")
 	if err != nil {
 		return err
 	}
-	if err := s.beginLong(); err != nil {
+	if err := c.beginLong(); err != nil {
 		return err
 	}
-	keys, err := keymatch.MatchRegex(s.call.db, s.heed, &s.c.Owed, string(regex), s.in.intOr("max", -1), s.out.hold)
-	return s.outKeys(keys, err)
+	keys, err := keymatch.MatchRegex(c.db, c.heed, &c.conn.Owed, string(regex), c.in.intOr("max", -1), c.out.hold)
+	return c.outKeys(keys, err)
 }
 
-func rpcMatchSimilar(s *Session) error {
-	origin, err := s.in.need("origin")
+func rpcMatchSimilar(c *call) error {
+	origin, err := c.in.need("origin")
 	if err != nil {
 		return err
 	}
-	distance := s.in.intOr("range", 1)
+	distance := c.in.intOr("range", 1)
 	if distance < 0 {
 		distance = 1
 	}
-	if err := s.beginLong(); err != nil {
+	if err := c.beginLong(); err != nil {
 		return err
 	}
-	keys, err := keymatch.MatchSimilar(s.call.db, s.heed, &s.c.Owed, origin, distance, s.in.Has("utf"),
-		s.in.intOr("max", -1), s.out.hold)
-	return s.outKeys(keys, err)
+	keys, err := keymatch.MatchSimilar(c.db, c.heed, &c.conn.Owed, origin, distance, c.in.Has("utf"),
+		c.in.intOr("max", -1), c.out.hold)
+	return c.outKeys(keys, err)
 }
 
 // outKeys adds a row per key with its place in the result, since the rows are sent in the order of
 // the keys.
-func (s *Session) outKeys(keys [][]byte, err error) error {
+func (c *call) outKeys(keys [][]byte, err error) error {
 	if err != nil {
 		return err
 	}
 	for i, key := range keys {
-		s.out.rows.Add(s.out.internBytes("_", key), s.out.internInt(int64(i)))
+		c.out.rows.Add(c.out.internBytes("_", key), c.out.internInt(int64(i)))
 	}
-	s.out.addInt("num", int64(len(keys)))
+	c.out.addInt("num", int64(len(keys)))
 	return nil
 }
 
@@ -76,33 +76,33 @@ var errUnordered = fmt.Errorf("%w: the database is not in the order of the keys'
 
 // rpcChecksum adds up the records of a database in parts. Two servers whose sums differ are
 // compared part by part, until the records that differ are found, without moving any records.
-func rpcChecksum(s *Session) error {
-	ranges, o, err := s.in.checksum()
+func rpcChecksum(c *call) error {
+	ranges, o, err := c.in.checksum()
 	if err != nil {
 		return err
 	}
-	if err := s.beginLong(); err != nil {
+	if err := c.beginLong(); err != nil {
 		return err
 	}
-	o.Heed = s.heed
-	d := s.call.db
-	s.out.addInt("ts", int64(d.Stamp()))
-	if s.in.Has("keys") {
-		most := int(min(max(s.in.intOr("keys", 0), 1), maxChecksumParts))
-		found, more, err := checksum.Digests(d, &s.c.Owed, ranges, o, most)
+	o.Heed = c.heed
+	d := c.db
+	c.out.addInt("ts", int64(d.Stamp()))
+	if c.in.Has("keys") {
+		most := int(min(max(c.in.intOr("keys", 0), 1), maxChecksumParts))
+		found, more, err := checksum.Digests(d, &c.conn.Owed, ranges, o, most)
 		if err != nil {
 			return err
 		}
 		for _, k := range found {
-			s.out.rows.Add(s.out.internBytes("_", k.Key), s.out.intern(fmt.Sprintf("%016x", k.Digest)))
+			c.out.rows.Add(c.out.internBytes("_", k.Key), c.out.intern(fmt.Sprintf("%016x", k.Digest)))
 		}
 		if more {
-			s.out.addInt("more", 1)
+			c.out.addInt("more", 1)
 		}
-		s.out.rows.Sort()
+		c.out.rows.Sort()
 		return nil
 	}
-	parts, err := checksum.Sum(d, &s.c.Owed, ranges, o)
+	parts, err := checksum.Sum(d, &c.conn.Owed, ranges, o)
 	if errors.Is(err, dberr.ErrNotImplemented) {
 		return errUnordered
 	}
@@ -111,9 +111,9 @@ func rpcChecksum(s *Session) error {
 	}
 	for _, p := range parts {
 		head := fmt.Sprintf("%d:%016x:", p.Count, p.Sum)
-		s.out.rows.Add(s.out.internBytes("_", p.From), s.out.internBytes(head, p.To))
+		c.out.rows.Add(c.out.internBytes("_", p.From), c.out.internBytes(head, p.To))
 	}
-	s.out.rows.Sort()
+	c.out.rows.Sort()
 	return nil
 }
 

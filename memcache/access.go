@@ -80,18 +80,11 @@ func (o owner) again() error {
 	return o.permit(word, rightOf(word))
 }
 
-// asked is the request that has been permitted.
-type asked struct {
-	binary  bool
-	request request // of the binary protocol
-	denied  error   // the right was lost after that
-}
-
 // guard decides whether the client may give the command in words. done reports that the command has
 // been answered, keep that the connection stays open.
 func (o owner) guard() (done, keep bool) {
 	word := string(o.words[0])
-	row, known := o.s.commands[word]
+	row, known := o.commands[word]
 	v := o.io.Visitor
 	entered := v.Enter()
 	switch {

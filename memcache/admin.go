@@ -1,25 +1,6 @@
 package memcache
 
-import (
-	"sync"
-	"time"
-)
-
-// Version is the version that the original reports.
-const Version = "KyotoTycoon/0.9.56b"
-
-// ModernVersion is the version that a modern server reports: that of the memcached whose commands
-// it has, since clients decide by it which commands they may use. It begins with a number, because
-// libmemcached takes a server for dead otherwise.
-const ModernVersion = "1.6.18-" + Version
-
-// versionText returns the version that a server with this configuration reports.
-func (cfg *Config) versionText() string {
-	if cfg.Modern {
-		return ModernVersion
-	}
-	return Version
-}
+import "time"
 
 // textVersion serves "version".
 func textVersion(c *conn) bool {
@@ -74,53 +55,4 @@ func (c *conn) clear(delay int64) error {
 	}
 	c.s.flush.plan(0)
 	return c.db.Clear(&c.io.Owed)
-}
-
-// flusher is the timer of a flush_all with a delay. A later flush_all replaces it.
-type flusher struct {
-	mu     sync.Mutex // protects the fields below
-	server *Server    // nil while closed
-	timer  *time.Timer
-	due    sync.WaitGroup // the running function of the timer
-}
-
-func (f *flusher) open(s *Server) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.server = s
-}
-
-// plan replaces the planned clear by one after a delay; with 0 by none.
-func (f *flusher) plan(delay time.Duration) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.forget()
-	if delay == 0 || f.server == nil {
-		return
-	}
-	s := f.server
-	f.due.Add(1)
-	f.timer = time.AfterFunc(delay, func() {
-		defer f.due.Done()
-		if err := s.db.Clear(nil); err != nil {
-			s.logFailure(err)
-		}
-	})
-}
-
-// forget drops the planned clear. The caller holds f.mu.
-func (f *flusher) forget() {
-	if f.timer != nil && f.timer.Stop() {
-		f.due.Done()
-	}
-	f.timer = nil
-}
-
-// close drops the planned clear, and waits for one that is running.
-func (f *flusher) close() {
-	f.mu.Lock()
-	f.forget()
-	f.server = nil
-	f.mu.Unlock()
-	f.due.Wait()
 }

@@ -1,6 +1,7 @@
 package memcache
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -8,119 +9,45 @@ import (
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
+	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
 )
 
-// opcode is the command of a binary request.
-type opcode byte
-
-const (
-	opGet       opcode = 0x00
-	opSet       opcode = 0x01
-	opAdd       opcode = 0x02
-	opReplace   opcode = 0x03
-	opDelete    opcode = 0x04
-	opIncrement opcode = 0x05
-	opDecrement opcode = 0x06
-	opQuit      opcode = 0x07
-	opFlush     opcode = 0x08
-	opGetQ      opcode = 0x09
-	opNoop      opcode = 0x0a
-	opVersion   opcode = 0x0b
-	opGetK      opcode = 0x0c
-	opGetKQ     opcode = 0x0d
-	opAppend    opcode = 0x0e
-	opPrepend   opcode = 0x0f
-	opStat      opcode = 0x10
-	opSetQ      opcode = 0x11
-	opAddQ      opcode = 0x12
-	opReplaceQ  opcode = 0x13
-	opDeleteQ   opcode = 0x14
-	opIncrQ     opcode = 0x15
-	opDecrQ     opcode = 0x16
-	opQuitQ     opcode = 0x17
-	opFlushQ    opcode = 0x18
-	opAppendQ   opcode = 0x19
-	opPrependQ  opcode = 0x1a
-	opVerbosity opcode = 0x1b
-	opTouch     opcode = 0x1c
-	opGAT       opcode = 0x1d
-	opGATQ      opcode = 0x1e
-	opGATK      opcode = 0x23
-	opGATKQ     opcode = 0x24
-)
-
-// operation describes what an opcode does.
-type operation struct {
-	name   string
-	base   opcode // the opcode without "quiet"
-	quiet  bool   // no reply to a success; of a get, no reply if there is no item
-	keyed  bool   // the reply repeats the key
-	writes bool   // refused with opts=r
-	extras [2]int // least and greatest length of the extras
-	key    bool   // must have a key
-	value  bool   // may have a value
-}
-
-// operation returns the description of an opcode; ok is false for unknown opcodes and those of
-// SASL.
-func (o opcode) operation() (row operation, ok bool) {
-	switch o {
-	case opGet, opGetQ, opGetK, opGetKQ:
-		row = operation{name: "get", base: opGet, key: true, keyed: o == opGetK || o == opGetKQ}
-		row.quiet = o == opGetQ || o == opGetKQ
-	case opSet, opSetQ, opAdd, opAddQ, opReplace, opReplaceQ:
-		row = operation{name: "set", base: o, writes: true, extras: [2]int{8, 8}, key: true, value: true}
-		if o >= opSetQ {
-			row.base, row.quiet = opSet+(o-opSetQ), true
-		}
-	case opAppend, opAppendQ, opPrepend, opPrependQ:
-		row = operation{name: "append", base: o, writes: true, key: true, value: true}
-		if o >= opAppendQ {
-			row.base, row.quiet = opAppend+(o-opAppendQ), true
-		}
-	case opDelete, opDeleteQ:
-		row = operation{name: "delete", base: opDelete, quiet: o == opDeleteQ, writes: true, key: true}
-	case opIncrement, opDecrement, opIncrQ, opDecrQ:
-		row = operation{name: "incr", base: o, writes: true, extras: [2]int{20, 20}, key: true}
-		if o >= opIncrQ {
-			row.base, row.quiet = opIncrement+(o-opIncrQ), true
-		}
-	case opTouch:
-		row = operation{name: "touch", base: o, writes: true, extras: [2]int{4, 4}, key: true}
-	case opGAT, opGATQ, opGATK, opGATKQ:
-		row = operation{name: "gat", base: opGAT, writes: true, extras: [2]int{4, 4}, key: true, keyed: o >= opGATK}
-		row.quiet = o == opGATQ || o == opGATKQ
-	default:
-		return o.service()
+// serveBinary serves one message. It reports whether the connection stays open.
+func (c *conn) serveBinary() bool {
+	c.quiet = false
+	if !c.need(headerSize) {
+		return false
 	}
-	return row, true
-}
-
-// service is operation for opcodes that are not about an item.
-func (o opcode) service() (row operation, ok bool) {
-	switch o {
-	case opQuit, opQuitQ:
-		row = operation{name: "quit", base: opQuit, quiet: o == opQuitQ}
-	case opFlush, opFlushQ:
-		row = operation{name: "flush", base: opFlush, quiet: o == opFlushQ, writes: true, extras: [2]int{0, 4}}
-	case opNoop:
-		row = operation{name: "noop", base: o}
-	case opVersion:
-		row = operation{name: "version", base: o}
-	case opStat:
-		row = operation{name: "stat", base: o}
-	case opVerbosity:
-		row = operation{name: "verbosity", base: o, extras: [2]int{4, 4}}
-	default:
-		return row, false
+	head := [headerSize]byte(c.io.Buffered())
+	x := exchange{c, request{op: opcode(head[1]), opaque: [4]byte(head[12:])}}
+	body := int64(binary.BigEndian.Uint32(head[8:]))
+	if body > maxRequest-headerSize || c.io.Visitor != nil && body > maxCredentials && c.io.Visitor.Enter() != nil {
+		x.say(&reply{status: statusTooLarge})
+		return false
 	}
-	return row, true
-}
-
-// fits reports whether a request has the parts that its operation needs.
-func (row *operation) fits(r *request) bool {
-	return len(r.extras) >= row.extras[0] && len(r.extras) <= row.extras[1] &&
-		(len(r.key) > 0 || !row.key) && (len(r.value) == 0 || row.value)
+	if err := c.io.Need(headerSize + int(body)); err != nil {
+		if errors.Is(err, netio.ErrBusy) || errors.Is(err, netio.ErrTooLarge) {
+			x.say(&reply{status: statusNoMemory})
+		}
+		return false
+	}
+	message := c.io.Buffered()[:headerSize+body]
+	room := c.io.Room(len(message), 0, flagBytes)
+	c.io.Advance(len(message))
+	r, ok := parseRequest(message)
+	x.r = r
+	if !ok {
+		x.say(&reply{status: statusInvalid})
+		return false
+	}
+	if len(r.value) >= largeValue && room != nil {
+		x.r.key = bytes.Clone(r.key) // its end is in the way
+		x.r.room = room[len(message)-len(r.value)-record.Headroom:]
+	}
+	keep := x.execute()
+	x.measure()
+	return keep
 }
 
 // execute serves a request. It reports whether the connection stays open.
@@ -301,4 +228,13 @@ func (x *exchange) statRows() {
 		x.say(&reply{key: []byte(row.name), value: []byte(row.value)})
 	}
 	x.say(&reply{})
+}
+
+// measure counts a message of the binary protocol.
+func (x *exchange) measure() {
+	if x.io.Meter == nil {
+		return
+	}
+	row, _ := x.r.op.operation()
+	x.conn.measure(row.name, metrics.Detail{Key: x.r.key, In: headerSize + len(x.r.extras) + len(x.r.key) + len(x.r.value), Out: len(x.io.Out)})
 }

@@ -1,7 +1,7 @@
 package memcache
 
 import (
-	"strconv"
+	"errors"
 	"strings"
 	"time"
 
@@ -36,6 +36,16 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{Port: DefaultPort, Timeout: defaultTimeout, Threads: defaultThreads, QueueTimeout: defaultQueueTimeout}
 }
+
+// Errors of New and of Config.Check.
+var (
+	// ErrReadOnlyQueue: a queue needs updates.
+	ErrReadOnlyQueue = errors.New("message queue cannot be read-only")
+	// ErrUnorderedQueue: messages are found by the order of their keys. In a hash database they
+	// would be stored and never be found.
+	ErrUnorderedQueue = errors.New("a message queue needs a database with an order of keys: use %, +, .kct or .kcf as the first database, " +
+		"or leave out the option q")
+)
 
 // Check returns an error if a database of this kind cannot be served with this configuration.
 func (c *Config) Check(kind expr.Kind) error {
@@ -108,17 +118,18 @@ func positive(text string, otherwise int) int {
 	return otherwise
 }
 
-// leadingFloat reads a decimal fraction with blanks before and anything behind it; 0 without one.
-func leadingFloat(text string) float64 {
-	text = strings.TrimLeft(text, " \t")
-	end := 0
-	for end < len(text) && strings.IndexByte("+-.0123456789", text[end]) >= 0 {
-		end++
+// Version is the version that the original reports.
+const Version = "KyotoTycoon/0.9.56b"
+
+// ModernVersion is the version that a modern server reports: that of the memcached whose commands
+// it has, since clients decide by it which commands they may use. It begins with a number, because
+// libmemcached takes a server for dead otherwise.
+const ModernVersion = "1.6.18-" + Version
+
+// versionText returns the version that a server with this configuration reports.
+func (cfg *Config) versionText() string {
+	if cfg.Modern {
+		return ModernVersion
 	}
-	for ; end > 0; end-- {
-		if n, err := strconv.ParseFloat(text[:end], 64); err == nil {
-			return n
-		}
-	}
-	return 0
+	return Version
 }

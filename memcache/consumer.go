@@ -21,32 +21,6 @@ type consumer struct {
 	claims map[string][]*db.Claim // messages fetched and not deleted, by queue name, oldest first
 }
 
-// getMessages serves "get NAME..." of a queue. All names share one deadline.
-func getMessages(c *conn) bool {
-	if c.io.Flush() != nil { // earlier replies must not wait for messages
-		return false
-	}
-	deadline := c.deadline()
-	for _, name := range c.words[1:] {
-		it, err := c.fetchMessage(name, deadline)
-		switch {
-		case err == nil:
-			if !c.sayValue(&it) {
-				return false
-			}
-		case errors.Is(err, dberr.ErrNoRecord):
-		default:
-			c.fail("get", err)
-			return true
-		}
-		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
-			return false
-		}
-	}
-	c.say("END")
-	return true
-}
-
 // fetchMessage claims a message. It may wait for one, so the caller has sent the earlier replies.
 func (c *consumer) fetchMessage(name []byte, deadline time.Time) (item, error) {
 	before := c.io.Owed.Taken()

@@ -5,16 +5,29 @@
 //
 // A connection is made of parts, each with its own state:
 //
-//	conn          serves one request after the other; the table of commands (conn.go)
+//	conn          one connection with the request in execution (conn.go)
 //	├ wire        reads lines and data blocks, writes replies (wire.go)
 //	└ storage     reads and changes items for all three protocols (item.go, store.go)
 //	  └ consumer  holds the messages that the client has fetched (consumer.go)
 //
-// A text command is a function in text.go or admin.go. A meta command (meta.go, meta_item.go) and a
-// request of the binary protocol (exchange, in binary.go and binary_command.go) are values with the
-// connection inside. So a get takes this way: conn.serveOne, wire.readLine, conn.execute, textGet,
-// storage.fetch, wire.sayValue.
+// A text command is a function in text.go, stats.go or admin.go. A meta command (meta.go,
+// meta_item.go) and a request of the binary protocol (exchange, in exchange.go and
+// binary_command.go) are values with the connection inside. command.go has the table of commands
+// and serves one request after the other. So a get takes this way: conn.serveOne, wire.readLine,
+// conn.execute, textGet, storage.fetch, wire.sayValue.
 //
-// The messages of a queue are records whose keys have a stamp in them (message.go). Requests that
-// wait for a message stand in lines, one line for each queue name (queue.go).
+// The messages of a queue are records whose keys have a stamp in them (message.go, producer.go).
+// Requests that wait for a message stand in lines, one line for each queue name (queue.go).
+//
+// Each file uses only files of a lower layer:
+//
+//	server.go                                   connections from their beginning to their end
+//	command.go                                  the table of commands, and the way to it
+//	text.go stats.go meta*.go binary_command.go commands
+//	access.go admin.go                          who may give commands; flush_all and the like
+//	conn.go exchange.go                         a connection; a binary request on it
+//	store.go item.go consumer.go producer.go    operations
+//	wire.go value.go queue.go                   lines, items, waiting requests
+//	shared.go counts.go                         what connections share
+//	config.go binary.go message.go number.go    options, formats
 package memcache

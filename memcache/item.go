@@ -1,100 +1,11 @@
 package memcache
 
 import (
-	"encoding/binary"
-	"errors"
 	"strconv"
 
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 )
-
-// mode is the kind of a storage command.
-type mode int
-
-const (
-	modeSet mode = iota
-	modeAdd
-	modeReplace
-	modeAppend
-	modePrepend
-	modeCAS // set if the item exists
-)
-
-// call returns the original's operation for the mode, as error replies name it.
-func (m mode) call() string {
-	switch m {
-	case modeAdd:
-		return "add"
-	case modeReplace:
-		return "replace"
-	case modeSet:
-		return "set"
-	}
-	return "accept"
-}
-
-// errChanged: the item has another version than the client expects.
-var errChanged = errors.New("the item has been changed")
-
-// errNotNumber: the item's value is not a number.
-var errNotNumber = errors.New("cannot increment or decrement non-numeric value")
-
-// item is a record in memcached's terms.
-type item struct {
-	key     []byte
-	data    []byte
-	flags   uint32
-	xt      int64  // absolute expiration time in seconds, record.MaxXT for never
-	version uint64 // 0 if it was not asked for
-}
-
-// storage is what a connection does with items and messages. All three protocols share it.
-type storage struct {
-	consumer
-	value  []byte // scratch: a value that was read, or is to be stored
-	held   int    // bytes of value that the account has given
-	number []byte // scratch: text of numbers
-}
-
-// flagBytes is the length of the flags behind a value.
-const flagBytes = 4
-
-// encode appends the stored form of a value: the data and, with Config.Flags, the flags as a
-// big-endian number.
-func (b *base) encode(dst, data []byte, flags uint32) []byte {
-	dst = append(dst, data...)
-	if b.s.opts.Flags {
-		dst = binary.BigEndian.AppendUint32(dst, flags)
-	}
-	return dst
-}
-
-// decode splits a stored value. A value too short for flags has the flags 0.
-func (b *base) decode(stored []byte) (data []byte, flags uint32) {
-	n := len(stored) - flagBytes
-	if !b.s.opts.Flags || n < 0 {
-		return stored, 0
-	}
-	return stored[:n], binary.BigEndian.Uint32(stored[n:])
-}
-
-// expiry converts a client's expiration time: a number of seconds from now, or a Unix time if it is
-// too large for that.
-func (b *base) expiry(n int64) record.XT {
-	const longest = 1 << 24
-	switch {
-	case n == 0:
-		return record.Never
-	case n < 0 && b.modern:
-		return -1 // expired already
-	case n < 0:
-		return record.Never
-	case n <= longest:
-		return record.XT(n)
-	}
-	return record.XT(-n)
-}
 
 // fetch reads an item. Its data are valid until the next operation. It returns dberr.ErrNoRecord if
 // there is no item.
@@ -282,12 +193,4 @@ func (st *storage) addClassic(key []byte, delta int64, down bool) (sum int64, er
 	}
 	st.countAddition(down, err)
 	return sum, err
-}
-
-// ttl returns the seconds until an expiration time, -1 for never.
-func (b *base) ttl(xt int64) int64 {
-	if xt == record.MaxXT {
-		return -1
-	}
-	return max(0, xt-b.db.Now().Unix())
 }

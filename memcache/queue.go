@@ -198,3 +198,10 @@ func (q *queues) startOf(l *line) (from []byte, news uint64) {
 	}
 	return l.from, l.news
 }
+
+// raise notes that a line has had a message with this stamp.
+func (l *line) raise(s stamp) {
+	if l.newest.less(s) {
+		l.newest = s
+	}
+}

@@ -9,6 +9,45 @@ import (
 	"gotycoon/db/record"
 )
 
+// mode is the kind of a storage command.
+type mode int
+
+const (
+	modeSet mode = iota
+	modeAdd
+	modeReplace
+	modeAppend
+	modePrepend
+	modeCAS // set if the item exists
+)
+
+// call returns the original's operation for the mode, as error replies name it.
+func (m mode) call() string {
+	switch m {
+	case modeAdd:
+		return "add"
+	case modeReplace:
+		return "replace"
+	case modeSet:
+		return "set"
+	}
+	return "accept"
+}
+
+// errChanged: the item has another version than the client expects.
+var errChanged = errors.New("the item has been changed")
+
+// errNotNumber: the item's value is not a number.
+var errNotNumber = errors.New("cannot increment or decrement non-numeric value")
+
+// storage is what a connection does with items and messages. All three protocols share it.
+type storage struct {
+	consumer
+	value  []byte // scratch: a value that was read, or is to be stored
+	held   int    // bytes of value that the account has given
+	number []byte // scratch: text of numbers
+}
+
 // change describes a storage operation.
 type change struct {
 	mode      mode

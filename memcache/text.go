@@ -46,23 +46,28 @@ func textGet(c *conn, versioned bool) bool {
 	return true
 }
 
-// textGetAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
-func textGetAndTouch(c *conn, versioned bool) bool {
-	xt := c.expiry(leadingInt(c.words[1]))
-	for _, key := range c.words[2:] {
-		it, err := c.renew(key, xt)
-		c.s.counts.get.count(err == nil)
+// getMessages serves "get NAME..." of a queue. All names share one deadline.
+func getMessages(c *conn) bool {
+	if c.io.Flush() != nil { // earlier replies must not wait for messages
+		return false
+	}
+	deadline := c.deadline()
+	return c.sayValues(c.words[1:], "get", func(name []byte) (item, error) { return c.fetchMessage(name, deadline) })
+}
+
+// sayValues answers with the items that fetch finds. If fetch fails, the reply names call, which is
+// an operation of the original.
+func (c *conn) sayValues(keys [][]byte, call string, fetch func(key []byte) (item, error)) bool {
+	for _, key := range keys {
+		it, err := fetch(key)
 		switch {
 		case err == nil:
-			if !versioned {
-				it.version = 0
-			}
 			if !c.sayValue(&it) {
 				return false
 			}
 		case errors.Is(err, dberr.ErrNoRecord):
 		default:
-			c.fail("accept", err)
+			c.fail(call, err)
 			return true
 		}
 		if len(c.io.Out) > flushSize && c.io.Flush() != nil {
@@ -71,6 +76,19 @@ func textGetAndTouch(c *conn, versioned bool) bool {
 	}
 	c.say("END")
 	return true
+}
+
+// textGetAndTouch serves "gat EXPTIME K..." and "gats EXPTIME K...".
+func textGetAndTouch(c *conn, versioned bool) bool {
+	xt := c.expiry(leadingInt(c.words[1]))
+	return c.sayValues(c.words[2:], "accept", func(key []byte) (item, error) {
+		it, err := c.renew(key, xt)
+		c.s.counts.get.count(err == nil)
+		if !versioned {
+			it.version = 0
+		}
+		return it, err
+	})
 }
 
 // textTouch serves "touch K EXPTIME [noreply]".

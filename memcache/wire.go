@@ -3,15 +3,36 @@ package memcache
 import (
 	"bytes"
 	"errors"
-	"math"
 	"strconv"
 
 	"gotycoon/access"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
 	"gotycoon/internal/browser"
-	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
+)
+
+const (
+	maxValue   = 1 << 28          // bytes of a value that a client may send
+	maxRequest = maxValue + 1<<20 // bytes of a request
+	maxLine    = 8191             // characters of a line, as in the original
+	longLine   = 1 << 20          // the same in modern servers, for long lists of keys
+	largeValue = 1 << 20          // from this size on data are stored from where they are
+	keepRoom   = 64 << 10         // larger scratch space is not kept
+	flushSize  = 256 << 10        // replies to one command are sent when they reach this size
+)
+
+// Replies of several commands.
+const (
+	replyError    = "ERROR"
+	replyWords    = "CLIENT_ERROR invalid parameters"
+	replyFormat   = "CLIENT_ERROR bad command line format"
+	replyReadOnly = "SERVER_ERROR server is read-only"
+	replyNotFound = "NOT_FOUND"
+	replyStored   = "STORED"
+	replyNot      = "NOT_STORED"
+	replyExists   = "EXISTS"
+	replyMemory   = "SERVER_ERROR out of memory"
 )
 
 // wire reads the lines and data blocks of requests, and writes replies.
@@ -237,46 +258,4 @@ func (w *wire) sayData(data []byte) bool {
 func (w *wire) sayEnd() bool {
 	w.io.Out = append(w.io.Out, '\r', '\n')
 	return true
-}
-
-// isBlank reports whether a byte separates words.
-func isBlank(b byte) bool { return b <= ' ' }
-
-// leadingInt reads the number at the beginning of text as the original does. Unlike numbers in
-// HTTP requests, stored values may have NULs in front of the number.
-func leadingInt(text []byte) int64 {
-	for len(text) > 0 && isBlank(text[0]) {
-		text = text[1:]
-	}
-	return lenient.Int(text)
-}
-
-// unsigned reads a decimal number as memcached does: text must have nothing but digits.
-func unsigned(text []byte) (n uint64, ok bool) {
-	if len(text) == 0 {
-		return 0, false
-	}
-	for _, b := range text {
-		digit := uint64(b - '0')
-		if b < '0' || b > '9' || n > (math.MaxUint64-digit)/10 {
-			return 0, false
-		}
-		n = n*10 + digit
-	}
-	return n, true
-}
-
-// counter reads the number in a stored value. Blanks around the number are ignored, and an empty
-// value is 0.
-func counter(data []byte) (n uint64, ok bool) {
-	for len(data) > 0 && isBlank(data[0]) {
-		data = data[1:]
-	}
-	for len(data) > 0 && isBlank(data[len(data)-1]) {
-		data = data[:len(data)-1]
-	}
-	if len(data) == 0 {
-		return 0, true
-	}
-	return unsigned(data)
 }

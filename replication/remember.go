@@ -87,7 +87,7 @@ func lacks(d *db.DB, s *place, at ulog.Stamp, others bool) bool {
 		return s == nil || !s.covers(db.ServicesIndex)
 	case at == 0:
 		return false
-	case d.Info().Volatile && empty(d): // a database in memory, which the end of the process has emptied
+	case d.Info().Volatile && empty(d): // in memory: the end of the process has emptied it
 		return true
 	case s != nil: // the place may be of a time when the database did not exist
 		return !s.covers(uint16(d.Index()))

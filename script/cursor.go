@@ -44,21 +44,7 @@ func (s *state) newCursor(h *handle, object lua.LValue) *lua.LTable {
 }
 
 // cursor returns the cursor whose method is called.
-func (c call) cursor() *cursor {
-	t, ok := c.l.Get(1).(*lua.LTable)
-	if !ok {
-		c.refuse()
-	}
-	u, ok := t.RawGetString("cur_ptr_").(*lua.LUserData)
-	if !ok {
-		c.refuse()
-	}
-	cur, ok := u.Value.(*cursor)
-	if !ok {
-		c.refuse()
-	}
-	return cur
-}
+func (c call) cursor() *cursor { return kept[*cursor](c, 1, "cur_ptr_") }
 
 // do runs an operation on the cursor. The reply of the call waits for the updates that op adds to
 // p.

@@ -9,15 +9,6 @@ import (
 	"gotycoon/db/record"
 )
 
-// Constants of the class DB.
-const (
-	openReader, openWriter, openCreate, openTruncate = 1, 2, 4, 8
-
-	mergeSet, mergeAdd, mergeReplace, mergeAppend = 0, 1, 2, 3
-
-	reduceNoLock = 1
-)
-
 // openDB makes the class DB.
 func (s *state) openDB(kt *lua.LTable) {
 	k := &s.classes
@@ -39,13 +30,6 @@ func (s *state) openDB(kt *lua.LTable) {
 	k.dbMembers = append(k.dbMembers, member{"err_", k.errors}, member{"cur_", k.cursor})
 }
 
-// method is a row of the table of a class. The numbers of arguments include the object.
-type method struct {
-	name        string
-	least, most int
-	body        func(c call) int
-}
-
 func dbMethods() []method {
 	return []method{
 		{"error", 1, 1, dbError}, {"open", 1, 3, dbOpen}, {"close", 1, 1, dbClose},
@@ -62,13 +46,6 @@ func dbMethods() []method {
 		{"path", 1, 1, dbPath}, {"status", 1, 1, dbStatus}, {"synchronize", 1, 3, dbSynchronize}, {"occupy", 1, 3, dbOccupy},
 		{"copy", 2, 2, dbCopy}, {"dump_snapshot", 2, 2, dbDumpSnapshot}, {"load_snapshot", 2, 2, dbLoadSnapshot},
 	}
-}
-
-// newDB makes a database object.
-func (s *state) newDB(h *handle) *lua.LTable {
-	t := s.object(s.classes.dbMembers, s.classes.dbMeta)
-	t.RawSetString("db_ptr_", s.userdata(h))
-	return t
 }
 
 func dbNew(c call) int {

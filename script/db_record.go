@@ -43,25 +43,17 @@ func found(c call, ok bool, value []byte, xt int64) int {
 	return 1 + c.pushNumber(float64(xt))
 }
 
-func dbGet(c call) int {
-	h := c.handleOf(1)
-	key := c.bytes(2)
-	var value []byte
-	var xt int64
-	ok := h.do(c, func(d *db.DB) (err error) {
-		value, xt, err = d.Get(h.pending(), nil, key)
-		return err
-	})
-	return found(c, ok, value, xt)
-}
+func dbGet(c call) int   { return c.fetch((*db.DB).Get) }
+func dbSeize(c call) int { return c.fetch((*db.DB).Seize) }
 
-func dbSeize(c call) int {
+// fetch pushes the value and expiration time of a record that read returns, or nil for none.
+func (c call) fetch(read func(*db.DB, *db.Pending, []byte, []byte) ([]byte, int64, error)) int {
 	h := c.handleOf(1)
 	key := c.bytes(2)
 	var value []byte
 	var xt int64
 	ok := h.do(c, func(d *db.DB) (err error) {
-		value, xt, err = d.Seize(h.pending(), nil, key)
+		value, xt, err = read(d, h.pending(), nil, key)
 		return err
 	})
 	return found(c, ok, value, xt)

@@ -184,6 +184,9 @@ func dbMatchSimilar(c call) int {
 	})
 }
 
+// Modes of merge.
+const mergeSet, mergeAdd, mergeReplace, mergeAppend = 0, 1, 2, 3
+
 // dbMerge adds the records of other databases.
 func dbMerge(c call) int {
 	h := c.handleOf(1)

@@ -2,10 +2,23 @@
 // of play_script.
 //
 //	Pool.Call(name, in, out)      lends one of the interpreters (pool.go)
-//	state.call                    the function, its tables, its result (state.go)
+//	state.call                    the function, its tables, its result (run.go)
 //	leash, memory, room           end a call that takes too long or too much
-//	kt.*, db:*, cursor:*          a Go function for each; docs/lua.md says what they do
+//	kt.*, db:*, cursor:*          a Go function for each; docs/lua.md says what they do; they
+//	                              are listed in server.go, db_object.go and cursor.go
 //	handle.do                     which database an operation goes to, and what waits for whom
+//
+// Each file uses only files of a lower layer:
+//
+//	pool.go                                     the interpreters, and who gets one
+//	run.go                                      one interpreter: how it is made, and its calls
+//	server.go lib_base.go                       what a script finds when it begins
+//	db_*.go cursor.go visitor.go file.go …      the functions
+//	handle.go object.go call.go                 a database; objects; arguments and results
+//	state.go shared.go files.go holds.go        the state of an interpreter, and what all share
+//	load.go protect.go operators.go lib_*.go    the language
+//	leash.go memory.go room.go                  limits
+//	rewrite.go strict.go number.go pattern.go   syntax, numbers, patterns
 //
 // # The language
 //

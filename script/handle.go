@@ -10,37 +10,30 @@ import (
 	"gotycoon/db/dberr"
 )
 
-// handle is the Go side of a database object.
-type handle struct {
-	s      *state
-	db     *db.DB // nil: not open
-	served bool   // it is a database of the server; otherwise file is the script's own
-	file   *file
-
-	tx    *db.Transaction // begun by this call; nil: none
-	owed  db.Pending      // updates of the script's own database that may not be durable
-	dirty bool            // owed may have updates
-	busy  int             // visitors that are running
-
-	code    dberr.Code // last error
-	message string
+// newDB makes a database object.
+func (s *state) newDB(h *handle) *lua.LTable {
+	t := s.object(s.classes.dbMembers, s.classes.dbMeta)
+	t.RawSetString("db_ptr_", s.userdata(h))
+	return t
 }
 
 // handleOf returns the database of an object.
-func (c call) handleOf(i int) *handle {
+func (c call) handleOf(i int) *handle { return kept[*handle](c, i, "db_ptr_") }
+
+// kept returns what an object keeps in a field of its table, and refuses other arguments.
+func kept[T any](c call, i int, field string) (value T) {
 	t, ok := c.l.Get(i).(*lua.LTable)
 	if !ok {
 		c.refuse()
 	}
-	u, ok := t.RawGetString("db_ptr_").(*lua.LUserData)
+	u, ok := t.RawGetString(field).(*lua.LUserData)
 	if !ok {
 		c.refuse()
 	}
-	h, ok := u.Value.(*handle)
-	if !ok {
+	if value, ok = u.Value.(T); !ok {
 		c.refuse()
 	}
-	return h
+	return value
 }
 
 // note remembers an error, and reports whether there was none.

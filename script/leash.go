@@ -47,8 +47,8 @@ func newLeash() *leash { return &leash{Context: context.Background(), done: make
 // before each instruction, so that Done counts instructions, too, and looks at memory and client
 // now and then.
 func (h *leash) Done() <-chan struct{} {
-	if h.memory != nil {
-		h.memory.tick(h)
+	if h.memory != nil && h.memory.tick() {
+		h.pull(errMemory)
 	}
 	if h.ticks++; h.ticks%ticksPerHeed == 0 {
 		h.listen()
@@ -178,3 +178,6 @@ func (h *leash) sleep(l *lua.LState, d time.Duration) {
 		h.check(l)
 	}
 }
+
+// moveSteps is the cost of moving a value within a table, in steps of the leash.
+const moveSteps = 4

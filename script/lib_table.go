@@ -52,9 +52,6 @@ func (lib tableLib) concat(l *lua.LState) int {
 // longestNumber is the greatest length of a number as text.
 const longestNumber = 24
 
-// moveSteps is the cost of moving a value within a table, in steps of the leash.
-const moveSteps = 4
-
 func (lib tableLib) insert(l *lua.LState) int {
 	t := l.CheckTable(1)
 	last := t.Len() + 1

@@ -11,15 +11,6 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// Concatenations are compiled to calls of our own function, because the library's operator writes
-// numbers in another way. A chunk keeps the function in the local variable concatName, and gets it
-// by indexing a number with concatKey. A script can use neither name by accident: a variable has no
-// parentheses in its name, and the key begins with a NUL.
-const (
-	concatName = "(concat)"
-	concatKey  = "\x00concat"
-)
-
 // chunkName returns the name of a chunk in messages. A name behind = or @ stays as it is; any other
 // name is the text of the chunk, whose first line is shown.
 func chunkName(name string) string {

@@ -31,6 +31,9 @@ type mapReduce struct {
 	temporary       string
 }
 
+// reduceNoLock is the option of mapreduce that does not lock the database.
+const reduceNoLock = 1
+
 func dbMapReduce(c call) int {
 	h := c.handleOf(1)
 	r := &mapReduce{c: c, mapper: c.l.Get(2), reducer: c.l.Get(3), log: c.l.Get(9), proc: c.l.Get(10), emitted: map[string][]string{}}

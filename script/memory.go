@@ -50,22 +50,21 @@ func (m *memory) heapSize() uint64 {
 
 func (m *memory) begin() { m.measured = m.heapSize() }
 
-// tick is called before each instruction.
-func (m *memory) tick(h *leash) {
+// tick is called before each instruction. It reports whether the interpreter holds on to more than
+// it may.
+func (m *memory) tick() (exceeded bool) {
 	if m.ticks++; m.ticks%ticksPerLook != 0 {
-		return
+		return false
 	}
 	heap := m.heapSize()
 	if heap < m.measured { // garbage has been collected
 		m.measured = heap
 	}
 	if heap-m.measured < uint64(m.limit)/4 {
-		return
+		return false
 	}
 	m.measured = heap
-	if m.size() > m.limit {
-		h.pull(errMemory)
-	}
+	return m.size() > m.limit
 }
 
 // size returns how many bytes the interpreter holds on to. Above the limit it stops counting.

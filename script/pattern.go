@@ -1,8 +1,6 @@
 package script
 
-import (
-	"strings"
-)
+import "strings"
 
 // Patterns of the language: matching with backtracking over bytes, captures, %b and %f.
 

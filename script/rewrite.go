@@ -33,6 +33,15 @@ var (
 	errBadNumeral = errors.New("malformed number")
 )
 
+// Concatenations are compiled to calls of our own function, because the library's operator writes
+// numbers in another way. A chunk keeps the function in the local variable concatName, and gets it
+// by indexing a number with concatKey. A script can use neither name by accident: a variable has no
+// parentheses in its name, and the key begins with a NUL.
+const (
+	concatName = "(concat)"
+	concatKey  = "\x00concat"
+)
+
 // rewriter changes the syntax tree of a chunk, so that numbers have the values of the reference
 // interpreter and concatenations call our own function. It refuses trees that the reference
 // interpreter does not accept, or that are too deep to walk over.

@@ -173,3 +173,6 @@ func (b budget) pushNew(l *lua.LState, t string) int {
 	l.Push(b.room.text(t))
 	return 1
 }
+
+// bytesOf returns the bytes of a text without a copy. Nobody may change them.
+func bytesOf(t string) []byte { return unsafe.Slice(unsafe.StringData(t), len(t)) }

@@ -1,27 +1,9 @@
 package script
 
-import (
-	lua "github.com/yuin/gopher-lua"
-
-	"gotycoon/db/dberr"
-)
+import lua "github.com/yuin/gopher-lua"
 
 // Version is the version of the original that scripts see.
 const Version = "0.9.56b"
-
-// member is a field that all objects of a class have.
-type member struct {
-	name  string
-	value lua.LValue
-}
-
-// classes are the tables of the classes, and what their objects are made of.
-type classes struct {
-	errors, visitor, processor, cursor, db *lua.LTable
-	dbMembers, cursorMembers, errorMembers []member
-	dbMeta, cursorMeta, errorMeta          *lua.LTable
-	remove, nop                            *lua.LUserData
-}
 
 // openServer makes the global table of the server.
 func (s *state) openServer() {
@@ -44,12 +26,6 @@ func (s *state) openServer() {
 	s.l.SetGlobal("__kyototycoon__", kt)
 }
 
-func (s *state) userdata(v any) *lua.LUserData {
-	u := s.l.NewUserData()
-	u.Value = v
-	return u
-}
-
 // openDatabases gives the script the server's databases, by number and by name.
 func (s *state) openDatabases(kt *lua.LTable) {
 	dbs := s.l.NewTable()
@@ -68,101 +44,18 @@ func (s *state) openDatabases(kt *lua.LTable) {
 	kt.RawSetString("dbs", dbs)
 }
 
-// class makes the table of a class with the function new, and the metatable of its objects as
-// meta_.
-func (s *state) class(kt *lua.LTable, name string, create *lua.LFunction, meta map[string]*lua.LFunction) (class, mt *lua.LTable) {
-	class, mt = s.l.NewTable(), s.l.NewTable()
-	for event, f := range meta {
-		mt.RawSetString(event, f)
+// openUtilities makes the functions of the table of the server.
+func (s *state) openUtilities(kt *lua.LTable) {
+	kt.RawSetString("log", s.function("serv_log", 2, 2, servLog))
+	for _, m := range []method{
+		{"atoi", 1, 1, ktAtoi}, {"atoix", 1, 1, ktAtoix}, {"atof", 1, 1, ktAtof},
+		{"hash_murmur", 1, 1, ktHashMurmur}, {"hash_fnv", 1, 1, ktHashFNV}, {"levdist", 2, anyNumber, ktLevdist},
+		{"time", 0, 0, ktTime}, {"sleep", 0, 1, ktSleep}, {"pack", 1, anyNumber, ktPack}, {"unpack", 2, anyNumber, ktUnpack},
+		{"split", 1, anyNumber, ktSplit}, {"codec", 2, anyNumber, ktCodec}, {"bit", 2, anyNumber, ktBit},
+		{"strstr", 2, anyNumber, ktStrstr}, {"strfwm", 2, anyNumber, ktStrfwm}, {"strbwm", 2, anyNumber, ktStrbwm},
+		{"regex", 2, anyNumber, ktRegex}, {"arraydump", 1, anyNumber, ktArrayDump}, {"arrayload", 1, anyNumber, ktArrayLoad},
+		{"mapdump", 1, anyNumber, ktMapDump}, {"mapload", 1, anyNumber, ktMapLoad},
+	} {
+		kt.RawSetString(m.name, s.function("kt_"+m.name, m.least, m.most, m.body))
 	}
-	class.RawSetString("new", create)
-	class.RawSetString("meta_", mt)
-	kt.RawSetString(name, class)
-	return class, mt
-}
-
-// object makes an object: a table with members.
-func (s *state) object(members []member, mt *lua.LTable) *lua.LTable {
-	t := s.l.CreateTable(0, len(members)+4)
-	for _, m := range members {
-		t.RawSetString(m.name, m.value)
-	}
-	if mt != nil {
-		t.Metatable = mt
-	}
-	return t
-}
-
-func numbers(t *lua.LTable, list []number64) {
-	for _, c := range list {
-		t.RawSetString(c.name, lua.LNumber(c.value))
-	}
-}
-
-type number64 struct {
-	name  string
-	value int64
-}
-
-// openError makes the class of the result of db:error().
-func (s *state) openError(kt *lua.LTable) {
-	s.classes.errors, s.classes.errorMeta = s.class(kt, "Error", s.function("err_new", 1, 3, errNew),
-		map[string]*lua.LFunction{"__tostring": s.function("err_tostring", 1, anyNumber, errString)})
-	numbers(s.classes.errors, []number64{{"SUCCESS", int64(dberr.Success)}, {"NOIMPL", int64(dberr.NotImplemented)},
-		{"INVALID", int64(dberr.InvalidOperation)}, {"NOREPOS", int64(dberr.NoRepository)}, {"NOPERM", int64(dberr.NoPermission)},
-		{"BROKEN", int64(dberr.BrokenFile)}, {"DUPREC", int64(dberr.RecordDuplication)}, {"NOREC", int64(dberr.NoRecord)},
-		{"LOGIC", int64(dberr.LogicInconsistency)}, {"SYSTEM", int64(dberr.SystemError)}, {"MISC", int64(dberr.Miscellaneous)}})
-	s.classes.errorMembers = []member{
-		{"set", s.function("err_set", 3, 3, errSet)},
-		{"code", s.function("err_code", 1, 1, errCode)},
-		{"name", s.function("err_name", 1, 1, errName)},
-		{"message", s.function("err_message", 1, 1, errMessage)},
-	}
-}
-
-// newError makes an error object.
-func (s *state) newError(code dberr.Code, message string) *lua.LTable {
-	t := s.object(s.classes.errorMembers, s.classes.errorMeta)
-	t.RawSetString("code_", lua.LNumber(code))
-	t.RawSetString("message_", lua.LString(message))
-	return t
-}
-
-func errNew(c call) int {
-	c.table(1)
-	code, message := dberr.Success, "error"
-	if c.l.GetTop() == 3 {
-		code, message = dberr.Code(c.int(2, 0)), c.text(3)
-	}
-	c.l.Push(c.s.newError(code, message))
-	return 1
-}
-
-func errSet(c call) int {
-	t := c.table(1)
-	t.RawSetString("code_", lua.LNumber(c.int(2, 0)))
-	t.RawSetString("message_", lua.LString(c.text(3)))
-	return 0
-}
-
-func errCode(c call) int {
-	c.l.Push(c.table(1).RawGetString("code_"))
-	return 1
-}
-
-func errMessage(c call) int {
-	c.l.Push(c.table(1).RawGetString("message_"))
-	return 1
-}
-
-func errName(c call) int {
-	code, _ := number(c.table(1).RawGetString("code_"))
-	return c.pushBytes([]byte(dberr.Code(code).String()))
-}
-
-func errString(c call) int {
-	t := c.table(1)
-	code, _ := number(t.RawGetString("code_"))
-	message, _ := text(t.RawGetString("message_"))
-	return c.pushBytes([]byte(dberr.Code(code).String() + ": " + message))
 }

@@ -10,22 +10,6 @@ import (
 	"gotycoon/db/keymatch"
 )
 
-// openUtilities makes the functions of the table of the server.
-func (s *state) openUtilities(kt *lua.LTable) {
-	kt.RawSetString("log", s.function("serv_log", 2, 2, servLog))
-	for _, m := range []method{
-		{"atoi", 1, 1, ktAtoi}, {"atoix", 1, 1, ktAtoix}, {"atof", 1, 1, ktAtof},
-		{"hash_murmur", 1, 1, ktHashMurmur}, {"hash_fnv", 1, 1, ktHashFNV}, {"levdist", 2, anyNumber, ktLevdist},
-		{"time", 0, 0, ktTime}, {"sleep", 0, 1, ktSleep}, {"pack", 1, anyNumber, ktPack}, {"unpack", 2, anyNumber, ktUnpack},
-		{"split", 1, anyNumber, ktSplit}, {"codec", 2, anyNumber, ktCodec}, {"bit", 2, anyNumber, ktBit},
-		{"strstr", 2, anyNumber, ktStrstr}, {"strfwm", 2, anyNumber, ktStrfwm}, {"strbwm", 2, anyNumber, ktStrbwm},
-		{"regex", 2, anyNumber, ktRegex}, {"arraydump", 1, anyNumber, ktArrayDump}, {"arrayload", 1, anyNumber, ktArrayLoad},
-		{"mapdump", 1, anyNumber, ktMapDump}, {"mapload", 1, anyNumber, ktMapLoad},
-	} {
-		kt.RawSetString(m.name, s.function("kt_"+m.name, m.least, m.most, m.body))
-	}
-}
-
 // servLog writes a line to the server's log.
 func servLog(c call) int {
 	kind := c.text(1)

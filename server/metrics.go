@@ -4,11 +4,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"gotycoon/admin/exporter"
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 	"gotycoon/binproto"
 	"gotycoon/db"
 	"gotycoon/httpapi"
-	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 	"gotycoon/memcache"
@@ -38,7 +37,7 @@ func newMeters(c AdminConfig, log logger) (m meters) {
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]exposed.Definition{memcache.Metrics()}
+	parts := [][]metrics.Definition{memcache.Metrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
@@ -63,7 +62,7 @@ type published struct {
 // export is the figures that are to be published.
 type export struct {
 	protocols  []*metrics.Protocol
-	ports      []figures.Port
+	ports      []status.Port
 	collectors []prometheus.Collector
 }
 
@@ -103,7 +102,7 @@ func newExport(f published) *export {
 }
 
 func (e *export) port(name string, connections func() (int, uint64)) {
-	e.ports = append(e.ports, figures.Port{Name: name, Connections: connections})
+	e.ports = append(e.ports, status.Port{Name: name, Connections: connections})
 }
 
 func (e *export) add(all ...prometheus.Collector) { e.collectors = append(e.collectors, all...) }

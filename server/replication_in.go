@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gotycoon/admin/api"
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 	"gotycoon/db"
 	"gotycoon/httpapi"
 	"gotycoon/replication"
@@ -181,13 +181,13 @@ func copyProgress(c replication.CopyStatus) string {
 }
 
 // figures are the metrics of the replication.
-func (f *following) figures() figures.Follower {
+func (f *following) figures() status.Follower {
 	st := f.follower.Status()
 	lag, follows := f.lag(time.Now())
-	return figures.Follower{
+	return status.Follower{
 		Following: follows, State: string(st.State), Seconds: lag.Seconds(), Records: st.Records,
 		Position: st.Position.Time(), Contact: st.Contact,
-		Applied: &figures.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
+		Applied: &status.Applied{Updates: st.Updates, Bytes: st.Bytes, Dropped: st.Dropped},
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 	"gotycoon/binproto"
 	"gotycoon/replication"
 )
@@ -79,11 +79,11 @@ func slower[T int64 | float64](a, b T) T {
 }
 
 // figures are the metrics of the followers.
-func (r *replicas) figures() []figures.Replica {
+func (r *replicas) figures() []status.Replica {
 	list := r.list.List()
-	all := make([]figures.Replica, len(list))
+	all := make([]status.Replica, len(list))
 	for i, f := range list {
-		all[i] = figures.Replica{
+		all[i] = status.Replica{
 			SID: strconv.Itoa(int(f.SID)), Peer: withoutPort(f.Peer), State: string(f.State), Seconds: f.Seconds, Records: f.Records, Contact: f.Contact,
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/expr"
-	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
 	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/leader"
@@ -63,7 +63,7 @@ type serviceRow struct {
 	port    int  // 0: the service is off
 	keeps   bool // it keeps records in the services' database
 	options []serviceOption
-	metrics []exposed.Definition
+	metrics []metrics.Definition
 	open    func(o *servicesOptions) (services.Service, error)
 }
 

@@ -42,7 +42,6 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/internal/browser"
-	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/portserver"
@@ -64,7 +63,7 @@ type Service interface {
 	// Requests returns where requests are counted; nil without Options.Meter.
 	Requests() *metrics.Protocol
 	// Figures returns the metrics of the service beyond connections and requests.
-	Figures() exposed.Source
+	Figures() metrics.Source
 	// Show returns what the console shows of the service, to be written as JSON: at most limit
 	// names that begin with prefix, where the service can choose by prefix.
 	Show(prefix string, limit int) (any, error)

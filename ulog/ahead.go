@@ -6,10 +6,9 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"gotycoon/internal/pieces"
-	"gotycoon/internal/vfs"
+	"gotycoon/ulog/update"
 )
 
 // # Large values go ahead
@@ -38,7 +37,7 @@ import (
 // segment.
 //
 // The offset of the value depends on the position record that each segment repeats at its beginning
-// (remember.go). If the log remembers a position of another size between WriteAhead and the
+// (position.go). If the log remembers a position of another size between WriteAhead and the
 // update's turn, the value in the file is at the wrong offset. The file is then removed, and the
 // value is written in the update's turn, as if it had never been written ahead (see fitting).
 //
@@ -47,38 +46,13 @@ import (
 // have to know about such files.
 
 const (
-	defaultAhead = 16 << 20
-	aheadPrefix  = "value-"
-	aheadPiece   = 4 << 20 // bytes of the value between two syncs
-	tailSize     = 1 + commitSize
+	aheadPiece = 4 << 20 // bytes of the value between two syncs
+	tailSize   = 1 + commitSize
 )
 
 // ErrAhead means that a large value could not be written before its turn. Nothing was appended, and
 // the log goes on.
 var ErrAhead = errors.New("cannot write a large value")
-
-// An aheadFile is the file with a value that was written before its update's turn: the log's side
-// of an Ahead.
-type aheadFile struct {
-	log  *Log
-	f    vfs.File
-	path string
-	from int64 // where the value begins in the file
-	size int   // of the value
-	crc  uint32
-
-	used bool // appended or discarded; guarded by Log.mu
-}
-
-// aheads lets one goroutine at a time write a value ahead.
-type aheads struct {
-	turn chan struct{} // holds a token while a goroutine writes a value ahead
-	made int           // values written ahead, for the names of their files; guarded by turn
-}
-
-// TakesAhead reports whether values of a size are written ahead. A log without a limit has one
-// segment for ever and takes none.
-func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.opts.Ahead }
 
 // WriteAhead writes the value of an update before the update is appended. The value must not change
 // afterwards (Update.Stays). WriteAhead takes as long as the disk needs, and waits while another
@@ -86,7 +60,7 @@ func (l *Log) TakesAhead(size int) bool { return l.opts.Limit > 0 && size >= l.o
 // WriteAhead asks admit whether there is room; a nil admit means that there always is. WriteAhead
 // returns nil for an update whose value is not written ahead. An ErrAhead, or the error of admit,
 // concerns this update only.
-func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
+func (l *Log) WriteAhead(u *Update, admit func() error) (*update.Ahead, error) {
 	if !u.Stays || u.Op != OpSet || !l.TakesAhead(len(u.Value)) {
 		return nil, nil
 	}
@@ -108,11 +82,11 @@ func (l *Log) WriteAhead(u *Update, admit func() error) (*Ahead, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.write(u.Value); err != nil {
-		a.Discard()
+	if err := l.writeAhead(a, u.Value); err != nil {
+		l.discard(a)
 		return nil, err
 	}
-	return &Ahead{File: a}, nil
+	return &update.Ahead{File: a, Remove: func() { l.discard(a) }}, nil
 }
 
 // newAhead creates the file for the value of an update. The caller has the turn.
@@ -124,34 +98,27 @@ func (l *Log) newAhead(u *Update) (*aheadFile, error) {
 		return nil, err
 	}
 	l.aheads.made++
-	a := &aheadFile{log: l, size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads.made, segmentExt, unborn))}
+	a := &aheadFile{size: len(u.Value), path: filepath.Join(l.dir, fmt.Sprint(aheadPrefix, l.aheads.made, segmentExt, unborn))}
 	a.from = int64(len(segmentFront(header{}, state, 0)) + RecordHead + messageSize(u) - len(u.Value))
 	if a.f, err = l.fs.OpenFile(a.path, create|os.O_EXCL, filePerm); err != nil {
-		return nil, a.failed(err)
+		return nil, l.aheadFailed(a, err)
 	}
 	if err = l.fs.Lock(a.f, 0); err != nil { // the original takes the lock of the newest segment
-		err = a.failed(err)
-		a.Discard()
+		err = l.aheadFailed(a, err)
+		l.discard(a)
 		return nil, err
 	}
 	return a, nil
 }
 
-// segmentFront returns what stands in front of the first update of a segment that begins behind the
-// stamp last.
-func segmentFront(head header, state []byte, last Stamp) []byte {
-	b := appendCommit(encodeHeader(head), headerSize, last, 0)
-	return append(b, repeated(state, last)...)
-}
-
-// write puts the value on the disk, with zeros where the rest of the segment will be.
-func (a *aheadFile) write(value []byte) error {
+// writeAhead puts a value on the disk, with zeros where the rest of the segment will be.
+func (l *Log) writeAhead(a *aheadFile, value []byte) error {
 	if _, err := a.f.WriteAt(make([]byte, a.from), 0); err != nil {
-		return a.failed(err)
+		return l.aheadFailed(a, err)
 	}
 	off := a.from
 	for len(value) > 0 {
-		if err := a.log.usable(); err != nil {
+		if err := l.usable(); err != nil {
 			return err
 		}
 		piece := value[:min(aheadPiece, len(value))]
@@ -168,49 +135,42 @@ func (a *aheadFile) write(value []byte) error {
 			err = a.f.Sync()
 		}
 		if err != nil {
-			return a.failed(err)
+			return l.aheadFailed(a, err)
 		}
 	}
 	return nil
 }
 
-// failed logs why the value could not be written, and returns the error.
-func (a *aheadFile) failed(err error) error {
-	a.log.logger.Warn("cannot write a large value to the update log, its update is refused", "file", a.path, "bytes", a.size, "error", err)
+// aheadFailed logs why a value could not be written, and returns the error.
+func (l *Log) aheadFailed(a *aheadFile, err error) error {
+	l.logger.Warn("cannot write a large value to the update log, its update is refused", "file", a.path, "bytes", a.size, "error", err)
 	return fmt.Errorf("%w: %w", ErrAhead, err)
 }
 
-// Discard removes the value, unless its update has been appended.
-func (a *aheadFile) Discard() {
-	a.log.mu.Lock()
+// discard removes a value, unless its update has been appended.
+func (l *Log) discard(a *aheadFile) {
+	l.mu.Lock()
 	used := a.used
 	a.used = true
-	a.log.mu.Unlock()
+	l.mu.Unlock()
 	if !used {
-		a.drop()
+		l.drop(a)
 	}
 }
 
-// drop closes and removes the file. When the log has ended, drop does not remove the file: another
-// process may have opened the log by now, whose Open has removed our file, and a file of the same
-// name may be that process's own.
-func (a *aheadFile) drop() {
+// drop closes and removes the file of a value. When the log has ended, drop does not remove the
+// file: another process may have opened the log by now, whose Open has removed our file, and a file
+// of the same name may be that process's own.
+func (l *Log) drop(a *aheadFile) {
 	if err := a.f.Close(); err != nil {
-		a.log.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)
+		l.logger.Warn("closing a large value of the update log", "file", a.path, "error", err)
 	}
-	if a.log.usable() != nil {
+	if l.usable() != nil {
 		return
 	}
-	if err := a.log.fs.Remove(a.path); err != nil {
-		a.log.logger.Warn("removing a large value from the update log", "file", a.path, "error", err)
+	if err := l.fs.Remove(a.path); err != nil {
+		l.logger.Warn("removing a large value from the update log", "file", a.path, "error", err)
 	}
-}
-
-// usable returns an error that says why nothing can be appended.
-func (l *Log) usable() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.usableLocked()
 }
 
 // fitting returns the file that becomes the segment of a group, or nil when the group has to be
@@ -228,7 +188,7 @@ func (w *writer) fitting(g *group) (fit *aheadFile) {
 			return a
 		}
 		v.ahead = nil
-		a.drop()
+		w.log.drop(a)
 	}
 	return nil
 }
@@ -262,19 +222,4 @@ func (w *writer) adopt(g *group, a *aheadFile) (tail, error) {
 		return tail{}, l.fail(errors.Join(fmt.Errorf("begin segment: %w", err), a.f.Close()))
 	}
 	return next, w.beginInLocked(a.f, head, at, next)
-}
-
-// isAhead reports whether a file of the log's directory has a value that was written ahead.
-func isAhead(name string) bool {
-	return strings.HasPrefix(name, aheadPrefix) && strings.HasSuffix(name, segmentExt+unborn)
-}
-
-// abandon closes the files of a group that will not be written because the log has ended. Open
-// removes them.
-func (g *group) abandon() {
-	for _, v := range g.large {
-		if v.ahead != nil {
-			_ = v.ahead.f.Close() // why the log has ended says more
-		}
-	}
 }

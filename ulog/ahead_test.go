@@ -16,6 +16,7 @@ import (
 	"gotycoon/internal/vfs"
 	"gotycoon/internal/vfs/crashfs"
 	"gotycoon/internal/vfs/faultfs"
+	"gotycoon/ulog/update"
 )
 
 // aheadOptions let values of 100 bytes go ahead.
@@ -175,7 +176,7 @@ func TestAValueWrittenAheadIsDiscarded(t *testing.T) {
 	require.Len(t, filesWith(t, dir, aheadPrefix), 1)
 	u.Ahead.Discard()
 	u.Ahead.Discard()
-	(*Ahead)(nil).Discard()
+	(*update.Ahead)(nil).Discard()
 	require.Empty(t, filesWith(t, dir, aheadPrefix))
 	u = mustWriteAhead(t, l, setLarge("b"))
 	s, err := l.Append([]Update{u})
@@ -213,14 +214,16 @@ func TestWhatDoesNotGoAhead(t *testing.T) {
 	endless := mustOpen(t, t.TempDir(), Options{Ahead: 100, Limit: -1})
 	u, small := setLarge("a"), set("b")
 	full := func() error { return errDisk }
-	for _, none := range []func() (*Ahead, error){
-		func() (*Ahead, error) { return endless.WriteAhead(&u, nil) },
-		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 1000)}, nil) },
-		func() (*Ahead, error) {
+	for _, none := range []func() (*update.Ahead, error){
+		func() (*update.Ahead, error) { return endless.WriteAhead(&u, nil) },
+		func() (*update.Ahead, error) { return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 1000)}, nil) },
+		func() (*update.Ahead, error) {
 			return l.WriteAhead(&Update{Op: OpSet, Value: make([]byte, 99), Stays: true}, nil)
 		},
-		func() (*Ahead, error) { return l.WriteAhead(&small, full) },
-		func() (*Ahead, error) { return l.WriteAhead(&Update{Op: OpRemove, Key: []byte("k"), Stays: true}, nil) },
+		func() (*update.Ahead, error) { return l.WriteAhead(&small, full) },
+		func() (*update.Ahead, error) {
+			return l.WriteAhead(&Update{Op: OpRemove, Key: []byte("k"), Stays: true}, nil)
+		},
 	} {
 		a, err := none()
 		require.NoError(t, err)
@@ -231,7 +234,7 @@ func TestWhatDoesNotGoAhead(t *testing.T) {
 	require.NoError(t, l.Close())
 	require.NoError(t, endless.Close())
 	_, err = l.WriteAhead(&u, nil)
-	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, err, errClosed)
 }
 
 // What a process that died has written ahead is in nobody's way and goes away when the log is

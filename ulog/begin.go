@@ -96,7 +96,10 @@ func (p *Prepared) mend() (err error) {
 	if err = l.removeUnborn(); err != nil || p.gap == nil {
 		return err
 	}
-	return p.goOnBehindGap()
+	if err = l.goOnBehindGap(p.gap); err == nil {
+		p.gap = nil
+	}
+	return err
 }
 
 // beginEmpty begins a segment that has no header, and returns where to go on.
@@ -104,7 +107,7 @@ func (p *Prepared) beginEmpty() (off int64, head header, err error) {
 	l := p.log
 	last := p.boundaryStamp()
 	if p.lost {
-		if err = p.leaveGap(); err != nil {
+		if p.gap, err = l.leaveGap(p.n, p.behindLoss(), l.note.state); err != nil {
 			return 0, head, err
 		}
 	}
@@ -115,12 +118,13 @@ func (p *Prepared) beginEmpty() (off int64, head header, err error) {
 
 // continueSegment cuts off what is torn, and returns where to go on.
 func (p *Prepared) continueSegment() (off int64, head header, err error) {
+	l := p.log
 	if p.lost {
-		if err = p.leaveGap(); err != nil {
+		if p.gap, err = l.leaveGap(p.n, p.behindLoss(), l.note.state); err != nil {
 			return 0, head, err
 		}
 	}
-	if err = p.log.cutTail(p.f, &p.good, p.size); err != nil {
+	if err = l.cutTail(p.f, &p.good, p.size); err != nil {
 		return 0, head, err
 	}
 	return p.resume(p.f, &p.good)
@@ -163,8 +167,6 @@ func (p *Prepared) resume(f vfs.File, s *scanner) (int64, header, error) {
 }
 
 const copySize = 1 << 20
-
-var errStamp = errors.New("time stamp lies centuries ahead")
 
 // cutTail cuts a segment off where the good records end, and logs that it did. The bytes are put
 // aside first.

@@ -3,10 +3,6 @@ package ulog
 import (
 	"fmt"
 	"runtime"
-	"sync"
-	"sync/atomic"
-
-	"gotycoon/internal/vfs"
 )
 
 // # Leadership
@@ -48,40 +44,7 @@ import (
 // single client, and many clients do not need it: a group fills while the previous group is
 // written.
 
-// phase says what the leader does.
-type phase int
-
-const (
-	idle      phase = iota // there is no leader
-	gathering              // the leader has not yet taken the pending records
-	writing                // the leader writes
-)
-
-// A queue holds the goroutines that wait for a group. All fields are guarded by Log.mu.
-//
-// One channel for each group, closed when the group is done, wakes all its waiters at once, and
-// each runs on without taking a lock.
-type queue struct {
-	phase   phase
-	taken   Stamp         // last stamp of the group being written
-	current chan struct{} // closed when the group being written is done; nil: nobody waits
-	next    chan struct{} // the same for the group being filled
-	elected bool          // a goroutine waits on turn, to lead the group being filled
-	turn    chan struct{} // hands over the leadership; buffers one
-}
-
-// A writer owns the newest segment: its file, its headers and the way to the next segment.
-type writer struct {
-	log *Log
-
-	next   atomic.Bool // the next group begins a segment
-	stated note        // what the newest written position record says; used by the leader
-
-	syncMu sync.Mutex // held over fsync, header writes and rotation
-	f      vfs.File   // the newest segment; changed by the leader under syncMu
-	headed header     // the segment's header as last written; guarded by syncMu
-	sealed header     // the segment's header as last synced; guarded by syncMu
-}
+const keepSize = 8 << 20 // larger buffers are not used again
 
 // Wait returns nil when everything up to stamp s is as safe as the mode promises: written, or
 // synced with Options.SyncEach. Otherwise it returns the error with which the log ended.
@@ -177,32 +140,18 @@ func (w *writer) take() (group, error) {
 	return g, l.err
 }
 
-// syncFirst reports whether the leader is to go on in a full segment, so that the flusher can sync
-// it first. The next segment cannot begin before the full one is on the disk. If more than
-// quickSync bytes of the full segment are not synced, every goroutine that appends would wait for
-// the leader's fsync; so syncFirst wakes the flusher instead. A segment that has grown to growOn
-// times the limit ends in any case.
-func (w *writer) syncFirst(at tail) bool {
-	l := w.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if s := l.synced; at.off >= growOn*l.opts.Limit || s.seg == at.seg && at.off-s.off < quickSync {
-		return false
-	}
-	l.flush.kickSync()
-	return true
-}
-
 // writeGroup writes a group with its commit record, to the next segment when this one is full.
 func (w *writer) writeGroup(g *group) error {
 	l := w.log
 	records := len(g.buf)
-	if a := w.fitting(g); a != nil {
-		at, err := w.adopt(g, a)
-		if err != nil {
-			return err
+	if len(g.large) > 0 {
+		if a := w.fitting(g); a != nil {
+			at, err := w.adopt(g, a)
+			if err != nil {
+				return err
+			}
+			return w.groupWritten(g, records, at)
 		}
-		return w.groupWritten(g, records, at)
 	}
 	at := w.end()
 	full := l.opts.Limit > 0 && at.off >= l.opts.Limit && !w.syncFirst(at)
@@ -226,20 +175,36 @@ func (w *writer) writeGroup(g *group) error {
 // group's records are the first bytes of its buffer.
 func (w *writer) groupWritten(g *group, records int, at tail) error {
 	l := w.log
-	l.observer.Load().group(g)
+	if o := l.observer.Load(); o != nil {
+		o.group(int64(g.count-g.notes), g.size())
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.written, w.stated = at, g.note
-	l.newest.keep(g, g.buf[:records], at)
+	if l.newest.readers > 0 {
+		l.newest.keep(g, g.buf[:records], at)
+	}
 	return l.err
 }
 
-// end returns the end of the written groups, which only the leader changes.
-func (w *writer) end() tail {
-	l := w.log
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.written
+// write writes the group into the newest segment, with the large values where they belong.
+func (w *writer) write(g *group, off int64) error {
+	put := func(p []byte) error {
+		n, err := w.f.WriteAt(p, off)
+		off += int64(n)
+		return err
+	}
+	from := 0
+	for _, v := range g.large {
+		if err := put(g.buf[from:v.at]); err != nil {
+			return err
+		}
+		if err := put(v.value); err != nil {
+			return err
+		}
+		from = v.at
+	}
+	return put(g.buf[from:])
 }
 
 // finish wakes the goroutines that wait for a group, and hands the leadership on.
@@ -260,28 +225,5 @@ func (w *writer) finish(g group) {
 	if q.elected {
 		q.phase = gathering
 		q.turn <- struct{}{}
-	}
-}
-
-// publishLocked moves Acked and the readers' limit to the end of what is written, or of what is
-// synced with SyncEach. After a failure it does nothing. The caller holds mu.
-func (l *Log) publishLocked() {
-	safe := l.written
-	if l.opts.SyncEach {
-		safe = l.synced
-	}
-	if l.err != nil || safe == l.safe {
-		return
-	}
-	l.safe = safe
-	l.acked.Store(uint64(safe.last))
-	l.wakeReadersLocked()
-}
-
-// wakeReadersLocked wakes the readers in Wait. The caller holds mu.
-func (l *Log) wakeReadersLocked() {
-	if l.changed != nil {
-		close(l.changed)
-		l.changed = nil
 	}
 }

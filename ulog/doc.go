@@ -12,7 +12,7 @@
 // it is an update of a database that does not exist. A group counts as a whole or not at all, and
 // one Append is always inside one group. In front of updates that another server has made, in the
 // same group, stands a position record: it says where the updates were made, and what this server
-// remembers about the server that it follows (origin.go). Position records are invisible to the
+// remembers about the server that it follows (position.go). Position records are invisible to the
 // original in the same way. A segment of ours begins with a commit record of zero records, so that
 // it can be told from a segment of the original.
 //
@@ -45,6 +45,27 @@
 // sees an update when Wait would return. The value of a large update may be written before Append,
 // with WriteAhead.
 //
+// # Where to read
+//
+// A file needs only files that stand below it here, or beside it; an arrow points to what is
+// needed. internal/lint checks that the files form no cycle.
+//
+//	open, end        begin.go → prepare.go → heads.go (segments that lost updates);  flush.go (Close)
+//	read             tail.go (readers at the end), walk.go (Next) → gap.go → reader.go
+//	remove           prune.go
+//	promised stamps  promise.go
+//	write            commit.go (who writes, who waits) → ahead.go → sync.go (fsync, header, next
+//	                 segment);  append.go (a stamp, a record in memory)
+//	the Log          log.go
+//	on the disk      folder.go (the directory) → scan.go (which records count) → window.go
+//	in memory        newest.go (groups for readers) → group.go (pending records, a group);
+//	                 holds.go (who needs which segments)
+//	bytes            segment.go (header, name) → position.go (followed servers) → format.go
+//	settings         options.go
+//
+// An update passes through append.go, format.go, group.go, commit.go and sync.go, in this order.
+// The other files are about what is rare.
+//
 // # Rules
 //
 //   - A failed write or Sync is final: Log.fail ends the log, and nothing is acknowledged
@@ -67,5 +88,5 @@
 //     segment is synced, then the file, then the file gets the segment's name (ahead.go).
 //   - No lock is held while a large value is written, and no stamp is given out for it before.
 //   - The newest segment tells where a follower is, and that is on the disk before any update in
-//     the segment (remember.go).
+//     the segment (repeatState in folder.go).
 package ulog

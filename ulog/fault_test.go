@@ -95,7 +95,7 @@ func runFault(t *testing.T, fault func(*faultfs.FS), each bool) int {
 // requireFailed checks that a log has ended for good.
 func requireFailed(t *testing.T, l *Log, fs *faultfs.FS) {
 	t.Helper()
-	<-l.Failed()
+	<-l.failed
 	first := l.Err()
 	require.Error(t, first)
 	require.True(t, errors.Is(first, errDisk) || errors.Is(first, syscall.ENOSPC))
@@ -153,7 +153,7 @@ func TestNothingIsAcknowledgedAfterAFailure(t *testing.T) {
 	first := mustCommit(t, l, "a")
 	second := mustAppend(t, l, "b")
 	entered := make(chan struct{})
-	fs.OnWrite(func() { close(entered); <-l.Failed() })
+	fs.OnWrite(func() { close(entered); <-l.failed })
 	waited := make(chan error)
 	go func() { waited <- l.Wait(second) }()
 	<-entered
@@ -171,7 +171,7 @@ func TestIntervalSyncFails(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{FS: fs, SyncInterval: time.Millisecond})
 	fs.FailSync(1, errDisk)
 	mustAppend(t, l, "a")
-	<-l.Failed()
+	<-l.failed
 	require.ErrorIs(t, l.Err(), errDisk)
 	require.ErrorIs(t, l.Close(), errDisk)
 }

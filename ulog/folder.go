@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,16 @@ type folder struct {
 // The original lists and removes only files that begin with the byte A0, so it leaves this file
 // alone.
 const identityName = "gotycoon.id"
+
+// used reports whether a directory has been a log of ours: the identity is written when the first
+// segment is on the disk.
+func used(fs vfs.FS, dir string) (bool, error) {
+	_, err := fs.Stat(filepath.Join(dir, identityName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 // Identity returns the identity of the log in a directory, without opening it. The error is
 // os.ErrNotExist for a directory that no Log has opened yet.
@@ -161,6 +172,21 @@ func (d *folder) beginSegment(f vfs.File, last, promised Stamp) (header, error) 
 	return head, f.Sync()
 }
 
+// repeatState writes the note of the segments before into a segment that has no updates yet and
+// ends at the position at, syncs it, and returns the offset where the segment goes on. The note
+// must be on the disk before any other group: Open looks for a note only in the newest segment, and
+// other groups need not have one.
+func repeatState(f vfs.File, state []byte, at tail) (int64, error) {
+	b := repeated(state, at.last)
+	if len(b) == 0 {
+		return at.off, nil
+	}
+	if _, err := f.WriteAt(b, at.off); err != nil {
+		return at.off, err
+	}
+	return at.off + int64(len(b)), f.Sync()
+}
+
 // removeUnborn removes what a process that died has left of segments that it was about to begin,
 // and of values that it had written ahead.
 func (d *folder) removeUnborn() error {
@@ -172,4 +198,31 @@ func (d *folder) removeUnborn() error {
 		}
 	}
 	return err
+}
+
+// RememberedIn returns the newest note of the log in a directory, without opening the log. Other
+// than Open it goes back through all segments until one of them has a note.
+func RememberedIn(fs vfs.FS, dir string) (state []byte, at Stamp, err error) {
+	nums, err := listSegments(fs, dir)
+	for i := len(nums) - 1; i >= 0 && err == nil && state == nil; i-- {
+		var n note
+		n, err = segmentState(fs, filepath.Join(dir, segmentName(nums[i])))
+		state, at = n.state, n.at
+	}
+	return state, at, err
+}
+
+// newestNote returns the note of a log that is being opened. found is the note in the newest
+// segment. A process may have begun that segment and ended before it wrote the note into it
+// (empty); then the segment before has the note.
+func (d *folder) newestNote(found note, newest uint64, empty bool) (note, error) {
+	if !empty || newest == 1 {
+		return found, nil
+	}
+	nums, err := listSegments(d.fs, d.dir)
+	i := slices.Index(nums, newest)
+	if err != nil || i < 1 {
+		return found, err
+	}
+	return segmentState(d.fs, d.segmentPath(nums[i-1]))
 }

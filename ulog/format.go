@@ -6,7 +6,41 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"math/bits"
+	"time"
+
+	"gotycoon/ulog/update"
 )
+
+// The types of package update under the names that the users of a log know.
+type (
+	Stamp  = update.Stamp  // position in the log, and time of the change there
+	Update = update.Update // one change to one database
+	Op     = update.Op     // what an update does
+	Origin = update.Origin // where an update was first made
+)
+
+// The operations that are logged.
+const (
+	OpSet    = update.OpSet
+	OpRemove = update.OpRemove
+	OpClear  = update.OpClear
+)
+
+const (
+	perMilli = update.PerMilli
+	maxStamp = Stamp(1) << 63 // the year 2262; anything from here on is damage
+)
+
+// StampAt returns the smallest stamp of a moment.
+func StampAt(t time.Time) Stamp { return update.StampAt(t) }
+
+// An Entry is a record of the log.
+type Entry struct {
+	Stamp   Stamp
+	Message []byte // see ParseMessage; valid until the next call of Next
+	Origin  Origin // where the update was made, unless here
+}
 
 // RecordHead is the size of what a record has in front of its message: mark, stamp, message size.
 const RecordHead = 13
@@ -30,45 +64,22 @@ const (
 	commitCovered = RecordHead + prefixSize + 1 // bytes of a commit record in front of its checksum
 )
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrMalformed means that the sizes in a message do not add up to its length.
+var ErrMalformed = errors.New("invalid message format")
+
+var (
+	errTooLarge   = errors.New("update is too large for the log")  // for the 32-bit size of a record
+	errReservedDB = errors.New("database index 65535 is reserved") // it marks commit records
+)
+
 var (
 	errHeader        = errors.New("not a segment header")
 	errCommitVersion = errors.New("commit record of an unknown version")
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// A header is the beginning of a segment:
-//
-//	offset  0      1                    9                    17
-//	        ┌──────┬────────────────────┬────────────────────┐
-//	        │ a0   │ size, u64          │ last stamp, u64    │
-//	        └──────┴────────────────────┴────────────────────┘
-//
-// All numbers of the format are big-endian.
-type header struct {
-	size int64 // of the segment when the header was written, these 17 bytes included
-	last Stamp // largest stamp then; in the newest segment maybe a greater one, see promise.go
-}
-
-func encodeHeader(h header) []byte {
-	dst := append(make([]byte, 0, headerSize), magic)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(h.size))
-	return binary.BigEndian.AppendUint64(dst, uint64(h.last))
-}
-
-func parseHeader(b []byte) (header, error) {
-	if len(b) < headerSize || b[0] != magic {
-		return header{}, errHeader
-	}
-	size, last := binary.BigEndian.Uint64(b[1:]), Stamp(binary.BigEndian.Uint64(b[9:]))
-	if size < headerSize || size > math.MaxInt64 {
-		return header{}, fmt.Errorf("%w: size %d", errHeader, size)
-	}
-	if last >= maxStamp {
-		return header{}, fmt.Errorf("%w: time stamp %d", errHeader, last)
-	}
-	return header{int64(size), last}, nil
-}
+var errStamp = errors.New("time stamp lies centuries ahead")
 
 // appendRecord appends a record:
 //
@@ -86,6 +97,123 @@ func appendFrameHead(dst []byte, s Stamp, n int) []byte {
 	dst = append(dst, startMark)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(s))
 	return binary.BigEndian.AppendUint32(dst, uint32(n))
+}
+
+// prefixSize is the size of what every message begins with: SID, DBID, Op.
+const prefixSize = 5
+
+// AppendMessage appends the message of an update, with numbers in big-endian order:
+//
+//	offset  0      2       4    5
+//	        ┌──────┬───────┬────┬─────────────────────────────────────────────────────┐
+//	        │ sid  │ dbid  │ op │ operands                                            │
+//	        └──────┴───────┴────┴─────────────────────────────────────────────────────┘
+//	set     varnum key size, varnum value size, key, value
+//	remove  varnum key size, key
+//	clear   nothing
+func AppendMessage(dst []byte, u *Update) []byte {
+	dst = binary.BigEndian.AppendUint16(dst, u.SID)
+	dst = binary.BigEndian.AppendUint16(dst, u.DBID)
+	dst = append(dst, byte(u.Op))
+	switch u.Op {
+	case OpSet:
+		return append(appendSetHead(dst, u), u.Value...)
+	case OpRemove:
+		dst = appendVarnum(dst, uint64(len(u.Key)))
+		return append(dst, u.Key...)
+	case OpClear:
+		return dst
+	}
+	return append(dst, u.Value...)
+}
+
+// appendSetHead appends the operands of a set without the value.
+func appendSetHead(dst []byte, u *Update) []byte {
+	dst = appendVarnum(dst, uint64(len(u.Key)))
+	dst = appendVarnum(dst, uint64(len(u.Value)))
+	return append(dst, u.Key...)
+}
+
+// messageSize returns the number of bytes AppendMessage appends.
+func messageSize(u *Update) int {
+	switch u.Op {
+	case OpSet:
+		return prefixSize + varnumSize(len(u.Key)) + varnumSize(len(u.Value)) + len(u.Key) + len(u.Value)
+	case OpRemove:
+		return prefixSize + varnumSize(len(u.Key)) + len(u.Key)
+	case OpClear:
+		return prefixSize
+	}
+	return prefixSize + len(u.Value)
+}
+
+// ParseMessage decodes a message. Key and Value of the result are parts of msg. The error is nil or
+// ErrMalformed; with an error SID and DBID are set as far as msg holds them. An unknown operation
+// is no error.
+func ParseMessage(msg []byte) (Update, error) {
+	var u Update
+	if len(msg) >= prefixSize-1 {
+		u.SID = binary.BigEndian.Uint16(msg)
+		u.DBID = binary.BigEndian.Uint16(msg[2:])
+	}
+	if len(msg) < prefixSize {
+		return u, ErrMalformed
+	}
+	u.Op = Op(msg[4])
+	return u, parseOperands(&u, msg[prefixSize:])
+}
+
+func parseOperands(u *Update, rest []byte) error {
+	switch u.Op {
+	case OpSet:
+		ksize, rest, ok1 := cutVarnum(rest)
+		vsize, rest, ok2 := cutVarnum(rest)
+		n := uint64(len(rest))
+		if !ok1 || !ok2 || ksize > n || vsize != n-ksize {
+			return ErrMalformed
+		}
+		u.Key, u.Value = rest[:ksize:ksize], rest[ksize:]
+	case OpRemove:
+		ksize, rest, ok := cutVarnum(rest)
+		if !ok || ksize != uint64(len(rest)) {
+			return ErrMalformed
+		}
+		u.Key = rest
+	case OpClear:
+		if len(rest) > 0 {
+			return ErrMalformed
+		}
+	default:
+		u.Value = rest
+	}
+	return nil
+}
+
+// appendVarnum appends n in groups of 7 bits, the most significant group first, each but the last
+// with its high bit set.
+func appendVarnum(dst []byte, n uint64) []byte {
+	for shift := 7 * (varnumSize(int(n)) - 1); shift > 0; shift -= 7 {
+		dst = append(dst, 0x80|byte(n>>shift))
+	}
+	return append(dst, byte(n)&0x7F)
+}
+
+// varnumSize returns how many bytes appendVarnum appends for a size in memory.
+func varnumSize(n int) int { return (bits.Len64(uint64(n)|1) + 6) / 7 }
+
+// cutVarnum splits a varnum off the front of src. Like the original it accepts forms that are
+// longer than necessary.
+func cutVarnum(src []byte) (n uint64, rest []byte, ok bool) {
+	for i, b := range src {
+		if n > math.MaxUint64>>7 {
+			return 0, nil, false
+		}
+		n = n<<7 | uint64(b&0x7F)
+		if b < 0x80 {
+			return n, src[i+1:], true
+		}
+	}
+	return 0, nil, false
 }
 
 // commit is what the commit record of a group says.
@@ -140,33 +268,4 @@ func parseCommit(msg []byte) (commit, error) {
 	}
 	b := msg[prefixSize+1:]
 	return commit{binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])}, nil
-}
-
-// joinCRC returns the checksum of two runs of bytes, where a is the checksum of the first run, and
-// b of the second, which is n bytes long.
-//
-// A checksum is the remainder of a division of polynomials whose coefficients are bits. Appending n
-// bytes multiplies the first run by x to the power of 8n and then adds the second run. The
-// inversions at both ends of a checksum cancel each other out.
-func joinCRC(a, b uint32, n int) uint32 {
-	power := uint32(1) << (31 - 8) // x to the power of 8, then of 16, 32, …
-	for ; n > 0; n >>= 1 {
-		if n&1 == 1 {
-			a = multiplyCRC(a, power)
-		}
-		power = multiplyCRC(power, power)
-	}
-	return a ^ b
-}
-
-// multiplyCRC multiplies polynomials modulo the polynomial of CRC-32C. The highest bit is the
-// coefficient of 1, the lowest that of x to the power of 31.
-func multiplyCRC(a, b uint32) (product uint32) {
-	for ; a != 0; a <<= 1 {
-		if a>>31 == 1 {
-			product ^= b
-		}
-		b = b>>1 ^ b&1*crc32.Castagnoli // b times x
-	}
-	return product
 }

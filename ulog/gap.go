@@ -1,10 +1,5 @@
 package ulog
 
-import (
-	"fmt"
-	"path/filepath"
-)
-
 // # Why a gap is an error of Next
 //
 // Segments are removed while readers work, by ulog_remove, by trimming, and by people. A reader
@@ -33,50 +28,17 @@ import (
 //	A reader at the end of segment 2 has H = 20, and segment 4 has F = 30: a gap from 20 to 30.
 //	A reader that was to begin after H = 30 has no gap.
 
-// GapError says that records newer than From, and not newer than To, may have been removed from the
-// log before they were read.
-type GapError struct {
-	Dir   string // of the log
-	From  Stamp  // the reader has everything up to here
-	To    Stamp  // no newer record is missing; maxStamp: not known
-	First uint64 // number of the first segment that is gone, or that has lost bytes
-	Last  uint64 // number of the last such segment
-	Short int64  // bytes missing from segment First, at least; 0: whole segments are gone
-	Empty bool   // nothing is left of segment First
-}
-
-// Error names what is gone and the stamps that it may have held.
-func (e *GapError) Error() string {
-	switch {
-	case e.Empty:
-		return fmt.Sprintf("%s is empty: the updates that it had are missing", filepath.Join(e.Dir, segmentName(e.First)))
-	case e.Short > 0:
-		return fmt.Sprintf("%s: at least %d bytes are missing: updates after the time stamp %d may be lost",
-			filepath.Join(e.Dir, segmentName(e.First)), e.Short, e.From)
+// join notes a gap if segments between number before and the open segment are gone and may have
+// held records that the reader lacks. A missing number alone proves no loss: a power cut may bring
+// some of several removed segments back.
+func (r *Reader) join(before uint64) {
+	if r.seg == before+1 {
+		return
 	}
-	text := fmt.Sprintf("%s: update log segments %d to %d are missing: updates after the time stamp %d may have been in them",
-		e.Dir, e.First, e.Last, e.From)
-	if e.First == e.Last && e.First > 1 { // maybe the mark that leaveGap leaves
-		text += fmt.Sprintf(". If an earlier start has said that %s lost updates, they are meant, and %s marks the gap", segmentName(e.First-1), segmentName(e.First+1))
+	if front := r.front(); front > r.had {
+		r.begins = front
+		r.missed(GapError{To: front, First: before + 1, Last: r.seg - 1})
 	}
-	return text
-}
-
-// Trimmed reports whether only the oldest segments are gone, and the reader asked for everything.
-// Tools that print a log say nothing then: a log that was trimmed is sound.
-func (e *GapError) Trimmed() bool { return e.From == 0 && e.First == 1 && e.Short == 0 }
-
-// Lost returns the *GapError or *DamageError that Next would return at once, nil where there is
-// none. A reader that has just been opened knows already whether it needed segments that were in
-// front of the first existing one and are gone.
-func (r *Reader) Lost() error {
-	switch {
-	case r.gap != nil:
-		return r.gap
-	case r.damage != nil:
-		return r.damage
-	}
-	return nil
 }
 
 // SkipGap makes Next go on behind the gap that it has returned. The records within the gap are lost
@@ -97,19 +59,6 @@ func (r *Reader) missed(e GapError) {
 	r.gap, r.counted = &e, false
 }
 
-// join notes a gap if segments between number before and the open segment are gone and may have
-// held records that the reader lacks. A missing number alone proves no loss: a power cut may bring
-// some of several removed segments back.
-func (r *Reader) join(before uint64) {
-	if r.seg == before+1 {
-		return
-	}
-	if front := r.front(); front > r.had {
-		r.begins = front
-		r.missed(GapError{To: front, First: before + 1, Last: r.seg - 1})
-	}
-}
-
 // front returns a stamp that no record in front of the open segment exceeds, maxStamp where the
 // segment does not tell.
 func (r *Reader) front() Stamp {
@@ -125,11 +74,6 @@ func (r *Reader) front() Stamp {
 	}
 	return rec.stamp
 }
-
-// leave moves r.had to the last record of the open segment, when the reader is at the segment's
-// end. The header's stamp would be wrong here: while the log goes over to the next segment, the
-// header may still promise more than the records have.
-func (r *Reader) leave() { r.had = max(r.had, r.scan.last) }
 
 // goneNewest notes a gap if the segment that the log is writing has been removed from the
 // directory. The log itself does not notice: its open file goes on taking writes.
@@ -165,4 +109,18 @@ func (r *Reader) noticeShort() error {
 	}
 	r.missed(GapError{To: to, First: r.seg, Last: r.seg, Short: missing, Empty: r.limit == 0})
 	return nil
+}
+
+// emptied reports whether the open segment, which is empty, has had updates that are gone. It is
+// asked only of a log that nobody here has open: a Log mends such a segment when it is opened, and
+// begins no segment without a header. The first segment of a log that was just created may be
+// empty.
+func (r *Reader) emptied() (bool, error) {
+	if r.log != nil || r.limit > 0 {
+		return false, nil
+	}
+	if r.seg > 1 {
+		return true, nil
+	}
+	return used(r.fs, r.dir)
 }

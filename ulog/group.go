@@ -6,7 +6,17 @@ import (
 	"slices"
 
 	"gotycoon/internal/pieces"
+	"gotycoon/internal/vfs"
 )
+
+// A tail is a position between two groups.
+type tail struct {
+	seg  uint64 // number of the segment
+	off  int64  // in the segment
+	last Stamp  // newest stamp in front of the position
+
+	records uint64 // updates written since Open
+}
 
 // A group is what one write puts into the log.
 type group struct {
@@ -22,7 +32,7 @@ type group struct {
 // referSize is the size from which on a value that stays as it is (Update.Stays) is not copied into
 // the pending records: they refer to it, and it is written from where it is. A group with such a
 // value is larger than what readers share in memory (groupKept).
-const referSize = groupKept + 1
+const referSize = 1<<20 + 1
 
 // A largeValue is a value that pending records refer to.
 type largeValue struct {
@@ -31,9 +41,30 @@ type largeValue struct {
 	ahead *aheadFile // the value on the disk already; nil: it is not
 }
 
+// An aheadFile is the file with a value that was written before its update's turn (ahead.go).
+type aheadFile struct {
+	f    vfs.File
+	path string
+	from int64 // where the value begins in the file
+	size int   // of the value
+	crc  uint32
+
+	used bool // appended or discarded; guarded by Log.mu
+}
+
 // refers reports whether the pending record of an update refers to its value.
 func refers(u *Update) bool {
 	return u.Stays && u.Op == OpSet && (len(u.Value) >= referSize || u.Ahead != nil)
+}
+
+// referred returns the bytes of the values that the records of updates refer to.
+func referred(ups []Update) (size int) {
+	for i := range ups {
+		if refers(&ups[i]) {
+			size += len(ups[i].Value)
+		}
+	}
+	return size
 }
 
 // pending is the records that were appended and that no group has taken yet. It is guarded by
@@ -107,38 +138,12 @@ func (p *pending) take(last Stamp, n note) (g group) {
 	return g
 }
 
-// referred returns the bytes of the values that the records of updates refer to.
-func referred(ups []Update) (size int) {
-	for i := range ups {
-		if refers(&ups[i]) {
-			size += len(ups[i].Value)
-		}
-	}
-	return size
-}
-
 // referred returns the bytes of the group's large values.
 func (g *group) referred() (size int) {
 	for _, v := range g.large {
 		size += len(v.value)
 	}
 	return size
-}
-
-// parts calls f for the parts of the group's first n bytes, with the large values where they
-// belong.
-func (g *group) parts(n int, f func(p []byte) error) error {
-	from := 0
-	for _, v := range g.large {
-		if err := f(g.buf[from:v.at]); err != nil {
-			return err
-		}
-		if err := f(v.value); err != nil {
-			return err
-		}
-		from = v.at
-	}
-	return f(g.buf[from:n])
 }
 
 // size is what the group takes in the segment.
@@ -163,15 +168,6 @@ func (g *group) seal() {
 	g.buf = appendCommitOf(g.buf, crc, g.last, g.count)
 }
 
-// write writes the group into the newest segment.
-func (w *writer) write(g *group, off int64) error {
-	return g.parts(len(g.buf), func(p []byte) error {
-		n, err := w.f.WriteAt(p, off)
-		off += int64(n)
-		return err
-	})
-}
-
 // each calls f for the message of each of the group's records, without large values. The records
 // are the first n bytes of the buffer.
 func (g *group) each(n int, f func(msg []byte)) {
@@ -185,4 +181,43 @@ func (g *group) each(n int, f func(msg []byte)) {
 		f(g.buf[from:to:to])
 		at = to + 1
 	}
+}
+
+// abandon closes the files of a group that will not be written because the log has ended. Open
+// removes them.
+func (g *group) abandon() {
+	for _, v := range g.large {
+		if v.ahead != nil {
+			_ = v.ahead.f.Close() // why the log has ended says more
+		}
+	}
+}
+
+// joinCRC returns the checksum of two runs of bytes, where a is the checksum of the first run, and
+// b of the second, which is n bytes long.
+//
+// A checksum is the remainder of a division of polynomials whose coefficients are bits. Appending n
+// bytes multiplies the first run by x to the power of 8n and then adds the second run. The
+// inversions at both ends of a checksum cancel each other out.
+func joinCRC(a, b uint32, n int) uint32 {
+	power := uint32(1) << (31 - 8) // x to the power of 8, then of 16, 32, …
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			a = multiplyCRC(a, power)
+		}
+		power = multiplyCRC(power, power)
+	}
+	return a ^ b
+}
+
+// multiplyCRC multiplies polynomials modulo the polynomial of CRC-32C. The highest bit is the
+// coefficient of 1, the lowest that of x to the power of 31.
+func multiplyCRC(a, b uint32) (product uint32) {
+	for ; a != 0; a <<= 1 {
+		if a>>31 == 1 {
+			product ^= b
+		}
+		b = b>>1 ^ b&1*crc32.Castagnoli // b times x
+	}
+	return product
 }

@@ -3,7 +3,6 @@ package ulog
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"gotycoon/internal/vfs"
@@ -40,29 +39,6 @@ func (d *folder) remedyNewest(n uint64) string {
 		"again. Otherwise all who need the missing updates meet a gap there, and fail or fetch a copy", d.segmentPath(n+2))
 }
 
-// used reports whether a directory has been a log of ours: the identity is written when the first
-// segment is on the disk.
-func used(fs vfs.FS, dir string) (bool, error) {
-	_, err := fs.Stat(filepath.Join(dir, identityName))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// checkHead returns the header of an older segment, and logs what the segment has lost.
-func (p *Prepared) checkHead(n uint64) (header, error) {
-	l := p.log
-	h, size, err := statSegment(l.fs, l.dir, n)
-	if errors.Is(err, os.ErrNotExist) {
-		return h, err
-	}
-	if flaw := headFlaw(l.fs, l.dir, n, h, size, err); flaw != "" {
-		p.say(fmt.Sprintf("the update log file %s. %s", flaw, remedyOlder))
-	}
-	return h, err
-}
-
 // headFlaw says what is wrong with a segment, as far as its header and its size tell; "" where
 // nothing is.
 func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) string {
@@ -79,23 +55,6 @@ func headFlaw(fs vfs.FS, dir string, n uint64, h header, size int64, err error) 
 	return ""
 }
 
-// lostNewest reports whether the newest segment, which is empty, has had updates, and logs the
-// loss. It has had none when it is the first segment of a new log, which a crash may have left
-// empty.
-func (p *Prepared) lostNewest(used bool) bool {
-	l := p.log
-	if p.n == 1 && !used {
-		return false
-	}
-	if p.fresh {
-		p.say(fmt.Sprintf("the update log %s has lost all its files: the updates that they had are missing. If there are copies of "+
-			"them, stop, put the copies in place and start again", l.dir))
-		return true
-	}
-	p.say(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(p.n), l.remedyNewest(p.n)))
-	return true
-}
-
 // A fresh is a segment that was just created.
 type fresh struct {
 	f    vfs.File
@@ -106,36 +65,24 @@ type fresh struct {
 // leaveGap begins the segment that marks the gap, two numbers above the damaged segment n, so that
 // one number is left out. It does so before segment n is repaired: a process that dies in between
 // leaves the mark beside the damage. In the other order it could leave a sound segment and no mark.
-// The new segment begins with a stamp greater than the promises in the header of segment n, as far
-// as that header can still be read (see behindLoss).
-func (p *Prepared) leaveGap() error {
-	l := p.log
-	at := tail{seg: p.n + 2, last: p.behindLoss()}
-	f, head, err := l.createSegment(at.seg, at.last, at.last)
+// The new segment begins with the stamp behind, which is greater than the promises in the header of
+// segment n as far as that header can still be read (see behindLoss), and with what the log
+// remembers.
+func (d *folder) leaveGap(n uint64, behind Stamp, state []byte) (*fresh, error) {
+	at := tail{seg: n + 2, last: behind}
+	f, head, err := d.createSegment(at.seg, at.last, at.last)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if at.off, err = repeatState(f, l.note.state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
-		return errors.Join(err, f.Close())
+	if at.off, err = repeatState(f, state, tail{seg: at.seg, off: head.size, last: at.last}); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	p.gap = &fresh{f, head, at}
-	return nil
-}
-
-// behindLoss returns a stamp that is greater than all that the newest segment can have lost. The
-// header of a segment that was cut off says how far its stamps went. An empty segment has lost its
-// header too; then the clock is the only bound, and the stamp is right as long as the clock is not
-// behind.
-func (p *Prepared) behindLoss() Stamp {
-	l := p.log
-	return max(l.last+1, p.good.head.last+1, StampAt(l.opts.Now()))
+	return &fresh{f, head, at}, nil
 }
 
 // goOnBehindGap ends the repaired segment, as rotate would, and makes the segment that marks the
 // gap the newest. No other goroutine uses the log yet.
-func (p *Prepared) goOnBehindGap() error {
-	l := p.log
-	g := p.gap
+func (l *Log) goOnBehindGap(g *fresh) error {
 	_, err := l.writer.f.WriteAt(encodeHeader(header{l.written.off, l.last}), 0)
 	if err == nil {
 		err = l.writer.f.Sync()
@@ -148,21 +95,7 @@ func (p *Prepared) goOnBehindGap() error {
 	}
 	w := &l.writer
 	w.f, w.headed, w.sealed = g.f, g.head, g.head
-	l.written, l.synced, l.last, p.gap = g.at, g.at, g.at.last, nil
+	l.written, l.synced, l.last = g.at, g.at, g.at.last
 	l.past, l.told, l.promised, l.kept = g.head.last, g.head.last, g.head.last, g.head.last
 	return nil
-}
-
-// emptied reports whether the open segment, which is empty, has had updates that are gone. It is
-// asked only of a log that nobody here has open: a Log mends such a segment when it is opened, and
-// begins no segment without a header. The first segment of a log that was just created may be
-// empty.
-func (r *Reader) emptied() (bool, error) {
-	if r.log != nil || r.limit > 0 {
-		return false, nil
-	}
-	if r.seg > 1 {
-		return true, nil
-	}
-	return used(r.fs, r.dir)
 }

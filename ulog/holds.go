@@ -2,7 +2,6 @@ package ulog
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -49,12 +48,12 @@ import (
 // many goroutines. A nil Hold holds nothing, and its methods do nothing: databases without a log
 // have a nil Hold.
 type Hold struct {
-	log   *Log
+	in    *holds
 	what  string
 	weak  bool
 	stamp atomic.Uint64 // the holder has everything up to here; never falls
 	until atomic.Int64  // UnixNano of the moment at which the hold ends by itself; 0: it does not
-	gone  func() bool   // nil: only Release ends the hold; guarded by Log.mu
+	gone  func() bool   // nil: only Release ends the hold; guarded by in.mu
 }
 
 // HoldInfo describes a hold for people.
@@ -67,30 +66,21 @@ type HoldInfo struct {
 
 // holds is the registry of a log.
 type holds struct {
-	removing sync.Mutex         // held over removals and the registration of holds
-	all      map[*Hold]struct{} // guarded by Log.mu
+	removing sync.Mutex  // held over removals and the registration of holds
+	mu       *sync.Mutex // Log.mu: a removal looks at the holds and at the log at one moment
+	now      func() time.Time
+	all      map[*Hold]struct{} // guarded by mu
 }
 
-// Hold keeps all segments that may have updates newer than from, until the holder moves on or
-// releases them. what names the holder for people. Hold does not bring back a segment that is gone
-// already: a reader that is opened afterwards reports a gap.
-func (l *Log) Hold(what string, from Stamp) *Hold { return l.hold(what, from, false) }
-
-// HoldWeakly is Hold for a holder that can do without the updates when the disk is full, see
-// ReclaimFiles.
-func (l *Log) HoldWeakly(what string, from Stamp) *Hold { return l.hold(what, from, true) }
-
-func (l *Log) hold(what string, from Stamp, weak bool) *Hold {
-	h := &Hold{log: l, what: what, weak: weak}
+// add registers a hold, see Log.Hold.
+func (hs *holds) add(what string, from Stamp, weak bool) *Hold {
+	h := &Hold{in: hs, what: what, weak: weak}
 	h.stamp.Store(uint64(from))
-	l.holds.removing.Lock()
-	defer l.holds.removing.Unlock()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.holds.all == nil {
-		l.holds.all = map[*Hold]struct{}{}
-	}
-	l.holds.all[h] = struct{}{}
+	hs.removing.Lock()
+	defer hs.removing.Unlock()
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	hs.all[h] = struct{}{}
 	return h
 }
 
@@ -126,7 +116,7 @@ func (h *Hold) Linger(d time.Duration) {
 	}
 	until := int64(0)
 	if d > 0 {
-		until = h.log.opts.Now().Add(d).UnixNano()
+		until = h.in.now().Add(d).UnixNano()
 	}
 	h.until.Store(until)
 }
@@ -137,7 +127,7 @@ func (h *Hold) Ended() bool {
 		return true
 	}
 	until := h.until.Load()
-	return until != 0 && h.log.opts.Now().UnixNano() >= until
+	return until != 0 && h.in.now().UnixNano() >= until
 }
 
 // EndsWith registers a function that reports whether the holder has gone. A removal calls gone, and
@@ -145,21 +135,21 @@ func (h *Hold) Ended() bool {
 // only at the next heartbeat, but a user who removes files right after a follower has ended expects
 // that the follower does not count any more.
 func (h *Hold) EndsWith(gone func() bool) {
-	h.log.mu.Lock()
-	defer h.log.mu.Unlock()
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
 	h.gone = gone
 }
 
 // releaseGone releases the holds of holders that have gone. The caller holds holds.removing.
-func (l *Log) releaseGone() {
+func (hs *holds) releaseGone() {
 	var ask []*Hold
-	l.mu.Lock()
-	for h := range l.holds.all {
+	hs.mu.Lock()
+	for h := range hs.all {
 		if h.gone != nil {
 			ask = append(ask, h)
 		}
 	}
-	l.mu.Unlock()
+	hs.mu.Unlock()
 	for _, h := range ask {
 		if h.gone() {
 			h.Release()
@@ -172,28 +162,9 @@ func (h *Hold) Release() {
 	if h == nil {
 		return
 	}
-	h.log.mu.Lock()
-	defer h.log.mu.Unlock()
-	delete(h.log.holds.all, h)
-}
-
-// Holds lists who holds segments, the holder that is furthest behind first. files is the result of
-// Files, for the sizes.
-func (l *Log) Holds(files []FileInfo) []HoldInfo {
-	l.mu.Lock()
-	current := l.dir + "/" + segmentName(l.written.seg)
-	all := l.holds.live()
-	l.mu.Unlock()
-	infos := make([]HoldInfo, len(all))
-	for i, h := range all {
-		infos[i] = HoldInfo{What: h.what, From: h.From(), Weak: h.weak}
-		for _, f := range files {
-			if f.Path != current && f.Last > infos[i].From {
-				infos[i].Bytes += f.Size
-			}
-		}
-	}
-	return infos
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	delete(h.in.all, h)
 }
 
 // live returns the holds that have not ended, in the order of their stamps, and forgets the others.
@@ -211,46 +182,4 @@ func (hs *holds) live() []*Hold {
 		return cmp.Or(cmp.Compare(a.From(), b.From()), strings.Compare(a.what, b.what))
 	})
 	return all
-}
-
-// A retention is the state of the log on which one removal decides: the newest segment and the
-// holds at one moment.
-type retention struct {
-	newest  uint64 // number of the segment being written: it and those above it stay
-	floor   Stamp  // updates newer than this are needed
-	holders []holder
-}
-
-// A holder is a hold as it was at the moment of its retention.
-type holder struct {
-	what string
-	from Stamp
-}
-
-// retain returns what a removal has to obey. With all, weak holds count. The caller holds
-// holds.removing.
-func (l *Log) retain(all bool) retention {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	r := retention{newest: l.written.seg, floor: maxStamp}
-	for _, h := range l.holds.live() {
-		if h.weak && !all {
-			continue
-		}
-		at := holder{h.what, h.From()}
-		r.holders = append(r.holders, at)
-		r.floor = min(r.floor, at.from)
-	}
-	return r
-}
-
-// whose names the holders that still need updates from files whose newest stamp is last.
-func (r *retention) whose(last Stamp) string {
-	var names []string
-	for _, h := range r.holders {
-		if h.from < last {
-			names = append(names, fmt.Sprintf("%s (from ts=%d)", h.what, h.from))
-		}
-	}
-	return strings.Join(names, ", ")
 }

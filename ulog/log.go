@@ -2,19 +2,14 @@ package ulog
 
 import (
 	"bytes"
-	"fmt"
-	"slices"
+	"errors"
 	"sync"
 	"sync/atomic"
+
+	"gotycoon/internal/vfs"
 )
 
-const (
-	kickSize = 4 << 20 // pending bytes from which on the flusher writes them though nobody waits
-	keepSize = 8 << 20 // larger buffers are not used again
-
-	quickSync = 8 << 20 // bytes that are synced while everybody waits
-	growOn    = 2       // a segment may grow to this many times the limit while it is being synced
-)
+var errClosed = errors.New("update log is closed")
 
 // A Log is an update log open for writing. It may be used by many goroutines.
 //
@@ -33,7 +28,7 @@ type Log struct {
 	id [16]byte
 
 	acked  atomic.Uint64 // newest Stamp that Wait acknowledges; a copy of safe.last
-	failed chan struct{} // closed when err is set
+	failed chan struct{} // closed when err is set: nothing is acknowledged from then on
 	flush  flusher
 	writer writer
 	aheads aheads
@@ -68,112 +63,68 @@ type stamps struct {
 	kept     Stamp // what the header on disk promises
 }
 
-// next gives out a stamp.
-func (s *stamps) next(now Stamp) { s.last = max(s.last+1, s.past+1, now) }
+// A writer owns the newest segment: its file, its headers and the way to the next segment.
+type writer struct {
+	log *Log
 
-// made says when an update was made, and by which server.
-type made struct {
-	at Stamp
-	by uint16
+	next   atomic.Bool // the next group begins a segment
+	stated note        // what the newest written position record says; used by the leader
+
+	syncMu sync.Mutex // held over fsync, header writes and rotation
+	f      vfs.File   // the newest segment; changed by the leader under syncMu
+	headed header     // the segment's header as last written; guarded by syncMu
+	sealed header     // the segment's header as last synced; guarded by syncMu
 }
 
-// A tail is a position between two groups.
-type tail struct {
-	seg  uint64 // number of the segment
-	off  int64  // in the segment
-	last Stamp  // newest stamp in front of the position
+// phase says what the leader does.
+type phase int
 
-	records uint64 // updates written since Open
-}
+const (
+	idle      phase = iota // there is no leader
+	gathering              // the leader has not yet taken the pending records
+	writing                // the leader writes
+)
 
-// Append gives updates consecutive stamps and returns the last one; the i-th of n updates has the
-// stamp returned − (n − 1 − i). The updates will be written as a whole or not at all. Append does
-// no I/O, so the caller may hold its own lock over Append and the change of its memory: both then
-// happen in the same order. The updates are copied. Without updates Append returns Last.
+// A queue holds the goroutines that wait for a group. All fields are guarded by Log.mu.
 //
-// Updates with an Origin get stamps greater than the stamps that they had there.
-func (l *Log) Append(ups []Update) (Stamp, error) { return l.AppendReplicated(ups, nil) }
-
-// AppendReplicated is Append for the updates of another server, together with what is to be
-// remembered about that server; f may be nil, and there may be no updates. The position record with
-// f comes right before the updates: with n updates its stamp is the one returned − n.
-func (l *Log) AppendReplicated(ups []Update, f *Position) (Stamp, error) {
-	size, err := encodedSize(ups)
-	if err != nil {
-		return 0, err
-	}
-	msg, newest, err := encodePosition(ups, f)
-	if err != nil {
-		return 0, err
-	}
-	now := StampAt(l.opts.Now())
-	l.mu.Lock()
-	if err := l.usableLocked(); err != nil {
-		l.mu.Unlock()
-		return 0, err
-	}
-	l.past = max(l.past, newest)
-	p := &l.pending
-	refer := referred(ups)
-	if refer > 0 {
-		p.cut(l.last, l.note)
-	}
-	p.referTo += refer
-	p.buf = slices.Grow(p.buf, size-refer+len(msg)+frameSize+commitSize)
-	if p.count == 0 {
-		p.first = max(l.last, l.past, now-1) + 1
-	}
-	if msg != nil {
-		l.stamps.next(now)
-		p.addNote(l.last, msg)
-		size += frameSize + len(msg)
-		if f != nil {
-			l.note = note{bytes.Clone(f.State), l.last}
-		}
-	}
-	for i := range ups {
-		l.stamps.next(now)
-		p.add(l.last, &ups[i])
-	}
-	if n := len(ups); n > 0 {
-		l.update = made{l.last, ups[n-1].SID}
-	}
-	l.bytes += int64(size)
-	last, kick := l.last, len(p.buf)+p.referTo >= kickSize && l.queue.phase == idle
-	if refer > 0 {
-		p.cut(l.last, l.note)
-	}
-	l.mu.Unlock()
-	if kick {
-		l.flush.kick()
-	}
-	return last, nil
+// One channel for each group, closed when the group is done, wakes all its waiters at once, and
+// each runs on without taking a lock.
+type queue struct {
+	phase   phase
+	taken   Stamp         // last stamp of the group being written
+	current chan struct{} // closed when the group being written is done; nil: nobody waits
+	next    chan struct{} // the same for the group being filled
+	elected bool          // a goroutine waits on turn, to lead the group being filled
+	turn    chan struct{} // hands over the leadership; buffers one
 }
 
-// encodedSize returns the size of the records of updates, or an error that says why they cannot be
-// logged.
-func encodedSize(ups []Update) (int, error) {
-	size := 0
-	for i := range ups {
-		n := messageSize(&ups[i])
-		if ups[i].DBID == commitDBID {
-			return 0, ErrReservedDB
-		}
-		if int64(n) > maxMessage {
-			return 0, ErrTooLarge
-		}
-		size += frameSize + n
-	}
-	return size, nil
+// A flusher owns the goroutine that writes what nobody waits for and keeps the disk at most an
+// interval behind. It is started by Prepared.Begin and ended by Close.
+type flusher struct {
+	kicked chan struct{}
+	sync   atomic.Bool // a kick asks for a sync as well
+	stop   chan struct{}
+	done   chan struct{}
 }
 
-// Tick takes the next stamp without a record, and returns it.
-func (l *Log) Tick() Stamp {
-	now := StampAt(l.opts.Now())
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stamps.next(now)
-	return l.last
+// kick asks for pending records to be written now.
+func (fl *flusher) kick() {
+	select {
+	case fl.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// kickSync asks for what is written to be synced now.
+func (fl *flusher) kickSync() {
+	fl.sync.Store(true)
+	fl.kick()
+}
+
+// aheads lets one goroutine at a time write a value ahead.
+type aheads struct {
+	turn chan struct{} // holds a token while a goroutine writes a value ahead
+	made int           // values written ahead, for the names of their files; guarded by turn
 }
 
 // Last returns the newest stamp given out, or found in the log by Open.
@@ -193,11 +144,35 @@ func (l *Log) NewestUpdate() (Stamp, uint16) {
 	return l.update.at, l.update.by
 }
 
+// Remembered returns the state of the newest position record and the record's stamp, nil where
+// there is none. After Open the stamp may be that of the group which repeats the state: greater
+// than the stamp of the first record with the state, and still less than that of any state
+// remembered later.
+func (l *Log) Remembered() (state []byte, at Stamp) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Clone(l.note.state), l.note.at
+}
+
 // Bytes returns how many bytes of records were appended since Open.
 func (l *Log) Bytes() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.bytes
+}
+
+// safeTail returns up to where readers may read.
+func (l *Log) safeTail() tail {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.safe
+}
+
+// Err returns the error of the write or fsync that failed, or nil.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
 }
 
 // ID returns the identity of the log: 16 random bytes, chosen when its directory was first opened
@@ -207,76 +182,8 @@ func (l *Log) ID() [16]byte { return l.id }
 // Dir returns the directory as given to Open.
 func (l *Log) Dir() string { return l.dir }
 
-// Failed returns a channel that is closed at the first write or fsync that fails. From then on
-// nothing is acknowledged.
-func (l *Log) Failed() <-chan struct{} { return l.failed }
+// Measure has the log measured from now on, by one Observer at a time.
+func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
 
-// Err returns the error of the write or fsync that failed, or nil.
-func (l *Log) Err() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
-}
-
-// usableLocked returns an error that says why nothing can be appended. The caller holds mu.
-func (l *Log) usableLocked() error {
-	if l.err != nil {
-		return l.err
-	}
-	if l.closed {
-		return ErrClosed
-	}
-	return nil
-}
-
-// fail ends the log with err, unless an earlier error has ended it, and returns the error that did.
-func (l *Log) fail(err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err == nil {
-		l.err = err
-		close(l.failed)
-		l.wakeReadersLocked()
-	}
-	return l.err
-}
-
-// Close writes and syncs everything appended, updates the header and releases the directory.
-// Further calls return ErrClosed.
-func (l *Log) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return ErrClosed
-	}
-	l.closed = true
-	last := l.last
-	l.wakeReadersLocked()
-	l.mu.Unlock()
-
-	l.flush.end()
-	l.endPromises()
-	err := l.writer.endAt(last)
-	l.mu.Lock()
-	for i := range l.pending.waiting {
-		l.pending.waiting[i].abandon()
-	}
-	l.mu.Unlock()
-	l.writer.syncMu.Lock()
-	defer l.writer.syncMu.Unlock()
-	if cerr := l.writer.f.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("close update log: %w", cerr)
-	}
-	return err
-}
-
-// endAt makes the log end on disk at stamp last, header included.
-func (w *writer) endAt(last Stamp) error {
-	l := w.log
-	if err := l.SyncTo(last); err != nil {
-		return err
-	}
-	w.syncMu.Lock()
-	defer w.syncMu.Unlock()
-	return w.syncHeaderLocked()
-}
+// Observer returns the Observer that Measure was given last, or nil.
+func (l *Log) Observer() *Observer { return l.observer.Load() }

@@ -40,7 +40,7 @@ func TestAppendRefuses(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{})
 	before := l.Last()
 	_, err := l.Append([]Update{set("a"), {DBID: 0xFFFF, Op: 0xA0}})
-	require.ErrorIs(t, err, ErrReservedDB)
+	require.ErrorIs(t, err, errReservedDB)
 	s, err := l.Append(nil)
 	require.NoError(t, err)
 	require.Equal(t, before, s)
@@ -52,8 +52,8 @@ func TestAppendRefuses(t *testing.T) {
 	require.NoError(t, l.Close())
 
 	_, err = l.Append(sets("b"))
-	require.ErrorIs(t, err, ErrClosed)
-	require.ErrorIs(t, l.Close(), ErrClosed)
+	require.ErrorIs(t, err, errClosed)
+	require.ErrorIs(t, l.Close(), errClosed)
 	require.NoError(t, l.Wait(l.Last()))
 	require.NoError(t, l.SyncTo(l.Last()))
 }

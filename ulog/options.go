@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"gotycoon/internal/metrics"
 	"gotycoon/internal/vfs"
 )
 
@@ -19,6 +20,7 @@ const (
 
 const (
 	defaultLimit        = 256 << 20
+	defaultAhead        = 16 << 20
 	defaultSyncInterval = time.Second
 )
 
@@ -66,5 +68,40 @@ func (o *Options) setDefaults() {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+}
+
+// Observer measures what a Log does. A nil Observer measures nothing and does not look at the
+// clock.
+type Observer struct {
+	Fsyncs  *metrics.Histogram // nanoseconds
+	Records *metrics.Histogram // of a group
+	Bytes   *metrics.Histogram // of a group
+}
+
+// NewObserver returns an Observer that has seen nothing.
+func NewObserver() *Observer {
+	return &Observer{
+		Fsyncs:  metrics.NewTimes(),
+		Records: metrics.NewHistogram(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000),
+		Bytes:   metrics.NewHistogram(1<<8, 1<<10, 1<<12, 1<<14, 1<<16, 1<<18, 1<<20, 1<<22, 1<<24),
+	}
+}
+
+func (o *Observer) group(records, bytes int64) {
+	o.Records.Observe(records)
+	o.Bytes.Observe(bytes)
+}
+
+func (o *Observer) begin() (now time.Time) {
+	if o != nil {
+		now = time.Now()
+	}
+	return now
+}
+
+func (o *Observer) synced(begun time.Time) {
+	if o != nil && !begun.IsZero() {
+		o.Fsyncs.Observe(int64(time.Since(begun)))
 	}
 }

@@ -12,6 +12,10 @@ import (
 	"gotycoon/internal/vfs"
 )
 
+// errTorn means that the newest segment ends in an incomplete group and Options.NoRepair forbids to
+// cut it.
+var errTorn = errors.New("update log ends in an incomplete group")
+
 // Opening a log has two halves. Prepare locks the log and looks at it; Begin mends it and makes it
 // ready for updates. Between the two the caller knows which log it is, where it ends and what is
 // wrong with it, and no byte has been changed. The caller then decides whether to go on. A start
@@ -46,6 +50,7 @@ func Prepare(dir string, o Options) (*Prepared, error) {
 	o.setDefaults()
 	l := &Log{folder: folder{dir, o, o.FS, o.Logger}, failed: make(chan struct{})}
 	l.writer.log = l
+	l.holds = holds{mu: &l.mu, now: o.Now, all: map[*Hold]struct{}{}}
 	l.queue.turn = make(chan struct{}, 1)
 	l.aheads.turn = make(chan struct{}, 1)
 	p := &Prepared{log: l}
@@ -68,6 +73,15 @@ func (p *Prepared) Last() Stamp {
 		return p.behindLoss()
 	}
 	return p.log.last
+}
+
+// behindLoss returns a stamp that is greater than all that the newest segment can have lost. The
+// header of a segment that was cut off says how far its stamps went. An empty segment has lost its
+// header too; then the clock is the only bound, and the stamp is right as long as the clock is not
+// behind.
+func (p *Prepared) behindLoss() Stamp {
+	l := p.log
+	return max(l.last+1, p.good.head.last+1, StampAt(l.opts.Now()))
 }
 
 // Flaws says what the log has lost, in one line for each file; nil where nothing shows.
@@ -156,7 +170,8 @@ func (p *Prepared) look() error {
 		return p.lookAtRecords()
 	}
 	p.lost = p.lostNewest(used)
-	return p.findState(note{}, p.n, true)
+	l.note, err = l.newestNote(note{}, p.n, true)
+	return err
 }
 
 // identify reads the identity, or makes one for a log that has none.
@@ -193,12 +208,12 @@ func (p *Prepared) lookAtRecords() error {
 		s.last = max(s.last, head.last)
 	}
 	l.last, l.update = max(l.last, s.last), s.update
-	if err = p.findState(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
+	if l.note, err = l.newestNote(s.state, p.n, s.off <= headerSize+commitSize); err != nil {
 		return err
 	}
 	p.lost = p.size < head.size
 	if l.opts.NoRepair && (s.off < p.size || p.lost) {
-		return fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", ErrTorn, path, s.off, p.size, head.size)
+		return fmt.Errorf("%w: %s: %d good bytes, %d in all, %d by its header", errTorn, path, s.off, p.size, head.size)
 	}
 	if p.lost {
 		p.say(fmt.Sprintf("the update log file %s has been cut off: at least %d bytes of updates are missing, of its %d. %s",
@@ -232,6 +247,36 @@ func (p *Prepared) newestHeaderStamp() (last Stamp, err error) {
 		}
 	}
 	return last, err
+}
+
+// checkHead returns the header of an older segment, and logs what the segment has lost.
+func (p *Prepared) checkHead(n uint64) (header, error) {
+	l := p.log
+	h, size, err := statSegment(l.fs, l.dir, n)
+	if errors.Is(err, os.ErrNotExist) {
+		return h, err
+	}
+	if flaw := headFlaw(l.fs, l.dir, n, h, size, err); flaw != "" {
+		p.say(fmt.Sprintf("the update log file %s. %s", flaw, remedyOlder))
+	}
+	return h, err
+}
+
+// lostNewest reports whether the newest segment, which is empty, has had updates, and logs the
+// loss. It has had none when it is the first segment of a new log, which a crash may have left
+// empty.
+func (p *Prepared) lostNewest(used bool) bool {
+	l := p.log
+	if p.n == 1 && !used {
+		return false
+	}
+	if p.fresh {
+		p.say(fmt.Sprintf("the update log %s has lost all its files: the updates that they had are missing. If there are copies of "+
+			"them, stop, put the copies in place and start again", l.dir))
+		return true
+	}
+	p.say(fmt.Sprintf("the update log file %s is empty: the updates that it had are missing. %s", l.segmentPath(p.n), l.remedyNewest(p.n)))
+	return true
 }
 
 // neverBegun reports whether a segment is empty, or looks as a crash or a full disk leaves the

@@ -63,7 +63,7 @@ func (l *Log) Promise(at Stamp) Stamp {
 // PromiseEnd is Promise for the newest record that readers may read. A power cut may take a record
 // that is written and not synced, after followers have received it. The promise makes sure that no
 // other record gets its stamp then.
-func (l *Log) PromiseEnd() Stamp { return l.Promise(l.End()) }
+func (l *Log) PromiseEnd() Stamp { return l.Promise(l.safeTail().last) }
 
 // keepPromise puts a header on the disk that promises promiseAhead more than at, unless a header on
 // the disk promises at already.
@@ -88,4 +88,25 @@ func (l *Log) endPromises() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.promised = l.told
+}
+
+// Tick takes the next stamp without a record, and returns it.
+func (l *Log) Tick() Stamp {
+	now := StampAt(l.opts.Now())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stamps.next(now)
+	return l.last
+}
+
+// Observe makes every stamp given out from now on greater than at, a stamp that another server has
+// given out. The error says that at is no stamp that a clock gives.
+func (l *Log) Observe(at Stamp) error {
+	if at >= maxStamp {
+		return errStamp
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.past = max(l.past, at)
+	return nil
 }

@@ -1,11 +1,9 @@
 package ulog
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"gotycoon/internal/vfs"
@@ -18,18 +16,11 @@ type ReaderOptions struct {
 	Report func(error)
 }
 
-// An Entry is a record of the log.
-type Entry struct {
-	Stamp   Stamp
-	Message []byte // see ParseMessage; valid until the next call of Next
-	Origin  Origin // where the update was made, unless here
-}
-
 // A Reader walks over the records of a log from some stamp on. It belongs to one goroutine.
 //
 // Next returns only records of groups that are complete and whose checksum matches; see scanner for
-// the rules. It does not return commit records and position records: the content of the latter is
-// in Entry.Origin, and goes to OnPosition.
+// the rules. It does not return commit records and position records: Entry.Origin says where an
+// update was made.
 type Reader struct {
 	fs     vfs.FS
 	dir    string
@@ -52,101 +43,69 @@ type Reader struct {
 	noticed bool         // the open segment has lost bytes, and Next has reported it
 	closed  bool
 
-	origins    []Origin // of the next records, from a position record
-	passed     int      // origins already used
-	onPosition func(Stamp, Position)
+	origins []Origin // of the next records, from a position record
+	passed  int      // origins already used
 
 	safe    tail   // where the log was safe when the reader last looked
 	records uint64 // the reader's place as in tail.records, once counted
 	counted bool
 }
 
-// OpenReader reads the log in a directory, from the first record newer than after. The log may be
-// open for writing in another process, and may be the original's.
-func OpenReader(fs vfs.FS, dir string, after Stamp, o ReaderOptions) (*Reader, error) {
-	r := &Reader{fs: fs, dir: dir, after: after, had: after, report: o.Report}
-	if r.report == nil {
-		r.report = func(error) {}
-	}
-	return r, r.start()
+// GapError says that records newer than From, and not newer than To, may have been removed from the
+// log before they were read.
+type GapError struct {
+	Dir   string // of the log
+	From  Stamp  // the reader has everything up to here
+	To    Stamp  // no newer record is missing; maxStamp: not known
+	First uint64 // number of the first segment that is gone, or that has lost bytes
+	Last  uint64 // number of the last such segment
+	Short int64  // bytes missing from segment First, at least; 0: whole segments are gone
+	Empty bool   // nothing is left of segment First
 }
 
-// NewReader reads the log from the first record newer than after. The reader sees what is as safe
-// as the mode promises.
-func (l *Log) NewReader(after Stamp) (*Reader, error) {
-	r := &Reader{fs: l.fs, dir: l.dir, after: after, had: after, log: l}
-	r.report = func(err error) { l.logger.Warn("reading the update log", "error", err) }
-	l.countReaders(1)
-	if err := r.start(); err != nil {
-		_ = r.Close() // the first error says more
-		return r, err
+// Error names what is gone and the stamps that it may have held.
+func (e *GapError) Error() string {
+	switch {
+	case e.Empty:
+		return fmt.Sprintf("%s is empty: the updates that it had are missing", filepath.Join(e.Dir, segmentName(e.First)))
+	case e.Short > 0:
+		return fmt.Sprintf("%s: at least %d bytes are missing: updates after the time stamp %d may be lost",
+			filepath.Join(e.Dir, segmentName(e.First)), e.Short, e.From)
 	}
-	return r, nil
+	text := fmt.Sprintf("%s: update log segments %d to %d are missing: updates after the time stamp %d may have been in them",
+		e.Dir, e.First, e.Last, e.From)
+	if e.First == e.Last && e.First > 1 { // maybe the mark that leaveGap leaves
+		text += fmt.Sprintf(". If an earlier start has said that %s lost updates, they are meant, and %s marks the gap", segmentName(e.First-1), segmentName(e.First+1))
+	}
+	return text
 }
 
-// start opens the segment to begin with, if there is one.
-func (r *Reader) start() error {
-	return again(func() error {
-		seg, older, err := startSegment(r.fs, r.dir, r.after)
-		if err != nil || seg == 0 {
-			return err
-		}
-		if err = r.open(seg); err != nil {
-			return err
-		}
-		if seg > 1 {
-			r.begins = r.front()
-		}
-		r.join(older)
-		return nil
-	})
-}
+// Trimmed reports whether only the oldest segments are gone, and the reader asked for everything.
+// Tools that print a log say nothing then: a log that was trimmed is sound.
+func (e *GapError) Trimmed() bool { return e.From == 0 && e.First == 1 && e.Short == 0 }
 
 // Begins returns the stamp from which on the reader has everything that the log ever had; 0 is the
 // beginning.
 func (r *Reader) Begins() Stamp { return r.begins }
 
-// again repeats a look at the directory that has met a segment which was just removed.
-func again(f func() error) (err error) {
-	for range 10 {
-		if err = f(); !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
+// Lost returns the *GapError or *DamageError that Next would return at once, nil where there is
+// none. A reader that has just been opened knows already whether it needed segments that were in
+// front of the first existing one and are gone.
+func (r *Reader) Lost() error {
+	switch {
+	case r.gap != nil:
+		return r.gap
+	case r.damage != nil:
+		return r.damage
 	}
-	return err
+	return nil
 }
 
-// Next returns the next record, or io.EOF when there is none for now. It returns a *GapError where
-// records may have been removed before they were read, and a *DamageError where records cannot be
-// read, each again and again until SkipGap or SkipDamage.
-func (r *Reader) Next() (Entry, error) {
-	if r.closed {
-		return Entry{}, ErrClosed
-	}
-	for {
-		if r.pos < r.scan.off {
-			e, ok, err := r.deliver()
-			if ok || err != nil {
-				return e, err
-			}
-			continue
-		}
-		if err := r.advance(); err != nil {
-			r.countAtEnd(err)
-			if errors.Is(err, io.EOF) {
-				r.scan.win.park()
-			}
-			return Entry{}, err
-		}
-	}
-}
-
-// countAtEnd notes the reader's place when it is at the end of the log.
-func (r *Reader) countAtEnd(err error) {
-	if r.log != nil && errors.Is(err, io.EOF) && r.safe.seg == r.seg && r.safe.off == r.pos {
-		r.records, r.counted = r.safe.records, true
-	}
-}
+// OnRoom has f asked for bytes before the reader makes a buffer for a large record. The bytes are
+// those beyond the buffer that every reader has. f may wait until there is memory; its error
+// becomes the error of Next, which can be called again. With a number below zero f is given bytes
+// back, and its result does not count.
+func (r *Reader) OnRoom(f func(bytes int) error) { r.scan.win.room = f }
 
 // deliver takes one accepted record; ok says whether it is for the caller.
 func (r *Reader) deliver() (e Entry, ok bool, err error) {
@@ -159,80 +118,20 @@ func (r *Reader) deliver() (e Entry, ok bool, err error) {
 	switch {
 	case isCommit(e.Message):
 		return e, false, nil
-	case isPosition(e.Message):
-		return e, false, r.takePosition(e)
+	case isPosition(e.Message): // says where the updates behind it were made
+		_, r.origins, err = parsePosition(r.origins[:0], e.Message)
+		r.passed = 0
+		if err != nil {
+			return e, false, fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
+		}
+		return e, false, nil
 	}
-	e.Origin = r.origin()
-	r.records++
-	return e, rec.stamp > r.after, nil
-}
-
-// OnPosition has f called when Next passes what the log remembers about a server that is followed.
-// Position.State is valid during the call.
-func (r *Reader) OnPosition(f func(Stamp, Position)) { r.onPosition = f }
-
-// OnRoom has f asked for bytes before the reader makes a buffer for a large record. The bytes are
-// those beyond the buffer that every reader has. f may wait until there is memory; its error
-// becomes the error of Next, which can be called again. With a number below zero f is given bytes
-// back, and its result does not count.
-func (r *Reader) OnRoom(f func(bytes int) error) { r.scan.win.room = f }
-
-// takePosition takes what a position record says about the records behind it.
-func (r *Reader) takePosition(e Entry) error {
-	f, origins, err := parsePosition(r.origins[:0], e.Message)
-	r.origins, r.passed = origins, 0
-	if err != nil {
-		return fmt.Errorf("read %s: stamp %d: %w", r.scan.path, e.Stamp, err)
-	}
-	if r.onPosition != nil && e.Stamp > r.after {
-		r.onPosition(e.Stamp, f)
-	}
-	return nil
-}
-
-// origin returns the origin of the next record.
-func (r *Reader) origin() (o Origin) {
 	if r.passed < len(r.origins) {
-		o = r.origins[r.passed]
+		e.Origin = r.origins[r.passed]
 		r.passed++
 	}
-	return o
-}
-
-// advance accepts more records, in the next segment if need be. io.EOF means that there are none
-// for now.
-func (r *Reader) advance() error {
-	if err := r.Lost(); err != nil {
-		return err
-	}
-	if r.f == nil {
-		return r.nextSegment()
-	}
-	err := r.scanOn()
-	if err == nil {
-		return nil
-	}
-	grown, rerr := r.refresh()
-	if grown || rerr != nil {
-		return rerr
-	}
-	var torn *tornError
-	switch {
-	case errors.As(err, &r.damage):
-		return r.damage
-	case !errors.As(err, &torn) && !errors.Is(err, io.EOF):
-		return err
-	}
-	if nerr := r.noticeShort(); nerr != nil || r.gap != nil {
-		return cmp.Or[error](nerr, r.Lost())
-	}
-	if !r.final {
-		return io.EOF
-	}
-	if torn != nil && torn.off < r.limit {
-		r.report(fmt.Errorf("%s: passed over %d bytes: %w", r.scan.path, r.limit-torn.off, torn))
-	}
-	return r.nextSegment()
+	r.records++
+	return e, rec.stamp > r.after, nil
 }
 
 // scanOn accepts more records of the open segment.
@@ -283,87 +182,9 @@ func (r *Reader) extent() (limit int64, final bool, err error) {
 	return limit, higher != 0 || r.log != nil && r.safe.seg > r.seg, err
 }
 
-// nextSegment opens the segment behind the open one, or returns io.EOF. Where records may be
-// missing between the two, the gap stands in front of the new one.
-func (r *Reader) nextSegment() error {
-	safe := tail{}
-	// Read before the directory: what is safe now has a file there, unless the file was removed.
-	if r.log != nil {
-		safe = r.log.safeTail()
+// countAtEnd notes the reader's place when it is at the end of the log.
+func (r *Reader) countAtEnd(err error) {
+	if r.log != nil && errors.Is(err, io.EOF) && r.safe.seg == r.seg && r.safe.off == r.pos {
+		r.records, r.counted = r.safe.records, true
 	}
-	if r.f != nil {
-		r.leave()
-	}
-	err := again(func() error {
-		n, err := segmentAfter(r.fs, r.dir, r.seg)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return io.EOF
-		}
-		from := r.seg
-		if err = r.open(n); err == nil {
-			r.join(from)
-		}
-		return err
-	})
-	if errors.Is(err, io.EOF) && r.goneNewest(safe) || err == nil && r.gap != nil {
-		return r.gap
-	}
-	return err
-}
-
-// open makes segment n the open one.
-func (r *Reader) open(n uint64) error {
-	path := filepath.Join(r.dir, segmentName(n))
-	f, err := r.fs.OpenFile(path, readOnly, 0)
-	if err != nil {
-		return fmt.Errorf("open update log segment: %w", err)
-	}
-	if r.f != nil {
-		if err := r.f.Close(); err != nil {
-			return errors.Join(err, f.Close())
-		}
-	}
-	r.seg, r.f, r.pos = n, f, headerSize
-	r.scan = scanner{win: r.scan.win.over(f), path: path, off: headerSize}
-	r.limit, r.headed, r.final, r.noticed, r.origins = 0, false, false, false, nil
-	_, err = r.refresh()
-	return err
-}
-
-// SkipDamage makes Next go on behind the damage that it has returned: at the end of what the header
-// of the segment vouches for, or with the next segment. What lies between is lost to this reader.
-func (r *Reader) SkipDamage() {
-	if r.damage == nil {
-		return
-	}
-	to := r.limit
-	if r.headed {
-		to = min(r.scan.head.size, r.limit)
-	}
-	r.damage, r.origins = nil, nil
-	r.counted = false
-	if r.headed && r.scan.head.size <= r.limit {
-		r.had = max(r.had, r.scan.head.last)
-	}
-	r.pos, r.scan.off = to, to
-	r.headed = true
-}
-
-// Close gives the open segment back.
-func (r *Reader) Close() error {
-	if r.closed {
-		return ErrClosed
-	}
-	r.closed = true
-	r.scan.win.park()
-	if r.log != nil {
-		r.log.countReaders(-1)
-	}
-	if r.f == nil {
-		return nil
-	}
-	return r.f.Close()
 }

@@ -49,9 +49,9 @@ func TestReaderAfter(t *testing.T) {
 			require.Equal(t, stamps[i+1], e.Stamp)
 		}
 		require.NoError(t, r.Close())
-		require.ErrorIs(t, r.Close(), ErrClosed)
+		require.ErrorIs(t, r.Close(), errClosed)
 		_, err = r.Next()
-		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, err, errClosed)
 	}
 	require.NoError(t, l.Close())
 }
@@ -124,7 +124,7 @@ func TestReaderWait(t *testing.T) {
 
 	go func() { waits <- r.Wait(t.Context()) }()
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, <-waits, ErrClosed)
+	require.ErrorIs(t, <-waits, errClosed)
 	require.NoError(t, r.Close())
 }
 

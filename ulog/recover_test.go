@@ -204,7 +204,7 @@ func TestRecoverNoRepair(t *testing.T) {
 			tt.corrupt(&s)
 			dir := s.write(t)
 			_, err := Open(dir, Options{NoRepair: true})
-			require.ErrorIs(t, err, ErrTorn)
+			require.ErrorIs(t, err, errTorn)
 			require.ErrorContains(t, err, segmentName(1))
 			b, err := os.ReadFile(filepath.Join(dir, segmentName(1)))
 			require.NoError(t, err)

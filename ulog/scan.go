@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"gotycoon/internal/vfs"
 )
 
 var (
@@ -26,6 +28,21 @@ type tornError struct {
 func (e *tornError) Error() string {
 	return fmt.Sprintf("incomplete group at offset %d: %v", e.off, e.err)
 }
+
+// DamageError says that a segment holds bytes that were once good and no longer are.
+type DamageError struct {
+	File   string // path of the segment
+	Offset int64  // where the damage begins, in bytes
+	Err    error  // what is wrong there
+}
+
+// Error names the file, the offset and what is wrong.
+func (e *DamageError) Error() string {
+	return fmt.Sprintf("damaged update log %s at offset %d: %v", e.File, e.Offset, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *DamageError) Unwrap() error { return e.Err }
 
 // A scanner walks over the records of a segment and decides which may be trusted.
 //
@@ -58,6 +75,12 @@ type record struct {
 }
 
 func (r *record) message() []byte { return r.raw[RecordHead : len(r.raw)-1] }
+
+// made says when an update was made, and by which server.
+type made struct {
+	at Stamp
+	by uint16
+}
 
 // A run is the state of one call of scanner.next.
 type run struct {
@@ -217,4 +240,32 @@ func (s *scanner) bad(off, pos int64, err error) error {
 		return &DamageError{File: s.path, Offset: off, Err: err}
 	}
 	return &tornError{s.off, err}
+}
+
+// segmentState returns the state that an older segment ends with. Damage is no error here: a reader
+// that needs the damaged records reports it.
+func segmentState(fs vfs.FS, path string) (note, error) {
+	f, err := fs.OpenFile(path, readOnly, 0)
+	if err != nil {
+		return note{}, err
+	}
+	defer f.Close()
+	head, err := readHeader(f)
+	if err != nil {
+		return note{}, nil
+	}
+	size, err := f.Size()
+	if err != nil {
+		return note{}, err
+	}
+	s := scanner{win: window{f: f}, path: path, head: head, off: headerSize, keeps: true}
+	for err == nil {
+		err = s.next(size)
+	}
+	var torn *tornError
+	var damage *DamageError
+	if !errors.Is(err, io.EOF) && !errors.As(err, &torn) && !errors.As(err, &damage) {
+		return note{}, err
+	}
+	return s.state, nil
 }

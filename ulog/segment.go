@@ -3,6 +3,7 @@ package ulog
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,6 +12,46 @@ import (
 	"gotycoon/internal/vfs"
 )
 
+// A header is the beginning of a segment:
+//
+//	offset  0      1                    9                    17
+//	        ┌──────┬────────────────────┬────────────────────┐
+//	        │ a0   │ size, u64          │ last stamp, u64    │
+//	        └──────┴────────────────────┴────────────────────┘
+//
+// All numbers of the format are big-endian.
+type header struct {
+	size int64 // of the segment when the header was written, these 17 bytes included
+	last Stamp // largest stamp then; in the newest segment maybe a greater one, see promise.go
+}
+
+func encodeHeader(h header) []byte {
+	dst := append(make([]byte, 0, headerSize), magic)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(h.size))
+	return binary.BigEndian.AppendUint64(dst, uint64(h.last))
+}
+
+func parseHeader(b []byte) (header, error) {
+	if len(b) < headerSize || b[0] != magic {
+		return header{}, errHeader
+	}
+	size, last := binary.BigEndian.Uint64(b[1:]), Stamp(binary.BigEndian.Uint64(b[9:]))
+	if size < headerSize || size > math.MaxInt64 {
+		return header{}, fmt.Errorf("%w: size %d", errHeader, size)
+	}
+	if last >= maxStamp {
+		return header{}, fmt.Errorf("%w: time stamp %d", errHeader, last)
+	}
+	return header{int64(size), last}, nil
+}
+
+// segmentFront returns what stands in front of the first update of a segment that begins behind the
+// stamp last.
+func segmentFront(head header, state []byte, last Stamp) []byte {
+	b := appendCommit(encodeHeader(head), headerSize, last, 0)
+	return append(b, repeated(state, last)...)
+}
+
 const (
 	segmentExt    = ".ulog"
 	segmentDigits = 10
@@ -18,6 +59,8 @@ const (
 	// unborn is added to the name of a segment until the segment has a header on the disk: a file
 	// with the name of a segment was never empty.
 	unborn = ".new"
+
+	aheadPrefix = "value-" // of a file with a value that was written ahead
 )
 
 func segmentName(n uint64) string { return fmt.Sprintf("%0*d%s", segmentDigits, n, segmentExt) }
@@ -31,6 +74,11 @@ func parseSegmentName(name string) (uint64, bool) {
 	}
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n, err == nil && n > 0
+}
+
+// isAhead reports whether a file of the log's directory has a value that was written ahead.
+func isAhead(name string) bool {
+	return strings.HasPrefix(name, aheadPrefix) && strings.HasSuffix(name, segmentExt+unborn)
 }
 
 // listSegments returns the numbers of the segments in dir in growing order.
@@ -72,6 +120,23 @@ func statSegment(fs vfs.FS, dir string, n uint64) (h header, size int64, err err
 	size, err = f.Size()
 	return h, size, err
 }
+
+// headerAt returns the segment header that a file begins with. A segment that is being created does
+// not count yet.
+func headerAt(fs vfs.FS, dir, name string) (header, bool) {
+	if strings.HasSuffix(name, unborn) {
+		return header{}, false
+	}
+	f, err := fs.OpenFile(dir+"/"+name, readOnly, 0)
+	if err != nil {
+		return header{}, false
+	}
+	defer f.Close()
+	h, err := readHeader(f)
+	return h, err == nil
+}
+
+const startSlack = 1000 * Stamp(perMilli) // one second
 
 // startSegment returns the segment in which to look for records newer than after, 0 when there is
 // no segment. It is, from the newest segment backwards, the first for which one of these rules

@@ -3,24 +3,20 @@ package ulog
 import (
 	"errors"
 	"fmt"
-	"time"
 
-	"gotycoon/internal/metrics"
 	"gotycoon/internal/vfs"
 )
 
-// SyncTo returns nil when everything up to stamp s would survive a power cut.
-func (l *Log) SyncTo(s Stamp) error {
-	if err := l.Wait(s); err != nil {
-		return err
-	}
+// fail ends the log with err, unless an earlier error has ended it, and returns the error that did.
+func (l *Log) fail(err error) error {
 	l.mu.Lock()
-	done := l.synced.last >= min(s, l.last)
-	l.mu.Unlock()
-	if done {
-		return nil
+	defer l.mu.Unlock()
+	if l.err == nil {
+		l.err = err
+		close(l.failed)
+		l.wakeReadersLocked()
 	}
-	return l.writer.syncWritten()
+	return l.err
 }
 
 // syncWritten syncs the groups written so far. One fsync serves everybody who waits for syncMu
@@ -52,18 +48,27 @@ func (w *writer) syncLocked() error {
 	return l.err
 }
 
-// tidy writes and syncs what nobody waited for, and updates the header if head is true.
-func (w *writer) tidy(head bool) error {
-	l := w.log
-	if err := l.write(l.Last()); err != nil {
-		return err
+// publishLocked moves Acked and the readers' limit to the end of what is written, or of what is
+// synced with SyncEach. After a failure it does nothing. The caller holds mu.
+func (l *Log) publishLocked() {
+	safe := l.written
+	if l.opts.SyncEach {
+		safe = l.synced
 	}
-	w.syncMu.Lock()
-	defer w.syncMu.Unlock()
-	if err := w.syncLocked(); err != nil || !head {
-		return err
+	if l.err != nil || safe == l.safe {
+		return
 	}
-	return w.writeHeaderLocked()
+	l.safe = safe
+	l.acked.Store(uint64(safe.last))
+	l.wakeReadersLocked()
+}
+
+// wakeReadersLocked wakes the readers in Wait. The caller holds mu.
+func (l *Log) wakeReadersLocked() {
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
 }
 
 // syncFileLocked syncs the newest segment. The caller holds syncMu.
@@ -146,6 +151,14 @@ func (w *writer) endSegmentLocked() (tail, error) {
 	return w.end(), err
 }
 
+// end returns the end of the written groups, which only the leader changes.
+func (w *writer) end() tail {
+	l := w.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.written
+}
+
 // beginInLocked goes over from a full segment, which ends at full, to the next one, which is on the
 // disk up to next. The caller is the leader and holds syncMu.
 func (w *writer) beginInLocked(f vfs.File, head header, full, next tail) error {
@@ -172,45 +185,34 @@ func (w *writer) closeFull(full header) error {
 	return w.f.Close()
 }
 
-// Observer measures what a Log does. A nil Observer measures nothing and does not look at the
-// clock.
-type Observer struct {
-	Fsyncs  *metrics.Histogram // nanoseconds
-	Records *metrics.Histogram // of a group
-	Bytes   *metrics.Histogram // of a group
-}
+const (
+	quickSync = 8 << 20 // bytes that are synced while everybody waits
+	growOn    = 2       // a segment may grow to this many times the limit while it is being synced
+)
 
-// NewObserver returns an Observer that has seen nothing.
-func NewObserver() *Observer {
-	return &Observer{
-		Fsyncs:  metrics.NewTimes(),
-		Records: metrics.NewHistogram(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10_000, 100_000),
-		Bytes:   metrics.NewHistogram(1<<8, 1<<10, 1<<12, 1<<14, 1<<16, 1<<18, 1<<20, 1<<22, 1<<24),
+// syncFirst reports whether the leader is to go on in a full segment, so that the flusher can sync
+// it first. The next segment cannot begin before the full one is on the disk. If more than
+// quickSync bytes of the full segment are not synced, every goroutine that appends would wait for
+// the leader's fsync; so syncFirst wakes the flusher instead. A segment that has grown to growOn
+// times the limit ends in any case.
+func (w *writer) syncFirst(at tail) bool {
+	l := w.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s := l.synced; at.off >= growOn*l.opts.Limit || s.seg == at.seg && at.off-s.off < quickSync {
+		return false
 	}
+	l.flush.kickSync()
+	return true
 }
 
-// Measure has the log measured from now on, by one Observer at a time.
-func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
-
-// Observer returns the Observer that Measure was given last, or nil.
-func (l *Log) Observer() *Observer { return l.observer.Load() }
-
-func (o *Observer) group(g *group) {
-	if o != nil {
-		o.Records.Observe(int64(g.count - g.notes))
-		o.Bytes.Observe(g.size())
-	}
-}
-
-func (o *Observer) begin() (now time.Time) {
-	if o != nil {
-		now = time.Now()
-	}
-	return now
-}
-
-func (o *Observer) synced(begun time.Time) {
-	if o != nil && !begun.IsZero() {
-		o.Fsyncs.Observe(int64(time.Since(begun)))
+// BeginSegment has the next group written to a new segment, so that RemoveFiles can remove the
+// present one. It does nothing while the present one is small.
+func (l *Log) BeginSegment() {
+	const small = 256 << 10
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.written.off >= small {
+		l.writer.next.Store(true)
 	}
 }

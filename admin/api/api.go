@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"gotycoon/admin"
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
@@ -57,11 +57,11 @@ type Sources struct {
 	Ballast   int64         // bytes of Go objects that take no memory, since nobody touches them
 	Slow      time.Duration // requests that take longer are kept; 0: none
 	Protocols []*metrics.Protocol
-	Ports     []figures.Port
+	Ports     []status.Port
 
-	Follower  func() figures.Follower // replication from a master
+	Follower  func() status.Follower // replication from a master
 	Master    func() Master
-	Replicas  func() []figures.Replica // followers of this server; nil: not known
+	Replicas  func() []status.Replica // followers of this server; nil: not known
 	Snapshots Snapshots
 
 	Services map[string]Show // by the name of the service
@@ -70,7 +70,7 @@ type Sources struct {
 	Settings func() []Setting // the configuration in effect; nil: not known
 }
 
-// Master describes the replication from a master, beyond what figures.Follower has.
+// Master describes the replication from a master, beyond what status.Follower has.
 type Master struct {
 	Address string // empty: there is none
 	Trouble string // why the replication does not advance; empty: it does

@@ -15,7 +15,7 @@ import (
 
 	"gotycoon/admin"
 	"gotycoon/admin/api"
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 	"gotycoon/db/record"
 	"gotycoon/snapshot"
 )
@@ -298,8 +298,8 @@ func TestOff(t *testing.T) {
 
 func TestSamplesAndReplication(t *testing.T) {
 	s := serve(t, api.Options{Version: "9"}, func(_ *admin.Options, src *api.Sources) {
-		src.Follower = func() figures.Follower {
-			return figures.Follower{Following: true, State: "streaming", Seconds: 1.5, Records: figures.Unknown, Position: time.UnixMilli(5)}
+		src.Follower = func() status.Follower {
+			return status.Follower{Following: true, State: "streaming", Seconds: 1.5, Records: status.Unknown, Position: time.UnixMilli(5)}
 		}
 		src.Master = func() api.Master { return api.Master{Address: "there:1978"} }
 	})

@@ -4,21 +4,21 @@ import (
 	"net/http"
 	"time"
 
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 )
 
 // masterRow describes the replication from a master.
 type masterRow struct {
-	Address   string           `json:"address"`
-	Trouble   string           `json:"trouble"`
-	Copy      string           `json:"copy"`
-	Following bool             `json:"following"`
-	State     string           `json:"state"`    // empty: not known
-	Seconds   *float64         `json:"seconds"`  // behind the master; null: not known
-	Records   *int64           `json:"records"`  // behind the master; null: not known
-	Position  int64            `json:"position"` // UNIX milliseconds
-	Contact   int64            `json:"contact"`  // UNIX milliseconds; 0: not known
-	Applied   *figures.Applied `json:"applied"`
+	Address   string          `json:"address"`
+	Trouble   string          `json:"trouble"`
+	Copy      string          `json:"copy"`
+	Following bool            `json:"following"`
+	State     string          `json:"state"`    // empty: not known
+	Seconds   *float64        `json:"seconds"`  // behind the master; null: not known
+	Records   *int64          `json:"records"`  // behind the master; null: not known
+	Position  int64           `json:"position"` // UNIX milliseconds
+	Contact   int64           `json:"contact"`  // UNIX milliseconds; 0: not known
+	Applied   *status.Applied `json:"applied"`
 }
 
 // replicaRow is a follower of this server.

@@ -11,18 +11,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 )
 
 // Definition defines one metric.
-type Definition exposed.Definition
+type Definition metrics.Definition
 
 // The kinds of metrics.
 const (
-	Counter   = exposed.Counter
-	Gauge     = exposed.Gauge
-	Histogram = exposed.Histogram
+	Counter   = metrics.Counter
+	Gauge     = metrics.Gauge
+	Histogram = metrics.Distribution
 )
 
 // labels returns the names of a metric's labels.
@@ -30,7 +29,7 @@ func labels(names ...string) []string { return names }
 
 // All returns the definitions of all metrics of a server, without those of Go and the process.
 // parts are the metrics that other packages define.
-func All(parts ...[]exposed.Definition) []Definition {
+func All(parts ...[]metrics.Definition) []Definition {
 	all := slices.Concat(
 		requestMetrics(), connectionMetrics(), recordMetrics(), databaseMetrics(), roomMetrics(), logMetrics(), followerMetrics(), replicaMetrics(),
 		snapshotMetrics(), copyMetrics(),
@@ -41,7 +40,7 @@ func All(parts ...[]exposed.Definition) []Definition {
 	return append(all, serverMetrics()...)
 }
 
-func converted(part []exposed.Definition) []Definition {
+func converted(part []metrics.Definition) []Definition {
 	all := make([]Definition, len(part))
 	for i, d := range part {
 		all[i] = Definition(d)
@@ -50,19 +49,19 @@ func converted(part []exposed.Definition) []Definition {
 }
 
 // Part returns the metrics of a part that defines them itself.
-func Part(of exposed.Source) prometheus.Collector {
+func Part(of metrics.Source) prometheus.Collector {
 	return newCollector(converted(of.Definitions), func(s *sink) { of.Read(s.put) })
 }
 
 // collector collects the metrics of one part of the server. It implements prometheus.Collector.
 type collector struct {
-	kinds map[string]exposed.Kind
+	kinds map[string]metrics.Kind
 	descs map[string]*prometheus.Desc
 	read  func(*sink)
 }
 
 func newCollector(definitions []Definition, read func(*sink)) *collector {
-	c := &collector{kinds: map[string]exposed.Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
+	c := &collector{kinds: map[string]metrics.Kind{}, descs: map[string]*prometheus.Desc{}, read: read}
 	for _, d := range definitions {
 		c.kinds[d.Name] = d.Kind
 		c.descs[d.Name] = prometheus.NewDesc(d.Name, d.Help, d.Labels, nil)

@@ -3,7 +3,7 @@ package exporter
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 )
 
 func followerMetrics() []Definition {
@@ -21,11 +21,11 @@ func followerMetrics() []Definition {
 }
 
 // Replication returns the metrics of a server that can follow a master.
-func Replication(now func() figures.Follower) prometheus.Collector {
+func Replication(now func() status.Follower) prometheus.Collector {
 	return newCollector(followerMetrics(), func(s *sink) { readFollower(s, now()) })
 }
 
-func readFollower(s *sink, f figures.Follower) {
+func readFollower(s *sink, f status.Follower) {
 	s.put("gotycoon_replication_following", boolean(f.Following))
 	s.put("gotycoon_replication_position_timestamp_seconds", seconds(f.Position))
 	if f.State != "" {
@@ -60,7 +60,7 @@ func replicaMetrics() []Definition {
 }
 
 // Replicas returns the metrics of the followers of a server with an update log.
-func Replicas(now func() []figures.Replica) prometheus.Collector {
+func Replicas(now func() []status.Replica) prometheus.Collector {
 	return newCollector(replicaMetrics(), func(s *sink) {
 		all := now()
 		s.count("gotycoon_replicas", int64(len(all)))
@@ -72,9 +72,9 @@ func Replicas(now func() []figures.Replica) prometheus.Collector {
 
 // grouped puts followers with the same labels together: two on one machine with the same server ID,
 // or a follower whose former connection still exists.
-func grouped(all []figures.Replica) [][]figures.Replica {
+func grouped(all []status.Replica) [][]status.Replica {
 	type name struct{ sid, peer string }
-	at, groups := map[name]int{}, [][]figures.Replica(nil)
+	at, groups := map[name]int{}, [][]status.Replica(nil)
 	for _, r := range all {
 		n := name{r.SID, r.Peer}
 		i, known := at[n]
@@ -90,7 +90,7 @@ func grouped(all []figures.Replica) [][]figures.Replica {
 
 // readReplicas sends, for followers with the same labels, the figures of the slowest, and each
 // state that one of them is in.
-func readReplicas(s *sink, group []figures.Replica) {
+func readReplicas(s *sink, group []status.Replica) {
 	worst, states := group[0], map[string]bool{}
 	for _, r := range group {
 		worst.Seconds, worst.Records = max(worst.Seconds, r.Seconds), max(worst.Records, r.Records)
@@ -106,7 +106,7 @@ func readReplicas(s *sink, group []figures.Replica) {
 	readReplica(s, &worst)
 }
 
-func readReplica(s *sink, r *figures.Replica) {
+func readReplica(s *sink, r *status.Replica) {
 	s.put("gotycoon_replica_last_contact_timestamp_seconds", seconds(r.Contact), r.SID, r.Peer)
 	if r.Seconds >= 0 {
 		s.put("gotycoon_replica_lag_seconds", r.Seconds, r.SID, r.Peer)

@@ -8,19 +8,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/admin/exporter"
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 )
 
 // Followers that cannot be told apart by their labels are one, and the slowest of them counts.
 func TestFollowersWithTheSameLabelsAreOne(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(exporter.Replicas(func() []figures.Replica {
-		return []figures.Replica{
+	registry.MustRegister(exporter.Replicas(func() []status.Replica {
+		return []status.Replica{
 			{SID: "2", Peer: "A", State: "streaming", Seconds: 0, Records: 0, Contact: at},
-			{SID: "2", Peer: "B", State: "streaming", Seconds: 0, Records: figures.Unknown, Contact: at},
+			{SID: "2", Peer: "B", State: "streaming", Seconds: 0, Records: status.Unknown, Contact: at},
 			{SID: "2", Peer: "A", State: "stalled", Seconds: 7, Records: 3, Contact: at.Add(-time.Minute)},
-			{SID: "2", Peer: "A", State: "stalled", Seconds: figures.Unknown, Records: 9, Contact: at},
+			{SID: "2", Peer: "A", State: "stalled", Seconds: status.Unknown, Records: 9, Contact: at},
 		}
 	}))
 	families, err := registry.Gather()

@@ -3,7 +3,7 @@ package exporter
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gotycoon/admin/figures"
+	"gotycoon/admin/status"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 )
@@ -50,7 +50,7 @@ func connectionMetrics() []Definition {
 }
 
 // Connections returns the metrics of ports.
-func Connections(ports ...figures.Port) prometheus.Collector {
+func Connections(ports ...status.Port) prometheus.Collector {
 	return newCollector(connectionMetrics(), func(s *sink) {
 		for _, p := range ports {
 			open, total := p.Connections()

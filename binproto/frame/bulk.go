@@ -60,13 +60,8 @@ func DecodeKey(p []byte) (k Key, n int, err error) {
 	if len(p) < keyHead {
 		return Key{}, keyHead, ErrShort
 	}
-	ksiz := binary.BigEndian.Uint32(p[2:])
-	if ksiz > MaxSize {
-		return Key{}, 0, ErrTooLarge
-	}
-	n = keyHead + int(ksiz)
-	if len(p) < n {
-		return Key{}, n, ErrShort
+	if _, n, err = sections(p, keyHead, binary.BigEndian.Uint32(p[2:]), 0, MaxSize); err != nil {
+		return Key{}, n, err
 	}
 	return Key{DBIdx: binary.BigEndian.Uint16(p), Key: p[keyHead:n:n]}, n, nil
 }
@@ -111,14 +106,9 @@ func DecodeRecord(p []byte) (r Record, n int, err error) {
 	if len(p) < RecordHead {
 		return Record{}, RecordHead, ErrShort
 	}
-	ksiz, vsiz := binary.BigEndian.Uint32(p[2:]), binary.BigEndian.Uint32(p[6:])
-	if ksiz > MaxSize || vsiz > MaxSize {
-		return Record{}, 0, ErrTooLarge
-	}
-	keyEnd := RecordHead + int(ksiz)
-	n = keyEnd + int(vsiz)
-	if len(p) < n {
-		return Record{}, n, ErrShort
+	keyEnd, n, err := sections(p, RecordHead, binary.BigEndian.Uint32(p[2:]), binary.BigEndian.Uint32(p[6:]), MaxSize)
+	if err != nil {
+		return Record{}, n, err
 	}
 	return Record{
 		DBIdx: binary.BigEndian.Uint16(p),

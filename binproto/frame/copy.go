@@ -49,14 +49,9 @@ func DecodeCopyRequest(p []byte) (r CopyRequest, n int, err error) {
 	if len(p) < copyRequestHead {
 		return CopyRequest{}, copyRequestHead, ErrShort
 	}
-	nsiz, fsiz := binary.BigEndian.Uint32(p[7:]), binary.BigEndian.Uint32(p[11:])
-	if nsiz > MaxSize || fsiz > MaxSize {
-		return CopyRequest{}, 0, ErrTooLarge
-	}
-	nameEnd := copyRequestHead + int(nsiz)
-	n = nameEnd + int(fsiz)
-	if len(p) < n {
-		return CopyRequest{}, n, ErrShort
+	nameEnd, n, err := sections(p, copyRequestHead, binary.BigEndian.Uint32(p[7:]), binary.BigEndian.Uint32(p[11:]), MaxSize)
+	if err != nil {
+		return CopyRequest{}, n, err
 	}
 	return CopyRequest{
 		Flags: binary.BigEndian.Uint32(p[1:]),
@@ -246,13 +241,9 @@ func decodeCopyBlock(p []byte, part CopyPart) (CopyPart, int, error) {
 	if len(p) < copyBlockHead {
 		return CopyPart{}, copyBlockHead, ErrShort
 	}
-	size := binary.BigEndian.Uint32(p[1:])
-	if size > MaxMessage {
-		return CopyPart{}, 0, ErrTooLarge
-	}
-	n := copyBlockHead + int(size)
-	if len(p) < n {
-		return CopyPart{}, n, ErrShort
+	_, n, err := sections(p, copyBlockHead, binary.BigEndian.Uint32(p[1:]), 0, MaxMessage)
+	if err != nil {
+		return CopyPart{}, n, err
 	}
 	part.Records = p[copyBlockHead:n:n]
 	if copyCRC(part.Records) != binary.BigEndian.Uint32(p[5:]) {
@@ -266,13 +257,9 @@ func decodeCopyFailed(p []byte, part CopyPart) (CopyPart, int, error) {
 	if len(p) < copyFailedHead {
 		return CopyPart{}, copyFailedHead, ErrShort
 	}
-	size := binary.BigEndian.Uint32(p[1:])
-	if size > MaxSize {
-		return CopyPart{}, 0, ErrTooLarge
-	}
-	n := copyFailedHead + int(size)
-	if len(p) < n {
-		return CopyPart{}, n, ErrShort
+	_, n, err := sections(p, copyFailedHead, binary.BigEndian.Uint32(p[1:]), 0, MaxSize)
+	if err != nil {
+		return CopyPart{}, n, err
 	}
 	part.Text = p[copyFailedHead:n:n]
 	return part, n, nil
@@ -301,14 +288,9 @@ func DecodeCopyRecord(p []byte) (r CopyRecord, n int, err error) {
 	if len(p) < copyRecordHead {
 		return CopyRecord{}, copyRecordHead, ErrShort
 	}
-	ksiz, vsiz := binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:])
-	if ksiz > MaxMessage || vsiz > MaxMessage {
-		return CopyRecord{}, 0, ErrTooLarge
-	}
-	keyEnd := copyRecordHead + int(ksiz)
-	n = keyEnd + int(vsiz)
-	if len(p) < n {
-		return CopyRecord{}, n, ErrShort
+	keyEnd, n, err := sections(p, copyRecordHead, binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:]), MaxMessage)
+	if err != nil {
+		return CopyRecord{}, n, err
 	}
 	return CopyRecord{Key: p[copyRecordHead:keyEnd:keyEnd], Value: p[keyEnd:n:n]}, n, nil
 }

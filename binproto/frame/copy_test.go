@@ -22,89 +22,40 @@ func copyParts() []part {
 	end := frame.CopyPart{Kind: frame.CopyEnd, Count: 1, Bytes: 2, Digest: [32]byte{0: 3, 31: 4}}
 	failed := frame.CopyPart{Kind: frame.CopyFailed, Text: []byte("no")}
 	return []part{
-		{"request", "b6 00000001 0002 00000002 00000001 6162 63",
-			func() []byte { return frame.AppendCopyRequest(nil, request) }, decodeCopyRequest, request},
-		{"header", "b6 00000003 0002 0000000000000003 0000000000000004 0000000000000005 06000000000000000000000000000007",
-			func() []byte { return frame.AppendCopyHeader(nil, header) }, decodeCopyHeader, header},
-		{"header with versions", "b6 00000008 0000 0000000000000003 0000000000000000 0000000000000000 00000000000000000000000000000000" +
+		coded("request", "b6 00000001 0002 00000002 00000001 6162 63",
+			frame.AppendCopyRequest, frame.DecodeCopyRequest, request),
+		coded("header", "b6 00000003 0002 0000000000000003 0000000000000004 0000000000000005 06000000000000000000000000000007",
+			frame.AppendCopyHeader, frame.DecodeCopyHeader, header),
+		coded("header with versions", "b6 00000008 0000 0000000000000003 0000000000000000 0000000000000000 00000000000000000000000000000000"+
 			" 0000000000000008 0009 000000000000000a",
-			func() []byte { return frame.AppendCopyHeader(nil, versioned) }, decodeCopyHeader, versioned},
-		{"header with the newest update", "b6 00000018 0000 0000000000000003 0000000000000000 0000000000000000" +
+			frame.AppendCopyHeader, frame.DecodeCopyHeader, versioned),
+		coded("header with the newest update", "b6 00000018 0000 0000000000000003 0000000000000000 0000000000000000"+
 			" 00000000000000000000000000000000 0000000000000008 0009 000000000000000a 000000000000000b 000c",
-			func() []byte { return frame.AppendCopyHeader(nil, updated) }, decodeCopyHeader, updated},
-		{"version", "0000000000000005 0006 01 00000001 00000000 6b",
-			func() []byte { return frame.AppendCopyVersion(nil, version) }, decodeCopyVersion, version},
-		{"record", "00000001 00000002 6b 7677",
-			func() []byte { return frame.AppendCopyRecord(nil, record) }, decodeCopyRecord, record},
-		{"block", "01 00000009 e3069283 313233343536373839", // the check value of CRC-32C
-			func() []byte { return frame.AppendCopyPart(nil, block) }, decodeCopyPart, block},
-		{"end", "00 0000000000000001 0000000000000002 0300000000000000000000000000000000000000000000000000000000000004",
-			func() []byte { return frame.AppendCopyPart(nil, end) }, decodeCopyPart, end},
-		{"failed", "bf 00000002 6e6f",
-			func() []byte { return frame.AppendCopyPart(nil, failed) }, decodeCopyPart, failed},
+			frame.AppendCopyHeader, frame.DecodeCopyHeader, updated),
+		coded("version", "0000000000000005 0006 01 00000001 00000000 6b",
+			frame.AppendCopyVersion, frame.DecodeCopyVersion, version),
+		coded("record", "00000001 00000002 6b 7677",
+			frame.AppendCopyRecord, frame.DecodeCopyRecord, record),
+		coded("block", "01 00000009 e3069283 313233343536373839", // the check value of CRC-32C
+			frame.AppendCopyPart, frame.DecodeCopyPart, block),
+		coded("end", "00 0000000000000001 0000000000000002 0300000000000000000000000000000000000000000000000000000000000004",
+			frame.AppendCopyPart, frame.DecodeCopyPart, end),
+		coded("failed", "bf 00000002 6e6f",
+			frame.AppendCopyPart, frame.DecodeCopyPart, failed),
 	}
 }
 
-func decodeCopyRequest(p []byte) (any, int, error) {
-	v, n, err := frame.DecodeCopyRequest(p)
-	return v, n, err
-}
-func decodeCopyHeader(p []byte) (any, int, error) {
-	v, n, err := frame.DecodeCopyHeader(p)
-	return v, n, err
-}
-func decodeCopyRecord(p []byte) (any, int, error) {
-	v, n, err := frame.DecodeCopyRecord(p)
-	return v, n, err
-}
-func decodeCopyVersion(p []byte) (any, int, error) {
-	v, n, err := frame.DecodeCopyVersion(p)
-	return v, n, err
-}
-func decodeCopyPart(p []byte) (any, int, error) {
-	v, n, err := frame.DecodeCopyPart(p)
-	return v, n, err
-}
-
-func TestCopyLayout(t *testing.T) {
-	for _, c := range copyParts() {
-		t.Run(c.name, func(t *testing.T) {
-			want := unhex(t, c.bytes)
-			require.Equal(t, want, c.encode(), "encoded")
-			got, n, err := c.decode(append(want, "more"...))
-			require.NoError(t, err)
-			require.Equal(t, len(want), n)
-			require.Equal(t, c.want, got)
-			for cut := range want {
-				_, n, err := c.decode(want[:cut])
-				require.ErrorIs(t, err, frame.ErrShort, "%d bytes", cut)
-				require.Greater(t, n, cut)
-				require.LessOrEqual(t, n, len(want))
-			}
-		})
-	}
-}
-
-func TestCopyRefused(t *testing.T) {
-	for _, c := range []struct {
-		name, bytes string
-		decode      func([]byte) (any, int, error)
-		want        error
-	}{
-		{"request of another kind", "b4", decodeCopyRequest, frame.ErrMagic},
-		{"name too long", "b6 00000000 0000 10000001 00000000", decodeCopyRequest, frame.ErrTooLarge},
-		{"no header", "bf", decodeCopyHeader, frame.ErrMagic},
-		{"no part", "02", decodeCopyPart, frame.ErrMagic},
-		{"block too long", "01 60000001 00000000", decodeCopyPart, frame.ErrTooLarge},
-		{"text too long", "bf 10000001", decodeCopyPart, frame.ErrTooLarge},
-		{"wrong checksum", "01 00000001 00000000 00", decodeCopyPart, frame.ErrChecksum},
-		{"half removed", "0000000000000005 0006 02", decodeCopyVersion, frame.ErrMagic},
-		{"key too long", "60000001 00000000", decodeCopyRecord, frame.ErrTooLarge},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			_, _, err := c.decode(unhex(t, c.bytes))
-			require.ErrorIs(t, err, c.want)
-		})
+func copyRefusals() []refusal {
+	return []refusal{
+		{"request of another kind", "b4", decoder(frame.DecodeCopyRequest), frame.ErrMagic},
+		{"name too long", "b6 00000000 0000 10000001 00000000", decoder(frame.DecodeCopyRequest), frame.ErrTooLarge},
+		{"no header", "bf", decoder(frame.DecodeCopyHeader), frame.ErrMagic},
+		{"no part", "02", decoder(frame.DecodeCopyPart), frame.ErrMagic},
+		{"block too long", "01 60000001 00000000", decoder(frame.DecodeCopyPart), frame.ErrTooLarge},
+		{"text too long", "bf 10000001", decoder(frame.DecodeCopyPart), frame.ErrTooLarge},
+		{"wrong checksum", "01 00000001 00000000 00", decoder(frame.DecodeCopyPart), frame.ErrChecksum},
+		{"half removed", "0000000000000005 0006 02", decoder(frame.DecodeCopyVersion), frame.ErrMagic},
+		{"key too long", "60000001 00000000", decoder(frame.DecodeCopyRecord), frame.ErrTooLarge},
 	}
 }
 

@@ -85,3 +85,18 @@ var (
 	// ErrRefused: the reply is Error.
 	ErrRefused = errors.New("the server refused the request")
 )
+
+// sections finds the two parts that follow the head of a message: the first part ends at middle,
+// the second part, which may be empty, at end. first and second are their lengths, of most bytes
+// each at the most. If p is shorter, the error is ErrShort.
+func sections(p []byte, head int, first, second, most uint32) (middle, end int, err error) {
+	if first > most || second > most {
+		return 0, 0, ErrTooLarge
+	}
+	middle = head + int(first)
+	end = middle + int(second)
+	if len(p) < end {
+		return 0, end, ErrShort
+	}
+	return middle, end, nil
+}

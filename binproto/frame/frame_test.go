@@ -2,6 +2,7 @@ package frame_test
 
 import (
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,36 +31,37 @@ func parts() []part {
 	filler := frame.Message{Magic: frame.Replication, TS: 9, Log: []byte{}}
 	heartbeat := frame.Message{Magic: frame.Heartbeat, TS: 10}
 	return []part{
-		{"header", "b9 01020304 05060708",
-			func() []byte { return frame.AppendHeader(nil, header) }, decodeHeader, header},
-		{"key", "0102 00000002 6162",
-			func() []byte { return frame.AppendKey(nil, key) }, decodeKey, key},
-		{"record", "0003 00000001 00000002 fffffffffffffffe 6b 7677",
-			func() []byte { return frame.AppendRecord(nil, record) }, decodeRecord, record},
-		{"script", "b4 00000001 00000003 00000002 78797a",
-			func() []byte { return frame.AppendScript(nil, script) }, decodeScript, script},
-		{"pair", "00000001 00000002 6b 7677",
-			func() []byte { return frame.AppendPair(nil, pair) }, decodePair, pair},
-		{"follow", "b1 00000001 1112131415161718 0007",
-			func() []byte { return frame.AppendFollow(nil, follow) }, decodeFollow, follow},
+		coded("header", "b9 01020304 05060708",
+			frame.AppendHeader, frame.DecodeHeader, header),
+		coded("key", "0102 00000002 6162",
+			frame.AppendKey, frame.DecodeKey, key),
+		coded("record", "0003 00000001 00000002 fffffffffffffffe 6b 7677",
+			frame.AppendRecord, frame.DecodeRecord, record),
+		coded("script", "b4 00000001 00000003 00000002 78797a",
+			frame.AppendScript, frame.DecodeScript, script),
+		coded("pair", "00000001 00000002 6b 7677",
+			frame.AppendPair, frame.DecodePair, pair),
+		coded("follow", "b1 00000001 1112131415161718 0007",
+			frame.AppendFollow, frame.DecodeFollow, follow),
 		{"reply", "ba 00000102",
 			func() []byte { return frame.AppendReply(nil, frame.GetBulk, 0x102) }, decodeReply, uint32(0x102)},
-		{"update", "b1 0000000000000009 00000005 00070000a5",
-			func() []byte { return frame.AppendMessage(nil, update) }, decodeMessage, update},
-		{"filler", "b1 0000000000000009 00000000",
-			func() []byte { return frame.AppendMessage(nil, filler) }, decodeMessage, filler},
-		{"heartbeat", "b0 000000000000000a",
-			func() []byte { return frame.AppendMessage(nil, heartbeat) }, decodeMessage, heartbeat},
+		coded("update", "b1 0000000000000009 00000005 00070000a5",
+			frame.AppendMessage, frame.DecodeMessage, update),
+		coded("filler", "b1 0000000000000009 00000000",
+			frame.AppendMessage, frame.DecodeMessage, filler),
+		coded("heartbeat", "b0 000000000000000a",
+			frame.AppendMessage, frame.DecodeMessage, heartbeat),
 	}
 }
 
-func decodeHeader(p []byte) (any, int, error)  { v, n, err := frame.DecodeHeader(p); return v, n, err }
-func decodeKey(p []byte) (any, int, error)     { v, n, err := frame.DecodeKey(p); return v, n, err }
-func decodeRecord(p []byte) (any, int, error)  { v, n, err := frame.DecodeRecord(p); return v, n, err }
-func decodeScript(p []byte) (any, int, error)  { v, n, err := frame.DecodeScript(p); return v, n, err }
-func decodePair(p []byte) (any, int, error)    { v, n, err := frame.DecodePair(p); return v, n, err }
-func decodeFollow(p []byte) (any, int, error)  { v, n, err := frame.DecodeFollow(p); return v, n, err }
-func decodeMessage(p []byte) (any, int, error) { v, n, err := frame.DecodeMessage(p); return v, n, err }
+// coded makes a part of a value, and of the functions that encode and decode it.
+func coded[T any](name, bytes string, encode func([]byte, T) []byte, decode func([]byte) (T, int, error), value T) part {
+	return part{name, bytes, func() []byte { return encode(nil, value) }, decoder(decode), value}
+}
+
+func decoder[T any](decode func([]byte) (T, int, error)) func([]byte) (any, int, error) {
+	return func(p []byte) (any, int, error) { return decode(p) }
+}
 
 func decodeReply(p []byte) (any, int, error) {
 	v, n, err := frame.DecodeReply(p, frame.GetBulk)
@@ -67,7 +69,7 @@ func decodeReply(p []byte) (any, int, error) {
 }
 
 func TestLayout(t *testing.T) {
-	for _, c := range parts() {
+	for _, c := range slices.Concat(parts(), copyParts()) {
 		t.Run(c.name, func(t *testing.T) {
 			want := unhex(t, c.bytes)
 			require.Equal(t, want, c.encode(), "encoded")
@@ -82,7 +84,7 @@ func TestLayout(t *testing.T) {
 // TestShort cuts every part at every length: the decoder must ask for more than it has, and never
 // for more than the part has.
 func TestShort(t *testing.T) {
-	for _, c := range parts() {
+	for _, c := range slices.Concat(parts(), copyParts()) {
 		t.Run(c.name, func(t *testing.T) {
 			whole := unhex(t, c.bytes)
 			for cut := range whole {
@@ -95,28 +97,31 @@ func TestShort(t *testing.T) {
 	}
 }
 
+// refusal is a message that cannot be decoded.
+type refusal struct {
+	name, bytes string
+	decode      func([]byte) (any, int, error)
+	want        error
+}
+
 func TestRefused(t *testing.T) {
-	cases := []struct {
-		name, bytes string
-		decode      func([]byte) (any, int, error)
-		want        error
-	}{
-		{"header of another message", "b4", decodeHeader, frame.ErrMagic},
-		{"script of another message", "b8", decodeScript, frame.ErrMagic},
-		{"follow of another message", "b0", decodeFollow, frame.ErrMagic},
+	cases := []refusal{
+		{"header of another message", "b4", decoder(frame.DecodeHeader), frame.ErrMagic},
+		{"script of another message", "b8", decoder(frame.DecodeScript), frame.ErrMagic},
+		{"follow of another message", "b0", decoder(frame.DecodeFollow), frame.ErrMagic},
 		{"reply to another request", "b8", decodeReply, frame.ErrMagic},
-		{"unknown message in a stream", "b2", decodeMessage, frame.ErrMagic},
-		{"unknown message with a body", "bf 0000000000000001", decodeMessage, frame.ErrMagic},
+		{"unknown message in a stream", "b2", decoder(frame.DecodeMessage), frame.ErrMagic},
+		{"unknown message with a body", "bf 0000000000000001", decoder(frame.DecodeMessage), frame.ErrMagic},
 		{"error instead of a reply", "bf", decodeReply, frame.ErrRefused},
-		{"key", "0000 10000001", decodeKey, frame.ErrTooLarge},
-		{"record key", "0000 10000001 00000000 0000000000000000", decodeRecord, frame.ErrTooLarge},
-		{"record value", "0000 00000000 ffffffff 0000000000000000", decodeRecord, frame.ErrTooLarge},
-		{"script name", "b4 00000000 10000001 00000000", decodeScript, frame.ErrTooLarge},
-		{"pair key", "10000001 00000000", decodePair, frame.ErrTooLarge},
-		{"pair value", "00000000 10000001", decodePair, frame.ErrTooLarge},
-		{"update", "b1 0000000000000001 60000001", decodeMessage, frame.ErrTooLarge},
+		{"key", "0000 10000001", decoder(frame.DecodeKey), frame.ErrTooLarge},
+		{"record key", "0000 10000001 00000000 0000000000000000", decoder(frame.DecodeRecord), frame.ErrTooLarge},
+		{"record value", "0000 00000000 ffffffff 0000000000000000", decoder(frame.DecodeRecord), frame.ErrTooLarge},
+		{"script name", "b4 00000000 10000001 00000000", decoder(frame.DecodeScript), frame.ErrTooLarge},
+		{"pair key", "10000001 00000000", decoder(frame.DecodePair), frame.ErrTooLarge},
+		{"pair value", "00000000 10000001", decoder(frame.DecodePair), frame.ErrTooLarge},
+		{"update", "b1 0000000000000001 60000001", decoder(frame.DecodeMessage), frame.ErrTooLarge},
 	}
-	for _, c := range cases {
+	for _, c := range slices.Concat(cases, copyRefusals()) {
 		t.Run(c.name, func(t *testing.T) {
 			_, _, err := c.decode(unhex(t, c.bytes))
 			require.ErrorIs(t, err, c.want)

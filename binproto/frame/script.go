@@ -30,13 +30,8 @@ func DecodeScript(p []byte) (s Script, n int, err error) {
 	if len(p) < scriptHead {
 		return Script{}, scriptHead, ErrShort
 	}
-	nsiz := binary.BigEndian.Uint32(p[5:])
-	if nsiz > MaxSize {
-		return Script{}, 0, ErrTooLarge
-	}
-	n = scriptHead + int(nsiz)
-	if len(p) < n {
-		return Script{}, n, ErrShort
+	if _, n, err = sections(p, scriptHead, binary.BigEndian.Uint32(p[5:]), 0, MaxSize); err != nil {
+		return Script{}, n, err
 	}
 	return Script{
 		Flags: binary.BigEndian.Uint32(p[1:]),
@@ -67,14 +62,9 @@ func DecodePair(p []byte) (pair Pair, n int, err error) {
 	if len(p) < pairHead {
 		return Pair{}, pairHead, ErrShort
 	}
-	ksiz, vsiz := binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:])
-	if ksiz > MaxSize || vsiz > MaxSize {
-		return Pair{}, 0, ErrTooLarge
-	}
-	keyEnd := pairHead + int(ksiz)
-	n = keyEnd + int(vsiz)
-	if len(p) < n {
-		return Pair{}, n, ErrShort
+	keyEnd, n, err := sections(p, pairHead, binary.BigEndian.Uint32(p), binary.BigEndian.Uint32(p[4:]), MaxSize)
+	if err != nil {
+		return Pair{}, n, err
 	}
 	return Pair{Key: p[pairHead:keyEnd:keyEnd], Value: p[keyEnd:n:n]}, n, nil
 }

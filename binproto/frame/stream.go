@@ -93,13 +93,9 @@ func decodeUpdate(p []byte, m Message) (Message, int, error) {
 	if len(p) < messageHead {
 		return Message{}, messageHead, ErrShort
 	}
-	size := binary.BigEndian.Uint32(p[heartbeatLen:])
-	if size > MaxMessage {
-		return Message{}, 0, ErrTooLarge
-	}
-	n := messageHead + int(size)
-	if len(p) < n {
-		return Message{}, n, ErrShort
+	_, n, err := sections(p, messageHead, binary.BigEndian.Uint32(p[heartbeatLen:]), 0, MaxMessage)
+	if err != nil {
+		return Message{}, n, err
 	}
 	m.Log = p[messageHead:n:n]
 	return m, n, nil

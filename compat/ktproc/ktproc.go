@@ -51,6 +51,22 @@ func build(tb testing.TB, name string, options ...string) string {
 	return bin
 }
 
+// ExitCodes requires a command to print its version for the word version, and to end with 1 and the
+// usage text for a word that it does not know.
+func ExitCodes(t *testing.T, name, version string) {
+	t.Helper()
+	bin := Build(t, name)
+	out, err := exec.Command(bin, version).Output()
+	if want := "Kyoto Tycoon 0.9.56b (2.19) on Linux (Kyoto Cabinet 1.2.76a)\n"; err != nil || string(out) != want {
+		t.Errorf("%s %s: %q, %v", name, version, out, err)
+	}
+	out, err = exec.Command(bin, "nonsense").Output()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok || exit.ExitCode() != 1 || !strings.Contains(string(exit.Stderr), "\nusage:\n") || len(out) > 0 {
+		t.Errorf("%s nonsense: %q, %v", name, out, err)
+	}
+}
+
 // Options of a server process.
 type Options struct {
 	Bin     string   // the server binary

@@ -1,9 +1,9 @@
 // Package recordings has the files that the original wrote, for tests: update logs, snapshots, and
 // what it sent to followers. They are the specification of these formats.
 //
-//	ulog          segments of several servers, cut and damaged ones too, with what is recovered of each
-//	snapshot      snapshots with every compressor, with lists of the records in them
-//	replication   streams that followers were sent, byte for byte, and the logs that they were sent from
+//	ulog         segments of several servers, cut and damaged ones too; what is recovered of each
+//	snapshot     snapshots with every compressor, with lists of the records in them
+//	replication  streams that followers were sent, byte for byte, and the logs behind them
 //
 // A folder has a README.md or text files beside the recordings, which tell how each was made. The
 // folders are kept packed, because the hundred damaged logs are nearly the same.

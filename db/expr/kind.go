@@ -1,6 +1,9 @@
 package expr
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Kind is the type of a database. Its value is the type number that status reports.
 type Kind int
@@ -40,67 +43,52 @@ func (k Kind) Compared() bool { return k.Ordered() && k != ProtoTree && k != Plu
 // OnDisk reports whether records outlive the process.
 func (k Kind) OnDisk() bool { return k >= FileHash && k != Plugged }
 
+// kindName is what one kind is called.
+type kindName struct {
+	kind     Kind
+	types    []string // by the parameter type only; a single character: as a path, too
+	suffixes []string // of paths
+}
+
+func kindNames() []kindName {
+	return []kindName{
+		{ProtoHash, []string{"-", "phash"}, []string{"kcph", "phdb"}},
+		{ProtoTree, []string{"+", "ptree"}, []string{"kcpt", "ptdb"}},
+		{Stash, []string{":", "stash"}, []string{"kcs", "sdb"}},
+		{Cache, []string{"*", "cache"}, []string{"kcc", "cdb"}},
+		{Grass, []string{"%", "grass"}, []string{"kcg", "gdb"}},
+		{FileHash, []string{"hash"}, []string{"kch", "hdb"}},
+		{FileTree, []string{"tree"}, []string{"kct", "tdb"}},
+		{DirHash, []string{"dir", "directory"}, []string{"kcd", "ddb"}},
+		{DirTree, []string{"for", "forest"}, []string{"kcf", "fdb"}},
+		{Text, nil, []string{"kcx", "xdb", "txt", "text", "tsv", "csv"}},
+	}
+}
+
 // kindOfPath returns the kind that the last component of a path names, 0 for none.
 func kindOfPath(base string) Kind {
-	switch base {
-	case "-", "+", ":", "*", "%":
+	if len(base) == 1 {
 		return kindOfType(base)
 	}
-	if dot := strings.LastIndexByte(base, '.'); dot >= 0 {
-		return kindOfSuffix(base[dot+1:])
+	dot := strings.LastIndexByte(base, '.')
+	for _, n := range kindNames() {
+		if dot >= 0 && slices.Contains(n.suffixes, base[dot+1:]) {
+			return n.kind
+		}
 	}
 	return 0
 }
 
-func kindOfSuffix(suffix string) Kind {
-	switch suffix {
-	case "kcph", "phdb":
-		return ProtoHash
-	case "kcpt", "ptdb":
-		return ProtoTree
-	case "kcs", "sdb":
-		return Stash
-	case "kcc", "cdb":
-		return Cache
-	case "kcg", "gdb":
-		return Grass
-	case "kch", "hdb":
-		return FileHash
-	case "kct", "tdb":
-		return FileTree
-	case "kcd", "ddb":
-		return DirHash
-	case "kcf", "fdb":
-		return DirTree
-	case "kcx", "xdb", "txt", "text", "tsv", "csv":
-		return Text
-	}
-	return 0
-}
-
-// kindOfType returns the kind that a value of the parameter type names, 0 for none.
+// kindOfType returns the kind that a value of the parameter type names, 0 for none. The suffixes
+// are such values too, but for tsv and csv.
 func kindOfType(name string) Kind {
-	switch name {
-	case "-", "phash":
-		return ProtoHash
-	case "+", "ptree":
-		return ProtoTree
-	case ":", "stash":
-		return Stash
-	case "*", "cache":
-		return Cache
-	case "%", "grass":
-		return Grass
-	case "hash":
-		return FileHash
-	case "tree":
-		return FileTree
-	case "dir", "directory":
-		return DirHash
-	case "for", "forest":
-		return DirTree
-	case "tsv", "csv":
-		return 0 // suffixes only
+	if name == "tsv" || name == "csv" {
+		return 0
 	}
-	return kindOfSuffix(name)
+	for _, n := range kindNames() {
+		if slices.Contains(n.types, name) || slices.Contains(n.suffixes, name) {
+			return n.kind
+		}
+	}
+	return 0
 }

@@ -54,19 +54,17 @@ func newParams() Params {
 
 // set takes over one parameter; of two with the same meaning the later one counts.
 func (p *Params) set(key, value string) {
-	if n := p.number(key); n != nil {
-		*n = parseSize(value)
-		return
-	}
-	if s := p.text(key); s != nil {
-		*s = value
-		return
+	switch field := p.fields()[key].(type) {
+	case *int64:
+		*field = parseSize(value)
+	case *string:
+		*field = value
+	case *Opts:
+		*field |= parseOpts(value)
+	case *Order:
+		*field = parseOrder(value, *field)
 	}
 	switch key {
-	case "opts", "options":
-		p.Opts |= parseOpts(value)
-	case "rcomp", "comparator":
-		p.RComp = parseOrder(value, p.RComp)
 	case "lww":
 		p.LWW = value == "true" || value == "1"
 	case "ktopts", "ktoptions":
@@ -74,54 +72,32 @@ func (p *Params) set(key, value string) {
 	}
 }
 
-// number returns the field of a numeric parameter, nil for other keys.
-func (p *Params) number(key string) *int64 {
-	switch key {
-	case "bnum", "buckets":
-		return &p.BNum
-	case "capcnt", "capcount", "cap_count":
-		return &p.CapCnt
-	case "capsiz", "capsize", "cap_size":
-		return &p.CapSiz
-	case "psiz", "page":
-		return &p.PSiz
-	case "pccap", "cache":
-		return &p.PCCap
-	case "apow", "alignment":
-		return &p.Apow
-	case "fpow", "fbp":
-		return &p.FPow
-	case "msiz", "map":
-		return &p.MSiz
-	case "dfunit", "defrag":
-		return &p.DFUnit
-	case "ktcapcnt", "ktcapcount", "ktcap_count":
-		return &p.KTCapCnt
-	case "ktcapsiz", "ktcapsize", "ktcap_size":
-		return &p.KTCapSiz
-	}
-	return nil
-}
+// fields returns the names of the parameters that are numbers, texts or words, and their fields.
+func (p *Params) fields() map[string]any {
+	return map[string]any{
+		"bnum": &p.BNum, "buckets": &p.BNum,
+		"capcnt": &p.CapCnt, "capcount": &p.CapCnt, "cap_count": &p.CapCnt,
+		"capsiz": &p.CapSiz, "capsize": &p.CapSiz, "cap_size": &p.CapSiz,
+		"psiz": &p.PSiz, "page": &p.PSiz,
+		"pccap": &p.PCCap, "cache": &p.PCCap,
+		"apow": &p.Apow, "alignment": &p.Apow,
+		"fpow": &p.FPow, "fbp": &p.FPow,
+		"msiz": &p.MSiz, "map": &p.MSiz,
+		"dfunit": &p.DFUnit, "defrag": &p.DFUnit,
+		"ktcapcnt": &p.KTCapCnt, "ktcapcount": &p.KTCapCnt, "ktcap_count": &p.KTCapCnt,
+		"ktcapsiz": &p.KTCapSiz, "ktcapsize": &p.KTCapSiz, "ktcap_size": &p.KTCapSiz,
 
-// text returns the field of a parameter that is kept as given, nil for other keys.
-func (p *Params) text(key string) *string {
-	switch key {
-	case "zcomp", "compressor":
-		return &p.ZComp
-	case "zkey", "pass", "password":
-		return &p.ZKey
-	case "log", "logger":
-		return &p.Log
-	case "logkinds", "logkind":
-		return &p.LogKinds
-	case "logpx", "lpx":
-		return &p.LogPx
-	case "mtrg", "metatrigger", "meta_trigger":
-		return &p.MTrg
-	case "mtrgpx", "mtpx":
-		return &p.MTrgPx
+		"zcomp": &p.ZComp, "compressor": &p.ZComp,
+		"zkey": &p.ZKey, "pass": &p.ZKey, "password": &p.ZKey,
+		"log": &p.Log, "logger": &p.Log,
+		"logkinds": &p.LogKinds, "logkind": &p.LogKinds,
+		"logpx": &p.LogPx, "lpx": &p.LogPx,
+		"mtrg": &p.MTrg, "metatrigger": &p.MTrg, "meta_trigger": &p.MTrg,
+		"mtrgpx": &p.MTrgPx, "mtpx": &p.MTrgPx,
+
+		"opts": &p.Opts, "options": &p.Opts,
+		"rcomp": &p.RComp, "comparator": &p.RComp,
 	}
-	return nil
 }
 
 func parseOpts(letters string) (o Opts) {

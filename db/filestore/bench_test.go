@@ -51,7 +51,7 @@ func BenchmarkApply(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRecords/2, "ns/update")
-		b.ReportMetric(float64(s.activeBytes.Load())/benchRecords, "B/record")
+		b.ReportMetric(float64(s.throttle.bytes.Load())/benchRecords, "B/record")
 	})
 }
 

@@ -4,16 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 
-	"gotycoon/internal/metrics"
 	"gotycoon/internal/rescue"
 )
 
-// # The checkpoint and its stalls
+// # The checkpoint
 //
 // A checkpoint moves the updates of an overlay into the file, sorted by key, so that each page of
 // the file is changed once for many updates. Clients go on updating meanwhile:
@@ -29,79 +27,61 @@ import (
 // replay is done the file is the state of no single moment. Meta.Merging says so, and such a file
 // is refused without its log.
 //
-// When the file cannot keep up, writers wait (Throttle): the memory of the overlays is bounded. An
-// example with the default limit of 64 MiB, clients that bring 30 MiB a second, and a disk that
-// takes 20:
-//
-//	 0.0 s   the active overlay has 64 MiB: checkpoint 1 freezes it, 3.2 s of work
-//	 3.2 s   checkpoint 1 ends, 96 MiB have come: checkpoint 2 freezes them, 4.8 s of work
-//	 7.5 s   128 MiB, twice the limit, are in the active overlay: writers wait
-//	 8.0 s   checkpoint 2 ends, checkpoint 3 freezes the 128 MiB, and writers go on
-//
-// So nobody waits in short bursts, and in the long run clients get as much as the disk takes. They
-// wait for the next freeze, not for the end of the checkpoint that follows it. Three exceptions:
-//   - A single large value may be larger than the limit, and small updates need not wait until the
-//     disk has it. So small updates wait when they alone take twice the limit, or when they and
-//     large values together take eight times the limit. A large value waits at twice the limit.
-//   - A replay at the start may fill eight times the limit, since a start should not wait for what
-//     a crash had left to do.
-//   - When the file cannot be written, for example because the disk is full, Throttle returns the
-//     error: waiting would last for ever. The frozen overlay stays, and another checkpoint is tried
-//     every second.
-//
 // Rejected: one transaction for the whole overlay. The file would always be the state of a moment,
 // but bbolt keeps every page that a transaction touches in memory: filling ten million records took
 // 7.4 GB instead of 2.2 GB. Rejected too: writing each update to the file at once, with one fsync
 // for each; the log does that job with one sequential write for everybody.
+//
+// # The life of an overlay
+//
+//	      freezeOverlay        flush                  last transaction         last view released
+//	live ──────────────► frozen ────► being written ─────────────────► written ─────────────► gone
+//	                       ▲                │
+//	                       └────────────────┘ the log or the file could not be written
+//
+//	state           in the view    who changes it          where a crash leaves its updates
+//	live            active         Apply and SetPosition   in the log
+//	frozen          frozen         nobody                  in the log; after a failure some in the file
+//	being written   frozen         nobody                  in the log, and some in the file
+//	written         only old ones  nobody                  in the file
+//	gone            none           nobody, it is empty     in the file
+//
+// One overlay is live at any time, and at most one is frozen or being written, because a view has
+// room for one: whoever freezes has runMu, and writes a leftover first. An overlay whose checkpoint
+// failed stays frozen and readable, and the next checkpoint writes it again from its first key;
+// meanwhile the live overlay grows until the throttle refuses updates with the error. A clear does
+// not end the life of an overlay: it empties the live one, which from then on hides the frozen one
+// and the file. The overlay of a read-only file stays live until the file is closed. The overlay
+// of any other file is empty when the file is closed, except after Abandon or a failed checkpoint,
+// which leave its updates to the log. (The removal of an expired or evicted record is in no log: a
+// crash may bring such a record back, and it is found and removed again.)
+//
+// Who does what, and under which lock:
+//
+//	a writer           Throttle waits for room: throttle.mu. Apply and SetPosition change the live
+//	                   overlay: applyMu. The callers of Apply come one at a time: they hold the
+//	                   commit lock of package db, or are the replay before anybody else is there.
+//	whoever has runMu  freezes (applyMu), syncs the log, writes (runMu alone), replaces the view
+//	                   (applyMu), prunes removals. It is the goroutine of the checkpointer, or a
+//	                   caller of Checkpoint, Hold, Rebase, Amend, Freeze, Finish or Close.
+//	a reader           takes a view and releases it, both without a lock of the store. Whoever
+//	                   releases the last view of an overlay gives its memory back: often a reader.
+//	a counting reader  also looks keys up: overlay.countMu. Of an overlay in its view, frozen or
+//	                   not, it changes only the fields for the count: overlay.mu.
+//
+// Locks, in the order in which they may be taken:
+//
+//	runMu → locks of the log (SyncTo), of bbolt's writer, of the function given to Attach
+//	runMu → commit lock of db (Freeze) → applyMu → overlay.mu → locks of the tree
+//	applyMu → description.mu; applyMu → throttle.mu
+//	overlay.countMu → overlay.mu; overlay.countMu → locks of the frozen overlay's tree
+//
+// Under applyMu, overlay.mu, and the locks of the live overlay's tree only memory is touched. The
+// tree of a frozen overlay is locked for reading while bbolt is read and written, which holds up
+// nobody, because the tree is not changed any more. Nobody may ask for runMu who has one of the
+// locks behind it.
 
-const (
-	retryAfter = time.Second // between checkpoints while they fail
-
-	// Writers wait when the active overlay has this many times the limit.
-	stallAt     = 2
-	largeStall  = 8 // large values included
-	replayStall = 8 // during a replay
-)
-
-// A checkpointer is the state of the background checkpoint. Its goroutine is started by Open and
-// ended by Close.
-type checkpointer struct {
-	// runMu is held over a checkpoint, and while a command works on the file (Hold). It is taken
-	// before the database's commit lock.
-	runMu sync.Mutex
-	log   Log        // nil: nothing to sync; guarded by runMu
-	done  func(Meta) // told of each checkpoint; guarded by runMu
-
-	wake    chan struct{} // holds one wish for a checkpoint
-	quit    chan struct{}
-	stopped chan struct{} // closed when the goroutine has ended; nil for a read-only file
-
-	mu     sync.Mutex // guards the fields below
-	room   *sync.Cond // signalled by a freeze, and when a checkpoint ends, well or not
-	meta   Meta       // of the last checkpoint
-	err    error      // why the last checkpoint failed
-	stalls stalls     // of writers
-	exact  usage      // the latest exact count, see Estimate
-
-	times *metrics.Histogram // of checkpoints, in nanoseconds
-}
-
-func (c *checkpointer) init(m Meta) {
-	c.meta = m
-	c.exact = usage{m.Count, m.Bytes}
-	c.times = metrics.NewTimes()
-	c.wake = make(chan struct{}, 1)
-	c.quit = make(chan struct{})
-	c.room = sync.NewCond(&c.mu)
-}
-
-// wakeUp asks for a checkpoint without waiting for it.
-func (c *checkpointer) wakeUp() {
-	select {
-	case c.wake <- struct{}{}:
-	default: // one is asked for already
-	}
-}
+const retryAfter = time.Second // between checkpoints while they fail
 
 // Attach makes log the log that is synced before each checkpoint, and has done told of each
 // checkpoint.
@@ -119,7 +99,7 @@ func (s *Store) Rebase(change func(*Meta)) error {
 	if err := s.checkpointLocked(false); err != nil {
 		return err
 	}
-	s.cp.change(change)
+	s.desc.change(change)
 	m := s.Meta()
 	s.applyMu.Lock()
 	s.view.Load().active.stamp = m.Stamp
@@ -138,25 +118,9 @@ func (s *Store) Amend(change func(*Meta)) error {
 	if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)
 	}
-	s.cp.change(func(now *Meta) { *now = m })
+	s.desc.change(func(now *Meta) { *now = m })
 	s.tellDone()
 	return nil
-}
-
-// change edits the description in memory; the next checkpoint writes it.
-func (c *checkpointer) change(f func(*Meta)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f(&c.meta)
-}
-
-// Meta returns the file's description as of the last checkpoint.
-func (s *Store) Meta() Meta { return s.cp.description() }
-
-func (c *checkpointer) description() Meta {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.meta
 }
 
 // start begins the goroutine that stop ends.
@@ -210,12 +174,12 @@ func (s *Store) Checkpoint() error { return s.checkpoint(false) }
 func (s *Store) Hold(f func() error) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
-	s.cp.change(func(m *Meta) { m.Held = true })
+	s.desc.change(func(m *Meta) { m.Held = true })
 	err := s.checkpointLocked(false)
 	if err == nil {
 		err = f()
 	}
-	s.cp.change(func(m *Meta) { m.Epoch, m.Held = m.Epoch+1, false })
+	s.desc.change(func(m *Meta) { m.Epoch, m.Held = m.Epoch+1, false })
 	return errors.Join(err, s.checkpointLocked(false))
 }
 
@@ -246,23 +210,13 @@ func (s *Store) writeLeftover() error {
 	return nil
 }
 
-// leftover returns the frozen overlay; nil where there is none.
-func (s *Store) leftover() *overlay {
-	s.applyMu.Lock()
-	defer s.applyMu.Unlock()
-	return s.view.Load().frozen
-}
-
 // writeFrozen writes a frozen overlay into the file and wakes writers that wait. The caller holds
 // runMu.
 func (s *Store) writeFrozen(o *overlay, clean bool) error {
 	begun := time.Now()
 	err := s.flush(o, clean)
 	s.cp.times.Observe(int64(time.Since(begun)))
-	s.cp.mu.Lock()
-	s.cp.err = err
-	s.cp.room.Broadcast()
-	s.cp.mu.Unlock()
+	s.throttle.checkpointed(err)
 	if err == nil {
 		s.tellDone()
 	}
@@ -288,11 +242,7 @@ func (s *Store) freezeOverlay() *overlay {
 	o.checkpoint, o.clearedBy = s.Meta().Checkpoints+1, s.cleared
 	s.view.Store(newView(newOverlay(o.stamp, s.lww), o))
 	old.release()
-	s.activeBytes.Store(0)
-	s.activeLarge.Store(0)
-	s.cp.mu.Lock()
-	defer s.cp.mu.Unlock()
-	s.cp.room.Broadcast() // the new active overlay has room already
+	s.throttle.emptied()
 	return o
 }
 

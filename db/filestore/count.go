@@ -47,7 +47,7 @@ import (
 func (s *Store) Count() (int64, error) {
 	u, err := s.usage()
 	if err == nil {
-		s.cp.noteExact(u)
+		s.desc.noteExact(u)
 	}
 	return u.count, err
 }
@@ -223,13 +223,11 @@ func (s *Store) Estimate() int64 {
 	v.release()
 	if !frozen {
 		if u, err := s.usageWithin(estimateBytes); err == nil && few {
-			s.cp.noteExact(u)
+			s.desc.noteExact(u)
 			return u.count
 		}
 	}
-	s.cp.mu.Lock()
-	defer s.cp.mu.Unlock()
-	return s.cp.exact.count
+	return s.desc.lastExact().count
 }
 
 // fewFresh reports whether a count has few keys to look up: half of what Estimate looks up, so that
@@ -238,10 +236,4 @@ func (o *overlay) fewFresh() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.fresh) <= estimateBytes/2
-}
-
-func (c *checkpointer) noteExact(u usage) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.exact = u
 }

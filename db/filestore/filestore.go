@@ -22,16 +22,28 @@
 //   - Of the position in the file and the position in the log the newer counts, by the stamp of its
 //     record in the log; replay and checkpoints only move a position on (SetPosition).
 //
-// Where to read on: the checkpoint and why writers sometimes wait for it, checkpoint.go; the exact
-// count, count.go; last-writer-wins versions, version.go and prune.go; views of an instant,
-// frozen.go.
+// The files stand above each other, and lint checks that none needs a file above it:
+//
+//	open.go                                file.go: the file's name, lock, and creation
+//	frozen.go      views of an instant
+//	checkpoint.go  overlays into the file; the life of an overlay; goroutines and locks
+//	write.go       the transactions of a checkpoint
+//	scan.go, count.go, lww.go, stats.go    readers: records, exact count, versions, figures
+//	filestore.go   the Store: Get, Throttle, Apply
+//	throttle.go    why and how long writers wait
+//	prune.go       how removals are forgotten
+//	overlay.go     the updates in memory
+//	meta.go, version.go, ledger.go         formats
+//
+// A set passes filestore.go, throttle.go, and overlay.go; later the checkpoint brings it through
+// write.go into the file.
 package filestore
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -39,6 +51,7 @@ import (
 
 	"gotycoon/db/memstore"
 	"gotycoon/db/store"
+	"gotycoon/internal/metrics"
 	"gotycoon/ulog/update"
 )
 
@@ -71,87 +84,71 @@ type Store struct {
 
 	view atomic.Pointer[view]
 
-	applyMu     sync.Mutex   // held over a change of the active overlay and over a freeze
-	activeBytes atomic.Int64 // memory of the active overlay
-	activeLarge atomic.Int64 // the part of activeBytes that large values take
-	lww         bool         // versions are kept
-	cleared     Version      // of the last clear; guarded by applyMu
-	followed    followed     // guarded by applyMu
-	removals    pruner
-	prepared    memstore.Prepared
-	finished    bool // by Finish, whose caller is alone
-	made        bool // by Open: there was no file before
+	applyMu  sync.Mutex // held over a change of the active overlay and over a freeze
+	lww      bool       // versions are kept
+	cleared  Version    // of the last clear; guarded by applyMu
+	followed followed   // guarded by applyMu
+	removals pruner
+	prepared memstore.Prepared
+	finished bool // by Finish, whose caller is alone
+	made     bool // by Open: there was no file before
 
-	cp checkpointer
+	throttle throttle
+	desc     description
+	cp       checkpointer
 }
 
-// Open opens the file at path, or creates it. Open does not write to a file that is already there:
-// Rebase or Amend does so first. The caller attaches the log and replays it from Meta().Stamp on,
-// with Apply.
-func Open(path string, o Options) (*Store, error) {
-	if o.Limit <= 0 {
-		o.Limit = DefaultLimit
-	}
-	if o.Removals <= 0 {
-		o.Removals = DefaultRemovals
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	_, err := os.Stat(path)
-	made := errors.Is(err, os.ErrNotExist)
-	err = identify(path)
-	if errors.Is(err, os.ErrNotExist) && !o.ReadOnly {
-		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: o.LWW})
-	}
-	if err != nil {
-		return nil, err
-	}
-	file, err := openBolt(path, o)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	s := &Store{path: path, opts: o, file: file, made: made}
-	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
-	}
-	if !o.ReadOnly {
-		s.cp.start(s)
-	}
-	return s, nil
+// A checkpointer is the state of the background checkpoint. Its goroutine is started by Open and
+// ended by Finish and Abandon.
+type checkpointer struct {
+	// runMu is held over a checkpoint, and while a command works on the file (Hold). It is taken
+	// before the database's commit lock.
+	runMu sync.Mutex
+	log   Log        // nil: nothing to sync; guarded by runMu
+	done  func(Meta) // told of each checkpoint; guarded by runMu
+
+	wake    chan struct{} // holds one wish for a checkpoint
+	quit    chan struct{}
+	stopped chan struct{} // closed when the goroutine has ended; nil for a read-only file
+
+	times *metrics.Histogram // of checkpoints, in nanoseconds
 }
 
-// Absent returns a store for a file that does not exist and is not made. The store has the Meta
-// that a new file would have, and can only be abandoned.
-func Absent(path string) *Store {
-	s := &Store{path: path}
-	s.cp.init(Meta{Format: formatVersion, ID: NewID(), Clean: true})
-	s.view.Store(newView(newOverlay(0, false), nil))
-	return s
-}
-
-// load reads the file's description and makes the first view.
-func (s *Store) load() error {
-	var m Meta
-	err := s.file.View(func(tx *bolt.Tx) (err error) {
-		m, err = readMeta(tx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if m.Copied() { // otherwise a server would replay, unasked, what the log has after the copy
-		m.LogID = ID{}
-	}
-	if s.opts.LWW && !m.LWW && !s.opts.ReadOnly {
-		m.LWW, m.Base = true, Oldest // the file says so when it is first written
-	}
+// init makes s ready for a file, or for the lack of one, with the description m.
+func (s *Store) init(m Meta) {
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
 	s.followed = followed{m.Position, m.PositionAt}
-	s.cp.init(m)
-	s.removals = pruner{file: s.file, cp: &s.cp, limit: s.opts.Removals}
+	s.desc.init(m)
+	s.throttle.init(s.opts.Limit, s.cp.wakeUp)
+	s.cp.init()
+	s.removals = pruner{file: s.file, desc: &s.desc, limit: s.opts.Removals}
 	s.view.Store(newView(newOverlay(m.Stamp, s.lww), nil))
-	return nil
+}
+
+func (c *checkpointer) init() {
+	c.times = metrics.NewTimes()
+	c.wake = make(chan struct{}, 1)
+	c.quit = make(chan struct{})
+}
+
+// wakeUp asks for a checkpoint without waiting for it.
+func (c *checkpointer) wakeUp() {
+	select {
+	case c.wake <- struct{}{}:
+	default: // one is asked for already
+	}
+}
+
+// acquire returns the current view. The caller must release it soon.
+func (s *Store) acquire() *view {
+	for {
+		v := s.view.Load()
+		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
+			if v.refs.CompareAndSwap(n, n+1) {
+				return v
+			}
+		}
+	}
 }
 
 // Get appends the value of key to dst.
@@ -176,6 +173,29 @@ func (s *Store) getBase(dst, key []byte, r store.Reader) ([]byte, bool, error) {
 	return dst, found, errors.Join(err, tx.Rollback())
 }
 
+// Throttle waits while the active overlay has twice its limit without large values, or eight times
+// with them; see "Why writers wait". The error says why the file cannot take the updates.
+func (s *Store) Throttle() error {
+	if s.throttle.hasRoom() {
+		return nil
+	}
+	return s.throttle.wait(s.throttle.hasRoom)
+}
+
+// ThrottleLarge is Throttle for a caller that is about to store a large value: everything in the
+// overlay counts.
+func (s *Store) ThrottleLarge() error { return s.throttleAt(stallAt) }
+
+// ThrottleReplay is Throttle for the replay of the log at the start.
+func (s *Store) ThrottleReplay() error { return s.throttleAt(replayStall) }
+
+func (s *Store) throttleAt(times int64) error {
+	if s.throttle.hasRoomBelow(times) {
+		return nil
+	}
+	return s.throttle.wait(func() bool { return s.throttle.hasRoomBelow(times) })
+}
+
 // Prepare copies large values that are about to be applied. It implements store.Preparer.
 func (s *Store) Prepare(ups []update.Update) { s.prepared.Add(ups, headOf(s.lww)) }
 
@@ -197,62 +217,53 @@ func (s *Store) Apply(at update.Stamp, ups []update.Update) {
 	if s.lww {
 		s.noteClear(at, ups)
 	}
-	s.activeLarge.Store(large)
-	s.activeBytes.Store(size)
+	s.throttle.note(size, large)
 	s.applyMu.Unlock()
 	if size >= s.opts.Limit {
 		s.cp.wakeUp()
 	}
 }
 
-// FileSize returns the size of the file in bytes.
-func (s *Store) FileSize() int64 {
-	info, err := os.Stat(s.path)
-	if err != nil {
-		return 0
+// noteClear remembers the version of the newest clear among updates. The caller holds applyMu.
+func (s *Store) noteClear(at update.Stamp, ups []update.Update) {
+	for i := range ups {
+		if v := VersionOf(at, ups, i); ups[i].Op == update.OpClear && s.cleared.Less(v) {
+			s.cleared = v
+		}
 	}
-	return info.Size()
 }
 
-// Finish makes everything applied durable and marks the file as cleanly closed, but keeps the file
-// open and locked: no other process can open it yet. Nothing may be applied afterwards.
-func (s *Store) Finish() error {
-	s.cp.stop()
-	if s.opts.ReadOnly || s.finished {
-		return nil
+// SetPosition gives the next checkpoint what to put into Meta.Position: the content of a note in
+// the log with the stamp at. Every update that the note speaks of has been applied. A note that is
+// not newer than the present one changes nothing, so a caller that brings in what a log remembers
+// need not ask which of the two knows better.
+//
+// The checkpoint syncs the log up to the note before it writes the note into the file. So a file
+// never holds a note that a power cut has taken from its log, and of file and log the one with the
+// greater stamp is right.
+func (s *Store) SetPosition(state []byte, at update.Stamp) {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	if at <= s.followed.at {
+		return
 	}
-	err := s.checkpoint(true)
-	s.finished = err == nil
-	return err
+	s.followed = followed{bytes.Clone(state), at}
+	s.view.Load().active.follow = s.followed
 }
 
-// Close is Finish followed by closing the file.
-func (s *Store) Close() error { return errors.Join(s.Finish(), s.closeFile()) }
-
-// Abandon closes the file as it is. What is only in memory is in the log.
-func (s *Store) Abandon() error {
-	s.cp.stop()
-	return s.closeFile()
+// Followed returns how far a master was followed; nil where nothing is known.
+func (s *Store) Followed() []byte {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	return s.followed.state
 }
 
-// Discard is Abandon for a store that nobody has used. If Open created the file, Discard removes it
-// while it is still locked, so that another process that waits for the lock begins with a file of
-// its own.
-func (s *Store) Discard() error {
-	var err error
-	if s.made {
-		err = os.Remove(s.path)
-	}
-	return errors.Join(err, s.Abandon())
-}
+// Meta returns the file's description as of the last checkpoint.
+func (s *Store) Meta() Meta { return s.desc.get() }
 
-// closeFile leaves an empty view, so that a reader that comes too late gets the error of the closed
-// file.
-func (s *Store) closeFile() error {
-	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww), nil))
-	old.release()
-	if s.file == nil { // it is Absent
-		return nil
-	}
-	return s.file.Close()
+// leftover returns the frozen overlay; nil where there is none.
+func (s *Store) leftover() *overlay {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	return s.view.Load().frozen
 }

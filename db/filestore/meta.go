@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 	bolt "go.etcd.io/bbolt"
@@ -38,6 +39,10 @@ const (
 
 	formatVersion = 1
 )
+
+// batchEntries is how many entries one transaction changes at most. Each may touch a page, which
+// takes about 7 KiB of memory until the commit.
+const batchEntries = 20_000
 
 // Meta is the description of a database file: what the file knows about itself. It is replaced in
 // the same transaction as the data it describes, so the two never disagree.
@@ -116,6 +121,8 @@ func NewID() ID {
 // String returns the identity in hexadecimal.
 func (id ID) String() string { return fmt.Sprintf("%x", id[:]) }
 
+var errNotOurs = errors.New("the file is not a database of this server; it is left untouched")
+
 func readMeta(tx *bolt.Tx) (Meta, error) {
 	b := tx.Bucket([]byte(MetaBucket))
 	if b == nil || tx.Bucket([]byte(DataBucket)) == nil {
@@ -154,43 +161,6 @@ func writeMeta(tx *bolt.Tx, m Meta) error {
 // appendBoltKey appends the key under which the file keeps a record.
 func appendBoltKey(dst, key []byte) []byte {
 	return append(append(dst, KeyPrefix), key...)
-}
-
-// RecordSum returns what a record adds to Meta.Sum; value is in stored form.
-//
-// Pages of bbolt have no checksums: a disk can change a byte of a value and nothing else looks
-// wrong. Therefore the file keeps one checksum of all its records: Meta.Sum is the sum of RecordSum
-// over the records, modulo 2^64. A checkpoint has the old and the new value of each key at hand. It
-// subtracts the old record's part and adds the new record's, in the transaction that changes the
-// record. Verify, compact and repair add up what they read and compare.
-//
-// The sum says whether all records are as they were written, not which record is damaged. Rejected:
-// a checksum in each record, which would name the record but cost eight bytes of each and a new
-// format. A user who has the update log can bring the right values in from there.
-func RecordSum(key, value []byte) uint64 {
-	const golden, mix = 0x9E3779B97F4A7C15, 0xFF51AFD7ED558CCD
-	// With the product, two records whose values have changed places do not add up to the same sum.
-	h := xxhash.Sum64(value) ^ xxhash.Sum64(key)*golden
-	h = (h ^ h>>33) * mix
-	return h ^ h>>33
-}
-
-// addRecord counts a record that the file gets: Count, Bytes and Sum change together.
-func (m *Meta) addRecord(key, value []byte) {
-	m.Count++
-	m.Bytes += int64(len(key) + len(value))
-	if m.Summed {
-		m.Sum += RecordSum(key, value)
-	}
-}
-
-// dropRecord is the reverse of addRecord.
-func (m *Meta) dropRecord(key, value []byte) {
-	m.Count--
-	m.Bytes -= int64(len(key) + len(value))
-	if m.Summed {
-		m.Sum -= RecordSum(key, value)
-	}
 }
 
 // The description ends with a checksum of the text before it, because a stamp with a damaged digit
@@ -236,38 +206,6 @@ func decodeMeta(text []byte) (Meta, error) {
 	return m, nil
 }
 
-// followed is how far a master was followed, from the newest note in the log that the file or an
-// overlay has.
-type followed struct {
-	state []byte
-	at    update.Stamp // of the note
-}
-
-// SetPosition gives the next checkpoint what to put into Meta.Position: the content of a note in
-// the log with the stamp at. Every update that the note speaks of has been applied. A note that is
-// not newer than the present one changes nothing, so a caller that brings in what a log remembers
-// need not ask which of the two knows better.
-//
-// The checkpoint syncs the log up to the note before it writes the note into the file. So a file
-// never holds a note that a power cut has taken from its log, and of file and log the one with the
-// greater stamp is right.
-func (s *Store) SetPosition(state []byte, at update.Stamp) {
-	s.applyMu.Lock()
-	defer s.applyMu.Unlock()
-	if at <= s.followed.at {
-		return
-	}
-	s.followed = followed{bytes.Clone(state), at}
-	s.view.Load().active.follow = s.followed
-}
-
-// Followed returns how far a master was followed; nil where nothing is known.
-func (s *Store) Followed() []byte {
-	s.applyMu.Lock()
-	defer s.applyMu.Unlock()
-	return s.followed.state
-}
-
 // EncodeMeta returns a description as a file of the present format holds it.
 func EncodeMeta(m Meta) ([]byte, error) {
 	m.Format = formatVersion
@@ -285,4 +223,44 @@ func DecodeMeta(text []byte) (Meta, error) {
 		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
 	}
 	return m, nil
+}
+
+// usage is a number of records and their key and value bytes.
+type usage struct{ count, bytes int64 }
+
+// A description is the Meta of an open file in memory: what the last transaction wrote, and what
+// the next one is to write (change).
+type description struct {
+	mu    sync.Mutex // guards the fields below
+	meta  Meta
+	exact usage // the latest exact count, see Estimate
+}
+
+func (d *description) init(m Meta) {
+	d.meta, d.exact = m, usage{m.Count, m.Bytes}
+}
+
+func (d *description) get() Meta {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.meta
+}
+
+// change edits the description in memory; the next checkpoint writes it.
+func (d *description) change(f func(*Meta)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f(&d.meta)
+}
+
+func (d *description) noteExact(u usage) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.exact = u
+}
+
+func (d *description) lastExact() usage {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.exact
 }

@@ -36,17 +36,30 @@ func valueAt(flag byte) int {
 	return headSize
 }
 
+// notedEntry decodes what an overlay has noted of a key; ok is false if the overlay has noted no
+// version.
+func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
+	flag := flagged[0]
+	if flag&flagNoted == 0 {
+		return e, false
+	}
+	return LastUpdate{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
+}
+
 // An overlay holds the updates since a freeze, by key. A removed key is a tombstone, which hides
 // the key's record in the file; a clear hides everything below.
 //
-// Many goroutines may read an overlay while one changes it. A frozen overlay is only read.
+// Many goroutines may read an overlay while one changes it. A frozen overlay is only read. See "The
+// life of an overlay" in checkpoint.go.
 type overlay struct {
 	tree    *memstore.Tree
 	lww     bool         // versions are noted
 	cleared atomic.Bool  // everything below is hidden
 	refs    atomic.Int64 // views that have the overlay
 
-	follow followed // becomes Meta.Position; without a stamp: unchanged. Guarded by applyMu
+	// Guarded by applyMu until the freeze:
+	stamp  update.Stamp // newest update applied, or where the file stood at the start
+	follow followed     // becomes Meta.Position; without a stamp: unchanged
 
 	clearedBy  Version // of the last clear, as of the freeze
 	checkpoint uint64  // number of the checkpoint that writes the overlay; set by the freeze
@@ -55,28 +68,123 @@ type overlay struct {
 	total   *usage     // what the file has after the overlay's checkpoint; guarded by countMu
 
 	// The fields below are for the exact count, see count.go.
-	mu         sync.Mutex   // guards the fields below
-	stamp      update.Stamp // newest update applied, or where the file stood at the start
-	liveCount  int64        // records that are not tombstones
-	liveBytes  int64        // their key and value bytes
-	largeBytes int64        // the part of liveBytes in values over largeValue
-	fresh      []byte       // keys not yet looked up below, each with a varint length before it
-	below      usage        // what the looked-up keys have below
+	mu         sync.Mutex // guards the fields below
+	liveCount  int64      // records that are not tombstones
+	liveBytes  int64      // their key and value bytes
+	largeBytes int64      // the part of liveBytes in values over largeValue
+	fresh      []byte     // keys not yet looked up below, each with a varint length before it
+	below      usage      // what the looked-up keys have below
 	scratch    []byte
 }
 
-// usage is a number of records and their key and value bytes.
-type usage struct{ count, bytes int64 }
+// followed is how far a master was followed, from the newest note in the log that the file or an
+// overlay has.
+type followed struct {
+	state []byte
+	at    update.Stamp // of the note
+}
 
 func newOverlay(at update.Stamp, lww bool) *overlay {
 	return &overlay{tree: memstore.NewTree(), lww: lww, stamp: at}
 }
 
-// release drops one view's hold, and gives the memory back after the last.
-func (o *overlay) release() {
-	if o.refs.Add(-1) == 0 {
-		o.tree.Free()
+// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the
+// overlay takes, and how much of it large values take. The caller holds applyMu.
+func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore.Prepared) (size, large int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tree.Update(func(b *memstore.Batch) {
+		for i := range ups {
+			switch u := &ups[i]; u.Op {
+			case update.OpSet:
+				o.begin(b, flagLive, at, ups, i)
+				o.put(b, u.Key, u.Value, prepared)
+			case update.OpRemove:
+				o.begin(b, flagDead, at, ups, i)
+				o.replace(b, u.Key, nil, nil)
+			case update.OpClear:
+				o.clear(b)
+			}
+		}
+	})
+	o.stamp = max(o.stamp, at)
+	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
+}
+
+// begin puts into scratch the flag and the version that stand in front of the value of ups[i].
+func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []update.Update, i int) {
+	o.scratch = append(o.scratch[:0], flag)
+	if o.lww {
+		o.note(b, at, ups, i)
 	}
+}
+
+// note adds the version of ups[i] to the flag in scratch. The removal of an expired or evicted
+// record (at is 0) is not in the log and has no version of its own. The key then keeps the version
+// that this overlay has noted before; if there is none, Entry finds the version below the overlay.
+func (o *overlay) note(b *memstore.Batch, at update.Stamp, ups []update.Update, i int) {
+	v := VersionOf(at, ups, i)
+	if at == 0 {
+		before, found := b.Get(ups[i].Key)
+		if !found || before[0]&flagNoted == 0 {
+			return
+		}
+		v = decodeVersion(before[1:])
+	}
+	o.scratch[0] |= flagNoted
+	o.scratch = appendVersion(o.scratch, v)
+}
+
+// put stores a record whose flag and version are in scratch. For a large value it looks whether
+// Prepare has made a copy.
+func (o *overlay) put(b *memstore.Batch, key, value []byte, prepared *memstore.Prepared) {
+	if len(value) <= largeValue {
+		o.scratch = append(o.scratch, value...)
+		o.replace(b, key, nil, nil)
+	} else {
+		o.replace(b, key, value, prepared.Take(value, len(o.scratch)))
+		o.largeBytes += int64(len(value))
+	}
+	o.liveCount++
+	o.liveBytes += int64(len(key) + len(value))
+}
+
+// largeValue is the size of the longest value that is copied into scratch.
+const largeValue = 64 << 10
+
+// replace stores scratch as the entry of key: alone, in front of the copy made of a large value, or
+// joined with the bytes of a large value. It takes the entry that was there before out of the sums.
+func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
+	var oldFlag byte
+	var oldSize int
+	var existed bool
+	switch {
+	case made != nil:
+		oldFlag, oldSize, existed = b.PutMade(key, o.scratch, made)
+	case large == nil:
+		oldFlag, oldSize, existed = b.Put(key, o.scratch)
+	default:
+		oldFlag, oldSize, existed = b.PutJoined(key, o.scratch, large)
+	}
+	switch {
+	case !existed && !o.cleared.Load():
+		o.fresh = binary.AppendUvarint(o.fresh, uint64(len(key)))
+		o.fresh = append(o.fresh, key...)
+	case existed && oldFlag&flagLive != 0:
+		o.liveCount--
+		size := int64(oldSize - valueAt(oldFlag))
+		o.liveBytes -= int64(len(key)) + size
+		if size > largeValue {
+			o.largeBytes -= size
+		}
+	}
+}
+
+func (o *overlay) clear(b *memstore.Batch) {
+	o.cleared.Store(true)
+	b.Clear()
+	o.liveCount, o.liveBytes, o.largeBytes = 0, 0, 0
+	o.fresh, o.below = nil, usage{}
 }
 
 // get looks a key up, first in the tree and then in the flag cleared. A clear works in the opposite
@@ -103,97 +211,26 @@ func (o *overlay) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
 	return dst[:len(dst)-n], live, nil
 }
 
-// apply changes the overlay; readers see all of ups or nothing. It returns the memory that the
-// overlay takes, and how much of it large values take. The caller holds applyMu.
-func (o *overlay) apply(at update.Stamp, ups []update.Update, prepared *memstore.Prepared) (size, large int64) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.tree.Update(func(b *memstore.Batch) {
-		for i := range ups {
-			switch u := &ups[i]; u.Op {
-			case update.OpSet:
-				o.begin(b, flagLive, at, ups, i)
-				o.put(b, u.Key, u.Value, prepared.Take(u.Value, len(o.scratch)))
-			case update.OpRemove:
-				o.begin(b, flagDead, at, ups, i)
-				o.replace(b, u.Key, nil, nil)
-			case update.OpClear:
-				o.clear(b)
-			}
-		}
-	})
-	o.stamp = max(o.stamp, at)
-	return o.tree.Bytes() + int64(len(o.fresh)), o.largeBytes
-}
-
-// begin puts into scratch the flag and the version that stand in front of the value of ups[i].
-func (o *overlay) begin(b *memstore.Batch, flag byte, at update.Stamp, ups []update.Update, i int) {
-	o.scratch = append(o.scratch[:0], flag)
-	if o.lww {
-		o.note(b, at, ups, i)
+// entry looks up the entry of a key in the overlay.
+func (o *overlay) entry(key []byte) (LastUpdate, bool) {
+	var room [headSize]byte
+	head, found := o.tree.GetHead(room[:0], key, headSize)
+	if !found {
+		return LastUpdate{}, false
 	}
-}
-
-// put stores a record whose flag and version are in scratch. made is a copy of the value that
-// Prepare has made, nil if there is none.
-func (o *overlay) put(b *memstore.Batch, key, value []byte, made *memstore.Value) {
-	switch {
-	case made != nil:
-		o.replace(b, key, nil, made)
-	case len(value) <= largeValue:
-		o.scratch = append(o.scratch, value...)
-		o.replace(b, key, nil, nil)
-	default:
-		o.replace(b, key, value, nil)
-	}
-	o.liveCount++
-	o.liveBytes += int64(len(key) + len(value))
-	if len(value) > largeValue {
-		o.largeBytes += int64(len(value))
-	}
-}
-
-// largeValue is the size of the longest value that is copied into scratch.
-const largeValue = 64 << 10
-
-// replace stores scratch as the entry of key: alone, joined with the bytes of a large value, or in
-// front of the copy made. It takes the entry that was there before out of the sums.
-func (o *overlay) replace(b *memstore.Batch, key, large []byte, made *memstore.Value) {
-	var oldFlag byte
-	var oldSize int
-	var existed bool
-	switch {
-	case made != nil:
-		oldFlag, oldSize, existed = b.ReplaceMade(key, o.scratch, made)
-	case large == nil:
-		oldFlag, oldSize, existed = b.Replace(key, o.scratch)
-	default:
-		oldFlag, oldSize, existed = b.ReplaceJoined(key, o.scratch, large)
-	}
-	switch {
-	case !existed && !o.cleared.Load():
-		o.fresh = binary.AppendUvarint(o.fresh, uint64(len(key)))
-		o.fresh = append(o.fresh, key...)
-	case existed && oldFlag&flagLive != 0:
-		o.liveCount--
-		size := int64(oldSize - valueAt(oldFlag))
-		o.liveBytes -= int64(len(key)) + size
-		if size > largeValue {
-			o.largeBytes -= size
-		}
-	}
-}
-
-func (o *overlay) clear(b *memstore.Batch) {
-	o.cleared.Store(true)
-	b.Clear()
-	o.liveCount, o.liveBytes, o.largeBytes = 0, 0, 0
-	o.fresh, o.below = nil, usage{}
+	return notedEntry(head)
 }
 
 // scan visits the overlay's entries, tombstones included.
 func (o *overlay) scan(from store.Start, visit func(key, flagged []byte) bool) {
 	_ = o.tree.Scan(from, visit) // memory cannot fail
+}
+
+// release drops one view's hold, and gives the memory back after the last.
+func (o *overlay) release() {
+	if o.refs.Add(-1) == 0 {
+		o.tree.Free()
+	}
 }
 
 // A view is what a reader sees in front of the file: the active overlay, and the frozen one while a
@@ -221,18 +258,6 @@ func newView(active, frozen *overlay) *view {
 		frozen.refs.Add(1)
 	}
 	return v
-}
-
-// acquire returns the current view. The caller must release it soon.
-func (s *Store) acquire() *view {
-	for {
-		v := s.view.Load()
-		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
-			if v.refs.CompareAndSwap(n, n+1) {
-				return v
-			}
-		}
-	}
 }
 
 func (v *view) release() {

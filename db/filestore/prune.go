@@ -6,7 +6,6 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"gotycoon/db/store"
 	"gotycoon/ulog/update"
 )
 
@@ -47,15 +46,12 @@ const DefaultRemovals = 1_000_000
 // pruneEntries is how many entries one checkpoint looks at in order to forget removals.
 const pruneEntries = 1_000_000
 
-// everything is a scan from the first record on.
-var everything = store.Start{Edge: true}
-
 // A pruner forgets the older half of the removals when there are too many. It is guarded by runMu
 // of the checkpointer.
 type pruner struct {
 	file  *bolt.DB
-	cp    *checkpointer // has the file's description
-	limit int64         // removals that may be remembered
+	desc  *description
+	limit int64 // removals that may be remembered
 
 	walk walk
 }
@@ -72,7 +68,7 @@ func (w *walk) begun() bool { return w.next != nil || w.floor > 0 }
 // prune goes on with the walks, or begins them where there are too many removals. It looks at no
 // more than budget entries.
 func (p *pruner) prune(budget int) error {
-	if m := p.cp.description(); !m.LWW || !p.walk.begun() && m.Removals <= p.limit {
+	if m := p.desc.get(); !m.LWW || !p.walk.begun() && m.Removals <= p.limit {
 		return nil
 	}
 	for done := false; !done && budget > 0; {
@@ -114,7 +110,7 @@ func (p *pruner) chooseFloor(budget *int) (done bool, err error) {
 
 // forget goes on with the second walk, by one transaction.
 func (p *pruner) forget(budget *int) (done bool, err error) {
-	w, m := &p.walk, p.cp.description()
+	w, m := &p.walk, p.desc.get()
 	var next []byte
 	err = p.file.Update(func(tx *bolt.Tx) error {
 		var old [][]byte
@@ -136,7 +132,7 @@ func (p *pruner) forget(budget *int) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	p.cp.change(func(now *Meta) { *now = m })
+	p.desc.change(func(now *Meta) { *now = m })
 	if w.next = next; next == nil {
 		*w = walk{}
 	}
@@ -156,16 +152,4 @@ func eachRemoval(tx *bolt.Tx, from []byte, budget *int, visit func(key []byte, a
 		}
 	}
 	return bytes.Clone(k)
-}
-
-// Floor returns the stamp of the newest forgotten removal. The caller looks up an entry first and
-// calls Floor afterwards: if the entry was forgotten before the look-up, the floor already covers
-// it. In the other order a prune in between could forget the entry under an old floor.
-func (s *Store) Floor() (floor update.Stamp, err error) {
-	err = s.file.View(func(tx *bolt.Tx) error {
-		m, err := readMeta(tx)
-		floor = m.Floor
-		return err
-	})
-	return floor, err
 }

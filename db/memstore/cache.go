@@ -186,7 +186,8 @@ func (c *Cache) Scan(from store.Start, visit func(key, value []byte) bool) error
 	return nil
 }
 
-func (c *Cache) rlock(table int)   { c.slotOf(table).mu.Lock() }
+func (c *Cache) rlock(table int) { c.slotOf(table).mu.Lock() }
+
 func (c *Cache) runlock(table int) { c.slotOf(table).mu.Unlock() }
 
 // Count returns the number of records. The error is always nil.
@@ -297,14 +298,4 @@ func link(a *slab.Arena, at slab.Addr, which int) slab.Addr {
 
 func setLink(a *slab.Arena, at slab.Addr, which int, to slab.Addr) {
 	putAddr(a.Bytes(at)[which:], to)
-}
-
-func getAddr(b []byte) slab.Addr {
-	_ = b[4]
-	return slab.Addr(b[0]) | slab.Addr(b[1])<<8 | slab.Addr(b[2])<<16 | slab.Addr(b[3])<<24 | slab.Addr(b[4])<<32
-}
-
-func putAddr(b []byte, at slab.Addr) {
-	_ = b[4]
-	b[0], b[1], b[2], b[3], b[4] = byte(at), byte(at>>8), byte(at>>16), byte(at>>24), byte(at>>32)
 }

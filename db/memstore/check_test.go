@@ -125,7 +125,7 @@ func (c *treeCheck) page(at slab.Addr, level int, low, high []byte) {
 	require.Positive(c.t, p.count())
 	require.LessOrEqual(c.t, len(p), pageMax)
 	require.GreaterOrEqual(c.t, p.gap(), 0)
-	require.LessOrEqual(c.t, p.prefix(), c.tree.prefixOf(low, high))
+	require.LessOrEqual(c.t, p.prefix(), prefixOf(low, high))
 	c.entries(p, low, high)
 	if p.leaf() {
 		c.records += p.count()
@@ -134,12 +134,12 @@ func (c *treeCheck) page(at slab.Addr, level int, low, high []byte) {
 	for i := range p.count() {
 		childLow, childHigh := low, high
 		if i > 0 {
-			childLow = c.tree.key(p, i)
+			childLow = p.key(c.tree.arena, i)
 		}
 		if i+1 < p.count() {
-			childHigh = c.tree.key(p, i+1)
+			childHigh = p.key(c.tree.arena, i+1)
 		}
-		c.page(c.tree.child(p, i), level-1, childLow, childHigh)
+		c.page(p.child(c.tree.arena, i), level-1, childLow, childHigh)
 	}
 }
 

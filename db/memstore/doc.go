@@ -18,4 +18,18 @@
 // updates go on.
 //
 // Lock order: writer -> tables or slots in ascending order -> frozen.mu.
+//
+// The files stand above each other, and lint checks that none needs a file above it:
+//
+//	hash.go  cache.go  treestore.go                stores, each with frozen views
+//	frozen.go, frozen_scan.go                      records as they were at an instant
+//	plan.go         tree_delete.go  tree_read.go   updates made ready; the rest of a tree
+//	index.go        tree.go                        records in tables; a tree and its changes
+//	table.go        page_split.go                  slots by hash; a page that has become too large
+//	large.go                                       large values, copied while nothing is locked
+//	page.go                                        pages, their slots and entries
+//	package slab                                   blocks of memory
+//
+// A set into a tree passes tree.go, page.go, and slab.go of package slab. The other files are for
+// pages that split, for large values, and for readers.
 package memstore

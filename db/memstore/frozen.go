@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"bytes"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -143,21 +142,6 @@ func (f *frozen) source() records {
 	return f.records
 }
 
-// Scan visits the records as they were. It copies them, so that a slow visit holds nobody up.
-func (f *frozen) Scan(backward bool, visit func(key, value []byte) error) error {
-	f.mu.Lock()
-	f.backward = backward
-	f.mu.Unlock()
-	s := frozenScan{frozen: f, backward: backward, keyAt: len(f.owner.place(nil, nil))}
-	for s.load() {
-		runtime.Gosched() // a writer that waited for the locks is next on this processor, and would wait on
-		if err := s.merge(visit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Close gives the memory back. The error is always nil.
 func (f *frozen) Close() error {
 	f.owner.drop(f)
@@ -285,5 +269,6 @@ func (u *unlocked) Scan(from store.Start, visit func(key, value []byte) bool) er
 	return nil
 }
 
-func (u *unlocked) rlock(int)   {}
+func (u *unlocked) rlock(int) {}
+
 func (u *unlocked) runlock(int) {}

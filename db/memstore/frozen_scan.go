@@ -2,9 +2,25 @@ package memstore
 
 import (
 	"bytes"
+	"runtime"
 
 	"gotycoon/db/store"
 )
+
+// Scan visits the records as they were. It copies them, so that a slow visit holds nobody up.
+func (f *frozen) Scan(backward bool, visit func(key, value []byte) error) error {
+	f.mu.Lock()
+	f.backward = backward
+	f.mu.Unlock()
+	s := frozenScan{frozen: f, backward: backward, keyAt: len(f.owner.place(nil, nil))}
+	for s.load() {
+		runtime.Gosched() // a writer that waited for the locks is next on this processor, and would wait on
+		if err := s.merge(visit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // A frozenScan is a way through a frozen. It goes on in parts, each with all records up to a place.
 type frozenScan struct {
@@ -161,9 +177,11 @@ func (c *chunk) addValue(value []byte) {
 	c.ends = append(c.ends, len(c.room))
 }
 
-func (c *chunk) len() int    { return len(c.ends) / 2 }
+func (c *chunk) len() int { return len(c.ends) / 2 }
+
 func (c *chunk) empty() bool { return c.at == c.len() }
-func (c *chunk) full() bool  { return c.len() == frozenRecords || len(c.room) >= frozenBytes }
+
+func (c *chunk) full() bool { return c.len() == frozenRecords || len(c.room) >= frozenBytes }
 
 // head returns the next entry, and take goes past it.
 func (c *chunk) head() (place, value []byte) { return c.entry(c.at) }

@@ -89,7 +89,7 @@ func leaves(tree *Tree) (n, size, live int) {
 			return
 		}
 		for i := range p.count() {
-			visit(pageAt(tree.arena, tree.child(p, i)))
+			visit(pageAt(tree.arena, p.child(tree.arena, i)))
 		}
 	}
 	visit(pageAt(tree.arena, tree.root))

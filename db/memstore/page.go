@@ -1,9 +1,11 @@
 package memstore
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"gotycoon/db/memstore/slab"
+	"gotycoon/internal/pieces"
 )
 
 // A page is a node of a Tree:
@@ -38,12 +40,16 @@ const (
 	offLevel, offCount, offHeap, offGarbage, offSize, offPrefix, offLast = 0, 2, 4, 6, 8, 10, 12
 )
 
-func (p page) get(off int) int    { return int(binary.LittleEndian.Uint16(p[off:])) }
+func (p page) get(off int) int { return int(binary.LittleEndian.Uint16(p[off:])) }
+
 func (p page) set(off int, v int) { binary.LittleEndian.PutUint16(p[off:], uint16(v)) }
 
-func (p page) leaf() bool  { return p[offLevel] == 0 }
-func (p page) level() int  { return p.get(offLevel) }
-func (p page) count() int  { return p.get(offCount) }
+func (p page) leaf() bool { return p[offLevel] == 0 }
+
+func (p page) level() int { return p.get(offLevel) }
+
+func (p page) count() int { return p.get(offCount) }
+
 func (p page) prefix() int { return p.get(offPrefix) }
 
 // live returns the bytes that the page must have to hold its content.
@@ -67,6 +73,59 @@ func (p page) setHead(i int, head uint32) {
 // entry returns the page from entry i on.
 func (p page) entry(i int) []byte {
 	return p[len(p)-p.get(pageHeader+i*pageSlot+4):]
+}
+
+// entryBytes returns entry i alone.
+func (p page) entryBytes(i int) []byte {
+	b := p.entry(i)
+	e := parseEntry(b)
+	return b[:e.size]
+}
+
+// key returns the key of slot i.
+func (p page) key(a *slab.Arena, i int) []byte {
+	e := parseEntry(p.entry(i))
+	return e.key(a)
+}
+
+// child returns the page that slot i of an inner page leads to.
+func (p page) child(a *slab.Arena, i int) slab.Addr {
+	e := parseEntry(p.entry(i))
+	return getAddr(e.value(a))
+}
+
+// search returns the first slot, from a given one on, whose key is not before key, and whether it
+// is that key.
+func (p page) search(a *slab.Arena, from int, key []byte) (slot int, found bool) {
+	head := headOf(key, p.prefix())
+	low, high := from, p.count()
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		h := p.head(mid)
+		before := h < head
+		if h == head {
+			c := bytes.Compare(p.key(a, mid), key)
+			if c == 0 {
+				return mid, true
+			}
+			before = c < 0
+		}
+		if before {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low, false
+}
+
+// childSlot returns the slot of the child that a key belongs to.
+func (p page) childSlot(a *slab.Arena, key []byte) int {
+	i, found := p.search(a, 1, key)
+	if found {
+		return i
+	}
+	return i - 1
 }
 
 // insert adds an entry, for which there must be a gap, before slot i.
@@ -122,9 +181,191 @@ func newPage(a *slab.Arena, level, size, prefix int) (slab.Addr, page) {
 // noLast is no slot, and not next to a slot.
 const noLast = 1<<16 - 2
 
+// withSlack adds room for entries to come: less than a sixteenth would mean a rebuild for every few
+// inserts, more would be wasted in most pages.
+func withSlack(size int) int { return min(size+size/16, pageMax) }
+
 // pageAt returns the page with an address.
 func pageAt(a *slab.Arena, at slab.Addr) page {
 	b := a.Bytes(at)
 	size := int(binary.LittleEndian.Uint16(b[offSize:]))
 	return page(b[:size:size])
+}
+
+// An entryKind is a form of an entry, which is what a page holds for a key. In a leaf the entry's
+// value is the record's, elsewhere the address of a child page in 5 bytes.
+//
+//	inline       uvarint: key size × 4      uvarint: value size   key   value
+//	valueApart   uvarint: key size × 4 + 1  uvarint: value size   key   address of the value's block
+//	bothApart    uvarint: key size × 4 + 2  uvarint: value size         address of a block with both
+type entryKind int
+
+const (
+	inline entryKind = iota
+	valueApart
+	bothApart
+)
+
+const (
+	addrSize  = slab.AddrBits / 8
+	maxInline = 256 // bytes of key and value together in an inline entry; of the key in valueApart
+	maxEntry  = maxInline + addrSize + 16
+)
+
+// An entry is a parsed entry.
+type entry struct {
+	kind    entryKind
+	size    int // bytes in the page
+	keySize int
+	valSize int
+	body    []byte // what follows the sizes
+}
+
+func parseEntry(b []byte) entry {
+	var tag, val uint64
+	n := 2
+	if b[0] < 0x80 && b[1] < 0x80 { // most have a key below 32 and a value below 128 bytes
+		tag, val = uint64(b[0]), uint64(b[1])
+	} else {
+		var m int
+		tag, n = binary.Uvarint(b)
+		val, m = binary.Uvarint(b[n:])
+		n += m
+	}
+	e := entry{kind: entryKind(tag & 3), keySize: int(tag >> 2), valSize: int(val)}
+	var body int
+	switch e.kind {
+	case inline:
+		body = e.keySize + e.valSize
+	case valueApart:
+		body = e.keySize + addrSize
+	case bothApart:
+		body = addrSize
+	}
+	e.size = n + body
+	e.body = b[n:e.size]
+	return e
+}
+
+// apart returns the address of the entry's block, 0 if it has none.
+func (e *entry) apart() slab.Addr {
+	switch e.kind {
+	case valueApart:
+		return getAddr(e.body[e.keySize:])
+	case bothApart:
+		return getAddr(e.body)
+	}
+	return 0
+}
+
+// freeApart frees the entry's block, if it has one.
+func (e *entry) freeApart(a *slab.Arena) {
+	if at := e.apart(); at != 0 {
+		a.Free(at)
+	}
+}
+
+func (e *entry) key(a *slab.Arena) []byte {
+	if e.kind == bothApart {
+		return a.Bytes(getAddr(e.body))[:e.keySize:e.keySize]
+	}
+	return e.body[:e.keySize:e.keySize]
+}
+
+func (e *entry) value(a *slab.Arena) []byte {
+	b := e.body
+	switch e.kind {
+	case inline:
+		b = b[e.keySize:]
+	case valueApart:
+		b = a.Bytes(getAddr(b[e.keySize:]))
+	case bothApart:
+		b = a.Bytes(getAddr(b))[e.keySize:]
+	}
+	return b[:e.valSize:e.valSize]
+}
+
+// kindFor returns how a record is kept.
+func kindFor(key, value []byte) entryKind {
+	switch {
+	case len(key)+len(value) <= maxInline:
+		return inline
+	case len(key) <= maxInline:
+		return valueApart
+	}
+	return bothApart
+}
+
+// makeApart allocates and fills the block that an entry for the record needs, and returns 0 if it
+// needs none.
+func makeApart(a *slab.Arena, key, value []byte) slab.Addr {
+	switch kindFor(key, value) {
+	case valueApart:
+		at := a.Alloc(len(value))
+		pieces.Copy(a.Bytes(at), value)
+		return at
+	case bothApart:
+		at := a.Alloc(len(key) + len(value))
+		b := a.Bytes(at)
+		pieces.Copy(b[copy(b, key):], value)
+		return at
+	}
+	return 0
+}
+
+// appendEntry appends the entry of a record whose block, if it needs one, has been made.
+func appendEntry(dst, key, value []byte, apart slab.Addr) []byte {
+	kind := kindFor(key, value)
+	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(kind))
+	dst = binary.AppendUvarint(dst, uint64(len(value)))
+	switch kind {
+	case inline:
+		return append(append(dst, key...), value...)
+	case valueApart:
+		return appendAddr(append(dst, key...), apart)
+	}
+	return appendAddr(dst, apart)
+}
+
+// appendJoined allocates and fills the block of a record whose value comes in two parts, together
+// longer than an inline value, and appends the record's entry.
+func appendJoined(dst []byte, a *slab.Arena, key, head, tail []byte) []byte {
+	kind, inBlock := valueApart, []byte(nil)
+	if len(key) > maxInline {
+		kind, inBlock = bothApart, key
+	}
+	at := a.Alloc(len(inBlock) + len(head) + len(tail))
+	b := a.Bytes(at)
+	n := copy(b, inBlock)
+	n += copy(b[n:], head)
+	pieces.Copy(b[n:], tail)
+	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(kind))
+	dst = binary.AppendUvarint(dst, uint64(len(head)+len(tail)))
+	if kind == valueApart {
+		dst = append(dst, key...)
+	}
+	return appendAddr(dst, at)
+}
+
+// appendMade appends the entry of a record whose value, of a given size, is in a block.
+func appendMade(dst, key []byte, size int, at slab.Addr) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(key))<<2|uint64(valueApart))
+	dst = binary.AppendUvarint(dst, uint64(size))
+	return appendAddr(append(dst, key...), at)
+}
+
+func appendAddr(dst []byte, at slab.Addr) []byte {
+	dst = append(dst, make([]byte, addrSize)...)
+	putAddr(dst[len(dst)-addrSize:], at)
+	return dst
+}
+
+func getAddr(b []byte) slab.Addr {
+	_ = b[4]
+	return slab.Addr(b[0]) | slab.Addr(b[1])<<8 | slab.Addr(b[2])<<16 | slab.Addr(b[3])<<24 | slab.Addr(b[4])<<32
+}
+
+func putAddr(b []byte, at slab.Addr) {
+	_ = b[4]
+	b[0], b[1], b[2], b[3], b[4] = byte(at), byte(at>>8), byte(at>>16), byte(at>>24), byte(at>>32)
 }

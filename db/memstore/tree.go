@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"gotycoon/db/memstore/slab"
-	"gotycoon/internal/pieces"
 )
 
 // A Tree is a map of byte strings in key order: a B+tree whose pages are blocks of a slab.Arena.
@@ -47,35 +46,232 @@ func NewTree() *Tree {
 	return &Tree{arena: slab.New()}
 }
 
-// Get appends the value of key to dst.
-func (t *Tree) Get(dst, key []byte) (value []byte, found bool) {
-	dst, large, pin, found := t.Look(dst, key)
-	if pin != nil {
-		defer pin.Release()
-		dst = pieces.Append(dst, large)
-	}
-	return dst, found
+// Update runs f, which may change the tree through the Batch and must not call the Tree itself.
+// Readers see all of its changes or none; they wait until it returns.
+func (t *Tree) Update(f func(*Batch)) {
+	t.writer.Lock()
+	defer t.writer.Unlock()
+	t.update(f)
+	t.releaseCleared()
 }
 
-// Look appends the value of key to dst. If the value is large, Look returns the place of the value
-// instead, and a pin: the value stays there until the pin is released. So writers need not wait
-// until a reader has copied a large value.
-func (t *Tree) Look(dst, key []byte) (got, large []byte, pin *slab.Pin, found bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	value, at, found := t.locate(key)
-	if pin = pinLarge(t.arena, at, value); pin != nil {
-		return dst, value, pin, true
-	}
-	return append(dst, value...), nil, nil, found
+func (t *Tree) update(f func(*Batch)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f(&Batch{t})
 }
 
-// GetHead is Get for at most the first n bytes of a value.
-func (t *Tree) GetHead(dst, key []byte, n int) (head []byte, found bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	value, found := t.find(key)
-	return append(dst, value[:min(n, len(value))]...), found
+// releaseCleared gives memory back, which takes a fifth of a second for a GiB. The caller holds
+// writer, and not mu.
+func (t *Tree) releaseCleared() {
+	for _, a := range t.cleared {
+		a.Release()
+	}
+	t.cleared = nil
+}
+
+// Batch changes a Tree during an Update.
+type Batch struct{ t *Tree }
+
+// Put stores a record and returns what Tree.Put does.
+func (b *Batch) Put(key, value []byte) (first byte, size int, existed bool) {
+	return b.t.put(key, value, makeApart(b.t.arena, key, value))
+}
+
+// PutJoined is Put for a value in two parts that are too large to be joined before they are stored.
+func (b *Batch) PutJoined(key, head, tail []byte) (first byte, size int, existed bool) {
+	t := b.t
+	t.scratch = appendJoined(t.scratch[:0], t.arena, key, head, tail)
+	return t.putScratch(key)
+}
+
+// PutMade is Put for a value that has been copied already. head is put in front of it, where room
+// was left.
+func (b *Batch) PutMade(key, head []byte, v *Value) (first byte, size int, existed bool) {
+	copy(v.made.Bytes(), head)
+	t := b.t
+	t.scratch = appendMade(t.scratch[:0], key, v.size, t.arena.Adopt(v.made))
+	return t.putScratch(key)
+}
+
+// Get returns the value of key, which is valid until the next change.
+func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
+
+// Clear removes all records.
+func (b *Batch) Clear() { b.t.reset(slab.New()) }
+
+// Put stores a record and returns the first byte (0 if it is empty) and the size of the value that
+// it replaces.
+func (t *Tree) Put(key, value []byte) (first byte, size int, existed bool) {
+	t.writer.Lock()
+	defer t.writer.Unlock()
+	apart := makeApart(t.arena, key, value) // before readers have to wait
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.put(key, value, apart)
+}
+
+// put stores a record whose block, if it needs one, has been made. The caller holds the locks.
+func (t *Tree) put(key, value []byte, apart slab.Addr) (first byte, size int, existed bool) {
+	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
+	return t.putScratch(key)
+}
+
+// putScratch stores the entry in t.scratch, whose key is key.
+func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
+	if t.root == 0 {
+		t.root, _ = newPage(t.arena, 0, pageMin, 0)
+	}
+	p := t.descend(key)
+	i, found := p.search(t.arena, 0, key)
+	if !found {
+		t.count++
+		t.insert(len(t.path)-1, i, key, t.scratch)
+		return 0, 0, false
+	}
+	e := parseEntry(p.entry(i))
+	if old := e.value(t.arena); len(old) > 0 {
+		first, size = old[0], len(old)
+	}
+	e.freeApart(t.arena)
+	t.overwrite(p, i, e.size, key)
+	return first, size, true
+}
+
+// overwrite puts the entry in t.scratch in place of entry i of the leaf at the end of the path. The
+// old entry has the given size.
+func (t *Tree) overwrite(p page, i, size int, key []byte) {
+	if len(t.scratch) <= size {
+		copy(p.entry(i), t.scratch)
+		p.set(offGarbage, p.get(offGarbage)+size-len(t.scratch))
+		return
+	}
+	last := p.get(offLast)
+	p.remove(i, size)
+	p.set(offLast, noLast)
+	at := t.path[len(t.path)-1].at
+	t.insert(len(t.path)-1, i, key, t.scratch)
+	if t.path[len(t.path)-1].at == at {
+		p.set(offLast, last)
+	}
+}
+
+// descend makes t.path the way to the leaf for key and returns the leaf.
+func (t *Tree) descend(key []byte) page {
+	t.path = t.path[:0]
+	at := t.root
+	for {
+		p := pageAt(t.arena, at)
+		if p.leaf() {
+			t.path = append(t.path, pathStep{at: at})
+			return p
+		}
+		i := p.childSlot(t.arena, key)
+		t.path = append(t.path, pathStep{at, i})
+		at = p.child(t.arena, i)
+	}
+}
+
+// pageOn returns the page at a depth of the path.
+func (t *Tree) pageOn(depth int) page { return pageAt(t.arena, t.path[depth].at) }
+
+// insert puts an entry before slot i of the page at a depth of the path. Below that depth the path
+// is void afterwards.
+func (t *Tree) insert(depth, i int, key, entry []byte) {
+	p := t.pageOn(depth)
+	if p.gap() < len(entry)+pageSlot {
+		need := p.live() + len(entry) + pageSlot
+		if need > pageMax {
+			t.split(depth, i, entry)
+			return
+		}
+		p = t.rebuild(depth, withSlack(need))
+	} else if t.arena.Sparse(t.path[depth].at) { // without this, pages of changing sizes leave a fifth of the memory unused
+		p = t.rebuild(depth, len(p))
+	}
+	p.insert(i, headOf(key, p.prefix()), entry)
+	p.set(offLast, i)
+}
+
+// split puts an entry before slot i of the page at a depth of the path, and makes two pages of it.
+func (t *Tree) split(depth, i int, entry []byte) {
+	s := newSplitting(t.arena, t.pageOn(depth), i, entry, t.ends)
+	t.ends = s.ends
+	cut := s.cut()
+	var between []byte
+	if s.page.leaf() {
+		between = separator(s.key(cut-1), s.key(cut))
+	} else {
+		between = bytes.Clone(s.key(cut))
+	}
+	low, high := t.fences(depth)
+	left := s.build(0, cut, prefixOf(low, between))
+	right := s.build(cut, s.page.count()+1, prefixOf(between, high))
+	t.arena.Free(t.path[depth].at)
+	if depth == 0 {
+		t.growRoot(left, between, right)
+		return
+	}
+	t.relink(depth, left)
+	t.insert(depth-1, t.path[depth-1].slot+1, between, childEntry(t.arena, between, right))
+}
+
+// growRoot puts a new root above two pages.
+func (t *Tree) growRoot(left slab.Addr, between []byte, right slab.Addr) {
+	l, r := childEntry(t.arena, nil, left), childEntry(t.arena, between, right)
+	size := pageHeader + 2*pageSlot + len(l) + len(r)
+	at, p := newPage(t.arena, pageAt(t.arena, left).level()+1, withSlack(size), 0)
+	p.append(headOf(nil, 0), l)
+	p.append(headOf(between, 0), r)
+	p.set(offLast, 1)
+	t.root = at
+}
+
+// rebuild gives the page at a depth of the path another size and returns it, without garbage.
+func (t *Tree) rebuild(depth, size int) page {
+	old := t.pageOn(depth)
+	at, p := newPage(t.arena, old.level(), size, old.prefix())
+	if old.get(offGarbage) == 0 {
+		n := old.count()
+		copy(p[pageHeader:], old[pageHeader:pageHeader+n*pageSlot])
+		heap := old.get(offHeap)
+		copy(p[len(p)-heap:], old[len(old)-heap:])
+		p.set(offCount, n)
+		p.set(offHeap, heap)
+	} else {
+		for i := range old.count() {
+			p.append(old.head(i), old.entryBytes(i))
+		}
+	}
+	p.set(offLast, old.get(offLast))
+	t.arena.Free(t.path[depth].at)
+	t.relink(depth, at)
+	return p
+}
+
+// relink makes the parent lead to another page at a depth of the path.
+func (t *Tree) relink(depth int, at slab.Addr) {
+	t.path[depth].at = at
+	if depth == 0 {
+		t.root = at
+		return
+	}
+	e := parseEntry(t.pageOn(depth - 1).entry(t.path[depth-1].slot))
+	putAddr(e.value(t.arena), at)
+}
+
+// fences returns the keys that enclose the page at a depth of the path; nil is an end of the tree.
+func (t *Tree) fences(depth int) (low, high []byte) {
+	for d := depth - 1; d >= 0; d-- {
+		p, i := t.pageOn(d), t.path[d].slot
+		if low == nil && i > 0 {
+			low = p.key(t.arena, i)
+		}
+		if high == nil && i+1 < p.count() {
+			high = p.key(t.arena, i+1)
+		}
+	}
+	return low, high
 }
 
 // find returns the value of key where it lies. The caller holds writer or mu.
@@ -92,9 +288,9 @@ func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	}
 	p := pageAt(t.arena, t.root)
 	for !p.leaf() {
-		p = pageAt(t.arena, t.child(p, t.childSlot(p, key)))
+		p = pageAt(t.arena, p.child(t.arena, p.childSlot(t.arena, key)))
 	}
-	i, found := t.search(p, 0, key)
+	i, found := p.search(t.arena, 0, key)
 	if !found {
 		return nil, 0, false
 	}
@@ -102,19 +298,10 @@ func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	return e.value(t.arena), e.apart(), true
 }
 
-// has reports whether there is a record with key.
-func (t *Tree) has(key []byte) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	_, found := t.find(key)
-	return found
-}
-
-// Len returns the number of records.
-func (t *Tree) Len() int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.count
+// reset empties the tree and makes it use a fresh arena. The caller holds the locks.
+func (t *Tree) reset(fresh *slab.Arena) {
+	t.cleared = append(t.cleared, t.arena)
+	t.arena, t.root, t.count = fresh, 0, 0
 }
 
 // Bytes returns the bytes of memory that the tree occupies.
@@ -124,61 +311,5 @@ func (t *Tree) Bytes() int64 {
 	return t.arena.Used()
 }
 
-// Mapped returns the bytes taken from the operating system. Pages that were never touched cost
-// nothing.
-func (t *Tree) Mapped() int64 {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.arena.Mapped()
-}
-
-// Clear removes all records.
-func (t *Tree) Clear() { t.Update((*Batch).Clear) }
-
-// Free gives all memory back. The tree is empty then, and may be used again.
-func (t *Tree) Free() { t.Clear() }
-
-// childSlot returns the slot of the child that a key belongs to.
-func (t *Tree) childSlot(p page, key []byte) int {
-	i, found := t.search(p, 1, key)
-	if found {
-		return i
-	}
-	return i - 1
-}
-
-// search returns the first slot, from a given one on, whose key is not before key, and whether it
-// is that key.
-func (t *Tree) search(p page, from int, key []byte) (slot int, found bool) {
-	head := headOf(key, p.prefix())
-	low, high := from, p.count()
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		h := p.head(mid)
-		before := h < head
-		if h == head {
-			c := bytes.Compare(t.key(p, mid), key)
-			if c == 0 {
-				return mid, true
-			}
-			before = c < 0
-		}
-		if before {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low, false
-}
-
-func (t *Tree) key(p page, i int) []byte {
-	e := parseEntry(p.entry(i))
-	return e.key(t.arena)
-}
-
-// child returns the page that slot i of an inner page leads to.
-func (t *Tree) child(p page, i int) slab.Addr {
-	e := parseEntry(p.entry(i))
-	return getAddr(e.value(t.arena))
-}
+// Free removes all records and gives all memory back. The tree may be used again.
+func (t *Tree) Free() { t.Update((*Batch).Clear) }

@@ -22,7 +22,7 @@ func (t *Tree) remove(key []byte) (existed bool) {
 		return false
 	}
 	p := t.descend(key)
-	i, found := t.search(p, 0, key)
+	i, found := p.search(t.arena, 0, key)
 	if !found {
 		return false
 	}
@@ -36,7 +36,7 @@ func (t *Tree) remove(key []byte) (existed bool) {
 // removeEntry takes an entry out of a page, with its block.
 func (t *Tree) removeEntry(p page, i int) {
 	e := parseEntry(p.entry(i))
-	t.freeApart(&e)
+	e.freeApart(t.arena)
 	p.remove(i, e.size)
 }
 
@@ -71,7 +71,7 @@ func (t *Tree) removePage(depth int) {
 			slot--
 		}
 		t.path[depth-1].slot = slot
-		t.widen(t.child(parent, slot), t.prefixOf(t.fences(depth)), rightmost)
+		t.widen(parent.child(t.arena, slot), prefixOf(t.fences(depth)), rightmost)
 	}
 	parent.set(offLast, noLast)
 	t.tidy(depth - 1)
@@ -85,7 +85,7 @@ func (t *Tree) widen(at slab.Addr, prefix int, rightmost bool) {
 		if p.prefix() > prefix {
 			p.set(offPrefix, prefix)
 			for i := range p.count() {
-				p.setHead(i, headOf(t.key(p, i), prefix))
+				p.setHead(i, headOf(p.key(t.arena, i), prefix))
 			}
 		}
 		if p.leaf() {
@@ -95,7 +95,7 @@ func (t *Tree) widen(at slab.Addr, prefix int, rightmost bool) {
 		if rightmost {
 			slot = p.count() - 1
 		}
-		at = t.child(p, slot)
+		at = p.child(t.arena, slot)
 	}
 }
 
@@ -106,7 +106,7 @@ func (t *Tree) lowerRoot() {
 		if p.leaf() || p.count() > 1 {
 			return
 		}
-		child := t.child(p, 0)
+		child := p.child(t.arena, 0)
 		t.removeEntry(p, 0)
 		t.arena.Free(t.root)
 		t.root = child
@@ -120,7 +120,7 @@ func (t *Tree) merge(depth int) bool {
 	size := t.pageOn(depth).live()
 	fits := func(neighbour int) bool {
 		return neighbour >= 0 && neighbour < parent.count() &&
-			size+pageAt(t.arena, t.child(parent, neighbour)).live() <= mergeLimit
+			size+pageAt(t.arena, parent.child(t.arena, neighbour)).live() <= mergeLimit
 	}
 	switch {
 	case fits(slot + 1):
@@ -136,12 +136,12 @@ func (t *Tree) merge(depth int) bool {
 // mergeAt merges the children of slot and slot+1 of the page above a depth of the path.
 func (t *Tree) mergeAt(depth, slot int) {
 	parent := t.pageOn(depth - 1)
-	left, right := t.child(parent, slot), t.child(parent, slot+1)
+	left, right := parent.child(t.arena, slot), parent.child(t.arena, slot+1)
 	t.path[depth-1].slot = slot + 1
 	_, high := t.fences(depth)
 	t.path[depth-1].slot = slot
 	low, _ := t.fences(depth)
-	merged := t.join(pageAt(t.arena, left), pageAt(t.arena, right), t.key(parent, slot+1), t.prefixOf(low, high))
+	merged := t.join(pageAt(t.arena, left), pageAt(t.arena, right), parent.key(t.arena, slot+1), prefixOf(low, high))
 	t.arena.Free(left)
 	t.arena.Free(right)
 	t.relink(depth, merged)
@@ -155,17 +155,17 @@ func (t *Tree) join(left, right page, between []byte, prefix int) slab.Addr {
 	size := left.live() + right.live() + maxEntry
 	at, p := newPage(t.arena, left.level(), withSlack(size), prefix)
 	for i := range left.count() {
-		p.append(headOf(t.key(left, i), prefix), entryBytes(left, i))
+		p.append(headOf(left.key(t.arena, i), prefix), left.entryBytes(i))
 	}
 	first := 0
 	if !right.leaf() { // slot 0 of an inner page has no key that counts, but here it will not be slot 0
-		p.append(headOf(between, prefix), t.childEntry(between, t.child(right, 0)))
+		p.append(headOf(between, prefix), childEntry(t.arena, between, right.child(t.arena, 0)))
 		e := parseEntry(right.entry(0))
-		t.freeApart(&e)
+		e.freeApart(t.arena)
 		first = 1
 	}
 	for i := first; i < right.count(); i++ {
-		p.append(headOf(t.key(right, i), prefix), entryBytes(right, i))
+		p.append(headOf(right.key(t.arena, i), prefix), right.entryBytes(i))
 	}
 	return at
 }

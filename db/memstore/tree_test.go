@@ -10,13 +10,13 @@ import (
 	"gotycoon/db/store"
 )
 
-func TestReplaceTellsWhatWasThere(t *testing.T) {
+func TestPutTellsWhatWasThere(t *testing.T) {
 	tree := NewTree()
 	defer tree.Free()
 	for _, value := range []string{"", "live", strings.Repeat("v", 3000), "live again"} {
-		_, _, existed := tree.Replace([]byte("key"), []byte(value))
+		_, _, existed := tree.Put([]byte("key"), []byte(value))
 		require.Equal(t, value != "", existed)
-		first, size, existed := tree.Replace([]byte("key"), []byte(value))
+		first, size, existed := tree.Put([]byte("key"), []byte(value))
 		require.True(t, existed)
 		require.Equal(t, len(value), size)
 		if value != "" {
@@ -74,13 +74,13 @@ func TestUpdateIsOneStep(t *testing.T) {
 				if i%2 == 0 {
 					b.Clear()
 				} else {
-					b.Delete([]byte("a"))
+					b.t.remove([]byte("a"))
 				}
 				b.Put([]byte("a"), []byte(fmt.Sprint(i)))
 			})
 		}
 	}, func() {
-		if _, found := tree.Get(nil, []byte("a")); !found {
+		if !tree.has([]byte("a")) {
 			t.Error("half an Update was visible")
 		}
 	})
@@ -88,7 +88,6 @@ func TestUpdateIsOneStep(t *testing.T) {
 }
 
 func TestSeparatorIsShort(t *testing.T) {
-	tree := NewTree()
 	for _, c := range []struct{ a, b, want string }{
 		{"", "a", "a"},
 		{"abc", "abd", "abd"},
@@ -96,7 +95,7 @@ func TestSeparatorIsShort(t *testing.T) {
 		{"apple", "banana", "b"},
 		{"a", "a\x00\x00", "a\x00"},
 	} {
-		require.Equal(t, c.want, string(tree.separator([]byte(c.a), []byte(c.b))))
+		require.Equal(t, c.want, string(separator([]byte(c.a), []byte(c.b))))
 	}
 }
 

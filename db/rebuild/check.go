@@ -50,16 +50,12 @@ type checker struct {
 // records' checksum included where Meta has one. progress is told of pages as they are done, and
 // may be nil. An error means that the file could not be examined, not that it is damaged.
 func Check(path string, tryLock bool, progress func(pages int)) (*Report, error) {
-	f, err := filestore.OpenOffline(path, false, tryLock)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, size, err := openSized(path, tryLock)
 	if err != nil {
 		return nil, err
 	}
-	return check(f, info.Size(), progress)
+	defer f.Close()
+	return check(f, size, progress)
 }
 
 func check(r io.ReaderAt, size int64, progress func(int)) (*Report, error) {

@@ -73,6 +73,20 @@ func Open(path string, exclusive, tryLock bool) (*File, error) {
 	return file, nil
 }
 
+// openSized opens a file for reading, with its lock, and returns its size. The file may be damaged.
+func openSized(path string, tryLock bool) (*os.File, int64, error) {
+	f, err := filestore.OpenOffline(path, false, tryLock)
+	if err != nil {
+		return nil, 0, fmt.Errorf("open %s: %w", path, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		_ = f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
 func (f *File) load() error {
 	info, err := f.f.Stat()
 	if err != nil {

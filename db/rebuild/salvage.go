@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 
@@ -63,16 +62,12 @@ type salvager struct {
 // or says that the file cannot be opened.
 func Salvage(path string, tryLock bool, take func(key, value []byte) error, remember func(key []byte, e filestore.LastUpdate) error,
 	progress func(pages int)) (*Salvaged, error) {
-	f, err := filestore.OpenOffline(path, false, tryLock)
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, size, err := openSized(path, tryLock)
 	if err != nil {
 		return nil, err
 	}
-	s := newSalvager(f, info.Size(), take, progress)
+	defer f.Close()
+	s := newSalvager(f, size, take, progress)
 	s.remember = remember
 	return s.Salvaged, s.run()
 }

@@ -160,7 +160,8 @@ func (w *walker) branch(p page, in span, depth int) error {
 			}
 		}
 		if bad != nil && c.key == nil {
-			if err := w.checked(bad, p.id, span{low, low}); err != nil { // no keys are missing because of that alone
+			// An empty span: no keys are missing because of that alone.
+			if err := w.checked(bad, p.id, span{low, low}); err != nil {
 				return err
 			}
 			bad = nil

@@ -27,7 +27,7 @@ type Visitor func(key, value []byte, xt int64, found bool) Verdict
 type When int
 
 const (
-	Anyway    When = iota
-	WhenNew        // there is no record of the key
-	WhenThere      // there is one
+	Anyway    When = iota // whether there is one or not
+	WhenNew               // there is no record of the key
+	WhenThere             // there is one
 )

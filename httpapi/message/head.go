@@ -2,74 +2,11 @@ package message
 
 import (
 	"bytes"
-	"errors"
 
 	"gotycoon/internal/browser"
 	"gotycoon/internal/lenient"
 	"gotycoon/internal/netio"
 )
-
-// Limits of a request. The original has no limit for the header as a whole.
-const (
-	maxLine   = 8191
-	maxHeader = 1 << 20
-	maxBody   = 1 << 28
-)
-
-// Fault is why a request cannot be served.
-type Fault byte
-
-// The faults. After any of them the connection ends.
-const (
-	NoFault   Fault = iota
-	Malformed       // no HTTP request, or its header does not arrive: there is no reply
-	TooLarge        // larger than a request may be
-	CutOff          // the body does not arrive
-	BadChunk        // a chunk does not end where it should
-	BadLength       // the headers disagree about the length of the body
-	Busy            // there is no memory for the request now
-)
-
-// FaultOf returns the fault for a failed read of the connection: Busy or TooLarge if memory was
-// refused, otherwise CutOff.
-func FaultOf(err error) Fault {
-	switch {
-	case errors.Is(err, netio.ErrBusy):
-		return Busy
-	case errors.Is(err, netio.ErrTooLarge):
-		return TooLarge
-	}
-	return CutOff
-}
-
-// ReadHead reads the request line and the headers.
-func (r *Request) ReadHead(c *netio.Conn) Fault {
-	*r = Request{contentLength: -1, copied: r.copied[:0]}
-	var lines lineReader
-	line, f := lines.next(c)
-	if f != NoFault {
-		return f
-	}
-	if !r.parseRequestLine(c.Buffered()[line.from:line.to]) {
-		return Malformed
-	}
-	for {
-		line, f = lines.next(c)
-		if f != NoFault {
-			return f
-		}
-		if line.from == line.to {
-			break
-		}
-		if !r.header(c.Buffered(), line) {
-			return BadLength
-		}
-	}
-	r.buf = c.Buffered()
-	r.Size = lines.at
-	r.Desynchronized = r.Desynchronized || lines.cut
-	return NoFault
-}
 
 // lineReader cuts the buffered bytes of a request into lines. A line ends with a line feed;
 // carriage returns do not count wherever they stand, and a NUL hides the rest of its line. Offsets
@@ -167,7 +104,11 @@ func (r *Request) header(buf []byte, line span) (ok bool) {
 		return false // a proxy may take this line for the rest of the header before it
 	}
 	switch len(name) {
-	case len("host"), len("origin"), len("accept-language"):
+	case len("host"):
+		if EqualFold(name, "host") { // every client sends it: it shows no browser
+			r.marks[browser.Host], r.marked[browser.Host] = value, true
+		}
+	case len("origin"), len("accept-language"):
 		r.mark(buf, name, value)
 	case len("x-kt-xt"):
 		if EqualFold(name, "x-kt-xt") {

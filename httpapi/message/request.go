@@ -9,6 +9,8 @@
 //	… r.Path(), r.Body() …
 //	c.Advance(r.Size)
 //
+// The lines of the head are read in head.go, a body in chunks in chunks.go.
+//
 // A request is parsed where it arrives, in the connection's buffer: its texts are slices of the
 // buffer and valid until the next Fill, WaitByte or Advance. Only a body in chunks is copied.
 //
@@ -26,9 +28,44 @@ package message
 
 import (
 	"bytes"
+	"errors"
 
 	"gotycoon/internal/browser"
+	"gotycoon/internal/netio"
 )
+
+// Limits of a request. The original has no limit for the header as a whole.
+const (
+	maxLine   = 8191
+	maxHeader = 1 << 20
+	maxBody   = 1 << 28
+)
+
+// Fault is why a request cannot be served.
+type Fault byte
+
+// The faults. After any of them the connection ends.
+const (
+	NoFault   Fault = iota
+	Malformed       // no HTTP request, or its header does not arrive: there is no reply
+	TooLarge        // larger than a request may be
+	CutOff          // the body does not arrive
+	BadChunk        // a chunk does not end where it should
+	BadLength       // the headers disagree about the length of the body
+	Busy            // there is no memory for the request now
+)
+
+// FaultOf returns the fault for a failed read of the connection: Busy or TooLarge if memory was
+// refused, otherwise CutOff.
+func FaultOf(err error) Fault {
+	switch {
+	case errors.Is(err, netio.ErrBusy):
+		return Busy
+	case errors.Is(err, netio.ErrTooLarge):
+		return TooLarge
+	}
+	return CutOff
+}
 
 // Method is an HTTP method, as far as the protocol distinguishes methods.
 type Method byte
@@ -94,6 +131,105 @@ type Request struct {
 	held   int    // bytes of copied that count in the connection's account
 }
 
+// ReadHead reads the request line and the headers.
+func (r *Request) ReadHead(c *netio.Conn) Fault {
+	*r = Request{contentLength: -1, copied: r.copied[:0]}
+	var lines lineReader
+	line, f := lines.next(c)
+	if f != NoFault {
+		return f
+	}
+	if !r.parseRequestLine(c.Buffered()[line.from:line.to]) {
+		return Malformed
+	}
+	for {
+		line, f = lines.next(c)
+		if f != NoFault {
+			return f
+		}
+		if line.from == line.to {
+			break
+		}
+		if !r.header(c.Buffered(), line) {
+			return BadLength
+		}
+	}
+	r.buf = c.Buffered()
+	r.Size = lines.at
+	r.Desynchronized = r.Desynchronized || lines.cut
+	return NoFault
+}
+
+// parseRequestLine takes the request line apart. It reports whether the line has the form METHOD
+// TARGET VERSION with single spaces between them, and a path in the target. line is at the start of
+// the request.
+func (r *Request) parseRequestLine(line []byte) bool {
+	first := bytes.IndexByte(line, ' ')
+	if first < 0 {
+		return false
+	}
+	second := bytes.IndexByte(line[first+1:], ' ')
+	if second <= 0 {
+		return false
+	}
+	second += first + 1
+	switch string(line[second+1:]) {
+	case "HTTP/1.1":
+		r.KeepAlive = true
+	case "HTTP/1.0":
+	default:
+		return false
+	}
+	r.Method = methodNamed(line[:first])
+	r.line = span{0, len(line)}
+	r.target = span{first + 1, second}
+	r.path, r.query = r.target, span{second, second}
+	if q := bytes.IndexByte(line[first+1:second], '?'); q >= 0 {
+		r.path.to = first + 1 + q
+		r.query.from = r.path.to + 1
+	}
+	return r.path.from < r.path.to
+}
+
+func methodNamed(name []byte) Method {
+	switch string(name) {
+	case "GET":
+		return GET
+	case "HEAD":
+		return HEAD
+	case "POST":
+		return POST
+	case "PUT":
+		return PUT
+	case "DELETE":
+		return DELETE
+	}
+	return Other
+}
+
+// ReadBody reads the body, if the request has one.
+func (r *Request) ReadBody(c *netio.Conn) Fault {
+	r.body = span{r.Size, r.Size}
+	switch {
+	case r.chunked && r.contentLength >= 0:
+		return BadLength
+	case !r.Method.takesBody():
+		r.Desynchronized = r.Desynchronized || r.chunked || r.contentLength > 0
+	case r.contentLength > int64(c.Largest(maxBody)):
+		return TooLarge
+	case r.contentLength >= 0:
+		r.body.to = r.body.from + int(r.contentLength)
+		if err := c.Need(r.body.to); err != nil {
+			return FaultOf(err)
+		}
+		r.buf = c.Buffered()[:r.body.to:r.body.to]
+		r.Size = r.body.to
+	case r.chunked:
+		return r.readChunks(c)
+	}
+	return NoFault
+}
+
 func (r *Request) text(s span) []byte { return r.buf[s.from:s.to] }
 
 // Line returns the request line.
@@ -155,51 +291,4 @@ func (r *Request) Recycle() {
 	if cap(r.copied) > keepCopied {
 		r.copied = nil
 	}
-}
-
-// parseRequestLine takes the request line apart. It reports whether the line has the form METHOD
-// TARGET VERSION with single spaces between them, and a path in the target. line is at the start of
-// the request.
-func (r *Request) parseRequestLine(line []byte) bool {
-	first := bytes.IndexByte(line, ' ')
-	if first < 0 {
-		return false
-	}
-	second := bytes.IndexByte(line[first+1:], ' ')
-	if second <= 0 {
-		return false
-	}
-	second += first + 1
-	switch string(line[second+1:]) {
-	case "HTTP/1.1":
-		r.KeepAlive = true
-	case "HTTP/1.0":
-	default:
-		return false
-	}
-	r.Method = methodNamed(line[:first])
-	r.line = span{0, len(line)}
-	r.target = span{first + 1, second}
-	r.path, r.query = r.target, span{second, second}
-	if q := bytes.IndexByte(line[first+1:second], '?'); q >= 0 {
-		r.path.to = first + 1 + q
-		r.query.from = r.path.to + 1
-	}
-	return r.path.from < r.path.to
-}
-
-func methodNamed(name []byte) Method {
-	switch string(name) {
-	case "GET":
-		return GET
-	case "HEAD":
-		return HEAD
-	case "POST":
-		return POST
-	case "PUT":
-		return PUT
-	case "DELETE":
-		return DELETE
-	}
-	return Other
 }

@@ -2,6 +2,9 @@
 // written as tab-separated rows, the columns plain or encoded as Base64, quoted-printable or
 // percent escapes.
 //
+// A table and its reading are in rows.go, its writing is in write.go. Order is a matter of sort.go,
+// encoded columns are decoded in columns.go.
+//
 // Server and client share the package. It knows no procedure and no connection.
 package tsv
 
@@ -9,7 +12,6 @@ import (
 	"bytes"
 	"iter"
 	"slices"
-	"sort"
 	"unsafe"
 )
 
@@ -48,9 +50,6 @@ const (
 	freeRows = 64 // a shorter table takes no memory to speak of
 	partRows = 4 << 10
 )
-
-// Err returns why rows were not added: the error of Memory.
-func (r *Rows) Err() error { return r.err }
 
 // Reset empties r and keeps its memory, unless it has grown to more than limit rows.
 func (r *Rows) Reset(limit int) {
@@ -94,6 +93,9 @@ func (r *Rows) grow() bool {
 	}
 	return true
 }
+
+// Err returns why rows were not added: the error of Memory.
+func (r *Rows) Err() error { return r.err }
 
 // Len returns the number of rows, hidden ones included.
 func (r *Rows) Len() int { return len(r.full)*partRows + len(r.list) }
@@ -151,84 +153,178 @@ func (r *Rows) Has(name string) bool {
 	return ok
 }
 
-// Sort brings the rows into the byte order of their names and removes the hidden ones.
-func (r *Rows) Sort() {
-	if !r.increasing() {
-		r.order()
-		r.keepLast()
+// The media types of the bodies that carry a table. Anything may follow them in the header.
+const (
+	TypeTSV  = "text/tab-separated-values"
+	TypeForm = "application/x-www-form-urlencoded"
+)
+
+// Decode adds the table in body to dst. contentType is the header of that name: it says whether
+// body is a table, a form or something else, which adds nothing, and how the columns are encoded.
+// An encoding applies to all rows of dst, those from a query string too: the original does so.
+//
+// Body is decoded in place and must not be changed while dst is used. dst.Err returns an error if
+// there was no memory for all rows.
+func Decode[T string | []byte](dst *Rows, body []byte, contentType T) {
+	switch {
+	case hasPrefixFold(contentType, TypeTSV):
+		dst.parse(body)
+		if e := encodingOf(contentType, len(TypeTSV)); e != Raw {
+			dst.decodeColumns(e)
+		}
+	case hasPrefixFold(contentType, TypeForm):
+		DecodeForm(dst, untilNUL(body))
 	}
 }
 
-// increasing reports whether the rows are in order and their names differ.
-func (r *Rows) increasing() bool {
-	var last []byte
-	first := true
-	for row := range r.All() {
-		if !first && bytes.Compare(last, row.Name) >= 0 {
+// parse adds the rows of a table as they are. Rows without a tab are ignored.
+func (r *Rows) parse(body []byte) {
+	for len(body) > 0 && r.err == nil {
+		line := body
+		if end := bytes.IndexByte(body, '\n'); end >= 0 {
+			line, body = body[:end], body[end+1:]
+			if end > 0 && line[end-1] == '\r' {
+				line = line[:end-1]
+			}
+		} else {
+			body = nil
+		}
+		if tab := bytes.IndexByte(line, '\t'); tab >= 0 {
+			r.Add(line[:tab], line[tab+1:])
+		}
+	}
+}
+
+// hasPrefixFold reports whether s begins with prefix, which is in lower case, in any case.
+func hasPrefixFold[T string | []byte](s T, prefix string) bool {
+	if len(s) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		c := s[i]
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != prefix[i] {
 			return false
 		}
-		last, first = row.Name, false
 	}
 	return true
 }
 
-// order sorts by name; rows of one name stay in the order of Add.
-func (r *Rows) order() {
-	if r.full == nil {
-		slices.SortStableFunc(r.list, compareRaw)
-		return
-	}
-	sort.Stable(byOrder{r, compareRaw})
-}
-
-// keepLast keeps the last row of every run of equal names.
-func (r *Rows) keepLast() {
-	n, size := 0, r.Len()
-	for i := range size {
-		row := *r.at(i)
-		if i+1 < size && bytes.Equal(row.Name, r.at(i+1).Name) {
+// encodingOf finds the colenc attribute behind the media type.
+func encodingOf[T string | []byte](contentType T, attributes int) Encoding {
+	const name = "colenc="
+	for i := attributes; i < len(contentType); {
+		if isSeparator(contentType[i]) {
+			i++
 			continue
 		}
-		*r.at(n) = row
-		n++
+		if hasPrefixFold(contentType[i:], name) {
+			return encodingLetter(contentType[i+len(name):])
+		}
+		for i < len(contentType) && !isSeparator(contentType[i]) {
+			i++
+		}
 	}
-	r.truncate(n)
+	return Raw
 }
 
-// at returns the i-th row.
-func (r *Rows) at(i int) *Row {
-	if part := i / partRows; part < len(r.full) {
-		return &r.full[part][i%partRows]
+func isSeparator(c byte) bool { return c == ';' || c == ' ' || c == '\t' }
+
+func encodingLetter[T string | []byte](s T) Encoding {
+	i := 0
+	if len(s) > 0 && s[0] == '"' {
+		i = 1
 	}
-	return &r.list[i-len(r.full)*partRows]
-}
-
-// truncate removes the rows behind the first n.
-func (r *Rows) truncate(n int) {
-	if part := n / partRows; part < len(r.full) {
-		r.list = r.full[part]
-		clear(r.full[part:])
-		r.full = r.full[:part]
+	if i >= len(s) {
+		return Raw
 	}
-	n -= len(r.full) * partRows
-	clear(r.list[n:])
-	r.list = r.list[:n]
+	switch s[i] {
+	case 'B', 'b':
+		return Base64
+	case 'Q', 'q':
+		return Quoted
+	case 'U', 'u':
+		return URL
+	}
+	return Raw
 }
 
-// byOrder sorts the rows of several parts.
-type byOrder struct {
-	r       *Rows
-	compare func(a, b Row) int
+// DecodeForm adds the fields of a form or a query string to dst and decodes them in place. Fields
+// are separated by '&' or ';'; a field without '=' has an empty value.
+func DecodeForm(dst *Rows, text []byte) {
+	for len(text) > 0 && dst.err == nil {
+		field := text
+		if end := bytes.IndexAny(text, "&;"); end >= 0 {
+			field, text = text[:end], text[end+1:]
+		} else {
+			text = nil
+		}
+		field = trimLeft(field)
+		if len(field) == 0 {
+			continue
+		}
+		name, value, _ := bytes.Cut(field, []byte("="))
+		dst.Add(DecodeURL(name), DecodeURL(value))
+	}
 }
 
-// Len implements sort.Interface.
-func (o byOrder) Len() int { return o.r.Len() }
+// trimLeft removes leading blanks and control bytes.
+func trimLeft(s []byte) []byte {
+	for len(s) > 0 && s[0] > 0 && s[0] <= ' ' {
+		s = s[1:]
+	}
+	return s
+}
 
-// Less implements sort.Interface.
-func (o byOrder) Less(i, j int) bool { return o.compare(*o.r.at(i), *o.r.at(j)) < 0 }
+// DecodeURL decodes percent escapes and plus signs in place, by the lenient rules of the original:
+// a character that is no digit is passed over, and an escape that the end cuts off is dropped, as
+// are blanks and control bytes. Bytes from 0x80 on are kept. The original drops them, which turns
+// different names into equal ones.
+func DecodeURL(text []byte) []byte {
+	text = untilNUL(text)
+	r := plainPrefix(text)
+	if r == len(text) {
+		return text
+	}
+	w := r
+	for r < len(text) {
+		c := text[r]
+		switch {
+		case c == '%':
+			if r+2 >= len(text) {
+				return text[:w]
+			}
+			text[w] = hexPair(text[r+1], text[r+2])
+			w++
+			r += 2
+		case c == '+':
+			text[w] = ' '
+			w++
+		case c > ' ' && c != 0x7f:
+			text[w] = c
+			w++
+		}
+		r++
+	}
+	return text[:w]
+}
 
-// Swap implements sort.Interface.
-func (o byOrder) Swap(i, j int) {
-	a, b := o.r.at(i), o.r.at(j)
-	*a, *b = *b, *a
+// plainPrefix returns the length of the part of text that DecodeURL leaves alone.
+func plainPrefix(text []byte) int {
+	for i, c := range text {
+		if c == '%' || c == '+' || c <= ' ' || c == 0x7f {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// untilNUL returns text up to its first NUL: the decoders of the original end there.
+func untilNUL(text []byte) []byte {
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return text[:i]
+	}
+	return text
 }

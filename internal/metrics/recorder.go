@@ -1,8 +1,10 @@
-// Package metrics measures requests while they are served. The cost cannot be seen in the
-// throughput: two readings of the clock for each batch of requests that arrive together, and a few
-// additions to counters that busy connections seldom share. Nothing is allocated and nothing is
-// locked. The counters are added up only when somebody asks for the figures, for example in a
-// scrape.
+// Package metrics measures requests while they are served, and says what a metric is
+// (definition.go).
+//
+// The cost of measuring cannot be seen in the throughput: two readings of the clock for each batch
+// of requests that arrive together, and a few additions to counters that busy connections seldom
+// share. Nothing is allocated and nothing is locked. The counters are added up only when somebody
+// asks for the figures, for example in a scrape.
 //
 // A Recorder belongs to one connection. The time of a request begins when its bytes have arrived.
 // It ends when the reply may leave: after the wait for the update log, and before the wait for a

@@ -35,32 +35,6 @@ func NewPool() *sync.Pool {
 	return &sync.Pool{New: func() any { return &buffers{in: make([]byte, readSize)} }}
 }
 
-func (c *Conn) takeBuffers() {
-	if c.bufs == nil {
-		c.bufs = c.pool.Get().(*buffers)
-		c.Out = c.bufs.out
-		c.force(c.inputCost()) // the buffer exists already: to refuse it would save nothing
-	}
-}
-
-// parkBuffers returns the buffers to the pool. Nothing may be buffered or unsent.
-func (c *Conn) parkBuffers() {
-	b := c.bufs
-	if b == nil {
-		return
-	}
-	c.letGo(c.held - c.inputCost())
-	if len(b.in) > keepSize {
-		b.in, b.whole = make([]byte, readSize), nil
-	}
-	b.out = c.Out[:0]
-	if cap(b.out) > keepSize {
-		b.out = nil
-	}
-	c.bufs, c.Out = nil, nil
-	c.pool.Put(b)
-}
-
 // shrink drops a large read buffer when its request is served, and the room of a large reply when
 // it is sent, even if the next request has begun to arrive.
 func (c *Conn) shrink() {

@@ -1,23 +1,29 @@
 // Package netio is a client connection as the protocols see it: bytes that were read and are not
 // yet used, and replies that leave together, after the updates that they acknowledge are durable.
 // It also limits the time and the memory that the requests of all connections take.
+//
+// The way of a request:
+//
+//	read.go     WaitByte waits for its first bytes, Need and Fill for the rest
+//	            … a protocol serves it and appends the reply to Out …
+//	write.go    Flush waits for the log and sends Out, at the latest before the next wait
+//
+// The rest is what makes these waits safe: buffers that grow and are given back (buffer.go), limits
+// of time (limits.go), the account of memory (account.go), and clients that have gone (heed.go).
 package netio
 
 import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"gotycoon/access"
 	"gotycoon/db/owed"
 	"gotycoon/internal/metrics"
 )
-
-// flushSize is how many bytes of replies may gather while pipelined requests are served.
-const flushSize = 64 << 10
 
 var (
 	// ErrTooLarge is returned by Fill and Need when a request is larger than Options.MaxRequest or
@@ -95,155 +101,58 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 	return conn
 }
 
-// Buffered returns the bytes read but not yet used. They are valid until the next Fill or WaitByte.
-func (c *Conn) Buffered() []byte {
-	if c.bufs == nil {
-		return nil
-	}
-	return c.bufs.in[c.r:c.w]
+// waiter is a connection that can wait for bytes without a buffer for them, as a plain socket can.
+type waiter interface{ Wait() error }
+
+// Replace makes n the network connection in place of the present one, of which n is another form: a
+// port that speaks plain text and TLS learns only from the first byte which of them a client
+// speaks. Nothing may have been read or written yet.
+func (c *Conn) Replace(n net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.net = n
+	c.raw = newRawSocket(c)
+	c.wait, _ = n.(waiter)
+	c.Visitor = c.opts.Access.Visit(n)
 }
 
-// Advance marks the first n buffered bytes as used.
-func (c *Conn) Advance(n int) { c.r += n }
+// rawSocket moves bytes with the system calls of package rawio. It also lets a connection wait for
+// bytes without a buffer for them.
+type rawSocket struct {
+	c  *Conn
+	rc syscall.RawConn
 
-// Need waits until n bytes are buffered. Before it reads any of them it refuses a request that
-// could never be held (ErrTooLarge), or for which there is no memory now (ErrBusy). The memory is
-// taken as the bytes come.
-func (c *Conn) Need(n int) error { return c.NeedWith(n, 0) }
-
-// NeedWith is Need for n bytes, behind which up to more bytes of the same request may follow. The
-// buffer becomes large enough for both.
-func (c *Conn) NeedWith(n, more int) error {
-	if len(c.Buffered()) >= n {
-		return nil
-	}
-	if err := c.Declare(n); err != nil {
-		return err
-	}
-	c.want = n + more
-	defer func() { c.want = 0 }()
-	for len(c.Buffered()) < n {
-		if err := c.Fill(); err != nil {
-			return err
-		}
-	}
-	return nil
+	onReadable func(fd uintptr) bool // readSome as a value, made once
+	onWritable func(fd uintptr) bool // writeSome
+	err        error                 // result of the latest callback
+	rest       []byte                // still to be written
+	armed      bool                  // a write deadline is set
+	counted    int                   // bytes of the account to be given back when the reply is sent
+	size       int                   // bytes that are held while the reply is sent
+	began      time.Time             // first wait for send space for the reply; zero: none yet
+	sent       int                   // bytes of the reply that were sent since began
+	burst      int                   // bytes read since others could run
 }
 
-// WaitByte waits for the next request, until at least one byte is buffered. Only Limits.SetIdle
-// limits this wait. WaitByte sends Out before it waits. After Stop it returns ErrStopped instead of
-// waiting.
-func (c *Conn) WaitByte() error {
-	c.endRequest()
-	if c.r < c.w && len(c.Out) < flushSize {
+// newRawSocket returns nil if the connection is no plain socket, for example a pipe in a test.
+func newRawSocket(c *Conn) *rawSocket {
+	sc, ok := c.net.(syscall.Conn)
+	if !ok {
 		return nil
 	}
-	err := c.Flush()
-	c.precious = false
-	if err != nil || c.r < c.w {
-		return err
-	}
-	c.r, c.w = 0, 0
-	if err := c.beginIdle(); err != nil {
-		return err
-	}
-	c.Meter.Idle()
-	return c.measured(c.read())
-}
-
-// Fill reads at least one more byte of the current request, within the time limit.
-func (c *Conn) Fill() error {
-	if err := c.Flush(); err != nil { // the client may send the rest only after earlier replies
-		return err
-	}
-	c.overdrawn, c.precious = false, false
-	if err := c.makeRoom(); err != nil {
-		return err
-	}
-	slow, err := c.beginLimited()
+	rc, err := sc.SyscallConn()
 	if err != nil {
-		return err
-	}
-	c.Meter.Leave()
-	w := c.w
-	err = c.measured(c.read())
-	c.came += int64(c.w - w)
-	if slow && errors.Is(err, os.ErrDeadlineExceeded) && !c.stopping() {
-		return ErrSlow
-	}
-	return err
-}
-
-// measured tells the meter when bytes have arrived.
-func (c *Conn) measured(err error) error {
-	if err == nil {
-		c.Meter.Arrived()
-	}
-	return err
-}
-
-// endRequest ends the time and returns the memory of the request that was served.
-func (c *Conn) endRequest() {
-	if !c.began.IsZero() {
-		c.Restart()
-	}
-	c.endServing()
-	c.want, c.overdrawn = 0, false
-	if c.held > 0 {
-		c.shrink()
-		c.letGo(c.inputCost() + c.kept)
-	}
-}
-
-// read waits until bytes have arrived and reads them.
-func (c *Conn) read() error {
-	if c.raw != nil {
-		return c.raw.read()
-	}
-	if c.wait != nil && c.w == 0 {
-		c.parkBuffers()
-		if err := c.wait.Wait(); err != nil {
-			return err
-		}
-	}
-	c.takeBuffers()
-	n, err := c.net.Read(c.bufs.in[c.w:])
-	c.w += n
-	if n > 0 {
 		return nil
 	}
-	return err
+	s := &rawSocket{c: c, rc: rc}
+	s.onReadable, s.onWritable = s.readSome, s.writeSome
+	return s
 }
 
-// beginIdle prepares a read between two requests, which only the idle limit ends.
-func (c *Conn) beginIdle() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.stopBy.IsZero() {
-		return ErrStopped
-	}
-	c.idle = true
-	end := c.idleEnd()
-	if !c.limited && end.IsZero() {
-		return nil
-	}
-	c.limited = !end.IsZero()
-	return c.net.SetReadDeadline(end)
-}
-
-// beginLimited prepares a read within a request. If Stop has set a deadline in the past to end an
-// idle read, beginLimited replaces that deadline. slow says that the new deadline is the end of the
-// whole request's time, not of one wait.
-func (c *Conn) beginLimited() (slow bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.idle = false
-	c.limited = true
-	limit, slow := c.deadline(time.Now())
-	if !c.stopBy.IsZero() && c.stopBy.Before(limit) {
-		limit, slow = c.stopBy, false
-	}
-	return slow, c.net.SetReadDeadline(limit)
+// Secure reports whether the connection is encrypted by TLS.
+func (c *Conn) Secure() bool {
+	_, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
+	return ok
 }
 
 // stopping reports whether Stop was called.
@@ -274,25 +183,4 @@ func (c *Conn) Close() {
 	c.parkBuffers()
 	c.kept = 0
 	c.letGo(0)
-}
-
-// waiter is a connection that can wait for bytes without a buffer for them, as a plain socket can.
-type waiter interface{ Wait() error }
-
-// Replace makes n the network connection in place of the present one, of which n is another form: a
-// port that speaks plain text and TLS learns only from the first byte which of them a client
-// speaks. Nothing may have been read or written yet.
-func (c *Conn) Replace(n net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.net = n
-	c.raw = newRawSocket(c)
-	c.wait, _ = n.(waiter)
-	c.Visitor = c.opts.Access.Visit(n)
-}
-
-// Secure reports whether the connection is encrypted by TLS.
-func (c *Conn) Secure() bool {
-	_, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
-	return ok
 }

@@ -140,9 +140,6 @@ func (c *Conn) socket() syscall.Conn {
 	return nil
 }
 
-// endServing forgets the request that was served.
-func (c *Conn) endServing() {
-	if !c.serving.began.IsZero() {
-		c.serving = serving{sent: c.serving.sent}
-	}
-}
+// endServing forgets the request that was served. The bytes that its opening has sent stay counted
+// until Flush has sent the rest.
+func (c *Conn) endServing() { c.serving = serving{sent: c.serving.sent} }

@@ -57,16 +57,6 @@ func (c *Conn) timeout() time.Duration {
 	return time.Duration(c.opts.Limits.timeout.Load())
 }
 
-// Largest returns how many bytes a request may have whose protocol allows so many.
-func (c *Conn) Largest(allowed int) int {
-	if l := c.opts.Limits; l != nil {
-		if most := l.largest.Load(); most > 0 && most < int64(allowed) {
-			return int(most)
-		}
-	}
-	return allowed
-}
-
 // Restart begins the time of a request anew. Protocols in which a request lasts as long as the
 // connection call it.
 func (c *Conn) Restart() { c.began, c.came = time.Time{}, 0 }
@@ -97,17 +87,4 @@ func (c *Conn) deadline(now time.Time) (at time.Time, slow bool) {
 func moveTime(moved, size int64) time.Duration {
 	rate := max(leastRate, size/int64(heldFor/time.Second))
 	return time.Duration(moved) * time.Second / time.Duration(rate)
-}
-
-// idleEnd returns when the next request must have begun; the zero time means that there is no
-// limit.
-func (c *Conn) idleEnd() time.Time {
-	if c.opts.Limits == nil || c.opts.Patient {
-		return time.Time{}
-	}
-	idle := time.Duration(c.opts.Limits.idle.Load())
-	if idle <= 0 {
-		return time.Time{}
-	}
-	return time.Now().Add(idle)
 }

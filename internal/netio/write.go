@@ -4,8 +4,14 @@ import (
 	"errors"
 	"io"
 	"os"
+	"syscall"
 	"time"
+
+	"gotycoon/internal/rawio"
 )
+
+// flushSize is how many bytes of replies may gather while pipelined requests are served.
+const flushSize = 64 << 10
 
 // Flush waits until the updates that Out acknowledges are durable, and sends Out. If they cannot be
 // made durable, nothing is sent.
@@ -32,6 +38,13 @@ func (c *Conn) Send(p []byte) error {
 	return c.write(p)
 }
 
+// unsent returns the part of Out that hint has not sent already.
+func (c *Conn) unsent() []byte {
+	n := min(c.serving.sent, len(c.Out))
+	c.serving.sent -= n
+	return c.Out[n:]
+}
+
 // write sends all of p, or fails. After a failure all later calls fail, because the client would
 // take their bytes for the rest of p.
 func (c *Conn) write(p []byte) error {
@@ -44,6 +57,53 @@ func (c *Conn) write(p []byte) error {
 		c.broken = c.writeAll(p)
 	}
 	return c.broken
+}
+
+// write sends all of p. Each wait for send space has a time limit; a large reply also has one as a
+// whole.
+func (s *rawSocket) write(p []byte) error {
+	s.err, s.rest, s.began, s.size = nil, p, time.Time{}, 0
+	err := s.rc.Write(s.onWritable)
+	s.rest = nil
+	if s.counted > 0 {
+		s.c.letGo(s.c.held - int64(s.counted))
+		s.counted = 0
+	}
+	if err != nil {
+		return err
+	}
+	if s.armed && s.err == nil {
+		s.armed = false
+		return s.c.net.SetWriteDeadline(time.Time{})
+	}
+	return s.err
+}
+
+// writeSome writes as much as there is send space for. If bytes are left, it returns false, and the
+// runtime calls it again when there is space.
+func (s *rawSocket) writeSome(fd uintptr) bool {
+	for len(s.rest) > 0 {
+		n, errno := rawio.Write(fd, s.rest[:min(len(s.rest), rawChunk)])
+		if errno == syscall.EAGAIN {
+			if s.began.IsZero() {
+				s.began, s.sent = time.Now(), 0
+				if s.counted, s.size, s.err = s.c.holdReply(len(s.rest)); s.err != nil {
+					s.counted = 0
+					return true
+				}
+			}
+			s.armed = true
+			s.err = s.c.net.SetWriteDeadline(s.c.sendEnd(s.began, s.sent, s.size))
+			return s.err != nil
+		}
+		if errno != 0 {
+			s.err = os.NewSyscallError("write", errno)
+			return true
+		}
+		s.rest = s.rest[n:]
+		s.sent += n
+	}
+	return true
 }
 
 // writeAll is write for a connection that is no plain socket. Each wait for send space has a time
@@ -72,13 +132,6 @@ func (c *Conn) writeAll(p []byte) error {
 			return io.ErrShortWrite
 		}
 	}
-}
-
-// unsent returns the part of Out that hint has not sent already.
-func (c *Conn) unsent() []byte {
-	n := min(c.serving.sent, len(c.Out))
-	c.serving.sent -= n
-	return c.Out[n:]
 }
 
 // sendEnd returns when the client must have taken the next bytes of a reply. The client has taken

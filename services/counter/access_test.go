@@ -1,29 +1,15 @@
 package counter_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/access"
+	"gotycoon/access/accesstest"
 	"gotycoon/services"
 	"gotycoon/services/counter"
 	"gotycoon/services/counter/frame"
 )
-
-// guard is one whose access file has these lines.
-func guard(t *testing.T, lines ...string) *access.Guard {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "access")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
-	g, err := access.Open(access.Options{Path: path})
-	require.NoError(t, err)
-	t.Cleanup(g.Close)
-	return g
-}
 
 func TestRights(t *testing.T) {
 	name := frame.Args{Name: []byte("a"), Resources: 1, Maximum: 2}
@@ -34,7 +20,7 @@ func TestRights(t *testing.T) {
 		"allow anyone read,write from=192.0.2.1":             {},
 		"allow anyone read,write service=counter from=local": {frame.Noop, frame.Get, frame.Acquire, frame.Stats},
 	} {
-		_, addr := start(t, counter.Options{Options: services.Options{Access: guard(t, rule)}})
+		_, addr := start(t, counter.Options{Options: services.Options{Access: accesstest.Guard(t, rule)}})
 		p := dial(t, addr)
 		for _, op := range []frame.Opcode{frame.Noop, frame.Acquire, frame.Get, frame.Stats, 0x55} {
 			r := p.call(op, name)

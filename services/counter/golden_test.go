@@ -16,16 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/services/counter/frame"
+	"gotycoon/services/internal/servicetest"
 )
 
 const (
-	recordings = "testdata/counter.jsonl"
-	waitLimit  = 20 * time.Second
-	silence    = 50 * time.Millisecond // long enough for an answer that must not come
+	waitLimit = 20 * time.Second
+	silence   = 50 * time.Millisecond // long enough for an answer that must not come
 )
 
-// recording is a recorded conversation with the original. README-primitives.md beside the
-// recordings explains the fields.
+// recording is a recorded conversation with the original.
 type recording struct {
 	Name     string
 	Requires []string
@@ -83,19 +82,13 @@ var differing = map[string]string{
 
 // The recordings of the original are the specification.
 func TestRecordings(t *testing.T) {
-	file, err := os.Open(recordings)
-	require.NoError(t, err)
-	defer file.Close()
-	played := 0
-	for lines := json.NewDecoder(file); lines.More(); {
-		var r recording
-		require.NoError(t, lines.Decode(&r))
-		played++
+	all := servicetest.ReadCases[recording](t, "counter.jsonl")
+	for _, r := range all {
 		if differing[r.Name] == "" {
 			t.Run(r.Name, r.play)
 		}
 	}
-	require.Equal(t, 33, played)
+	require.Len(t, all, 33)
 }
 
 // stage is a server with the connections of a conversation.

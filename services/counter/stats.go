@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 	"gotycoon/services/counter/frame"
 )
@@ -101,17 +100,17 @@ func (s *Server) Connections() (open int, total uint64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []exposed.Definition {
-	return []exposed.Definition{
-		exposed.Define("gotycoon_counters", exposed.Gauge, "Counters as of the latest collection."),
-		exposed.Define("gotycoon_counters_created_total", exposed.Counter, "Counters ever created."),
-		exposed.Define("gotycoon_counters_bytes", exposed.Gauge, "Memory of the counters as of the latest collection."),
+func Metrics() []metrics.Definition {
+	return []metrics.Definition{
+		metrics.Define("gotycoon_counters", metrics.Gauge, "Counters as of the latest collection."),
+		metrics.Define("gotycoon_counters_created_total", metrics.Counter, "Counters ever created."),
+		metrics.Define("gotycoon_counters_bytes", metrics.Gauge, "Memory of the counters as of the latest collection."),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() exposed.Source {
-	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
+func (s *Server) Figures() metrics.Source {
+	return metrics.Source{Definitions: Metrics(), Read: func(put metrics.Put) {
 		stats := s.Stats()
 		put("gotycoon_counters", float64(stats.Objects))
 		put("gotycoon_counters_created_total", float64(stats.Created))

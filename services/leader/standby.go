@@ -3,7 +3,7 @@ package leader
 import (
 	"fmt"
 
-	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
 )
 
 // Most reasons why a server is not the primary end in remedy or in force.
@@ -44,15 +44,15 @@ func (r *Role) Primary() (sid uint16, ok bool) {
 }
 
 // Metrics returns the definition of the metric of a Role.
-func Metrics() []exposed.Definition {
-	return []exposed.Definition{
-		exposed.Define("gotycoon_services_primary", exposed.Gauge, "1 while this server changes quotas and gives out fencing tokens, 0 while another one does."),
+func Metrics() []metrics.Definition {
+	return []metrics.Definition{
+		metrics.Define("gotycoon_services_primary", metrics.Gauge, "1 while this server changes quotas and gives out fencing tokens, 0 while another one does."),
 	}
 }
 
 // Figures returns the metric of the role.
-func (r *Role) Figures() exposed.Source {
-	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
+func (r *Role) Figures() metrics.Source {
+	return metrics.Source{Definitions: Metrics(), Read: func(put metrics.Put) {
 		n := 0.0
 		if _, err := r.Term(); err == nil {
 			n = 1

@@ -4,26 +4,15 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/access"
+	"gotycoon/access/accesstest"
 	"gotycoon/services"
 )
-
-// guard is one whose access file has these lines.
-func guard(t *testing.T, lines ...string) *access.Guard {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "access")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
-	g, err := access.Open(access.Options{Path: path})
-	require.NoError(t, err)
-	t.Cleanup(g.Close)
-	return g
-}
 
 func TestRights(t *testing.T) {
 	const no = "ACCESS_DENIED: no such right"
@@ -34,7 +23,7 @@ func TestRights(t *testing.T) {
 		"allow anyone read service=quota":  {no, no, no, no, no},
 		"allow anyone admin from=10.0.0.1": {no, no, no, no, no},
 	} {
-		_, addr := start(t, Options{Options: services.Options{Access: guard(t, rule)}})
+		_, addr := start(t, Options{Options: services.Options{Access: accesstest.Guard(t, rule)}})
 		p := dial(t, addr)
 		for i, line := range []string{"lock a", "status a", "release a", "cancel a 127.0.0.1:1", "nonsense"} {
 			require.Equal(t, want[i], p.call("%s", line), "%s: %s", rule, line)

@@ -27,6 +27,9 @@ const (
 var verbWords = [...]string{"lock", "lock-fenced", "release", "status", "renew", "cancel", "status-by-key", "status-by-grants",
 	"status-by-requests", "list", "quit"}
 
+// commandNames are the names under which commands are counted, in the order of the verbs.
+func commandNames() []string { return append(verbWords[:], "unknown") }
+
 func verbOf(word []byte) verb {
 	for i := range verbWords {
 		if string(word) == verbWords[i] {
@@ -70,6 +73,12 @@ const (
 	usualTimeout = -1 // for ever
 	usualExpires = 120
 )
+
+// wish is what a lock command asks for.
+type wish struct {
+	max, timeout, expires int32 // seconds; timeout -1: for ever
+	fenced                bool
+}
 
 // wish reads the arguments of a lock command. refusal is the reply to wrong arguments, "" if they
 // are right.

@@ -52,8 +52,10 @@
 //
 // # Parts
 //
-// The table knows no sockets. It carries out steps (table.go, with key.go, timers.go and fence.go
-// below it) and leaves lines of text with sessions. command.go and reply.go hold the text of the
-// protocol; conn.go reads and answers one connection; outbox.go sends lines, also those that other
-// connections and the clock have caused.
+// Each file uses only files that stand before it here. command.go and reply.go hold the text of the
+// protocol. The table knows no sockets: state.go has what it consists of, key.go, timers.go and
+// session.go change one part, and table.go and steps.go carry out steps, with tokens of fence.go,
+// and leave lines of text with sessions. server.go has the options and the clock; outbox.go sends
+// the lines of a connection (conn.go), also those that other connections and the clock have caused;
+// serve.go reads and answers commands, with access.go, list.go and stats.go.
 package lock

@@ -4,22 +4,20 @@ import (
 	"encoding/json"
 	"io"
 	"net"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"gotycoon/services/internal/servicetest"
 )
 
-const (
-	recordings = "testdata/lock.jsonl"
-	silence    = 100 * time.Millisecond // long enough for a line that must not come
-)
+// silence is long enough for a line that must not come.
+const silence = 100 * time.Millisecond
 
-// recording is a recorded conversation with the original. README-primitives.md beside the
-// recordings explains the fields.
+// recording is a recorded conversation with the original.
 type recording struct {
 	Name     string
 	Requires []string
@@ -68,19 +66,13 @@ var differing = map[string]string{
 // The recordings of the original are the specification.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
-	file, err := os.Open(recordings)
-	require.NoError(t, err)
-	defer file.Close()
-	played := 0
-	for lines := json.NewDecoder(file); lines.More(); {
-		var r recording
-		require.NoError(t, lines.Decode(&r))
-		played++
+	all := servicetest.ReadCases[recording](t, "lock.jsonl")
+	for _, r := range all {
 		if differing[r.Name] == "" {
 			t.Run(r.Name, r.play)
 		}
 	}
-	require.Equal(t, 29, played)
+	require.Len(t, all, 29)
 }
 
 // stage is a server with the connections of a conversation.

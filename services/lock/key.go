@@ -2,73 +2,6 @@ package lock
 
 import "slices"
 
-// key is a lock with its holders and its waiting requests. The mutex of its shard protects it. A
-// key with neither is removed, and newKey uses it again for another name of the same shard.
-type key struct {
-	shard   *shard // does not change
-	name    string
-	holders queue                 // in the order of their grants
-	limits  []limit               // MAX of the holders, ascending
-	lines   []line                // waiting requests, one line for each MAX
-	waiting int                   // in all lines
-	index   map[*session]*request // of all requests when there are many; nil otherwise
-
-	// Nearly all keys need one limit, one line and one request: these arrays save the allocations.
-	oneLimit   [1]limit
-	oneLine    [1]line
-	oneRequest request
-}
-
-// limit is how many holders have the same MAX.
-type limit struct {
-	max int32
-	n   int
-}
-
-// line holds the waiting requests with the same MAX, in the order of their arrival. Either
-// all requests of a line may enter next, or none. So next looks at the first request of each line
-// only, instead of every waiting request.
-type line struct {
-	max int32
-	queue
-}
-
-// state of a request.
-type state byte
-
-const (
-	gone state = iota // it neither waits nor holds the lock, and is not used any more
-	waiting
-	holding
-)
-
-// request is what one session wants of a key or has of it. There is at most one request for a
-// session and a key.
-type request struct {
-	key     *key
-	session *session
-	state   state
-
-	max     int32
-	expires int32  // seconds
-	fenced  bool   // a token is wanted
-	token   uint64 // 0 is none
-
-	arrival uint64 // grows with each request of the shard
-	since   int64  // when it began to wait or to hold
-	when    int64  // when it times out or expires; never: not in the timers
-	slot    int    // index in the timers
-	place   int    // index among the session's requests; session.mu protects it
-
-	prev, next *request // neighbours in holders or in a line
-}
-
-// queue is a list of requests.
-type queue struct {
-	first, last *request
-	n           int
-}
-
 // insert puts r behind after; after nil means the front.
 func (q *queue) insert(r, after *request) {
 	r.prev, r.next = after, q.first
@@ -112,6 +45,9 @@ func (sh *shard) newKey(name string) *key {
 	k.name, k.limits, k.lines = name, k.oneLimit[:0], k.oneLine[:0]
 	return k
 }
+
+// keepSpare is how many unused keys a shard keeps.
+const keepSpare = 16
 
 // keep keeps a key without requests for newKey.
 func (sh *shard) keep(k *key) {

@@ -48,22 +48,6 @@ type reply struct {
 	token            uint64 // 0: none
 }
 
-// about makes a reply with the present counts.
-func (k *key) about(word string) reply {
-	return reply{word: word, holders: k.holders.n, waiters: k.waiting}
-}
-
-// left makes a reply with the present counts, the seconds that r may hold the lock, and its token
-// if it wants one.
-func (r *request) left(word string) reply {
-	a := r.key.about(word)
-	a.timed, a.seconds = true, r.expires
-	if r.fenced {
-		a.token = r.token
-	}
-	return a
-}
-
 func appendReply(dst []byte, name string, r reply) []byte {
 	dst = strconv.AppendInt(append(append(dst, r.word...), ' '), int64(r.holders), 10)
 	dst = strconv.AppendInt(append(dst, ' '), int64(r.waiters), 10)

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"math"
-	"net"
 	"sync"
 	"time"
 
@@ -100,15 +99,6 @@ func New(o Options) (*Server, error) {
 		lists:   make(chan struct{}, maxLists),
 		quit:    make(chan struct{}),
 	}, nil
-}
-
-// Start begins to serve the connections of l, which now belongs to the server. It is called once.
-func (s *Server) Start(l net.Listener) {
-	s.workers.Go(s.clock)
-	if s.table.tokens != nil {
-		s.workers.Go(func() { s.table.tokens.run(s.quit) })
-	}
-	s.Serve(l, s.serve)
 }
 
 // Close ends the connections, which releases all locks, and returns when all goroutines have ended.

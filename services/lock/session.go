@@ -1,46 +1,14 @@
 package lock
 
-import (
-	"sync"
-	"sync/atomic"
-)
-
-// maxLines is how many bytes of lines other sessions and the clock may leave with a session. A
-// client with more does not read: its connection is closed.
-const maxLines = 16 << 20
-
-// keepRequests is the largest capacity of requests that is kept while there are none.
-const keepRequests = 1 << 8
-
-// session is what the table knows of a connection: its requests, and the lines to send to it. Its
-// mutex is taken after that of a shard.
-//
-// There are two buffers of lines, so that the usual command needs no lock: the session's own steps
-// append to own, which belongs to the goroutine of the connection; all others append to lines,
-// under mu. The client must see its lines in the order in which they were caused, so own is always
-// sent before lines, and while there is something in lines, own steps append to lines too:
-//
-//	own: A B      lines:          a command causes A and B
-//	own: A B      lines: X        another session's release causes X
-//	own: A B      lines: X C      a command causes C: not into own, or C would be sent before X
-type session struct {
-	address string      // of the client
-	push    func()      // sends lines soon, without waiting; called with no lock held
-	own     []byte      // not yet sent; belongs to the goroutine of the session's steps
-	left    atomic.Bool // lines is not empty; changes under mu
-
-	mu       sync.Mutex // protects the fields below
-	requests []*request // in no order
-	lines    []byte     // not yet sent
-	overflow bool       // lines has exceeded maxLines
-}
-
 func (s *session) add(r *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.place = len(s.requests)
 	s.requests = append(s.requests, r)
 }
+
+// keepRequests is the largest capacity of requests that is kept while there are none.
+const keepRequests = 1 << 8
 
 func (s *session) remove(r *request) {
 	s.mu.Lock()
@@ -96,6 +64,10 @@ func (s *session) gathered() int {
 	return len(s.own) + len(s.lines)
 }
 
+// maxLines is how many bytes of lines other sessions and the clock may leave with a session. A
+// client with more does not read: its connection is closed.
+const maxLines = 16 << 20
+
 // step is one step of the table: a command of a session, or the passing of time.
 type step struct {
 	now  int64      // nanoseconds since the start
@@ -118,6 +90,9 @@ func (st *step) tell(s *session, name string, r reply) {
 	s.mu.Unlock()
 	st.told = append(st.told, s)
 }
+
+// deliverEvery is how many sessions may have undelivered lines while a long step goes on.
+const deliverEvery = 64
 
 // deliver asks the sessions that have got new lines to send them. The caller holds no lock.
 func (st *step) deliver() {

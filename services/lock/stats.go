@@ -3,20 +3,8 @@ package lock
 import (
 	"time"
 
-	"gotycoon/internal/exposed"
 	"gotycoon/internal/metrics"
 )
-
-// Counts are numbers of events since the start.
-type Counts struct {
-	Grants   uint64 // without renewals
-	Renewals uint64
-	Releases uint64 // also at the end of connections
-	Expiries uint64
-	Timeouts uint64
-	Cancels  uint64 // waiting requests that were cancelled, also at the end of connections
-	Refusals uint64 // over a limit, or without a token
-}
 
 func (c *Counts) add(more *Counts) {
 	c.Grants += more.Grants
@@ -64,19 +52,19 @@ func (sh *shard) addTo(all *Stats, now int64) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []exposed.Definition {
-	return []exposed.Definition{
-		exposed.Define("gotycoon_lock_keys", exposed.Gauge, "Keys that are locked or waited for."),
-		exposed.Define("gotycoon_lock_holders", exposed.Gauge, "Locks granted just now."),
-		exposed.Define("gotycoon_lock_waiters", exposed.Gauge, "Requests for locks that wait."),
-		exposed.Define("gotycoon_lock_oldest_wait_seconds", exposed.Gauge, "For how long the oldest of them has waited."),
-		exposed.Define("gotycoon_lock_events_total", exposed.Counter, "What has become of locks and requests for them.", "event"),
+func Metrics() []metrics.Definition {
+	return []metrics.Definition{
+		metrics.Define("gotycoon_lock_keys", metrics.Gauge, "Keys that are locked or waited for."),
+		metrics.Define("gotycoon_lock_holders", metrics.Gauge, "Locks granted just now."),
+		metrics.Define("gotycoon_lock_waiters", metrics.Gauge, "Requests for locks that wait."),
+		metrics.Define("gotycoon_lock_oldest_wait_seconds", metrics.Gauge, "For how long the oldest of them has waited."),
+		metrics.Define("gotycoon_lock_events_total", metrics.Counter, "What has become of locks and requests for them.", "event"),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() exposed.Source {
-	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
+func (s *Server) Figures() metrics.Source {
+	return metrics.Source{Definitions: Metrics(), Read: func(put metrics.Put) {
 		stats := s.Stats()
 		put("gotycoon_lock_keys", float64(stats.Keys))
 		put("gotycoon_lock_holders", float64(stats.Holders))
@@ -90,9 +78,6 @@ func (s *Server) Figures() exposed.Source {
 		}
 	}}
 }
-
-// commandNames are the names under which commands are counted, in the order of the verbs.
-func commandNames() []string { return append(verbWords[:], "unknown") }
 
 // measure counts a command that has been answered. The time of a command is the time of its answer,
 // without the time that a request waits for a lock.

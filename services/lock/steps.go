@@ -124,9 +124,6 @@ func (t *table) status(st *step, name []byte) {
 	st.tell(st.by, string(name), reply{word: wordStatus})
 }
 
-// deliverEvery is how many sessions may have undelivered lines while a long step goes on.
-const deliverEvery = 64
-
 // end ends all requests of a session, with a RELEASED line for each lock if told is set.
 func (t *table) end(st *step, s *session, told bool) {
 	for _, k := range s.keys() {
@@ -154,17 +151,6 @@ func (t *table) endOne(st *step, s *session, k *key, told bool) {
 		t.handOver(st, k)
 	}
 	t.drop(k)
-}
-
-// expire takes a lock away from its holder. The holder receives RELEASED, and EXPIRED after the
-// lock has been handed over.
-func (t *table) expire(st *step, r *request) {
-	k := r.key
-	t.leave(r)
-	k.shard.counts.Expiries++
-	st.tell(r.session, k.name, k.about(wordReleased))
-	t.handOver(st, k)
-	st.tell(r.session, k.name, k.about(wordExpired))
 }
 
 // pass handles all requests that are due at st.now.

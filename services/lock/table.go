@@ -2,7 +2,6 @@ package lock
 
 import (
 	"hash/maphash"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -36,21 +35,8 @@ type bounds struct {
 	strict        bool  // StrictOrder: no request is overtaken
 }
 
-// shard is the part of a table that one mutex protects.
-type shard struct {
-	mu      sync.Mutex
-	keys    map[string]*key
-	peak    int    // most keys that the map has held since it was made
-	spare   []*key // unused keys for newKey
-	timers  timers
-	arrival uint64 // number of the latest request
-	counts  Counts
-	_       [64]byte // a cache line between the locks
-}
-
 const (
-	keepKeys  = 1 << 10 // a larger map is dropped when it becomes empty
-	keepSpare = 16      // unused keys that a shard keeps
+	keepKeys = 1 << 10 // a larger map is dropped when it becomes empty
 
 	requestCost = 192 // bytes of a request, with its entries in its session, its key and the timers
 )
@@ -67,12 +53,6 @@ func newTable(b bounds, tk *tokens) *table {
 
 func (t *table) shard(name []byte) *shard {
 	return &t.shards[maphash.Bytes(t.seed, name)%shardCount]
-}
-
-// wish is what a lock command asks for.
-type wish struct {
-	max, timeout, expires int32 // seconds; timeout -1: for ever
-	fenced                bool
 }
 
 // lock grants a lock to a session, renews the session's lock, or lets the request wait.
@@ -332,4 +312,15 @@ func (t *table) leave(r *request) {
 	r.key.leave(r)
 	t.at(r, never)
 	t.forget(r)
+}
+
+// expire takes a lock away from its holder. The holder receives RELEASED, and EXPIRED after the
+// lock has been handed over.
+func (t *table) expire(st *step, r *request) {
+	k := r.key
+	t.leave(r)
+	k.shard.counts.Expiries++
+	st.tell(r.session, k.name, k.about(wordReleased))
+	t.handOver(st, k)
+	st.tell(r.session, k.name, k.about(wordExpired))
 }

@@ -1,20 +1,5 @@
 package lock
 
-import (
-	"math"
-	"sync/atomic"
-)
-
-// never is a moment that does not come.
-const never = math.MaxInt64
-
-// timers is a heap of the requests of a shard that time out or expire, the earliest first. The
-// mutex of the shard protects it; next may be read without.
-type timers struct {
-	heap []*request
-	next atomic.Int64 // no request is due before it; it may be too early, never too late
-}
-
 // set changes the moment of r; never takes r out of the heap.
 func (t *timers) set(r *request, when int64) {
 	old := r.when

@@ -2,7 +2,7 @@ package quota
 
 import (
 	"gotycoon/db"
-	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
 )
 
 // Quota is a quota at one moment.
@@ -81,17 +81,17 @@ func (s *Server) Stats() Stats {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []exposed.Definition {
-	return []exposed.Definition{
-		exposed.Define("gotycoon_quotas", exposed.Gauge, "Quotas used since the start."),
-		exposed.Define("gotycoon_quotas_exhausted", exposed.Gauge, "Of them: used up, or closed because they had to refuse."),
-		exposed.Define("gotycoon_quota_remaining", exposed.Gauge, "What is left of the quota without a name."),
+func Metrics() []metrics.Definition {
+	return []metrics.Definition{
+		metrics.Define("gotycoon_quotas", metrics.Gauge, "Quotas used since the start."),
+		metrics.Define("gotycoon_quotas_exhausted", metrics.Gauge, "Of them: used up, or closed because they had to refuse."),
+		metrics.Define("gotycoon_quota_remaining", metrics.Gauge, "What is left of the quota without a name."),
 	}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() exposed.Source {
-	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) {
+func (s *Server) Figures() metrics.Source {
+	return metrics.Source{Definitions: Metrics(), Read: func(put metrics.Put) {
 		stats := s.Stats()
 		put("gotycoon_quotas", float64(stats.Names))
 		put("gotycoon_quotas_exhausted", float64(stats.Exhausted))

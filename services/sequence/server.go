@@ -22,7 +22,7 @@ import (
 
 	"gotycoon/db"
 	"gotycoon/db/pages"
-	"gotycoon/internal/exposed"
+	"gotycoon/internal/metrics"
 	"gotycoon/services"
 	"gotycoon/services/internal/webport"
 	"gotycoon/services/leader"
@@ -214,11 +214,11 @@ func (s *Server) Show(_ string, limit int) (any, error) {
 }
 
 // Metrics returns the definitions of the metrics of a Server.
-func Metrics() []exposed.Definition {
-	return []exposed.Definition{exposed.Define("gotycoon_sequences", exposed.Gauge, "Sequences used since the start.")}
+func Metrics() []metrics.Definition {
+	return []metrics.Definition{metrics.Define("gotycoon_sequences", metrics.Gauge, "Sequences used since the start.")}
 }
 
 // Figures implements services.Service.
-func (s *Server) Figures() exposed.Source {
-	return exposed.Source{Definitions: Metrics(), Read: func(put exposed.Put) { put("gotycoon_sequences", float64(s.sequences.Len())) }}
+func (s *Server) Figures() metrics.Source {
+	return metrics.Source{Definitions: Metrics(), Read: func(put metrics.Put) { put("gotycoon_sequences", float64(s.sequences.Len())) }}
 }

@@ -2,8 +2,6 @@ package sequence
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"runtime"
 	"slices"
 	"testing"
@@ -11,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/access"
 	"gotycoon/db"
-	"gotycoon/internal/browser"
 	"gotycoon/services"
 	"gotycoon/services/internal/servicetest"
 )
@@ -25,14 +21,11 @@ func start(t *testing.T, o Options) (addr string) {
 	}
 	s, err := New(o)
 	require.NoError(t, err)
-	l := servicetest.Listen(t)
-	s.Start(l)
-	t.Cleanup(func() { require.NoError(t, s.Close()) })
-	return l.Addr().String()
+	return servicetest.Start(t, s)
 }
 
 func TestSequenceConversations(t *testing.T) {
-	cases := servicetest.ReadCases(t, "sequence.jsonl")
+	cases := servicetest.ReadCases[servicetest.Case](t, "sequence.jsonl")
 	addr := start(t, Options{Reserve: 2, ServerNo: 1, Location: time.UTC})
 	played := 0
 	for _, c := range cases {
@@ -101,64 +94,16 @@ func TestSequencesAreListed(t *testing.T) {
 }
 
 func TestRights(t *testing.T) {
-	reader, writer := "reader-0123456789", "writer-0123456789"
-	lines := []string{"allow reader read", "allow writer write service=sequence"}
-	for _, token := range []string{reader, writer} {
-		digest, err := access.HashToken([]byte(token))
-		require.NoError(t, err)
-		lines = append(lines, "token "+token[:6]+" "+digest)
-	}
-	g := servicetest.Guard(t, lines...)
-	sequences := servicetest.NewClient(t, start(t, Options{Options: services.Options{Access: g}}))
-	for _, row := range []struct {
-		c      *servicetest.Client
-		path   string
-		reader int
-		writer int
-	}{
-		{sequences, "/fetch", 403, 200},
-		{sequences, "/explain?sequence=aR2011o_cWG00002", 200, 403},
-	} {
-		for _, body := range []string{"", "a body"} { // which is no further request
-			r := row.c.Ask("POST", row.path, "", body)
-			require.Equal(t, 401, r.StatusCode, row.path)
-			require.Equal(t, access.Challenge, r.Header.Get("WWW-Authenticate"))
-			require.Contains(t, r.Status, "access denied: this needs a user")
-			require.Equal(t, row.reader, row.c.Ask("POST", row.path, reader, body).StatusCode, row.path)
-			require.Equal(t, row.writer, row.c.Ask("POST", row.path, writer, body).StatusCode, row.path)
-			require.Equal(t, 401, row.c.Ask("POST", row.path, "unknown", body).StatusCode, row.path)
-		}
-	}
+	servicetest.CheckRights(t, "sequence", with(t),
+		servicetest.Right{Path: "/fetch", Reader: 403, Writer: 200},
+		servicetest.Right{Path: "/explain?sequence=aR2011o_cWG00002", Reader: 200, Writer: 403},
+	)
 }
 
 // A page of another site takes no numbers and no amounts, also with what it puts into a body.
-func TestPagesOfOtherSites(t *testing.T) {
-	pages, err := browser.New(nil)
-	require.NoError(t, err)
-	sequence := start(t, Options{Options: services.Options{Pages: pages}})
-	for headers, want := range map[string]int{
-		"Host: evil.example\r\nOrigin: http://evil.example":              403,
-		"Host: 127.0.0.1\r\nSec-Fetch-Site: cross-site":                  403,
-		"Host: evil.example\r\nAccept-Language: ":                        403,
-		"Host: 127.0.0.1\r\nUser-Agent: Mozilla/5.0":                     403, // does not say which page
-		"Host: db1.internal\r\nUser-Agent: curl/8":                       200,
-		"Host: 127.0.0.1\r\nSec-Fetch-Site: none\r\nUser-Agent: Mozilla": 200,
-	} {
-		for target, addr := range map[string]string{"/fetch": sequence} {
-			c := servicetest.NewClient(t, addr)
-			smuggled := "GET /fetch HTTP/1.1\r\n\r\n"
-			_, err := fmt.Fprintf(c.Socket, "POST %s HTTP/1.1\r\n%s\r\nContent-Length: %d\r\n\r\n%s", target, headers, len(smuggled), smuggled)
-			require.NoError(t, err)
-			r, err := http.ReadResponse(c.Reader, nil)
-			require.NoError(t, err)
-			require.Equal(t, want, r.StatusCode, "%s %q", target, headers)
-			text, err := io.ReadAll(r.Body)
-			require.NoError(t, err)
-			if want == 403 {
-				require.Contains(t, string(text), "a browser")
-				_, err = c.Reader.ReadByte()
-				require.Error(t, err, "the connection has ended")
-			}
-		}
-	}
+func TestPagesOfOtherSites(t *testing.T) { servicetest.CheckPages(t, "/fetch", with(t)) }
+
+// with returns a function that starts a server with the options of all services.
+func with(t *testing.T) func(services.Options) string {
+	return func(o services.Options) string { return start(t, Options{Options: o}) }
 }

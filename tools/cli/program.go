@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,8 @@ type Program[C Call] struct {
 	Name     string
 	About    string // a line for the usage text
 	Commands []Command[C]
-	Notes    []manual.Section // of the manual page
-	See      []string         // names of other manual pages
+	Exit     string   // what the exit status says; empty: 0, or 1 after any failure
+	See      []string // names of other manual pages
 
 	// New prepares a run with the arguments behind the name of the sub-command.
 	New func(name string, args []string, stdin io.Reader, stdout, stderr io.Writer) C
@@ -31,6 +32,11 @@ type Command[C Call] struct {
 	Args string // arguments behind the options, for the usage text
 	Help string
 	Run  func(ctx context.Context, c C) error
+}
+
+// NewCommand makes a row of a table of sub-commands.
+func NewCommand[C Call](name, args, help string, run func(context.Context, C) error) Command[C] {
+	return Command[C]{Name: name, Args: args, Help: help, Run: run}
 }
 
 // Call is one run of a sub-command.
@@ -158,7 +164,8 @@ func WriteManual(m manual.Program, args []string, w io.Writer) error {
 // manual describes the program. It finds the options of a sub-command by a run with --help, which
 // defines them and does nothing else.
 func (p *Program[C]) manual(ctx context.Context) manual.Program {
-	m := manual.Program{Name: p.Name, About: p.About, Notes: p.Notes, See: p.See, Words: ManualWords()}
+	exit := manual.Section{Title: "EXIT STATUS", Text: []string{cmp.Or(p.Exit, "0, or 1 after any failure.")}}
+	m := manual.Program{Name: p.Name, About: p.About, Notes: []manual.Section{exit}, See: p.See, Words: ManualWords()}
 	for _, cmd := range p.Commands {
 		c := p.New(cmd.Name, []string{"--help"}, strings.NewReader(""), io.Discard, io.Discard)
 		_ = c.End(cmd.Run(ctx, c)) // it is pflag.ErrHelp

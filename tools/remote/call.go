@@ -168,6 +168,14 @@ func (c *call) open(ctx context.Context) (*client.DB, error) {
 	return c.client.DB(c.db).With(c.signals), nil
 }
 
+// parseAndOpen reads the options and connects to the server.
+func (c *call) parseAndOpen(ctx context.Context, least, most int) (*client.DB, error) {
+	if err := c.parse(least, most); err != nil {
+		return nil, err
+	}
+	return c.open(ctx)
+}
+
 // server returns the address of the server that the options name, and the options of a client for
 // it.
 func (c *call) server() (addr string, o client.Options, err error) {

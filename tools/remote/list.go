@@ -26,10 +26,7 @@ func list(ctx context.Context, c *call) error {
 	l.seize = c.flags.Bool("rm", false, "and remove them")
 	l.values = c.flags.Bool("pv", false, "print values too")
 	l.expiry = c.flags.Bool("pt", false, "print expiration times too")
-	if err := c.parse(0, 1); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, 1)
 	if err != nil {
 		return err
 	}
@@ -138,10 +135,7 @@ func match(ctx context.Context, c *call, name string, find func(*client.DB, cont
 	c.withDB().withSignals().withHex().withJSON()
 	c.flags.Bool("px", false, "accepted, without an effect, as in the original")
 	limit := c.flags.Integer("limit", -1, "at most so many keys per argument")
-	if err := c.parse(0, -1); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, -1)
 	if err != nil {
 		return err
 	}

@@ -10,16 +10,11 @@ import (
 	"io"
 
 	"gotycoon/tools/cli"
-	"gotycoon/tools/manual"
 )
-
-// command makes a row of the table of sub-commands.
-func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
-	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
-}
 
 // commands returns the table of sub-commands, in the order of the usage text.
 func commands() []cli.Command[*call] {
+	command := cli.NewCommand[*call]
 	return []cli.Command[*call]{
 		command("report", "", "print what the server tells about itself", report),
 		command("top", "", "show what the server is doing, again and again", top),
@@ -60,10 +55,8 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		About:    "a client of a key-value server for the Kyoto Tycoon protocols",
 		Commands: commands(),
 		New:      newCall,
-		Notes: []manual.Section{{Title: "EXIT STATUS", Text: []string{
-			"0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run, 75 when it was not because what it needs was not to be had in time, and 76 when that was lost while it ran.",
-		}}},
-		See: []string{"ktserver", "kttimedmgr", "ktutilmgr"},
+		Exit:     "0 when the server has done it; 1 after any failure, among them a record that is not there; with lock and counter acquire, that of the command that was run, 75 when it was not because what it needs was not to be had in time, and 76 when that was lost while it ran.",
+		See:      []string{"ktserver", "kttimedmgr", "ktutilmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)
 }

@@ -21,10 +21,7 @@ func set(ctx context.Context, c *call) error {
 	inci := f.Bool("inci", false, "add the value to a whole number and print the sum")
 	incd := f.Bool("incd", false, "add the value to a number with a fraction and print the sum")
 	xt := c.withExpiry()
-	if err := c.parse(2, 2); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 2, 2)
 	if err != nil {
 		return err
 	}
@@ -77,10 +74,7 @@ func get(ctx context.Context, c *call) error {
 	seize := c.flags.Bool("rm", false, "and remove the record")
 	expiry := c.flags.Bool("pt", false, "print the expiration time behind it")
 	bare := c.flags.Bool("pz", false, "without a line feed behind it")
-	if err := c.parse(1, 1); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 1, 1)
 	if err != nil {
 		return err
 	}
@@ -148,10 +142,7 @@ func (c *call) withBulk() *bool {
 // removeBulk removes records together.
 func removeBulk(ctx context.Context, c *call) error {
 	binary := c.withBulk()
-	if err := c.parse(0, -1); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, -1)
 	if err != nil {
 		return err
 	}
@@ -166,10 +157,7 @@ func removeBulk(ctx context.Context, c *call) error {
 // getBulk prints records: sorted by key, or with the binary protocol in the order of the arguments.
 func getBulk(ctx context.Context, c *call) error {
 	binary := c.withHexOut().withJSON().withBulk()
-	if err := c.parse(0, -1); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, -1)
 	if err != nil {
 		return err
 	}

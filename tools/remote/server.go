@@ -38,10 +38,7 @@ func listReplicas(ctx context.Context, c *call) error {
 // inform prints the number and the size of the records, or with -st the whole status of a database.
 func inform(ctx context.Context, c *call) error {
 	all := c.withDB().withSignals().withJSON().flags.Bool("st", false, "print everything about the database")
-	if err := c.parse(0, 0); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -73,10 +70,7 @@ func synchronize(ctx context.Context, c *call) error {
 	c.withDB().withSignals()
 	hard := c.flags.Bool("hard", false, "down to the disk")
 	command := c.flags.String("cmd", "", "then run this `command` of the server's -cmd directory with the file's path and a time stamp")
-	if err := c.parse(0, 0); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, 0)
 	if err != nil {
 		return err
 	}
@@ -86,10 +80,7 @@ func synchronize(ctx context.Context, c *call) error {
 // vacuum removes expired records.
 func vacuum(ctx context.Context, c *call) error {
 	step := c.withDB().withSignals().flags.Integer("step", 0, "look at so many records only")
-	if err := c.parse(0, 0); err != nil {
-		return err
-	}
-	db, err := c.open(ctx)
+	db, err := c.parseAndOpen(ctx, 0, 0)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,7 @@ import (
 
 // dump writes all records to a snapshot that the original can load. Expired records are included.
 func dump(_ context.Context, c *call) error {
-	if err := c.parse(1, 2); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], reads)
+	d, err := c.parseAndOpen(1, 2, reads)
 	if err != nil {
 		return err
 	}

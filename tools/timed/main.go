@@ -11,16 +11,11 @@ import (
 	"io"
 
 	"gotycoon/tools/cli"
-	"gotycoon/tools/manual"
 )
-
-// command makes a row of the table of sub-commands.
-func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
-	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
-}
 
 // commands returns the table of sub-commands, in the order of the usage text.
 func commands() []cli.Command[*call] {
+	command := cli.NewCommand[*call]
 	return []cli.Command[*call]{
 		command("create", "database", "create a database file", create),
 		command("inform", "database", "print number and size of the records", inform),
@@ -52,7 +47,6 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		About:    "works on database files that no server has open",
 		Commands: commands(),
 		New:      newCall,
-		Notes:    []manual.Section{{Title: "EXIT STATUS", Text: []string{"0, or 1 after any failure."}}},
 		See:      []string{"ktserver", "ktremotemgr", "ktutilmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)

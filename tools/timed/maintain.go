@@ -26,10 +26,7 @@ func create(_ context.Context, c *call) error {
 // inform prints the number and the size of the records, or with -st the whole status of a database.
 func inform(_ context.Context, c *call) error {
 	all := c.withJSON().flags.Bool("st", false, "print everything about the database")
-	if err := c.parse(1, 1); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], reads)
+	d, err := c.parseAndOpen(1, 1, reads)
 	if err != nil {
 		return err
 	}
@@ -45,10 +42,7 @@ func inform(_ context.Context, c *call) error {
 
 // clearRecords removes all records.
 func clearRecords(_ context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], writes)
+	d, err := c.parseAndOpen(1, 1, writes)
 	if err != nil {
 		return err
 	}
@@ -57,10 +51,7 @@ func clearRecords(_ context.Context, c *call) error {
 
 // vacuum removes expired records.
 func vacuum(_ context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], writes)
+	d, err := c.parseAndOpen(1, 1, writes)
 	if err != nil {
 		return err
 	}
@@ -70,10 +61,7 @@ func vacuum(_ context.Context, c *call) error {
 // check reads every record twice, in the order of the database and by its key, and compares the
 // two.
 func check(_ context.Context, c *call) error {
-	if err := c.parse(1, 1); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], reads)
+	d, err := c.parseAndOpen(1, 1, reads)
 	if err != nil {
 		return err
 	}
@@ -113,10 +101,7 @@ func (c *call) checkOne(d *db.DB, key, value []byte, xt int64) error {
 
 // copyFile makes a copy of a database file.
 func copyFile(_ context.Context, c *call) error {
-	if err := c.parse(2, 2); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], reads)
+	d, err := c.parseAndOpen(2, 2, reads)
 	if err != nil {
 		return err
 	}

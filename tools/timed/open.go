@@ -52,6 +52,15 @@ func (c *call) open(expr string, a access, change ...func(*db.Options)) (*db.DB,
 	return catalog.DB(0), nil
 }
 
+// parseAndOpen reads the options and opens the database that the first argument names. It is for
+// commands whose options do not decide about the access, which is known before they are read.
+func (c *call) parseAndOpen(least, most int, a access) (*db.DB, error) {
+	if err := c.parse(least, most); err != nil {
+		return nil, err
+	}
+	return c.open(c.args[0], a)
+}
+
 // options returns the options for opening a database. For a command that makes no updates -ulog is
 // only one more place where the file's log may be.
 func (c *call) options(a access) db.Options {

@@ -85,10 +85,7 @@ func (c *call) incrementDouble(key []byte, text string, xt record.XT) error {
 
 // remove removes a record.
 func remove(_ context.Context, c *call) error {
-	if err := c.withHex().parse(2, 2); err != nil {
-		return err
-	}
-	d, err := c.open(c.args[0], writes)
+	d, err := c.withHex().parseAndOpen(2, 2, writes)
 	if err != nil {
 		return err
 	}

@@ -13,16 +13,11 @@ import (
 	"strings"
 
 	"gotycoon/tools/cli"
-	"gotycoon/tools/manual"
 )
-
-// command makes a row of the table of sub-commands.
-func command(name, args, help string, run func(context.Context, *call) error) cli.Command[*call] {
-	return cli.Command[*call]{Name: name, Args: args, Help: help, Run: run}
-}
 
 // commands returns the table of sub-commands, in the order of the usage text.
 func commands() []cli.Command[*call] {
+	command := cli.NewCommand[*call]
 	return []cli.Command[*call]{
 		command("date", "", "print a time in another form", printDate),
 		command("http", "url", "make an HTTP request and print the answer", request),
@@ -42,7 +37,6 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		About:    "small tools around a key-value server for the Kyoto Tycoon protocols",
 		Commands: commands(),
 		New:      newCall,
-		Notes:    []manual.Section{{Title: "EXIT STATUS", Text: []string{"0, or 1 after any failure."}}},
 		See:      []string{"ktserver", "ktremotemgr", "kttimedmgr"},
 	}
 	return p.Main(ctx, args, stdin, stdout, stderr)

@@ -59,13 +59,14 @@ type Origin struct {
 // Ahead is the value of an update that a log has written before the update's turn. Only package
 // ulog makes one. It goes into Update.Ahead, or is discarded.
 type Ahead struct {
-	File interface{ Discard() } // the log's own type
+	File   any    // where the value is, for the log alone
+	Remove func() // removes the value, unless its update has been appended
 }
 
 // Discard removes the value from the disk, unless its update has been appended. A nil Ahead has
 // nothing to remove.
 func (a *Ahead) Discard() {
 	if a != nil {
-		a.File.Discard()
+		a.Remove()
 	}
 }

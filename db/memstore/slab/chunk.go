@@ -1,28 +1,7 @@
 package slab
 
-const (
-	pageSize  = 4 << 10
-	keepSpare = 1 // chunks without blocks that are kept for reuse
-)
-
-// A kind says how a chunk is cut up.
-type kind uint8
-
-const (
-	noChunk    kind = iota // the number is free
-	spanChunk              // into spans of spanSize
-	wholeChunk             // one span of a class over maxSpanBlock
-	ownChunk               // one block over maxClassSize; the mapping has the block's size
-	spareChunk             // no blocks
-)
-
-type chunkMeta struct {
-	kind kind
-	heap bool   // from Go's heap, because a mapping could not be had
-	busy uint32 // spans with blocks
-}
-
-func roundOwn(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }
+// keepSpare is the number of chunks without blocks that are kept for reuse.
+const keepSpare = 1
 
 // allocOwn returns a block with a mapping of its own.
 func (a *Arena) allocOwn(n int) Addr {
@@ -104,4 +83,45 @@ func (a *Arena) unmap(number uint32) {
 	}
 	a.meta[number] = chunkMeta{}
 	a.gone = append(a.gone, number)
+}
+
+// A Made is a block over the largest class that is filled before it belongs to an Arena. Its memory
+// comes from the system page by page as it is written to, which takes a fifth of a second for 250
+// MiB; nobody has to wait for that.
+type Made struct {
+	mem  []byte
+	heap bool
+}
+
+// Make returns a block of n bytes with undefined content, nil if n is too small for a block of its
+// own.
+func Make(n int) *Made {
+	if n <= maxClassSize {
+		return nil
+	}
+	size := roundOwn(n)
+	mem, err := mapMemory(size)
+	if err != nil {
+		mem = make([]byte, size)
+	}
+	return &Made{mem, err != nil}
+}
+
+// Bytes returns the memory of the block.
+func (m *Made) Bytes() []byte { return m.mem }
+
+// Free gives back a block that no Arena has adopted.
+func (m *Made) Free() {
+	if !m.heap {
+		unmapMemory(m.mem)
+	}
+	m.mem = nil
+}
+
+// Adopt makes the block one of the arena's, as if Alloc had returned it.
+func (a *Arena) Adopt(m *Made) Addr {
+	number := a.place(m.mem, m.heap)
+	a.meta[number].kind = ownChunk
+	a.used.Add(int64(len(m.mem)))
+	return Addr(number) << chunkShift
 }

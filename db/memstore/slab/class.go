@@ -1,6 +1,16 @@
 package slab
 
-import "slices"
+import (
+	"slices"
+)
+
+const (
+	unit      = 8  // bytes; blocks begin at multiples of it
+	spanShift = 13 // Addr to span
+	spanSize  = unit << spanShift
+	chunkSize = unit << chunkShift
+	pageSize  = 4 << 10 // of the operating system
+)
 
 const (
 	maxClasses   = 96                    // more than there are
@@ -74,3 +84,5 @@ func Round(n int) int {
 	}
 	return classSizes[classOf(n)]
 }
+
+func roundOwn(n int) int { return (n + pageSize - 1) &^ (pageSize - 1) }

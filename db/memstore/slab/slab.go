@@ -8,9 +8,15 @@
 //
 // Blocks are named by an Addr of 40 bits, not by a pointer, so that structures of millions of
 // blocks cost the collector nothing.
+//
+// From the top down: span.go allocates and frees blocks, chunk.go maps memory, pin.go keeps large
+// blocks for readers, this file has the Arena and finds blocks, and class.go has the sizes.
 package slab
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Addr names a block: its chunk and its place in the chunk in units of 8 bytes. 0 names no block.
 // Addresses need AddrBits bits.
@@ -20,10 +26,6 @@ type Addr uint64
 const AddrBits = 40
 
 const (
-	unit      = 8 // bytes; blocks begin at multiples of it
-	chunkSize = unit << chunkShift
-	spanSize  = unit << spanShift
-	spanShift = 13                   // Addr to span
 	chunkMask = 1<<chunkShift - 1    // Addr to place in the chunk
 	perChunk  = chunkSize / spanSize // spans in a chunk
 	maxChunks = 1 << (AddrBits - chunkShift)
@@ -48,6 +50,53 @@ type Arena struct {
 	mapped atomic.Int64
 }
 
+// A kind says how a chunk is cut up.
+type kind uint8
+
+const (
+	noChunk    kind = iota // the number is free
+	spanChunk              // into spans of spanSize
+	wholeChunk             // one span of a class over maxSpanBlock
+	ownChunk               // one block over maxClassSize; the mapping has the block's size
+	spareChunk             // no blocks
+)
+
+type chunkMeta struct {
+	kind kind
+	heap bool   // from Go's heap, because a mapping could not be had
+	busy uint32 // spans with blocks
+}
+
+// A span is a row of blocks of one class. Never used blocks are at its end; freed blocks form a
+// list through their first four bytes.
+type span struct {
+	free       uint32 // place in the chunk of the first freed block, plus 1; 0 is none. In units
+	fresh      uint32 // place in the chunk of the first never used block, in units
+	left       uint32 // never used blocks
+	used       uint32 // live blocks
+	prev, next uint32 // in the class's list or in the pool
+	class      uint8
+	cold       bool // an empty span whose pages were given back
+}
+
+// list is a doubly linked list of spans; 0 is the end, because the first chunk number is 1.
+type list struct{ head uint32 }
+
+// pins are the blocks with a mapping of their own that are being read without a lock.
+type pins struct {
+	mu sync.Mutex
+	of map[uint32]*Pin // by chunk number, those whose blocks are live
+}
+
+// A Pin keeps the memory of a block while it is read, also when the block is freed meanwhile. Its
+// content does not change.
+type Pin struct {
+	arena   *Arena
+	number  uint32
+	readers int
+	mem     []byte // of a block that has been freed; nil: nothing is to be given back
+}
+
 // New returns an empty Arena, which takes no memory before the first Alloc.
 func New() *Arena {
 	a := &Arena{meta: make([]chunkMeta, 1), spans: make([]span, perChunk)}
@@ -56,42 +105,13 @@ func New() *Arena {
 	return a
 }
 
-// Alloc returns a block of at least n bytes with undefined content.
-func (a *Arena) Alloc(n int) Addr {
-	if n > maxClassSize {
-		return a.allocOwn(n)
-	}
-	c := classOf(n)
-	id := a.room[c].head
-	if id == 0 {
-		id = a.newSpan(c)
-	}
-	a.used.Add(int64(classSizes[c]))
-	return a.take(id)
-}
-
-// Free takes a block back. Nobody may look at it any more.
-func (a *Arena) Free(at Addr) {
-	number := uint32(at >> chunkShift)
-	m := &a.meta[number]
-	if m.kind == ownChunk {
-		a.used.Add(-int64(len(a.chunk(number))))
-		a.unmap(number)
-		return
-	}
-	id := uint32(at >> spanShift)
-	if m.kind == wholeChunk {
-		id = number * perChunk
-	}
-	a.used.Add(-int64(classSizes[a.spans[id].class]))
-	a.give(id, at)
-}
-
 // Bytes returns the memory from the block's first byte on. It is longer than the block: the caller
 // must know the block's size and keep to it.
 func (a *Arena) Bytes(at Addr) []byte {
 	return (*a.chunks.Load())[at>>chunkShift][(at&chunkMask)*unit:]
 }
+
+func (a *Arena) chunk(number uint32) []byte { return (*a.chunks.Load())[number] }
 
 // Used returns the bytes in live blocks, including what the rounding to size classes adds.
 func (a *Arena) Used() int64 { return a.used.Load() }
@@ -99,19 +119,14 @@ func (a *Arena) Used() int64 { return a.used.Load() }
 // Mapped returns the bytes taken from the operating system, touched or not.
 func (a *Arena) Mapped() int64 { return a.mapped.Load() }
 
-// Release gives all memory back and leaves the Arena empty. Nobody may look at a block any more.
-func (a *Arena) Release() {
-	for number := range a.meta {
-		if a.meta[number].kind != noChunk {
-			a.unmap(uint32(number))
-		}
+// Sparse reports whether a block is in a span less than half full, and a new block of its class
+// would not be. An owner that moves such blocks when it comes across them keeps spans from being
+// held by a few blocks each.
+func (a *Arena) Sparse(at Addr) bool {
+	if a.meta[at>>chunkShift].kind != spanChunk {
+		return false
 	}
-	fresh := New()
-	a.chunks.Store(fresh.chunks.Load())
-	a.meta, a.spans = fresh.meta, fresh.spans
-	a.room, a.pool, a.warm = fresh.room, fresh.pool, 0
-	a.spare, a.gone = nil, nil
-	a.used.Store(0)
+	id := uint32(at >> spanShift)
+	s := &a.spans[id]
+	return int(s.used)*2 < spanSize/classSizes[s.class] && a.room[s.class].head != id
 }
-
-func (a *Arena) chunk(number uint32) []byte { return (*a.chunks.Load())[number] }

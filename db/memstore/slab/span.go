@@ -1,25 +1,58 @@
 package slab
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+)
+
+// Alloc returns a block of at least n bytes with undefined content.
+func (a *Arena) Alloc(n int) Addr {
+	if n > maxClassSize {
+		return a.allocOwn(n)
+	}
+	c := classOf(n)
+	id := a.room[c].head
+	if id == 0 {
+		id = a.newSpan(c)
+	}
+	a.used.Add(int64(classSizes[c]))
+	return a.take(id)
+}
+
+// Free takes a block back. Nobody may look at it any more.
+func (a *Arena) Free(at Addr) {
+	number := uint32(at >> chunkShift)
+	m := &a.meta[number]
+	if m.kind == ownChunk {
+		a.used.Add(-int64(len(a.chunk(number))))
+		a.unmap(number)
+		return
+	}
+	id := uint32(at >> spanShift)
+	if m.kind == wholeChunk {
+		id = number * perChunk
+	}
+	a.used.Add(-int64(classSizes[a.spans[id].class]))
+	a.give(id, at)
+}
+
+// Release gives all memory back and leaves the Arena empty. Nobody may look at a block any more.
+func (a *Arena) Release() {
+	for number := range a.meta {
+		if a.meta[number].kind != noChunk {
+			a.unmap(uint32(number))
+		}
+	}
+	fresh := New()
+	a.chunks.Store(fresh.chunks.Load())
+	a.meta, a.spans = fresh.meta, fresh.spans
+	a.room, a.pool, a.warm = fresh.room, fresh.pool, 0
+	a.spare, a.gone = nil, nil
+	a.used.Store(0)
+}
 
 // keepWarm is the number of empty spans whose pages are kept, so that a store whose size swings a
 // little does not ask the operating system for the same memory again and again.
 const keepWarm = 64
-
-// A span is a row of blocks of one class. Never used blocks are at its end; freed blocks form a
-// list through their first four bytes.
-type span struct {
-	free       uint32 // place in the chunk of the first freed block, plus 1; 0 is none. In units
-	fresh      uint32 // place in the chunk of the first never used block, in units
-	left       uint32 // never used blocks
-	used       uint32 // live blocks
-	prev, next uint32 // in the class's list or in the pool
-	class      uint8
-	cold       bool // an empty span whose pages were given back
-}
-
-// list is a doubly linked list of spans; 0 is the end, because the first chunk number is 1.
-type list struct{ head uint32 }
 
 func (a *Arena) push(l *list, id uint32) {
 	s := &a.spans[id]
@@ -151,16 +184,4 @@ func (a *Arena) poolSpan(id uint32) {
 		a.warm++
 	}
 	a.push(&a.pool, id)
-}
-
-// Sparse reports whether a block is in a span less than half full, and a new block of its class
-// would not be. An owner that moves such blocks when it comes across them keeps spans from being
-// held by a few blocks each.
-func (a *Arena) Sparse(at Addr) bool {
-	if a.meta[at>>chunkShift].kind != spanChunk {
-		return false
-	}
-	id := uint32(at >> spanShift)
-	s := &a.spans[id]
-	return int(s.used)*2 < spanSize/classSizes[s.class] && a.room[s.class].head != id
 }

@@ -31,14 +31,15 @@ type Step struct {
 	EOF                  bool
 }
 
-// ReadCases reads a file of testdata.
-func ReadCases(t *testing.T, file string) []Case {
+// ReadCases reads a file of testdata with a conversation in each line. C is a Case, or the type for
+// the conversations of a protocol that is no HTTP.
+func ReadCases[C any](t *testing.T, file string) []C {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", file))
 	require.NoError(t, err)
-	var cases []Case
+	var cases []C
 	for line := range bytes.Lines(text) {
-		var c Case
+		var c C
 		require.NoError(t, json.Unmarshal(line, &c))
 		cases = append(cases, c)
 	}

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/textproto"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,8 +17,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gotycoon/access"
 	"gotycoon/db"
+	"gotycoon/services"
 	"gotycoon/services/leader"
 	"gotycoon/ulog"
 )
@@ -39,6 +38,15 @@ func Listen(t *testing.T) net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	return l
+}
+
+// Start starts a server on a free port and closes it after the test. It returns the address.
+func Start(t *testing.T, s services.Service) (addr string) {
+	t.Helper()
+	l := Listen(t)
+	s.Start(l)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return l.Addr().String()
 }
 
 // Client is one connection on which calls are made.
@@ -141,17 +149,6 @@ func ReadReply(t *testing.T, r *bufio.Reader) (status int, body string) {
 func WaitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
-}
-
-// Guard returns one whose access file has these lines.
-func Guard(t *testing.T, lines ...string) *access.Guard {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "access")
-	require.NoError(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600))
-	g, err := access.Open(access.Options{Path: path})
-	require.NoError(t, err)
-	t.Cleanup(g.Close)
-	return g
 }
 
 // Standby is a server whose services' database is a copy of that of server 1.

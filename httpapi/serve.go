@@ -1,0 +1,210 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"gotycoon/httpapi/message"
+	"gotycoon/httpapi/tsv"
+	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
+)
+
+// ServeOne answers the request that begins with the first buffered byte and reports whether the
+// connection may be used further. When it may not, the caller sends what is in Out and closes it.
+func (s *Session) ServeOne() (keep bool) {
+	defer s.recycle()
+	if !s.readRequest() {
+		s.conn.Meter.Note(s.opts.Meters.REST, int(message.Other), true)
+		return false
+	}
+	line := s.requestLine() // serving the request changes the buffer
+	var status int
+	if s.rpc {
+		status = s.serveRPC()
+	} else {
+		status = s.serveREST()
+	}
+	s.logRequest(line, status)
+	s.measure(status)
+	s.conn.Advance(s.req.Size)
+	if !s.req.KeepAlive || status == statusBroken {
+		return false
+	}
+	if len(s.conn.Out) >= maxUnsent && s.conn.Flush() != nil {
+		return false
+	}
+	if s.req.Desynchronized {
+		s.awaitEnd()
+		return false
+	}
+	return true
+}
+
+// readRequest reads a request and reports whether it is to be served. It answers a request that is
+// refused. A client who may not do anything is refused before anything behind the head is read, and
+// so is a request that a web page makes without its user's intent: what the page has put into the
+// body must never be taken for the next request.
+func (s *Session) readRequest() bool {
+	if fault := s.req.ReadHead(s.conn); fault != message.NoFault {
+		s.reply.refusal(fault)
+		return false
+	}
+	s.rpc = bytes.HasPrefix(s.req.Path(), []byte(rpcPrefix))
+	if s.conn.Visitor != nil && !s.gate.enter() || s.req.FromBrowser && !s.gate.wantedByUser(s.rpc) {
+		s.logRequest(s.requestLine(), s.gate.denied.Status())
+		s.reply.denial(s.gate.denied, s.rpc, false)
+		return false
+	}
+	if fault := s.req.ReadBody(s.conn); fault != message.NoFault {
+		s.reply.refusal(fault)
+		return false
+	}
+	return true
+}
+
+// serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
+func (s *Session) serveRPC() (status int) {
+	name := s.decodeInput()
+	if err := s.in.Err(); err != nil {
+		return s.reply.noMemory(err)
+	}
+	p := s.table.byName[string(name)]
+	s.procedure = p
+	guarded := s.conn.Visitor != nil
+	if guarded && !s.gate.admit(p) {
+		return s.replyDenied()
+	}
+	var err error
+	if signal, ok := s.in.Get("WAIT"); ok {
+		err = s.waitForSignal(signal)
+	}
+	if guarded && err == nil && s.conn.Visitor.Outdated() && !s.gate.allowed(s.gate.mayCall()) {
+		return s.replyDenied()
+	}
+	if err == nil {
+		err = s.run(p, name)
+	}
+	if err != nil && (errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone)) {
+		return statusBroken
+	}
+	if guarded && s.gate.overtaken() {
+		return s.replyDenied()
+	}
+	if lack := s.lack(); lack != nil {
+		return s.reply.noMemory(lack)
+	}
+	status = statusOK
+	if err != nil {
+		status = statusOf(p, err)
+		s.out.fail(err)
+		s.logFailure(status, err)
+	}
+	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute && s.sendSignal(signal) != nil {
+		return statusBroken
+	}
+	s.reply.table(&s.out, status)
+	return status
+}
+
+// decodeInput fills the table of inputs from query and body and returns the name of the procedure.
+// Path and query are decoded in a copy, since the request line is still needed.
+func (s *Session) decodeInput() (name []byte) {
+	path := s.req.Path()[len(rpcPrefix):]
+	s.text = append(append(s.text[:0], path...), s.req.Query()...)
+	name = tsv.DecodeURL(s.text[:len(path):len(path)])
+	tsv.DecodeForm(&s.in.Rows, s.text[len(path):])
+	tsv.Decode(&s.in.Rows, s.req.Body(), s.req.ContentType())
+	return name
+}
+
+// run finds database and cursor, calls the procedure if it has what it needs, and counts the call.
+func (s *Session) run(p *procedure, name []byte) error {
+	expr, _ := s.in.Get("DB")
+	s.db = s.database(expr)
+	var err error
+	if id, ok := s.in.Get("CUR"); ok {
+		err = s.pickCursor(id)
+	}
+	if err == nil {
+		switch {
+		case p == nil:
+			err = fmt.Errorf("%w: %s", errNotImplemented, name)
+		case p.uses == usesDB && s.db == nil:
+			err = errNoDatabase
+		case p.uses == usesCursor && s.cur == nil:
+			err = errNoCursor
+		default:
+			err = p.run(&s.call)
+			s.count(p.tally, err)
+		}
+	}
+	if err != nil && noMemory(err) {
+		s.out.lack = err
+	}
+	if s.cur != nil {
+		if err := s.weighCursor(); err != nil {
+			s.out.lack = err
+		}
+	}
+	return err
+}
+
+// requestLine returns the line of the request for the log, or "" when nobody reads it.
+func (s *Session) requestLine() string {
+	if s.opts.Meters.Sampling || !s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+		return ""
+	}
+	return string(s.req.Line())
+}
+
+// logRequest writes the line that every parsed request gets.
+func (s *Session) logRequest(line string, status int) {
+	if line == "" || status == statusBroken {
+		return
+	}
+	s.opts.Logger.Info(fmt.Sprintf("(%s): %s: %d", s.peer, line, status))
+}
+
+// measure counts the request that has been served. A record that is not there, or that should not
+// be there, is a normal outcome.
+func (s *Session) measure(status int) {
+	meter := s.conn.Meter
+	if meter == nil {
+		return
+	}
+	protocol, command := s.opts.Meters.REST, int(s.req.Method)
+	if s.rpc {
+		protocol, command = s.opts.Meters.RPC, len(s.table.rows) // unknown
+		if p := s.procedure; p != nil {
+			command = p.place
+		}
+	}
+	failed := status >= statusBadRequest && status != statusNotFound && status != statusLogical
+	meter.Note(protocol, command, failed)
+	if !meter.Detailed() {
+		return
+	}
+	d := metrics.Detail{Protocol: protocol, Command: command, Key: s.key, In: s.req.Size, Out: len(s.conn.Out), Failed: failed}
+	if s.rpc {
+		d.Key, _ = s.in.Get("key")
+	}
+	if s.db != nil {
+		d.Database = s.db.Name()
+	}
+	meter.Describe(d)
+}
+
+// recycle prepares the session for the next request.
+func (s *Session) recycle() {
+	s.call.recycle()
+	s.text = shrink(s.text)
+	s.rpc, s.procedure, s.key = false, nil, nil
+	if s.conn.Visitor != nil {
+		s.gate.forget()
+		s.conn.Owed.Rights = nil
+	}
+}

@@ -1,0 +1,144 @@
+package memcache
+
+import "gotycoon/internal/metrics"
+
+// run serves the requests of the connection, one after the other.
+func (c *conn) run() {
+	for c.io.WaitByte() == nil {
+		if c.serveOne() {
+			c.trim()
+			continue
+		}
+		_ = c.io.Flush() // the connection ends anyway
+		return
+	}
+}
+
+// serveOne serves one request, of which the first byte is there. It reports whether the connection
+// stays open.
+func (c *conn) serveOne() bool {
+	if c.modern && c.io.Buffered()[0] == requestMagic {
+		return c.serveBinary()
+	}
+	if !c.readLine() {
+		return false
+	}
+	// A web page has sent this request: the lines of its body must not be taken for commands.
+	if c.fromBrowser() || !c.weighLine() {
+		return false
+	}
+	c.split()
+	keep := c.execute()
+	c.measureText()
+	return keep
+}
+
+// trim drops scratch space that is too large to keep.
+func (c *conn) trim() {
+	if cap(c.value) > keepRoom {
+		c.value = nil
+	}
+	c.held = 0 // given back with the request
+	if cap(c.line) > keepRoom {
+		c.line, c.words = nil, nil
+	}
+}
+
+// execute runs the command in words. It reports whether the connection stays open.
+func (c *conn) execute() bool {
+	c.quiet = false
+	if len(c.words) == 0 {
+		c.logCommand(nil)
+		c.say(replyError)
+		return true
+	}
+	c.logCommand(c.words[0])
+	if c.io.Visitor != nil {
+		if done, keep := (owner{c}).guard(); done {
+			return keep
+		}
+		c.asked, c.io.Owed.Rights = asked{}, owner{c}
+	}
+	row, known := c.commands[string(c.words[0])]
+	switch {
+	case !known:
+		c.say(replyError)
+		return true
+	case row.writes && c.s.opts.ReadOnly:
+		c.say(replyReadOnly)
+		return true
+	case len(c.words) < row.least:
+		c.say(replyWords)
+		return true
+	}
+	return row.run(c)
+}
+
+// measureText counts the command in words.
+func (c *conn) measureText() {
+	if c.io.Meter == nil {
+		return
+	}
+	d := metrics.Detail{In: len(c.line), Out: len(c.io.Out)}
+	word := ""
+	if len(c.words) > 0 {
+		word = string(c.words[0])
+	}
+	if len(c.words) > 1 {
+		d.Key = c.words[1]
+	}
+	c.measure(word, d)
+}
+
+// classic returns the commands of the original's plug-in.
+func classic() []command {
+	return []command{
+		{"add", 5, true, func(c *conn) bool { return textStore(c, modeAdd) }},
+		{"decr", 3, true, func(c *conn) bool { return textArithmetic(c, true) }},
+		{"delete", 2, true, textDelete},
+		{"flush_all", 1, true, textFlush},
+		{"get", 1, false, func(c *conn) bool { return textGet(c, false) }},
+		{"gets", 1, false, func(c *conn) bool { return textGet(c, true) }},
+		{"incr", 3, true, func(c *conn) bool { return textArithmetic(c, false) }},
+		{"quit", 1, false, func(*conn) bool { return false }},
+		{"replace", 5, true, func(c *conn) bool { return textStore(c, modeReplace) }},
+		{"set", 5, true, func(c *conn) bool { return textStore(c, modeSet) }},
+		{"stats", 1, false, textStats},
+		{"version", 1, false, textVersion},
+	}
+}
+
+// modern returns the further commands of memcached.
+func modern() []command {
+	return []command{
+		{"append", 5, true, func(c *conn) bool { return textStore(c, modeAppend) }},
+		{"cas", 6, true, func(c *conn) bool { return textStore(c, modeCAS) }},
+		{"gat", 3, true, func(c *conn) bool { return textGetAndTouch(c, false) }},
+		{"gats", 3, true, func(c *conn) bool { return textGetAndTouch(c, true) }},
+		{"ma", 2, true, metaArithmetic},
+		{"md", 2, true, metaDelete},
+		{"me", 2, false, metaDebug},
+		{"mg", 2, false, metaGet},
+		{"mn", 1, false, metaNoop},
+		{"ms", 3, true, metaSet},
+		{"prepend", 5, true, func(c *conn) bool { return textStore(c, modePrepend) }},
+		{"touch", 3, true, textTouch},
+		{"verbosity", 2, false, textVerbosity},
+	}
+}
+
+// table returns the commands of a configuration, by name.
+func table(cfg Config) map[string]*command {
+	rows := classic()
+	if cfg.Modern {
+		rows = append(rows, modern()...)
+	}
+	byName := make(map[string]*command, len(rows))
+	for i := range rows {
+		if cfg.Queue && (rows[i].name == "get" || rows[i].name == "gets") {
+			rows[i].least = 2
+		}
+		byName[rows[i].name] = &rows[i]
+	}
+	return byName
+}

@@ -1,0 +1,209 @@
+package lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"gotycoon/internal/browser"
+	"gotycoon/internal/netio"
+)
+
+// Start begins to serve the connections of l, which now belongs to the server. It is called once.
+func (s *Server) Start(l net.Listener) {
+	s.workers.Go(s.clock)
+	if s.table.tokens != nil {
+		s.workers.Go(func() { s.table.tokens.run(s.quit) })
+	}
+	s.Serve(l, s.serve)
+}
+
+// serve answers the commands of one connection until it ends. Then it ends the requests of the
+// connection.
+func (s *Server) serve(ctx context.Context, socket net.Conn) {
+	c := s.newConn(socket)
+	defer c.in.Close()
+	c.begin()
+	err := c.run(ctx)
+	if c.unwatch != nil {
+		// unwatch waits until every connection that has lost its right is cut: none of these may be
+		// granted the locks that are released below.
+		c.unwatch()
+	}
+	c.begin()
+	c.step.now = s.now()                                      // new holders get their whole time
+	s.table.end(&c.step, &c.session, errors.Is(err, errQuit)) // before flush, which may take long
+	if flushErr := c.flush(); err == nil {
+		err = flushErr
+	}
+	s.log(err, socket)
+}
+
+func (s *Server) newConn(socket net.Conn) *conn {
+	c := &conn{
+		server: s,
+		socket: socket,
+		in:     s.Open(socket, netio.Options{MaxRequest: readSize, Patient: true}),
+	}
+	c.address, c.push, c.step.by = socket.RemoteAddr().String(), c.pushLines, &c.session
+	c.written.L = &c.mu
+	if sc, ok := socket.(syscall.Conn); ok {
+		c.raw, _ = sc.SyscallConn() // without it, writeRest sends the lines
+	}
+	return c
+}
+
+func (s *Server) log(err error, socket net.Conn) {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, errQuit), errors.Is(err, errStopped):
+	case err != nil:
+		s.Logger.Debug("locks: connection of " + socket.RemoteAddr().String() + ": " + err.Error())
+	}
+}
+
+// run answers commands until the connection or the server ends.
+func (c *conn) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := c.answerAll(); err != nil {
+			return err
+		}
+		if err := c.rest(); err != nil {
+			return err
+		}
+		if err := c.read(ctx); err != nil {
+			return err
+		}
+		c.begin()
+	}
+	return errStopped
+}
+
+// read waits for more bytes, without a time limit: a slow client must not lose what it holds.
+func (c *conn) read(ctx context.Context) error {
+	if len(c.in.Buffered()) == 0 {
+		return c.in.WaitByte()
+	}
+	err := c.in.Fill()
+	if err != nil && ctx.Err() == nil && errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// answerAll answers the complete lines that are buffered.
+func (c *conn) answerAll() error {
+	for {
+		buffered := c.in.Buffered()
+		end := bytes.IndexByte(buffered, '\n')
+		if end < 0 {
+			c.in.Meter.Done() // not the time in which a slow client takes the replies
+			return c.skipLong(buffered)
+		}
+		if err := c.answerLine(buffered[:end]); err != nil {
+			return err
+		}
+		c.in.Advance(end + 1)
+		if len(c.step.told) >= deliverEvery {
+			c.step.deliver()
+		}
+		if err := c.flushLarge(); err != nil {
+			return err
+		}
+	}
+}
+
+// skipLong drops the beginning of a line that is too long. The CR at the end of a line of maxLine
+// bytes does not make it too long.
+func (c *conn) skipLong(buffered []byte) error {
+	if !c.skips && len(buffered) <= maxLine+1 {
+		return nil
+	}
+	if !c.skips && browser.IsRequestStart(buffered) {
+		return errPage
+	}
+	c.skips = true
+	c.in.Advance(len(buffered))
+	return nil
+}
+
+func (c *conn) answerLine(line []byte) error {
+	long := c.skips || len(bytes.TrimSuffix(line, []byte{'\r'})) > maxLine
+	c.skips = false
+	// A web page has sent this request; lines of its body must not be taken for commands.
+	if browser.IsRequestLine(line) {
+		return errPage
+	}
+	if long {
+		c.say(invalidCommand)
+		return nil
+	}
+	cmd := parse(line)
+	if c.in.Visitor != nil {
+		if err := c.permit(&cmd); err != nil {
+			return c.refuse(err)
+		}
+		if cmd.verb == verbLock || cmd.verb == verbLockFenced {
+			c.watch()
+		}
+	}
+	c.step.now = c.server.now()
+	err := c.answer(&cmd)
+	c.measure(&cmd, len(line))
+	return err
+}
+
+// answer carries out one command. An error ends the connection.
+func (c *conn) answer(cmd *command) error {
+	switch cmd.verb {
+	case verbLock, verbLockFenced, verbRelease, verbStatus, verbRenew, verbCancel:
+		c.withKey(cmd)
+	case verbStatusByKey:
+		return c.statusList(byKey)
+	case verbStatusByGrants:
+		return c.statusList(byGrants)
+	case verbStatusByRequests:
+		return c.statusList(byRequests)
+	case verbList:
+		return c.list(cmd)
+	case verbQuit:
+		return errQuit
+	default:
+		c.say(invalidCommand)
+	}
+	return nil
+}
+
+// withKey carries out a command that needs a key.
+func (c *conn) withKey(cmd *command) {
+	if cmd.n == 0 {
+		c.say(invalidKeyMissing)
+		return
+	}
+	t, key := c.server.table, cmd.words[0]
+	switch cmd.verb {
+	case verbLock, verbLockFenced:
+		w, refusal := cmd.wish(cmd.verb == verbLockFenced)
+		if c.accepts(refusal) {
+			t.lock(&c.step, key, w)
+		}
+	case verbRenew:
+		expires, refusal := cmd.prolongation()
+		if c.accepts(refusal) {
+			t.renew(&c.step, key, expires)
+		}
+	case verbRelease:
+		t.release(&c.step, key)
+	case verbStatus:
+		t.status(&c.step, key)
+	case verbCancel:
+		if cmd.n > 1 {
+			t.cancelOf(&c.step, key, string(cmd.words[1]))
+		} else {
+			t.cancel(&c.step, key)
+		}
+	}
+}
