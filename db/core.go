@@ -122,8 +122,7 @@ type core struct {
 
 // DB is one database. It may be used by many goroutines.
 //
-// Its own methods are the operations. What it knows about itself (path, kind, order of keys) and
-// its log come from core.
+// Its own methods are the operations. What it is (see Info) and its log come from core.
 type DB struct{ core }
 
 // recovery is the state of one file while the start decides about it, see recover.go.

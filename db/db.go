@@ -13,6 +13,23 @@
 // clients ask for. The unexported type core, which DB embeds, has the state and the way of a
 // commit, and no method of core calls an operation: see the essay in core.go.
 //
+// # Files
+//
+// The files stand above each other, and no two of them need each other; internal/lint checks it.
+//
+//	open, decide, recover, passed_over, remember, restore, start    a start: see start.go
+//	catalog, room                                                   what one server has open
+//	record, bulk, visit, cursor, claim, transaction, walk, instant  the operations
+//	ahead, commit, owe, sweep, convergence, batch                   the way of a commit
+//	core                                                            the state of a database
+//	form, stripes, txview, watch, logdir                            what the state consists of
+//
+// To follow one update, read storeOne in record.go, then modify, lockKey, commit and appendAndApply
+// in commit.go. What needs no more than a few methods of a database stands outside: searches of
+// keys (db/keymatch), pages (db/pages), checksums (db/checksum).
+//
+// # Locks
+//
 // Lock order: sweep → key stripes, in ascending order → commit lock → locks of ulog and store. Only
 // memory is touched under the commit lock; old values, which may be on disk, are read under the
 // key's stripe.

@@ -66,9 +66,7 @@ func (c *call) dropCursor() {
 	delete(c.cursors, c.curID)
 }
 
-func (c *call) closeCursors() {
-	c.cursors = nil
-}
+func (c *call) closeCursors() { c.cursors = nil }
 
 func rpcCurJump(c *call) error {
 	if key, ok := c.in.Get("key"); ok {

@@ -1,6 +1,7 @@
 // Package record is the stored form of a record: the expiration time in front of the value, and
 // the numbers that increments keep in a value. Every store, log and snapshot holds values in this
-// form; only records of databases with ktopts=p have no expiration time.
+// form; only records of databases with ktopts=p have no expiration time. Besides, it has the words
+// in which callers say what is to become of a record: Verdict and When.
 package record
 
 import (
@@ -66,3 +67,35 @@ const Headroom = XTSize
 
 // MaxValueSize is the longest value in bytes. Protocols limit requests further.
 const MaxValueSize = 1 << 30
+
+// Verdict is what a visitor decides about the record that it was shown.
+type Verdict struct {
+	Op    VisitOp
+	Value []byte // to store, with Store and Renew
+	Room  []byte // a large Value as StoreInPlace takes it; nil: Value is copied
+	XT    XT     // expiration argument, with Renew
+}
+
+// VisitOp is what is done with a visited
+type VisitOp int
+
+const (
+	Keep    VisitOp = iota // nothing
+	Discard                // remove it; nothing where there is none
+	Store                  // store Value; an existing record keeps its expiration time
+	Renew                  // store Value with the expiration time XT
+)
+
+// Visitor is shown a record: its value and absolute expiration time in seconds, or found = false
+// where there is none. The slices are valid during the call. The visitor may take its time: nobody
+// else can update the key meanwhile. It must not use the same database.
+type Visitor func(key, value []byte, xt int64, found bool) Verdict
+
+// When is the condition under which a record is stored.
+type When int
+
+const (
+	Anyway    When = iota // whether there is one or not
+	WhenNew               // there is no record of the key
+	WhenThere             // there is one
+)
