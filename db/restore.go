@@ -37,7 +37,7 @@ type filling = func(add func(key, value []byte) error) error
 
 // Load has fill add records to the database, which must be in memory and unused by anybody else.
 // Records that are there already stay, unless fill adds one with the same key.
-func (d *DB) Load(fill filling) error {
+func (d *DB) Load(fill func(add func(key, value []byte) error) error) error {
 	if d.file != nil {
 		return dberr.ErrNotImplemented
 	}
@@ -106,7 +106,7 @@ const restoringSuffix = ".restoring"
 // RestoreFile makes the database file that an expression names from the records that fill adds. If
 // the file exists and is not empty, the error is os.ErrExist. The file gets its name when it is
 // complete: a crash leaves nothing that Open would take for a database.
-func RestoreFile(raw string, o Options, fill filling) error {
+func RestoreFile(raw string, o Options, fill func(add func(key, value []byte) error) error) error {
 	o.setDefaults()
 	e, err := expr.Parse(raw)
 	if err != nil {
