@@ -39,27 +39,31 @@
 //   - Log and store change in one step and in one order: appendAndApply, under commitMu. Apply
 //     cannot fail.
 //   - Old values are read outside that lock, under the key's stripe.
-//   - No reply and no signal tells what is not safe. The stamp of a commit is noted before its
-//     updates are visible, and a reader looks at it after reading (owe.go).
+//   - No reply, and no SIGNAL of a procedure, tells what the log does not have yet. The stamp of a
+//     commit is noted before its updates are visible, and a reader looks at it after reading
+//     (owe.go).
 //   - Once a server refuses updates of clients, none is appended, whatever it has waited for:
 //     appendAndApply looks at the guard under commitMu, and SetGuarded passes that lock.
 //   - No update is stored with a right that was taken away while it waited (owed.Rights, asked when
 //     the keys are locked).
 //   - Results are logged, never operations: a batch holds final values with absolute expiration
 //     times.
-//   - Expired and evicted records are not logged: they leave the store with stamp 0.
+//   - Removals of expired and evicted records are applied and not logged; the stamp 0 says so. A
+//     crash may bring such a record back, and it is found and removed again.
 //   - Nothing of a transaction is in the log before its commit.
 //   - No cursor holds a transaction of the store: a cursor is a remembered key.
 //   - No update waits for somebody's scan: stores are asked for a bounded number of records.
 //   - Work for a client ends with the client or with its time (owed.Heed).
-//   - No start passes over acknowledged updates silently, and a start that is refused changes no
-//     byte.
-//   - A file that lacks what its log remembers keeps its own position: the log forgets before the
-//     file is adopted.
-//   - Of concurrent updates of a key the newest version wins (lww=true), on every server, also
-//     after removals were forgotten and after full copies (convergence.go).
-//   - A message taken from a queue stays in log and store until it is deleted; a message that comes
-//     back is visible again, also where nothing can be stored (claims).
+//   - No start passes over acknowledged updates silently. A start that is refused changes no byte,
+//     but for damage that is found when an older segment is replayed (decide.go).
+//   - The log remembers how far a master was followed. Before a log goes on with a file that lacks
+//     updates up to there, such as an older copy, it notes durably that no position is known.
+//     Otherwise a crash would give that file a position that is too new (opening.disown).
+//   - With lww=true all servers end with the same record of a key: that of the newest version.
+//     Only a removal that was forgotten may lose against an older update, and then it loses on
+//     every server (convergence.go).
+//   - A message taken from a queue stays in log and store until it is deleted: taking it only hides
+//     it, in memory. To give it back writes nothing, so that works on a full disk too (claims).
 //   - Protocols get a View, which cannot return the services' database.
 package db
 

@@ -74,19 +74,22 @@
 //     (format.go).
 //   - Stamps grow for ever: Open reads the last stamp from the end of the log, and the header keeps
 //     what followers were promised beyond it (promise.go).
-//   - A stamp that a follower was told is never given to an update that the follower lacks
-//     (Log.Promise, called before the log is read to its end).
+//   - A stamp that a follower was told is never given to an update that the follower lacks. Who
+//     feeds a follower calls Log.Promise first, then sends everything up to the end of the log, and
+//     only then tells the promised stamp.
 //   - Stamps of updates that were received are smaller than those given out later
 //     (Log.AppendReplicated, Log.Observe).
-//   - A segment is removed when nobody needs it, as of one moment: files, snapshots, copies and
-//     followers hold what comes after their stamps (holds.go).
-//   - A segment that has lost its updates is named at the start, and is a gap for everybody who
-//     needs them (heads.go). No crash leaves an empty segment behind.
+//   - A segment is removed when nobody needs it: files, snapshots, copies and followers hold what
+//     comes after their stamps, and one look at all holds, under Log.mu, decides (holds.go).
+//   - A segment that is found empty, cut off or with a bad head is reported by the name of its file
+//     when the log is opened, and is a gap for everybody who needs its updates (heads.go). No crash
+//     leaves an empty segment behind.
 //   - A Reader never passes over removed or damaged updates: Next returns a *GapError until SkipGap
 //     (gap.go).
 //   - A value that is written ahead becomes a segment only when all of it is on the disk: the old
 //     segment is synced, then the file, then the file gets the segment's name (ahead.go).
-//   - No lock is held while a large value is written, and no stamp is given out for it before.
-//   - The newest segment tells where a follower is, and that is on the disk before any update in
-//     the segment (repeatState in folder.go).
+//   - A value of Options.Ahead bytes or more is on the disk before its update gets a stamp, and no
+//     lock is held while it is written.
+//   - Each segment begins with how far this server has followed its master, and that is on the disk
+//     before any update in the segment (repeatState in folder.go).
 package ulog

@@ -8,19 +8,22 @@
 // loses the overlays, and a replay of the log from Meta.Stamp on fills them again.
 //
 // Invariants:
-//   - The log is synced up to a stamp before the transaction with that stamp commits. Otherwise a
-//     power cut could leave a file that is ahead of its log.
-//   - Stamp, count, identity of the log and data change in one transaction.
+//   - The log is synced up to the newest stamp of an overlay before the first transaction that
+//     writes the overlay. Otherwise a power cut could leave a file that is ahead of its log.
+//   - Meta is replaced in the transaction of the data that it describes: count and checksum in
+//     each, the stamp in the last one of a checkpoint. Before the last one Meta.Merging says how
+//     far the checkpoint is.
 //   - A reader takes the view (active and frozen overlay) first and begins its transaction
 //     afterwards, see view.
 //   - No transaction outlives the call that began it, except the transaction of a Frozen: bbolt
 //     cannot use a replaced page again while an older transaction is open.
 //   - A removal is a tombstone in the overlay; a clear hides the file below it.
-//   - Writers wait when the overlay is twice its limit (Throttle).
-//   - A record that the disk has changed is noticed: Meta has one checksum of all records
-//     (RecordSum), which verify, compact and repair compare. The description has its own checksum.
-//   - Of the position in the file and the position in the log the newer counts, by the stamp of its
-//     record in the log; replay and checkpoints only move a position on (SetPosition).
+//   - Writers wait when the overlay is too large: throttle.go says when.
+//   - Meta has one checksum of all records (RecordSum), which verify, compact and repair compare: a
+//     record that the disk has changed can be noticed. A running server does not compare it. The
+//     description has its own checksum.
+//   - Of the follower's position in the file (Meta.Position) and in the log the newer counts, by
+//     the stamp of its record in the log; replay and checkpoints only move it on (SetPosition).
 //
 // The files stand above each other, and lint checks that none needs a file above it:
 //
