@@ -94,3 +94,16 @@ func TestAPageHasNoExpiredRecords(t *testing.T) {
 	require.Empty(t, empty.Records)
 	require.Nil(t, empty.Next)
 }
+
+func TestAPageMayEndAtTheEmptyKey(t *testing.T) {
+	d := mustOpen(t, Options{}, "%").DB(0)
+	require.NoError(t, d.Set(nil, nil, []byte("1"), record.Never))
+	require.NoError(t, d.Set(nil, []byte("a"), []byte("2"), record.Never))
+	first, err := pages.Of(d, nil, pages.Options{Records: 1, Examine: 10})
+	require.NoError(t, err)
+	require.NotNil(t, first.Next)
+	second, err := pages.Of(d, nil, pages.Options{After: first.Next, Records: 1, Examine: 10})
+	require.NoError(t, err)
+	require.Len(t, second.Records, 1)
+	require.Equal(t, "a", string(second.Records[0].Key))
+}

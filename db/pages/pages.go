@@ -55,7 +55,7 @@ func Of(d Database, p *owed.Pending, o Options) (Page, error) {
 	}
 	var page Page
 	full, last := false, from.Key
-	var room []byte
+	room := []byte{} // not nil: Next may be the empty key
 	err := d.Scan(nil, from, func(key, stored []byte) bool {
 		if full = len(page.Records) >= o.Records || page.Examined >= o.Examine; full {
 			return false
