@@ -116,14 +116,14 @@ func TestGarbageLeavesRoom(t *testing.T) {
 	h := start(t, `
 		kt = __kyototycoon__
 		function garbage(i, o)
-			for i = 1, 100 do local s = string.rep("x", 8e6) end
-			for i = 1, 100 do local t = kt.arrayload(string.rep("\0", 1e5)) end
-			for i = 1, 100 do local t = kt.db:get("value") end
+			for i = 1, 30 do local s = string.rep("x", 8e6) end
+			for i = 1, 60 do local t = kt.arrayload(string.rep("\0", 1e5)) end
+			for i = 1, 30 do local t = kt.db:get("value") end
 			o.fine = true
 		end
 		function parts(i, o)
 			local s, t = string.rep("x", 8e6), {}
-			for i = 1, 100 do
+			for i = 1, 30 do
 				t[#t + 1] = s:sub(2)
 				t[#t + 1] = s:lower()
 				t[#t + 1] = s .. ""
