@@ -90,20 +90,22 @@ func TestKillOffline(t *testing.T) {
 	o := newOffline(t)
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	t.Logf("%s=%d", seedEnv, seed)
-	rng := rand.New(rand.NewPCG(uint64(seed), 77))
 	kills := max(number(t, longKills, offlineKills)/3, 1)
-	work := filepath.Join(o.dir, "work")
-	path := filepath.Join(work, "a.kct")
-	for _, command := range []struct {
+	for i, command := range []struct {
 		name string
-		args []string
+		args func(path, other string) []string
 		may  []string // listings of the file afterwards
 	}{
-		{"recover", []string{"recover", "-ts", fmt.Sprint(o.first), path, o.log}, []string{o.old, o.fresh}},
-		{"compact", []string{"compact", path}, []string{o.old}},
-		{"repair", []string{"repair", path, filepath.Join(work, "b.kct")}, []string{o.old}},
+		{"recover", func(path, _ string) []string { return []string{"recover", "-ts", fmt.Sprint(o.first), path, o.log} }, []string{o.old, o.fresh}},
+		{"compact", func(path, _ string) []string { return []string{"compact", path} }, []string{o.old}},
+		{"repair", func(path, other string) []string { return []string{"repair", path, other} }, []string{o.old}},
 	} {
 		t.Run(command.name, func(t *testing.T) {
+			t.Parallel() // most of the time goes by in fsync
+			rng := rand.New(rand.NewPCG(uint64(seed), uint64(77+i)))
+			work := filepath.Join(o.dir, "work-"+command.name)
+			path, other := filepath.Join(work, "a.kct"), filepath.Join(work, "b.kct")
+			args := command.args(path, other)
 			prepare := func() {
 				require.NoError(t, os.RemoveAll(work))
 				require.NoError(t, os.Mkdir(work, 0o755))
@@ -111,17 +113,17 @@ func TestKillOffline(t *testing.T) {
 			}
 			prepare()
 			begin := time.Now()
-			o.must(t, command.args...)
+			o.must(t, args...)
 			took := time.Since(begin)
 			for range kills {
 				prepare()
-				o.kill(t, time.Duration(rng.Int64N(int64(took)*5/4)), command.args)
+				o.kill(t, time.Duration(rng.Int64N(int64(took)*5/4)), args)
 				require.Contains(t, command.may, o.list(t, path))
-				if b := filepath.Join(work, "b.kct"); exists(b) {
-					require.Equal(t, o.old, o.list(t, b))
-					require.NoError(t, os.Remove(b))
+				if exists(other) {
+					require.Equal(t, o.old, o.list(t, other))
+					require.NoError(t, os.Remove(other))
 				}
-				o.must(t, command.args...)
+				o.must(t, args...)
 				require.Equal(t, command.may[len(command.may)-1], o.list(t, path))
 				left, err := filepath.Glob(filepath.Join(work, "*.rebuild*"))
 				require.NoError(t, err)
