@@ -1,5 +1,22 @@
 package slab
 
+// # Huge pages
+//
+// A record among millions is in no cache, and neither is the way to it: with pages of 4 KiB the
+// processor has to look the page's address up, in memory, before it can fetch the record, and in a
+// virtual machine it does so twice. A chunk of two huge pages needs two entries of the processor's
+// table, where it needed 1,024: a set into a cache of a million records took a third less time.
+//
+// The first hugeFrom bytes of an arena stay on small pages, so that a store of a few records takes
+// a few KiB. A huge page is cleared when it is first touched, which takes 0.1 ms, less than the 512
+// faults that it replaces.
+//
+// A chunk that gives the pages of an empty span back goes over to small pages for good. Otherwise
+// the kernel would by and by make the span part of a huge page again, and take memory for nothing.
+
+// hugeFrom is how much an arena has mapped before further chunks are on huge pages.
+const hugeFrom = 16 << 20
+
 // keepSpare is the number of chunks without blocks that are kept for reuse.
 const keepSpare = 1
 
@@ -20,6 +37,10 @@ func (a *Arena) newChunk(k kind) uint32 {
 		a.spare = a.spare[:n-1]
 	} else {
 		number = a.mapChunk(chunkSize)
+		if m := &a.meta[number]; a.mapped.Load() > hugeFrom && !m.heap {
+			preferHuge(a.chunk(number))
+			m.huge = true
+		}
 	}
 	a.meta[number].kind = k
 	return number

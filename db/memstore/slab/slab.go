@@ -40,7 +40,8 @@ type Arena struct {
 	spans  []span                   // perChunk for each chunk; only for the writer
 	room   [maxClasses]list         // by class: spans with room for another block
 	pool   list                     // spans without blocks, of chunks that have others with blocks
-	warm   int                      // spans in pool whose pages were not given back
+	cold   list                     // the same, whose pages were given back or never touched
+	warm   int                      // spans in pool
 	spare  []uint32                 // chunks without blocks, kept for reuse
 	gone   []uint32                 // chunk numbers to be used again
 
@@ -64,6 +65,7 @@ const (
 type chunkMeta struct {
 	kind kind
 	heap bool   // from Go's heap, because a mapping could not be had
+	huge bool   // on huge pages
 	busy uint32 // spans with blocks
 }
 
@@ -74,9 +76,9 @@ type span struct {
 	fresh      uint32 // place in the chunk of the first never used block, in units
 	left       uint32 // never used blocks
 	used       uint32 // live blocks
-	prev, next uint32 // in the class's list or in the pool
+	prev, next uint32 // in the class's list, in the pool or in cold
 	class      uint8
-	cold       bool // an empty span whose pages were given back
+	cold       bool // the span is in the list cold, or has never had a block
 }
 
 // list is a doubly linked list of spans; 0 is the end, because the first chunk number is 1.

@@ -123,6 +123,39 @@ func TestArenaIsUsableAfterRelease(t *testing.T) {
 	a.Release()
 }
 
+// An arena that shrinks gives the pages of empty spans back, also those that it kept when it was
+// larger. A block in each chunk keeps the chunk.
+func TestShrinkingArenaKeepsFewPages(t *testing.T) {
+	a := New()
+	defer a.Release()
+	const blocks = 16 * chunkSize / 1024
+	var at []Addr
+	for range blocks {
+		at = append(at, a.Alloc(1000))
+	}
+	most := 0
+	for i, b := range at {
+		if i%(chunkSize/1024) > 0 {
+			a.Free(b)
+		}
+		require.LessOrEqual(t, a.warm, a.keepWarm()+1)
+		most = max(most, a.warm)
+	}
+	require.Greater(t, most, a.keepWarm(), "it kept more while more was in use")
+	require.Equal(t, 64, a.keepWarm())
+	require.Equal(t, a.warm, a.length(a.pool))
+	for _, m := range a.meta[1:] {
+		require.False(t, m.huge, "chunks with cold spans")
+	}
+}
+
+func (a *Arena) length(l list) (n int) {
+	for id := l.head; id != 0; id = a.spans[id].next {
+		n++
+	}
+	return n
+}
+
 func BenchmarkAllocFree(b *testing.B) {
 	a := New()
 	defer a.Release()

@@ -45,14 +45,16 @@ func (a *Arena) Release() {
 	fresh := New()
 	a.chunks.Store(fresh.chunks.Load())
 	a.meta, a.spans = fresh.meta, fresh.spans
-	a.room, a.pool, a.warm = fresh.room, fresh.pool, 0
+	a.room, a.pool, a.cold, a.warm = fresh.room, fresh.pool, fresh.cold, 0
 	a.spare, a.gone = nil, nil
 	a.used.Store(0)
 }
 
-// keepWarm is the number of empty spans whose pages are kept, so that a store whose size swings a
-// little does not ask the operating system for the same memory again and again.
-const keepWarm = 64
+// keepWarm is how many empty spans keep their pages, so that a store whose size swings does not ask
+// the operating system for the same memory again and again: 4 MiB, or a quarter of what is in use.
+// A tree that grows empties many spans at a time, because its pages outgrow them together, and
+// needs the memory at once for the larger ones.
+func (a *Arena) keepWarm() int { return max(64, int(a.used.Load()/(4*spanSize))) }
 
 func (a *Arena) push(l *list, id uint32) {
 	s := &a.spans[id]
@@ -132,26 +134,32 @@ func (a *Arena) newSpan(class int) uint32 {
 	return id
 }
 
-// pooledSpan takes a span out of the pool. An empty pool is filled first.
+// pooledSpan takes a span out of the pool, one with pages if there is one. An empty pool is filled
+// first.
 func (a *Arena) pooledSpan() uint32 {
-	if a.pool.head == 0 {
+	if a.pool.head == 0 && a.cold.head == 0 {
 		number := a.newChunk(spanChunk)
 		for i := uint32(perChunk); i > 0; i-- {
 			id := number*perChunk + i - 1
 			a.spans[id] = span{cold: true}
-			a.push(&a.pool, id)
+			a.push(&a.cold, id)
 		}
 	}
 	id := a.pool.head
+	if id == 0 {
+		id = a.cold.head
+	}
 	a.unpool(id)
 	return id
 }
 
 func (a *Arena) unpool(id uint32) {
-	a.drop(&a.pool, id)
-	if !a.spans[id].cold {
-		a.warm--
+	if a.spans[id].cold {
+		a.drop(&a.cold, id)
+		return
 	}
+	a.drop(&a.pool, id)
+	a.warm--
 }
 
 // retire takes a span that has no blocks any more out of use, and its chunk if that has no other
@@ -174,14 +182,28 @@ func (a *Arena) retire(id uint32) {
 	}
 }
 
+// poolSpan puts a span without blocks into the pool. Where too many of the pool's spans have pages,
+// two give theirs back, so that there are fewer and fewer while the arena shrinks.
 func (a *Arena) poolSpan(id uint32) {
-	s := &a.spans[id]
-	s.cold = a.warm >= keepWarm
-	if s.cold {
-		at := id % perChunk * spanSize
-		discard(a.chunk(id / perChunk)[at : at+spanSize])
-	} else {
-		a.warm++
-	}
+	a.spans[id].cold = false
 	a.push(&a.pool, id)
+	a.warm++
+	for i := 0; i < 2 && a.warm > a.keepWarm(); i++ {
+		a.cool(a.pool.head)
+	}
+}
+
+// cool gives the pages of a span in the pool back.
+func (a *Arena) cool(id uint32) {
+	number := id / perChunk
+	mem := a.chunk(number)
+	if m := &a.meta[number]; m.huge {
+		preferSmall(mem)
+		m.huge = false
+	}
+	at := id % perChunk * spanSize
+	discard(mem[at : at+spanSize])
+	a.unpool(id)
+	a.spans[id].cold = true
+	a.push(&a.cold, id)
 }
