@@ -3,6 +3,7 @@ package db
 import (
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
+	"gotycoon/db/store"
 	"gotycoon/ulog"
 )
 
@@ -187,6 +188,9 @@ func (d *core) getBulk(p *Pending, keys [][]byte, atomic bool, visit func(i int,
 		defer d.stripes.unlock(&b.keys)
 	}
 	d.sweeper.add(readScore * int64(len(keys)))
+	if w, ok := d.store.(store.Warmer); ok && len(keys) > 1 {
+		w.Warm(keys)
+	}
 	for i, key := range keys {
 		value, xt, found, err := b.scratch(p, key)
 		if err != nil {

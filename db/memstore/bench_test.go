@@ -2,9 +2,12 @@ package memstore
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/db/store"
@@ -64,6 +67,73 @@ func BenchmarkOverwrite(b *testing.B) {
 				s.Apply(0, ups)
 			}
 		})
+	}
+}
+
+// cpuTime begins to measure the processor time of a benchmark, which other programs disturb less
+// than they do the time on the clock. The caller calls end to report it.
+func cpuTime(b *testing.B) (end func()) {
+	used := func() int64 {
+		var r unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+			b.Fatal(err)
+		}
+		return r.Utime.Nano() + r.Stime.Nano()
+	}
+	before := used()
+	return func() { b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op") }
+}
+
+// bulkSize is the number of records of a bulk in the benchmarks.
+const bulkSize = 100
+
+// textKey makes a key as BenchmarkBulk's clients have it: 16 hexadecimal digits.
+func textKey(key []byte, i uint64) {
+	var b [8]byte
+	binary.BigEndian.PutUint64(b[:], i*0x9e3779b97f4a7c15)
+	hex.Encode(key, b[:])
+}
+
+// BenchmarkBulk measures bulks of random keys, per record.
+func BenchmarkBulk(b *testing.B) {
+	for name, open := range benchKinds() {
+		s := open()
+		ups, keys := make([]update.Update, bulkSize), make([][]byte, bulkSize)
+		value := make([]byte, 105)
+		for i := range ups {
+			keys[i] = make([]byte, 16)
+			ups[i] = update.Update{Op: update.OpSet, Key: keys[i], Value: value}
+		}
+		choose := func(next func() uint64) {
+			for _, key := range keys {
+				textKey(key, next())
+			}
+		}
+		n := uint64(0)
+		for n < benchRecords {
+			choose(func() uint64 { n++; return n - 1 })
+			s.Apply(0, ups)
+		}
+		someKey := func() uint64 { return rand.Uint64N(benchRecords) }
+		b.Run(name+"/set", func(b *testing.B) {
+			defer cpuTime(b)()
+			for i := 0; i < b.N; i += bulkSize {
+				choose(someKey)
+				s.Apply(0, ups)
+			}
+		})
+		b.Run(name+"/get", func(b *testing.B) {
+			defer cpuTime(b)()
+			var got []byte
+			for i := 0; i < b.N; i += bulkSize {
+				choose(someKey)
+				s.(store.Warmer).Warm(keys)
+				for _, key := range keys {
+					got, _, _ = s.Get(got[:0], key, nil)
+				}
+			}
+		})
+		_ = s.Close()
 	}
 }
 

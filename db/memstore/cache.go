@@ -46,7 +46,10 @@ type cacheSlot struct {
 	bytes int64
 }
 
-var _ store.Preparer = (*Cache)(nil)
+var (
+	_ store.Preparer = (*Cache)(nil)
+	_ store.Warmer   = (*Cache)(nil)
+)
 
 // NewCache returns an empty Cache.
 func NewCache(o CacheOptions) *Cache {
@@ -92,6 +95,30 @@ func (c *Cache) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, fou
 	return append(dst, v...), nil, nil, true
 }
 
+// Warm implements store.Warmer.
+func (c *Cache) Warm(keys [][]byte) {
+	for len(keys) > 0 {
+		n := min(len(keys), warmKeys)
+		c.warm(keys[:n])
+		keys = keys[n:]
+	}
+}
+
+func (c *Cache) warm(keys [][]byte) {
+	var room [warmKeys]uint64
+	var touched slotSet
+	hashes := room[:len(keys)]
+	for i, key := range keys {
+		hashes[i] = c.index.hash(key)
+		touched.add(tableOf(hashes[i]))
+	}
+	c.lock(touched)
+	defer c.unlock(touched)
+	if worthwhile(len(keys), c.index.arena) {
+		c.index.warm(hashes, true)
+	}
+}
+
 // Prepare copies the large values of updates that are about to be applied into records, so that
 // Apply need not copy them under its locks.
 func (c *Cache) Prepare(ups []update.Update) { c.plan.copyLarge(c.index.links, ups) }
@@ -121,6 +148,7 @@ func (c *Cache) Freeze(instant func(take func())) (store.Frozen, error) {
 func (c *Cache) run(touched slotSet) (cleared *slab.Arena) {
 	c.lock(touched)
 	defer c.unlock(touched)
+	c.plan.warm(c.index) // not before the locks are held: Get changes the links
 	if c.plan.fresh != nil {
 		cleared = c.index.reset(c.plan.fresh)
 		c.count.Store(0)
@@ -222,10 +250,13 @@ func (p *plan) slots() slotSet {
 	}
 	var set slotSet
 	for i := range p.steps {
-		set |= 1 << (tableOf(p.steps[i].hash) / (tableCount / cacheSlots))
+		set.add(tableOf(p.steps[i].hash))
 	}
 	return set
 }
+
+// add puts the slot for a table into the set.
+func (s *slotSet) add(table int) { *s |= 1 << (table / (tableCount / cacheSlots)) }
 
 // lock locks slots in ascending order.
 func (c *Cache) lock(set slotSet) {
@@ -243,16 +274,6 @@ func (c *Cache) unlock(set slotSet) {
 		}
 	}
 }
-
-// A record of a Cache begins with the addresses of the next newer and the next older record of its
-// slot, 5 bytes each, little-endian.
-const (
-	linkSize  = slab.AddrBits / 8
-	linkBytes = 2 * linkSize
-
-	newer = 0
-	older = linkSize
-)
 
 // An lru is a list of records in the order of their last use.
 type lru struct{ newest, oldest slab.Addr }
@@ -290,12 +311,4 @@ func (l *lru) touch(a *slab.Arena, at slab.Addr) {
 		l.drop(a, at)
 		l.add(a, at)
 	}
-}
-
-func link(a *slab.Arena, at slab.Addr, which int) slab.Addr {
-	return getAddr(a.Bytes(at)[which:])
-}
-
-func setLink(a *slab.Arena, at slab.Addr, which int, to slab.Addr) {
-	putAddr(a.Bytes(at)[which:], to)
 }

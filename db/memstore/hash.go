@@ -28,7 +28,10 @@ type Hash struct {
 	index *index
 }
 
-var _ store.Preparer = (*Hash)(nil)
+var (
+	_ store.Preparer = (*Hash)(nil)
+	_ store.Warmer   = (*Hash)(nil)
+)
 
 // NewHash returns an empty Hash.
 func NewHash(HashOptions) *Hash {
@@ -64,6 +67,30 @@ func (h *Hash) getOrPin(dst, key []byte) (got, large []byte, pin *slab.Pin, foun
 	return append(dst, v...), nil, nil, true
 }
 
+// Warm implements store.Warmer.
+func (h *Hash) Warm(keys [][]byte) {
+	for len(keys) > 0 {
+		n := min(len(keys), warmKeys)
+		h.warm(keys[:n])
+		keys = keys[n:]
+	}
+}
+
+func (h *Hash) warm(keys [][]byte) {
+	var room [warmKeys]uint64
+	var touched tableSet
+	hashes := room[:len(keys)]
+	for i, key := range keys {
+		hashes[i] = h.index.hash(key)
+		touched.add(tableOf(hashes[i]))
+	}
+	touched.each(h.rlock)
+	defer touched.each(h.runlock)
+	if worthwhile(len(keys), h.index.arena) {
+		h.index.warm(hashes, true)
+	}
+}
+
 // Prepare copies the large values of updates that are about to be applied into records, so that
 // Apply need not copy them under its locks.
 func (h *Hash) Prepare(ups []update.Update) { h.plan.copyLarge(h.index.links, ups) }
@@ -77,6 +104,7 @@ func (h *Hash) Apply(_ update.Stamp, ups []update.Update) {
 	defer h.writer.Unlock()
 	h.plan.prepare(h.index, ups)
 	h.touched.of(&h.plan)
+	h.plan.warm(h.index) // only the owner of writer changes tables and records
 	kept := h.freezes.prepare(&h.plan, h.index)
 	cleared := h.run()
 	if cleared != nil && !kept {
@@ -165,10 +193,11 @@ func (s *tableSet) of(p *plan) {
 		s[i] = word
 	}
 	for i := range p.steps {
-		t := tableOf(p.steps[i].hash)
-		s[t/64] |= 1 << (t % 64)
+		s.add(tableOf(p.steps[i].hash))
 	}
 }
+
+func (s *tableSet) add(table int) { s[table/64] |= 1 << (table % 64) }
 
 // each calls f for the members in ascending order.
 func (s *tableSet) each(f func(table int)) {

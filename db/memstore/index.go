@@ -62,6 +62,24 @@ func (x *index) blockSize(at slab.Addr) int64 {
 //	│ 10 bytes      │ size            │ size              │     │       │
 //	└───────────────┴─────────────────┴───────────────────┴─────┴───────┘
 
+// A record of a Cache begins with the addresses of the next newer and the next older record of its
+// slot, 5 bytes each, little-endian.
+const (
+	linkSize  = slab.AddrBits / 8
+	linkBytes = 2 * linkSize
+
+	newer = 0
+	older = linkSize
+)
+
+func link(a *slab.Arena, at slab.Addr, which int) slab.Addr {
+	return getAddr(a.Bytes(at)[which:])
+}
+
+func setLink(a *slab.Arena, at slab.Addr, which int, to slab.Addr) {
+	putAddr(a.Bytes(at)[which:], to)
+}
+
 // recordSize returns the size of a record without links.
 func recordSize(key, value []byte) int {
 	return uvarintSize(len(key)) + uvarintSize(len(value)) + len(key) + len(value)

@@ -3,6 +3,8 @@ package memstore
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
+	"sort"
 
 	"gotycoon/db/memstore/slab"
 	"gotycoon/internal/pieces"
@@ -84,39 +86,57 @@ func (p page) entryBytes(i int) []byte {
 
 // key returns the key of slot i.
 func (p page) key(a *slab.Arena, i int) []byte {
-	e := parseEntry(p.entry(i))
+	b := p.entry(i)
+	if k, _, ok := shortSizes(b); ok {
+		return b[2 : 2+k : 2+k]
+	}
+	e := parseEntry(b)
 	return e.key(a)
 }
 
 // child returns the page that slot i of an inner page leads to.
 func (p page) child(a *slab.Arena, i int) slab.Addr {
-	e := parseEntry(p.entry(i))
+	b := p.entry(i)
+	if k, _, ok := shortSizes(b); ok {
+		return getAddr(b[2+k:])
+	}
+	e := parseEntry(b)
 	return getAddr(e.value(a))
 }
 
 // search returns the first slot, from a given one on, whose key is not before key, and whether it
 // is that key.
 func (p page) search(a *slab.Arena, from int, key []byte) (slot int, found bool) {
-	head := headOf(key, p.prefix())
-	low, high := from, p.count()
-	for low < high {
-		mid := int(uint(low+high) >> 1)
-		h := p.head(mid)
-		before := h < head
-		if h == head {
-			c := bytes.Compare(p.key(a, mid), key)
-			if c == 0 {
-				return mid, true
-			}
-			before = c < 0
-		}
-		if before {
-			low = mid + 1
-		} else {
-			high = mid
-		}
+	head, n := headOf(key, p.prefix()), p.count()
+	i := p.firstHead(from, n, head)
+	if i == n || p.head(i) != head {
+		return i, false
 	}
-	return low, false
+	if c := bytes.Compare(p.key(a, i), key); c >= 0 {
+		return i, c == 0
+	}
+	if head < math.MaxUint32 { // slots with the same head
+		n = p.firstHead(i+1, n, head+1)
+	}
+	rest, found := sort.Find(n-i-1, func(k int) int { return bytes.Compare(key, p.key(a, i+1+k)) })
+	return i + 1 + rest, found
+}
+
+// firstHead returns the first slot of from ≤ i < to whose head is at least head, and to where there
+// is none. A branch on each comparison would be guessed wrong every second time, so the outcome is
+// computed: less is -1 for a smaller head, otherwise 0.
+func (p page) firstHead(from, to int, head uint32) int {
+	n := to - from
+	for n > 1 {
+		half := n >> 1
+		less := int((int64(p.head(from+half-1)) - int64(head)) >> 63)
+		from += half & less
+		n -= half
+	}
+	if n == 1 && p.head(from) < head {
+		from++
+	}
+	return from
 }
 
 // childSlot returns the slot of the child that a key belongs to.
@@ -219,6 +239,12 @@ type entry struct {
 	keySize int
 	valSize int
 	body    []byte // what follows the sizes
+}
+
+// shortSizes returns the sizes in an inline entry whose sizes take a byte each, as in most. ok is
+// false for other entries.
+func shortSizes(b []byte) (key, value int, ok bool) {
+	return int(b[0] >> 2), int(b[1]), (b[0]&0x83 | b[1]&0x80) == 0
 }
 
 func parseEntry(b []byte) entry {

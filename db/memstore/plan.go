@@ -51,6 +51,23 @@ func (p *plan) prepare(x *index, ups []update.Update) {
 	}
 }
 
+// warm has the index warmed for the plan's keys. The caller holds what keeps the tables, and the
+// owner's part of the records, from changing.
+func (p *plan) warm(x *index) {
+	if p.fresh != nil || !worthwhile(len(p.steps), x.arena) {
+		return
+	}
+	var room [warmKeys]uint64
+	for steps := p.steps; len(steps) > 0; {
+		hashes := room[:min(len(steps), warmKeys)]
+		for i := range hashes {
+			hashes[i] = steps[i].hash
+		}
+		x.warm(hashes, false)
+		steps = steps[len(hashes):]
+	}
+}
+
 // lastClear returns the index of the last clear, -1 for none.
 func lastClear(ups []update.Update) int {
 	for i := len(ups) - 1; i >= 0; i-- {

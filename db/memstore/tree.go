@@ -27,6 +27,7 @@ type Tree struct {
 	path    []pathStep    // from the root to the page that is being changed
 	scratch []byte        // an encoded entry
 	ends    []int         // see splitting
+	leaves  []slab.Addr   // of the keys that were warmed last, in their order; empty after freePage
 	cleared []*slab.Arena // to be released when mu is free
 
 	mu    sync.RWMutex // guards the fields below and the pages
@@ -138,6 +139,49 @@ func (t *Tree) putScratch(key []byte) (first byte, size int, existed bool) {
 	return first, size, true
 }
 
+// putInto is put for a key whose leaf is known. It goes the whole way only where the leaf has to be
+// replaced.
+func (t *Tree) putInto(leaf slab.Addr, key, value []byte, apart slab.Addr) {
+	t.scratch = appendEntry(t.scratch[:0], key, value, apart)
+	p := pageAt(t.arena, leaf)
+	i, found := p.search(t.arena, 0, key)
+	switch {
+	case found && t.fitsOver(p, i):
+	case !found && p.gap() >= len(t.scratch)+pageSlot && !t.arena.Sparse(leaf):
+		p.insert(i, headOf(key, p.prefix()), t.scratch)
+		p.set(offLast, i)
+		t.count++
+	default:
+		t.putScratch(key)
+	}
+}
+
+// fitsOver puts the entry in t.scratch in the place of entry i of a leaf, unless it is too long.
+func (t *Tree) fitsOver(p page, i int) bool {
+	b := p.entry(i)
+	size := 0
+	if k, v, ok := shortSizes(b); ok {
+		size = 2 + k + v
+	} else {
+		e := parseEntry(b)
+		if size = e.size; len(t.scratch) <= size {
+			e.freeApart(t.arena)
+		}
+	}
+	if len(t.scratch) > size {
+		return false
+	}
+	copy(b, t.scratch)
+	p.set(offGarbage, p.get(offGarbage)+size-len(t.scratch))
+	return true
+}
+
+// freePage frees a page. Other pages may get its keys, or its address.
+func (t *Tree) freePage(at slab.Addr) {
+	t.leaves = t.leaves[:0]
+	t.arena.Free(at)
+}
+
 // overwrite puts the entry in t.scratch in place of entry i of the leaf at the end of the path. The
 // old entry has the given size.
 func (t *Tree) overwrite(p page, i, size int, key []byte) {
@@ -207,7 +251,7 @@ func (t *Tree) split(depth, i int, entry []byte) {
 	low, high := t.fences(depth)
 	left := s.build(0, cut, prefixOf(low, between))
 	right := s.build(cut, s.page.count()+1, prefixOf(between, high))
-	t.arena.Free(t.path[depth].at)
+	t.freePage(t.path[depth].at)
 	if depth == 0 {
 		t.growRoot(left, between, right)
 		return
@@ -244,7 +288,7 @@ func (t *Tree) rebuild(depth, size int) page {
 		}
 	}
 	p.set(offLast, old.get(offLast))
-	t.arena.Free(t.path[depth].at)
+	t.freePage(t.path[depth].at)
 	t.relink(depth, at)
 	return p
 }
@@ -294,7 +338,11 @@ func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 	if !found {
 		return nil, 0, false
 	}
-	e := parseEntry(p.entry(i))
+	b := p.entry(i)
+	if k, v, ok := shortSizes(b); ok {
+		return b[2+k : 2+k+v : 2+k+v], 0, true
+	}
+	e := parseEntry(b)
 	return e.value(t.arena), e.apart(), true
 }
 
@@ -302,6 +350,7 @@ func (t *Tree) locate(key []byte) (value []byte, at slab.Addr, found bool) {
 func (t *Tree) reset(fresh *slab.Arena) {
 	t.cleared = append(t.cleared, t.arena)
 	t.arena, t.root, t.count = fresh, 0, 0
+	t.leaves = t.leaves[:0]
 }
 
 // Bytes returns the bytes of memory that the tree occupies.

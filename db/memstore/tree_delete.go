@@ -58,7 +58,7 @@ func (t *Tree) tidy(depth int) {
 // removePage takes the empty page at a depth of the path out of the tree. Its neighbour gets its
 // keys from now on.
 func (t *Tree) removePage(depth int) {
-	t.arena.Free(t.path[depth].at)
+	t.freePage(t.path[depth].at)
 	if depth == 0 {
 		t.root = 0
 		return
@@ -108,7 +108,7 @@ func (t *Tree) lowerRoot() {
 		}
 		child := p.child(t.arena, 0)
 		t.removeEntry(p, 0)
-		t.arena.Free(t.root)
+		t.freePage(t.root)
 		t.root = child
 	}
 }
@@ -142,8 +142,8 @@ func (t *Tree) mergeAt(depth, slot int) {
 	t.path[depth-1].slot = slot
 	low, _ := t.fences(depth)
 	merged := t.join(pageAt(t.arena, left), pageAt(t.arena, right), parent.key(t.arena, slot+1), prefixOf(low, high))
-	t.arena.Free(left)
-	t.arena.Free(right)
+	t.freePage(left)
+	t.freePage(right)
 	t.relink(depth, merged)
 	t.removeEntry(parent, slot+1)
 	parent.set(offLast, noLast)

@@ -9,13 +9,17 @@ import (
 // A TreeStore is a Tree as the store of a database.
 type TreeStore struct {
 	tree    Tree
+	keys    [][]byte    // of the updates being applied; guarded by tree.writer
 	apart   []slab.Addr // blocks made for the updates being applied; guarded by tree.writer
 	freezes freezes     // guarded by tree.writer
 
 	prepared Prepared
 }
 
-var _ store.Preparer = (*TreeStore)(nil)
+var (
+	_ store.Preparer = (*TreeStore)(nil)
+	_ store.Warmer   = (*TreeStore)(nil)
+)
 
 // NewTreeStore returns an empty TreeStore.
 func NewTreeStore() *TreeStore {
@@ -49,6 +53,9 @@ func (s *TreeStore) Apply(_ update.Stamp, ups []update.Update) {
 		arena, clears = slab.New(), true
 		ups = ups[n+1:]
 	}
+	if !clears {
+		s.warm(ups)
+	}
 	s.makeAparts(arena, ups)
 	kept := s.prepare(clears, ups)
 	s.run(arena, clears, ups)
@@ -57,6 +64,26 @@ func (s *TreeStore) Apply(_ update.Stamp, ups []update.Update) {
 	}
 	s.tree.releaseCleared()
 }
+
+// warm has the tree warmed for the updates' keys, and keeps their leaves.
+func (s *TreeStore) warm(ups []update.Update) {
+	s.tree.leaves = s.tree.leaves[:0]
+	if !worthwhile(len(ups), s.tree.arena) {
+		return
+	}
+	s.keys = s.keys[:0]
+	for i := range ups {
+		s.keys = append(s.keys, ups[i].Key)
+	}
+	s.tree.leaves = s.tree.warm(s.keys, s.tree.leaves[:0])
+	clear(s.keys)
+	if cap(s.keys) > keepSteps {
+		s.keys, s.tree.leaves = nil, nil
+	}
+}
+
+// Warm implements store.Warmer.
+func (s *TreeStore) Warm(keys [][]byte) { s.tree.Warm(keys) }
 
 // prepare saves what the updates are about to change in the open frozen views. kept is true when
 // the views have taken over the cleared records.
@@ -108,7 +135,11 @@ func (s *TreeStore) run(arena *slab.Arena, clears bool, ups []update.Update) {
 	for i := range ups {
 		switch u := &ups[i]; u.Op {
 		case update.OpSet:
-			s.tree.put(u.Key, u.Value, s.apart[i])
+			if i < len(s.tree.leaves) {
+				s.tree.putInto(s.tree.leaves[i], u.Key, u.Value, s.apart[i])
+			} else {
+				s.tree.put(u.Key, u.Value, s.apart[i])
+			}
 		case update.OpRemove:
 			s.tree.remove(u.Key)
 		}

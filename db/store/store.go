@@ -50,6 +50,15 @@ type Preparer interface {
 	Forget(ups []update.Update)
 }
 
+// Warmer is a Store that finds the records of several keys faster when it is told of them before.
+type Warmer interface {
+	Store
+
+	// Warm brings what Get will look at for keys nearer to the processor. Get finds the same with
+	// and without it.
+	Warm(keys [][]byte)
+}
+
 // Freezer is a Store that can show its records as they were at an instant, while changes go on. The
 // stores of packages memstore and filestore are Freezers. Close of a store on disk waits until
 // every Frozen is closed; other stores may be closed before.
