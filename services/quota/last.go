@@ -44,8 +44,9 @@ import (
 
 // appendLast appends what the other records of a call are to the record of its state.
 func appendLast(value []byte, c *call, reply []byte, now time.Time) []byte {
-	value = fmt.Appendf(value, "\n%s %d\n%s\n", c, now.Add(idLifetime).Unix(), reply)
-	return append(value, c.id...)
+	value = append(c.append(append(value, '\n')), ' ')
+	value = append(strconv.AppendInt(value, now.Add(idLifetime).Unix(), 10), '\n')
+	return append(append(append(value, reply...), '\n'), c.id...)
 }
 
 // last is the last call of a quota, as the record of the quota's state tells it.

@@ -241,7 +241,9 @@ func (q *quota) decrease(c *call) []byte {
 }
 
 func pair(number uint64, remaining int64) []byte {
-	return strconv.AppendInt(append(strconv.AppendUint(nil, number, 10), ' '), remaining, 10)
+	const digits = 20
+	dst := append(strconv.AppendUint(make([]byte, 0, 2*digits+1), number, 10), ' ')
+	return strconv.AppendInt(dst, remaining, 10)
 }
 
 // repeated returns the reply of an earlier call with the same id, nil if there was none. A
@@ -264,7 +266,11 @@ func (q *quota) repeated(c *call) ([]byte, error) {
 }
 
 // String identifies the word and number of a call: a repetition under the same id must have both.
-func (c *call) String() string { return c.word + " " + strconv.FormatInt(c.number, 10) }
+func (c *call) String() string { return string(c.append(nil)) }
+
+func (c *call) append(dst []byte) []byte {
+	return strconv.AppendInt(append(append(dst, c.word...), ' '), c.number, 10)
+}
 
 func (q *quota) idKey(c *call) []byte { return append(quotaKey(q.name, "id\x00"), c.id...) }
 

@@ -58,11 +58,13 @@ func (r *records) state(name string) (s state, known bool, err error) {
 }
 
 func stateRecord(name string, s state) db.Record {
-	open := 0
+	const room = 128 // for the last call too, as a rule
+	value := append(strconv.AppendInt(make([]byte, 0, room), s.remaining, 10), ' ')
+	value = append(strconv.AppendUint(value, s.journal, 10), " 0"...)
 	if s.open {
-		open = 1
+		value[len(value)-1] = '1'
 	}
-	return db.Record{Key: quotaKey(name, "state"), Value: fmt.Appendf(nil, "%d %d %d", s.remaining, s.journal, open), XT: record.Never}
+	return db.Record{Key: quotaKey(name, "state"), Value: value, XT: record.Never}
 }
 
 // journal is an apply: its amount, and the journal number of its cancel, 0 if there is none.
