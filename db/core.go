@@ -279,7 +279,7 @@ func (d *core) read(r store.Reader, dst, key []byte) (value []byte, xt int64, fo
 		return nil, 0, false, systemError(err)
 	}
 	xt, value, found = d.Split(dst[at:])
-	if !found || record.Expired(xt, d.seconds()) {
+	if !found || xt != record.MaxXT && record.Expired(xt, d.seconds()) { // the clock takes as long as a hash
 		return nil, 0, false, nil
 	}
 	return value, xt, true, nil

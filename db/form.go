@@ -127,7 +127,7 @@ func (d *form) seconds() int64 { return d.now().Unix() }
 
 // absolute turns a client's expiration argument into the time to store.
 func (d *form) absolute(xt record.XT) int64 {
-	if d.persistent() {
+	if d.persistent() || xt == record.Never {
 		return record.MaxXT
 	}
 	return record.Absolute(xt, d.seconds())
