@@ -24,6 +24,7 @@ func main() {
 	b := &bench{server: *server, length: *length, out: os.Stdout}
 	if err := b.run(strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 }
 
