@@ -4,7 +4,7 @@
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
 //
-// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin.
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency.
 package main
 
 import (
@@ -19,9 +19,10 @@ import (
 func main() {
 	server := flag.String("server", "bin/ktserver", "ktserver binary")
 	length := flag.Duration("time", 5*time.Second, "length of one measurement")
-	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls", "measurements to take")
+	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,latency", "measurements to take")
+	rate := flag.Float64("rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
 	flag.Parse()
-	b := &bench{server: *server, length: *length, out: os.Stdout}
+	b := &bench{server: *server, length: *length, rate: *rate, out: os.Stdout}
 	if err := b.run(strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -32,6 +33,7 @@ func main() {
 type bench struct {
 	server string
 	length time.Duration
+	rate   float64 // of latency; 0: half of what a server can do
 	out    *os.File
 }
 
@@ -48,6 +50,7 @@ func (b *bench) run(names []string) error {
 		{"lock", b.lock},
 		{"tls", b.tls},
 		{"admin", b.admin},
+		{"latency", b.latency},
 	} {
 		if !slices.Contains(names, m.name) {
 			continue
