@@ -4,25 +4,30 @@
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
 //
-// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency.
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"time"
 )
 
 func main() {
-	server := flag.String("server", "bin/ktserver", "ktserver binary")
-	length := flag.Duration("time", 5*time.Second, "length of one measurement")
 	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,latency", "measurements to take")
-	rate := flag.Float64("rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
+	b := &bench{out: os.Stdout}
+	flag.StringVar(&b.server, "server", "bin/ktserver", "ktserver binary")
+	flag.DurationVar(&b.length, "time", 5*time.Second, "length of one measurement")
+	flag.Float64Var(&b.rate, "rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
+	b.scale.register(flag.CommandLine)
 	flag.Parse()
-	b := &bench{server: *server, length: *length, rate: *rate, out: os.Stdout}
+	// Ctrl-C reaches the servers too. Their end is an error of the measurement, which then removes
+	// its files: the ladder's are up to 30 GB.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	if err := b.run(strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -35,13 +40,35 @@ type bench struct {
 	length time.Duration
 	rate   float64 // of latency; 0: half of what a server can do
 	out    *os.File
+	scale  ladderOptions
 }
 
 func (b *bench) run(names []string) error {
-	for _, m := range []struct {
-		name string
-		take func() error
-	}{
+	all := b.measurements()
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(m measurement) bool { return m.name == name }) {
+			return fmt.Errorf("-only: there is no measurement %q", name)
+		}
+	}
+	for _, m := range all {
+		if !slices.Contains(names, m.name) {
+			continue
+		}
+		if err := m.take(); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+type measurement struct {
+	name string
+	take func() error
+}
+
+// measurements are all measurements in the order in which they are taken.
+func (b *bench) measurements() []measurement {
+	return []measurement{
 		{"http", b.http},
 		{"one", b.oneConnection},
 		{"bulk", b.bulk},
@@ -51,15 +78,8 @@ func (b *bench) run(names []string) error {
 		{"tls", b.tls},
 		{"admin", b.admin},
 		{"latency", b.latency},
-	} {
-		if !slices.Contains(names, m.name) {
-			continue
-		}
-		if err := m.take(); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
+		{"ladder", b.ladder},
 	}
-	return nil
 }
 
 // table prints the head of a table.
