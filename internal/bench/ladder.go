@@ -12,14 +12,14 @@ import (
 // The size ladder shows how a server with a database file and an update log does at several numbers
 // of records. Each size is a rung: a server of its own, which goes through these phases.
 //
-//	fill      stores every record once, in bulks of 100 over a few connections, as fast as it goes;
-//	          the keys are random, so neighbours in time are strangers in the file
+//	fill      stores every record once, in bulks of 100 over a few connections, as fast as they
+//	          are taken; the keys are random, so neighbours in time are strangers in the file
 //	update    stores random records anew
 //	get       reads random records, one HTTP request each
 //	stop      SIGTERM, until the process has ended
 //	start     until the first answer after that
-//	restart   until the first answer after kill -9 in the middle of updates; then every record that
-//	          was acknowledged before the kill must be there
+//	restart   until the first answer after kill -9 in the middle of updates; then every record
+//	          that was acknowledged before the kill must be there
 //
 // The processor time and the bytes written of a phase include what the server does afterwards until
 // it writes nothing more: debt that is left behind is not forgotten. Between the phases the log's
@@ -102,8 +102,8 @@ func sizeName(n int) string {
 	return strconv.Itoa(n)
 }
 
-// roomNeeded returns the bytes of disk that a rung may take: two and a half times the records in the
-// database file, and the log of all that is stored before its old files are removed.
+// roomNeeded returns the bytes of disk that a rung may take: two and a half times the records in
+// the database file, and the log of all that is stored before its old files are removed.
 func roomNeeded(records, updates int) int64 {
 	const logRecord, spare = 145, 1 << 30
 	return int64(records)*(recordSize*5/2+logRecord) + int64(updates)*logRecord + spare

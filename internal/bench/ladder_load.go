@@ -143,8 +143,9 @@ func (c *bulkConn) ask(m frame.Magic) (uint32, error) {
 	return n, err
 }
 
-// bulkLoad stores count records over several connections, as fast as they are taken, and returns the
-// waits. choose appends the numbers of a bulk's records; first is the number of those before it.
+// bulkLoad stores count records over several connections, as fast as they are taken, and returns
+// the waits. choose appends the numbers of a bulk's records; first is the number of those before
+// it.
 func bulkLoad(addr string, count int, seq uint64, done *atomic.Int64, choose func(rnd *rand.Rand, into []uint64, first, n int) []uint64) (*histogram, error) {
 	var next atomic.Int64
 	var all sync.WaitGroup

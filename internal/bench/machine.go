@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine describes the machine and the day for the head of a file with figures.
+// machine describes the machine, what others did there at the start, and the day for the head of a
+// file with figures.
 func machine() string {
 	model := runtime.GOARCH
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -26,5 +27,9 @@ func machine() string {
 	if unix.Uname(&u) == nil {
 		kernel = unix.ByteSliceToString(u.Release[:])
 	}
-	return fmt.Sprintf("%s, %d processors, Linux %s, %s, %s", model, runtime.NumCPU(), kernel, runtime.Version(), time.Now().UTC().Format(time.DateOnly))
+	load := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(text), " ")
+	}
+	return fmt.Sprintf("%s, %d processors, load %s before, Linux %s, %s, %s", model, runtime.NumCPU(), load, kernel, runtime.Version(), time.Now().UTC().Format(time.DateOnly))
 }

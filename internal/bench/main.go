@@ -3,6 +3,7 @@
 // must be installed.
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
+//	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder.
 package main
@@ -18,17 +19,23 @@ import (
 )
 
 func main() {
-	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,latency", "measurements to take")
+	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,latency,ladder", "measurements to take")
 	b := &bench{out: os.Stdout}
 	flag.StringVar(&b.server, "server", "bin/ktserver", "ktserver binary")
 	flag.DurationVar(&b.length, "time", 5*time.Second, "length of one measurement")
 	flag.Float64Var(&b.rate, "rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
 	b.scale.register(flag.CommandLine)
+	drawn := flag.String("plot", "", "draw this `file` of the ladder's -tsv instead of measuring")
+	pictures := flag.String("o", "docs/images", "`directory` for the pictures of -plot")
 	flag.Parse()
 	// Ctrl-C reaches the servers too. Their end is an error of the measurement, which then removes
 	// its files: the ladder's are up to 30 GB.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	if err := b.run(strings.Split(*only, ",")); err != nil {
+	work := func() error { return b.run(strings.Split(*only, ",")) }
+	if *drawn != "" {
+		work = func() error { return plot(*drawn, *pictures) }
+	}
+	if err := work(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}

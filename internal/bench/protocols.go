@@ -80,9 +80,9 @@ func redisKey(out []byte, random uint64) []byte {
 	return append(append(append(out, "\r\n"...), key...), "\r\n"...)
 }
 
-func memcachedGet() protocol {
+func memcachedGet(keys keyMaker) protocol {
 	return protocol{request: func(out []byte, s shot) []byte {
-		return append(smallKeys(append(out, "get "...), s.random), "\r\n"...)
+		return append(keys(append(out, "get "...), s.random), "\r\n"...)
 	}, reply: func(in []byte) (int, error) {
 		if bytes.HasPrefix(in, []byte("END\r\n")) {
 			return 0, errors.New("memcached: a record is missing")

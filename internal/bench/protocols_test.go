@@ -15,7 +15,7 @@ func TestRequests(t *testing.T) {
 		"GET /key42 HTTP/1.1\r\nHost: localhost\r\n\r\n":                            httpGet(smallKeys),
 		"*3\r\n$3\r\nSET\r\n$5\r\nkey42\r\n$100\r\n" + x + "\r\n":                   redisSet(),
 		"*2\r\n$3\r\nGET\r\n$5\r\nkey42\r\n":                                        redisGet(),
-		"get key42\r\n":                                                             memcachedGet(),
+		"get key42\r\n":                                                             memcachedGet(smallKeys),
 		"release key-3\n":                                                           lockTurns(),
 	} {
 		require.Equal(t, want, string(p.request(nil, s)))
@@ -32,7 +32,7 @@ func TestReplies(t *testing.T) {
 		"HTTP/1.1 204 No Content\r\n\r\n":                                 httpSet(smallKeys),
 		"+OK\r\n":                                                         redisSet(),
 		"$100\r\n" + x + "\r\n":                                           redisGet(),
-		"VALUE key42 0 100\r\n" + x + "\r\nEND\r\n":                       memcachedGet(),
+		"VALUE key42 0 100\r\n" + x + "\r\nEND\r\n":                       memcachedGet(smallKeys),
 		"GRANTED 1 0 key-3 120\n":                                         lockTurns(),
 	} {
 		for i := range len(reply) {
@@ -49,8 +49,8 @@ func TestReplies(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n":        httpGet(smallKeys),
 		"-ERR":      redisSet(),
 		"$-1\r\n":   redisGet(),
-		"END\r\n":   memcachedGet(),
-		"ERROR\r\n": memcachedGet(),
+		"END\r\n":   memcachedGet(smallKeys),
+		"ERROR\r\n": memcachedGet(smallKeys),
 	} {
 		_, err := p.reply([]byte(reply))
 		require.Error(t, err, "%q", reply)

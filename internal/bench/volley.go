@@ -16,9 +16,9 @@ import (
 )
 
 // A volley loads a server over many connections from one thread, with one request at a time on each
-// connection. It has an epoll loop of its own instead of a goroutine for each connection: that takes
-// less of the processors that the server shares, and Go's timers are only good to a millisecond
-// while a program is idle.
+// connection. It has an epoll loop of its own instead of a goroutine for each connection: that
+// takes less of the processors that the server shares, and Go's timers are only good to a
+// millisecond while a program is idle.
 //
 // Coordinated omission. With a rate, every request has an intended time, and its wait counts from
 // that time, whenever it was sent:
@@ -250,7 +250,8 @@ func (g *gunner) await(until time.Duration) error {
 	return nil
 }
 
-// take reads from a connection. If its reply is whole, the wait is counted, and what is due is sent.
+// take reads from a connection. If its reply is whole, the wait is counted, and what is due is
+// sent.
 func (g *gunner) take(i int) error {
 	c := &g.conns[i]
 	n, errno := rawio.Read(uintptr(c.fd), c.in[len(c.in):cap(c.in)])

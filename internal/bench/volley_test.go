@@ -45,8 +45,8 @@ func TestCountedVolleyEndsAfterItsCount(t *testing.T) {
 }
 
 // A server that stands still once must show in the waits of all requests that were due meanwhile.
-// The stall lasts a fifth of a second at least, so half of the requests that become due in it wait for a
-// tenth of a second at least, however slow the machine is.
+// The stall lasts a fifth of a second at least, so half of the requests that become due in it wait
+// for a tenth of a second at least, however slow the machine is.
 func TestAStallCountsForEveryRequestThatWasDue(t *testing.T) {
 	const stall = 200 * time.Millisecond
 	stalled := false
