@@ -21,17 +21,17 @@ func (b *bench) latency() error {
 	}
 	b.table("Waits over 64 connections, values of 100 bytes, ms: saturated, and "+load, "operation", "server", "load", "requests/s",
 		"server CPU, µs/request", "p50", "p90", "p99", "p99.9", "p99.99", "longest", "p99 and p99.9 of redis's", "generator late, p50 and p99")
-	for _, pair := range [][2]rival{
-		{{name: "`:`", args: []string{"-port", "$PORT", "-le", ":"}}, redisRival("redis, `appendonly no`", "no")},
-		{{name: "`.kct` with `-ulog`", args: []string{"-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1", "$DIR/a.kct"}},
-			redisRival("redis, `appendfsync everysec`", "yes")},
+	for _, pair := range []struct {
+		operations []string
+		rivals     [2]rival
+	}{
+		{[]string{"set", "get"}, [2]rival{b.ourRival("`:`", ":"), redisRival("redis, `appendonly no`", "no", "no")}},
+		{[]string{"set", "get"}, [2]rival{b.ourRival("`.kct` with `-ulog`", "-ulog", "$DIR/ulog", "-sid", "1", "$DIR/a.kct"),
+			redisRival("redis, `appendfsync everysec`", "yes", "everysec")}},
+		{[]string{"set"}, [2]rival{b.ourRival("`.kct` with `-ulog -oas`", "-ulog", "$DIR/ulog", "-sid", "1", "-oas", "$DIR/a.kct"),
+			redisRival("redis, `appendfsync always`", "yes", "always")}},
 	} {
-		for i := range pair {
-			if pair[i].bin == "" {
-				pair[i].bin, pair[i].set, pair[i].get = b.server, httpSet(smallKeys), httpGet(smallKeys)
-			}
-		}
-		if err := b.latencyPair(pair); err != nil {
+		if err := b.latencyPair(pair.operations, pair.rivals); err != nil {
 			return err
 		}
 	}
@@ -46,12 +46,16 @@ type rival struct {
 	process   *process
 }
 
-func redisRival(name, appendonly string) rival {
-	return rival{name: name, bin: "redis-server", set: redisSet(), get: redisGet(), args: []string{"--port", "$PORT", "--dir", "$DIR",
-		"--loglevel", "warning", "--save", "", "--appendonly", appendonly, "--appendfsync", "everysec"}}
+func (b *bench) ourRival(name string, args ...string) rival {
+	return rival{name: name, bin: b.server, set: httpSet(smallKeys), get: httpGet(smallKeys), args: append([]string{"-port", "$PORT", "-le"}, args...)}
 }
 
-func (b *bench) latencyPair(pair [2]rival) error {
+func redisRival(name, appendonly, appendfsync string) rival {
+	return rival{name: name, bin: "redis-server", set: redisSet(), get: redisGet(), args: []string{"--port", "$PORT", "--dir", "$DIR",
+		"--loglevel", "warning", "--save", "", "--appendonly", appendonly, "--appendfsync", appendfsync}}
+}
+
+func (b *bench) latencyPair(operations []string, pair [2]rival) error {
 	for i := range pair {
 		r := &pair[i]
 		p, err := start(r.bin, r.args...)
@@ -64,7 +68,7 @@ func (b *bench) latencyPair(pair [2]rival) error {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
-	for _, op := range []string{"set", "get"} {
+	for _, op := range operations {
 		if err := b.latencyRows(op, pair); err != nil {
 			return err
 		}

@@ -125,8 +125,11 @@ func (p *process) stop() error {
 	return errors.Join(err, os.RemoveAll(p.dir))
 }
 
+// freePort returns a port that nobody listens on now, nor on the two after it as a rule. It begins
+// at another one in each process, so that two benchmarks at a time do not get each other's servers.
 func freePort() (string, error) {
-	for port := 20000; port < 32000; port += 7 { // the original's port numbers end at 32767
+	const first, step, last = 20000, 7, 32000 // the original's port numbers end at 32767
+	for port := first + os.Getpid()%1000*step; port < last; port += step {
 		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
 		if err == nil {
 			return fmt.Sprint(port), l.Close()

@@ -83,6 +83,9 @@ func (v *volley) due(conn, k int) time.Duration {
 	return at
 }
 
+// patience is how long a server may be behind at the end, before the rate is said to be too high.
+const patience = 10 * time.Second
+
 // run sends the requests and waits for all replies.
 func (v *volley) run() (*volleyResult, error) {
 	runtime.LockOSThread()
@@ -101,7 +104,7 @@ func (v *volley) run() (*volleyResult, error) {
 			g.result.wall = time.Since(g.begin)
 			return &g.result, nil
 		}
-		if v.rate > 0 && v.length > 0 && time.Since(g.begin) > 2*v.length+time.Second {
+		if v.rate > 0 && v.length > 0 && time.Since(g.begin) > 2*v.length+patience {
 			return nil, fmt.Errorf("the server is too slow for %.0f requests/s", v.rate)
 		}
 		if err := g.await(next); err != nil {
@@ -229,8 +232,8 @@ func (g *gunner) await(until time.Duration) error {
 			return err
 		}
 	}
-	const patience = 60_000 // ms
-	n, err := unix.EpollWait(g.epoll, g.events, patience)
+	const silence = 60_000 // ms
+	n, err := unix.EpollWait(g.epoll, g.events, silence)
 	if err == unix.EINTR {
 		return nil
 	}
