@@ -8,7 +8,7 @@ DIST     ?= dist
 STAGE    := $(DIST)/stage-$(ARCH)
 COMMANDS := ktserver ktremotemgr kttimedmgr ktutilmgr
 
-.PHONY: build run test test-tools test-race bench bench-ladder fuzz lint fmt cover stage packages deb rpm release clean
+.PHONY: build run test test-tools test-race bench bench-ladder bench-check fuzz lint fmt cover stage packages deb rpm release clean
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -40,6 +40,9 @@ bench: build ## the server beside redis-server and at 1 to 64 million records, a
 bench-ladder: build ## 1 to 64 million records only, half an hour, and the pictures of docs/tuning.md from it; LADDER='-sizes 1m,4m -db kch'
 	$(BENCH) -only ladder $(LADDER) -tsv docs/images/ladder.tsv
 	$(BENCH) -plot docs/images/ladder.tsv -o docs/images
+
+bench-check: build ## fails when an operation takes 15 % more processor time than in internal/bench/recorded.tsv, two minutes; RECORD=1 writes the table
+	$(BENCH) -only check $(if $(RECORD),-record)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// machine describes the machine, what others did there at the start, and the day for the head of a
+// machine describes the machine, how busy it is, and the day for the head of a
 // file with figures.
 func machine() string {
 	model := runtime.GOARCH
@@ -31,5 +31,5 @@ func machine() string {
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		load, _, _ = strings.Cut(string(text), " ")
 	}
-	return fmt.Sprintf("%s, %d processors, load %s before, Linux %s, %s, %s", model, runtime.NumCPU(), load, kernel, runtime.Version(), time.Now().UTC().Format(time.DateOnly))
+	return fmt.Sprintf("%s, %d processors, load %s, Linux %s, %s, %s", model, runtime.NumCPU(), load, kernel, runtime.Version(), time.Now().UTC().Format(time.DateOnly))
 }

@@ -5,7 +5,8 @@
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
-// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder.
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder,
+// check.
 package main
 
 import (
@@ -25,6 +26,7 @@ func main() {
 	flag.DurationVar(&b.length, "time", 5*time.Second, "length of one measurement")
 	flag.Float64Var(&b.rate, "rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
 	b.scale.register(flag.CommandLine)
+	b.guard.register(flag.CommandLine)
 	drawn := flag.String("plot", "", "draw this `file` of the ladder's -tsv instead of measuring")
 	pictures := flag.String("o", "docs/images", "`directory` for the pictures of -plot")
 	flag.Parse()
@@ -48,6 +50,7 @@ type bench struct {
 	rate   float64 // of latency; 0: half of what a server can do
 	out    *os.File
 	scale  ladderOptions
+	guard  checkOptions
 }
 
 func (b *bench) run(names []string) error {
@@ -86,6 +89,7 @@ func (b *bench) measurements() []measurement {
 		{"admin", b.admin},
 		{"latency", b.latency},
 		{"ladder", b.ladder},
+		{"check", b.check},
 	}
 }
 
