@@ -34,11 +34,11 @@ const (
 // With -oas the spare processors stay. The leader of a group waits in an fsync most of the time,
 // with a processor that Go takes away from it only after a while.
 type processors struct {
-	normal, cold int          // number while all pages are in memory, and while pages are read
-	faults       func() int64 // major faults so far
-	set          func(n int)
+	always bool             // the spare processors stay
+	faults func() int64     // major faults so far
+	use    func(spare bool) // sets the number of processors
 
-	now   int       // the number that is set
+	spare bool      // there are spare processors
 	known int64     // faults at the latest look
 	until time.Time // the spare processors stay until then
 }
@@ -49,14 +49,17 @@ func newProcessors(c *db.Catalog, syncEach bool) *processors {
 	if _, set := os.LookupEnv("GOMAXPROCS"); set || !anyOnDisk(c) {
 		return nil
 	}
-	n := runtime.NumCPU()
-	p := &processors{normal: n, cold: n + max(1, n/4), faults: majorFaults, set: func(n int) { runtime.GOMAXPROCS(n) }}
-	if syncEach {
-		p.normal = p.cold
+	useProcessors(true)
+	return &processors{always: syncEach, faults: majorFaults, use: useProcessors, spare: true, until: time.Now().Add(coldFor)}
+}
+
+// useProcessors sets the number that Go chooses, which follows the machine and the limits of a
+// container, and adds the spare ones.
+func useProcessors(spare bool) {
+	runtime.SetDefaultGOMAXPROCS()
+	if n := runtime.GOMAXPROCS(0); spare {
+		runtime.GOMAXPROCS(n + max(1, n/4))
 	}
-	p.use(p.cold)
-	p.until = time.Now().Add(coldFor)
-	return p
 }
 
 func anyOnDisk(c *db.Catalog) bool {
@@ -68,25 +71,15 @@ func anyOnDisk(c *db.Catalog) bool {
 	return false
 }
 
-// look takes or gives back the spare processors.
+// look takes or gives back the spare processors. Go stops all goroutines for a change, so look
+// makes none without need.
 func (p *processors) look(now time.Time) {
-	faults := p.faults()
-	if faults > p.known {
+	if faults := p.faults(); faults > p.known {
 		p.known, p.until = faults, now.Add(coldFor)
 	}
-	if now.Before(p.until) {
-		p.use(p.cold)
-	} else {
-		p.use(p.normal)
-	}
-}
-
-// use sets the number of processors. Go stops all goroutines for that, so it is done for a change
-// only.
-func (p *processors) use(n int) {
-	if n != p.now {
-		p.now = n
-		p.set(n)
+	if spare := p.always || now.Before(p.until); spare != p.spare {
+		p.spare = spare
+		p.use(spare)
 	}
 }
 
