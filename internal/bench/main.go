@@ -4,7 +4,7 @@
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
 //
-// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin.
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, replication.
 package main
 
 import (
@@ -47,6 +47,7 @@ func (b *bench) run(names []string) error {
 		{"lock", b.lock},
 		{"tls", b.tls},
 		{"admin", b.admin},
+		{"replication", b.replication},
 	} {
 		if !slices.Contains(names, m.name) {
 			continue
