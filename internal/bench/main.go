@@ -6,7 +6,7 @@
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder,
-// check.
+// check, replication.
 package main
 
 import (
@@ -87,6 +87,7 @@ func (b *bench) measurements() []measurement {
 		{"lock", b.lock},
 		{"tls", b.tls},
 		{"admin", b.admin},
+		{"replication", b.replication},
 		{"latency", b.latency},
 		{"ladder", b.ladder},
 		{"check", b.check},
