@@ -128,7 +128,7 @@ func TestArenaIsUsableAfterRelease(t *testing.T) {
 func TestShrinkingArenaKeepsFewPages(t *testing.T) {
 	a := New()
 	defer a.Release()
-	const blocks = 16 * chunkSize / 1024
+	const blocks = 64 << 10
 	var at []Addr
 	for range blocks {
 		at = append(at, a.Alloc(1000))
