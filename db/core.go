@@ -178,6 +178,7 @@ type sweeper struct {
 
 	collector chan<- struct{} // of one: wakes the catalog's collector
 	asked     atomic.Bool     // the collector is to come to this database
+	pacing    pacing          // of clients that exceed the limits of a file
 
 	// held over a step by whoever takes it; guards the fields below
 	mu         sync.Mutex
