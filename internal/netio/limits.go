@@ -29,6 +29,7 @@ type Limits struct {
 	largest atomic.Int64 // bytes of a request; 0: Options.MaxRequest
 
 	account
+	lane lane // of requests that work for long
 }
 
 // SetTimeout sets the limit of one wait for more bytes of a request, or for send space (-tout).
