@@ -30,6 +30,7 @@ type Limits struct {
 
 	account
 	turns turns
+	lane  lane // of requests that work for long
 }
 
 // SetTimeout sets the limit of one wait for more bytes of a request, or for send space (-tout).
