@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gotycoon/binproto/frame"
-	"gotycoon/internal/netio"
 	"gotycoon/ulog"
 )
 
@@ -33,7 +32,7 @@ type pull struct {
 	f        *Follower
 	master   Master
 	socket   net.Conn
-	conn     *netio.Conn
+	conn     intake
 	unhook   func() bool // keeps the end of the context from closing the socket
 	throttle throttle
 	hello    *frame.Hello // of a master of our kind; nil: an original master
@@ -58,7 +57,7 @@ func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
 		return nil, err
 	}
 	p := &pull{f: f, master: m, socket: socket, throttle: throttle{interval: m.Interval}}
-	p.conn = netio.New(socket, f.pool, netio.Options{Timeout: f.opts.Silence, MaxRequest: frame.MaxMessage + 1<<10})
+	p.conn = intake{socket: socket, limit: f.opts.Silence}
 	p.unhook = context.AfterFunc(ctx, func() { socket.Close() })
 	if err := p.request(); err != nil {
 		p.close()
@@ -69,7 +68,6 @@ func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
 
 func (p *pull) close() {
 	p.unhook()
-	p.conn.Close()
 	p.socket.Close()
 }
 
@@ -87,13 +85,13 @@ func (p *pull) request() error {
 		from = min(from, p.expect-1)
 	}
 	p.asked, f.unproven = from, false
-	p.conn.Out = frame.AppendFollow(p.conn.Out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: f.opts.SID})
+	p.conn.out = frame.AppendFollow(p.conn.out, frame.Follow{Flags: frame.Extended, TS: uint64(from), SID: f.opts.SID})
 	if err := p.fillFirst(); err != nil {
 		return err
 	}
-	switch frame.Magic(p.conn.Buffered()[0]) {
+	switch frame.Magic(p.conn.buffered()[0]) {
 	case frame.Replication:
-		p.conn.Advance(1)
+		p.conn.advance(1)
 		return nil
 	case frame.Error:
 		return errRefused
@@ -105,7 +103,7 @@ func (p *pull) request() error {
 // within a tenth of a second after it has found where to begin.
 func (p *pull) first() (frame.Message, error) {
 	for {
-		m, _, err := frame.DecodeMessage(p.conn.Buffered())
+		m, _, err := frame.DecodeMessage(p.conn.buffered())
 		if !errors.Is(err, frame.ErrShort) {
 			return m, err
 		}
@@ -119,7 +117,7 @@ func (p *pull) first() (frame.Message, error) {
 func (p *pull) fillFirst() error {
 	end := time.Now().Add(firstTimeout)
 	for {
-		err := p.conn.Fill()
+		err := p.conn.fill()
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(end) {
 			return err
 		}

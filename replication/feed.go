@@ -23,7 +23,7 @@ const (
 // feedOf returns the feed of a group.
 func feedOf(g *ulog.Group) *feed {
 	return g.Memo(func(g *ulog.Group) any {
-		f := &feed{}
+		f := &feed{plain: make([]byte, 0, g.Size())} // a message is no longer than its record
 		first, relayed := true, false
 		g.Each(func(e ulog.Entry) {
 			sid, ok := sidOf(e.Message)
@@ -36,7 +36,7 @@ func feedOf(g *ulog.Group) *feed {
 		})
 		f.extended = f.plain
 		if relayed {
-			f.extended = nil
+			f.extended = make([]byte, 0, len(f.plain)+g.Count*frame.OriginSize)
 			g.Each(func(e ulog.Entry) { f.extended = appendUpdate(appendOrigin(f.extended, e.Origin), e) })
 		}
 		return f

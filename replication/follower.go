@@ -68,8 +68,7 @@ type Services interface {
 type Follower struct {
 	opts   FollowerOptions
 	dbs    []uint16 // databases that updates are taken for
-	pool   *sync.Pool
-	ownLog uint64 // ulog.LogKey of this server's log; 0: none
+	ownLog uint64   // ulog.LogKey of this server's log; 0: none
 	status status
 
 	// The goroutine of run owns the fields from here to attempts.

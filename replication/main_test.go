@@ -24,6 +24,7 @@ import (
 	"gotycoon/db/record"
 	"gotycoon/internal/klog"
 	"gotycoon/internal/netio"
+	"gotycoon/internal/vfs"
 	"gotycoon/replication"
 	"gotycoon/services/leader"
 	"gotycoon/ulog"
@@ -83,6 +84,8 @@ type node struct {
 
 	grace time.Duration // see replication.SourceOptions
 
+	fs vfs.FS // of the log; nil: that of the machine
+
 	limits *netio.Limits // of connections
 
 	services bool         // it has a services' database
@@ -131,7 +134,7 @@ func (n *node) logLimit() int64 {
 
 func (n *node) start() {
 	n.t.Helper()
-	o := db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit(), Now: n.clock}
+	o := db.Options{LogDir: filepath.Join(n.dir, "ulog"), SID: n.sid, LogLimit: n.logLimit(), Now: n.clock, FS: n.fs}
 	if n.services {
 		o.Services = filepath.Join(n.dir, "services.kct") + n.expr
 	}

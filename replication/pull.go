@@ -35,7 +35,7 @@ func (p *pull) run(ctx context.Context) error {
 }
 
 // stream takes batches: it applies their updates, acknowledges their heartbeats when the updates
-// are durable (Flush waits for the log), and moves the position on.
+// are durable (flush waits for the log), and moves the position on.
 func (p *pull) stream(ctx context.Context) error {
 	for {
 		taken, err := p.take()
@@ -43,7 +43,7 @@ func (p *pull) stream(ctx context.Context) error {
 			return err
 		}
 		if !taken {
-			fill := p.conn.Fill
+			fill := p.conn.fill
 			if !p.good {
 				fill = p.fillFirst
 			}
@@ -52,7 +52,7 @@ func (p *pull) stream(ctx context.Context) error {
 			}
 			continue
 		}
-		if err := p.conn.Flush(); err != nil {
+		if err := p.conn.flush(); err != nil {
 			return err
 		}
 		p.f.advance(p.last)
@@ -84,14 +84,14 @@ func (p *pull) forget() {
 func (p *pull) take() (taken bool, err error) {
 	limit := p.throttle.batch(maxBatch)
 	for range limit {
-		m, n, err := frame.DecodeMessage(p.conn.Buffered())
+		m, n, err := frame.DecodeMessage(p.conn.buffered())
 		if errors.Is(err, frame.ErrShort) {
 			break
 		}
 		if err != nil {
 			return false, err
 		}
-		p.conn.Advance(n)
+		p.conn.advance(n)
 		if err := p.handle(m); err != nil {
 			return false, err
 		}
@@ -115,7 +115,7 @@ func (p *pull) handle(m frame.Message) error {
 	p.last = max(p.last, ulog.Stamp(m.TS))
 	if m.Magic == frame.Heartbeat {
 		p.good, p.beaten = true, true
-		p.conn.Out = append(p.conn.Out, byte(frame.Ack))
+		p.conn.out = append(p.conn.out, byte(frame.Ack))
 		return nil
 	}
 	p.heard()
@@ -218,13 +218,13 @@ func (p *pull) waits(o ulog.Origin) bool {
 	return false
 }
 
-// apply stores the collected updates. They are durable after conn.Owed.Wait, which Flush calls.
+// apply stores the collected updates. They are durable after conn.owed.Wait, which flush calls.
 func (p *pull) apply() error {
 	if len(p.ups) == 0 {
 		return nil
 	}
 	p.noted = 0
-	err := p.f.store(&p.conn.Owed, p.ups[0].DBID, p.ups, p.note, false)
+	err := p.f.store(&p.conn.owed, p.ups[0].DBID, p.ups, p.note, false)
 	p.throttle.add(len(p.ups), 0)
 	e, ok := errors.AsType[*dberr.Error](err)
 	if ok && e.Code == dberr.InvalidOperation {

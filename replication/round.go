@@ -13,7 +13,6 @@ import (
 	"gotycoon/client"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
-	"gotycoon/internal/netio"
 	"gotycoon/internal/rescue"
 	"gotycoon/internal/vfs"
 	"gotycoon/ulog"
@@ -45,7 +44,7 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the RTS file: %w", err)
 	}
-	f := &Follower{opts: o, dbs: o.databases(), pool: netio.NewPool(), rts: rts, master: o.Master}
+	f := &Follower{opts: o, dbs: o.databases(), rts: rts, master: o.Master}
 	if log := o.Catalog.Log(); log != nil {
 		f.ownLog = ulog.LogKey(log.ID())
 	}

@@ -10,32 +10,6 @@ import (
 	"gotycoon/ulog"
 )
 
-const (
-	// heartbeatEvery is the pause between two heartbeats. Updates do not wait for a heartbeat.
-	heartbeatEvery = 100 * time.Millisecond
-	// extendedEvery is the pause for followers of our kind, which need no sign of life ten times a
-	// second.
-	extendedEvery = time.Second
-	// heartbeatShare makes the pause longer when there are many followers: the pause is at least
-	// this long for each of them. A thousand followers get one heartbeat a second each.
-	heartbeatShare = time.Millisecond
-	// wakeShare makes the shortest time between two wake-ups of a stream longer when there are many
-	// followers, by so much for each of them. While updates come all the time, thousands of streams
-	// wake up rarely and take many updates at a time, as those of the original do. An update after
-	// a quiet time leaves at once.
-	wakeShare = 50 * time.Microsecond
-	// maxSpread is the upper limit of the shortest time between two wake-ups, before idleSpread.
-	maxSpread = 100 * time.Millisecond
-	// idleSpread: the shortest time between two wake-ups is so many times longer for a stream whose
-	// latest wake-up was for nothing.
-	idleSpread = 4
-	// fewFollowers: up to this number of followers each wakes up at once.
-	fewFollowers = 8
-	// heartbeatLag is how far heartbeats for slaves of the original stay behind the clock when
-	// there is nothing to send, as the original's do.
-	heartbeatLag = time.Second
-)
-
 // Serve answers a follower's request and streams updates until the connection or the server ends.
 // Then the caller sends the rest of c.Out and closes the connection.
 func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
@@ -102,42 +76,52 @@ func (t *stream) run() error {
 		}
 	}
 	for {
-		promised := t.promise()
-		if err := t.send(); err != nil {
-			return err
+		t.taken = 0
+		promised, err := t.promise()
+		if err == nil {
+			err = t.send()
 		}
-		if t.heartbeatDue() {
-			if err := t.heartbeat(max(t.last, promised)); err != nil {
-				return err
-			}
+		if err == nil {
+			err = t.deliver(max(t.last, promised))
 		}
-		if err := t.pause(); err != nil {
+		if err == nil {
+			err = t.pause()
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// heartbeatDue reports whether the follower has been sent something since the last heartbeat, or
-// has heard nothing for a heartbeat's pause.
-func (t *stream) heartbeatDue() bool {
-	t.idle = !t.sent && len(t.conn.Out) == 0
-	return !t.idle || time.Since(t.beaten) >= t.heartbeatPause()
-}
-
-// heartbeatPause returns how long the log must be quiet before the follower is sent a heartbeat.
-func (t *stream) heartbeatPause() time.Duration {
-	return heartbeatPause(t.source.opts.Replicas.len(), t.follow.Extended())
+// deliver sends what has been collected, with a heartbeat behind it if that is due.
+func (t *stream) deliver(promised ulog.Stamp) error {
+	t.sent = t.sent || t.taken > 0
+	if t.heartbeatAt().After(time.Now()) {
+		return t.flush()
+	}
+	return t.heartbeat(promised)
 }
 
 // promise returns a stamp that no later update of the log can have: the end of the log for a
 // follower of our kind, about the present time for others, as the original does. The log keeps this
-// promise also after a crash with the clock set back.
-func (t *stream) promise() ulog.Stamp {
+// promise also after a crash with the clock set back, and after a power cut that takes records
+// which followers have received. If the promise has to be written to the disk first, the updates
+// that are there leave before that.
+func (t *stream) promise() (ulog.Stamp, error) {
 	log := t.source.opts.Log
+	at := ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag))
 	if t.follow.Extended() {
-		return log.PromiseEnd()
+		at = log.End()
 	}
-	return log.Promise(ulog.StampAt(t.source.opts.Now().Add(-heartbeatLag)))
+	if !log.Promised(at) {
+		if err := t.send(); err != nil {
+			return 0, err
+		}
+		if err := t.flush(); err != nil {
+			return 0, err
+		}
+	}
+	return log.Promise(at), nil
 }
 
 // heartbeat tells the follower that it has been sent every update up to at, and waits for its
@@ -161,41 +145,4 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	t.replica.acknowledged(at, asked)
 	t.beaten, t.sent = time.Now(), false
 	return nil
-}
-
-// pause waits for the next update, at most until the next heartbeat is due.
-func (t *stream) pause() error {
-	due := t.beaten.Add(t.heartbeatPause())
-	spread := wakePause(t.source.opts.Replicas.len())
-	if t.idle {
-		spread *= idleSpread
-	}
-	if spread -= time.Since(t.woken); spread > 0 {
-		if err := t.wait(nil, spread); err != nil {
-			return err
-		}
-	}
-	more, err := t.reader.More()
-	if err == nil && more != nil {
-		err = t.wait(more, time.Until(due))
-	}
-	return err
-}
-
-// heartbeatPause returns how long the log must be quiet before one of n followers is sent a
-// heartbeat.
-func heartbeatPause(n int, extended bool) time.Duration {
-	pause := heartbeatEvery
-	if extended {
-		pause = extendedEvery
-	}
-	return max(pause, min(time.Duration(n)*heartbeatShare, 2*time.Second))
-}
-
-// wakePause returns the shortest time between two wake-ups of one of n followers.
-func wakePause(n int) time.Duration {
-	if n <= fewFollowers {
-		return 0
-	}
-	return min(time.Duration(n)*wakeShare, maxSpread)
 }

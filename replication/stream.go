@@ -18,8 +18,8 @@ const (
 	// flushAt: collected messages are sent when they reach this size.
 	flushAt = 64 << 10
 	// shareAt: a group of at least this size is not copied, but sent from the memory that all
-	// followers share.
-	shareAt = 8 << 10
+	// followers share. A smaller one leaves in one packet with the heartbeat behind it.
+	shareAt = flushAt
 	// roomEvery is the pause between two looks whether there is memory for a large update.
 	roomEvery = 10 * time.Millisecond
 	// behindEvery is how often a follower of our kind is told how many updates it lacks.
@@ -44,7 +44,7 @@ type stream struct {
 	told     time.Time  // when the follower was last told how many updates it lacks
 	beaten   time.Time  // when the follower acknowledged the last heartbeat
 	sent     bool       // something has been sent since that heartbeat
-	idle     bool       // there was nothing for the follower when it was last woken up
+	taken    int        // updates sent since the stream was last woken up
 }
 
 // send sends everything that the log has for the follower, to the end of the log.
@@ -85,7 +85,8 @@ func (t *stream) offerRead(e ulog.Entry) error {
 		t.offer(e)
 		return t.flushIfMuch()
 	}
-	t.last, t.filtered, t.sent = e.Stamp, 0, true
+	t.last, t.filtered = e.Stamp, 0
+	t.taken++
 	if t.follow.Extended() {
 		t.conn.Out = appendOrigin(t.conn.Out, e.Origin)
 	}
@@ -159,6 +160,7 @@ func (t *stream) offerGroup(g *ulog.Group) error {
 		return nil
 	}
 	t.last, t.filtered = g.Last, 0
+	t.taken += g.Count
 	b := f.plain
 	if t.follow.Extended() {
 		b = f.extended
@@ -167,7 +169,6 @@ func (t *stream) offerGroup(g *ulog.Group) error {
 		t.conn.Out = append(t.conn.Out, b...)
 		return t.flushIfMuch()
 	}
-	t.sent = true
 	if t.conn.Send(b) != nil {
 		return errEnded
 	}
@@ -184,11 +185,13 @@ func (t *stream) offer(e ulog.Entry) {
 		}
 		t.conn.Out = appendUpdate(t.conn.Out, e)
 		t.filtered = 0
+		t.taken++
 		return
 	}
 	if t.filtered++; t.filtered == fillerEvery {
 		t.put(frame.Message{Magic: frame.Replication, TS: uint64(e.Stamp)})
 		t.filtered = 0
+		t.taken++
 	}
 }
 
@@ -209,7 +212,6 @@ func (t *stream) flushIfMuch() error {
 	if len(t.conn.Out) < flushAt {
 		return nil
 	}
-	t.sent = true
 	if err := t.flush(); err != nil {
 		return err
 	}

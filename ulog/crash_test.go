@@ -112,7 +112,7 @@ func (w *crashWorld) tell(l *Log) {
 		case 0:
 			at = l.Promise(StampAt(w.clock.now()))
 		case 1:
-			at = l.PromiseEnd()
+			at = l.Promise(l.End())
 		case 2:
 			if at = l.Tick(); l.SyncTo(at) != nil {
 				return

@@ -28,6 +28,9 @@ type Group struct {
 	memo any
 }
 
+// Size returns the bytes of the group's records, position records included.
+func (g *Group) Size() int { return len(g.raw) }
+
 // Memo returns what f makes of the group. f is called once: everybody who shares the group shares
 // the result.
 func (g *Group) Memo(f func(*Group) any) any {

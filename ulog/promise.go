@@ -45,14 +45,9 @@ const promiseAhead = 10_000 * Stamp(perMilli)
 // there is nothing else to tell.
 func (l *Log) Promise(at Stamp) Stamp {
 	l.mu.Lock()
-	if l.safe.last < l.last {
-		at = min(at, l.safe.last)
-	}
-	if l.closed { // the last header promises what followers were told, and no more
-		at = min(at, l.told)
-	}
+	at = l.promisableLocked(at)
 	l.past, l.told = max(l.past, at), max(l.told, at)
-	kept := max(l.kept, l.synced.last)
+	kept := l.promisedLocked()
 	l.mu.Unlock()
 	if at > kept && l.keepPromise(at) != nil {
 		return kept
@@ -60,10 +55,27 @@ func (l *Log) Promise(at Stamp) Stamp {
 	return at
 }
 
-// PromiseEnd is Promise for the newest record that readers may read. A power cut may take a record
-// that is written and not synced, after followers have received it. The promise makes sure that no
-// other record gets its stamp then.
-func (l *Log) PromiseEnd() Stamp { return l.Promise(l.safeTail().last) }
+// Promised reports whether Promise for a stamp would not wait for the disk.
+func (l *Log) Promised(at Stamp) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.promisableLocked(at) <= l.promisedLocked()
+}
+
+// promisableLocked returns the newest stamp not above at that may be promised now. The caller holds
+// mu.
+func (l *Log) promisableLocked(at Stamp) Stamp {
+	if l.safe.last < l.last {
+		at = min(at, l.safe.last)
+	}
+	if l.closed { // the last header promises what followers were told, and no more
+		at = min(at, l.told)
+	}
+	return at
+}
+
+// promisedLocked returns the newest stamp that the disk promises. The caller holds mu.
+func (l *Log) promisedLocked() Stamp { return max(l.kept, l.synced.last) }
 
 // keepPromise puts a header on the disk that promises promiseAhead more than at, unless a header on
 // the disk promises at already.

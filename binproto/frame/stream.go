@@ -197,6 +197,9 @@ type Origin struct {
 
 const originLen = extendedHead + 8 + 8
 
+// OriginSize is how many bytes AppendOrigin appends.
+const OriginSize = messageHead + originLen
+
 // AppendOrigin appends o, as a message of a stream, to dst.
 func AppendOrigin(dst []byte, o Origin) []byte {
 	dst = appendExtended(dst, 0, opOrigin, originLen)
