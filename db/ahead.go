@@ -14,9 +14,10 @@ import (
 // copies it before the key is locked, as every other key of the stripe would wait for the copy.
 const memoryAhead = 16 << 20
 
-// goAhead has a value that goesAhead written to the log, and copied by the store. The caller must end the returned early
-// once its update is in the log, or will not be. A value that w forbids at the moment is not
-// written. room is as for StoreInPlace, nil for a value that is copied. The caller holds no lock.
+// goAhead has a value that goesAhead written to the log and copied by the store. The caller must
+// end the returned early once its update is in the log, or will not be. A value that w forbids at
+// the moment is not written. room is as for StoreInPlace, nil for a value that is copied. The
+// caller holds no lock.
 func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w record.When) (*early, error) {
 	if w != record.Anyway {
 		_, _, found, err := d.read(&glance{}, nil, key)

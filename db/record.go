@@ -68,8 +68,8 @@ func (d *DB) StoreInPlace(p *Pending, key, room []byte, xt record.XT, w record.W
 	return d.storeOne(p, key, room[record.Headroom:], room, xt, w)
 }
 
-// goesAhead reports whether a value of a size is taken by log and store before its key is locked. In
-// an open transaction, and in a text database, the stored form is not known that early.
+// goesAhead reports whether log and store take a value of a size before its key is locked. In an
+// open transaction, and in a text database, the stored form is not known that early.
 func (d *core) goesAhead(size int) bool {
 	large := size >= memoryAhead
 	if d.log != nil {
