@@ -10,9 +10,14 @@ import (
 	"gotycoon/ulog"
 )
 
-// goAhead has a value that goesAhead written to the log. The caller must end the returned early
-// once its update is in the log, or will not be. A value that w forbids at the moment is not
-// written. room is as for StoreInPlace, nil for a value that is copied. The caller holds no lock.
+// memoryAhead is the size from which on a value goes ahead in a database without a log: the store
+// copies it before the key is locked, as every other key of the stripe would wait for the copy.
+const memoryAhead = 16 << 20
+
+// goAhead has a value that goesAhead written to the log and copied by the store. The caller must
+// end the returned early once its update is in the log, or will not be. A value that w forbids at
+// the moment is not written. room is as for StoreInPlace, nil for a value that is copied. The
+// caller holds no lock.
 func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w record.When) (*early, error) {
 	if w != record.Anyway {
 		_, _, found, err := d.read(&glance{}, nil, key)
@@ -35,7 +40,7 @@ func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w reco
 	}
 	e := &early{db: d, room: room, xt: d.absolute(xt)}
 	e.ups = []ulog.Update{{SID: d.sid, DBID: d.index, Op: ulog.OpSet, Key: key, Value: d.inPlace(room, e.xt), Stays: true}}
-	if err := e.write(); err != nil || e.ups[0].Ahead == nil {
+	if err := e.write(); err != nil || d.log != nil && e.ups[0].Ahead == nil {
 		e.end()
 		return nil, err
 	}
@@ -46,6 +51,12 @@ func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w reco
 // value from its turn in the log until the early is ended.
 func (e *early) write() (err error) {
 	d := e.db
+	if d.log == nil {
+		if err := d.admit(e.ups); err != nil {
+			return err
+		}
+		return e.prepare()
+	}
 	e.ups[0].Ahead, err = d.log.WriteAhead(&e.ups[0], func() error {
 		e.kept = len(e.room)
 		d.gate.KeepFor(e.kept)
@@ -79,6 +90,9 @@ func (e *early) prepare() error {
 	}
 	if s, ok := d.store.(store.Preparer); ok {
 		s.Prepare(e.ups)
+	}
+	if d.log == nil {
+		return nil
 	}
 	return systemError(d.log.SyncTo(d.log.End()))
 }

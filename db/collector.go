@@ -33,9 +33,9 @@ import "time"
 // twice as long as its removal takes. So the surplus comes to rest between the two. Clients that
 // only read never wait.
 //
-// Rejected: steps in files by clients, with a deadline. A scan that is stopped among removed entries
-// has no key from which the next one could go on, so that the same entries would be passed again
-// and again.
+// Rejected: steps in files by clients, with a deadline. A scan that is stopped among removed
+// entries has no key from which the next one could go on, so that the same entries would be passed
+// again and again.
 
 // Scores of the collector: every access adds to a sum, and at sweepAt the sum in units of
 // writeScore is the number of records to examine.

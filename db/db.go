@@ -20,9 +20,9 @@
 //	open, decide, recover, passed_over, remember, restore, start    a start: see start.go
 //	catalog, room                                                   what one server has open
 //	record, bulk, visit, cursor, claim, transaction, walk, instant  the operations
-//	ahead, commit, owe, sweep, convergence, batch                   the way of a commit
+//	ahead, commit, owe, collector, sweep, convergence, batch        the way of a commit
 //	core                                                            the state of a database
-//	form, stripes, txview, watch, logdir                            what the state consists of
+//	form, stripes, pacing, txview, watch, logdir                    what the state consists of
 //
 // To follow one update, read storeOne in record.go, then modify, lockKey, commit and appendAndApply
 // in commit.go. What needs no more than a few methods of a database stands outside: searches of
@@ -53,6 +53,9 @@
 //   - Nothing of a transaction is in the log before its commit.
 //   - No cursor holds a transaction of the store: a cursor is a remembered key.
 //   - No update waits for somebody's scan: stores are asked for a bounded number of records.
+//   - No client removes expired records of a file: the collector does, which may wait
+//     (collector.go). Nobody waits for the visitor of a script with the locks of other keys in hand
+//     (stripes.lock).
 //   - Work for a client ends with the client or with its time (owed.Heed).
 //   - No start passes over acknowledged updates silently. A start that is refused changes no byte,
 //     but for damage that is found when an older segment is replayed (decide.go).

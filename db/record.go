@@ -68,10 +68,14 @@ func (d *DB) StoreInPlace(p *Pending, key, room []byte, xt record.XT, w record.W
 	return d.storeOne(p, key, room[record.Headroom:], room, xt, w)
 }
 
-// goesAhead reports whether a value of a size is written to the log before its key is locked. In an
+// goesAhead reports whether log and store take a value of a size before its key is locked. In an
 // open transaction, and in a text database, the stored form is not known that early.
 func (d *core) goesAhead(size int) bool {
-	return d.log != nil && d.log.TakesAhead(size) && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
+	large := size >= memoryAhead
+	if d.log != nil {
+		large = d.log.TakesAhead(size)
+	}
+	return large && size <= record.MaxValueSize && d.expr.Kind != expr.Text && d.tx.Load() == nil
 }
 
 // storeOne stores one record. room is as for StoreInPlace, nil for a value that is copied.

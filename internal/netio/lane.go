@@ -27,8 +27,8 @@ import (
 // any time one of them works, and the other processor is there for everybody else.
 //
 // A request may hold something when it calls heed: the visitor of a script has locked a key. No
-// deadlock can come of that, because nobody waits for another request, only for a time. The sleep is
-// bounded all the same, so that a thousand searches keep nobody for long.
+// deadlock can come of that, because nobody waits for another request, only for a time. The sleep
+// is bounded all the same, so that a thousand searches keep nobody for long.
 //
 // Rejected: tokens, of which a request needs one to work. A request with a token could wait for a
 // key that a request without one has locked.

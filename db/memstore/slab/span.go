@@ -35,8 +35,8 @@ func (a *Arena) Free(at Addr) {
 	a.give(id, at)
 }
 
-// Release gives all memory back, soon (see reaper), and leaves the Arena empty. Nobody may look at a
-// block any more.
+// Release gives all memory back, soon (see reaper), and leaves the Arena empty. Nobody may look at
+// a block any more.
 func (a *Arena) Release() {
 	var all [][]byte
 	for number := range a.meta {
