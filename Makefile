@@ -8,7 +8,7 @@ DIST     ?= dist
 STAGE    := $(DIST)/stage-$(ARCH)
 COMMANDS := ktserver ktremotemgr kttimedmgr ktutilmgr
 
-.PHONY: build run test test-tools test-race bench fuzz lint fmt cover stage packages deb rpm release clean
+.PHONY: build run test test-tools test-race bench bench-ladder bench-check fuzz lint fmt cover stage packages deb rpm release clean
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -30,8 +30,19 @@ test-race: ## all tests, recorded conversations of the original included, under 
 	$(GO) test -race -vet=off -timeout 9m ./...
 	$(GO) -C tools/replsql test -race -vet=off -timeout 9m ./...
 
-bench: build ## the server beside redis-server, as a table for BENCHMARKS.md, then the benchmarks of the packages
-	$(GO) run ./internal/bench -server bin/ktserver && $(GO) test -run '^$$' -bench . -benchmem ./...
+LADDER   ?=
+BENCH    := $(GO) run ./internal/bench -server bin/ktserver
+
+bench: build ## the server beside redis-server and at 1 to 64 million records, as tables for BENCHMARKS.md, then the benchmarks of the packages
+	@echo "This takes about an hour, most of it with 64 million records, for which TMPDIR needs 28 GiB. LADDER='-sizes 1m,4m' takes less, LADDER=-big more."
+	$(BENCH) $(LADDER) && $(GO) test -run '^$$' -bench . -benchmem ./...
+
+bench-ladder: build ## 1 to 64 million records only, half an hour, and the pictures of docs/tuning.md from it; LADDER='-sizes 1m,4m -db kch'
+	$(BENCH) -only ladder $(LADDER) -tsv docs/images/ladder.tsv
+	$(BENCH) -plot docs/images/ladder.tsv -o docs/images
+
+bench-check: build ## fails when an operation takes 15 % more processor time than in internal/bench/recorded.tsv, two minutes; RECORD=1 writes the table
+	$(BENCH) -only check $(if $(RECORD),-record)
 
 fuzz: ## every fuzz target for FUZZTIME
 	@set -e; for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$p; done; done

@@ -84,7 +84,7 @@ func TestLargeValuesGoAhead(t *testing.T) {
 	for _, key := range []string{"a", "b", "c", "d", "e", "old"} {
 		require.Equal(t, string(largeAs(key)), want[key])
 	}
-	c.stopKeeper()
+	c.stopBackground()
 	abandon(c) // the values are only in the log
 	c, d = openAhead(t, dir, faultfs.New(vfs.OS{}))
 	require.Equal(t, want, contents(t, d))

@@ -28,7 +28,9 @@ type Catalog struct {
 	failOnce sync.Once
 	err      error // set before failed is closed
 
-	quit, stopped chan struct{} // of the keeper goroutine
+	quit       chan struct{}  // ends the goroutines of background
+	background sync.WaitGroup // the keeper and the collector
+	collects   chan struct{}  // of one: wakes the collector
 
 	gate gate.Gate // of all databases
 
@@ -225,7 +227,6 @@ const keepEvery = 250 * time.Millisecond
 // keep notices failed logs, and asks for checkpoints of databases that would need a long replay
 // after a crash.
 func (c *Catalog) keep() {
-	defer close(c.stopped)
 	tick := time.NewTicker(keepEvery)
 	defer tick.Stop()
 	for {
@@ -245,6 +246,29 @@ func (c *Catalog) keep() {
 	}
 }
 
+// collect removes what has expired or is over a limit in files whose clients have asked for that,
+// see "Who collects" in sweep.go.
+func (c *Catalog) collect() {
+	goOn := func() error {
+		select {
+		case <-c.quit:
+			return dberr.ErrInterrupted
+		default:
+			return nil
+		}
+	}
+	for {
+		select {
+		case <-c.quit:
+			return
+		case <-c.collects:
+		}
+		for _, d := range c.dbs {
+			d.sweeper.serve(goOn)
+		}
+	}
+}
+
 func (c *Catalog) fail(err error) {
 	c.failOnce.Do(func() {
 		c.err = err
@@ -256,7 +280,7 @@ func (c *Catalog) fail(err error) {
 func (c *Catalog) CloseDB(i int) error { return c.closeDB(c.dbs[i]) }
 
 func (c *Catalog) closeDB(d *DB) error {
-	c.stopKeeper()
+	c.stopBackground()
 	if t := d.tx.Load(); t != nil { // a client has left it open
 		_ = t.Abort() // it has ended otherwise
 	}
@@ -285,7 +309,7 @@ func (c *Catalog) finish(d *DB) error {
 // CloseLog closes the services' database and the shared update log, after the databases of the
 // command line.
 func (c *Catalog) CloseLog() error {
-	c.stopKeeper()
+	c.stopBackground()
 	if d := c.Services(); d != nil {
 		if err := c.closeDB(d); err != nil {
 			return err
@@ -300,18 +324,18 @@ func (c *Catalog) CloseLog() error {
 	return nil
 }
 
-func (c *Catalog) stopKeeper() {
+func (c *Catalog) stopBackground() {
 	if c.quit == nil {
 		return
 	}
 	close(c.quit)
-	<-c.stopped
+	c.background.Wait()
 	c.quit = nil
 }
 
 // Close closes databases and log.
 func (c *Catalog) Close() error {
-	c.stopKeeper()
+	c.stopBackground()
 	return c.closeAll()
 }
 

@@ -17,6 +17,11 @@ func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	}
 	b := d.newBatch()
 	defer b.free()
+	if p.MayLinger() {
+		one := d.stripes.of(key)
+		one.lingering.Add(1)
+		defer one.lingering.Add(-1)
+	}
 	stripe, err := d.lockKey(p, key)
 	if err != nil {
 		return err
@@ -132,7 +137,11 @@ func (d *core) lockKey(p *Pending, key []byte) (*stripe, error) {
 // lockKeys locks the stripes of keys that are to be updated. Its error is as that of lockKey.
 func (d *core) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
 	for {
-		d.stripes.lock(keys)
+		if p.MayLinger() { // the caller has called linger
+			d.stripes.lockNow(keys)
+		} else {
+			d.stripes.lock(keys)
+		}
 		wait := d.barred(joins)
 		if wait == nil && p.MayGoOn() {
 			return nil
@@ -142,14 +151,6 @@ func (d *core) lockKeys(p *Pending, keys *stripeSet, joins bool) error {
 			return err
 		}
 	}
-}
-
-// passStripes returns when every update that was under way has ended.
-func (d *core) passStripes() {
-	var all stripeSet
-	all.all()
-	d.stripes.lock(&all)
-	d.stripes.unlock(&all)
 }
 
 // commit appends the batch to the log and applies it, in one step for everybody else. The caller

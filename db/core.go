@@ -162,7 +162,7 @@ type Transaction struct {
 }
 
 // sweeper walks a database in small steps, removes expired records and enforces the capacity
-// limits.
+// limits. Who takes the steps says "Who collects" in sweep.go.
 //
 // A walk is worth its time only when there may be something to remove. So records that can expire
 // are counted as they are stored. When a whole walk has met none, there is nothing to do until the
@@ -176,7 +176,11 @@ type sweeper struct {
 	expired atomic.Int64 // records removed because their time was over
 	evicted atomic.Int64 // and because of a limit
 
-	// held by the one collector, for one step at a time; guards the fields below
+	collector chan<- struct{} // of one: wakes the catalog's collector
+	asked     atomic.Bool     // the collector is to come to this database
+	pacing    pacing          // of clients that exceed the limits of a file
+
+	// held over a step by whoever takes it; guards the fields below
 	mu         sync.Mutex
 	walk       walk   // the one that goes on with each update
 	begun      bool   // the next step starts a walk

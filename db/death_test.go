@@ -136,7 +136,7 @@ func dieAt(t *testing.T, lives []life, n int) (died bool) {
 		c := l.live(t, dir, i, fs, acked)
 		dir = image(t, dir)
 		if c != nil {
-			c.stopKeeper()
+			c.stopBackground()
 			abandon(c)
 		}
 		died = died || fs.died

@@ -58,6 +58,7 @@ func TestClaimsAskOnALongWay(t *testing.T) {
 				if !claimed {
 					now.advance(10)
 				}
+				alone(d)
 				watched := &looks{Store: d.store}
 				d.store = watched
 				if w := d.watch.Load(); w != nil {

@@ -60,6 +60,7 @@ func TestVacuumLetsWritersIn(t *testing.T) {
 				_, err := d.SetBulk(nil, recs, false)
 				require.NoError(t, err)
 				now.advance(10)
+				alone(d)
 				watched := &looks{Store: d.store}
 				d.store = watched
 				require.NoError(t, d.Vacuum(nil, step)) // from where the collector is, to the end at most

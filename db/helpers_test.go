@@ -43,6 +43,16 @@ func mustOpen(t testing.TB, o Options, exprs ...string) *Catalog {
 	return c
 }
 
+// alone keeps the collector away from a database, so that a test may change what it is made of.
+func alone(d *DB) {
+	s := &d.sweeper
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.collector = nil
+	s.asked.Store(false)
+	s.score.Store(0)
+}
+
 // contents returns the records of a database, expired ones included, by key.
 func contents(t testing.TB, d *DB) map[string]string {
 	t.Helper()

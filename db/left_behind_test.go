@@ -25,7 +25,7 @@ func TestAPrivateLogWithUpdatesStaysWhereACopyComesBack(t *testing.T) {
 	c = mustOpen(t, Options{}, path)
 	mustSet(t, c.DB(0), "only in the private log", "2")
 	path = filepath.Join(image(t, dir), "a.kct")
-	c.stopKeeper()
+	c.stopBackground()
 	abandon(c)
 
 	o := Options{LogDir: filepath.Join(away, "ulog")}

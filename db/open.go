@@ -18,15 +18,20 @@ import (
 // their logs. The error is an *OpenError for a database or a *LogError for a log.
 func Open(exprs []string, o Options) (*Catalog, error) {
 	o.setDefaults()
-	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{})}
+	c := &Catalog{opts: o, names: map[string]*DB{}, failed: make(chan struct{}), collects: make(chan struct{}, 1)}
 	c.View = &View{c}
 	start := &opening{Catalog: c}
 	if err := start.openAll(exprs); err != nil {
 		start.abandon()
 		return nil, err
 	}
-	c.quit, c.stopped = make(chan struct{}), make(chan struct{})
-	go func() { _ = rescue.Do(c.opts.Logger, "work of the databases in the background", c.keep) }()
+	c.quit = make(chan struct{})
+	for what, work := range map[string]func(){
+		"work of the databases in the background": c.keep,
+		"the removal of expired records":          c.collect,
+	} {
+		c.background.Go(func() { _ = rescue.Do(c.opts.Logger, what, work) })
+	}
 	return c, nil
 }
 
@@ -113,7 +118,7 @@ func (c *opening) newDB(raw string, index uint16) (*DB, error) {
 		return nil, err
 	}
 	d.lines, d.versions.file = newLines(&d.form), d.file
-	d.sweeper.init(&d.core, d.file != nil)
+	d.sweeper.init(&d.core, c.collects, d.file != nil)
 	if index != ServicesIndex {
 		d.guard = &c.guard
 	} else if d.vital = c.opts.Vital; d.vital == nil {

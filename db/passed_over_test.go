@@ -31,7 +31,7 @@ func killedWith(t *testing.T, options func(dir string) Options, names ...string)
 		mustSet(t, c.DB(i), "in log", "2", "and this", "3")
 	}
 	after := image(t, dir)
-	c.stopKeeper()
+	c.stopBackground()
 	abandon(c)
 	require.NoError(t, os.RemoveAll(dir))
 	return after

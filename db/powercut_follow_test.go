@@ -133,7 +133,7 @@ func (p *followCut) life() {
 			disk.CutAfter(1 + p.rnd.IntN(500))
 		}
 		p.work(c)
-		c.stopKeeper()
+		c.stopBackground()
 		abandon(c)
 	}
 	disk.Cut()

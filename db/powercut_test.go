@@ -224,7 +224,7 @@ func (p *powerCut) crash(fs *crashfs.FS, c *Catalog) {
 		require.NoError(p.t, copyFile(e.Path, filepath.Join(next, filepath.Base(e.Path))))
 	}
 	if c != nil {
-		c.stopKeeper()
+		c.stopBackground()
 		abandon(c)
 	}
 	p.dir = next

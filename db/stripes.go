@@ -17,14 +17,17 @@ const stripeCount = 1024
 // in ascending order.
 type stripes struct {
 	seed   maphash.Seed
-	single bool // all keys share one stripe: a text database's records are not where their keys say
+	single bool         // all keys share one stripe: a text database's records are not where their keys say
+	aside  atomic.Int64 // goroutines in standAside that wait
 	all    [stripeCount]stripe
 }
 
 // stripe is the lock of some keys, with the stamp of their last change.
 type stripe struct {
 	sync.Mutex
-	last atomic.Uint64 // stamp of the last commit that touched one of the keys, see owe.go
+	// operations that have the lock, or wait for it, and may keep it for seconds, see stripes.lock
+	lingering atomic.Int32
+	last      atomic.Uint64 // stamp of the last commit that touched one of the keys, see owe.go
 }
 
 func (s *stripe) stamp() ulog.Stamp { return ulog.Stamp(s.last.Load()) }
@@ -60,8 +63,66 @@ func (t *stripeSet) all() {
 	}
 }
 
-func (s *stripes) lock(t *stripeSet)   { s.each(t, func(one *stripe) { one.Lock() }) }
+// lock locks the stripes of a set.
+//
+// A stripe is held for microseconds, with one exception: the visitor of a script may take seconds.
+// Suppose that a bulk of a hundred keys waits for the visitor and holds the stripes before it. Then
+// sets of a tenth of all keys wait too, and so do other bulks, which hold theirs: soon everybody
+// waits for one script. Therefore whoever may keep a stripe for long says so before it asks for the
+// lock (lingering), and lock waits for such a stripe while it holds nothing.
+//
+// Scripts that follow each other without a pause could keep a clear away for ever, so after
+// asideTries times lock waits in the usual way.
+func (s *stripes) lock(t *stripeSet) {
+	s.standAside(t)
+	s.lockNow(t)
+}
+
+// standAside waits, without a lock in hand, while somebody may keep a stripe of a set for long.
+func (s *stripes) standAside(t *stripeSet) {
+	for range asideTries {
+		one := s.lingering(t)
+		if one == nil {
+			return
+		}
+		s.aside.Add(1)
+		one.Lock()
+		//lint:ignore SA2001 when the lock is free, its holder has gone on
+		one.Unlock()
+		s.aside.Add(-1)
+	}
+}
+
+const asideTries = 16
+
+// lockNow is lock for a caller that may keep the stripes for long itself.
+func (s *stripes) lockNow(t *stripeSet) { s.each(t, func(one *stripe) { one.Lock() }) }
+
 func (s *stripes) unlock(t *stripeSet) { s.each(t, func(one *stripe) { one.Unlock() }) }
+
+// lingering returns a stripe of a set that somebody may keep for long, nil where there is none.
+func (s *stripes) lingering(t *stripeSet) (found *stripe) {
+	s.each(t, func(one *stripe) {
+		if one.lingering.Load() > 0 {
+			found = one
+		}
+	})
+	return found
+}
+
+// linger notes that the caller is about to lock the stripes of a set, and may keep them for long;
+// depart takes that back when the stripes are unlocked.
+func (s *stripes) linger(t *stripeSet) { s.each(t, func(one *stripe) { one.lingering.Add(1) }) }
+func (s *stripes) depart(t *stripeSet) { s.each(t, func(one *stripe) { one.lingering.Add(-1) }) }
+
+// pass returns when every stripe that is locked now has been unlocked once.
+func (s *stripes) pass() {
+	for i := range s.all {
+		s.all[i].Lock()
+		//lint:ignore SA2001 when the lock is free, its holder has gone on
+		s.all[i].Unlock()
+	}
+}
 
 // touch notes the stamp of a commit that touches keys of a set. The caller holds core.commitMu, so
 // stamps only grow.

@@ -12,19 +12,10 @@ import (
 	"gotycoon/ulog"
 )
 
-// Scores of the collector: every access adds to a sum, and at sweepAt the
-// sum in units of writeScore is the number of records to examine.
-const (
-	writeScore = 256
-	readScore  = writeScore / 8
-	sweepAt    = 8 * writeScore
-	idleSteps  = 8
-)
-
-// init prepares the sweeper of a database. maybe says that records which can expire may exist
-// already.
-func (s *sweeper) init(d *core, maybe bool) {
-	s.db = d
+// init prepares the sweeper of a database. collector wakes the catalog's collector; maybe says that
+// records which can expire may exist already.
+func (s *sweeper) init(d *core, collector chan<- struct{}, maybe bool) {
+	s.db, s.collector = d, collector
 	p := &d.expr.Params
 	s.limited = p.KTCapCnt >= 0 || p.KTCapSiz >= 0
 	if maybe {
@@ -46,30 +37,10 @@ func (w *walk) end(s *sweeper) {
 	}
 }
 
-// touch adds to the score and examines some records when the score is high enough. The caller holds
-// no stripe.
-func (s *sweeper) touch(score int64) {
-	d := s.db
-	if s.useless() || d.detached || s.score.Add(score) < sweepAt || d.persistent() || d.readOnly {
-		return
-	}
-	if !s.mu.TryLock() {
-		return // somebody else is at it
-	}
-	defer s.mu.Unlock()
-	if steps := s.score.Swap(0) / writeScore; steps > 0 {
-		s.sweep(steps)
-	}
-}
-
-// idle examines some records of a database that nobody uses.
-func (s *sweeper) idle() {
-	d := s.db
-	if s.useless() || d.persistent() || d.readOnly || !s.mu.TryLock() {
-		return
-	}
-	defer s.mu.Unlock()
-	s.sweep(idleSteps)
+// patiently locks a stripe, and waits for it.
+func patiently(one *stripe) bool {
+	one.Lock()
+	return true
 }
 
 // Vacuum removes expired records: of the whole database, or of the next step records when step is
@@ -119,7 +90,7 @@ func (s *sweeper) walkOn(heed Heed, w *walk, steps int64) (seen int64, err error
 		s.mu.Lock()
 		defer s.mu.Unlock()
 	}
-	return s.collect(heed, w, steps, s.expiredNow, &s.expired)
+	return s.collect(heed, w, steps, unwanted{s.expiredNow, &s.expired, patiently})
 }
 
 // Bounds of one look at a store. A store in memory keeps its writers waiting while it is looked at;
@@ -130,33 +101,55 @@ const (
 	collectClock = 64                   // once for so many records
 )
 
+// unwanted says what a step removes.
+type unwanted struct {
+	is      func(stored []byte) bool
+	removed *atomic.Int64          // counts the removals
+	lock    func(one *stripe) bool // locks the stripe of a key; false: leave the record
+}
+
 // sweep is one step: expired records, then the limits. An unreadable file is left to whoever reads
 // it next. As in the original, the step after the end of a walk, or after a clear, only goes back
 // to the first record.
-func (s *sweeper) sweep(steps int64) {
+func (s *sweeper) sweep(heed Heed, steps int64, lock func(one *stripe) bool) {
 	d := s.db
-	if s.rewound() {
+	if s.rewound(heed) {
 		return
 	}
-	w := &s.walk
-	if err := s.collectAll(w, min(steps, maxCollect), s.expiredNow, &s.expired); err != nil {
+	if err := s.collectAll(heed, min(steps, maxCollect), unwanted{s.expiredNow, &s.expired, lock}); err != nil {
 		return
 	}
+	surplus, over := unwanted{always, &s.evicted, lock}, int64(0)
 	if limit := d.expr.Params.KTCapCnt; limit >= 0 {
 		// what a file had too many of at the start goes by and by
-		if n, err := d.store.Count(); err == nil && n > limit {
-			_ = s.collectAll(w, min(n-limit, max(steps, maxCollect)), always, &s.evicted)
+		if n, err := d.store.Count(); err == nil {
+			over = excess(n, limit)
+			s.pacing.excess.Store(over)
+			s.shed(heed, min(n-limit, max(steps, maxCollect)), surplus)
 		}
 	}
-	if limit := d.expr.Params.KTCapSiz; limit >= 0 && d.used() > limit {
-		_ = s.collectAll(w, min(steps, maxCollect), always, &s.evicted)
+	if limit := d.expr.Params.KTCapSiz; limit >= 0 {
+		used := d.used()
+		s.pacing.excess.Store(max(over, excess(used, limit)))
+		for ; used > limit && steps > 0 && heed.Now() == nil; used = d.used() {
+			s.shed(heed, min(steps, maxCollect), surplus)
+			steps -= maxCollect
+		}
 	}
 }
 
-// collectAll is collect for all of steps records, or as many as the walk has left.
-func (s *sweeper) collectAll(w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) error {
+// shed removes records because of a limit, and notes what that takes.
+func (s *sweeper) shed(heed Heed, steps int64, surplus unwanted) {
+	begun, before := time.Now(), s.evicted.Load()
+	_ = s.collectAll(heed, steps, surplus)
+	s.pacing.took(time.Since(begun), s.evicted.Load()-before)
+}
+
+// collectAll is collect for all of steps records, or as many as the sweeper's walk has left.
+func (s *sweeper) collectAll(heed Heed, steps int64, u unwanted) error {
+	w := &s.walk
 	for steps > 0 {
-		seen, err := s.collect(nil, w, steps, unwanted, removed)
+		seen, err := s.collect(heed, w, steps, u)
 		if err != nil || !w.on {
 			return err
 		}
@@ -167,7 +160,7 @@ func (s *sweeper) collectAll(w *walk, steps int64, unwanted func(stored []byte) 
 
 // rewound makes the next step start a walk, unless a walk is under way, and reports whether it did.
 // The caller holds sweeper.mu.
-func (s *sweeper) rewound() bool {
+func (s *sweeper) rewound(heed Heed) bool {
 	d := s.db
 	if now := d.generation.Load(); now != s.generation {
 		s.walk.on, s.begun, s.generation = false, false, now
@@ -176,7 +169,7 @@ func (s *sweeper) rewound() bool {
 		return false
 	}
 	before := s.mortals.Load()
-	err := d.store.Scan(store.Start{Edge: true}, func(_, _ []byte) bool {
+	err := d.store.Scan(store.Start{Edge: true, Ask: heed.Asking()}, func(_, _ []byte) bool {
 		s.begun = true
 		return false
 	})
@@ -196,10 +189,9 @@ func (s *sweeper) expiredNow(stored []byte) bool {
 func always([]byte) bool { return true }
 
 // collect examines the next steps records of a walk, fewer where they are many or take long. It
-// removes those that unwanted names and counts them in removed. At the end of the database the walk
-// stops; the next call begins a new one. When the walk is the sweeper's, the caller holds
-// sweeper.mu.
-func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored []byte) bool, removed *atomic.Int64) (seen int64, err error) {
+// removes those that u names. At the end of the database the walk stops; the next call begins a new
+// one. When the walk is the sweeper's, the caller holds sweeper.mu.
+func (s *sweeper) collect(heed Heed, w *walk, steps int64, u unwanted) (seen int64, err error) {
 	d := s.db
 	var victims [][]byte
 	if !w.on {
@@ -212,7 +204,7 @@ func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored 
 		w.at = append(w.at[:0], key...)
 		xt, _, _ := d.Split(stored)
 		w.met = w.met || xt != record.MaxXT
-		if unwanted(stored) {
+		if u.is(stored) {
 			victims = append(victims, bytes.Clone(key))
 		}
 		seen++
@@ -233,17 +225,16 @@ func (s *sweeper) collect(heed Heed, w *walk, steps int64, unwanted func(stored 
 		if err := heed.Now(); err != nil {
 			return seen, err
 		}
-		if err := s.evict(key, unwanted); err != nil {
+		if err := s.evict(key, u); err != nil {
 			return seen, err
 		}
-		removed.Add(1)
 	}
 	return seen, nil
 }
 
 // evict removes a record that is still unwanted. The removal is not logged: expiration times are in
 // the records, and limits are each server's own.
-func (s *sweeper) evict(key []byte, unwanted func(stored []byte) bool) error {
+func (s *sweeper) evict(key []byte, u unwanted) error {
 	d := s.db
 	if d.file != nil {
 		if err := d.file.Throttle(); err != nil {
@@ -251,7 +242,9 @@ func (s *sweeper) evict(key []byte, unwanted func(stored []byte) bool) error {
 		}
 	}
 	stripe := d.stripes.of(key)
-	stripe.Lock()
+	if !u.lock(stripe) {
+		return nil
+	}
 	defer stripe.Unlock()
 	if d.over.Load() != nil { // the removal would be part of the transaction
 		return nil
@@ -260,11 +253,12 @@ func (s *sweeper) evict(key []byte, unwanted func(stored []byte) bool) error {
 		return nil
 	}
 	stored, found, err := d.store.Get(nil, key, &glance{})
-	if err != nil || !found || !unwanted(stored) {
+	if err != nil || !found || !u.is(stored) {
 		return systemError(err)
 	}
 	d.commitMu.Lock()
 	defer d.commitMu.Unlock()
 	d.store.Apply(0, []ulog.Update{{Op: ulog.OpRemove, Key: key}})
+	u.removed.Add(1)
 	return nil
 }

@@ -24,6 +24,9 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	}
 	t := newTransaction(&d.core)
 	t.hard = hard
+	var all stripeSet
+	all.all()
+	d.stripes.standAside(&all) // before others have to wait for t
 	for !d.tx.CompareAndSwap(nil, t) {
 		other := d.tx.Load()
 		if other == nil {
@@ -35,7 +38,7 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 			return nil, dberr.ErrInterrupted
 		}
 	}
-	d.passStripes()  // whoever has not seen t has its update in the store now
+	d.stripes.pass() // whoever has not seen t has its update in the store now
 	if d.refuses() { // since the look before the wait
 		_ = t.Abort() // it is new
 		return nil, dberr.ErrReadOnly

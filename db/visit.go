@@ -64,6 +64,10 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit record.Visitor) error {
 		}
 		b.keys.add(d.stripes.index(key))
 	}
+	if p.MayLinger() {
+		d.stripes.linger(&b.keys)
+		defer d.stripes.depart(&b.keys)
+	}
 	if err := d.lockKeys(p, &b.keys, true); err != nil {
 		return err
 	}

@@ -174,7 +174,7 @@ func TestClaimsDoNotOutliveTheProcess(t *testing.T) {
 	}
 	require.NoError(t, mustClaim(t, d, "a ", "a 1").Finish(nil))
 	mustClaim(t, d, "a ", "a 2")
-	c.stopKeeper()
+	c.stopBackground()
 	abandon(c) // as a kill does
 
 	c, err = Open([]string{path}, Options{})

@@ -113,8 +113,11 @@ func (h *handle) visit(c call, op func(d *db.DB) error) bool {
 			h.hold(c)
 			defer h.release()
 		}
+		p := h.pending()
+		lingers := p.Lingers
+		p.Lingers = true
 		h.busy++
-		defer func() { h.busy-- }()
+		defer func() { h.busy, p.Lingers = h.busy-1, lingers }()
 		return op(d)
 	})
 	h.s.leash.check(c.l) // errors of a visitor are ignored, but not a stop

@@ -3,8 +3,6 @@ package server
 import (
 	"errors"
 	"fmt"
-	"os"
-	"runtime"
 	"time"
 
 	"gotycoon/db"
@@ -154,22 +152,4 @@ func durability(c *Config) string {
 	}
 	return fmt.Sprintf("durability: acknowledged updates of files and logs survive the end of the process; "+
 		"they are on the disk within %.1f s (before the acknowledgement with -oas)", interval.Seconds())
-}
-
-// makeRoomForColdPages raises GOMAXPROCS when there are database files: these are mapped into
-// memory, and a goroutine that touches a page which is not in memory waits for the disk while Go
-// takes its processor for busy. A quarter more processors, and at least one, costs nothing that can
-// be measured; four times as many cost a quarter of the requests per second, in looking for work. A
-// GOMAXPROCS of the environment stays as it is.
-func makeRoomForColdPages(c *db.Catalog) {
-	if _, set := os.LookupEnv("GOMAXPROCS"); set {
-		return
-	}
-	for i := range c.Len() {
-		if c.DB(i).Info().OnDisk {
-			n := runtime.NumCPU()
-			runtime.GOMAXPROCS(n + max(1, n/4))
-			return
-		}
-	}
 }

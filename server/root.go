@@ -40,6 +40,7 @@ type root struct {
 	databases databases
 	pid       pidFile
 	room      *room
+	cpus      *processors // nil: Go's number stays
 	timers    *timers
 	primary   primary
 	following *following
@@ -174,7 +175,7 @@ func (r *root) openFollowing() error {
 		MasterTLS: &c.TLS, Snapshots: c.Snapshots.Dir != "" && c.UpdateLog == "", Log: r.log,
 	})
 	r.primary.following = r.following
-	makeRoomForColdPages(catalog)
+	r.cpus = newProcessors(catalog, c.SyncEach)
 	r.log.info("%s", durability(c))
 	tellProtection(r.access, r.log)
 	tellDatabases(r.access, catalog)
@@ -257,6 +258,9 @@ func (r *root) begin() error {
 		r.timers.every(accessEvery, r.access.Poll)
 	}
 	r.timers.every(roomEvery, r.room.look)
+	if r.cpus != nil {
+		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
+	}
 	if !r.cfg.ReadOnly {
 		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
 	}

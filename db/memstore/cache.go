@@ -209,6 +209,7 @@ func (c *Cache) arena() *slab.Arena {
 // Close gives all memory back. The error is always nil.
 func (c *Cache) Close() error {
 	c.Apply(0, []update.Update{{Op: update.OpClear}})
+	c.arena().Wait()
 	return nil
 }
 

@@ -149,6 +149,7 @@ func (h *Hash) arena() *slab.Arena {
 // Close gives all memory back. The error is always nil.
 func (h *Hash) Close() error {
 	h.Apply(0, []update.Update{{Op: update.OpClear}})
+	h.arena().Wait()
 	return nil
 }
 

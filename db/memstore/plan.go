@@ -28,7 +28,7 @@ func (p *plan) prepare(x *index, ups []update.Update) {
 	p.fresh, p.steps, p.old = nil, p.steps[:0], p.old[:0]
 	arena := x.arena
 	if n := lastClear(ups); n >= 0 {
-		arena = slab.New()
+		arena = arena.Fresh()
 		p.fresh = arena
 		ups = ups[n+1:]
 	}

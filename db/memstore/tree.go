@@ -61,8 +61,7 @@ func (t *Tree) update(f func(*Batch)) {
 	f(&Batch{t})
 }
 
-// releaseCleared gives memory back, which takes a fifth of a second for a GiB. The caller holds
-// writer, and not mu.
+// releaseCleared gives memory back. The caller holds writer, and not mu.
 func (t *Tree) releaseCleared() {
 	for _, a := range t.cleared {
 		a.Release()
@@ -98,7 +97,7 @@ func (b *Batch) PutMade(key, head []byte, v *Value) (first byte, size int, exist
 func (b *Batch) Get(key []byte) (value []byte, found bool) { return b.t.find(key) }
 
 // Clear removes all records.
-func (b *Batch) Clear() { b.t.reset(slab.New()) }
+func (b *Batch) Clear() { b.t.reset(b.t.arena.Fresh()) }
 
 // Put stores a record and returns the first byte (0 if it is empty) and the size of the value that
 // it replaces.
@@ -311,5 +310,6 @@ func (t *Tree) Bytes() int64 {
 	return t.arena.Used()
 }
 
-// Free removes all records and gives all memory back. The tree may be used again.
+// Free removes all records and gives all memory back, soon: nobody waits for the operating system.
+// The tree may be used again.
 func (t *Tree) Free() { t.Update((*Batch).Clear) }

@@ -46,7 +46,7 @@ func (s *TreeStore) Apply(_ update.Stamp, ups []update.Update) {
 	defer s.tree.writer.Unlock()
 	arena, clears := s.tree.arena, false
 	if n := lastClear(ups); n >= 0 { // nothing before it matters
-		arena, clears = slab.New(), true
+		arena, clears = arena.Fresh(), true
 		ups = ups[n+1:]
 	}
 	s.makeAparts(arena, ups)
@@ -133,5 +133,6 @@ func (s *TreeStore) Mapped() int64 { return s.tree.Mapped() }
 // Close gives all memory back. The error is always nil.
 func (s *TreeStore) Close() error {
 	s.Apply(0, []update.Update{{Op: update.OpClear}})
+	s.tree.arena.Wait()
 	return nil
 }

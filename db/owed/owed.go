@@ -26,6 +26,10 @@ type Pending struct {
 	// always memory.
 	Purse Purse
 
+	// Lingers says that the client's visitors may take seconds: they are procedures of a script.
+	// Whoever else needs several keys does not wait for such a visitor while holding the others.
+	Lingers bool
+
 	taken int // bytes that Purse has given, see Taken
 
 	owed [2]debt // nearly always the one shared log
@@ -111,6 +115,9 @@ type Rights interface {
 
 // MayGoOn reports whether an update may go on without another look at the client's rights.
 func (p *Pending) MayGoOn() bool { return p == nil || p.Rights == nil || p.Rights.Current() }
+
+// MayLinger reports whether the client's visitors may take long.
+func (p *Pending) MayLinger() bool { return p != nil && p.Lingers }
 
 // Await waits for an event, unless the event is nil, and then renews the client's rights where
 // they have changed. The caller holds no lock.

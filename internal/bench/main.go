@@ -3,27 +3,43 @@
 // must be installed.
 //
 //	go run ./internal/bench -server bin/ktserver [-time 5s] [-only http,one,bulk,…]
+//	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
-// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, replication.
+// -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder,
+// check, replication.
 package main
 
 import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"time"
 )
 
 func main() {
-	server := flag.String("server", "bin/ktserver", "ktserver binary")
-	length := flag.Duration("time", 5*time.Second, "length of one measurement")
-	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls", "measurements to take")
+	only := flag.String("only", "http,one,bulk,oas,coconut,lock,tls,latency,ladder", "measurements to take")
+	b := &bench{out: os.Stdout}
+	flag.StringVar(&b.server, "server", "bin/ktserver", "ktserver binary")
+	flag.DurationVar(&b.length, "time", 5*time.Second, "length of one measurement")
+	flag.Float64Var(&b.rate, "rate", 0, "requests/s of latency, `number`; 0: half of what each server can do")
+	b.scale.register(flag.CommandLine)
+	b.guard.register(flag.CommandLine)
+	drawn := flag.String("plot", "", "draw this `file` of the ladder's -tsv instead of measuring")
+	pictures := flag.String("o", "docs/images", "`directory` for the pictures of -plot")
 	flag.Parse()
-	b := &bench{server: *server, length: *length, out: os.Stdout}
-	if err := b.run(strings.Split(*only, ",")); err != nil {
+	// Ctrl-C reaches the servers too. Their end is an error of the measurement, which then removes
+	// its files: the ladder's are up to 30 GB.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	work := func() error { return b.run(strings.Split(*only, ",")) }
+	if *drawn != "" {
+		work = func() error { return plot(*drawn, *pictures) }
+	}
+	if err := work(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 }
 
@@ -31,14 +47,38 @@ func main() {
 type bench struct {
 	server string
 	length time.Duration
+	rate   float64 // of latency; 0: half of what a server can do
 	out    *os.File
+	scale  ladderOptions
+	guard  checkOptions
 }
 
 func (b *bench) run(names []string) error {
-	for _, m := range []struct {
-		name string
-		take func() error
-	}{
+	all := b.measurements()
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(m measurement) bool { return m.name == name }) {
+			return fmt.Errorf("-only: there is no measurement %q", name)
+		}
+	}
+	for _, m := range all {
+		if !slices.Contains(names, m.name) {
+			continue
+		}
+		if err := m.take(); err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+type measurement struct {
+	name string
+	take func() error
+}
+
+// measurements are all measurements in the order in which they are taken.
+func (b *bench) measurements() []measurement {
+	return []measurement{
 		{"http", b.http},
 		{"one", b.oneConnection},
 		{"bulk", b.bulk},
@@ -48,15 +88,10 @@ func (b *bench) run(names []string) error {
 		{"tls", b.tls},
 		{"admin", b.admin},
 		{"replication", b.replication},
-	} {
-		if !slices.Contains(names, m.name) {
-			continue
-		}
-		if err := m.take(); err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
-		}
+		{"latency", b.latency},
+		{"ladder", b.ladder},
+		{"check", b.check},
 	}
-	return nil
 }
 
 // table prints the head of a table.

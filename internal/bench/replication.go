@@ -77,7 +77,7 @@ func (b *bench) followLive(bulks [][]byte) error {
 	}
 	defer f.stop()               // a measurement's end
 	const first = replicaRecords // a key that no bulk has
-	if err := store(m, first); err != nil {
+	if err := storeOne(m, first); err != nil {
 		return err
 	}
 	if err := awaitKey(f, first); err != nil {
@@ -144,8 +144,8 @@ func send(p *process, bulks [][]byte) error {
 	return nil
 }
 
-// store stores one record.
-func store(p *process, n uint64) error {
+// storeOne stores one record.
+func storeOne(p *process, n uint64) error {
 	bulk := frame.AppendHeader(nil, frame.Header{Magic: frame.SetBulk, RNum: 1})
 	return send(p, [][]byte{frame.AppendRecord(bulk, frame.Record{Key: key(n), Value: value(), XT: math.MaxInt64})})
 }

@@ -24,7 +24,7 @@ func (b *bench) delays() error {
 		return err
 	}
 	defer f.stop() // a measurement's end
-	if err := errors.Join(store(m, 0), awaitKey(f, 0)); err != nil {
+	if err := errors.Join(storeOne(m, 0), awaitKey(f, 0)); err != nil {
 		return err
 	}
 	toMaster, err := net.Dial("tcp", m.addr())

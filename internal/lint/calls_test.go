@@ -12,7 +12,7 @@ import (
 func TestNoExitAndNoGlobalLogger(t *testing.T) {
 	var findings []string
 	for _, p := range load(t) {
-		if strings.HasPrefix(p.path, "cmd/") || strings.Contains(p.path, "/cmd/") {
+		if isCommand(p) {
 			continue
 		}
 		for _, f := range p.code {
@@ -21,6 +21,9 @@ func TestNoExitAndNoGlobalLogger(t *testing.T) {
 	}
 	forbid(t, "os.Exit or a global logger outside cmd", findings)
 }
+
+// isCommand reports whether a package is a program: in cmd, or a tool of ours elsewhere.
+func isCommand(p *pkg) bool { return len(p.code) > 0 && p.code[0].Name.Name == "main" }
 
 func globalCalls(f *file) []string {
 	forbidden := map[string]bool{
@@ -92,6 +95,15 @@ func selected(e ast.Expr) string {
 		return ""
 	}
 	return x.Name + "." + s.Sel.Name
+}
+
+func TestCommandsAreMainPackages(t *testing.T) {
+	for text, want := range map[string]bool{"package main": true, "package mainly": false} {
+		f, err := parseText("x.go", []byte(text))
+		require.NoError(t, err)
+		require.Equal(t, want, isCommand(&pkg{path: "cmd/x", code: []*file{f}}))
+	}
+	require.False(t, isCommand(&pkg{path: "only/tests"}))
 }
 
 func TestForbiddenCallsAreFound(t *testing.T) {

@@ -100,7 +100,7 @@ var arrows = map[string][]string{
 	"internal/procinfo":    {},
 	"internal/yrmconf":     {},
 	"internal/lint":        {},
-	"internal/bench":       {"binproto/frame", "internal/tlsfiles", "internal/tlsfiles/testca"},
+	"internal/bench":       {"binproto/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/chaos":         {},
 	"compat/crash":         {},

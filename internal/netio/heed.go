@@ -25,14 +25,16 @@ const lookEvery = 10 * time.Millisecond
 type serving struct {
 	began  time.Time // first call of heed; zero: there was none
 	looked time.Time // last look at the socket
+	worked time.Time // since when the request works without a break
 	hinted bool      // the beginning of the reply has been sent
 	sent   int       // bytes of Out that have been sent
 }
 
 // Heed returns a function that long work for a request calls now and then. An error of the function
 // ends the work: the client has gone (ErrGone), or the request has taken longer than Limits allow
-// (ErrLong). Only the goroutine of the connection may call the function; it may be used for all
-// requests of the connection.
+// (ErrLong). Where many requests work for long the function also sleeps, see lane. Only the
+// goroutine of the connection may call the function; it may be used for all requests of the
+// connection.
 //
 // For the server, a client that has closed its connection looks like a client that has only shut
 // down its sending direction and still reads replies: in both cases the server reads the end of the
@@ -51,9 +53,10 @@ func (c *Conn) Heed(opening string) owed.Heed {
 func (c *Conn) heed(opening string) error {
 	s, now := &c.serving, time.Now()
 	if s.began.IsZero() {
-		s.began, s.looked = now, now
+		s.began, s.looked, s.worked = now, now, now
 		return nil
 	}
+	c.takeTurns(now)
 	if limit := c.answerTime(); limit > 0 && now.Sub(s.began) > limit {
 		return ErrLong
 	}

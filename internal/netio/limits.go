@@ -29,6 +29,8 @@ type Limits struct {
 	largest atomic.Int64 // bytes of a request; 0: Options.MaxRequest
 
 	account
+	turns turns
+	lane  lane // of requests that work for long
 }
 
 // SetTimeout sets the limit of one wait for more bytes of a request, or for send space (-tout).

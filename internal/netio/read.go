@@ -15,10 +15,11 @@ const (
 	// rawChunk bounds one write and one read, so that copying it does not delay the scheduler.
 	rawChunk = 256 << 10
 
-	// readBurst is how many bytes a connection reads before it lets others run. Without the limit,
-	// when hundreds of clients send at the same time, each connection runs as long as it has bytes
-	// to read, and a client with a small request waits for all the bytes of all others.
-	readBurst = 64 << 10
+	// readBurst is how many bytes a connection reads before it lets others run (turn.go). Without
+	// the limit, when hundreds of clients send at the same time, each connection runs as long as it
+	// has bytes to read, and a client with a small request waits for all the bytes of all others. A
+	// burst is one buffer of small requests: about 300 of them, half a millisecond.
+	readBurst = readSize
 )
 
 // Buffered returns the bytes read but not yet used. They are valid until the next Fill or WaitByte.
@@ -202,12 +203,21 @@ func (s *rawSocket) read() error {
 	s.err = nil
 	if s.burst >= readBurst {
 		s.burst = 0
-		runtime.Gosched()
+		s.c.takeTurn()
 	}
 	if err := s.rc.Read(s.onReadable); err != nil {
 		return err
 	}
 	return s.err
+}
+
+// takeTurn lets others run before a connection that has not waited for a while reads on.
+func (c *Conn) takeTurn() {
+	if l := c.opts.Limits; l != nil {
+		l.turns.take()
+		return
+	}
+	runtime.Gosched()
 }
 
 // readSome reads what has arrived. If nothing has arrived, it returns false, and the runtime calls

@@ -73,16 +73,27 @@ func (a *Arena) number() uint32 {
 	return uint32(len(chunks) - 1)
 }
 
+// unmap gives a chunk back.
 func (a *Arena) unmap(number uint32) {
-	chunks := *a.chunks.Load()
-	mem := chunks[number]
-	chunks[number] = nil
-	a.mapped.Add(-int64(len(mem)))
-	if !a.meta[number].heap {
-		a.pins.drop(number, mem)
+	size := int64(len(a.chunk(number)))
+	a.mapped.Add(-size)
+	if mem := a.forget(number); mem != nil {
+		a.reaper.unmap(size, mem)
 	}
+}
+
+// forget makes the number of a chunk free, and returns the mapping that is to be given back. It
+// returns nil for memory of Go's heap, and where a reader gives the mapping back in the end.
+func (a *Arena) forget(number uint32) []byte {
+	chunks := *a.chunks.Load()
+	mem, heap := chunks[number], a.meta[number].heap
+	chunks[number] = nil
 	a.meta[number] = chunkMeta{}
 	a.gone = append(a.gone, number)
+	if heap || a.pins.leave(number, mem) {
+		return nil
+	}
+	return mem
 }
 
 // A Made is a block over the largest class that is filled before it belongs to an Arena. Its memory

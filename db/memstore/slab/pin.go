@@ -23,31 +23,34 @@ func (a *Arena) Pin(at Addr) *Pin {
 
 // Release ends what Pin began. Any goroutine may call it.
 func (p *Pin) Release() {
-	a := p.arena
-	a.pins.mu.Lock()
-	defer a.pins.mu.Unlock()
-	if p.readers--; p.readers > 0 {
-		return
-	}
-	if a.pins.of[p.number] == p {
-		delete(a.pins.of, p.number)
-	}
-	if p.mem != nil {
-		unmapMemory(p.mem)
-		p.mem = nil
+	if mem := p.arena.pins.release(p); mem != nil {
+		p.arena.reaper.unmap(int64(len(mem)), mem)
 	}
 }
 
-// drop gives the memory of a freed block back, now or when nobody reads it any more.
-func (s *pins) drop(number uint32, mem []byte) {
+// release ends one reading of a block, and returns the memory that nobody needs any more.
+func (s *pins) release(p *Pin) (mem []byte) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.readers--; p.readers > 0 {
+		return nil
+	}
+	if s.of[p.number] == p {
+		delete(s.of, p.number)
+	}
+	mem, p.mem = p.mem, nil
+	return mem
+}
+
+// leave reports whether a freed block is still being read, and leaves the memory of such a block to
+// its last reader.
+func (s *pins) leave(number uint32, mem []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.of[number]
 	if p != nil {
 		p.mem = mem
 		delete(s.of, number)
 	}
-	s.mu.Unlock()
-	if p == nil {
-		unmapMemory(mem)
-	}
+	return p != nil
 }

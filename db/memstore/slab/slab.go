@@ -10,7 +10,8 @@
 // blocks cost the collector nothing.
 //
 // From the top down: span.go allocates and frees blocks, chunk.go maps memory, pin.go keeps large
-// blocks for readers, this file has the Arena and finds blocks, and class.go has the sizes.
+// blocks for readers, reaper.go gives memory back, this file has the Arena and finds blocks, and
+// class.go has the sizes.
 package slab
 
 import (
@@ -44,7 +45,8 @@ type Arena struct {
 	spare  []uint32                 // chunks without blocks, kept for reuse
 	gone   []uint32                 // chunk numbers to be used again
 
-	pins pins
+	pins   pins
+	reaper *reaper
 
 	used   atomic.Int64
 	mapped atomic.Int64
@@ -99,11 +101,21 @@ type Pin struct {
 
 // New returns an empty Arena, which takes no memory before the first Alloc.
 func New() *Arena {
-	a := &Arena{meta: make([]chunkMeta, 1), spans: make([]span, perChunk)}
+	a := &Arena{meta: make([]chunkMeta, 1), spans: make([]span, perChunk), reaper: new(reaper)}
 	chunks := make([][]byte, 1)
 	a.chunks.Store(&chunks)
 	return a
 }
+
+// Fresh returns an empty Arena that takes the place of a in a store.
+func (a *Arena) Fresh() *Arena {
+	fresh := New()
+	fresh.reaper = a.reaper
+	return fresh
+}
+
+// Wait returns when the memory that was freed or released before is back with the operating system.
+func (a *Arena) Wait() { a.reaper.wg.Wait() }
 
 // Bytes returns the memory from the block's first byte on. It is longer than the block: the caller
 // must know the block's size and keep to it.

@@ -35,13 +35,19 @@ func (a *Arena) Free(at Addr) {
 	a.give(id, at)
 }
 
-// Release gives all memory back and leaves the Arena empty. Nobody may look at a block any more.
+// Release gives all memory back, soon (see reaper), and leaves the Arena empty. Nobody may look at a
+// block any more.
 func (a *Arena) Release() {
+	var all [][]byte
 	for number := range a.meta {
-		if a.meta[number].kind != noChunk {
-			a.unmap(uint32(number))
+		if a.meta[number].kind == noChunk {
+			continue
+		}
+		if mem := a.forget(uint32(number)); mem != nil {
+			all = append(all, mem)
 		}
 	}
+	a.reaper.unmap(a.mapped.Swap(0), all...)
 	fresh := New()
 	a.chunks.Store(fresh.chunks.Load())
 	a.meta, a.spans = fresh.meta, fresh.spans
