@@ -75,6 +75,7 @@
 //     After copies, the log is followed from the stamp of the first copy.
 //   - A master sends a heartbeat only when it has sent all updates up to the end of its log
 //     (stream.run). So no heartbeat has a stamp behind updates that were removed or damaged unsent.
+//     How far apart heartbeats are, and when updates leave together, is in pace.go.
 //   - A master may lack updates that its follower has from it. Then the follower does not apply the
 //     master's further updates as if nothing had happened (parted.go), and only the decision of an
 //     operator replaces newer data of the follower.

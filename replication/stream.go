@@ -40,7 +40,7 @@ type stream struct {
 	groups   []*ulog.Group
 	last     ulog.Stamp // newest update read, whether it was sent or not
 	filtered int        // consecutive updates that were not sent
-	woken    time.Time  // when new updates last woke the stream up
+	woken    time.Time  // when the stream last woke up for new updates
 	told     time.Time  // when the follower was last told how many updates it lacks
 	beaten   time.Time  // when the follower acknowledged the last heartbeat
 	sent     bool       // something has been sent since that heartbeat
