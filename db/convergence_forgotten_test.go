@@ -91,7 +91,7 @@ func TestAnUpdateOlderThanAForgottenRemovalIsMadeAnew(t *testing.T) {
 	for _, key := range []string{"k", "1", "2", "3"} {
 		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
 	}
-	require.NoError(t, a.db().file.Checkpoint())
+	require.NoError(t, a.db().file.Merge())
 	_, known, err := a.db().file.Entry([]byte("k"))
 	require.NoError(t, err)
 	require.False(t, known, "the removal is forgotten")
@@ -126,7 +126,7 @@ func TestAnOlderRemovalHidesNoForgottenRemoval(t *testing.T) {
 	for _, key := range []string{"k", "1", "2", "3"} {
 		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
 	}
-	require.NoError(t, a.db().file.Checkpoint())
+	require.NoError(t, a.db().file.Merge())
 
 	a.pull(2) // the first set and its removal
 	require.Empty(t, a.stored())
@@ -149,7 +149,7 @@ func TestASlaveOfReadersMakesNothingAnew(t *testing.T) {
 	for _, key := range []string{"1", "2", "3"} {
 		require.ErrorIs(t, a.db().Remove(nil, []byte(key)), dberr.ErrNoRecord)
 	}
-	require.NoError(t, a.db().file.Checkpoint())
+	require.NoError(t, a.db().file.Merge())
 	require.NoError(t, a.c.SetGuarded(true))
 	a.pull(100)
 	require.Zero(t, a.db().versions.renewed.Load())

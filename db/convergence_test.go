@@ -259,7 +259,7 @@ func converge(t testing.TB, rt *rapid.T, sites []*site) {
 	for _, s := range sites {
 		s.crash()
 		require.Equal(t, want, s.stored(), "server %d after a kill", s.sid)
-		require.NoError(t, s.db().file.Checkpoint())
+		require.NoError(t, s.db().file.Merge())
 		requireTidy(t, s.db())
 	}
 }

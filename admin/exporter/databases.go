@@ -19,8 +19,10 @@ func databaseMetrics() []Definition {
 		{"gotycoon_database_overlay_bytes", Gauge, "Memory of the updates that are not yet in the file. Files only.", of},
 		{"gotycoon_database_checkpoint_duration_seconds", Histogram, "Time of checkpoints, which move updates into the file. Files only.", of},
 		{"gotycoon_database_checkpoint_failing", Gauge, "1 when the latest checkpoint has failed: updates stay in memory and log. Files only.", of},
-		{"gotycoon_database_stalls_total", Counter, "Updates that had to wait for a checkpoint. Files only.", of},
-		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other had to wait for a checkpoint. Files only.", of},
+		{"gotycoon_database_runs", Gauge, "Sorted runs of updates in the file that are not merged into its tree. Files only.", of},
+		{"gotycoon_database_brake", Gauge, "How full the room for updates that the file has not taken is: 0 no writer is slowed down, 1 writers stop. Files only.", of},
+		{"gotycoon_database_stalls_total", Counter, "Updates that were slowed down or stopped because the file was behind. Files only.", of},
+		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other was slowed down or stopped. Files only.", of},
 		{"gotycoon_database_passed_over", Gauge, "1 when the file was opened without acknowledged updates that only its update log has. Files only.", of},
 		{"gotycoon_database_expired_total", Counter, "Records collected because their time was over.", of},
 		{"gotycoon_database_evicted_total", Counter, "Records removed because of a capacity limit. The engines' own limits (capcnt, capsiz) are not counted.", of},
@@ -51,6 +53,8 @@ func readDatabase(s *sink, d *db.DB) {
 	s.count("gotycoon_database_overlay_bytes", m.File.OverlayBytes, name, index)
 	s.histogram("gotycoon_database_checkpoint_duration_seconds", m.File.Checkpoints, perNano, name, index)
 	s.put("gotycoon_database_checkpoint_failing", boolean(m.File.Err != nil), name, index)
+	s.count("gotycoon_database_runs", m.File.Runs, name, index)
+	s.put("gotycoon_database_brake", m.File.Fill, name, index)
 	s.count("gotycoon_database_stalls_total", m.File.Stalls, name, index)
 	s.put("gotycoon_database_passed_over", boolean(d.Info().PassedOver != nil), name, index)
 	s.put("gotycoon_database_stall_seconds_total", m.File.Stalled.Seconds(), name, index)

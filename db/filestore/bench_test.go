@@ -45,13 +45,13 @@ func BenchmarkApply(b *testing.B) {
 	benchKinds(b, func(b *testing.B, s *Store) {
 		change := benchUpdates(40)
 		for b.Loop() {
-			s.view.Swap(newView(newOverlay(0, s.lww), nil)).release()
+			s.view.Swap(newView(newOverlay(0, s.lww))).release()
 			for i := range 2 * benchRecords {
 				s.Apply(update.Stamp(i+1), change(i%benchRecords))
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchRecords/2, "ns/update")
-		b.ReportMetric(float64(s.throttle.bytes.Load())/benchRecords, "B/record")
+		b.ReportMetric(float64(s.brake.active.Load())/benchRecords, "B/record")
 	})
 }
 

@@ -13,24 +13,25 @@ import (
 
 // # The checkpoint
 //
-// A checkpoint moves the updates of an overlay into the file, sorted by key, so that each page of
-// the file is changed once for many updates. Clients go on updating meanwhile:
+// Updates go from memory into the file in three steps:
 //
-//	freeze    the active overlay becomes the frozen one, an empty one is active: microseconds
-//	sync      the log is synced up to the newest stamp in the frozen overlay
-//	write     transactions of at most 20,000 entries; the last one moves Meta.Stamp
-//	release   the next view has no frozen overlay; the overlay's memory is given back
+//	freeze    the active overlay becomes a frozen one, an empty one is active: microseconds
+//	flush     the log is synced up to the newest stamp in the oldest frozen overlay, the overlay is
+//	          written as a run, and the transaction that ends the run moves Meta.Stamp
+//	merge     the entries of many runs go into the tree, see merge.go
 //
-// A crash leaves the file at a stamp S, and the log has every update after S. If the crash came
-// between two transactions, part of the frozen overlay is in the file already. The replay applies
-// the updates of that part again, in the log's order, and ends with the same records. Until the
-// replay is done the file is the state of no single moment. Meta.Merging says so, and such a file
-// is refused without its log.
+// Clients go on updating meanwhile. Apply freezes an overlay when it has Options.Limit. Several
+// frozen overlays may wait; brake.go says how writers are slowed down when they do.
 //
-// Rejected: one transaction for the whole overlay. The file would always be the state of a moment,
-// but bbolt keeps every page that a transaction touches in memory: filling ten million records took
-// 7.4 GB instead of 2.2 GB. Rejected too: writing each update to the file at once, with one fsync
-// for each; the log does that job with one sequential write for everybody.
+// A crash leaves the file at a stamp S, with the records of the moment S, and the log has every
+// update after S. A crash within a flush leaves an unfinished run, which readers ignore and the
+// next flush drops. A crash within a merge leaves a merge that the next process goes on with.
+//
+// Rejected: writing an overlay into the tree at once, as earlier versions did. See the arithmetic
+// in merge.go; and the file was the state of no single moment until the last transaction. Files of
+// these versions may still say so with Meta.Merging, and are refused without their log. Rejected
+// too: writing each update to the file at once, with one fsync for each; the log does that job with
+// one sequential write for everybody.
 //
 // # The life of an overlay
 //
@@ -40,41 +41,41 @@ import (
 //	                       └────────────────┘ the log or the file could not be written
 //
 //	state           in the view    who changes it          where a crash leaves its updates
-//	live            active         Apply and SetPosition   in the log
-//	frozen          frozen         nobody                  in the log; after a failure some in the file
-//	being written   frozen         nobody                  in the log, and some in the file
+//	live            first          Apply and SetPosition   in the log
+//	frozen          behind it      nobody                  in the log
+//	being written   the last one   nobody                  in the log
 //	written         only old ones  nobody                  in the file
 //	gone            none           nobody, it is empty     in the file
 //
-// One overlay is live at any time, and at most one is frozen or being written, because a view has
-// room for one: whoever freezes has runMu, and writes a leftover first. An overlay whose checkpoint
-// failed stays frozen and readable, and the next checkpoint writes it again from its first key;
-// meanwhile the live overlay grows until the throttle refuses updates with the error. A clear does
-// not end the life of an overlay: it empties the live one, which from then on hides the frozen one
-// and the file. The overlay of a read-only file stays live until the file is closed. The overlay
-// of any other file is empty when the file is closed, except after Abandon or a failed checkpoint,
-// which leave its updates to the log. (The removal of an expired or evicted record is in no log: a
-// crash may bring such a record back, and it is found and removed again.)
+// One overlay is live at any time; the frozen ones are flushed in their order, by whoever has
+// runMu. An overlay whose flush failed stays frozen and readable, and the next flush writes it
+// again from its first key; meanwhile updates come in until the brake refuses them with the error.
+// A clear does not end the life of an overlay: it empties the live one, which from then on hides
+// the frozen ones and the file. The overlay of a read-only file stays live until the file is
+// closed. The overlay of any other file is empty when the file is closed, except after Abandon or a
+// failed checkpoint, which leave its updates to the log. (The removal of an expired or evicted
+// record is in no log: a crash may bring such a record back, and it is found and removed again.)
 //
 // Who does what, and under which lock:
 //
-//	a writer           Throttle waits for room: throttle.mu. Apply and SetPosition change the live
-//	                   overlay: applyMu. The callers of Apply come one at a time: they hold the
-//	                   commit lock of package db, or are the replay before anybody else is there.
-//	whoever has runMu  freezes (applyMu), syncs the log, writes (runMu alone), replaces the view
+//	a writer           Throttle waits: brake.mu. Apply and SetPosition change the live overlay, and
+//	                   Apply freezes it: applyMu. The callers of Apply come one at a time: they hold
+//	                   the commit lock of package db, or are the replay before anybody else is there.
+//	whoever has runMu  syncs the log, flushes and merges (runMu alone), freezes and replaces the view
 //	                   (applyMu), prunes removals. It is the goroutine of the checkpointer, or a
 //	                   caller of Checkpoint, Hold, Rebase, Amend, Freeze, Finish or Close.
 //	a reader           takes a view and releases it, both without a lock of the store. Whoever
 //	                   releases the last view of an overlay gives its memory back: often a reader.
-//	a counting reader  also looks keys up: overlay.countMu. Of an overlay in its view, frozen or
-//	                   not, it changes only the fields for the count: overlay.mu.
+//	a counting reader  also looks keys up: overlay.countMu, fileRun.counting. Of an overlay in its
+//	                   view, frozen or not, it changes only the fields for the count: overlay.mu.
 //
 // Locks, in the order in which they may be taken:
 //
 //	runMu → locks of the log (SyncTo), of bbolt's writer, of the function given to Attach
 //	runMu → commit lock of db (Freeze) → applyMu → overlay.mu → locks of the tree
-//	applyMu → description.mu; applyMu → throttle.mu
-//	overlay.countMu → overlay.mu; overlay.countMu → locks of the frozen overlay's tree
+//	applyMu → description.mu; applyMu → brake.mu; bbolt's writer → runTable.mu, fileRun.mu
+//	overlay.countMu → overlay.mu; overlay.countMu → locks of a frozen overlay's tree
+//	fileRun.counting → fileRun.mu
 //
 // Under applyMu, overlay.mu, and the locks of the live overlay's tree only memory is touched. The
 // tree of a frozen overlay is locked for reading while bbolt is read and written, which holds up
@@ -102,7 +103,7 @@ func (s *Store) Rebase(change func(*Meta)) error {
 	s.desc.change(change)
 	m := s.Meta()
 	s.applyMu.Lock()
-	s.view.Load().active.stamp = m.Stamp
+	s.view.Load().active().stamp = m.Stamp
 	s.followed = followed{m.Position, m.PositionAt}
 	s.applyMu.Unlock()
 	return s.checkpointLocked(false)
@@ -147,10 +148,22 @@ func (c *checkpointer) run(s *Store) {
 			return
 		case <-c.wake:
 		}
-		if err := s.checkpoint(false); err != nil {
-			s.opts.Logger.Error("checkpoint: "+err.Error(), slog.String("path", s.path))
-			c.retryLater()
+		for more := true; more && !c.quitting(); {
+			var err error
+			if more, err = s.step(); err != nil {
+				s.opts.Logger.Error("checkpoint: "+err.Error(), slog.String("path", s.path))
+				c.retryLater()
+			}
 		}
+	}
+}
+
+func (c *checkpointer) quitting() bool {
+	select {
+	case <-c.quit:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -167,6 +180,20 @@ func (c *checkpointer) retryLater() {
 
 // Checkpoint moves everything applied so far into the file.
 func (s *Store) Checkpoint() error { return s.checkpoint(false) }
+
+// Merge flushes everything applied so far, and merges all runs that are in the file then.
+func (s *Store) Merge() error {
+	if err := s.Checkpoint(); err != nil {
+		return err
+	}
+	for more := true; more; {
+		var err error
+		if more, err = s.mergeOn(true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Hold moves everything applied so far into the file and leaves the file alone while f runs;
 // updates go on in memory. During f the file has Meta.Held, so a copy that f makes has it too.
@@ -189,38 +216,97 @@ func (s *Store) checkpoint(clean bool) error {
 	return s.checkpointLocked(clean)
 }
 
-// checkpointLocked writes everything applied so far: first an overlay that a failed checkpoint
-// left, then the active one. The caller holds runMu.
+// checkpointLocked flushes everything applied so far. The caller holds runMu.
 func (s *Store) checkpointLocked(clean bool) error {
-	if err := s.writeLeftover(); err != nil {
+	o := s.freeze()
+	if err := s.flushTo(o, clean); err != nil {
 		return err
 	}
-	if err := s.writeFrozen(s.freezeOverlay(), clean); err != nil {
-		return err
-	}
-	return s.removals.prune(pruneEntries)
-}
-
-// writeLeftover writes the overlay that a failed checkpoint left, if there is one. The caller holds
-// runMu.
-func (s *Store) writeLeftover() error {
-	if left := s.leftover(); left != nil {
-		return s.writeFrozen(left, false)
-	}
+	s.cp.wakeUp() // there may be something to merge
 	return nil
 }
 
-// writeFrozen writes a frozen overlay into the file and wakes writers that wait. The caller holds
-// runMu.
-func (s *Store) writeFrozen(o *overlay, clean bool) error {
+// flushTo flushes the frozen overlays up to o, the oldest first. clean becomes Meta.Clean with the
+// last one. The caller holds runMu.
+func (s *Store) flushTo(o *overlay, clean bool) error {
+	for {
+		next := s.view.Load().oldest() // only the holder of runMu takes overlays out of a view
+		if err := s.flush(next, clean && next == o); err != nil {
+			return err
+		}
+		if next == o {
+			return nil
+		}
+	}
+}
+
+// step does what is next: a flush, or a piece of a merge. more reports whether there is more to do.
+func (s *Store) step() (more bool, err error) {
+	if more, err := s.flushSome(); more || err != nil {
+		return more, err
+	}
+	return s.mergeOn(false)
+}
+
+// flushSome flushes what waits for it; more reports whether anything did.
+func (s *Store) flushSome() (more bool, err error) {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	asked := s.cp.asked.Swap(false)
+	o := s.view.Load().oldest()
+	if asked || o == nil && s.brake.active.Load() >= s.opts.Limit {
+		o = s.freeze()
+	}
+	if o == nil {
+		return false, nil
+	}
+	return true, s.flushTo(o, false)
+}
+
+func (s *Store) freeze() *overlay {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	return s.freezeOverlay()
+}
+
+// flush syncs the log, writes a frozen overlay into the file, takes it out of the view, and wakes
+// writers that wait. The caller holds runMu.
+func (s *Store) flush(o *overlay, clean bool) error {
 	begun := time.Now()
-	err := s.flush(o, clean)
-	s.cp.times.Observe(int64(time.Since(begun)))
-	s.throttle.checkpointed(err)
+	err := s.syncLog(o)
+	if err == nil {
+		err = s.writeOverlay(o, clean)
+	}
+	took := time.Since(begun)
+	s.cp.times.Observe(int64(took))
+	if err == nil {
+		s.takeOut()
+		s.brake.worked(&s.brake.flush, o.liveBytes, took)
+	}
+	s.brake.flushed(err)
 	if err == nil {
 		s.tellDone()
 	}
 	return err
+}
+
+// syncLog makes the log durable up to the newest update of an overlay.
+func (s *Store) syncLog(o *overlay) error {
+	if s.cp.log == nil {
+		return nil
+	}
+	return s.cp.log.SyncTo(max(o.stamp, o.follow.at))
+}
+
+// takeOut takes the oldest overlay, which is in the file now, out of the view.
+func (s *Store) takeOut() {
+	s.applyMu.Lock()
+	defer s.applyMu.Unlock()
+	old := s.view.Load()
+	s.view.Store(newView(old.overlays[:len(old.overlays)-1]...))
+	old.release()
+	s.countFrozen()
+	s.brake.runs.Store(int64(len(s.runs.newest().runs)))
 }
 
 // tellDone tells the database's owner of a checkpoint. The caller holds runMu.
@@ -230,40 +316,8 @@ func (s *Store) tellDone() {
 	}
 }
 
-// freezeOverlay makes an empty overlay the active one and returns the overlay that was active
-// before; it is frozen now and does not change any more. A view has room for one frozen overlay, so
-// the caller has written a leftover first. The stamp of the frozen overlay is that of its last
-// update, because Apply and the freeze both hold applyMu.
-func (s *Store) freezeOverlay() *overlay {
-	s.applyMu.Lock()
-	defer s.applyMu.Unlock()
-	old := s.view.Load()
-	o := old.active
-	o.checkpoint, o.clearedBy = s.Meta().Checkpoints+1, s.cleared
-	s.view.Store(newView(newOverlay(o.stamp, s.lww), o))
-	old.release()
-	s.throttle.emptied()
-	return o
-}
-
-// flush syncs the log, writes a frozen overlay into the file, and takes the overlay out of the
-// view.
-func (s *Store) flush(o *overlay, clean bool) error {
-	if s.cp.log != nil {
-		if err := s.cp.log.SyncTo(max(o.stamp, o.follow.at)); err != nil {
-			return err
-		}
-	}
-	if err := s.writeOverlay(o, clean); err != nil {
-		return fmt.Errorf("write %s: %w", s.path, err)
-	}
-	s.applyMu.Lock()
-	defer s.applyMu.Unlock()
-	old := s.view.Load()
-	s.view.Store(newView(old.active, nil))
-	old.release()
-	return nil
-}
-
 // AskCheckpoint asks for a checkpoint without waiting for it.
-func (s *Store) AskCheckpoint() { s.cp.wakeUp() }
+func (s *Store) AskCheckpoint() {
+	s.cp.asked.Store(true)
+	s.cp.wakeUp()
+}

@@ -2,9 +2,10 @@ package filestore
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
-
-	bolt "go.etcd.io/bbolt"
+	"slices"
 
 	"gotycoon/db/store"
 )
@@ -28,11 +29,16 @@ import (
 //
 // After another "set d" only d is fresh. The next Count looks up one key and returns 2 + 3 − 2 = 3.
 //
-// While a checkpoint writes there are two overlays and a file that has part of the frozen one.
-// overlay.merged finds out once what the file will have at the end of the checkpoint, and the
-// active overlay counts on top of that number. After a clear everything below is hidden: fresh and
-// below are emptied, and the number of live records is the count. A checkpoint keeps Meta.Count
-// right while it writes, since it has each key's old value at hand.
+// Below the active overlay there are others: frozen overlays, and the runs of the file. None of
+// them changes any more, so what the database has with all layers up to one of them is found out
+// once, by a walk through the entries that were not counted yet, and is kept (overlay.total,
+// fileRun.total). The tree is the lowest layer: a merge keeps Meta.Count right, since it has each
+// key's old value at hand. The active overlay counts on top of the number of the layer below it.
+// After a clear everything below is hidden: fresh and below are emptied, and the number of live
+// records is the count.
+//
+// A file of 64 million records may have runs of 14 million entries that nobody has counted: then
+// the walk takes seconds. A person who watches gets an estimate instead, see Estimate.
 //
 // Looking keys up takes long and must not stop updates. So count takes the list of fresh keys under
 // the overlay's lock, looks the keys up without the lock, and adds the result to below under the
@@ -43,66 +49,146 @@ import (
 // a sample (clients compare counts of two servers).
 
 // Count returns the exact number of records at one instant of the call. It looks up the keys that
-// were first written since the last freeze or call.
+// were first written since the last freeze or call, and walks through runs that were not counted.
 func (s *Store) Count() (int64, error) {
-	u, err := s.usage()
+	u, err := s.usageWithin(math.MaxInt, true)
 	if err == nil {
 		s.desc.noteExact(u)
 	}
 	return u.count, err
 }
 
-// Size returns the key and value bytes of all records.
+// Size returns the key and value bytes of all records; of runs that were not counted an estimate.
 func (s *Store) Size() int64 {
-	u, err := s.usage()
+	u, err := s.usageWithin(math.MaxInt, false)
 	if err != nil {
 		return 0
 	}
 	return u.bytes
 }
 
-// usage adds up the records of file and overlays. It takes the view before it begins the
-// transaction. So the file of the transaction either has the whole frozen overlay, or its
-// Meta.Checkpoints shows that the checkpoint has not ended.
-func (s *Store) usage() (usage, error) { return s.usageWithin(math.MaxInt) }
-
-// usageWithin is usage, but looks up no more than about most bytes of fresh keys. If there are
-// more, the result is not exact.
-func (s *Store) usageWithin(most int) (usage, error) {
-	v := s.acquire()
-	defer v.release()
-	tx, err := s.file.Begin(false)
+// usageWithin adds up the records of file and overlays. It looks up no more than about most bytes
+// of fresh keys; if there are more, the result is not exact. Without exact it does not walk through
+// runs.
+func (s *Store) usageWithin(most int, exact bool) (sum usage, err error) {
+	l, err := s.beginCount()
 	if err != nil {
 		return usage{}, err
 	}
-	defer tx.Rollback() // a read transaction
-	m, err := readMeta(tx)
+	defer l.end()
+	m, err := readMeta(l.tx)
 	if err != nil {
 		return usage{}, err
 	}
-	lower := layers{base: tx.Bucket([]byte(DataBucket))}
-	sum := usage{m.Count, m.Bytes}
-	if f := v.frozen; f != nil && m.Checkpoints < f.checkpoint {
-		sum = f.merged(lower, m)
-		lower.frozen = f
+	if exact {
+		sum, err = l.countRuns(&m)
+	} else {
+		sum, _ = l.runs.usage(&m)
 	}
-	return v.active.count(lower, sum, most), nil
+	if err != nil {
+		return usage{}, fmt.Errorf("count the records of %s: %w", s.path, err)
+	}
+	lower := below{file: &l}
+	for _, o := range slices.Backward(l.view.frozen()) {
+		if m.Checkpoints >= o.flush { // the file of the transaction has it
+			continue
+		}
+		if sum, err = o.countOn(&lower, sum, exact); err != nil {
+			return usage{}, err
+		}
+		lower.overlays = append([]*overlay{o}, lower.overlays...)
+	}
+	return l.view.active().count(&lower, sum, most)
 }
 
-// merged returns what the file will have when the checkpoint of o ends. The entries that are not in
-// the file yet are looked up once, and the result is kept.
-func (o *overlay) merged(lower layers, m Meta) usage {
+// usage returns what the file has; exact is false for an estimate.
+func (l *runList) usage(m *Meta) (u usage, exact bool) {
+	if len(l.runs) == 0 {
+		return usage{m.Count, m.Bytes}, true
+	}
+	return l.runs[0].usage()
+}
+
+// beginCount is begin, but the active overlay of the view is not in the file of the transaction. If
+// it was frozen and flushed between the two, what was counted of it before would count twice.
+func (s *Store) beginCount() (layers, error) {
+	for {
+		l, err := s.begin()
+		if err != nil || !l.overtaken(s) {
+			return l, err
+		}
+		l.end()
+	}
+}
+
+// overtaken reports whether the active overlay of the view has been frozen meanwhile.
+func (l *layers) overtaken(s *Store) bool { return s.view.Load().active() != l.view.active() }
+
+// countRuns returns what the file has. It begins at the newest layer whose total is known.
+//
+// During a merge the tree has newer records than an older one of the merged runs, so such a run is
+// no layer to count on: either the newest merged run is, or the tree.
+func (l *layers) countRuns(m *Meta) (usage, error) {
+	all := l.runs.runs
+	if sum, exact := l.runs.usage(m); exact {
+		return sum, nil
+	}
+	newest := all[0]
+	newest.counting.Lock()
+	defer newest.counting.Unlock()
+	sum, known := usage{m.Count, m.Bytes}, len(all)
+	for i, r := range all {
+		if u, exact := r.usage(); exact && r.Number() >= m.MergeRun {
+			sum, known = u, i
+			break
+		}
+	}
+	if known == 0 { // somebody else has counted it meanwhile
+		return sum, nil
+	}
+	lower := layers{tx: l.tx, runs: &runList{runs: all[known:], mergeRun: m.MergeRun, mergedTo: m.MergedTo}, tree: l.tree}
+	var u union
+	for _, r := range all[:known] {
+		u.add(newRunSource(r, l.tx, store.Start{Edge: true}))
+	}
+	u.start()
+	var failed error
+	err := u.run(func(h *head) bool {
+		value, found, err := lower.inFile(h.key)
+		if found {
+			sum.count--
+			sum.bytes -= int64(len(h.key) + len(value))
+		}
+		if h.live() {
+			sum.count++
+			sum.bytes += int64(len(h.key) + len(h.value()))
+		}
+		failed = err
+		return err == nil
+	})
+	if err = errors.Join(err, failed); err == nil {
+		newest.noteTotal(sum)
+	}
+	return sum, err
+}
+
+// countOn returns what the database has with o and the layers below, which have sum. The result is
+// kept. Without exact, the result for an overlay that was not counted is sum.
+func (o *overlay) countOn(lower *below, sum usage, exact bool) (usage, error) {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
-	if o.total != nil {
-		return *o.total
+	switch {
+	case o.total != nil:
+		return *o.total, nil
+	case !exact:
+		return sum, nil
+	case o.cleared.Load():
+		sum, lower = usage{}, nil
 	}
-	sum, done := usage{m.Count, m.Bytes}, m.progress()
-	if done == nil && o.cleared.Load() {
-		sum, lower.base = usage{}, nil
-	}
-	o.scan(store.Start{Edge: done == nil, Key: done}, func(key, flagged []byte) bool {
-		if size := lower.size(key); size >= 0 {
+	var failed error
+	o.scan(store.Start{Edge: true}, func(key, flagged []byte) bool {
+		size, err := lower.size(key)
+		if size >= 0 {
 			sum.count--
 			sum.bytes -= size
 		}
@@ -110,16 +196,69 @@ func (o *overlay) merged(lower layers, m Meta) usage {
 			sum.count++
 			sum.bytes += int64(len(key) + len(flagged) - valueAt(flagged[0]))
 		}
-		return true
+		failed = err
+		return err == nil
 	})
-	o.total = &sum
-	return sum
+	if failed == nil {
+		o.total = &sum
+	}
+	return sum, failed
 }
 
-// layers is the records below an overlay.
-type layers struct {
-	frozen *overlay     // nil: none, or its content is in base
-	base   *bolt.Bucket // nil: hidden
+// estimateKeys is how many keys a flush looks up at most in order to know about how many records
+// the file has.
+const estimateKeys = 1024
+
+// estimate returns about what the database has with o and the layers below, which have sum: it
+// looks up some of the fresh keys. exact reports whether
+// these were all.
+func (o *overlay) estimate(lower *below, sum usage) (u usage, exact bool, err error) {
+	if !o.countMu.TryLock() { // somebody counts, and has taken the fresh keys
+		return usage{sum.count + o.liveCount, sum.bytes + o.liveBytes}, false, nil
+	}
+	defer o.countMu.Unlock()
+	if o.total != nil {
+		return *o.total, true, nil
+	}
+	keys, all := o.fresh, 0
+	for rest := keys; len(rest) > 0; all++ {
+		_, rest = nextKey(rest)
+	}
+	step, looked := all/estimateKeys+1, 0
+	var found usage
+	for i := 0; len(keys) > 0; i++ {
+		var key []byte
+		key, keys = nextKey(keys)
+		if i%step != 0 {
+			continue
+		}
+		size, err := lower.size(key)
+		if err != nil {
+			return usage{}, false, err
+		}
+		if looked++; size >= 0 {
+			found.count++
+			found.bytes += size
+		}
+	}
+	n, of := int64(all), int64(max(1, looked))
+	return usage{
+		max(0, sum.count+o.liveCount-o.below.count-found.count*n/of),
+		max(0, sum.bytes+o.liveBytes-o.below.bytes-found.bytes*n/of),
+	}, looked == all, nil
+}
+
+// nextKey takes the first key from a list of keys.
+func nextKey(keys []byte) (key, rest []byte) {
+	n, w := binary.Uvarint(keys)
+	end := w + int(n)
+	return keys[w:end], keys[end:]
+}
+
+// below is the layers below an overlay; nil: hidden.
+type below struct {
+	overlays []*overlay // newest first
+	file     *layers
 }
 
 // measured is a store.Reader that takes the size of a large value and copies nothing.
@@ -132,26 +271,25 @@ func (m *measured) Large(size int) (wanted int, err error) {
 }
 
 // size returns the key and value bytes that a key has in the layers; -1 where it is not there.
-func (l layers) size(key []byte) int64 {
-	var room [64]byte
-	if l.frozen != nil {
+func (b *below) size(key []byte) (int64, error) {
+	if b == nil {
+		return -1, nil
+	}
+	for _, o := range b.overlays {
 		var m measured
-		value, st, _ := l.frozen.get(nil, key, &m)
+		value, st, _ := o.get(nil, key, &m)
 		switch st {
 		case live:
-			return int64(len(key) + max(len(value), m.size))
+			return int64(len(key) + max(len(value), m.size)), nil
 		case dead:
-			return -1
+			return -1, nil
 		}
 	}
-	if l.base == nil {
-		return -1
+	value, found, err := b.file.inFile(key)
+	if !found || err != nil {
+		return -1, err
 	}
-	value := l.base.Get(appendBoltKey(room[:0], key))
-	if value == nil {
-		return -1
-	}
-	return int64(len(key) + len(value))
+	return int64(len(key) + len(value)), nil
 }
 
 // cutKeys cuts a list of keys behind about n bytes.
@@ -167,7 +305,7 @@ func cutKeys(keys []byte, n int) (first, rest []byte) {
 // count returns the records in and below o, where sum is the records below. It looks up the fresh
 // keys, but stops after about most bytes of keys. If it stops early, the result counts twice each
 // key that is left over and exists below.
-func (o *overlay) count(lower layers, sum usage, most int) usage {
+func (o *overlay) count(lower *below, sum usage, most int) (usage, error) {
 	o.countMu.Lock()
 	defer o.countMu.Unlock()
 	o.mu.Lock()
@@ -180,49 +318,56 @@ func (o *overlay) count(lower layers, sum usage, most int) usage {
 	own, known := usage{o.liveCount, o.liveBytes}, o.below
 	o.mu.Unlock()
 
-	found := lower.usage(keys)
+	found, err := lower.usage(keys)
 	o.mu.Lock()
-	if cleared == o.cleared.Load() { // after a clear, what was found is void
+	switch {
+	case cleared != o.cleared.Load(): // what was found is void
+	case err != nil: // the keys wait for the next count
+		o.fresh = append(keys, o.fresh...)
+	default:
 		o.below.count += found.count
 		o.below.bytes += found.bytes
 	}
 	o.mu.Unlock()
 	if cleared {
-		return own
+		return own, err
 	}
 	return usage{
 		sum.count + own.count - known.count - found.count,
 		sum.bytes + own.bytes - known.bytes - found.bytes,
-	}
+	}, err
 }
 
 // usage adds up what the listed keys have in the layers.
-func (l layers) usage(keys []byte) usage {
-	var u usage
+func (b *below) usage(keys []byte) (u usage, err error) {
 	for len(keys) > 0 {
-		n, w := binary.Uvarint(keys)
-		if size := l.size(keys[w : w+int(n)]); size >= 0 {
+		var key []byte
+		key, keys = nextKey(keys)
+		size, err := b.size(key)
+		if err != nil {
+			return u, err
+		}
+		if size >= 0 {
 			u.count++
 			u.bytes += size
 		}
-		keys = keys[w+int(n):]
 	}
-	return u
+	return u, nil
 }
 
 // estimateBytes is how many bytes of keys Estimate looks up at most.
 const estimateBytes = 512 << 10
 
 // Estimate returns a number of records for people who watch, and never takes long. The number is
-// exact when no checkpoint is writing and few keys were written since the latest count. Otherwise
-// it is the latest exact number. Each call looks some keys up, so after a burst of new keys a few
-// calls bring the exact number back.
+// exact when all layers of the file were counted and few keys were written since the latest count.
+// Otherwise it is the latest exact number, or what the latest flush has estimated. Each call looks
+// some keys up, so after a burst of new keys a few calls bring the exact number back.
 func (s *Store) Estimate() int64 {
 	v := s.acquire()
-	frozen, few := v.frozen != nil, v.active.fewFresh()
+	frozen, few := len(v.frozen()) > 0, v.active().fewFresh()
 	v.release()
 	if !frozen {
-		if u, err := s.usageWithin(estimateBytes); err == nil && few {
+		if u, err := s.usageWithin(estimateBytes, false); err == nil && few {
 			s.desc.noteExact(u)
 			return u.count
 		}

@@ -1,8 +1,9 @@
 // Package filestore keeps the records of one database in a bbolt file, with ordered overlays in
 // memory in front of the file.
 //
-//	Apply ──► active overlay ──(freeze)──► frozen overlay ──(checkpoint: sorted)──► file
-//	Get, Scan:  active, then frozen, then file
+//	Apply ──► active overlay ──(freeze)──► frozen overlays ──(flush)──► runs ──(merge)──► tree
+//	          └──────────────── memory ───────────────────┘            └──────── file ────────┘
+//	Get, Scan: from left to right; the first that knows a key decides
 //
 // The update log is the write-ahead log. An update is in the log before Apply sees it. A crash
 // loses the overlays, and a replay of the log from Meta.Stamp on fills them again.
@@ -10,18 +11,18 @@
 // Invariants:
 //   - The log is synced up to the newest stamp of an overlay before the first transaction that
 //     writes the overlay. Otherwise a power cut could leave a file that is ahead of its log.
-//   - Meta is replaced in the transaction of the data that it describes: count and checksum in
-//     each, the stamp in the last one of a checkpoint. Before the last one Meta.Merging says how
-//     far the checkpoint is.
-//   - A reader takes the view (active and frozen overlay) first and begins its transaction
-//     afterwards, see view.
+//   - Meta is replaced in the transaction of the data that it describes: the stamp with the last
+//     transaction of a flush, count and checksum of the tree with each piece of a merge. After any
+//     transaction the file has the records of the moment Meta.Stamp.
+//   - A reader takes the view (the overlays) first and begins its transaction afterwards, see
+//     view. It takes the list of runs that belongs to its transaction, see runTable.
 //   - No transaction outlives the call that began it, except the transaction of a Frozen: bbolt
 //     cannot use a replaced page again while an older transaction is open.
-//   - A removal is a tombstone in the overlay; a clear hides the file below it.
-//   - Writers wait when the overlay is too large: throttle.go says when.
-//   - Meta has one checksum of all records (RecordSum), which verify, compact and repair compare: a
-//     record that the disk has changed can be noticed. A running server does not compare it. The
-//     description has its own checksum.
+//   - A removal is a tombstone in overlays and runs; a clear hides everything below it.
+//   - Writers are slowed down when the file is behind, and wait when memory is full: brake.go.
+//   - Meta has one checksum of all records of the tree (RecordSum), which verify, compact and
+//     repair compare: a record that the disk has changed can be noticed. A running server does not
+//     compare it. The description, and each block of a run, has a checksum of its own.
 //   - Of the follower's position in the file (Meta.Position) and in the log the newer counts, by
 //     the stamp of its record in the log; replay and checkpoints only move it on (SetPosition).
 //
@@ -29,23 +30,25 @@
 //
 //	open.go                                file.go: the file's name, lock, and creation
 //	frozen.go      views of an instant
-//	checkpoint.go  overlays into the file; the life of an overlay; goroutines and locks
-//	write.go       the transactions of a checkpoint
-//	scan.go, count.go, lww.go, stats.go    readers: records, exact count, versions, figures
-//	filestore.go   the Store: Get, Throttle, Apply
-//	throttle.go    why and how long writers wait
+//	checkpoint.go  when to flush and merge; the life of an overlay; goroutines and locks
+//	merge.go       runs into the tree
+//	flush.go       an overlay into the file, as a run
+//	count.go, lww.go, stats.go             readers: exact count, versions, figures
+//	scan.go        Get and Scan: what a reader sees of all layers
+//	filestore.go   the Store: Throttle, Apply
+//	brake.go       why and how long writers wait
 //	prune.go       how removals are forgotten
+//	union.go       the entries of many layers in order
+//	runs.go        which runs the file has; package run: what a run is
 //	overlay.go     the updates in memory
-//	meta.go, version.go, ledger.go         formats
+//	meta.go, version.go, flagged.go, ledger.go     formats
 //
-// A set passes filestore.go, throttle.go, and overlay.go; later the checkpoint brings it through
-// write.go into the file.
+// A set passes filestore.go, brake.go, and overlay.go; later the checkpoint brings it through
+// flush.go and merge.go into the tree.
 package filestore
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -53,7 +56,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"gotycoon/db/memstore"
-	"gotycoon/db/store"
 	"gotycoon/internal/metrics"
 	"gotycoon/ulog/update"
 )
@@ -96,9 +98,16 @@ type Store struct {
 	finished bool // by Finish, whose caller is alone
 	made     bool // by Open: there was no file before
 
-	throttle throttle
-	desc     description
-	cp       checkpointer
+	freezes     uint64 // number of the last freeze, which becomes Meta.Checkpoints; guarded by applyMu
+	largeFrozen int64  // bytes of large values in frozen overlays; guarded by applyMu
+
+	runs       runTable
+	merger     merger
+	unfinished bool // the file may have unfinished runs; guarded by runMu
+
+	brake brake
+	desc  description
+	cp    checkpointer
 }
 
 // A checkpointer is the state of the background checkpoint. Its goroutine is started by Open and
@@ -110,7 +119,8 @@ type checkpointer struct {
 	log   Log        // nil: nothing to sync; guarded by runMu
 	done  func(Meta) // told of each checkpoint; guarded by runMu
 
-	wake    chan struct{} // holds one wish for a checkpoint
+	asked   atomic.Bool   // somebody wishes that the active overlay is flushed too
+	wake    chan struct{} // holds one sign that there may be something to do
 	quit    chan struct{}
 	stopped chan struct{} // closed when the goroutine has ended; nil for a read-only file
 
@@ -122,10 +132,12 @@ func (s *Store) init(m Meta) {
 	s.lww, s.cleared = m.LWW, Version{m.ClearedAt, m.ClearedBy}
 	s.followed = followed{m.Position, m.PositionAt}
 	s.desc.init(m)
-	s.throttle.init(s.opts.Limit, s.cp.wakeUp)
+	s.freezes, s.unfinished = m.Checkpoints, true
+	s.merger.entries = pieceLeast
+	s.brake.init(s.opts.Limit, s.cp.wakeUp)
 	s.cp.init()
 	s.removals = pruner{file: s.file, desc: &s.desc, limit: s.opts.Removals}
-	s.view.Store(newView(newOverlay(m.Stamp, s.lww), nil))
+	s.view.Store(newView(newOverlay(m.Stamp, s.lww)))
 }
 
 func (c *checkpointer) init() {
@@ -134,7 +146,7 @@ func (c *checkpointer) init() {
 	c.quit = make(chan struct{})
 }
 
-// wakeUp asks for a checkpoint without waiting for it.
+// wakeUp makes the goroutine look whether there is something to do.
 func (c *checkpointer) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
@@ -154,49 +166,28 @@ func (s *Store) acquire() *view {
 	}
 }
 
-// Get appends the value of key to dst.
-func (s *Store) Get(dst, key []byte, r store.Reader) ([]byte, bool, error) {
-	v := s.acquire()
-	defer v.release()
-	if dst, state, err := v.get(dst, key, r); state != unknown {
-		return dst, state == live, err
-	}
-	return s.getBase(dst, key, r)
-}
-
-func (s *Store) getBase(dst, key []byte, r store.Reader) ([]byte, bool, error) {
-	tx, err := s.file.Begin(false)
-	if err != nil {
-		return dst, false, fmt.Errorf("read %s: %w", s.path, err)
-	}
-	var room [64]byte
-	value := tx.Bucket([]byte(DataBucket)).Get(appendBoltKey(room[:0], key))
-	found := value != nil
-	dst, err = store.Append(dst, value, r)
-	return dst, found, errors.Join(err, tx.Rollback())
-}
-
-// Throttle waits while the active overlay has twice its limit without large values, or eight times
-// with them; see "Why writers wait". The error says why the file cannot take the updates.
+// Throttle waits while the file is behind; see "How writers are slowed down". The error says why
+// the file cannot take the updates.
 func (s *Store) Throttle() error {
-	if s.throttle.hasRoom() {
+	s.brake.slow()
+	if s.brake.hasRoom() {
 		return nil
 	}
-	return s.throttle.wait(s.throttle.hasRoom)
+	return s.brake.wait(s.brake.hasRoom)
 }
 
 // ThrottleLarge is Throttle for a caller that is about to store a large value: everything in the
-// overlay counts.
-func (s *Store) ThrottleLarge() error { return s.throttleAt(stallAt) }
+// overlays counts.
+func (s *Store) ThrottleLarge() error { return s.throttleAt(wallAt) }
 
 // ThrottleReplay is Throttle for the replay of the log at the start.
-func (s *Store) ThrottleReplay() error { return s.throttleAt(replayStall) }
+func (s *Store) ThrottleReplay() error { return s.throttleAt(replayWall) }
 
 func (s *Store) throttleAt(times int64) error {
-	if s.throttle.hasRoomBelow(times) {
+	if s.brake.hasRoomBelow(times) {
 		return nil
 	}
-	return s.throttle.wait(func() bool { return s.throttle.hasRoomBelow(times) })
+	return s.brake.wait(func() bool { return s.brake.hasRoomBelow(times) })
 }
 
 // Prepare copies large values that are about to be applied. It implements store.Preparer.
@@ -213,18 +204,63 @@ func headOf(lww bool) int {
 	return 1
 }
 
-// Apply changes the active overlay. It implements store.Store.
+// Apply changes the active overlay, and freezes it when it has its limit. It implements
+// store.Store.
 func (s *Store) Apply(at update.Stamp, ups []update.Update) {
+	var size int64
+	for i := range ups {
+		size += int64(len(ups[i].Key) + len(ups[i].Value))
+	}
 	s.applyMu.Lock()
-	size, large := s.view.Load().active.apply(at, ups, &s.prepared)
+	defer s.applyMu.Unlock()
+	v := s.view.Load()
+	memory, large := v.active().apply(at, ups, &s.prepared)
 	if s.lww {
 		s.noteClear(at, ups)
 	}
-	s.throttle.note(size, large)
-	s.applyMu.Unlock()
-	if size >= s.opts.Limit {
-		s.cp.wakeUp()
+	s.brake.note(memory, s.largeFrozen+large, size)
+	if memory < s.opts.Limit || s.opts.ReadOnly {
+		return
 	}
+	if len(v.frozen()) < mostFrozen {
+		s.freezeOverlay()
+	}
+	s.cp.wakeUp()
+}
+
+// mostFrozen is how many overlays wait to be flushed at most; with more the active one grows.
+const mostFrozen = replayWall
+
+// freezeOverlay makes an empty overlay the active one and returns the overlay that was active
+// before; it is frozen now and does not change any more. The caller holds applyMu, as Apply does,
+// so the overlay's stamp is that of its last update.
+func (s *Store) freezeOverlay() *overlay {
+	old := s.view.Load()
+	o := old.active()
+	s.freezes++
+	o.flush, o.clearedBy = s.freezes, s.cleared
+	o.memory = o.tree.Bytes()
+	s.view.Store(newView(append([]*overlay{newOverlay(o.stamp, s.lww)}, old.overlays...)...))
+	old.release()
+	s.brake.active.Store(0)
+	s.countFrozen()
+	return o
+}
+
+// countFrozen tells the brake what the frozen overlays take. The caller holds applyMu.
+func (s *Store) countFrozen() {
+	var memory int64
+	s.largeFrozen = 0
+	for _, o := range s.view.Load().frozen() {
+		memory += o.memory
+		s.largeFrozen += o.largeBytes
+	}
+	active := s.view.Load().active()
+	active.mu.Lock()
+	s.brake.large.Store(s.largeFrozen + active.largeBytes)
+	active.mu.Unlock()
+	s.brake.frozen.Store(memory)
+	s.brake.adjusted = memory + s.brake.active.Load()
 }
 
 // noteClear remembers the version of the newest clear among updates. The caller holds applyMu.
@@ -251,7 +287,7 @@ func (s *Store) SetPosition(state []byte, at update.Stamp) {
 		return
 	}
 	s.followed = followed{bytes.Clone(state), at}
-	s.view.Load().active.follow = s.followed
+	s.view.Load().active().follow = s.followed
 }
 
 // Followed returns how far a master was followed; nil where nothing is known.
@@ -263,10 +299,3 @@ func (s *Store) Followed() []byte {
 
 // Meta returns the file's description as of the last checkpoint.
 func (s *Store) Meta() Meta { return s.desc.get() }
-
-// leftover returns the frozen overlay; nil where there is none.
-func (s *Store) leftover() *overlay {
-	s.applyMu.Lock()
-	defer s.applyMu.Unlock()
-	return s.view.Load().frozen
-}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -108,8 +109,12 @@ func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, 
 	case n < 87:
 		s.Apply(at, []update.Update{{Op: update.OpClear}})
 		clear(want)
-	case n < 93:
+	case n < 91:
 		require.NoError(t, s.Checkpoint())
+	case n < 93:
+		setPiece(s, 1+rnd.IntN(30))
+		_, err := s.mergeOn(true)
+		require.NoError(t, err)
 	case n < 96:
 		_, err := s.Count() // settles what is not yet looked up
 		require.NoError(t, err)
@@ -121,6 +126,13 @@ func randomStep(t *testing.T, rnd *rand.Rand, s *Store, want map[string]string, 
 		require.Equal(t, "x"+model, string(value))
 	}
 	return s
+}
+
+// setPiece sets how many entries the next piece of a merge takes.
+func setPiece(s *Store, entries int) {
+	s.cp.runMu.Lock()
+	defer s.cp.runMu.Unlock()
+	s.merger.entries = entries
 }
 
 func TestScanBeginsAnywhere(t *testing.T) {
@@ -195,7 +207,7 @@ func TestWritersWaitForCheckpoints(t *testing.T) {
 		require.NoError(t, s.Throttle())
 		s.Apply(update.Stamp(i+1), []update.Update{{Op: update.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
 	}
-	require.Less(t, s.throttle.bytes.Load(), int64(4*64<<10))
+	require.Less(t, s.brake.active.Load(), int64(4*64<<10))
 	n, err := s.Count()
 	require.NoError(t, err)
 	require.Equal(t, int64(2000), n)
@@ -254,35 +266,49 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, ErrInUse)
 }
 
-// TestCountDuringCheckpoints counts while the overlay goes into the file in many transactions.
+// TestCountDuringCheckpoints counts between the transactions of a flush and a merge.
 func TestCountDuringCheckpoints(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "c.kct"), 1<<30)
-	defer s.Close()
+	s.cp.stop() // the test does the steps
 	const base, over = 3000, 4500
 	for i := range base {
 		s.Apply(1, []update.Update{set(fmt.Sprintf("%05d", i), "old")})
 	}
-	require.NoError(t, s.Checkpoint())
-	s.opts.Limit = 4 << 10 // so that a checkpoint takes many transactions
+	require.NoError(t, s.Merge())
 	for i := base / 2; i < over; i++ {
-		s.Apply(2, []update.Update{set(fmt.Sprintf("%05d", i), "new")})
+		s.Apply(2, []update.Update{set(fmt.Sprintf("%05d", i), strings.Repeat("new", 50))})
 	}
 	s.Apply(3, []update.Update{remove("00001"), remove("04000"), remove("no such")})
-	done := make(chan error, 1)
-	go func() { done <- s.Checkpoint() }()
-	for seen := 0; ; seen++ {
+	count := func() {
+		t.Helper()
 		n, err := s.Count()
 		require.NoError(t, err)
 		require.Equal(t, int64(over-2), n)
-		select {
-		case err := <-done:
-			require.NoError(t, err)
-			require.Nil(t, s.Meta().Merging)
-			require.Positive(t, seen, "the checkpoint was over before anybody counted")
-			return
-		default:
+		for _, r := range s.runs.newest().runs {
+			r.total = nil // count anew
 		}
 	}
+	s.opts.Limit = 1 << 10 // so that a flush takes several transactions
+	o, flushes := s.freeze(), 0
+	for f := s.newFlushing(o); !f.done; flushes++ {
+		count()
+		o.total = nil
+		require.NoError(t, f.step(false))
+	}
+	count()
+	s.takeOut()
+	merges := 0
+	for more := true; more; merges++ {
+		var err error
+		setPiece(s, 700)
+		s.opts.Limit = 1 << 30
+		more, err = s.mergeOn(true)
+		require.NoError(t, err)
+		count()
+	}
+	require.Greater(t, flushes, 2)
+	require.Greater(t, merges, 3)
+	require.NoError(t, s.closeFile())
 }
 
 // TestCountAfterAHalfDoneCheckpoint counts in a file whose last process stopped within a
@@ -304,7 +330,7 @@ func TestCountAfterAHalfDoneCheckpoint(t *testing.T) {
 			defer s.Close()
 			require.NoError(t, s.Amend(func(m *Meta) { m.Epoch++ })) // as every start does
 			s.Apply(2, ups)
-			s.freezeOverlay()
+			s.freeze()
 			n, err := s.Count()
 			require.NoError(t, err)
 			require.Equal(t, int64(3), n)
@@ -331,14 +357,11 @@ func TestSmallUpdatesDoNotWaitForLargeValues(t *testing.T) {
 	set := func(i int, value []byte) {
 		s.Apply(update.Stamp(i), []update.Update{{Op: update.OpSet, Key: fmt.Appendf(nil, "%05d", i), Value: value}})
 	}
-	set(1, make([]byte, 5<<20))
+	set(1, make([]byte, 5<<20)) // more than the limit: the overlay is frozen
 	require.NoError(t, s.Throttle())
 	set(2, []byte("small"))
-	set(1, []byte("no more large"))
-	require.Zero(t, s.throttle.large.Load())
-	set(1, make([]byte, 5<<20))
 	set(3, make([]byte, 60<<10))
-	require.EqualValues(t, 5<<20, s.throttle.large.Load())
+	require.EqualValues(t, 5<<20, s.brake.large.Load())
 	done := make(chan error, 1)
 	go func() { done <- s.ThrottleLarge() }()
 	require.NoError(t, s.Throttle())
@@ -349,4 +372,13 @@ func TestSmallUpdatesDoNotWaitForLargeValues(t *testing.T) {
 	}
 	s.cp.runMu.Unlock()
 	require.NoError(t, <-done)
+}
+
+func TestReplacedLargeValuesAreNotCounted(t *testing.T) {
+	s := mustOpen(t, filepath.Join(t.TempDir(), "l.kct"), 1<<30)
+	defer s.Close()
+	for _, size := range []int{5 << 20, 1 << 20, 10} {
+		s.Apply(1, []update.Update{{Op: update.OpSet, Key: []byte("k"), Value: make([]byte, size)}})
+		require.EqualValues(t, size-size%(64<<10), s.brake.large.Load())
+	}
 }

@@ -2,6 +2,7 @@ package filestore
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 
@@ -31,18 +32,34 @@ import (
 // memstore does. When a large file changes everywhere, its old values may take more memory than
 // there is.
 func (s *Store) Freeze(instant func(take func())) (store.Frozen, error) {
+	f, err := s.freezeAt(instant)
+	if err == nil {
+		err = f.countNow(s)
+	}
+	if err != nil {
+		if f != nil {
+			_ = f.Close() // there is nothing in it that can fail
+		}
+		return nil, fmt.Errorf("read %s: %w", s.path, err)
+	}
+	return f, nil
+}
+
+func (s *Store) freezeAt(instant func(take func())) (*frozen, error) {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
 	if s.opts.ReadOnly {
 		instant(func() {})
 		return s.beginFrozen()
 	}
-	if err := s.writeLeftover(); err != nil {
-		return nil, err
+	if o := s.view.Load().oldest(); o != nil { // so that little is left to flush after the instant
+		if err := s.flushTo(s.view.Load().frozen()[0], false); err != nil {
+			return nil, err
+		}
 	}
 	var o *overlay
-	instant(func() { o = s.freezeOverlay() })
-	if err := s.writeFrozen(o, false); err != nil {
+	instant(func() { o = s.freeze() })
+	if err := s.flushTo(o, false); err != nil {
 		return nil, err
 	}
 	return s.beginFrozen()
@@ -50,37 +67,36 @@ func (s *Store) Freeze(instant func(take func())) (store.Frozen, error) {
 
 // beginFrozen makes a Frozen of the file. For a read-only file it includes the overlay that a
 // replay has filled. The caller holds runMu.
-func (s *Store) beginFrozen() (store.Frozen, error) {
-	f := &frozen{}
+func (s *Store) beginFrozen() (*frozen, error) {
+	f := &frozen{layers: layers{view: newView()}}
 	if s.opts.ReadOnly {
-		n, err := s.Count()
-		if err != nil {
-			return nil, err
-		}
-		f.view, f.count = s.acquire(), n
+		f.view = s.acquire()
 	}
-	if err := f.begin(s.file); err != nil {
-		_ = f.Close() // there is nothing in it that can fail
-		return nil, fmt.Errorf("read %s: %w", s.path, err)
+	if err := f.open(s); err != nil {
+		f.view.release()
+		return nil, err
 	}
 	return f, nil
 }
 
-// frozen is the records of a file at an instant.
+// frozen is the records of a file at an instant. Its view is empty, but for a read-only file.
 type frozen struct {
-	tx    *bolt.Tx
-	view  *view // of a read-only file, which does not change; else nil
+	layers
 	count int64
 	meta  Meta
 }
 
-func (f *frozen) begin(file *bolt.DB) (err error) {
-	if f.tx, err = file.Begin(false); err != nil {
+// countNow counts the records, which may take long.
+func (f *frozen) countNow(s *Store) (err error) {
+	if f.meta, err = readMeta(f.tx); err != nil {
 		return err
 	}
-	if f.meta, err = readMeta(f.tx); f.view == nil {
-		f.count = f.meta.Count
+	if s.opts.ReadOnly { // it does not change
+		f.count, err = s.Count()
+		return err
 	}
+	sum, err := f.countRuns(&f.meta)
+	f.count = sum.count
 	return err
 }
 
@@ -88,20 +104,13 @@ func (f *frozen) begin(file *bolt.DB) (err error) {
 func (f *frozen) Count() int64 { return f.count }
 
 // Scan visits the records. It holds no lock.
-func (f *frozen) Scan(backward bool, visit func(key, value []byte) error) (err error) {
-	_ = f.merge(backward).run(func(key, value []byte) bool {
-		err = visit(key, value)
-		return err == nil
+func (f *frozen) Scan(backward bool, visit func(key, value []byte) error) error {
+	var stopped error
+	err := f.scan(store.Start{Edge: true, Backward: backward}, func(key, value []byte) bool {
+		stopped = visit(key, value)
+		return stopped == nil
 	})
-	return err
-}
-
-func (f *frozen) merge(backward bool) *merge {
-	from := store.Start{Edge: true, Backward: backward}
-	if f.view != nil {
-		return newMerge(f.view, f.tx, from)
-	}
-	return &merge{sources: []source{newBaseSource(f.tx.Bucket([]byte(DataBucket)), from)}, backward: backward}
+	return errors.Join(stopped, err)
 }
 
 // Close ends the transaction.
@@ -128,7 +137,7 @@ type Versions struct {
 // Versions returns false for a file that keeps no versions, and for a read-only file that its last
 // process did not close cleanly.
 func (f *frozen) Versions() (Versions, bool) {
-	if !f.meta.LWW || f.view != nil && f.view.active.stamp != f.meta.Stamp {
+	if !f.meta.LWW || len(f.view.overlays) > 0 && f.view.active().stamp != f.meta.Stamp {
 		return Versions{}, false
 	}
 	return Versions{Version{f.meta.ClearedAt, f.meta.ClearedBy}, f.meta.Floor}, true
@@ -137,36 +146,76 @@ func (f *frozen) Versions() (Versions, bool) {
 // ScanVersions is Scan with versions and with the remembered removals, in the order of keys. It may
 // be called when Versions returns true. A record without an entry has the version Oldest.
 func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error) error {
-	data, versions := f.tx.Bucket([]byte(DataBucket)).Cursor(), f.tx.Bucket([]byte(VersionBucket)).Cursor()
-	key, value := data.First()
-	at, b := versions.First()
-	for key != nil || at != nil {
-		order := compareHeads(key, at)
-		e, ok := LastUpdate{Version: Version{Stamp: Oldest}}, true
-		if order >= 0 {
-			e, ok = DecodeEntry(b)
-		}
-		var err error
-		switch {
-		case order <= 0:
-			e.Removed = false
-			err = visit(key[1:], value, e)
-		case ok:
-			e.Removed = true
-			err = visit(at[1:], nil, e)
-		}
-		if err != nil {
-			return err
-		}
-		if order <= 0 {
-			key, value = data.Next()
-		}
-		if order >= 0 {
-			at, b = versions.Next()
-		}
+	u := union{notes: true}
+	for _, r := range f.runs.runs {
+		u.add(newRunSource(r, f.tx, store.Start{Edge: true}))
 	}
-	return nil
+	u.add(newVersionedSource(f.tx))
+	u.start()
+	var stopped error
+	err := u.run(func(h *head) bool {
+		e, noted := notedEntry(h.body)
+		switch {
+		case h.live() && !noted:
+			stopped = visit(h.key, h.value(), LastUpdate{Version: Version{Stamp: Oldest}})
+		case h.live():
+			stopped = visit(h.key, h.value(), e)
+		case noted:
+			stopped = visit(h.key, nil, e)
+		}
+		return stopped == nil
+	})
+	return errors.Join(stopped, err)
 }
+
+// A versionedSource walks the records of the tree and the entries of the bucket "version" side by
+// side, and gives them as flagged values. A record without an entry has the version Oldest.
+type versionedSource struct {
+	data, versions         *bolt.Cursor
+	key, value, at, update []byte
+	flagged                []byte
+}
+
+func newVersionedSource(tx *bolt.Tx) *versionedSource {
+	s := &versionedSource{data: tx.Bucket([]byte(DataBucket)).Cursor(), versions: tx.Bucket([]byte(VersionBucket)).Cursor()}
+	s.key, s.value = s.data.First()
+	s.at, s.update = s.versions.First()
+	return s
+}
+
+func (s *versionedSource) head() head {
+	if s.key == nil && s.at == nil {
+		return head{}
+	}
+	order := compareHeads(s.key, s.at)
+	e, ok := LastUpdate{Version: Version{Stamp: Oldest}}, true
+	if order >= 0 {
+		e, ok = DecodeEntry(s.update)
+	}
+	s.flagged = s.flagged[:0]
+	switch {
+	case order <= 0:
+		s.flagged = append(appendVersion(append(s.flagged, flagLive|flagNoted), e.Version), s.value...)
+		return head{key: s.key[1:], body: s.flagged}
+	case ok:
+		s.flagged = appendVersion(append(s.flagged, flagNoted), e.Version)
+	default:
+		s.flagged = append(s.flagged, flagDead)
+	}
+	return head{key: s.at[1:], body: s.flagged}
+}
+
+func (s *versionedSource) next() {
+	order := compareHeads(s.key, s.at)
+	if order <= 0 {
+		s.key, s.value = s.data.Next()
+	}
+	if order >= 0 {
+		s.at, s.update = s.versions.Next()
+	}
+}
+
+func (s *versionedSource) err() error { return nil }
 
 // compareHeads compares the keys at two cursors without their prefixes; nil means that a cursor is
 // at its end.

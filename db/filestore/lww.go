@@ -1,8 +1,11 @@
 package filestore
 
 import (
+	"slices"
+
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/run"
 	"gotycoon/db/store"
 	"gotycoon/ulog/update"
 )
@@ -21,38 +24,66 @@ func (s *Store) Cleared() Version {
 // Entry returns what is remembered of a key. The caller makes sure that nobody changes the key
 // meanwhile.
 func (s *Store) Entry(key []byte) (e LastUpdate, found bool, err error) {
-	v := s.acquire()
-	defer v.release()
-	for _, o := range []*overlay{v.active, v.frozen} {
-		if o == nil {
-			continue
-		}
+	l, err := s.begin()
+	if err != nil {
+		return e, false, err
+	}
+	defer l.end()
+	for _, o := range l.view.overlays {
 		if e, found := o.entry(key); found || o.cleared.Load() {
 			return e, found, nil
 		}
 	}
-	err = s.file.View(func(tx *bolt.Tx) error {
-		e, found = s.baseEntry(tx, key)
-		return nil
-	})
-	return e, found, err
+	return s.entryInFile(&l, key)
 }
 
-// baseEntry looks up the entry of a key in the file. If the file has Meta.Base, a record without an
-// entry was there before versions were kept, and has the version Base.
-func (s *Store) baseEntry(tx *bolt.Tx, key []byte) (LastUpdate, bool) {
+// entryInFile looks up the entry of a key in the file. If the file has Meta.Base, a record without
+// an entry was there before versions were kept, and has the version Base. A tombstone without a
+// version makes the newest older entry a removal.
+func (s *Store) entryInFile(l *layers, key []byte) (e LastUpdate, found bool, err error) {
+	base, gone := s.Meta().Base, false
+	hash := run.Hash(key)
+	for _, r := range l.runs.runs {
+		if !r.MayHave(hash) || l.runs.merged(r, key) {
+			continue
+		}
+		flagged, there, err := r.Find(l.tx, key)
+		if err != nil {
+			return e, false, err
+		}
+		if !there {
+			continue
+		}
+		if e, noted := notedEntry(flagged); noted {
+			e.Removed = e.Removed || gone
+			return e, true, nil
+		}
+		if flagged[0]&flagLive != 0 { // from before versions were kept
+			return LastUpdate{Version: Version{Stamp: base}}, base > 0 && !gone, nil
+		}
+		gone = true
+	}
 	var room [64]byte
 	at := append(append(room[:0], VersionPrefix), key...)
-	if versions := tx.Bucket([]byte(VersionBucket)); versions != nil {
-		if e, ok := DecodeEntry(versions.Get(at)); ok {
-			return e, true
-		}
+	if e, ok := entryInBucket(l.tx, at); ok {
+		e.Removed = e.Removed || gone
+		return e, true, nil
 	}
 	at[0] = KeyPrefix
-	if base := s.Meta().Base; base > 0 && tx.Bucket([]byte(DataBucket)).Get(at) != nil {
-		return LastUpdate{Version: Version{Stamp: base}}, true
+	if base > 0 && !gone && l.tree.Get(at) != nil {
+		return LastUpdate{Version: Version{Stamp: base}}, true, nil
 	}
-	return LastUpdate{}, false
+	return LastUpdate{}, false, nil
+}
+
+// entryInBucket looks up an entry in the bucket "version", which is not there when the file has not
+// been written since it was told to keep versions.
+func entryInBucket(tx *bolt.Tx, at []byte) (e LastUpdate, ok bool) {
+	versions := tx.Bucket([]byte(VersionBucket))
+	if versions == nil {
+		return e, false
+	}
+	return DecodeEntry(versions.Get(at))
 }
 
 // Floor returns the stamp of the newest forgotten removal. The caller looks up an entry first and
@@ -68,38 +99,20 @@ func (s *Store) Floor() (floor update.Stamp, err error) {
 }
 
 // EachEntry calls visit for what is remembered of every key, in no order. It goes through the
-// layers from the oldest to the newest: records without an entry, entries of the file, the frozen
-// overlay, the active one. So it may call visit several times for a key, and the last call counts.
-// EachEntry calls forget when a layer begins with a clear: everything that visit was told before is
-// void. The caller makes sure that nothing is changed meanwhile.
+// layers from the oldest to the newest: records of the tree without an entry, entries of the file,
+// runs, frozen overlays, the active one. So it may call visit several times for a key, and the last
+// call counts. EachEntry calls forget when a layer begins with a clear: everything that visit was
+// told before is void. The caller makes sure that nothing is changed meanwhile.
 func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) error {
-	v := s.acquire()
-	defer v.release()
-	err := s.file.View(func(tx *bolt.Tx) error {
-		if base := s.Meta().Base; base > 0 {
-			err := tx.Bucket([]byte(DataBucket)).ForEach(func(k, _ []byte) error {
-				visit(k[1:], LastUpdate{Version: Version{Stamp: base}})
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		versions := tx.Bucket([]byte(VersionBucket))
-		if versions == nil { // the file has not been written since it was told to keep them
-			return nil
-		}
-		return versions.ForEach(func(k, b []byte) error {
-			if e, ok := DecodeEntry(b); ok {
-				visit(k[1:], e)
-			}
-			return nil
-		})
-	})
-	for _, o := range []*overlay{v.frozen, v.active} {
-		if o == nil || err != nil {
-			continue
-		}
+	l, err := s.begin()
+	if err != nil {
+		return err
+	}
+	defer l.end()
+	if err := s.eachInFile(&l, visit); err != nil {
+		return err
+	}
+	for _, o := range slices.Backward(l.view.overlays) {
 		if o.cleared.Load() {
 			forget()
 		}
@@ -110,5 +123,43 @@ func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) e
 			return true
 		})
 	}
-	return err
+	return nil
+}
+
+func (s *Store) eachInFile(l *layers, visit func(key []byte, e LastUpdate)) error {
+	base := s.Meta().Base
+	if base > 0 {
+		_ = l.tree.ForEach(func(k, _ []byte) error {
+			visit(k[1:], LastUpdate{Version: Version{Stamp: base}})
+			return nil
+		})
+	}
+	if versions := l.tx.Bucket([]byte(VersionBucket)); versions != nil { // nil: not written since the file was told to keep them
+		_ = versions.ForEach(func(k, b []byte) error {
+			if e, ok := DecodeEntry(b); ok {
+				visit(k[1:], e)
+			}
+			return nil
+		})
+	}
+	u := union{notes: true}
+	for _, r := range l.runs.runs {
+		u.add(newRunSource(r, l.tx, store.Start{Edge: true}))
+	}
+	u.start()
+	return u.run(func(h *head) bool {
+		e, ok := notedEntry(h.body)
+		switch {
+		case ok:
+		case h.live():
+			e, ok = LastUpdate{Version: Version{Stamp: base}}, base > 0
+		default:
+			e, ok = entryInBucket(l.tx, append([]byte{VersionPrefix}, h.key...))
+			e.Removed = true
+		}
+		if ok {
+			visit(h.key, e)
+		}
+		return true
+	})
 }

@@ -13,16 +13,21 @@ import (
 	"github.com/cespare/xxhash/v2"
 	bolt "go.etcd.io/bbolt"
 
+	"gotycoon/db/filestore/run"
 	"gotycoon/ulog/update"
 )
 
-// The file has two buckets, and a third one with Meta.LWW. Programs that make and check files
-// without opening a Store (db/rebuild) use the names too.
+// The file has two buckets, a third one with Meta.LWW, and a fourth one while it has runs.
+// Programs that make and check files without opening a Store (db/rebuild) use the names too.
 //
 //	bucket     key           value
 //	data       0x01 ‖ key    value in stored form: the empty key works, and the order is kept
 //	meta       meta          JSON text of a Meta, with a checksum, see EncodeMeta
 //	version    0x02 ‖ key    an entry, see AppendEntry
+//	runs       number        a bucket for each run, see package run
+//
+// The bucket data is called the tree of the file. An entry of a run hides the entries of older runs
+// and the record of the tree that have its key.
 //
 // The prefixes differ so that a salvage can tell records from versions in a page to which no other
 // page leads any more.
@@ -37,7 +42,8 @@ const (
 	// MaxKeySize is the longest key in bytes that the file format can hold.
 	MaxKeySize = bolt.MaxKeySize - 1
 
-	formatVersion = 1
+	formatVersion = 1 // of a file without runs
+	formatRuns    = 2 // of a file with runs, which older programs do not know
 )
 
 // batchEntries is how many entries one transaction changes at most. Each may touch a page, which
@@ -61,12 +67,17 @@ type Meta struct {
 
 	Persistent  bool   // created with ktopts=p: values have no expiration prefix
 	Checkpoints uint64 // number of checkpoints so far
-	Merging     []byte // a checkpoint is in the file up to this key; nil: none is half done
+	Merging     []byte // an older version stopped within a checkpoint, which is in the file up to this key
 	MergeEpoch  uint64 // Epoch when Merging was written
-	Count       int64  // records in the file
+	Count       int64  // records in the tree
 	Bytes       int64  // their key and value bytes
 	Summed      bool   `json:",omitempty"` // Sum is valid; false in files older than the checksum
-	Sum         uint64 `json:",omitempty"` // checksum of the records, see RecordSum
+	Sum         uint64 `json:",omitempty"` // checksum of the tree's records, see RecordSum
+
+	// The runs up to MergeRun are being merged into the tree. MergedTo is the last key that was;
+	// nil: none yet. Runs and tree together hold the same records at each moment of a merge.
+	MergeRun uint64 `json:",omitempty"`
+	MergedTo []byte `json:",omitempty"`
 
 	LWW       bool         `json:",omitempty"` // versions are kept, see Version
 	Base      update.Stamp `json:",omitempty"` // version of records without an entry; 0: there are none
@@ -99,15 +110,6 @@ func (m *Meta) Outlive() {
 	}
 }
 
-// progress returns up to which key the checkpoint under way is in the file. A part that an earlier
-// process left is no progress of the present checkpoint, which begins anew.
-func (m *Meta) progress() []byte {
-	if m.MergeEpoch != m.Epoch {
-		return nil
-	}
-	return m.Merging
-}
-
 // ID is a random identity.
 type ID [16]byte
 
@@ -135,13 +137,21 @@ func readMeta(tx *bolt.Tx) (Meta, error) {
 	if m.LWW && tx.Bucket([]byte(VersionBucket)) == nil {
 		return m, errors.New("the versions of the records are missing")
 	}
-	if m.Format != formatVersion {
-		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
+	return m, m.checkFormat()
+}
+
+// checkFormat returns an error for a file of a format that this program does not know.
+func (m *Meta) checkFormat() error {
+	if m.Format != formatVersion && m.Format != formatRuns {
+		return fmt.Errorf("the file has format %d, this program knows the formats %d and %d", m.Format, formatVersion, formatRuns)
 	}
-	return m, nil
+	return nil
 }
 
 func writeMeta(tx *bolt.Tx, m Meta) error {
+	if m.Format = formatVersion; run.Any(tx) {
+		m.Format = formatRuns
+	}
 	text, err := encodeMeta(m)
 	if err != nil {
 		return err
@@ -206,7 +216,7 @@ func decodeMeta(text []byte) (Meta, error) {
 	return m, nil
 }
 
-// EncodeMeta returns a description as a file of the present format holds it.
+// EncodeMeta returns a description as a file without runs holds it.
 func EncodeMeta(m Meta) ([]byte, error) {
 	m.Format = formatVersion
 	return encodeMeta(m)
@@ -219,10 +229,7 @@ func DecodeMeta(text []byte) (Meta, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.Format != formatVersion {
-		return m, fmt.Errorf("the file has format %d, this program knows format %d", m.Format, formatVersion)
-	}
-	return m, nil
+	return m, m.checkFormat()
 }
 
 // usage is a number of records and their key and value bytes.

@@ -70,6 +70,10 @@ func (s *Store) load() error {
 		m.LWW, m.Base = true, Oldest // the file says so when it is first written
 	}
 	s.init(m)
+	if err := s.runs.load(s.file); err != nil {
+		return err
+	}
+	s.brake.runs.Store(int64(len(s.runs.newest().runs)))
 	return nil
 }
 
@@ -122,7 +126,7 @@ func (s *Store) Discard() error {
 // closeFile leaves an empty view, so that a reader that comes too late gets the error of the closed
 // file.
 func (s *Store) closeFile() error {
-	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww), nil))
+	old := s.view.Swap(newView(newOverlay(s.Meta().Stamp, s.lww)))
 	old.release()
 	if s.file == nil { // it is Absent
 		return nil

@@ -10,42 +10,6 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// What the tree of an overlay stores for a key:
-//
-//	offset  0      1       9     11
-//	        ┌──────┬───────┬─────┬───────┐
-//	        │ flag │ stamp │ sid │ value │
-//	        └──────┴───────┴─────┴───────┘
-//
-// Stamp and sid are the version; they are there only with flagNoted, otherwise the value follows
-// the flag. A tombstone has no value. The version lies in front of the value, and not in a tree of
-// its own, so that an update changes one tree.
-const (
-	flagDead  = 0      // tombstone: the key is removed, whatever is below
-	flagLive  = 1 << 0 // a record
-	flagNoted = 1 << 1 // with its version
-
-	headSize = 1 + versionSize // at most
-)
-
-// valueAt returns the offset of the value behind a flag.
-func valueAt(flag byte) int {
-	if flag&flagNoted == 0 {
-		return 1
-	}
-	return headSize
-}
-
-// notedEntry decodes what an overlay has noted of a key; ok is false if the overlay has noted no
-// version.
-func notedEntry(flagged []byte) (e LastUpdate, ok bool) {
-	flag := flagged[0]
-	if flag&flagNoted == 0 {
-		return e, false
-	}
-	return LastUpdate{decodeVersion(flagged[1:]), flag&flagLive == 0}, true
-}
-
 // An overlay holds the updates since a freeze, by key. A removed key is a tombstone, which hides
 // the key's record in the file; a clear hides everything below.
 //
@@ -61,11 +25,13 @@ type overlay struct {
 	stamp  update.Stamp // newest update applied, or where the file stood at the start
 	follow followed     // becomes Meta.Position; without a stamp: unchanged
 
-	clearedBy  Version // of the last clear, as of the freeze
-	checkpoint uint64  // number of the checkpoint that writes the overlay; set by the freeze
+	// Set by the freeze:
+	clearedBy Version // of the last clear
+	flush     uint64  // number of the flush that brings the overlay into the file
+	memory    int64   // bytes that the overlay takes
 
 	countMu sync.Mutex // held while keys are looked up for the count; taken before mu
-	total   *usage     // what the file has after the overlay's checkpoint; guarded by countMu
+	total   *usage     // what the file has after the overlay's flush; guarded by countMu
 
 	// The fields below are for the exact count, see count.go.
 	mu         sync.Mutex // guards the fields below
@@ -233,40 +199,48 @@ func (o *overlay) release() {
 	}
 }
 
-// A view is what a reader sees in front of the file: the active overlay, and the frozen one while a
-// checkpoint writes it. A view never changes its two overlays: a freeze and the end of a checkpoint
-// replace the whole view. An overlay gives its memory back when the last view that has it is
-// released.
+// A view is what a reader sees in front of the file: the active overlay, and the frozen ones that
+// wait to be flushed. A view never changes: a freeze and the end of a flush replace the whole view.
+// An overlay gives its memory back when the last view that has it is released.
 //
-// A reader takes the view first and begins its transaction afterwards. If a checkpoint ends between
-// the two steps, the reader sees the frozen overlay's updates twice, in its view and in the file,
-// which does no harm. In the other order the reader could miss these updates: its transaction would
-// be older than the checkpoint, and its view, taken after the checkpoint, would have no frozen
-// overlay.
+// A reader takes the view first and begins its transaction afterwards. If a flush ends between the
+// two steps, the reader sees the updates of that overlay twice, in its view and in the file, which
+// does no harm. In the other order the reader could miss these updates: its transaction would be
+// older than the flush, and its view, taken after the flush, would no longer have the overlay.
 type view struct {
-	active *overlay
-	frozen *overlay // being written by a checkpoint; nil most of the time
+	overlays []*overlay // newest first: the active one, then the frozen ones
 
 	refs atomic.Int64 // readers, plus one while the view is current; 0 is final
 }
 
-func newView(active, frozen *overlay) *view {
-	v := &view{active: active, frozen: frozen}
+func newView(overlays ...*overlay) *view {
+	v := &view{overlays: overlays}
 	v.refs.Store(1)
-	active.refs.Add(1)
-	if frozen != nil {
-		frozen.refs.Add(1)
+	for _, o := range overlays {
+		o.refs.Add(1)
 	}
 	return v
+}
+
+func (v *view) active() *overlay { return v.overlays[0] }
+
+// frozen returns the overlays that wait to be flushed, newest first.
+func (v *view) frozen() []*overlay { return v.overlays[1:] }
+
+// oldest returns the overlay that is flushed next; nil where none is frozen.
+func (v *view) oldest() *overlay {
+	if len(v.overlays) == 1 {
+		return nil
+	}
+	return v.overlays[len(v.overlays)-1]
 }
 
 func (v *view) release() {
 	if v.refs.Add(-1) > 0 {
 		return
 	}
-	v.active.release()
-	if v.frozen != nil {
-		v.frozen.release()
+	for _, o := range v.overlays {
+		o.release()
 	}
 }
 
@@ -279,11 +253,14 @@ const (
 	dead                 // removed, or hidden by a clear
 )
 
-// get looks a key up in both overlays, the newer one first.
+// get looks a key up in the overlays, the newest one first.
 func (v *view) get(dst, key []byte, r store.Reader) ([]byte, state, error) {
-	dst, st, err := v.active.get(dst, key, r)
-	if st == unknown && v.frozen != nil {
-		return v.frozen.get(dst, key, r)
+	for _, o := range v.overlays {
+		var st state
+		var err error
+		if dst, st, err = o.get(dst, key, r); st != unknown || err != nil {
+			return dst, st, err
+		}
 	}
-	return dst, st, err
+	return dst, unknown, nil
 }

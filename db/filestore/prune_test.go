@@ -17,12 +17,17 @@ func removeKeys(s *Store, from, to int) {
 	}
 }
 
-// checkpointWithout is a checkpoint that does not prune.
-func checkpointWithout(t *testing.T, s *Store) {
+// mergeWithout flushes and merges, and does not prune.
+func mergeWithout(t *testing.T, s *Store) {
 	t.Helper()
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
-	require.NoError(t, s.writeFrozen(s.freezeOverlay(), false))
+	require.NoError(t, s.flushTo(s.freeze(), false))
+	for more := true; more; {
+		var err error
+		more, err = s.mergePiece(true)
+		require.NoError(t, err)
+	}
 }
 
 // Where there is much to look at a checkpoint does a part of it. Meanwhile removals come and go.
@@ -31,7 +36,7 @@ func TestRemovalsAreForgottenInParts(t *testing.T) {
 	s := mustOpenLWW(t, filepath.Join(t.TempDir(), "v.kct"), 1<<30, limit)
 	s.Apply(1, []update.Update{set("kept", "1")})
 	removeKeys(s, 0, n)
-	checkpointWithout(t, s)
+	mergeWithout(t, s)
 	require.EqualValues(t, n, s.Meta().Removals)
 	require.NoError(t, s.removals.prune(part))
 	require.Zero(t, s.Meta().Floor)
@@ -40,7 +45,7 @@ func TestRemovalsAreForgottenInParts(t *testing.T) {
 		s.Apply(update.Stamp(now+1), []update.Update{set(fmt.Sprintf("%06d", (now-1)*7919%1_000_000), "back")})
 		removeKeys(s, now+1, now+3)
 		now += 3
-		checkpointWithout(t, s)
+		mergeWithout(t, s)
 		floor := s.Meta().Floor
 		require.NoError(t, s.removals.prune(part))
 		require.LessOrEqual(t, floor, s.Meta().Floor)
@@ -63,7 +68,7 @@ func TestManyRemovalsAreForgotten(t *testing.T) {
 	const limit, n = batchEntries, 2*batchEntries + 1000
 	s := mustOpenLWW(t, filepath.Join(t.TempDir(), "v.kct"), 1<<30, limit)
 	removeKeys(s, 0, n)
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.EqualValues(t, limit/2, s.Meta().Removals)
 	require.EqualValues(t, n-limit/2, s.Meta().Floor)
 	require.Len(t, remembered(t, s), limit/2)

@@ -18,21 +18,13 @@ func (s *Store) FileSize() int64 {
 }
 
 // Unwritten returns the bytes of memory that updates take which are not in the file yet.
-func (s *Store) Unwritten() int64 {
-	v := s.acquire()
-	defer v.release()
-	sum := s.throttle.bytes.Load()
-	if v.frozen != nil {
-		sum += v.frozen.tree.Bytes()
-	}
-	return sum
-}
+func (s *Store) Unwritten() int64 { return s.brake.memory() }
 
 // Reusable returns about how many bytes of updates the file can take without growing, rather too
 // few: what the file occupies on disk beyond its records, if their pages are half full. While a
 // checkpoint writes, nobody can tell, and the result is 0.
 func (s *Store) Reusable() int64 {
-	if s.leftover() != nil {
+	if s.view.Load().oldest() != nil {
 		return 0
 	}
 	info, err := os.Stat(s.path)
@@ -51,26 +43,23 @@ func (s *Store) Reusable() int64 {
 // Stats is what a Store has done since it was opened, and what is left to do.
 type Stats struct {
 	OverlayBytes int64              // memory of the updates that are not in the file
-	Checkpoints  *metrics.Histogram // durations of checkpoints in nanoseconds, failed ones included
-	Err          error              // why the last checkpoint failed
-	Stalls       int64              // updates that had to wait for a checkpoint
+	Runs         int64              // runs in the file that are not merged
+	Fill         float64            // how far the debt is, see brake.go: 0 none, 1 writers stop
+	Checkpoints  *metrics.Histogram // durations of flushes in nanoseconds, failed ones included
+	Err          error              // why the last flush failed
+	Stalls       int64              // updates that were slowed down or stopped
 	Stalled      time.Duration      // how long at least one update was waiting
 }
 
 // Stats returns the figures. It may be called at any time.
 func (s *Store) Stats() Stats {
-	v := s.acquire()
-	memory := s.throttle.bytes.Load()
-	if v.frozen != nil {
-		memory += v.frozen.tree.Bytes()
+	b := &s.brake
+	st := Stats{OverlayBytes: b.memory(), Runs: b.runs.Load(), Fill: b.fill(), Checkpoints: s.cp.times}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	st.Err, st.Stalls, st.Stalled = b.err, b.stalls, b.stalled
+	if b.waiting > 0 {
+		st.Stalled += time.Since(b.began)
 	}
-	v.release()
-	t := &s.throttle
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	stalled := t.stalled
-	if t.waiting > 0 {
-		stalled += time.Since(t.began)
-	}
-	return Stats{OverlayBytes: memory, Checkpoints: s.cp.times, Err: t.err, Stalls: t.stalls, Stalled: stalled}
+	return st
 }

@@ -40,7 +40,7 @@ func TestSumFollowsEveryChange(t *testing.T) {
 			}
 			s.Apply(i+1, []update.Update{u})
 		}
-		require.NoError(t, s.Checkpoint())
+		require.NoError(t, s.Merge())
 		require.True(t, s.Meta().Summed)
 		require.Equal(t, sumOf(t, s), s.Meta().Sum)
 		if rnd.IntN(5) == 0 {
@@ -98,12 +98,12 @@ func TestFilesWithoutASum(t *testing.T) {
 	require.NoError(t, create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true}))
 	s := mustOpen(t, path, 0)
 	s.Apply(1, []update.Update{set("a", "1")})
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.False(t, s.Meta().Summed)
 	require.Zero(t, s.Meta().Sum)
 	s.Apply(2, []update.Update{{Op: update.OpClear}})
 	s.Apply(3, []update.Update{set("b", "2")})
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.Equal(t, sumOf(t, s), s.Meta().Sum)
 	require.True(t, s.Meta().Summed)
 	require.NoError(t, s.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/store"
 	"gotycoon/ulog/update"
 )
 
@@ -48,7 +49,7 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	s.Apply(10, []update.Update{set("a", "1"), set("b", "1"), set("c", "1"), remove("no such")})
 	s.Apply(11, []update.Update{from(set("d", "1"), 9, 5)})
 	s.Apply(0, []update.Update{remove("b")}) // expired, or evicted: not in the log
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	want := map[string]string{"a": "7 0 false", "b": "8 0 true", "c": "9 0 false", "d": "5 9 false", "no such": "10 0 true"}
 	require.Equal(t, want, remembered(t, s))
 	require.EqualValues(t, 2, s.Meta().Removals)
@@ -62,12 +63,14 @@ func TestVersionsGoWithTheRecords(t *testing.T) {
 	s = mustOpenLWW(t, path, 1<<30, 0)
 	want["c"] = "9 0 true"
 	require.Equal(t, want, remembered(t, s))
+	require.NoError(t, s.Merge())
+	require.Equal(t, want, remembered(t, s))
 	require.EqualValues(t, 2, s.Meta().Removals)
 	s.Apply(12, []update.Update{set("b", "2")})
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.EqualValues(t, 1, s.Meta().Removals)
 	s.Apply(12, []update.Update{set("c", "2")})
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.Zero(t, s.Meta().Removals, "the last one")
 	s.Apply(13, []update.Update{from(update.Update{Op: update.OpClear}, 3, 8)})
 	s.Apply(14, []update.Update{set("e", "1")})
@@ -90,14 +93,14 @@ func TestVersionsModel(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 2))
 			m := &versionsModel{t: t, path: filepath.Join(t.TempDir(), "v.kct"), records: map[string]string{}, versions: map[string]Version{}}
-			m.s = mustOpenLWW(t, m.path, 1<<30, 0)
+			m.open()
 			for step := range 400 {
 				m.step(rnd, update.Stamp(100*(step+1)))
 				if step%20 == 0 {
 					m.compare()
 				}
 			}
-			require.NoError(t, m.s.Checkpoint())
+			require.NoError(t, m.s.Merge())
 			m.compare()
 			require.Equal(t, len(m.versions)-len(m.records), removalsIn(remembered(t, m.s)), "an evicted record is one by now")
 			require.EqualValues(t, len(m.versions)-len(m.records), m.s.Meta().Removals)
@@ -128,15 +131,25 @@ func (m *versionsModel) step(rnd *rand.Rand, at update.Stamp) {
 		m.s.Apply(at, []update.Update{{Op: update.OpClear}})
 		clear(m.records)
 		clear(m.versions)
+	case n < 92:
+		setPiece(m.s, 1+rnd.IntN(20))
+		_, err := m.s.mergeOn(true)
+		require.NoError(m.t, err)
 	case n < 95:
-		m.s.freezeOverlay() // as a checkpoint does that has not written anything yet
+		m.s.freeze() // as a checkpoint does that has not written anything yet
 		m.update(rnd, at)
 		m.compare()
 		require.NoError(m.t, m.s.Checkpoint())
 	default:
 		require.NoError(m.t, m.s.Close())
-		m.s = mustOpenLWW(m.t, m.path, 1<<30, 0)
+		m.open()
 	}
+}
+
+// open opens the file, without a goroutine that flushes behind the test.
+func (m *versionsModel) open() {
+	m.s = mustOpenLWW(m.t, m.path, 1<<30, 0)
+	m.s.cp.stop()
 }
 
 // update applies some updates at once; values are small and large, and many keys come twice.
@@ -194,68 +207,89 @@ func TestRecordsFromBeforeAreTheOldest(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// A process may be killed between any two transactions of a checkpoint. What it has not brought
-// into the file is in the log.
-func TestVersionsAfterAHalfDoneCheckpoint(t *testing.T) {
-	for attempt := 0; !halfDoneCheckpointSeen(t); attempt++ {
-		require.Less(t, attempt, 50, "checkpoints were always over before anybody looked")
-	}
-}
-
-func halfDoneCheckpointSeen(t *testing.T) bool {
+// A process may be killed between any two transactions of a flush or a merge. The file is whole
+// then: it has the state before the flush, and the log has the rest.
+func TestAFileIsWholeBetweenTransactions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.kct")
-	s := mustOpenLWW(t, path, 1<<30, 0)
-	const n = 2000
+	s := mustOpenLWW(t, path, 4<<20, 0)
+	s.cp.stop() // so that nothing is merged behind the test
+	const n = 4000
 	for i := range n {
 		s.Apply(update.Stamp(i+1), []update.Update{set(fmt.Sprintf("%05d", i), "old")})
 	}
-	require.NoError(t, s.Checkpoint())
-	replay := []update.Update{{Op: update.OpClear}}
+	require.NoError(t, s.Merge())
+	before := everything(t, s)
+	var ups []update.Update
 	for i := n / 2; i < 2*n; i++ {
-		u := set(fmt.Sprintf("%05d", i), "new")
+		u := set(fmt.Sprintf("%05d", i), strings.Repeat("new", 50))
 		if i%3 == 0 {
 			u = remove(string(u.Key))
 		}
-		replay = append(replay, from(u, 2, update.Stamp(i+1)))
+		ups = append(ups, from(u, 2, update.Stamp(i+1)))
 	}
 	apply := func(s *Store) {
-		for i, u := range replay {
+		for i, u := range ups {
 			s.Apply(update.Stamp(n+i+1), []update.Update{u})
 		}
 	}
 	apply(s)
-	want := remembered(t, s)
-	s.opts.Limit = 4 << 10 // so that the checkpoint takes many transactions
-	done := make(chan error, 1)
-	go func() { done <- s.Checkpoint() }()
-	seen := 0
-	for over := false; !over; {
-		left := filepath.Join(t.TempDir(), "left.kct")
-		f, err := os.Create(left)
-		require.NoError(t, err)
-		_, err = s.CopyTo(f)
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
-		select {
-		case err := <-done:
-			require.NoError(t, err)
-			over = true
-		default:
+	after := everything(t, s)
+	s.opts.Limit = 1 << 20 // so that a flush takes several transactions
+	o, flushes := s.freeze(), 0
+	for f := s.newFlushing(o); ; flushes++ {
+		require.NoError(t, f.step(false))
+		if f.done {
+			break
 		}
-		l := mustOpenLWW(t, left, 1<<30, 0)
-		if l.Meta().Merging != nil && seen < 5 {
-			seen++
-			apply(l)
-			require.Equal(t, want, remembered(t, l))
-			require.NoError(t, l.Checkpoint())
-			require.Equal(t, want, remembered(t, l))
-			require.EqualValues(t, removalsIn(want), l.Meta().Removals)
-		}
+		l := openCopy(t, s)
+		require.Equal(t, before, everything(t, l))
+		apply(l)
+		require.Equal(t, after, everything(t, l))
+		require.NoError(t, l.Merge())
+		require.Equal(t, after, everything(t, l))
 		require.NoError(t, l.Close())
 	}
-	require.Equal(t, want, remembered(t, s))
-	require.NoError(t, s.Close())
-	return seen > 0
+	require.Greater(t, flushes, 2)
+	s.takeOut()
+	require.Equal(t, after, everything(t, s))
+	for merges := 0; ; merges++ {
+		setPiece(s, 1000)
+		more, err := s.mergeOn(true)
+		require.NoError(t, err)
+		require.Equal(t, after, everything(t, s))
+		l := openCopy(t, s)
+		require.Equal(t, after, everything(t, l))
+		require.NoError(t, l.Merge())
+		require.Equal(t, after, everything(t, l))
+		require.EqualValues(t, removalsIn(remembered(t, l)), l.Meta().Removals)
+		require.NoError(t, l.Close())
+		if !more {
+			require.Greater(t, merges, 5)
+			break
+		}
+	}
+	require.Empty(t, s.runs.newest().runs)
+	require.NoError(t, s.closeFile())
+}
+
+// everything returns all that can be read of a store.
+func everything(t *testing.T, s *Store) string {
+	t.Helper()
+	n, err := s.Count()
+	require.NoError(t, err)
+	return fmt.Sprint(n, s.Size(), mustList(t, s, store.Start{Edge: true}), remembered(t, s))
+}
+
+// openCopy opens a copy of the file as it is now.
+func openCopy(t *testing.T, s *Store) *Store {
+	t.Helper()
+	left := filepath.Join(t.TempDir(), "left.kct")
+	f, err := os.Create(left)
+	require.NoError(t, err)
+	_, err = s.CopyTo(f)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	return mustOpenLWW(t, left, 1<<30, 0)
 }
 
 func removalsIn(entries map[string]string) (n int) {
@@ -273,11 +307,11 @@ func TestRemovalsAreForgottenOldestFirst(t *testing.T) {
 	for i := range 10 {
 		s.Apply(update.Stamp(100-i), []update.Update{remove(fmt.Sprintf("%03d", i))})
 	}
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.EqualValues(t, 10, s.Meta().Removals)
 	require.Zero(t, s.Meta().Floor)
 	s.Apply(101, []update.Update{remove("one more")})
-	require.NoError(t, s.Checkpoint())
+	require.NoError(t, s.Merge())
 	require.EqualValues(t, 5, s.Meta().Removals)
 	require.EqualValues(t, 96, s.Meta().Floor)
 	require.Equal(t, map[string]string{"kept": "1 0 false", "one more": "101 0 true", "000": "100 0 true", "001": "99 0 true",

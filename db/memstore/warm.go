@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"runtime"
+
 	"gotycoon/db/memstore/slab"
 )
 
@@ -52,7 +54,8 @@ func touch(b []byte) (sum uint64) {
 // records. The caller holds the locks that get needs.
 //
 //go:noinline
-func (x *index) warm(hashes []uint64, whole bool) (sum uint64) {
+func (x *index) warm(hashes []uint64, whole bool) {
+	var sum uint64
 	for _, hash := range hashes {
 		if t := &x.tables[tableOf(hash)]; len(t.slots) > 0 {
 			sum += t.slot(t.home(fragOf(hash)))
@@ -76,7 +79,7 @@ func (x *index) warm(hashes []uint64, whole bool) (sum uint64) {
 			sum += touch(block[:x.links+n+key+value])
 		}
 	}
-	return sum
+	runtime.KeepAlive(sum) // so that the loads stay
 }
 
 func (x *index) warmLink(at slab.Addr) uint64 {

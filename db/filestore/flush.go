@@ -1,0 +1,230 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"gotycoon/db/filestore/run"
+	"gotycoon/db/store"
+)
+
+// writeOverlay writes an overlay into the file as a run, in transactions of a bounded size. Only
+// the last transaction makes the run visible and moves Meta.Stamp: before it the file is as it was.
+func (s *Store) writeOverlay(o *overlay, clean bool) error {
+	f := s.newFlushing(o)
+	for !f.done {
+		if err := f.step(clean); err != nil {
+			return fmt.Errorf("write %s: %w", s.path, err)
+		}
+	}
+	return nil
+}
+
+// describe says in the file's description that the file has the overlay.
+func (o *overlay) describe(m *Meta, clean bool) {
+	m.Merging, m.MergeEpoch = nil, 0
+	m.Stamp, m.Checkpoints, m.Clean = o.stamp, o.flush, clean
+	m.ClearedAt, m.ClearedBy = o.clearedBy.Stamp, o.clearedBy.SID
+	if o.follow.at != 0 {
+		m.Position, m.PositionAt = o.follow.state, o.follow.at
+	}
+}
+
+// update changes the file. A transaction whose commit has failed may have taken place all the same,
+// if only the last sync failed. So after a failure the file is asked what it has, and whoever tries
+// again begins there. Nothing that the transaction did counts as done before another one succeeds.
+func (s *Store) update(change func(tx *bolt.Tx) error) error {
+	if s.runs.newest() == nil {
+		if err := s.reload(); err != nil {
+			return err
+		}
+	}
+	err := s.file.Update(func(tx *bolt.Tx) error {
+		s.file.AllocSize = int(min(max(tx.Size()/growShare, leastGrow), mostGrow))
+		return change(tx)
+	})
+	if err != nil {
+		s.unfinished = true
+		_ = s.reload() // if this fails, readers ask the file, and the next update tries again
+	}
+	return err
+}
+
+// reload reads from the file which runs it has, and the part of its description that says what its
+// tree has.
+func (s *Store) reload() error {
+	var m Meta
+	err := s.file.View(func(tx *bolt.Tx) (err error) {
+		m, err = readMeta(tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.desc.change(func(now *Meta) {
+		now.Count, now.Bytes, now.Summed, now.Sum, now.Removals, now.Floor = m.Count, m.Bytes, m.Summed, m.Sum, m.Removals, m.Floor
+		now.MergeRun, now.MergedTo = m.MergeRun, m.MergedTo
+	})
+	return s.runs.load(s.file)
+}
+
+// By how much the file grows at a time: a part of its size, within bounds. bbolt would let a file
+// of a few records grow by 16 MiB.
+const (
+	growShare = 8
+	leastGrow = 32 << 10
+	mostGrow  = 16 << 20
+)
+
+// A flushing is one overlay on its way into the file.
+type flushing struct {
+	store *Store
+	o     *overlay
+	w     *run.Writer // nil: the overlay has no entries
+	from  store.Start
+	last  []byte // key of the last entry added
+	about usage  // in the file when the run is in it
+	done  bool
+}
+
+func (s *Store) newFlushing(o *overlay) *flushing {
+	f := &flushing{store: s, o: o, from: store.Start{Edge: true}}
+	if n := int64(o.tree.Len()); n > 0 {
+		room := min(flushBytes, max(s.opts.Limit/flushShare, leastFlush))
+		f.w = run.NewWriter(s.runs.nextNumber(), n, int(room))
+	}
+	return f
+}
+
+// The blocks of one transaction of a flush.
+const (
+	flushShare = 8 // they take this part of the overlay's limit
+	flushBytes = 8 << 20
+	leastFlush = 128 << 10
+)
+
+// step is one transaction.
+func (f *flushing) step(clean bool) error {
+	s, m, done := f.store, f.store.Meta(), false
+	err := s.update(func(tx *bolt.Tx) (err error) {
+		if done, err = f.add(tx); err != nil || !done {
+			return err
+		}
+		if err := f.finish(tx, &m); err != nil {
+			return err
+		}
+		f.o.describe(&m, clean)
+		return writeMeta(tx, m)
+	})
+	if err != nil {
+		return err
+	}
+	s.unfinished, f.done = !done, done
+	if done {
+		s.desc.change(func(now *Meta) { *now = m })
+		s.desc.noteExact(f.about)
+	}
+	return nil
+}
+
+// add adds entries until the transaction is full; done reports whether the overlay is at its end.
+func (f *flushing) add(tx *bolt.Tx) (done bool, err error) {
+	if f.from.Edge && f.store.unfinished {
+		if err := run.DropUnfinished(tx); err != nil {
+			return false, err
+		}
+	}
+	if f.w == nil {
+		return true, nil
+	}
+	if err := f.w.Begin(tx); err != nil {
+		return false, err
+	}
+	done = true
+	f.o.scan(f.from, func(key, flagged []byte) bool {
+		if f.w.Full() {
+			done = false
+			return false
+		}
+		err = f.addOne(key, flagged)
+		return err == nil
+	})
+	if err == nil {
+		err = f.w.End()
+	}
+	f.from = store.Start{Key: f.last}
+	return done, err
+}
+
+func (f *flushing) addOne(key, flagged []byte) error {
+	f.last = append(f.last[:0], key...)
+	live := flagged[0]&flagLive != 0
+	return f.w.Add(key, flagged, live, len(key)+len(flagged)-valueAt(flagged[0]))
+}
+
+// finish makes the run visible. After a clear it is all that the file has.
+func (f *flushing) finish(tx *bolt.Tx, m *Meta) (err error) {
+	l := f.store.runs.newest()
+	next := &runList{runs: l.runs, mergeRun: m.MergeRun, mergedTo: m.MergedTo}
+	base, exact := l.usage(m)
+	if f.o.cleared.Load() {
+		base, exact = usage{}, true
+		if err := clearFile(tx, l, m); err != nil {
+			return err
+		}
+		next = &runList{}
+	}
+	f.about = base
+	if f.w != nil {
+		lower := layers{tx: tx, runs: next, tree: tx.Bucket([]byte(DataBucket))}
+		counted := false
+		if now, err := readMeta(tx); err != nil {
+			return err
+		} else if now.Checkpoints >= f.o.flush && !f.o.cleared.Load() { // a commit that failed has brought it into the file
+			counted = true
+		} else if f.about, counted, err = f.o.estimate(&below{file: &lower}, base); err != nil {
+			return err
+		}
+		made, err := f.w.Finish(f.about.count, f.about.bytes)
+		if err != nil {
+			return err
+		}
+		r := &fileRun{Run: made}
+		if exact && counted {
+			r.total = &f.about
+		}
+		next.runs = append([]*fileRun{r}, next.runs...)
+	}
+	f.store.runs.note(tx, next)
+	return nil
+}
+
+// clearFile removes all records, and what is remembered of them; of the runs it leaves the one that
+// is being written.
+func clearFile(tx *bolt.Tx, l *runList, m *Meta) error {
+	for _, r := range l.runs {
+		if err := run.Drop(tx, r.Run); err != nil {
+			return err
+		}
+	}
+	names := []string{DataBucket}
+	if m.LWW {
+		names = append(names, VersionBucket)
+	}
+	for _, name := range names {
+		// The bucket of versions is missing until a file that is told to keep them is written.
+		if err := tx.DeleteBucket([]byte(name)); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
+			return err
+		}
+		if _, err := tx.CreateBucket([]byte(name)); err != nil {
+			return err
+		}
+	}
+	m.Count, m.Bytes, m.Removals, m.Base = 0, 0, 0, 0
+	m.Summed, m.Sum = true, 0
+	m.MergeRun, m.MergedTo = 0, nil
+	return nil
+}
