@@ -173,6 +173,7 @@ func (b *Builder) Commit(m filestore.Meta) (err error) {
 		}
 	}
 	m.Count, m.Bytes = b.tree.count, b.tree.bytes
+	m.MergeRun, m.MergedTo = 0, nil // the new file has no runs
 	if m.Summed, m.Sum = b.summed(), 0; m.Summed {
 		m.Sum = b.tree.sum + b.doubt
 	}

@@ -11,6 +11,9 @@ import (
 	"gotycoon/db/record"
 )
 
+// formatRuns is Meta.Format of a file with runs; a file without runs has a smaller one.
+const formatRuns = 2
+
 // maxFindings is how many findings a Report keeps; it counts them all.
 const maxFindings = 1000
 
@@ -20,12 +23,16 @@ type Report struct {
 	Pages    uint64 // of the file
 	Leaves   uint64 // pages with records
 	Branches uint64
-	Free     uint64 // pages that hold nothing
-	Records  int64
-	Bytes    int64    // of keys and values
-	Sum      uint64   // checksum of the records
+	Free     uint64   // pages that hold nothing
+	Records  int64    // of runs and tree together; when something is damaged, of the tree alone
+	Bytes    int64    // their keys and values
+	Tree     Sums     // of the tree
+	Runs     int      // finished ones
+	Entries  int64    // of the runs
 	Damage   []Damage // the first thousand findings
 	Found    int      // all
+
+	Unfinished int // runs that were not finished, and are ignored
 }
 
 // add adds a finding.
@@ -42,6 +49,7 @@ type checker struct {
 	meta     meta
 	used     bitmap // pages that are reached, or free
 	removals int64  // that the file remembers
+	joiner   *joiner
 	progress func(pages int)
 }
 
@@ -102,7 +110,27 @@ func (c *checker) tree() error {
 		return err
 	}
 	c.reach(pg)
+	var runs []runBucket
+	if top.runs.page != 0 {
+		if runs, err = c.runs(top.runs); err != nil {
+			return err
+		}
+	}
+	if c.Found > 0 {
+		runs = nil // their cursors would end at the damage
+	}
+	if c.Runs > 0 && c.Meta.Format < formatRuns {
+		c.add(&Damage{Whole: true, What: "the file has runs, and says that it has none"})
+	}
+	c.joiner, err = c.join(runs)
+	defer c.joiner.stop()
+	if err != nil {
+		return err
+	}
 	for _, b := range top.list {
+		if sameBucket(b, top.runs) {
+			continue
+		}
 		w := walker{pages: &c.pages, seen: c.seen, bad: func(d *Damage, _ span) error { c.add(d); return nil }}
 		w.leaf = func(page, span) error { return nil }
 		switch {
@@ -115,7 +143,7 @@ func (c *checker) tree() error {
 			return err
 		}
 	}
-	return nil
+	return c.joiner.rest()
 }
 
 func sameBucket(a, b bucket) bool {
@@ -153,10 +181,8 @@ func (c *checker) records(p page, in span) error {
 		if !c.Meta.Persistent && len(e.value) < record.XTSize {
 			c.add(c.damage(p.id, "the value of key %q has no expiration time", e.key[1:]))
 		}
-		c.Records++
-		c.Bytes += int64(len(e.key) - 1 + len(e.value))
-		c.Sum += filestore.RecordSum(e.key[1:], e.value)
-		return nil
+		c.Tree.add(e.key[1:], e.value)
+		return c.joiner.record(e.key[1:], e.value)
 	})
 }
 
@@ -226,13 +252,17 @@ func (c *checker) account() {
 	if left, first := c.used.missing(2); left > 0 {
 		c.add(c.damage(first, "and %d other pages are neither used nor free", left-1))
 	}
-	if c.Records != c.Meta.Count || c.Bytes != c.Meta.Bytes {
-		c.add(&Damage{Whole: true, What: fmt.Sprintf("the file has %d records with %d bytes, and says that it has %d with %d",
-			c.Records, c.Bytes, c.Meta.Count, c.Meta.Bytes)})
+	if c.Tree.Count != c.Meta.Count || c.Tree.Bytes != c.Meta.Bytes {
+		where := ""
+		if c.Runs > 0 {
+			where = " below its runs"
+		}
+		c.add(&Damage{Whole: true, What: fmt.Sprintf("the file has %d records with %d bytes%s, and says that it has %d with %d",
+			c.Tree.Count, c.Tree.Bytes, where, c.Meta.Count, c.Meta.Bytes)})
 	}
-	if c.Meta.Summed && c.Sum != c.Meta.Sum {
+	if c.Meta.Summed && c.Tree.Sum != c.Meta.Sum {
 		c.add(&Damage{Whole: true, What: fmt.Sprintf("a record is, or was, not what had been written: the checksum of the records is %016x, and should be %016x",
-			c.Sum, c.Meta.Sum)})
+			c.Tree.Sum, c.Meta.Sum)})
 	}
 	if c.removals != c.Meta.Removals {
 		c.add(&Damage{Whole: true, What: fmt.Sprintf("the file remembers %d removals, and says that it remembers %d", c.removals, c.Meta.Removals)})

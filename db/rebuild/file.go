@@ -1,6 +1,7 @@
 package rebuild
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,7 +34,22 @@ type File struct {
 	desc filestore.Meta // the description
 	data bucket
 
-	versions bucket // with Meta.LWW
+	versions bucket      // with Meta.LWW
+	runs     []runBucket // the finished ones, oldest first
+	doubt    bool        // there are unfinished ones
+	tree     Sums        // of the last Records
+}
+
+// Sums are the number, the key and value bytes, and the checksum of records.
+type Sums struct {
+	Count, Bytes int64
+	Sum          uint64
+}
+
+func (s *Sums) add(key, value []byte) {
+	s.Count++
+	s.Bytes += int64(len(key) + len(value))
+	s.Sum += filestore.RecordSum(key, value)
 }
 
 // pages gives access to the pages of a file.
@@ -66,7 +82,11 @@ func Open(path string, exclusive, tryLock bool) (*File, error) {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	file := &File{path: path, f: f}
-	if err := file.load(); err != nil {
+	info, err := f.Stat()
+	if err == nil {
+		err = file.load(f, info.Size())
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -87,12 +107,8 @@ func openSized(path string, tryLock bool) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-func (f *File) load() error {
-	info, err := f.f.Stat()
-	if err != nil {
-		return err
-	}
-	f.pages = pages{r: f.f, size: info.Size()}
+func (f *File) load(r io.ReaderAt, size int64) (err error) {
+	f.pages = pages{r: r, size: size}
 	if f.meta, err = newestMeta(f.r, f.size); err != nil {
 		return err
 	}
@@ -102,11 +118,25 @@ func (f *File) load() error {
 		return err
 	}
 	f.desc, f.data, f.versions = top.desc, top.data, top.versions
-	return nil
+	unfinished := 0
+	f.runs, unfinished, err = f.listRuns(top.runs)
+	f.doubt = unfinished > 0
+	return err
 }
 
 // Meta returns the file's description.
 func (f *File) Meta() filestore.Meta { return f.desc }
+
+// Runs returns the number of finished runs.
+func (f *File) Runs() int { return len(f.runs) }
+
+// About returns how many bytes of keys and values the file has; with runs, an estimate.
+func (f *File) About() int64 {
+	if n := len(f.runs); n > 0 {
+		return f.runs[n-1].info.AboutBytes
+	}
+	return f.desc.Bytes
+}
 
 // Size returns the size of the file in bytes.
 func (f *File) Size() int64 { return f.size }
@@ -120,7 +150,45 @@ func (f *File) Close() error { return f.f.Close() }
 // Records calls visit for every record in the order of keys, with the value in stored form; both
 // are valid during the call. It ends at the first error of visit, or with a *Damage.
 func (f *File) Records(visit func(key, value []byte) error) error {
-	return f.each(f.data, filestore.KeyPrefix, "no record", visit)
+	f.tree = Sums{}
+	m, stop, err := f.updates()
+	defer stop()
+	if err != nil {
+		return f.damaged(err)
+	}
+	w := mergeWriter{m: m, put: visit}
+	err = f.each(f.data, filestore.KeyPrefix, "no record", func(key, value []byte) error {
+		f.tree.add(key, value)
+		return w.base(key, value)
+	})
+	if err == nil {
+		err = w.rest()
+	}
+	return f.damaged(err)
+}
+
+// Tree returns the sums of the records of the tree, those included that runs hide, after Records.
+// They should be the sums in the description.
+func (f *File) Tree() Sums { return f.tree }
+
+// updates returns the updates of all runs as one list, and a function that ends their walks.
+//
+// A run may seem unfinished only because a damaged page number leads to a part of it, and nothing
+// in the run would tell. Check tells: the rest of the pages are left over.
+func (f *File) updates() (m *merged, stop func(), err error) {
+	m = &merged{}
+	stop = f.addRuns(m, f.runs)
+	if f.doubt {
+		report, err := check(f.r, f.size, nil)
+		if err == nil && report.Found > 0 {
+			err = &report.Damage[0]
+		}
+		if err != nil {
+			return m, stop, err
+		}
+		f.doubt = false
+	}
+	return m, stop, m.begin()
 }
 
 // Versions is Records for the versions that a file with Meta.LWW keeps. Other files have none.
@@ -128,13 +196,23 @@ func (f *File) Versions(visit func(key []byte, e filestore.LastUpdate) error) er
 	if f.versions.page == 0 {
 		return nil
 	}
-	return f.each(f.versions, filestore.VersionPrefix, noVersion, func(key, value []byte) error {
+	m, stop, err := f.updates()
+	defer stop()
+	if err != nil {
+		return f.damaged(err)
+	}
+	w := mergeRuns(m, visit)
+	err = f.each(f.versions, filestore.VersionPrefix, noVersion, func(key, value []byte) error {
 		e, ok := filestore.DecodeEntry(value)
 		if !ok {
 			return f.damage(f.versions.page, "leads to something that is "+noVersion)
 		}
-		return visit(key, e)
+		return w.base(key, e)
 	})
+	if err == nil {
+		err = w.rest()
+	}
+	return f.damaged(err)
 }
 
 const noVersion = "no version of a record"
@@ -149,9 +227,13 @@ func (f *File) each(b bucket, prefix byte, not string, visit func(key, value []b
 			return visit(e.key[1:], e.value)
 		})
 	}
-	err := w.bucket(b)
-	if d, ok := err.(*Damage); ok { // made by the walker, wrapped by nobody
-		return fmt.Errorf("%s is damaged: %w", f.path, d)
+	return w.bucket(b)
+}
+
+// damaged names the file in an error that is one of its damages. An error of visit stays as it is.
+func (f *File) damaged(err error) error {
+	if _, ok := errors.AsType[*Damage](err); ok {
+		return fmt.Errorf("%s is damaged: %w", f.path, err)
 	}
 	return err
 }

@@ -42,7 +42,7 @@ func TestAFlippedByteIsTold(t *testing.T) {
 		r, err := check(bytes.NewReader(bad), int64(len(bad)), nil)
 		require.NoError(t, err)
 		if r.Found == 0 {
-			require.Equal(t, sum, r.Sum)
+			require.Equal(t, sum, r.Tree.Sum)
 		}
 	}
 	require.Greater(t, exact, 200)

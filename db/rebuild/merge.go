@@ -3,13 +3,10 @@ package rebuild
 import (
 	"bytes"
 	"container/heap"
-	"fmt"
-
-	"gotycoon/db/filestore"
 )
 
 const (
-	runBuffer   = 1 << 20 // bytes of one write of a run
+	spillBuffer = 1 << 20 // bytes of one write of a spill
 	mergeMemory = 64 << 20
 	minWindow   = 16 << 10
 )
@@ -18,6 +15,7 @@ const (
 // youngest update counts.
 type merged struct {
 	heap youngest
+	each func(u *update, age int) // sees every update, of several of one key the youngest first; nil: nobody asks
 }
 
 // youngest is a heap of lists: first the list whose present update has the smallest key; of equal
@@ -55,21 +53,26 @@ func (h *youngest) Pop() any {
 // merged returns everything that was added. It comes after finish.
 func (s *sorter) merged() (*merged, error) {
 	m := &merged{}
-	window := max(mergeMemory/max(len(s.runs), 1), minWindow)
-	for _, r := range s.runs {
+	window := max(mergeMemory/max(len(s.spills), 1), minWindow)
+	for _, r := range s.spills {
 		if r.number >= s.dropped {
 			room := make([]byte, min(int64(window), max(r.end-r.off, 1)))
-			m.heap = append(m.heap, aged{&fileRun{f: s.f, run: r, all: room}, r.number})
+			m.heap = append(m.heap, aged{&fileSpill{f: s.f, spill: r, all: room}, r.number})
 		}
 	}
 	for _, c := range s.held {
 		if c.number >= s.dropped {
-			m.heap = append(m.heap, aged{&memoryRun{chunk: c}, c.number})
+			m.heap = append(m.heap, aged{&heldChunk{chunk: c}, c.number})
 		}
 	}
+	return m, m.begin()
+}
+
+// begin reads the first update of each list.
+func (m *merged) begin() error {
 	for i := 0; i < len(m.heap); {
 		if err := m.heap[i].next(); err != nil {
-			return nil, fmt.Errorf("read sorted records: %w", err)
+			return err
 		}
 		if m.heap[i].current().end {
 			m.heap = append(m.heap[:i], m.heap[i+1:]...)
@@ -78,7 +81,7 @@ func (s *sorter) merged() (*merged, error) {
 		i++
 	}
 	heap.Init(&m.heap)
-	return m, nil
+	return nil
 }
 
 // current returns the present update, nil at the end.
@@ -93,8 +96,11 @@ func (m *merged) current() *update {
 func (m *merged) next(scratch []byte) ([]byte, error) {
 	key := append(scratch[:0], m.heap[0].current().key...)
 	for len(m.heap) > 0 && bytes.Equal(m.heap[0].current().key, key) {
+		if m.each != nil {
+			m.each(m.heap[0].current(), m.heap[0].age)
+		}
 		if err := m.heap[0].next(); err != nil {
-			return key, fmt.Errorf("read sorted records: %w", err)
+			return key, err
 		}
 		if m.heap[0].current().end {
 			heap.Pop(&m.heap)
@@ -106,6 +112,10 @@ func (m *merged) next(scratch []byte) ([]byte, error) {
 }
 
 // merge writes what was set over the records of the base.
+//
+// If the checksum of the base's tree is not the one in its description, a record of the base is
+// damaged. merge adds the difference (Builder.doubt) to the checksum of the new file: a fresh
+// checksum would hide the damage from Check.
 func (b *Builder) merge() error {
 	if err := b.sorter.finish(); err != nil {
 		return err
@@ -119,7 +129,7 @@ func (b *Builder) merge() error {
 		if err := b.base.Records(w.base); err != nil {
 			return err
 		}
-		b.doubt = b.base.desc.Sum - w.sum
+		b.doubt = b.base.desc.Sum - b.base.Tree().Sum
 	}
 	return w.rest()
 }
@@ -138,17 +148,11 @@ type mergeWriter struct {
 	m   *merged
 	put func(key, value []byte) error
 	key []byte // scratch
-	sum uint64 // of the records of the file below
 }
 
 // base writes the updates of keys up to the key of a record of the base, and then the record,
 // unless an update of the same key has replaced it. Records of the base come in the order of keys.
-//
-// base also sums the records up. If the sum is not the checksum in the base's description, a record
-// of the base is damaged. merge adds the difference (Builder.doubt) to the checksum of the new
-// file: a fresh checksum would hide the damage from Check.
 func (w *mergeWriter) base(key, value []byte) error {
-	w.sum += filestore.RecordSum(key, value)
 	for {
 		u := w.m.current()
 		order := -1

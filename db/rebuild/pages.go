@@ -2,11 +2,11 @@ package rebuild
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 
 	"gotycoon/db/filestore"
+	"gotycoon/db/filestore/run"
 )
 
 // metaAt returns one of the two meta pages of a file.
@@ -104,6 +104,7 @@ type top struct {
 	list []bucket // all
 
 	versions bucket // with Meta.LWW
+	runs     bucket // page 0: the file has none
 }
 
 // top reads the page that names the buckets.
@@ -117,18 +118,19 @@ func (p *pages) top(id uint64) (top, error) {
 		if e.flags != elementBucket || len(e.value) < bucketSize {
 			return p.damage(id, "holds something that is no bucket")
 		}
-		b := bucket{page: id, root: binary.NativeEndian.Uint64(e.value)}
-		if b.root == 0 {
-			b.inline = e.value[bucketSize:]
-		}
+		b := e.asBucket()
 		t.list = append(t.list, b)
 		switch string(e.key) {
 		case filestore.DataBucket:
 			t.data = b
 		case filestore.VersionBucket:
 			t.versions = b
+		case run.Bucket:
+			t.runs = b
 		case filestore.MetaBucket:
 			return p.description(b, &t.desc)
+		default:
+			return p.damage(id, "names the bucket %q, which no database has", e.key)
 		}
 		return nil
 	})

@@ -2,193 +2,277 @@ package rebuild
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
-	"io"
-	"slices"
+	"fmt"
+	"iter"
 
-	"gotycoon/internal/vfs"
+	"gotycoon/db/filestore"
+	"gotycoon/db/filestore/run"
 )
 
-// write writes a sorted chunk to a file as
+// # Runs
 //
-//	varint key size, varint 0: removed, or value size + 1; key, value
+// A file may have runs: sorted lists of updates that a checkpoint has written, and that have not
+// been merged into the tree (package run). The newest update of a key counts, below all runs the
+// record of the tree:
 //
-// for the last update of every key, and returns where it stands.
-func (c *chunk) write(f vfs.File, off int64, buf []byte) (run, error) {
-	r := run{off, off, c.number}
-	for i, ref := range c.refs {
-		if c.superseded(i) {
-			continue
+//	run 9    b: tombstone    c = 3                       the file has
+//	run 8    a = 2           b = 2          d = 2        a = 2, c = 3, d = 2, e = 1
+//	tree     a = 1           b = 1          e = 1
+//
+// Whoever reads a file in order (File) merges a cursor on each run with the walk through the tree.
+// Whoever needs no order (Salvage) hands out the tree, and then one run after the other, the oldest
+// first: the last update of a key counts. Whatever is written anew has no runs.
+//
+// A run without its info was not finished. Its updates are in the update log, and it is ignored.
+
+// A runBucket says where a run is.
+type runBucket struct {
+	bucket
+	number uint64
+	info   run.Info // of a finished run
+}
+
+// Ranges of keys in the bucket of a run.
+var (
+	runHead   = span{[]byte{run.InfoKey}, []byte{run.FilterKey}}
+	runBlocks = span{[]byte{run.BlockKey}, []byte{run.BlockKey + 1}}
+	runLarge  = span{[]byte{run.LargeKey}, []byte{run.LargeKey + 1}}
+)
+
+// asRun returns the run that an element of the bucket of runs names.
+func (e element) asRun() (r runBucket, ok bool) {
+	if e.flags != elementBucket || len(e.key) != 8 || len(e.value) < bucketSize {
+		return r, false
+	}
+	return runBucket{bucket: e.asBucket(), number: binary.BigEndian.Uint64(e.key)}, true
+}
+
+// asBucket returns the bucket that an element holds.
+func (e element) asBucket() bucket {
+	b := bucket{page: e.page, root: binary.NativeEndian.Uint64(e.value)}
+	if b.root == 0 {
+		b.inline = bytes.Clone(e.value[bucketSize:])
+	}
+	return b
+}
+
+// listRuns returns the finished runs of a file, oldest first, and the number of unfinished ones.
+func (p *pages) listRuns(all bucket) (runs []runBucket, unfinished int, err error) {
+	if all.page == 0 {
+		return nil, 0, nil
+	}
+	for e, err := range p.elements(all, span{}) {
+		if err != nil {
+			return nil, 0, err
 		}
-		vsize := uint64(ref.vsize) + 1
-		if ref.vsize == removed {
-			vsize = 0
+		r, ok := e.asRun()
+		if !ok {
+			return nil, 0, p.damage(e.page, "holds something that is no run")
 		}
-		buf = binary.AppendUvarint(buf, uint64(ref.ksize))
-		buf = binary.AppendUvarint(buf, vsize)
-		buf = append(append(buf, c.key(ref)...), c.value(ref)...)
-		if len(buf) >= runBuffer-binary.MaxVarintLen64 {
-			if _, err := f.WriteAt(buf, r.end); err != nil {
-				return r, err
+		finished := false
+		if r.info, finished, err = p.runInfo(r); err != nil {
+			return nil, 0, fmt.Errorf("run %d: %w", r.number, err)
+		}
+		if finished {
+			runs = append(runs, r)
+		} else {
+			unfinished++
+		}
+	}
+	return runs, unfinished, nil
+}
+
+// runInfo returns what a run says of itself; false: it was not finished.
+func (p *pages) runInfo(r runBucket) (info run.Info, finished bool, err error) {
+	for e, err := range p.elements(r.bucket, runHead) {
+		if err != nil {
+			return info, false, err
+		}
+		if info, finished = run.DecodeInfo(e.value); !finished {
+			return info, false, p.damage(e.page, "what the run says of itself cannot be read")
+		}
+	}
+	return info, finished, nil
+}
+
+var errStopped = errors.New("the loop has ended")
+
+// elements returns the elements of a bucket, in order, that are within a range. The last pair has
+// the error with which the walk ended early.
+func (p *pages) elements(b bucket, only span) iter.Seq2[element, error] {
+	return func(yield func(element, error) bool) {
+		w := walker{pages: p, only: only, bad: func(d *Damage, _ span) error { return d }}
+		w.leaf = func(pg page, in span) error {
+			if pg.count == 0 && b.root != 0 {
+				return p.damage(pg.id, "a page without entries")
 			}
-			r.end += int64(len(buf))
-			buf = buf[:0]
+			return pg.records(in, func(e element) error {
+				if only.holds(e.key) && !yield(e, nil) {
+					return errStopped
+				}
+				return nil
+			})
+		}
+		if err := w.bucket(b); err != nil && !errors.Is(err, errStopped) {
+			yield(element{}, err)
 		}
 	}
-	_, err := f.WriteAt(buf, r.end)
-	r.end += int64(len(buf))
-	return r, err
 }
 
-// updates gives one update after another.
-type updates interface {
-	// next moves on to the next update.
-	next() error
-	current() *update
+// A puller takes elements one by one.
+type puller struct {
+	next func() (element, error, bool)
+	stop func()
 }
 
-// An update is the last update of a key.
-type update struct {
-	key, value []byte // valid until next
-	gone       bool   // the key is removed
-	end        bool   // there is no update any more
+func (p *pages) pull(b bucket, only span) *puller {
+	next, stop := iter.Pull2(p.elements(b, only))
+	return &puller{next, stop}
 }
 
-// A memoryRun is a sorted chunk as updates.
-type memoryRun struct {
-	*chunk
-	at  int // the next ref
-	now update
+// runUpdates gives the updates of a run, without the blocks' own memory: an update is valid until
+// the next one.
+type runUpdates struct {
+	pages  *pages
+	run    runBucket
+	blocks *puller
+	large  *puller // values that stand outside their blocks; nil: none was asked for
+
+	block run.Block
+	at    int // the next entry in the block
+	page  uint64
+	now   update
+	given run.Info // figures of what was given
 }
 
-func (m *memoryRun) current() *update { return &m.now }
+func (p *pages) runUpdates(r runBucket) *runUpdates {
+	return &runUpdates{pages: p, run: r, blocks: p.pull(r.bucket, runBlocks)}
+}
 
-func (m *memoryRun) next() error {
-	for m.at < len(m.refs) && m.superseded(m.at) {
-		m.at++
+func (u *runUpdates) current() *update { return &u.now }
+
+// close ends the walks.
+func (u *runUpdates) close() {
+	u.blocks.stop()
+	if u.large != nil {
+		u.large.stop()
 	}
-	if m.at == len(m.refs) {
-		m.now = update{end: true}
-		return nil
+}
+
+func (u *runUpdates) next() error {
+	if err := u.step(); err != nil {
+		return fmt.Errorf("run %d: %w", u.run.number, err)
 	}
-	r := m.refs[m.at]
-	m.at++
-	m.now = update{key: m.key(r), value: m.value(r), gone: r.vsize == removed}
 	return nil
 }
 
-// A fileRun is a run as updates.
-type fileRun struct {
-	f   vfs.File
-	run        // the part that has not been read
-	buf []byte // read and not consumed
-	all []byte // the room that buf is in
-	now update
+func (u *runUpdates) step() error {
+	if u.at == u.block.Len() {
+		e, err, ok := u.blocks.next()
+		if !ok {
+			u.now = update{end: true}
+			return u.whole()
+		}
+		if err != nil {
+			return err
+		}
+		if u.block, err = u.pages.block(e); err != nil {
+			return err
+		}
+		u.at, u.page = 0, e.page
+	}
+	key, flagged, err := u.block.Entry(u.at)
+	if err == nil && len(flagged) == 0 {
+		flagged, err = u.outside(key)
+	}
+	f, ok := filestore.DecodeFlagged(flagged)
+	if err == nil && !ok {
+		err = u.pages.damage(u.page, "the update of %q cannot be read", key)
+	}
+	u.at++
+	count(&u.given, key, flagged, f)
+	u.now = update{key: key, value: f.Value, gone: !f.Live, last: f.Last, noted: f.Noted}
+	return err
 }
 
-func (r *fileRun) current() *update { return &r.now }
+// count adds an entry to the figures of a run.
+func count(i *run.Info, key, flagged []byte, f filestore.Flagged) {
+	i.Entries++
+	i.Bytes += int64(len(key) + len(flagged))
+	if f.Live {
+		i.Live++
+		i.LiveBytes += int64(len(key) + len(f.Value))
+	}
+}
 
-func (r *fileRun) next() error {
-	if len(r.buf) == 0 && r.off == r.end {
-		r.now = update{end: true}
-		return nil
+// whole returns an error unless the run has given what it says of itself.
+func (u *runUpdates) whole() error {
+	want := u.run.info
+	want.About, want.AboutBytes = 0, 0
+	if u.given != want {
+		return &Damage{Whole: true, What: fmt.Sprintf("it has %d entries with %d bytes, and says that it has %d with %d",
+			u.given.Entries, u.given.Bytes, want.Entries, want.Bytes)}
 	}
-	if err := r.need(2 * binary.MaxVarintLen64); err != nil {
-		return err
-	}
-	ksize, n := binary.Uvarint(r.buf)
-	vsize, m := binary.Uvarint(r.buf[max(n, 0):])
-	if n <= 0 || m <= 0 {
-		return io.ErrUnexpectedEOF
-	}
-	r.now = update{gone: vsize == 0}
-	if vsize > 0 {
-		vsize--
-	}
-	size := n + m + int(ksize+vsize)
-	if err := r.need(size); err != nil {
-		return err
-	}
-	if len(r.buf) < size {
-		return io.ErrUnexpectedEOF
-	}
-	body := r.buf[n+m : size]
-	r.now.key, r.now.value = body[:ksize], body[ksize:]
-	r.buf = r.buf[size:]
 	return nil
 }
 
-// need reads until n bytes are there, or all that are left.
-func (r *fileRun) need(n int) error {
-	if len(r.buf) >= n || r.off == r.end {
-		return nil
+// outside returns the value of a key that is too large for a block. Such values are in the order of
+// their keys as well, so one walk meets them all.
+func (u *runUpdates) outside(key []byte) ([]byte, error) {
+	if u.large == nil {
+		u.large = u.pages.pull(u.run.bucket, runLarge)
 	}
-	if n > cap(r.all) {
-		r.all = make([]byte, n+n/2)
-	}
-	have := copy(r.all[:cap(r.all)], r.buf)
-	want := min(int64(cap(r.all)-have), r.end-r.off)
-	got, err := r.f.ReadAt(r.all[have:have+int(want)], r.off)
-	if err != nil && !(errors.Is(err, io.EOF) && int64(got) == want) {
-		return err
-	}
-	r.off += int64(got)
-	r.buf = r.all[:have+got]
-	return nil
-}
-
-// sort brings the updates in the order of their keys, and updates of one key in the order in which
-// they were made.
-func (c *chunk) sort() {
-	for i := range c.refs {
-		r := &c.refs[i]
-		r.prefix = prefixOf(c.key(*r)[min(c.skip, int(r.ksize)):])
-	}
-	slices.SortFunc(c.refs, func(a, b ref) int {
-		if a.prefix != b.prefix {
-			return cmp.Compare(a.prefix, b.prefix)
+	for {
+		e, err, ok := u.large.next()
+		if err != nil {
+			return nil, err
 		}
-		if n := bytes.Compare(c.key(a), c.key(b)); n != 0 {
-			return n
+		if !ok || bytes.Compare(e.key[1:], key) > 0 {
+			return nil, u.pages.damage(u.page, "the large value of %q is missing", key)
 		}
-		return cmp.Compare(a.off, b.off)
-	})
-}
-
-// prefixOf returns a number that orders keys as their first bytes do.
-func prefixOf(key []byte) uint64 {
-	if len(key) >= 8 {
-		return binary.BigEndian.Uint64(key)
+		if bytes.Equal(e.key[1:], key) && e.flags == 0 {
+			flagged, err := run.OpenLarge(e.value)
+			if err != nil {
+				return nil, u.pages.damage(e.page, "the large value of %q does not match its checksum", key)
+			}
+			return flagged, nil
+		}
 	}
-	var b [8]byte
-	copy(b[:], key)
-	return binary.BigEndian.Uint64(b[:])
 }
 
-func (c *chunk) key(r ref) []byte { return c.data[r.off : r.off+r.ksize] }
-
-func (c *chunk) value(r ref) []byte {
-	if r.vsize == removed {
-		return nil
+// block returns the block that an element of a run holds, whose checksum is right and whose entries
+// are in order and end with the element's key.
+func (p *pages) block(e element) (run.Block, error) {
+	b, err := run.OpenBlock(e.value)
+	if err != nil || e.flags != 0 {
+		return b, p.damage(e.page, "a block does not match its checksum")
 	}
-	at := r.off + r.ksize
-	return c.data[at : at+r.vsize]
-}
-
-// superseded reports whether the update after i is one of the same key.
-func (c *chunk) superseded(i int) bool {
-	return i+1 < len(c.refs) && c.refs[i].prefix == c.refs[i+1].prefix && bytes.Equal(c.key(c.refs[i]), c.key(c.refs[i+1]))
-}
-
-// room makes place for n more bytes of data. It doubles the memory, but not beyond the limit.
-func (c *chunk) room(n int, limit int64) {
-	need := len(c.data) + n
-	if need <= cap(c.data) {
-		return
+	var last []byte
+	for i := range b.Len() {
+		key, _, err := b.Entry(i)
+		if err != nil || i > 0 && bytes.Compare(key, last) <= 0 {
+			return b, p.damage(e.page, "entry %d of a block is not where it should be", i)
+		}
+		last = key
 	}
-	size := max(2*cap(c.data), 64<<10)
-	size = max(min(size, int(limit)), need)
-	c.data = append(make([]byte, 0, size), c.data...)
+	if !bytes.Equal(last, e.key[1:]) {
+		return b, p.damage(e.page, "a block ends with the key %q, and should end with %q", last, e.key[1:])
+	}
+	return b, nil
+}
+
+// addRuns adds the updates of runs to a list that is to be merged. stop ends the walks.
+func (p *pages) addRuns(m *merged, runs []runBucket) (stop func()) {
+	all := make([]*runUpdates, len(runs))
+	for i, r := range runs {
+		all[i] = p.runUpdates(r)
+		m.heap = append(m.heap, aged{all[i], i})
+	}
+	return func() {
+		for _, u := range all {
+			u.close()
+		}
+	}
 }

@@ -18,7 +18,7 @@ func (s *salvager) leaf(p page, in span, visit func(key, value []byte) error, no
 		}
 		bad = 0
 	}
-	for i := range min(int(p.count), (len(p.raw)-headSize)/elementSize) {
+	for i := range p.elements() {
 		e, ok := p.usable(i)
 		if !ok {
 			bad++
@@ -42,7 +42,7 @@ func (s *salvager) leaf(p page, in span, visit func(key, value []byte) error, no
 // usable returns an element whose data ends where the data of the next one begins.
 func (p page) usable(i int) (element, bool) {
 	e, ok := p.at(i)
-	if !ok || e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix {
+	if !ok || e.flags != 0 || len(e.key) == 0 || e.key[0] != filestore.KeyPrefix || e.isFilter() {
 		return e, false
 	}
 	if i+1 < int(p.count) {
@@ -62,10 +62,9 @@ func (p page) begins(i int) (int, bool) {
 	return at + int(binary.NativeEndian.Uint32(p.raw[at+4:])), true
 }
 
-// orphans looks for records in the pages that nothing leads to.
+// orphans looks for records, and for entries of runs, in the pages that nothing leads to.
 func (s *salvager) orphans() error {
 	var buf []byte
-	s.lost = joined(s.lost)
 	for id := uint64(2); id < s.end; id++ {
 		s.progress(1)
 		if s.reached.has(id) || s.freeOK && s.free.has(id) {
@@ -76,7 +75,9 @@ func (s *salvager) orphans() error {
 		if err != nil {
 			continue
 		}
-		if err := s.orphan(p); err != nil {
+		if p.ofRun() {
+			s.adopt(p)
+		} else if err := s.orphan(p); err != nil {
 			return err
 		}
 		id += uint64(p.overflow)
@@ -90,12 +91,11 @@ func (s *salvager) orphan(p page) error {
 		if !s.missing(append([]byte{filestore.KeyPrefix}, key...)) {
 			return nil
 		}
-		s.Records++
 		s.Orphans++
 		if !s.freeOK {
 			s.Doubtful++
 		}
-		return s.take(key, value)
+		return s.record(key, value)
 	}, false)
 }
 

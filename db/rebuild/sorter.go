@@ -14,13 +14,14 @@ import (
 // goroutine sorts them chunk by chunk. Chunks that do not fit in memory go to a file whose name is
 // removed at once, so that nothing is left of the file when the process dies.
 //
-//	add ──► chunk ──(full)──► goroutine: sort ──► held ──(too many)──► write: run ┐
-//	                                               │                       ...    ├──► merge
-//	                                               └──────────────────────────────┘
+//	add ──► chunk ──(full)──► goroutine: sort ──► held ──(too many)──► write: spill ┐
+//	                                               │                          ...   ├──► merge
+//	                                               └────────────────────────────────┘
 type sorter struct {
 	fs    vfs.FS
 	name  string
-	limit int64 // bytes of a chunk
+	limit int64        // bytes of a chunk
+	fold  func(*chunk) // joins updates of a key in a sorted chunk; nil: the last update counts
 
 	chunk *chunk
 	first []byte // the key that was added first
@@ -36,10 +37,10 @@ type sorter struct {
 	cleared bool // the records of a base do not count
 
 	// The following belong to the goroutine until finish.
-	held []*chunk // sorted, the oldest first
-	f    vfs.File // of the runs; nil: none yet
-	runs []run
-	end  int64 // of the file
+	held   []*chunk // sorted, the oldest first
+	f      vfs.File // of the spills; nil: none yet
+	spills []spill
+	end    int64 // of the file
 }
 
 const (
@@ -69,8 +70,8 @@ const (
 	maxOff  = 1 << 31 // bytes of a chunk
 )
 
-// A run is a sorted chunk in the file.
-type run struct {
+// A spill is a sorted chunk in the file.
+type spill struct {
 	off, end int64
 	number   int // of the chunk
 }
@@ -161,10 +162,10 @@ func (s *sorter) clear() error {
 // run sorts chunks, and writes the oldest when there are too many, until stop.
 func (s *sorter) run() {
 	defer close(s.stopped)
-	buf := make([]byte, 0, runBuffer)
+	buf := make([]byte, 0, spillBuffer)
 	for c := range s.work {
 		if s.failure() == nil {
-			c.sort()
+			s.arrange(c)
 		}
 		if s.held = append(s.held, c); len(s.held) <= chunksHeld {
 			continue
@@ -177,6 +178,12 @@ func (s *sorter) run() {
 			}
 		}
 		s.free <- oldest
+	}
+}
+
+func (s *sorter) arrange(c *chunk) {
+	if c.sort(); s.fold != nil {
+		s.fold(c)
 	}
 }
 
@@ -193,7 +200,7 @@ func (s *sorter) write(c *chunk, buf []byte) error {
 		}
 	}
 	r, err := c.write(s.f, s.end, buf)
-	s.runs, s.end = append(s.runs, r), r.end
+	s.spills, s.end = append(s.spills, r), r.end
 	return err
 }
 
@@ -201,7 +208,7 @@ func (s *sorter) write(c *chunk, buf []byte) error {
 func (s *sorter) finish() error {
 	s.stop()
 	s.chunk.skip = max(s.same, 0)
-	s.chunk.sort()
+	s.arrange(s.chunk)
 	s.held = append(s.held, s.chunk)
 	return s.failure()
 }

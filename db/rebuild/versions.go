@@ -22,12 +22,24 @@ type memory struct {
 // key. Commit writes it if its Meta has LWW. Remember may be called in any order, before or after
 // the record comes. Clear forgets everything remembered.
 func (b *Builder) Remember(key []byte, e filestore.LastUpdate) error {
-	if b.memory == nil {
-		b.memory = &memory{sorter: newSorter(b.fs, b.temp+versionSuffix+sortSuffix, b.opts.Memory/versionShare)}
-	}
+	b.remembers()
 	b.memory.newest = max(b.memory.newest, e.Stamp)
 	b.memory.room = filestore.AppendEntry(b.memory.room[:0], e)
 	return b.memory.add(key, b.memory.room, false)
+}
+
+func (b *Builder) remembers() {
+	if b.memory == nil {
+		b.memory = &memory{sorter: newSorter(b.fs, b.temp+versionSuffix+sortSuffix, b.opts.Memory/versionShare)}
+		b.memory.fold = foldVersions
+	}
+}
+
+// Fade makes the file remember that a key is removed, and keep its version: the record has expired
+// or was evicted, which is no update. Nothing is remembered of a key that has no version.
+func (b *Builder) Fade(key []byte) error {
+	b.remembers()
+	return b.memory.add(key, fade, false)
 }
 
 // versions writes the versions and removals behind the records and returns the root, 0 for a file
@@ -46,12 +58,13 @@ func (b *Builder) versions(m *filestore.Meta) (root uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		w := mergeWriter{m: all, put: func(key, value []byte) error {
-			if e, _ := filestore.DecodeEntry(value); e.Removed {
+		w := mergeStored(all, func(key []byte, e filestore.LastUpdate) error {
+			if e.Removed {
 				m.Removals++
 			}
-			return t.put(key, value)
-		}}
+			b.memory.room = filestore.AppendEntry(b.memory.room[:0], e)
+			return t.put(key, b.memory.room)
+		})
 		if err := w.rest(); err != nil {
 			return 0, err
 		}
@@ -59,38 +72,4 @@ func (b *Builder) versions(m *filestore.Meta) (root uint64, err error) {
 	root, err = t.finish()
 	b.tree.next = t.next
 	return root, err
-}
-
-// memory hands out the versions and removals that a damaged file remembers.
-func (s *salvager) memory() error {
-	if s.remember == nil || s.versions.page == 0 {
-		return nil
-	}
-	w := walker{pages: &s.pages, bad: func(d *Damage, _ span) error { s.lose(d, nil); return nil }}
-	w.seen = func(p page) error {
-		if !s.reached.set(p.id) {
-			return s.damage(p.id, "is reached twice")
-		}
-		s.progress(int(p.overflow) + 1)
-		return nil
-	}
-	w.leaf = func(p page, _ span) error {
-		bad := 0
-		for i := range min(int(p.count), (len(p.raw)-headSize)/elementSize) {
-			el, ok := p.at(i)
-			e, entry := filestore.DecodeEntry(el.value)
-			if !ok || !entry || len(el.key) == 0 || el.key[0] != filestore.VersionPrefix {
-				bad++
-				continue
-			}
-			if err := s.remember(el.key[1:], e); err != nil {
-				return err
-			}
-		}
-		if bad > 0 {
-			s.lose(s.damage(p.id, "%d versions of records cannot be read", bad), nil)
-		}
-		return nil
-	}
-	return w.bucket(s.versions)
 }

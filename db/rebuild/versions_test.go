@@ -102,20 +102,16 @@ func TestVersionsAreSalvaged(t *testing.T) {
 		if page >= 0 {
 			clear(broken[page*size : (page+1)*size])
 		}
-		got := map[string]filestore.LastUpdate{}
-		s := newSalvager(bytes.NewReader(broken), int64(len(broken)), func(key, value []byte) error {
-			if want[string(key)].Removed {
-				t.Errorf("page %d: %q is no record", page, key)
-			}
-			return nil
-		}, nil)
-		s.remember = func(key []byte, e filestore.LastUpdate) error {
-			if got[string(key)] = e; e != want[string(key)] {
-				t.Errorf("page %d: %q has the version %v", page, key, e)
-			}
-			return nil
-		}
+		to := newSaved()
+		s := newSalvager(bytes.NewReader(broken), int64(len(broken)), to, nil)
 		require.NoError(t, s.run())
+		got := to.versions
+		for key := range to.records {
+			require.False(t, want[key].Removed, "page %d: %q is no record", page, key)
+		}
+		for key, e := range got {
+			require.Equal(t, want[key], e, "page %d: %q", page, key)
+		}
 		if page < 0 {
 			require.Empty(t, s.Salvaged.Lost)
 			require.True(t, maps.Equal(want, got))

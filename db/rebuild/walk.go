@@ -8,6 +8,7 @@ import (
 
 // An element is one element of a page.
 type element struct {
+	page       uint64 // that it stands in
 	flags      uint32
 	child      uint64
 	key, value []byte
@@ -18,8 +19,16 @@ type element struct {
 // open.
 type span struct{ low, high []byte }
 
+// noKeys is a range without keys.
+var noKeys = span{[]byte{}, []byte{}}
+
 func (s span) holds(key []byte) bool {
 	return bytes.Compare(key, s.low) >= 0 && (s.high == nil || less(key, s.high))
+}
+
+// touches reports whether two ranges have keys in common.
+func (s span) touches(o span) bool {
+	return (o.high == nil || less(s.low, o.high)) && (s.high == nil || less(o.low, s.high))
 }
 
 // String shows the range in Go's notation, without the byte that all keys begin with.
@@ -36,6 +45,7 @@ func (s span) String() string {
 
 // at returns an element; ok is false when its data is not inside of the page.
 func (p page) at(i int) (e element, ok bool) {
+	e.page = p.id
 	at := headSize + elementSize*i
 	if at+elementSize > len(p.raw) {
 		return e, false
@@ -84,9 +94,14 @@ func (p page) records(in span, visit func(element) error) error {
 // maxDepth is how deep a tree may be. A deeper tree leads back to a page above.
 const maxDepth = 64
 
+// keptBuffer is the largest buffer that a walker keeps for the next page: a walk through a large
+// value should not hold its memory until the end, above all where many walks go on side by side.
+const keptBuffer = 256 << 10
+
 // A walker visits the pages of a tree in the order of their keys.
 type walker struct {
 	*pages
+	only span                           // the keys that are wanted; most pages without such keys are passed over
 	leaf func(p page, in span) error    // each leaf
 	bad  func(d *Damage, in span) error // each page that cannot be read, with the keys missing for it
 	seen func(p page) error             // each page; nil: nobody asks
@@ -136,7 +151,11 @@ func (w *walker) visit(id uint64, in span, depth int) error {
 		}
 	}
 	if p.flags == flagLeaf {
-		return w.checked(w.leaf(p, in), id, in)
+		err := w.checked(w.leaf(p, in), id, in)
+		if len(buf) > keptBuffer {
+			w.bufs[depth] = nil
+		}
+		return err
 	}
 	return w.branch(p, in, depth)
 }
@@ -165,6 +184,9 @@ func (w *walker) branch(p page, in span, depth int) error {
 				return err
 			}
 			bad = nil
+		}
+		if !w.only.touches(below) {
+			continue
 		}
 		if err := w.visit(c.child, below, depth+1); err != nil {
 			return err

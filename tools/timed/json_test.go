@@ -21,7 +21,7 @@ func TestOutputForPrograms(t *testing.T) {
 		`{"key":"binary","value_base64":"/wE="}` + "\n" + `{"key":"mortal","value":"text","xt":SECONDS}` + "\n": {"list", "-json", "-pv", "-pt", path},
 		`{"key":"62696E617279","value":"FF01"}` + "\n":                                                          {"get", "-json", "-px", "-sx", path, "62696E617279"},
 		`{"key":"mortal","value":"text","xt":SECONDS}` + "\n":                                                   {"get", "-json", path, "mortal"},
-		`{"count":2,"size":32768}` + "\n":                                                                       {"inform", "-json", path},
+		`{"count":2,"size":69632}` + "\n":                                                                       {"inform", "-json", path},
 	} {
 		require.Equal(t, want, seconds.ReplaceAllString(succeed(t, args...), "SECONDS"), "%q", args)
 	}

@@ -32,7 +32,7 @@ func commands() []cli.Command[*call] {
 		command("merge", "database source ...", "store the records of other databases", merge),
 		command("recover", "database logdir", "bring in the updates of a log, all or up to a moment", recoverLog),
 		command("verify", "database [logdir]", "look at every page of a file and every record of its log", verify),
-		command("compact", "database", "give back the space in a file that holds nothing", compact),
+		command("compact", "database", "give back the space in a file that holds nothing, and merge its runs: older versions can open the file", compact),
 		command("repair", "database newdatabase", "save what can be read of a damaged file into a new one", repair),
 		command("check", "database", "read every record in two ways and compare", check),
 		command("bgsinform", "file", "tell what is in a server's snapshots", bgsInform),

@@ -13,8 +13,9 @@ import (
 	"gotycoon/internal/vfs"
 )
 
-// compact rewrites a database file without unused space. The file's description of itself stays
-// unchanged, so the file of a crashed server is still brought up to date from its log.
+// compact rewrites a database file without unused space and without runs. What the file says of its
+// place in a log stays unchanged, so the file of a crashed server is still brought up to date from
+// its log.
 func compact(ctx context.Context, c *call) error {
 	if err := c.parse(1, 1); err != nil {
 		return err
@@ -50,13 +51,10 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 		return err
 	}
 	defer b.Discard() // after an error that is returned
-	done := c.quietProgress("records", m.Bytes)
-	var count, size int64
-	var sum uint64
+	done := c.quietProgress("records", f.About())
+	var count int64
 	err = f.Records(func(key, value []byte) error {
 		count++
-		size += int64(len(key) + len(value))
-		sum += filestore.RecordSum(key, value)
 		done(1, len(key)+len(value))
 		if count%lookEvery == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -64,9 +62,9 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 		return b.Append(key, value)
 	})
 	done(0, 0)
-	if err == nil && (count != m.Count || size != m.Bytes || m.Summed && sum != m.Sum) {
+	if t := f.Tree(); err == nil && (t.Count != m.Count || t.Bytes != m.Bytes || m.Summed && t.Sum != m.Sum) {
 		err = fmt.Errorf("%w: it has %d records with %d bytes and the checksum %016x, and says that it has %d with %d and %016x",
-			errDisagrees, count, size, sum, m.Count, m.Bytes, m.Sum)
+			errDisagrees, t.Count, t.Bytes, t.Sum, m.Count, m.Bytes, m.Sum)
 	}
 	if _, damaged := errors.AsType[*rebuild.Damage](err); damaged || errors.Is(err, errDisagrees) {
 		return fmt.Errorf("%w: see what verify says; repair saves what can be read", err)
@@ -123,13 +121,22 @@ var (
 func (c *call) salvage(ctx context.Context, path string, b *rebuild.Builder) (*rebuild.Salvaged, error) {
 	done := c.quietProgress("pages", -1)
 	defer done(0, 0)
-	var count int64
-	return rebuild.Salvage(path, c.tryLock, func(key, value []byte) error {
-		if count++; count%lookEvery == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return b.Set(key, value)
-	}, b.Remember, func(pages int) { done(pages, 0) })
+	return rebuild.Salvage(path, c.tryLock, &sink{Builder: b, ctx: ctx}, func(pages int) { done(pages, 0) })
+}
+
+// A sink takes what is saved until the command is to end.
+type sink struct {
+	*rebuild.Builder
+	ctx   context.Context
+	count int64
+}
+
+// Set stores a record.
+func (s *sink) Set(key, value []byte) error {
+	if s.count++; s.count%lookEvery == 0 && s.ctx.Err() != nil {
+		return s.ctx.Err()
+	}
+	return s.Builder.Set(key, value)
 }
 
 // save completes the new file. The new file takes over the damaged file's description, so that a
@@ -158,6 +165,9 @@ func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error
 		if l.Keys != "" {
 			line += "; missing may be keys from " + l.Keys
 		}
+		if l.Newer != "" {
+			line += "; older than they should be, or missing, may be keys from " + l.Newer
+		}
 		fmt.Fprintf(c.stderr, "%s: %s: %s\n", program, path, line)
 	}
 	if more := s.Found - len(s.Lost); more > 0 {
@@ -166,10 +176,13 @@ func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error
 	fmt.Fprintf(c.out, "records saved: %d\n", count)
 	known := s.Meta.Format != 0
 	if known {
-		fmt.Fprintf(c.out, "records in the file, as it says: %d\n", s.Meta.Count)
+		c.tellSource(s)
 	}
 	if s.Orphans > 0 {
 		fmt.Fprintf(c.out, "records from pages that nothing led to: %d\n", s.Orphans)
+	}
+	if s.RunsHurt && s.PassedOver > 0 {
+		fmt.Fprintf(c.out, "pages with newer records that were passed over, because their order is not known: %d\n", s.PassedOver)
 	}
 	if s.Doubtful > 0 {
 		fmt.Fprintf(c.out, "records that may be out of date: %d\n", s.Doubtful)
@@ -177,18 +190,33 @@ func (c *call) saved(path string, s *rebuild.Salvaged, b *rebuild.Builder) error
 	if s.Stale {
 		fmt.Fprintf(c.out, "the newest state of the file cannot be read: these are the records of one before\n")
 	}
-	certain := known && s.Meta.Summed && b.Sum() == s.Meta.Sum && count == s.Meta.Count
+	tree := rebuild.Sums{Count: count, Sum: b.Sum()}
+	if s.Runs > 0 || s.RunsHurt {
+		tree = s.Tree // the new file has what the runs have, too
+	}
+	certain := known && s.Meta.Summed && tree.Sum == s.Meta.Sum && tree.Count == s.Meta.Count && !s.RunsHurt
 	if !certain {
 		c.tellUncertain(s, count)
 	}
 	c.tellLog(path, s.Meta)
 	switch {
-	case !known || s.Doubtful > 0 || s.Stale || count != s.Meta.Count:
+	case !known || s.Doubtful > 0 || s.Stale || s.RunsHurt || tree.Count != s.Meta.Count:
 		return errLost
 	case !certain:
 		return errUncertain
 	}
 	return nil
+}
+
+// tellSource says what the file claims to have. A file with runs knows only about the records below
+// them.
+func (c *call) tellSource(s *rebuild.Salvaged) {
+	if s.Runs == 0 && s.Entries == 0 {
+		fmt.Fprintf(c.out, "records in the file, as it says: %d\n", s.Meta.Count)
+		return
+	}
+	fmt.Fprintf(c.out, "records below the runs of the file, as it says: %d\n", s.Meta.Count)
+	fmt.Fprintf(c.out, "updates in the runs of the file: %d\n", s.Entries)
 }
 
 // tellUncertain explains why the saved records may differ from the written ones. Pages have no
@@ -199,6 +227,8 @@ func (c *call) tellUncertain(s *rebuild.Salvaged, count int64) {
 	switch {
 	case s.Meta.Format == 0:
 		why = "nothing that the file says of itself can be read"
+	case s.RunsHurt:
+		why = "a part of the newer records cannot be read, so that older ones may have taken their place"
 	case !s.Meta.Summed:
 		why = "the file has no checksum of its records; \"" + program + " compact\" adds one to a sound file"
 	}

@@ -55,7 +55,7 @@ func (r *recovery) description() (filestore.Meta, error) {
 	m.Epoch++
 	m.Checkpoints++
 	// before that there was nothing to tell it by
-	m.Persistent = m.Persistent || r.noXT && m.Count == 0
+	m.Persistent = m.Persistent || r.noXT && m.Count == 0 && r.file.Runs() == 0
 	m.Outlive()
 	if last := (filestore.Version{Stamp: m.ClearedAt, SID: m.ClearedBy}); m.LWW && last.Less(r.cleared) {
 		m.ClearedAt, m.ClearedBy, m.Base = r.cleared.Stamp, r.cleared.SID, 0

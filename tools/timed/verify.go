@@ -88,6 +88,9 @@ func (v *verification) file() error {
 	v.fact("pages", fmt.Sprintf("%d (leaves %d, branches %d, free %d)", r.Pages, r.Leaves, r.Branches, r.Free))
 	v.fact("records", r.Records)
 	v.fact("bytes", r.Bytes)
+	if r.Runs+r.Unfinished > 0 {
+		v.fact("runs", runsFact(r))
+	}
 	if r.Meta.Format != 0 {
 		v.fact("identity", r.Meta.ID.String())
 		v.fact("stamp", moment(r.Meta.Stamp))
@@ -104,12 +107,21 @@ func (v *verification) file() error {
 	return nil
 }
 
+// runsFact says what the file has above its tree.
+func runsFact(r *rebuild.Report) string {
+	text := fmt.Sprintf("%d (updates %d, unfinished %d)", r.Runs, r.Entries, r.Unfinished)
+	if r.Meta.MergeRun > 0 {
+		text += fmt.Sprintf(", those up to %d are being merged into the records below", r.Meta.MergeRun)
+	}
+	return text
+}
+
 // sumFact compares the checksum in the file with the checksum of its records.
 func sumFact(r *rebuild.Report) string {
 	switch {
 	case !r.Meta.Summed:
 		return "none: the contents of the records cannot be verified; \"" + program + " compact\" adds one"
-	case r.Sum != r.Meta.Sum:
+	case r.Tree.Sum != r.Meta.Sum:
 		return "differs"
 	}
 	return "matches"

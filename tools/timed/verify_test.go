@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"gotycoon/db/filestore"
 	"gotycoon/db/record"
 )
 
@@ -142,11 +143,18 @@ func TestCompact(t *testing.T) {
 	require.NoError(t, err)
 	require.Less(t, after.Size(), info.Size()/2)
 	require.Equal(t, fmt.Sprintf("before: %d\nafter: %d\n", info.Size(), after.Size()), out)
-	require.Equal(t, before, description(t, path)) // so that the server goes on as after any crash
+	require.Equal(t, withoutFigures(before), withoutFigures(description(t, path))) // so that the server goes on as after any crash
+	require.Equal(t, 1, description(t, path).Format)
 	require.Zero(t, command("", "verify", path).exit)
 	require.Equal(t, want, serve(t, path))
 	succeed(t, "compact", path)
 	require.Equal(t, want, serve(t, path))
+}
+
+// withoutFigures returns a description without what changes when runs are merged.
+func withoutFigures(m filestore.Meta) filestore.Meta {
+	m.Format, m.Count, m.Bytes, m.Sum, m.MergeRun, m.MergedTo = 0, 0, 0, 0, 0, nil
+	return m
 }
 
 func TestCompactRefusesADamagedFile(t *testing.T) {
@@ -161,7 +169,7 @@ func TestCompactRefusesADamagedFile(t *testing.T) {
 		require.NoError(t, err)
 		if r := command("", "compact", bad); r.exit > 0 {
 			refused++
-			require.Contains(t, r.stderr, "is damaged: page")
+			require.Regexp(t, `bad\.kct(:| is damaged:) (run \d+: )?page`, r.stderr)
 			now, err := os.ReadFile(bad)
 			require.NoError(t, err)
 			require.Equal(t, was, now)
@@ -187,13 +195,15 @@ func TestRepair(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, was, now)
 		got := contents(t, fresh)
-		require.True(t, maps.Equal(got, want) == (r.exit == 0), "offset %d: %d of %d records, %s%s", off, len(got), len(want), r.stdout, r.stderr)
+		// a state before, during a merge of runs, has the same records, which nobody can know
+		stale := strings.Contains(r.stdout, "these are the records of one before")
+		require.True(t, maps.Equal(got, want) == (r.exit == 0) || stale && r.exit != 0, "offset %d: %d of %d records, %s%s", off, len(got), len(want), r.stdout, r.stderr)
 		require.Contains(t, r.stdout, fmt.Sprintf("records saved: %d\n", len(got)))
 		if r.exit == 0 {
 			whole++
 		} else {
 			broken++
-			require.Contains(t, r.stderr, "missing may be keys from")
+			require.True(t, stale || strings.Contains(r.stderr, "missing may be keys from") || strings.Contains(r.stderr, "missing, may be keys from"), r.stderr)
 		}
 	}
 	require.NotZero(t, whole)

@@ -62,7 +62,9 @@ func TestVersionsSurviveTheTools(t *testing.T) {
 		got, m := remembered(t, path)
 		require.Equal(t, want, got)
 		require.True(t, m.LWW)
-		require.EqualValues(t, 2, m.Removals)
+		if m.Format == 1 { // without runs, of which Removals knows nothing
+			require.EqualValues(t, 2, m.Removals)
+		}
 		require.EqualValues(t, 41, m.ClearedAt)
 		require.EqualValues(t, 9, m.ClearedBy)
 	}
