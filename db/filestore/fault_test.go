@@ -275,3 +275,18 @@ func TestFreezeCountsWithoutTheLockOfFlushes(t *testing.T) {
 	r.counting.Unlock()
 	require.NoError(t, <-frozen)
 }
+
+// Nobody knows which runs the file has, because it could not be read after a failure: the next flush
+// asks again before it gives its run a number.
+func TestFlushAfterTheRunsWereForgotten(t *testing.T) {
+	s, path := quiet(t, Options{Limit: 1 << 30})
+	s.Apply(1, []update.Update{set("a", "1")})
+	require.NoError(t, s.Checkpoint())
+	s.runs.lists.Store(&[]*runList{})
+	s.Apply(2, []update.Update{set("b", "2")})
+	require.NoError(t, s.Checkpoint())
+	want := map[string]string{"a": "1", "b": "2"}
+	requireEqual(t, want, s)
+	require.Len(t, s.runs.newest().runs, 2)
+	requireEqual(t, want, reopened(t, s, path))
+}

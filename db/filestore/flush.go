@@ -14,6 +14,11 @@ import (
 // writeOverlay writes an overlay into the file as a run, in transactions of a bounded size. Only
 // the last transaction makes the run visible and moves Meta.Stamp: before it the file is as it was.
 func (s *Store) writeOverlay(o *overlay, clean bool) error {
+	if s.runs.newest() == nil { // the number of the new run is above those in the file
+		if err := s.reload(); err != nil {
+			return fmt.Errorf("write %s: %w", s.path, err)
+		}
+	}
 	f := s.newFlushing(o)
 	for !f.done {
 		if err := f.step(clean); err != nil {

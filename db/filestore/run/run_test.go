@@ -221,3 +221,9 @@ func TestDamageInALargeValueIsNoticed(t *testing.T) {
 		return nil
 	}))
 }
+
+func TestAFinishedRunIsNotWrittenTo(t *testing.T) {
+	file := openFile(t)
+	write(t, file, 3, []entry{{[]byte("k"), []byte("v")}}, 10)
+	require.ErrorContains(t, file.Update(func(tx *bolt.Tx) error { return NewWriter(3, 1, 0).Begin(tx) }), "already")
+}

@@ -43,7 +43,7 @@ func NewWriter(number uint64, most int64, room int) *Writer {
 	return w
 }
 
-// Begin goes on in a transaction.
+// Begin goes on in a transaction. The error may say that a finished run has the number.
 func (w *Writer) Begin(tx *bolt.Tx) error {
 	runs, err := tx.CreateBucketIfNotExists([]byte(Bucket))
 	if err != nil {
@@ -51,6 +51,9 @@ func (w *Writer) Begin(tx *bolt.Tx) error {
 	}
 	if w.bucket, err = runs.CreateBucketIfNotExists(w.name[:]); err != nil {
 		return err
+	}
+	if w.bucket.Get([]byte{InfoKey}) != nil {
+		return fmt.Errorf("run %d is in the file already", binary.BigEndian.Uint64(w.name[:]))
 	}
 	w.bucket.FillPercent = 1 // keys come in order
 	w.room = blockRoom(tx.DB().Info().PageSize)
