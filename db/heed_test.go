@@ -53,6 +53,7 @@ func TestVacuumLetsWritersIn(t *testing.T) {
 				}
 				now := newClock()
 				d := mustOpen(t, Options{Now: now.now}, path).DB(0)
+				alone(d)
 				var recs []Record
 				for i := range 20_000 {
 					recs = append(recs, Record{Key: fmt.Appendf(nil, "%06d", i), Value: []byte("v"), XT: record.XT(1 + 100*(i%2))})
@@ -60,7 +61,6 @@ func TestVacuumLetsWritersIn(t *testing.T) {
 				_, err := d.SetBulk(nil, recs, false)
 				require.NoError(t, err)
 				now.advance(10)
-				alone(d)
 				watched := &looks{Store: d.store}
 				d.store = watched
 				require.NoError(t, d.Vacuum(nil, step)) // from where the collector is, to the end at most
