@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,14 +20,15 @@ import (
 // openQueues opens a database and its queues, as a server does at its start. set sets their clock.
 func openQueues(t *testing.T, expr string, o db.Options) (c *db.Catalog, q *queues, set func(time.Time)) {
 	t.Helper()
-	now := time.Unix(1_780_000_000, 0)
-	o.Now = func() time.Time { return now }
+	var now atomic.Int64 // the collector of a file asks too
+	now.Store(time.Unix(1_780_000_000, 0).UnixNano())
+	o.Now = func() time.Time { return time.Unix(0, now.Load()) }
 	c, err := db.Open([]string{expr}, o)
 	require.NoError(t, err)
 	q = newQueues(c.DB(0))
 	q.now = o.Now
 	c.DB(0).Watch(db.WatchOptions{Claims: true, News: q.arrived})
-	return c, q, func(t time.Time) { now = t }
+	return c, q, func(t time.Time) { now.Store(t.UnixNano()) }
 }
 
 // put stores a message with a text.
