@@ -141,7 +141,7 @@ func TestCompact(t *testing.T) {
 	out := succeed(t, "compact", path)
 	after, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Less(t, after.Size(), info.Size()/2)
+	require.Less(t, after.Size(), info.Size()*2/3) // a file grows little by little, so it has no large empty end
 	require.Equal(t, fmt.Sprintf("before: %d\nafter: %d\n", info.Size(), after.Size()), out)
 	require.Equal(t, withoutFigures(before), withoutFigures(description(t, path))) // so that the server goes on as after any crash
 	require.Equal(t, 1, description(t, path).Format)
