@@ -61,11 +61,7 @@ func (s *Store) update(change func(tx *bolt.Tx) error) error {
 // reload reads from the file which runs it has, and the part of its description that says what its
 // tree has.
 func (s *Store) reload() error {
-	var m Meta
-	err := s.file.View(func(tx *bolt.Tx) (err error) {
-		m, err = readMeta(tx)
-		return err
-	})
+	m, err := metaOf(s.file)
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,15 @@ func readMeta(tx *bolt.Tx) (Meta, error) {
 	return m, m.checkFormat()
 }
 
+// metaOf reads the description of an open file.
+func metaOf(file *bolt.DB) (m Meta, err error) {
+	err = file.View(func(tx *bolt.Tx) error {
+		m, err = readMeta(tx)
+		return err
+	})
+	return m, err
+}
+
 // checkFormat returns an error for a file of a format that this program does not know.
 func (m *Meta) checkFormat() error {
 	if m.Format != formatVersion && m.Format != formatRuns {

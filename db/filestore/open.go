@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // Open opens the file at path, or creates it. Open does not write to a file that is already there:
@@ -55,11 +53,7 @@ func Absent(path string) *Store {
 
 // load reads the file's description and makes the first view.
 func (s *Store) load() error {
-	var m Meta
-	err := s.file.View(func(tx *bolt.Tx) (err error) {
-		m, err = readMeta(tx)
-		return err
-	})
+	m, err := metaOf(s.file)
 	if err != nil {
 		return err
 	}
