@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,7 @@ type site struct {
 	dir     string
 	raw     string
 	removed int64
-	ahead   int64 // seconds of its clock before the others'
+	ahead   atomic.Int64 // seconds of its clock before the others'
 	clk     *clock
 	c       *Catalog
 	place   sitePlace
@@ -57,7 +58,7 @@ func newSites(t testing.TB, n int, raw string, removals int64) []*site {
 	return sites
 }
 
-func (s *site) now() time.Time { return s.clk.now().Add(time.Duration(s.ahead) * time.Second) }
+func (s *site) now() time.Time { return s.clk.now().Add(time.Duration(s.ahead.Load()) * time.Second) }
 
 func (s *site) open() {
 	path := s.raw
@@ -319,7 +320,7 @@ func convergeStep(t testing.TB, rt *rapid.T, h *history, s *site) {
 	case "checkpoint":
 		require.NoError(t, s.db().file.Checkpoint())
 	case "clock":
-		s.ahead = rapid.SampledFrom([]int64{-hour, 0, hour}).Draw(rt, "ahead")
+		s.ahead.Store(rapid.SampledFrom([]int64{-hour, 0, hour}).Draw(rt, "ahead"))
 	case "time":
 		s.clk.advance(rapid.Int64Range(1, 10).Draw(rt, "seconds"))
 	case "vacuum":
@@ -372,7 +373,7 @@ func requireTidy(t testing.TB, d *DB) {
 func TestAWriteThatSawAnotherCounts(t *testing.T) {
 	s := newSites(t, 2, "a.kct#lww=true", 0)
 	a, b := s[0], s[1]
-	a.ahead = hour
+	a.ahead.Store(hour)
 	mustSet(t, a.db(), "k", "first")
 	b.pull(10)
 	mustSet(t, b.db(), "k", "second") // by a clock that is an hour behind
@@ -393,7 +394,7 @@ func TestAWriteToANewLogCounts(t *testing.T) {
 	for range 2 { // the log may be empty when it is opened again
 		b.close()
 		require.NoError(t, os.RemoveAll(filepath.Join(b.dir, "ulog")))
-		b.ahead -= hour
+		b.ahead.Add(-hour)
 		b.open()
 	}
 	a.place = sitePlace{Marks: map[uint64]ulog.Stamp{}}
