@@ -19,7 +19,7 @@ func databaseMetrics() []Definition {
 		{"gotycoon_database_overlay_bytes", Gauge, "Memory of the updates that are not yet in the file. Files only.", of},
 		{"gotycoon_database_checkpoint_duration_seconds", Histogram, "Time of checkpoints, which move updates into the file. Files only.", of},
 		{"gotycoon_database_checkpoint_failing", Gauge, "1 when the latest checkpoint has failed: updates stay in memory and log. Files only.", of},
-		{"gotycoon_database_runs", Gauge, "Sorted runs of updates in the file that are not merged into its tree. Files only.", of},
+		{"gotycoon_database_runs", Gauge, "Sorted runs of updates in the file that are not merged with its records. Files only.", of},
 		{"gotycoon_database_brake", Gauge, "How full the room for updates that the file has not taken is: 0 no writer is slowed down, 1 writers stop. Files only.", of},
 		{"gotycoon_database_stalls_total", Counter, "Updates that were slowed down or stopped because the file was behind. Files only.", of},
 		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other was slowed down or stopped. Files only.", of},

@@ -5,17 +5,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"gotycoon/db/filestore/run"
 )
 
 // # How writers are slowed down
 //
 // Two things may grow when clients bring updates faster than the file takes them: the memory of the
-// overlays, and the number of runs, each of which makes readers slower. A writer that is stopped
+// overlays, and the runs, which make readers slower and the file larger. A writer that is stopped
 // dead until there is room again waits for seconds. So writers are slowed down early and little by
 // little, to the rate at which the file takes updates:
 //
-//	fill   0 until the overlays have two times the limit and there are mergeRuns runs;
-//	       1 at four times the limit, or at twice as many runs; the greater one counts
+//	fill   0 until the overlays have two times the limit and a merge is due; 1 at four times the
+//	       limit, or when the runs have twice as much (runList.debt); the greater one counts
 //	drain  bytes of updates per second that the file takes: of a second, flushes and merges share
 //	       the time, so drain = 1 / (1/flush + 1/merge), with the rates of the latest ones
 //	rate   drain × 4^(1−2·fill): four times the drain at the first sign of debt, the drain when
@@ -67,6 +69,7 @@ type brake struct {
 	frozen atomic.Int64 // memory of the frozen ones
 	large  atomic.Int64 // the part of both that large values take
 	runs   atomic.Int64
+	debt   atomic.Uint64 // of the runs, see runList.debt, as the bits of a float64
 	spent  atomic.Int64  // bytes of updates that are not charged yet
 	rate   atomic.Uint64 // bytes per second, as the bits of a float64; 0: no brake
 
@@ -132,8 +135,8 @@ func (b *brake) hasRoomBelow(times int64) bool { return b.memory() < times*b.lim
 // fill returns how far the debt is between the first sign of it and the wall.
 func (b *brake) fill() float64 {
 	memory := float64(b.memory()-b.large.Load())/float64(b.limit) - brakeAt
-	runs := float64(b.runs.Load()) - mergeRuns
-	return min(1, max(0, memory/(wallAt-brakeAt), runs/mergeRuns))
+	debt := math.Float64frombits(b.debt.Load())
+	return min(1, max(0, memory/(wallAt-brakeAt), debt-1))
 }
 
 // adjust finds the rate anew.
@@ -237,12 +240,16 @@ func (b *brake) worked(s *speed, size int64, took time.Duration) {
 
 const (
 	pieceTime  = 40 * time.Millisecond // of a transaction of a merge
-	pieceLeast = 250                   // entries
+	pieceLeast = 2000                  // entries: with fewer, a transaction writes more of its own than of theirs
 )
 
-// A merger has the size of the next piece of a merge. It is guarded by runMu of the checkpointer.
+// A merger is the state of a merge that the file does not have. It is guarded by runMu of the
+// checkpointer.
 type merger struct {
-	entries int
+	entries int        // of the next piece
+	edit    run.Editor // has the memory of blocks
+	turn    int        // counts pieces: whose turn it is in dropPassed
+	whole   uint64     // Meta.MergeRun of a merge that began in this process
 }
 
 // learn adapts the size of a piece to the time that the last one took.

@@ -26,22 +26,23 @@ func TestTheRateFollowsTheDebt(t *testing.T) {
 	b := newBrake(limit)
 	b.flush, b.merge = 60*mega, 30*mega // together 20 MB a second
 	for _, tc := range []struct {
-		frozen, runs int64
-		drains       float64 // of the rate; 0: no brake
+		frozen int64
+		debt   float64
+		drains float64 // of the rate; 0: no brake
 	}{
 		{0, 0, 0},
-		{2 * limit, mergeRuns, 0},
+		{2 * limit, 1, 0},
 		{5 * limit / 2, 0, 2},
 		{3 * limit, 0, 1},
-		{3 * limit, mergeRuns, 1},
-		{3 * limit, 2 * mergeRuns, 0.25},
-		{0, mergeRuns * 3 / 2, 1},
+		{3 * limit, 1, 1},
+		{3 * limit, 2, 0.25},
+		{0, 1.5, 1},
 		{4 * limit, 0, 0.25},
-		{9 * limit, 9 * mergeRuns, 0.25},
+		{9 * limit, 9, 0.25},
 		{0, 0, 0},
 	} {
 		b.frozen.Store(tc.frozen)
-		b.runs.Store(tc.runs)
+		b.debt.Store(math.Float64bits(tc.debt))
 		b.adjust()
 		require.InDelta(t, tc.drains*20*mega, rateOf(b), 1, "%+v", tc)
 	}
@@ -93,7 +94,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.EqualValues(t, n, count)
 }
 
-// Runs gather while updates come, are merged when they have a quarter of the tree, and the records
+// Runs gather while updates come, are merged when they have a part of the records, and the records
 // are the same all the time.
 func TestRunsAreMergedWhenTheyAreMany(t *testing.T) {
 	s := mustOpen(t, filepath.Join(t.TempDir(), "r.kct"), 1<<30)
@@ -123,14 +124,14 @@ func TestRunsAreMergedWhenTheyAreMany(t *testing.T) {
 	require.Equal(t, 1, runs())
 	setPiece(s, 4000)
 	require.Greater(t, step(), 3)
-	require.Zero(t, runs(), "an empty tree takes every run")
+	require.Zero(t, runs(), "an empty file takes every run")
 	for i := range 3 {
-		write(i*100, 800, fmt.Sprint("r", i))
+		write(i*100, 500, fmt.Sprint("r", i))
 		require.NoError(t, s.Checkpoint())
 		step()
-		require.Equal(t, i+1, runs(), "less than a quarter")
+		require.Equal(t, i+1, runs(), "less than the part")
 	}
-	write(0, 800, "r3")
+	write(0, 500, "r3")
 	require.NoError(t, s.Checkpoint())
 	step()
 	require.Zero(t, runs())

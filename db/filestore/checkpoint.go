@@ -18,7 +18,7 @@ import (
 //	freeze    the active overlay becomes a frozen one, an empty one is active: microseconds
 //	flush     the log is synced up to the newest stamp in the oldest frozen overlay, the overlay is
 //	          written as a run, and the transaction that ends the run moves Meta.Stamp
-//	merge     the entries of many runs go into the tree, see merge.go
+//	merge     the entries of many runs go into the bottom, see merge.go
 //
 // Clients go on updating meanwhile. Apply freezes an overlay when it has Options.Limit. Several
 // frozen overlays may wait; brake.go says how writers are slowed down when they do.
@@ -27,7 +27,7 @@ import (
 // update after S. A crash within a flush leaves an unfinished run, which readers ignore and the
 // next flush drops. A crash within a merge leaves a merge that the next process goes on with.
 //
-// Rejected: writing an overlay into the tree at once, as earlier versions did. See the arithmetic
+// Rejected: writing an overlay into the bottom at once, as earlier versions did. See the arithmetic
 // in merge.go; and the file was the state of no single moment until the last transaction. Files of
 // these versions may still say so with Meta.Merging, and are refused without their log. Rejected
 // too: writing each update to the file at once, with one fsync for each; the log does that job with
@@ -306,7 +306,7 @@ func (s *Store) takeOut() {
 	s.view.Store(newView(old.overlays[:len(old.overlays)-1]...))
 	old.release()
 	s.countFrozen()
-	s.brake.runs.Store(int64(len(s.runs.newest().runs)))
+	s.tellBrake()
 }
 
 // tellDone tells the database's owner of a checkpoint. The caller holds runMu.

@@ -32,7 +32,7 @@ import (
 // Below the active overlay there are others: frozen overlays, and the runs of the file. None of
 // them changes any more, so what the database has with all layers up to one of them is found out
 // once, by a walk through the entries that were not counted yet, and is kept (overlay.total,
-// fileRun.total). The tree is the lowest layer: a merge keeps Meta.Count right, since it has each
+// fileRun.total). The bottom is the lowest layer: a merge keeps Meta.Count right, since it has each
 // key's old value at hand. The active overlay counts on top of the number of the layer below it.
 // After a clear everything below is hidden: fresh and below are emptied, and the number of live
 // records is the count.
@@ -126,8 +126,8 @@ func (l *layers) overtaken(s *Store) bool { return s.view.Load().active() != l.v
 
 // countRuns returns what the file has. It begins at the newest layer whose total is known.
 //
-// During a merge the tree has newer records than an older one of the merged runs, so such a run is
-// no layer to count on: either the newest merged run is, or the tree.
+// During a merge the bottom has newer records than an older one of the merged runs, so such a run
+// is no layer to count on: either the newest merged run is, or the bottom.
 func (l *layers) countRuns(m *Meta) (usage, error) {
 	all := l.runs.runs
 	if sum, exact := l.runs.usage(m); exact {
@@ -146,10 +146,10 @@ func (l *layers) countRuns(m *Meta) (usage, error) {
 	if known == 0 { // somebody else has counted it meanwhile
 		return sum, nil
 	}
-	lower := layers{tx: l.tx, runs: &runList{runs: all[known:], mergeRun: m.MergeRun, mergedTo: m.MergedTo}, tree: l.tree}
+	lower := layers{tx: l.tx, runs: &runList{runs: all[known:], mergeRun: m.MergeRun, mergedTo: m.MergedTo}, bottom: l.bottom}
 	var u union
 	for _, r := range all[:known] {
-		u.add(newRunSource(r, l.tx, store.Start{Edge: true}))
+		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}))
 	}
 	u.start()
 	var failed error

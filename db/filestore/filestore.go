@@ -1,8 +1,8 @@
 // Package filestore keeps the records of one database in a bbolt file, with ordered overlays in
 // memory in front of the file.
 //
-//	Apply ──► active overlay ──(freeze)──► frozen overlays ──(flush)──► runs ──(merge)──► tree
-//	          └──────────────── memory ───────────────────┘            └──────── file ────────┘
+//	Apply ──► active overlay ──(freeze)──► frozen overlays ──(flush)──► runs ──(merge)──► bottom
+//	          └──────────────── memory ───────────────────┘            └───────── file ─────────┘
 //	Get, Scan: from left to right; the first that knows a key decides
 //
 // The update log is the write-ahead log. An update is in the log before Apply sees it. A crash
@@ -12,17 +12,17 @@
 //   - The log is synced up to the newest stamp of an overlay before the first transaction that
 //     writes the overlay. Otherwise a power cut could leave a file that is ahead of its log.
 //   - Meta is replaced in the transaction of the data that it describes: the stamp with the last
-//     transaction of a flush, count and checksum of the tree with each piece of a merge. After any
-//     transaction the file has the records of the moment Meta.Stamp.
+//     transaction of a flush, count and checksum of the bottom with each piece of a merge. After
+//     any transaction the file has the records of the moment Meta.Stamp.
 //   - A reader takes the view (the overlays) first and begins its transaction afterwards, see
 //     view. It takes the list of runs that belongs to its transaction, see runTable.
 //   - No transaction outlives the call that began it, except the transaction of a Frozen: bbolt
 //     cannot use a replaced page again while an older transaction is open.
 //   - A removal is a tombstone in overlays and runs; a clear hides everything below it.
 //   - Writers are slowed down when the file is behind, and wait when memory is full: brake.go.
-//   - Meta has one checksum of all records of the tree (RecordSum), which verify, compact and
+//   - Meta has one checksum of all records below the runs (RecordSum), which verify, compact and
 //     repair compare: a record that the disk has changed can be noticed. A running server does not
-//     compare it. The description, and each block of a run, has a checksum of its own.
+//     compare it. The description, and each block, has a checksum of its own.
 //   - Of the follower's position in the file (Meta.Position) and in the log the newer counts, by
 //     the stamp of its record in the log; replay and checkpoints only move it on (SetPosition).
 //
@@ -31,20 +31,22 @@
 //	open.go                                file.go: the file's name, lock, and creation
 //	frozen.go      views of an instant
 //	checkpoint.go  when to flush and merge; the life of an overlay; goroutines and locks
-//	merge.go       runs into the tree
+//	merge.go       runs into the bottom
+//	bottom_write.go  how the bottom is changed
 //	flush.go       an overlay into the file, as a run
 //	count.go, lww.go, stats.go             readers: exact count, versions, figures
 //	scan.go        Get and Scan: what a reader sees of all layers
 //	filestore.go   the Store: Throttle, Apply
 //	brake.go       why and how long writers wait
 //	prune.go       how removals are forgotten
+//	bottom.go      the lowest layer: packed records and the tree
 //	union.go       the entries of many layers in order
 //	runs.go        which runs the file has; package run: what a run is
 //	overlay.go     the updates in memory
-//	meta.go, version.go, flagged.go, ledger.go     formats
+//	meta.go, version.go, flagged.go, ledger.go, sum.go     formats, and the sums of records
 //
 // A set passes filestore.go, brake.go, and overlay.go; later the checkpoint brings it through
-// flush.go and merge.go into the tree.
+// flush.go and merge.go into the bottom.
 package filestore
 
 import (

@@ -26,6 +26,11 @@ func valueAt(flag byte) int {
 	return headSize
 }
 
+// liveSize reports whether an entry is a record, and returns the bytes of its key and its value.
+func liveSize(key, flagged []byte) (live bool, size int) {
+	return flagged[0]&flagLive != 0, len(key) + len(flagged) - valueAt(flagged[0])
+}
+
 // notedEntry decodes what an overlay or a run has noted of a key; ok is false if no version was
 // noted.
 func notedEntry(flagged []byte) (e LastUpdate, ok bool) {

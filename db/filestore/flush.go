@@ -3,6 +3,7 @@ package filestore
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	bolt "go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -58,8 +59,8 @@ func (s *Store) update(change func(tx *bolt.Tx) error) error {
 	return err
 }
 
-// reload reads from the file which runs it has, and the part of its description that says what its
-// tree has.
+// reload reads from the file which runs it has, and the part of its description that says what is
+// below them.
 func (s *Store) reload() error {
 	m, err := metaOf(s.file)
 	if err != nil {
@@ -70,6 +71,13 @@ func (s *Store) reload() error {
 		now.MergeRun, now.MergedTo = m.MergeRun, m.MergedTo
 	})
 	return s.runs.load(s.file)
+}
+
+// tellBrake tells the brake what there is to merge. The caller holds runMu.
+func (s *Store) tellBrake() {
+	l, m := s.runs.newest(), s.Meta()
+	s.brake.runs.Store(int64(len(l.runs)))
+	s.brake.debt.Store(math.Float64bits(l.debt(&m, s.opts.Limit)))
 }
 
 // By how much the file grows at a time: a part of its size, within bounds. bbolt would let a file
@@ -162,8 +170,8 @@ func (f *flushing) add(tx *bolt.Tx) (done bool, err error) {
 
 func (f *flushing) addOne(key, flagged []byte) error {
 	f.last = append(f.last[:0], key...)
-	live := flagged[0]&flagLive != 0
-	return f.w.Add(key, flagged, live, len(key)+len(flagged)-valueAt(flagged[0]))
+	live, size := liveSize(key, flagged)
+	return f.w.Add(key, flagged, live, size)
 }
 
 // finish makes the run visible. After a clear it is all that the file has.
@@ -180,7 +188,7 @@ func (f *flushing) finish(tx *bolt.Tx, m *Meta) (err error) {
 	}
 	f.about = base
 	if f.w != nil {
-		lower := layers{tx: tx, runs: next, tree: tx.Bucket([]byte(DataBucket))}
+		lower := layers{tx: tx, runs: next, bottom: bottomOf(tx)}
 		counted := false
 		if now, err := readMeta(tx); err != nil {
 			return err
@@ -193,7 +201,7 @@ func (f *flushing) finish(tx *bolt.Tx, m *Meta) (err error) {
 		if err != nil {
 			return err
 		}
-		r := &fileRun{Run: made}
+		r := newFileRun(made)
 		if exact && counted {
 			r.total = &f.about
 		}
@@ -211,21 +219,24 @@ func clearFile(tx *bolt.Tx, l *runList, m *Meta) error {
 			return err
 		}
 	}
-	names := []string{DataBucket}
+	made := []string{DataBucket}
 	if m.LWW {
-		names = append(names, VersionBucket)
+		made = append(made, VersionBucket)
 	}
-	for _, name := range names {
-		// The bucket of versions is missing until a file that is told to keep them is written.
+	for _, name := range append([]string{run.PackedBucket}, made...) {
+		// The bucket of versions is missing until a file that is told to keep them is written, that
+		// of packed records until there are some.
 		if err := tx.DeleteBucket([]byte(name)); err != nil && !errors.Is(err, bolterrors.ErrBucketNotFound) {
 			return err
 		}
+	}
+	for _, name := range made {
 		if _, err := tx.CreateBucket([]byte(name)); err != nil {
 			return err
 		}
 	}
 	m.Count, m.Bytes, m.Removals, m.Base = 0, 0, 0, 0
-	m.Summed, m.Sum = true, 0
+	m.Summed, m.Sum, m.Packed = true, 0, true
 	m.MergeRun, m.MergedTo = 0, nil
 	return nil
 }

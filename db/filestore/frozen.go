@@ -148,7 +148,7 @@ func (f *frozen) Versions() (Versions, bool) {
 func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error) error {
 	u := union{notes: true}
 	for _, r := range f.runs.runs {
-		u.add(newRunSource(r, f.tx, store.Start{Edge: true}))
+		u.add(f.runs.source(r, f.tx, store.Start{Edge: true}))
 	}
 	u.add(newVersionedSource(f.tx))
 	u.start()
@@ -168,26 +168,42 @@ func (f *frozen) ScanVersions(visit func(key, value []byte, e LastUpdate) error)
 	return errors.Join(stopped, err)
 }
 
-// A versionedSource walks the records of the tree and the entries of the bucket "version" side by
+// A versionedSource walks the records of the bottom and the entries of the bucket "version" side by
 // side, and gives them as flagged values. A record without an entry has the version Oldest.
 type versionedSource struct {
-	data, versions         *bolt.Cursor
-	key, value, at, update []byte
-	flagged                []byte
+	records    *bottomSource
+	versions   *bolt.Cursor
+	at, update []byte // the present entry
+	flagged    []byte
 }
 
 func newVersionedSource(tx *bolt.Tx) *versionedSource {
-	s := &versionedSource{data: tx.Bucket([]byte(DataBucket)).Cursor(), versions: tx.Bucket([]byte(VersionBucket)).Cursor()}
-	s.key, s.value = s.data.First()
+	s := &versionedSource{
+		records:  newBottomSource(bottomOf(tx), store.Start{Edge: true}),
+		versions: tx.Bucket([]byte(VersionBucket)).Cursor(),
+	}
 	s.at, s.update = s.versions.First()
 	return s
 }
 
+// order compares the present record with the present entry; one at its end is greater.
+func (s *versionedSource) order() int {
+	switch key := s.records.head().key; {
+	case key == nil:
+		return 1
+	case s.at == nil:
+		return -1
+	default:
+		return bytes.Compare(key, s.at[1:])
+	}
+}
+
 func (s *versionedSource) head() head {
-	if s.key == nil && s.at == nil {
+	record := s.records.head()
+	if record.key == nil && s.at == nil || s.err() != nil {
 		return head{}
 	}
-	order := compareHeads(s.key, s.at)
+	order := s.order()
 	e, ok := LastUpdate{Version: Version{Stamp: Oldest}}, true
 	if order >= 0 {
 		e, ok = DecodeEntry(s.update)
@@ -195,8 +211,8 @@ func (s *versionedSource) head() head {
 	s.flagged = s.flagged[:0]
 	switch {
 	case order <= 0:
-		s.flagged = append(appendVersion(append(s.flagged, flagLive|flagNoted), e.Version), s.value...)
-		return head{key: s.key[1:], body: s.flagged}
+		s.flagged = append(appendVersion(append(s.flagged, flagLive|flagNoted), e.Version), record.body...)
+		return head{key: record.key, body: s.flagged}
 	case ok:
 		s.flagged = appendVersion(append(s.flagged, flagNoted), e.Version)
 	default:
@@ -206,28 +222,16 @@ func (s *versionedSource) head() head {
 }
 
 func (s *versionedSource) next() {
-	order := compareHeads(s.key, s.at)
+	order := s.order()
 	if order <= 0 {
-		s.key, s.value = s.data.Next()
+		s.records.next()
 	}
 	if order >= 0 {
 		s.at, s.update = s.versions.Next()
 	}
 }
 
-func (s *versionedSource) err() error { return nil }
-
-// compareHeads compares the keys at two cursors without their prefixes; nil means that a cursor is
-// at its end.
-func compareHeads(a, b []byte) int {
-	switch {
-	case a == nil:
-		return 1
-	case b == nil:
-		return -1
-	}
-	return bytes.Compare(a[1:], b[1:])
-}
+func (s *versionedSource) err() error { return s.records.err() }
 
 // CopyTo writes the file as it is at one moment, without what is only in memory, and returns the
 // number of bytes. Checkpoints go on meanwhile, though the file grows by the pages that they

@@ -69,11 +69,13 @@ func (s *Store) entryInFile(l *layers, key []byte) (e LastUpdate, found bool, er
 		e.Removed = e.Removed || gone
 		return e, true, nil
 	}
-	at[0] = KeyPrefix
-	if base > 0 && !gone && l.tree.Get(at) != nil {
-		return LastUpdate{Version: Version{Stamp: base}}, true, nil
+	if base > 0 && !gone {
+		_, found, err = l.bottom.get(key)
 	}
-	return LastUpdate{}, false, nil
+	if !found || err != nil {
+		return LastUpdate{}, false, err
+	}
+	return LastUpdate{Version: Version{Stamp: base}}, true, nil
 }
 
 // entryInBucket looks up an entry in the bucket "version", which is not there when the file has not
@@ -99,10 +101,10 @@ func (s *Store) Floor() (floor update.Stamp, err error) {
 }
 
 // EachEntry calls visit for what is remembered of every key, in no order. It goes through the
-// layers from the oldest to the newest: records of the tree without an entry, entries of the file,
-// runs, frozen overlays, the active one. So it may call visit several times for a key, and the last
-// call counts. EachEntry calls forget when a layer begins with a clear: everything that visit was
-// told before is void. The caller makes sure that nothing is changed meanwhile.
+// layers from the oldest to the newest: records of the bottom without an entry, entries of the
+// file, runs, frozen overlays, the active one. So it may call visit several times for a key, and
+// the last call counts. EachEntry calls forget when a layer begins with a clear: everything that
+// visit was told before is void. The caller makes sure that nothing is changed meanwhile.
 func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) error {
 	l, err := s.begin()
 	if err != nil {
@@ -129,10 +131,14 @@ func (s *Store) EachEntry(visit func(key []byte, e LastUpdate), forget func()) e
 func (s *Store) eachInFile(l *layers, visit func(key []byte, e LastUpdate)) error {
 	base := s.Meta().Base
 	if base > 0 {
-		_ = l.tree.ForEach(func(k, _ []byte) error {
-			visit(k[1:], LastUpdate{Version: Version{Stamp: base}})
-			return nil
-		})
+		s := newBottomSource(l.bottom, store.Start{Edge: true})
+		for h := s.head(); h.key != nil; h = s.head() {
+			visit(h.key, LastUpdate{Version: Version{Stamp: base}})
+			s.next()
+		}
+		if err := s.err(); err != nil {
+			return err
+		}
 	}
 	if versions := l.tx.Bucket([]byte(VersionBucket)); versions != nil { // nil: not written since the file was told to keep them
 		_ = versions.ForEach(func(k, b []byte) error {
@@ -144,7 +150,7 @@ func (s *Store) eachInFile(l *layers, visit func(key []byte, e LastUpdate)) erro
 	}
 	u := union{notes: true}
 	for _, r := range l.runs.runs {
-		u.add(newRunSource(r, l.tx, store.Start{Edge: true}))
+		u.add(l.runs.source(r, l.tx, store.Start{Edge: true}))
 	}
 	u.start()
 	return u.run(func(h *head) bool {

@@ -17,17 +17,19 @@ import (
 	"gotycoon/ulog/update"
 )
 
-// The file has two buckets, a third one with Meta.LWW, and a fourth one while it has runs.
+// The file has two buckets, others from the first merge on, with Meta.LWW, and while it has runs.
 // Programs that make and check files without opening a Store (db/rebuild) use the names too.
 //
 //	bucket     key           value
 //	data       0x01 ‖ key    value in stored form: the empty key works, and the order is kept
 //	meta       meta          JSON text of a Meta, with a checksum, see EncodeMeta
 //	version    0x02 ‖ key    an entry, see AppendEntry
+//	packed     0x04 ‖ key    a block of records, of which key is the last one; see package run
 //	runs       number        a bucket for each run, see package run
 //
-// The bucket data is called the tree of the file. An entry of a run hides the entries of older runs
-// and the record of the tree that have its key.
+// The bucket data is called the tree of the file, packed records and tree together its bottom. A
+// key has its record in one of the two, see bottom.go. An entry of a run hides the entries of older
+// runs and the record of the bottom that have its key.
 //
 // The prefixes differ so that a salvage can tell records from versions in a page to which no other
 // page leads any more.
@@ -42,8 +44,9 @@ const (
 	// MaxKeySize is the longest key in bytes that the file format can hold.
 	MaxKeySize = bolt.MaxKeySize - 1
 
-	formatVersion = 1 // of a file without runs
+	formatVersion = 1 // of a file with neither of the following
 	formatRuns    = 2 // of a file with runs, which older programs do not know
+	formatPacked  = 3 // of a file with packed records, or with runs of which a merge has dropped a part
 )
 
 // batchEntries is how many entries one transaction changes at most. Each may touch a page, which
@@ -69,15 +72,19 @@ type Meta struct {
 	Checkpoints uint64 // number of checkpoints so far
 	Merging     []byte // an older version stopped within a checkpoint, which is in the file up to this key
 	MergeEpoch  uint64 // Epoch when Merging was written
-	Count       int64  // records in the tree
+	Count       int64  // records in the bottom
 	Bytes       int64  // their key and value bytes
 	Summed      bool   `json:",omitempty"` // Sum is valid; false in files older than the checksum
-	Sum         uint64 `json:",omitempty"` // checksum of the tree's records, see RecordSum
+	Sum         uint64 `json:",omitempty"` // checksum of the bottom's records, see RecordSum
 
-	// The runs up to MergeRun are being merged into the tree. MergedTo is the last key that was;
-	// nil: none yet. Runs and tree together hold the same records at each moment of a merge.
+	// The runs up to MergeRun are being merged into the bottom. MergedTo is the last key that was,
+	// maybe the empty one; nil: none yet. Runs and bottom together hold the same records at each
+	// moment of a merge.
 	MergeRun uint64 `json:",omitempty"`
-	MergedTo []byte `json:",omitempty"`
+	MergedTo []byte `json:",omitzero"`
+
+	// A merge has packed what was small in the tree, and need not walk through the tree again.
+	Packed bool `json:",omitempty"`
 
 	LWW       bool         `json:",omitempty"` // versions are kept, see Version
 	Base      update.Stamp `json:",omitempty"` // version of records without an entry; 0: there are none
@@ -151,15 +158,20 @@ func metaOf(file *bolt.DB) (m Meta, err error) {
 
 // checkFormat returns an error for a file of a format that this program does not know.
 func (m *Meta) checkFormat() error {
-	if m.Format != formatVersion && m.Format != formatRuns {
-		return fmt.Errorf("the file has format %d, this program knows the formats %d and %d", m.Format, formatVersion, formatRuns)
+	if m.Format < formatVersion || m.Format > formatPacked {
+		return fmt.Errorf("the file has format %d, this program knows the formats %d to %d", m.Format, formatVersion, formatPacked)
 	}
 	return nil
 }
 
 func writeMeta(tx *bolt.Tx, m Meta) error {
-	if m.Format = formatVersion; run.Any(tx) {
+	switch {
+	case m.MergedTo != nil || run.AnyPacked(tx):
+		m.Format = formatPacked
+	case run.Any(tx):
 		m.Format = formatRuns
+	default:
+		m.Format = formatVersion
 	}
 	text, err := encodeMeta(m)
 	if err != nil {
@@ -225,9 +237,9 @@ func decodeMeta(text []byte) (Meta, error) {
 	return m, nil
 }
 
-// EncodeMeta returns a description as a file without runs holds it.
+// EncodeMeta returns a description as a file without runs and packed records holds it.
 func EncodeMeta(m Meta) ([]byte, error) {
-	m.Format = formatVersion
+	m.Format, m.Packed = formatVersion, false
 	return encodeMeta(m)
 }
 

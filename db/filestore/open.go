@@ -24,7 +24,7 @@ func Open(path string, o Options) (*Store, error) {
 	made := errors.Is(err, os.ErrNotExist)
 	err = identify(path)
 	if errors.Is(err, os.ErrNotExist) && !o.ReadOnly {
-		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: o.LWW})
+		err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: o.LWW, Packed: true})
 	}
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (s *Store) load() error {
 	if err := s.runs.load(s.file); err != nil {
 		return err
 	}
-	s.brake.runs.Store(int64(len(s.runs.newest().runs)))
+	s.tellBrake()
 	return nil
 }
 
@@ -81,7 +81,7 @@ func Reset(path string, o Options) error {
 	}
 	was := old.Meta()
 	was.Outlive()
-	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: was.LWW, Newest: was.Newest})
+	err = create(path, Meta{Format: formatVersion, ID: NewID(), Clean: true, Persistent: o.Persistent, Summed: true, LWW: was.LWW, Newest: was.Newest, Packed: true})
 	return errors.Join(err, old.Abandon())
 }
 

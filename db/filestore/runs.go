@@ -9,6 +9,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"gotycoon/db/filestore/run"
+	"gotycoon/db/store"
 )
 
 // fileRun is a run of the file, with what was found out about it.
@@ -17,9 +18,13 @@ type fileRun struct {
 
 	counting sync.Mutex // held by who counts, so that no two do
 
+	left run.Info // what a merge has not dropped; guarded by runMu
+
 	mu    sync.Mutex
 	total *usage // what the file has from this run down; nil: not counted yet; guarded by mu
 }
+
+func newFileRun(r *run.Run) *fileRun { return &fileRun{Run: r, left: r.Info} }
 
 // usage returns what the file has from the run down; exact is false for an estimate.
 func (r *fileRun) usage() (u usage, exact bool) {
@@ -45,9 +50,25 @@ type runList struct {
 	mergedTo []byte     // see Meta.MergedTo
 }
 
-// merged reports whether the tree has what r says of key: readers need not ask r.
+// merged reports whether the bottom has what r says of key: readers need not ask r.
 func (l *runList) merged(r *fileRun, key []byte) bool {
 	return l.mergedTo != nil && r.Number() <= l.mergeRun && bytes.Compare(key, l.mergedTo) <= 0
+}
+
+// source walks those entries of a run that readers need to ask for. Behind MergedTo a merge has
+// dropped blocks: of two runs that are being merged, the older may still have what the newer has no
+// more.
+func (l *runList) source(r *fileRun, tx *bolt.Tx, from store.Start) *runSource {
+	if l.mergedTo == nil || r.Number() > l.mergeRun {
+		return newRunSource(r.Cursor(tx, from.Backward), from, nil)
+	}
+	if from.Backward {
+		return newRunSource(r.Cursor(tx, true), from, l.mergedTo)
+	}
+	if from.Edge || bytes.Compare(from.Key, l.mergedTo) <= 0 {
+		from = store.Start{Key: l.mergedTo}
+	}
+	return newRunSource(r.Cursor(tx, false), from, nil)
 }
 
 // find returns the entry of key in the newest run that has the key; nil where none has it.
@@ -68,18 +89,28 @@ func (l *runList) find(tx *bolt.Tx, key []byte) (flagged []byte, err error) {
 }
 
 const (
-	mergeShare = 4  // a merge begins when the runs have this part of the tree
+	mergeShare = 6  // a merge begins when the runs have this part of the records below them
 	mergeRuns  = 32 // or when there are so many
+	debtFloor  = 2  // times the limit of an overlay: so much of runs is no debt, however small the file
 )
 
 // due reports whether a merge should begin.
 func (l *runList) due(m *Meta) bool {
 	var entries, size int64
 	for _, r := range l.runs {
-		entries += r.Entries
-		size += r.Bytes
+		entries += r.left.Entries
+		size += r.left.Bytes
 	}
 	return len(l.runs) >= mergeRuns || entries*mergeShare >= m.Count || size*mergeShare >= m.Bytes
+}
+
+// debt says how much there is to merge: 1 when a merge is due, 2 when the runs have twice as much.
+func (l *runList) debt(m *Meta, limit int64) float64 {
+	var size int64
+	for _, r := range l.runs {
+		size += r.left.Bytes
+	}
+	return max(float64(len(l.runs))/mergeRuns, float64(size)/float64(max(m.Bytes/mergeShare, debtFloor*limit)))
 }
 
 // A runTable knows which runs the file has in which transaction. Their filters and figures are read
@@ -126,7 +157,7 @@ func loadRuns(tx *bolt.Tx) (*runList, error) {
 	}
 	l := &runList{from: tx.ID(), mergeRun: m.MergeRun, mergedTo: m.MergedTo}
 	for _, r := range slices.Backward(runs) {
-		l.runs = append(l.runs, &fileRun{Run: r})
+		l.runs = append(l.runs, newFileRun(r))
 	}
 	return l, nil
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // layers is what a reader sees of a store at one moment: the overlays of a view, the runs of the
-// file, and its tree. Each hides what is below it.
+// file, and its bottom. Each hides what is below it.
 type layers struct {
-	view *view
-	tx   *bolt.Tx
-	runs *runList
-	tree *bolt.Bucket
+	view   *view
+	tx     *bolt.Tx
+	runs   *runList
+	bottom bottom
 }
 
 // begin returns what a reader sees now. The caller ends it soon: bbolt cannot reuse a page while an
@@ -37,7 +37,7 @@ func (l *layers) open(s *Store) (err error) {
 	if l.runs, err = s.runs.in(l.tx); err != nil {
 		return errors.Join(fmt.Errorf("read %s: %w", s.path, err), l.tx.Rollback())
 	}
-	l.tree = l.tx.Bucket([]byte(DataBucket))
+	l.bottom = bottomOf(l.tx)
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (l *layers) end() {
 	_ = l.tx.Rollback() // of a read transaction
 }
 
-// inFile looks a key up in the runs and the tree. The slice is valid until end.
+// inFile looks a key up in the runs and the bottom. The slice is valid until end.
 func (l *layers) inFile(key []byte) (value []byte, found bool, err error) {
 	flagged, err := l.runs.find(l.tx, key)
 	switch {
@@ -57,9 +57,7 @@ func (l *layers) inFile(key []byte) (value []byte, found bool, err error) {
 	case flagged != nil:
 		return flagged[valueAt(flagged[0]):], true, nil
 	}
-	var room [64]byte
-	value = l.tree.Get(appendBoltKey(room[:0], key))
-	return value, value != nil, nil
+	return l.bottom.get(key)
 }
 
 // Get appends the value of key to dst.
@@ -122,8 +120,8 @@ func (l *layers) union(from store.Start) *union {
 		}
 	}
 	for _, r := range l.runs.runs {
-		u.add(newRunSource(r, l.tx, from))
+		u.add(l.runs.source(r, l.tx, from))
 	}
-	u.add(newTreeSource(l.tree, from))
+	u.add(newBottomSource(l.bottom, from))
 	return u
 }

@@ -13,14 +13,14 @@ import (
 type head struct {
 	key  []byte // nil: the source is at its end
 	body []byte
-	tree bool // body is the value of a record; otherwise it is a flagged value
+	bare bool // body is the value of a record; otherwise it is a flagged value
 }
 
-func (h *head) live() bool { return h.tree || h.body[0]&flagLive != 0 }
+func (h *head) live() bool { return h.bare || h.body[0]&flagLive != 0 }
 
 // value returns the value of a live entry.
 func (h *head) value() []byte {
-	if h.tree {
+	if h.bare {
 		return h.body
 	}
 	return h.body[valueAt(h.body[0]):]
@@ -156,7 +156,7 @@ func (u *union) note() head {
 	u.body = append(u.body[:0], flagDead)
 	u.advance()
 	for len(u.heap) > 0 && bytes.Equal(u.heap[0].key, u.key) {
-		if top := &u.heap[0]; !top.tree && top.body[0]&flagNoted != 0 && len(u.body) == 1 {
+		if top := &u.heap[0]; !top.bare && top.body[0]&flagNoted != 0 && len(u.body) == 1 {
 			u.body = append(append(u.body[:0], flagDead|flagNoted), top.body[1:headSize]...)
 		}
 		u.advance()
@@ -225,21 +225,26 @@ const (
 	maxBatch   = 128 // entries that it copies at most at a time
 )
 
-// A runSource walks a run.
-type runSource struct{ cursor *run.Cursor }
+// A runSource walks a run, or packed records.
+type runSource struct {
+	cursor *run.Cursor
+	behind []byte // entries up to this key are not given; nil: all are
+}
 
-func newRunSource(r *fileRun, tx *bolt.Tx, from store.Start) *runSource {
-	c := r.Cursor(tx, from.Backward)
+func newRunSource(c *run.Cursor, from store.Start, behind []byte) *runSource {
 	if from.Edge {
 		c.First()
 	} else if exact := c.Seek(from.Key); exact && !from.Inclusive {
 		c.Next()
 	}
-	return &runSource{c}
+	return &runSource{c, behind}
 }
 
 func (s *runSource) head() head {
 	key, flagged := s.cursor.Entry()
+	if s.behind != nil && key != nil && bytes.Compare(key, s.behind) <= 0 {
+		return head{}
+	}
 	return head{key: key, body: flagged}
 }
 

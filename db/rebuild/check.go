@@ -24,9 +24,9 @@ type Report struct {
 	Leaves   uint64 // pages with records
 	Branches uint64
 	Free     uint64   // pages that hold nothing
-	Records  int64    // of runs and tree together; when something is damaged, of the tree alone
+	Records  int64    // of all layers together; when something is damaged, of the tree alone
 	Bytes    int64    // their keys and values
-	Tree     Sums     // of the tree
+	Tree     Sums     // of what is below the runs; when something is damaged, of the tree alone
 	Runs     int      // finished ones
 	Entries  int64    // of the runs
 	Damage   []Damage // the first thousand findings
@@ -50,6 +50,7 @@ type checker struct {
 	used     bitmap // pages that are reached, or free
 	removals int64  // that the file remembers
 	joiner   *joiner
+	small    *packedWalk
 	progress func(pages int)
 }
 
@@ -116,8 +117,12 @@ func (c *checker) tree() error {
 			return err
 		}
 	}
+	if err := c.packedPages(top.packed); err != nil {
+		return err
+	}
+	small := top.packed
 	if c.Found > 0 {
-		runs = nil // their cursors would end at the damage
+		runs, small = nil, bucket{} // their cursors would end at the damage
 	}
 	if c.Runs > 0 && c.Meta.Format < formatRuns {
 		c.add(&Damage{Whole: true, What: "the file has runs, and says that it has none"})
@@ -127,8 +132,13 @@ func (c *checker) tree() error {
 	if err != nil {
 		return err
 	}
+	c.small, err = c.packedWalk(small)
+	defer c.small.close()
+	if err != nil {
+		return err
+	}
 	for _, b := range top.list {
-		if sameBucket(b, top.runs) {
+		if sameBucket(b, top.runs) || sameBucket(b, top.packed) {
 			continue
 		}
 		w := walker{pages: &c.pages, seen: c.seen, bad: func(d *Damage, _ span) error { c.add(d); return nil }}
@@ -143,7 +153,16 @@ func (c *checker) tree() error {
 			return err
 		}
 	}
+	if err := c.small.upTo(nil, c.record); err != nil {
+		return err
+	}
 	return c.joiner.rest()
+}
+
+// record takes a record below the runs; records come in the order of keys.
+func (c *checker) record(key, value []byte) error {
+	c.Tree.add(key, value)
+	return c.joiner.record(key, value)
 }
 
 func sameBucket(a, b bucket) bool {
@@ -181,8 +200,10 @@ func (c *checker) records(p page, in span) error {
 		if !c.Meta.Persistent && len(e.value) < record.XTSize {
 			c.add(c.damage(p.id, "the value of key %q has no expiration time", e.key[1:]))
 		}
-		c.Tree.add(e.key[1:], e.value)
-		return c.joiner.record(e.key[1:], e.value)
+		if err := c.small.upTo(e.key[1:], c.record); err != nil {
+			return err
+		}
+		return c.record(e.key[1:], e.value)
 	})
 }
 

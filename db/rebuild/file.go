@@ -34,10 +34,11 @@ type File struct {
 	desc filestore.Meta // the description
 	data bucket
 
+	packed   bucket      // page 0: there is none
 	versions bucket      // with Meta.LWW
 	runs     []runBucket // the finished ones, oldest first
 	doubt    bool        // there are unfinished ones
-	tree     Sums        // of the last Records
+	lowest   Sums        // of the last Records
 }
 
 // Sums are the number, the key and value bytes, and the checksum of records.
@@ -117,7 +118,7 @@ func (f *File) load(r io.ReaderAt, size int64) (err error) {
 	if err != nil {
 		return err
 	}
-	f.desc, f.data, f.versions = top.desc, top.data, top.versions
+	f.desc, f.data, f.packed, f.versions = top.desc, top.data, top.packed, top.versions
 	unfinished := 0
 	f.runs, unfinished, err = f.listRuns(top.runs)
 	f.doubt = unfinished > 0
@@ -150,15 +151,15 @@ func (f *File) Close() error { return f.f.Close() }
 // Records calls visit for every record in the order of keys, with the value in stored form; both
 // are valid during the call. It ends at the first error of visit, or with a *Damage.
 func (f *File) Records(visit func(key, value []byte) error) error {
-	f.tree = Sums{}
+	f.lowest = Sums{}
 	m, stop, err := f.updates()
 	defer stop()
 	if err != nil {
 		return f.damaged(err)
 	}
 	w := mergeWriter{m: m, put: visit}
-	err = f.each(f.data, filestore.KeyPrefix, "no record", func(key, value []byte) error {
-		f.tree.add(key, value)
+	err = f.bottom(func(key, value []byte) error {
+		f.lowest.add(key, value)
 		return w.base(key, value)
 	})
 	if err == nil {
@@ -167,9 +168,9 @@ func (f *File) Records(visit func(key, value []byte) error) error {
 	return f.damaged(err)
 }
 
-// Tree returns the sums of the records of the tree, those included that runs hide, after Records.
-// They should be the sums in the description.
-func (f *File) Tree() Sums { return f.tree }
+// Bottom returns the sums of the records below the runs, those included that runs hide, after
+// Records. They should be the sums in the description.
+func (f *File) Bottom() Sums { return f.lowest }
 
 // updates returns the updates of all runs as one list, and a function that ends their walks.
 //
@@ -177,7 +178,7 @@ func (f *File) Tree() Sums { return f.tree }
 // in the run would tell. Check tells: the rest of the pages are left over.
 func (f *File) updates() (m *merged, stop func(), err error) {
 	m = &merged{}
-	stop = f.addRuns(m, f.runs)
+	stop = f.addRuns(m, f.runs, f.desc)
 	if f.doubt {
 		report, err := check(f.r, f.size, nil)
 		if err == nil && report.Found > 0 {

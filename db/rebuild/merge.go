@@ -113,7 +113,7 @@ func (m *merged) next(scratch []byte) ([]byte, error) {
 
 // merge writes what was set over the records of the base.
 //
-// If the checksum of the base's tree is not the one in its description, a record of the base is
+// If the checksum of the base's records is not the one in its description, a record of the base is
 // damaged. merge adds the difference (Builder.doubt) to the checksum of the new file: a fresh
 // checksum would hide the damage from Check.
 func (b *Builder) merge() error {
@@ -129,7 +129,7 @@ func (b *Builder) merge() error {
 		if err := b.base.Records(w.base); err != nil {
 			return err
 		}
-		b.doubt = b.base.desc.Sum - b.base.Tree().Sum
+		b.doubt = b.base.desc.Sum - b.base.Bottom().Sum
 	}
 	return w.rest()
 }

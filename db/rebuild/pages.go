@@ -104,6 +104,7 @@ type top struct {
 	list []bucket // all
 
 	versions bucket // with Meta.LWW
+	packed   bucket // page 0: the file has none
 	runs     bucket // page 0: the file has none
 }
 
@@ -125,6 +126,8 @@ func (p *pages) top(id uint64) (top, error) {
 			t.data = b
 		case filestore.VersionBucket:
 			t.versions = b
+		case run.PackedBucket:
+			t.packed = b
 		case run.Bucket:
 			t.runs = b
 		case filestore.MetaBucket:

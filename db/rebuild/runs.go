@@ -41,6 +41,15 @@ var (
 	runLarge  = span{[]byte{run.LargeKey}, []byte{run.LargeKey + 1}}
 )
 
+// behind returns the key up to which the bottom of the file has what the run says; nil: nothing is
+// merged. What the run still has up to the key may be old: a merge drops blocks as it passes them.
+func (r *runBucket) behind(m *filestore.Meta) []byte {
+	if r.number > m.MergeRun {
+		return nil
+	}
+	return m.MergedTo
+}
+
 // asRun returns the run that an element of the bucket of runs names.
 func (e element) asRun() (r runBucket, ok bool) {
 	if e.flags != elementBucket || len(e.key) != 8 || len(e.value) < bucketSize {
@@ -140,15 +149,16 @@ type runUpdates struct {
 	blocks *puller
 	large  *puller // values that stand outside their blocks; nil: none was asked for
 
-	block run.Block
-	at    int // the next entry in the block
-	page  uint64
-	now   update
-	given run.Info // figures of what was given
+	behind []byte // see runBucket.behind
+	block  run.Block
+	at     int // the next entry in the block
+	page   uint64
+	now    update
+	given  run.Info // figures of what was given
 }
 
-func (p *pages) runUpdates(r runBucket) *runUpdates {
-	return &runUpdates{pages: p, run: r, blocks: p.pull(r.bucket, runBlocks)}
+func (p *pages) runUpdates(r runBucket, m filestore.Meta) *runUpdates {
+	return &runUpdates{pages: p, run: r, blocks: p.pull(r.bucket, runBlocks), behind: r.behind(&m)}
 }
 
 func (u *runUpdates) current() *update { return &u.now }
@@ -169,32 +179,44 @@ func (u *runUpdates) next() error {
 }
 
 func (u *runUpdates) step() error {
-	if u.at == u.block.Len() {
-		e, err, ok := u.blocks.next()
-		if !ok {
-			u.now = update{end: true}
-			return u.whole()
-		}
+	for {
+		key, flagged, err := u.entry()
 		if err != nil {
 			return err
 		}
+		if key == nil {
+			u.now = update{end: true}
+			return u.whole()
+		}
+		f, ok := filestore.DecodeFlagged(flagged)
+		if !ok {
+			return u.pages.damage(u.page, "the update of %q cannot be read", key)
+		}
+		count(&u.given, key, flagged, f)
+		if u.behind == nil || bytes.Compare(key, u.behind) > 0 {
+			u.now = update{key: key, value: f.Value, gone: !f.Live, last: f.Last, noted: f.Noted}
+			return nil
+		}
+	}
+}
+
+// entry returns the next entry; key is nil at the end.
+func (u *runUpdates) entry() (key, flagged []byte, err error) {
+	if u.at == u.block.Len() {
+		e, err, ok := u.blocks.next()
+		if !ok || err != nil {
+			return nil, nil, err
+		}
 		if u.block, err = u.pages.block(e); err != nil {
-			return err
+			return nil, nil, err
 		}
 		u.at, u.page = 0, e.page
 	}
-	key, flagged, err := u.block.Entry(u.at)
-	if err == nil && len(flagged) == 0 {
+	key, flagged, err = u.block.Entry(u.at)
+	if u.at++; err == nil && len(flagged) == 0 {
 		flagged, err = u.outside(key)
 	}
-	f, ok := filestore.DecodeFlagged(flagged)
-	if err == nil && !ok {
-		err = u.pages.damage(u.page, "the update of %q cannot be read", key)
-	}
-	u.at++
-	count(&u.given, key, flagged, f)
-	u.now = update{key: key, value: f.Value, gone: !f.Live, last: f.Last, noted: f.Noted}
-	return err
+	return key, flagged, err
 }
 
 // count adds an entry to the figures of a run.
@@ -264,10 +286,10 @@ func (p *pages) block(e element) (run.Block, error) {
 }
 
 // addRuns adds the updates of runs to a list that is to be merged. stop ends the walks.
-func (p *pages) addRuns(m *merged, runs []runBucket) (stop func()) {
+func (p *pages) addRuns(m *merged, runs []runBucket, desc filestore.Meta) (stop func()) {
 	all := make([]*runUpdates, len(runs))
 	for i, r := range runs {
-		all[i] = p.runUpdates(r)
+		all[i] = p.runUpdates(r, desc)
 		m.heap = append(m.heap, aged{all[i], i})
 	}
 	return func() {

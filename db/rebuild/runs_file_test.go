@@ -30,10 +30,12 @@ type shape struct {
 	unfinished    bool // a run above the others was not finished
 	merging       bool // some of the runs are merged into a part of the tree
 	large         bool // some values stand outside of their blocks
+	packed        bool // the small records below the runs are packed
 }
 
 // made is a file with runs, and what it has.
 type made struct {
+	packed   bool
 	path     string
 	data     []byte
 	records  map[string]string
@@ -47,7 +49,7 @@ type made struct {
 func withRuns(t testing.TB, seed uint64, s shape) *made {
 	t.Helper()
 	rnd := rand.New(rand.NewPCG(seed, 77))
-	f := &made{path: filepath.Join(t.TempDir(), "a.kct"), tree: map[string]string{}, versions: map[string]filestore.LastUpdate{}}
+	f := &made{packed: s.packed, path: filepath.Join(t.TempDir(), "a.kct"), tree: map[string]string{}, versions: map[string]filestore.LastUpdate{}}
 	f.meta = filestore.Meta{ID: filestore.NewID(), Clean: true, Stamp: 1e6, Checkpoints: 3, LWW: s.lww, Persistent: s.persistent, Summed: true}
 	db, err := bolt.Open(f.path, 0o600, &bolt.Options{NoSync: true})
 	require.NoError(t, err)
@@ -99,6 +101,9 @@ func withRuns(t testing.TB, seed uint64, s shape) *made {
 		}
 		f.write(t, db, f.runs)
 		f.versions = want
+		if s.packed {
+			f.drop(t, db)
+		}
 	}
 	require.NoError(t, db.Close())
 	f.data, err = os.ReadFile(f.path)
@@ -163,15 +168,22 @@ func over(entries map[string][]byte, records map[string]string, versions map[str
 func (f *made) write(t testing.TB, db *bolt.DB, runs []map[string][]byte) {
 	f.meta.Count, f.meta.Bytes, f.meta.Sum, f.meta.Removals = int64(len(f.tree)), 0, 0, 0
 	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
-		for _, name := range []string{filestore.DataBucket, filestore.VersionBucket} {
+		for _, name := range []string{filestore.DataBucket, run.PackedBucket, filestore.VersionBucket} {
 			if tx.Bucket([]byte(name)) != nil {
 				require.NoError(t, tx.DeleteBucket([]byte(name)))
 			}
 		}
 		b, err := tx.CreateBucket([]byte(filestore.DataBucket))
 		require.NoError(t, err)
+		most := 0
+		if f.packed {
+			most = run.PackedMost(os.Getpagesize())
+		}
+		f.pack(t, tx, most)
 		for key, value := range f.tree {
-			require.NoError(t, b.Put([]byte("\x01"+key), []byte(value)))
+			if len(key)+len(value) > most {
+				require.NoError(t, b.Put([]byte("\x01"+key), []byte(value)))
+			}
 			f.meta.Bytes += int64(len(key) + len(value))
 			f.meta.Sum += filestore.RecordSum([]byte(key), []byte(value))
 		}
@@ -189,15 +201,56 @@ func (f *made) write(t testing.TB, db *bolt.DB, runs []map[string][]byte) {
 	}))
 }
 
-// describe writes a description, of format 2 with runs.
+// pack writes the small records into blocks, in several walks.
+func (f *made) pack(t testing.TB, tx *bolt.Tx, most int) {
+	keys := slices.Sorted(maps.Keys(f.tree))
+	for walk := 0; walk < 3 && most > 0; walk++ {
+		var e run.Editor
+		require.NoError(t, e.Begin(tx))
+		for i := walk; i < len(keys); i += 3 {
+			if value := f.tree[keys[i]]; len(keys[i])+len(value) <= most {
+				_, _, err := e.Set([]byte(keys[i]), []byte(value))
+				require.NoError(t, err)
+			}
+		}
+		require.NoError(t, e.End())
+	}
+}
+
+// drop drops what a merge has passed of every other run.
+func (f *made) drop(t testing.TB, db *bolt.DB) {
+	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
+		runs, err := run.Load(tx)
+		require.NoError(t, err)
+		for i, r := range runs {
+			if r.Number() <= f.meta.MergeRun && i%2 == 1 {
+				_, err := run.DropUpTo(tx, r, r.Info, f.meta.MergedTo, func(key, flagged []byte) (bool, int) {
+					d, _ := filestore.DecodeFlagged(flagged)
+					return d.Live, len(key) + len(d.Value)
+				})
+				require.NoError(t, err)
+			}
+		}
+		return nil
+	}))
+}
+
+// describe writes a description, of format 2 with runs, of format 3 with packed records.
 func describe(tx *bolt.Tx, m filestore.Meta, runs bool) error {
 	text, err := filestore.EncodeMeta(m)
 	if err != nil {
 		return err
 	}
+	format := 1
 	if runs {
+		format = 2
+	}
+	if run.AnyPacked(tx) {
+		format = 3
+	}
+	if format > 1 {
 		end := bytes.LastIndex(text, []byte(`,"Check":"`))
-		text = bytes.Replace(text[:end], []byte(`"Format":1`), []byte(`"Format":2`), 1)
+		text = bytes.Replace(text[:end], []byte(`"Format":1`), fmt.Appendf(nil, `"Format":%d`, format), 1)
 		sum := binary.BigEndian.AppendUint64(nil, xxhash.Sum64(text))
 		text = append(hex.AppendEncode(append(text, `,"Check":"`...), sum), `"}`...)
 	}
@@ -247,6 +300,9 @@ func shapes() map[string]shape {
 		"lww":             {records: 500, keys: 1500, runs: 6, entries: 400, lww: true, unfinished: true},
 		"lww merging":     {records: 500, keys: 1500, runs: 6, entries: 600, lww: true, merging: true, unfinished: true},
 		"persistent":      {records: 100, keys: 300, runs: 3, entries: 300, persistent: true},
+		"packed":          {records: 800, keys: 2000, runs: 3, entries: 300, large: true, packed: true},
+		"packed only":     {records: 800, keys: 2000, packed: true},
+		"packed merging":  {records: 800, keys: 2000, runs: 6, entries: 300, large: true, packed: true, merging: true, lww: true},
 		"many":            {records: 2000, keys: 6000, runs: 64, entries: 200, lww: true},
 	}
 }

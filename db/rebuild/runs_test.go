@@ -25,7 +25,7 @@ func read(t testing.TB, path string) (records map[string]string, versions map[st
 		records[last] = string(value)
 		return nil
 	}))
-	require.Equal(t, Sums{f.Meta().Count, f.Meta().Bytes, f.Meta().Sum}, f.Tree())
+	require.Equal(t, Sums{f.Meta().Count, f.Meta().Bytes, f.Meta().Sum}, f.Bottom())
 	n := 0
 	require.NoError(t, f.Versions(func(key []byte, e filestore.LastUpdate) error {
 		require.True(t, n == 0 || string(key) > last)
@@ -64,7 +64,12 @@ func TestRunsAreRead(t *testing.T) {
 			for _, entries := range f.runs {
 				n += len(entries)
 			}
-			require.EqualValues(t, n, r.Entries)
+			if s.packed && s.merging { // parts of runs were dropped
+				require.Less(t, r.Entries, int64(n))
+				require.Greater(t, r.Entries, int64(n/2))
+			} else {
+				require.EqualValues(t, n, r.Entries)
+			}
 		}
 	}
 }

@@ -64,6 +64,7 @@ type salvager struct {
 	progress func(pages int)
 
 	data       bucket
+	packed     bucket // page 0: there is none
 	versions   bucket
 	all        bucket // of all runs; page 0: none
 	runs       []*savedRun
@@ -219,7 +220,7 @@ func max2(a, b meta) meta {
 }
 
 func (s *salvager) begun(t top) {
-	s.Meta, s.data, s.versions, s.all = t.desc, t.data, t.versions, t.runs
+	s.Meta, s.data, s.packed, s.versions, s.all = t.desc, t.data, t.packed, t.versions, t.runs
 	s.noTree = t.data.page == 0
 }
 
@@ -258,7 +259,7 @@ func (s *salvager) looksLikeTop(id uint64) bool {
 		return false
 	}
 	h := readHead(b[:])
-	return h.id == id && h.flags == flagLeaf && h.count >= 2 && h.count <= 4 && binary.NativeEndian.Uint32(b[headSize:]) == elementBucket
+	return h.id == id && h.flags == flagLeaf && h.count >= 2 && h.count <= 5 && binary.NativeEndian.Uint32(b[headSize:]) == elementBucket
 }
 
 // newer reports whether state a of a file is later than state b. While runs are merged into the
@@ -301,8 +302,8 @@ func (s *salvager) readFreelist(id uint64) {
 	}
 }
 
-// tree visits everything that the top leads to. With note it notes what is missing; otherwise it
-// hands out the records.
+// tree visits all records below the runs that the top leads to. With note it notes what is missing;
+// otherwise it hands out the records.
 func (s *salvager) tree(note bool) error {
 	w := walker{pages: &s.pages, seen: s.mark}
 	w.bad = func(d *Damage, in span) error {
@@ -323,7 +324,10 @@ func (s *salvager) tree(note bool) error {
 			return s.record(key, value)
 		}, note)
 	}
-	return w.bucket(s.data)
+	if err := w.bucket(s.data); err != nil {
+		return err
+	}
+	return s.savePacked(note)
 }
 
 // mark marks a page as reached; the error says that it was reached before.

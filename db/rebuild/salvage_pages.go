@@ -75,9 +75,15 @@ func (s *salvager) orphans() error {
 		if err != nil {
 			continue
 		}
-		if p.ofRun() {
+		switch {
+		case p.ofRun():
 			s.adopt(p)
-		} else if err := s.orphan(p); err != nil {
+		case p.ofPacked():
+			err = s.packedOrphan(p)
+		default:
+			err = s.leaf(p, span{}, s.orphanRecord, false)
+		}
+		if err != nil {
 			return err
 		}
 		id += uint64(p.overflow)
@@ -85,18 +91,16 @@ func (s *salvager) orphans() error {
 	return nil
 }
 
-// orphan hands out the records of a page whose keys are missing.
-func (s *salvager) orphan(p page) error {
-	return s.leaf(p, span{}, func(key, value []byte) error {
-		if !s.missing(append([]byte{filestore.KeyPrefix}, key...)) {
-			return nil
-		}
-		s.Orphans++
-		if !s.freeOK {
-			s.Doubtful++
-		}
-		return s.record(key, value)
-	}, false)
+// orphanRecord hands out a record of a page that nothing leads to, if its key is missing.
+func (s *salvager) orphanRecord(key, value []byte) error {
+	if !s.missing(append([]byte{filestore.KeyPrefix}, key...)) {
+		return nil
+	}
+	s.Orphans++
+	if !s.freeOK {
+		s.Doubtful++
+	}
+	return s.record(key, value)
 }
 
 // missing reports whether a key is one of those that may be missing.

@@ -21,9 +21,9 @@ import (
 // do not say from which run they are, and an old value in the wrong place would replace a newer
 // one.
 //
-// While runs are merged into the tree, the tree has what the runs up to Meta.MergeRun have of the
-// keys up to Meta.MergedTo. Such an entry is handed out only where a page of the tree is lost: over
-// a sound tree it could replace the value of a newer run whose block is lost.
+// While runs are merged, the records below have what the runs up to Meta.MergeRun say of the keys
+// up to Meta.MergedTo. Such an entry is not handed out: newer entries of the key may have been
+// dropped.
 //
 // An example: the branch of run 8 with the keys "d" up to "m" is lost. Three pages in use have
 // blocks within these keys, and no other run misses such keys: the pages belong to run 8. If run 9
@@ -40,7 +40,7 @@ type savedRun struct {
 	lost    []span   // keys in its bucket that may be missing
 	gaps    []span   // keys whose entries may be missing, behind BlockKey or LargeKey
 	prev    []byte   // key of the last block so far, in the bucket
-	merged  []byte   // the tree has the entries up to this key; nil: none of them
+	merged  []byte   // see runBucket.behind
 	certain bool     // the run was finished, with an info or without
 	adopted []uint64 // pages of its own to which nothing leads
 
@@ -147,11 +147,8 @@ func (s *salvager) runWalker(lose func(d *Damage, in span)) walker {
 // findRun looks through a run.
 func (s *salvager) findRun(b runBucket) error {
 	r := &savedRun{runBucket: b, tally: tally{pages: &s.pages, number: b.number, persistent: s.Meta.Persistent}}
-	if m := s.Meta; b.number <= m.MergeRun {
-		if r.certain = true; m.MergedTo != nil && len(s.lost) == 0 {
-			r.merged = m.MergedTo
-		}
-	}
+	r.certain = b.number <= s.Meta.MergeRun
+	r.merged = b.behind(&s.Meta)
 	s.runs = append(s.runs, r)
 	lose := func(d *Damage, in span) {
 		in = span{bytes.Clone(in.low), bytes.Clone(in.high)}
@@ -407,7 +404,7 @@ func (s *salvager) give(r *savedRun, key, flagged []byte) error {
 		return nil // was told
 	}
 	count(&r.given, key, flagged, f)
-	if s.inTree(r, key) {
+	if r.merged != nil && bytes.Compare(key, r.merged) <= 0 {
 		return nil
 	}
 	var err error
@@ -424,13 +421,4 @@ func (s *salvager) give(r *savedRun, key, flagged []byte) error {
 		err = s.to.Fade(key)
 	}
 	return err
-}
-
-// inTree reports whether the tree has what a run has of a key, or something newer.
-func (s *salvager) inTree(r *savedRun, key []byte) bool {
-	m := &s.Meta
-	if !r.certain || m.MergedTo == nil || bytes.Compare(key, m.MergedTo) > 0 {
-		return false
-	}
-	return !s.missing(append([]byte{filestore.KeyPrefix}, key...))
 }

@@ -62,7 +62,7 @@ func (c *call) rewrite(ctx context.Context, f *rebuild.File, path string, fs vfs
 		return b.Append(key, value)
 	})
 	done(0, 0)
-	if t := f.Tree(); err == nil && (t.Count != m.Count || t.Bytes != m.Bytes || m.Summed && t.Sum != m.Sum) {
+	if t := f.Bottom(); err == nil && (t.Count != m.Count || t.Bytes != m.Bytes || m.Summed && t.Sum != m.Sum) {
 		err = fmt.Errorf("%w: it has %d records with %d bytes and the checksum %016x, and says that it has %d with %d and %016x",
 			errDisagrees, t.Count, t.Bytes, t.Sum, m.Count, m.Bytes, m.Sum)
 	}

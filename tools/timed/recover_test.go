@@ -102,7 +102,7 @@ func contents(t *testing.T, path string) map[string]string {
 		records[string(key)] = string(value[5:])
 		return nil
 	}))
-	require.Equal(t, f.Meta().Count, f.Tree().Count)
+	require.Equal(t, f.Meta().Count, f.Bottom().Count)
 	if f.Runs() == 0 {
 		require.EqualValues(t, len(records), f.Meta().Count)
 	}

@@ -141,7 +141,7 @@ func TestCompact(t *testing.T) {
 	out := succeed(t, "compact", path)
 	after, err := os.Stat(path)
 	require.NoError(t, err)
-	require.Less(t, after.Size(), info.Size()*2/3) // a file grows little by little, so it has no large empty end
+	require.Less(t, after.Size(), info.Size())
 	require.Equal(t, fmt.Sprintf("before: %d\nafter: %d\n", info.Size(), after.Size()), out)
 	require.Equal(t, withoutFigures(before), withoutFigures(description(t, path))) // so that the server goes on as after any crash
 	require.Equal(t, 1, description(t, path).Format)
@@ -154,6 +154,7 @@ func TestCompact(t *testing.T) {
 // withoutFigures returns a description without what changes when runs are merged.
 func withoutFigures(m filestore.Meta) filestore.Meta {
 	m.Format, m.Count, m.Bytes, m.Sum, m.MergeRun, m.MergedTo = 0, 0, 0, 0, 0, nil
+	m.Packed = false
 	return m
 }
 
@@ -210,10 +211,11 @@ func TestRepair(t *testing.T) {
 	require.NotZero(t, broken)
 }
 
-// A changed byte of a value looks like any other byte. Only the checksum of all records shows the
-// change.
+// A changed byte of a value looks like any other byte, where records do not stand in blocks. Only the
+// checksum of all records shows the change.
 func TestRepairIsNotCertainOfADamagedValue(t *testing.T) {
 	path, want := crashed(t, 600)
+	succeed(t, "compact", path)
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	at := bytes.Index(data, []byte(want["key00003"]))

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrDamaged says that a block is not as it was written.
-var ErrDamaged = errors.New("a run of the database file is damaged; \"kttimedmgr repair\" saves the records")
+var ErrDamaged = errors.New("a block of the database file is damaged; \"kttimedmgr repair\" saves the records")
 
 // blockBuilder makes one block after another.
 type blockBuilder struct {
@@ -85,6 +85,28 @@ func openBlock(raw []byte, check bool) (block, error) {
 }
 
 func (b block) len() int { return len(b.offsets) / offsetSize }
+
+// raw returns the bytes of entry i, which another block can take over as they are, and where in
+// them the key is.
+func (b block) raw(i int) (raw []byte, key, n int, err error) {
+	from, to := int64(binary.LittleEndian.Uint32(b.offsets[i*offsetSize:])), int64(len(b.entries))
+	if i+1 < b.len() {
+		to = int64(binary.LittleEndian.Uint32(b.offsets[(i+1)*offsetSize:]))
+	}
+	if from >= to || to > int64(len(b.entries)) {
+		return nil, 0, 0, ErrDamaged
+	}
+	raw = b.entries[from:to]
+	k, wk := binary.Uvarint(raw)
+	if wk <= 0 || k > uint64(len(raw)) {
+		return nil, 0, 0, ErrDamaged
+	}
+	v, wv := binary.Uvarint(raw[wk:])
+	if wv <= 0 || uint64(wk+wv)+k+v != uint64(len(raw)) || v > uint64(len(raw)) {
+		return nil, 0, 0, ErrDamaged
+	}
+	return raw, wk + wv, int(k), nil
+}
 
 // entry returns entry i; flagged is empty when it stands outside the block.
 func (b block) entry(i int) (key, flagged []byte, err error) {

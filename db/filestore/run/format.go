@@ -13,7 +13,7 @@ const (
 	LargeKey  = 0x05
 )
 
-// Info says what a run holds.
+// Info says what a run holds. A merge makes less of it, see DropUpTo.
 type Info struct {
 	Entries   int64 // live ones and tombstones
 	Bytes     int64 // keys and flagged values
@@ -27,6 +27,13 @@ type Info struct {
 // fields returns the figures in the order in which they are stored.
 func (i *Info) fields() []*int64 {
 	return []*int64{&i.Entries, &i.Bytes, &i.Live, &i.LiveBytes, &i.About, &i.AboutBytes}
+}
+
+func (i *Info) encode() (b []byte) {
+	for _, n := range i.fields() {
+		b = binary.BigEndian.AppendUint64(b, uint64(*n))
+	}
+	return b
 }
 
 // The rest is for programs that read the pages of a file themselves (db/rebuild). Nothing in a file

@@ -88,10 +88,19 @@ func (r *Run) Find(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err err
 	if b == nil {
 		return nil, false, ErrDamaged
 	}
+	flagged, found, err = findInBlocks(b, BlockKey, key)
+	if found && len(flagged) == 0 {
+		flagged, err = findLarge(b, key, false)
+	}
+	return flagged, found && err == nil, err
+}
+
+// findInBlocks looks a key up in the blocks of a bucket.
+func findInBlocks(b *bolt.Bucket, kind byte, key []byte) (body []byte, found bool, err error) {
 	var room [64]byte
-	at := append(append(room[:0], BlockKey), key...)
+	at := append(append(room[:0], kind), key...)
 	last, raw := b.Cursor().Seek(at)
-	if last == nil || last[0] != BlockKey {
+	if last == nil || last[0] != kind {
 		return nil, false, nil
 	}
 	bl, err := openBlock(raw, false)
@@ -102,10 +111,8 @@ func (r *Run) Find(tx *bolt.Tx, key []byte) (flagged []byte, found bool, err err
 	if err != nil || !exact {
 		return nil, false, err
 	}
-	if _, flagged, err = bl.entry(i); err == nil && len(flagged) == 0 {
-		flagged, err = findLarge(b, key, false)
-	}
-	return flagged, err == nil, err
+	_, body, err = bl.entry(i)
+	return body, err == nil, err
 }
 
 // findLarge returns the value that stands outside its block.
@@ -113,9 +120,10 @@ func findLarge(b *bolt.Bucket, key []byte, check bool) ([]byte, error) {
 	return openLarge(b.Get(append([]byte{LargeKey}, key...)), check)
 }
 
-// A Cursor walks through the entries of a run in one direction.
+// A Cursor walks through the entries of a run, or through packed records, in one direction.
 type Cursor struct {
 	bucket   *bolt.Bucket
+	kind     byte // first byte of the names of blocks
 	blocks   *bolt.Cursor
 	backward bool
 	check    bool
@@ -129,13 +137,15 @@ type Cursor struct {
 
 // Cursor returns a cursor, which compares the checksum of each block.
 func (r *Run) Cursor(tx *bolt.Tx, backward bool) *Cursor {
-	c := &Cursor{bucket: r.In(tx), backward: backward, check: true}
-	if c.bucket == nil {
-		c.err = ErrDamaged
-		return c
+	b := r.In(tx)
+	if b == nil {
+		return &Cursor{err: ErrDamaged}
 	}
-	c.blocks = c.bucket.Cursor()
-	return c
+	return newCursor(b, BlockKey, backward)
+}
+
+func newCursor(b *bolt.Bucket, kind byte, backward bool) *Cursor {
+	return &Cursor{bucket: b, kind: kind, backward: backward, check: true, blocks: b.Cursor()}
 }
 
 // Entry returns the current entry; key is nil at the end and after an error. The slices are valid
@@ -153,13 +163,13 @@ func (c *Cursor) First() {
 	if c.backward {
 		c.lastBlock()
 	} else {
-		c.open(c.blocks.Seek([]byte{BlockKey}))
+		c.open(c.blocks.Seek([]byte{c.kind}))
 	}
 }
 
 // lastBlock goes to the last entry of the last block.
 func (c *Cursor) lastBlock() {
-	if k, _ := c.blocks.Seek([]byte{BlockKey + 1}); k == nil {
+	if k, _ := c.blocks.Seek([]byte{c.kind + 1}); k == nil {
 		c.open(c.blocks.Last())
 	} else {
 		c.open(c.blocks.Prev())
@@ -172,9 +182,9 @@ func (c *Cursor) Seek(key []byte) (exact bool) {
 	if c.err != nil {
 		return false
 	}
-	at := append([]byte{BlockKey}, key...)
+	at := append([]byte{c.kind}, key...)
 	last, raw := c.blocks.Seek(at)
-	if last == nil || last[0] != BlockKey { // every key is before this one
+	if last == nil || last[0] != c.kind { // every key is before this one
 		if c.backward {
 			c.lastBlock()
 		} else {
@@ -225,7 +235,7 @@ func (c *Cursor) settleIn() {
 
 // open takes a block, and its first entry in the direction of the walk.
 func (c *Cursor) open(last, raw []byte) {
-	if last == nil || last[0] != BlockKey {
+	if last == nil || last[0] != c.kind {
 		c.end(nil)
 		return
 	}
@@ -242,7 +252,7 @@ func (c *Cursor) open(last, raw []byte) {
 
 func (c *Cursor) read() {
 	key, flagged, err := c.block.entry(c.i)
-	if err == nil && len(flagged) == 0 {
+	if err == nil && len(flagged) == 0 && c.kind == BlockKey {
 		flagged, err = findLarge(c.bucket, key, c.check)
 	}
 	if err != nil {

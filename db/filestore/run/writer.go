@@ -116,11 +116,7 @@ func (w *Writer) Finish(about, aboutBytes int64) (*Run, error) {
 	if err := w.bucket.Put([]byte{FilterKey}, w.filter.encode()); err != nil {
 		return nil, err
 	}
-	var info []byte
-	for _, n := range w.info.fields() {
-		info = binary.BigEndian.AppendUint64(info, uint64(*n))
-	}
-	if err := w.bucket.Put([]byte{InfoKey}, info); err != nil {
+	if err := w.bucket.Put([]byte{InfoKey}, w.info.encode()); err != nil {
 		return nil, err
 	}
 	return &Run{name: w.name, Info: w.info, filter: w.filter}, nil
@@ -135,6 +131,51 @@ func Drop(tx *bolt.Tx, r *Run) error {
 		return fmt.Errorf("drop run %d: %w", r.Number(), err)
 	}
 	return nil
+}
+
+// DropUpTo removes the blocks of a run that have no key behind the given one: the layer below has
+// their entries. now is what the run still has, and the result is what it has afterwards. live says
+// of an entry whether it is a record, and how many bytes that has.
+func DropUpTo(tx *bolt.Tx, r *Run, now Info, key []byte, live func(key, flagged []byte) (bool, int)) (left Info, err error) {
+	b := r.In(tx)
+	if b == nil {
+		return now, ErrDamaged
+	}
+	left = now
+	var names [][]byte
+	c := b.Cursor()
+	for name, raw := c.Seek([]byte{BlockKey}); name != nil && name[0] == BlockKey && bytes.Compare(name[1:], key) <= 0; name, raw = c.Next() {
+		names = append(names, name)
+		bl, err := openBlock(raw, true)
+		if err != nil {
+			return now, err
+		}
+		for i := range bl.len() {
+			key, flagged, err := bl.entry(i)
+			if err == nil && len(flagged) == 0 {
+				names = append(names, append([]byte{LargeKey}, key...))
+				flagged, err = findLarge(b, key, false) // nobody needs the value any more, only its size
+			}
+			if err != nil {
+				return now, err
+			}
+			left.Entries--
+			left.Bytes -= int64(len(key) + len(flagged))
+			if is, size := live(key, flagged); is {
+				left.Live--
+				left.LiveBytes -= int64(size)
+			}
+		}
+	}
+	for _, name := range names {
+		if err := b.Delete(name); err != nil {
+			return now, fmt.Errorf("drop what was merged of run %d: %w", r.Number(), err)
+		}
+	}
+	if len(names) > 0 {
+		err = b.Put([]byte{InfoKey}, left.encode())
+	}
+	return left, err
 }
 
 // DropAll removes all runs from the file, finished or not.

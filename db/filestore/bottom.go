@@ -1,0 +1,83 @@
+package filestore
+
+import (
+	"bytes"
+
+	bolt "go.etcd.io/bbolt"
+
+	"gotycoon/db/filestore/run"
+	"gotycoon/db/store"
+)
+
+// A bottom is the lowest layer of a file, below its runs: the packed records and the tree. A key
+// has its record in one of the two. The packed records are the small ones, see "Packed records" in
+// bottom_write.go.
+type bottom struct {
+	packed *bolt.Bucket // nil: there are none
+	tree   *bolt.Bucket
+}
+
+func bottomOf(tx *bolt.Tx) bottom {
+	return bottom{tx.Bucket([]byte(run.PackedBucket)), tx.Bucket([]byte(DataBucket))}
+}
+
+// get looks a key up. The slice is valid while the transaction is open.
+func (b bottom) get(key []byte) (value []byte, found bool, err error) {
+	if b.packed != nil {
+		if value, found, err = run.FindPacked(b.packed, key); found || err != nil {
+			return value, found, err
+		}
+	}
+	var room [64]byte
+	value = b.tree.Get(appendBoltKey(room[:0], key))
+	return value, value != nil, nil
+}
+
+// A bottomSource walks the bottom.
+type bottomSource struct {
+	tree   *treeSource
+	packed *runSource // nil: there are no packed records
+	from   store.Start
+	now    head
+	first  source // where now comes from
+}
+
+func newBottomSource(b bottom, from store.Start) *bottomSource {
+	s := &bottomSource{tree: newTreeSource(b.tree, from), from: from}
+	if b.packed != nil {
+		s.packed = newRunSource(run.PackedCursor(b.packed, from.Backward), from, nil)
+	}
+	s.choose()
+	return s
+}
+
+// choose finds out which record comes next.
+func (s *bottomSource) choose() {
+	s.now, s.first = s.tree.head(), s.tree
+	if s.packed == nil {
+		return
+	}
+	if s.packed.err() != nil {
+		s.now = head{}
+		return
+	}
+	p := s.packed.head()
+	if p.key != nil && (s.now.key == nil || (bytes.Compare(p.key, s.now.key) < 0) != s.from.Backward) {
+		p.bare = true
+		s.now, s.first = p, s.packed
+	}
+}
+
+func (s *bottomSource) head() head { return s.now }
+
+func (s *bottomSource) next() {
+	s.first.next()
+	s.choose()
+}
+
+func (s *bottomSource) err() error {
+	if s.packed == nil {
+		return nil
+	}
+	return s.packed.err()
+}
