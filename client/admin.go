@@ -39,6 +39,56 @@ func (db *DB) Vacuum(ctx context.Context, step int64) error {
 	return err
 }
 
+// CompactionState tells of the compaction of a database's file.
+type CompactionState struct {
+	Running       bool
+	Copied, Total int64 // bytes of records that are copied, and about how many there are
+	Before, After int64 // bytes of the file, when the compaction has ended
+}
+
+// BeginCompact begins to compact the file of the database, or joins the compaction that is under
+// way, and returns at once. The compaction gives unused disk space back while the database is in
+// use.
+func (db *DB) BeginCompact(ctx context.Context) (CompactionState, error) {
+	return db.compaction(ctx)
+}
+
+// AwaitCompact returns when the compaction that is under way has ended, and at the latest after
+// about limit, which is whole seconds.
+func (db *DB) AwaitCompact(ctx context.Context, limit time.Duration) (CompactionState, error) {
+	return db.compaction(ctx, "look", "", "wait", strconv.FormatInt(int64(limit/time.Second), 10))
+}
+
+// Compact compacts the file of the database and returns when that is done. Until then it asks every
+// few seconds. When ctx is done, the compaction goes on.
+func (db *DB) Compact(ctx context.Context) (CompactionState, error) {
+	st, err := db.BeginCompact(ctx)
+	for err == nil && st.Running {
+		st, err = db.AwaitCompact(ctx, compactLook)
+	}
+	return st, err
+}
+
+const compactLook = 2 * time.Second // less than the usual timeouts of clients
+
+// AbortCompact ends the compaction that is under way; the file stays as it is.
+func (db *DB) AbortCompact(ctx context.Context) error {
+	_, err := db.Call(ctx, "compact", "abort", "")
+	return err
+}
+
+func (db *DB) compaction(ctx context.Context, params ...string) (st CompactionState, err error) {
+	rows, err := db.Call(ctx, "compact", params...)
+	if err != nil {
+		return st, err
+	}
+	number := func(name string) int64 {
+		n, _ := strconv.ParseInt(string(rows[name]), 10, 64) // 0 where there is none
+		return n
+	}
+	return CompactionState{number("running") > 0, number("copied"), number("total"), number("before"), number("after")}, nil
+}
+
 // Status returns the figures of the database, among them "count" and "size".
 func (db *DB) Status(ctx context.Context) (Rows, error) { return db.Call(ctx, "status") }
 

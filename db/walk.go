@@ -170,6 +170,9 @@ func (d *DB) Status(p *Pending) (map[string]string, error) {
 	if _, ok := rows["realsize"]; ok {
 		rows["realsize"] = rows["size"]
 	}
+	if text := d.Compaction().String(); text != "" {
+		rows["compaction"] = text
+	}
 	return rows, nil
 }
 

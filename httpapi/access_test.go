@@ -110,6 +110,7 @@ func TestRightsOfProcedures(t *testing.T) {
 		{"status", none, "reader editor root"},
 		{"report", none, "reader editor root"},
 		{"vacuum", none, "writer editor root"},
+		{"compact", none, "writer editor root"},
 		{"synchronize", none, "writer editor root"},
 		{"synchronize", []string{"command", "no/such"}, "root"},
 		{"play_script", []string{"name", "f"}, "editor root"},

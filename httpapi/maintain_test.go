@@ -49,6 +49,25 @@ func TestClearAndVacuum(t *testing.T) {
 	require.Equal(t, "0", table(c.ok("status"))["count"])
 }
 
+func TestCompact(t *testing.T) {
+	c := newServer(t, filepath.Join(t.TempDir(), "a.kct"), ":").dial(t)
+	c.ok("set", "key", "a", "value", "1")
+	require.Equal(t, "running\t0\n", c.ok("compact", "look", "", "wait", "100"), "none is begun")
+	rows := table(c.ok("compact", "wait", "100"))
+	require.Equal(t, "0", rows["running"])
+	require.Contains(t, rows, "before")
+	require.Contains(t, rows, "after")
+	require.Contains(t, table(c.ok("status"))["compaction"], "done before=")
+	require.Equal(t, "", c.ok("compact", "abort", ""), "there is none")
+	require.Equal(t, rows, table(c.ok("compact", "look", "", "wait", "-1")))
+	for _, how := range []string{"wait", "look", "abort"} {
+		status, body := c.call("compact", "DB", "1", how, "")
+		require.Equal(t, "500", status)
+		require.Equal(t, "ERROR\tDB: 2: invalid operation: only the file of a database on disk can be compacted\n", body)
+	}
+	require.Equal(t, "1", table(c.ok("status"))["count"])
+}
+
 func TestUpdateLogFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "ul")
 	c := newServerWith(t, db.Options{LogDir: dir, SID: 7}, httpapi.Options{}).dial(t)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"gotycoon/internal/klog"
 	"gotycoon/ulog"
@@ -33,6 +34,31 @@ func rpcVacuum(c *call) error {
 	}
 	return c.db.Vacuum(c.heed, c.in.intOr("step", 0))
 }
+
+// rpcCompact begins a compaction, or joins the one that is under way. The call of a client that
+// waits may end before the compaction: because of wait, of -answer-time, or because the client has
+// gone. The compaction goes on.
+func rpcCompact(c *call) error {
+	if err := c.beginLong(); err != nil {
+		return err
+	}
+	if c.in.Has("abort") {
+		return c.db.AbortCompaction(c.heed)
+	}
+	if !c.in.Has("look") {
+		if err := c.db.Compact(); err != nil {
+			return err
+		}
+	}
+	st, err := c.db.AwaitCompaction(c.heed, time.Duration(min(max(0, c.in.intOr("wait", 0)), mostWait))*time.Second)
+	if err != nil {
+		return err
+	}
+	c.out.addMap(st.Rows())
+	return nil
+}
+
+const mostWait = 1 << 30 // seconds
 
 // rpcSynchronize writes the database to its file and then runs a command, if the call names one.
 // Earlier replies leave first, because it may take long.

@@ -78,7 +78,7 @@ func TestReadOnly(t *testing.T) {
 	require.NoError(t, first.Close())
 	s := newServerWith(t, db.Options{ReadOnly: true}, httpapi.Options{}, path)
 	c := s.dial(t)
-	for _, procedure := range []string{"set", "add", "replace", "append", "remove", "seize", "clear", "vacuum"} {
+	for _, procedure := range []string{"set", "add", "replace", "append", "remove", "seize", "clear", "vacuum", "compact"} {
 		status, body := c.call(procedure, "key", "a", "value", "1")
 		require.Equal(t, "500", status, procedure)
 		require.Equal(t, "ERROR\tDB: 4: no permission: permission denied\n", body, procedure)

@@ -31,7 +31,7 @@ func TestNobodyReachesTheServicesDatabase(t *testing.T) {
 	for _, name := range []string{"65534", "+65534", " 65534", "065534", "65534.0", "4295032830", "-2", "services.kct", services, "65534x"} {
 		for _, procedure := range []string{
 			"add", "append", "cas", "check", "checksum", "clear", "get", "get_bulk", "increment", "increment_double", "match_prefix",
-			"match_regex", "match_similar", "remove", "remove_bulk", "replace", "seize", "set", "set_bulk", "status", "synchronize", "vacuum",
+			"match_regex", "match_similar", "remove", "remove_bulk", "replace", "seize", "set", "set_bulk", "status", "synchronize", "vacuum", "compact",
 		} {
 			status, body := c.call(procedure, "DB", name, "key", "bound", "value", "0", "_bound", "0", "num", "1", "oval", "7", "nval", "8",
 				"prefix", "b", "regex", "b", "origin", "b", "step", "0")

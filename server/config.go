@@ -54,6 +54,10 @@ type Config struct {
 
 	CheckpointSize int64 // bytes of updates that start a checkpoint (-checkpoint); 0: default
 
+	// A file is compacted that is more than so many times as large as it would be then
+	// (-compact-ratio); 0: none is.
+	CompactRatio float64
+
 	AutoSync     time.Duration // synchronize all databases this often (-asi); 0: never
 	AutoSyncHard bool          // down to the disk (-ash)
 

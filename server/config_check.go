@@ -34,6 +34,7 @@ func (c *Config) check() error {
 		return errManyDatabases
 	}
 	for _, check := range []func() error{
+		func() error { return checkRatio(c.CompactRatio) },
 		c.Snapshots.check,
 		func() error { return c.Plugins.check(c.Databases) },
 		c.Limits.check,

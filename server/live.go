@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,10 +15,11 @@ import (
 // cmd/ktserver marks the options that can change.
 type live struct {
 	level     slog.LevelVar
-	limits    netio.Limits // of all connections
-	snapshots *pace        // -bgsi
-	sync      *pace        // -asi
-	syncHard  atomic.Bool  // -ash
+	limits    netio.Limits  // of all connections
+	snapshots *pace         // -bgsi
+	sync      *pace         // -asi
+	syncHard  atomic.Bool   // -ash
+	compact   atomic.Uint64 // -compact-ratio, as the bits of a float64
 	room      atomic.Pointer[LimitsConfig]
 	settings  atomic.Pointer[[]Setting]
 }
@@ -38,12 +40,16 @@ func (l *live) set(cfg *Config) {
 	l.limits.SetRequest(limits.RequestTime)
 	l.limits.SetAnswer(limits.AnswerTime)
 	l.limits.SetIdle(limits.Idle)
+	l.compact.Store(math.Float64bits(cfg.CompactRatio))
 	l.room.Store(&limits)
 	l.snapshots.set(cfg.Snapshots.Interval)
 	l.sync.set(cfg.AutoSync)
 	l.syncHard.Store(cfg.AutoSyncHard)
 	l.settings.Store(&cfg.Reload.Settings)
 }
+
+// compactRatio returns -compact-ratio.
+func (l *live) compactRatio() float64 { return math.Float64frombits(l.compact.Load()) }
 
 // effective returns all options as they are in effect.
 func (l *live) effective() []Setting { return *l.settings.Load() }

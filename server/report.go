@@ -50,6 +50,7 @@ func (r *reporter) report(rows map[string]string) {
 	r.replicas.report(rows)
 	r.primary.report(rows)
 	r.reportPassedOver(rows)
+	r.reportCompactions(rows)
 	reportSystem(rows)
 }
 
@@ -62,6 +63,15 @@ func (r *reporter) reportPassedOver(rows map[string]string) {
 	}
 	if d := r.catalog.Services(); d != nil && d.Info().PassedOver != nil {
 		rows["passed_over_services"] = d.Info().PassedOver.String()
+	}
+}
+
+// reportCompactions tells of the files that are being compacted, or have been.
+func (r *reporter) reportCompactions(rows map[string]string) {
+	for i := range r.catalog.Len() {
+		if text := r.catalog.DB(i).Compaction().String(); text != "" {
+			rows[fmt.Sprintf("compaction_%d", i)] = text
+		}
 	}
 }
 

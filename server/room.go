@@ -167,6 +167,7 @@ func (r *room) lookAtDisk(minFree int64, was Pressure, now *Pressure, left *gate
 			now.Place, now.Least, now.Free = dir, least, free
 			now.Asked, now.Total, now.Needed = minFree, total, needed
 			left.Disk, left.Reserve = space, max(0, free-least/again)
+			left.Keep = free - space + least/again
 		}
 	}
 	if left.Disk != math.MaxInt64 {

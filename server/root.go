@@ -263,6 +263,8 @@ func (r *root) begin() error {
 	}
 	if !r.cfg.ReadOnly {
 		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
+		compact := newCompactions(catalog.All(), r.live.compactRatio, r.log)
+		r.timers.every(compactEvery, func() { compact.look(time.Now()) })
 	}
 	if every := r.manager.watchdogEvery(); every > 0 {
 		r.timers.every(every, func() { r.manager.feedWatchdog(catalog) })

@@ -23,6 +23,10 @@ func databaseMetrics() []Definition {
 		{"gotycoon_database_brake", Gauge, "How full the room for updates that the file has not taken is: 0 no writer is slowed down, 1 writers stop. Files only.", of},
 		{"gotycoon_database_stalls_total", Counter, "Updates that were slowed down or stopped because the file was behind. Files only.", of},
 		{"gotycoon_database_stall_seconds_total", Counter, "Time in which some update or other was slowed down or stopped. Files only.", of},
+		{"gotycoon_database_compacting", Gauge, "1 while the file is being compacted. Files only.", of},
+		{"gotycoon_database_compact_copied_bytes", Gauge, "Bytes of keys and values that the compaction under way has copied. Files only.", of},
+		{"gotycoon_database_compact_failing", Gauge, "1 when the latest compaction has failed, was aborted, or gave way to clients. Files only.", of},
+		{"gotycoon_database_compactions_total", Counter, "Compactions of the file that have ended well. Files only.", of},
 		{"gotycoon_database_passed_over", Gauge, "1 when the file was opened without acknowledged updates that only its update log has. Files only.", of},
 		{"gotycoon_database_expired_total", Counter, "Records collected because their time was over.", of},
 		{"gotycoon_database_evicted_total", Counter, "Records removed because of a capacity limit. The engines' own limits (capcnt, capsiz) are not counted.", of},
@@ -56,6 +60,10 @@ func readDatabase(s *sink, d *db.DB) {
 	s.count("gotycoon_database_runs", m.File.Runs, name, index)
 	s.put("gotycoon_database_brake", m.File.Fill, name, index)
 	s.count("gotycoon_database_stalls_total", m.File.Stalls, name, index)
+	s.put("gotycoon_database_compacting", boolean(m.File.Compaction.Running), name, index)
+	s.count("gotycoon_database_compact_copied_bytes", m.File.Compaction.Copied, name, index)
+	s.put("gotycoon_database_compact_failing", boolean(m.File.Compaction.Err != nil), name, index)
+	s.count("gotycoon_database_compactions_total", m.File.Compaction.Ended, name, index)
 	s.put("gotycoon_database_passed_over", boolean(d.Info().PassedOver != nil), name, index)
 	s.put("gotycoon_database_stall_seconds_total", m.File.Stalled.Seconds(), name, index)
 }

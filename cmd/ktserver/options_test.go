@@ -17,14 +17,14 @@ import (
 func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
 		"-mhost h -mport 2001 -rts r -riv 0.3 -ord -oat -oas -onl -otl -onr -as-is -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo " +
-		"-max-connections 5 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m a.kct -b"))
+		"-max-connections 5 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m -compact-ratio 2.5 a.kct -b"))
 	require.NoError(t, err)
 	require.Equal(t, server.Config{
 		Host: "localhost", Port: 2000, Timeout: 1500 * time.Millisecond, Threads: 4,
 		LogPath: "l", LogLevel: klog.LevelSystem,
 		UpdateLog: "u", UpdateLogLimit: 2048, SyncInterval: 500 * time.Millisecond, ServerID: 7,
 		MasterHost: "h", MasterPort: 2001, RTSPath: "r", MasterInterval: 300 * time.Microsecond,
-		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, AsIs: true, CheckpointSize: 1 << 20,
+		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, AsIs: true, CheckpointSize: 1 << 20, CompactRatio: 2.5,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
 		Snapshots: server.SnapshotConfig{Dir: "s", Interval: 2500 * time.Millisecond, Compressor: "lzo"},
 		Limits: server.LimitsConfig{Conns: 5, Request: 1 << 20, InFlight: 2 << 20, RequestTime: 3 * time.Second, AnswerTime: 8 * time.Second, Idle: 4 * time.Second,

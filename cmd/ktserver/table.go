@@ -83,6 +83,9 @@ func (o *options) rows() []*option {
 				"their own update logs have"},
 		{name: "checkpoint", value: cli.Int(&o.CheckpointSize), section: "files", absent: "64m",
 			help: "move updates into the database file when they take this `size` in memory"},
+		{name: "compact-ratio", value: fraction(&o.CompactRatio), section: "files", reload: true, absent: "never",
+			help: "compact a database file of 64 MiB or more when it is more than so many times as " +
+				"large as it would be then, such as 2"},
 		{name: "asi", value: cli.Duration(&o.AutoSync), section: "files", reload: true,
 			absent: "at checkpoints",
 			help:   "synchronize the databases every so many seconds"},

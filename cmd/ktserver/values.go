@@ -31,6 +31,9 @@ func switchValue(p *bool) pflag.Value {
 // integer is the value of an option with a number of ordinary size.
 func integer(p *int) cli.Number { return func(n float64) { *p = int(n) } }
 
+// fraction is the value of an option with a number that need not be whole.
+func fraction(p *float64) cli.Number { return func(n float64) { *p = n } }
+
 // milliseconds is the value of an option with a short length of time.
 func milliseconds(p *time.Duration) cli.Number {
 	const longest = 1 << 62

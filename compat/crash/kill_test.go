@@ -84,6 +84,7 @@ func newVictim(t *testing.T, bin, ext, log string, rng *rand.Rand) *victim {
 	v.hire("atomic1", 0, atomics)
 	v.hire("clear", 1, clears)
 	v.hire("sync", 0, syncs)
+	v.hire("compact", 0, compacts)
 	return v
 }
 

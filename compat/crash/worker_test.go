@@ -179,6 +179,16 @@ func syncs(w *worker) request {
 	return request{rpc("synchronize", "DB", database, "hard", ""), nil, httpAnswer(http.StatusOK)}
 }
 
+// compacts has a file compacted, or, now and then, ends that. A compaction that fails gave way to the
+// other clients, or was aborted.
+func compacts(w *worker) request {
+	rows := []string{"DB", fmt.Sprint(w.rng.IntN(2)), "wait", "1"}
+	if w.rng.IntN(10) == 0 {
+		rows = append(rows, "abort", "")
+	}
+	return request{rpc("compact", rows...), nil, httpAnswer(http.StatusOK, http.StatusInternalServerError)}
+}
+
 // logRemovals asks for the removal of whatever the update log does not need any more.
 func logRemovals(*worker) request {
 	return request{rpc("ulog_remove"), nil, httpAnswer(http.StatusOK)}

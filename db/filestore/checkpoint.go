@@ -73,6 +73,7 @@ import (
 //
 //	runMu → locks of the log (SyncTo), of bbolt's writer, of the function given to Attach
 //	runMu → commit lock of db (Freeze) → applyMu → overlay.mu → locks of the tree
+//	a compaction takes runMu for its beginning and for the swap; compactor.mu is last
 //	applyMu → description.mu; applyMu → brake.mu; bbolt's writer → runTable.mu, fileRun.mu
 //	overlay.countMu → overlay.mu; overlay.countMu → locks of a frozen overlay's tree
 //	fileRun.counting → fileRun.mu
@@ -114,6 +115,9 @@ func (s *Store) Rebase(change func(*Meta)) error {
 func (s *Store) Amend(change func(*Meta)) error {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
+	if err := s.settle(); err != nil {
+		return err
+	}
 	m := s.Meta()
 	change(&m)
 	if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
@@ -273,7 +277,10 @@ func (s *Store) freeze() *overlay {
 // writers that wait. The caller holds runMu.
 func (s *Store) flush(o *overlay, clean bool) error {
 	begun := time.Now()
-	err := s.syncLog(o)
+	err := s.settle()
+	if err == nil {
+		err = s.syncLog(o)
+	}
 	if err == nil {
 		err = s.writeOverlay(o, clean)
 	}

@@ -20,8 +20,7 @@ var errLate = errors.New("written, but the disk says no")
 // failLate makes the next commit return an error although it took place, as a failed sync behind the
 // write of bbolt's meta page does.
 func failLate(s *Store) {
-	field := reflect.ValueOf(s.file).Elem().FieldByName("ops").FieldByName("writeAt")
-	write := (*func([]byte, int64) (int, error))(unsafe.Pointer(field.UnsafeAddr()))
+	write := writes(s)
 	real := *write
 	*write = func(b []byte, at int64) (int, error) {
 		n, err := real(b, at)
@@ -30,6 +29,12 @@ func failLate(s *Store) {
 		}
 		return n, err
 	}
+}
+
+// writes is the function with which bbolt writes to the file.
+func writes(s *Store) *func([]byte, int64) (int, error) {
+	field := reflect.ValueOf(s.file).Elem().FieldByName("ops").FieldByName("writeAt")
+	return (*func([]byte, int64) (int, error))(unsafe.Pointer(field.UnsafeAddr()))
 }
 
 // quiet opens a store whose steps the test does.

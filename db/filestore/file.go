@@ -107,28 +107,33 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func openBolt(path string, o Options) (*bolt.DB, error) {
+func openBolt(path string, o Options) (*bolt.DB, os.FileInfo, error) {
 	wait := lockWait
 	if o.TryLock {
 		wait = noWait
 	}
-	file, err := openCurrent(path, bolt.Options{
-		Timeout:         wait,
-		ReadOnly:        o.ReadOnly,
+	b := boltOptions()
+	b.Timeout, b.ReadOnly = wait, o.ReadOnly
+	file, info, err := openCurrent(path, b)
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return nil, nil, ErrInUse
+	}
+	return file, info, err
+}
+
+// boltOptions are the options with which bbolt opens every file of a server.
+func boltOptions() bolt.Options {
+	return bolt.Options{
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: int(min(int64(mapSize), math.MaxInt/4)), // for addresses of 32 bits
 		NoStatistics:    true,
-	})
-	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, ErrInUse
 	}
-	return file, err
 }
 
 // openCurrent opens a file with bbolt and makes sure that the lock is that of the file that path
 // names. While bbolt waits for the lock, its holder may put another file in place; what would then
 // be written to the old file, nobody would see again.
-func openCurrent(path string, o bolt.Options) (*bolt.DB, error) {
+func openCurrent(path string, o bolt.Options) (*bolt.DB, os.FileInfo, error) {
 	for {
 		var f *os.File
 		o.OpenFile = func(name string, flag int, perm os.FileMode) (file *os.File, err error) {
@@ -137,11 +142,18 @@ func openCurrent(path string, o bolt.Options) (*bolt.DB, error) {
 			return file, err
 		}
 		db, err := bolt.Open(path, 0o644, &o)
-		if err != nil || Current(f, path) {
-			return db, err
+		if err != nil {
+			return nil, nil, err
+		}
+		if Current(f, path) {
+			info, err := f.Stat()
+			if err != nil {
+				return nil, nil, errors.Join(err, db.Close())
+			}
+			return db, info, nil
 		}
 		if err := db.Close(); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 }

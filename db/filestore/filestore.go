@@ -16,6 +16,8 @@
 //     any transaction the file has the records of the moment Meta.Stamp.
 //   - A reader takes the view (the overlays) first and begins its transaction afterwards, see
 //     view. It takes the list of runs that belongs to its transaction, see runTable.
+//   - A reader takes the file together with the lists of its runs (opened), and keeps a reference
+//     until its transaction has ended: a compaction replaces both at once.
 //   - No transaction outlives the call that began it, except the transaction of a Frozen: bbolt
 //     cannot use a replaced page again while an older transaction is open.
 //   - A removal is a tombstone in overlays and runs; a clear hides everything below it.
@@ -30,6 +32,7 @@
 //
 //	open.go                                file.go: the file's name, lock, and creation
 //	frozen.go      views of an instant
+//	compact.go     the file is copied without unused pages, and replaced
 //	checkpoint.go  when to flush and merge; the life of an overlay; goroutines and locks
 //	merge.go       runs into the bottom
 //	bottom_write.go  how the bottom is changed
@@ -38,9 +41,11 @@
 //	scan.go        Get and Scan: what a reader sees of all layers
 //	filestore.go   the Store: Throttle, Apply
 //	brake.go       why and how long writers wait
+//	compact_swap.go, compact_copy.go       the steps of a compaction; compact_state.go: its figures
 //	prune.go       how removals are forgotten
 //	bottom.go      the lowest layer: packed records and the tree
 //	union.go       the entries of many layers in order
+//	opened.go      a file, its runs, and how many readers it has
 //	runs.go        which runs the file has; package run: what a run is
 //	overlay.go     the updates in memory
 //	meta.go, version.go, flagged.go, ledger.go, sum.go     formats, and the sums of records
@@ -87,9 +92,12 @@ type Log interface {
 type Store struct {
 	path string
 	opts Options
-	file *bolt.DB
 
-	view atomic.Pointer[view]
+	view    atomic.Pointer[view]
+	reading atomic.Pointer[opened] // the file, for readers; replaced by a compaction
+
+	file *bolt.DB  // that of reading, for whoever has runMu
+	runs *runTable // likewise
 
 	applyMu  sync.Mutex // held over a change of the active overlay and over a freeze
 	lww      bool       // versions are kept
@@ -103,13 +111,13 @@ type Store struct {
 	freezes     uint64 // number of the last freeze, which becomes Meta.Checkpoints; guarded by applyMu
 	largeFrozen int64  // bytes of large values in frozen overlays; guarded by applyMu
 
-	runs       runTable
 	merger     merger
 	unfinished bool // the file may have unfinished runs; guarded by runMu
 
-	brake brake
-	desc  description
-	cp    checkpointer
+	brake     brake
+	desc      description
+	cp        checkpointer
+	compactor compactor
 }
 
 // A checkpointer is the state of the background checkpoint. Its goroutine is started by Open and
@@ -138,6 +146,7 @@ func (s *Store) init(m Meta) {
 	s.merger.entries = pieceLeast
 	s.brake.init(s.opts.Limit, s.cp.wakeUp)
 	s.cp.init()
+	s.compactor.init()
 	s.removals = pruner{file: s.file, desc: &s.desc, limit: s.opts.Removals}
 	s.view.Store(newView(newOverlay(m.Stamp, s.lww)))
 }
@@ -163,6 +172,18 @@ func (s *Store) acquire() *view {
 		for n := v.refs.Load(); n > 0; n = v.refs.Load() {
 			if v.refs.CompareAndSwap(n, n+1) {
 				return v
+			}
+		}
+	}
+}
+
+// acquireFile returns the current file. The caller must release it.
+func (s *Store) acquireFile() *opened {
+	for {
+		o := s.reading.Load()
+		for n := o.refs.Load(); n > 0; n = o.refs.Load() {
+			if o.refs.CompareAndSwap(n, n+1) {
+				return o
 			}
 		}
 	}

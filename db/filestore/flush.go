@@ -180,6 +180,7 @@ func (f *flushing) finish(tx *bolt.Tx, m *Meta) (err error) {
 	next := &runList{runs: l.runs, mergeRun: m.MergeRun, mergedTo: m.MergedTo}
 	base, exact := l.usage(m)
 	if f.o.cleared.Load() {
+		f.store.compactor.clears.Add(1)
 		base, exact = usage{}, true
 		if err := clearFile(tx, l, m); err != nil {
 			return err

@@ -27,10 +27,11 @@ import (
 //
 // The price: while a Frozen is open, checkpoints cannot reuse the pages that they replace, and the
 // file grows by every page that changes. The file does not shrink afterwards, but later checkpoints
-// use the pages. Close of the store waits until every Frozen is closed, and so does a checkpoint
-// for which the file would grow beyond mapSize. Rejected: keeping old values in memory as package
-// memstore does. When a large file changes everywhere, its old values may take more memory than
-// there is.
+// use the pages. A compaction puts another file in the place of this one, whose disk space is free
+// when the Frozen is closed. Close of the store waits until every Frozen is closed, and so does a
+// checkpoint for which the file would grow beyond mapSize. Rejected: keeping old values in memory
+// as package memstore does. When a large file changes everywhere, its old values may take more
+// memory than there is.
 func (s *Store) Freeze(instant func(take func())) (store.Frozen, error) {
 	f, err := s.freezeAt(instant)
 	if err == nil {
@@ -119,12 +120,11 @@ func (f *frozen) Close() error {
 		f.view.release()
 		f.view = nil
 	}
-	if f.tx == nil {
-		return nil
+	if f.tx != nil {
+		f.endTx()
+		f.tx = nil
 	}
-	tx := f.tx
-	f.tx = nil
-	return tx.Rollback()
+	return nil
 }
 
 // Versions is what a Frozen of a file with Meta.LWW knows in addition to the versions of its
@@ -237,7 +237,9 @@ func (s *versionedSource) err() error { return s.records.err() }
 // number of bytes. Checkpoints go on meanwhile, though the file grows by the pages that they
 // replace.
 func (s *Store) CopyTo(w io.Writer) (n int64, err error) {
-	err = s.file.View(func(tx *bolt.Tx) error {
+	f := s.acquireFile()
+	defer f.release()
+	err = f.file.View(func(tx *bolt.Tx) error {
 		n, err = tx.WriteTo(w)
 		return err
 	})

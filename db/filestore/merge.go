@@ -48,6 +48,9 @@ import (
 func (s *Store) mergeOn(early bool) (more bool, err error) {
 	s.cp.runMu.Lock()
 	defer s.cp.runMu.Unlock()
+	if err := s.settle(); err != nil || s.compactor.paused {
+		return false, err
+	}
 	more, err = s.mergePiece(early)
 	if err != nil || more && s.Meta().MergeRun != 0 {
 		return more, err

@@ -50,7 +50,7 @@ func TestOpenCurrentFollowsAReplacement(t *testing.T) {
 	opened := make(chan Meta, 1)
 	go func() {
 		var m Meta
-		db, err := openCurrent(path, bolt.Options{Timeout: 10 * time.Second})
+		db, _, err := openCurrent(path, bolt.Options{Timeout: 10 * time.Second})
 		if err == nil {
 			err = errors.Join(db.View(func(tx *bolt.Tx) (err error) {
 				m, err = readMeta(tx)

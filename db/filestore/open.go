@@ -29,11 +29,12 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := openBolt(path, o)
+	file, info, err := openBolt(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	s := &Store{path: path, opts: o, file: file, made: made}
+	s := &Store{path: path, opts: o, file: file, runs: new(runTable), made: made}
+	s.reading.Store(newOpened(file, s.runs, info))
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", path, err), file.Close())
 	}
@@ -88,6 +89,7 @@ func Reset(path string, o Options) error {
 // Finish makes everything applied durable and marks the file as cleanly closed, but keeps the file
 // open and locked: no other process can open it yet. Nothing may be applied afterwards.
 func (s *Store) Finish() error {
+	s.compactor.close()
 	s.cp.stop()
 	if s.opts.ReadOnly || s.finished {
 		return nil
@@ -102,6 +104,7 @@ func (s *Store) Close() error { return errors.Join(s.Finish(), s.closeFile()) }
 
 // Abandon closes the file as it is. What is only in memory is in the log.
 func (s *Store) Abandon() error {
+	s.compactor.close()
 	s.cp.stop()
 	return s.closeFile()
 }
@@ -125,5 +128,5 @@ func (s *Store) closeFile() error {
 	if s.file == nil { // it is Absent
 		return nil
 	}
-	return s.file.Close()
+	return errors.Join(s.file.Close(), s.closeOthers())
 }

@@ -13,6 +13,7 @@ import (
 // file, and its bottom. Each hides what is below it.
 type layers struct {
 	view   *view
+	file   *opened // has tx; nil: the caller ends tx
 	tx     *bolt.Tx
 	runs   *runList
 	bottom bottom
@@ -31,11 +32,14 @@ func (s *Store) begin() (l layers, err error) {
 
 // open begins the transaction, after the view was taken.
 func (l *layers) open(s *Store) (err error) {
-	if l.tx, err = s.file.Begin(false); err != nil {
+	l.file = s.acquireFile()
+	if l.tx, err = l.file.file.Begin(false); err != nil {
+		l.file.release()
 		return fmt.Errorf("read %s: %w", s.path, err)
 	}
-	if l.runs, err = s.runs.in(l.tx); err != nil {
-		return errors.Join(fmt.Errorf("read %s: %w", s.path, err), l.tx.Rollback())
+	if l.runs, err = l.file.runs.in(l.tx); err != nil {
+		l.endTx()
+		return fmt.Errorf("read %s: %w", s.path, err)
 	}
 	l.bottom = bottomOf(l.tx)
 	return nil
@@ -43,7 +47,12 @@ func (l *layers) open(s *Store) (err error) {
 
 func (l *layers) end() {
 	l.view.release()
+	l.endTx()
+}
+
+func (l *layers) endTx() {
 	_ = l.tx.Rollback() // of a read transaction
+	l.file.release()
 }
 
 // inFile looks a key up in the runs and the bottom. The slice is valid until end.

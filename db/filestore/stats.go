@@ -49,12 +49,13 @@ type Stats struct {
 	Err          error              // why the last flush failed
 	Stalls       int64              // updates that were slowed down or stopped
 	Stalled      time.Duration      // how long at least one update was waiting
+	Compaction   CompactionStats
 }
 
 // Stats returns the figures. It may be called at any time.
 func (s *Store) Stats() Stats {
 	b := &s.brake
-	st := Stats{OverlayBytes: b.memory(), Runs: b.runs.Load(), Fill: b.fill(), Checkpoints: s.cp.times}
+	st := Stats{OverlayBytes: b.memory(), Runs: b.runs.Load(), Fill: b.fill(), Checkpoints: s.cp.times, Compaction: s.compactor.stats()}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	st.Err, st.Stalls, st.Stalled = b.err, b.stalls, b.stalled

@@ -16,6 +16,7 @@ type Limits struct {
 	Reserve int64 // bytes beyond that for removals
 	Full    bool  // records in memory may not grow
 	Over    bool  // no database may grow
+	Keep    int64 // bytes of the disk that shall stay free, for those who can do without
 }
 
 // Gate refuses updates before they are in the log or in memory: after that they cannot be taken
@@ -29,6 +30,7 @@ type Gate struct {
 	ahead atomic.Int64
 	full  atomic.Bool
 	over  atomic.Bool
+	keep  atomic.Int64
 	out   atomic.Bool // an update was refused because of disk
 
 	refusals struct{ disk, memory, size atomic.Int64 } // updates since the start
@@ -51,7 +53,16 @@ func (g *Gate) Set(l Limits) {
 	g.reserve.Store(l.Reserve + ahead)
 	g.full.Store(l.Full)
 	g.over.Store(l.Over)
+	g.keep.Store(l.Keep)
 	g.watched.Store(true)
+}
+
+// Keep returns how many bytes of the disk shall stay free: with less, updates would be refused.
+func (g *Gate) Keep() int64 {
+	if g == nil {
+		return 0
+	}
+	return g.keep.Load()
 }
 
 // NoDisk reports whether there is no room on the disk for updates.

@@ -30,6 +30,7 @@ func commands() []cli.Command[*call] {
 		command("list", "[key]", "print records, from the beginning or a key on", list),
 		command("import", "[file]", "store records from lines KEY<tab>VALUE; lines KEY remove", importRecords),
 		command("vacuum", "", "remove expired records", vacuum),
+		command("compact", "", "give unused disk space of a database's file back", compact),
 		command("slave", "", "print the update log, or list (-uf) and remove (-ur) its files", slave),
 		command("backup", "file", "write a database as it is now to a file: a snapshot (.ktss, or - for the standard output) or a database (.kct .kch .kcd .kcf)", backup),
 		command("checksum", "[from [to]]", "print number and checksum of records, in parts", checksum),

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"maps"
 )
 
@@ -85,6 +86,31 @@ func vacuum(ctx context.Context, c *call) error {
 		return err
 	}
 	return c.failed("DB::vacuum", db.Vacuum(ctx, *step))
+}
+
+// compact has the server compact the file of a database, and waits for the end.
+func compact(ctx context.Context, c *call) error {
+	c.withDB().withSignals()
+	background := c.flags.Bool("bg", false, "do not wait for the end; inform -st tells how far it is")
+	abort := c.flags.Bool("abort", false, "end the compaction under way; the file stays as it is")
+	db, err := c.parseAndOpen(ctx, 0, 0)
+	if err != nil {
+		return err
+	}
+	const name = "DB::compact"
+	if *abort {
+		return c.failed(name, db.AbortCompact(ctx))
+	}
+	if *background {
+		_, err := db.BeginCompact(ctx)
+		return c.failed(name, err)
+	}
+	st, err := db.Compact(ctx)
+	if err != nil {
+		return c.failed(name, err)
+	}
+	fmt.Fprintf(c.out, "%d bytes, %d before\n", st.After, st.Before)
+	return nil
 }
 
 // script calls a script procedure and prints the records that it returns.

@@ -53,6 +53,21 @@ func Load(tx *bolt.Tx) (runs []*Run, err error) {
 	return runs, nil
 }
 
+// Finished returns the names of the buckets of the finished runs, oldest first.
+func Finished(tx *bolt.Tx) (names [][]byte, err error) {
+	all := tx.Bucket([]byte(Bucket))
+	if all == nil {
+		return nil, nil
+	}
+	err = all.ForEachBucket(func(name []byte) error {
+		if all.Bucket(name).Get([]byte{InfoKey}) != nil {
+			names = append(names, bytes.Clone(name))
+		}
+		return nil
+	})
+	return names, err
+}
+
 // load reads what memory has of one run; nil for an unfinished one.
 func load(b *bolt.Bucket, name []byte) (*Run, error) {
 	text := b.Get([]byte{InfoKey})
