@@ -3,6 +3,7 @@ package server
 import (
 	"os"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -10,10 +11,15 @@ import (
 )
 
 const (
-	// processorsEvery is how often the server looks whether cold pages were touched.
-	processorsEvery = 100 * time.Millisecond
+	// processorsEvery is how often the server looks whether cold pages were touched, and whether a
+	// window of crowd is over.
+	processorsEvery = 50 * time.Millisecond
 
-	// coldFor is how long the spare processors stay after the latest page that had to be read.
+	// So many pages that had to be read between two looks are cold ones of the database. A few are
+	// pages of the program, which is read as it is used.
+	coldPages = 5
+
+	// coldFor is how long the spare processors stay after the latest cold pages.
 	coldFor = 5 * time.Second
 )
 
@@ -24,41 +30,62 @@ const (
 // the disk has a quarter more processors than the machine, and at least one more; four times as
 // many cost a quarter of the requests per second, in looking for work.
 //
-// A server whose pages are all in memory must not have the spare ones. The system runs one thread
-// more than there are processors by taking one of them from its processor for 4 to 8 ms, in the
-// midst of a request, and the requests in that thread's queue wait as long. 64 connections, 2
-// processors, gets from a file, with the load generator on the same machine: the 99th percentile is
-// 9 ms with a spare processor and 5.7 ms without. So the spare processors exist only while pages
+// A server whose pages are all in memory must not have the spare ones, and it has even fewer where
+// others use the cores: see crowd, which says why. So the spare processors exist only while pages
 // have to be read: the system counts such pages as major faults of the process.
 //
 // With -oas the spare processors stay. The leader of a group waits in an fsync most of the time,
 // with a processor that Go takes away from it only after a while.
 type processors struct {
-	always bool             // the spare processors stay
-	faults func() int64     // major faults so far
-	use    func(spare bool) // sets the number of processors
+	always bool                        // the spare processors stay
+	onDisk bool                        // there may be spare processors
+	usage  func() usage                // of the process so far
+	cores  func() (cores, error)       // figures of the threads so far
+	number func() int                  // of processors now
+	use    func(spare bool, fewer int) // sets the number
+	beats  *pace                       // of calls of beat
 
-	spare bool      // there are spare processors
-	known int64     // faults at the latest look
-	until time.Time // the spare processors stay until then
+	mu    sync.Mutex // protects the fields below
+	spare bool       // there are spare processors
+	fewer int        // processors given up to others
+	known usage      // at the latest look
+	at    time.Time  // of the latest look
+	until time.Time  // the spare processors stay until then
+	crowd crowd
 }
 
-// newProcessors returns nil if there are no database files, or if the environment has a GOMAXPROCS,
-// which stays as it is. The first pages are cold.
+// usage is what the system counts of this process.
+type usage struct {
+	faults int64         // pages that were read from the disk because they were touched
+	ran    time.Duration // on all cores
+}
+
+// newProcessors returns nil if the environment has a GOMAXPROCS, which stays as it is. The first
+// pages are cold.
 func newProcessors(c *db.Catalog, syncEach bool) *processors {
-	if _, set := os.LookupEnv("GOMAXPROCS"); set || !anyOnDisk(c) {
+	if _, set := os.LookupEnv("GOMAXPROCS"); set {
 		return nil
 	}
-	useProcessors(true)
-	return &processors{always: syncEach, faults: majorFaults, use: useProcessors, spare: true, until: time.Now().Add(coldFor)}
+	p := &processors{always: syncEach, onDisk: anyOnDisk(c), beats: newPace()}
+	p.usage, p.use = usageSoFar, useProcessors
+	p.cores = func() (cores, error) { return readCores("/proc") }
+	p.number = func() int { return runtime.GOMAXPROCS(0) }
+	if p.onDisk {
+		p.until = time.Now().Add(coldFor)
+		p.set(true, 0)
+	}
+	return p
 }
 
 // useProcessors sets the number that Go chooses, which follows the machine and the limits of a
-// container, and adds the spare ones.
-func useProcessors(spare bool) {
+// container, with the spare processors, or with fewer.
+func useProcessors(spare bool, fewer int) {
 	runtime.SetDefaultGOMAXPROCS()
-	if n := runtime.GOMAXPROCS(0); spare {
+	switch n := runtime.GOMAXPROCS(0); {
+	case spare:
 		runtime.GOMAXPROCS(n + max(1, n/4))
+	case fewer > 0:
+		runtime.GOMAXPROCS(max(1, n-fewer))
 	}
 }
 
@@ -71,24 +98,61 @@ func anyOnDisk(c *db.Catalog) bool {
 	return false
 }
 
-// look takes or gives back the spare processors. Go stops all goroutines for a change, so look
-// makes none without need.
+// look takes or gives back the spare processors, and those for which others leave no cores.
 func (p *processors) look(now time.Time) {
-	if faults := p.faults(); faults > p.known {
-		p.known, p.until = faults, now.Add(coldFor)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, at := p.known, p.at
+	p.known, p.at = p.usage(), now
+	if p.known.faults >= last.faults+coldPages {
+		p.until = now.Add(coldFor)
 	}
-	if spare := p.always || now.Before(p.until); spare != p.spare {
-		p.spare = spare
-		p.use(spare)
+	if p.onDisk && (p.always || now.Before(p.until)) {
+		p.crowd = crowd{}
+		p.set(true, 0)
+		return
+	}
+	p.set(false, p.fewer) // without the spare ones, before the processors are counted
+	if p.crowd.rests(p.known.ran-last.ran, now.Sub(at)) {
+		return
+	}
+	sum, err := p.cores()
+	if err != nil {
+		return // the system has no figures
+	}
+	p.set(false, p.crowd.look(now, p.number()+p.fewer, sum))
+}
+
+// beat takes back the processors that were given up, when its calls, which come in the rhythm of
+// beats, are too late.
+func (p *processors) beat(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.crowd.heard(now) {
+		p.set(false, 0)
 	}
 }
 
-// majorFaults returns how many pages the system has read from the disk for this process because
-// they were touched.
-func majorFaults() int64 {
-	var usage syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
-		return 0 // fails never
+// set sets the number of processors. Go stops all goroutines for that, so nothing is done without
+// need. The caller holds mu, or nobody else has p yet.
+func (p *processors) set(spare bool, fewer int) {
+	if spare == p.spare && fewer == p.fewer {
+		return
 	}
-	return int64(usage.Majflt)
+	p.spare, p.fewer = spare, fewer
+	p.use(spare, fewer)
+	if fewer > 0 {
+		p.beats.set(beatEvery)
+	} else {
+		p.beats.set(0)
+	}
+}
+
+// usageSoFar asks the system.
+func usageSoFar() usage {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return usage{} // fails never
+	}
+	return usage{int64(u.Majflt), time.Duration(u.Utime.Nano() + u.Stime.Nano())}
 }

@@ -260,6 +260,7 @@ func (r *root) begin() error {
 	r.timers.every(roomEvery, r.room.look)
 	if r.cpus != nil {
 		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
+		r.timers.paced(r.cpus.beats, func() { r.cpus.beat(time.Now()) })
 	}
 	if !r.cfg.ReadOnly {
 		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
