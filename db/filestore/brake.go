@@ -135,9 +135,11 @@ func (b *brake) hasRoomBelow(times int64) bool { return b.memory() < times*b.lim
 // fill returns how far the debt is between the first sign of it and the wall.
 func (b *brake) fill() float64 {
 	memory := float64(b.memory()-b.large.Load())/float64(b.limit) - brakeAt
-	debt := math.Float64frombits(b.debt.Load())
-	return min(1, max(0, memory/(wallAt-brakeAt), debt-1))
+	return min(1, max(0, memory/(wallAt-brakeAt), b.runDebt()-1))
 }
+
+// runDebt is the debt of the runs, see runList.debt.
+func (b *brake) runDebt() float64 { return math.Float64frombits(b.debt.Load()) }
 
 // adjust finds the rate anew.
 func (b *brake) adjust() {

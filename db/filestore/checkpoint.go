@@ -83,7 +83,10 @@ import (
 // nobody, because the tree is not changed any more. Nobody may ask for runMu who has one of the
 // locks behind it.
 
-const retryAfter = time.Second // between checkpoints while they fail
+const (
+	retryAfter = time.Second // between checkpoints while they fail
+	tellEvery  = time.Second // how much is left to write
+)
 
 // Attach makes log the log that is synced before each checkpoint, and has done told of each
 // checkpoint.
@@ -120,7 +123,7 @@ func (s *Store) Amend(change func(*Meta)) error {
 	}
 	m := s.Meta()
 	change(&m)
-	if err := s.file.Update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
+	if err := s.update(func(tx *bolt.Tx) error { return writeMeta(tx, m) }); err != nil {
 		return fmt.Errorf("write %s: %w", s.path, err)
 	}
 	s.desc.change(func(now *Meta) { *now = m })
@@ -231,15 +234,20 @@ func (s *Store) checkpointLocked(clean bool) error {
 }
 
 // flushTo flushes the frozen overlays up to o, the oldest first. clean becomes Meta.Clean with the
-// last one. The caller holds runMu.
+// last one. The log tells each second how much is left: somebody may wait for a stop or a sync. The
+// caller holds runMu.
 func (s *Store) flushTo(o *overlay, clean bool) error {
-	for {
+	for told := time.Now(); ; {
 		next := s.view.Load().oldest() // only the holder of runMu takes overlays out of a view
 		if err := s.flush(next, clean && next == o); err != nil {
 			return err
 		}
 		if next == o {
 			return nil
+		}
+		if time.Since(told) >= tellEvery {
+			told = time.Now()
+			s.opts.Logger.Info(fmt.Sprintf("%d MiB of updates are left to write into %s", s.Unwritten()>>20, s.path), slog.String("path", s.path))
 		}
 	}
 }

@@ -48,7 +48,7 @@ import (
 // the disk has its space back when they have ended. Hold keeps the swap out by runMu.
 //
 // While merges are paused, runs pile up, and brake.go slows writers down when there are many. So a
-// compaction gives up when there are mostRuns: clients go before it.
+// compaction gives up when the debt is mostDebt: clients go before it.
 //
 // A process that ends within a compaction leaves the copy, unfinished, under the name of it. The
 // next one does not go on with it: the copy was never synced as a whole, and merges and clears may
@@ -63,11 +63,11 @@ const (
 	copySuffix  = ".compact"  // of the copy's name
 	againSuffix = ".compact2" // of the copy of a compaction that was resumed
 
-	mostRuns     = mergeRuns + mergeRuns/4 // a compaction gives up when so many runs wait
-	mostClears   = 8                       // or when the file was cleared so often
-	catchUps     = 8                       // rounds without runMu for runs that have come up
-	memoryShare  = 4                       // a copy stays in memory if it takes less than this part
-	leastCompact = 64 << 10                // bytes that a file of no records needs
+	mostDebt     = 1.25     // a compaction gives up when the runs have so much, see runList.debt
+	mostClears   = 8        // or when the file was cleared so often
+	catchUps     = 8        // rounds without runMu for runs that have come up
+	memoryShare  = 4        // a copy stays in memory if it takes less than this part
+	leastCompact = 64 << 10 // bytes that a file of no records needs
 )
 
 // Compact begins to compact the file in the background, or joins the compaction that is under way.
@@ -257,7 +257,7 @@ func (s *Store) copyAndSwap(c *Compaction, target, path string) (err error) {
 			switch {
 			case s.compactor.clears.Load() != clears:
 				return errVoid
-			case s.brake.runs.Load() >= mostRuns:
+			case s.brake.runDebt() >= mostDebt:
 				return ErrCompactBehind
 			}
 			return c.stopped()

@@ -71,10 +71,14 @@ func (s *Store) discardCopy(p *pendingSwap) error {
 func (s *Store) take(next *opened) {
 	next.file.NoSync, next.file.NoGrowSync, next.file.AllocSize = false, false, leastGrow
 	s.file, s.runs, s.removals.file = next.file, next.runs, next.file
-	old := s.reading.Swap(next)
+	old, older := s.reading.Swap(next), s.older
 	old.release()
+	s.older = nil
 	s.compactor.retired.Go(func() {
 		<-old.unused
+		if older != nil {
+			<-older.unused
+		}
 		if err := old.file.Close(); err != nil {
 			s.opts.Logger.Error("close the file that was compacted: "+err.Error(), slog.String("path", s.path))
 		}

@@ -207,7 +207,7 @@ func TestCompactGivesWayToClients(t *testing.T) {
 	want := fillLoosely(t, s)
 	n := 0
 	s.compactor.disk.step = func(name string) error {
-		for range mostRuns {
+		for range int(mostDebt * mergeRuns) {
 			n++
 			s.Apply(s.Meta().Stamp+1, []update.Update{set("a", fmt.Sprint(n))})
 			require.NoError(t, s.Checkpoint())

@@ -295,3 +295,50 @@ func TestFlushAfterTheRunsWereForgotten(t *testing.T) {
 	require.Len(t, s.runs.newest().runs, 2)
 	requireEqual(t, want, reopened(t, s, path))
 }
+
+// A commit that failed took place, while a view from before it is open. bbolt takes the pages that
+// the commit has replaced for free then, but the view still needs them.
+func TestAViewOutlivesACommitThatTookPlace(t *testing.T) {
+	s, _ := quiet(t, Options{Limit: 1 << 30})
+	want := map[string]string{}
+	for i := range 3000 {
+		key := fmt.Sprintf("%05d", i)
+		s.Apply(update.Stamp(i+1), []update.Update{set(key, "old")})
+		want[key] = "old"
+	}
+	require.NoError(t, s.Merge())
+	view, err := s.Freeze(func(take func()) { take() })
+	require.NoError(t, err)
+	change := func(value string) {
+		for i := range 3000 {
+			s.Apply(s.Meta().Stamp+1, []update.Update{set(fmt.Sprintf("%05d", i), value)})
+		}
+	}
+	change("new")
+	require.NoError(t, s.Checkpoint())
+	failLate(s)
+	_, err = s.mergeOn(true)
+	require.ErrorIs(t, err, errLate)
+	for _, value := range []string{"newer", "newest"} {
+		change(value)
+		require.ErrorIs(t, s.Checkpoint(), errOlderReaders)
+		_, err = s.mergeOn(true)
+		require.ErrorIs(t, err, errOlderReaders)
+		require.ErrorIs(t, s.Amend(func(*Meta) {}), errOlderReaders)
+	}
+	got := map[string]string{}
+	require.NoError(t, view.Scan(false, func(key, value []byte) error {
+		got[string(key)] = string(value)
+		return nil
+	}))
+	require.Equal(t, want, got)
+	younger, err := s.Count()
+	require.NoError(t, err)
+	require.EqualValues(t, 3000, younger)
+	require.NoError(t, view.Close())
+	require.NoError(t, s.Merge())
+	for key := range want {
+		want[key] = "newest"
+	}
+	requireEqual(t, want, s)
+}

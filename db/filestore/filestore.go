@@ -96,8 +96,9 @@ type Store struct {
 	view    atomic.Pointer[view]
 	reading atomic.Pointer[opened] // the file, for readers; replaced by a compaction
 
-	file *bolt.DB  // that of reading, for whoever has runMu
-	runs *runTable // likewise
+	file  *bolt.DB  // that of reading, for whoever has runMu
+	runs  *runTable // likewise
+	older *opened   // readers from before a commit that failed and took place; guarded by runMu
 
 	applyMu  sync.Mutex // held over a change of the active overlay and over a freeze
 	lww      bool       // versions are kept

@@ -43,20 +43,60 @@ func (o *overlay) describe(m *Meta, clean bool) {
 // if only the last sync failed. So after a failure the file is asked what it has, and whoever tries
 // again begins there. Nothing that the transaction did counts as done before another one succeeds.
 func (s *Store) update(change func(tx *bolt.Tx) error) error {
+	if err := s.olderReaders(); err != nil {
+		return err
+	}
 	if s.runs.newest() == nil {
 		if err := s.reload(); err != nil {
 			return err
 		}
 	}
+	number := 0
 	err := s.file.Update(func(tx *bolt.Tx) error {
+		number = tx.ID()
 		s.file.AllocSize = int(min(max(tx.Size()/growShare, leastGrow), mostGrow))
 		return change(tx)
 	})
 	if err != nil {
 		s.unfinished = true
+		s.tookPlace(number)
 		_ = s.reload() // if this fails, readers ask the file, and the next update tries again
 	}
 	return err
+}
+
+var errOlderReaders = errors.New("the disk has failed, and somebody still reads the file as it was before, for a backup or a snapshot: " +
+	"updates stay in memory and log until the reader has ended")
+
+// tookPlace finds out whether a transaction whose commit failed took place. If it did, bbolt takes
+// the pages that it has replaced for free, whoever reads them: bbolt forgets with the failure that
+// readers from before may need them. So nothing is written until these readers have ended.
+func (s *Store) tookPlace(number int) {
+	now := number // if nobody can tell, it did
+	_ = s.file.View(func(tx *bolt.Tx) error {
+		now = tx.ID()
+		return nil
+	})
+	if number > 0 && now >= number {
+		s.older = s.reading.Load()
+		s.reading.Store(s.older.again())
+		s.older.release()
+	}
+}
+
+// olderReaders returns an error while there are readers from before a commit that failed and took
+// place.
+func (s *Store) olderReaders() error {
+	if s.older == nil {
+		return nil
+	}
+	select {
+	case <-s.older.unused:
+		s.older = nil
+		return nil
+	default:
+		return errOlderReaders
+	}
 }
 
 // reload reads from the file which runs it has, and the part of its description that says what is

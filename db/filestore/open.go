@@ -65,6 +65,7 @@ func (s *Store) load() error {
 		m.LWW, m.Base = true, Oldest // the file says so when it is first written
 	}
 	s.init(m)
+	s.removals.write = s.update
 	if err := s.runs.load(s.file); err != nil {
 		return err
 	}

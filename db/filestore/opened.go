@@ -30,6 +30,9 @@ func newOpened(file *bolt.DB, runs *runTable, info os.FileInfo) *opened {
 	return o
 }
 
+// again returns the same file for the readers that come from now on.
+func (o *opened) again() *opened { return newOpened(o.file, o.runs, o.info) }
+
 func (o *opened) release() {
 	if o.refs.Add(-1) == 0 {
 		close(o.unused)

@@ -50,6 +50,7 @@ const pruneEntries = 1_000_000
 // of the checkpointer.
 type pruner struct {
 	file  *bolt.DB
+	write func(change func(tx *bolt.Tx) error) error
 	desc  *description
 	limit int64 // removals that may be remembered
 
@@ -112,7 +113,7 @@ func (p *pruner) chooseFloor(budget *int) (done bool, err error) {
 func (p *pruner) forget(budget *int) (done bool, err error) {
 	w, m := &p.walk, p.desc.get()
 	var next []byte
-	err = p.file.Update(func(tx *bolt.Tx) error {
+	err = p.write(func(tx *bolt.Tx) error {
 		var old [][]byte
 		next = eachRemoval(tx, w.next, budget, func(key []byte, at update.Stamp) bool {
 			if at <= w.floor {
