@@ -30,6 +30,7 @@ var ladderColumns = []struct {
 	{"rate", "per second", 0},
 	{"cpu", "server CPU, µs each", 1},
 	{"written", "bytes written each", 0},
+	{"read", "bytes read each", 0},
 	{"p50", "p50 of waits, ms", 2},
 	{"p99", "p99", 2},
 	{"p999", "p99.9", 2},

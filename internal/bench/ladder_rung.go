@@ -81,6 +81,10 @@ func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) 
 	if err != nil {
 		return err
 	}
+	read, err := r.server.read()
+	if err != nil {
+		return err
+	}
 	var done atomic.Int64
 	watch := r.watch(name, operations, &done)
 	begin := time.Now()
@@ -102,6 +106,10 @@ func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) 
 	if err != nil {
 		return err
 	}
+	readAfter, err := r.server.read()
+	if err != nil {
+		return err
+	}
 	n := float64(operations)
 	values := map[string]float64{
 		"operations": n,
@@ -109,6 +117,7 @@ func (r *rung) phase(name string, operations int, load func(done *atomic.Int64) 
 		"rate":       n / wall.Seconds(),
 		"cpu":        (cpuAfter - cpu).Seconds() * 1e6 / n,
 		"written":    float64(writtenAfter-written) / n,
+		"read":       float64(readAfter-read) / n,
 		"debt":       debt.Seconds(),
 		"rss":        mib(peak.resident),
 		"own":        mib(peak.own),

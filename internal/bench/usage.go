@@ -30,12 +30,17 @@ func cpuOf(pid int) (time.Duration, error) {
 
 // written returns the bytes that the server has made the kernel write to disk: pages that became
 // dirty. A page that is written to twice before the kernel gets to it counts once.
-func (p *process) written() (int64, error) {
+func (p *process) written() (int64, error) { return p.io("write_bytes") }
+
+// read returns the bytes that the kernel has read from disk because of the server.
+func (p *process) read() (int64, error) { return p.io("read_bytes") }
+
+func (p *process) io(name string) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))
 	if err != nil {
 		return 0, err
 	}
-	return procNumber(string(text), "write_bytes")
+	return procNumber(string(text), name)
 }
 
 // memory returns the bytes of the server that are in memory, and how many of them are its own: the
