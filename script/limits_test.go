@@ -39,7 +39,7 @@ var endless = map[string]string{
 	"execute":    `os.execute("sleep 1000; true")`,
 	"loop":       `while true do end`,
 	"caught":     `while true do pcall(function() while true do end end) end`,
-	"loading":    `local t = {"return {"} for i = 1, 1e5 do t[#t + 1] = i .. "," end t[#t + 1] = "}" while true do loadstring(table.concat(t)) end`,
+	"loading":    `local t = {"return {"} for i = 1, 1e4 do t[#t + 1] = i .. "," end t[#t + 1] = "}" while true do loadstring(table.concat(t)) end`,
 }
 
 // The interpreter cannot stop a Go function: the function has to look at the leash itself.
