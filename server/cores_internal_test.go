@@ -42,10 +42,11 @@ func TestFiguresOfCores(t *testing.T) {
 
 // The figures of this process: work is seen.
 func TestFiguresOfThisProcess(t *testing.T) {
-	before, err := readCores("/proc")
-	if err != nil {
-		t.Skip(err)
+	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
+		t.Skip("this kernel does not tell how long threads wait")
 	}
+	before, err := readCores("/proc")
+	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		after, err := readCores("/proc")
 		require.NoError(t, err)

@@ -57,7 +57,7 @@ func (p *copier) some(path [][]byte, from []byte, first bool) (last, inner []byt
 		}
 	}()
 	begun := time.Now()
-	err = p.from.View(func(tx *bolt.Tx) error {
+	err = p.read(func(tx *bolt.Tx) error {
 		source := find(tx, path)
 		if source == nil {
 			return errVoid
@@ -132,7 +132,7 @@ func makeBucket(tx *bolt.Tx, path [][]byte) (*bolt.Bucket, error) {
 // the description.
 func (p *copier) trees() error {
 	var names [][]byte
-	err := p.from.View(func(tx *bolt.Tx) error {
+	err := p.read(func(tx *bolt.Tx) error {
 		return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
 			if string(name) != run.Bucket && string(name) != MetaBucket {
 				names = append(names, bytes.Clone(name))
@@ -151,7 +151,7 @@ func (p *copier) trees() error {
 // newRuns copies the finished runs that are not copied yet, and returns how many there were.
 func (p *copier) newRuns() (n int, err error) {
 	var names [][]byte
-	err = p.from.View(func(tx *bolt.Tx) (err error) {
+	err = p.read(func(tx *bolt.Tx) (err error) {
 		names, err = run.Finished(tx)
 		return err
 	})
@@ -201,7 +201,7 @@ func (p *copier) finish() error {
 // missing makes the buckets that were made since the trees were copied: the description of a file
 // that is told to keep versions makes an empty one. One that is not empty is a mistake.
 func (p *copier) missing() error {
-	return p.from.View(func(tx *bolt.Tx) error {
+	return p.read(func(tx *bolt.Tx) error {
 		return p.to.Update(func(into *bolt.Tx) error {
 			return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
 				if string(name) == run.Bucket || string(name) == MetaBucket || into.Bucket(name) != nil {
@@ -219,7 +219,7 @@ func (p *copier) missing() error {
 
 // check compares what can be compared quickly: descriptions and runs.
 func (p *copier) check() error {
-	return p.from.View(func(tx *bolt.Tx) error {
+	return p.read(func(tx *bolt.Tx) error {
 		return p.to.View(func(copied *bolt.Tx) error {
 			a, b := tx.Bucket([]byte(MetaBucket)).Get([]byte(MetaKey)), copied.Bucket([]byte(MetaBucket)).Get([]byte(MetaKey))
 			runs, err := run.Finished(tx)

@@ -16,7 +16,7 @@ import (
 type copier struct {
 	c     *Compaction
 	sys   *disk
-	from  *bolt.DB
+	read  func(func(tx *bolt.Tx) error) error // reads the file that is copied
 	to    *bolt.DB
 	f     *os.File // of to
 	path  string   // of to

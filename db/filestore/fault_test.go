@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	bolt "go.etcd.io/bbolt"
 
 	"gotycoon/db/store"
 	"gotycoon/ulog/update"
@@ -340,5 +341,30 @@ func TestAViewOutlivesACommitThatTookPlace(t *testing.T) {
 	for key := range want {
 		want[key] = "newest"
 	}
+	requireEqual(t, want, s)
+}
+
+// A compaction reads the file piece by piece, and is a reader like others.
+func TestACompactionOutlivesACommitThatTookPlace(t *testing.T) {
+	s, _ := quiet(t, Options{Limit: 1 << 30})
+	want := fillLoosely(t, s)
+	reading, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- s.readFile(func(*bolt.Tx) error {
+			close(reading)
+			<-goOn
+			return nil
+		})
+	}()
+	<-reading
+	s.Apply(s.Meta().Stamp+1, []update.Update{set("a", "1")})
+	want["a"] = "1"
+	failLate(s)
+	require.ErrorIs(t, s.Checkpoint(), errLate)
+	require.ErrorIs(t, s.Checkpoint(), errOlderReaders)
+	close(goOn)
+	require.NoError(t, <-ended)
+	require.NoError(t, s.Checkpoint())
+	require.NoError(t, compact(s))
 	requireEqual(t, want, s)
 }

@@ -190,6 +190,14 @@ func (s *Store) acquireFile() *opened {
 	}
 }
 
+// readFile calls f with a transaction of the current file. Readers without runMu come by here or by
+// begin: see tookPlace for those who do not.
+func (s *Store) readFile(f func(tx *bolt.Tx) error) error {
+	o := s.acquireFile()
+	defer o.release()
+	return o.file.View(f)
+}
+
 // Throttle waits while the file is behind; see "How writers are slowed down". The error says why
 // the file cannot take the updates.
 func (s *Store) Throttle() error {

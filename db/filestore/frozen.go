@@ -237,9 +237,7 @@ func (s *versionedSource) err() error { return s.records.err() }
 // number of bytes. Checkpoints go on meanwhile, though the file grows by the pages that they
 // replace.
 func (s *Store) CopyTo(w io.Writer) (n int64, err error) {
-	f := s.acquireFile()
-	defer f.release()
-	err = f.file.View(func(tx *bolt.Tx) error {
+	err = s.readFile(func(tx *bolt.Tx) error {
 		n, err = tx.WriteTo(w)
 		return err
 	})

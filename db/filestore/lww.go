@@ -92,9 +92,7 @@ func entryInBucket(tx *bolt.Tx, at []byte) (e LastUpdate, ok bool) {
 // calls Floor afterwards: if the entry was forgotten before the look-up, the floor already covers
 // it. In the other order a prune in between could forget the entry under an old floor.
 func (s *Store) Floor() (floor update.Stamp, err error) {
-	f := s.acquireFile()
-	defer f.release()
-	err = f.file.View(func(tx *bolt.Tx) error {
+	err = s.readFile(func(tx *bolt.Tx) error {
 		m, err := readMeta(tx)
 		floor = m.Floor
 		return err
