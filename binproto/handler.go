@@ -82,9 +82,23 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	case frame.Copy:
 		keep = h.serveCopy(c, peer)
 	}
+	if c.Owes() {
+		c.Answered(unconfirmed(c.Silent()))
+	}
 	h.logRequest(peer, magic, keep)
 	h.measure(c, magic, keep, detail)
 	return keep
+}
+
+// unconfirmed returns what is sent instead of a reply when other servers do not confirm what the
+// reply tells: the protocol has one error, and requests that want no reply.
+func unconfirmed(silent bool) netio.Instead {
+	return func(dst []byte, _ error) []byte {
+		if silent {
+			return dst
+		}
+		return append(dst, byte(frame.Error))
+	}
 }
 
 // next waits for the part of a request that decode reads, and takes it from the buffer. Slices in

@@ -175,6 +175,9 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 		if err := d.admit(b.ups); err != nil {
 			return err
 		}
+		if err := d.confirmable(p, b); err != nil {
+			return err
+		}
 	}
 	if b.stays && b.early == nil && over == nil {
 		if s, ok := d.store.(store.Preparer); ok {
@@ -198,10 +201,19 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 	}
 	b.logged = true
 	if p == nil {
-		p = &b.own
+		p = b.ownPending()
 	}
-	p.Add(d.log, at)
+	p.Add(d.log, at, d.Replicas())
 	return nil
+}
+
+// confirmable returns why a client's updates are to be refused: not enough other servers are there
+// to confirm them. Updates of a master, and the server's own, need no confirmation.
+func (d *core) confirmable(p *Pending, b *batch) error {
+	if d.log == nil || b.master {
+		return nil
+	}
+	return systemError(p.Admits(d.log, d.Replicas()))
 }
 
 // admit returns why there is no room for updates.

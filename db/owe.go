@@ -22,15 +22,17 @@ import "gotycoon/ulog"
 // makes the rule exact:
 //
 //	commit, under commitMu   append to the log → stamps of database and stripes → Apply
-//	reader                   read the store → stamps → compare with Log.Acked
+//	reader                   read the store → stamps → compare with Pending.Safe
 //
-// A reader that sees a value sees the stamp of its commit, or a later one. Nearly always Acked has
+// Safe is Log.Acked, and where answers wait for other servers (-sync-replicas) the smaller of that
+// and of what they have confirmed: otherwise a reader would act on a value that a failover loses.
+// A reader that sees a value sees the stamp of its commit, or a later one. Nearly always Safe has
 // reached that stamp, and the reader owes nothing: that costs two atomic loads and no hash.
 // Otherwise the stamp is added to the reader's Pending, and netio.(*Conn).Flush waits for it as for
 // an update of the connection's own. After a log has failed the wait fails, and no reply leaves.
 //
 // Example. Client 1 sets k, stamp 90, and its fsync takes 10 ms. Client 2 reads k meanwhile: the
-// stripe of k says 90, Acked is 85, so the reply to client 2 waits for 90. Client 3 reads j in
+// stripe of k says 90, Safe is 85, so the reply to client 2 waits for 90. Client 3 reads j in
 // another stripe, whose stamp is 40: it is answered at once.
 //
 // # What was rejected
@@ -46,7 +48,7 @@ import "gotycoon/ulog"
 // owe adds to p what a reply about the record of key must wait for. The caller has read the record
 // before. Without p, owe waits.
 func (d *core) owe(p *Pending, key []byte) error {
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return nil
 	}
 	if d.base != nil {
@@ -57,7 +59,7 @@ func (d *core) owe(p *Pending, key []byte) error {
 
 // oweKeys is owe for several keys.
 func (d *core) oweKeys(p *Pending, keys [][]byte) error {
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return nil
 	}
 	if d.base != nil {
@@ -72,7 +74,7 @@ func (d *core) oweKeys(p *Pending, keys [][]byte) error {
 
 // oweAll is owe for what a scan has seen, or has not.
 func (d *core) oweAll(p *Pending) error {
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return nil
 	}
 	if d.base != nil {
@@ -85,22 +87,22 @@ func (d *core) oweAll(p *Pending) error {
 // It is for services that keep a copy of their records in memory. Without p it waits.
 func (d *DB) Seen(p *Pending) error { return d.oweAll(p) }
 
-// ahead reports whether the database has updates that its log has not made safe.
-func (d *core) ahead() bool {
+// ahead reports whether the database has updates that the client of p may not be told of yet.
+func (d *core) ahead(p *Pending) bool {
 	if d.base != nil {
 		d = d.base
 	}
-	return d.log != nil && ulog.Stamp(d.last.Load()) > d.log.Acked()
+	return d.log != nil && ulog.Stamp(d.last.Load()) > p.Safe(d.log, d.Replicas())
 }
 
 func (d *core) oweStamp(p *Pending, at ulog.Stamp) error {
-	if at <= d.log.Acked() {
+	if at <= p.Safe(d.log, d.Replicas()) {
 		return nil
 	}
 	if p == nil {
 		return systemError(d.log.Wait(at))
 	}
-	p.Add(d.log, at)
+	p.Add(d.log, at, d.Replicas())
 	return nil
 }
 
@@ -109,11 +111,11 @@ func (d *core) oweStamp(p *Pending, at ulog.Stamp) error {
 // greater stamp than all of them.
 func (b *batch) oweBatch(p *Pending) {
 	d := b.db
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return
 	}
 	if p == nil {
-		p = &b.own
+		p = b.ownPending()
 	}
 	switch {
 	case d.base != nil:

@@ -59,6 +59,8 @@ func (e *scriptError) Error() string { return e.text }
 func statusOf(p *procedure, err error) int {
 	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		switch {
+		case dberr.Unavailable(err):
+			return statusUnavailable
 		case p.expect != dberr.Success && e.Code == p.expect:
 			return statusLogical
 		case p.uses == usesCursor && e.Code == dberr.NotImplemented:
@@ -87,6 +89,8 @@ func restStatus(m message.Method, err error) int {
 	switch {
 	case !ok:
 		return statusInternal
+	case dberr.Unavailable(err):
+		return statusUnavailable
 	case dberr.Refused(err):
 		return statusNoSpace
 	case m == message.PUT && (e.Code == dberr.NoRecord || e.Code == dberr.RecordDuplication):

@@ -125,5 +125,6 @@ func commonRows() []row {
 		{"WAITTIME", "for so many seconds at most (default 30)"},
 		{"SIGNAL", "send the signal of this name afterwards; SIGNALED says how many were waiting"},
 		{"SIGNALBROAD", "if present: to all who wait, not only to the one who waits the longest"},
+		{"REPLICAS", "answer when so many followers have what the answer tells"},
 	}
 }

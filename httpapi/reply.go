@@ -209,6 +209,34 @@ func (w *replyWriter) denial(denied *access.Denied, rpc, keepAlive bool) {
 	w.text(denied.Status(), keepAlive, kind, text)
 }
 
+// unconfirmed returns what is sent instead of the reply to the present request, when other servers
+// do not confirm what it tells.
+func (w *replyWriter) unconfirmed(rpc bool) netio.Instead {
+	keep, head := w.req.KeepAlive, w.req.Method == message.HEAD
+	return func(dst []byte, err error) []byte {
+		reason := "DB: " + err.Error()
+		kind, text := plainText, reason+"\n"
+		if rpc {
+			kind, text = tsv.TypeTSV, "ERROR\t"+text
+		}
+		out := w.c.Out
+		w.c.Out = dst
+		length := len(text)
+		if head {
+			text, length = "", noLength
+		}
+		w.head(statusUnavailable, keep, length)
+		if !rpc {
+			w.header("X-Kt-Error: ", reason)
+		}
+		w.header("Content-Type: ", kind)
+		w.endHead()
+		dst = append(w.c.Out, text...)
+		w.c.Out = out
+		return dst
+	}
+}
+
 // noMemory answers a request for which there is no memory, and ends the connection.
 func (w *replyWriter) noMemory(err error) (status int) {
 	f := message.FaultOf(err)

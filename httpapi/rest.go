@@ -25,6 +25,7 @@ func (s *Session) serveREST() (status int) {
 		}
 		s.conn.Owed.Rights = &s.gate
 	}
+	s.wantReplicas(s.req.Replicas())
 	switch s.req.Method {
 	case message.GET:
 		return s.restGet(d, key)
@@ -143,7 +144,7 @@ func (s *Session) replyError(err error) int {
 	s.logFailure(status, err)
 	text := s.out.errorText(err)
 	var body []byte
-	if status == statusNoSpace {
+	if status == statusNoSpace || status == statusUnavailable {
 		body = append(append(body, text...), '\n')
 	}
 	s.reply.head(status, s.req.KeepAlive, len(body))

@@ -30,6 +30,9 @@ func (s *Session) ServeOne() (keep bool) {
 	}
 	s.logRequest(line, status)
 	s.measure(status)
+	if s.conn.Owes() {
+		s.conn.Answered(s.reply.unconfirmed(s.rpc))
+	}
 	s.conn.Advance(s.req.Size)
 	if !s.req.KeepAlive || status == statusBroken {
 		return false
@@ -86,6 +89,10 @@ func (s *Session) serveRPC() (status int) {
 		return s.replyDenied()
 	}
 	if err == nil {
+		s.wantReplicas(s.req.Replicas())
+		if text, ok := s.in.Get("REPLICAS"); ok {
+			s.wantReplicas(text)
+		}
 		err = s.run(p, name)
 	}
 	if err != nil && (errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone)) {
@@ -103,8 +110,14 @@ func (s *Session) serveRPC() (status int) {
 		s.out.fail(err)
 		s.logFailure(status, err)
 	}
-	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute && s.sendSignal(signal) != nil {
-		return statusBroken
+	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute {
+		switch err := s.sendSignal(signal); {
+		case errors.Is(err, errBroken):
+			return statusBroken
+		case err != nil:
+			status = statusUnavailable
+			s.out.fail(err)
+		}
 	}
 	s.reply.table(&s.out, status)
 	return status
@@ -203,6 +216,7 @@ func (s *Session) recycle() {
 	s.call.recycle()
 	s.text = shrink(s.text)
 	s.rpc, s.procedure, s.key = false, nil, nil
+	s.conn.Owed.Replicas = 0
 	if s.conn.Visitor != nil {
 		s.gate.forget()
 		s.conn.Owed.Rights = nil

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"errors"
+	"math"
 	"time"
 
 	"gotycoon/db/dberr"
@@ -59,14 +60,24 @@ func (in *input) waitTime() time.Duration {
 // what this call has done, as a reply does, so the call's updates must be safe before. An error is
 // the log's, and nothing may be answered.
 func (s *Session) sendSignal(name []byte) error {
-	if err := s.conn.Owed.Wait(); err != nil {
-		s.conn.Out = s.conn.Out[:0] // earlier replies waited for the same log
-		return err
+	if unconfirmed, err := s.conn.Confirm(); err != nil {
+		if unconfirmed {
+			return err
+		}
+		return errBroken
 	}
 	woken := s.opts.Signals.Signal(string(name), s.in.Has("SIGNALBROAD"))
 	s.out.addInt("SIGNALED", int64(woken))
 	s.out.rows.Sort() // a procedure may have a row of that name
 	return nil
+}
+
+// wantReplicas notes on how many followers the client wants what the reply tells. A number that
+// cannot be reached makes the request fail, see replication.Quorum.
+func (s *Session) wantReplicas(text []byte) {
+	if len(text) > 0 {
+		s.conn.Owed.Replicas = int(min(max(lenient.Int(text), 0), math.MaxInt32))
+	}
 }
 
 // replyDenied answers a request for which the client has no right.

@@ -144,6 +144,7 @@ const (
 	statusUnknown   status = 0x81
 	statusNoMemory  status = 0x82
 	statusInternal  status = 0x84
+	statusTemporary status = 0x86
 )
 
 // text is the value of a reply that reports an error.
@@ -169,6 +170,8 @@ func (s status) text() string {
 		return "Auth failure."
 	case statusUnknown:
 		return "Unknown command"
+	case statusTemporary:
+		return "Temporary failure: not enough followers are there"
 	}
 	return "Internal error"
 }

@@ -47,6 +47,9 @@ func (c *conn) serveBinary() bool {
 	}
 	keep := x.execute()
 	x.measure()
+	if x.io.Owes() {
+		x.io.Answered(unconfirmedBinary(x.r.op, x.r.opaque))
+	}
 	return keep
 }
 

@@ -19,6 +19,9 @@ import "time"
 //   - A stream that has just sent many updates (lingerMany) takes the next ones after a millisecond
 //     (linger), together.
 //   - A slave of the original is sent a heartbeat behind all that the log had, as by the original.
+//   - While clients wait for followers (-sync-replicas, or a request that asks for them), a stream
+//     asks behind all that the log had, and does not linger: the pace is the follower's. Clients
+//     that come while an acknowledgement is under way share the next one (vote.due).
 //   - A follower of our kind that has been sent something is sent a heartbeat when the last one is
 //     askEvery ago. So single updates that are further apart than that leave with a heartbeat in
 //     the same packet, and a flow of updates has a hundred heartbeats in a second.
@@ -77,6 +80,8 @@ const (
 // heartbeatAt returns when the next heartbeat is due.
 func (t *stream) heartbeatAt() time.Time {
 	switch {
+	case t.vote.due(t.sent):
+		return t.beaten
 	case !t.sent:
 		return t.beaten.Add(heartbeatPause(t.source.opts.Replicas.len(), t.follow.Extended()))
 	case !t.follow.Extended():
@@ -92,6 +97,8 @@ func (t *stream) pause() error {
 	switch {
 	case t.taken == 0:
 		spread *= idleSpread
+	case t.vote.due(true):
+		spread = 0
 	case t.taken >= lingerMany:
 		spread = max(spread, linger)
 	}

@@ -245,7 +245,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	d := f.opts.Catalog.Numbered(int(part.db))
 	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
 	defer c.Close()
-	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now()}
+	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now(), pending: db.Pending{Local: true}}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Info().Path))
 	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit, Newest: h.Newest}
 	// In the services' database the newer update does not always win.

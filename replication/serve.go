@@ -41,6 +41,10 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	c.Out = append(c.Out, byte(frame.Replication))
 	st := stream{source: s, conn: c, reader: r, follow: f, replica: replica, timer: time.NewTimer(0)}
 	defer st.timer.Stop()
+	if s.opts.Quorum != nil && f.Extended() && !st.white() && gap == nil {
+		st.vote = s.opts.Quorum.join(f.SID, peer)
+		defer st.vote.leave()
+	}
 	r.OnRoom(st.room)
 	if err := st.run(); err != nil && !errors.Is(err, errEnded) {
 		s.opts.Logger.Error(fmt.Sprintf("replication to the slave with sid=%d: %v", f.SID, err))
@@ -130,6 +134,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	t.replica.sending(t.reader)
 	asked := time.Now()
 	t.put(frame.Message{Magic: frame.Heartbeat, TS: uint64(at)})
+	t.vote.ask(at)
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -143,6 +148,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	}
 	t.conn.Advance(1)
 	t.replica.acknowledged(at, asked)
+	t.vote.acknowledged(at, asked)
 	t.beaten, t.sent = time.Now(), false
 	return nil
 }

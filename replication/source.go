@@ -20,6 +20,7 @@ type SourceOptions struct {
 	Services  bool             // this server has a services' database besides
 	Done      <-chan struct{}  // closed when the server stops: connections end within a heartbeat
 	Replicas  *Replicas        // where followers are listed; nil means nowhere
+	Quorum    *Quorum          // hears what followers acknowledge; nil: nobody waits for them
 	Logger    *slog.Logger     // nil means silent
 	Now       func() time.Time // nil means time.Now
 

@@ -36,6 +36,7 @@ type stream struct {
 	reader   *ulog.Reader
 	follow   frame.Follow
 	replica  *replica
+	vote     *vote // nil: the follower does not count
 	timer    *time.Timer
 	groups   []*ulog.Group
 	last     ulog.Stamp // newest update read, whether it was sent or not
@@ -264,6 +265,8 @@ func (t *stream) wait(more <-chan struct{}, limit time.Duration) error {
 	t.timer.Reset(limit)
 	select {
 	case <-more:
+		t.woken = time.Now()
+	case <-t.vote.kicked():
 		t.woken = time.Now()
 	case <-t.timer.C:
 	case <-t.source.opts.Done:

@@ -45,6 +45,7 @@ type Config struct {
 	RTSPath        string        // file of the position (-rts); empty: no replication, now or later
 
 	Replication ReplicationConfig // what the replication of the original cannot do
+	Sync        SyncConfig        // followers that confirm updates
 
 	ReadOnly bool // refuse updates (-ord)
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
@@ -126,6 +127,7 @@ func DefaultConfig() Config {
 		LogLevel:   slog.LevelDebug,
 		ServerID:   NoServerID,
 		MasterPort: 1978,
+		Sync:       SyncConfig{Timeout: 5 * time.Second},
 		CmdDir:     ".",
 		Snapshots:  SnapshotConfig{Interval: 180 * time.Second},
 		Limits:     defaultLimits(),

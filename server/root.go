@@ -40,7 +40,8 @@ type root struct {
 	databases databases
 	pid       pidFile
 	room      *room
-	cpus      *processors // nil: Go's number stays
+	quorum    *replication.Quorum // nil without an update log
+	cpus      *processors         // nil: Go's number stays
 	timers    *timers
 	primary   primary
 	following *following
@@ -90,6 +91,7 @@ func (r *root) parts() []part {
 		{"last snapshots", nil, func() bool { return r.databases.snapshots.last() }},
 		{"PID file", nil, quietly(r.pid.remove)},
 		{"room", r.openRoom, quietly(func() { r.room.close() })},
+		{"confirmation by followers", r.openQuorum, nil},
 		{"timers", nil, quietly(r.timers.close)},
 		{"role", r.openRole, nil},
 		{"follower", r.openFollowing, quietly(func() { r.following.close() })},
@@ -219,7 +221,7 @@ func (r *root) publish() error {
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
+		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Quorum: r.quorum, Primary: &r.primary, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}

@@ -34,7 +34,8 @@ type Log struct {
 	aheads aheads
 	holds  holds // who needs which segments
 
-	observer atomic.Pointer[Observer] // nil: nobody measures
+	observer  atomic.Pointer[Observer]  // nil: nobody measures
+	confirmer atomic.Pointer[Confirmer] // nil: answers wait for this log only
 
 	mu      sync.Mutex    // guards the fields below
 	stamps                // given out and promised

@@ -60,6 +60,11 @@ const (
 	// Error.
 	NoReply uint32 = 1 << 0
 
+	// The bits of Replicas in the flags of set_bulk, remove_bulk, get_bulk and play_script are a
+	// number of followers. The reply leaves when so many of them have what it tells.
+	Replicas      uint32 = 0xf << replicasShift
+	replicasShift        = 24
+
 	// WhiteSID in the flags of Follow asks for the updates of the server SID only, instead of all
 	// updates but those.
 	WhiteSID uint32 = 1 << 0
@@ -71,6 +76,14 @@ const (
 	// leaves room for the longest key and the longest value of a server.
 	MaxMessage = 3 << 29
 )
+
+// ReplicasOf returns the number in the bits of Replicas.
+func ReplicasOf(flags uint32) int { return int(flags & Replicas >> replicasShift) }
+
+// WithReplicas returns flags that ask for n followers, 0 to 15.
+func WithReplicas(flags uint32, n int) uint32 {
+	return flags&^Replicas | uint32(n)<<replicasShift&Replicas
+}
 
 var (
 	// ErrShort: the bytes end before the part is complete.

@@ -229,6 +229,16 @@ func (o *options) rows() []*option {
 			absent: "a million",
 			help: "remember at most this `number` of removals in each file with lww=true, 0: a " +
 				"million; older ones are forgotten"},
+		{name: "sync-replicas", value: integer(&o.Sync.Replicas), section: "replication",
+			absent: "0",
+			help: "answer an update when so many followers have it (`number`), and a reader of an " +
+				"update too; needs -ulog; see docs/replication.md"},
+		{name: "sync-timeout", value: cli.Duration(&o.Sync.Timeout), standard: "5",
+			section: "replication",
+			help: "wait so many seconds for followers; then tell the client that the update is not " +
+				"confirmed, and refuse updates until enough followers are there"},
+		{name: "sync-degrade", value: switchValue(&o.Sync.Degrade), section: "replication",
+			help: "answer updates without the followers after -sync-timeout, instead of refusing them"},
 		{name: "slave-read-only", value: switchValue(&o.Replication.ReadOnly),
 			section: "replication",
 			help:    "refuse updates of clients, but not those of the master; tunerepl -rw ends it"},

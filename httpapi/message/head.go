@@ -127,8 +127,11 @@ func (r *Request) header(buf []byte, line span) (ok bool) {
 			r.mark(buf, name, value) // User-Agent
 		}
 	case len("authorization"):
-		if EqualFold(name, "authorization") {
+		switch {
+		case EqualFold(name, "authorization"):
 			r.authorization = value
+		case EqualFold(name, "x-kt-replicas"):
+			r.ktReplicas = value
 		}
 	case len("content-type"):
 		if EqualFold(name, "content-type") {

@@ -117,6 +117,7 @@ type Request struct {
 	contentType   span
 	authorization span
 	ktMode        span // X-Kt-Mode
+	ktReplicas    span // X-Kt-Replicas
 	ktXt          span // X-Kt-Xt
 
 	marks  [browser.Fields]span
@@ -249,6 +250,9 @@ func (r *Request) ContentType() []byte { return r.text(r.contentType) }
 
 // Mode returns the value of X-Kt-Mode.
 func (r *Request) Mode() []byte { return r.text(r.ktMode) }
+
+// Replicas returns X-Kt-Replicas: on how many followers the client wants what the reply tells.
+func (r *Request) Replicas() []byte { return r.text(r.ktReplicas) }
 
 // Expiry returns the value of X-Kt-Xt.
 func (r *Request) Expiry() []byte { return r.text(r.ktXt) }

@@ -81,6 +81,7 @@ type Conn struct {
 	came  int64     // bytes of the request that have come since began
 
 	serving serving // the request being served, if it takes long
+	replies replies // of Out, that wait for other servers
 
 	mu      sync.Mutex // protects the fields below, which Stop uses
 	idle    bool       // the latest read waits for the first byte of a request

@@ -39,9 +39,13 @@ func (c *Conn) Advance(n int) { c.r += n }
 func (c *Conn) WaitByte() error {
 	c.endRequest()
 	if c.r < c.w && len(c.Out) < flushSize {
+		c.replies.begin(len(c.Out), c.Owed.Confirms())
 		return nil
 	}
 	err := c.Flush()
+	c.Owed.Forget() // what is left owes an answer to nobody: its client wanted none
+	c.replies.begin(0, c.Owed.Confirms())
+	c.replies.counted = c.Owed.Confirms()
 	c.precious = false
 	if err != nil || c.r < c.w {
 		return err

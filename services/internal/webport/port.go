@@ -102,6 +102,9 @@ func (p *Port) serve(ctx context.Context, socket net.Conn) {
 			body = nil // body was a block of numbers; an idle connection does not keep room for it
 		}
 		p.measure(c, &r, status)
+		if c.Owes() {
+			c.Answered(unconfirmed(&r))
+		}
 		if skipBody(c, r.body) != nil || !r.keep {
 			break
 		}
@@ -116,6 +119,15 @@ func (p *Port) say(err error, socket net.Conn) {
 		p.Logger.Info("malformed request, closing: " + socket.RemoteAddr().String())
 	} else if !errors.Is(err, io.EOF) {
 		p.Logger.Debug("reading a request: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
+	}
+}
+
+// unconfirmed returns what is sent instead of the reply to a request when other servers do not
+// confirm what the reply tells.
+func unconfirmed(r *request) netio.Instead {
+	request := *r
+	return func(dst []byte, err error) []byte {
+		return appendReply(dst, &request, standby, fmt.Appendf(nil, "%v\n", err))
 	}
 }
 

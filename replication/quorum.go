@@ -1,0 +1,328 @@
+package replication
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/ulog"
+)
+
+// MaxReplicas is how many followers can be waited for.
+const MaxReplicas = 15
+
+// QuorumOptions are what a Quorum is told at its beginning.
+type QuorumOptions struct {
+	SID      uint16 // of this server: a follower with the same ID is sent nothing, and never counts
+	Required int    // followers that must have an update (-sync-replicas)
+	Timeout  time.Duration
+	Degrade  bool // go on without followers after the timeout; otherwise refuse
+	Logger   *slog.Logger
+}
+
+// Quorum knows up to which stamp enough followers have acknowledged this server's log. It
+// implements ulog.Confirmer, and is used by many goroutines.
+//
+// # Who counts
+//
+// A follower counts when its stream carries all updates of this server, and it is of our kind:
+//
+//   - Followers are told apart by their server IDs. The same server connected twice counts once,
+//     and so do two servers with one ID, by mistake: one of them has what either acknowledged.
+//   - A follower with this server's own ID is sent none of this server's updates.
+//   - A stream of one server's updates (frame.WhiteSID), with a gap, or of a copy lacks updates.
+//   - A slave of the original cannot be told from "ktremotemgr slave", a command that acknowledges
+//     everything and stores nothing. So slaves of the original are fed, and do not count.
+//
+// A follower is there from its first acknowledgement, which says that it has the log up to the end
+// that the log had when it was asked, until it disconnects, or is late: a wait has timed out, and
+// the follower had not acknowledged its stamp.
+//
+// # Watermarks
+//
+// For each number n of followers there is a level. Its watermark is the n-th largest of the stamps
+// that followers which count have acknowledged, and it never falls: a follower that goes has taken
+// the updates with it. Waits of a level are in the order of their stamps, mostly they come in that
+// order; one acknowledgement ends all waits up to the watermark.
+//
+// Example with n = 1 and two followers. A acknowledges 100, B 90: the watermark is 100. A
+// disconnects: the watermark stays, 100 is on A's disk. B acknowledges 95, and then 110: only now
+// the watermark is 110.
+//
+// # What was rejected
+//
+// The follower's position in its request as a first acknowledgement: a slave that is started with
+// the position of a copy claims what the copy had, and nobody knows whether that was true. The
+// first heartbeat comes within a round trip. And counting acknowledgements of each update, as a
+// majority protocol does: a log is acknowledged in order, so one stamp for each follower says all.
+type Quorum struct {
+	opts     QuorumOptions
+	required atomic.Int32
+	present  atomic.Int32          // followers that count and are there
+	fence    atomic.Pointer[error] // nil: there is none
+	wanted   atomic.Uint64         // newest stamp that anybody has waited for
+	levels   [MaxReplicas + 1]level
+	figures  quorumFigures
+	waits    sync.Pool // of *wait
+
+	mu      sync.Mutex // guards the fields below, and those of levels that say so
+	counts  func(sid uint16) bool
+	members map[uint16]*member
+	said    []func() // lines for the log, which nobody writes while holding mu
+}
+
+// unlock releases mu, and then writes the lines that have gathered.
+func (q *Quorum) unlock() {
+	said := q.said
+	q.said = nil
+	q.mu.Unlock()
+	for _, say := range said {
+		say()
+	}
+}
+
+// level is what n followers have acknowledged; n is its index in Quorum.levels.
+type level struct {
+	confirmed atomic.Uint64 // watermark
+	degraded  atomic.Bool   // answers do not wait, see QuorumOptions.Degrade
+
+	// Guarded by Quorum.mu.
+	waits []*wait   // in the order of their stamps
+	since time.Time // since when fewer than n followers are there; zero: they are there
+}
+
+// member is a server that follows this one, or has done so.
+type member struct {
+	sid   uint16
+	peer  string // address of its newest connection
+	seen  time.Time
+	votes []*vote // its connections
+}
+
+// vote is what a follower says on one connection.
+type vote struct {
+	quorum *Quorum
+	member *member
+	kick   chan struct{} // of one: somebody waits for a stamp that the follower was not asked for
+	asked  atomic.Uint64 // newest stamp that the follower was asked for
+
+	// Guarded by Quorum.mu.
+	acked ulog.Stamp // 0: nothing yet
+	late  bool
+}
+
+// NewQuorum returns a Quorum without followers.
+func NewQuorum(o QuorumOptions) *Quorum {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	q := &Quorum{opts: o, members: map[uint16]*member{}}
+	q.required.Store(int32(o.Required))
+	q.waits.New = newWait
+	now := time.Now()
+	for n := range q.levels {
+		q.levels[n].since = now
+	}
+	q.levels[0].confirmed.Store(uint64(everything))
+	return q
+}
+
+// everything is a stamp that no update reaches.
+const everything = ulog.Stamp(1<<64 - 1)
+
+// Required implements ulog.Confirmer.
+func (q *Quorum) Required() int { return int(q.required.Load()) }
+
+// SetRequired changes how many followers must have an update. Waits under way keep their number.
+func (q *Quorum) SetRequired(n int) { q.required.Store(int32(min(max(n, 0), MaxReplicas))) }
+
+// SetCounts has only followers count for which f returns true; nil: all. What is confirmed stays
+// confirmed. f is called under a lock and must not wait.
+func (q *Quorum) SetCounts(f func(sid uint16) bool) {
+	q.mu.Lock()
+	defer q.unlock()
+	q.counts = f
+	q.look(time.Now())
+}
+
+// Fence has every wait end with err from now on, those under way too: this server must not
+// acknowledge anything any more. That holds for databases and requests that require no follower as
+// well. Unfence ends it.
+func (q *Quorum) Fence(err error) {
+	q.mu.Lock()
+	defer q.unlock()
+	q.fence.Store(&err)
+	for n := range q.levels {
+		l := &q.levels[n]
+		for _, w := range l.waits {
+			w.end(err)
+		}
+		l.waits = nil
+	}
+}
+
+// Unfence ends a Fence.
+func (q *Quorum) Unfence() { q.fence.Store(nil) }
+
+// Confirmed implements ulog.Confirmer. While there is a fence nothing may be told.
+func (q *Quorum) Confirmed(usual, asked int) ulog.Stamp {
+	if q.fence.Load() != nil {
+		return 0
+	}
+	confirmed := ulog.Stamp(q.levels[min(asked, MaxReplicas)].confirmed.Load())
+	if l := &q.levels[min(usual, MaxReplicas)]; !l.degraded.Load() {
+		confirmed = min(confirmed, ulog.Stamp(l.confirmed.Load()))
+	}
+	return confirmed
+}
+
+// join lists a follower that counts from its first acknowledgement, unless it never can.
+func (q *Quorum) join(sid uint16, peer string) *vote {
+	v := &vote{quorum: q, kick: make(chan struct{}, 1)}
+	if sid == q.opts.SID {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	m := q.members[sid]
+	if m == nil {
+		m = &member{sid: sid}
+		q.forgetOldest()
+		q.members[sid] = m
+	}
+	m.peer, m.seen = peer, time.Now()
+	m.votes = append(m.votes, v)
+	v.member = m
+	return v
+}
+
+// mostMembers is how many servers are remembered that have gone, for the texts of errors.
+const mostMembers = 64
+
+// forgetOldest makes room for a member. The caller holds mu.
+func (q *Quorum) forgetOldest() {
+	if len(q.members) < mostMembers {
+		return
+	}
+	var oldest *member
+	for _, m := range q.members {
+		if len(m.votes) == 0 && (oldest == nil || m.seen.Before(oldest.seen)) {
+			oldest = m
+		}
+	}
+	if oldest != nil {
+		delete(q.members, oldest.sid)
+	}
+}
+
+// leave ends a connection: it does not count for later stamps.
+func (v *vote) leave() {
+	if v == nil {
+		return
+	}
+	q := v.quorum
+	q.mu.Lock()
+	defer q.unlock()
+	m := v.member
+	m.votes = slices.DeleteFunc(m.votes, func(o *vote) bool { return o == v })
+	m.seen = time.Now()
+	q.look(m.seen)
+}
+
+// ask notes that the follower is about to be asked for a stamp. A kick for an earlier stamp is
+// forgotten; who kicks has set Quorum.wanted before, which due looks at afterwards.
+func (v *vote) ask(at ulog.Stamp) {
+	if v == nil {
+		return
+	}
+	v.asked.Store(uint64(at))
+	select {
+	case <-v.kick:
+	default:
+	}
+}
+
+// due reports whether the follower is to be asked at once: updates that were sent to it will be
+// waited for, or somebody waits for a stamp behind the newest one that it was asked for.
+func (v *vote) due(sent bool) bool {
+	if v == nil {
+		return false
+	}
+	return sent && v.quorum.required.Load() > 0 || v.quorum.wanted.Load() > v.asked.Load()
+}
+
+// kicked returns a channel that has something when due may have become true.
+func (v *vote) kicked() <-chan struct{} {
+	if v == nil {
+		return nil
+	}
+	return v.kick
+}
+
+// acknowledged notes that the follower has everything up to a stamp. It was asked at a time; a
+// follower that is late for this stamp too stays late.
+func (v *vote) acknowledged(at ulog.Stamp, asked time.Time) {
+	if v == nil {
+		return
+	}
+	q := v.quorum
+	now := time.Now()
+	q.mu.Lock()
+	defer q.unlock()
+	first := v.acked == 0 || v.late
+	v.acked, v.late = max(v.acked, at), v.late && now.Sub(asked) > q.opts.Timeout
+	v.member.seen = now
+	if first {
+		q.look(now)
+		return
+	}
+	q.raise()
+}
+
+// here returns the stamp that a member has acknowledged on a connection that is open, and whether
+// it is there and not late. The caller holds mu.
+func (m *member) here() (acked ulog.Stamp, present bool) {
+	for _, v := range m.votes {
+		acked = max(acked, v.acked)
+		present = present || v.acked > 0 && !v.late
+	}
+	return acked, present
+}
+
+// eligible reports whether a member may count. The caller holds mu.
+func (q *Quorum) eligible(m *member) bool { return q.counts == nil || q.counts(m.sid) }
+
+// raise moves the watermarks on and ends waits. The caller holds mu.
+func (q *Quorum) raise() {
+	var room [MaxReplicas]ulog.Stamp
+	acks := room[:0]
+	for _, m := range q.members {
+		if acked, _ := m.here(); acked > 0 && q.eligible(m) {
+			acks = append(acks, acked)
+		}
+	}
+	slices.SortFunc(acks, func(a, b ulog.Stamp) int { return cmp.Compare(b, a) })
+	for i, acked := range acks[:min(len(acks), MaxReplicas)] {
+		l := &q.levels[i+1]
+		if acked <= ulog.Stamp(l.confirmed.Load()) {
+			continue
+		}
+		l.confirmed.Store(uint64(acked))
+		if q.fence.Load() == nil {
+			l.wake(acked)
+		}
+	}
+}
+
+// wake ends the waits up to a stamp. The caller holds Quorum.mu.
+func (l *level) wake(upTo ulog.Stamp) {
+	n := 0
+	for n < len(l.waits) && l.waits[n].at <= upTo {
+		l.waits[n].end(nil)
+		n++
+	}
+	l.waits = slices.Delete(l.waits, 0, n)
+}

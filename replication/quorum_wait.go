@@ -1,0 +1,314 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"gotycoon/db/dberr"
+	"gotycoon/ulog"
+)
+
+// What becomes of updates while not enough followers are there.
+//
+// An update that was appended waits for at most the timeout. After that its client is told that the
+// update is stored here and not confirmed, which is no success: a failover may lose the update. The
+// followers that have not acknowledged it are late, and do not count as there until they
+// acknowledge again.
+//
+// Refuse (the default): when fewer followers have been there for the timeout, updates are refused
+// before they are appended (Admits). So nothing grows here that a failover would take away.
+//
+// Degrade: the first timeout, or the first update after followers have been missing for the
+// timeout, ends the waits of its level. From then on updates are answered when they are safe here,
+// until enough followers are there again. Both moments are in the log. A client that has asked for
+// a number itself is not answered without the followers: it would take the answer for a promise.
+
+// wait is a goroutine that waits until n followers have acknowledged a stamp.
+type wait struct {
+	n     int
+	at    ulog.Stamp
+	soft  bool       // degraded levels do not wait
+	ended chan error // of one
+	timer *time.Timer
+}
+
+func newWait() any {
+	w := &wait{ended: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
+	return w
+}
+
+// end ends a wait that has been taken out of its level, or is about to be.
+func (w *wait) end(err error) { w.ended <- err }
+
+// errLate ends a wait whose time is over.
+var errLate = errors.New("the followers have not acknowledged in time")
+
+// quorumFigures count what waits have come to.
+type quorumFigures struct {
+	waiting                        atomic.Int64
+	refused, unconfirmed, degraded atomic.Int64
+}
+
+// WaitConfirmed implements ulog.Confirmer.
+func (q *Quorum) WaitConfirmed(at ulog.Stamp, usual, asked int) error {
+	if f := q.fence.Load(); f != nil {
+		return *f
+	}
+	if usual = min(usual, MaxReplicas); usual > 0 {
+		if err := q.await(usual, at, q.opts.Timeout, q.opts.Degrade); err != nil {
+			return q.unconfirmed(usual, err)
+		}
+	}
+	if asked == 0 {
+		return nil
+	}
+	if asked > MaxReplicas {
+		return &dberr.Error{Code: dberr.SystemError, Message: "stored here, not confirmed: " + tooMany(asked), Err: dberr.ErrUnconfirmed}
+	}
+	return q.unconfirmed(asked, q.await(asked, at, q.opts.Timeout, false))
+}
+
+// unconfirmed returns the error of a client whose wait has ended with err.
+func (q *Quorum) unconfirmed(n int, err error) error {
+	if !errors.Is(err, errLate) {
+		return err
+	}
+	q.figures.unconfirmed.Add(1)
+	q.mu.Lock()
+	defer q.unlock()
+	text := fmt.Sprintf("stored here, not confirmed by %s within %v: %s", followers(n), q.opts.Timeout, q.missing(n, time.Now()))
+	return &dberr.Error{Code: dberr.SystemError, Message: text, Err: dberr.ErrUnconfirmed}
+}
+
+// await waits until n followers have acknowledged a stamp, or returns errLate, or the error of a
+// fence. A soft wait ends when its level is degraded, and degrades it when its time is over.
+func (q *Quorum) await(n int, at ulog.Stamp, limit time.Duration, soft bool) error {
+	l := &q.levels[n]
+	if ulog.Stamp(l.confirmed.Load()) >= at {
+		return nil
+	}
+	w := q.waits.Get().(*wait)
+	defer q.waits.Put(w)
+	w.n, w.at, w.soft = n, at, soft
+	if done, err := q.enter(w); done {
+		return err
+	}
+	q.figures.waiting.Add(1)
+	defer q.figures.waiting.Add(-1)
+	w.timer.Reset(limit)
+	select {
+	case err := <-w.ended:
+		w.timer.Stop()
+		return err
+	case <-w.timer.C:
+	}
+	return q.timedOut(w, limit)
+}
+
+// enter puts a wait into its level, and has the followers asked for its stamp. It reports whether
+// there is nothing to wait for.
+func (q *Quorum) enter(w *wait) (done bool, err error) {
+	q.mu.Lock()
+	defer q.unlock()
+	l := &q.levels[w.n]
+	switch f := q.fence.Load(); {
+	case f != nil:
+		return true, *f
+	case ulog.Stamp(l.confirmed.Load()) >= w.at:
+		return true, nil
+	case w.soft && l.degraded.Load():
+		q.figures.degraded.Add(1)
+		return true, nil
+	}
+	i := len(l.waits)
+	for i > 0 && l.waits[i-1].at > w.at {
+		i--
+	}
+	l.waits = slices.Insert(l.waits, i, w)
+	if uint64(w.at) > q.wanted.Load() {
+		q.wanted.Store(uint64(w.at))
+	}
+	for _, m := range q.members {
+		for _, v := range m.votes {
+			v.wake(w.at)
+		}
+	}
+	return false, nil
+}
+
+// wake has a stream ask its follower for a stamp, unless it has done so.
+func (v *vote) wake(at ulog.Stamp) {
+	if v.asked.Load() >= uint64(at) {
+		return
+	}
+	select {
+	case v.kick <- struct{}{}:
+	default:
+	}
+}
+
+// timedOut ends a wait whose time is over. Where an update has waited for the whole timeout, the
+// followers that have not acknowledged it are late.
+func (q *Quorum) timedOut(w *wait, limit time.Duration) error {
+	q.mu.Lock()
+	defer q.unlock()
+	l := &q.levels[w.n]
+	i := slices.Index(l.waits, w)
+	if i < 0 { // it was ended just now
+		return <-w.ended
+	}
+	l.waits = slices.Delete(l.waits, i, i+1)
+	if limit < q.opts.Timeout {
+		return errLate
+	}
+	now := time.Now()
+	for _, m := range q.members {
+		for _, v := range m.votes {
+			v.late = v.late || v.acked < w.at
+		}
+	}
+	q.lookSince(now, now.Add(-limit))
+	if !w.soft {
+		return errLate
+	}
+	q.figures.degraded.Add(1)
+	q.degrade(w.n, now)
+	return nil
+}
+
+// degrade has answers of a level not wait any more. The caller holds mu.
+func (q *Quorum) degrade(n int, now time.Time) {
+	l := &q.levels[n]
+	if l.degraded.Swap(true) {
+		return
+	}
+	line := fmt.Sprintf("updates are answered without waiting for %s, as -sync-degrade says: a failover may lose them: %s", followers(n), q.missing(n, now))
+	q.said = append(q.said, func() { q.opts.Logger.Error(line) })
+	l.waits = slices.DeleteFunc(l.waits, func(w *wait) bool {
+		if w.soft {
+			q.figures.degraded.Add(1)
+			w.end(nil)
+		}
+		return w.soft
+	})
+}
+
+// look finds out how many followers are there. The caller holds mu.
+func (q *Quorum) look(now time.Time) { q.lookSince(now, now) }
+
+// lookSince is look where followers that are missing have been missing since a time.
+func (q *Quorum) lookSince(now, since time.Time) {
+	q.raise()
+	present := 0
+	for _, m := range q.members {
+		if _, here := m.here(); here && q.eligible(m) {
+			present++
+		}
+	}
+	q.present.Store(int32(present))
+	for n := range q.levels {
+		l := &q.levels[n]
+		switch {
+		case n > present && l.since.IsZero():
+			l.since = since
+		case n <= present:
+			l.since = time.Time{}
+			if l.degraded.Swap(false) {
+				line := fmt.Sprintf("updates are answered when %s have them, as before", followers(n))
+				q.said = append(q.said, func() { q.opts.Logger.Info(line) })
+			}
+		}
+	}
+}
+
+// Admits implements ulog.Confirmer.
+func (q *Quorum) Admits(usual, asked int) error {
+	if f := q.fence.Load(); f != nil {
+		return refused((*f).Error())
+	}
+	present := int(q.present.Load())
+	if present >= max(usual, asked) {
+		return nil
+	}
+	if asked > MaxReplicas {
+		return refused(tooMany(asked))
+	}
+	usual = min(usual, MaxReplicas)
+	if asked == 0 && q.levels[usual].degraded.Load() {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.unlock()
+	now := time.Now()
+	if q.absent(usual, now) {
+		if !q.opts.Degrade {
+			return q.refuse(usual, now)
+		}
+		q.degrade(usual, now)
+	}
+	if q.absent(asked, now) {
+		return q.refuse(asked, now)
+	}
+	return nil
+}
+
+// absent reports whether fewer than n followers have been there for the timeout. The caller holds
+// mu.
+func (q *Quorum) absent(n int, now time.Time) bool {
+	since := q.levels[n].since
+	return n > 0 && !since.IsZero() && now.Sub(since) >= q.opts.Timeout
+}
+
+// refuse counts an update that is refused. The caller holds mu.
+func (q *Quorum) refuse(n int, now time.Time) error {
+	q.figures.refused.Add(1)
+	return refused(followers(n) + " must have it before it is answered: " + q.missing(n, now))
+}
+
+func refused(why string) error {
+	return &dberr.Error{Code: dberr.SystemError, Message: "the update is refused, nothing has changed: " + why, Err: dberr.ErrFewReplicas}
+}
+
+func tooMany(n int) string {
+	return fmt.Sprintf("%d followers are asked for, and at most %d can be", n, MaxReplicas)
+}
+
+// followers is a number of followers in words.
+func followers(n int) string {
+	if n == 1 {
+		return "1 follower"
+	}
+	return fmt.Sprintf("%d followers", n)
+}
+
+// missing says how many of n followers are there, and what was last seen of the others. The caller
+// holds mu.
+func (q *Quorum) missing(n int, now time.Time) string {
+	var absent []*member
+	for _, m := range q.members {
+		if _, here := m.here(); !here && q.eligible(m) {
+			absent = append(absent, m)
+		}
+	}
+	slices.SortFunc(absent, func(a, b *member) int { return b.seen.Compare(a.seen) })
+	present := int(q.present.Load())
+	text := fmt.Sprintf("%d there, %d missing", present, max(0, n-present))
+	if len(absent) == 0 {
+		return text + ", and no other has been seen since the start"
+	}
+	const most = 5
+	var seen []string
+	for _, m := range absent[:min(len(absent), most)] {
+		what := "gone"
+		if len(m.votes) > 0 {
+			what = "connected, no acknowledgement"
+		}
+		seen = append(seen, fmt.Sprintf("sid=%d at %s, %s for %v", m.sid, m.peer, what, now.Sub(m.seen).Round(time.Second)))
+	}
+	return text + "; last seen: " + strings.Join(seen, "; ")
+}

@@ -1,0 +1,67 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"gotycoon/replication"
+)
+
+// SyncConfig says which followers must have an update before it is answered.
+type SyncConfig struct {
+	Replicas int           // so many of them (-sync-replicas); 0: none
+	Timeout  time.Duration // wait for them so long (-sync-timeout)
+	Degrade  bool          // then go on without them, and do not refuse (-sync-degrade)
+}
+
+var errSyncLog = errors.New("-sync-replicas: followers are fed from an update log, so the server needs one (-ulog DIR -sid N)")
+
+func (c *Config) checkSync() error {
+	s := c.Sync
+	switch {
+	case s.Replicas < 0 || s.Replicas > replication.MaxReplicas:
+		return fmt.Errorf("-sync-replicas %d: it is 0 to %d", s.Replicas, replication.MaxReplicas)
+	case s.Replicas > 0 && c.UpdateLog == "":
+		return errSyncLog
+	case s.Timeout <= 0:
+		return errors.New("-sync-timeout: it is above 0; with -sync-degrade a short time answers without followers soon")
+	}
+	return nil
+}
+
+// openQuorum has answers to clients wait for followers, where the server, a database or a request
+// says so. It is opened before anybody can ask.
+func (r *root) openQuorum() error {
+	log := r.databases.catalog.Log()
+	most := 0
+	for _, d := range r.databases.catalog.All() {
+		most = max(most, d.Replicas())
+	}
+	switch {
+	case most > replication.MaxReplicas:
+		return fmt.Errorf("syncrep=%d of a database: it is 0 to %d", most, replication.MaxReplicas)
+	case most > 0 && log == nil:
+		return fmt.Errorf("syncrep=%d of a database: %w", most, errSyncLog)
+	case log == nil:
+		return nil
+	}
+	s := r.cfg.Sync
+	r.quorum = replication.NewQuorum(replication.QuorumOptions{
+		SID: r.cfg.sid(), Required: s.Replicas, Timeout: s.Timeout, Degrade: s.Degrade, Logger: r.log.Logger,
+	})
+	log.SetConfirmer(r.quorum)
+	if s.Replicas > 0 {
+		r.log.info("%s", s.promise())
+	}
+	return nil
+}
+
+// promise says what an acknowledgement means beside durability.
+func (s *SyncConfig) promise() string {
+	then := "are refused"
+	if s.Degrade {
+		then = "are answered without them"
+	}
+	return fmt.Sprintf("updates are answered when %d followers have them; after %v without them updates %s", s.Replicas, s.Timeout, then)
+}

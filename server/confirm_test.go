@@ -1,0 +1,186 @@
+package server_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"gotycoon/server"
+)
+
+// startConfirmed runs a master that waits for followers.
+func startConfirmed(t *testing.T, replicas int, change func(*server.Config)) *running {
+	t.Helper()
+	dir := t.TempDir()
+	return start(t, func(c *server.Config) {
+		c.UpdateLog, c.ServerID = filepath.Join(dir, "ulog"), 1
+		c.Sync.Replicas = replicas
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// startFollower runs a follower with a server ID.
+func startFollower(t *testing.T, master *running, sid int) *running {
+	t.Helper()
+	dir := t.TempDir()
+	return start(t, func(c *server.Config) {
+		c.ServerID, c.RTSPath = sid, filepath.Join(dir, "rts")
+		c.MasterHost, c.MasterPort = "127.0.0.1", master.port()
+	})
+}
+
+func TestAnUpdateIsAnsweredWhenAFollowerHasIt(t *testing.T) {
+	master := startConfirmed(t, 2, nil)
+	followers := []*running{startFollower(t, master, 2), startFollower(t, master, 3)}
+	c := master.dial()
+	for i := range 100 {
+		status, body := c.get(fmt.Sprintf("/rpc/set?key=%d&value=x", i))
+		require.Equal(t, 200, status, body)
+		for _, f := range followers {
+			status, _ = f.dial().get(fmt.Sprintf("/rpc/get?key=%d", i))
+			require.Equal(t, 200, status, "a follower lacks an update that was answered")
+		}
+	}
+}
+
+func TestWithoutFollowersUpdatesAreNotConfirmedAndThenRefused(t *testing.T) {
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = 300 * time.Millisecond })
+	c := master.dial()
+	status, body := c.get("/rpc/set?key=a&value=1")
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "stored here, not confirmed by 1 follower")
+	status, body = c.get("/rpc/set?key=b&value=1")
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "nothing has changed")
+	require.Contains(t, body, "0 there, 1 missing")
+	status, _ = c.get("/rpc/get?key=b")
+	require.Equal(t, 450, status, "the refused update was stored")
+	c.send("PUT /c HTTP/1.1\r\nContent-Length: 1\r\n\r\nx")
+	status, body = c.reply()
+	require.Equal(t, 503, status, body)
+
+	startFollower(t, master, 2)
+	eventually(t, func() bool { status, _ := c.get("/rpc/set?key=b&value=1"); return status == 200 })
+	status, body = c.get("/rpc/get?key=a")
+	require.Equal(t, 200, status, body)
+}
+
+func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = 300 * time.Millisecond })
+	c := master.dial()
+	c.send(strings.Join([]string{
+		"GET /rpc/void HTTP/1.1\r\n\r\n",
+		"PUT /a HTTP/1.1\r\nContent-Length: 1\r\n\r\nx",
+		"GET /none HTTP/1.1\r\n\r\n",
+		"GET /a HTTP/1.1\r\n\r\n",
+		"GET /rpc/set?key=b&value=1 HTTP/1.1\r\n\r\n",
+		"GET /rpc/void HTTP/1.1\r\n\r\n",
+	}, ""))
+	for i, want := range []int{200, 503, 0, 503, 503, 200} {
+		status, body := c.reply()
+		if want == 0 { // its stripe may have the stamp of another key
+			require.Contains(t, []int{404, 503}, status, body)
+			continue
+		}
+		require.Equal(t, want, status, "%d: %s", i, body)
+	}
+}
+
+func TestAReaderOfAnUnconfirmedUpdateWaits(t *testing.T) {
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = patience })
+	writer, reader := master.dial(), master.dial()
+	writer.send("GET /rpc/set?key=a&value=1 HTTP/1.1\r\n\r\n")
+	eventually(t, func() bool {
+		_, body := master.dial().get("/rpc/report")
+		return strings.Contains(body, "db_total_count\t1\n")
+	})
+	reader.send("GET /rpc/get?key=a HTTP/1.1\r\n\r\n")
+	require.NoError(t, reader.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	_, err := reader.in.ReadByte()
+	require.Error(t, err, "a reader was answered before a follower had the update")
+	require.NoError(t, reader.SetReadDeadline(time.Now().Add(patience)))
+	startFollower(t, master, 2)
+	for _, c := range []*client{writer, reader} {
+		status, body := c.reply()
+		require.Equal(t, 200, status, body)
+	}
+}
+
+func TestDegradedUpdatesAreAnsweredAndThatIsShown(t *testing.T) {
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout, c.Sync.Degrade = 300*time.Millisecond, true })
+	c := master.dial()
+	status, body := c.get("/rpc/set?key=a&value=1")
+	require.Equal(t, 200, status, body)
+	require.True(t, master.hasLine("[ERROR]: updates are answered without waiting for 1 follower"))
+	status, body = c.get("/rpc/set?key=a&value=2&REPLICAS=1")
+	require.Equal(t, 503, status, "a client that asked for a follower was answered without one: "+body)
+	startFollower(t, master, 2)
+	eventually(t, func() bool { return master.hasLine("updates are answered when 1 follower") })
+	eventually(t, func() bool { status, _ := c.get("/rpc/set?key=a&value=3&REPLICAS=1"); return status == 200 })
+}
+
+// hasLine reports whether a line of the log contains a text.
+func (s *running) hasLine(text string) bool {
+	for _, line := range s.log.lines() {
+		if strings.Contains(line, text) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestADatabaseAndARequestHaveTheirOwnNumber(t *testing.T) {
+	master := startConfirmed(t, 0, func(c *server.Config) {
+		c.Sync.Timeout = 300 * time.Millisecond
+		c.Databases = []string{":", ":#syncrep=1"}
+	})
+	c := master.dial()
+	status, body := c.get("/rpc/set?DB=0&key=a&value=1")
+	require.Equal(t, 200, status, body)
+	status, body = c.get("/rpc/set?DB=1&key=a&value=1")
+	require.Equal(t, 503, status, body)
+	status, body = c.get("/rpc/set?DB=0&key=a&value=1&REPLICAS=1")
+	require.Equal(t, 503, status, body)
+	c.send("PUT /a HTTP/1.1\r\nX-Kt-Replicas: 1\r\nContent-Length: 1\r\n\r\nx")
+	status, body = c.reply()
+	require.Equal(t, 503, status, body)
+	status, body = c.get("/rpc/set?DB=0&key=a&value=1")
+	require.Equal(t, 200, status, body)
+}
+
+func TestServersThatFollowEachOtherConfirmEachOther(t *testing.T) {
+	dir := t.TempDir()
+	var servers [2]*running
+	for i := range servers {
+		servers[i] = start(t, func(c *server.Config) {
+			c.ServerID, c.RTSPath = i+1, filepath.Join(dir, fmt.Sprint("rts", i))
+			c.UpdateLog, c.Sync.Replicas = filepath.Join(dir, fmt.Sprint("ulog", i)), 1
+		})
+	}
+	for i, s := range servers {
+		status, body := s.dial().get(fmt.Sprintf("/rpc/tune_replication?host=127.0.0.1&port=%d", servers[1-i].port()))
+		require.Equal(t, 200, status, body)
+	}
+	for n := range 50 {
+		for i, s := range servers {
+			status, body := s.dial().get(fmt.Sprintf("/rpc/set?key=%d-%d&value=x", i, n))
+			require.Equal(t, 200, status, body)
+			status, body = servers[1-i].dial().get(fmt.Sprintf("/rpc/get?key=%d-%d", i, n))
+			require.Equal(t, 200, status, body)
+		}
+	}
+}
+
+func TestSyncReplicasNeedsAnUpdateLog(t *testing.T) {
+	var stderr buffer
+	cfg := server.DefaultConfig()
+	cfg.Sync.Replicas = 1
+	require.Equal(t, 1, server.Run(t.Context(), cfg, &stderr, &stderr))
+	require.Contains(t, strings.Join(stderr.lines(), "\n"), "-sync-replicas: followers are fed from an update log")
+}
