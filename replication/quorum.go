@@ -1,9 +1,7 @@
 package replication
 
 import (
-	"cmp"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,6 +82,8 @@ func (q *Quorum) unlock() {
 	}
 }
 
+var _ ulog.Confirmer = (*Quorum)(nil)
+
 // level is what n followers have acknowledged; n is its index in Quorum.levels.
 type level struct {
 	confirmed atomic.Uint64 // watermark
@@ -114,6 +114,30 @@ type vote struct {
 	late  bool
 }
 
+// wait is a goroutine that waits until n followers have acknowledged a stamp.
+type wait struct {
+	n     int
+	at    ulog.Stamp
+	soft  bool       // degraded levels do not wait
+	ended chan error // of one
+	timer *time.Timer
+}
+
+func newWait() any {
+	w := &wait{ended: make(chan error, 1), timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
+	return w
+}
+
+// end ends a wait that has been taken out of its level, or is about to be.
+func (w *wait) end(err error) { w.ended <- err }
+
+// quorumFigures count what waits have come to.
+type quorumFigures struct {
+	waiting                        atomic.Int64
+	refused, unconfirmed, degraded atomic.Int64
+}
+
 // NewQuorum returns a Quorum without followers.
 func NewQuorum(o QuorumOptions) *Quorum {
 	if o.Logger == nil {
@@ -138,15 +162,6 @@ func (q *Quorum) Required() int { return int(q.required.Load()) }
 
 // SetRequired changes how many followers must have an update. Waits under way keep their number.
 func (q *Quorum) SetRequired(n int) { q.required.Store(int32(min(max(n, 0), MaxReplicas))) }
-
-// SetCounts has only followers count for which f returns true; nil: all. What is confirmed stays
-// confirmed. f is called under a lock and must not wait.
-func (q *Quorum) SetCounts(f func(sid uint16) bool) {
-	q.mu.Lock()
-	defer q.unlock()
-	q.counts = f
-	q.look(time.Now())
-}
 
 // Fence has every wait end with err from now on, those under way too: this server must not
 // acknowledge anything any more. That holds for databases and requests that require no follower as
@@ -179,109 +194,6 @@ func (q *Quorum) Confirmed(usual, asked int) ulog.Stamp {
 	return confirmed
 }
 
-// join lists a follower that counts from its first acknowledgement, unless it never can.
-func (q *Quorum) join(sid uint16, peer string) *vote {
-	v := &vote{quorum: q, kick: make(chan struct{}, 1)}
-	if sid == q.opts.SID {
-		return nil
-	}
-	q.mu.Lock()
-	defer q.unlock()
-	m := q.members[sid]
-	if m == nil {
-		m = &member{sid: sid}
-		q.forgetOldest()
-		q.members[sid] = m
-	}
-	m.peer, m.seen = peer, time.Now()
-	m.votes = append(m.votes, v)
-	v.member = m
-	return v
-}
-
-// mostMembers is how many servers are remembered that have gone, for the texts of errors.
-const mostMembers = 64
-
-// forgetOldest makes room for a member. The caller holds mu.
-func (q *Quorum) forgetOldest() {
-	if len(q.members) < mostMembers {
-		return
-	}
-	var oldest *member
-	for _, m := range q.members {
-		if len(m.votes) == 0 && (oldest == nil || m.seen.Before(oldest.seen)) {
-			oldest = m
-		}
-	}
-	if oldest != nil {
-		delete(q.members, oldest.sid)
-	}
-}
-
-// leave ends a connection: it does not count for later stamps.
-func (v *vote) leave() {
-	if v == nil {
-		return
-	}
-	q := v.quorum
-	q.mu.Lock()
-	defer q.unlock()
-	m := v.member
-	m.votes = slices.DeleteFunc(m.votes, func(o *vote) bool { return o == v })
-	m.seen = time.Now()
-	q.look(m.seen)
-}
-
-// ask notes that the follower is about to be asked for a stamp. A kick for an earlier stamp is
-// forgotten; who kicks has set Quorum.wanted before, which due looks at afterwards.
-func (v *vote) ask(at ulog.Stamp) {
-	if v == nil {
-		return
-	}
-	v.asked.Store(uint64(at))
-	select {
-	case <-v.kick:
-	default:
-	}
-}
-
-// due reports whether the follower is to be asked at once: updates that were sent to it will be
-// waited for, or somebody waits for a stamp behind the newest one that it was asked for.
-func (v *vote) due(sent bool) bool {
-	if v == nil {
-		return false
-	}
-	return sent && v.quorum.required.Load() > 0 || v.quorum.wanted.Load() > v.asked.Load()
-}
-
-// kicked returns a channel that has something when due may have become true.
-func (v *vote) kicked() <-chan struct{} {
-	if v == nil {
-		return nil
-	}
-	return v.kick
-}
-
-// acknowledged notes that the follower has everything up to a stamp. It was asked at a time; a
-// follower that is late for this stamp too stays late.
-func (v *vote) acknowledged(at ulog.Stamp, asked time.Time) {
-	if v == nil {
-		return
-	}
-	q := v.quorum
-	now := time.Now()
-	q.mu.Lock()
-	defer q.unlock()
-	first := v.acked == 0 || v.late
-	v.acked, v.late = max(v.acked, at), v.late && now.Sub(asked) > q.opts.Timeout
-	v.member.seen = now
-	if first {
-		q.look(now)
-		return
-	}
-	q.raise()
-}
-
 // here returns the stamp that a member has acknowledged on a connection that is open, and whether
 // it is there and not late. The caller holds mu.
 func (m *member) here() (acked ulog.Stamp, present bool) {
@@ -294,35 +206,3 @@ func (m *member) here() (acked ulog.Stamp, present bool) {
 
 // eligible reports whether a member may count. The caller holds mu.
 func (q *Quorum) eligible(m *member) bool { return q.counts == nil || q.counts(m.sid) }
-
-// raise moves the watermarks on and ends waits. The caller holds mu.
-func (q *Quorum) raise() {
-	var room [MaxReplicas]ulog.Stamp
-	acks := room[:0]
-	for _, m := range q.members {
-		if acked, _ := m.here(); acked > 0 && q.eligible(m) {
-			acks = append(acks, acked)
-		}
-	}
-	slices.SortFunc(acks, func(a, b ulog.Stamp) int { return cmp.Compare(b, a) })
-	for i, acked := range acks[:min(len(acks), MaxReplicas)] {
-		l := &q.levels[i+1]
-		if acked <= ulog.Stamp(l.confirmed.Load()) {
-			continue
-		}
-		l.confirmed.Store(uint64(acked))
-		if q.fence.Load() == nil {
-			l.wake(acked)
-		}
-	}
-}
-
-// wake ends the waits up to a stamp. The caller holds Quorum.mu.
-func (l *level) wake(upTo ulog.Stamp) {
-	n := 0
-	for n < len(l.waits) && l.waits[n].at <= upTo {
-		l.waits[n].end(nil)
-		n++
-	}
-	l.waits = slices.Delete(l.waits, 0, n)
-}

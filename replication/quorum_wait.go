@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"gotycoon/db/dberr"
@@ -27,32 +25,8 @@ import (
 // until enough followers are there again. Both moments are in the log. A client that has asked for
 // a number itself is not answered without the followers: it would take the answer for a promise.
 
-// wait is a goroutine that waits until n followers have acknowledged a stamp.
-type wait struct {
-	n     int
-	at    ulog.Stamp
-	soft  bool       // degraded levels do not wait
-	ended chan error // of one
-	timer *time.Timer
-}
-
-func newWait() any {
-	w := &wait{ended: make(chan error, 1), timer: time.NewTimer(time.Hour)}
-	w.timer.Stop()
-	return w
-}
-
-// end ends a wait that has been taken out of its level, or is about to be.
-func (w *wait) end(err error) { w.ended <- err }
-
 // errLate ends a wait whose time is over.
 var errLate = errors.New("the followers have not acknowledged in time")
-
-// quorumFigures count what waits have come to.
-type quorumFigures struct {
-	waiting                        atomic.Int64
-	refused, unconfirmed, degraded atomic.Int64
-}
 
 // WaitConfirmed implements ulog.Confirmer.
 func (q *Quorum) WaitConfirmed(at ulog.Stamp, usual, asked int) error {
@@ -141,17 +115,6 @@ func (q *Quorum) enter(w *wait) (done bool, err error) {
 	return false, nil
 }
 
-// wake has a stream ask its follower for a stamp, unless it has done so.
-func (v *vote) wake(at ulog.Stamp) {
-	if v.asked.Load() >= uint64(at) {
-		return
-	}
-	select {
-	case v.kick <- struct{}{}:
-	default:
-	}
-}
-
 // timedOut ends a wait whose time is over. Where an update has waited for the whole timeout, the
 // followers that have not acknowledged it are late.
 func (q *Quorum) timedOut(w *wait, limit time.Duration) error {
@@ -196,34 +159,6 @@ func (q *Quorum) degrade(n int, now time.Time) {
 		}
 		return w.soft
 	})
-}
-
-// look finds out how many followers are there. The caller holds mu.
-func (q *Quorum) look(now time.Time) { q.lookSince(now, now) }
-
-// lookSince is look where followers that are missing have been missing since a time.
-func (q *Quorum) lookSince(now, since time.Time) {
-	q.raise()
-	present := 0
-	for _, m := range q.members {
-		if _, here := m.here(); here && q.eligible(m) {
-			present++
-		}
-	}
-	q.present.Store(int32(present))
-	for n := range q.levels {
-		l := &q.levels[n]
-		switch {
-		case n > present && l.since.IsZero():
-			l.since = since
-		case n <= present:
-			l.since = time.Time{}
-			if l.degraded.Swap(false) {
-				line := fmt.Sprintf("updates are answered when %s have them, as before", followers(n))
-				q.said = append(q.said, func() { q.opts.Logger.Info(line) })
-			}
-		}
-	}
 }
 
 // Admits implements ulog.Confirmer.
@@ -276,39 +211,4 @@ func refused(why string) error {
 
 func tooMany(n int) string {
 	return fmt.Sprintf("%d followers are asked for, and at most %d can be", n, MaxReplicas)
-}
-
-// followers is a number of followers in words.
-func followers(n int) string {
-	if n == 1 {
-		return "1 follower"
-	}
-	return fmt.Sprintf("%d followers", n)
-}
-
-// missing says how many of n followers are there, and what was last seen of the others. The caller
-// holds mu.
-func (q *Quorum) missing(n int, now time.Time) string {
-	var absent []*member
-	for _, m := range q.members {
-		if _, here := m.here(); !here && q.eligible(m) {
-			absent = append(absent, m)
-		}
-	}
-	slices.SortFunc(absent, func(a, b *member) int { return b.seen.Compare(a.seen) })
-	present := int(q.present.Load())
-	text := fmt.Sprintf("%d there, %d missing", present, max(0, n-present))
-	if len(absent) == 0 {
-		return text + ", and no other has been seen since the start"
-	}
-	const most = 5
-	var seen []string
-	for _, m := range absent[:min(len(absent), most)] {
-		what := "gone"
-		if len(m.votes) > 0 {
-			what = "connected, no acknowledgement"
-		}
-		seen = append(seen, fmt.Sprintf("sid=%d at %s, %s for %v", m.sid, m.peer, what, now.Sub(m.seen).Round(time.Second)))
-	}
-	return text + "; last seen: " + strings.Join(seen, "; ")
 }

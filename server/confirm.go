@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"gotycoon/db"
 	"gotycoon/replication"
 )
 
@@ -17,12 +18,11 @@ type SyncConfig struct {
 
 var errSyncLog = errors.New("-sync-replicas: followers are fed from an update log, so the server needs one (-ulog DIR -sid N)")
 
-func (c *Config) checkSync() error {
-	s := c.Sync
+func (s *SyncConfig) check(updateLog string) error {
 	switch {
 	case s.Replicas < 0 || s.Replicas > replication.MaxReplicas:
 		return fmt.Errorf("-sync-replicas %d: it is 0 to %d", s.Replicas, replication.MaxReplicas)
-	case s.Replicas > 0 && c.UpdateLog == "":
+	case s.Replicas > 0 && updateLog == "":
 		return errSyncLog
 	case s.Timeout <= 0:
 		return errors.New("-sync-timeout: it is above 0; with -sync-degrade a short time answers without followers soon")
@@ -31,30 +31,28 @@ func (c *Config) checkSync() error {
 }
 
 // openQuorum has answers to clients wait for followers, where the server, a database or a request
-// says so. It is opened before anybody can ask.
-func (r *root) openQuorum() error {
-	log := r.databases.catalog.Log()
+// says so. It is opened before anybody can ask, and is nil without an update log.
+func openQuorum(s SyncConfig, sid uint16, catalog *db.Catalog, log logger) (*replication.Quorum, error) {
 	most := 0
-	for _, d := range r.databases.catalog.All() {
+	for _, d := range catalog.All() {
 		most = max(most, d.Replicas())
 	}
 	switch {
 	case most > replication.MaxReplicas:
-		return fmt.Errorf("syncrep=%d of a database: it is 0 to %d", most, replication.MaxReplicas)
-	case most > 0 && log == nil:
-		return fmt.Errorf("syncrep=%d of a database: %w", most, errSyncLog)
-	case log == nil:
-		return nil
+		return nil, fmt.Errorf("syncrep=%d of a database: it is 0 to %d", most, replication.MaxReplicas)
+	case most > 0 && catalog.Log() == nil:
+		return nil, fmt.Errorf("syncrep=%d of a database: %w", most, errSyncLog)
+	case catalog.Log() == nil:
+		return nil, nil
 	}
-	s := r.cfg.Sync
-	r.quorum = replication.NewQuorum(replication.QuorumOptions{
-		SID: r.cfg.sid(), Required: s.Replicas, Timeout: s.Timeout, Degrade: s.Degrade, Logger: r.log.Logger,
+	q := replication.NewQuorum(replication.QuorumOptions{
+		SID: sid, Required: s.Replicas, Timeout: s.Timeout, Degrade: s.Degrade, Logger: log.Logger,
 	})
-	log.SetConfirmer(r.quorum)
+	catalog.Log().SetConfirmer(q)
 	if s.Replicas > 0 {
-		r.log.info("%s", s.promise())
+		log.info("%s", s.promise())
 	}
-	return nil
+	return q, nil
 }
 
 // promise says what an acknowledgement means beside durability.

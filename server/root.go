@@ -162,6 +162,11 @@ func (r *root) openRoom() error {
 	return nil
 }
 
+func (r *root) openQuorum() (err error) {
+	r.quorum, err = openQuorum(r.cfg.Sync, r.cfg.sid(), r.databases.catalog, r.log)
+	return err
+}
+
 func (r *root) openRole() error {
 	role, err := openRole(r.databases.catalog.Services(), r.cfg.sid(), r.cfg.MasterHost != "", r.log)
 	r.primary = primary{role: role, sid: r.cfg.sid(), replicas: &r.replicas}

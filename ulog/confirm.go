@@ -28,20 +28,3 @@ type Confirmer interface {
 	// confirmed. Otherwise it returns nil.
 	Admits(usual, asked int) error
 }
-
-// SetConfirmer has answers to clients wait for c from now on; nil: for this server's log only.
-func (l *Log) SetConfirmer(c Confirmer) {
-	if c == nil {
-		l.confirmer.Store(nil)
-		return
-	}
-	l.confirmer.Store(&c)
-}
-
-// Confirmer returns what SetConfirmer was given, or nil.
-func (l *Log) Confirmer() Confirmer {
-	if c := l.confirmer.Load(); c != nil {
-		return *c
-	}
-	return nil
-}

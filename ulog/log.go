@@ -188,3 +188,20 @@ func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
 
 // Observer returns the Observer that Measure was given last, or nil.
 func (l *Log) Observer() *Observer { return l.observer.Load() }
+
+// SetConfirmer has answers to clients wait for c from now on; nil: for this server's log only.
+func (l *Log) SetConfirmer(c Confirmer) {
+	if c == nil {
+		l.confirmer.Store(nil)
+		return
+	}
+	l.confirmer.Store(&c)
+}
+
+// Confirmer returns what SetConfirmer was given, or nil.
+func (l *Log) Confirmer() Confirmer {
+	if c := l.confirmer.Load(); c != nil {
+		return *c
+	}
+	return nil
+}
