@@ -17,8 +17,10 @@ type QuorumOptions struct {
 	SID      uint16 // of this server: a follower with the same ID is sent nothing, and never counts
 	Required int    // followers that must have an update (-sync-replicas)
 	Timeout  time.Duration
-	Degrade  bool // go on without followers after the timeout; otherwise refuse
-	Logger   *slog.Logger
+	// Databases is the largest number of followers that a database requires (#syncrep=).
+	Databases int
+	Degrade   bool // go on without followers after the timeout; otherwise refuse
+	Logger    *slog.Logger
 }
 
 // Quorum knows up to which stamp enough followers have acknowledged this server's log. It

@@ -92,7 +92,7 @@ func newExport(f published) *export {
 		e.add(exporter.Replication(f.following.figures))
 	}
 	if f.catalog.Log() != nil {
-		e.add(exporter.Replicas(f.replicas.figures))
+		e.add(exporter.Replicas(f.replicas.figures), exporter.Confirmations(f.replicas.confirmationFigures))
 	}
 	if f.snapshots != nil {
 		e.add(exporter.Snapshots(f.snapshots.figures))

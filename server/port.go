@@ -47,7 +47,6 @@ type dataPortOptions struct {
 	Scripts   *scripts
 	Following *following
 	Replicas  *replicas
-	Quorum    *replication.Quorum // nil without an update log
 	Primary   *primary
 	Report    func(rows map[string]string)
 
@@ -125,7 +124,7 @@ func (p *dataPort) door() *door {
 			Scripts:  p.Scripts.binary(),
 			Source: p.Replicas.source(replication.SourceOptions{
 				Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
-				Quorum: p.Quorum, Logger: p.Log.Logger, Now: p.Now,
+				Logger: p.Log.Logger, Now: p.Now,
 			}),
 			Meters: p.Meters.bin,
 			Logger: p.Log.Logger,

@@ -48,6 +48,7 @@ func (r *reporter) report(rows map[string]string) {
 	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
 	r.following.report(rows, now)
 	r.replicas.report(rows)
+	r.replicas.reportConfirmation(rows)
 	r.primary.report(rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)

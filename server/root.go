@@ -40,8 +40,7 @@ type root struct {
 	databases databases
 	pid       pidFile
 	room      *room
-	quorum    *replication.Quorum // nil without an update log
-	cpus      *processors         // nil: Go's number stays
+	cpus      *processors // nil: Go's number stays
 	timers    *timers
 	primary   primary
 	following *following
@@ -163,7 +162,7 @@ func (r *root) openRoom() error {
 }
 
 func (r *root) openQuorum() (err error) {
-	r.quorum, err = openQuorum(r.cfg.Sync, r.cfg.sid(), r.databases.catalog, r.log)
+	r.replicas.quorum, err = openQuorum(r.cfg.Sync, r.cfg.sid(), r.databases.catalog, r.log)
 	return err
 }
 
@@ -226,11 +225,11 @@ func (r *root) publish() error {
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Quorum: r.quorum, Primary: &r.primary, Report: report.report,
+		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
-	r.health.catalog, r.health.room, r.health.following = catalog, r.room, r.following
+	r.health.catalog, r.health.room, r.health.following, r.health.replicas = catalog, r.room, r.following, &r.replicas
 	if r.admin.server == nil {
 		return nil
 	}
