@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // Errors of a call that are no database errors; the errors of a wrong call are in call.go. Their
@@ -55,6 +58,42 @@ type scriptError struct {
 // Error returns the text of the original.
 func (e *scriptError) Error() string { return e.text }
 
+// behindError ends a request whose position has not been reached.
+type behindError struct {
+	want, at ulog.Stamp
+	waited   time.Duration
+	follows  bool
+}
+
+// Error says how far behind this server is.
+func (e *behindError) Error() string {
+	whose := "its own log"
+	if e.follows {
+		whose = "its master's log"
+	}
+	return fmt.Sprintf("the position %d has not been reached within %v: this server has %s up to %d, which is %.3f s older",
+		e.want, e.waited, whose, e.at, float64(e.want-e.at)/float64(time.Second))
+}
+
+// fewError ends a call that has waited for followers in vain.
+type fewError struct {
+	have, want int
+	at         ulog.Stamp
+	waited     time.Duration
+}
+
+// Error says how many there are.
+func (e *fewError) Error() string {
+	return fmt.Sprintf("%d of %d followers have everything up to ts=%d, after %v", e.have, e.want, e.at, e.waited)
+}
+
+// late reports whether another server was not as far as it should be.
+func late(err error) bool {
+	_, behind := errors.AsType[*behindError](err)
+	_, few := errors.AsType[*fewError](err)
+	return behind || few
+}
+
 // statusOf chooses the status code of a failed call of p, which is nil for an unknown procedure.
 func statusOf(p *procedure, err error) int {
 	if e, ok := errors.AsType[*dberr.Error](err); ok {
@@ -70,6 +109,9 @@ func statusOf(p *procedure, err error) int {
 	}
 	if e, ok := errors.AsType[*scriptError](err); ok {
 		return e.status
+	}
+	if late(err) {
+		return statusUnavailable
 	}
 	switch {
 	case isBadRequest(err):
@@ -87,6 +129,10 @@ func statusOf(p *procedure, err error) int {
 func restStatus(m message.Method, err error) int {
 	e, ok := errors.AsType[*dberr.Error](err)
 	switch {
+	case errors.Is(err, errInvalidParameters):
+		return statusBadRequest
+	case late(err):
+		return statusUnavailable
 	case !ok:
 		return statusInternal
 	case dberr.Unavailable(err):

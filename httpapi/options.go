@@ -73,12 +73,20 @@ type Follower interface {
 	// Position returns the stamp in the master's log up to which everything is in the databases,
 	// and whether there is a master.
 	Position() (at ulog.Stamp, following bool)
+	// AwaitPosition returns the position when it has reached a stamp, or after limit.
+	AwaitPosition(want ulog.Stamp, limit time.Duration) ulog.Stamp
 }
 
-// Replicas lists the followers of the server: one row each, its name a number that grows, its value
-// fields NAME=VALUE with blanks between them.
+// Replicas are the followers of the server.
 type Replicas interface {
+	// Rows has a row for each: its name is a number that grows, its value fields NAME=VALUE with
+	// blanks between them.
 	Rows(now time.Time) (names, values []string)
+	// Required is how many of them must have an update before it is answered.
+	Required() int
+	// Await returns how many followers have acknowledged everything up to a stamp of the update
+	// log. It waits until there are n, for limit at most.
+	Await(at ulog.Stamp, n int, limit time.Duration) (have int, err error)
 }
 
 // Meters are where the requests of a Handler are counted.

@@ -194,4 +194,10 @@ var procedures = [...]procedure{
 		in:   []row{{"step", "do so many steps of the collector; 1 or less: look at all records (default)"}}},
 	{name: "void", run: rpcVoid, need: right{0, aboutNothing},
 		help: "do nothing"},
+	{name: "wait_replicas", run: rpcWaitReplicas, need: right{0, aboutNothing},
+		help: "wait until so many followers have what was written until now; status 503 if they do not; ours",
+		in: []row{{"replicas", "followers (default those of -sync-replicas, at least 1)"},
+			{"ts", "up to this time stamp of the update log, or position of a reply (default all until now)"},
+			{"timeout", "for so many seconds at most (default 5)"}},
+		out: []row{{"replicas", "how many have it"}, {"ts", "up to where"}}},
 }

@@ -10,6 +10,7 @@ import (
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // statusLine returns the code and its reason.
@@ -67,6 +68,8 @@ type replyWriter struct {
 	req  *message.Request // that is answered
 	now  func() time.Time
 	date *dateCache // of all sessions
+
+	positioned *ulog.Log // the client wants the position in this log with the reply; nil: it does not
 }
 
 // head appends the status line and the headers that every reply has. The caller appends its own
@@ -83,7 +86,19 @@ func (w *replyWriter) head(status int, keepAlive bool, length int) {
 		out = append(out, "\r\nContent-Length: "...)
 		out = strconv.AppendInt(out, int64(length), 10)
 	}
+	if w.positioned != nil {
+		out = append(out, "\r\nX-Kt-Position: "...)
+		out = strconv.AppendUint(out, uint64(position(w.positioned)), 10)
+	}
 	w.c.Out = append(out, crlf...)
+}
+
+// position returns the stamp that a reply is given: that of the newest update.
+func position(log *ulog.Log) ulog.Stamp {
+	if at, _ := log.NewestUpdate(); at > 0 {
+		return at
+	}
+	return log.Last()
 }
 
 // dateCache keeps the text of the Date header for the second it is true.

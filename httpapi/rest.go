@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 
 	"gotycoon/db"
@@ -26,6 +27,11 @@ func (s *Session) serveREST() (status int) {
 		s.conn.Owed.Rights = &s.gate
 	}
 	s.wantReplicas(s.req.Replicas())
+	if err := s.askPosition(s.req.Position()); errors.Is(err, errBroken) {
+		return statusBroken
+	} else if err != nil {
+		return s.replyError(err)
+	}
 	switch s.req.Method {
 	case message.GET:
 		return s.restGet(d, key)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
@@ -93,7 +94,13 @@ func (s *Session) serveRPC() (status int) {
 		if text, ok := s.in.Get("REPLICAS"); ok {
 			s.wantReplicas(text)
 		}
-		err = s.run(p, name)
+		text := s.req.Position()
+		if row, ok := s.in.Get("POSITION"); ok {
+			text = row
+		}
+		if err = s.askPosition(text); err == nil {
+			err = s.run(p, name)
+		}
 	}
 	if err != nil && (errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone)) {
 		return statusBroken
@@ -109,6 +116,10 @@ func (s *Session) serveRPC() (status int) {
 		status = statusOf(p, err)
 		s.out.fail(err)
 		s.logFailure(status, err)
+	}
+	if log := s.reply.positioned; log != nil && err == nil && s.in.Has("POSITION") {
+		s.out.addText("POSITION", strconv.FormatUint(uint64(position(log)), 10))
+		s.out.rows.Sort()
 	}
 	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute {
 		switch err := s.sendSignal(signal); {
@@ -216,7 +227,7 @@ func (s *Session) recycle() {
 	s.call.recycle()
 	s.text = shrink(s.text)
 	s.rpc, s.procedure, s.key = false, nil, nil
-	s.conn.Owed.Replicas = 0
+	s.conn.Owed.Replicas, s.reply.positioned = 0, nil
 	if s.conn.Visitor != nil {
 		s.gate.forget()
 		s.conn.Owed.Rights = nil

@@ -66,6 +66,8 @@ type Services interface {
 // Follower pulls updates from a master and applies them. The master may change at any time. Start
 // and Close are for the Follower's owner; any goroutine may call the other methods.
 type Follower struct {
+	arrivals arrivals // of clients that wait for the position
+
 	opts   FollowerOptions
 	dbs    []uint16 // databases that updates are taken for
 	ownLog uint64   // ulog.LogKey of this server's log; 0: none
@@ -165,6 +167,11 @@ func (f *Follower) Master() Master {
 // following is false if there is no master: then the stamp says nothing about the databases.
 func (f *Follower) Position() (at ulog.Stamp, following bool) {
 	return ulog.Stamp(f.status.position.Load()), f.Master().Host != ""
+}
+
+// AwaitPosition returns the position when it has reached a stamp, or after limit.
+func (f *Follower) AwaitPosition(want ulog.Stamp, limit time.Duration) ulog.Stamp {
+	return f.arrivals.await(&f.status.position, want, limit)
 }
 
 // Status returns the present state of the replication.

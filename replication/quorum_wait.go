@@ -115,6 +115,25 @@ func (q *Quorum) enter(w *wait) (done bool, err error) {
 	return false, nil
 }
 
+// busy reports whether anybody waits for followers, or is about to where soon is true.
+func (q *Quorum) busy(soon bool) bool {
+	return q.figures.waiting.Load() > 0 || soon && q.Required() > 0
+}
+
+// EndWaits ends all waits under way as if their time was over: the server stops, and no follower is
+// left.
+func (q *Quorum) EndWaits() {
+	q.mu.Lock()
+	defer q.unlock()
+	for n := range q.levels {
+		l := &q.levels[n]
+		for _, w := range l.waits {
+			w.end(errLate)
+		}
+		l.waits = nil
+	}
+}
+
 // timedOut ends a wait whose time is over. Where an update has waited for the whole timeout, the
 // followers that have not acknowledged it are late.
 func (q *Quorum) timedOut(w *wait, limit time.Duration) error {

@@ -128,6 +128,7 @@ func (p *place) takeMarks(s *place) {
 func (f *Follower) advance(to ulog.Stamp) {
 	f.place.advance(to)
 	f.status.position.Store(uint64(f.place.position))
+	f.arrivals.wake()
 	pause := idleEvery
 	if f.moved || !f.remembers() {
 		pause = saveEvery

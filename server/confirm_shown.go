@@ -2,9 +2,11 @@ package server
 
 import (
 	"strconv"
+	"time"
 
 	"gotycoon/admin/status"
 	"gotycoon/replication"
+	"gotycoon/ulog"
 )
 
 // confirmation returns how updates are confirmed. uses is false where no follower is required.
@@ -14,6 +16,21 @@ func (r *replicas) confirmation() (s replication.QuorumState, uses bool) {
 	}
 	s = r.quorum.State()
 	return s, s.Word() != "off"
+}
+
+// Required implements httpapi.Replicas.
+func (r *replicas) Required() int { return r.quorum.Required() }
+
+// Await implements httpapi.Replicas.
+func (r *replicas) Await(at ulog.Stamp, n int, limit time.Duration) (have int, err error) {
+	return r.quorum.Has(at, n, limit)
+}
+
+// endWaits ends all waits for followers, at a stop.
+func (r *replicas) endWaits() {
+	if r.quorum != nil {
+		r.quorum.EndWaits()
+	}
 }
 
 // refusals returns why updates are refused for want of followers.

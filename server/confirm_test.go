@@ -2,8 +2,12 @@ package server_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -187,4 +191,90 @@ func TestSyncReplicasNeedsAnUpdateLog(t *testing.T) {
 	cfg.Sync.Replicas = 1
 	require.Equal(t, 1, server.Run(t.Context(), cfg, &stderr, &stderr))
 	require.Contains(t, strings.Join(stderr.lines(), "\n"), "-sync-replicas: followers are fed from an update log")
+}
+
+func TestWaitReplicasSaysHowManyHaveIt(t *testing.T) {
+	master := startConfirmed(t, 0, nil)
+	c := master.dial()
+	c.get("/rpc/set?key=a&value=1")
+	status, body := c.get("/rpc/wait_replicas?timeout=0.05")
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "0 of 1 followers have everything up to ts=")
+	startFollower(t, master, 2)
+	require.Equal(t, "1", c.rows("/rpc/wait_replicas?timeout=30")["replicas"])
+	startFollower(t, master, 3)
+	rows := c.rows("/rpc/wait_replicas?replicas=2&timeout=30")
+	require.Equal(t, "2", rows["replicas"])
+	status, body = c.get("/rpc/wait_replicas?replicas=3&timeout=0&ts=" + rows["ts"])
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "2 of 3 followers")
+}
+
+func TestAReadOnAFollowerWaitsForAPosition(t *testing.T) {
+	master := startConfirmed(t, 0, nil)
+	follower := startFollower(t, master, 2)
+	c, f := master.dial(), follower.dial()
+	for i := range 200 {
+		c.send(fmt.Sprintf("PUT /k HTTP/1.1\r\nX-Kt-Position: ?\r\nContent-Length: 3\r\n\r\n%03d", i))
+		r, err := http.ReadResponse(c.in, nil)
+		require.NoError(t, err)
+		at := r.Header.Get("X-Kt-Position")
+		require.NotEmpty(t, at)
+		f.send("GET /k HTTP/1.1\r\nX-Kt-Position: " + at + " 30\r\n\r\n")
+		status, body := f.reply()
+		require.Equal(t, 200, status, body)
+		require.Equal(t, fmt.Sprintf("%03d", i), body)
+	}
+	at := c.rows("/rpc/set?key=k&value=x&POSITION=%3F")["POSITION"]
+	require.Equal(t, "x", f.rows("/rpc/get?key=k&POSITION=" + at)["value"])
+	ahead, err := strconv.ParseUint(at, 10, 64)
+	require.NoError(t, err)
+	f.send(fmt.Sprintf("GET /k HTTP/1.1\r\nX-Kt-Position: %d 0.05\r\n\r\n", ahead+1e12))
+	status, body := f.reply()
+	require.Equal(t, 503, status, body)
+	require.Contains(t, body, "has not been reached within 50ms: this server has its master's log up to")
+	status, body = c.get(fmt.Sprintf("/rpc/get?key=k&POSITION=%d", ahead+1e12))
+	require.Equal(t, 503, status)
+	require.Contains(t, body, "its own log")
+	status, _ = c.get("/rpc/get?key=k&POSITION=x")
+	require.Equal(t, 400, status)
+}
+
+// TestAStopConfirmsWhatIsUnderWay stops a master while clients write: no update may be answered
+// with an error only because the stop has ended the streams before their acknowledgements.
+func TestAStopConfirmsWhatIsUnderWay(t *testing.T) {
+	master := startConfirmed(t, 1, nil)
+	startFollower(t, master, 2)
+	begun := make(chan struct{}, 1000)
+	failed := make(chan string, 64)
+	var all sync.WaitGroup
+	for w := range 16 {
+		c := master.dial()
+		all.Go(func() {
+			for n := 0; ; n++ {
+				if _, err := fmt.Fprintf(c, "GET /rpc/set?key=%d-%d&value=x HTTP/1.1\r\n\r\n", w, n); err != nil {
+					return
+				}
+				r, err := http.ReadResponse(c.in, nil)
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				if r.StatusCode != 200 {
+					failed <- r.Status
+					return
+				}
+				select {
+				case begun <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	for range 500 {
+		<-begun
+	}
+	require.Zero(t, master.stop())
+	all.Wait()
+	require.Empty(t, failed)
 }

@@ -155,7 +155,10 @@ func (p *dataPort) stop() {
 		p.server.Each(portserver.Session.Cut)
 		p.Scripts.stopCalls()
 	})
-	stalled := time.AfterFunc(stopGrace, func() { p.server.Each(func(s portserver.Session) { s.(*conn).cutFollower() }) })
+	stalled := time.AfterFunc(stopGrace, func() {
+		p.server.Each(func(s portserver.Session) { s.(*conn).cutFollower() })
+		p.Replicas.endWaits()
+	})
 	p.finishRunning()
 	p.server.Each(portserver.Session.Stop)
 	p.server.Wait()

@@ -16,7 +16,7 @@ import (
 
 func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
-		"-mhost h -mport 2001 -rts r -riv 0.3 -ord -oat -oas -onl -otl -onr -as-is -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo " +
+		"-mhost h -mport 2001 -rts r -riv 0.3 -sync-replicas 2 -sync-timeout 1.5 -sync-degrade -ord -oat -oas -onl -otl -onr -as-is -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo " +
 		"-max-connections 5 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m -compact-ratio 2.5 a.kct -b"))
 	require.NoError(t, err)
 	require.Equal(t, server.Config{
@@ -24,6 +24,7 @@ func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 		LogPath: "l", LogLevel: klog.LevelSystem,
 		UpdateLog: "u", UpdateLogLimit: 2048, SyncInterval: 500 * time.Millisecond, ServerID: 7,
 		MasterHost: "h", MasterPort: 2001, RTSPath: "r", MasterInterval: 300 * time.Microsecond,
+		Sync: server.SyncConfig{Replicas: 2, Timeout: 1500 * time.Millisecond, Degrade: true},
 		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, AsIs: true, CheckpointSize: 1 << 20, CompactRatio: 2.5,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
 		Snapshots: server.SnapshotConfig{Dir: "s", Interval: 2500 * time.Millisecond, Compressor: "lzo"},

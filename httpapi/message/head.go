@@ -132,6 +132,8 @@ func (r *Request) header(buf []byte, line span) (ok bool) {
 			r.authorization = value
 		case EqualFold(name, "x-kt-replicas"):
 			r.ktReplicas = value
+		case EqualFold(name, "x-kt-position"):
+			r.ktPosition = value
 		}
 	case len("content-type"):
 		if EqualFold(name, "content-type") {

@@ -118,6 +118,7 @@ type Request struct {
 	authorization span
 	ktMode        span // X-Kt-Mode
 	ktReplicas    span // X-Kt-Replicas
+	ktPosition    span // X-Kt-Position
 	ktXt          span // X-Kt-Xt
 
 	marks  [browser.Fields]span
@@ -250,6 +251,9 @@ func (r *Request) ContentType() []byte { return r.text(r.contentType) }
 
 // Mode returns the value of X-Kt-Mode.
 func (r *Request) Mode() []byte { return r.text(r.ktMode) }
+
+// Position returns X-Kt-Position: what must be applied first, or that the reply's is wanted.
+func (r *Request) Position() []byte { return r.text(r.ktPosition) }
 
 // Replicas returns X-Kt-Replicas: on how many followers the client wants what the reply tells.
 func (r *Request) Replicas() []byte { return r.text(r.ktReplicas) }

@@ -21,6 +21,7 @@ func commands() []cli.Command[*call] {
 		command("script", "procedure [key value ...]", "call a script procedure", script),
 		command("tunerepl", "[master]", "follow another master, or none", tuneReplication),
 		command("replicas", "", "list the servers that replicate from this one", listReplicas),
+		command("wait", "", "wait until followers have what was written until now, and print how many do", waitReplicas),
 		command("inform", "", "print number and size of the records of a database", inform),
 		command("clear", "", "remove all records", clearRecords),
 		command("sync", "", "write a database to its file", synchronize),
