@@ -186,7 +186,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 
 // logFailure logs a database error. Errors of the connection are not logged.
 func (h *Handler) logFailure(err error) {
-	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) && !dberr.Unavailable(err) {
 		h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

@@ -33,6 +33,8 @@ type batch struct {
 
 	mortals int64 // records that can expire
 
+	confirmed bool // they are those of a client, which followers may have to confirm
+
 	// the updates are those of a master, which are stored also where clients are refused
 	master  bool
 	follow  *ulog.Position // what goes into the log with updates of a master; nil: nothing

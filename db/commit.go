@@ -185,6 +185,7 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 			defer s.Forget(b.ups) // those that have not been applied
 		}
 	}
+	b.confirmed = !b.master && p != nil && !p.Local
 	at, err := d.appendAndApply(b, over)
 	if err != nil {
 		return systemError(err)
@@ -203,7 +204,7 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 	if p == nil {
 		p = b.ownPending()
 	}
-	p.Add(d.log, at, d.Replicas())
+	p.Add(d.log, at, at, d.Replicas())
 	return nil
 }
 
@@ -265,6 +266,9 @@ func (d *core) appendAndApply(b *batch, over *txView) (at ulog.Stamp, err error)
 // mark notes the stamp of a commit where readers look for it, before they can see what the commit
 // changes.
 func (b *batch) mark(at ulog.Stamp) {
+	if b.confirmed {
+		b.db.clients.Store(uint64(at))
+	}
 	b.db.last.Store(uint64(at))
 	if b.stripe != nil {
 		b.stripe.last.Store(uint64(at))

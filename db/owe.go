@@ -22,18 +22,28 @@ import "gotycoon/ulog"
 // makes the rule exact:
 //
 //	commit, under commitMu   append to the log → stamps of database and stripes → Apply
-//	reader                   read the store → stamps → compare with Pending.Safe
+//	reader                   read the store → stamps → compare with Log.Acked
 //
-// Safe is Log.Acked, and where answers wait for other servers (-sync-replicas) the smaller of that
-// and of what they have confirmed: otherwise a reader would act on a value that a failover loses.
-// A reader that sees a value sees the stamp of its commit, or a later one. Nearly always Safe has
+// A reader that sees a value sees the stamp of its commit, or a later one. Nearly always Acked has
 // reached that stamp, and the reader owes nothing: that costs two atomic loads and no hash.
 // Otherwise the stamp is added to the reader's Pending, and netio.(*Conn).Flush waits for it as for
 // an update of the connection's own. After a log has failed the wait fails, and no reply leaves.
 //
 // Example. Client 1 sets k, stamp 90, and its fsync takes 10 ms. Client 2 reads k meanwhile: the
-// stripe of k says 90, Safe is 85, so the reply to client 2 waits for 90. Client 3 reads j in
+// stripe of k says 90, Acked is 85, so the reply to client 2 waits for 90. Client 3 reads j in
 // another stripe, whose stamp is 40: it is answered at once.
+//
+// # Other servers
+//
+// Where answers wait for followers (-sync-replicas), a reader waits for what they have confirmed
+// too: otherwise it would act on a value that a failover loses. That holds for updates of this
+// server's clients. What came from a master is the master's to confirm; a follower without
+// followers of its own, which has the same options as its master because it may take over one day,
+// would otherwise never answer a reader. So the database also has the stamp of its newest update of
+// a client, and followers must have what the reader may have seen up to there:
+//
+//	stamps of the log    70 client   80 master   90 master
+//	a reader of 90       waits for the log up to 90, and for followers up to 70
 //
 // # What was rejected
 //
@@ -92,17 +102,31 @@ func (d *core) ahead(p *Pending) bool {
 	if d.base != nil {
 		d = d.base
 	}
-	return d.log != nil && ulog.Stamp(d.last.Load()) > p.Safe(d.log, d.Replicas())
+	return d.log != nil && !d.safe(p, ulog.Stamp(d.last.Load()))
+}
+
+// safe reports whether the client of p may be told of everything up to a stamp.
+func (d *core) safe(p *Pending, at ulog.Stamp) bool {
+	return at <= d.log.Acked() && p.Confirmed(d.log, d.toConfirm(p, at), d.Replicas())
+}
+
+// toConfirm returns up to where other servers must have what a client has seen who has seen
+// everything up to a stamp: the newest update of a client here, or all where the client asks.
+func (d *core) toConfirm(p *Pending, at ulog.Stamp) ulog.Stamp {
+	if p.Asks() {
+		return at
+	}
+	return min(at, ulog.Stamp(d.clients.Load()))
 }
 
 func (d *core) oweStamp(p *Pending, at ulog.Stamp) error {
-	if at <= p.Safe(d.log, d.Replicas()) {
+	if d.safe(p, at) {
 		return nil
 	}
 	if p == nil {
 		return systemError(d.log.Wait(at))
 	}
-	p.Add(d.log, at, d.Replicas())
+	p.Add(d.log, at, d.toConfirm(p, at), d.Replicas())
 	return nil
 }
 

@@ -15,6 +15,7 @@ func (r *replicas) confirmation() (s replication.QuorumState, uses bool) {
 		return s, false
 	}
 	s = r.quorum.State()
+	s.Refusing = s.Refusing && !r.guarded() // a copy that is to take over one day lacks nothing
 	return s, s.Word() != "off"
 }
 

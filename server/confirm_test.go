@@ -278,3 +278,25 @@ func TestAStopConfirmsWhatIsUnderWay(t *testing.T) {
 	all.Wait()
 	require.Empty(t, failed)
 }
+
+// TestAFollowerThatMayTakeOverAnswersReaders: members of a cluster have the same options. Nobody
+// follows the standby, so what it has from its master must not wait for followers of its own.
+func TestAFollowerThatMayTakeOverAnswersReaders(t *testing.T) {
+	dir := t.TempDir()
+	master := startConfirmed(t, 1, nil)
+	standby := start(t, func(c *server.Config) {
+		c.UpdateLog, c.ServerID, c.RTSPath = filepath.Join(dir, "ulog"), 2, filepath.Join(dir, "rts")
+		c.MasterHost, c.MasterPort = "127.0.0.1", master.port()
+		c.Replication.ReadOnly = true
+		c.Sync = server.SyncConfig{Replicas: 1, Timeout: patience}
+	})
+	c, s := master.dial(), standby.dial()
+	for i := range 50 {
+		status, body := c.get(fmt.Sprintf("/rpc/set?key=%d&value=x", i))
+		require.Equal(t, 200, status, body)
+		require.NoError(t, s.SetReadDeadline(time.Now().Add(patience/2)))
+		status, body = s.get(fmt.Sprintf("/rpc/get?key=%d", i))
+		require.Equal(t, 200, status, body)
+	}
+	require.Equal(t, "confirming", s.rows("/rpc/report")["repl_sync_state"])
+}

@@ -15,6 +15,8 @@ import (
 type replicas struct {
 	list   replication.Replicas
 	quorum *replication.Quorum // nil without an update log
+	// guarded reports whether clients are refused anyhow; set with quorum
+	guarded func() bool
 }
 
 // source returns what feeds the followers, nil without an update log. Its streams end with done.

@@ -162,6 +162,7 @@ func (r *root) openRoom() error {
 }
 
 func (r *root) openQuorum() (err error) {
+	r.replicas.guarded = r.databases.catalog.Guarded
 	r.replicas.quorum, err = openQuorum(r.cfg.Sync, r.cfg.sid(), r.databases.catalog, r.log)
 	return err
 }

@@ -24,7 +24,7 @@ func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 		LogPath: "l", LogLevel: klog.LevelSystem,
 		UpdateLog: "u", UpdateLogLimit: 2048, SyncInterval: 500 * time.Millisecond, ServerID: 7,
 		MasterHost: "h", MasterPort: 2001, RTSPath: "r", MasterInterval: 300 * time.Microsecond,
-		Sync: server.SyncConfig{Replicas: 2, Timeout: 1500 * time.Millisecond, Degrade: true},
+		Sync:     server.SyncConfig{Replicas: 2, Timeout: 1500 * time.Millisecond, Degrade: true},
 		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, AsIs: true, CheckpointSize: 1 << 20, CompactRatio: 2.5,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
 		Snapshots: server.SnapshotConfig{Dir: "s", Interval: 2500 * time.Millisecond, Compressor: "lzo"},

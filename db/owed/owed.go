@@ -64,16 +64,17 @@ type confirm struct {
 	usual, asked int
 }
 
-// Add notes that a log must be safe up to a stamp before the client is told anything. replicas is
-// the number of other servers that the database requires, below 0 for the server's number.
-func (p *Pending) Add(log *ulog.Log, at ulog.Stamp, replicas int) {
+// Add notes that a log must be safe up to a stamp before the client is told anything, and that other
+// servers must have everything up to the stamp confirm, 0 for nothing. replicas is the number of
+// other servers that the database requires, below 0 for the server's number.
+func (p *Pending) Add(log *ulog.Log, at, confirm ulog.Stamp, replicas int) {
 	d := p.debt(log)
 	d.at = max(d.at, at)
 	c := log.Confirmer()
-	if p.Local || c == nil {
+	if p.Local || c == nil || confirm == 0 {
 		return
 	}
-	d.upTo, d.usual, d.asked = max(d.upTo, at), max(d.usual, usual(c, replicas)), max(d.asked, p.Replicas)
+	d.upTo, d.usual, d.asked = max(d.upTo, confirm), max(d.usual, usual(c, replicas)), max(d.asked, p.Replicas)
 	p.confirms++
 }
 
@@ -113,15 +114,18 @@ func (p *Pending) Stamp(log *ulog.Log) ulog.Stamp {
 	return 0
 }
 
-// Safe returns the stamp of a log up to which a client may be told at once. replicas is as for Add.
-func (p *Pending) Safe(log *ulog.Log, replicas int) ulog.Stamp {
-	acked := log.Acked()
-	c := log.Confirmer()
-	if c == nil || p == nil || p.Local {
-		return acked
+// Confirmed reports whether other servers have everything up to a stamp, as far as the client is
+// concerned. replicas is as for Add.
+func (p *Pending) Confirmed(log *ulog.Log, at ulog.Stamp, replicas int) bool {
+	if at == 0 || p == nil || p.Local {
+		return true
 	}
-	return min(acked, c.Confirmed(usual(c, replicas), p.Replicas))
+	c := log.Confirmer()
+	return c == nil || at <= c.Confirmed(usual(c, replicas), p.Replicas)
 }
+
+// Asks reports whether the client has asked for other servers itself.
+func (p *Pending) Asks() bool { return p != nil && p.Replicas > 0 }
 
 // Admits returns why an update of the client is to be refused, because other servers could not
 // confirm it.
