@@ -29,7 +29,7 @@ func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	b.stripe, b.owed = stripe, p
 	err = body(b)
 	commitErr := d.commit(p, b)
-	if !b.logged {
+	if !b.logged && !dberr.Unavailable(commitErr) { // a refusal tells nothing of the record
 		b.oweBatch(p)
 	}
 	b.stripe.Unlock()

@@ -47,26 +47,27 @@ type Pending struct {
 	owed [2]debt // nearly always the one shared log
 	more []debt  // further logs, where databases have private ones
 
-	confirms int // debts for other servers since the beginning, see Confirms
+	confirms int  // debts for other servers since the beginning, see Confirms
+	present  debt // those of the present request, see Waits
 }
 
 // debt is a stamp up to which a log must be safe, and one up to which other servers must have it.
 type debt struct {
 	log *ulog.Log
 	at  ulog.Stamp
-	confirm
+	confirmation
 }
 
-// confirm is what other servers must have before a client is told: everything up to a stamp. The
+// confirmation is what other servers must have before a client is told: everything up to a stamp. The
 // numbers are those of ulog.Confirmer.
-type confirm struct {
+type confirmation struct {
 	upTo         ulog.Stamp // 0: nothing
 	usual, asked int
 }
 
-// Add notes that a log must be safe up to a stamp before the client is told anything, and that other
-// servers must have everything up to the stamp confirm, 0 for nothing. replicas is the number of
-// other servers that the database requires, below 0 for the server's number.
+// Add notes that a log must be safe up to a stamp before the client is told anything, and that
+// other servers must have everything up to the stamp confirm, 0 for nothing. replicas is the number
+// of other servers that the database requires, below 0 for the server's number.
 func (p *Pending) Add(log *ulog.Log, at, confirm ulog.Stamp, replicas int) {
 	d := p.debt(log)
 	d.at = max(d.at, at)
@@ -74,8 +75,16 @@ func (p *Pending) Add(log *ulog.Log, at, confirm ulog.Stamp, replicas int) {
 	if p.Local || c == nil || confirm == 0 {
 		return
 	}
-	d.upTo, d.usual, d.asked = max(d.upTo, confirm), max(d.usual, usual(c, replicas)), max(d.asked, p.Replicas)
+	owes := confirmation{confirm, usual(c, replicas), p.Replicas}
+	d.join(owes)
+	p.present.log = log
+	p.present.join(owes)
 	p.confirms++
+}
+
+// join adds what other servers must have to what they must have already.
+func (c *confirmation) join(o confirmation) {
+	c.upTo, c.usual, c.asked = max(c.upTo, o.upTo), max(c.usual, o.usual), max(c.asked, o.asked)
 }
 
 // usual returns the number of a database. Below 0 the database has none, and the server's counts.
@@ -185,19 +194,17 @@ func (p *Pending) Forget() { p.owed, p.more = [2]debt{}, p.more[:0] }
 // two of these numbers has a meaning: a request between them has, or has not, such a debt.
 func (p *Pending) Confirms() int { return p.confirms }
 
-// Waits reports whether Wait would wait for other servers now.
+// Begin notes that a request begins.
+func (p *Pending) Begin() { p.present = debt{} }
+
+// Waits reports whether other servers have not confirmed yet what the present request owes.
 func (p *Pending) Waits() bool {
-	for i := range p.owed {
-		if p.owed[i].waits() {
-			return true
-		}
+	o := &p.present
+	if o.upTo == 0 {
+		return false
 	}
-	for i := range p.more {
-		if p.more[i].waits() {
-			return true
-		}
-	}
-	return false
+	c := o.log.Confirmer()
+	return c != nil && c.Confirmed(o.usual, o.asked) < o.upTo
 }
 
 // wait makes one log safe and forgets its stamp, also after an earlier error.
@@ -218,30 +225,25 @@ func (o *debt) waitConfirmed(first error) error {
 	if o.log == nil {
 		return first
 	}
-	log, c := o.log, o.confirm
+	log, c := o.log, o.confirmation
 	*o = debt{}
 	if c.upTo == 0 || first != nil {
 		return first
 	}
 	if by := log.Confirmer(); by != nil {
 		if err := by.WaitConfirmed(c.upTo, c.usual, c.asked); err != nil {
-			return &Unconfirmed{err}
+			return &Unconfirmed{Err: err, All: by.Confirmed(0, 0) < c.upTo}
 		}
 	}
 	return nil
 }
 
-func (o *debt) waits() bool {
-	if o.upTo == 0 {
-		return false
-	}
-	c := o.log.Confirmer()
-	return c != nil && c.Confirmed(o.usual, o.asked) < o.upTo
-}
-
 // Unconfirmed says that this server has the updates, and that not enough other servers have
 // confirmed them: a failover may lose them, and it may not.
-type Unconfirmed struct{ Err error }
+type Unconfirmed struct {
+	Err error
+	All bool // nothing may be acknowledged, not even what needs no other server
+}
 
 // Error returns the reason.
 func (e *Unconfirmed) Error() string { return e.Err.Error() }

@@ -38,13 +38,14 @@ func (c *Conn) Advance(n int) { c.r += n }
 // waiting.
 func (c *Conn) WaitByte() error {
 	c.endRequest()
+	c.replies.end(len(c.Out), c.Owed.Confirms())
 	if c.r < c.w && len(c.Out) < flushSize {
-		c.replies.begin(len(c.Out), c.Owed.Confirms())
+		c.beginRequest()
 		return nil
 	}
 	err := c.Flush()
 	c.Owed.Forget() // what is left owes an answer to nobody: its client wanted none
-	c.replies.begin(0, c.Owed.Confirms())
+	c.beginRequest()
 	c.replies.counted = c.Owed.Confirms()
 	c.precious = false
 	if err != nil || c.r < c.w {

@@ -1,6 +1,10 @@
 package netio
 
-import "errors"
+import (
+	"errors"
+
+	"gotycoon/db/owed"
+)
 
 // Replies that other servers do not confirm.
 //
@@ -13,6 +17,9 @@ import "errors"
 //	Out      GET a 200 │ PUT b 201 │ GET c 200 │
 //	owes                 b
 //	sent     GET a 200 │ PUT b 503 │ GET c 200 │
+//
+// A reply that needs no other server, or that they have confirmed already, is kept, unless this
+// server must not acknowledge anything any more: then the connection ends in front of it.
 //
 // A wait within a request cannot be repaired so: a part of its reply may be gone. The connection
 // ends then, behind the replies to the requests before it.
@@ -29,27 +36,41 @@ type replies struct {
 	owing    []reply
 	from     int  // where the reply to the present request begins in Out
 	partial  bool // a part of it has been sent
+	answered bool // Answered was called for the present request
 	confirms int  // Pending.Confirms at the beginning of the present request
 	counted  int  // Pending.Confirms at the beginning of Out
 }
 
 type reply struct {
-	from, to int // in Out
-	debts    int // of Pending.Confirms
-	instead  Instead
+	from, to int     // in Out
+	debts    int     // of Pending.Confirms
+	instead  Instead // nil: the reply needs no confirmation
 }
 
-// begin notes that a request begins.
-func (r *replies) begin(out, confirms int) { r.from, r.partial, r.confirms = out, false, confirms }
+// beginRequest notes that a request begins.
+func (c *Conn) beginRequest() {
+	r := &c.replies
+	r.from, r.partial, r.answered, r.confirms = len(c.Out), false, false, c.Owed.Confirms()
+	c.Owed.Begin()
+}
+
+// end notes that a request has been served.
+func (r *replies) end(out, confirms int) {
+	if n := confirms - r.confirms; n != 0 && !r.answered && !r.partial {
+		r.owing = append(r.owing, reply{from: r.from, to: out, debts: n})
+		r.answered = true
+	}
+}
 
 // Owes reports whether the present request owes something to other servers that they have not
 // confirmed yet. Its protocol then calls Answered.
-func (c *Conn) Owes() bool { return c.Owed.Confirms() != c.replies.confirms && c.Owed.Waits() }
+func (c *Conn) Owes() bool { return c.Owed.Waits() }
 
 // Answered says that the present request has been served, and that Out ends with its reply, if it
 // has one. If other servers do not confirm what the reply tells, the bytes of instead are sent.
 func (c *Conn) Answered(instead Instead) {
 	r := &c.replies
+	r.answered = true
 	if !r.partial {
 		r.owing = append(r.owing, reply{r.from, len(c.Out), c.Owed.Confirms() - r.confirms, instead})
 	}
@@ -97,9 +118,18 @@ func (c *Conn) answerInstead(err error) error {
 	r := &c.replies
 	debts := c.Owed.Confirms() - r.counted
 	out, at := make([]byte, 0, len(c.Out)), 0
+	unconfirmed, _ := errors.AsType[*owed.Unconfirmed](err)
 	for _, p := range r.owing {
 		out = append(out, c.Out[at:p.from]...)
-		out = p.instead(out, err)
+		switch {
+		case p.instead != nil:
+			out = p.instead(out, err)
+		case unconfirmed != nil && unconfirmed.All:
+			c.Out = out
+			return err
+		default:
+			out = append(out, c.Out[p.from:p.to]...)
+		}
 		at = p.to
 		debts -= p.debts
 	}
