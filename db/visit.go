@@ -6,9 +6,9 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/owed"
 	"gotycoon/db/record"
-	"gotycoon/db/dberr"
 	"gotycoon/db/store"
 )
 

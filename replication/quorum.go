@@ -14,13 +14,17 @@ const MaxReplicas = 15
 
 // QuorumOptions are what a Quorum is told at its beginning.
 type QuorumOptions struct {
-	SID      uint16 // of this server: a follower with the same ID is sent nothing, and never counts
-	Required int    // followers that must have an update (-sync-replicas)
+	Log      *ulog.Log // whose answers wait; nil: the caller asks the Quorum itself
+	SID      uint16    // of this server: a follower with the same ID is sent nothing, and never counts
+	Required int       // followers that must have an update (-sync-replicas)
 	Timeout  time.Duration
 	// Databases is the largest number of followers that a database requires (#syncrep=).
 	Databases int
-	Degrade   bool // go on without followers after the timeout; otherwise refuse
-	Logger    *slog.Logger
+	// Always has all answers ask the Quorum, also while no follower is required: a Fence then stops
+	// the answers that are under way.
+	Always  bool
+	Degrade bool // go on without followers after the timeout; otherwise refuse
+	Logger  *slog.Logger
 }
 
 // Quorum knows up to which stamp enough followers have acknowledged this server's log. It
@@ -153,7 +157,16 @@ func NewQuorum(o QuorumOptions) *Quorum {
 		q.levels[n].since = now
 	}
 	q.levels[0].confirmed.Store(uint64(everything))
+	q.ask(o.Always || o.Required > 0 || o.Databases > 0)
 	return q
+}
+
+// ask has answers wait for the Quorum, those of clients that do not ask for followers only where
+// usual is true. Otherwise such an answer costs one look at a pointer.
+func (q *Quorum) ask(usual bool) {
+	if q.opts.Log != nil {
+		q.opts.Log.SetConfirmer(q, usual)
+	}
 }
 
 // everything is a stamp that no update reaches.
@@ -163,15 +176,19 @@ const everything = ulog.Stamp(1<<64 - 1)
 func (q *Quorum) Required() int { return int(q.required.Load()) }
 
 // SetRequired changes how many followers must have an update. Waits under way keep their number.
-func (q *Quorum) SetRequired(n int) { q.required.Store(int32(min(max(n, 0), MaxReplicas))) }
+func (q *Quorum) SetRequired(n int) {
+	q.required.Store(int32(min(max(n, 0), MaxReplicas)))
+	q.ask(n > 0)
+}
 
 // Fence has every wait end with err from now on, those under way too: this server must not
 // acknowledge anything any more. That holds for databases and requests that require no follower as
-// well. Unfence ends it.
+// well, see QuorumOptions.Always. Unfence ends it.
 func (q *Quorum) Fence(err error) {
 	q.mu.Lock()
 	defer q.unlock()
 	q.fence.Store(&err)
+	q.ask(true)
 	for n := range q.levels {
 		l := &q.levels[n]
 		for _, w := range l.waits {

@@ -46,9 +46,8 @@ func openQuorum(s SyncConfig, sid uint16, catalog *db.Catalog, log logger) (*rep
 		return nil, nil
 	}
 	q := replication.NewQuorum(replication.QuorumOptions{
-		SID: sid, Required: s.Replicas, Databases: most, Timeout: s.Timeout, Degrade: s.Degrade, Logger: log.Logger,
+		Log: catalog.Log(), SID: sid, Required: s.Replicas, Databases: most, Timeout: s.Timeout, Degrade: s.Degrade, Logger: log.Logger,
 	})
-	catalog.Log().SetConfirmer(q)
 	if s.Replicas > 0 {
 		log.info("%s", s.promise())
 	}

@@ -54,7 +54,7 @@ func (c *client) bytes(n int) []byte {
 func TestMemcachedTellsWhatIsNotConfirmed(t *testing.T) {
 	port := freePort(t)
 	master := startConfirmed(t, 1, func(c *server.Config) {
-		c.Sync.Timeout = 300 * time.Millisecond
+		c.Sync.Timeout = shortWait
 		c.Plugins.MemcachePort, c.Plugins.MemcacheOptions = port, "fm"
 	})
 	c := dialPort(t, port)
@@ -91,7 +91,7 @@ func setBulkOf(flags uint32, key string) []byte {
 }
 
 func TestBinaryRequestsAskForFollowers(t *testing.T) {
-	master := startConfirmed(t, 0, func(c *server.Config) { c.Sync.Timeout = 300 * time.Millisecond })
+	master := startConfirmed(t, 0, func(c *server.Config) { c.Sync.Timeout = shortWait })
 	c := master.dial()
 	plain, asking := setBulkOf(0, "a"), setBulkOf(frame.WithReplicas(0, 1), "b")
 	silent := setBulkOf(frame.WithReplicas(frame.NoReply, 1), "c")
@@ -159,7 +159,7 @@ function put(inmap, outmap)
 end
 `), 0o600))
 	master := startConfirmed(t, 1, func(c *server.Config) {
-		c.Sync.Timeout, c.Script.Path = 300*time.Millisecond, path
+		c.Sync.Timeout, c.Script.Path = shortWait, path
 	})
 	c := master.dial()
 	status, body := c.get("/rpc/play_script?name=put")

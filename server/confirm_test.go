@@ -16,6 +16,10 @@ import (
 	"gotycoon/server"
 )
 
+// shortWait is a -sync-timeout that passes in a test. It is longer than a server takes from its start
+// to its first request on a busy machine: followers have so long to come before updates are refused.
+const shortWait = 1500 * time.Millisecond
+
 // startConfirmed runs a master that waits for followers.
 func startConfirmed(t *testing.T, replicas int, change func(*server.Config)) *running {
 	t.Helper()
@@ -54,7 +58,7 @@ func TestAnUpdateIsAnsweredWhenAFollowerHasIt(t *testing.T) {
 }
 
 func TestWithoutFollowersUpdatesAreNotConfirmedAndThenRefused(t *testing.T) {
-	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = 300 * time.Millisecond })
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = shortWait })
 	c := master.dial()
 	status, body := c.get("/rpc/set?key=a&value=1")
 	require.Equal(t, 503, status)
@@ -77,7 +81,7 @@ func TestWithoutFollowersUpdatesAreNotConfirmedAndThenRefused(t *testing.T) {
 }
 
 func TestPipelinedRequestsKeepTheirOrder(t *testing.T) {
-	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = 300 * time.Millisecond })
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout = shortWait })
 	c := master.dial()
 	c.send(strings.Join([]string{
 		"GET /rpc/void HTTP/1.1\r\n\r\n",
@@ -106,7 +110,7 @@ func TestAReaderOfAnUnconfirmedUpdateWaits(t *testing.T) {
 		return strings.Contains(body, "db_total_count\t1\n")
 	})
 	reader.send("GET /rpc/get?key=a HTTP/1.1\r\n\r\n")
-	require.NoError(t, reader.SetReadDeadline(time.Now().Add(300*time.Millisecond)))
+	require.NoError(t, reader.SetReadDeadline(time.Now().Add(shortWait)))
 	_, err := reader.in.ReadByte()
 	require.Error(t, err, "a reader was answered before a follower had the update")
 	require.NoError(t, reader.SetReadDeadline(time.Now().Add(patience)))
@@ -118,7 +122,7 @@ func TestAReaderOfAnUnconfirmedUpdateWaits(t *testing.T) {
 }
 
 func TestDegradedUpdatesAreAnsweredAndThatIsShown(t *testing.T) {
-	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout, c.Sync.Degrade = 300*time.Millisecond, true })
+	master := startConfirmed(t, 1, func(c *server.Config) { c.Sync.Timeout, c.Sync.Degrade = shortWait, true })
 	c := master.dial()
 	status, body := c.get("/rpc/set?key=a&value=1")
 	require.Equal(t, 200, status, body)
@@ -145,7 +149,7 @@ func (s *running) hasLine(text string) bool {
 
 func TestADatabaseAndARequestHaveTheirOwnNumber(t *testing.T) {
 	master := startConfirmed(t, 0, func(c *server.Config) {
-		c.Sync.Timeout = 300 * time.Millisecond
+		c.Sync.Timeout = shortWait
 		c.Databases = []string{":", ":#syncrep=1"}
 	})
 	c := master.dial()

@@ -35,7 +35,8 @@ type Log struct {
 	holds  holds // who needs which segments
 
 	observer  atomic.Pointer[Observer]  // nil: nobody measures
-	confirmer atomic.Pointer[Confirmer] // nil: answers wait for this log only
+	confirmer atomic.Pointer[Confirmer] // for clients that ask for it; nil: there is none
+	usual     atomic.Pointer[Confirmer] // the same for all others; nil: their answers do not wait
 
 	mu      sync.Mutex    // guards the fields below
 	stamps                // given out and promised
@@ -189,19 +190,24 @@ func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
 // Observer returns the Observer that Measure was given last, or nil.
 func (l *Log) Observer() *Observer { return l.observer.Load() }
 
-// SetConfirmer has answers to clients wait for c from now on; nil: for this server's log only.
-func (l *Log) SetConfirmer(c Confirmer) {
-	if c == nil {
-		l.confirmer.Store(nil)
-		return
-	}
+// SetConfirmer has answers to clients wait for c: those of clients that ask for it, and where usual
+// is true all others too.
+func (l *Log) SetConfirmer(c Confirmer, usual bool) {
 	l.confirmer.Store(&c)
+	if usual {
+		l.usual.Store(&c)
+	}
 }
 
-// Confirmer returns what SetConfirmer was given, or nil.
-func (l *Log) Confirmer() Confirmer {
-	if c := l.confirmer.Load(); c != nil {
-		return *c
+// Confirmer returns what the answer to a client has to wait for besides the log, or nil. asks says
+// that the client asks for other servers itself.
+func (l *Log) Confirmer(asks bool) Confirmer {
+	c := l.usual.Load()
+	if asks {
+		c = l.confirmer.Load()
 	}
-	return nil
+	if c == nil {
+		return nil
+	}
+	return *c
 }

@@ -58,8 +58,8 @@ type debt struct {
 	confirmation
 }
 
-// confirmation is what other servers must have before a client is told: everything up to a stamp. The
-// numbers are those of ulog.Confirmer.
+// confirmation is what other servers must have before a client is told: everything up to a stamp.
+// The numbers are those of ulog.Confirmer.
 type confirmation struct {
 	upTo         ulog.Stamp // 0: nothing
 	usual, asked int
@@ -71,8 +71,8 @@ type confirmation struct {
 func (p *Pending) Add(log *ulog.Log, at, confirm ulog.Stamp, replicas int) {
 	d := p.debt(log)
 	d.at = max(d.at, at)
-	c := log.Confirmer()
-	if p.Local || c == nil || confirm == 0 {
+	c := log.Confirmer(p.Replicas > 0)
+	if c == nil || p.Local || confirm == 0 {
 		return
 	}
 	owes := confirmation{confirm, usual(c, replicas), p.Replicas}
@@ -129,7 +129,7 @@ func (p *Pending) Confirmed(log *ulog.Log, at ulog.Stamp, replicas int) bool {
 	if at == 0 || p == nil || p.Local {
 		return true
 	}
-	c := log.Confirmer()
+	c := log.Confirmer(p.Replicas > 0)
 	return c == nil || at <= c.Confirmed(usual(c, replicas), p.Replicas)
 }
 
@@ -142,7 +142,7 @@ func (p *Pending) Admits(log *ulog.Log, replicas int) error {
 	if p == nil || p.Local {
 		return nil
 	}
-	c := log.Confirmer()
+	c := log.Confirmer(p.Replicas > 0)
 	if c == nil {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (p *Pending) Waits() bool {
 	if o.upTo == 0 {
 		return false
 	}
-	c := o.log.Confirmer()
+	c := o.log.Confirmer(true)
 	return c != nil && c.Confirmed(o.usual, o.asked) < o.upTo
 }
 
@@ -230,7 +230,7 @@ func (o *debt) waitConfirmed(first error) error {
 	if c.upTo == 0 || first != nil {
 		return first
 	}
-	if by := log.Confirmer(); by != nil {
+	if by := log.Confirmer(true); by != nil {
 		if err := by.WaitConfirmed(c.upTo, c.usual, c.asked); err != nil {
 			return &Unconfirmed{Err: err, All: by.Confirmed(0, 0) < c.upTo}
 		}
