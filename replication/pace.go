@@ -36,11 +36,15 @@ import "time"
 //
 // A goroutine of its own for the acknowledgements of each follower: the stream could send while it
 // waits for one, but the wake-ups remain, and a server with thousands of followers pays for
-// thousands of goroutines more. A heartbeat when a flow has been quiet for a millisecond: each
-// update sets a timer that is earlier than all others, for which Go wakes a thread up; the median
-// delay of single updates was 7 percent longer. A longer time to linger saves less and less: with
-// 2 ms, and with 5 ms, the two servers together need 4 and 5 percent less processor time than with
-// 1 ms.
+// thousands of goroutines more. The same for clients that wait for followers (full duplex) has not
+// been built: the updates of a round trip gather for the next one, as the groups of the log gather
+// during an fsync. That keeps 0.77 of the rate of 64 connections that set single records, and 0.87
+// with bulks (BENCHMARKS.md), with p99 where it was.
+//
+// A heartbeat when a flow has been quiet for a millisecond: each update sets a timer that is earlier
+// than all others, for which Go wakes a thread up; the median delay of single updates was 7 percent
+// longer. A longer time to linger saves less and less: with 2 ms, and with 5 ms, the two servers
+// together need 4 and 5 percent less processor time than with 1 ms.
 
 const (
 	// heartbeatEvery is the pause between two heartbeats. Updates do not wait for a heartbeat.
