@@ -42,9 +42,9 @@ import "time"
 // with bulks (BENCHMARKS.md), with p99 where it was.
 //
 // A heartbeat when a flow has been quiet for a millisecond: each update sets a timer that is
-// earlier than all others, for which Go wakes a thread up; the median delay of single updates was 7
-// percent longer. A longer time to linger saves less and less: with 2 ms, and with 5 ms, the two servers
-// together need 4 and 5 percent less processor time than with 1 ms.
+// earlier than all others, for which Go wakes a thread up; the median delay of single updates was
+// 7 percent longer. A longer time to linger saves less and less: with 2 ms, and with 5 ms, the two
+// servers together need 4 and 5 percent less processor time than with 1 ms.
 
 const (
 	// heartbeatEvery is the pause between two heartbeats. Updates do not wait for a heartbeat.
