@@ -154,11 +154,9 @@ func (v *vote) wake(at ulog.Stamp) {
 	}
 }
 
-// look finds out how many followers are there. The caller holds mu.
-func (q *Quorum) look(now time.Time) { q.lookSince(now, now) }
-
-// lookSince is look where followers that are missing have been missing since a time.
-func (q *Quorum) lookSince(now, since time.Time) {
+// look finds out how many followers are there. If they have become too few, they have been so since
+// a time. The caller holds mu.
+func (q *Quorum) look(since time.Time) {
 	q.raise()
 	present := 0
 	for _, m := range q.members {

@@ -154,7 +154,7 @@ func (q *Quorum) timedOut(w *wait, limit time.Duration) error {
 			v.late = v.late || v.acked < w.at
 		}
 	}
-	q.lookSince(now, now.Add(-limit))
+	q.look(now.Add(-limit))
 	if !w.soft {
 		return errLate
 	}
