@@ -1,0 +1,96 @@
+package election
+
+import (
+	"slices"
+	"strings"
+)
+
+// keptAppointments is the number of appointments in State.History. A member that was away for longer
+// than so many failovers must copy the data anew.
+const keptAppointments = 64
+
+// A Member is a server of the cluster.
+type Member struct {
+	Name    string `json:"name"` // unique in the cluster
+	Addr    string `json:"addr"` // host:port
+	SID     uint16 `json:"sid"`  // server ID in the update log
+	Witness bool   `json:"witness,omitempty"`
+
+	// Joining: the member has no vote yet. The elector sets and clears it.
+	Joining bool `json:"joining,omitempty"`
+	// ID is the member's number in the consensus protocol. The elector sets it. A name that is
+	// removed and added again has another ID.
+	ID uint64 `json:"id,omitempty"`
+}
+
+// An Appointment says that a member was made the primary, and from where its update log counts.
+type Appointment struct {
+	Term    uint64 `json:"term"`    // the elector's term of the leader that committed it
+	Primary string `json:"primary"` // name of the member
+	Log     uint64 `json:"log"`     // identity of the primary's update log (ulog.LogKey)
+
+	// FromLog and From are the position, log key and stamp, from which the term begins: what is later
+	// in the former primary's log was never part of the cluster's data.
+	FromLog uint64 `json:"from_log"`
+	From    uint64 `json:"from"`
+
+	Start uint64 `json:"start"` // first stamp of the term in the primary's own log
+}
+
+// State is what the members agree on. A majority commits every change of it.
+type State struct {
+	// The current appointment; Term is 0 before the first one.
+	Appointment
+
+	// Required is the number of followers that must have an update before it is acknowledged in
+	// this term.
+	Required int `json:"required"`
+
+	// Members are sorted by name.
+	Members []Member `json:"members"`
+
+	// History are the last 64 appointments, the current one included, so that a member that was away
+	// for long learns every branch point. Whoever proposes an appointment appends it.
+	History []Appointment `json:"history"`
+
+	// Version grows with every change. The elector sets it.
+	Version uint64 `json:"version"`
+}
+
+// Appoint returns the State with another primary: a becomes the current appointment and the last one
+// of the history.
+func (s State) Appoint(a Appointment, required int) State {
+	s = s.clone()
+	s.Appointment, s.Required = a, required
+	s.History = append(s.History, a)
+	return s
+}
+
+// Member returns the member with a name.
+func (s State) Member(name string) (Member, bool) {
+	i := slices.IndexFunc(s.Members, func(m Member) bool { return m.Name == name })
+	if i < 0 {
+		return Member{}, false
+	}
+	return s.Members[i], true
+}
+
+// clone returns a copy that shares no memory with s.
+func (s State) clone() State {
+	s.Members = slices.Clone(s.Members)
+	s.History = slices.Clone(s.History)
+	return s
+}
+
+// next returns what is committed when a caller wants s after before.
+func (s State) next(before State) State {
+	s = s.clone()
+	slices.SortFunc(s.Members, byName)
+	if n := len(s.History); n > keptAppointments {
+		s.History = slices.Clone(s.History[n-keptAppointments:])
+	}
+	s.Version = before.Version + 1
+	return s
+}
+
+func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
