@@ -55,7 +55,8 @@ type Elector interface {
 	// Transfer hands the leadership to another member, which must not be a witness. From the call on
 	// this member has no lease, and the promise of each moment that Lease returned before is void:
 	// the caller must have ended whatever it does under a lease. It returns nil when the other
-	// member leads. After an error this member leads its term no more or will soon lose it.
+	// member leads. After ErrRefused nothing has changed, the lease included. After another error this
+	// member leads its term no more or will soon lose it, and has no lease in it.
 	Transfer(ctx context.Context, to string) error
 
 	// Err returns why this elector stopped for ever, such as a failed disk, or nil. A member that has
@@ -70,6 +71,10 @@ type Elector interface {
 var (
 	// ErrNotLeading: this member does not lead the term that was given. Nothing was changed.
 	ErrNotLeading = errors.New("this member does not lead the term")
+
+	// ErrRefused: the leadership cannot be transferred to that member now. Nothing was changed; this
+	// member leads on and keeps its lease.
+	ErrRefused = errors.New("the leadership cannot be transferred")
 
 	// ErrUnknown: the leadership was lost or the time was over while a change was under way. The
 	// change may have been committed, or may still be. Look at State after the next change of

@@ -1,0 +1,385 @@
+package election
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	pb "go.etcd.io/raft/v3/raftpb"
+)
+
+// Raft is the Elector whose members vote among themselves.
+type Raft struct {
+	cfg     RaftConfig
+	timeout time.Duration // the election timeout, E in doc.go
+	view    atomic.Pointer[view]
+	turn    chan struct{} // holds a token while a change or a transfer is under way
+
+	mu       sync.Mutex // guards everything below
+	disk     *disk
+	node     *raft.RawNode // nil until a member that joins knows its number, and after the end
+	log      *slog.Logger
+	peers    map[uint64]peer // of whom messages have come
+	strange  map[string]bool // who was reported to have begun with other members
+	waiting  map[uint64]proposal
+	began    time.Time // questions for a lease count from it
+	stopTick func()
+	ticks    int
+	ended    error // why this elector takes part no more
+
+	// what was committed and applied
+	state       State
+	members     *pb.ConfState
+	applied     uint64 // index of the last entry
+	appliedTerm uint64 // its term
+
+	// see Leases in doc.go
+	quietUntil    time.Time // of the voters' promise; votes are dropped before
+	promisedUntil time.Time // of the promise of a leader as a voter: end of its last lease
+	leaseUntil    time.Time
+	asked         uint64 // term in which the leader has asked for its first lease
+	spent         uint64 // term in which a transfer was begun: it has no lease any more
+	rescue        bool   // this witness has refused a member for its older log
+}
+
+// A peer is what this member has learned of another one from its messages.
+type peer struct {
+	name, addr string
+	heard      time.Time
+}
+
+// A view is what the methods return that never wait. It is immutable.
+type view struct {
+	leads   bool
+	term    uint64
+	leader  string // "" is unknown
+	lease   time.Time
+	state   State
+	err     error
+	changed chan struct{}
+}
+
+// OpenRaft starts a member. It takes part in elections at once; the Transport may be called before
+// OpenRaft returns.
+func OpenRaft(cfg RaftConfig) (*Raft, error) {
+	cfg, err := cfg.filled()
+	if err != nil {
+		return nil, err
+	}
+	d, err := openDisk(cfg.FS, cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &Raft{
+		cfg: cfg, disk: d, log: cfg.Log,
+		timeout: time.Duration(cfg.ElectionTicks) * cfg.Tick,
+		turn:    make(chan struct{}, 1),
+		peers:   map[uint64]peer{}, strange: map[string]bool{}, waiting: map[uint64]proposal{}, members: &pb.ConfState{},
+	}
+	r.view.Store(&view{changed: make(chan struct{})})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.startLocked(); err != nil {
+		_ = d.Close()
+		return nil, err
+	}
+	r.stopTick = cfg.Clock.AfterFunc(cfg.Tick, r.tick)
+	return r, nil
+}
+
+// startLocked begins with what the directory holds.
+func (r *Raft) startLocked() error {
+	r.began = r.cfg.Clock.Now()
+	r.quietUntil = r.began.Add(r.timeout)
+	members := identify(r.cfg.Cluster, r.cfg.Members)
+	who := identity{List: fingerprint(r.cfg.Cluster, members), Name: r.cfg.Name}
+	switch {
+	case r.disk.who.ID == 0 && len(members) == 0:
+		return nil // adopt comes later
+	case r.disk.who.ID == 0:
+		for _, m := range members {
+			if m.Name == r.cfg.Name {
+				who.ID = m.ID
+			}
+		}
+		if err := r.disk.begin(who, firstSnapshot(members)); err != nil {
+			return err
+		}
+	case r.disk.who.Name != r.cfg.Name:
+		return fmt.Errorf("election: %s belongs to the member %q, and this one is called %q:"+
+			" give every member a directory of its own", r.cfg.Dir, r.disk.who.Name, r.cfg.Name)
+	case len(members) > 0 && r.disk.who.List != who.List:
+		r.log.Warn("the list of members is not the one that the cluster began with; it is ignored,"+
+			" the members are those that the cluster agreed on", "dir", r.cfg.Dir)
+	}
+	return r.runLocked()
+}
+
+// firstSnapshot is the state that all members of a new cluster begin with, at index 1 and term 1.
+func firstSnapshot(members []Member) *pb.Snapshot {
+	cs := &pb.ConfState{}
+	for _, m := range members {
+		cs.Voters = append(cs.Voters, m.ID)
+	}
+	slices.Sort(cs.Voters)
+	return snapshot(1, 1, cs, State{Members: members, Version: 1})
+}
+
+func snapshot(index, term uint64, members *pb.ConfState, s State) *pb.Snapshot {
+	data, _ := json.Marshal(s) // a State has nothing that JSON cannot hold
+	return &pb.Snapshot{Data: data, Metadata: &pb.SnapshotMetadata{
+		Index: new(index), Term: new(term), ConfState: members,
+	}}
+}
+
+// runLocked starts raft on what the disk holds.
+func (r *Raft) runLocked() error {
+	s, err := r.disk.Snapshot()
+	if err != nil {
+		return err
+	}
+	if err := r.restoreLocked(s); err != nil {
+		return err
+	}
+	r.node, err = raft.NewRawNode(&raft.Config{
+		ID:                        r.disk.who.ID,
+		Storage:                   storage{r.disk.MemoryStorage, r},
+		ElectionTick:              r.cfg.ElectionTicks,
+		HeartbeatTick:             1,
+		MaxSizePerMsg:             1 << 20,
+		MaxInflightMsgs:           64,
+		MaxUncommittedEntriesSize: 16 << 20,
+		PreVote:                   true,
+		CheckQuorum:               true,
+		DisableProposalForwarding: true,
+		StepDownOnRemoval:         true,
+		Logger:                    raftLogger{r.log},
+	})
+	if err != nil {
+		return err
+	}
+	if v := r.members.GetVoters(); len(v) == 1 && v[0] == r.disk.who.ID {
+		if err := r.node.Campaign(); err != nil { // nobody else needs to be asked
+			return err
+		}
+	}
+	r.processLocked()
+	return r.ended
+}
+
+// restoreLocked takes over a snapshot, which is empty for a member that joins.
+func (r *Raft) restoreLocked(s *pb.Snapshot) error {
+	if raft.IsEmptySnap(s) {
+		return nil
+	}
+	state := State{}
+	if err := json.Unmarshal(s.GetData(), &state); err != nil {
+		return fmt.Errorf("election: the state of a snapshot cannot be read: %w", err)
+	}
+	r.state, r.members = state, s.GetMetadata().GetConfState()
+	r.applied, r.appliedTerm = s.GetMetadata().GetIndex(), s.GetMetadata().GetTerm()
+	return nil
+}
+
+// storage is what raft reads. Its snapshots are made on demand, so that they contain a member that
+// was just added: raft on that member refuses others.
+type storage struct {
+	*raft.MemoryStorage
+	r *Raft
+}
+
+// Snapshot implements raft.Storage. It is called by raft, so under r.mu.
+func (s storage) Snapshot() (*pb.Snapshot, error) {
+	return snapshot(s.r.applied, s.r.appliedTerm, s.r.members, s.r.state), nil
+}
+
+// tick is called by the clock.
+func (r *Raft) tick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended != nil {
+		return
+	}
+	if r.node != nil {
+		r.ticks++
+		r.node.Tick()
+		r.processLocked()
+		r.dutiesLocked()
+		r.processLocked()
+	}
+	// The next tick is a whole tick away even when this one was late.
+	r.stopTick = r.cfg.Clock.AfterFunc(r.cfg.Tick, r.tick)
+}
+
+// dutiesLocked is what a leader does from time to time.
+func (r *Raft) dutiesLocked() {
+	if r.node == nil {
+		return
+	}
+	status := r.node.BasicStatus()
+	switch {
+	case status.RaftState != raft.StateLeader:
+	case r.selfLocked().Witness:
+		r.resignLocked()
+	case r.spent == status.GetTerm():
+		if status.LeadTransferee == raft.None {
+			r.stepDownLocked()
+		}
+	case r.leadsLocked():
+		if r.ticks%renewTicks == 0 {
+			r.askLocked()
+		}
+		r.promoteLocked()
+	}
+}
+
+// leadsLocked reports whether this member leads its term and knows the newest committed State: with
+// an entry of the term everything before it is applied.
+func (r *Raft) leadsLocked() bool {
+	if r.node == nil {
+		return false
+	}
+	status := r.node.BasicStatus()
+	term := status.GetTerm()
+	return status.RaftState == raft.StateLeader && r.appliedTerm == term && r.spent != term &&
+		!r.selfLocked().Witness
+}
+
+// selfLocked returns this member as the cluster knows it.
+func (r *Raft) selfLocked() Member {
+	m, _ := r.state.Member(r.cfg.Name)
+	return m
+}
+
+// memberLocked returns the member with a number.
+func (r *Raft) memberLocked(id uint64) (Member, bool) {
+	i := slices.IndexFunc(r.state.Members, func(m Member) bool { return m.ID == id })
+	if i < 0 {
+		return Member{}, false
+	}
+	return r.state.Members[i], true
+}
+
+// publishLocked lets the methods that never wait return the present. Whoever waits for a change is
+// told when there is one; a renewed lease is none.
+func (r *Raft) publishLocked() {
+	old := r.view.Load()
+	v := &view{leads: r.leadsLocked(), state: r.state, err: r.ended, changed: old.changed, term: old.term}
+	if r.node != nil {
+		status := r.node.BasicStatus()
+		v.term = status.GetTerm()
+		if m, ok := r.memberLocked(status.Lead); ok && !m.Witness {
+			v.leader = m.Name
+		}
+	}
+	if v.leads {
+		v.lease = r.leaseUntil
+	}
+	same := v.leads == old.leads && v.term == old.term && v.leader == old.leader &&
+		v.state.Version == old.state.Version && v.err == old.err
+	if same {
+		r.view.Store(v)
+		return
+	}
+	v.changed = make(chan struct{})
+	r.view.Store(v)
+	close(old.changed)
+}
+
+// failLocked ends the part of this member in the cluster.
+func (r *Raft) failLocked(err error) {
+	if r.ended != nil {
+		return
+	}
+	r.ended, r.node = err, nil
+	if r.stopTick != nil {
+		r.stopTick()
+	}
+	r.forgetLocked()
+	r.publishLocked()
+}
+
+// Close implements Elector.
+func (r *Raft) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended == ErrClosed {
+		return nil
+	}
+	if r.ended != nil {
+		r.log.Info("the election ends after a failure", "error", r.ended)
+		r.ended = nil
+	}
+	r.failLocked(ErrClosed)
+	return r.disk.Close()
+}
+
+// Leading implements Elector.
+func (r *Raft) Leading() (uint64, bool) {
+	v := r.view.Load()
+	return v.term, v.leads
+}
+
+// Leader implements Elector.
+func (r *Raft) Leader() (string, uint64, bool) {
+	v := r.view.Load()
+	return v.leader, v.term, v.leader != ""
+}
+
+// Lease implements Elector.
+func (r *Raft) Lease() (uint64, time.Time) {
+	v := r.view.Load()
+	if !v.leads || !r.cfg.Clock.Now().Before(v.lease) {
+		return 0, time.Time{}
+	}
+	return v.term, v.lease
+}
+
+// State implements Elector.
+func (r *Raft) State() State { return r.view.Load().state.clone() }
+
+// Changed implements Elector.
+func (r *Raft) Changed() <-chan struct{} { return r.view.Load().changed }
+
+// Err implements Elector.
+func (r *Raft) Err() error { return r.view.Load().err }
+
+// raftLogger gives raft's messages to the server's log. The library tells every step of an election
+// as information, which is detail here.
+type raftLogger struct{ log *slog.Logger }
+
+func (l raftLogger) write(level slog.Level, text func() string) {
+	if l.log.Enabled(context.Background(), level) {
+		l.log.Log(context.Background(), level, "election: "+text())
+	}
+}
+
+func (l raftLogger) print(level slog.Level, v []any) {
+	l.write(level, func() string { return fmt.Sprint(v...) })
+}
+
+func (l raftLogger) printf(level slog.Level, f string, v []any) {
+	l.write(level, func() string { return fmt.Sprintf(f, v...) })
+}
+
+func (l raftLogger) Debug(v ...any)              { l.print(slog.LevelDebug, v) }
+func (l raftLogger) Debugf(f string, v ...any)   { l.printf(slog.LevelDebug, f, v) }
+func (l raftLogger) Info(v ...any)               { l.print(slog.LevelDebug, v) }
+func (l raftLogger) Infof(f string, v ...any)    { l.printf(slog.LevelDebug, f, v) }
+func (l raftLogger) Warning(v ...any)            { l.print(slog.LevelInfo, v) }
+func (l raftLogger) Warningf(f string, v ...any) { l.printf(slog.LevelInfo, f, v) }
+func (l raftLogger) Error(v ...any)              { l.print(slog.LevelError, v) }
+func (l raftLogger) Errorf(f string, v ...any)   { l.printf(slog.LevelError, f, v) }
+
+// The library calls the following when going on would break what was agreed.
+
+func (l raftLogger) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
+func (l raftLogger) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (l raftLogger) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
+func (l raftLogger) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
