@@ -1,6 +1,7 @@
 package election
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -232,6 +233,8 @@ func TestWitness(t *testing.T) {
 	}
 	w.nodes["w"].kill()
 	w.converge()
+	require.NotContains(t, w.trace.String(), fmt.Sprintf("%x became leader", hash("test", "w")),
+		"nor did it lead in raft, for its log was never newer")
 }
 
 // The witness has a State that the surviving member lacks. It must give it to that member.

@@ -172,6 +172,9 @@ func (w *world) check() {
 			if other, known := w.leaders[term]; known && other != name {
 				w.t.Fatalf("term %d has two leaders, %s and %s", term, other, name)
 			}
+			if _, known := w.leaders[term]; !known && n.r.State().Version < w.newest {
+				w.t.Fatalf("%s leads term %d and does not know version %d of the State", name, term, w.newest)
+			}
 			w.leaders[term] = name
 			if n.r.selfLocked().Witness {
 				w.t.Fatalf("the witness %s leads term %d", name, term)
@@ -323,6 +326,7 @@ func (n *simNode) resume() {
 	n.queue = nil
 	for _, f := range queue {
 		f()
+		n.w.check()
 	}
 }
 
