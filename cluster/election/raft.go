@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -16,10 +15,10 @@ import (
 
 // Raft is the Elector whose members vote among themselves.
 type Raft struct {
+	*board
 	cfg     RaftConfig
 	timeout time.Duration // the election timeout, E in doc.go
-	view    atomic.Pointer[view]
-	turn    chan struct{} // holds a token while a change or a transfer is under way
+	turn    turn
 
 	mu       sync.Mutex // guards everything below
 	disk     *disk
@@ -54,17 +53,6 @@ type peer struct {
 	heard      time.Time
 }
 
-// A view is what the methods return that never wait. It is immutable.
-type view struct {
-	leads   bool
-	term    uint64
-	leader  string // "" is unknown
-	lease   time.Time
-	state   State
-	err     error
-	changed chan struct{}
-}
-
 // OpenRaft starts a member. It takes part in elections at once; the Transport may be called before
 // OpenRaft returns.
 func OpenRaft(cfg RaftConfig) (*Raft, error) {
@@ -77,12 +65,11 @@ func OpenRaft(cfg RaftConfig) (*Raft, error) {
 		return nil, err
 	}
 	r := &Raft{
-		cfg: cfg, disk: d, log: cfg.Log,
+		board: newBoard(cfg.Clock), cfg: cfg, disk: d, log: cfg.Log,
 		timeout: time.Duration(cfg.ElectionTicks) * cfg.Tick,
-		turn:    make(chan struct{}, 1),
+		turn:    newTurn(),
 		peers:   map[uint64]peer{}, strange: map[string]bool{}, waiting: map[uint64]proposal{}, members: &pb.ConfState{},
 	}
-	r.view.Store(&view{changed: make(chan struct{})})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.startLocked(); err != nil {
@@ -266,11 +253,9 @@ func (r *Raft) memberLocked(id uint64) (Member, bool) {
 	return r.state.Members[i], true
 }
 
-// publishLocked lets the methods that never wait return the present. Whoever waits for a change is
-// told when there is one; a renewed lease is none.
+// publishLocked shows the present.
 func (r *Raft) publishLocked() {
-	old := r.view.Load()
-	v := &view{leads: r.leadsLocked(), state: r.state, err: r.ended, changed: old.changed, term: old.term}
+	v := view{leads: r.leadsLocked(), state: r.state, err: r.ended, term: r.shown.Load().term}
 	if r.node != nil {
 		status := r.node.BasicStatus()
 		v.term = status.GetTerm()
@@ -281,15 +266,7 @@ func (r *Raft) publishLocked() {
 	if v.leads {
 		v.lease = r.leaseUntil
 	}
-	same := v.leads == old.leads && v.term == old.term && v.leader == old.leader &&
-		v.state.Version == old.state.Version && v.err == old.err
-	if same {
-		r.view.Store(v)
-		return
-	}
-	v.changed = make(chan struct{})
-	r.view.Store(v)
-	close(old.changed)
+	r.show(v)
 }
 
 // failLocked ends the part of this member in the cluster.
@@ -319,36 +296,6 @@ func (r *Raft) Close() error {
 	r.failLocked(ErrClosed)
 	return r.disk.Close()
 }
-
-// Leading implements Elector.
-func (r *Raft) Leading() (uint64, bool) {
-	v := r.view.Load()
-	return v.term, v.leads
-}
-
-// Leader implements Elector.
-func (r *Raft) Leader() (string, uint64, bool) {
-	v := r.view.Load()
-	return v.leader, v.term, v.leader != ""
-}
-
-// Lease implements Elector.
-func (r *Raft) Lease() (uint64, time.Time) {
-	v := r.view.Load()
-	if !v.leads || !r.cfg.Clock.Now().Before(v.lease) {
-		return 0, time.Time{}
-	}
-	return v.term, v.lease
-}
-
-// State implements Elector.
-func (r *Raft) State() State { return r.view.Load().state.clone() }
-
-// Changed implements Elector.
-func (r *Raft) Changed() <-chan struct{} { return r.view.Load().changed }
-
-// Err implements Elector.
-func (r *Raft) Err() error { return r.view.Load().err }
 
 // raftLogger gives raft's messages to the server's log. The library tells every step of an election
 // as information, which is detail here.

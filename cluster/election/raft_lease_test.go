@@ -100,9 +100,9 @@ func TestAPromiseOutlivesTheLeader(t *testing.T) {
 			require.NoError(t, err)
 			voter.r.Receive(candidate.name, b)
 		}
-		term := n.r.view.Load().term
+		term := n.r.shown.Load().term
 		receive(&pb.Message{Type: pb.MsgAppResp.Enum(), Term: new(term + 1), Reject: new(true)})
-		require.Equal(t, term+1, voter.r.view.Load().term)
+		require.Equal(t, term+1, voter.r.shown.Load().term)
 		vote := func() *pb.Message {
 			return &pb.Message{
 				Type: pb.MsgVote.Enum(), Term: new(term + 2), Index: new(uint64(100)), LogTerm: new(term),

@@ -30,18 +30,8 @@ type edit func(State) (State, *pb.ConfChange, error)
 // Propose implements Elector.
 func (r *Raft) Propose(ctx context.Context, term uint64, change func(State) (State, error)) error {
 	return r.commit(ctx, term, func(before State) (State, *pb.ConfChange, error) {
-		after, err := change(before.clone())
-		if err == nil && !sameMembers(before.Members, after.Members) {
-			err = errors.New("election: members are changed with AddMember and RemoveMember")
-		}
+		after, err := keepMembers(before, change)
 		return after, nil, err
-	})
-}
-
-// sameMembers reports whether a change leaves of the members what it must not change.
-func sameMembers(before, after []Member) bool {
-	return slices.EqualFunc(before, after, func(a, b Member) bool {
-		return a.Name == b.Name && a.ID == b.ID && a.Witness == b.Witness && a.Joining == b.Joining
 	})
 }
 
@@ -53,32 +43,24 @@ func (r *Raft) AddMember(ctx context.Context, term uint64, m Member) error {
 func adding(m Member) edit {
 	m.ID, m.Joining = randomNumber(), true
 	return func(s State) (State, *pb.ConfChange, error) {
-		if _, known := s.Member(m.Name); known || m.Name == "" {
-			return s, nil, fmt.Errorf("election: %q is a member already, or no name", m.Name)
-		}
-		s = s.clone()
-		s.Members = append(s.Members, m)
-		return s, confChange(pb.ConfChangeAddLearnerNode, m.ID), nil
+		s, err := s.with(m)
+		return s, confChange(pb.ConfChangeAddLearnerNode, m.ID), err
 	}
 }
 
 // RemoveMember implements Elector.
 func (r *Raft) RemoveMember(ctx context.Context, term uint64, name string) error {
 	if name == r.cfg.Name {
-		return fmt.Errorf("election: %q leads; transfer the leadership before you remove it", name)
+		return errRemoveSelf
 	}
 	return r.commit(ctx, term, removing(name))
 }
 
 func removing(name string) edit {
 	return func(s State) (State, *pb.ConfChange, error) {
-		m, known := s.Member(name)
-		if !known {
-			return s, nil, fmt.Errorf("election: %q is no member", name)
-		}
-		s = s.clone()
-		s.Members = slices.DeleteFunc(s.Members, func(m Member) bool { return m.Name == name })
-		return s, confChange(pb.ConfChangeRemoveNode, m.ID), nil
+		m, _ := s.Member(name)
+		s, err := s.without(name)
+		return s, confChange(pb.ConfChangeRemoveNode, m.ID), err
 	}
 }
 
@@ -88,10 +70,10 @@ func confChange(t pb.ConfChangeType, id uint64) *pb.ConfChange {
 
 // commit commits a change, and makes it again as often as another one comes first.
 func (r *Raft) commit(ctx context.Context, term uint64, change edit) error {
-	if err := r.takeTurn(ctx); err != nil {
+	if err := r.turn.take(ctx); err != nil {
 		return err
 	}
-	defer func() { <-r.turn }()
+	defer r.turn.pass()
 	for {
 		applied := make(chan error, 1)
 		id, err := r.begin(term, change, func(err error) { applied <- err })
@@ -106,16 +88,6 @@ func (r *Raft) commit(ctx context.Context, term uint64, change edit) error {
 		if err != errSuperseded {
 			return err
 		}
-	}
-}
-
-// takeTurn waits until no other change is under way here.
-func (r *Raft) takeTurn(ctx context.Context) error {
-	select {
-	case r.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("%w: another change is under way: %w", ErrNotLeading, ctx.Err())
 	}
 }
 
@@ -197,17 +169,15 @@ func (r *Raft) promoteLocked() {
 	if i < 0 || !r.upToDateLocked(r.state.Members[i].ID) {
 		return
 	}
-	select {
-	case r.turn <- struct{}{}:
-	default:
+	if !r.turn.try() {
 		return // the next tick tries again
 	}
 	after := r.state.clone()
 	after.Members[i].Joining = false
 	change := confChange(pb.ConfChangeAddNode, after.Members[i].ID)
-	_, err := r.proposeLocked(r.state, after, change, func(error) { <-r.turn })
+	_, err := r.proposeLocked(r.state, after, change, func(error) { r.turn.pass() })
 	if err != nil {
-		<-r.turn
+		r.turn.pass()
 	}
 }
 

@@ -10,33 +10,19 @@ import (
 
 // Transfer implements Elector. See "Transfer of leadership" in doc.go.
 func (r *Raft) Transfer(ctx context.Context, to string) error {
-	if err := r.takeTurn(ctx); err != nil {
+	if err := r.turn.take(ctx); err != nil {
 		return err
 	}
-	defer func() { <-r.turn }()
+	defer r.turn.pass()
 	term, err := r.beginTransfer(to)
 	if err != nil {
 		return err
 	}
-	for {
-		changed := r.Changed()
-		leader, now, known := r.Leader()
-		if err := r.Err(); err != nil {
-			return err
-		}
-		if now > term && known {
-			if leader != to {
-				return fmt.Errorf("election: %s leads instead of %s", leader, to)
-			}
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			r.abortTransfer(term)
-			return fmt.Errorf("election: %s did not take over: %w; this member steps down", to, ctx.Err())
-		}
+	if err := r.awaitLeader(ctx, to, term); err != nil {
+		r.abortTransfer(term)
+		return err
 	}
+	return nil
 }
 
 // beginTransfer gives up the lease and asks the other member to take over.
@@ -46,9 +32,9 @@ func (r *Raft) beginTransfer(to string) (uint64, error) {
 	if !r.leadsLocked() {
 		return 0, ErrNotLeading
 	}
-	m, known := r.state.Member(to)
-	if !known || m.Witness || m.Joining || to == r.cfg.Name {
-		return 0, fmt.Errorf("%w: %q is no member that can take over; nothing was changed", ErrRefused, to)
+	m, err := r.state.successor(to, r.cfg.Name)
+	if err != nil {
+		return 0, err
 	}
 	if !r.answersLocked(m.ID) {
 		return 0, fmt.Errorf("%w: %q does not answer; nothing was changed", ErrRefused, to)

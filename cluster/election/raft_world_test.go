@@ -186,7 +186,7 @@ func (w *world) check() {
 }
 
 func (w *world) checkState(n *simNode) {
-	s := n.r.view.Load().state
+	s := n.r.shown.Load().state
 	text, err := json.Marshal(s)
 	require.NoError(w.t, err)
 	if old, known := w.states[s.Version]; known && old != string(text) && !w.apart {

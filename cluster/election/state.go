@@ -1,6 +1,8 @@
 package election
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -94,3 +96,50 @@ func (s State) next(before State) State {
 }
 
 func byName(a, b Member) int { return strings.Compare(a.Name, b.Name) }
+
+// with returns the State with another member.
+func (s State) with(m Member) (State, error) {
+	if _, known := s.Member(m.Name); known || m.Name == "" {
+		return s, fmt.Errorf("election: %q is a member already, or no name", m.Name)
+	}
+	s = s.clone()
+	s.Members = append(s.Members, m)
+	return s, nil
+}
+
+// without returns the State without a member.
+func (s State) without(name string) (State, error) {
+	if _, known := s.Member(name); !known {
+		return s, fmt.Errorf("election: %q is no member", name)
+	}
+	s = s.clone()
+	s.Members = slices.DeleteFunc(s.Members, func(m Member) bool { return m.Name == name })
+	return s, nil
+}
+
+var errRemoveSelf = errors.New("election: the leader cannot remove itself; transfer the leadership first")
+
+// successor returns the member that is to lead after the member self.
+func (s State) successor(name, self string) (Member, error) {
+	m, known := s.Member(name)
+	if !known || m.Witness || m.Joining || name == self {
+		return m, fmt.Errorf("%w: %q is no member that can take over; nothing was changed", ErrRefused, name)
+	}
+	return m, nil
+}
+
+// keepMembers makes a change that must leave the membership alone.
+func keepMembers(before State, change func(State) (State, error)) (State, error) {
+	after, err := change(before.clone())
+	if err == nil && !sameMembers(before.Members, after.Members) {
+		err = errors.New("election: members are changed with AddMember and RemoveMember")
+	}
+	return after, err
+}
+
+// sameMembers reports whether a change leaves of the members what it must not change.
+func sameMembers(before, after []Member) bool {
+	return slices.EqualFunc(before, after, func(a, b Member) bool {
+		return a.Name == b.Name && a.ID == b.ID && a.Witness == b.Witness && a.Joining == b.Joining
+	})
+}
