@@ -32,6 +32,8 @@ var arrows = map[string][]string{
 	"services/counter":       {"access", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
 	"services/counter/frame": {},
 
+	"cluster/election": {"internal/vfs"},
+
 	"access":            {},
 	"access/accesstest": {"access"}, // for tests
 
