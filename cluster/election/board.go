@@ -30,8 +30,8 @@ func newBoard(clock Clock) *board {
 	return b
 }
 
-// show shows another view, and tells whoever waits for a change if it is one; a renewed lease is none.
-// One caller at a time.
+// show shows another view, and tells whoever waits for a change if it is one; a renewed lease is
+// none. One caller at a time.
 func (b *board) show(v view) {
 	old := b.shown.Load()
 	v.changed = old.changed

@@ -18,8 +18,8 @@ type Elector interface {
 	Leader() (name string, term uint64, known bool)
 
 	// Lease returns the term that this member leads and the moment before which no other member
-	// leads a term, or will. It returns zero values without a lease. The moment has a reading of the
-	// monotonic clock: compare it with time.Now, and nothing else.
+	// leads a term, or will. It returns zero values without a lease. The moment has a reading of
+	// the monotonic clock: compare it with time.Now, and nothing else.
 	//
 	// The promise about a moment that was returned stands when this member loses the leadership
 	// before that moment, with one exception: Transfer.
@@ -29,8 +29,8 @@ type Elector interface {
 	State() State
 
 	// Propose commits the State that change makes of the newest one. It returns nil when the State
-	// is committed and applied here. This member must lead the given term from the call of change to
-	// the commit. The change may be called more than once, when another change was committed in
+	// is committed and applied here. This member must lead the given term from the call of change
+	// to the commit. The change may be called more than once, when another change was committed in
 	// between; its error ends Propose. It must leave Version alone and may change of Members only
 	// Addr and SID.
 	//
@@ -48,19 +48,19 @@ type Elector interface {
 	// cannot remove itself: transfer the leadership first.
 	RemoveMember(ctx context.Context, term uint64, name string) error
 
-	// Changed returns a channel that is closed at the next change of leadership, of the State, or of
-	// Err. Get the channel before you look at what may change.
+	// Changed returns a channel that is closed at the next change of leadership, of the State, or
+	// of Err. Get the channel before you look at what may change.
 	Changed() <-chan struct{}
 
-	// Transfer hands the leadership to another member, which must not be a witness. From the call on
-	// this member has no lease, and the promise of each moment that Lease returned before is void:
-	// the caller must have ended whatever it does under a lease. It returns nil when the other
-	// member leads. After ErrRefused nothing has changed, the lease included. After another error this
-	// member leads its term no more or will soon lose it, and has no lease in it.
+	// Transfer hands the leadership to another member, which must not be a witness. From the call
+	// on this member has no lease, and the promise of each moment that Lease returned before is
+	// void: the caller must have ended whatever it does under a lease. It returns nil when the
+	// other member leads. After ErrRefused nothing has changed, the lease included. After another
+	// error this member leads its term no more or will soon lose it, and has no lease in it.
 	Transfer(ctx context.Context, to string) error
 
-	// Err returns why this elector stopped for ever, such as a failed disk, or nil. A member that has
-	// stopped neither leads nor votes.
+	// Err returns why this elector stopped for ever, such as a failed disk, or nil. A member that
+	// has stopped neither leads nor votes.
 	Err() error
 
 	// Close leaves the cluster without a word, as a crash does.
@@ -72,8 +72,8 @@ var (
 	// ErrNotLeading: this member does not lead the term that was given. Nothing was changed.
 	ErrNotLeading = errors.New("this member does not lead the term")
 
-	// ErrRefused: the leadership cannot be transferred to that member now. Nothing was changed; this
-	// member leads on and keeps its lease.
+	// ErrRefused: the leadership cannot be transferred to that member now. Nothing was changed;
+	// this member leads on and keeps its lease.
 	ErrRefused = errors.New("the leadership cannot be transferred")
 
 	// ErrUnknown: the leadership was lost or the time was over while a change was under way. The

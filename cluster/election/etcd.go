@@ -61,7 +61,8 @@ type etcdLook struct {
 	since     time.Time
 }
 
-// OpenEtcd starts a member. It does not wait for etcd: as long as etcd does not answer nobody leads.
+// OpenEtcd starts a member. It does not wait for etcd: as long as etcd does not answer nobody
+// leads.
 func OpenEtcd(cfg EtcdConfig) (*Etcd, error) {
 	cfg, err := cfg.filled()
 	if err != nil {

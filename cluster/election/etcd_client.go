@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// An etcdClient speaks with an etcd over its JSON gateway. That is all of etcd's interface that this
-// package needs, and it spares the server gRPC.
+// An etcdClient speaks with an etcd over its JSON gateway. That is all of etcd's interface that
+// this package needs, and it spares the server gRPC.
 type etcdClient struct {
 	endpoints      []string
 	user, password string
@@ -30,8 +30,8 @@ const maxEtcdReply = 4 << 20
 // errTokenNeeded: etcd wants a token, or another one. Tokens end by themselves.
 var errTokenNeeded = errors.New("etcd asks for authentication; give a user and a password that it knows")
 
-// call sends a request to the endpoints, one after the other, until one answers. Without an answer it
-// is unknown whether the request was carried out.
+// call sends a request to the endpoints, one after the other, until one answers. Without an answer
+// it is unknown whether the request was carried out.
 func (c *etcdClient) call(ctx context.Context, path string, request, reply any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *etcdClient) callOne(ctx context.Context, url, token string, body []byte
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxEtcdReply))
 	if err != nil {
 		return fmt.Errorf("%s: %w", url, err)

@@ -54,8 +54,8 @@ func (e *Etcd) commit(ctx context.Context, term uint64, change func(State) (Stat
 	}
 }
 
-// write writes the State in place of the one that had the revision before. A transaction whose answer
-// is lost is sent again until it is known what became of it: it can take effect only once.
+// write writes the State in place of the one that had the revision before. A transaction whose
+// answer is lost is sent again until it is known what became of it: it can take effect only once.
 func (e *Etcd) write(ctx context.Context, mine, before int64, text []byte) error {
 	t := etcdTxn{
 		Compare: []etcdCompare{equalMod(e.keys.leader, mine), equalMod(e.keys.state, before)},

@@ -161,8 +161,8 @@ func (d *disk) load(data []byte) (int, error) {
 	return at, nil
 }
 
-// parseBatch returns the number and the items of the batch at the beginning of data, or nil if there
-// is no intact one.
+// parseBatch returns the number and the items of the batch at the beginning of data, or nil if
+// there is no intact one.
 func parseBatch(data []byte) (uint64, []byte) {
 	if len(data) < batchHead {
 		return 0, nil
@@ -268,9 +268,9 @@ func (d *disk) begin(who identity, first *pb.Snapshot) error {
 	return d.write(&b)
 }
 
-// save makes what raft hands over durable. A hard state in which only the commit index is new is not
-// written: raft finds the index again. It is written with the next entries, so a configuration that
-// is known to be committed stays known together with what follows it.
+// save makes what raft hands over durable. A hard state in which only the commit index is new is
+// not written: raft finds the index again. It is written with the next entries, so a configuration
+// that is known to be committed stays known together with what follows it.
 func (d *disk) save(rd *raft.Ready) error {
 	if !raft.IsEmptyHardState(rd.HardState) {
 		d.hard = rd.HardState

@@ -101,7 +101,7 @@ func work(fs vfs.FS, dir string) (begun bool, index uint64, err error) {
 	if err != nil {
 		return false, 0, err
 	}
-	defer d.Close() //nolint:errcheck // for reading, after the power cut
+	defer d.Close()
 	if err := d.begin(identity{ID: 5}, firstSnapshot(testMembers())); err != nil {
 		return false, 0, err
 	}

@@ -189,8 +189,8 @@ func (r *Raft) sendLocked(m *pb.Message) {
 		}
 	}
 	if m.GetType() == pb.MsgSnap {
-		// The transport tells nothing. A snapshot that was lost is noticed when the entry after it is
-		// refused, and sent again.
+		// The transport tells nothing. A snapshot that was lost is noticed when the entry after it
+		// is refused, and sent again.
 		r.node.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
 	}
 }
@@ -216,7 +216,8 @@ func (r *Raft) applyLocked(e *pb.Entry) error {
 		data = change.GetContext()
 	}
 	if len(data) == 0 {
-		// The first entry of a term, or what raft made of a change of membership that came too early.
+		// The first entry of a term, or what raft made of a change of membership that came too
+		// early.
 		r.finishMembersLocked()
 		return nil
 	}

@@ -113,8 +113,8 @@ func TestTransfer(t *testing.T) {
 	w.converge()
 }
 
-// The vote of a transfer passes the voters' promise. So after a transfer that failed the leader must
-// not have a lease in its term again: the vote may come late.
+// The vote of a transfer passes the voters' promise. So after a transfer that failed the leader
+// must not have a lease in its term again: the vote may come late.
 func TestATransferThatFailsEndsTheTerm(t *testing.T) {
 	w := newWorld(t, 7)
 	w.cluster("a", "b", "c")
@@ -217,8 +217,8 @@ func TestOtherListsOfMembersAreOtherClusters(t *testing.T) {
 	require.Contains(t, w.trace.String(), "another list of members")
 }
 
-// With two members and a witness: whoever dies, the rest goes on; the witness never leads. The world
-// checks the latter.
+// With two members and a witness: whoever dies, the rest goes on; the witness never leads. The
+// world checks the latter.
 func TestWitness(t *testing.T) {
 	w := newWorld(t, 12)
 	w.cluster("a", "b", "w")

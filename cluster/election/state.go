@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// keptAppointments is the number of appointments in State.History. A member that was away for longer
-// than so many failovers must copy the data anew.
+// keptAppointments is the number of appointments in State.History. A member that was away for
+// longer than so many failovers must copy the data anew.
 const keptAppointments = 64
 
 // A Member is a server of the cluster.
@@ -31,8 +31,8 @@ type Appointment struct {
 	Primary string `json:"primary"` // name of the member
 	Log     uint64 `json:"log"`     // identity of the primary's update log (ulog.LogKey)
 
-	// FromLog and From are the position, log key and stamp, from which the term begins: what is later
-	// in the former primary's log was never part of the cluster's data.
+	// FromLog and From are the position, log key and stamp, from which the term begins: what is
+	// later in the former primary's log was never part of the cluster's data.
 	FromLog uint64 `json:"from_log"`
 	From    uint64 `json:"from"`
 
@@ -51,16 +51,16 @@ type State struct {
 	// Members are sorted by name.
 	Members []Member `json:"members"`
 
-	// History are the last 64 appointments, the current one included, so that a member that was away
-	// for long learns every branch point. Whoever proposes an appointment appends it.
+	// History are the last 64 appointments, the current one included, so that a member that was
+	// away for long learns every branch point. Whoever proposes an appointment appends it.
 	History []Appointment `json:"history"`
 
 	// Version grows with every change. The elector sets it.
 	Version uint64 `json:"version"`
 }
 
-// Appoint returns the State with another primary: a becomes the current appointment and the last one
-// of the history.
+// Appoint returns the State with another primary: a becomes the current appointment and the last
+// one of the history.
 func (s State) Appoint(a Appointment, required int) State {
 	s = s.clone()
 	s.Appointment, s.Required = a, required

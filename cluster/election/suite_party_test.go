@@ -284,7 +284,8 @@ func openEtcdGuest(g *guest) (Elector, error) {
 
 var errCut = errors.New("the network is cut")
 
-// RoundTrip implements http.RoundTripper. A member that is paused neither sends nor takes an answer.
+// RoundTrip implements http.RoundTripper. A member that is paused neither sends nor takes an
+// answer.
 func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 	g.wait()
 	if g.p.isCut(g.name, "etcd") {
@@ -294,7 +295,7 @@ func (g *guest) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was read
+	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	resp.Body = io.NopCloser(bytes.NewReader(text))
 	g.wait()
@@ -335,7 +336,7 @@ func startEtcd(t *testing.T) string {
 		if err != nil {
 			return false
 		}
-		defer resp.Body.Close() //nolint:errcheck // nothing more is read
+		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	}, 30*time.Second, 20*time.Millisecond)
 	return client
@@ -345,6 +346,6 @@ func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	defer l.Close() //nolint:errcheck // only its number is needed
+	defer l.Close()
 	return fmt.Sprintf("http://%s", l.Addr())
 }

@@ -319,8 +319,8 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// TestStorms lets members of which the clocks differ stand still, die and lose each other at random.
-// The party checks the leases all the time; what was acknowledged must be there at the end.
+// TestStorms lets members of which the clocks differ stand still, die and lose each other at
+// random. The party checks the leases all the time; what was acknowledged must be there at the end.
 func TestStorms(t *testing.T) {
 	parties(t, []string{"a", "b", "c"}, func(t *testing.T, p *party) {
 		seed := uint64(time.Now().UnixNano())
