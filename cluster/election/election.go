@@ -87,6 +87,10 @@ var (
 	ErrLost = errors.New("the directory of the election lost what this member agreed to;" +
 		" remove the member from the cluster and add it again with an empty directory")
 
+	// ErrRemoved: this server is no member any more. To join anew it needs an empty directory.
+	ErrRemoved = errors.New("this member was removed from the cluster;" +
+		" to let it join again, empty its directory of the election and add it")
+
 	// ErrClosed: the elector was closed.
 	ErrClosed = errors.New("the elector is closed")
 )

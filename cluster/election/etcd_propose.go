@@ -133,6 +133,8 @@ func (e *Etcd) Transfer(ctx context.Context, to string) error {
 	if err != nil {
 		return fmt.Errorf("election: the leadership cannot be handed to %s: %w", to, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
 	return e.awaitLeader(ctx, to, term)
 }
 

@@ -1,8 +1,6 @@
 package election
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -108,23 +106,6 @@ func (r *Raft) startLocked() error {
 	return r.runLocked()
 }
 
-// firstSnapshot is the state that all members of a new cluster begin with, at index 1 and term 1.
-func firstSnapshot(members []Member) *pb.Snapshot {
-	cs := &pb.ConfState{}
-	for _, m := range members {
-		cs.Voters = append(cs.Voters, m.ID)
-	}
-	slices.Sort(cs.Voters)
-	return snapshot(1, 1, cs, State{Members: members, Version: 1})
-}
-
-func snapshot(index, term uint64, members *pb.ConfState, s State) *pb.Snapshot {
-	data, _ := json.Marshal(s) // a State has nothing that JSON cannot hold
-	return &pb.Snapshot{Data: data, Metadata: &pb.SnapshotMetadata{
-		Index: new(index), Term: new(term), ConfState: members,
-	}}
-}
-
 // runLocked starts raft on what the disk holds.
 func (r *Raft) runLocked() error {
 	s, err := r.disk.Snapshot()
@@ -158,32 +139,6 @@ func (r *Raft) runLocked() error {
 	}
 	r.processLocked()
 	return r.ended
-}
-
-// restoreLocked takes over a snapshot, which is empty for a member that joins.
-func (r *Raft) restoreLocked(s *pb.Snapshot) error {
-	if raft.IsEmptySnap(s) {
-		return nil
-	}
-	state := State{}
-	if err := json.Unmarshal(s.GetData(), &state); err != nil {
-		return fmt.Errorf("election: the state of a snapshot cannot be read: %w", err)
-	}
-	r.state, r.members = state, s.GetMetadata().GetConfState()
-	r.applied, r.appliedTerm = s.GetMetadata().GetIndex(), s.GetMetadata().GetTerm()
-	return nil
-}
-
-// storage is what raft reads. Its snapshots are made on demand, so that they contain a member that
-// was just added: raft on that member refuses others.
-type storage struct {
-	*raft.MemoryStorage
-	r *Raft
-}
-
-// Snapshot implements raft.Storage. It is called by raft, so under r.mu.
-func (s storage) Snapshot() (*pb.Snapshot, error) {
-	return snapshot(s.r.applied, s.r.appliedTerm, s.r.members, s.r.state), nil
 }
 
 // tick is called by the clock.
@@ -296,37 +251,3 @@ func (r *Raft) Close() error {
 	r.failLocked(ErrClosed)
 	return r.disk.Close()
 }
-
-// raftLogger gives raft's messages to the server's log. The library tells every step of an election
-// as information, which is detail here.
-type raftLogger struct{ log *slog.Logger }
-
-func (l raftLogger) write(level slog.Level, text func() string) {
-	if l.log.Enabled(context.Background(), level) {
-		l.log.Log(context.Background(), level, "election: "+text())
-	}
-}
-
-func (l raftLogger) print(level slog.Level, v []any) {
-	l.write(level, func() string { return fmt.Sprint(v...) })
-}
-
-func (l raftLogger) printf(level slog.Level, f string, v []any) {
-	l.write(level, func() string { return fmt.Sprintf(f, v...) })
-}
-
-func (l raftLogger) Debug(v ...any)              { l.print(slog.LevelDebug, v) }
-func (l raftLogger) Debugf(f string, v ...any)   { l.printf(slog.LevelDebug, f, v) }
-func (l raftLogger) Info(v ...any)               { l.print(slog.LevelDebug, v) }
-func (l raftLogger) Infof(f string, v ...any)    { l.printf(slog.LevelDebug, f, v) }
-func (l raftLogger) Warning(v ...any)            { l.print(slog.LevelInfo, v) }
-func (l raftLogger) Warningf(f string, v ...any) { l.printf(slog.LevelInfo, f, v) }
-func (l raftLogger) Error(v ...any)              { l.print(slog.LevelError, v) }
-func (l raftLogger) Errorf(f string, v ...any)   { l.printf(slog.LevelError, f, v) }
-
-// The library calls the following when going on would break what was agreed.
-
-func (l raftLogger) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
-func (l raftLogger) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
-func (l raftLogger) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
-func (l raftLogger) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

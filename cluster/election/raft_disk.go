@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 
@@ -22,17 +21,7 @@ import (
 //	│ "gtelect1" │ batch  │ batch  │ …
 //	└────────────┴────────┴────────┴──
 //
-//	batch:  0        4        8          16                         16+n
-//	        ┌────────┬────────┬──────────┬──────────────────────────┐
-//	        │ n, u32 │ CRC32C │ no., u64 │ items                    │    little-endian
-//	        └────────┴────────┴──────────┴──────────────────────────┘
-//	                          └─ the checksum covers this ──────────┘
-//	item:   0        1        5          5+n
-//	        ┌────────┬────────┬──────────┐
-//	        │ kind   │ n, u32 │ content  │
-//	        └────────┴────────┴──────────┘
-//
-// A batch is what was saved at one time. It is written at once and synced before anything that is
+// A batch, drawn in raft_batch.go, is what was saved at one time. It is written at once and synced before anything that is
 // based on it leaves the server, so only the last batch can be incomplete after a crash; it is then
 // cut off, and nobody was told of it. The numbers of the batches count from 1. A batch that is
 // damaged and has an intact one of a higher number behind it was synced once: that is no crash, and
@@ -63,20 +52,8 @@ type identity struct {
 const (
 	diskMagic  = "gtelect1"
 	diskFile   = "election"
-	batchHead  = 16
-	itemHead   = 5
 	diskFilled = 256 << 10 // bytes from which the file is replaced
 )
-
-// kinds of items
-const (
-	itemIdentity = iota + 1
-	itemSnapshot
-	itemHardState
-	itemEntry
-)
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // openDisk opens or makes the file of a directory, and locks the directory.
 func openDisk(fs vfs.FS, dir string) (*disk, error) {
@@ -161,23 +138,6 @@ func (d *disk) load(data []byte) (int, error) {
 	return at, nil
 }
 
-// parseBatch returns the number and the items of the batch at the beginning of data, or nil if
-// there is no intact one.
-func parseBatch(data []byte) (uint64, []byte) {
-	if len(data) < batchHead {
-		return 0, nil
-	}
-	n := binary.LittleEndian.Uint32(data)
-	if n == 0 || uint64(n) > uint64(len(data)-batchHead) {
-		return 0, nil
-	}
-	covered := data[8 : batchHead+n]
-	if crc32.Checksum(covered, castagnoli) != binary.LittleEndian.Uint32(data[4:]) {
-		return 0, nil
-	}
-	return binary.LittleEndian.Uint64(covered), covered[8:]
-}
-
 // take takes over the items of a batch.
 func (d *disk) take(items []byte) error {
 	for len(items) > 0 {
@@ -218,40 +178,6 @@ func (d *disk) takeItem(kind byte, content []byte) error {
 		return d.Append([]*pb.Entry{e})
 	}
 	return fmt.Errorf("an item is of the unknown kind %d: the file was written by a newer program", kind)
-}
-
-// A batch collects items.
-type batch struct {
-	bytes []byte
-	err   error
-}
-
-func (b *batch) add(kind byte, content []byte) {
-	b.bytes = append(b.bytes, kind)
-	b.bytes = binary.LittleEndian.AppendUint32(b.bytes, uint32(len(content)))
-	b.bytes = append(b.bytes, content...)
-}
-
-func (b *batch) addMessage(kind byte, m proto.Message) {
-	content, err := proto.Marshal(m)
-	b.err = errors.Join(b.err, err)
-	b.add(kind, content)
-}
-
-func (b *batch) addIdentity(who identity) {
-	content, err := json.Marshal(who)
-	b.err = errors.Join(b.err, err)
-	b.add(itemIdentity, content)
-}
-
-// sealed returns the batch as it stands in the file.
-func (b *batch) sealed(no uint64) []byte {
-	s := make([]byte, batchHead, batchHead+len(b.bytes))
-	binary.LittleEndian.PutUint32(s, uint32(len(b.bytes)))
-	binary.LittleEndian.PutUint64(s[8:], no)
-	s = append(s, b.bytes...)
-	binary.LittleEndian.PutUint32(s[4:], crc32.Checksum(s[8:], castagnoli))
-	return s
 }
 
 // begin saves who the member is, and the snapshot that a new cluster begins with, nil for a member

@@ -29,7 +29,12 @@ func (r *Raft) Receive(from string, msg []byte) {
 	if r.node == nil || !r.isForMeLocked(e) {
 		return
 	}
-	r.peers[e.message.GetFrom()] = peer{e.from, e.addr, r.cfg.Clock.Now()}
+	now := r.cfg.Clock.Now()
+	r.peers[e.message.GetFrom()] = peer{e.from, e.addr, now}
+	if _, known := r.memberLocked(e.message.GetFrom()); !known && r.leadsLocked() && now.Before(r.leaseUntil) {
+		r.sendEnvelopeLocked(true, &pb.Message{To: e.message.From})
+		return
+	}
 	r.stepLocked(e.message)
 	r.processLocked()
 }
@@ -67,14 +72,12 @@ func (r *Raft) isForMeLocked(e *envelope) bool {
 		return false
 	}
 	m := e.message
-	if m.GetTo() == r.disk.who.ID {
-		return true
+	mine := m.GetTo() == r.disk.who.ID
+	if mine && e.removed || !mine && m.GetType() == pb.MsgHeartbeat {
+		r.failLocked(fmt.Errorf("%s: %w", r.cfg.Dir, ErrRemoved))
+		return false
 	}
-	if m.GetType() == pb.MsgHeartbeat {
-		r.failLocked(fmt.Errorf("this member was removed from the cluster and added again;"+
-			" empty the directory %s, so that it joins anew", r.cfg.Dir))
-	}
-	return false
+	return mine
 }
 
 // fromMembers are the messages that members may send; others are for raft's own use in a process.
@@ -172,27 +175,35 @@ func (r *Raft) sendLocked(m *pb.Message) {
 	if isVote(m) && r.mustNotCampaignLocked(m) {
 		return
 	}
-	to, known := r.memberLocked(m.GetTo())
-	if !known { // a member that joins knows nobody but who has sent it a message
-		p := r.peers[m.GetTo()]
-		to, known = Member{Name: p.name, Addr: p.addr}, p.name != ""
-	}
-	if known {
-		e := envelope{
-			cluster: hash(r.cfg.Cluster), list: r.disk.who.List,
-			to: to.Name, from: r.cfg.Name, addr: r.cfg.Addr, message: m,
-		}
-		if b, err := e.encode(); err == nil {
-			r.cfg.Transport.Send(to, b)
-		} else {
-			r.log.Error("election: a message cannot be sent", "to", to.Name, "error", err)
-		}
-	}
+	r.sendEnvelopeLocked(false, m)
 	if m.GetType() == pb.MsgSnap {
 		// The transport tells nothing. A snapshot that was lost is noticed when the entry after it
 		// is refused, and sent again.
 		r.node.ReportSnapshot(m.GetTo(), raft.SnapshotFinish)
 	}
+}
+
+// sendEnvelopeLocked gives an envelope to the Transport. A member that joins knows nobody but who has
+// sent it a message.
+func (r *Raft) sendEnvelopeLocked(removed bool, m *pb.Message) {
+	to, known := r.memberLocked(m.GetTo())
+	if !known {
+		p := r.peers[m.GetTo()]
+		to, known = Member{Name: p.name, Addr: p.addr}, p.name != ""
+	}
+	if !known {
+		return
+	}
+	e := envelope{
+		removed: removed, cluster: hash(r.cfg.Cluster), list: r.disk.who.List,
+		to: to.Name, from: r.cfg.Name, addr: r.cfg.Addr, message: m,
+	}
+	b, err := e.encode()
+	if err != nil {
+		r.log.Error("election: a message cannot be sent", "to", to.Name, "error", err)
+		return
+	}
+	r.cfg.Transport.Send(to, b)
 }
 
 // A command is a change of the State in raft's log.

@@ -162,6 +162,7 @@ func TestAddAndRemoveAMember(t *testing.T) {
 	w.nodes["a"].start()
 	w.run(10 * time.Second)
 	require.Same(t, l, w.leader(), "a member that was removed does not disturb")
+	require.ErrorIs(t, w.nodes["a"].r.Err(), ErrRemoved, "and is told")
 	w.converge()
 }
 
@@ -202,7 +203,7 @@ func TestAnOldNumberIsNoticed(t *testing.T) {
 	w.mustChange(func(n *simNode) *proposed { return n.change(adding(Member{Name: name, Addr: name})) })
 	w.nodes[name].start()
 	w.run(2 * time.Second)
-	require.ErrorContains(t, w.nodes[name].r.Err(), "empty the directory")
+	require.ErrorIs(t, w.nodes[name].r.Err(), ErrRemoved)
 }
 
 // Two lists of members would be two clusters that know each other.

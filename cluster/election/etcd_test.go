@@ -1,0 +1,208 @@
+package election
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseEtcd(t *testing.T) {
+	for address, want := range map[string]EtcdConfig{
+		"http://a:2379": {Endpoints: []string{"http://a:2379"}, Prefix: "/gotycoon"},
+		"https://a:1,[::1]:2/x/y/": {
+			Endpoints: []string{"https://a:1", "https://[::1]:2"}, Prefix: "/x/y",
+		},
+		"http://me:p%40ss@a:1,b:2/k": {
+			Endpoints: []string{"http://a:1", "http://b:2"}, Prefix: "/k", User: "me", Password: "p@ss",
+		},
+	} {
+		got, err := ParseEtcd(address)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, bad := range []string{"", "a:2379", "ftp://a:1", "http://", "http://a:1,", "http://a:x/p", "http://%zz@a:1"} {
+		_, err := ParseEtcd(bad)
+		require.ErrorContains(t, err, "write http://a:2379", bad)
+	}
+}
+
+func TestConfigurationsThatAreRefused(t *testing.T) {
+	a := []Member{{Name: "a"}}
+	for want, c := range map[string]RaftConfig{
+		"needs a name":          {Transport: sendFunc(nil)},
+		"needs a transport":     {Name: "a"},
+		"give at least":         {Name: "a", Transport: sendFunc(nil), ElectionTicks: 2},
+		"stands twice":          {Name: "a", Transport: sendFunc(nil), Members: []Member{{Name: "a"}, {Name: "a"}}},
+		"no witness":            {Name: "a", Transport: sendFunc(nil), Members: []Member{{Name: "a", Witness: true}}},
+		"does not contain":      {Name: "b", Transport: sendFunc(nil), Members: a},
+		"a directory of its":    {Name: "a", Transport: sendFunc(nil), Members: a, Dir: otherDir(t)},
+		"directory of the elec": {Name: "a", Transport: sendFunc(nil), Members: a, Dir: "/dev/null/x"},
+	} {
+		_, err := OpenRaft(c)
+		require.ErrorContains(t, err, want)
+	}
+	for want, c := range map[string]EtcdConfig{
+		"needs a name":     {Cluster: "c"},
+		"no address":       {Cluster: "c", Name: "a"},
+		"does not contain": {Cluster: "c", Name: "b", Endpoints: []string{"http://a:1"}, Members: a},
+	} {
+		_, err := OpenEtcd(c)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// otherDir returns the directory of a member called b.
+func otherDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	r, err := OpenRaft(RaftConfig{
+		Name: "b", Dir: dir, Members: []Member{{Name: "b"}}, Transport: sendFunc(nil),
+	})
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	return dir
+}
+
+// etcdMember starts the only member of a cluster.
+func etcdMember(t *testing.T, c EtcdConfig) *Etcd {
+	t.Helper()
+	c.Cluster, c.Name, c.Members = "test", "a", []Member{{Name: "a"}}
+	c.Timeout = time.Second
+	e, err := OpenEtcd(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, e.Close()) })
+	return e
+}
+
+func awaitLease(t *testing.T, e Elector) uint64 {
+	t.Helper()
+	var term uint64
+	require.Eventually(t, func() bool { term, _ = e.Lease(); return term != 0 }, patience, time.Millisecond)
+	return term
+}
+
+// A leader that does not reach etcd leads until its lease is over, and then no more.
+func TestEtcdStandsStill(t *testing.T) {
+	t.Parallel()
+	etcd, err := url.Parse(startEtcd(t))
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(etcd)
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
+	gate := make(chan bool, 1) // holds a token while requests go through
+	gate <- true
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case gate <- <-gate:
+			proxy.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	}))
+	defer s.Close()
+	e := etcdMember(t, EtcdConfig{Endpoints: []string{s.URL}, Prefix: "/p"})
+	term := awaitLease(t, e)
+	require.NoError(t, e.Propose(t.Context(), term, add))
+	<-gate
+	require.Eventually(t, func() bool { _, leads := e.Leading(); return !leads }, patience, time.Millisecond)
+	lease, _ := e.Lease()
+	require.Zero(t, lease)
+	gate <- true
+	require.Greater(t, awaitLease(t, e), term)
+	require.Equal(t, 1, e.State().Required)
+}
+
+// A change is under way when the answer of etcd is lost. Whoever gives up does not know; the next
+// change is made of what was committed.
+func TestEtcdLosesAnswers(t *testing.T) {
+	t.Parallel()
+	p := newParty(t, openEtcdGuest, nil)
+	p.etcd = startEtcd(t)
+	p.invite([]string{"a"})
+	e := p.leader().elector()
+	for range 5 {
+		before := p.mustPropose().Required
+		term := awaitLease(t, e)
+		p.isolate("a", true, false) // requests arrive, answers do not
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		require.ErrorIs(t, e.Propose(ctx, term, add), ErrUnknown)
+		cancel()
+		p.heal()
+		require.Equal(t, before+2, p.mustPropose().Required, "the change took place once")
+	}
+}
+
+// A change of which the first answer is lost is sent again, and takes place once.
+func TestEtcdAnswersTheSecondTime(t *testing.T) {
+	t.Parallel()
+	p := newParty(t, openEtcdGuest, nil)
+	p.etcd = startEtcd(t)
+	p.invite([]string{"a"})
+	e := p.leader().elector()
+	term, _ := e.Leading()
+	p.isolate("a", true, false)
+	time.AfterFunc(100*time.Millisecond, p.heal)
+	require.NoError(t, e.Propose(t.Context(), term, add))
+	require.Equal(t, 1, e.State().Required)
+}
+
+func TestEtcdEndpointsUserAndTLS(t *testing.T) {
+	t.Parallel()
+	address := startEtcd(t)
+	root := &etcdClient{endpoints: []string{address}, timeout: patience}
+	for _, step := range []struct {
+		path    string
+		request map[string]string
+	}{
+		{"user/add", map[string]string{"name": "root", "password": "secret"}},
+		{"role/add", map[string]string{"name": "root"}},
+		{"user/grant", map[string]string{"user": "root", "role": "root"}},
+		{"enable", map[string]string{}},
+	} {
+		var reply struct{}
+		require.NoError(t, root.call(t.Context(), "/v3/auth/"+step.path, step.request, &reply))
+	}
+	etcd, err := url.Parse(address)
+	require.NoError(t, err)
+	s := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(etcd))
+	defer s.Close()
+	ca := x509.NewCertPool()
+	ca.AddCert(s.Certificate())
+	c := EtcdConfig{
+		Endpoints: []string{"https://127.0.0.1:1", s.URL}, Prefix: "/p",
+		User: "root", Password: "secret", TLS: &tls.Config{RootCAs: ca},
+	}
+	e := etcdMember(t, c)
+	term := awaitLease(t, e)
+	e.client.mu.Lock()
+	e.client.token = "expired"
+	e.client.mu.Unlock()
+	require.NoError(t, e.Propose(t.Context(), term, add))
+
+	wrong := &etcdClient{endpoints: []string{address}, user: "root", password: "wrong", timeout: patience}
+	var reply etcdRangeReply
+	require.ErrorContains(t, wrong.call(t.Context(), "/v3/kv/range", etcdRange{Key: []byte("x")}, &reply), "log in")
+	nobody := &etcdClient{endpoints: []string{address}, timeout: patience}
+	err = nobody.call(t.Context(), "/v3/kv/range", etcdRange{Key: []byte("x")}, &reply)
+	require.ErrorIs(t, err, errTokenNeeded)
+}
+
+// Somebody removes the keys. Nothing is made of that but an error.
+func TestEtcdKeysVanish(t *testing.T) {
+	t.Parallel()
+	address := startEtcd(t)
+	e := etcdMember(t, EtcdConfig{Endpoints: []string{address}, Prefix: "/p"})
+	term := awaitLease(t, e)
+	var reply struct{}
+	require.NoError(t, e.client.call(t.Context(), "/v3/kv/deleterange",
+		etcdRange{Key: e.keys.prefix, End: e.keys.end}, &reply))
+	require.ErrorContains(t, e.Propose(t.Context(), term, add), "restore it")
+	require.Eventually(t, func() bool { _, leads := e.Leading(); return !leads }, patience, time.Millisecond)
+	require.ErrorContains(t, e.watch(), "restore it")
+}
