@@ -21,11 +21,11 @@ import (
 //	│ "gtelect1" │ batch  │ batch  │ …
 //	└────────────┴────────┴────────┴──
 //
-// A batch, drawn in raft_batch.go, is what was saved at one time. It is written at once and synced before anything that is
-// based on it leaves the server, so only the last batch can be incomplete after a crash; it is then
-// cut off, and nobody was told of it. The numbers of the batches count from 1. A batch that is
-// damaged and has an intact one of a higher number behind it was synced once: that is no crash, and
-// no start ignores it.
+// A batch, drawn in raft_batch.go, is what was saved at one time. It is written at once and synced
+// before anything that is based on it leaves the server, so only the last batch can be incomplete
+// after a crash; it is then cut off, and nobody was told of it. The numbers of the batches count
+// from 1. A batch that is damaged and has an intact one of a higher number behind it was synced
+// once: that is no crash, and no start ignores it.
 //
 // A file that has grown is replaced by a new one with one batch that holds everything.
 type disk struct {

@@ -19,8 +19,8 @@ import (
 // Cluster is the hash of the cluster's name, list the fingerprint of the members that the cluster
 // began with. The names keep messages away from a member that was given the address of another.
 //
-// The kind is 1, or 2 for the notice of a leader with a lease to a server that is no member any more.
-// Of the message in it only the addressee counts.
+// The kind is 1, or 2 for the notice of a leader with a lease to a server that is no member any
+// more. Of the message in it only the addressee counts.
 type envelope struct {
 	removed        bool // it is a notice
 	cluster, list  uint64

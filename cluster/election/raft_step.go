@@ -183,8 +183,8 @@ func (r *Raft) sendLocked(m *pb.Message) {
 	}
 }
 
-// sendEnvelopeLocked gives an envelope to the Transport. A member that joins knows nobody but who has
-// sent it a message.
+// sendEnvelopeLocked gives an envelope to the Transport. A member that joins knows nobody but who
+// has sent it a message.
 func (r *Raft) sendEnvelopeLocked(removed bool, m *pb.Message) {
 	to, known := r.memberLocked(m.GetTo())
 	if !known {

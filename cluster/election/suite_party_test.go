@@ -268,7 +268,7 @@ func (g *guest) Send(to Member, msg []byte) {
 func openRaftGuest(g *guest) (Elector, error) {
 	return OpenRaft(RaftConfig{
 		Cluster: "test", Name: g.name, Addr: g.name + ":1978", Members: g.members, Dir: g.dir,
-		Transport: g, Clock: g, Tick: 50 * time.Millisecond,
+		Transport: g, Clock: g, Tick: 30 * time.Millisecond,
 	})
 }
 
@@ -278,7 +278,7 @@ func openEtcdGuest(g *guest) (Elector, error) {
 		return nil, err
 	}
 	c.Cluster, c.Name, c.Members, c.Clock = "test", g.name, g.members, g
-	c.Timeout, c.transport = time.Second, g
+	c.Timeout, c.transport = 700*time.Millisecond, g
 	return OpenEtcd(c)
 }
 

@@ -268,7 +268,7 @@ func TestAWitnessNeverLeads(t *testing.T) {
 		p.guests["a"].kill()
 		p.guests["b"].kill()
 		w := p.guests["w"].elector()
-		for range 100 {
+		for range 50 {
 			_, leads := w.Leading()
 			require.False(t, leads)
 			<-time.After(10 * time.Millisecond)
@@ -347,7 +347,7 @@ func TestStorms(t *testing.T) {
 			})
 		}
 		names := []string{"a", "b", "c"}
-		for range 25 {
+		for range 15 {
 			p.disturb(rnd, p.guests[names[rnd.IntN(3)]])
 			<-time.After(time.Duration(rnd.Int64N(int64(400 * time.Millisecond))))
 		}
