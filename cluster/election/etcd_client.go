@@ -37,22 +37,24 @@ func (c *etcdClient) call(ctx context.Context, path string, request, reply any) 
 	if err != nil {
 		return err
 	}
-	err = c.callAny(ctx, path, body, reply)
+	err = c.callAny(ctx, path, body, reply, c.timeout)
 	if errors.Is(err, errTokenNeeded) && c.user != "" {
 		if err = c.authenticate(ctx); err == nil {
-			err = c.callAny(ctx, path, body, reply)
+			err = c.callAny(ctx, path, body, reply, c.timeout)
 		}
 	}
 	return err
 }
 
-func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, reply any) error {
+func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, reply any, timeout time.Duration) error {
 	var errs []error
 	for range c.endpoints {
 		c.mu.Lock()
 		at, token := c.at, c.token
 		c.mu.Unlock()
-		err := c.callOne(ctx, c.endpoints[at]+path, token, body, reply)
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		err := c.callOne(limited, c.endpoints[at]+path, token, body, reply)
+		cancel()
 		if err == nil || errors.Is(err, errTokenNeeded) || ctx.Err() != nil {
 			return err
 		}
@@ -67,8 +69,6 @@ func (c *etcdClient) callAny(ctx context.Context, path string, body []byte, repl
 }
 
 func (c *etcdClient) callOne(ctx context.Context, url, token string, body []byte, reply any) error {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -123,7 +123,8 @@ func (c *etcdClient) authenticate(ctx context.Context) error {
 	var reply struct {
 		Token string `json:"token"`
 	}
-	if err := c.callAny(ctx, "/v3/auth/authenticate", body, &reply); err != nil {
+	// etcd computes a costly hash of the password.
+	if err := c.callAny(ctx, "/v3/auth/authenticate", body, &reply, callsPerTimeout*c.timeout); err != nil {
 		return fmt.Errorf("log in to etcd as %s: %w", c.user, err)
 	}
 	c.mu.Lock()

@@ -120,22 +120,31 @@ func (e *Etcd) Transfer(ctx context.Context, to string) error {
 		return err
 	}
 	defer e.endTransfer()
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	if err := e.handOver(ctx, term, mine, to); err != nil {
+		return fmt.Errorf("election: the leadership cannot be handed to %s: %w", to, err)
+	}
+	return e.awaitLeader(ctx, to, term)
+}
+
+// handOver writes who may take over. What was written when the answer is lost is written once: the
+// second try finds another revision.
+func (e *Etcd) handOver(ctx context.Context, term uint64, mine int64, to string) error {
 	text, err := json.Marshal(etcdLeader{Term: term, Name: e.cfg.Name, Life: e.life, To: to})
 	if err != nil {
 		return err
 	}
-	// If the answer is lost, looking shows what has become of it.
-	_, err = e.txn(ctx, etcdTxn{
-		Compare: []etcdCompare{equalMod(e.keys.leader, mine)},
-		Success: []etcdOp{put(e.keys.leader, text)},
-		Failure: e.wholeRange(),
-	})
-	if err != nil {
-		return fmt.Errorf("election: the leadership cannot be handed to %s: %w", to, err)
+	for {
+		_, err := e.txn(ctx, etcdTxn{
+			Compare: []etcdCompare{equalMod(e.keys.leader, mine)},
+			Success: []etcdOp{put(e.keys.leader, text)},
+			Failure: e.wholeRange(),
+		})
+		if err == nil || pause(ctx, e.cfg.Timeout/looksPerTimeout) != nil {
+			return err
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
-	defer cancel()
-	return e.awaitLeader(ctx, to, term)
 }
 
 // beginTransfer gives up the lease.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	pb "go.etcd.io/raft/v3/raftpb"
@@ -53,6 +54,9 @@ const (
 	diskMagic  = "gtelect1"
 	diskFile   = "election"
 	diskFilled = 256 << 10 // bytes from which the file is replaced
+
+	// A program that a server starts has the server's files, and with them the lock, for a moment.
+	lockWait = time.Second
 )
 
 // openDisk opens or makes the file of a directory, and locks the directory.
@@ -74,7 +78,7 @@ func (d *disk) open(lock string) (err error) {
 	if d.lock, err = d.fs.OpenFile(lock, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return err
 	}
-	if err = d.fs.Lock(d.lock, 0); err != nil {
+	if err = d.fs.Lock(d.lock, lockWait); err != nil {
 		return fmt.Errorf("%s: %w; end the other server that uses this directory", lock, err)
 	}
 	if _, err = d.fs.Stat(d.path); errors.Is(err, os.ErrNotExist) {

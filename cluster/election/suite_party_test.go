@@ -95,7 +95,7 @@ func (p *party) invite(names []string) {
 }
 
 func (p *party) guest(name string, members []Member) *guest {
-	g := &guest{p: p, name: name, rate: 1, dir: p.t.TempDir(), members: members, began: time.Now()}
+	g := &guest{p: p, name: name, rate: 1, dir: fastDir(p.t), members: members, began: time.Now()}
 	g.awake = sync.NewCond(&g.mu)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +144,7 @@ func (p *party) heal() {
 
 // watch checks that the leases of two members never overlap.
 func (p *party) watch() {
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
@@ -268,7 +268,7 @@ func (g *guest) Send(to Member, msg []byte) {
 func openRaftGuest(g *guest) (Elector, error) {
 	return OpenRaft(RaftConfig{
 		Cluster: "test", Name: g.name, Addr: g.name + ":1978", Members: g.members, Dir: g.dir,
-		Transport: g, Clock: g, Tick: 30 * time.Millisecond,
+		Transport: g, Clock: g, Tick: 80 * time.Millisecond,
 	})
 }
 
@@ -278,7 +278,7 @@ func openEtcdGuest(g *guest) (Elector, error) {
 		return nil, err
 	}
 	c.Cluster, c.Name, c.Members, c.Clock = "test", g.name, g.members, g
-	c.Timeout, c.transport = 700*time.Millisecond, g
+	c.Timeout, c.transport = time.Second, g
 	return OpenEtcd(c)
 }
 
@@ -315,7 +315,19 @@ func startEtcd(t *testing.T) string {
 		}
 		t.Skip("etcd is not here: install Debian's package etcd-server")
 	}
-	dir := t.TempDir()
+	for range 5 {
+		if address := tryEtcd(t, path); address != "" {
+			return address
+		}
+	}
+	t.Fatal("etcd does not start")
+	return ""
+}
+
+// tryEtcd starts an etcd. It returns nothing if the etcd ends, because somebody else took its ports.
+func tryEtcd(t *testing.T, path string) string {
+	t.Helper()
+	dir := fastDir(t)
 	client, peer := freePort(t), freePort(t)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	require.NoError(t, err)
@@ -325,21 +337,47 @@ func startEtcd(t *testing.T) string {
 		"--initial-cluster", "default="+peer)
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-ended
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		require.NoError(t, log.Close())
 	})
-	require.Eventually(t, func() bool {
+	healthy := func() bool {
 		resp, err := http.Get(client + "/health")
 		if err != nil {
 			return false
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 30*time.Second, 20*time.Millisecond)
+	}
+	for !healthy() {
+		select {
+		case <-ended:
+			return ""
+		case <-time.After(20 * time.Millisecond):
+		case <-t.Context().Done():
+			return ""
+		}
+	}
 	return client
+}
+
+// fastDir returns a directory in memory where there is one. How long a disk takes is no matter of the
+// tests in real time; timers would have to be as long.
+func fastDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "election")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 func freePort(t *testing.T) string {
