@@ -117,7 +117,7 @@ func TestEtcdStandsStill(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	defer s.Close()
+	t.Cleanup(s.Close)
 	e := etcdMember(t, EtcdConfig{Endpoints: []string{s.URL}, Prefix: "/p"})
 	term := awaitLease(t, e)
 	require.NoError(t, e.Propose(t.Context(), term, add))
@@ -187,7 +187,7 @@ func TestEtcdEndpointsUserAndTLS(t *testing.T) {
 	proxy := httputil.NewSingleHostReverseProxy(etcd)
 	proxy.ErrorLog = log.New(io.Discard, "", 0)
 	s := httptest.NewTLSServer(proxy)
-	defer s.Close()
+	t.Cleanup(s.Close)
 	ca := x509.NewCertPool()
 	ca.AddCert(s.Certificate())
 	c := EtcdConfig{
