@@ -25,6 +25,7 @@ type Raft struct {
 	peers    map[uint64]peer // of whom messages have come
 	strange  map[string]bool // who was reported to have begun with other members
 	waiting  map[uint64]proposal
+	finished []func()  // tells those whose wait is over
 	began    time.Time // questions for a lease count from it
 	stopTick func()
 	ticks    int
@@ -208,7 +209,7 @@ func (r *Raft) memberLocked(id uint64) (Member, bool) {
 	return r.state.Members[i], true
 }
 
-// publishLocked shows the present.
+// publishLocked shows the present, and then ends the waits that are over.
 func (r *Raft) publishLocked() {
 	v := view{leads: r.leadsLocked(), state: r.state, err: r.ended, term: r.shown.Load().term}
 	if r.node != nil {
@@ -222,6 +223,10 @@ func (r *Raft) publishLocked() {
 		v.lease = r.leaseUntil
 	}
 	r.show(v)
+	for _, tell := range r.finished {
+		tell()
+	}
+	r.finished = nil
 }
 
 // failLocked ends the part of this member in the cluster.

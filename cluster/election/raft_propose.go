@@ -139,11 +139,12 @@ func (r *Raft) proposeLocked(before, after State, members *pb.ConfChange, done f
 	return c.ID, nil
 }
 
-// finishLocked tells whoever waits for a proposal.
+// finishLocked ends the wait for a proposal. Who waits is told by publishLocked, after State shows
+// what was committed.
 func (r *Raft) finishLocked(id uint64, err error) {
 	if p, ok := r.waiting[id]; ok {
 		delete(r.waiting, id)
-		p.done(err)
+		r.finished = append(r.finished, func() { p.done(err) })
 	}
 }
 

@@ -380,6 +380,9 @@ func (n *simNode) change(e edit) *proposed {
 	version := n.r.State().Version + 1
 	_, err := n.r.begin(term, e, func(err error) {
 		p.err = err
+		if got := n.r.State().Version; err == nil && got < version {
+			n.w.t.Errorf("version %d is committed, and %s shows %d", version, n.name, got)
+		}
 		if err == nil && n.life == life {
 			n.w.newest = max(n.w.newest, version)
 		}
