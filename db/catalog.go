@@ -36,8 +36,12 @@ type Catalog struct {
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 
-	guard atomic.Bool // clients may not update, see SetGuarded
+	guard   atomic.Bool // clients may not update, see SetGuarded
+	onGuard func()      // see OnGuard; nil: nobody wants to know
 }
+
+// OnGuard has set called after each SetGuarded, without a lock. It is called before clients come.
+func (c *Catalog) OnGuard(set func()) { c.onGuard = set }
 
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
@@ -86,6 +90,9 @@ func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.log.Files() }
 // the log.
 func (v *View) SetGuarded(on bool) error {
 	v.c.guard.Store(on)
+	if v.c.onGuard != nil {
+		defer v.c.onGuard()
+	}
 	if !on {
 		return nil
 	}

@@ -69,6 +69,7 @@ type Follower struct {
 	opts   FollowerOptions
 	dbs    []uint16 // databases that updates are taken for
 	ownLog uint64   // ulog.LogKey of this server's log; 0: none
+	onTune func()   // see OnTune; nil: nobody wants to know
 	status status
 
 	// The goroutine of run owns the fields from here to attempts.
@@ -124,6 +125,7 @@ var (
 // begins at once.
 func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.Duration) {
 	fromText, intervalText := "*", "*"
+	defer f.tellTuned() // after the lock is free
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.master.Host, f.master.Port = host, port
@@ -143,6 +145,16 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 	f.system("replication setting was modified: host=%s port=%d ts=%s iv=%s", host, port, fromText, intervalText)
 	if f.retuned != nil {
 		f.retuned()
+	}
+}
+
+// OnTune has tuned called after each Tune, without a lock of the Follower. It is called before
+// Start.
+func (f *Follower) OnTune(tuned func()) { f.onTune = tuned }
+
+func (f *Follower) tellTuned() {
+	if f.onTune != nil {
+		f.onTune()
 	}
 }
 

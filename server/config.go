@@ -46,6 +46,8 @@ type Config struct {
 
 	Replication ReplicationConfig // what the replication of the original cannot do
 
+	OnRole string // program that is told of the role (-on-role); empty: none
+
 	ReadOnly bool // refuse updates (-ord)
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
 	TryLock  bool // do not wait for a file that another process has locked (-otl)

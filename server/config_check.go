@@ -55,7 +55,7 @@ func (c *Config) check() error {
 	if info, err := os.Stat(c.CmdDir); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: no such directory", c.CmdDir)
 	}
-	return nil
+	return checkRoleCommand(c.OnRole)
 }
 
 // checkDaemonPaths refuses relative paths: a daemon changes its directory, so they would mean
@@ -66,7 +66,7 @@ func (c *Config) checkDaemonPaths() error {
 	}
 	paths := slices.Concat(c.Plugins.paths(), c.TLS.paths(), []string{
 		c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(),
-		c.Access.Path,
+		c.Access.Path, c.OnRole,
 	})
 	for _, path := range paths {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {

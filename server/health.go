@@ -16,6 +16,7 @@ type health struct {
 	catalog   *db.Catalog
 	room      *room
 	following *following
+	standing  *standing
 }
 
 // phase is why the server cannot be used just now, empty while it can. It is atomic, so whatever

@@ -41,7 +41,7 @@ func Metrics() []exporter.Definition {
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
-	return exporter.All(append(parts, leader.Metrics())...)
+	return exporter.All(append(parts, leader.Metrics(), standingMetrics())...)
 }
 
 // published are the parts whose figures are published, all of them open.
@@ -55,6 +55,8 @@ type published struct {
 	services  running
 	primary   *primary
 	following *following
+	standing  *standing
+	onRole    *roleCommand
 	replicas  *replicas
 	snapshots *snapshots
 }
@@ -91,6 +93,7 @@ func newExport(f published) *export {
 	if f.following.follower != nil {
 		e.add(exporter.Replication(f.following.figures))
 	}
+	e.add(exporter.Part(standingFigures(f.standing, f.onRole)))
 	if f.catalog.Log() != nil {
 		e.add(exporter.Replicas(f.replicas.figures))
 	}

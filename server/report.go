@@ -29,6 +29,7 @@ type reporter struct {
 	following *following
 	replicas  *replicas
 	primary   *primary
+	standing  *standing
 }
 
 // report adds the rows about program, process and machine. The parts add their own rows.
@@ -49,6 +50,7 @@ func (r *reporter) report(rows map[string]string) {
 	r.following.report(rows, now)
 	r.replicas.report(rows)
 	r.primary.report(rows)
+	r.standing.report(rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)
 	reportSystem(rows)

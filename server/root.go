@@ -44,6 +44,8 @@ type root struct {
 	timers    *timers
 	primary   primary
 	following *following
+	standing  *standing
+	onRole    *roleCommand
 	replicas  replicas
 	scripts   *scripts
 	memcached *memcached
@@ -93,6 +95,7 @@ func (r *root) parts() []part {
 		{"timers", nil, quietly(r.timers.close)},
 		{"role", r.openRole, nil},
 		{"follower", r.openFollowing, quietly(func() { r.following.close() })},
+		{"standing", r.openStanding, quietly(func() { r.onRole.close() })},
 		{"script", r.openScript, quietly(func() { r.scripts.close() })},
 		{"memcached", r.openMemcached, func() bool { return !r.serving || r.memcached.finish() }},
 		{"services", r.openServices, func() bool { return r.services.close(r.log) }},
@@ -182,6 +185,16 @@ func (r *root) openFollowing() error {
 	return nil
 }
 
+// openStanding finds out what this server is for clients that update records.
+func (r *root) openStanding() error {
+	r.standing = openStanding(&replicationStanding{
+		catalog: r.databases.catalog, follower: r.following.follower, readOnly: r.cfg.ReadOnly,
+		master: replication.Master{Host: r.cfg.MasterHost, Port: r.cfg.MasterPort},
+	})
+	r.onRole = newRoleCommand(r.cfg.OnRole, r.standing, r.log)
+	return nil
+}
+
 func (r *root) openScript() error {
 	r.scripts = loadScript(scriptOptions{
 		ScriptConfig: r.cfg.Script, Catalog: r.databases.catalog, Workers: min(r.cfg.Threads, MaxThreads), Room: r.cfg.Limits.scripts(), Log: r.log,
@@ -216,6 +229,7 @@ func (r *root) publish() error {
 	c, catalog := r.cfg, r.databases.catalog
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
+		standing: r.standing,
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
@@ -223,13 +237,13 @@ func (r *root) publish() error {
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
-	r.health.catalog, r.health.room, r.health.following = catalog, r.room, r.following
+	r.health.catalog, r.health.room, r.health.following, r.health.standing = catalog, r.room, r.following, r.standing
 	if r.admin.server == nil {
 		return nil
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, replicas: &r.replicas, snapshots: r.databases.snapshots,
+		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)

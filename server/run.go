@@ -87,6 +87,7 @@ func serve(ctx context.Context, r *root) (ok bool) {
 		}
 		r.manager.tell(daemon.SdNotifyReady)
 		r.health.phase.set("")
+		r.onRole.start()
 		if r.cfg.Listening != nil {
 			r.cfg.Listening(r.data.Addr())
 		}

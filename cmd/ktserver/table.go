@@ -232,6 +232,9 @@ func (o *options) rows() []*option {
 		{name: "slave-read-only", value: switchValue(&o.Replication.ReadOnly),
 			section: "replication",
 			help:    "refuse updates of clients, but not those of the master; tunerepl -rw ends it"},
+		{name: "on-role", value: textValue(&o.OnRole), section: "replication",
+			help: "run this `program` when the server has started, and when it becomes primary, replica " +
+				"or none of them; see docs/roles.md"},
 
 		{name: "admin", value: textValue(&o.Admin.Addr),
 			help: "serve metrics, probes and profiles by HTTP on this `address`, HOST:PORT"},
