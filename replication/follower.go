@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/binproto/frame"
@@ -71,10 +72,11 @@ type Follower struct {
 	ownLog uint64   // ulog.LogKey of this server's log; 0: none
 	onTune func()   // see OnTune; nil: nobody wants to know
 	status status
+	known  atomic.Pointer[[]byte] // good, for other goroutines
 
 	// The goroutine of run owns the fields from here to attempts.
 	place    place      // includes what was received and is not durable yet
-	good     []byte     // encoded place that was remembered last
+	good     []byte     // encoded place that was remembered last; see remember
 	next     []byte     // encoded place that the commit under way remembers
 	unproven bool       // the next connection does not ask once more for the update received last
 	refresh  bool       // the services' database is to be copied
@@ -86,6 +88,7 @@ type Follower struct {
 	refused  bool       // the master refused the latest connection, and the log says so
 	failed   string     // why the last copy ended early
 	attempts int        // connections in vain since the last useful one
+	lacking  time.Time  // since when the master has lacked updates that it may still receive
 
 	stop context.CancelFunc // ends run; nil before Start
 	done sync.WaitGroup     // waits for run, and for the writer of the RTS file
@@ -111,6 +114,12 @@ var (
 
 	// errParted: the master lacks updates which this server has from it.
 	errParted = errors.New("the master has lost updates that this server has from it")
+
+	// errStranger: the new master has not followed the former one, or not as far as this server.
+	errStranger = errors.New("the new master lacks updates that this server has from the former one")
+
+	// errLate: the new master may still receive what it lacks, see succession.go.
+	errLate = errors.New("the new master has not yet received all updates that this server has from the former one")
 
 	// errOtherKind: a copy of the master's database cannot be stored in this server's.
 	errOtherKind = errors.New("one of the databases has expiration times (ktopts=p is missing) and the other has not")

@@ -29,7 +29,10 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 		f.opts.Logger.Warn(fmt.Sprintf("the master has the server ID of this one, %d: nothing will come from it", hello.SID))
 	}
 	if why := p.partedAtHello(); why != "" {
-		return p.part(why)
+		return p.part(errParted, why)
+	}
+	if err := p.meetSuccessor(); err != nil {
+		return err
 	}
 	if f.place.amends != amendsNone {
 		p.forgetLost()
@@ -97,9 +100,9 @@ func (p *pull) meetLog() error {
 		place.copyAgain(db.ServicesIndex)
 	}
 	mark, known := place.marks[p.key]
-	if changed && !known {
-		p.f.opts.Logger.Warn(fmt.Sprintf("the master's log is another than that which was followed up to ts=%d, and goes on from there: a server that "+
-			"was not a follower of the former master too may have had updates that do not come", place.position))
+	if changed && !known && p.hello.Past == nil {
+		p.f.opts.Logger.Warn(fmt.Sprintf("the master's log is another than that which was followed up to ts=%d, and goes on from there: the master is of an "+
+			"earlier version and does not tell whether it followed the former master; if it did not, it may have had updates that do not come", place.position))
 	}
 	if !changed || !known || mark >= place.position {
 		return nil

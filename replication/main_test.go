@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/binproto"
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
@@ -93,6 +95,7 @@ type node struct {
 	role     *leader.Role // its part in them
 
 	replicas    replication.Replicas
+	follower    atomic.Pointer[replication.Follower]
 	silence     time.Duration // after which its follower gives its master up
 	gapContinue bool
 	oneFile     bool // the log has one file
@@ -165,7 +168,7 @@ func (n *node) listen() {
 	n.socket, n.done = socket, make(chan struct{})
 	n.port = socket.Addr().(*net.TCPAddr).Port
 	source := replication.NewSource(replication.SourceOptions{
-		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace})
+		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace, Past: n.past})
 	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View, Services: n.catalog.Services(), Source: source})
 	n.serving.Go(func() {
 		for {
@@ -179,6 +182,13 @@ func (n *node) listen() {
 			n.serving.Go(func() { n.serve(c, handler) })
 		}
 	})
+}
+
+func (n *node) past() *frame.Past {
+	if f := n.follower.Load(); f != nil {
+		return f.Past()
+	}
+	return replication.PastOf(nil, n.catalog)()
 }
 
 func (n *node) serve(socket net.Conn, handler *binproto.Handler) {
@@ -293,6 +303,7 @@ func (n *node) follow(m replication.Master) (f *replication.Follower, end func()
 	}
 	f, err := replication.OpenFollower(o)
 	require.NoError(n.t, err)
+	n.follower.Store(f)
 	f.Start()
 	end = sync.OnceFunc(func() { require.NoError(n.t, f.Close()) })
 	n.t.Cleanup(end)

@@ -235,7 +235,7 @@ func (p *pull) apply() error {
 		return err
 	}
 	if p.noted > 0 {
-		p.f.good = p.f.next
+		p.f.remember(p.f.next)
 	}
 	p.f.status.updates.Add(int64(len(p.ups)))
 	p.f.moved = true
@@ -251,7 +251,7 @@ func (p *pull) apply() error {
 func (p *pull) note(n int) *ulog.Position {
 	place := &p.f.place
 	if p.noted > 0 { // the commit of the group of the previous call has succeeded
-		p.f.good = p.f.next
+		p.f.remember(p.f.next)
 	}
 	for ; p.noted < n; p.noted++ {
 		if o := p.ups[p.noted].Origin; o.Log != 0 && o.Log != ulog.UnknownLog {

@@ -124,6 +124,22 @@ func (p *place) takeMarks(s *place) {
 	}
 }
 
+// remember notes the encoded place that the databases remember from now on.
+func (f *Follower) remember(state []byte) {
+	f.good = state
+	f.known.Store(&state)
+}
+
+// beginAt forgets the former master, and goes on from a position in the log of any master.
+func (f *Follower) beginAt(at ulog.Stamp) {
+	f.place = place{position: at, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
+	if f.opts.Services != nil { // the skipped updates may contain another server's claim
+		f.place.copyAgain(db.ServicesIndex)
+	}
+	f.status.position.Store(uint64(at))
+	f.save()
+}
+
 // advance moves the position on, and begins to write it into the RTS file when that is due.
 func (f *Follower) advance(to ulog.Stamp) {
 	f.place.advance(to)
@@ -172,7 +188,7 @@ func (f *Follower) beginSaving() {
 		f.failedToSave(err)
 		return
 	}
-	f.good = state
+	f.remember(state)
 	f.saving = make(chan error, 1)
 	f.done.Go(func() {
 		err := f.opts.Catalog.SyncLogs()

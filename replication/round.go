@@ -49,7 +49,7 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 		f.ownLog = ulog.LogKey(log.ID())
 	}
 	f.place = f.recall(rts.saved)
-	f.good = f.place.encode()
+	f.remember(f.place.encode())
 	f.recallPartial()
 	f.status.position.Store(uint64(f.place.position))
 	f.status.set(f.idleState())
@@ -120,14 +120,10 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Unlock()
 	if tuned { // Tune did this too, but the former master was still followed and may have undone it
 		f.status.retune(f.idleState())
+		f.lacking = time.Time{}
 	}
 	if from != nil {
-		f.place = place{position: *from, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
-		if f.opts.Services != nil { // the skipped updates may contain another server's claim
-			f.place.copyAgain(db.ServicesIndex)
-		}
-		f.status.position.Store(uint64(*from))
-		f.save()
+		f.beginAt(*from)
 	}
 	if recopy {
 		f.place.amends = amendsCopies
@@ -192,7 +188,7 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 		f.opts.Logger.Error(err.Error())
 		f.status.explain(Gap, err.Error())
 		return retryRefused
-	case errors.Is(err, errParted):
+	case errors.Is(err, errParted) || errors.Is(err, errStranger):
 		f.opts.Logger.Error(err.Error())
 		f.status.explain(Parted, err.Error())
 		return retryRefused
@@ -221,6 +217,8 @@ func (f *Follower) backOff() time.Duration {
 // followed from the instant of the first copy.
 func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) error {
 	f.status.set(Copying)
+	shared := f.shared(&h)
+	whole := len(f.place.parts) >= len(shared) && !slices.ContainsFunc(f.place.parts, func(p part) bool { return p.copied || p.at > 0 })
 	for {
 		part := f.place.incomplete()
 		if part == nil {
@@ -230,7 +228,11 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 			return err
 		}
 	}
-	f.place.finishCopies(len(f.place.parts) >= len(f.shared(&h)))
+	f.place.finishCopies(len(f.place.parts) >= len(shared))
+	if whole {
+		kept := slices.ContainsFunc(shared, func(i uint16) bool { return f.opts.Catalog.Numbered(int(i)).Info().KeepsVersions })
+		f.place.inherit(&h, kept, copyLog(h, f.ownLog))
+	}
 	f.place.master, f.place.amends = ulog.LogKey(h.Log), amendsNone
 	f.status.position.Store(uint64(f.place.position))
 	f.save()

@@ -15,13 +15,18 @@ import (
 // SourceOptions are the parts that a Source works with, and what it tells followers.
 type SourceOptions struct {
 	Log       *ulog.Log
-	SID       uint16           // this server's ID
-	Databases int              // number of this server's databases
-	Services  bool             // this server has a services' database besides
-	Done      <-chan struct{}  // closed when the server stops: connections end within a heartbeat
-	Replicas  *Replicas        // where followers are listed; nil means nowhere
-	Logger    *slog.Logger     // nil means silent
-	Now       func() time.Time // nil means time.Now
+	SID       uint16          // this server's ID
+	Databases int             // number of this server's databases
+	Services  bool            // this server has a services' database besides
+	Done      <-chan struct{} // closed when the server stops: connections end within a heartbeat
+	Replicas  *Replicas       // where followers are listed; nil means nowhere
+
+	// Past returns what this server has received as a follower, see succession.go. Nil: followers
+	// are told nothing of it.
+	Past func() *frame.Past
+
+	Logger *slog.Logger     // nil means silent
+	Now    func() time.Time // nil means time.Now
 
 	// Grace is how long the log is held for a follower after it has acknowledged updates, see
 	// holdGrace; 0 means 30 s.
@@ -60,8 +65,12 @@ func NewSource(o SourceOptions) *Source {
 
 // hello is the first message to a follower of our kind.
 func (s *Source) hello(r *ulog.Reader) frame.Hello {
-	return frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
+	h := frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
 		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services, Newest: true}
+	if s.opts.Past != nil {
+		h.Past = s.opts.Past()
+	}
+	return h
 }
 
 // Copying lists a follower that fetches a copy of a database. It implements binproto.Source.

@@ -124,7 +124,7 @@ func (p *dataPort) door() *door {
 			Scripts:  p.Scripts.binary(),
 			Source: p.Replicas.source(replication.SourceOptions{
 				Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
-				Logger: p.Log.Logger, Now: p.Now,
+				Past: replication.PastOf(p.Following.follower, p.Catalog), Logger: p.Log.Logger, Now: p.Now,
 			}),
 			Meters: p.Meters.bin,
 			Logger: p.Log.Logger,
