@@ -76,6 +76,7 @@ func (s *servers) with(ctx context.Context, r repetition, f func(*conn) error) e
 		}
 	}
 	var last error // says more than that the search for another primary has ended
+	var refused *Client
 	for {
 		c, err := find()
 		if err != nil {
@@ -87,6 +88,12 @@ func (s *servers) with(ctx context.Context, r repetition, f func(*conn) error) e
 		}
 		if ctx.Err() != nil || errors.Is(err, errClosed) || !r.again(err, &s.opts) {
 			return err
+		}
+		if errors.Is(err, ErrReadOnly) {
+			if refused == c {
+				return err // it still says that it is the primary: this is about the records
+			}
+			refused = c
 		}
 		last = err
 	}

@@ -415,6 +415,25 @@ func TestThePrimaryOfAnEarlierTerm(t *testing.T) {
 	require.Equal(t, calls, former.calls.Load())
 }
 
+// A primary that refuses an update for another reason is not asked for ever.
+func TestThePrimaryRefusesAnUpdate(t *testing.T) {
+	var calls atomic.Int64
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/tab-separated-values")
+		if r.URL.Path == "/rpc/report" {
+			fmt.Fprint(w, "repl_role\tprimary\n")
+			return
+		}
+		calls.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, "ERROR\tDB: 4: permission denied\n")
+	}))
+	defer s.Close()
+	cl := clientOf(t, client.Options{}, s.Listener.Addr().String(), "127.0.0.1:1")
+	require.ErrorIs(t, cl.DB("").Add(t.Context(), "k", nil, client.Never), client.ErrReadOnly)
+	require.EqualValues(t, 2, calls.Load())
+}
+
 // Also with one server an error says whether the call may have been carried out.
 func TestErrorsOfTheNetwork(t *testing.T) {
 	f := newFake(t, "")

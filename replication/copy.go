@@ -255,7 +255,7 @@ func (c *copier) store(ups []ulog.Update, reached []byte) error {
 		if n == len(ups) {
 			c.part.key = reached
 		}
-		return &ulog.Position{DBID: c.part.db, State: place.encode()}
+		return &ulog.Position{DBID: c.part.db, State: place.encode(), After: c.part.at}
 	}
 	err := c.f.store(&c.pending, c.part.db, ups, note, true)
 	if e, ok := errors.AsType[*dberr.Error](err); ok && e.Code == dberr.InvalidOperation {

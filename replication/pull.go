@@ -263,7 +263,11 @@ func (p *pull) note(n int) *ulog.Position {
 		}
 	}
 	p.f.next = place.encode()
-	return &ulog.Position{DBID: p.ups[0].DBID, State: p.f.next}
+	note := &ulog.Position{DBID: p.ups[0].DBID, State: p.f.next}
+	if p.hello != nil && n > 0 {
+		note.After = p.stamps[n-1]
+	}
+	return note
 }
 
 // leftOut logs that an update can never be applied. Like the original, the follower goes on: the

@@ -142,6 +142,19 @@ func (p *pull) lacks() *lack {
 	return found
 }
 
+// newest returns a stamp that every update of the new master which this server lacks is behind, if
+// no update of the new master has come here, see meetLog; 0: none is known.
+func (p *pull) newest() (at ulog.Stamp) {
+	place := &p.f.place
+	if past := p.hello.Past; past == nil || past.Master == place.master {
+		return place.seen
+	}
+	for _, stamp := range place.marks {
+		at = max(at, stamp)
+	}
+	return at
+}
+
 // copyOf reports whether a mark is about updates of a copy (copyLog), and of which log's master, as
 // far as one can tell from the logs that are known here.
 func (p *pull) copyOf(mark uint64) (log uint64, copied bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gotycoon/replication"
+	"gotycoon/ulog"
 )
 
 // awaitParted waits until a follower has parted from its master, for a reason.
@@ -277,4 +278,35 @@ func TestAMasterFromAnImageOfItsDisk(t *testing.T) {
 			require.Empty(t, b.get(0, "new0"))
 		})
 	}
+}
+
+// The position of a follower may be newer than all that the new master has in its log: heartbeats
+// tell the end of the former log, with records that are for nobody. A new master whose clock is
+// behind gives its updates older stamps than that, and they must come all the same.
+func TestTheClockOfTheNewMasterIsBehind(t *testing.T) {
+	z, a, c := newNode(t, 1), newNode(t, 2), newNode(t, 4)
+	b := begin(t, &node{sid: 3, exprs: []string{":", "%"}, clock: func() time.Time { return time.Now().Add(-time.Hour) }})
+	ofA, endA := a.follow(master(z.port))
+	ofB, _ := b.follow(master(a.port))
+	f, _ := c.follow(master(a.port))
+	z.set(0, "k", "z")
+	caughtUp(t, ofA, z)
+	caughtUp(t, ofB, a)
+	caughtUp(t, f, a)
+	// An update that a has made itself moves its position in the log of z on. It is not sent to a,
+	// which remembers the position in its own log.
+	own := ulog.Update{SID: 2, Op: ulog.OpSet, Key: []byte("of a"), Value: make([]byte, 8)}
+	require.NoError(t, z.catalog.DB(0).Replicate(nil, []ulog.Update{own}, nil, nil))
+	caughtUp(t, ofA, z)
+	before := a.catalog.Log().Last()
+	endA()
+	require.Greater(t, a.catalog.Log().Last(), before)
+	caughtUp(t, f, a)
+	a.shut()
+	ofB.Tune("", 0, nil, nil)
+	b.set(0, "new", "b")
+	require.Less(t, b.catalog.Log().Last(), a.catalog.Log().Last())
+	f.Tune("127.0.0.1", b.port, nil, nil)
+	eventually(t, "the update of the new master", func() bool { return c.get(0, "new") == "b" })
+	c.noCopy()
 }
