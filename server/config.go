@@ -76,6 +76,8 @@ type Config struct {
 	Access AccessConfig // who may do what
 	TLS    TLSConfig    // of all ports, and of the connection to a master
 
+	Members MemberConfig // how the servers of a cluster know each other
+
 	Admin AdminConfig // metrics and probes
 
 	Databases []string // path expressions

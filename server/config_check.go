@@ -40,6 +40,7 @@ func (c *Config) check() error {
 		c.Limits.check,
 		c.Services.check,
 		c.TLS.check,
+		c.Members.check,
 		c.Admin.check,
 	} {
 		if err := check(); err != nil {
@@ -66,7 +67,7 @@ func (c *Config) checkDaemonPaths() error {
 	}
 	paths := slices.Concat(c.Plugins.paths(), c.TLS.paths(), []string{
 		c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(),
-		c.Access.Path,
+		c.Access.Path, c.Members.Secret,
 	})
 	for _, path := range paths {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {

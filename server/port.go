@@ -54,6 +54,7 @@ type dataPortOptions struct {
 	Traffic *traffic
 	Limits  *netio.Limits
 	Access  *access.Guard
+	Members *members
 	Pages   *browser.Policy
 	Meters  *meters
 	Secure  func(net.Listener) net.Listener
@@ -132,6 +133,7 @@ func (p *dataPort) door() *door {
 		pool:    netio.NewPool(),
 		limits:  p.Limits,
 		access:  p.Access,
+		members: p.Members,
 		meter:   p.Meters.meter,
 		traffic: p.Traffic,
 		log:     p.Log,

@@ -119,6 +119,14 @@ func (f *following) close() {
 	}
 }
 
+// standby says why this server is not the primary: it has a master. It is empty on the primary.
+func (f *following) standby() string {
+	if m := f.master(); m.Address != "" {
+		return "this server is not the primary either: it follows " + m.Address
+	}
+	return ""
+}
+
 // streams reports whether this server follows a master and has heard of the master lately.
 func (f *following) streams() bool {
 	return f.follower != nil && f.follower.Status().State == replication.Streaming

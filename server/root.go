@@ -7,6 +7,7 @@ import (
 	"gotycoon/access"
 	"gotycoon/admin"
 	"gotycoon/admin/api"
+	"gotycoon/binproto/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
@@ -33,6 +34,7 @@ type root struct {
 	tls       *tlsport.Guard
 	pages     *browser.Policy
 	access    *access.Guard
+	members   *members
 	meters    meters
 	health    health
 	console   *api.API // shown by admin only
@@ -84,6 +86,7 @@ func (r *root) parts() []part {
 		{"host", r.openHost, nil},
 		{"TLS", r.openTLS, quietly(r.closeTLS)},
 		{"access", r.openAccess, quietly(func() { r.access.Close() })},
+		{"members", r.openMembers, nil},
 		{"admin listener", r.openAdmin, quietly(func() { r.admin.close() })},
 		{"last line", nil, quietly(r.logLast)},
 		{"databases", func() error { return r.databases.open(r.live.snapshots) }, r.databases.close},
@@ -125,6 +128,11 @@ func (r *root) openAccess() (err error) {
 		return err
 	}
 	r.access, err = openAccess(r.cfg.Access, r.cfg.Host, r.log)
+	return err
+}
+
+func (r *root) openMembers() (err error) {
+	r.members, err = openMembers(r.cfg.Members, &r.cfg.TLS, r.cfg.Port, r.access, r.log)
 	return err
 }
 
@@ -214,13 +222,18 @@ func (r *root) openServices() (err error) {
 // and the console show the parts.
 func (r *root) publish() error {
 	c, catalog := r.cfg, r.databases.catalog
+	r.members.standby = r.following.standby
+	if r.memcached.service != nil {
+		r.members.ports[frame.MemberMemcached.String()] = r.memcached.service.Adopt
+	}
+	r.services.adopters(r.members.ports)
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
 		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
-		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
+		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
 	r.health.catalog, r.health.room, r.health.following = catalog, r.room, r.following
@@ -256,6 +269,9 @@ func (r *root) begin() error {
 	})
 	if r.cfg.Access.Path != "" {
 		r.timers.every(accessEvery, r.access.Poll)
+	}
+	if r.members.secrets != nil {
+		r.timers.every(accessEvery, r.members.secrets.Poll)
 	}
 	r.timers.every(roomEvery, r.room.look)
 	if r.cpus != nil {

@@ -52,6 +52,8 @@ type Service interface {
 	// Start begins to serve the connections of l, which now belongs to the service. It is called
 	// once.
 	Start(l net.Listener)
+	// Adopt serves a connection that has come in by another port, and reports whether it could.
+	Adopt(c net.Conn) bool
 	// Close ends the connections and all goroutines, and waits for them. It is called once, also
 	// without Start.
 	Close() error
@@ -118,6 +120,9 @@ func NewPort(name string, o Options, commands ...string) *Port {
 func (p *Port) Serve(l net.Listener, serve func(ctx context.Context, socket net.Conn)) {
 	p.server = portserver.Start(l, portserver.Options{Serve: serve, MaxConns: p.MaxConns, Logger: p.Logger})
 }
+
+// Adopt implements Service.
+func (p *Port) Adopt(c net.Conn) bool { return p.server != nil && p.server.Adopt(c) }
 
 // Open returns the connection that reads from and writes to a socket. Open completes o with the
 // options that all connections of the port share.

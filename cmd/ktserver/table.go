@@ -217,6 +217,11 @@ func (o *options) rows() []*option {
 		{name: "master-tls-name", value: textValue(&o.TLS.MasterName), section: "master",
 			help: "`name` in the certificate of the master (default: that of -mhost)"},
 
+		{name: "cluster-secret", value: textValue(&o.Members.Secret), section: "replication",
+			absent: "members show certificates",
+			help: "`file` of the secret by which the servers of a cluster know each other, 32 characters " +
+				"or more; read again when it changes"},
+
 		{name: "gap-continue", value: switchValue(&o.Replication.GapContinue),
 			section: "replication",
 			help: "go on when a master of the original kind has not kept all updates that are needed, " +

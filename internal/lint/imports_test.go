@@ -16,7 +16,7 @@ var arrows = map[string][]string{
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/klog", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
 	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages"},
 	"admin/console":  {"admin"},
@@ -85,6 +85,7 @@ var arrows = map[string][]string{
 	"internal/netio": {"access", "db/owed", "internal/metrics", "internal/pieces", "internal/rawio"},
 
 	"internal/browser":     {},
+	"internal/member":      {"access", "binproto/frame", "internal/netio", "internal/tlsport"},
 	"internal/lenient":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},

@@ -149,14 +149,17 @@ func newRawSocket(c *Conn) *rawSocket {
 	return s
 }
 
-// Secure reports whether the connection is encrypted by TLS.
+// Secure reports whether the client's connection is encrypted by TLS.
 func (c *Conn) Secure() bool {
+	if f, ok := c.net.(access.Forwarded); ok {
+		return f.Client().Secure
+	}
 	_, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
 	return ok
 }
 
-// stopping reports whether Stop was called.
-func (c *Conn) stopping() bool {
+// Stopping reports whether Stop was called.
+func (c *Conn) Stopping() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.stopBy.IsZero()

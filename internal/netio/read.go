@@ -149,7 +149,7 @@ func (c *Conn) Fill() error {
 	w := c.w
 	err = c.measured(c.read())
 	c.came += int64(c.w - w)
-	if slow && errors.Is(err, os.ErrDeadlineExceeded) && !c.stopping() {
+	if slow && errors.Is(err, os.ErrDeadlineExceeded) && !c.Stopping() {
 		return ErrSlow
 	}
 	return err
