@@ -83,6 +83,10 @@ func peerOf(a net.Addr) peer {
 // Enter returns nil if there is anything that the visitor may do.
 func (v *Visitor) Enter() error { return v.need(0, target{kind: anything}) }
 
+// Some returns nil if the visitor has all of these rights for something, though perhaps not each of
+// them for the same thing.
+func (v *Visitor) Some(need Rights) error { return v.need(need, target{kind: anything}) }
+
 // Known reports whether the visitor has proved by credentials who they are.
 func (v *Visitor) Known() bool { return v != nil && v.who != nil }
 

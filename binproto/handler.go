@@ -5,6 +5,7 @@ package binproto
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,7 @@ type Options struct {
 	Counts   *opcount.Counts // nil: nothing is counted
 	Scripts  Scripts         // nil: the server has no script
 	Source   Source          // nil: there is no update log to follow
+	Forward  *netio.Forward  // moves updates to the primary; nil: this server serves them
 	Meters   Meters          // count the requests; the zero value: nothing is counted
 	Logger   *slog.Logger    // nil: silent. Info has a line for each request, Error database errors
 }
@@ -67,6 +69,10 @@ func NewHandler(o Options) *Handler {
 func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	magic := frame.Magic(c.Buffered()[0])
 	if c.Visitor != nil && !h.admit(c, magic) {
+		h.logRequest(peer, magic, false)
+		return false
+	}
+	if h.opts.Forward != nil && updates(magic) && h.opts.Forward.Away() && h.move(c) {
 		h.logRequest(peer, magic, false)
 		return false
 	}
@@ -130,6 +136,32 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 	}
 	h.tell(err)
 	return false
+}
+
+// updates reports whether a request changes records.
+func updates(magic frame.Magic) bool {
+	return magic == frame.SetBulk || magic == frame.RemoveBulk || magic == frame.PlayScript
+}
+
+// move moves the connection, whose request is in the buffer, to the primary, if the rules of this
+// server let the client change anything. It reports false if the request is to be served here after
+// all.
+func (h *Handler) move(c *netio.Conn) (over bool) {
+	err := c.Visitor.Some(access.Write)
+	if err == nil {
+		over, err = h.opts.Forward.Move(c, frame.MemberData, nil)
+		if !over {
+			return false
+		}
+	}
+	const flagged = 5 // bytes up to the flags, which stand in the same place in all of these requests
+	if err != nil && c.Need(flagged) == nil && binary.BigEndian.Uint32(c.Buffered()[1:])&frame.NoReply == 0 {
+		c.Out = append(c.Out, byte(frame.Error))
+	}
+	if err != nil {
+		h.tell(err)
+	}
+	return true
 }
 
 // tell logs the reason of a refusal, which the client is not told.

@@ -8,6 +8,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 	"gotycoon/ulog"
 )
@@ -24,6 +25,8 @@ type Options struct {
 	Pages    *browser.Policy // which requests of browsers are served; nil: all
 	Logger   *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 	Meters   Meters          // where requests are counted; the zero value: nowhere
+
+	Forward *netio.Forward // moves updates to the primary; nil: this server serves them
 
 	// Claim makes the server the primary of the services; nil: it has no database for them.
 	Claim func(force bool) error

@@ -244,3 +244,21 @@ func (w *replyWriter) refusal(f message.Fault) {
 	w.endHead()
 	w.c.Out = append(w.c.Out, text...)
 }
+
+// unreached answers a request for which the primary has not been reached, and ends the connection.
+func (w *replyWriter) unreached(err error, rpc bool) {
+	kind, text := plainText, err.Error()+"\n"
+	if rpc {
+		kind, text = tsv.TypeTSV, "ERROR\t"+text
+	}
+	w.head(statusUnavailable, false, len(text))
+	w.header("Content-Type: ", kind)
+	w.header("Retry-After: ", retryAfter)
+	w.endHead()
+	if w.req.Method != message.HEAD {
+		w.c.Out = append(w.c.Out, text...)
+	}
+}
+
+// retryAfter is after how many seconds a client may try again.
+const retryAfter = "1"

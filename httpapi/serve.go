@@ -2,10 +2,8 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
@@ -18,6 +16,9 @@ import (
 func (s *Session) ServeOne() (keep bool) {
 	defer s.recycle()
 	if !s.readRequest() {
+		if s.moving {
+			return false
+		}
 		s.conn.Meter.Note(s.opts.Meters.REST, int(message.Other), true)
 		return false
 	}
@@ -59,11 +60,14 @@ func (s *Session) readRequest() bool {
 		s.reply.denial(s.gate.denied, s.rpc, false)
 		return false
 	}
+	if s.opts.Forward != nil && s.moveHead() {
+		return false
+	}
 	if fault := s.req.ReadBody(s.conn); fault != message.NoFault {
 		s.reply.refusal(fault)
 		return false
 	}
-	return true
+	return s.opts.Forward == nil || !s.moveBody()
 }
 
 // serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
@@ -153,22 +157,6 @@ func (s *Session) run(p *procedure, name []byte) error {
 	return err
 }
 
-// requestLine returns the line of the request for the log, or "" when nobody reads it.
-func (s *Session) requestLine() string {
-	if s.opts.Meters.Sampling || !s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
-		return ""
-	}
-	return string(s.req.Line())
-}
-
-// logRequest writes the line that every parsed request gets.
-func (s *Session) logRequest(line string, status int) {
-	if line == "" || status == statusBroken {
-		return
-	}
-	s.opts.Logger.Info(fmt.Sprintf("(%s): %s: %d", s.peer, line, status))
-}
-
 // measure counts the request that has been served. A record that is not there, or that should not
 // be there, is a normal outcome.
 func (s *Session) measure(status int) {
@@ -202,7 +190,7 @@ func (s *Session) measure(status int) {
 func (s *Session) recycle() {
 	s.call.recycle()
 	s.text = shrink(s.text)
-	s.rpc, s.procedure, s.key = false, nil, nil
+	s.rpc, s.moving, s.procedure, s.key = false, false, nil, nil
 	if s.conn.Visitor != nil {
 		s.gate.forget()
 		s.conn.Owed.Rights = nil

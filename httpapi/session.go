@@ -2,7 +2,10 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"gotycoon/db/dberr"
@@ -17,6 +20,7 @@ type Session struct {
 	peer  string // the client's address, for the log
 	text  []byte // decoded path and query
 
+	moving    bool       // the present request belongs to the primary
 	rpc       bool       // the present request calls a procedure, and is no verb
 	procedure *procedure // nil: there is no procedure of the name
 	key       []byte     // of a verb
@@ -103,3 +107,19 @@ func (s *Session) awaitEnd() {
 
 // Close ends the session and its cursors.
 func (s *Session) Close() { s.closeCursors() }
+
+// requestLine returns the line of the request for the log, or "" when nobody reads it.
+func (s *Session) requestLine() string {
+	if s.opts.Meters.Sampling || !s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+		return ""
+	}
+	return string(s.req.Line())
+}
+
+// logRequest writes the line that every parsed request gets.
+func (s *Session) logRequest(line string, status int) {
+	if line == "" || status == statusBroken {
+		return
+	}
+	s.opts.Logger.Info(fmt.Sprintf("(%s): %s: %d", s.peer, line, status))
+}

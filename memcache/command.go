@@ -70,6 +70,8 @@ func (c *conn) execute() bool {
 	case len(c.words) < row.least:
 		c.say(replyWords)
 		return true
+	case c.s.opts.Forward != nil && c.belongs(row) && c.moveText():
+		return false
 	}
 	return row.run(c)
 }

@@ -75,6 +75,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	b := base{s: &s.shared, db: s.db, modern: s.opts.Modern}
 	b.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Access: s.opts.Access})
 	c := &conn{peer: peer, commands: s.commands, wire: wire{base: b}, storage: storage{consumer: consumer{base: b, ctx: ctx}}}
+	c.io.Ending = ctx
 	c.io.Meter = s.opts.Meter.NewRecorder(c.peer)
 	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	defer stop()

@@ -76,6 +76,7 @@ type Config struct {
 	Access AccessConfig // who may do what
 	TLS    TLSConfig    // of all ports, and of the connection to a master
 
+	Forward bool         // pass updates on to the primary (-forward)
 	Members MemberConfig // how the servers of a cluster know each other
 
 	Admin AdminConfig // metrics and probes

@@ -41,6 +41,7 @@ func (c *Config) check() error {
 		c.Services.check,
 		c.TLS.check,
 		c.Members.check,
+		c.checkForward,
 		c.Admin.check,
 	} {
 		if err := check(); err != nil {
@@ -57,6 +58,14 @@ func (c *Config) check() error {
 		return fmt.Errorf("%s: no such directory", c.CmdDir)
 	}
 	return nil
+}
+
+// checkForward finds what is missing for -forward.
+func (c *Config) checkForward() error {
+	if !c.Forward {
+		return nil
+	}
+	return checkForward(c.RTSPath, c.Members.Secret, c.TLS.MasterCert)
 }
 
 // checkDaemonPaths refuses relative paths: a daemon changes its directory, so they would mean

@@ -102,6 +102,7 @@ func (d *door) newConn(accepted net.Conn) *conn {
 func (c *conn) Serve(stopping context.Context) {
 	log := c.door.log
 	log.info("connected: expr=%s", c.peer)
+	c.io.Ending = stopping
 	finished := c.shakeHands() && c.serve()
 	c.session.Close()
 	c.io.Close()
@@ -184,7 +185,7 @@ func (c *conn) serveMember() (keep bool) {
 		c.actFor(*r.Client)
 		return true
 	case c.give() && !m.hand(r, c.wire):
-		c.door.log.error("too many connections: %s of %s, whose client is %s", r.Kind, c.peer, r.Client.Address)
+		c.door.log.error("%s connection of %s for %s: too many connections, or the port stops", r.Kind, c.peer, r.Client.Address)
 		c.wire.Close()
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/db"
 	"gotycoon/httpapi"
+	"gotycoon/internal/forward"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 	"gotycoon/memcache"
@@ -37,7 +38,7 @@ func newMeters(c AdminConfig, log logger) (m meters) {
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]metrics.Definition{memcache.Metrics()}
+	parts := [][]metrics.Definition{memcache.Metrics(), forwardMetrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
@@ -57,6 +58,7 @@ type published struct {
 	following *following
 	replicas  *replicas
 	snapshots *snapshots
+	mover     *forward.Forwarder
 }
 
 // export is the figures that are to be published.
@@ -90,6 +92,9 @@ func newExport(f published) *export {
 	}
 	if f.following.follower != nil {
 		e.add(exporter.Replication(f.following.figures))
+	}
+	if f.mover != nil {
+		e.add(exporter.Part(forwardFigures(f.mover)))
 	}
 	if f.catalog.Log() != nil {
 		e.add(exporter.Replicas(f.replicas.figures))

@@ -55,6 +55,7 @@ type dataPortOptions struct {
 	Limits  *netio.Limits
 	Access  *access.Guard
 	Members *members
+	Forward *netio.Forward
 	Pages   *browser.Policy
 	Meters  *meters
 	Secure  func(net.Listener) net.Listener
@@ -109,6 +110,7 @@ func (p *dataPort) door() *door {
 			Signals:  p.signals,
 			Scripts:  p.Scripts.http(),
 			Follower: p.Following.clients(),
+			Forward:  p.Forward,
 			Claim:    p.Primary.claim(),
 			Replicas: p.Replicas,
 			Meters:   p.Meters.http,
@@ -127,8 +129,9 @@ func (p *dataPort) door() *door {
 				Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
 				Logger: p.Log.Logger, Now: p.Now,
 			}),
-			Meters: p.Meters.bin,
-			Logger: p.Log.Logger,
+			Forward: p.Forward,
+			Meters:  p.Meters.bin,
+			Logger:  p.Log.Logger,
 		}),
 		pool:    netio.NewPool(),
 		limits:  p.Limits,

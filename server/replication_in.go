@@ -121,10 +121,23 @@ func (f *following) close() {
 
 // standby says why this server is not the primary: it has a master. It is empty on the primary.
 func (f *following) standby() string {
-	if m := f.master(); m.Address != "" {
-		return "this server is not the primary either: it follows " + m.Address
+	if addr, away := f.primary(); away {
+		return "this server is not the primary: it follows " + addr
 	}
 	return ""
+}
+
+// primary returns the address of the primary if that is another server: the master, as long as this
+// server has one.
+func (f *following) primary() (addr string, away bool) {
+	if f.follower == nil {
+		return "", false
+	}
+	m := f.follower.Master()
+	if m.Host == "" {
+		return "", false
+	}
+	return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)), true
 }
 
 // streams reports whether this server follows a master and has heard of the master lately.
@@ -160,6 +173,16 @@ func (f *following) lag(now time.Time) (lag time.Duration, follows bool) {
 		return time.Duration(st.Seconds * float64(time.Second)), follows
 	}
 	return max(0, time.Duration(int64(ulog.StampAt(now)-at))), follows
+}
+
+// staleness returns how old what this server has may be at most. Where lag is 0, the master has had
+// nothing newer when it was heard last; there may be something since.
+func (f *following) staleness(now time.Time) time.Duration {
+	lag, _ := f.lag(now)
+	if st := f.follower.Status(); lag == 0 {
+		return now.Sub(st.Contact)
+	}
+	return lag
 }
 
 // behind returns why this server lacks too much of what its master has. A lag counts if it is above

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/internal/forward"
 	"gotycoon/internal/procinfo"
 )
 
@@ -29,6 +30,7 @@ type reporter struct {
 	following *following
 	replicas  *replicas
 	primary   *primary
+	mover     *forward.Forwarder
 }
 
 // report adds the rows about program, process and machine. The parts add their own rows.
@@ -49,6 +51,7 @@ func (r *reporter) report(rows map[string]string) {
 	r.following.report(rows, now)
 	r.replicas.report(rows)
 	r.primary.report(rows)
+	reportForward(r.mover, rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)
 	reportSystem(rows)

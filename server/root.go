@@ -9,6 +9,8 @@ import (
 	"gotycoon/admin/api"
 	"gotycoon/binproto/frame"
 	"gotycoon/internal/browser"
+	"gotycoon/internal/forward"
+	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
@@ -46,6 +48,8 @@ type root struct {
 	timers    *timers
 	primary   primary
 	following *following
+	mover     *forward.Forwarder // nil without -forward
+	forward   *netio.Forward     // the same, for the protocols
 	replicas  replicas
 	scripts   *scripts
 	memcached *memcached
@@ -183,6 +187,10 @@ func (r *root) openFollowing() error {
 		MasterTLS: &c.TLS, Snapshots: c.Snapshots.Dir != "" && c.UpdateLog == "", Log: r.log,
 	})
 	r.primary.following = r.following
+	if c.Forward {
+		r.mover = openForward(r.live, r.following, r.members, r.log)
+		r.forward = &netio.Forward{Mover: r.mover}
+	}
 	r.cpus = newProcessors(catalog, c.SyncEach)
 	r.log.info("%s", durability(c))
 	tellProtection(r.access, r.log)
@@ -201,7 +209,7 @@ func (r *root) openMemcached() (err error) {
 	r.memcached, err = loadMemcached(memcachedOptions{
 		Plugins: r.cfg.Plugins, Host: r.host, DB: r.databases.catalog.DB(0), Started: r.started, Access: r.access,
 		MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Meter: r.meters.meter, Requests: r.meters.memcache,
-		Secure: secure(r.tls), Log: r.log,
+		Forward: r.forward, Secure: secure(r.tls), Log: r.log,
 	})
 	r.databases.silent = err != nil // the original says nothing more after this error
 	return err
@@ -210,7 +218,7 @@ func (r *root) openMemcached() (err error) {
 func (r *root) openServices() (err error) {
 	r.services, err = r.cfg.Services.open(&servicesOptions{
 		Options: services.Options{
-			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Access: r.access, Pages: r.pages,
+			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Forward: r.forward, Access: r.access, Pages: r.pages,
 			Meter: r.meters.meter, Logger: r.log.Logger,
 		},
 		Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role, Secure: secure(r.tls), Log: r.log,
@@ -229,11 +237,12 @@ func (r *root) publish() error {
 	r.services.adopters(r.members.ports)
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
+		mover: r.mover,
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
 		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
-		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Pages: r.pages, Meters: &r.meters,
+		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
 	r.health.catalog, r.health.room, r.health.following = catalog, r.room, r.following
@@ -242,7 +251,7 @@ func (r *root) publish() error {
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, replicas: &r.replicas, snapshots: r.databases.snapshots,
+		primary: &r.primary, following: r.following, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
@@ -269,6 +278,9 @@ func (r *root) begin() error {
 	})
 	if r.cfg.Access.Path != "" {
 		r.timers.every(accessEvery, r.access.Poll)
+	}
+	if r.mover != nil {
+		r.timers.every(forward.LookEvery, watchPrimary(r.mover, r.services))
 	}
 	if r.members.secrets != nil {
 		r.timers.every(accessEvery, r.members.secrets.Poll)

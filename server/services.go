@@ -230,6 +230,13 @@ func (all running) adopters(ports map[string]func(net.Conn) bool) {
 	}
 }
 
+// cut closes the connections of all services.
+func (all running) cut() {
+	for _, s := range all {
+		s.Cut()
+	}
+}
+
 // close ends the services in the opposite order, and reports whether nothing failed.
 func (all running) close(log logger) bool {
 	ok := true

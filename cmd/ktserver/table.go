@@ -217,6 +217,9 @@ func (o *options) rows() []*option {
 		{name: "master-tls-name", value: textValue(&o.TLS.MasterName), section: "master",
 			help: "`name` in the certificate of the master (default: that of -mhost)"},
 
+		{name: "forward", value: switchValue(&o.Forward), section: "replication",
+			help: "as a follower, pass updates of clients on to the primary, with their connections; see " +
+				"docs/forwarding.md"},
 		{name: "cluster-secret", value: textValue(&o.Members.Secret), section: "replication",
 			absent: "members show certificates",
 			help: "`file` of the secret by which the servers of a cluster know each other, 32 characters " +

@@ -104,6 +104,10 @@ type Request struct {
 	// next request.
 	Desynchronized bool
 
+	// Changed: the head is not in the buffer as it came, since carriage returns were where they do
+	// not belong. Such a request cannot be handed on.
+	Changed bool
+
 	// FromBrowser: one of the Marks may have been sent by a browser.
 	FromBrowser bool
 
@@ -118,6 +122,7 @@ type Request struct {
 	authorization span
 	ktMode        span // X-Kt-Mode
 	ktXt          span // X-Kt-Xt
+	ktMaxLag      span // X-Kt-Max-Lag
 
 	marks  [browser.Fields]span
 	marked [browser.Fields]bool // which of the marks there are
@@ -157,6 +162,7 @@ func (r *Request) ReadHead(c *netio.Conn) Fault {
 	r.buf = c.Buffered()
 	r.Size = lines.at
 	r.Desynchronized = r.Desynchronized || lines.cut
+	r.Changed = lines.moved
 	return NoFault
 }
 
@@ -252,6 +258,12 @@ func (r *Request) Mode() []byte { return r.text(r.ktMode) }
 
 // Expiry returns the value of X-Kt-Xt.
 func (r *Request) Expiry() []byte { return r.text(r.ktXt) }
+
+// MaxLag returns the value of X-Kt-Max-Lag.
+func (r *Request) MaxLag() []byte { return r.text(r.ktMaxLag) }
+
+// Chunked reports whether the body comes in chunks, which ReadBody takes from the buffer.
+func (r *Request) Chunked() bool { return r.chunked }
 
 // Credentials returns the value of Authorization.
 func (r *Request) Credentials() []byte {

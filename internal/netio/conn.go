@@ -13,6 +13,7 @@
 package netio
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -59,6 +60,7 @@ type Conn struct {
 	Out  []byte       // replies not yet sent
 	Owed owed.Pending // updates acknowledged by Out
 
+	Ending  context.Context   // ends when the port stops; nil: it does not tell
 	Visitor *access.Visitor   // the client, for access rules; nil: everything is allowed
 	Meter   *metrics.Recorder // measures the requests; nil: they are not measured
 
