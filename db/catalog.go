@@ -35,6 +35,7 @@ type Catalog struct {
 	gate gate.Gate // of all databases
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
+	overdue       atomic.Int64                // see LogOverdue
 
 	guard atomic.Bool // clients may not update, see SetGuarded
 }
@@ -124,18 +125,51 @@ func (v *View) RemoveLogFiles(upTo ulog.Stamp) error {
 	if err != nil || need == 0 {
 		return err
 	}
-	err = v.c.moveOn(need)
+	err = v.c.moveOn(need, v.c.beforeRemoval)
 	if v.c.gate.NoDisk() {
 		return errors.Join(err, v.c.log.ReclaimFiles(upTo))
 	}
 	return errors.Join(err, v.c.log.RemoveFiles(upTo))
 }
 
-// moveOn writes everything up to a stamp to where a restart finds it without the log.
-func (c *Catalog) moveOn(to ulog.Stamp) error {
+// TrimLog is RemoveLogFiles for a server that removes by itself the segments beyond its limits, so
+// it is called again and again. Snapshots are taken only where the caller says so: most servers
+// take them from time to time in any case. What was kept is returned, and is not in the log.
+func (c *Catalog) TrimLog(k ulog.Limits, snapshots bool) (ulog.Trimmed, error) {
+	done, err := c.trimLog(k, snapshots)
+	c.overdue.Store(done.KeptBytes)
+	return done, err
+}
+
+// LogOverdue returns how many bytes of the shared update log were beyond the limits at the last
+// TrimLog, and were kept because somebody needs them.
+func (c *Catalog) LogOverdue() int64 { return c.overdue.Load() }
+
+func (c *Catalog) trimLog(k ulog.Limits, snapshots bool) (ulog.Trimmed, error) {
+	upTo, err := c.log.Beyond(k)
+	if err != nil || upTo == 0 {
+		return ulog.Trimmed{}, err
+	}
+	upTo = min(upTo, c.log.Last())
+	need, err := c.log.Removable(upTo)
+	if err != nil || need == 0 {
+		return ulog.Trimmed{}, err
+	}
+	before := c.beforeRemoval
+	if !snapshots {
+		before = nil
+	}
+	err = c.moveOn(need, before)
+	done, terr := c.log.Trim(upTo, c.gate.NoDisk())
+	return done, errors.Join(err, terr)
+}
+
+// moveOn writes everything up to a stamp to where a restart finds it without the log. before takes
+// the snapshots; nil: none are taken.
+func (c *Catalog) moveOn(to ulog.Stamp, before func(ulog.Stamp) error) error {
 	var failed error
-	if c.beforeRemoval != nil {
-		failed = c.beforeRemoval(to)
+	if before != nil {
+		failed = before(to)
 	}
 	for _, d := range c.all {
 		if d.file == nil || d.readOnly || d.hold.From() >= to {

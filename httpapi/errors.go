@@ -6,6 +6,7 @@ import (
 	"gotycoon/db/dberr"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // Errors of a call that are no database errors; the errors of a wrong call are in call.go. Their
@@ -72,7 +73,8 @@ func statusOf(p *procedure, err error) int {
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest
-	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong):
+	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong),
+		errors.Is(err, ulog.ErrManyPins):
 		return statusUnavailable
 	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS),
 		errors.Is(err, errNoServices):

@@ -82,7 +82,8 @@ type node struct {
 
 	removals int64 // see db.Options
 
-	grace time.Duration // see replication.SourceOptions
+	grace time.Duration              // see replication.SourceOptions
+	keep  *replication.SourceOptions // what it says of holds; the log of the node has the lines of the update log too
 
 	fs vfs.FS // of the log; nil: that of the machine
 
@@ -138,6 +139,9 @@ func (n *node) start() {
 	if n.services {
 		o.Services = filepath.Join(n.dir, "services.kct") + n.expr
 	}
+	if n.keep != nil {
+		o.Logger = n.log.logger()
+	}
 	catalog, err := db.Open(n.exprs, o)
 	require.NoError(n.t, err)
 	n.catalog = catalog
@@ -164,8 +168,12 @@ func (n *node) listen() {
 	require.NoError(n.t, err)
 	n.socket, n.done = socket, make(chan struct{})
 	n.port = socket.Addr().(*net.TCPAddr).Port
-	source := replication.NewSource(replication.SourceOptions{
-		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace})
+	o := replication.SourceOptions{
+		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace}
+	if n.keep != nil {
+		o.Away, o.Most = n.keep.Away, n.keep.Most
+	}
+	source := replication.NewSource(o)
 	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View, Services: n.catalog.Services(), Source: source})
 	n.serving.Go(func() {
 		for {

@@ -23,6 +23,13 @@ type SourceOptions struct {
 	Logger    *slog.Logger     // nil means silent
 	Now       func() time.Time // nil means time.Now
 
+	// Away is how long the log is held for a follower that has gone, if it is of our kind; 0 means
+	// 2 minutes.
+	Away time.Duration
+	// Most is how many bytes of log files may be kept for one follower, connected or away; 0 means
+	// any number.
+	Most int64
+
 	// Grace is how long the log is held for a follower after it has acknowledged updates, see
 	// holdGrace; 0 means 30 s.
 	Grace time.Duration
@@ -34,7 +41,6 @@ type SourceOptions struct {
 type Source struct {
 	opts   SourceOptions
 	copies copyHolds
-	away   awayHolds
 
 	mu      sync.Mutex                // protects the fields below, whose keys are server IDs
 	refused map[uint16]time.Time      // when the log last said that a slave was refused
@@ -51,6 +57,9 @@ func NewSource(o SourceOptions) *Source {
 	}
 	if o.Grace == 0 {
 		o.Grace = holdGrace
+	}
+	if o.Away == 0 {
+		o.Away = awayLinger
 	}
 	if o.Replicas == nil {
 		o.Replicas = new(Replicas)

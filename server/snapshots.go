@@ -190,7 +190,7 @@ func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
 	switch i := d.Index(); {
 	case log == nil || d.Info().OnDisk:
 	case s.holds[i] == nil:
-		s.holds[i] = log.Hold("the snapshots of "+d.Info().Expr, at)
+		s.holds[i] = log.Hold(ulog.Holder{Kind: ulog.Snapshot, What: "the snapshots of " + d.Info().Expr}, at)
 	default:
 		s.holds[i].Advance(at)
 	}

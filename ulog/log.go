@@ -22,7 +22,8 @@ var errClosed = errors.New("update log is closed")
 //     the stamp that the header had when the log was opened. While the log is open the header
 //     promises up to promiseAhead more than followers were told, and new stamps may lie below that.
 //
-// Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.removing -> mu.
+// Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.saving -> holds.removing ->
+// mu.
 type Log struct {
 	folder
 	id [16]byte
@@ -33,6 +34,8 @@ type Log struct {
 	writer writer
 	aheads aheads
 	holds  holds // who needs which segments
+
+	removed atomic.Int64 // segments since Open
 
 	observer atomic.Pointer[Observer] // nil: nobody measures
 

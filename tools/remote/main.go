@@ -32,6 +32,7 @@ func commands() []cli.Command[*call] {
 		command("vacuum", "", "remove expired records", vacuum),
 		command("compact", "", "give unused disk space of a database's file back", compact),
 		command("slave", "", "print the update log, or list (-uf) and remove (-ur) its files", slave),
+		command("ulog", "call [name]", "tell who needs files of the update log (list), keep files under a name (hold name) or no more (release name)", retain),
 		command("backup", "file", "write a database as it is now to a file: a snapshot (.ktss, or - for the standard output) or a database (.kct .kch .kcd .kcf)", backup),
 		command("checksum", "[from [to]]", "print number and checksum of records, in parts", checksum),
 		command("compare", "[host:port] host:port", "tell whether two servers have the same records, without moving them", compare),
