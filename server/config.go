@@ -34,8 +34,9 @@ type Config struct {
 	LogLevel  slog.Level  // least kind of lines, of package klog (-li, -ls, -le, -lz)
 	LogFormat klog.Format // of the lines (-log-format)
 
-	UpdateLog      string        // directory (-ulog); empty: none, database files keep private logs
-	UpdateLogLimit int64         // bytes of a segment (-ulim); 0: 256 MiB, below 0: unlimited
+	UpdateLog      string // directory (-ulog); empty: none, database files keep private logs
+	UpdateLogLimit int64  // bytes of a segment (-ulim); 0: 256 MiB, below 0: unlimited
+	Retention      RetentionConfig
 	SyncInterval   time.Duration // the log is synced at least this often (-uasi); 0: every second
 	ServerID       int           // origin of updates in the log, 0 to 65535 (-sid), or NoServerID
 
@@ -128,6 +129,7 @@ func DefaultConfig() Config {
 		MasterPort: 1978,
 		CmdDir:     ".",
 		Snapshots:  SnapshotConfig{Interval: 180 * time.Second},
+		Retention:  RetentionConfig{SlaveTime: 2 * time.Minute},
 		Limits:     defaultLimits(),
 		Databases:  []string{":"},
 	}

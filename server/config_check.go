@@ -36,6 +36,7 @@ func (c *Config) check() error {
 	for _, check := range []func() error{
 		func() error { return checkRatio(c.CompactRatio) },
 		c.Snapshots.check,
+		func() error { return c.Retention.check(c.UpdateLog != "") },
 		func() error { return c.Plugins.check(c.Databases) },
 		c.Limits.check,
 		c.Services.check,

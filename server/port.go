@@ -43,6 +43,7 @@ type dataPortOptions struct {
 	SID       uint16
 	Now       func() time.Time // clock of the update log; nil: time.Now
 
+	Retention RetentionConfig
 	Catalog   *db.Catalog
 	Scripts   *scripts
 	Following *following
@@ -125,6 +126,7 @@ func (p *dataPort) door() *door {
 			Source: p.Replicas.source(replication.SourceOptions{
 				Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
 				Logger: p.Log.Logger, Now: p.Now,
+				Away: max(p.Retention.SlaveTime, 1), Most: p.Retention.SlaveSize,
 			}),
 			Meters: p.Meters.bin,
 			Logger: p.Log.Logger,

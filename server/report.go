@@ -29,6 +29,7 @@ type reporter struct {
 	following *following
 	replicas  *replicas
 	primary   *primary
+	retention *retention
 }
 
 // report adds the rows about program, process and machine. The parts add their own rows.
@@ -51,6 +52,7 @@ func (r *reporter) report(rows map[string]string) {
 	r.primary.report(rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)
+	r.retention.report(rows)
 	reportSystem(rows)
 }
 

@@ -42,6 +42,7 @@ type root struct {
 	room      *room
 	cpus      *processors // nil: Go's number stays
 	timers    *timers
+	retention *retention // nil: there is no update log
 	primary   primary
 	following *following
 	replicas  replicas
@@ -86,7 +87,7 @@ func (r *root) parts() []part {
 		{"access", r.openAccess, quietly(func() { r.access.Close() })},
 		{"admin listener", r.openAdmin, quietly(func() { r.admin.close() })},
 		{"last line", nil, quietly(r.logLast)},
-		{"databases", func() error { return r.databases.open(r.live.snapshots) }, r.databases.close},
+		{"databases", func() error { return r.databases.open(r.live) }, r.databases.close},
 		{"last snapshots", nil, func() bool { return r.databases.snapshots.last() }},
 		{"PID file", nil, quietly(r.pid.remove)},
 		{"room", r.openRoom, quietly(func() { r.room.close() })},
@@ -156,6 +157,11 @@ func (r *root) openRoom() error {
 	r.room = newRoom(roomOptions{
 		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly, Log: r.log,
 	})
+	if catalog := r.databases.catalog; catalog.Log() != nil {
+		r.retention = &retention{
+			catalog: catalog, limits: r.live.retention, rare: func() bool { return r.live.snapshots.get() <= 0 }, log: r.log,
+		}
+	}
 	r.room.look()
 	return nil
 }
@@ -216,10 +222,11 @@ func (r *root) publish() error {
 	c, catalog := r.cfg, r.databases.catalog
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
+		retention: r.retention,
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
+		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
@@ -264,6 +271,9 @@ func (r *root) begin() error {
 	}
 	if !r.cfg.ReadOnly {
 		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
+		if r.retention != nil {
+			r.timers.every(retainEvery, r.retention.look)
+		}
 		compact := newCompactions(catalog.All(), r.live.compactRatio, r.log)
 		r.timers.every(compactEvery, func() { compact.look(time.Now()) })
 	}

@@ -50,6 +50,25 @@ func (o *options) rows() []*option {
 			help: "begin a new file of the update log at this `size`, 0: never"},
 		{name: "uasi", value: cli.Duration(&o.SyncInterval), standard: "1", section: "update-log",
 			help: "send the update log to the disk every so many seconds"},
+		{name: "ulog-keep-age", value: span{&o.Retention.Age}, section: "update-log", reload: true,
+			absent: "however old",
+			help: "remove a file of the update log when all in it is older than this `time`, such as " +
+				"7d or 36h, and nobody needs it"},
+		{name: "ulog-keep-size", value: cli.Int(&o.Retention.Size), section: "update-log",
+			reload: true, absent: "any size",
+			help: "remove the oldest files of the update log that nobody needs when all take more " +
+				"than this `size`, such as 50g"},
+		{name: "ulog-keep-count", value: integer(&o.Retention.Count), section: "update-log",
+			reload: true, absent: "any number",
+			help: "remove the oldest files of the update log that nobody needs when there are more"},
+		{name: "ulog-slave-time", value: span{&o.Retention.SlaveTime}, section: "update-log",
+			absent: "two minutes",
+			help: "keep the update log for a slave that has gone for this `time`; one that comes back " +
+				"later may have to fetch a copy"},
+		{name: "ulog-slave-size", value: cli.Int(&o.Retention.SlaveSize), section: "update-log",
+			absent: "any size",
+			help: "keep no more than this `size` of the update log for one slave, which fetches a " +
+				"copy then"},
 		{name: "sid", value: integer(&o.ServerID), section: "update-log",
 			help: "ID of this server in update logs, 0 to 65535"},
 

@@ -18,7 +18,7 @@ var arrows = map[string][]string{
 
 	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/klog", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages"},
+	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount", "ulog"},
 	"admin/status":   {},
