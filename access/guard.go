@@ -254,6 +254,9 @@ func (g *Guard) cutUnlessAllowed(s *stream) {
 	}
 }
 
+// isHere reports whether a peer is on this machine.
+func (g *Guard) isHere(p peer) bool { return !p.away && g.isLocal(p.addr) }
+
 // isLocal reports whether an address is one of this machine.
 func (g *Guard) isLocal(at netip.Addr) bool { return at.IsLoopback() || g.own.has(at, g.opts.Now()) }
 

@@ -143,17 +143,17 @@ func (r *rule) coversDatabase(d Database) bool {
 		(slices.Contains(r.databases, d.Name()) || slices.Contains(r.databases, strconv.Itoa(d.Index())))
 }
 
-// holdsFrom reports whether the rule applies to a peer at this address.
-func (r *rule) holdsFrom(at netip.Addr, isLocal func(netip.Addr) bool) bool {
+// holdsFrom reports whether the rule applies to a peer at its address.
+func (r *rule) holdsFrom(p peer, isHere func(peer) bool) bool {
 	if len(r.from) == 0 && !r.local {
 		return true
 	}
 	for _, network := range r.from {
-		if network.Contains(at) {
+		if network.Contains(p.addr) {
 			return true
 		}
 	}
-	return r.local && isLocal(at)
+	return r.local && isHere(p)
 }
 
 // unknown returns the names in db= that no database has, sorted.

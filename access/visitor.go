@@ -17,6 +17,7 @@ type peer struct {
 	addr  netip.Addr
 	text  string   // IP:PORT
 	certs []string // subjects of its verified certificate
+	away  bool     // it has come by way of another machine: it is not on this one, whatever addr says
 }
 
 // Visitor is the user at the other end of a connection, with the user's rights. It belongs to the
@@ -48,8 +49,15 @@ func (g *Guard) Visit(c net.Conn) *Visitor {
 		return nil
 	}
 	v := &Visitor{guard: g, peer: peerOf(c.RemoteAddr())}
-	if g.Protects() && g.isLocal(v.peer.addr) {
+	forwarded, ok := c.(Forwarded)
+	if ok {
+		v.peer = g.forwardedPeer(forwarded)
+	}
+	if g.Protects() && g.isHere(v.peer) {
 		return nil
+	}
+	if ok {
+		return v
 	}
 	if secure, ok := c.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		v.state = secure.ConnectionState
@@ -74,6 +82,10 @@ func peerOf(a net.Addr) peer {
 
 // Enter returns nil if there is anything that the visitor may do.
 func (v *Visitor) Enter() error { return v.need(0, target{kind: anything}) }
+
+// Some returns nil if the visitor has all of these rights for something, though perhaps not each of
+// them for the same thing.
+func (v *Visitor) Some(need Rights) error { return v.need(need, target{kind: anything}) }
 
 // Known reports whether the visitor has proved by credentials who they are.
 func (v *Visitor) Known() bool { return v != nil && v.who != nil }
@@ -214,7 +226,7 @@ func (v *Visitor) refresh() {
 // add appends to base those rules that apply to this peer's address.
 func (v *Visitor) add(rules []rule) {
 	for i := range rules {
-		if rules[i].holdsFrom(v.peer.addr, v.guard.isLocal) {
+		if rules[i].holdsFrom(v.peer, v.guard.isHere) {
 			v.base = append(v.base, &rules[i])
 		}
 	}
@@ -227,7 +239,7 @@ func (v *Visitor) hold() {
 		return
 	}
 	for i := range v.who.rules {
-		if r := &v.who.rules[i]; r.holdsFrom(v.peer.addr, v.guard.isLocal) {
+		if r := &v.who.rules[i]; r.holdsFrom(v.peer, v.guard.isHere) {
 			v.held = append(v.held, r)
 		}
 	}

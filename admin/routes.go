@@ -6,7 +6,9 @@ import (
 	"net/http/pprof"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -21,6 +23,10 @@ func (s *Server) routes() {
 	}))
 	s.Handle("GET /livez", Open, http.HandlerFunc(s.live))
 	s.Handle("GET /readyz", Open, http.HandlerFunc(s.ready))
+	if s.opts.Primary != nil {
+		s.Handle("GET /primary", Open, http.HandlerFunc(s.primary))
+		s.Handle("GET /replica", Open, http.HandlerFunc(s.replica))
+	}
 	s.Handle("GET /version", Read, http.HandlerFunc(s.version))
 	s.Handle("GET /debug/pprof/", Admin, http.HandlerFunc(pprof.Index))
 	s.Handle("GET /debug/pprof/cmdline", Admin, http.HandlerFunc(pprof.Cmdline))
@@ -49,8 +55,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 
 // probe answers a probe. Everybody sees the status; only clients that may read see the reasons.
 func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons []string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
+	probeHeader(w)
 	if len(reasons) == 0 {
 		fmt.Fprintln(w, "ok")
 		return
@@ -60,6 +65,46 @@ func (s *Server) probe(w http.ResponseWriter, r *http.Request, reasons []string)
 		reasons = []string{"no"}
 	}
 	fmt.Fprintln(w, strings.Join(reasons, "\n"))
+}
+
+func probeHeader(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+}
+
+func (s *Server) primary(w http.ResponseWriter, r *http.Request) {
+	ok, text := s.opts.Primary()
+	s.role(w, r, ok, text)
+}
+
+func (s *Server) replica(w http.ResponseWriter, r *http.Request) {
+	limit, limited := time.Duration(0), r.URL.Query().Has("max-lag")
+	if limited {
+		seconds, err := strconv.ParseFloat(r.URL.Query().Get("max-lag"), 64)
+		if err != nil || !(seconds >= 0 && seconds <= mostLag) { // NaN too
+			http.Error(w, "max-lag is a number of seconds, such as max-lag=2.5", http.StatusBadRequest)
+			return
+		}
+		limit = time.Duration(seconds * float64(time.Second))
+	}
+	ok, text := s.opts.Replica(limit, limited)
+	s.role(w, r, ok, text)
+}
+
+const mostLag = 1e9 // seconds
+
+// role answers a probe of the role. Everybody sees the status; only clients that may read see which
+// server is the primary.
+func (s *Server) role(w http.ResponseWriter, r *http.Request, ok bool, text string) {
+	if !ok {
+		s.probe(w, r, []string{text})
+		return
+	}
+	if s.opts.Authorize(r, false) != nil {
+		text = "ok"
+	}
+	probeHeader(w)
+	fmt.Fprintln(w, text)
 }
 
 func (s *Server) version(w http.ResponseWriter, _ *http.Request) {

@@ -5,6 +5,8 @@
 //	/metrics        what Options.Collectors measure
 //	/livez          200 while the process works, 503 with the reason after it has failed
 //	/readyz         200 if requests may be sent here, else 503 with one reason per line
+//	/primary        200 if this server is the primary for data, else 503
+//	/replica        200 if it is a replica, with ?max-lag=SECONDS one that is not too far behind
 //	/version        version, Go, revision
 //	/debug/pprof/   profiles, for admins
 //
@@ -64,6 +66,12 @@ type Options struct {
 	Live  func() error    // why the process has failed; nil: it never fails
 	Ready func() []string // reasons to send requests elsewhere; nil: there are none
 	Reads func() []string // the same for requests that only read; nil: as Ready
+
+	// Primary reports whether the server is the primary; Replica, whether it is a replica that is
+	// whole and, if limited is true, not further behind than limit. text says the role and where
+	// the primary is. Nil: there are no such probes.
+	Primary func() (ok bool, text string)
+	Replica func(limit time.Duration, limited bool) (ok bool, text string)
 
 	Version string // of the product, for /version and the metrics
 }

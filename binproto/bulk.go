@@ -80,6 +80,8 @@ func (h *Handler) serveBulk(c *netio.Conn) (keep bool, detail metrics.Detail) {
 		c.Owed.Rights = b
 		defer func() { c.Owed.Rights = nil }()
 	}
+	c.Owed.Replicas = frame.ReplicasOf(head.Flags)
+	defer func() { c.Owed.Replicas = 0 }()
 	err := b.serve()
 	keep = b.reply(err)
 	return keep, b.detail()

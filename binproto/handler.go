@@ -5,6 +5,7 @@ package binproto
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,7 @@ type Options struct {
 	Counts   *opcount.Counts // nil: nothing is counted
 	Scripts  Scripts         // nil: the server has no script
 	Source   Source          // nil: there is no update log to follow
+	Forward  *netio.Forward  // moves updates to the primary; nil: this server serves them
 	Meters   Meters          // count the requests; the zero value: nothing is counted
 	Logger   *slog.Logger    // nil: silent. Info has a line for each request, Error database errors
 }
@@ -70,6 +72,10 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 		h.logRequest(peer, magic, false)
 		return false
 	}
+	if h.opts.Forward != nil && updates(magic) && h.opts.Forward.Away() && h.move(c) {
+		h.logRequest(peer, magic, false)
+		return false
+	}
 	h.longRequest(c, magic)
 	var detail metrics.Detail
 	switch magic {
@@ -82,9 +88,23 @@ func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	case frame.Copy:
 		keep = h.serveCopy(c, peer)
 	}
+	if c.Owes() {
+		c.Answered(unconfirmed(c.Silent()))
+	}
 	h.logRequest(peer, magic, keep)
 	h.measure(c, magic, keep, detail)
 	return keep
+}
+
+// unconfirmed returns what is sent instead of a reply when other servers do not confirm what the
+// reply tells: the protocol has one error, and requests that want no reply.
+func unconfirmed(silent bool) netio.Instead {
+	return func(dst []byte, _ error) []byte {
+		if silent {
+			return dst
+		}
+		return append(dst, byte(frame.Error))
+	}
 }
 
 // next waits for the part of a request that decode reads, and takes it from the buffer. Slices in
@@ -132,6 +152,32 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 	return false
 }
 
+// updates reports whether a request changes records.
+func updates(magic frame.Magic) bool {
+	return magic == frame.SetBulk || magic == frame.RemoveBulk || magic == frame.PlayScript
+}
+
+// move moves the connection, whose request is in the buffer, to the primary, if the rules of this
+// server let the client change anything. It reports false if the request is to be served here after
+// all.
+func (h *Handler) move(c *netio.Conn) (over bool) {
+	err := c.Visitor.Some(access.Write)
+	if err == nil {
+		over, err = h.opts.Forward.Move(c, frame.MemberData, nil)
+		if !over {
+			return false
+		}
+	}
+	const flagged = 5 // bytes up to the flags, which stand in the same place in all of these requests
+	if err != nil && c.Need(flagged) == nil && binary.BigEndian.Uint32(c.Buffered()[1:])&frame.NoReply == 0 {
+		c.Out = append(c.Out, byte(frame.Error))
+	}
+	if err != nil {
+		h.tell(err)
+	}
+	return true
+}
+
 // tell logs the reason of a refusal, which the client is not told.
 func (h *Handler) tell(err error) { h.opts.Logger.Info(err.Error()) }
 
@@ -172,7 +218,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 
 // logFailure logs a database error. Errors of the connection are not logged.
 func (h *Handler) logFailure(err error) {
-	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) && !dberr.Unavailable(err) {
 		h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

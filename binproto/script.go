@@ -44,6 +44,7 @@ func (h *Handler) servePlayScript(c *netio.Conn) (keep bool) {
 	if !h.admit(c, frame.PlayScript) { // again, since the input may have taken long to arrive
 		return false
 	}
+	c.Owed.Replicas = frame.ReplicasOf(script.Flags)
 	reply, ok := h.playScript(c, procedure, input)
 	if ok && script.Flags&frame.NoReply == 0 && !clearFor(c, reply) {
 		return false
@@ -92,7 +93,7 @@ func (h *Handler) playScript(c *netio.Conn, name string, input []frame.Pair) (re
 	}
 	who := &caller{h: h, c: c}
 	c.Owed.Rights = who
-	defer func() { c.Owed.Rights = nil }()
+	defer func() { c.Owed.Rights, c.Owed.Replicas = nil, 0 }()
 	status := h.opts.Scripts.Call(who.heed(c.Heed("")), &c.Owed, name, in, func(key, value []byte) {
 		if lack == nil {
 			head := frame.AppendPair(nil, frame.Pair{Key: key})

@@ -201,6 +201,25 @@ func (c *Client) Replicas(ctx context.Context) (Rows, error) {
 	return c.DB("").Call(ctx, "replicas")
 }
 
+// WaitReplicas waits until n followers of the server have everything that was written until now, or
+// up to a stamp of its update log where at is not 0, but for limit at most. It returns how many
+// have it. Where n is 0 the server's own number counts (-sync-replicas). When the followers are too
+// few, the error says how many there are.
+func (c *Client) WaitReplicas(ctx context.Context, n int, at uint64, limit time.Duration) (have int, err error) {
+	in := []string{"timeout", strconv.FormatFloat(limit.Seconds(), 'f', -1, 64)}
+	if n > 0 {
+		in = append(in, "replicas", strconv.Itoa(n))
+	}
+	if at > 0 {
+		in = append(in, "ts", strconv.FormatUint(at, 10))
+	}
+	rows, err := c.DB("").Call(ctx, "wait_replicas", in...)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(string(rows["replicas"]))
+}
+
 // PlayScript calls a procedure of the server's script and returns its results.
 func (db *DB) PlayScript(ctx context.Context, name string, params map[string][]byte) (Rows, error) {
 	rows := append(db.rows("name", name), prefixed(params)...)

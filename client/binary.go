@@ -21,7 +21,7 @@ type BinaryRecord struct {
 // SetBinary stores records in their order over the binary protocol, and returns how many were
 // stored. Records for a database that does not exist are skipped.
 func (c *Client) SetBinary(ctx context.Context, records []BinaryRecord) (stored int, err error) {
-	return c.binary(ctx, frame.SetBulk, func(cn *conn) { cn.beginRecords(records, 0) })
+	return c.binary(ctx, bulkUpdate, frame.SetBulk, func(cn *conn) { cn.beginRecords(records, 0) })
 }
 
 // SetBinaryNoReply is SetBinary without a reply: it returns when the records are sent, and whether
@@ -32,7 +32,7 @@ func (c *Client) SetBinaryNoReply(ctx context.Context, records []BinaryRecord) e
 
 // RemoveBinary removes records over the binary protocol, and returns how many existed.
 func (c *Client) RemoveBinary(ctx context.Context, db uint16, keys []string) (removed int, err error) {
-	return c.binary(ctx, frame.RemoveBulk, func(cn *conn) { cn.beginKeys(frame.RemoveBulk, db, keys, 0) })
+	return c.binary(ctx, bulkOnce, frame.RemoveBulk, func(cn *conn) { cn.beginKeys(frame.RemoveBulk, db, keys, 0) })
 }
 
 // RemoveBinaryNoReply is RemoveBinary without a reply: it returns when the keys are sent.
@@ -43,7 +43,8 @@ func (c *Client) RemoveBinaryNoReply(ctx context.Context, db uint16, keys []stri
 // GetBinary returns those of the records that exist, in the order of keys, over the binary
 // protocol.
 func (c *Client) GetBinary(ctx context.Context, db uint16, keys []string) (records []Record, err error) {
-	err = c.with(ctx, func(cn *conn) error {
+	err = c.with(ctx, repeated, func(cn *conn) error {
+		records = nil
 		cn.beginKeys(frame.GetBulk, db, keys, 0)
 		hits, err := cn.finish(frame.GetBulk)
 		for ; err == nil && hits > 0; hits-- {
@@ -68,7 +69,7 @@ func expiry(xt int64) time.Time {
 
 // PlayScriptBinary calls a procedure of the server's script over the binary protocol.
 func (c *Client) PlayScriptBinary(ctx context.Context, name string, params map[string][]byte) (out Rows, err error) {
-	err = c.with(ctx, func(cn *conn) error {
+	err = c.with(ctx, bulkOnce, func(cn *conn) error {
 		cn.out = frame.AppendScript(cn.out[:0], frame.Script{Name: []byte(name), RNum: uint32(len(params))})
 		for key, value := range params {
 			cn.out = frame.AppendPair(cn.out, frame.Pair{Key: []byte(key), Value: value})
@@ -87,8 +88,8 @@ func (c *Client) PlayScriptBinary(ctx context.Context, name string, params map[s
 }
 
 // binary sends the request that begin makes, and returns the number in the reply.
-func (c *Client) binary(ctx context.Context, m frame.Magic, begin func(*conn)) (n int, err error) {
-	err = c.with(ctx, func(cn *conn) error {
+func (c *Client) binary(ctx context.Context, r repetition, m frame.Magic, begin func(*conn)) (n int, err error) {
+	err = c.with(ctx, r, func(cn *conn) error {
 		begin(cn)
 		n, err = cn.finish(m)
 		return err
@@ -98,7 +99,7 @@ func (c *Client) binary(ctx context.Context, m frame.Magic, begin func(*conn)) (
 
 // noReply sends the request that begin makes, and reads no reply.
 func (c *Client) noReply(ctx context.Context, begin func(*conn)) error {
-	return c.with(ctx, func(cn *conn) error {
+	return c.with(ctx, bulkOnce, func(cn *conn) error {
 		begin(cn)
 		err := cn.send()
 		cn.broken = err != nil

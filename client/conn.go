@@ -25,6 +25,7 @@ type conn struct {
 	out    []byte // requests to be sent
 	large  []byte // a part of a reply that is larger than in's buffer
 	broken bool   // a reply has not been read to its end
+	sent   bool   // a part of the present request may have reached the server
 }
 
 // dial connects to a server, over TLS if secure is not nil.
@@ -45,13 +46,16 @@ func (cn *conn) during(ctx context.Context, f func(*conn) error) error {
 		return networkError(err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = cn.SetDeadline(time.Unix(1, 0)) })
+	cn.sent = false
 	err := f(cn)
-	if stop() {
-		return err
+	if !stop() {
+		cn.broken = true // the deadline has been set, or will be at any moment
+		if errors.Is(err, ErrNetwork) {
+			err = networkError(context.Cause(ctx))
+		}
 	}
-	cn.broken = true // the deadline has been set, or will be at any moment
-	if errors.Is(err, ErrNetwork) {
-		return networkError(context.Cause(ctx))
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == Network {
+		e.Sent = cn.sent
 	}
 	return err
 }
@@ -59,7 +63,8 @@ func (cn *conn) during(ctx context.Context, f func(*conn) error) error {
 // send writes the requests in out.
 func (cn *conn) send() error {
 	cn.broken = true // until the reply has been read
-	_, err := cn.Write(cn.out)
+	n, err := cn.Write(cn.out)
+	cn.sent = cn.sent || n > 0
 	cn.out = cn.out[:0]
 	if err != nil {
 		return networkError(err)

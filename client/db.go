@@ -60,7 +60,7 @@ func (db *DB) Call(ctx context.Context, proc string, params ...string) (Rows, er
 }
 
 func (db *DB) call(ctx context.Context, proc string, rows []tsv.Row) (out Rows, err error) {
-	err = db.client.with(ctx, func(cn *conn) error {
+	err = db.client.with(ctx, db.repetition(proc), func(cn *conn) error {
 		out, err = cn.call(proc, rows)
 		return err
 	})

@@ -42,6 +42,7 @@ type Error struct {
 	Code    Code
 	Message string // from the server
 	Err     error  // cause of a Network error
+	Sent    bool   // of a Network error: the server may have got the call, and carried it out
 }
 
 // Error returns "CODE: NAME: MESSAGE".
@@ -58,6 +59,11 @@ var (
 	ErrTimeout   = errors.New("the condition timed out")  // no signal came in time
 	ErrNetwork   = errors.New("no reply")                 // any error with the code Network
 	ErrDenied    = errors.New("access denied")            // credentials or rights are missing
+
+	ErrNotSent        = errors.New("not sent")               // Network: nothing has been done
+	ErrOutcomeUnknown = errors.New("the outcome is unknown") // Network: it may have been done
+	ErrReadOnly       = errors.New("permission denied")      // the server refuses updates
+	ErrNoPrimary      = errors.New("no server is the primary")
 )
 
 // Is reports whether the error matches one of the errors above.
@@ -75,6 +81,12 @@ func (e *Error) Is(target error) bool {
 		return e.Code == Miscellaneous && strings.HasPrefix(e.Message, ErrDenied.Error()+": ")
 	case ErrNetwork:
 		return e.Code == Network
+	case ErrNotSent:
+		return e.Code == Network && !e.Sent
+	case ErrOutcomeUnknown:
+		return e.Code == Network && e.Sent
+	case ErrReadOnly:
+		return e.Code == Internal && strings.HasPrefix(e.Message, "DB: 4:")
 	}
 	return false
 }

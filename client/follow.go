@@ -83,6 +83,7 @@ func (cn *conn) follow(after uint64, sid uint16, white bool, yield func(Update, 
 	if white {
 		f.Flags |= frame.WhiteSID
 	}
+	cn.sent = true
 	if _, err := cn.Write(frame.AppendFollow(nil, f)); err != nil {
 		return networkError(err)
 	}

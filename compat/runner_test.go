@@ -13,6 +13,8 @@ type runner struct {
 	port int
 	dbs  int
 
+	settle func() error // is called before bytes are sent; nil: nothing is waited for
+
 	watching sync.WaitGroup
 	mu       sync.Mutex
 	late     []string // what came behind the ends of cases
@@ -166,6 +168,11 @@ func (r *replay) step(s *goldenStep, silence bool) (difference string) {
 		return err.Error()
 	}
 	if s.Send != nil {
+		if r.settle != nil {
+			if err := r.settle(); err != nil {
+				return err.Error()
+			}
+		}
 		r.send(c, s)
 	}
 	if s.Op == "shut_wr" {

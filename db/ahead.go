@@ -31,6 +31,11 @@ func (d *core) goAhead(p *Pending, key, value, room []byte, xt record.XT, w reco
 	if err := d.writable(key); err != nil {
 		return nil, err
 	}
+	if d.log != nil {
+		if err := p.Admits(d.log, d.Replicas()); err != nil {
+			return nil, systemError(err)
+		}
+	}
 	if room == nil {
 		if _, err := p.Large(record.Headroom + len(value)); err != nil {
 			return nil, systemError(err)

@@ -16,7 +16,7 @@ type batch struct {
 	room []byte   // stored values; when they need more another one takes its place
 	old  []byte   // scratch for values read
 	held int      // bytes of old that the client's memory has given
-	own  Pending  // for an operation that waits itself
+	own  Pending  // for an operation that waits itself, see ownPending
 	owed *Pending // of the client; nil: own counts
 
 	glance glance
@@ -32,6 +32,8 @@ type batch struct {
 	version uint64 // what the keys get as their version; 0: a new number
 
 	mortals int64 // records that can expire
+
+	confirmed bool // they are those of a client, which followers may have to confirm
 
 	// the updates are those of a master, which are stored also where clients are refused
 	master  bool
@@ -63,6 +65,13 @@ func (d *core) newBatch() *batch {
 		return b
 	}
 	return &batch{db: d}
+}
+
+// ownPending returns the Pending of an operation that was given none: it is the server's own work,
+// and waits for this server's log only.
+func (b *batch) ownPending() *Pending {
+	b.own.Local = true
+	return &b.own
 }
 
 // free gives the batch back to the pool.

@@ -138,7 +138,7 @@ func (d *core) removeChunk(p *Pending, keys [][]byte, atomic bool) (n, hits int,
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	if !b.logged {
+	if !b.logged && !dberr.Unavailable(err) {
 		b.oweBatch(p)
 	}
 	d.stripes.unlock(&b.keys)

@@ -35,9 +35,14 @@ type Catalog struct {
 	gate gate.Gate // of all databases
 
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
+	overdue       atomic.Int64                // see LogOverdue
 
-	guard atomic.Bool // clients may not update, see SetGuarded
+	guard   atomic.Bool // clients may not update, see SetGuarded
+	onGuard func()      // see OnGuard; nil: nobody wants to know
 }
+
+// OnGuard has set called after each SetGuarded, without a lock. It is called before clients come.
+func (c *Catalog) OnGuard(set func()) { c.onGuard = set }
 
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
@@ -86,6 +91,9 @@ func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.log.Files() }
 // the log.
 func (v *View) SetGuarded(on bool) error {
 	v.c.guard.Store(on)
+	if v.c.onGuard != nil {
+		defer v.c.onGuard()
+	}
 	if !on {
 		return nil
 	}
@@ -124,18 +132,51 @@ func (v *View) RemoveLogFiles(upTo ulog.Stamp) error {
 	if err != nil || need == 0 {
 		return err
 	}
-	err = v.c.moveOn(need)
+	err = v.c.moveOn(need, v.c.beforeRemoval)
 	if v.c.gate.NoDisk() {
 		return errors.Join(err, v.c.log.ReclaimFiles(upTo))
 	}
 	return errors.Join(err, v.c.log.RemoveFiles(upTo))
 }
 
-// moveOn writes everything up to a stamp to where a restart finds it without the log.
-func (c *Catalog) moveOn(to ulog.Stamp) error {
+// TrimLog is RemoveLogFiles for a server that removes by itself the segments beyond its limits, so
+// it is called again and again. Snapshots are taken only where the caller says so: most servers
+// take them from time to time in any case. What was kept is returned, and is not in the log.
+func (c *Catalog) TrimLog(k ulog.Limits, snapshots bool) (ulog.Trimmed, error) {
+	done, err := c.trimLog(k, snapshots)
+	c.overdue.Store(done.KeptBytes)
+	return done, err
+}
+
+// LogOverdue returns how many bytes of the shared update log were beyond the limits at the last
+// TrimLog, and were kept because somebody needs them.
+func (c *Catalog) LogOverdue() int64 { return c.overdue.Load() }
+
+func (c *Catalog) trimLog(k ulog.Limits, snapshots bool) (ulog.Trimmed, error) {
+	upTo, err := c.log.Beyond(k)
+	if err != nil || upTo == 0 {
+		return ulog.Trimmed{}, err
+	}
+	upTo = min(upTo, c.log.Last())
+	need, err := c.log.Removable(upTo)
+	if err != nil || need == 0 {
+		return ulog.Trimmed{}, err
+	}
+	before := c.beforeRemoval
+	if !snapshots {
+		before = nil
+	}
+	err = c.moveOn(need, before)
+	done, terr := c.log.Trim(upTo, c.gate.NoDisk())
+	return done, errors.Join(err, terr)
+}
+
+// moveOn writes everything up to a stamp to where a restart finds it without the log. before takes
+// the snapshots; nil: none are taken.
+func (c *Catalog) moveOn(to ulog.Stamp, before func(ulog.Stamp) error) error {
 	var failed error
-	if c.beforeRemoval != nil {
-		failed = c.beforeRemoval(to)
+	if before != nil {
+		failed = before(to)
 	}
 	for _, d := range c.all {
 		if d.file == nil || d.readOnly || d.hold.From() >= to {

@@ -29,7 +29,7 @@ func (d *core) modify(p *Pending, key []byte, body func(b *batch) error) error {
 	b.stripe, b.owed = stripe, p
 	err = body(b)
 	commitErr := d.commit(p, b)
-	if !b.logged {
+	if !b.logged && !dberr.Unavailable(commitErr) { // a refusal tells nothing of the record
 		b.oweBatch(p)
 	}
 	b.stripe.Unlock()
@@ -175,6 +175,9 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 		if err := d.admit(b.ups); err != nil {
 			return err
 		}
+		if err := d.confirmable(p, b); err != nil {
+			return err
+		}
 	}
 	if b.stays && b.early == nil && over == nil {
 		if s, ok := d.store.(store.Preparer); ok {
@@ -182,6 +185,7 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 			defer s.Forget(b.ups) // those that have not been applied
 		}
 	}
+	b.confirmed = !b.master && p != nil && !p.Local
 	at, err := d.appendAndApply(b, over)
 	if err != nil {
 		return systemError(err)
@@ -198,10 +202,19 @@ func (d *core) commitTo(p *Pending, b *batch, over *txView) error {
 	}
 	b.logged = true
 	if p == nil {
-		p = &b.own
+		p = b.ownPending()
 	}
-	p.Add(d.log, at)
+	p.Add(d.log, at, at, d.Replicas())
 	return nil
+}
+
+// confirmable returns why a client's updates are to be refused: not enough other servers are there
+// to confirm them. Updates of a master, and the server's own, need no confirmation.
+func (d *core) confirmable(p *Pending, b *batch) error {
+	if d.log == nil || b.master {
+		return nil
+	}
+	return systemError(p.Admits(d.log, d.Replicas()))
 }
 
 // admit returns why there is no room for updates.
@@ -253,6 +266,9 @@ func (d *core) appendAndApply(b *batch, over *txView) (at ulog.Stamp, err error)
 // mark notes the stamp of a commit where readers look for it, before they can see what the commit
 // changes.
 func (b *batch) mark(at ulog.Stamp) {
+	if b.confirmed {
+		b.db.clients.Store(uint64(at))
+	}
 	b.db.last.Store(uint64(at))
 	if b.stripe != nil {
 		b.stripe.last.Store(uint64(at))

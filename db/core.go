@@ -100,6 +100,7 @@ type core struct {
 	commitMu sync.Mutex // log and store change together, in one order
 	// stamp of the last commit to the log, see owe.go; changed under commitMu
 	last       atomic.Uint64
+	clients    atomic.Uint64 // the same of updates that followers must confirm, see owe.go
 	generation atomic.Uint64 // number of clears; a cursor of an older one is unset
 	sweeper    sweeper
 	batches    sync.Pool

@@ -61,6 +61,10 @@ func (d *form) Name() string { return d.expr.Name }
 // update log.
 func (d *form) Index() int { return int(d.index) }
 
+// Replicas returns how many followers must have an update before it is answered (#syncrep=), below
+// 0 for the server's number.
+func (d *form) Replicas() int { return int(d.expr.Params.SyncRep) }
+
 // path returns the expression without its parameters.
 func (d *form) path() string { return d.expr.Path }
 

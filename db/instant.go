@@ -35,15 +35,21 @@ const nanosPerMilli = 1_000_000
 
 // Synchronize puts everything into the database's file and, with hard, on the disk. Then it calls
 // post with the path and a time stamp: the file is complete up to the stamp and stays as it is
-// until post returns, while clients go on. An error of post is returned as ErrPostproc. For a
-// database in memory Synchronize only calls post.
+// until post returns, and so does the log behind the stamp, while clients go on. An error of post
+// is returned as ErrPostproc. For a database in memory Synchronize only calls post.
 func (d *DB) Synchronize(hard bool, post func(path string, at ulog.Stamp) error) error {
 	if hard && d.log != nil {
 		if err := d.log.SyncTo(d.log.Last()); err != nil {
 			return systemError(err)
 		}
 	}
+	var hold *ulog.Hold
+	if post != nil && d.shared {
+		hold = d.log.Hold(ulog.Holder{Kind: ulog.Copy, What: "a command of synchronize on " + d.path() + " under way"}, d.log.Last())
+		defer hold.Release()
+	}
 	at := d.tick()
+	hold.Advance(at)
 	// whoever goes on from the stamp must miss nothing: no update may have it, also after a crash
 	if post != nil && d.shared {
 		if err := d.log.SyncTo(at); err != nil {
@@ -154,7 +160,7 @@ func (d *DB) Freeze() (*Frozen, error) {
 	}
 	f := &Frozen{order: d.expr.Params.RComp}
 	if d.shared {
-		f.hold = d.log.Hold("a copy or snapshot of "+d.path()+" under way", d.log.Last())
+		f.hold = d.log.Hold(ulog.Holder{Kind: ulog.Copy, What: "a copy or snapshot of " + d.path() + " under way"}, d.log.Last())
 	}
 	var err error
 	f.records, err = s.Freeze(func(take func()) {

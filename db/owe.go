@@ -33,6 +33,18 @@ import "gotycoon/ulog"
 // stripe of k says 90, Acked is 85, so the reply to client 2 waits for 90. Client 3 reads j in
 // another stripe, whose stamp is 40: it is answered at once.
 //
+// # Other servers
+//
+// Where answers wait for followers (-sync-replicas), a reader waits for what they have confirmed
+// too: otherwise it would act on a value that a failover loses. That holds for updates of this
+// server's clients. What came from a master is the master's to confirm; a follower without
+// followers of its own, which has the same options as its master because it may take over one day,
+// would otherwise never answer a reader. So the database also has the stamp of its newest update of
+// a client, and followers must have what the reader may have seen up to there:
+//
+//	stamps of the log    70 client   80 master   90 master
+//	a reader of 90       waits for the log up to 90, and for followers up to 70
+//
 // # What was rejected
 //
 // Waiting for the end of the log would make each reader wait for an fsync under load. Hiding an
@@ -46,7 +58,7 @@ import "gotycoon/ulog"
 // owe adds to p what a reply about the record of key must wait for. The caller has read the record
 // before. Without p, owe waits.
 func (d *core) owe(p *Pending, key []byte) error {
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return nil
 	}
 	if d.base != nil {
@@ -57,7 +69,7 @@ func (d *core) owe(p *Pending, key []byte) error {
 
 // oweKeys is owe for several keys.
 func (d *core) oweKeys(p *Pending, keys [][]byte) error {
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return nil
 	}
 	if d.base != nil {
@@ -72,7 +84,7 @@ func (d *core) oweKeys(p *Pending, keys [][]byte) error {
 
 // oweAll is owe for what a scan has seen, or has not.
 func (d *core) oweAll(p *Pending) error {
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return nil
 	}
 	if d.base != nil {
@@ -85,22 +97,36 @@ func (d *core) oweAll(p *Pending) error {
 // It is for services that keep a copy of their records in memory. Without p it waits.
 func (d *DB) Seen(p *Pending) error { return d.oweAll(p) }
 
-// ahead reports whether the database has updates that its log has not made safe.
-func (d *core) ahead() bool {
+// ahead reports whether the database has updates that the client of p may not be told of yet.
+func (d *core) ahead(p *Pending) bool {
 	if d.base != nil {
 		d = d.base
 	}
-	return d.log != nil && ulog.Stamp(d.last.Load()) > d.log.Acked()
+	return d.log != nil && !d.safe(p, ulog.Stamp(d.last.Load()))
+}
+
+// safe reports whether the client of p may be told of everything up to a stamp.
+func (d *core) safe(p *Pending, at ulog.Stamp) bool {
+	return at <= d.log.Acked() && p.Confirmed(d.log, d.toConfirm(p, at), d.Replicas())
+}
+
+// toConfirm returns up to where other servers must have what a client has seen who has seen
+// everything up to a stamp: the newest update of a client here, or all where the client asks.
+func (d *core) toConfirm(p *Pending, at ulog.Stamp) ulog.Stamp {
+	if p.Asks() {
+		return at
+	}
+	return min(at, ulog.Stamp(d.clients.Load()))
 }
 
 func (d *core) oweStamp(p *Pending, at ulog.Stamp) error {
-	if at <= d.log.Acked() {
+	if d.safe(p, at) {
 		return nil
 	}
 	if p == nil {
 		return systemError(d.log.Wait(at))
 	}
-	p.Add(d.log, at)
+	p.Add(d.log, at, d.toConfirm(p, at), d.Replicas())
 	return nil
 }
 
@@ -109,11 +135,11 @@ func (d *core) oweStamp(p *Pending, at ulog.Stamp) error {
 // greater stamp than all of them.
 func (b *batch) oweBatch(p *Pending) {
 	d := b.db
-	if !d.ahead() {
+	if !d.ahead(p) {
 		return
 	}
 	if p == nil {
-		p = &b.own
+		p = b.ownPending()
 	}
 	switch {
 	case d.base != nil:

@@ -44,6 +44,16 @@ func (d *DB) Load(fill func(add func(key, value []byte) error) error) error {
 	return load(&d.core, fill)
 }
 
+// Unload removes all records of a database in memory that nobody uses yet, as Load has stored them:
+// nothing is logged.
+func (d *DB) Unload() error {
+	if d.file != nil {
+		return dberr.ErrNotImplemented
+	}
+	d.store.Apply(0, []ulog.Update{{Op: ulog.OpClear}})
+	return nil
+}
+
 func load(d *core, fill filling) error {
 	l := &loader{db: d}
 	err := fill(l.record)

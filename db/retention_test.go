@@ -89,7 +89,7 @@ func TestWhoCannotMoveOnKeepsTheLog(t *testing.T) {
 	c := mustOpen(t, o, exprs(dir)...)
 	mustSet(t, c.DB(0), "a", "1", "b", "2")
 	b := takeBackup(t, c.DB(0))
-	hold := c.Log().Hold("the snapshot of :", b.at)
+	hold := c.Log().Hold(ulog.Holder{Kind: ulog.Snapshot, What: "the snapshot of :"}, b.at)
 	full := errors.New("no space left on device")
 	c.BeforeRemoval(func(ulog.Stamp) error { return full })
 	for i := range 3 {
@@ -170,7 +170,7 @@ func TestFollowersDoNotFillTheDisk(t *testing.T) {
 	o := in(dir)
 	o.LogLimit = 1
 	c := mustOpen(t, o, filepath.Join(dir, "a.kct"))
-	follower := c.Log().HoldWeakly("the slave with sid=2", c.Log().Last())
+	follower := c.Log().Hold(ulog.Holder{Kind: ulog.Follower, What: "the slave with sid=2", Weak: true}, c.Log().Last())
 	defer follower.Release()
 	mustSet(t, c.DB(0), "a", "1", "b", "2", "c", "3")
 	segments := func() int {
@@ -261,4 +261,44 @@ func TestDeathWhileAPrivateLogIsRemoved(t *testing.T) {
 		require.Equal(t, map[string]string{"a": "1"}, contents(t, c.DB(0)))
 		require.NoError(t, c.Close())
 	}
+}
+
+// A server that removes files by itself has database files checkpointed, and takes snapshots only
+// where it is told to. What is kept for somebody is counted.
+func TestTrimLog(t *testing.T) {
+	dir := t.TempDir()
+	o := in(dir)
+	o.LogLimit = 1
+	c := mustOpen(t, o, filepath.Join(dir, "a.kct"), ":")
+	hold := c.Log().Hold(ulog.Holder{Kind: ulog.Snapshot, What: "the snapshot of :"}, c.Log().Last())
+	asked := 0
+	c.BeforeRemoval(func(ulog.Stamp) error {
+		asked++
+		hold.Advance(c.Log().Last())
+		return nil
+	})
+	mustSet(t, c.DB(0), "a", "1", "b", "2", "c", "3")
+	trim := func(limits ulog.Limits, snapshots bool) ulog.Trimmed {
+		done, err := c.TrimLog(limits, snapshots)
+		require.NoError(t, err)
+		return done
+	}
+	require.Zero(t, trim(ulog.Limits{}, true))
+	require.Zero(t, trim(ulog.Limits{Count: 100}, true))
+	done := trim(ulog.Limits{Count: 1}, false)
+	require.Zero(t, asked)
+	require.Equal(t, "the snapshot of :", done.KeptFor())
+	require.Positive(t, done.Kept)
+	require.Equal(t, done.KeptBytes, c.LogOverdue())
+	done = trim(ulog.Limits{Count: 1}, true)
+	require.Equal(t, 1, asked)
+	require.Zero(t, done.Kept)
+	require.Positive(t, done.Files)
+	require.Zero(t, c.LogOverdue())
+	files, err := c.LogFiles()
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	dir = image(t, dir)
+	after := mustOpen(t, in(dir), filepath.Join(dir, "a.kct"))
+	require.Equal(t, "3", contents(t, after.DB(0))["c"])
 }

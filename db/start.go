@@ -114,7 +114,7 @@ func (d *core) openError(err error) error {
 // stamp.
 func (d *recovery) attach(log *logDir, has ulog.Stamp) {
 	d.hold.Release()
-	hold := log.Hold(d.path(), has)
+	hold := log.Hold(ulog.Holder{Kind: ulog.Database, What: d.path()}, has)
 	d.hold = hold
 	if !d.readOnly {
 		d.file.Attach(log.Log, func(m filestore.Meta) { d.afterCheckpoint(log, hold, m) })

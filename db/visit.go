@@ -6,6 +6,7 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/owed"
 	"gotycoon/db/record"
 	"gotycoon/db/store"
@@ -75,7 +76,7 @@ func (d *DB) AcceptBulk(p *Pending, keys [][]byte, visit record.Visitor) error {
 	if err == nil {
 		err = d.commit(p, b)
 	}
-	if !b.logged {
+	if !b.logged && !dberr.Unavailable(err) {
 		b.oweBatch(p)
 	}
 	d.stripes.unlock(&b.keys)

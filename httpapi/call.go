@@ -22,6 +22,7 @@ type procedure struct {
 	name   string
 	run    func(*call) error
 	need   right
+	local  bool // it is about this server's own files, and is never forwarded
 	uses   uses
 	tally  tally
 	expect dberr.Code // the error that is a normal outcome and answered with 450; dberr.Success: none is

@@ -2,10 +2,13 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"gotycoon/db/dberr"
 	"gotycoon/httpapi/message"
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // Errors of a call that are no database errors; the errors of a wrong call are in call.go. Their
@@ -18,6 +21,10 @@ var (
 	errNoRTS          = errors.New("the RTS file is not set")
 	errNoServices     = errors.New("the server has no services' database, " +
 		"which a port for locks, sequences or quotas, or -services, gives it")
+
+	errNoCluster = errors.New("the server is in no cluster (-cluster)")
+
+	errElected = errors.New("the cluster decides whom this server follows, and which server is the primary: 'ktremotemgr cluster switchover'")
 
 	errRemoveLog = errors.New("removing a file failed")
 )
@@ -55,10 +62,48 @@ type scriptError struct {
 // Error returns the text of the original.
 func (e *scriptError) Error() string { return e.text }
 
+// behindError ends a request whose position has not been reached.
+type behindError struct {
+	want, at ulog.Stamp
+	waited   time.Duration
+	follows  bool
+}
+
+// Error says how far behind this server is.
+func (e *behindError) Error() string {
+	whose := "its own log"
+	if e.follows {
+		whose = "its master's log"
+	}
+	return fmt.Sprintf("the position %d has not been reached within %v: this server has %s up to %d, which is %.3f s older",
+		e.want, e.waited, whose, e.at, float64(e.want-e.at)/float64(time.Second))
+}
+
+// fewError ends a call that has waited for followers in vain.
+type fewError struct {
+	have, want int
+	at         ulog.Stamp
+	waited     time.Duration
+}
+
+// Error says how many there are.
+func (e *fewError) Error() string {
+	return fmt.Sprintf("%d of %d followers have everything up to ts=%d, after %v", e.have, e.want, e.at, e.waited)
+}
+
+// late reports whether another server was not as far as it should be.
+func late(err error) bool {
+	_, behind := errors.AsType[*behindError](err)
+	_, few := errors.AsType[*fewError](err)
+	return behind || few
+}
+
 // statusOf chooses the status code of a failed call of p, which is nil for an unknown procedure.
 func statusOf(p *procedure, err error) int {
 	if e, ok := errors.AsType[*dberr.Error](err); ok {
 		switch {
+		case dberr.Unavailable(err):
+			return statusUnavailable
 		case p.expect != dberr.Success && e.Code == p.expect:
 			return statusLogical
 		case p.uses == usesCursor && e.Code == dberr.NotImplemented:
@@ -69,13 +114,17 @@ func statusOf(p *procedure, err error) int {
 	if e, ok := errors.AsType[*scriptError](err); ok {
 		return e.status
 	}
+	if late(err) {
+		return statusUnavailable
+	}
 	switch {
 	case isBadRequest(err):
 		return statusBadRequest
-	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong):
+	case errors.Is(err, errTimedOut), errors.Is(err, errManyCursors), errors.Is(err, netio.ErrLong),
+		errors.Is(err, ulog.ErrManyPins):
 		return statusUnavailable
 	case errors.Is(err, errNotImplemented), errors.Is(err, errNoScript), errors.Is(err, errNoRTS),
-		errors.Is(err, errNoServices):
+		errors.Is(err, errNoServices), errors.Is(err, errNoCluster), errors.Is(err, errElected):
 		return statusNotImplemented
 	}
 	return statusInternal
@@ -85,8 +134,14 @@ func statusOf(p *procedure, err error) int {
 func restStatus(m message.Method, err error) int {
 	e, ok := errors.AsType[*dberr.Error](err)
 	switch {
+	case errors.Is(err, errInvalidParameters):
+		return statusBadRequest
+	case late(err):
+		return statusUnavailable
 	case !ok:
 		return statusInternal
+	case dberr.Unavailable(err):
+		return statusUnavailable
 	case dberr.Refused(err):
 		return statusNoSpace
 	case m == message.PUT && (e.Code == dberr.NoRecord || e.Code == dberr.RecordDuplication):

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"iter"
 	"log/slog"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"gotycoon/db"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 	"gotycoon/ulog"
 )
@@ -25,8 +27,12 @@ type Options struct {
 	Logger   *slog.Logger    // nil: silent. Info has a line per request, Error the database errors
 	Meters   Meters          // where requests are counted; the zero value: nowhere
 
+	Forward *netio.Forward // moves updates to the primary; nil: this server serves them
+
 	// Claim makes the server the primary of the services; nil: it has no database for them.
 	Claim func(force bool) error
+	// Cluster is that of which the server is a member; nil: none.
+	Cluster Cluster
 	// Report adds the rows of report that this package does not know; may be nil.
 	Report func(rows map[string]string)
 
@@ -73,12 +79,37 @@ type Follower interface {
 	// Position returns the stamp in the master's log up to which everything is in the databases,
 	// and whether there is a master.
 	Position() (at ulog.Stamp, following bool)
+	// AwaitPosition returns the position when it has reached a stamp, or after limit.
+	AwaitPosition(want ulog.Stamp, limit time.Duration) ulog.Stamp
 }
 
-// Replicas lists the followers of the server: one row each, its name a number that grows, its value
-// fields NAME=VALUE with blanks between them.
+// Cluster is the cluster of the server.
+type Cluster interface {
+	// Rows describes the members: one row for each, its name the member's, its value fields
+	// NAME=VALUE with blanks between them.
+	Rows(ctx context.Context) (names, values []string)
+	// Change has the primary change the cluster, and returns when that is done.
+	Change(ctx context.Context, change ClusterChange) error
+}
+
+// ClusterChange is a change of a cluster.
+type ClusterChange struct {
+	Do      string // switchover, add, remove, require
+	Name    string // of a member, which is its address
+	Witness bool   // with add: it has no data
+	Number  int    // with require: followers that must have an update
+}
+
+// Replicas are the followers of the server.
 type Replicas interface {
+	// Rows has a row for each: its name is a number that grows, its value fields NAME=VALUE with
+	// blanks between them.
 	Rows(now time.Time) (names, values []string)
+	// Required is how many of them must have an update before it is answered.
+	Required() int
+	// Await returns how many followers have acknowledged everything up to a stamp of the update
+	// log. It waits until there are n, for limit at most.
+	Await(at ulog.Stamp, n int, limit time.Duration) (have int, err error)
 }
 
 // Meters are where the requests of a Handler are counted.

@@ -125,5 +125,7 @@ func commonRows() []row {
 		{"WAITTIME", "for so many seconds at most (default 30)"},
 		{"SIGNAL", "send the signal of this name afterwards; SIGNALED says how many were waiting"},
 		{"SIGNALBROAD", "if present: to all who wait, not only to the one who waits the longest"},
+		{"REPLICAS", "answer when so many followers have what the answer tells"},
+		{"POSITION", "?: give the position of the newest update with the answer, in a row of this name; or a position, perhaps with seconds behind it: wait until it is here, 5 seconds by default, else status 503"},
 	}
 }

@@ -24,6 +24,8 @@ type fakeFollower struct {
 }
 
 // Tune implements httpapi.Follower.
+func (f *fakeFollower) AwaitPosition(ulog.Stamp, time.Duration) ulog.Stamp { return 0 }
+
 func (f *fakeFollower) Tune(host string, port int, from *ulog.Stamp, interval *time.Duration) {
 	f.tuned = fmt.Sprintf("%q %d", host, port)
 	if from != nil {

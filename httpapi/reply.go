@@ -10,6 +10,7 @@ import (
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // statusLine returns the code and its reason.
@@ -67,6 +68,8 @@ type replyWriter struct {
 	req  *message.Request // that is answered
 	now  func() time.Time
 	date *dateCache // of all sessions
+
+	positioned *ulog.Log // the client wants the position in this log with the reply; nil: it does not
 }
 
 // head appends the status line and the headers that every reply has. The caller appends its own
@@ -83,7 +86,19 @@ func (w *replyWriter) head(status int, keepAlive bool, length int) {
 		out = append(out, "\r\nContent-Length: "...)
 		out = strconv.AppendInt(out, int64(length), 10)
 	}
+	if w.positioned != nil {
+		out = append(out, "\r\nX-Kt-Position: "...)
+		out = strconv.AppendUint(out, uint64(position(w.positioned)), 10)
+	}
 	w.c.Out = append(out, crlf...)
+}
+
+// position returns the stamp that a reply is given: that of the newest update.
+func position(log *ulog.Log) ulog.Stamp {
+	if at, _ := log.NewestUpdate(); at > 0 {
+		return at
+	}
+	return log.Last()
 }
 
 // dateCache keeps the text of the Date header for the second it is true.
@@ -209,6 +224,34 @@ func (w *replyWriter) denial(denied *access.Denied, rpc, keepAlive bool) {
 	w.text(denied.Status(), keepAlive, kind, text)
 }
 
+// unconfirmed returns what is sent instead of the reply to the present request, when other servers
+// do not confirm what it tells.
+func (w *replyWriter) unconfirmed(rpc bool) netio.Instead {
+	keep, head := w.req.KeepAlive, w.req.Method == message.HEAD
+	return func(dst []byte, err error) []byte {
+		reason := "DB: " + err.Error()
+		kind, text := plainText, reason+"\n"
+		if rpc {
+			kind, text = tsv.TypeTSV, "ERROR\t"+text
+		}
+		out := w.c.Out
+		w.c.Out = dst
+		length := len(text)
+		if head {
+			text, length = "", noLength
+		}
+		w.head(statusUnavailable, keep, length)
+		if !rpc {
+			w.header("X-Kt-Error: ", reason)
+		}
+		w.header("Content-Type: ", kind)
+		w.endHead()
+		dst = append(w.c.Out, text...)
+		w.c.Out = out
+		return dst
+	}
+}
+
 // noMemory answers a request for which there is no memory, and ends the connection.
 func (w *replyWriter) noMemory(err error) (status int) {
 	f := message.FaultOf(err)
@@ -244,3 +287,21 @@ func (w *replyWriter) refusal(f message.Fault) {
 	w.endHead()
 	w.c.Out = append(w.c.Out, text...)
 }
+
+// unreached answers a request for which the primary has not been reached, and ends the connection.
+func (w *replyWriter) unreached(err error, rpc bool) {
+	kind, text := plainText, err.Error()+"\n"
+	if rpc {
+		kind, text = tsv.TypeTSV, "ERROR\t"+text
+	}
+	w.head(statusUnavailable, false, len(text))
+	w.header("Content-Type: ", kind)
+	w.header("Retry-After: ", retryAfter)
+	w.endHead()
+	if w.req.Method != message.HEAD {
+		w.c.Out = append(w.c.Out, text...)
+	}
+}
+
+// retryAfter is after how many seconds a client may try again.
+const retryAfter = "1"

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"errors"
 	"strconv"
 
 	"gotycoon/db"
@@ -24,6 +25,12 @@ func (s *Session) serveREST() (status int) {
 			return s.replyDenied()
 		}
 		s.conn.Owed.Rights = &s.gate
+	}
+	s.wantReplicas(s.req.Replicas())
+	if err := s.askPosition(s.req.Position()); errors.Is(err, errBroken) {
+		return statusBroken
+	} else if err != nil {
+		return s.replyError(err)
 	}
 	switch s.req.Method {
 	case message.GET:
@@ -143,7 +150,7 @@ func (s *Session) replyError(err error) int {
 	s.logFailure(status, err)
 	text := s.out.errorText(err)
 	var body []byte
-	if status == statusNoSpace {
+	if status == statusNoSpace || status == statusUnavailable {
 		body = append(append(body, text...), '\n')
 	}
 	s.reply.head(status, s.req.KeepAlive, len(body))

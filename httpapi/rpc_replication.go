@@ -25,11 +25,54 @@ func rpcReplicas(c *call) error {
 	return nil
 }
 
+const (
+	replicasWait = 5 * time.Second
+	replicasMost = time.Minute
+)
+
+// rpcWaitReplicas tells how many followers have everything that was written until now, or up to a
+// time stamp, and waits until there are enough.
+func rpcWaitReplicas(c *call) error {
+	log := c.opts.Catalog.Log()
+	if log == nil || c.opts.Replicas == nil {
+		return errNoLog
+	}
+	at := log.Last()
+	if text, ok := c.in.Get("ts"); ok {
+		at = min(at, ulog.Stamp(max(lenient.Int(text), 0)))
+	}
+	want := int(min(max(c.in.intOr("replicas", int64(max(c.opts.Replicas.Required(), 1))), 0), math.MaxInt32))
+	limit := replicasWait
+	if text, ok := c.in.Get("timeout"); ok {
+		limit = time.Duration(min(max(lenient.Float(text), 0), replicasMost.Seconds()) * float64(time.Second))
+	}
+	if err := c.beginLong(); err != nil {
+		return err
+	}
+	if err := log.Wait(at); err != nil {
+		return err
+	}
+	have, err := c.opts.Replicas.Await(at, want, limit)
+	c.conn.Meter.Restart()
+	switch {
+	case err != nil:
+		return err
+	case have < want:
+		return &fewError{have, want, at, limit}
+	}
+	c.out.addInt("replicas", int64(have))
+	c.out.addText("ts", strconv.FormatUint(uint64(at), 10))
+	return nil
+}
+
 const masterPort = 1978 // of a call that names none
 
 // rpcTuneReplication changes where the server replicates from. A call with parameters that only our
 // clients send, and with none of the original's, leaves the master as it is.
 func rpcTuneReplication(c *call) error {
+	if c.opts.Cluster != nil {
+		return errElected
+	}
 	readOnly, guards := c.in.Get("readonly")
 	if guards {
 		if err := c.tuneReadOnly(string(readOnly)); err != nil {

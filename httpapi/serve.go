@@ -2,10 +2,9 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"strconv"
 
 	"gotycoon/httpapi/message"
 	"gotycoon/httpapi/tsv"
@@ -18,6 +17,9 @@ import (
 func (s *Session) ServeOne() (keep bool) {
 	defer s.recycle()
 	if !s.readRequest() {
+		if s.moving {
+			return false
+		}
 		s.conn.Meter.Note(s.opts.Meters.REST, int(message.Other), true)
 		return false
 	}
@@ -30,6 +32,9 @@ func (s *Session) ServeOne() (keep bool) {
 	}
 	s.logRequest(line, status)
 	s.measure(status)
+	if s.conn.Owes() {
+		s.conn.Answered(s.reply.unconfirmed(s.rpc))
+	}
 	s.conn.Advance(s.req.Size)
 	if !s.req.KeepAlive || status == statusBroken {
 		return false
@@ -59,11 +64,14 @@ func (s *Session) readRequest() bool {
 		s.reply.denial(s.gate.denied, s.rpc, false)
 		return false
 	}
+	if s.opts.Forward != nil && s.moveHead() {
+		return false
+	}
 	if fault := s.req.ReadBody(s.conn); fault != message.NoFault {
 		s.reply.refusal(fault)
 		return false
 	}
-	return true
+	return s.opts.Forward == nil || !s.moveBody()
 }
 
 // serveRPC answers a procedure call. The order is WAIT, DB, CUR, the procedure, SIGNAL.
@@ -86,7 +94,17 @@ func (s *Session) serveRPC() (status int) {
 		return s.replyDenied()
 	}
 	if err == nil {
-		err = s.run(p, name)
+		s.wantReplicas(s.req.Replicas())
+		if text, ok := s.in.Get("REPLICAS"); ok {
+			s.wantReplicas(text)
+		}
+		text := s.req.Position()
+		if row, ok := s.in.Get("POSITION"); ok {
+			text = row
+		}
+		if err = s.askPosition(text); err == nil {
+			err = s.run(p, name)
+		}
 	}
 	if err != nil && (errors.Is(err, errBroken) || errors.Is(err, netio.ErrGone)) {
 		return statusBroken
@@ -103,8 +121,18 @@ func (s *Session) serveRPC() (status int) {
 		s.out.fail(err)
 		s.logFailure(status, err)
 	}
-	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute && s.sendSignal(signal) != nil {
-		return statusBroken
+	if log := s.reply.positioned; log != nil && err == nil && s.in.Has("POSITION") {
+		s.out.addText("POSITION", strconv.FormatUint(uint64(position(log)), 10))
+		s.out.rows.Sort()
+	}
+	if signal, ok := s.in.Get("SIGNAL"); ok && !s.mute {
+		switch err := s.sendSignal(signal); {
+		case errors.Is(err, errBroken):
+			return statusBroken
+		case err != nil:
+			status = statusUnavailable
+			s.out.fail(err)
+		}
 	}
 	s.reply.table(&s.out, status)
 	return status
@@ -153,22 +181,6 @@ func (s *Session) run(p *procedure, name []byte) error {
 	return err
 }
 
-// requestLine returns the line of the request for the log, or "" when nobody reads it.
-func (s *Session) requestLine() string {
-	if s.opts.Meters.Sampling || !s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
-		return ""
-	}
-	return string(s.req.Line())
-}
-
-// logRequest writes the line that every parsed request gets.
-func (s *Session) logRequest(line string, status int) {
-	if line == "" || status == statusBroken {
-		return
-	}
-	s.opts.Logger.Info(fmt.Sprintf("(%s): %s: %d", s.peer, line, status))
-}
-
 // measure counts the request that has been served. A record that is not there, or that should not
 // be there, is a normal outcome.
 func (s *Session) measure(status int) {
@@ -202,7 +214,8 @@ func (s *Session) measure(status int) {
 func (s *Session) recycle() {
 	s.call.recycle()
 	s.text = shrink(s.text)
-	s.rpc, s.procedure, s.key = false, nil, nil
+	s.rpc, s.moving, s.procedure, s.key = false, false, nil, nil
+	s.conn.Owed.Replicas, s.reply.positioned = 0, nil
 	if s.conn.Visitor != nil {
 		s.gate.forget()
 		s.conn.Owed.Rights = nil

@@ -2,7 +2,11 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"math"
 	"time"
 
 	"gotycoon/db/dberr"
@@ -17,6 +21,7 @@ type Session struct {
 	peer  string // the client's address, for the log
 	text  []byte // decoded path and query
 
+	moving    bool       // the present request belongs to the primary
 	rpc       bool       // the present request calls a procedure, and is no verb
 	procedure *procedure // nil: there is no procedure of the name
 	key       []byte     // of a verb
@@ -59,14 +64,24 @@ func (in *input) waitTime() time.Duration {
 // what this call has done, as a reply does, so the call's updates must be safe before. An error is
 // the log's, and nothing may be answered.
 func (s *Session) sendSignal(name []byte) error {
-	if err := s.conn.Owed.Wait(); err != nil {
-		s.conn.Out = s.conn.Out[:0] // earlier replies waited for the same log
-		return err
+	if unconfirmed, err := s.conn.Confirm(); err != nil {
+		if unconfirmed {
+			return err
+		}
+		return errBroken
 	}
 	woken := s.opts.Signals.Signal(string(name), s.in.Has("SIGNALBROAD"))
 	s.out.addInt("SIGNALED", int64(woken))
 	s.out.rows.Sort() // a procedure may have a row of that name
 	return nil
+}
+
+// wantReplicas notes on how many followers the client wants what the reply tells. A number that
+// cannot be reached makes the request fail, see replication.Quorum.
+func (s *Session) wantReplicas(text []byte) {
+	if len(text) > 0 {
+		s.conn.Owed.Replicas = int(min(max(lenient.Int(text), 0), math.MaxInt32))
+	}
 }
 
 // replyDenied answers a request for which the client has no right.
@@ -103,3 +118,19 @@ func (s *Session) awaitEnd() {
 
 // Close ends the session and its cursors.
 func (s *Session) Close() { s.closeCursors() }
+
+// requestLine returns the line of the request for the log, or "" when nobody reads it.
+func (s *Session) requestLine() string {
+	if s.opts.Meters.Sampling || !s.opts.Logger.Enabled(context.Background(), slog.LevelInfo) {
+		return ""
+	}
+	return string(s.req.Line())
+}
+
+// logRequest writes the line that every parsed request gets.
+func (s *Session) logRequest(line string, status int) {
+	if line == "" || status == statusBroken {
+		return
+	}
+	s.opts.Logger.Info(fmt.Sprintf("(%s): %s: %d", s.peer, line, status))
+}

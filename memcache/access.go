@@ -108,6 +108,8 @@ func (o owner) guard() (done, keep bool) {
 	switch {
 	case err == nil:
 		return false, true
+	case word == "set" && isUnknown(err) && o.s.opts.Forward.Away() && o.moveText():
+		return true, false
 	case word == "set" && isUnknown(err):
 		return true, o.logIn(leadingInt(o.words[need.size]))
 	}
@@ -210,13 +212,6 @@ func (o owner) logIn(size int64) bool {
 	o.say(replyAuthFailure)
 	return true
 }
-
-// The opcodes of SASL. Without an access file they are unknown.
-const (
-	opMechanisms opcode = 0x20
-	opAuth       opcode = 0x21
-	opStep       opcode = 0x22
-)
 
 // mechanism is the only SASL mechanism that is served.
 const mechanism = "PLAIN"

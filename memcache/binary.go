@@ -60,6 +60,13 @@ const (
 	opGATKQ     opcode = 0x24
 )
 
+// The opcodes of SASL. Without an access file they are unknown.
+const (
+	opMechanisms opcode = 0x20
+	opAuth       opcode = 0x21
+	opStep       opcode = 0x22
+)
+
 // operation describes what an opcode does.
 type operation struct {
 	name   string
@@ -144,6 +151,8 @@ const (
 	statusUnknown   status = 0x81
 	statusNoMemory  status = 0x82
 	statusInternal  status = 0x84
+	statusTemporary status = 0x86
+	statusBusy      status = 0x85
 )
 
 // text is the value of a reply that reports an error.
@@ -169,6 +178,8 @@ func (s status) text() string {
 		return "Auth failure."
 	case statusUnknown:
 		return "Unknown command"
+	case statusTemporary:
+		return "Temporary failure: not enough followers are there"
 	}
 	return "Internal error"
 }
@@ -180,6 +191,7 @@ type request struct {
 	unique             uint64
 	extras, key, value []byte
 	room               []byte // of a large value, as in change
+	message            []byte // the request as it came
 }
 
 // reply is what is sent for a request.

@@ -36,7 +36,7 @@ func (c *conn) serveBinary() bool {
 	room := c.io.Room(len(message), 0, flagBytes)
 	c.io.Advance(len(message))
 	r, ok := parseRequest(message)
-	x.r = r
+	x.r, x.r.message = r, message
 	if !ok {
 		x.say(&reply{status: statusInvalid})
 		return false
@@ -47,11 +47,17 @@ func (c *conn) serveBinary() bool {
 	}
 	keep := x.execute()
 	x.measure()
+	if x.io.Owes() {
+		x.io.Answered(unconfirmedBinary(x.r.op, x.r.opaque))
+	}
 	return keep
 }
 
 // execute serves a request. It reports whether the connection stays open.
 func (x *exchange) execute() bool {
+	if x.s.opts.Forward != nil && x.logsIn() && x.belongs() && !isRemote(x.io.Visitor.Enter()) && x.move(x.r.message) {
+		return false
+	}
 	if x.io.Visitor != nil {
 		if done, keep := x.guard(); done {
 			return keep
@@ -74,6 +80,8 @@ func (x *exchange) execute() bool {
 	case row.writes && x.s.opts.ReadOnly:
 		x.say(&reply{status: statusDenied})
 		return true
+	case x.s.opts.Forward != nil && x.belongs() && x.move(x.r.message):
+		return false
 	}
 	x.quiet = row.quiet
 	switch row.base {
@@ -102,6 +110,9 @@ func (x *exchange) get(row *operation) bool {
 	it, err := x.fetchItem(row)
 	if errors.Is(err, dberr.ErrNoRecord) && x.quiet {
 		return true
+	}
+	if x.s.opts.Forward.Away() && row.base == opGet {
+		it.version = foreignUnique
 	}
 	a := &reply{status: x.statusOf(err), unique: it.version}
 	if row.keyed {

@@ -1,6 +1,9 @@
 package memcache
 
-import "gotycoon/internal/metrics"
+import (
+	"gotycoon/internal/metrics"
+	"gotycoon/internal/netio"
+)
 
 // run serves the requests of the connection, one after the other.
 func (c *conn) run() {
@@ -30,8 +33,26 @@ func (c *conn) serveOne() bool {
 	c.split()
 	keep := c.execute()
 	c.measureText()
+	if c.io.Owes() {
+		c.io.Answered(c.unconfirmed())
+	}
 	return keep
 }
+
+// unconfirmed returns what is sent instead of the reply to a command when other servers do not
+// confirm what the reply tells. The quiet forms of meta commands leave out successes only.
+func (c *conn) unconfirmed() netio.Instead {
+	quiet := c.quiet && len(c.words) > 0 && !isMeta(c.words[0])
+	return func(dst []byte, err error) []byte {
+		if quiet {
+			return dst
+		}
+		return append(dst, "SERVER_ERROR "+reason(err)+"\r\n"...)
+	}
+}
+
+// isMeta reports whether a word is a meta command, such as mg and ms.
+func isMeta(word []byte) bool { return len(word) == 2 && word[0] == 'm' }
 
 // trim drops scratch space that is too large to keep.
 func (c *conn) trim() {
@@ -70,6 +91,8 @@ func (c *conn) execute() bool {
 	case len(c.words) < row.least:
 		c.say(replyWords)
 		return true
+	case c.s.opts.Forward != nil && c.belongs(row) && c.moveText():
+		return false
 	}
 	return row.run(c)
 }

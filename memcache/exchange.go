@@ -35,6 +35,20 @@ func (x *exchange) say(a *reply) bool {
 	return x.sayData(a.value)
 }
 
+// unconfirmedBinary returns what is sent instead of the reply to a request, also to a quiet one,
+// when other servers do not confirm what the reply tells.
+func unconfirmedBinary(op opcode, opaque [4]byte) netio.Instead {
+	return func(dst []byte, err error) []byte {
+		text := reason(err)
+		dst = append(dst, replyMagic, byte(op), 0, 0, 0, 0)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(statusTemporary))
+		dst = binary.BigEndian.AppendUint32(dst, uint32(len(text)))
+		dst = append(dst, opaque[:]...)
+		dst = binary.BigEndian.AppendUint64(dst, 0)
+		return append(dst, text...)
+	}
+}
+
 // answer sends the result of a request. A quiet request gets no reply if it has succeeded.
 func (x *exchange) answer(a *reply) {
 	if x.quiet && a.status == statusOK {
@@ -56,6 +70,8 @@ func (x *exchange) statusOf(err error) status {
 		return statusNotNumber
 	case dberr.Refused(err), errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		return statusNoMemory
+	case dberr.Unavailable(err):
+		return statusTemporary
 	}
 	x.failed = true
 	if _, denied := errors.AsType[*access.Denied](err); denied {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/db"
@@ -18,7 +19,7 @@ type Server struct {
 	shared
 	commands map[string]*command
 	pool     *sync.Pool
-	ports    *portserver.Server // nil while closed
+	ports    atomic.Pointer[portserver.Server] // nil while closed
 }
 
 // New prepares a service. Its errors are those of Config.Check.
@@ -45,17 +46,23 @@ func New(o Options) (*Server, error) {
 func (s *Server) Open(l net.Listener) {
 	s.counts.reset()
 	s.flush.open(&s.shared)
-	s.ports = portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger})
+	s.ports.Store(portserver.Start(l, portserver.Options{Serve: s.serve, MaxConns: s.opts.MaxConns, Logger: s.opts.Logger}))
+}
+
+// Adopt serves a connection that has come in by another port, and reports whether it could.
+func (s *Server) Adopt(c net.Conn) bool {
+	ports := s.ports.Load()
+	return ports != nil && ports.Adopt(c)
 }
 
 // Close ends the connections and gives back the messages that they hold. The server may be opened
 // again.
 func (s *Server) Close() error {
-	if s.ports == nil {
+	ports := s.ports.Swap(nil)
+	if ports == nil {
 		return nil
 	}
-	err := s.ports.Close()
-	s.ports = nil
+	err := ports.Close()
 	s.flush.close()
 	return err
 }
@@ -68,6 +75,7 @@ func (s *Server) serve(ctx context.Context, socket net.Conn) {
 	b := base{s: &s.shared, db: s.db, modern: s.opts.Modern}
 	b.io = netio.New(socket, s.pool, netio.Options{Timeout: s.opts.Timeout, MaxRequest: maxRequest, Limits: s.opts.Limits, Access: s.opts.Access})
 	c := &conn{peer: peer, commands: s.commands, wire: wire{base: b}, storage: storage{consumer: consumer{base: b, ctx: ctx}}}
+	c.io.Ending = ctx
 	c.io.Meter = s.opts.Meter.NewRecorder(c.peer)
 	stop := context.AfterFunc(ctx, func() { _ = c.io.Stop(stopGrace) })
 	defer stop()

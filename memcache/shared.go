@@ -22,6 +22,7 @@ type Options struct {
 	Access  *access.Guard // rights of clients; nil: all of them for everybody
 	Logger  *slog.Logger  // nil means silent
 
+	Forward  *netio.Forward    // moves updates to the primary; nil: this server serves them
 	Meter    *metrics.Meter    // measures connections; nil: nobody does
 	Requests *metrics.Protocol // made by NewRequests; nil: requests are not counted
 	MaxConns int               // open connections; more are closed at once. 0 means no limit

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gotycoon/binproto/frame"
+	"gotycoon/db"
 	"gotycoon/ulog"
 )
 
@@ -57,7 +58,7 @@ func (f *Follower) connect(ctx context.Context, m Master) (*pull, error) {
 		return nil, err
 	}
 	p := &pull{f: f, master: m, socket: socket, throttle: throttle{interval: m.Interval}}
-	p.conn = intake{socket: socket, limit: f.opts.Silence}
+	p.conn = intake{socket: socket, limit: f.opts.Silence, owed: db.Pending{Local: true}}
 	p.unhook = context.AfterFunc(ctx, func() { socket.Close() })
 	if err := p.request(); err != nil {
 		p.close()

@@ -95,8 +95,11 @@ func (c *copier) begin(info client.CopyInfo) error {
 // own log: the followers of this server would take the stamps as marks of that log, and drop
 // updates of the master that they have not had.
 func copyLog(h frame.Hello, own uint64) uint64 {
-	return max(1, bits.RotateLeft64(ulog.LogKey(h.Log), 1)^own)
+	return copyKey(ulog.LogKey(h.Log), own)
 }
+
+// copyKey is copyLog for the key of the master's log.
+func copyKey(from, own uint64) uint64 { return max(1, bits.RotateLeft64(from, 1)^own) }
 
 // update returns an update of the database that counts as made by the master.
 func (c *copier) update(op ulog.Op, key, value []byte) ulog.Update {
@@ -252,7 +255,7 @@ func (c *copier) store(ups []ulog.Update, reached []byte) error {
 		if n == len(ups) {
 			c.part.key = reached
 		}
-		return &ulog.Position{DBID: c.part.db, State: place.encode()}
+		return &ulog.Position{DBID: c.part.db, State: place.encode(), After: c.part.at}
 	}
 	err := c.f.store(&c.pending, c.part.db, ups, note, true)
 	if e, ok := errors.AsType[*dberr.Error](err); ok && e.Code == dberr.InvalidOperation {

@@ -79,6 +79,11 @@
 //   - A master may lack updates that its follower has from it. Then the follower does not apply the
 //     master's further updates as if nothing had happened (parted.go), and only the decision of an
 //     operator replaces newer data of the follower.
+//   - In each log an update has a later stamp than in the log that it came from, whatever the
+//     clocks say (ulog.Position.After). So what a new master has received and this server lacks
+//     comes (meetLog).
+//   - After a change of the master, the new one has to prove that it has what came from the former
+//     one (succession.go).
 //   - A full copy between databases with lww=true replaces nothing that is newer: records and
 //     removals come with versions.
 //   - An update that cannot be stored now is asked for again. Only an update that can never be

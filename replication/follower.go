@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/binproto/frame"
@@ -34,6 +35,7 @@ type FollowerOptions struct {
 	RTS         string       // path of the RTS file (-rts)
 	Master      Master       // the first master
 	GapContinue bool         // go on if an original master has not kept all updates (-gap-continue)
+	Cluster     bool         // a cluster says whom to follow (Succeed), and from where
 	CopyLimit   int64        // bytes per second of a copy (-copy-limit); 0: no limit
 	Services    Services     // takes updates of the services' database; nil: they are dropped
 	Logger      *slog.Logger // nil means silent
@@ -66,14 +68,18 @@ type Services interface {
 // Follower pulls updates from a master and applies them. The master may change at any time. Start
 // and Close are for the Follower's owner; any goroutine may call the other methods.
 type Follower struct {
+	arrivals arrivals // of clients that wait for the position
+
 	opts   FollowerOptions
 	dbs    []uint16 // databases that updates are taken for
 	ownLog uint64   // ulog.LogKey of this server's log; 0: none
+	onTune func()   // see OnTune; nil: nobody wants to know
 	status status
+	known  atomic.Pointer[[]byte] // good, for other goroutines
 
 	// The goroutine of run owns the fields from here to attempts.
 	place    place      // includes what was received and is not durable yet
-	good     []byte     // encoded place that was remembered last
+	good     []byte     // encoded place that was remembered last; see remember
 	next     []byte     // encoded place that the commit under way remembers
 	unproven bool       // the next connection does not ask once more for the update received last
 	refresh  bool       // the services' database is to be copied
@@ -85,6 +91,8 @@ type Follower struct {
 	refused  bool       // the master refused the latest connection, and the log says so
 	failed   string     // why the last copy ended early
 	attempts int        // connections in vain since the last useful one
+	elect    Election   // of the master of this round; zero: nobody has elected it
+	lacking  time.Time  // since when the master has lacked updates that it may still receive
 
 	stop context.CancelFunc // ends run; nil before Start
 	done sync.WaitGroup     // waits for run, and for the writer of the RTS file
@@ -95,6 +103,8 @@ type Follower struct {
 	retuned context.CancelFunc // ends the present round
 	tuned   bool               // Tune was called since the present round began
 	recopy  bool               // the next round begins with copies of all databases
+	elected *Election          // of the master of the next round; nil: nobody has elected it
+	rest    rest
 }
 
 // Why a connection to a master ends, where the next step depends on it.
@@ -111,8 +121,17 @@ var (
 	// errParted: the master lacks updates which this server has from it.
 	errParted = errors.New("the master has lost updates that this server has from it")
 
+	// errStranger: the new master has not followed the former one, or not as far as this server.
+	errStranger = errors.New("the new master lacks updates that this server has from the former one")
+
+	// errLagging: the new master may still receive what it lacks, see succession.go.
+	errLagging = errors.New("the new master has not yet received all updates that this server has from the former one")
+
 	// errOtherKind: a copy of the master's database cannot be stored in this server's.
 	errOtherKind = errors.New("one of the databases has expiration times (ktopts=p is missing) and the other has not")
+
+	// errTerm: the master is not the primary that was elected, not yet or not any more.
+	errTerm = errors.New("the other server is not the primary of the cluster now")
 
 	// errRefused: the other server does not want to be a master.
 	errRefused = errors.New("the master refuses to be followed: it has no update log (-ulog), or its access file (-access) gives this server no " +
@@ -123,7 +142,12 @@ var (
 // interval the interval. The connection to the old master ends, and the one to the new master
 // begins at once.
 func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.Duration) {
+	f.turn(host, port, from, interval, nil)
+}
+
+func (f *Follower) turn(host string, port int, from *ulog.Stamp, interval *time.Duration, e *Election) {
 	fromText, intervalText := "*", "*"
+	defer f.tellTuned() // after the lock is free
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.master.Host, f.master.Port = host, port
@@ -135,6 +159,8 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 		f.master.Interval = clampInterval(*interval)
 		intervalText = fmt.Sprintf("%f", Milliseconds(f.master.Interval))
 	}
+	f.elected = e
+	f.rest.ordered++
 	if f.tuned = true; host == "" {
 		f.status.retune(None)
 	} else {
@@ -143,6 +169,16 @@ func (f *Follower) Tune(host string, port int, from *ulog.Stamp, interval *time.
 	f.system("replication setting was modified: host=%s port=%d ts=%s iv=%s", host, port, fromText, intervalText)
 	if f.retuned != nil {
 		f.retuned()
+	}
+}
+
+// OnTune has tuned called after each Tune, without a lock of the Follower. It is called before
+// Start.
+func (f *Follower) OnTune(tuned func()) { f.onTune = tuned }
+
+func (f *Follower) tellTuned() {
+	if f.onTune != nil {
+		f.onTune()
 	}
 }
 
@@ -165,6 +201,11 @@ func (f *Follower) Master() Master {
 // following is false if there is no master: then the stamp says nothing about the databases.
 func (f *Follower) Position() (at ulog.Stamp, following bool) {
 	return ulog.Stamp(f.status.position.Load()), f.Master().Host != ""
+}
+
+// AwaitPosition returns the position when it has reached a stamp, or after limit.
+func (f *Follower) AwaitPosition(want ulog.Stamp, limit time.Duration) ulog.Stamp {
+	return f.arrivals.await(&f.status.position, want, limit)
 }
 
 // Status returns the present state of the replication.

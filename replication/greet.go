@@ -25,11 +25,17 @@ func (p *pull) greet(ctx context.Context, first frame.Message) error {
 	}
 	p.hello, p.key = &hello, ulog.LogKey(hello.Log)
 	f := p.f
+	if f.elect.Term != 0 && hello.Term != f.elect.Term {
+		return fmt.Errorf("%w: it leads term %d, and term %d is wanted", errTerm, hello.Term, f.elect.Term)
+	}
 	if hello.SID == f.opts.SID {
 		f.opts.Logger.Warn(fmt.Sprintf("the master has the server ID of this one, %d: nothing will come from it", hello.SID))
 	}
 	if why := p.partedAtHello(); why != "" {
-		return p.part(why)
+		return p.part(errParted, why)
+	}
+	if err := p.meetSuccessor(); err != nil {
+		return err
 	}
 	if f.place.amends != amendsNone {
 		p.forgetLost()
@@ -81,12 +87,18 @@ func (p *pull) copyAll() error {
 // updates at 100 and 104. The first reached the former master, and came here from it; the second
 // did not. This server's position in the former log is 105, the mark of the new log is 100. Asking
 // the new master for the updates behind 105 would lose the update 104.
+//
+// If no update of the new master has come here yet, those that it makes from now on may still have
+// older stamps than the position, when its clock is behind: the position comes from heartbeats, and
+// the end of the former log may be a record that is for nobody. But they are newer than the record
+// of any update that came to both servers, and a server's record of an update has a later stamp
+// than the log that it came from. So they are behind the newest update that came here.
 func (p *pull) meetLog() error {
 	place := &p.f.place
 	if place.master == p.key {
 		return nil
 	}
-	changed := place.master != 0
+	changed, newest := place.master != 0 && p.f.elect.Term == 0, p.newest()
 	// partedAtHello needs these three to be of the same server.
 	place.master, place.sid, place.sidKnown = p.key, p.hello.SID, true
 	place.expectNothing()
@@ -97,14 +109,17 @@ func (p *pull) meetLog() error {
 		place.copyAgain(db.ServicesIndex)
 	}
 	mark, known := place.marks[p.key]
-	if changed && !known {
-		p.f.opts.Logger.Warn(fmt.Sprintf("the master's log is another than that which was followed up to ts=%d, and goes on from there: a server that "+
-			"was not a follower of the former master too may have had updates that do not come", place.position))
+	if changed && !known && p.hello.Past == nil {
+		p.f.opts.Logger.Warn(fmt.Sprintf("the master's log is another than that which was followed up to ts=%d, and goes on from there: the master is of an "+
+			"earlier version and does not tell whether it followed the former master; if it did not, it may have had updates that do not come", place.position))
 	}
-	if !changed || !known || mark >= place.position {
+	if !known {
+		mark = newest
+	}
+	if !changed || mark == 0 || mark >= place.position {
 		return nil
 	}
-	p.f.opts.Logger.Info(fmt.Sprintf("another master: its own updates are here up to ts=%d only, and are asked for from there", mark))
+	p.f.opts.Logger.Info(fmt.Sprintf("another master: its own updates are here up to ts=%d at most, and are asked for from there", mark))
 	place.position = mark
 	return errAgain
 }

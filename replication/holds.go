@@ -2,12 +2,9 @@ package replication
 
 import (
 	"fmt"
-	"net"
-	"slices"
 	"sync"
 	"time"
 
-	"gotycoon/binproto/frame"
 	"gotycoon/ulog"
 )
 
@@ -50,73 +47,15 @@ func (h *followerHold) acknowledged(at ulog.Stamp, now time.Time) {
 
 // A follower whose connection has ended mostly comes back within seconds, and asks from where it
 // was. If its hold ended with the connection, the segments that it needs could be removed before it
-// is back, and it would replace its data by copies. So the log is held for awayLinger, or until
-// the same follower has a hold of its own again, if that is earlier. Only followers with extended
-// streams are waited for: they are servers of our kind. A slave of the original cannot be told from
-// "ktremotemgr slave", a command that does not come back and must not keep log files.
+// is back, and it would replace its data by copies. So the log is held for SourceOptions.Away, or
+// until the same follower has a hold of its own again, if that is earlier. Only followers with
+// extended streams are waited for: they are servers of our kind. A slave of the original cannot be
+// told from "ktremotemgr slave", a command that does not come back and must not keep log files.
+//
+// A restart of this server is an end of all connections, too: see ulog.(*Log).SaveHolds.
 
-const (
-	awayLinger = 2 * time.Minute // how long the log is held for a follower that has gone
-	mostAway   = 64              // such holds at a time; one more ends the oldest
-)
-
-// followerID tells followers apart across connections.
-type followerID struct {
-	sid  uint16
-	host string
-}
-
-func idOf(f frame.Follow, peer string) followerID {
-	host, _, err := net.SplitHostPort(peer)
-	if err != nil {
-		host = peer
-	}
-	return followerID{f.SID, host}
-}
-
-// awayHolds holds the log for followers that have gone. The zero value is ready for use.
-type awayHolds struct {
-	mu  sync.Mutex
-	all []awayHold // in the order in which the followers went
-}
-
-type awayHold struct {
-	who  followerID
-	hold *ulog.Hold
-}
-
-// leave replaces the hold of a follower that goes by a hold that lingers.
-func (a *awayHolds) leave(log *ulog.Log, who followerID, hold *ulog.Hold) {
-	h := log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which has gone and may come back", who.sid), hold.From())
-	h.Linger(awayLinger)
-	hold.Release()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.forget(func(other awayHold) bool { return other.hold.Ended() })
-	a.all = append(a.all, awayHold{who, h})
-	if extra := len(a.all) - mostAway; extra > 0 {
-		n := 0
-		a.forget(func(awayHold) bool { n++; return n <= extra })
-	}
-}
-
-// back ends the holds for a follower that has come back: its connection has a hold now.
-func (a *awayHolds) back(who followerID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.forget(func(h awayHold) bool { return h.who == who })
-}
-
-// forget releases some holds. The caller has locked mu.
-func (a *awayHolds) forget(which func(awayHold) bool) {
-	a.all = slices.DeleteFunc(a.all, func(h awayHold) bool {
-		gone := which(h)
-		if gone {
-			h.hold.Release()
-		}
-		return gone
-	})
-}
+// awayLinger is how long the log is held for a follower that has gone, if nothing else is said.
+const awayLinger = 2 * time.Minute
 
 // A follower that fetches copies goes on in the log from the instant of the first copy. Each copy
 // is a connection of its own, and its Frozen holds the log only while it is under way. If nothing
@@ -126,7 +65,8 @@ func (a *awayHolds) forget(which func(awayHold) bool) {
 // the follower's stream has a hold of its own.
 //
 // The hold is weak: when the disk is nearly full, the log is removed in spite of the hold, and the
-// follower begins anew.
+// follower begins anew. It has no bound in bytes: a bound that is smaller than what is written
+// while a database is copied would have the follower copy for ever.
 
 // copyLinger is how long the log is held for a follower between two copies, and after the last one.
 const copyLinger = 2 * time.Minute
@@ -167,7 +107,8 @@ func (cs *copyHolds) begin(log *ulog.Log, sid uint16) (release func()) {
 			from = h.hold.From()
 		}
 		lingering := h.hold
-		h.hold = log.HoldWeakly(fmt.Sprintf("the slave with sid=%d, which fetches copies", sid), from)
+		what := fmt.Sprintf("the slave with sid=%d, which fetches copies", sid)
+		h.hold = log.Hold(ulog.Holder{Kind: ulog.Follower, What: what, Weak: true}, from)
 		lingering.Release()
 	}
 	h.copies++

@@ -28,7 +28,7 @@ type intake struct {
 	buf    []byte
 	r, w   int        // unread bytes are buf[r:w]
 	out    []byte     // not yet sent
-	owed   db.Pending // updates that out acknowledges
+	owed   db.Pending // updates that out acknowledges to a master: of this server's log only (Local)
 }
 
 // buffered returns the bytes read but not yet used. They are valid until the next fill.

@@ -95,6 +95,12 @@ func TestAnotherMasterOfTheSameUpdates(t *testing.T) {
 	caughtUp(t, ofC, b)
 	require.Len(t, c.logged(), 41, "a position that was set by hand counts: all comes again")
 	ofC.Tune("127.0.0.1", a.port, nil, nil)
+	parted(t, ofC) // a lacks what b has made
+	ofA, endA := a.follow(master(b.port))
+	caughtUp(t, ofA, b)
+	endA()
+	ofC.Tune("127.0.0.1", a.port, nil, nil)
+	eventually(t, "the log of a", func() bool { return ofC.Status().State == replication.Streaming })
 	b.set(1, "later", "1") // c does not hear of it
 	a.set(0, "new", "1")
 	eventually(t, "the update of a", func() bool { return c.get(0, "new") == "1" && b.get(0, "new") == "1" })

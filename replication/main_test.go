@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"gotycoon/binproto"
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/db/dberr"
 	"gotycoon/db/record"
@@ -82,7 +84,9 @@ type node struct {
 
 	removals int64 // see db.Options
 
-	grace time.Duration // see replication.SourceOptions
+	grace time.Duration              // see replication.SourceOptions
+	keep  *replication.SourceOptions // what it says of holds; the log of the node has the lines of the update log too
+	term  uint64                     // of which it is the primary; 0: it is in no cluster
 
 	fs vfs.FS // of the log; nil: that of the machine
 
@@ -93,6 +97,7 @@ type node struct {
 	role     *leader.Role // its part in them
 
 	replicas    replication.Replicas
+	follower    atomic.Pointer[replication.Follower]
 	silence     time.Duration // after which its follower gives its master up
 	gapContinue bool
 	oneFile     bool // the log has one file
@@ -138,6 +143,9 @@ func (n *node) start() {
 	if n.services {
 		o.Services = filepath.Join(n.dir, "services.kct") + n.expr
 	}
+	if n.keep != nil {
+		o.Logger = n.log.logger()
+	}
 	catalog, err := db.Open(n.exprs, o)
 	require.NoError(n.t, err)
 	n.catalog = catalog
@@ -164,8 +172,12 @@ func (n *node) listen() {
 	require.NoError(n.t, err)
 	n.socket, n.done = socket, make(chan struct{})
 	n.port = socket.Addr().(*net.TCPAddr).Port
-	source := replication.NewSource(replication.SourceOptions{
-		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace})
+	o := replication.SourceOptions{
+		Log: n.catalog.Log(), SID: n.sid, Databases: n.catalog.Len(), Services: n.services, Done: n.done, Replicas: &n.replicas, Logger: n.log.logger(), Now: n.now, Grace: n.grace, Term: func() uint64 { return n.term }, Past: n.past}
+	if n.keep != nil {
+		o.Away, o.Most = n.keep.Away, n.keep.Most
+	}
+	source := replication.NewSource(o)
 	handler := binproto.NewHandler(binproto.Options{Catalog: n.catalog.View, Services: n.catalog.Services(), Source: source})
 	n.serving.Go(func() {
 		for {
@@ -179,6 +191,13 @@ func (n *node) listen() {
 			n.serving.Go(func() { n.serve(c, handler) })
 		}
 	})
+}
+
+func (n *node) past() *frame.Past {
+	if f := n.follower.Load(); f != nil {
+		return f.Past()
+	}
+	return replication.PastOf(nil, n.catalog)()
 }
 
 func (n *node) serve(socket net.Conn, handler *binproto.Handler) {
@@ -293,6 +312,7 @@ func (n *node) follow(m replication.Master) (f *replication.Follower, end func()
 	}
 	f, err := replication.OpenFollower(o)
 	require.NoError(n.t, err)
+	n.follower.Store(f)
 	f.Start()
 	end = sync.OnceFunc(func() { require.NoError(n.t, f.Close()) })
 	n.t.Cleanup(end)

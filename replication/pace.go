@@ -19,6 +19,9 @@ import "time"
 //   - A stream that has just sent many updates (lingerMany) takes the next ones after a millisecond
 //     (linger), together.
 //   - A slave of the original is sent a heartbeat behind all that the log had, as by the original.
+//   - While clients wait for followers (-sync-replicas, or a request that asks for them), a stream
+//     asks behind all that the log had, and does not linger: the pace is the follower's. Clients
+//     that come while an acknowledgement is under way share the next one (vote.due).
 //   - A follower of our kind that has been sent something is sent a heartbeat when the last one is
 //     askEvery ago. So single updates that are further apart than that leave with a heartbeat in
 //     the same packet, and a flow of updates has a hundred heartbeats in a second.
@@ -33,11 +36,15 @@ import "time"
 //
 // A goroutine of its own for the acknowledgements of each follower: the stream could send while it
 // waits for one, but the wake-ups remain, and a server with thousands of followers pays for
-// thousands of goroutines more. A heartbeat when a flow has been quiet for a millisecond: each
-// update sets a timer that is earlier than all others, for which Go wakes a thread up; the median
-// delay of single updates was 7 percent longer. A longer time to linger saves less and less: with
-// 2 ms, and with 5 ms, the two servers together need 4 and 5 percent less processor time than with
-// 1 ms.
+// thousands of goroutines more. The same for clients that wait for followers (full duplex) has not
+// been built: the updates of a round trip gather for the next one, as the groups of the log gather
+// during an fsync. That keeps 0.77 of the rate of 64 connections that set single records, and 0.87
+// with bulks (BENCHMARKS.md), with p99 where it was.
+//
+// A heartbeat when a flow has been quiet for a millisecond: each update sets a timer that is
+// earlier than all others, for which Go wakes a thread up; the median delay of single updates was
+// 7 percent longer. A longer time to linger saves less and less: with 2 ms, and with 5 ms, the two
+// servers together need 4 and 5 percent less processor time than with 1 ms.
 
 const (
 	// heartbeatEvery is the pause between two heartbeats. Updates do not wait for a heartbeat.
@@ -77,6 +84,8 @@ const (
 // heartbeatAt returns when the next heartbeat is due.
 func (t *stream) heartbeatAt() time.Time {
 	switch {
+	case t.vote.due(t.sent):
+		return t.beaten
 	case !t.sent:
 		return t.beaten.Add(heartbeatPause(t.source.opts.Replicas.len(), t.follow.Extended()))
 	case !t.follow.Extended():
@@ -92,6 +101,8 @@ func (t *stream) pause() error {
 	switch {
 	case t.taken == 0:
 		spread *= idleSpread
+	case t.vote.due(true):
+		spread = 0
 	case t.taken >= lingerMany:
 		spread = max(spread, linger)
 	}

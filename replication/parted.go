@@ -28,8 +28,8 @@ import (
 //     is the newest update in the master's log when the copy began, as the master told with the
 //     copy. If several databases are copied, each copy raises seen, because the last copy may be
 //     much newer than the position, which is the instant of the first copy.
-//   - The server with the same ID has another log. A server with another ID is no sign: somebody
-//     has turned this follower to another master (tune_replication, or an address that moved).
+//   - The server with the same ID has another log, and does not prove that it has what the former
+//     log had. What a server with another ID has to prove is in succession.go.
 //
 // The updates that only the follower has may be the last copy of acknowledged ones. So a follower
 // never replaces its data by itself. If all databases keep versions (lww=true), a copy only adds
@@ -56,11 +56,8 @@ func (p *pull) partedAtHello() string {
 		return ""
 	}
 	at := place.marks[p.key]
-	switch {
-	case place.master == p.key:
+	if place.master == p.key {
 		at = max(at, place.seen, place.copied)
-	case place.master != 0 && place.sidKnown && place.sid == p.hello.SID:
-		return fmt.Sprintf("server %d has another update log than the one that was followed up to ts=%d", p.hello.SID, place.position)
 	}
 	if p.hello.Last < uint64(at) {
 		return fmt.Sprintf("the log of server %d ends at ts=%d, but this server has updates from it up to ts=%d", p.hello.SID, p.hello.Last, at)
@@ -78,22 +75,22 @@ func (p *pull) partedInStream(at ulog.Stamp) error {
 		p.expect = 0
 		return nil
 	}
-	return p.part(fmt.Sprintf("the log of server %d goes on at ts=%d and no longer has the update with ts=%d, which this server has from it",
+	return p.part(errParted, fmt.Sprintf("the log of server %d goes on at ts=%d and no longer has the update with ts=%d, which this server has from it",
 		p.hello.SID, at, p.expect))
 }
 
-// part is called when the master has lost updates. It returns errCopy if copies can make this
-// server equal to the master without losing anything newer, else errParted.
-func (p *pull) part(why string) error {
+// part is called when the master lacks updates. It returns errCopy if copies can make this server
+// equal to the master without losing anything newer, else the sign, errParted or errStranger.
+func (p *pull) part(sign error, why string) error {
 	f := p.f
 	dbs := f.shared(p.hello)
 	for _, i := range dbs {
 		if i != db.ServicesIndex && !f.opts.Catalog.DB(int(i)).Info().KeepsVersions {
-			return fmt.Errorf("%w: %s. %s", errParted, why, partedRemedy(p.master))
+			return fmt.Errorf("%w: %s. %s", sign, why, partedRemedy(p.master))
 		}
 	}
-	f.opts.Logger.Error(fmt.Sprintf("%v: %s. Fetching copies of its databases, of which the newer records count (lww=true). The master lacks what it has "+
-		"lost until it follows this server and is given a copy too: ktremotemgr tunerepl -copy", errParted, why))
+	f.opts.Logger.Error(fmt.Sprintf("%v: %s. Fetching copies of its databases, of which the newer records count (lww=true). The master lacks what only "+
+		"this server has until it follows this server and is given a copy too: ktremotemgr tunerepl -copy", sign, why))
 	f.place.master, f.place.sid, f.place.sidKnown = p.key, p.hello.SID, true
 	f.place.amends = amendsVersions
 	f.place.copyAll(dbs)

@@ -134,8 +134,8 @@ func TestAMasterThatComesBackWithAnotherLog(t *testing.T) {
 	require.Contains(t, f.Status().Trouble, "server 1 has another update log")
 	require.Len(t, b.contents(0), 10)
 
-	c := newNode(t, 3, "%") // another server is another master, as before
-	f.Tune("127.0.0.1", c.port, nil, nil)
+	c := newNode(t, 3, "%") // another server, as an operator wants it
+	f.Tune("127.0.0.1", c.port, new(c.catalog.Log().Last()), nil)
 	c.set(0, "theirs", "1")
 	eventually(t, "an update", func() bool { return b.get(0, "theirs") != "" })
 	require.Len(t, b.contents(0), 11)
@@ -264,6 +264,7 @@ func TestAMasterIsFollowedAgainBeforeCopiesOfAnotherAreComplete(t *testing.T) {
 	c.fillAndForget(2000)
 	c.set(0, "large", strings.Repeat("x", 100<<10))
 	way := newCutter(t, c.port, func() int64 { return 4 << 10 })
+	f.Recopy() // c knows nothing of what b has from a
 	f.Tune("127.0.0.1", way.port, nil, nil)
 	eventually(t, "a copy to begin", func() bool { return f.Status().State == replication.Copying })
 	f.Tune("127.0.0.1", a.port, nil, nil)

@@ -34,6 +34,16 @@ type place struct {
 	sid      uint16     // the master's server ID
 	sidKnown bool
 	amends   amends
+	base     Base
+}
+
+// Base is the latest copy. What it brought is not in this server's log as single updates: those
+// begin behind Own, and follow the stamp At of the log Log. The zero value means that there was no
+// copy.
+type Base struct {
+	Log uint64
+	At  ulog.Stamp
+	Own ulog.Stamp
 }
 
 // part is the exception that one database makes from the position of the place.
@@ -61,6 +71,7 @@ const (
 	placeHead    = 1 + 4*8 + 2       // the fields in front of the marks
 	placeTail    = 2 + 1             // the fields behind the parts
 	placeMaster  = 1 + 1 + 2 + 8 + 2 // more fields, unknown to older versions of this program
+	placeBase    = 8 + 8 + 8
 )
 
 var errPlace = errors.New("what is remembered of the master is of another version of this program")
@@ -74,8 +85,9 @@ var errPlace = errors.New("what is remembered of the master is of another versio
 //	dbs 2     | services 1
 //	amends 1  | sidKnown 1 | sid 2 | seen 8 | seenBy 2
 //	copied 8
+//	base: log 8 | at 8 | own 8
 //
-// Older versions of this program end a place behind services or behind seenBy.
+// Older versions of this program end a place behind services, behind seenBy, or behind copied.
 func (p *place) encode() []byte {
 	b := make([]byte, 0, placeHead+16*len(p.marks)+2)
 	b = append(b, placeVersion)
@@ -101,7 +113,10 @@ func (p *place) encode() []byte {
 	b = binary.BigEndian.AppendUint16(b, p.sid)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.seen))
 	b = binary.BigEndian.AppendUint16(b, p.seenBy)
-	return binary.BigEndian.AppendUint64(b, uint64(p.copied))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.copied))
+	b = binary.BigEndian.AppendUint64(b, p.base.Log)
+	b = binary.BigEndian.AppendUint64(b, uint64(p.base.At))
+	return binary.BigEndian.AppendUint64(b, uint64(p.base.Own))
 }
 
 func flag(on bool) byte {
@@ -156,6 +171,9 @@ func decodePlace(b []byte) (p place, err error) {
 		p.seen, p.seenBy = ulog.Stamp(binary.BigEndian.Uint64(b[4:])), binary.BigEndian.Uint16(b[12:])
 		if b = b[placeMaster:]; len(b) >= 8 {
 			p.copied = ulog.Stamp(binary.BigEndian.Uint64(b))
+			if b = b[8:]; len(b) >= placeBase {
+				p.base = Base{binary.BigEndian.Uint64(b), ulog.Stamp(binary.BigEndian.Uint64(b[8:])), ulog.Stamp(binary.BigEndian.Uint64(b[16:]))}
+			}
 		}
 	}
 	return p, nil

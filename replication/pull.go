@@ -203,6 +203,10 @@ func (p *pull) wants(u *ulog.Update, at ulog.Stamp) bool {
 		p.f.status.dropped.Add(1)
 		return false
 	}
+	if had := p.f.elect.Had; had != nil && o.Log != ulog.UnknownLog && had(o.Log, o.Stamp) {
+		p.f.status.dropped.Add(1)
+		return false
+	}
 	u.Origin = o
 	return true
 }
@@ -235,7 +239,7 @@ func (p *pull) apply() error {
 		return err
 	}
 	if p.noted > 0 {
-		p.f.good = p.f.next
+		p.f.remember(p.f.next)
 	}
 	p.f.status.updates.Add(int64(len(p.ups)))
 	p.f.moved = true
@@ -251,7 +255,7 @@ func (p *pull) apply() error {
 func (p *pull) note(n int) *ulog.Position {
 	place := &p.f.place
 	if p.noted > 0 { // the commit of the group of the previous call has succeeded
-		p.f.good = p.f.next
+		p.f.remember(p.f.next)
 	}
 	for ; p.noted < n; p.noted++ {
 		if o := p.ups[p.noted].Origin; o.Log != 0 && o.Log != ulog.UnknownLog {
@@ -263,7 +267,11 @@ func (p *pull) note(n int) *ulog.Position {
 		}
 	}
 	p.f.next = place.encode()
-	return &ulog.Position{DBID: p.ups[0].DBID, State: p.f.next}
+	note := &ulog.Position{DBID: p.ups[0].DBID, State: p.f.next}
+	if p.hello != nil && n > 0 {
+		note.After = p.stamps[n-1]
+	}
+	return note
 }
 
 // leftOut logs that an update can never be applied. Like the original, the follower goes on: the

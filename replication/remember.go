@@ -16,10 +16,11 @@ import (
 //
 // If this program wrote said into the RTS file, the places that the databases remember count: they
 // belong exactly to the data that a crash has left. Otherwise somebody has written another position
-// into the file, and the follower goes on from there, as the original does.
+// into the file, and the follower goes on from there, as the original does. In a cluster nobody is
+// to write into it: what is remembered tells what this server has acknowledged, and always counts.
 func (f *Follower) recall(said ulog.Stamp) place {
 	states := map[uint16]*place{}
-	known, ours := false, false
+	known, ours := false, f.opts.Cluster
 	for _, i := range f.dbs {
 		d := f.opts.Catalog.Numbered(int(i))
 		state := d.Info().Remembered
@@ -122,12 +123,32 @@ func (p *place) takeMarks(s *place) {
 	default:
 		p.meet(s)
 	}
+	if s != nil && s.base.Own > p.base.Own {
+		p.base = s.base
+	}
+}
+
+// remember notes the encoded place that the databases remember from now on.
+func (f *Follower) remember(state []byte) {
+	f.good = state
+	f.known.Store(&state)
+}
+
+// beginAt forgets the former master, and goes on from a position in the log of any master.
+func (f *Follower) beginAt(at ulog.Stamp) {
+	f.place = place{position: at, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
+	if f.opts.Services != nil { // the skipped updates may contain another server's claim
+		f.place.copyAgain(db.ServicesIndex)
+	}
+	f.status.position.Store(uint64(at))
+	f.save()
 }
 
 // advance moves the position on, and begins to write it into the RTS file when that is due.
 func (f *Follower) advance(to ulog.Stamp) {
 	f.place.advance(to)
 	f.status.position.Store(uint64(f.place.position))
+	f.arrivals.wake()
 	pause := idleEvery
 	if f.moved || !f.remembers() {
 		pause = saveEvery
@@ -172,7 +193,7 @@ func (f *Follower) beginSaving() {
 		f.failedToSave(err)
 		return
 	}
-	f.good = state
+	f.remember(state)
 	f.saving = make(chan error, 1)
 	f.done.Go(func() {
 		err := f.opts.Catalog.SyncLogs()

@@ -49,7 +49,8 @@ func OpenFollower(o FollowerOptions) (*Follower, error) {
 		f.ownLog = ulog.LogKey(log.ID())
 	}
 	f.place = f.recall(rts.saved)
-	f.good = f.place.encode()
+	f.remember(f.place.encode())
+	f.rest.at = f.place.standing()
 	f.recallPartial()
 	f.status.position.Store(uint64(f.place.position))
 	f.status.set(f.idleState())
@@ -91,6 +92,7 @@ func (f *Follower) round(ctx context.Context) {
 	f.status.set(f.idleState())
 	if m.Host == "" {
 		f.tellServices(Services.Alone)
+		f.resting()
 		<-ctx.Done()
 		f.attempts = 0
 		return
@@ -115,19 +117,21 @@ func (f *Follower) begin(retuned context.CancelFunc) Master {
 	f.mu.Lock()
 	m, from := f.master, f.from
 	f.from, f.retuned = nil, retuned
+	f.rest.begun = f.rest.ordered
+	elected := f.elected
+	f.elected = nil
 	tuned, recopy := f.tuned, f.tuned && f.recopy && m.Host != ""
 	f.tuned, f.recopy = false, f.recopy && !tuned
 	f.mu.Unlock()
 	if tuned { // Tune did this too, but the former master was still followed and may have undone it
 		f.status.retune(f.idleState())
+		f.lacking = time.Time{}
+	}
+	if tuned {
+		f.succeed(elected)
 	}
 	if from != nil {
-		f.place = place{position: *from, rts: f.place.rts, dbs: f.place.dbs, services: f.place.services}
-		if f.opts.Services != nil { // the skipped updates may contain another server's claim
-			f.place.copyAgain(db.ServicesIndex)
-		}
-		f.status.position.Store(uint64(*from))
-		f.save()
+		f.beginAt(*from)
 	}
 	if recopy {
 		f.place.amends = amendsCopies
@@ -192,7 +196,7 @@ func (f *Follower) ended(ctx context.Context, err error) time.Duration {
 		f.opts.Logger.Error(err.Error())
 		f.status.explain(Gap, err.Error())
 		return retryRefused
-	case errors.Is(err, errParted):
+	case errors.Is(err, errParted) || errors.Is(err, errStranger):
 		f.opts.Logger.Error(err.Error())
 		f.status.explain(Parted, err.Error())
 		return retryRefused
@@ -221,6 +225,8 @@ func (f *Follower) backOff() time.Duration {
 // followed from the instant of the first copy.
 func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) error {
 	f.status.set(Copying)
+	shared := f.shared(&h)
+	whole := len(f.place.parts) >= len(shared) && !slices.ContainsFunc(f.place.parts, func(p part) bool { return p.copied || p.at > 0 })
 	for {
 		part := f.place.incomplete()
 		if part == nil {
@@ -230,8 +236,10 @@ func (f *Follower) copyDatabases(ctx context.Context, m Master, h frame.Hello) e
 			return err
 		}
 	}
-	f.place.finishCopies(len(f.place.parts) >= len(f.shared(&h)))
-	f.place.master, f.place.amends = ulog.LogKey(h.Log), amendsNone
+	if err := f.confirmTerm(ctx, m); err != nil {
+		return err
+	}
+	f.endCopies(&h, whole)
 	f.status.position.Store(uint64(f.place.position))
 	f.save()
 	return errAgain
@@ -245,7 +253,7 @@ func (f *Follower) copyDatabase(ctx context.Context, m Master, h frame.Hello, pa
 	d := f.opts.Catalog.Numbered(int(part.db))
 	c := client.New(m.address(), client.Options{Timeout: firstTimeout, Dial: f.dialClient})
 	defer c.Close()
-	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now()}
+	cp := copier{f: f, db: d, part: part, hello: h, master: m, told: time.Now(), pending: db.Pending{Local: true}}
 	f.opts.Logger.Info(fmt.Sprintf("fetching a copy of the master's database %d for %s", part.db, d.Info().Path))
 	o := client.CopyOptions{Limit: f.opts.CopyLimit, From: part.key, Begin: cp.begin, Visit: cp.visit, Newest: h.Newest}
 	// In the services' database the newer update does not always win.

@@ -3,6 +3,7 @@ package replication
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"gotycoon/binproto/frame"
@@ -13,17 +14,17 @@ import (
 // Serve answers a follower's request and streams updates until the connection or the server ends.
 // Then the caller sends the rest of c.Out and closes the connection.
 func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
-	hold := s.opts.Log.HoldWeakly(fmt.Sprintf("the slave with sid=%d", f.SID), ulog.Stamp(f.TS))
+	hold := s.opts.Log.Hold(s.holder(f, peer), ulog.Stamp(f.TS))
 	defer hold.Release()
-	who := idOf(f, peer)
-	if f.Extended() {
-		s.away.back(who)
-	} else {
+	if !f.Extended() {
 		hold.EndsWith(c.Gone)
 	}
 	r, err := s.opts.Log.NewReader(ulog.Stamp(f.TS))
 	if err != nil {
 		s.opts.Logger.Error("opening an update log reader failed: " + err.Error())
+		if f.Extended() { // it lacks nothing yet, and comes again
+			hold.Leave(s.opts.Away)
+		}
 		c.Out = append(c.Out, byte(frame.Error))
 		return
 	}
@@ -39,16 +40,36 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	defer s.opts.Replicas.remove(replica)
 	replica.gap.Store(gap != nil)
 	c.Out = append(c.Out, byte(frame.Replication))
+	c.Streams()
 	st := stream{source: s, conn: c, reader: r, follow: f, replica: replica, timer: time.NewTimer(0)}
 	defer st.timer.Stop()
+	if s.opts.Quorum != nil && f.Extended() && !st.white() && gap == nil && (c.Member || !s.opts.Members) {
+		st.vote = s.opts.Quorum.join(f.SID, peer)
+		defer st.vote.leave()
+	}
 	r.OnRoom(st.room)
 	if err := st.run(); err != nil && !errors.Is(err, errEnded) {
 		s.opts.Logger.Error(fmt.Sprintf("replication to the slave with sid=%d: %v", f.SID, err))
 	}
 	s.system("a slave was disconnected: sid=%d", f.SID)
 	if f.Extended() && !replica.gap.Load() { // after a gap it fetches copies, see copyHolds
-		s.away.leave(s.opts.Log, who, hold)
+		hold.Leave(s.opts.Away)
 	}
+}
+
+// holder describes a follower. Its key tells followers apart across connections: a follower comes
+// back with the same server ID from the same host, and from another port.
+func (s *Source) holder(f frame.Follow, peer string) ulog.Holder {
+	by := ulog.Holder{Kind: ulog.Follower, What: fmt.Sprintf("the slave with sid=%d", f.SID), Weak: true, Most: s.opts.Most}
+	if !f.Extended() {
+		return by
+	}
+	host, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		host = peer
+	}
+	by.Key, by.Lasts = fmt.Sprintf("%d@%s", f.SID, host), s.opts.Away
+	return by
 }
 
 // run sends updates and heartbeats in turn. A heartbeat with the stamp S promises that the follower
@@ -130,6 +151,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	t.replica.sending(t.reader)
 	asked := time.Now()
 	t.put(frame.Message{Magic: frame.Heartbeat, TS: uint64(at)})
+	t.vote.ask(at)
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -143,6 +165,7 @@ func (t *stream) heartbeat(at ulog.Stamp) error {
 	}
 	t.conn.Advance(1)
 	t.replica.acknowledged(at, asked)
+	t.vote.acknowledged(at, asked)
 	t.beaten, t.sent = time.Now(), false
 	return nil
 }

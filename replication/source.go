@@ -15,17 +15,38 @@ import (
 // SourceOptions are the parts that a Source works with, and what it tells followers.
 type SourceOptions struct {
 	Log       *ulog.Log
-	SID       uint16           // this server's ID
-	Databases int              // number of this server's databases
-	Services  bool             // this server has a services' database besides
-	Done      <-chan struct{}  // closed when the server stops: connections end within a heartbeat
-	Replicas  *Replicas        // where followers are listed; nil means nowhere
-	Logger    *slog.Logger     // nil means silent
-	Now       func() time.Time // nil means time.Now
+	SID       uint16          // this server's ID
+	Databases int             // number of this server's databases
+	Services  bool            // this server has a services' database besides
+	Done      <-chan struct{} // closed when the server stops: connections end within a heartbeat
+	Replicas  *Replicas       // where followers are listed; nil means nowhere
+	Quorum    *Quorum         // hears what followers acknowledge; nil: nobody waits for them
+
+	// Past returns what this server has received as a follower, see succession.go. Nil: followers
+	// are told nothing of it.
+	Past func() *frame.Past
+
+	Logger *slog.Logger     // nil means silent
+	Now    func() time.Time // nil means time.Now
+
+	// Away is how long the log is held for a follower that has gone, if it is of our kind; 0 means
+	// 2 minutes.
+	Away time.Duration
+	// Most is how many bytes of log files may be kept for one follower, connected or away; 0 means
+	// any number.
+	Most int64
 
 	// Grace is how long the log is held for a follower after it has acknowledged updates, see
 	// holdGrace; 0 means 30 s.
 	Grace time.Duration
+
+	// Members: only acknowledgements on connections of servers count that have proved to be members
+	// of the cluster. Anybody else who may replicate could say that it has what it has not.
+	Members bool
+
+	// Term returns the term of which this server is the primary, 0 while it is not; nil: it is in
+	// no cluster. A stream that begins in a term ends with it: that is the caller's duty.
+	Term func() uint64
 }
 
 // Source feeds followers from an update log. Each follower has the goroutine of its connection and
@@ -34,7 +55,6 @@ type SourceOptions struct {
 type Source struct {
 	opts   SourceOptions
 	copies copyHolds
-	away   awayHolds
 
 	mu      sync.Mutex                // protects the fields below, whose keys are server IDs
 	refused map[uint16]time.Time      // when the log last said that a slave was refused
@@ -52,6 +72,9 @@ func NewSource(o SourceOptions) *Source {
 	if o.Grace == 0 {
 		o.Grace = holdGrace
 	}
+	if o.Away == 0 {
+		o.Away = awayLinger
+	}
 	if o.Replicas == nil {
 		o.Replicas = new(Replicas)
 	}
@@ -60,8 +83,15 @@ func NewSource(o SourceOptions) *Source {
 
 // hello is the first message to a follower of our kind.
 func (s *Source) hello(r *ulog.Reader) frame.Hello {
-	return frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
+	h := frame.Hello{SID: s.opts.SID, Gap: r.Lost() != nil, Log: s.opts.Log.ID(), First: uint64(r.Begins()),
 		Last: uint64(s.opts.Log.Last()), Databases: uint16(s.opts.Databases), Services: s.opts.Services, Newest: true}
+	if s.opts.Term != nil {
+		h.Term = s.opts.Term()
+	}
+	if s.opts.Past != nil {
+		h.Past = s.opts.Past()
+	}
+	return h
 }
 
 // Copying lists a follower that fetches a copy of a database. It implements binproto.Source.

@@ -19,7 +19,7 @@ const (
 	Streaming  State = "streaming"
 	Stalled    State = "stalled" // the other side is silent, or updates cannot be stored
 	Gap        State = "gap"     // the master has not kept updates that the follower needs
-	Parted     State = "parted"  // the master has lost updates that the follower has from it
+	Parted     State = "parted"  // the master lacks updates that the follower has from it or the former one
 )
 
 // Unknown is the value of a lag that is not known.

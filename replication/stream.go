@@ -36,6 +36,7 @@ type stream struct {
 	reader   *ulog.Reader
 	follow   frame.Follow
 	replica  *replica
+	vote     *vote // nil: the follower does not count
 	timer    *time.Timer
 	groups   []*ulog.Group
 	last     ulog.Stamp // newest update read, whether it was sent or not
@@ -45,6 +46,7 @@ type stream struct {
 	beaten   time.Time  // when the follower acknowledged the last heartbeat
 	sent     bool       // something has been sent since that heartbeat
 	taken    int        // updates sent since the stream was last woken up
+	stopped  time.Time  // when the stream saw that the server stops; zero: it does not
 }
 
 // send sends everything that the log has for the follower, to the end of the log.
@@ -265,13 +267,40 @@ func (t *stream) wait(more <-chan struct{}, limit time.Duration) error {
 	select {
 	case <-more:
 		t.woken = time.Now()
+	case <-t.vote.kicked():
+		t.woken = time.Now()
 	case <-t.timer.C:
 	case <-t.source.opts.Done:
 	}
 	select {
 	case <-t.source.opts.Done:
-		return errEnded
+		return t.end(more)
 	default:
 		return nil
 	}
+}
+
+const (
+	endsAfter = 100 * time.Millisecond // a stream that confirms lives on for so long at a stop
+	endLook   = 5 * time.Millisecond
+)
+
+// end returns errEnded when a stream may end while the server stops. Requests that are still being
+// served may have to be confirmed: such a stream goes on while anybody waits, and until the last
+// requests have had time to begin to wait. The server cuts streams that go on for too long.
+func (t *stream) end(more <-chan struct{}) error {
+	now := time.Now()
+	if t.stopped.IsZero() {
+		t.stopped = now
+	}
+	if t.vote == nil || !t.vote.quorum.busy(now.Sub(t.stopped) < endsAfter) {
+		return errEnded
+	}
+	t.timer.Reset(endLook)
+	select {
+	case <-more:
+	case <-t.vote.kicked():
+	case <-t.timer.C:
+	}
+	return nil
 }

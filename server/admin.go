@@ -101,6 +101,8 @@ func openAdmin(o adminOptions) (*adminListener, error) {
 		Live:    o.Health.live,
 		Ready:   o.Health.ready,
 		Reads:   o.Health.readyToRead,
+		Primary: o.Health.primary,
+		Replica: o.Health.replica,
 		Version: productVersion,
 		Collectors: exporter.Process(exporter.Server{
 			Version: productVersion, Revision: admin.Revision(), Started: o.Started,

@@ -64,6 +64,7 @@ func everything(t *testing.T, c *server.Config) {
 	c.Services.CounterPort, c.Services.LockPort = freePort(t), freePort(t)
 	c.Services.SequencePort, c.Services.QuotaPort = freePort(t), freePort(t)
 	c.Plugins.MemcachePort = freePort(t)
+	c.Forward, c.Members.Secret = true, secretFile(t, clusterSecret)
 	c.Host = "127.0.0.1"
 }
 

@@ -34,8 +34,9 @@ type Config struct {
 	LogLevel  slog.Level  // least kind of lines, of package klog (-li, -ls, -le, -lz)
 	LogFormat klog.Format // of the lines (-log-format)
 
-	UpdateLog      string        // directory (-ulog); empty: none, database files keep private logs
-	UpdateLogLimit int64         // bytes of a segment (-ulim); 0: 256 MiB, below 0: unlimited
+	UpdateLog      string // directory (-ulog); empty: none, database files keep private logs
+	UpdateLogLimit int64  // bytes of a segment (-ulim); 0: 256 MiB, below 0: unlimited
+	Retention      RetentionConfig
 	SyncInterval   time.Duration // the log is synced at least this often (-uasi); 0: every second
 	ServerID       int           // origin of updates in the log, 0 to 65535 (-sid), or NoServerID
 
@@ -45,6 +46,9 @@ type Config struct {
 	RTSPath        string        // file of the position (-rts); empty: no replication, now or later
 
 	Replication ReplicationConfig // what the replication of the original cannot do
+	Sync        SyncConfig        // followers that confirm updates
+
+	OnRole string // program that is told of the role (-on-role); empty: none
 
 	ReadOnly bool // refuse updates (-ord)
 	SyncEach bool // acknowledge an update after it is on the disk (-oas)
@@ -75,6 +79,12 @@ type Config struct {
 
 	Access AccessConfig // who may do what
 	TLS    TLSConfig    // of all ports, and of the connection to a master
+
+	Forward bool // pass updates on to the primary (-forward)
+
+	Cluster ClusterConfig // whose members elect the primary
+
+	Members MemberConfig // how the servers of a cluster know each other
 
 	Admin AdminConfig // metrics and probes
 
@@ -126,8 +136,10 @@ func DefaultConfig() Config {
 		LogLevel:   slog.LevelDebug,
 		ServerID:   NoServerID,
 		MasterPort: 1978,
+		Sync:       SyncConfig{Timeout: 5 * time.Second},
 		CmdDir:     ".",
 		Snapshots:  SnapshotConfig{Interval: 180 * time.Second},
+		Retention:  RetentionConfig{SlaveTime: 2 * time.Minute},
 		Limits:     defaultLimits(),
 		Databases:  []string{":"},
 	}

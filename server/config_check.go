@@ -36,10 +36,15 @@ func (c *Config) check() error {
 	for _, check := range []func() error{
 		func() error { return checkRatio(c.CompactRatio) },
 		c.Snapshots.check,
+		func() error { return c.Sync.check(c.UpdateLog) },
+		func() error { return c.Retention.check(c.UpdateLog != "") },
 		func() error { return c.Plugins.check(c.Databases) },
 		c.Limits.check,
 		c.Services.check,
 		c.TLS.check,
+		c.Members.check,
+		c.checkCluster,
+		c.checkForward,
 		c.Admin.check,
 	} {
 		if err := check(); err != nil {
@@ -55,7 +60,15 @@ func (c *Config) check() error {
 	if info, err := os.Stat(c.CmdDir); err != nil || !info.IsDir() {
 		return fmt.Errorf("%s: no such directory", c.CmdDir)
 	}
-	return nil
+	return checkRoleCommand(c.OnRole)
+}
+
+// checkForward finds what is missing for -forward.
+func (c *Config) checkForward() error {
+	if !c.Forward {
+		return nil
+	}
+	return checkForward(c.rtsPath(), c.Members.Secret, c.TLS.MasterCert)
 }
 
 // checkDaemonPaths refuses relative paths: a daemon changes its directory, so they would mean
@@ -65,8 +78,8 @@ func (c *Config) checkDaemonPaths() error {
 		return nil
 	}
 	paths := slices.Concat(c.Plugins.paths(), c.TLS.paths(), []string{
-		c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.Services.database(),
-		c.Access.Path,
+		c.LogPath, c.UpdateLog, c.Snapshots.Dir, c.RTSPath, c.PIDPath, c.Script.Path, c.CmdDir, c.Services.Export, c.servicesDatabase(),
+		c.Access.Path, c.Members.Secret, c.OnRole,
 	})
 	for _, path := range paths {
 		if path != "" && path != DefaultConfig().CmdDir && !filepath.IsAbs(path) {

@@ -10,7 +10,9 @@ import (
 
 	"gotycoon/access"
 	"gotycoon/binproto"
+	"gotycoon/binproto/frame"
 	"gotycoon/httpapi"
+	"gotycoon/internal/member"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
 	"gotycoon/internal/rescue"
@@ -30,6 +32,7 @@ type door struct {
 	pool    *sync.Pool
 	limits  *netio.Limits
 	access  *access.Guard
+	members *members
 	meter   *metrics.Meter
 	traffic *traffic
 	log     logger
@@ -73,6 +76,9 @@ type conn struct {
 	busy    atomic.Bool   // a request is being served
 	follows atomic.Bool   // the request being served is one to follow the update log
 	ended   chan struct{} // closed after the last line of the log
+
+	mu    sync.Mutex // protects given
+	given bool       // the socket has another owner
 }
 
 // newConn makes the connection of an accepted socket, or of TLS above it.
@@ -96,12 +102,16 @@ func (d *door) newConn(accepted net.Conn) *conn {
 func (c *conn) Serve(stopping context.Context) {
 	log := c.door.log
 	log.info("connected: expr=%s", c.peer)
+	c.io.Ending = stopping
 	finished := c.shakeHands() && c.serve()
 	c.session.Close()
 	c.io.Close()
 	c.door.traffic.open.Add(-1)
 	log.info("disconnecting: expr=%s", c.peer)
 	close(c.ended)
+	if c.isGiven() {
+		return
+	}
 	if finished {
 		c.linger(stopping)
 	}
@@ -155,9 +165,44 @@ func (c *conn) serveOne() bool {
 			c.follows.Store(true)
 			limitSilence(c.socket)
 		}
+		if frame.Magic(first) == frame.Member {
+			return c.serveMember()
+		}
 		return c.door.bin.ServeOne(c.io, c.peer)
 	}
 	return c.session.ServeOne()
+}
+
+// serveMember lets another member in, whose first byte has come. The connection goes on as one of a
+// client of the data port, and then serveMember reports true, or has another owner.
+func (c *conn) serveMember() (keep bool) {
+	m := c.door.members
+	r, err := m.admit(c.io, c.wire)
+	switch {
+	case err != nil:
+		return false
+	case r.Kind == frame.MemberReplica:
+		c.io.Member, c.io.Visitor = true, nil // who has proved to be a member may do everything
+		return true
+	case r.Kind == frame.MemberData:
+		c.actFor(*r.Client)
+		return true
+	case c.give() && !m.hand(r, c.wire):
+		c.door.log.error("%s connection of %s for %s: too many connections, or the port stops", r.Kind, c.peer, r.Client.Address)
+		c.wire.Close()
+	}
+	return false
+}
+
+// actFor makes the connection one of a client of another member.
+func (c *conn) actFor(client access.Client) {
+	c.door.log.info("forwarded: expr=%s client=%s", c.peer, client.Address)
+	c.session.Close()
+	c.wire = member.Behalf(c.wire, client).(wire)
+	c.peer = c.wire.RemoteAddr().String()
+	c.io.Replace(c.wire)
+	c.session = c.door.http.NewSession(c.io, c.peer)
+	c.io.Meter = c.door.meter.NewRecorder(c.peer)
 }
 
 // linger lets the client read the last reply: closing a socket with unread bytes would destroy it.
@@ -175,13 +220,37 @@ func (c *conn) linger(stopping context.Context) {
 // Stop implements portserver.Session: the request being served is finished, and further bytes of a
 // half received request have the grace.
 func (c *conn) Stop() {
-	if c.io.Stop(stopGrace) != nil {
-		c.Cut()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.given && c.io.Stop(stopGrace) != nil {
+		c.socket.Close()
 	}
 }
 
 // Cut implements portserver.Session.
-func (c *conn) Cut() { c.socket.Close() }
+func (c *conn) Cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.given {
+		c.socket.Close()
+	}
+}
+
+// give ends the port's hold of the socket, which another owner takes. It reports whether the socket
+// can be given: not if the port has begun to end the connection.
+func (c *conn) give() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given = !c.io.Stopping() && c.wire.SetDeadline(time.Time{}) == nil
+	return c.given
+}
+
+// isGiven reports whether the socket has another owner.
+func (c *conn) isGiven() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.given
+}
 
 // cutFollower ends the connection of a follower: it can take its updates after the stop as well.
 func (c *conn) cutFollower() {

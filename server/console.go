@@ -83,7 +83,7 @@ func openConsole(a *api.API, s *shown, e *export) {
 		sources.Follower, sources.Master = s.following.figures, s.following.master
 	}
 	if s.catalog.Log() != nil {
-		sources.Replicas = s.replicas.figures
+		sources.Replicas, sources.Trouble = s.replicas.figures, s.replicas.trouble
 	}
 	if s.snapshots != nil {
 		sources.Snapshots = snapshotConsole{s.snapshots}

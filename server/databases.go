@@ -20,15 +20,15 @@ type databases struct {
 	silent    bool       // close without a word
 }
 
-// open restores the databases that live in snapshots and opens all. every is how often snapshots
-// are taken later. The error is the text of a log line.
-func (d *databases) open(every *pace) error {
+// open restores the databases that live in snapshots and opens all. live says how often snapshots
+// are taken later, and how much of the update log is kept. The error is the text of a log line.
+func (d *databases) open(live *live) error {
 	engine, err := d.engine()
 	if err != nil {
 		return err
 	}
 	c := d.cfg
-	d.snapshots = newSnapshots(c.Snapshots, len(c.Databases), every, d.log)
+	d.snapshots = newSnapshots(c.Snapshots, len(c.Databases), live.snapshots, func() bool { return live.retention().On() }, d.log)
 	opts := db.Options{
 		LogDir:         c.UpdateLog,
 		LogLimit:       c.UpdateLogLimit,
@@ -39,7 +39,7 @@ func (d *databases) open(every *pace) error {
 		TryLock:        c.TryLock,
 		NoRepair:       c.NoRepair,
 		AsIs:           c.AsIs,
-		Services:       c.Services.database(),
+		Services:       c.servicesDatabase(),
 		Vital:          quota.Vital,
 		Engine:         engine,
 		CheckpointSize: c.CheckpointSize,

@@ -106,7 +106,7 @@ func (e *examiner) names() {
 // databases checks whether the expressions mean something, and their files and logs can be opened.
 func (e *examiner) databases() {
 	all := e.cfg.Databases
-	if d := e.cfg.Services.database(); d != "" {
+	if d := e.cfg.servicesDatabase(); d != "" {
 		all = append(all[:len(all):len(all)], d)
 	}
 	files := map[string]bool{}
@@ -131,7 +131,7 @@ func (e *examiner) databases() {
 func (e *examiner) start() {
 	c := e.cfg
 	wrong, notes := db.Examine(c.Databases, db.Options{LogDir: c.UpdateLog, NoRepair: c.NoRepair, AsIs: c.AsIs, ReadOnly: c.ReadOnly,
-		Services: c.Services.database(), Now: c.Now})
+		Services: c.servicesDatabase(), Now: c.Now})
 	e.notes = append(e.notes, notes...)
 	for _, err := range wrong {
 		if open, ok := errors.AsType[*dberr.OpenError](err); ok {

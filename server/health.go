@@ -16,6 +16,8 @@ type health struct {
 	catalog   *db.Catalog
 	room      *room
 	following *following
+	replicas  *replicas
+	standing  *standing
 }
 
 // phase is why the server cannot be used just now, empty while it can. It is atomic, so whatever
@@ -47,7 +49,7 @@ func (h *health) ready() (reasons []string) {
 	if h.phase.get() != "" {
 		return reasons
 	}
-	return append(reasons, h.room.refusals()...)
+	return append(append(reasons, h.room.refusals()...), h.replicas.refusals()...)
 }
 
 // readyToRead returns why clients that only read should use another server: want of room does not

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"gotycoon/internal/netio"
+	"gotycoon/ulog"
 )
 
 // live is the part of the configuration that can change while the server runs: each value takes
@@ -21,6 +22,7 @@ type live struct {
 	syncHard  atomic.Bool   // -ash
 	compact   atomic.Uint64 // -compact-ratio, as the bits of a float64
 	room      atomic.Pointer[LimitsConfig]
+	keep      atomic.Pointer[ulog.Limits] // -ulog-keep-age, -ulog-keep-size, -ulog-keep-count
 	settings  atomic.Pointer[[]Setting]
 }
 
@@ -42,6 +44,8 @@ func (l *live) set(cfg *Config) {
 	l.limits.SetIdle(limits.Idle)
 	l.compact.Store(math.Float64bits(cfg.CompactRatio))
 	l.room.Store(&limits)
+	keep := cfg.Retention.limits()
+	l.keep.Store(&keep)
 	l.snapshots.set(cfg.Snapshots.Interval)
 	l.sync.set(cfg.AutoSync)
 	l.syncHard.Store(cfg.AutoSyncHard)
@@ -50,6 +54,9 @@ func (l *live) set(cfg *Config) {
 
 // compactRatio returns -compact-ratio.
 func (l *live) compactRatio() float64 { return math.Float64frombits(l.compact.Load()) }
+
+// retention returns the limits of the update log.
+func (l *live) retention() ulog.Limits { return *l.keep.Load() }
 
 // effective returns all options as they are in effect.
 func (l *live) effective() []Setting { return *l.settings.Load() }

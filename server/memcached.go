@@ -108,6 +108,7 @@ type memcachedOptions struct {
 	Limits   *netio.Limits
 	Meter    *metrics.Meter
 	Requests *metrics.Protocol
+	Forward  *netio.Forward
 	Secure   func(net.Listener) net.Listener
 	Log      logger
 }
@@ -130,7 +131,7 @@ func loadMemcached(o memcachedOptions) (*memcached, error) {
 	m.cfg = cfg
 	service, err := memcache.New(memcache.Options{
 		Config: cfg, DB: o.DB, Started: o.Started, Logger: o.Log.Logger, Access: accessOn(o.Access, cfg.Host),
-		MaxConns: o.MaxConns, Limits: o.Limits, Meter: o.Meter, Requests: o.Requests,
+		MaxConns: o.MaxConns, Limits: o.Limits, Meter: o.Meter, Requests: o.Requests, Forward: o.Forward,
 	})
 	if err != nil {
 		return m, m.fail(err)

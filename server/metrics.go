@@ -8,6 +8,7 @@ import (
 	"gotycoon/binproto"
 	"gotycoon/db"
 	"gotycoon/httpapi"
+	"gotycoon/internal/forward"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/opcount"
 	"gotycoon/memcache"
@@ -37,11 +38,11 @@ func newMeters(c AdminConfig, log logger) (m meters) {
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]metrics.Definition{memcache.Metrics()}
+	parts := [][]metrics.Definition{memcache.Metrics(), forwardMetrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
-	return exporter.All(append(parts, leader.Metrics())...)
+	return exporter.All(append(parts, leader.Metrics(), standingMetrics())...)
 }
 
 // published are the parts whose figures are published, all of them open.
@@ -55,8 +56,11 @@ type published struct {
 	services  running
 	primary   *primary
 	following *following
+	standing  *standing
+	onRole    *roleCommand
 	replicas  *replicas
 	snapshots *snapshots
+	mover     *forward.Forwarder
 }
 
 // export is the figures that are to be published.
@@ -91,8 +95,12 @@ func newExport(f published) *export {
 	if f.following.follower != nil {
 		e.add(exporter.Replication(f.following.figures))
 	}
+	e.add(exporter.Part(standingFigures(f.standing, f.onRole)))
+	if f.mover != nil {
+		e.add(exporter.Part(forwardFigures(f.mover)))
+	}
 	if f.catalog.Log() != nil {
-		e.add(exporter.Replicas(f.replicas.figures))
+		e.add(exporter.Replicas(f.replicas.figures), exporter.Confirmations(f.replicas.confirmationFigures))
 	}
 	if f.snapshots != nil {
 		e.add(exporter.Snapshots(f.snapshots.figures))

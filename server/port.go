@@ -43,10 +43,12 @@ type dataPortOptions struct {
 	SID       uint16
 	Now       func() time.Time // clock of the update log; nil: time.Now
 
+	Retention RetentionConfig
 	Catalog   *db.Catalog
 	Scripts   *scripts
 	Following *following
 	Replicas  *replicas
+	Cluster   *clusterNode
 	Primary   *primary
 	Report    func(rows map[string]string)
 
@@ -54,6 +56,8 @@ type dataPortOptions struct {
 	Traffic *traffic
 	Limits  *netio.Limits
 	Access  *access.Guard
+	Members *members
+	Forward *netio.Forward
 	Pages   *browser.Policy
 	Meters  *meters
 	Secure  func(net.Listener) net.Listener
@@ -108,8 +112,10 @@ func (p *dataPort) door() *door {
 			Signals:  p.signals,
 			Scripts:  p.Scripts.http(),
 			Follower: p.Following.clients(),
+			Forward:  p.Forward,
 			Claim:    p.Primary.claim(),
 			Replicas: p.Replicas,
+			Cluster:  p.Cluster.clients(),
 			Meters:   p.Meters.http,
 			Pages:    p.Pages,
 			Logger:   p.Log.Logger,
@@ -124,14 +130,17 @@ func (p *dataPort) door() *door {
 			Scripts:  p.Scripts.binary(),
 			Source: p.Replicas.source(replication.SourceOptions{
 				Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
-				Logger: p.Log.Logger, Now: p.Now,
+				Members: p.Cluster != nil, Term: p.Cluster.term, Past: replication.PastOf(p.Following.follower, p.Catalog), Logger: p.Log.Logger, Now: p.Now,
+				Away: max(p.Retention.SlaveTime, 1), Most: p.Retention.SlaveSize,
 			}),
-			Meters: p.Meters.bin,
-			Logger: p.Log.Logger,
+			Forward: p.Forward,
+			Meters:  p.Meters.bin,
+			Logger:  p.Log.Logger,
 		}),
 		pool:    netio.NewPool(),
 		limits:  p.Limits,
 		access:  p.Access,
+		members: p.Members,
 		meter:   p.Meters.meter,
 		traffic: p.Traffic,
 		log:     p.Log,
@@ -155,7 +164,10 @@ func (p *dataPort) stop() {
 		p.server.Each(portserver.Session.Cut)
 		p.Scripts.stopCalls()
 	})
-	stalled := time.AfterFunc(stopGrace, func() { p.server.Each(func(s portserver.Session) { s.(*conn).cutFollower() }) })
+	stalled := time.AfterFunc(stopGrace, func() {
+		p.server.Each(func(s portserver.Session) { s.(*conn).cutFollower() })
+		p.Replicas.endWaits()
+	})
 	p.finishRunning()
 	p.server.Each(portserver.Session.Stop)
 	p.server.Wait()

@@ -53,12 +53,17 @@ func (now *Pressure) begin(was Pressure) {
 	}
 }
 
-// reasons returns what is refused, because of which limit, and since when.
-func (now Pressure) reasons(c LimitsConfig) (reasons []string) {
+// reasons returns what is refused, because of which limit, and since when. held names those who
+// keep most of the update log.
+func (now Pressure) reasons(c LimitsConfig, held string) (reasons []string) {
 	if now.Disk {
-		reasons = append(reasons, fmt.Sprintf("no room: updates are refused since %s, removals are taken: "+
+		text := fmt.Sprintf("no room: updates are refused since %s, removals are taken: "+
 			"%d MiB are free in %s (mounted on %s), and %s",
-			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.kept()))
+			since(now.DiskSince), now.Free/mib, now.Place, mount(now.Place), now.kept())
+		if held != "" {
+			text += "; the update log keeps files for " + held
+		}
+		reasons = append(reasons, text)
 	}
 	if now.Memory {
 		reasons = append(reasons, fmt.Sprintf("no room: updates of databases in memory are refused since %s, removals are taken: the process uses %d MiB of %d MiB (-memory)",

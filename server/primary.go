@@ -19,11 +19,11 @@ type primary struct {
 // openRole finds out whether this server is the primary of the services. A server with a master has
 // to hear from the master first whether another server is. openRole returns nil without a services'
 // database.
-func openRole(d *db.DB, sid uint16, hasMaster bool, log logger) (*leader.Role, error) {
+func openRole(d *db.DB, sid uint16, hasMaster, cluster bool, log logger) (*leader.Role, error) {
 	if d == nil {
 		return nil, nil // no database, no role
 	}
-	role, err := leader.Open(leader.Options{DB: d, SID: sid, Logger: log.Logger})
+	role, err := leader.Open(leader.Options{DB: d, SID: sid, Logger: log.Logger, Cluster: cluster})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Info().Expr, err)
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"gotycoon/admin/api"
 	"gotycoon/admin/status"
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/httpapi"
 	"gotycoon/replication"
@@ -43,7 +45,8 @@ type followingOptions struct {
 	RTSPath   string // file with the position; empty: no replication, now or later
 	Master    replication.Master
 	MasterTLS *TLSConfig
-	Snapshots bool // databases in memory are kept in snapshots, without an update log
+	Members   *members // in a cluster: connects to the primary as a member; nil: this server is in none
+	Snapshots bool     // databases in memory are kept in snapshots, without an update log
 	Log       logger
 }
 
@@ -60,7 +63,7 @@ func openFollowing(o followingOptions) *following {
 	if err := o.Catalog.SetGuarded(o.ReadOnly); err != nil { // the server will end
 		o.Log.error("the update log has failed: %v", err)
 	}
-	dial, err := masterDial(o.MasterTLS, o.Log)
+	dial, err := o.dial()
 	if err != nil {
 		o.Log.error("this server does not replicate: %v", err)
 		return f
@@ -72,6 +75,7 @@ func openFollowing(o followingOptions) *following {
 		Master:      o.Master,
 		GapContinue: o.GapContinue,
 		CopyLimit:   o.CopyLimit,
+		Cluster:     o.Members != nil,
 		Dial:        dial,
 		Logger:      o.Log.Logger,
 	}
@@ -90,6 +94,16 @@ func openFollowing(o followingOptions) *following {
 			"give this server an update log too (-ulog)")
 	}
 	return f
+}
+
+// dial returns the function that connects to masters, nil for plain TCP.
+func (o *followingOptions) dial() (func(ctx context.Context, network, addr string) (net.Conn, error), error) {
+	if o.Members == nil {
+		return masterDial(o.MasterTLS, o.Log)
+	}
+	return func(ctx context.Context, _, addr string) (net.Conn, error) {
+		return o.Members.dial(ctx, addr, frame.MemberReplica, nil)
+	}, nil
 }
 
 // anyInMemory reports whether there are databases that survive the process in snapshots only.
@@ -117,6 +131,27 @@ func (f *following) close() {
 	if err := f.follower.Close(); err != nil {
 		f.log.error("closing the RTS file: %v", err)
 	}
+}
+
+// standby says why this server is not the primary: it has a master. It is empty on the primary.
+func (f *following) standby() string {
+	if addr, away := f.primary(); away {
+		return "this server is not the primary: it follows " + addr
+	}
+	return ""
+}
+
+// primary returns the address of the primary if that is another server: the master, as long as this
+// server has one.
+func (f *following) primary() (addr string, away bool) {
+	if f.follower == nil {
+		return "", false
+	}
+	m := f.follower.Master()
+	if m.Host == "" {
+		return "", false
+	}
+	return net.JoinHostPort(m.Host, strconv.Itoa(m.Port)), true
 }
 
 // streams reports whether this server follows a master and has heard of the master lately.
@@ -152,6 +187,16 @@ func (f *following) lag(now time.Time) (lag time.Duration, follows bool) {
 		return time.Duration(st.Seconds * float64(time.Second)), follows
 	}
 	return max(0, time.Duration(int64(ulog.StampAt(now)-at))), follows
+}
+
+// staleness returns how old what this server has may be at most. Where lag is 0, the master has had
+// nothing newer when it was heard last; there may be something since.
+func (f *following) staleness(now time.Time) time.Duration {
+	lag, _ := f.lag(now)
+	if st := f.follower.Status(); lag == 0 {
+		return now.Sub(st.Contact)
+	}
+	return lag
 }
 
 // behind returns why this server lacks too much of what its master has. A lag counts if it is above

@@ -12,14 +12,19 @@ import (
 )
 
 // replicas are the followers of this server.
-type replicas struct{ list replication.Replicas }
+type replicas struct {
+	list   replication.Replicas
+	quorum *replication.Quorum // nil without an update log
+	// guarded reports whether clients are refused anyhow; set with quorum
+	guarded func() bool
+}
 
 // source returns what feeds the followers, nil without an update log. Its streams end with done.
 func (r *replicas) source(o replication.SourceOptions) binproto.Source {
 	if o.Log == nil {
 		return nil
 	}
-	o.Replicas = &r.list
+	o.Replicas, o.Quorum = &r.list, r.quorum
 	return replication.NewSource(o)
 }
 

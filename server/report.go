@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gotycoon/db"
+	"gotycoon/internal/forward"
 	"gotycoon/internal/procinfo"
 )
 
@@ -29,6 +30,9 @@ type reporter struct {
 	following *following
 	replicas  *replicas
 	primary   *primary
+	standing  *standing
+	mover     *forward.Forwarder
+	retention *retention
 }
 
 // report adds the rows about program, process and machine. The parts add their own rows.
@@ -48,9 +52,13 @@ func (r *reporter) report(rows map[string]string) {
 	rows["serv_proc_id"] = strconv.Itoa(os.Getpid())
 	r.following.report(rows, now)
 	r.replicas.report(rows)
+	r.replicas.reportConfirmation(rows)
 	r.primary.report(rows)
+	r.standing.report(rows)
+	reportForward(r.mover, rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)
+	r.retention.report(rows)
 	reportSystem(rows)
 }
 

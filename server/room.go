@@ -109,7 +109,14 @@ func (r *room) Pressure() Pressure {
 }
 
 // refusals returns which updates are refused at the moment, and why.
-func (r *room) refusals() []string { return r.Pressure().reasons(*r.Limits.Load()) }
+func (r *room) refusals() []string {
+	now := r.Pressure()
+	held := ""
+	if now.Disk {
+		held = heldBy(r.Catalog.Log())
+	}
+	return now.reasons(*r.Limits.Load(), held)
+}
 
 // look looks at disk and memory, and tells databases and connections how much they may grow.
 func (r *room) look() {
@@ -137,6 +144,11 @@ func (r *room) look() {
 	r.now = now
 	r.mu.Unlock()
 	now.log(r.Log, was, c, r.Catalog.Gate().Refusals())
+	if now.Disk && !was.Disk {
+		if held := heldBy(r.Catalog.Log()); held != "" {
+			r.Log.error("the update log keeps files for %s", held)
+		}
+	}
 }
 
 // recovery is how far a figure must be below its limit after it has been there.

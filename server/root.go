@@ -7,7 +7,10 @@ import (
 	"gotycoon/access"
 	"gotycoon/admin"
 	"gotycoon/admin/api"
+	"gotycoon/binproto/frame"
 	"gotycoon/internal/browser"
+	"gotycoon/internal/forward"
+	"gotycoon/internal/netio"
 	"gotycoon/internal/opcount"
 	"gotycoon/internal/tlsport"
 	"gotycoon/replication"
@@ -33,6 +36,7 @@ type root struct {
 	tls       *tlsport.Guard
 	pages     *browser.Policy
 	access    *access.Guard
+	members   *members
 	meters    meters
 	health    health
 	console   *api.API // shown by admin only
@@ -42,8 +46,14 @@ type root struct {
 	room      *room
 	cpus      *processors // nil: Go's number stays
 	timers    *timers
+	retention *retention // nil: there is no update log
 	primary   primary
+	cluster   *clusterNode // nil: this server is in none
 	following *following
+	standing  *standing
+	onRole    *roleCommand
+	mover     *forward.Forwarder // nil without -forward
+	forward   *netio.Forward     // the same, for the protocols
 	replicas  replicas
 	scripts   *scripts
 	memcached *memcached
@@ -84,18 +94,22 @@ func (r *root) parts() []part {
 		{"host", r.openHost, nil},
 		{"TLS", r.openTLS, quietly(r.closeTLS)},
 		{"access", r.openAccess, quietly(func() { r.access.Close() })},
+		{"members", r.openMembers, nil},
 		{"admin listener", r.openAdmin, quietly(func() { r.admin.close() })},
 		{"last line", nil, quietly(r.logLast)},
-		{"databases", func() error { return r.databases.open(r.live.snapshots) }, r.databases.close},
+		{"databases", func() error { return r.databases.open(r.live) }, r.databases.close},
 		{"last snapshots", nil, func() bool { return r.databases.snapshots.last() }},
 		{"PID file", nil, quietly(r.pid.remove)},
 		{"room", r.openRoom, quietly(func() { r.room.close() })},
+		{"confirmation by followers", r.openQuorum, nil},
 		{"timers", nil, quietly(r.timers.close)},
 		{"role", r.openRole, nil},
 		{"follower", r.openFollowing, quietly(func() { r.following.close() })},
 		{"script", r.openScript, quietly(func() { r.scripts.close() })},
 		{"memcached", r.openMemcached, func() bool { return !r.serving || r.memcached.finish() }},
 		{"services", r.openServices, func() bool { return r.services.close(r.log) }},
+		{"cluster", r.openCluster, quietly(func() { r.cluster.close(r.log) })},
+		{"standing", r.openStanding, quietly(func() { r.onRole.close() })},
 		{"snapshots", nil, quietly(func() { r.databases.snapshots.stop() })},
 		{"console and metrics", r.publish, quietly(r.closeConsole)},
 		{"work in the background", r.begin, nil},
@@ -128,6 +142,14 @@ func (r *root) openAccess() (err error) {
 	return err
 }
 
+func (r *root) openMembers() (err error) {
+	if err := r.cfg.makeClusterDir(); err != nil {
+		return err
+	}
+	r.members, err = openMembers(r.cfg.Members, &r.cfg.TLS, r.cfg.Port, r.access, r.log)
+	return err
+}
+
 // openAdmin starts the admin listener, before anything that takes long.
 func (r *root) openAdmin() (err error) {
 	c := r.cfg.Admin
@@ -156,12 +178,23 @@ func (r *root) openRoom() error {
 	r.room = newRoom(roomOptions{
 		Catalog: r.databases.catalog, Requests: &r.live.limits, Limits: &r.live.room, ReadOnly: r.cfg.ReadOnly, Log: r.log,
 	})
+	if catalog := r.databases.catalog; catalog.Log() != nil {
+		r.retention = &retention{
+			catalog: catalog, limits: r.live.retention, rare: func() bool { return r.live.snapshots.get() <= 0 }, log: r.log,
+		}
+	}
 	r.room.look()
 	return nil
 }
 
+func (r *root) openQuorum() (err error) {
+	r.replicas.guarded = r.databases.catalog.Guarded
+	r.replicas.quorum, err = openQuorum(r.cfg.Sync, r.cfg.sid(), r.cfg.Cluster.on(), r.databases.catalog, r.log)
+	return err
+}
+
 func (r *root) openRole() error {
-	role, err := openRole(r.databases.catalog.Services(), r.cfg.sid(), r.cfg.MasterHost != "", r.log)
+	role, err := openRole(r.databases.catalog.Services(), r.cfg.sid(), r.cfg.MasterHost != "", r.cfg.Cluster.on(), r.log)
 	r.primary = primary{role: role, sid: r.cfg.sid(), replicas: &r.replicas}
 	return err
 }
@@ -169,17 +202,63 @@ func (r *root) openRole() error {
 // openFollowing opens the replication from a master, and says what this server promises.
 func (r *root) openFollowing() error {
 	c, catalog := r.cfg, r.databases.catalog
-	r.following = openFollowing(followingOptions{
-		ReplicationConfig: c.Replication, Catalog: catalog, Role: r.primary.role, SID: c.sid(), RTSPath: c.RTSPath,
+	o := followingOptions{
+		ReplicationConfig: c.Replication, Catalog: catalog, Role: r.primary.role, SID: c.sid(), RTSPath: c.rtsPath(),
 		Master:    replication.Master{Host: c.MasterHost, Port: c.MasterPort, Interval: c.MasterInterval},
 		MasterTLS: &c.TLS, Snapshots: c.Snapshots.Dir != "" && c.UpdateLog == "", Log: r.log,
-	})
+	}
+	if c.Cluster.on() {
+		o.Members = r.members
+	}
+	r.following = openFollowing(o)
 	r.primary.following = r.following
+	if c.Forward {
+		r.mover = openForward(r.live, r.following, r.members, r.whereIsThePrimary, r.log)
+		r.forward = &netio.Forward{Mover: r.mover}
+	}
 	r.cpus = newProcessors(catalog, c.SyncEach)
 	r.log.info("%s", durability(c))
 	tellProtection(r.access, r.log)
 	tellDatabases(r.access, catalog)
 	return nil
+}
+
+// openStanding finds out what this server is for clients that update records.
+func (r *root) openStanding() error {
+	var source standingSource = &replicationStanding{
+		catalog: r.databases.catalog, follower: r.following.follower, readOnly: r.cfg.ReadOnly,
+		master: replication.Master{Host: r.cfg.MasterHost, Port: r.cfg.MasterPort},
+	}
+	if r.cluster != nil {
+		source = r.cluster
+	}
+	r.standing = openStanding(source)
+	r.onRole = newRoleCommand(r.cfg.OnRole, r.standing, r.log)
+	return nil
+}
+
+func (r *root) openCluster() (err error) {
+	r.cluster, err = openCluster(clusterOptions{
+		Config: r.cfg, Catalog: r.databases.catalog, Follower: r.following.follower, Quorum: r.replicas.quorum, Role: r.primary.role,
+		Members: r.members, Limits: &r.live.limits, Log: r.log,
+	})
+	return err
+}
+
+// whereIsThePrimary returns the address of the primary if that is another server.
+func (r *root) whereIsThePrimary() (addr string, away bool) {
+	if r.cluster != nil {
+		return r.cluster.elsewhere()
+	}
+	return r.following.primary()
+}
+
+// standby says why this server is not the primary. It is empty on the primary.
+func (r *root) standby() string {
+	if r.cluster != nil {
+		return r.cluster.standby()
+	}
+	return r.following.standby()
 }
 
 func (r *root) openScript() error {
@@ -193,7 +272,7 @@ func (r *root) openMemcached() (err error) {
 	r.memcached, err = loadMemcached(memcachedOptions{
 		Plugins: r.cfg.Plugins, Host: r.host, DB: r.databases.catalog.DB(0), Started: r.started, Access: r.access,
 		MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Meter: r.meters.meter, Requests: r.meters.memcache,
-		Secure: secure(r.tls), Log: r.log,
+		Forward: r.forward, Secure: secure(r.tls), Log: r.log,
 	})
 	r.databases.silent = err != nil // the original says nothing more after this error
 	return err
@@ -202,7 +281,7 @@ func (r *root) openMemcached() (err error) {
 func (r *root) openServices() (err error) {
 	r.services, err = r.cfg.Services.open(&servicesOptions{
 		Options: services.Options{
-			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Access: r.access, Pages: r.pages,
+			MaxConns: r.cfg.Limits.conns(), Limits: &r.live.limits, Timeout: r.cfg.Timeout, Forward: r.forward, Access: r.access, Pages: r.pages,
 			Meter: r.meters.meter, Logger: r.log.Logger,
 		},
 		Host: r.host, DB: r.databases.catalog.Services(), SID: r.cfg.sid(), Role: r.primary.role, Secure: secure(r.tls), Log: r.log,
@@ -214,22 +293,28 @@ func (r *root) openServices() (err error) {
 // and the console show the parts.
 func (r *root) publish() error {
 	c, catalog := r.cfg, r.databases.catalog
+	r.members.standby = r.standby
+	if r.memcached.service != nil {
+		r.members.ports[frame.MemberMemcached.String()] = r.memcached.service.Adopt
+	}
+	r.services.adopters(r.members.ports)
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
+		standing: r.standing, mover: r.mover, retention: r.retention,
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Primary: &r.primary, Report: report.report,
-		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Pages: r.pages, Meters: &r.meters,
+		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster, Primary: &r.primary, Report: report.report,
+		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}
-	r.health.catalog, r.health.room, r.health.following = catalog, r.room, r.following
+	r.health.catalog, r.health.room, r.health.following, r.health.replicas, r.health.standing = catalog, r.room, r.following, &r.replicas, r.standing
 	if r.admin.server == nil {
 		return nil
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, replicas: &r.replicas, snapshots: r.databases.snapshots,
+		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
@@ -257,6 +342,12 @@ func (r *root) begin() error {
 	if r.cfg.Access.Path != "" {
 		r.timers.every(accessEvery, r.access.Poll)
 	}
+	if r.mover != nil {
+		r.timers.every(forward.LookEvery, watchPrimary(r.mover, r.services))
+	}
+	if r.members.secrets != nil {
+		r.timers.every(accessEvery, r.members.secrets.Poll)
+	}
 	r.timers.every(roomEvery, r.room.look)
 	if r.cpus != nil {
 		r.timers.every(processorsEvery, func() { r.cpus.look(time.Now()) })
@@ -264,6 +355,9 @@ func (r *root) begin() error {
 	}
 	if !r.cfg.ReadOnly {
 		r.timers.paced(r.live.sync, func() { r.databases.synchronize(r.live.syncHard.Load()) })
+		if r.retention != nil {
+			r.timers.every(retainEvery, r.retention.look)
+		}
 		compact := newCompactions(catalog.All(), r.live.compactRatio, r.log)
 		r.timers.every(compactEvery, func() { compact.look(time.Now()) })
 	}

@@ -80,6 +80,7 @@ func serve(ctx context.Context, r *root) (ok bool) {
 			return false
 		}
 		r.following.start()
+		r.cluster.start()
 		if err := r.memcached.start(); err != nil {
 			r.log.error("%v", err)
 			r.data.stop()
@@ -87,10 +88,14 @@ func serve(ctx context.Context, r *root) (ok bool) {
 		}
 		r.manager.tell(daemon.SdNotifyReady)
 		r.health.phase.set("")
+		r.onRole.start()
 		if r.cfg.Listening != nil {
 			r.cfg.Listening(r.data.Addr())
 		}
 		again, ok := attend(ctx, r)
+		if !again {
+			r.cluster.resign()
+		}
 		r.data.stop()
 		if !again {
 			return ok
@@ -112,6 +117,9 @@ func attend(ctx context.Context, r *root) (again, ok bool) {
 			return false, true
 		case <-r.databases.catalog.Failed():
 			r.log.error("no update is acknowledged any more, stopping: %v", r.databases.catalog.Err())
+			return false, false
+		case <-r.cluster.failed():
+			r.log.error("this server is no member of its cluster until it is started again, stopping: %v", r.cluster.Err())
 			return false, false
 		case r.code = <-r.scripts.exit:
 			return false, true

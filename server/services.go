@@ -223,6 +223,20 @@ func (r *serviceRow) start(o *servicesOptions) (services.Service, error) {
 	return s, nil
 }
 
+// adopters adds the functions by which connections of other members come to the services.
+func (all running) adopters(ports map[string]func(net.Conn) bool) {
+	for _, s := range all {
+		ports[s.Name()] = s.Adopt
+	}
+}
+
+// cut closes the connections of all services.
+func (all running) cut() {
+	for _, s := range all {
+		s.Cut()
+	}
+}
+
 // close ends the services in the opposite order, and reports whether nothing failed.
 func (all running) close(log logger) bool {
 	ok := true

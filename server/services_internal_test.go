@@ -40,7 +40,7 @@ func TestServicesAreInTheSnapshots(t *testing.T) {
 	c, err := db.Open([]string{":"}, db.Options{Services: filepath.Join(dir, "services.kct")})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Close()) }()
-	s := newSnapshots(SnapshotConfig{Dir: dir}, 1, newPace(), newLogger(klog.Original, io.Discard, slog.LevelError))
+	s := newSnapshots(SnapshotConfig{Dir: dir}, 1, newPace(), func() bool { return false }, newLogger(klog.Original, io.Discard, slog.LevelError))
 	s.catalog = c
 	require.True(t, s.takeAll(nil))
 	for _, name := range []string{"00000000.ktss", "00065534.ktss"} {

@@ -51,14 +51,16 @@ type snapshots struct {
 
 	stats snapshotStats
 
-	mu    sync.Mutex   // held while snapshots are taken
-	own   ownSnapshots // of database files
-	holds []*ulog.Hold // of each database of the command line, see keep; nil: it has none
+	mu      sync.Mutex   // held while snapshots are taken
+	own     ownSnapshots // of database files
+	holds   []*ulog.Hold // of each database of the command line, see keep; nil: it has none
+	formers formers      // of the snapshots of databases in memory, and of what is held for them
 }
 
-// newSnapshots prepares snapshots of a number of databases. It returns nil without a directory; the
-// methods that a server calls at its start and its end take a nil *snapshots.
-func newSnapshots(c SnapshotConfig, databases int, every *pace, log logger) *snapshots {
+// newSnapshots prepares snapshots of a number of databases. lasting reports whether the update log
+// is removed by itself. newSnapshots returns nil without a directory; the methods that a server
+// calls at its start and its end take a nil *snapshots.
+func newSnapshots(c SnapshotConfig, databases int, every *pace, lasting func() bool, log logger) *snapshots {
 	if c.Dir == "" {
 		return nil
 	}
@@ -68,12 +70,13 @@ func newSnapshots(c SnapshotConfig, databases int, every *pace, log logger) *sna
 	}
 	fs := vfs.OS{}
 	return &snapshots{
-		log:   log,
-		opts:  snapshot.Options{FS: fs, Dir: c.Dir, Compressor: compressor},
-		every: every,
-		quit:  make(chan struct{}),
-		own:   ownSnapshots{fs: fs, dir: c.Dir, log: log, stamps: map[string][]ulog.Stamp{}},
-		holds: make([]*ulog.Hold, databases),
+		log:     log,
+		opts:    snapshot.Options{FS: fs, Dir: c.Dir, Compressor: compressor},
+		every:   every,
+		quit:    make(chan struct{}),
+		own:     ownSnapshots{fs: fs, dir: c.Dir, log: log, stamps: map[string][]ulog.Stamp{}},
+		holds:   make([]*ulog.Hold, databases),
+		formers: newFormers(c.Dir, databases, lasting, log),
 	}
 }
 
@@ -169,6 +172,7 @@ func (s *snapshots) write(d *db.DB, frozen *db.Frozen, pause func() error) error
 	opts := s.opts
 	opts.Pause = pause
 	if !d.Info().OnDisk {
+		s.formers.keepFormer(d.Index())
 		return opts.Write(d.Index(), frozen)
 	}
 	if err := s.own.noteNext(d.Index(), frozen.Stamp()); err != nil {
@@ -183,17 +187,23 @@ func (s *snapshots) write(d *db.DB, frozen *db.Frozen, pause func() error) error
 // keep holds the update log for a database in memory, from the stamp of its newest complete
 // snapshot: a restart loads this snapshot and replays the log from the stamp. The hold moves on
 // only when the next snapshot is on the disk. If it moved on when the next snapshot begins, a kill
-// before that snapshot is complete would lose the updates between the two. The caller holds mu, or
-// nobody else uses the database yet.
+// before that snapshot is complete would lose the updates between the two. Where the former
+// snapshot is kept, the hold stays at its stamp. The caller holds mu, or nobody else uses the
+// database yet.
 func (s *snapshots) keep(d *db.DB, at ulog.Stamp) {
-	log := s.catalog.Log()
-	switch i := d.Index(); {
-	case log == nil || d.Info().OnDisk:
-	case s.holds[i] == nil:
-		s.holds[i] = log.Hold("the snapshots of "+d.Info().Expr, at)
-	default:
-		s.holds[i].Advance(at)
+	log, i := s.catalog.Log(), d.Index()
+	if log == nil || i >= len(s.holds) || d.Info().OnDisk && !s.formers.lasting() {
+		return
 	}
+	s.formers.newest[i] = at
+	if s.formers.former[i] > 0 {
+		at = s.formers.former[i]
+	}
+	if s.holds[i] == nil {
+		s.holds[i] = log.Hold(ulog.Holder{Kind: ulog.Snapshot, What: "the snapshots of " + d.Info().Expr}, at)
+		return
+	}
+	s.holds[i].Advance(at)
 }
 
 // beforeRemoval is called before files of the update log with updates up to a stamp are removed. It
@@ -205,7 +215,7 @@ func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
 	defer s.mu.Unlock()
 	var failed error
 	for i, hold := range s.holds {
-		if hold == nil || hold.From() >= upTo {
+		if hold == nil || s.formers.newest[i] >= upTo {
 			continue
 		}
 		if err := s.takeLocked(s.catalog.DB(i), nil); err != nil {
@@ -213,43 +223,6 @@ func (s *snapshots) beforeRemoval(upTo ulog.Stamp) error {
 		}
 	}
 	return failed
-}
-
-// pauses leaves the processors to the clients while a snapshot is taken: it rests as long as it
-// works.
-type pauses struct {
-	quit  <-chan struct{}
-	calls int
-	since time.Time // when the work began
-	timer *time.Timer
-}
-
-const (
-	workSlice    = 200 * time.Microsecond // how long a client may have to wait for the processor
-	callsPerLook = 4                      // records between two looks at the clock
-)
-
-func newPauses(quit <-chan struct{}) *pauses {
-	return &pauses{quit: quit, since: time.Now(), timer: time.NewTimer(0)}
-}
-
-// pause is called between records. It returns snapshot.ErrStopped when the server ends.
-func (p *pauses) pause() error {
-	if p.calls++; p.calls%callsPerLook != 0 {
-		return nil
-	}
-	worked := time.Since(p.since)
-	if worked < workSlice {
-		return nil
-	}
-	p.timer.Reset(worked)
-	select {
-	case <-p.quit:
-		return snapshot.ErrStopped
-	case <-p.timer.C:
-	}
-	p.since = time.Now()
-	return nil
 }
 
 // snapshotStats is the figures of snapshots for a scrape, which does not wait for a snapshot in

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"gotycoon/db"
-	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/snapshot"
 	"gotycoon/ulog"
@@ -61,13 +60,21 @@ func (r *restorer) find() ([][]snapshot.File, error) {
 		if f.Index >= len(found) {
 			continue
 		}
-		if f.Err != nil {
+		if _, instead := r.former(f); f.Err != nil && !instead {
 			return nil, &snapshotError{f.Path, unnamed(f.Err)}
 		}
 		found[f.Index] = append(found[f.Index], f)
 		s.stats.taken(f.Index, f.Header.Stamp)
 	}
 	return found, nil
+}
+
+// former finds the snapshot before the newest one, where an update log continues it.
+func (r *restorer) former(newest snapshot.File) (snapshot.File, bool) {
+	if r.opts.LogDir == "" {
+		return snapshot.File{}, false
+	}
+	return formerOf(newest)
 }
 
 // unnamed leaves out the file name of an error whose reader knows it.
@@ -130,7 +137,7 @@ func (r *restorer) restoreFile(index int, x expr.Expr, files []snapshot.File) er
 		}
 		return err
 	}
-	if err := db.RestoreFile(x.Raw, r.opts, func(add func(key, value []byte) error) error { return r.load(files, add) }); err != nil {
+	if err := db.RestoreFile(x.Raw, r.opts, func(add func(key, value []byte) error) error { return r.load(files, false, add) }); err != nil {
 		return err
 	}
 	return r.s.own.note(index, stampOf(files))
@@ -144,8 +151,9 @@ func namedError(path string, err error) error {
 	return &snapshotError{path, err}
 }
 
-// load brings the records of a database's snapshots into it, the oldest snapshot first.
-func (r *restorer) load(files []snapshot.File, add func(key, value []byte) error) error {
+// load brings the records of a database's snapshots into it, the oldest snapshot first. With whole,
+// a snapshot that lacks records is an error.
+func (r *restorer) load(files []snapshot.File, whole bool, add func(key, value []byte) error) error {
 	if len(files) > 1 {
 		r.s.log.info("there are %d snapshot files of database %d: all are applied, the oldest first, and so records come back that had been "+
 			"removed when newer ones were taken", len(files), files[0].Index)
@@ -156,6 +164,9 @@ func (r *restorer) load(files []snapshot.File, add func(key, value []byte) error
 		n, err := r.loadOne(f.Path, add)
 		if err != nil {
 			return &snapshotError{f.Path, unnamed(err)}
+		}
+		if n < h.Count && whole {
+			return &snapshotError{f.Path, fmt.Errorf("it has %d records, but should have %d", n, h.Count)}
 		}
 		if n < h.Count {
 			r.s.log.error("%s has %d records, but should have %d: it may have been cut off", f.Path, n, h.Count)
@@ -186,84 +197,10 @@ func (r *restorer) loadOne(path string, add func(key, value []byte) error) (reco
 	}
 }
 
-// memory brings back the databases in memory, from their snapshots and the update log.
-func (r *restorer) memory(c *db.Catalog, found [][]snapshot.File) error {
-	if r.s == nil {
-		return nil
-	}
-	r.s.catalog = c
-	rolled := map[int]ulog.Stamp{}
-	var fresh []int // databases that need a snapshot before anybody changes them
-	for i, files := range found {
-		d := c.DB(i)
-		if d.Info().OnDisk {
-			continue
-		}
-		if err := r.loadMemory(d, files); err != nil {
-			return err
-		}
-		at := stampOf(files)
-		switch {
-		case len(files) == 0:
-			fresh = append(fresh, i)
-		case c.SnapshotOutdated(d, at):
-			r.s.log.info("%s is older than the last snapshot that was taken: database %d goes on from it, without the later updates in the update log",
-				files[len(files)-1].Path, i)
-			fresh = append(fresh, i)
-		default:
-			rolled[i] = at
-		}
-	}
-	return r.rollForward(rolled, fresh)
-}
-
-func (r *restorer) loadMemory(d *db.DB, files []snapshot.File) error {
-	if len(files) == 0 {
-		return nil
-	}
-	err := d.Load(func(add func(key, value []byte) error) error { return r.load(files, add) })
-	if errors.Is(err, dberr.ErrNotImplemented) {
-		return nil
-	}
-	return err
-}
-
 // stampOf returns the instant of the newest of a database's snapshots, which are in order.
 func stampOf(files []snapshot.File) ulog.Stamp {
 	if len(files) == 0 {
 		return 0
 	}
 	return files[len(files)-1].Header.Stamp
-}
-
-// rollForward replays the update log into the databases whose snapshots it continues, and takes the
-// first snapshot of the others.
-func (r *restorer) rollForward(rolled map[int]ulog.Stamp, fresh []int) error {
-	s := r.s
-	log := s.catalog.Log()
-	if log == nil {
-		return nil
-	}
-	if err := s.catalog.RollForward(rolled); err != nil {
-		return err
-	}
-	for i := range s.catalog.Len() {
-		switch at, ok := rolled[i]; {
-		case !ok:
-		case at > log.Last():
-			fresh = append(fresh, i)
-		default:
-			s.keep(s.catalog.DB(i), at)
-		}
-	}
-	s.catalog.BeforeRemoval(s.beforeRemoval)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, i := range fresh {
-		d := s.catalog.DB(i)
-		if err := s.takeLocked(d, nil); err != nil {
-			return fmt.Errorf("could not take the first snapshot of %s: %w", d.Info().Expr, err)
-		}
-	}
-	return nil
 }

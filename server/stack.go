@@ -25,6 +25,7 @@ package server
 //	services                         the last service first
 //	memcached                        a plug-in that has not run makes the exit code 1
 //	script                           calls end, open transactions are aborted
+//	standing                         the command of -on-role has ended
 //	follower                         its position is saved
 //	timers, room
 //	PID file

@@ -41,6 +41,7 @@ import (
 	"time"
 
 	"gotycoon/access"
+	"gotycoon/binproto/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
@@ -52,6 +53,10 @@ type Service interface {
 	// Start begins to serve the connections of l, which now belongs to the service. It is called
 	// once.
 	Start(l net.Listener)
+	// Adopt serves a connection that has come in by another port, and reports whether it could.
+	Adopt(c net.Conn) bool
+	// Cut closes all connections. Others may come.
+	Cut()
 	// Close ends the connections and all goroutines, and waits for them. It is called once, also
 	// without Start.
 	Close() error
@@ -77,6 +82,8 @@ type Options struct {
 	// Timeout: a client that takes no byte of its replies for this long is disconnected. 0 means 30
 	// seconds.
 	Timeout time.Duration
+
+	Forward *netio.Forward // moves connections to the primary; nil: this server is
 
 	Access *access.Guard   // rights of clients; nil: all of them for everybody
 	Pages  *browser.Policy // which requests of browsers HTTP ports serve; nil: all
@@ -117,6 +124,37 @@ func NewPort(name string, o Options, commands ...string) *Port {
 // ends because the port is closed.
 func (p *Port) Serve(l net.Listener, serve func(ctx context.Context, socket net.Conn)) {
 	p.server = portserver.Start(l, portserver.Options{Serve: serve, MaxConns: p.MaxConns, Logger: p.Logger})
+}
+
+// Cut implements Service.
+func (p *Port) Cut() {
+	if p.server != nil {
+		p.server.Each(portserver.Session.Cut)
+	}
+}
+
+// Adopt implements Service.
+func (p *Port) Adopt(c net.Conn) bool { return p.server != nil && p.server.Adopt(c) }
+
+// Move moves a connection to the primary if this server is not the primary: only the primary serves
+// the services. It is called when the first byte of a request has come and nothing has been taken.
+// over reports that the request is not to be served here. Then an error is for the client, and the
+// connection ends. served says that earlier requests were served here; what they have left, such as
+// locks, cannot move, so the connection only ends.
+func (p *Port) Move(c *netio.Conn, kind frame.MemberKind, served bool) (over bool, err error) {
+	if !p.Forward.Away() {
+		return false, nil
+	}
+	if served {
+		return true, nil
+	}
+	switch denied, ok := errors.AsType[*access.Denied](c.Visitor.Service(0, p.name)); {
+	case ok && denied.Remote:
+		return false, nil // every request is refused, in its own form
+	case ok && !denied.Unknown:
+		return true, denied
+	}
+	return p.Forward.Move(c, kind, nil)
 }
 
 // Open returns the connection that reads from and writes to a socket. Open completes o with the

@@ -93,13 +93,16 @@ func encodedSize(ups []Update) (int, error) {
 }
 
 // encodePosition returns the message of the position record that updates need, nil where they need
-// none, and the newest stamp among their origins.
+// none, and the newest stamp that they have in other logs.
 func encodePosition(ups []Update, f *Position) (note []byte, newest Stamp, err error) {
 	foreign := false
 	for i := range ups {
 		if o := &ups[i].Origin; o.Log != 0 {
 			newest, foreign = max(newest, o.Stamp), true
 		}
+	}
+	if f != nil {
+		newest = max(newest, f.After)
 	}
 	switch {
 	case newest >= maxStamp:

@@ -28,6 +28,9 @@ func (p *Prepared) Begin() (*Log, error) {
 	if err == nil {
 		err = p.mend()
 	}
+	if err == nil {
+		err = l.recallHolds()
+	}
 	if err != nil {
 		if p.gap != nil {
 			err = errors.Join(err, p.gap.f.Close())

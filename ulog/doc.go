@@ -25,7 +25,8 @@
 // cuts them off the segment. Records below the size that no commit record follows were appended by
 // the original and are accepted.
 //
-// Beside the segments the directory holds gotycoon.id, the identity of the log. A file
+// Beside the segments the directory holds gotycoon.id, the identity of the log, and gotycoon.holds,
+// if somebody has asked for a hold that outlasts the process (lasting.go). A file
 // 0000000002.ulog.new is a segment that is being begun, and value-1.ulog.new holds a large value
 // that is written before its update is appended (ahead.go). After a crash the next Open removes the
 // .new files.
@@ -52,14 +53,14 @@
 //
 //	open, end        begin.go → prepare.go → heads.go (segments that lost updates);  flush.go (Close)
 //	read             tail.go (readers at the end), walk.go (Next) → gap.go → reader.go
-//	remove           prune.go
+//	remove           prune.go → retention.go (what a removal obeys, limits) → files.go
 //	promised stamps  promise.go
 //	write            commit.go (who writes, who waits) → ahead.go → sync.go (fsync, header, next
 //	                 segment);  append.go (a stamp, a record in memory)
 //	the Log          log.go
 //	on the disk      folder.go (the directory) → scan.go (which records count) → window.go
 //	in memory        newest.go (groups for readers) → group.go (pending records, a group);
-//	                 holds.go (who needs which segments)
+//	                 lasting.go (holds that outlast the process) → holds.go (who needs which segments)
 //	bytes            segment.go (header, name) → position.go (followed servers) → format.go
 //	settings         options.go
 //
@@ -80,7 +81,8 @@
 //   - Stamps of updates that were received are smaller than those given out later
 //     (Log.AppendReplicated, Log.Observe).
 //   - A segment is removed when nobody needs it: files, snapshots, copies and followers hold what
-//     comes after their stamps, and one look at all holds, under Log.mu, decides (holds.go).
+//     comes after their stamps, and one look at all holds, under Log.mu, decides (holds.go). A weak
+//     hold gives way when the disk is full, or when it would keep more than it may.
 //   - A segment that is found empty, cut off or with a bad head is reported by the name of its file
 //     when the log is opened, and is a gap for everybody who needs its updates (heads.go). No crash
 //     leaves an empty segment behind.

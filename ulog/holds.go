@@ -2,6 +2,7 @@ package ulog
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -42,26 +43,54 @@ import (
 // Some holders can do without their updates: a follower that has missed updates fetches a copy of
 // the databases. Such a holder registers a weak hold. RemoveFiles obeys a weak hold, ReclaimFiles
 // does not. ReclaimFiles is for a full disk: a follower that stands still must not stop the server
-// from taking updates.
+// from taking updates. A weak hold may also have a bound in bytes (Holder.Most): beyond the bound
+// no removal obeys it.
+//
+// A removal gives a hold up when it takes segments that the holder needs: because a time is over
+// (Linger), because of the bound, or because the disk is full. The log then has a warning, once for
+// each hold, since the holder will need a copy.
+//
+// Holds that must outlast the process are kept in a file, see lasting.go.
+
+// A Kind is a sort of holder.
+type Kind string
+
+// The kinds of holders.
+const (
+	Database Kind = "database" // a database file, which has not taken all updates yet
+	Snapshot Kind = "snapshot" // a snapshot, without its later updates, is no database
+	Copy     Kind = "copy"     // a copy, snapshot or backup under way
+	Follower Kind = "slave"    // a follower that is connected, or fetches copies
+	Away     Kind = "away"     // a follower that has gone and may come back
+	Pin      Kind = "hold"     // somebody has asked for it by a name, see Log.Pin
+)
+
+// A Holder says who holds segments.
+type Holder struct {
+	Kind Kind
+	What string // names the holder for people
+	Key  string // names a pin, or a follower across connections; empty: the hold is only this one
+	Weak bool   // ReclaimFiles ignores the hold
+
+	// Most is how many bytes of segments, without the newest, a weak hold may keep. A removal does
+	// not obey a hold that would keep more. 0: any number.
+	Most int64
+	// Lasts is how long the hold of a follower with a Key lasts beyond the end of the process. 0:
+	// it ends with the process.
+	Lasts time.Duration
+}
 
 // A Hold keeps the segments of a log that may have updates newer than a stamp. It may be used by
 // many goroutines. A nil Hold holds nothing, and its methods do nothing: databases without a log
 // have a nil Hold.
 type Hold struct {
+	Holder
 	in    *holds
-	what  string
-	weak  bool
+	since time.Time
 	stamp atomic.Uint64 // the holder has everything up to here; never falls
 	until atomic.Int64  // UnixNano of the moment at which the hold ends by itself; 0: it does not
 	gone  func() bool   // nil: only Release ends the hold; guarded by in.mu
-}
-
-// HoldInfo describes a hold for people.
-type HoldInfo struct {
-	What  string // who holds
-	From  Stamp  // updates newer than this are kept
-	Weak  bool   // ReclaimFiles ignores the hold
-	Bytes int64  // size of the segments with updates newer than From, without the newest segment
+	told  bool          // the log has said that the hold is given up; guarded by in.removing
 }
 
 // holds is the registry of a log.
@@ -70,18 +99,61 @@ type holds struct {
 	mu       *sync.Mutex // Log.mu: a removal looks at the holds and at the log at one moment
 	now      func() time.Time
 	all      map[*Hold]struct{} // guarded by mu
+
+	// See lasting.go.
+	saving  sync.Mutex // held over the writing of the file, and while a pin changes
+	saved   []byte     // what the file holds; guarded by saving
+	savedAt time.Time  // when it was written; guarded by saving
 }
 
-// add registers a hold, see Log.Hold.
-func (hs *holds) add(what string, from Stamp, weak bool) *Hold {
-	h := &Hold{in: hs, what: what, weak: weak}
+// add registers a hold. A follower that has come back has a hold of its own, and ends what was held
+// for it while it was away.
+func (hs *holds) add(by Holder, from Stamp) *Hold {
+	h := &Hold{Holder: by, in: hs, since: hs.now()}
 	h.stamp.Store(uint64(from))
 	hs.removing.Lock()
 	defer hs.removing.Unlock()
 	hs.mu.Lock()
 	defer hs.mu.Unlock()
+	if by.Kind == Follower && by.Key != "" {
+		maps.DeleteFunc(hs.all, func(h *Hold, _ struct{}) bool { return h.Kind == Away && h.Key == by.Key })
+	}
 	hs.all[h] = struct{}{}
 	return h
+}
+
+// mostAway is for how many followers that have gone a log is held; one more ends the oldest hold.
+const mostAway = 64
+
+// Leave ends the hold of a follower that goes, and holds the log for it for a time instead, or
+// until a follower with the same Key has a hold again, if that is earlier.
+//
+// The follower may have connected again before the end of its former connection was noticed. Then
+// it has a hold already, and none is left for it.
+func (h *Hold) Leave(d time.Duration) {
+	away := &Hold{Holder: h.away(), in: h.in, since: h.in.now()}
+	away.stamp.Store(h.stamp.Load())
+	away.Linger(d)
+	h.in.mu.Lock()
+	defer h.in.mu.Unlock()
+	delete(h.in.all, h)
+	if len(h.in.live(func(o *Hold) bool { return o.Kind == h.Kind && o.Key == h.Key })) > 0 {
+		return
+	}
+	h.in.all[away] = struct{}{}
+	all := h.in.live(func(o *Hold) bool { return o.Kind == Away })
+	slices.SortFunc(all, func(a, b *Hold) int { return a.since.Compare(b.since) })
+	for len(all) > mostAway {
+		delete(h.in.all, all[0])
+		all = all[1:]
+	}
+}
+
+// away describes the same follower after it has gone.
+func (by Holder) away() Holder {
+	by.Kind = Away
+	by.What += ", which has gone and may come back"
+	return by
 }
 
 // Advance says that the holder has everything up to a stamp and will never need it again. A stamp
@@ -108,8 +180,8 @@ func (h *Hold) From() Stamp {
 
 // Linger has the hold end by itself after a time, unless another call renews it before. A time of 0
 // makes the hold last again. A renewal may come too late: a removal that has found the hold ended
-// forgets it, and the hold keeps nothing any more. A holder that must not lose its segments
-// registers a new hold and releases this one.
+// has taken its segments. A holder that must not lose its segments registers a new hold and
+// releases this one.
 func (h *Hold) Linger(d time.Duration) {
 	if h == nil {
 		return
@@ -167,19 +239,33 @@ func (h *Hold) Release() {
 	delete(h.in.all, h)
 }
 
-// live returns the holds that have not ended, in the order of their stamps, and forgets the others.
+// live returns the holds that have not ended and that which chooses, in the order of their stamps.
 // The caller holds Log.mu.
-func (hs *holds) live() []*Hold {
+func (hs *holds) live(which func(*Hold) bool) []*Hold {
 	var all []*Hold
 	for h := range hs.all {
-		if h.Ended() {
-			delete(hs.all, h)
-			continue
+		if !h.Ended() && which(h) {
+			all = append(all, h)
 		}
-		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b *Hold) int {
-		return cmp.Or(cmp.Compare(a.From(), b.From()), strings.Compare(a.what, b.what))
-	})
+	sortHolds(all)
 	return all
 }
+
+// sortHolds sorts holds by their stamps, the holder that is furthest behind first.
+func sortHolds(all []*Hold) {
+	slices.SortFunc(all, func(a, b *Hold) int {
+		return cmp.Or(cmp.Compare(a.From(), b.From()), strings.Compare(a.What, b.What))
+	})
+}
+
+// forgetEnded removes the holds that have ended from the registry, without those whose end is told
+// when it costs the holder something. The caller holds Log.mu.
+func (hs *holds) forgetEnded() {
+	maps.DeleteFunc(hs.all, func(h *Hold, _ struct{}) bool {
+		return h.Ended() && h.Kind != Away && h.Kind != Pin
+	})
+}
+
+// everyHold chooses all holds.
+func everyHold(*Hold) bool { return true }

@@ -70,8 +70,8 @@ func TestHolds(t *testing.T) {
 		require.NoError(t, err)
 		return n
 	}
-	file := l.Hold("a.kct", lasts[0])
-	follower := l.HoldWeakly("the slave with sid=2", lasts[2])
+	file := l.Hold(Holder{Kind: Database, What: "a.kct"}, lasts[0])
+	follower := l.Hold(Holder{Kind: Follower, What: "the slave with sid=2", Weak: true}, lasts[2])
 	need, err := l.Removable(maxStamp)
 	require.NoError(t, err)
 	require.Equal(t, lasts[4], need)
@@ -165,7 +165,7 @@ func TestHoldsAndRemovalsAtOnce(t *testing.T) {
 	})
 	for i := range 150 {
 		from := l.Last()
-		h := l.Hold("a reader", from)
+		h := l.Hold(Holder{Kind: Copy, What: "a reader"}, from)
 		mustCommit(t, l, keys(fmt.Sprint(i), 5)...)
 		r, err := l.NewReader(from)
 		require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestHoldsEndWithTheirHolders(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), Options{Limit: 1})
 	defer l.Close()
 	gone := false
-	l.HoldWeakly("the slave with sid=2", 0).EndsWith(func() bool { return gone })
+	l.Hold(Holder{Kind: Follower, What: "the slave with sid=2", Weak: true}, 0).EndsWith(func() bool { return gone })
 	mustCommit(t, l, "a")
 	mustCommit(t, l, "b")
 	files := func() int {

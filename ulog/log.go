@@ -22,7 +22,8 @@ var errClosed = errors.New("update log is closed")
 //     the stamp that the header had when the log was opened. While the log is open the header
 //     promises up to promiseAhead more than followers were told, and new stamps may lie below that.
 //
-// Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.removing -> mu.
+// Lock order: leadership (see commit.go) -> writer.syncMu -> mu; holds.saving -> holds.removing ->
+// mu.
 type Log struct {
 	folder
 	id [16]byte
@@ -34,7 +35,11 @@ type Log struct {
 	aheads aheads
 	holds  holds // who needs which segments
 
-	observer atomic.Pointer[Observer] // nil: nobody measures
+	observer  atomic.Pointer[Observer]  // nil: nobody measures
+	confirmer atomic.Pointer[Confirmer] // for clients that ask for it; nil: there is none
+	usual     atomic.Pointer[Confirmer] // the same for all others; nil: their answers do not wait
+
+	removed atomic.Int64 // segments since Open
 
 	mu      sync.Mutex    // guards the fields below
 	stamps                // given out and promised
@@ -187,3 +192,25 @@ func (l *Log) Measure(o *Observer) { l.observer.Store(o) }
 
 // Observer returns the Observer that Measure was given last, or nil.
 func (l *Log) Observer() *Observer { return l.observer.Load() }
+
+// SetConfirmer has answers to clients wait for c: those of clients that ask for it, and where usual
+// is true all others too.
+func (l *Log) SetConfirmer(c Confirmer, usual bool) {
+	l.confirmer.Store(&c)
+	if usual {
+		l.usual.Store(&c)
+	}
+}
+
+// Confirmer returns what the answer to a client has to wait for besides the log, or nil. asks says
+// that the client asks for other servers itself.
+func (l *Log) Confirmer(asks bool) Confirmer {
+	c := l.usual.Load()
+	if asks {
+		c = l.confirmer.Load()
+	}
+	if c == nil {
+		return nil
+	}
+	return *c
+}

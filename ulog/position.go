@@ -23,6 +23,11 @@ func LogKey(id [16]byte) uint64 {
 type Position struct {
 	DBID  uint16 // the database of the updates
 	State []byte // how far the server has followed; package replication knows the format
+
+	// After is a stamp of the master's log: the updates get later ones here, whatever the clock
+	// says. So in each log an update has a later stamp than in the log that it came from. It is not
+	// stored.
+	After Stamp
 }
 
 const (

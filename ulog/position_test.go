@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -184,4 +185,18 @@ func FuzzParseFollow(f *testing.F) {
 			require.Equal(t, origins, origins2)
 		}
 	})
+}
+
+// An update has a later stamp here than in the log that it came from, although the clock is behind
+// and the origin is older still.
+func TestStampsAreBehindThoseOfTheMastersLog(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{Now: func() time.Time { return time.Unix(1000, 0) }})
+	master := StampAt(time.Unix(2000, 0))
+	up := from(7, StampAt(time.Unix(500, 0)), "k")
+	at, err := l.AppendReplicated([]Update{up}, &Position{State: []byte("s"), After: master})
+	require.NoError(t, err)
+	require.Greater(t, at, master)
+	_, err = l.AppendReplicated([]Update{up}, &Position{After: 1<<64 - 1})
+	require.ErrorIs(t, err, errStamp)
+	require.NoError(t, l.Close())
 }

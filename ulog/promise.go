@@ -55,6 +55,14 @@ func (l *Log) Promise(at Stamp) Stamp {
 	return at
 }
 
+// Pass has every later record get a stamp above at, which must be below maxStamp. It is for a
+// server that takes the place of another one, which had promised its followers up to at.
+func (l *Log) Pass(at Stamp) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.past = max(l.past, min(at, maxStamp-1))
+}
+
 // Promised reports whether Promise for a stamp would not wait for the disk.
 func (l *Log) Promised(at Stamp) bool {
 	l.mu.Lock()

@@ -121,3 +121,14 @@ func TestAPromiseWhileTheLogIsClosed(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, at, told)
 }
+
+func TestRecordsPassWhatAnotherServerHasPromised(t *testing.T) {
+	l := mustOpen(t, t.TempDir(), Options{Now: func() time.Time { return time.Unix(1000, 0) }})
+	promised := StampAt(time.Unix(2000, 0))
+	l.Pass(promised)
+	l.Pass(StampAt(time.Unix(500, 0)))
+	at, err := l.Append([]Update{set("k")})
+	require.NoError(t, err)
+	require.Greater(t, at, promised)
+	require.NoError(t, l.Close())
+}

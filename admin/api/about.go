@@ -26,11 +26,15 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 	if reasons == nil {
 		reasons = []string{}
 	}
+	trouble := ""
+	if s.Trouble != nil {
+		trouble = s.Trouble()
+	}
 	user, _, _ := r.BasicAuth()
 	return map[string]any{
 		"identity": s.Identity, "version": a.opts.Version, "revision": a.opts.Revision,
 		"started": a.opts.Started.UnixMilli(), "now": time.Now().UnixMilli(), "notReady": reasons,
-		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes, "lacking": lacking,
+		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes, "lacking": lacking, "trouble": trouble,
 	}, nil
 }
 

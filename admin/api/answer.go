@@ -117,6 +117,8 @@ func explain(err error) (status int, text string) {
 		return http.StatusConflict, "the record has changed meanwhile: nothing was done"
 	case errors.Is(err, dberr.ErrReadOnly):
 		return http.StatusForbidden, "the database is read-only"
+	case dberr.Unavailable(err):
+		return http.StatusServiceUnavailable, text
 	case dberr.Refused(err):
 		return http.StatusInsufficientStorage, text
 	case e.Code == dberr.NotImplemented:

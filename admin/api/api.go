@@ -62,6 +62,7 @@ type Sources struct {
 	Follower  func() status.Follower // replication from a master
 	Master    func() Master
 	Replicas  func() []status.Replica // followers of this server; nil: not known
+	Trouble   func() string           // what every page must show; empty: nothing. nil: never
 	Snapshots Snapshots
 
 	Services map[string]Show // by the name of the service

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"gotycoon/ulog"
 )
 
 // Snapshots takes snapshots of all databases of a server.
@@ -69,10 +71,14 @@ type segment struct {
 
 // logHold is a holder of log segments.
 type logHold struct {
-	What  string `json:"what"`
-	Bytes int64  `json:"bytes"`
-	Stamp uint64 `json:"stamp,string"` // updates newer than this are needed
-	Weak  bool   `json:"weak"`         // the hold does not count when the disk is full
+	Kind  ulog.Kind `json:"kind"`
+	What  string    `json:"what"`
+	Bytes int64     `json:"bytes"`
+	Files int       `json:"files"`
+	Stamp uint64    `json:"stamp,string"` // updates newer than this are needed
+	Weak  bool      `json:"weak"`         // the hold does not count when the disk is full
+	Since int64     `json:"since"`        // UNIX milliseconds
+	Until int64     `json:"until"`        // likewise; 0: it does not end by itself
 }
 
 // logRow is an update log.
@@ -87,6 +93,8 @@ type logRow struct {
 	Fsyncs   uint64    `json:"fsyncs"`
 	Fsync    *float64  `json:"fsync"` // mean duration in seconds
 	Last     int64     `json:"last"`
+	Overdue  int64     `json:"overdue"` // bytes beyond -ulog-keep-… that a holder needs
+	Removed  int64     `json:"removed"` // segments removed since the start
 }
 
 // logs answers with the update logs.
@@ -97,7 +105,10 @@ func (a *API) logs(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, err
 	}
 	rows := []logRow{}
 	for _, l := range s.Catalog.Logs() {
-		row := logRow{Dir: l.Dir(), Private: l != s.Catalog.Log(), Appended: l.Bytes(), Segments: []segment{}, Holds: []logHold{}}
+		row := logRow{Dir: l.Dir(), Private: l != s.Catalog.Log(), Appended: l.Bytes(), Removed: l.Removed(), Segments: []segment{}, Holds: []logHold{}}
+		if !row.Private {
+			row.Overdue = s.Catalog.LogOverdue()
+		}
 		if err := l.Err(); err != nil {
 			row.Error = err.Error()
 		}
@@ -115,7 +126,11 @@ func (a *API) logs(_ http.ResponseWriter, _ *http.Request, s *Sources) (any, err
 			row.Segments = append(row.Segments, seg)
 		}
 		for _, h := range l.Holds(files) {
-			row.Holds = append(row.Holds, logHold{h.What, h.Bytes, uint64(h.From), h.Weak})
+			hold := logHold{Kind: h.Kind, What: h.What, Bytes: h.Bytes, Files: h.Files, Stamp: uint64(h.From), Weak: h.Weak, Since: h.Since.UnixMilli()}
+			if !h.Until.IsZero() {
+				hold.Until = h.Until.UnixMilli()
+			}
+			row.Holds = append(row.Holds, hold)
 		}
 		if o := l.Observer(); o != nil {
 			n, sum, _ := o.Fsyncs.Snapshot(float64(time.Nanosecond) / float64(time.Second))

@@ -75,6 +75,11 @@ func logMetrics() []Definition {
 		{"gotycoon_log_bytes", Gauge, "Size of all segments.", of},
 		{"gotycoon_log_segments", Gauge, "Segments.", of},
 		{"gotycoon_log_held_bytes", Gauge, "Size of the segments that ulog_remove keeps for a holder, which still needs updates in them.", labels("log", "holder")},
+		{"gotycoon_log_kept_bytes", Gauge, "The same by kinds of holders: the most that one of the kind needs. Kinds are database, snapshot, copy (copies and " +
+			"backups under way), slave, away (slaves that have gone) and hold (ulog_hold).", labels("log", "kind")},
+		{"gotycoon_log_overdue_bytes", Gauge, "Size of the segments beyond -ulog-keep-age, -ulog-keep-size or -ulog-keep-count that are kept for a holder.", of},
+		{"gotycoon_log_removed_segments_total", Counter, "Segments removed.", of},
+		{"gotycoon_log_oldest_timestamp_seconds", Gauge, "Time stamp of the newest update in the oldest segment.", of},
 		{"gotycoon_log_group_records", Histogram, "Records written together.", of},
 		{"gotycoon_log_group_bytes", Histogram, "Bytes written together.", of},
 		{"gotycoon_log_fsync_duration_seconds", Histogram, "Time of fsyncs.", of},
@@ -90,12 +95,16 @@ func Logs(c *db.Catalog) prometheus.Collector {
 		for _, l := range c.Logs() {
 			readLog(s, l)
 		}
+		if l := c.Log(); l != nil {
+			s.count("gotycoon_log_overdue_bytes", c.LogOverdue(), l.Dir())
+		}
 	})
 }
 
 func readLog(s *sink, l *ulog.Log) {
 	dir := l.Dir()
 	s.count("gotycoon_log_appended_bytes_total", l.Bytes(), dir)
+	s.count("gotycoon_log_removed_segments_total", l.Removed(), dir)
 	s.put("gotycoon_log_failed", boolean(l.Err() != nil), dir)
 	s.put("gotycoon_log_last_timestamp_seconds", seconds(l.Last().Time()), dir)
 	if files, err := l.Files(); err == nil {
@@ -103,11 +112,18 @@ func readLog(s *sink, l *ulog.Log) {
 		for _, f := range files {
 			size += f.Size
 		}
+		if len(files) > 0 && files[0].Last > 0 {
+			s.put("gotycoon_log_oldest_timestamp_seconds", seconds(files[0].Last.Time()), dir)
+		}
 		s.count("gotycoon_log_bytes", size, dir)
 		s.count("gotycoon_log_segments", int64(len(files)), dir)
-		held := map[string]int64{} // several holders may have the same name
+		held, kept := map[string]int64{}, map[ulog.Kind]int64{} // several holders may have the same name
 		for _, h := range l.Holds(files) {
 			held[h.What] = max(held[h.What], h.Bytes)
+			kept[h.Kind] = max(kept[h.Kind], h.Bytes)
+		}
+		for kind, bytes := range kept {
+			s.count("gotycoon_log_kept_bytes", bytes, dir, string(kind))
 		}
 		for holder, bytes := range held {
 			s.count("gotycoon_log_held_bytes", bytes, dir, holder)

@@ -115,3 +115,31 @@ func readReplica(s *sink, r *status.Replica) {
 		s.count("gotycoon_replica_lag_records", r.Records, r.SID, r.Peer)
 	}
 }
+
+func confirmationMetrics() []Definition {
+	return []Definition{
+		{"gotycoon_sync_replicas_required", Gauge, "Followers that must have an update before it is answered (-sync-replicas).", nil},
+		{"gotycoon_sync_replicas_present", Gauge, "Followers that can confirm updates now.", nil},
+		{"gotycoon_sync_refusing", Gauge, "1 while updates are refused because too few followers are there.", nil},
+		{"gotycoon_sync_degraded", Gauge, "1 while updates are answered without waiting for followers (-sync-degrade).", nil},
+		{"gotycoon_sync_waiting", Gauge, "Answers that wait for followers.", nil},
+		{"gotycoon_sync_refused_total", Counter, "Updates refused because too few followers were there.", nil},
+		{"gotycoon_sync_unconfirmed_total", Counter, "Answers that became errors because followers did not confirm them in time.", nil},
+		{"gotycoon_sync_unwaited_total", Counter, "Answers that did not wait for followers, with -sync-degrade.", nil},
+	}
+}
+
+// Confirmations returns the metrics of a server whose updates followers may have to confirm.
+func Confirmations(now func() status.Confirmation) prometheus.Collector {
+	return newCollector(confirmationMetrics(), func(s *sink) {
+		c := now()
+		s.count("gotycoon_sync_replicas_required", int64(c.Required))
+		s.count("gotycoon_sync_replicas_present", int64(c.Present))
+		s.put("gotycoon_sync_refusing", boolean(c.Refusing))
+		s.put("gotycoon_sync_degraded", boolean(c.Degraded))
+		s.count("gotycoon_sync_waiting", c.Waiting)
+		s.count("gotycoon_sync_refused_total", c.Refused)
+		s.count("gotycoon_sync_unconfirmed_total", c.Unconfirmed)
+		s.count("gotycoon_sync_unwaited_total", c.Unwaited)
+	})
+}

@@ -37,3 +37,13 @@ type Replica struct {
 	Records int64   // updates behind this server, or Unknown
 	Contact time.Time
 }
+
+// Confirmation is how followers confirm updates at one moment (-sync-replicas).
+type Confirmation struct {
+	Required, Present int
+	Refusing          bool  // updates are refused, because followers are missing
+	Degraded          bool  // updates are answered without followers
+	Waiting           int64 // for followers now
+
+	Refused, Unconfirmed, Unwaited int64 // since the start
+}

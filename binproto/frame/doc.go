@@ -10,6 +10,7 @@
 //	B4 play_script     Script, Pair * rnum            Reply, Pair * rnum
 //	B1 replication     Follow                         Replication, then Message for ever
 //	B6 copy            CopyRequest                    CopyHeader, CopyPart * n
+//	B5 member          MemberOpening, MemberProof     MemberChallenge, MemberWelcome
 //
 // Append functions append one part to a buffer. Decode functions read one part from the beginning
 // of p and return its length n. If p ends too early, they return ErrShort, and n is the number of
@@ -27,6 +28,7 @@ const (
 	Heartbeat   Magic = 0xB0 // stream: all updates are sent; the follower answers with Ack
 	Replication Magic = 0xB1 // request, and beginning of the stream; stream: an update
 	PlayScript  Magic = 0xB4
+	Member      Magic = 0xB5 // gotycoon's own: another server of the cluster connects
 	Copy        Magic = 0xB6 // gotycoon's own: a database as it is at an instant
 	SetBulk     Magic = 0xB8
 	RemoveBulk  Magic = 0xB9
@@ -43,6 +45,8 @@ func (m Magic) String() string {
 		return "replication"
 	case PlayScript:
 		return "play_script"
+	case Member:
+		return "member"
 	case Copy:
 		return "copy"
 	case SetBulk:
@@ -60,6 +64,11 @@ const (
 	// Error.
 	NoReply uint32 = 1 << 0
 
+	// The bits of Replicas in the flags of set_bulk, remove_bulk, get_bulk and play_script are a
+	// number of followers. The reply leaves when so many of them have what it tells.
+	Replicas      uint32 = 0xf << replicasShift
+	replicasShift        = 24
+
 	// WhiteSID in the flags of Follow asks for the updates of the server SID only, instead of all
 	// updates but those.
 	WhiteSID uint32 = 1 << 0
@@ -71,6 +80,14 @@ const (
 	// leaves room for the longest key and the longest value of a server.
 	MaxMessage = 3 << 29
 )
+
+// ReplicasOf returns the number in the bits of Replicas.
+func ReplicasOf(flags uint32) int { return int(flags & Replicas >> replicasShift) }
+
+// WithReplicas returns flags that ask for n followers, 0 to 15.
+func WithReplicas(flags uint32, n int) uint32 {
+	return flags&^Replicas | uint32(n)<<replicasShift&Replicas
+}
 
 var (
 	// ErrShort: the bytes end before the part is complete.

@@ -133,6 +133,11 @@ const (
 // Hello is the first message of an extended stream.
 //
 //	sid 2 | ff ff | a2 | version 1 | flags 4 | log 16 | first 8 | last 8 | databases 2
+//	[term 8]
+//	[master 8 | position 8 | marks 2 | (log 8 | stamp 8) for each mark]
+//
+// Flags say whether the second line is there, the term, and the third, the past. Earlier versions
+// neither send nor read them.
 type Hello struct {
 	SID       uint16   // server ID of the master
 	Gap       bool     // updates after the requested stamp have been removed from the log
@@ -142,6 +147,21 @@ type Hello struct {
 	Databases uint16   // number of the master's databases
 	Services  bool     // the master has a services' database besides
 	Newest    bool     // the master knows CopyNewest
+	Term      uint64   // of which the master is the primary; 0: it is in no cluster, or no primary
+	Past      *Past    // what the master has received from others; nil: it does not tell
+}
+
+// Past is what a server has received as a follower.
+type Past struct {
+	Master   uint64 // beginning of the identity of the log that it followed last; 0: none
+	Position uint64 // it has everything of that log up to this stamp
+	Marks    []Mark
+}
+
+// Mark says that a server has every update which was made with a log, up to a stamp.
+type Mark struct {
+	Log   uint64 // beginning of the identity of the log
+	Stamp uint64
 }
 
 const (
@@ -150,12 +170,25 @@ const (
 	helloGap      = 1 << 0
 	helloServices = 1 << 1
 	helloNewest   = 1 << 2
+	helloPast     = 1 << 3
+	helloTerm     = 1 << 4
+
+	pastLen = 8 + 8 + 2
+	markLen = 8 + 8
 )
 
 // AppendHello appends h, as a message of a stream, to dst.
 func AppendHello(dst []byte, h Hello) []byte {
-	dst = appendExtended(dst, h.SID, opHello, helloLen)
-	flags := uint32(0)
+	size, flags := helloLen, uint32(0)
+	if h.Term != 0 {
+		size += 8
+		flags |= helloTerm
+	}
+	if h.Past != nil {
+		size += pastLen + markLen*len(h.Past.Marks)
+		flags |= helloPast
+	}
+	dst = appendExtended(dst, h.SID, opHello, size)
 	if h.Gap {
 		flags |= helloGap
 	}
@@ -169,7 +202,20 @@ func AppendHello(dst []byte, h Hello) []byte {
 	dst = append(dst, h.Log[:]...)
 	dst = binary.BigEndian.AppendUint64(dst, h.First)
 	dst = binary.BigEndian.AppendUint64(dst, h.Last)
-	return binary.BigEndian.AppendUint16(dst, h.Databases)
+	dst = binary.BigEndian.AppendUint16(dst, h.Databases)
+	if h.Term != 0 {
+		dst = binary.BigEndian.AppendUint64(dst, h.Term)
+	}
+	if p := h.Past; p != nil {
+		dst = binary.BigEndian.AppendUint64(dst, p.Master)
+		dst = binary.BigEndian.AppendUint64(dst, p.Position)
+		dst = binary.BigEndian.AppendUint16(dst, uint16(len(p.Marks)))
+		for _, m := range p.Marks {
+			dst = binary.BigEndian.AppendUint64(dst, m.Log)
+			dst = binary.BigEndian.AppendUint64(dst, m.Stamp)
+		}
+	}
+	return dst
 }
 
 // Hello decodes the message; ok is false for other messages. Later versions may be longer.
@@ -184,7 +230,31 @@ func (m Message) Hello() (h Hello, ok bool) {
 	h.Log = [16]byte(b[4:20])
 	h.First, h.Last = binary.BigEndian.Uint64(b[20:]), binary.BigEndian.Uint64(b[28:])
 	h.Databases = binary.BigEndian.Uint16(b[36:])
+	b = b[helloLen-extendedHead:]
+	if flags&helloTerm != 0 && len(b) >= 8 {
+		h.Term, b = binary.BigEndian.Uint64(b), b[8:]
+	}
+	if flags&helloPast != 0 {
+		h.Past = decodePast(b)
+	}
 	return h, true
+}
+
+// decodePast returns nil for a past that is cut off.
+func decodePast(b []byte) *Past {
+	if len(b) < pastLen {
+		return nil
+	}
+	p := &Past{Master: binary.BigEndian.Uint64(b), Position: binary.BigEndian.Uint64(b[8:])}
+	n := int(binary.BigEndian.Uint16(b[16:]))
+	if b = b[pastLen:]; len(b) < n*markLen {
+		return nil
+	}
+	for ; n > 0; n-- {
+		p.Marks = append(p.Marks, Mark{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])})
+		b = b[markLen:]
+	}
+	return p
 }
 
 // Origin says where the update in the next message was made, if not on the master.

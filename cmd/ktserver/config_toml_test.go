@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -213,6 +214,31 @@ func TestEveryExampleIsGood(t *testing.T) {
 	for _, path := range examples {
 		_, err := parse([]string{"-config", path})
 		require.NoError(t, err, path)
+	}
+}
+
+// The servers of the example for containers are given options that there are, and that go together.
+func TestTheComposeExampleIsGood(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/examples/compose.yaml")
+	require.NoError(t, err)
+	var shared []string
+	for _, m := range regexp.MustCompile(`(?m)^    GOTYCOON_([A-Z_]+): "?([^"\n]+)"?$`).FindAllStringSubmatch(string(text), -1) {
+		option := "-" + strings.ToLower(strings.ReplaceAll(m[1], "_", "-"))
+		if shared = append(shared, option); m[2] != "true" {
+			shared = append(shared, m[2])
+		}
+	}
+	require.Len(t, shared, 15)
+	commands := regexp.MustCompile(`(?m)^    command: \[(.*)\]$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, commands, 3)
+	for _, m := range commands {
+		args := slices.Clone(shared)
+		for arg := range strings.SplitSeq(m[1], ", ") {
+			args = append(args, strings.Trim(arg, `"`))
+		}
+		cfg, err := parse(args)
+		require.NoError(t, err, m[1])
+		require.Contains(t, cfg.Cluster.Members, cfg.Cluster.Advertise)
 	}
 }
 

@@ -16,14 +16,17 @@ import (
 
 func TestEveryOptionReachesTheConfiguration(t *testing.T) {
 	o, err := parse(strings.Fields("-host localhost --port=2000 -tout 1.5 -th 4 -log l -ls -ulog u -ulim 2k -uasi 0.5 -sid 7 " +
-		"-mhost h -mport 2001 -rts r -riv 0.3 -ord -oat -oas -onl -otl -onr -as-is -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo " +
-		"-max-connections 5 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m -compact-ratio 2.5 a.kct -b"))
+		"-mhost h -mport 2001 -rts r -riv 0.3 -sync-replicas 2 -sync-timeout 1.5 -sync-degrade -ord -oat -oas -onl -otl -onr -as-is -checkpoint 1m -asi 10 -ash -dmn -pid p -cmd c -bgs s -bgsi 2.5 -bgsc lzo " +
+		"-max-connections 5 -max-request 1m -max-inflight 2m -request-time 3 -answer-time 8 -idle 4 -memory 5m -max-size 6m -min-free 7m -compact-ratio 2.5 " +
+		"-ulog-keep-age 1.5d -ulog-keep-size 50g -ulog-keep-count 9 -ulog-slave-time 36h -ulog-slave-size 1g a.kct -b"))
 	require.NoError(t, err)
 	require.Equal(t, server.Config{
 		Host: "localhost", Port: 2000, Timeout: 1500 * time.Millisecond, Threads: 4,
 		LogPath: "l", LogLevel: klog.LevelSystem,
 		UpdateLog: "u", UpdateLogLimit: 2048, SyncInterval: 500 * time.Millisecond, ServerID: 7,
+		Retention:  server.RetentionConfig{Age: 36 * time.Hour, Size: 50 << 30, Count: 9, SlaveTime: 36 * time.Hour, SlaveSize: 1 << 30},
 		MasterHost: "h", MasterPort: 2001, RTSPath: "r", MasterInterval: 300 * time.Microsecond,
+		Sync:     server.SyncConfig{Replicas: 2, Timeout: 1500 * time.Millisecond, Degrade: true},
 		ReadOnly: true, SyncEach: true, TryLock: true, NoRepair: true, AsIs: true, CheckpointSize: 1 << 20, CompactRatio: 2.5,
 		AutoSync: 10 * time.Second, AutoSyncHard: true,
 		Snapshots: server.SnapshotConfig{Dir: "s", Interval: 2500 * time.Millisecond, Compressor: "lzo"},
@@ -106,6 +109,8 @@ func TestRefusedCommandLines(t *testing.T) {
 
 func TestErrorsOfTheConfigurationComeFromTheServer(t *testing.T) {
 	require.Equal(t, "ktserver: update log requires the server ID\n", refused(t, "-ulog", "u"))
+	require.Contains(t, refused(t, "-ulog-keep-count", "3"), "they need -ulog\n")
+	require.Contains(t, refused(t, "-ulog-keep-age", "-1"), "cannot be negative\n")
 	require.Equal(t, "ktserver: /nonexistent: no such directory\n", refused(t, "-cmd", "/nonexistent"))
 	require.Equal(t, "ktserver: rel.log: a daemon can accept absolute path only\n", refused(t, "-dmn", "-log", "rel.log"))
 }
@@ -135,12 +140,13 @@ func TestAdminOptions(t *testing.T) {
 func TestSpans(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "1": time.Second, "0.25": 250 * time.Millisecond, "10ms": 10 * time.Millisecond, "1m30s": 90 * time.Second, "5m": 5 * time.Minute,
+		"7d": 168 * time.Hour, "0.5d": 12 * time.Hour, "-1d": -24 * time.Hour,
 	} {
 		var got time.Duration
 		require.NoError(t, span{&got}.Set(text), text)
 		require.Equal(t, want, got, text)
 	}
-	for _, text := range []string{"", "x", "10 parsecs"} {
+	for _, text := range []string{"", "x", "10 parsecs", "d", "xd", "NaNd", "1e99d", "infd"} {
 		var got time.Duration
 		require.ErrorIs(t, span{&got}.Set(text), errSpan, text)
 	}

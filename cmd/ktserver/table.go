@@ -50,6 +50,25 @@ func (o *options) rows() []*option {
 			help: "begin a new file of the update log at this `size`, 0: never"},
 		{name: "uasi", value: cli.Duration(&o.SyncInterval), standard: "1", section: "update-log",
 			help: "send the update log to the disk every so many seconds"},
+		{name: "ulog-keep-age", value: span{&o.Retention.Age}, section: "update-log", reload: true,
+			absent: "however old",
+			help: "remove a file of the update log when all in it is older than this `time`, such as " +
+				"7d or 36h, and nobody needs it"},
+		{name: "ulog-keep-size", value: cli.Int(&o.Retention.Size), section: "update-log",
+			reload: true, absent: "any size",
+			help: "remove the oldest files of the update log that nobody needs when all take more " +
+				"than this `size`, such as 50g"},
+		{name: "ulog-keep-count", value: integer(&o.Retention.Count), section: "update-log",
+			reload: true, absent: "any number",
+			help: "remove the oldest files of the update log that nobody needs when there are more"},
+		{name: "ulog-slave-time", value: span{&o.Retention.SlaveTime}, section: "update-log",
+			absent: "two minutes",
+			help: "keep the update log for a slave that has gone for this `time`; one that comes back " +
+				"later may have to fetch a copy"},
+		{name: "ulog-slave-size", value: cli.Int(&o.Retention.SlaveSize), section: "update-log",
+			absent: "any size",
+			help: "keep no more than this `size` of the update log for one slave, which fetches a " +
+				"copy then"},
 		{name: "sid", value: integer(&o.ServerID), section: "update-log",
 			help: "ID of this server in update logs, 0 to 65535"},
 
@@ -217,6 +236,36 @@ func (o *options) rows() []*option {
 		{name: "master-tls-name", value: textValue(&o.TLS.MasterName), section: "master",
 			help: "`name` in the certificate of the master (default: that of -mhost)"},
 
+		{name: "forward", value: switchValue(&o.Forward), section: "replication",
+			help: "as a follower, pass updates of clients on to the primary, with their connections; see " +
+				"docs/forwarding.md"},
+
+		{name: "cluster", value: textValue(&o.Cluster.Name), section: "cluster",
+			help: "make this server a member of the cluster with this `name`, whose members elect the " +
+				"primary among themselves; see docs/cluster.md"},
+		{name: "members", value: textValue(&o.Cluster.Members), section: "cluster",
+			help: "the servers of a new cluster: HOST:PORT[/witness],...; the same `list` on all of them"},
+		{name: "advertise", value: textValue(&o.Cluster.Advertise), section: "cluster",
+			absent: "that of the members which has an address of this machine and this port",
+			help:   "`address` HOST:PORT by which the other members reach this server"},
+		{name: "join", value: switchValue(&o.Cluster.Join), section: "cluster",
+			help: "wait until a cluster adds this server (ktremotemgr cluster add); needs -advertise"},
+		{name: "cluster-etcd", value: textValue(&o.Cluster.Etcd), section: "cluster",
+			absent: "the members vote among themselves",
+			help: "have the etcd with this `address` decide who leads: " +
+				"http://a:2379,b:2379/prefix"},
+		{name: "cluster-dir", value: textValue(&o.Cluster.Dir), section: "cluster",
+			absent: "that of -ulog with .cluster behind it",
+			help:   "keep in this `directory` what the election must remember"},
+		{name: "election-timeout", value: cli.Duration(&o.Cluster.Timeout), section: "cluster",
+			absent: "1, with an etcd 2.5",
+			help: "replace a primary that is not heard of for so many seconds; the same on all " +
+				"members"},
+		{name: "cluster-secret", value: textValue(&o.Members.Secret), section: "cluster",
+			absent: "members show certificates",
+			help: "`file` of the secret by which the servers of a cluster know each other, 32 characters " +
+				"or more; read again when it changes"},
+
 		{name: "gap-continue", value: switchValue(&o.Replication.GapContinue),
 			section: "replication",
 			help: "go on when a master of the original kind has not kept all updates that are needed, " +
@@ -229,9 +278,22 @@ func (o *options) rows() []*option {
 			absent: "a million",
 			help: "remember at most this `number` of removals in each file with lww=true, 0: a " +
 				"million; older ones are forgotten"},
+		{name: "sync-replicas", value: integer(&o.Sync.Replicas), section: "replication",
+			absent: "0",
+			help: "answer an update when so many followers have it (`number`), and a reader of an " +
+				"update too; needs -ulog; see docs/replication.md"},
+		{name: "sync-timeout", value: cli.Duration(&o.Sync.Timeout), standard: "5",
+			section: "replication",
+			help: "wait so many seconds for followers; then tell the client that the update is not " +
+				"confirmed, and refuse updates until enough followers are there"},
+		{name: "sync-degrade", value: switchValue(&o.Sync.Degrade), section: "replication",
+			help: "answer updates without the followers after -sync-timeout, instead of refusing them"},
 		{name: "slave-read-only", value: switchValue(&o.Replication.ReadOnly),
 			section: "replication",
 			help:    "refuse updates of clients, but not those of the master; tunerepl -rw ends it"},
+		{name: "on-role", value: textValue(&o.OnRole), section: "replication",
+			help: "run this `program` when the server has started, and when it becomes primary, replica " +
+				"or none of them; see docs/roles.md"},
 
 		{name: "admin", value: textValue(&o.Admin.Addr),
 			help: "serve metrics, probes and profiles by HTTP on this `address`, HOST:PORT"},

@@ -113,16 +113,25 @@ func (ignored) String() string { return "" }
 // Type implements pflag.Value: the help text shows no argument.
 func (ignored) Type() string { return "bool" }
 
-var errSpan = errors.New("must be a number of seconds, or a time with a unit: 0.01, 10ms, 2s")
+var errSpan = errors.New("must be a number of seconds, or a time with a unit: 0.01, 10ms, 2s, 36h, 7d")
 
 // span is the value of an option with a length of time: a number of seconds, or with units as in
-// 1m30s.
+// 1m30s, or a number of days as in 7d.
 type span struct{ p *time.Duration }
 
 // Set implements pflag.Value.
 func (s span) Set(text string) error {
 	if d, err := time.ParseDuration(text); err == nil {
 		*s.p = d
+		return nil
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		const hours, longest = 24, 100 * 365
+		n, err := strconv.ParseFloat(days, 64)
+		if err != nil || !(math.Abs(n) <= longest) { // NaN too
+			return errSpan
+		}
+		*s.p = time.Duration(n * hours * float64(time.Hour))
 		return nil
 	}
 	if cli.Duration(s.p).Set(text) != nil {

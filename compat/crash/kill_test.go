@@ -20,6 +20,7 @@ import (
 
 const (
 	shortKills = 8 // of the default test run, over all modes
+	shortWork  = 600 * time.Millisecond
 	longKills  = "GOTYCOON_CRASH"
 	seedEnv    = "GOTYCOON_CRASH_SEED"
 )
@@ -64,10 +65,11 @@ type victim struct {
 	logDir  string // empty without -ulog
 	workers []*worker
 	rng     *rand.Rand
+	work    time.Duration // at most, until a kill
 }
 
 func newVictim(t *testing.T, bin, ext, log string, rng *rand.Rand) *victim {
-	v := &victim{rng: rng, opts: ktproc.Options{
+	v := &victim{rng: rng, work: shortWork, opts: ktproc.Options{
 		Bin:  bin,
 		Dir:  t.TempDir(),
 		Args: []string{"-ls", "-checkpoint", "64k"},
@@ -127,7 +129,7 @@ func (v *victim) killDuringWork(t *testing.T, server *ktproc.Server) {
 	for i, w := range v.workers {
 		wg.Go(func() { failures[i] = w.run(server.Addr(), &killed) })
 	}
-	time.Sleep(v.random(600 * time.Millisecond)) //lint:sleep the moment of the kill is meant to be random
+	time.Sleep(v.random(v.work)) //lint:sleep the moment of the kill is meant to be random
 	killed.Store(true)
 	server.Kill()
 	wg.Wait()

@@ -30,7 +30,7 @@ func TestKillWithSnapshots(t *testing.T) {
 		t.Run(compressor, func(t *testing.T) {
 			t.Parallel()
 			t.Logf("%s=%d", seedEnv, seed)
-			v := &victim{rng: rand.New(rand.NewPCG(uint64(seed), uint64(i))), opts: ktproc.Options{
+			v := &victim{work: shortWork, rng: rand.New(rand.NewPCG(uint64(seed), uint64(i))), opts: ktproc.Options{
 				Bin:  bin,
 				Dir:  t.TempDir(),
 				Args: []string{"-ls", "-bgs", ".", "-bgsi", "0.15", "-bgsc", compressor, "-ulog", "ul", "-sid", "7", "-ulim", "1m"},
@@ -53,7 +53,7 @@ func TestKillWithSnapshots(t *testing.T) {
 func TestKillWhileLogFilesAreRemoved(t *testing.T) {
 	seed := number(t, seedEnv, int(time.Now().UnixNano()))
 	t.Logf("%s=%d", seedEnv, seed)
-	v := &victim{rng: rand.New(rand.NewPCG(uint64(seed), 7)), opts: ktproc.Options{
+	v := &victim{work: shortWork, rng: rand.New(rand.NewPCG(uint64(seed), 7)), opts: ktproc.Options{
 		Bin:  ktproc.Build(t, "ktserver"),
 		Dir:  t.TempDir(),
 		Args: []string{"-ls", "-bgs", ".", "-bgsi", "100", "-ulog", "ul", "-sid", "7", "-ulim", "16k"},

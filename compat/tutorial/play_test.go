@@ -77,7 +77,7 @@ func (s *shell) signal(t *testing.T, st step) {
 }
 
 // reading is the commands that change nothing.
-var reading = regexp.MustCompile(`^(cat|ls|head|tail|grep|ktremotemgr (get|list|inform|match|regex|report|getbulk)|curl [^-]*("|')?http\S*|curl -I \S*)( |$)`)
+var reading = regexp.MustCompile(`^(cat|ls|head|tail|grep|ktremotemgr (get|list|inform|match|regex|report|getbulk|cluster( -port [0-9]+)? status)|curl [^-]*("|')?http\S*|curl -I \S*)( |$)`)
 
 // readsOnly reports whether a command may be repeated.
 func readsOnly(line string) bool {
@@ -91,6 +91,8 @@ func TestReadsOnly(t *testing.T) {
 		"ktremotemgr get -rm japan":                            false,
 		"ktremotemgr set japan tokyo":                          false,
 		"ktremotemgr getbulk a b":                              true,
+		"ktremotemgr cluster -port 1979 status":                true,
+		"ktremotemgr cluster require 1":                        false,
 		"curl http://localhost:1978/japan":                     true,
 		`curl "http://localhost:1978/rpc/get?key=japan"`:       true,
 		`curl "http://localhost:1978/rpc/set?key=japan"`:       false,

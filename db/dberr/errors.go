@@ -112,6 +112,20 @@ func Refused(err error) bool {
 	return errors.Is(err, ErrNoSpace) || errors.Is(err, ErrNoMemory) || errors.Is(err, ErrOverSize)
 }
 
+// Causes of errors that say that not enough followers have an update, or can have it.
+var (
+	// ErrFewReplicas: the update was refused, and nothing has changed.
+	ErrFewReplicas = errors.New("not enough followers are there")
+	// ErrUnconfirmed: the update is stored on this server. A failover may lose it, or keep it.
+	ErrUnconfirmed = errors.New("not enough followers have confirmed the update")
+)
+
+// Unavailable reports whether an error means that followers were missing, so that the same request
+// may succeed later. The server logs when that begins and when it ends, not each request.
+func Unavailable(err error) bool {
+	return errors.Is(err, ErrFewReplicas) || errors.Is(err, ErrUnconfirmed)
+}
+
 // ErrNoTransaction: the database kind has no transactions (a text database keeps only what is
 // appended).
 var ErrNoTransaction error = &Error{Code: NotImplemented, Message: "not implemented"}

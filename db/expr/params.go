@@ -30,6 +30,10 @@ type Params struct {
 	KTCapCnt   int64 // records from which on the collector removes some
 	KTCapSiz   int64 // bytes from which on the collector removes some
 
+	// syncrep: followers that must have an update before it is answered, instead of the server's
+	// -sync-replicas; not of the original
+	SyncRep int64
+
 	// lww=true: of concurrent updates on servers that follow each other the last one counts, see
 	// (*DB).Replicate; not of the original
 	LWW bool
@@ -48,7 +52,7 @@ const (
 func newParams() Params {
 	return Params{
 		BNum: -1, CapCnt: -1, CapSiz: -1, PSiz: -1, PCCap: -1, Apow: -1, FPow: -1, MSiz: -1, DFUnit: -1,
-		KTCapCnt: -1, KTCapSiz: -1,
+		KTCapCnt: -1, KTCapSiz: -1, SyncRep: -1,
 	}
 }
 
@@ -85,6 +89,7 @@ func (p *Params) fields() map[string]any {
 		"msiz": &p.MSiz, "map": &p.MSiz,
 		"dfunit": &p.DFUnit, "defrag": &p.DFUnit,
 		"ktcapcnt": &p.KTCapCnt, "ktcapcount": &p.KTCapCnt, "ktcap_count": &p.KTCapCnt,
+		"syncrep":  &p.SyncRep,
 		"ktcapsiz": &p.KTCapSiz, "ktcapsize": &p.KTCapSiz, "ktcap_size": &p.KTCapSiz,
 
 		"zcomp": &p.ZComp, "compressor": &p.ZComp,

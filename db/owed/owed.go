@@ -15,8 +15,12 @@ import (
 
 // Pending collects the updates whose acknowledgement is still owed to a client. An operation that
 // is given a Pending returns before its update is as safe as the mode promises; the caller calls
-// Wait before it tells anybody. An operation given nil waits itself. The zero value is ready for
+// Wait before it tells anybody. An operation given nil waits itself, and for this server's log
+// alone: that is for the server's own work, which no client is told of. The zero value is ready for
 // use, by one goroutine at a time.
+//
+// Safe has two parts, in this order: this server's log has the update, and where answers wait for
+// other servers (ulog.Confirmer), enough of them have it too.
 type Pending struct {
 	// Rights is asked by updates when nothing is left to wait for; nil: the client may do
 	// everything.
@@ -30,34 +34,83 @@ type Pending struct {
 	// Whoever else needs several keys does not wait for such a visitor while holding the others.
 	Lingers bool
 
+	// Local says that nobody who is told is a client: a master hears that this server's log has its
+	// updates. Such a Pending never waits for other servers, which may be waiting for this one.
+	Local bool
+
+	// Replicas is on how many other servers the client wants what it is told of, beyond what the
+	// server and the database require; 0: the client has not asked.
+	Replicas int
+
 	taken int // bytes that Purse has given, see Taken
 
 	owed [2]debt // nearly always the one shared log
 	more []debt  // further logs, where databases have private ones
+
+	confirms int  // debts for other servers since the beginning, see Confirms
+	present  debt // those of the present request, see Waits
 }
 
-// debt is a stamp up to which a log must be safe.
+// debt is a stamp up to which a log must be safe, and one up to which other servers must have it.
 type debt struct {
 	log *ulog.Log
 	at  ulog.Stamp
+	confirmation
 }
 
-// Add notes that a log must be safe up to a stamp before the client is told anything.
-func (p *Pending) Add(log *ulog.Log, at ulog.Stamp) {
+// confirmation is what other servers must have before a client is told: everything up to a stamp.
+// The numbers are those of ulog.Confirmer.
+type confirmation struct {
+	upTo         ulog.Stamp // 0: nothing
+	usual, asked int
+}
+
+// Add notes that a log must be safe up to a stamp before the client is told anything, and that
+// other servers must have everything up to the stamp confirm, 0 for nothing. replicas is the number
+// of other servers that the database requires, below 0 for the server's number.
+func (p *Pending) Add(log *ulog.Log, at, confirm ulog.Stamp, replicas int) {
+	d := p.debt(log)
+	d.at = max(d.at, at)
+	c := log.Confirmer(p.Replicas > 0)
+	if c == nil || p.Local || confirm == 0 {
+		return
+	}
+	owes := confirmation{confirm, usual(c, replicas), p.Replicas}
+	d.join(owes)
+	p.present.log = log
+	p.present.join(owes)
+	p.confirms++
+}
+
+// join adds what other servers must have to what they must have already.
+func (c *confirmation) join(o confirmation) {
+	c.upTo, c.usual, c.asked = max(c.upTo, o.upTo), max(c.usual, o.usual), max(c.asked, o.asked)
+}
+
+// usual returns the number of a database. Below 0 the database has none, and the server's counts.
+func usual(c ulog.Confirmer, replicas int) int {
+	if replicas < 0 {
+		return c.Required()
+	}
+	return replicas
+}
+
+// debt returns the debt for a log.
+func (p *Pending) debt(log *ulog.Log) *debt {
 	for i := range p.owed {
 		o := &p.owed[i]
 		if o.log == log || o.log == nil {
-			o.log, o.at = log, max(o.at, at)
-			return
+			o.log = log
+			return o
 		}
 	}
 	for i := range p.more {
 		if p.more[i].log == log {
-			p.more[i].at = max(p.more[i].at, at)
-			return
+			return &p.more[i]
 		}
 	}
-	p.more = append(p.more, debt{log, at})
+	p.more = append(p.more, debt{log: log})
+	return &p.more[len(p.more)-1]
 }
 
 // Stamp returns the stamp up to which a log must be safe, 0 where nothing of the log is owed.
@@ -70,9 +123,46 @@ func (p *Pending) Stamp(log *ulog.Log) ulog.Stamp {
 	return 0
 }
 
-// Wait returns when every collected update is safe, and forgets the updates. After an error none
-// of them may be acknowledged: the log has failed for good.
+// Confirmed reports whether other servers have everything up to a stamp, as far as the client is
+// concerned. replicas is as for Add.
+func (p *Pending) Confirmed(log *ulog.Log, at ulog.Stamp, replicas int) bool {
+	if at == 0 || p == nil || p.Local {
+		return true
+	}
+	c := log.Confirmer(p.Replicas > 0)
+	return c == nil || at <= c.Confirmed(usual(c, replicas), p.Replicas)
+}
+
+// Asks reports whether the client has asked for other servers itself.
+func (p *Pending) Asks() bool { return p != nil && p.Replicas > 0 }
+
+// Admits returns why an update of the client is to be refused, because other servers could not
+// confirm it.
+func (p *Pending) Admits(log *ulog.Log, replicas int) error {
+	if p == nil || p.Local {
+		return nil
+	}
+	c := log.Confirmer(p.Replicas > 0)
+	if c == nil {
+		return nil
+	}
+	return c.Admits(usual(c, replicas), p.Replicas)
+}
+
+// Wait returns when every collected update is safe, and forgets the updates. After an error none of
+// them may be acknowledged. After *Unconfirmed the updates are in this server's log; after any
+// other error the log has failed for good.
 func (p *Pending) Wait() error {
+	if err := p.WaitLogs(); err != nil {
+		p.Forget()
+		return err
+	}
+	return p.WaitConfirmed()
+}
+
+// WaitLogs returns when this server's logs have every collected update. What other servers must
+// confirm stays collected.
+func (p *Pending) WaitLogs() error {
 	var first error
 	for i := range p.owed {
 		first = p.owed[i].wait(first)
@@ -80,22 +170,86 @@ func (p *Pending) Wait() error {
 	for i := range p.more {
 		first = p.more[i].wait(first)
 	}
+	return first
+}
+
+// WaitConfirmed returns when other servers have confirmed what they must confirm, and forgets it.
+// WaitLogs has returned nil.
+func (p *Pending) WaitConfirmed() error {
+	var first error
+	for i := range p.owed {
+		first = p.owed[i].waitConfirmed(first)
+	}
+	for i := range p.more {
+		first = p.more[i].waitConfirmed(first)
+	}
 	p.more = p.more[:0]
 	return first
 }
 
-// wait makes one log safe and forgets the debt, also after an earlier error.
+// Forget forgets what is collected: nobody will be told.
+func (p *Pending) Forget() { p.owed, p.more = [2]debt{}, p.more[:0] }
+
+// Confirms returns how many debts for other servers have been added. Only the difference between
+// two of these numbers has a meaning: a request between them has, or has not, such a debt.
+func (p *Pending) Confirms() int { return p.confirms }
+
+// Begin notes that a request begins.
+func (p *Pending) Begin() { p.present = debt{} }
+
+// Waits reports whether other servers have not confirmed yet what the present request owes.
+func (p *Pending) Waits() bool {
+	o := &p.present
+	if o.upTo == 0 {
+		return false
+	}
+	c := o.log.Confirmer(true)
+	return c != nil && c.Confirmed(o.usual, o.asked) < o.upTo
+}
+
+// wait makes one log safe and forgets its stamp, also after an earlier error.
 func (o *debt) wait(first error) error {
-	if o.log == nil {
+	if o.at == 0 {
 		return first
 	}
 	err := o.log.Wait(o.at)
-	*o = debt{}
+	o.at = 0
 	if first != nil {
 		return first
 	}
 	return err
 }
+
+// waitConfirmed waits for other servers and forgets the debt, also after an earlier error.
+func (o *debt) waitConfirmed(first error) error {
+	if o.log == nil {
+		return first
+	}
+	log, c := o.log, o.confirmation
+	*o = debt{}
+	if c.upTo == 0 || first != nil {
+		return first
+	}
+	if by := log.Confirmer(true); by != nil {
+		if err := by.WaitConfirmed(c.upTo, c.usual, c.asked); err != nil {
+			return &Unconfirmed{Err: err, All: by.Confirmed(0, 0) < c.upTo}
+		}
+	}
+	return nil
+}
+
+// Unconfirmed says that this server has the updates, and that not enough other servers have
+// confirmed them: a failover may lose them, and it may not.
+type Unconfirmed struct {
+	Err error
+	All bool // nothing may be acknowledged, not even what needs no other server
+}
+
+// Error returns the reason.
+func (e *Unconfirmed) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *Unconfirmed) Unwrap() error { return e.Err }
 
 // Rights is what a client may do.
 //

@@ -13,6 +13,7 @@ import (
 // count from the request's first byte.
 type lineReader struct {
 	at      int  // where the next line begins
+	moved   bool // bytes of the request are not where they came any more
 	scanned int  // buf[at:scanned] has been searched and has no line end
 	chars   int  // characters in buf[at:scanned], carriage returns not counted
 	cut     bool // a line was longer than maxLine and has been cut
@@ -57,10 +58,12 @@ func (l *lineReader) take(buf []byte) (line span, ok bool) {
 	case l.chars >= maxLine:
 		l.cut = true
 		used = l.at + dropReturns(raw)
+		l.moved = true
 	case l.chars == len(raw): // no carriage return
 	case l.chars == len(raw)-1 && raw[len(raw)-1] == '\r': // only where it belongs
 	default:
 		dropReturns(raw)
+		l.moved = true
 	}
 	l.at, l.scanned, l.chars = used, used, 0
 	if nul := bytes.IndexByte(buf[line.from:line.to], 0); nul >= 0 {
@@ -127,12 +130,19 @@ func (r *Request) header(buf []byte, line span) (ok bool) {
 			r.mark(buf, name, value) // User-Agent
 		}
 	case len("authorization"):
-		if EqualFold(name, "authorization") {
+		switch {
+		case EqualFold(name, "authorization"):
 			r.authorization = value
+		case EqualFold(name, "x-kt-replicas"):
+			r.ktReplicas = value
+		case EqualFold(name, "x-kt-position"):
+			r.ktPosition = value
 		}
 	case len("content-type"):
 		if EqualFold(name, "content-type") {
 			r.contentType = value
+		} else if EqualFold(name, "x-kt-max-lag") {
+			r.ktMaxLag = value
 		}
 	case len("content-length"):
 		if EqualFold(name, "content-length") {

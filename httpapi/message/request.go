@@ -104,6 +104,10 @@ type Request struct {
 	// next request.
 	Desynchronized bool
 
+	// Changed: the head is not in the buffer as it came, since carriage returns were where they do
+	// not belong. Such a request cannot be handed on.
+	Changed bool
+
 	// FromBrowser: one of the Marks may have been sent by a browser.
 	FromBrowser bool
 
@@ -117,7 +121,10 @@ type Request struct {
 	contentType   span
 	authorization span
 	ktMode        span // X-Kt-Mode
+	ktReplicas    span // X-Kt-Replicas
+	ktPosition    span // X-Kt-Position
 	ktXt          span // X-Kt-Xt
+	ktMaxLag      span // X-Kt-Max-Lag
 
 	marks  [browser.Fields]span
 	marked [browser.Fields]bool // which of the marks there are
@@ -157,6 +164,7 @@ func (r *Request) ReadHead(c *netio.Conn) Fault {
 	r.buf = c.Buffered()
 	r.Size = lines.at
 	r.Desynchronized = r.Desynchronized || lines.cut
+	r.Changed = lines.moved
 	return NoFault
 }
 
@@ -250,8 +258,20 @@ func (r *Request) ContentType() []byte { return r.text(r.contentType) }
 // Mode returns the value of X-Kt-Mode.
 func (r *Request) Mode() []byte { return r.text(r.ktMode) }
 
+// Position returns X-Kt-Position: what must be applied first, or that the reply's is wanted.
+func (r *Request) Position() []byte { return r.text(r.ktPosition) }
+
+// Replicas returns X-Kt-Replicas: on how many followers the client wants what the reply tells.
+func (r *Request) Replicas() []byte { return r.text(r.ktReplicas) }
+
 // Expiry returns the value of X-Kt-Xt.
 func (r *Request) Expiry() []byte { return r.text(r.ktXt) }
+
+// MaxLag returns the value of X-Kt-Max-Lag.
+func (r *Request) MaxLag() []byte { return r.text(r.ktMaxLag) }
+
+// Chunked reports whether the body comes in chunks, which ReadBody takes from the buffer.
+func (r *Request) Chunked() bool { return r.chunked }
 
 // Credentials returns the value of Authorization.
 func (r *Request) Credentials() []byte {

@@ -6,7 +6,7 @@
 //	go run ./internal/bench -plot ladder.tsv [-o docs/images]
 //
 // -only names the measurements: http, one, bulk, oas, coconut, lock, tls, admin, latency, ladder,
-// check, replication.
+// check, replication, sync.
 package main
 
 import (
@@ -88,6 +88,7 @@ func (b *bench) measurements() []measurement {
 		{"tls", b.tls},
 		{"admin", b.admin},
 		{"replication", b.replication},
+		{"sync", b.sync},
 		{"latency", b.latency},
 		{"ladder", b.ladder},
 		{"check", b.check},

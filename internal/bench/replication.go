@@ -54,13 +54,19 @@ func replicaBulks() (bulks [][]byte) {
 }
 
 // startMaster starts a server that can be followed.
-func (b *bench) startMaster() (*process, error) {
-	return start(b.server, "-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1", "$DIR/a.kct")
+func (b *bench) startMaster(more ...string) (*process, error) {
+	args := append([]string{"-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "1"}, more...)
+	return start(b.server, append(args, "$DIR/a.kct")...)
 }
 
 // startFollower starts a server that follows another one.
 func (b *bench) startFollower(master *process) (*process, error) {
-	return start(b.server, "-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", "2", "-rts", "$DIR/rts",
+	return b.startFollowerAs("2", master)
+}
+
+// startFollowerAs is startFollower with a server ID.
+func (b *bench) startFollowerAs(sid string, master *process) (*process, error) {
+	return start(b.server, "-port", "$PORT", "-le", "-ulog", "$DIR/ulog", "-sid", sid, "-rts", "$DIR/rts",
 		"-mhost", "127.0.0.1", "-mport", master.port, "$DIR/a.kct")
 }
 

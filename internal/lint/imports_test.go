@@ -8,41 +8,45 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// arrows are the packages that a package may import: the drawing in ARCHITECTURE.md as a table. A package that may
-// import nothing of ours is a leaf. Think twice before you add an arrow; one that points up is a design error.
+// arrows are the packages that a package may import: the drawing in ARCHITECTURE.md as a table. A
+// package that may import nothing of ours is a leaf. Think twice before you add an arrow; one that
+// points up is a design error.
 var arrows = map[string][]string{
 	"cmd/ktserver":    {"access", "internal/klog", "internal/yrmconf", "server", "tools/cli", "tools/manual"},
 	"cmd/ktremotemgr": {"tools/remote"},
 	"cmd/kttimedmgr":  {"tools/timed"},
 	"cmd/ktutilmgr":   {"tools/util"},
 
-	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/klog", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
+	"server":         {"access", "admin", "admin/api", "admin/console", "admin/exporter", "admin/status", "binproto", "binproto/frame", "cluster", "cluster/election", "db", "db/dberr", "db/expr", "db/gate", "db/plugged", "httpapi", "internal/browser", "internal/forward", "internal/klog", "internal/member", "internal/metrics", "internal/netio", "internal/opcount", "internal/portserver", "internal/procinfo", "internal/rescue", "internal/tlsfiles", "internal/tlsport", "internal/vfs", "memcache", "replication", "script", "services", "services/counter", "services/leader", "services/lock", "services/quota", "services/sequence", "snapshot", "ulog"},
 	"admin":          {"internal/browser", "internal/rescue"},
-	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages"},
+	"admin/api":      {"admin", "admin/status", "db", "db/dberr", "db/expr", "db/owed", "db/record", "internal/browser", "internal/metrics", "internal/procinfo", "internal/rescue", "snapshot", "db/pages", "ulog"},
 	"admin/console":  {"admin"},
 	"admin/exporter": {"admin/status", "db", "internal/metrics", "internal/opcount", "ulog"},
 	"admin/status":   {},
 
-	"httpapi":                {"access", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
+	"httpapi":                {"access", "binproto/frame", "db", "db/checksum", "db/dberr", "db/keymatch", "db/record", "db/store", "httpapi/date", "httpapi/message", "httpapi/tsv", "internal/browser", "internal/klog", "internal/lenient", "internal/metrics", "internal/netio", "internal/opcount", "ulog"},
 	"httpapi/date":           {},
 	"httpapi/message":        {"internal/browser", "internal/lenient", "internal/netio"},
 	"httpapi/tsv":            {},
 	"binproto":               {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/filestore", "db/record", "internal/metrics", "internal/netio", "internal/opcount", "internal/pieces"},
 	"binproto/frame":         {},
-	"services/counter":       {"access", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
+	"services/counter":       {"access", "binproto/frame", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
 	"services/counter/frame": {},
+
+	"cluster":          {"cluster/election", "internal/rescue", "internal/vfs"},
+	"cluster/election": {"internal/vfs"},
 
 	"access":            {},
 	"access/accesstest": {"access"}, // for tests
 
-	"memcache":                      {"access", "db", "db/dberr", "db/expr", "db/record", "internal/browser", "internal/lenient", "internal/metrics", "internal/netio", "internal/portserver"},
+	"memcache":                      {"access", "binproto/frame", "db", "db/dberr", "db/expr", "db/record", "internal/browser", "internal/lenient", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/leader":               {"db", "db/dberr", "db/expr", "db/record", "internal/metrics", "services", "ulog", "db/pages"},
-	"services/lock":                 {"access", "db", "db/dberr", "db/record", "internal/browser", "internal/metrics", "internal/netio", "services", "services/leader", "db/pages"},
-	"services/sequence":             {"db", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader", "db/pages"},
-	"services":                      {"access", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
+	"services/lock":                 {"access", "binproto/frame", "db", "db/dberr", "db/pages", "db/record", "internal/browser", "internal/metrics", "internal/netio", "services", "services/leader"},
+	"services/sequence":             {"binproto/frame", "db", "db/pages", "db/record", "internal/metrics", "services", "services/internal/webport", "services/leader"},
+	"services":                      {"access", "binproto/frame", "internal/browser", "internal/metrics", "internal/netio", "internal/portserver"},
 	"services/internal/servicetest": {"access", "access/accesstest", "db", "internal/browser", "services", "services/leader", "ulog"},
-	"services/internal/webport":     {"access", "db", "db/dberr", "internal/browser", "internal/metrics", "internal/netio", "services", "db/pages"},
-	"services/quota":                {"db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
+	"services/internal/webport":     {"access", "binproto/frame", "db", "db/dberr", "db/pages", "internal/browser", "internal/metrics", "internal/netio", "services"},
+	"services/quota":                {"binproto/frame", "db", "db/dberr", "db/record", "internal/metrics", "internal/vfs", "services", "services/internal/webport", "services/leader"},
 
 	"script":      {"db", "db/dberr", "db/expr", "db/keymatch", "db/record", "internal/klog", "internal/lenient", "internal/pieces", "internal/rescue", "ulog"},
 	"snapshot":    {"internal/vfs", "ulog"},
@@ -82,9 +86,11 @@ var arrows = map[string][]string{
 	"tools/manual":                {},
 	"client":                      {"binproto/frame", "httpapi/tsv", "services/counter/frame"},
 
-	"internal/netio": {"access", "db/owed", "internal/metrics", "internal/pieces", "internal/rawio"},
+	"internal/netio": {"access", "binproto/frame", "db/owed", "internal/metrics", "internal/pieces", "internal/rawio"},
 
 	"internal/browser":     {},
+	"internal/forward":     {"access", "binproto/frame", "internal/member", "internal/netio"},
+	"internal/member":      {"access", "binproto/frame", "internal/netio", "internal/tlsport"},
 	"internal/lenient":     {},
 	"internal/portserver":  {"internal/rescue"},
 	"internal/rescue":      {},
@@ -104,6 +110,7 @@ var arrows = map[string][]string{
 	"internal/bench":       {"binproto/frame", "internal/rawio", "internal/tlsfiles", "internal/tlsfiles/testca"},
 	"compat":               {},
 	"compat/chaos":         {},
+	"compat/cluster":       {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/packages":      {},
@@ -115,8 +122,8 @@ var arrows = map[string][]string{
 	"internal/klog/klogtest": {}, // for tests
 }
 
-// Arrows point down, so that a package can be understood with those below it only, and a client program does not
-// drag in the engine.
+// Arrows point down, so that a package can be understood with those below it only, and a client
+// program does not drag in the engine.
 func TestImportDirections(t *testing.T) {
 	var findings []string
 	for _, p := range load(t) {

@@ -13,6 +13,7 @@
 package netio
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -59,7 +60,9 @@ type Conn struct {
 	Out  []byte       // replies not yet sent
 	Owed owed.Pending // updates acknowledged by Out
 
+	Ending  context.Context   // ends when the port stops; nil: it does not tell
 	Visitor *access.Visitor   // the client, for access rules; nil: everything is allowed
+	Member  bool              // the client has proved that it is a server of the cluster
 	Meter   *metrics.Recorder // measures the requests; nil: they are not measured
 
 	net  net.Conn
@@ -82,6 +85,11 @@ type Conn struct {
 
 	serving serving // the request being served, if it takes long
 
+	standing *standing // whom to ask before anything is sent; nil: nobody
+	epoch    uint64    // of the beginning
+	streams  bool      // see Streams
+	replies  replies   // of Out, that wait for other servers
+
 	mu      sync.Mutex // protects the fields below, which Stop uses
 	idle    bool       // the latest read waits for the first byte of a request
 	limited bool       // a read deadline is set
@@ -97,6 +105,7 @@ func New(c net.Conn, pool *sync.Pool, o Options) *Conn {
 	if o.Limits != nil {
 		conn.Owed.Purse = conn
 	}
+	conn.stand()
 	conn.Replace(c)
 	return conn
 }
@@ -149,14 +158,17 @@ func newRawSocket(c *Conn) *rawSocket {
 	return s
 }
 
-// Secure reports whether the connection is encrypted by TLS.
+// Secure reports whether the client's connection is encrypted by TLS.
 func (c *Conn) Secure() bool {
+	if f, ok := c.net.(access.Forwarded); ok {
+		return f.Client().Secure
+	}
 	_, ok := c.net.(interface{ ConnectionState() tls.ConnectionState })
 	return ok
 }
 
-// stopping reports whether Stop was called.
-func (c *Conn) stopping() bool {
+// Stopping reports whether Stop was called.
+func (c *Conn) Stopping() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !c.stopBy.IsZero()
@@ -175,7 +187,11 @@ func (c *Conn) Stop(grace time.Duration) error {
 }
 
 // Cut ends the connection, whatever it is doing. Any goroutine may call Cut.
-func (c *Conn) Cut() { c.net.Close() }
+func (c *Conn) Cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.net.Close()
+}
 
 // Close gives the buffers back. It does not close the network connection.
 func (c *Conn) Close() {
@@ -183,4 +199,5 @@ func (c *Conn) Close() {
 	c.parkBuffers()
 	c.kept = 0
 	c.letGo(0)
+	c.unstand()
 }

@@ -28,6 +28,8 @@ type Limits struct {
 	answer  atomic.Int64 // for which a request is served; 0: none
 	largest atomic.Int64 // bytes of a request; 0: Options.MaxRequest
 
+	standing atomic.Pointer[standing] // nil: the server is in no cluster
+
 	account
 	turns turns
 	lane  lane // of requests that work for long
@@ -35,6 +37,12 @@ type Limits struct {
 
 // SetTimeout sets the limit of one wait for more bytes of a request, or for send space (-tout).
 func (l *Limits) SetTimeout(d time.Duration) { l.timeout.Store(int64(d)) }
+
+// Timeout returns the limit of SetTimeout.
+func (l *Limits) Timeout() time.Duration { return time.Duration(l.timeout.Load()) }
+
+// Idle returns the limit of SetIdle.
+func (l *Limits) Idle() time.Duration { return time.Duration(l.idle.Load()) }
 
 // SetIdle sets how long a client may wait with its next request; 0: for ever.
 func (l *Limits) SetIdle(d time.Duration) { l.idle.Store(int64(d)) }

@@ -38,10 +38,15 @@ func (c *Conn) Advance(n int) { c.r += n }
 // waiting.
 func (c *Conn) WaitByte() error {
 	c.endRequest()
+	c.replies.end(len(c.Out), c.Owed.Confirms())
 	if c.r < c.w && len(c.Out) < flushSize {
+		c.beginRequest()
 		return nil
 	}
 	err := c.Flush()
+	c.Owed.Forget() // what is left owes an answer to nobody: its client wanted none
+	c.beginRequest()
+	c.replies.counted = c.Owed.Confirms()
 	c.precious = false
 	if err != nil || c.r < c.w {
 		return err
@@ -149,7 +154,7 @@ func (c *Conn) Fill() error {
 	w := c.w
 	err = c.measured(c.read())
 	c.came += int64(c.w - w)
-	if slow && errors.Is(err, os.ErrDeadlineExceeded) && !c.stopping() {
+	if slow && errors.Is(err, os.ErrDeadlineExceeded) && !c.Stopping() {
 		return ErrSlow
 	}
 	return err

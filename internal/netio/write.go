@@ -14,18 +14,28 @@ import (
 const flushSize = 64 << 10
 
 // Flush waits until the updates that Out acknowledges are durable, and sends Out. If they cannot be
-// made durable, nothing is sent.
+// made durable, nothing is sent. If other servers do not confirm them, errors are sent instead of
+// the replies that acknowledge them, see Answered.
 func (c *Conn) Flush() error {
-	if err := c.Owed.Wait(); err != nil {
-		c.Out = c.Out[:0]
+	if err := c.Owed.WaitLogs(); err != nil {
+		c.Owed.Forget()
+		c.drop()
 		return err
 	}
-	c.Meter.Done()
 	if len(c.Out) == 0 {
+		c.Meter.Done()
 		return nil
 	}
+	unconfirmed := c.Owed.WaitConfirmed()
+	if unconfirmed != nil {
+		unconfirmed = c.answerInstead(unconfirmed)
+	}
+	c.Meter.Done()
 	err := c.write(c.unsent())
-	c.Out = c.Out[:0]
+	c.drop()
+	if err == nil && unconfirmed != nil {
+		c.broken, err = unconfirmed, unconfirmed
+	}
 	return err
 }
 
@@ -49,6 +59,9 @@ func (c *Conn) unsent() []byte {
 // take their bytes for the rest of p.
 func (c *Conn) write(p []byte) error {
 	if c.broken != nil {
+		return c.broken
+	}
+	if c.broken = c.answers(); c.broken != nil {
 		return c.broken
 	}
 	if c.raw != nil {

@@ -203,15 +203,40 @@ func (s *Server) take(c net.Conn) {
 	}
 	session := s.opts.NewSession(c)
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begin(session)
+}
+
+// begin starts the goroutine of a connection for which there is a place. The caller holds mu.
+func (s *Server) begin(session Session) {
 	s.opening--
 	s.open[session] = struct{}{}
-	s.mu.Unlock()
 	s.serving.Go(func() {
 		session.Serve(s.ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.open, session)
 	})
+}
+
+// Adopt serves a connection that has not come in by a socket of the server. It counts as one that
+// has. Adopt reports whether the connection now belongs to the server: not if there are too many,
+// and not after the server has begun to stop.
+func (s *Server) Adopt(c net.Conn) bool {
+	if !s.admit() {
+		return false
+	}
+	session := s.opts.NewSession(c)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Whoever stops the server ends its context first and then takes mu to tell all sessions: so
+	// they are told about this one, or it sees the end of the context here.
+	if s.ctx.Err() != nil {
+		s.opening--
+		return false
+	}
+	s.begin(session)
+	return true
 }
 
 // admit reports whether there is a place for one more connection, and reserves the place in the

@@ -231,3 +231,26 @@ func TestErrorsOfAcceptAreReportedAndTheNextConnectionIsServed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
+
+// A connection that comes in otherwise is one of the server: within its limit, ended by its stop, and
+// not taken after it.
+func TestAdoptedConnections(t *testing.T) {
+	s := start(t, portserver.Options{Serve: echo, MaxConns: 1})
+	far, near := net.Pipe()
+	defer far.Close()
+	require.True(t, s.Adopt(near))
+	require.Equal(t, 1, s.Conns())
+	other, refused := net.Pipe()
+	defer other.Close()
+	defer refused.Close()
+	require.False(t, s.Adopt(refused))
+	require.NoError(t, far.SetDeadline(time.Now().Add(limit)))
+	_, err := io.WriteString(far, "x")
+	require.NoError(t, err)
+	_, err = far.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	_, err = far.Read(make([]byte, 1))
+	require.ErrorIs(t, err, io.EOF)
+	require.False(t, s.Adopt(refused))
+}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 
+	memberframe "gotycoon/binproto/frame"
 	"gotycoon/internal/netio"
 	"gotycoon/services/counter/frame"
 )
@@ -62,9 +63,13 @@ func (s *Server) log(err error, socket net.Conn) {
 
 // run answers requests until the connection or the server ends.
 func (c *conn) run(ctx context.Context) error {
-	for ctx.Err() == nil {
+	c.Ending = ctx
+	for served := false; ctx.Err() == nil; served = true {
 		if err := c.WaitByte(); err != nil {
 			return err
+		}
+		if over, err := c.server.Move(c.Conn, memberframe.MemberCounter, served); over {
+			return c.refuseUnmoved(ctx, err)
 		}
 		if err := c.next(ctx); err != nil {
 			return err
@@ -94,6 +99,17 @@ func (c *conn) next(ctx context.Context) error {
 	c.measure(h, body)
 	c.Advance(size)
 	return err
+}
+
+// refuseUnmoved answers a request for which the primary has not been reached, before its connection
+// ends. Without a reason the connection is over without an answer.
+func (c *conn) refuseUnmoved(ctx context.Context, reason error) error {
+	if reason == nil || c.need(ctx, frame.HeaderLen) != nil {
+		return nil
+	}
+	h := frame.DecodeHeader(c.Buffered())
+	c.Out = frame.AppendRefusal(c.Out, h.Op, h.Opaque, reason.Error())
+	return nil
 }
 
 // outOfMemory answers a request for which there is no memory, before its connection ends.

@@ -45,6 +45,9 @@ func (r *Role) Prepare(ups []ulog.Update) (refresh bool, err error) {
 	if err := r.decide(); err != nil {
 		return false, err
 	}
+	if r.opts.Cluster { // the primary has everything that is here, or this server gets a copy of all
+		return false, nil
+	}
 	sid, term, alone := r.claims.greatest()
 	lost := sid == r.opts.SID && term != r.ours
 	if !alone || !lost && (sid == r.opts.SID || known && sid == before) {

@@ -20,6 +20,10 @@ type Options struct {
 	DB     *db.DB       // the services' database: a file in the order of its keys as bytes
 	SID    uint16       // this server's ID
 	Logger *slog.Logger // nil means silent
+
+	// Cluster: a cluster decides who the primary is, with Stake, Grant and Deny. Alone, CaughtUp
+	// and Claim change nothing.
+	Cluster bool
 }
 
 // Service is a service that only the primary provides.
@@ -50,6 +54,7 @@ type Role struct {
 	current  bool
 	partial  bool // a copy of the records has begun and not come to its end
 	services []Service
+	denied   string // in a cluster: why this server is not the primary; empty: it is
 
 	// informed: this server knows the claims of the others, as far as they can tell it.
 	informed atomic.Bool
@@ -77,6 +82,9 @@ func Open(o Options) (*Role, error) {
 		return nil, err
 	}
 	r := &Role{opts: o, claims: known, ours: known[o.SID]}
+	if o.Cluster {
+		r.denied = "the cluster has not told yet which server is the primary"
+	}
 	if told > r.ours {
 		r.claims[o.SID] = told
 	}
@@ -118,7 +126,7 @@ func (r *Role) Attach(s Service) error {
 func (r *Role) Alone() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.claims) == 0 {
+	if len(r.claims) == 0 && !r.opts.Cluster {
 		return r.claim()
 	}
 	r.informed.Store(true)
@@ -170,6 +178,8 @@ func (r *Role) Claim(force bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
+	case r.opts.Cluster:
+		return errCluster
 	case r.term.Load() != 0 && !force:
 		return nil
 	case r.term.Load() == 0 && r.why() == "":
@@ -186,22 +196,30 @@ func (r *Role) Claim(force bool) error {
 
 // claim writes a claim above all that this server knows. mu is held.
 func (r *Role) claim() error {
-	_, term, _ := r.claims.greatest()
-	term++
-	err := r.opts.DB.Set(nil, claimKey(r.opts.SID), strconv.AppendUint(nil, term, 10), record.Never)
-	if err == nil {
-		err = r.opts.DB.SyncLog()
-	}
-	if err != nil {
-		err = fmt.Errorf("claim to be the primary: %w", err)
+	if err := r.writeClaim(); err != nil {
 		if r.term.Load() == 0 {
 			r.yield(err.Error() + "; when that is mended, " + remedy)
 		}
 		return err
 	}
+	return r.decide()
+}
+
+// writeClaim writes a claim above all that this server knows, and makes it durable. mu is held.
+func (r *Role) writeClaim() error {
+	_, term, _ := r.claims.greatest()
+	term++
+	var local db.Pending // the claim may have to be on followers before it counts, but not to be made
+	err := r.opts.DB.Set(&local, claimKey(r.opts.SID), strconv.AppendUint(nil, term, 10), record.Never)
+	if err == nil {
+		err = r.opts.DB.SyncLog()
+	}
+	if err != nil {
+		return fmt.Errorf("claim to be the primary: %w", err)
+	}
 	r.claims[r.opts.SID], r.ours = term, term
 	r.informed.Store(true)
-	return r.decide()
+	return nil
 }
 
 // decide makes this server the primary, or a standby, as the claims say. mu is held.

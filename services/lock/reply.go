@@ -39,6 +39,9 @@ const (
 // much as they may.
 const tooManyLists = "TOO_MANY_LISTS"
 
+// notPrimary is the reply of a server that is not the primary and has not reached the primary.
+const notPrimary = "NOT_PRIMARY: no primary reached"
+
 // reply is a line about a key: WORD HOLDERS WAITERS KEY [SECONDS [TOKEN]].
 type reply struct {
 	word             string

@@ -9,6 +9,8 @@ import (
 	"os"
 	"syscall"
 
+	"gotycoon/access"
+	"gotycoon/binproto/frame"
 	"gotycoon/internal/browser"
 	"gotycoon/internal/netio"
 )
@@ -67,7 +69,8 @@ func (s *Server) log(err error, socket net.Conn) {
 
 // run answers commands until the connection or the server ends.
 func (c *conn) run(ctx context.Context) error {
-	for ctx.Err() == nil {
+	c.in.Ending = ctx
+	for served := false; ctx.Err() == nil; served = true {
 		if err := c.answerAll(); err != nil {
 			return err
 		}
@@ -77,9 +80,26 @@ func (c *conn) run(ctx context.Context) error {
 		if err := c.read(ctx); err != nil {
 			return err
 		}
+		if over, err := c.server.Move(c.in, frame.MemberLock, served); over {
+			return c.unmoved(err)
+		}
 		c.begin()
 	}
 	return errStopped
+}
+
+// unmoved ends a connection that is not served here. reason says why it has not moved to the
+// primary; nil: it has.
+func (c *conn) unmoved(reason error) error {
+	c.begin()
+	if _, denied := errors.AsType[*access.Denied](reason); denied {
+		return errors.Join(c.refuse(reason), errQuit)
+	}
+	if reason != nil {
+		c.server.Logger.Info("locks: " + reason.Error())
+		c.say(notPrimary)
+	}
+	return errQuit
 }
 
 // read waits for more bytes, without a time limit: a slow client must not lose what it holds.

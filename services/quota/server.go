@@ -19,6 +19,7 @@ import (
 	"errors"
 	"strconv"
 
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/services"
 	"gotycoon/services/internal/webport"
@@ -58,7 +59,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{opts: o, records: &records{recs}}
-	s.Port = webport.New(Name, o.Options, s.answer, "query", "empty", "apply", "increase", "decrease", "cancel")
+	s.Port = webport.New(Name, frame.MemberQuota, o.Options, s.answer, "query", "empty", "apply", "increase", "decrease", "cancel")
 	s.quotas = webport.NewNamed(s.open)
 	if s.exporter, err = newExporter(o.Export, s.records, s.Logger); err != nil {
 		return nil, err

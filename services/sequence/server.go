@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"time"
 
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/db/pages"
 	"gotycoon/internal/metrics"
@@ -75,7 +76,7 @@ func New(o Options) (*Server, error) {
 		o.Now = time.Now
 	}
 	s := &Server{opts: o, records: &records{recs, o.ServerNo, o.SID}}
-	s.Port = webport.New(Name, o.Options, s.answer, "fetch", "explain")
+	s.Port = webport.New(Name, frame.MemberSequence, o.Options, s.answer, "fetch", "explain")
 	s.sequences = webport.NewNamed(func(name string, _ bool) (*sequence, error) { return openSequence(name, s.records, o.Primary, o.Now) })
 	if o.Primary == nil {
 		return s, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"time"
 )
 
 // report prints the server's report.
@@ -34,6 +35,33 @@ func listReplicas(ctx context.Context, c *call) error {
 		return c.failed("DB::replicas", err)
 	}
 	return c.printStatus(rows)
+}
+
+// waitReplicas waits until enough followers of the server have what was written until now, and
+// prints how many have it.
+func waitReplicas(ctx context.Context, c *call) error {
+	n := c.flags.Integer("n", 0, "so many followers (default: as many as the server's -sync-replicas says, at least 1)")
+	ts := c.flags.String("ts", "", "what was written up to this `time stamp` of the server's update log (default: until now)")
+	limit := c.flags.Seconds("time", 5*time.Second, "wait so many seconds at most (default 5)")
+	if err := c.parse(0, 0); err != nil {
+		return err
+	}
+	at := uint64(0)
+	if *ts != "" {
+		var err error
+		if at, err = parseStamp(*ts); err != nil {
+			return err
+		}
+	}
+	if _, err := c.open(ctx); err != nil {
+		return err
+	}
+	have, err := c.client.WaitReplicas(ctx, int(*n), at, *limit)
+	if err != nil {
+		return c.failed("DB::wait_replicas", err)
+	}
+	fmt.Fprintln(c.out, have)
+	return nil
 }
 
 // inform prints the number and the size of the records, or with -st the whole status of a database.

@@ -144,7 +144,8 @@ live.listen(() => {
   const { about, problem } = live;
   document.body.classList.toggle("gone", problem !== null && problem.status === 0);
   const lacking = about?.lacking ?? [];
-  banner.hidden = problem === null && lacking.length === 0;
+  const trouble = about?.trouble ?? "";
+  banner.hidden = problem === null && lacking.length === 0 && !trouble;
   if (problem) {
     const since = seen ? ` What you see is ${span((Date.now() - seen) / 1000)} old.` : "";
     setText(banner, problem.status === 0 ? `No answer from the server. Trying again.${since}` : `${problem.message}.${since}`.replace("..", "."));
@@ -153,7 +154,8 @@ live.listen(() => {
     return;
   }
   seen = Date.now();
-  if (lacking.length) setText(banner, `Opened without acknowledged updates that only the update log has: ${lacking.join(", ")}. The section Databases has the command that brings them in.`);
+  if (trouble) setText(banner, `${trouble}.`);
+  else if (lacking.length) setText(banner, `Opened without acknowledged updates that only the update log has: ${lacking.join(", ")}. The section Databases has the command that brings them in.`);
   const { identity } = about;
   setText(document.getElementById("server-name"), identity.host + (identity.address.startsWith(":") ? "" : " ") + identity.address + (identity.serverId >= 0 ? ` · server ID ${identity.serverId}` : ""));
   state.dataset.tone = about.notReady.length ? "warn" : "good";

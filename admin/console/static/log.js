@@ -3,6 +3,12 @@ import { Table, facts, fill, h, offText, pill } from "./dom.js";
 import { ago, clock, count, duration, moment, plural, relative, size } from "./format.js";
 import { head, poll } from "./section.js";
 
+// What the kinds of holders are called.
+const KINDS = {
+  database: "database file", snapshot: "snapshot", copy: "copy or backup under way", slave: "follower", away: "follower that has gone",
+  hold: "hold of an operator",
+};
+
 export function log(root) {
   root.append(head("Update log", "Every update, in the order in which it was made."));
   return poll(root, "log", (box, first) => {
@@ -27,21 +33,32 @@ class LogCard {
       { name: "Age", number: true, cell: (s) => (s.last ? relative(s.last) : "–") },
       { name: "Time stamp", number: true, mono: true, cell: (s) => (s.last ? s.stamp : "–") },
     ], { key: (s) => s.path, empty: "There are no segments yet." });
-    const card = h("section", { class: "card", "aria-label": l.dir }, h("div", { class: "card-head" }, h("h2", { class: "mono wrap" }, l.dir), l.private ? pill("private to one file") : pill("followers can read it", "good")), this.facts, h("br"), this.table.element);
+    this.holds = new Table("Who needs segments", [
+      { name: "Who", cell: (o) => o.what },
+      { name: "Kind", cell: (o) => KINDS[o.kind] || o.kind },
+      { name: "Keeps", number: true, cell: (o) => (o.files ? `${size(o.bytes)} in ${plural(o.files, "segment")}` : "nothing old") },
+      { name: "Since", cell: (o) => moment(o.since) },
+      { name: "Ends", cell: (o) => (o.until ? moment(o.until) : "–") },
+      { name: "Needs what is newer than", number: true, mono: true, cell: (o) => o.stamp },
+    ], { key: (o) => `${o.what} ${o.since}`, empty: "Nobody needs a segment." });
+    const card = h("section", { class: "card", "aria-label": l.dir }, h("div", { class: "card-head" }, h("h2", { class: "mono wrap" }, l.dir), l.private ? pill("private to one file") : pill("followers can read it", "good")), this.facts, h("br"), this.table.element, h("br"), this.holds.element);
     box.append(card);
   }
 
   update(l) {
-    const now = JSON.stringify([l.bytes, l.last, l.error, l.fsyncs, l.holds]);
+    const now = JSON.stringify([l.bytes, l.last, l.error, l.fsyncs, l.holds, l.overdue, l.removed]);
     if (now !== this.before) {
       this.before = now;
       fill(this.facts, l.error ? h("p", { class: "note", "data-tone": "bad" }, "Nothing is acknowledged any more: ", l.error) : null, facts([
         ["Size", `${size(l.bytes)} in ${plural(l.segments.length, "segment")}`],
         ["Newest update", ago(l.last)],
         ["Segments are needed for", l.holds.map((o) => `${o.what} (${size(o.bytes)})`).join(", ") || "nobody"],
+        ["Beyond the limits, and needed", l.overdue ? size(l.overdue) : "nothing"],
+        ["Removed since the start", plural(l.removed, "segment")],
         ["Written to the disk", l.fsyncs ? `${count(l.fsyncs)} times, ${duration(l.fsync)} each on average` : "not yet"]]));
     }
     this.table.update(l.segments);
+    this.holds.update(l.holds);
   }
 }
 

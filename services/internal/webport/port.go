@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"gotycoon/binproto/frame"
 	"gotycoon/db"
 	"gotycoon/internal/metrics"
 	"gotycoon/internal/netio"
@@ -45,6 +46,7 @@ type Route func(dst, target []byte, owed *db.Pending) (body []byte, status Statu
 // Port serves calls over HTTP. Replies leave when the updates that they acknowledge are safe.
 type Port struct {
 	*services.Port
+	kind   frame.MemberKind
 	route  Route
 	places map[string]int // index of the counter of each path
 	errors reporter
@@ -55,8 +57,8 @@ const unknown = "unknown"
 
 // New returns a port. paths are the paths of the calls, without the slash, in the order in which
 // requests are counted.
-func New(name string, o services.Options, route Route, paths ...string) *Port {
-	p := &Port{Port: services.NewPort(name, o, append(paths, unknown)...), route: route, places: map[string]int{}}
+func New(name string, kind frame.MemberKind, o services.Options, route Route, paths ...string) *Port {
+	p := &Port{kind: kind, Port: services.NewPort(name, o, append(paths, unknown)...), route: route, places: map[string]int{}}
 	for i, path := range paths {
 		p.places["/"+path] = i
 	}
@@ -73,7 +75,12 @@ func (p *Port) serve(ctx context.Context, socket net.Conn) {
 	c := p.Open(socket, netio.Options{MaxRequest: maxHead + maxBody})
 	defer c.Close()
 	body := make([]byte, 0, 64)
+	c.Ending = ctx
 	for ctx.Err() == nil && c.WaitByte() == nil {
+		over, unmoved := p.Move(c, p.kind, false)
+		if over && unmoved == nil {
+			break
+		}
 		r, err := readRequest(c)
 		if err != nil {
 			p.say(err, socket)
@@ -95,6 +102,11 @@ func (p *Port) serve(ctx context.Context, socket net.Conn) {
 			c.Out = appendRefusal(c.Out, &r, denied)
 			break
 		}
+		if over {
+			r.keep = false
+			c.Out = appendReply(c.Out, &r, standby, fmt.Appendf(nil, "%v\n", unmoved))
+			break
+		}
 		var status Status
 		body, status = p.route(body[:0], r.target, &c.Owed)
 		c.Out = appendReply(c.Out, &r, status, body)
@@ -102,6 +114,9 @@ func (p *Port) serve(ctx context.Context, socket net.Conn) {
 			body = nil // body was a block of numbers; an idle connection does not keep room for it
 		}
 		p.measure(c, &r, status)
+		if c.Owes() {
+			c.Answered(unconfirmed(&r))
+		}
 		if skipBody(c, r.body) != nil || !r.keep {
 			break
 		}
@@ -116,6 +131,15 @@ func (p *Port) say(err error, socket net.Conn) {
 		p.Logger.Info("malformed request, closing: " + socket.RemoteAddr().String())
 	} else if !errors.Is(err, io.EOF) {
 		p.Logger.Debug("reading a request: "+err.Error(), slog.String("peer", socket.RemoteAddr().String()))
+	}
+}
+
+// unconfirmed returns what is sent instead of the reply to a request when other servers do not
+// confirm what the reply tells.
+func unconfirmed(r *request) netio.Instead {
+	request := *r
+	return func(dst []byte, err error) []byte {
+		return appendReply(dst, &request, standby, fmt.Appendf(nil, "%v\n", err))
 	}
 }
 

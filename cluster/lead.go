@@ -1,0 +1,168 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"gotycoon/cluster/election"
+)
+
+// open begins the term for which this member was appointed. The first update of the term has to be
+// on followers before clients are answered: whatever is older is then there as well.
+func (n *Node) open(term uint64, st election.State) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sealed > term || n.role == Opening || n.role == Leading || n.role == Draining {
+		return nil
+	}
+	begun, err := n.opts.Data.Lead(term, ruleOf(st))
+	if err != nil {
+		return fmt.Errorf("becoming the primary: %w", err)
+	}
+	ctx, cease := context.WithCancel(n.ctx)
+	n.cease = cease
+	n.become(Opening, term)
+	n.trouble = fmt.Sprintf("waits until %d followers have the first update of term %d", st.Required, term)
+	n.done.Go(func() {
+		if n.opts.Data.Confirmed(ctx, begun) != nil {
+			return // ctx has ended
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.role == Opening && n.term == term {
+			n.led.Store(term)
+			n.opts.Data.Open()
+			n.become(Leading, term)
+		}
+	})
+	return nil
+}
+
+// lead keeps the rule of the present members. The State is read under the lock: an older one could
+// count a member that an order has removed meanwhile.
+func (n *Node) lead() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	st := n.elector.State()
+	if (n.role == Leading || n.role == Opening) && st.Term == n.term {
+		n.opts.Data.Require(n.ruleNow(st))
+	}
+}
+
+// ruleNow returns the rule in force. mu is held.
+func (n *Node) ruleNow(st election.State) Rule {
+	rule := ruleOf(st)
+	if n.stricter != nil {
+		rule = n.stricter(rule)
+	}
+	return rule
+}
+
+// ruleOf returns the rule of a state: all other members with data and a vote count.
+func ruleOf(st election.State) Rule {
+	r := Rule{Required: st.Required}
+	for _, m := range st.Members {
+		if !m.Witness && !m.Joining && m.Name != st.Primary && m.SID != 0 {
+			r.Counts = append(r.Counts, m.SID)
+		}
+	}
+	return r
+}
+
+// errForeign: data that do not come from the cluster are not replaced.
+var errForeign = errors.New("the data of this member are not the cluster's, and it replaces no data by itself: stop it, move its databases and " +
+	"its update log away, and start it again")
+
+// follow follows the primary of a state. A member whose data leave the history puts aside what only
+// it has, and gets copies of the primary's databases.
+func (n *Node) follow(st election.State) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if st.Term < n.sealed || n.role == Following && n.term == st.Term {
+		return nil
+	}
+	primary, ok := st.Member(st.Primary)
+	if !ok {
+		return fmt.Errorf("the primary %s is no member any more", st.Primary)
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
+	defer cancel()
+	if err := n.opts.Data.Halt(ctx); err != nil {
+		return err
+	}
+	has, err := n.opts.Data.Inventory()
+	if err != nil {
+		return err
+	}
+	if err := n.join(st, primary, has); err != nil {
+		return err
+	}
+	n.become(Following, st.Term)
+	return nil
+}
+
+// leave ends the replication of a server that takes part no more.
+func (n *Node) leave(why error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
+	defer cancel()
+	n.stepDown(why)
+	if err := n.opts.Data.Halt(ctx); err != nil {
+		return err
+	}
+	n.become(Waiting, n.term)
+	return why
+}
+
+// join begins to follow the primary, from where this member's data leave the history. mu is held.
+func (n *Node) join(st election.State, primary election.Member, has Inventory) error {
+	h := history(st.History)
+	at := h.locate(n.opts.Name, has.Marks)
+	switch b := h.branch(at); {
+	case at.Term == st.Term || at.Term == 0 && has.Follows == st.Log:
+		n.opts.Data.Follow(primary, st.Term, nil)
+		return nil
+	case at.Term == 0 && has.Empty:
+		n.opts.Data.Replace(primary, st.Term)
+		return nil
+	case at.Term == 0:
+		return errForeign
+	case b.Known && b.Clean && has.Incomplete == "":
+		n.goOn(st, primary, at)
+		return nil
+	default:
+		return n.rewind(st, primary, &has, at, b)
+	}
+}
+
+// goOn follows the primary behind a position, or gets copies where its log does not reach back.
+func (n *Node) goOn(st election.State, primary election.Member, at Position) {
+	h := history(st.History)
+	if from, ok := h.from(at); ok {
+		n.opts.Data.Follow(primary, st.Term, &Join{From: from, Had: h.had(at)})
+		return
+	}
+	n.opts.Data.Replace(primary, st.Term)
+}
+
+// rewind takes this member back to the history. mu is held.
+func (n *Node) rewind(st election.State, primary election.Member, has *Inventory, at Position, b Branch) error {
+	h := history(st.History)
+	count, dir, err := n.opts.Data.SetAside(st.Term, b.At.Stamp, h.lost())
+	if err != nil {
+		return fmt.Errorf("putting aside what only this member has: %w", err)
+	}
+	if count == 0 && b.Known && b.At.Term != 0 && has.Incomplete == "" && !h.copiedBehind(has, b.At) {
+		n.goOn(st, primary, b.At)
+		return nil
+	}
+	if count > 0 {
+		n.aside = Aside{Updates: count, Dir: dir, Term: st.Term}
+		n.opts.Logger.Error(fmt.Sprintf("cluster: this member has %d updates behind term %d, stamp %d that never were acknowledged by the cluster: they "+
+			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", count, at.Term, b.At.Stamp, dir))
+	}
+	n.opts.Data.Replace(primary, st.Term)
+	return nil
+}

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"gotycoon/internal/vfs"
+)
+
+// A seal ends the past. A member that is sealed for a term stores, acknowledges and begins nothing
+// of an earlier term any more, also after a restart. What it has then is final until a primary of
+// that term, or a later one, is followed.
+//
+// That is what makes a takeover safe. An update was acknowledged when R followers had it besides
+// the primary of its term. Of N members with data, N − R are sealed before the next primary is
+// chosen, or the former primary is among them. So at least one of the sealed has the update, and
+// the one that has most becomes the primary.
+//
+//	N = 3, R = 1    update u is on a (primary) and b; a dies
+//	                sealed: b and c; b has more, and becomes the primary
+//	                had c alone been sealed, nobody would know of u: there is no takeover then
+//
+// A seal is on the disk before anybody hears of it.
+
+// seal seals this member for a term and says what it has.
+func (n *Node) seal(term uint64) (Inventory, error) {
+	if n.opts.Witness {
+		return Inventory{}, errors.New("a witness has no data")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err := n.sealLocked(term); err != nil {
+		return Inventory{}, err
+	}
+	has, err := n.opts.Data.Inventory()
+	has.Leaving = n.leaving
+	return has, err
+}
+
+func (n *Node) sealLocked(term uint64) error {
+	switch newest := max(n.sealed, n.elector.State().Term); {
+	case term < newest:
+		return fmt.Errorf("the term %d is over, since a member leads term %d", term, newest)
+	case term > n.sealed:
+		if err := n.seals.write(term); err != nil {
+			return err
+		}
+		n.sealed = term
+	}
+	if n.term >= term && n.role != Waiting {
+		return nil // it is of this term already
+	}
+	n.stepDown(fmt.Errorf("a member leads term %d", term))
+	ctx, cancel := context.WithTimeout(n.ctx, haltTimeout)
+	defer cancel()
+	if err := n.opts.Data.Halt(ctx); err != nil {
+		return err
+	}
+	n.become(Waiting, term)
+	return nil
+}
+
+// sealFile keeps the newest seal: a decimal number.
+type sealFile struct {
+	fs  vfs.FS
+	dir string
+}
+
+func (f sealFile) path() string { return filepath.Join(f.dir, "seal") }
+
+// read returns 0 where there is no file.
+func (f sealFile) read() (uint64, error) {
+	text, err := vfs.ReadFile(f.fs, f.path())
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	term, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is damaged: remove this member from the cluster, and add it again with an empty directory", f.path())
+	}
+	return term, nil
+}
+
+// write replaces the file. A crash leaves the old seal or the new one.
+func (f sealFile) write(term uint64) error {
+	return vfs.WriteFileAtomic(f.fs, f.path(), []byte(strconv.FormatUint(term, 10)+"\n"))
+}

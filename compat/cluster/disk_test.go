@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	diskSize   = "size=400m"
+	fillerSize = 500 << 20 // more than the disk has
+)
+
+// newDisk makes a directory, in long runs with a small disk of its own. Where that is not allowed
+// it is a directory like others, and is never full.
+func newDisk(t *testing.T) (dir string, small bool) {
+	t.Helper()
+	dir = t.TempDir()
+	if _, long := os.LookupEnv("GOTYCOON_CLUSTER"); !long {
+		return dir, false
+	}
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, diskSize); err != nil {
+		return dir, false
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, true
+}
+
+// fill leaves no room on the disk of a member, until free is called.
+func (m *member) fill() (free func(), err error) {
+	path := filepath.Join(m.dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	piece := make([]byte, 1<<20)
+	for range fillerSize >> 20 {
+		if _, err := f.Write(piece); err != nil {
+			break // the disk is full
+		}
+	}
+	return func() { _ = os.Remove(path) }, nil
+}

@@ -1,0 +1,59 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"gotycoon/server"
+)
+
+// settings are what a server process is started with. They reach it in the environment.
+type settings struct {
+	Name      string // its address for the others
+	Members   string // empty: it joins
+	Secret    string
+	SID       int // 0: a witness
+	Memcached int
+	Ahead     time.Duration // how far its clock is ahead
+}
+
+const variable = "GOTYCOON_CLUSTER_MEMBER"
+
+// TestMain is also the server: a process of its own with another clock.
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(variable); ok {
+		os.Exit(serve(text))
+	}
+	os.Exit(m.Run())
+}
+
+func serve(text string) int {
+	var s settings
+	if err := json.Unmarshal([]byte(text), &s); err != nil {
+		return 1
+	}
+	cfg := server.DefaultConfig()
+	for i, arg := range os.Args[:len(os.Args)-1] {
+		if arg == "-port" {
+			cfg.Port, _ = strconv.Atoi(os.Args[i+1])
+		}
+	}
+	cfg.Cluster.Name, cfg.Cluster.Members, cfg.Cluster.Advertise, cfg.Cluster.Join = "test", s.Members, s.Name, s.Members == ""
+	cfg.Members.Secret = s.Secret
+	if s.SID > 0 {
+		cfg.ServerID, cfg.UpdateLog, cfg.Databases = s.SID, "ulog", []string{"a.kct"}
+		cfg.UpdateLogLimit = logLimit
+		cfg.Plugins.Server, cfg.Plugins.Expr = "ktplugservmemc.so", fmt.Sprintf("port=%d", s.Memcached)
+		cfg.CheckpointSize = 256 << 10
+	}
+	cfg.Now = func() time.Time { return time.Now().Add(s.Ahead) }
+	return server.Run(context.Background(), cfg, os.Stdout, os.Stderr)
+}
+
+// logLimit is the size of a segment of the update log: small, so that there are many.
+const logLimit = 1 << 20
