@@ -27,7 +27,7 @@ func plenty(st election.State, all []sealed) bool {
 // enough returns nil when every update that was ever acknowledged is on one of the members that are
 // sealed.
 func enough(st election.State, all []sealed) error {
-	data, have := 0, 0
+	data, have, here := 0, 0, 0
 	for _, m := range st.Members {
 		if !m.Witness && !m.Joining {
 			data++
@@ -39,6 +39,11 @@ func enough(st election.State, all []sealed) error {
 		if err := s.counts(); err != nil {
 			missing = append(missing, fmt.Sprintf("%s (%v)", s.member.Name, err))
 			continue
+		}
+		// Where all are here, everything that exists is here. Before the first update of the first
+		// term, nobody has any.
+		if here++; here == data {
+			return nil
 		}
 		// A member whose disk was replaced has nothing, and may have acknowledged something before.
 		if st.Term > 0 && s.at.Term == 0 {
@@ -89,8 +94,8 @@ func choose(st election.State, all []sealed, name string) (*sealed, error) {
 		}
 	}
 	switch {
-	case most.at.Term == 0:
-		return nil, errors.New("no member that is here has data of the cluster")
+	case most.at.Term == 0: // nobody who was appointed has begun a term
+		return first(all, name)
 	case best == nil || best.at.Before(most.at):
 		return nil, fmt.Errorf("%s is about to stop and has updates that no other member has", most.member.Name)
 	}

@@ -124,6 +124,7 @@ type Marks struct {
 	Last   uint64            `json:"last"`            // end of its own log
 	Newest uint64            `json:"newest"`          // newest update in its own log; not below it
 	Marks  map[uint64]uint64 `json:"marks,omitempty"` // newest update of each other log that it has, by key
+	Begun  uint64            `json:"begun,omitempty"` // newest term that it has begun as the primary
 }
 
 // from returns the stamp in the log of the newest primary behind which a member at p gets what it
@@ -157,12 +158,13 @@ func (h history) copiedBehind(has *Inventory, p Position) bool {
 	return p.Before(Position{Term: h.termOf(has.Base, has.BaseFrom, math.MaxUint64), Stamp: has.BaseFrom})
 }
 
-// locate returns where a member is. The newest term of which it has an update counts.
+// locate returns where a member is. The newest term of which it has an update counts. A term that
+// the member was appointed for and has not begun is none: what its log got since is of other terms.
 func (h history) locate(name string, m Marks) Position {
 	for i := len(h) - 1; i >= 0; i-- {
 		a := &h[i]
 		at := m.Marks[a.Log]
-		if a.Primary == name && a.Log == m.Log {
+		if a.Primary == name && a.Log == m.Log && a.Term <= m.Begun {
 			at = m.Newest
 		}
 		if at >= a.Start && a.Start > 0 {

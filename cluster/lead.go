@@ -20,6 +20,10 @@ func (n *Node) open(term uint64, st election.State) error {
 	if err != nil {
 		return fmt.Errorf("becoming the primary: %w", err)
 	}
+	if err := n.begins.write(term); err != nil {
+		return fmt.Errorf("becoming the primary: %w", err)
+	}
+	n.begun = term
 	ctx, cease := context.WithCancel(n.ctx)
 	n.cease = cease
 	n.become(Opening, term)
@@ -91,7 +95,7 @@ func (n *Node) follow(st election.State) error {
 	if err := n.opts.Data.Halt(ctx); err != nil {
 		return err
 	}
-	has, err := n.opts.Data.Inventory()
+	has, err := n.inventory()
 	if err != nil {
 		return err
 	}

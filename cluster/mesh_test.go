@@ -124,7 +124,7 @@ func TestAMessageOfAnImpossibleSizeEndsTheConnection(t *testing.T) {
 
 func TestASealIsOnTheDisk(t *testing.T) {
 	dir := t.TempDir()
-	f := sealFile{vfs.OS{}, dir}
+	f := termFile{vfs.OS{}, dir, "seal"}
 	term, err := f.read()
 	require.NoError(t, err)
 	require.Zero(t, term)
@@ -144,6 +144,7 @@ func TestOldMessagesAreNotSentToAMemberThatComesBack(t *testing.T) {
 	p := newPair(t)
 	came := make(chan string, 10_000)
 	p.b.take = func(_ string, msg []byte) { came <- string(msg) }
+	p.b.handle = func(string, string, json.RawMessage) (any, error) { return nil, nil }
 	p.cut(true)
 	p.a.Send(election.Member{Name: "b"}, []byte("old"))
 	require.Eventually(t, func() bool { return errors.Is(p.a.call(context.Background(), "b", "x", nil, new(any)), errAway) }, 10*time.Second, time.Millisecond)

@@ -39,6 +39,7 @@ type modelMember struct {
 	leads   bool
 
 	base, baseFrom, baseOwn uint64
+	begun                   uint64
 }
 
 type model struct {
@@ -69,7 +70,7 @@ func (m *model) inventory(x *modelMember) Inventory {
 	for k, v := range x.marks {
 		marks[k] = v
 	}
-	return Inventory{SID: x.sid, Marks: Marks{Log: x.key, Last: x.last(), Newest: x.last(), Marks: marks}, Empty: len(x.data) == 0,
+	return Inventory{SID: x.sid, Marks: Marks{Log: x.key, Last: x.last(), Newest: x.last(), Begun: x.begun, Marks: marks}, Empty: len(x.data) == 0,
 		Base: x.base, BaseFrom: x.baseFrom, BaseOwn: x.baseOwn}
 }
 
@@ -139,7 +140,10 @@ func (m *model) takeOver(l *modelMember) {
 		return
 	}
 	m.state = appoint(m.state, m.term, best, all, m.state.Required)
-	l.leads, l.term = true, m.term
+	if m.rng.IntN(10) == 0 {
+		return // it loses the leadership before it begins
+	}
+	l.leads, l.term, l.begun = true, m.term, m.term
 	m.write(l)
 	for _, id := range m.acked {
 		require.Contains(m.t, l.data, id, "an acknowledged update is missing on the primary of term %d", m.term)
@@ -151,6 +155,9 @@ func (m *model) follow(x *modelMember) {
 	p := m.find(m.state.Primary)
 	if m.state.Term < x.sealed || p == nil || x == p || !p.alive || x.term == m.state.Term && x.follows != nil {
 		return
+	}
+	if !p.leads || p.term != m.state.Term {
+		return // neither its stream nor a copy of it counts
 	}
 	h := history(m.state.History)
 	at := h.locate(x.name, m.inventory(x).Marks)
@@ -247,7 +254,7 @@ func TestNothingAcknowledgedIsLostInTheModel(t *testing.T) {
 		acked += len(m.acked)
 		m.settle(seed)
 	}
-	require.Greater(t, acked, 50*rounds)
+	require.Greater(t, acked, 30*rounds)
 }
 
 // settle lets everybody live, elects once more, and compares all data.

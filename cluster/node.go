@@ -63,7 +63,8 @@ type Node struct {
 	opts    Options
 	elector election.Elector
 	mesh    *mesh
-	seals   sealFile
+	seals   termFile
+	begins  termFile
 	told    string // the latest trouble in the log
 
 	failing sync.Once
@@ -84,6 +85,7 @@ type Node struct {
 	epoch atomic.Uint64 // grows when this member ceases to be the primary, before led becomes 0
 
 	mu       sync.Mutex // over a change of the role, and over a seal
+	begun    uint64     // newest term that this member has begun as the primary
 	sealed   uint64     // nothing of an earlier term is stored, confirmed or begun any more
 	role     Role
 	term     uint64 // led or followed
@@ -115,12 +117,15 @@ func Open(o Options) (*Node, error) {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
 	}
-	n := &Node{opts: o, seals: sealFile{o.FS, o.Dir}, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ordering: make(chan struct{}, 1), failed: make(chan struct{}), role: Waiting, since: time.Now(), trouble: "the member has just started"}
+	n := &Node{opts: o, seals: termFile{o.FS, o.Dir, "seal"}, begins: termFile{o.FS, o.Dir, "begun"}, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ordering: make(chan struct{}, 1), failed: make(chan struct{}), role: Waiting, since: time.Now(), trouble: "the member has just started"}
 	if o.Witness {
 		n.role, n.trouble = Witness, ""
 	}
 	var err error
 	if n.sealed, err = n.seals.read(); err != nil {
+		return nil, err
+	}
+	if n.begun, err = n.begins.read(); err != nil {
 		return nil, err
 	}
 	n.view.Store(&View{Role: n.role})

@@ -277,3 +277,18 @@ func TestAFailedElectorIsTold(t *testing.T) {
 	require.Equal(t, full, n.Err())
 	require.ErrorIs(t, n.Serving(), ErrNotPrimary)
 }
+
+// A primary that was appointed first of all and has begun nothing leaves a cluster that can begin.
+func TestAClusterBeginsAfterAnAppointmentWithoutATerm(t *testing.T) {
+	st := election.State{Required: 1, Members: []election.Member{{Name: "a", SID: 1}, {Name: "b", SID: 2}, {Name: "c", SID: 3}}}
+	st = st.Appoint(election.Appointment{Term: 1, Primary: "a", Start: 1, Log: 9}, 1)
+	var all []sealed
+	for _, m := range st.Members {
+		all = append(all, sealed{member: m, has: Inventory{SID: m.SID, Empty: true}})
+	}
+	best, err := choose(st, all, "b")
+	require.NoError(t, err)
+	require.Equal(t, "b", best.member.Name)
+	_, err = choose(st, all[:2], "b")
+	require.Error(t, err, "the third may have something")
+}

@@ -37,8 +37,15 @@ func (n *Node) seal(term uint64) (Inventory, error) {
 	if err := n.sealLocked(term); err != nil {
 		return Inventory{}, err
 	}
-	has, err := n.opts.Data.Inventory()
+	has, err := n.inventory()
 	has.Leaving = n.leaving
+	return has, err
+}
+
+// inventory returns what this member has. mu is held.
+func (n *Node) inventory() (Inventory, error) {
+	has, err := n.opts.Data.Inventory()
+	has.Begun = n.begun
 	return has, err
 }
 
@@ -65,16 +72,17 @@ func (n *Node) sealLocked(term uint64) error {
 	return nil
 }
 
-// sealFile keeps the newest seal: a decimal number.
-type sealFile struct {
-	fs  vfs.FS
-	dir string
+// termFile keeps a term: a decimal number. The file "seal" has the newest seal, "begun" the newest
+// term that this member has begun as the primary.
+type termFile struct {
+	fs        vfs.FS
+	dir, name string
 }
 
-func (f sealFile) path() string { return filepath.Join(f.dir, "seal") }
+func (f termFile) path() string { return filepath.Join(f.dir, f.name) }
 
 // read returns 0 where there is no file.
-func (f sealFile) read() (uint64, error) {
+func (f termFile) read() (uint64, error) {
 	text, err := vfs.ReadFile(f.fs, f.path())
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -89,7 +97,7 @@ func (f sealFile) read() (uint64, error) {
 	return term, nil
 }
 
-// write replaces the file. A crash leaves the old seal or the new one.
-func (f sealFile) write(term uint64) error {
+// write replaces the file. A crash leaves the old term or the new one.
+func (f termFile) write(term uint64) error {
 	return vfs.WriteFileAtomic(f.fs, f.path(), []byte(strconv.FormatUint(term, 10)+"\n"))
 }

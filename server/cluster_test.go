@@ -100,7 +100,7 @@ func (c *clusterOf) roles() map[int]string {
 		if s == nil {
 			continue
 		}
-		for name, value := range s.dial().rows("/rpc/cluster_status") {
+		for name, value := range s.ask("/rpc/cluster_status") {
 			for i, addr := range c.addrs {
 				if name == addr {
 					if roles[i], _, _ = strings.Cut(strings.TrimPrefix(value, "role="), " "); strings.Contains(value, "incomplete=") {
@@ -148,6 +148,21 @@ func (c *clusterOf) tell() {
 	}
 }
 
+// ask returns the rows of an answer, and status its status, on a connection that ends at once:
+// tests ask a thousand times a second.
+func (s *running) ask(path string) map[string]string {
+	k := s.dial()
+	defer k.Close()
+	return k.rows(path)
+}
+
+func (s *running) status(path string) int {
+	k := s.dial()
+	defer k.Close()
+	status, _ := k.get(path)
+	return status
+}
+
 func (c *clusterOf) client(i int) *ktclient.Client {
 	k := ktclient.New(c.addrs[i], ktclient.Options{Timeout: patience})
 	c.t.Cleanup(func() { k.Close() })
@@ -157,7 +172,7 @@ func (c *clusterOf) client(i int) *ktclient.Client {
 func (c *clusterOf) holds(i int, keys ...string) {
 	c.t.Helper()
 	for _, key := range keys {
-		eventually(c.t, func() bool { status, _ := c.servers[i].dial().get("/rpc/get?key=" + key); return status == 200 })
+		eventually(c.t, func() bool { return c.servers[i].status("/rpc/get?key="+key) == 200 })
 	}
 }
 
@@ -220,7 +235,7 @@ func TestTwoMembersAndAWitness(t *testing.T) {
 	require.NotEqual(t, 200, status, "nobody else has the update")
 	ctx := context.Background()
 	require.NoError(t, c.client(other).ChangeCluster(ctx, ktclient.ClusterChange{Do: "require", Number: 0}))
-	eventually(t, func() bool { status, _ := c.servers[other].dial().get("/rpc/set?key=b&value=1"); return status == 200 })
+	eventually(t, func() bool { return c.servers[other].status("/rpc/set?key=b&value=1") == 200 })
 	c.start(p)
 	c.holds(p, "a", "b")
 	require.NoError(t, c.client(other).ChangeCluster(ctx, ktclient.ClusterChange{Do: "require", Number: 1}))
@@ -246,7 +261,7 @@ func TestAServerJoinsAndAnotherLeaves(t *testing.T) {
 	require.NoError(t, c.client(p).ChangeCluster(ctx, ktclient.ClusterChange{Do: "remove", Name: c.addrs[gone]}))
 	eventually(t, func() bool { _, known := c.roles()[gone]; return !known || gone == 0 })
 	eventually(t, func() bool {
-		rows := c.servers[p].dial().rows("/rpc/cluster_status")
+		rows := c.servers[p].ask("/rpc/cluster_status")
 		return len(rows) == 3 && rows[c.addrs[gone]] == ""
 	})
 	err := c.client(p).ChangeCluster(ctx, ktclient.ClusterChange{Do: "remove", Name: c.addrs[p]})

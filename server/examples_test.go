@@ -90,12 +90,16 @@ func TestExampleOfHAProxy(t *testing.T) {
 	}()
 
 	role := func(port int) string {
-		for line := range strings.Lines(throughPort(t, port, "/rpc/report")) {
+		report := throughPort(t, port, "/rpc/report")
+		for line := range strings.Lines(report) {
 			if role, ok := strings.CutPrefix(line, "repl_role\t"); ok {
 				return strings.TrimSpace(role)
 			}
 		}
-		return ""
+		if report == "" {
+			return ""
+		}
+		return "primary" // and nothing else since its start
 	}
 	eventually(t, func() bool { return role(updates) == "primary" && role(reads) == "replica" })
 	eventually(t, func() bool {

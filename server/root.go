@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"gotycoon/access"
@@ -48,7 +49,7 @@ type root struct {
 	timers    *timers
 	retention *retention // nil: there is no update log
 	primary   primary
-	cluster   *clusterNode // nil: this server is in none
+	cluster   atomic.Pointer[clusterNode] // nil: in none, or not open yet; the ports of services ask already
 	following *following
 	standing  *standing
 	onRole    *roleCommand
@@ -108,7 +109,7 @@ func (r *root) parts() []part {
 		{"script", r.openScript, quietly(func() { r.scripts.close() })},
 		{"memcached", r.openMemcached, func() bool { return !r.serving || r.memcached.finish() }},
 		{"services", r.openServices, func() bool { return r.services.close(r.log) }},
-		{"cluster", r.openCluster, quietly(func() { r.cluster.close(r.log) })},
+		{"cluster", r.openCluster, quietly(func() { r.cluster.Load().close(r.log) })},
 		{"standing", r.openStanding, quietly(func() { r.onRole.close() })},
 		{"snapshots", nil, quietly(func() { r.databases.snapshots.stop() })},
 		{"console and metrics", r.publish, quietly(r.closeConsole)},
@@ -229,34 +230,40 @@ func (r *root) openStanding() error {
 		catalog: r.databases.catalog, follower: r.following.follower, readOnly: r.cfg.ReadOnly,
 		master: replication.Master{Host: r.cfg.MasterHost, Port: r.cfg.MasterPort},
 	}
-	if r.cluster != nil {
-		source = r.cluster
+	if n := r.cluster.Load(); n != nil {
+		source = n
 	}
 	r.standing = openStanding(source)
+	r.standing.quiet = !r.cfg.Cluster.on() && r.cfg.OnRole == ""
 	r.onRole = newRoleCommand(r.cfg.OnRole, r.standing, r.log)
 	return nil
 }
 
-func (r *root) openCluster() (err error) {
-	r.cluster, err = openCluster(clusterOptions{
+func (r *root) openCluster() error {
+	n, err := openCluster(clusterOptions{
 		Config: r.cfg, Catalog: r.databases.catalog, Follower: r.following.follower, Quorum: r.replicas.quorum, Role: r.primary.role,
 		Members: r.members, Limits: &r.live.limits, Log: r.log,
 	})
+	r.cluster.Store(n)
 	return err
 }
 
 // whereIsThePrimary returns the address of the primary if that is another server.
 func (r *root) whereIsThePrimary() (addr string, away bool) {
-	if r.cluster != nil {
-		return r.cluster.elsewhere()
+	if r.cfg.Cluster.on() {
+		n := r.cluster.Load()
+		if n == nil {
+			return "", true
+		}
+		return n.elsewhere()
 	}
 	return r.following.primary()
 }
 
 // standby says why this server is not the primary. It is empty on the primary.
 func (r *root) standby() string {
-	if r.cluster != nil {
-		return r.cluster.standby()
+	if n := r.cluster.Load(); n != nil {
+		return n.standby()
 	}
 	return r.following.standby()
 }
@@ -304,7 +311,7 @@ func (r *root) publish() error {
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
-		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster, Primary: &r.primary, Report: report.report,
+		Retention: c.Retention, Catalog: catalog, Scripts: r.scripts, Following: r.following, Replicas: &r.replicas, Cluster: r.cluster.Load(), Primary: &r.primary, Report: report.report,
 		Counts: &r.counts, Traffic: &r.traffic, Limits: &r.live.limits, Access: r.access, Members: r.members, Forward: r.forward, Pages: r.pages, Meters: &r.meters,
 		Secure: secure(r.tls), Log: r.log,
 	}}

@@ -80,7 +80,7 @@ func serve(ctx context.Context, r *root) (ok bool) {
 			return false
 		}
 		r.following.start()
-		r.cluster.start()
+		r.cluster.Load().start()
 		if err := r.memcached.start(); err != nil {
 			r.log.error("%v", err)
 			r.data.stop()
@@ -94,7 +94,7 @@ func serve(ctx context.Context, r *root) (ok bool) {
 		}
 		again, ok := attend(ctx, r)
 		if !again {
-			r.cluster.resign()
+			r.cluster.Load().resign()
 		}
 		r.data.stop()
 		if !again {
@@ -118,8 +118,8 @@ func attend(ctx context.Context, r *root) (again, ok bool) {
 		case <-r.databases.catalog.Failed():
 			r.log.error("no update is acknowledged any more, stopping: %v", r.databases.catalog.Err())
 			return false, false
-		case <-r.cluster.failed():
-			r.log.error("this server is no member of its cluster until it is started again, stopping: %v", r.cluster.Err())
+		case <-r.cluster.Load().failed():
+			r.log.error("this server is no member of its cluster until it is started again, stopping: %v", r.cluster.Load().Err())
 			return false, false
 		case r.code = <-r.scripts.exit:
 			return false, true

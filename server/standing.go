@@ -57,10 +57,19 @@ type standingSource interface {
 // standing is the one place that knows the role of this server for data. Any goroutine may ask it.
 type standing struct {
 	source standingSource
+	quiet  bool // reports leave the role out while the server has been a primary since its start
 
 	mu   sync.Mutex // protects the fields below; standingSource.standing is called under it
 	now  Standing
 	next chan struct{} // closed at the next change
+	told int           // changes of now
+}
+
+// lone reports whether this server has been nothing but a primary since its start.
+func (s *standing) lone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now.Role == RolePrimary && s.told == 1
 }
 
 func openStanding(source standingSource) *standing {
@@ -83,6 +92,7 @@ func (s *standing) look() (Standing, <-chan struct{}) {
 	if is != s.now {
 		is.Since = time.Now()
 		s.now = is
+		s.told++
 		close(s.next)
 		s.next = make(chan struct{})
 	}

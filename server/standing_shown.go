@@ -10,6 +10,9 @@ import (
 // report adds the rows about the role. The original has no such rows.
 func (s *standing) report(rows map[string]string) {
 	is, _ := s.look()
+	if s.quiet && s.lone() {
+		return // the original has no such rows
+	}
 	rows["repl_role"] = string(is.Role)
 	rows["repl_role_since"] = fmt.Sprintf("%.6f", float64(is.Since.UnixMicro())/1e6)
 	if is.Primary != "" {

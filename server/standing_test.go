@@ -30,8 +30,7 @@ func TestProbesOfTheRole(t *testing.T) {
 	require.Regexp(t, `^primary since `, awaitProbe(t, masterAdmin, "/replica", 503))
 	require.Regexp(t, `^primary since `, awaitProbe(t, masterAdmin, "/replica?max-lag=5", 503))
 	rows := master.dial().rows("/rpc/report")
-	require.Equal(t, "primary", rows["repl_role"])
-	require.Regexp(t, `^\d{10}\.\d{6}$`, rows["repl_role_since"])
+	require.NotContains(t, rows, "repl_role", "a server that was nothing else has the original's rows")
 	require.NotContains(t, rows, "repl_primary", "it does not know under which address clients reach it")
 
 	slave, slaveAdmin := startAdmin(t, func(c *server.Config) {

@@ -81,8 +81,14 @@ const (
 	MaxMessage = 3 << 29
 )
 
-// ReplicasOf returns the number in the bits of Replicas.
-func ReplicasOf(flags uint32) int { return int(flags & Replicas >> replicasShift) }
+// ReplicasOf returns the number in the bits of Replicas. Flags with any other bit but NoReply are
+// of a client that does not know these bits, and ask for nothing.
+func ReplicasOf(flags uint32) int {
+	if flags&^(Replicas|NoReply) != 0 {
+		return 0
+	}
+	return int(flags & Replicas >> replicasShift)
+}
 
 // WithReplicas returns flags that ask for n followers, 0 to 15.
 func WithReplicas(flags uint32, n int) uint32 {

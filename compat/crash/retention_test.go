@@ -34,10 +34,17 @@ func TestKillWhileTheLogIsKeptShort(t *testing.T) {
 	v.hire("bulk", 1, bulks)
 	v.hire("bulk2", 2, bulks)
 	v.hire("clear", 3, clears)
-	v.killRepeatedly(t, max(number(t, longKills, 0)/4, snapshotKills+2))
-	text, err := os.ReadFile(filepath.Join(v.opts.Dir, "log"))
-	require.NoError(t, err)
-	require.Contains(t, string(text), "were removed, because they were beyond the limits")
+	kills := max(number(t, longKills, 0)/4, snapshotKills+2)
+	for deadline := time.Now().Add(time.Minute); ; kills = 1 {
+		v.killRepeatedly(t, kills)
+		text, err := os.ReadFile(filepath.Join(v.opts.Dir, "log"))
+		require.NoError(t, err)
+		if strings.Contains(string(text), "were removed, because they were beyond the limits") {
+			return
+		}
+		require.True(t, time.Now().Before(deadline), "no server lived until it removed a file")
+		v.work *= 2
+	}
 }
 
 // TestRecoverFromTheSnapshotThatIsKept brings the snapshot of a database file back to a moment long
