@@ -145,7 +145,7 @@ func (m *member) ended() bool {
 // stop ends the process: at once, or as an operator does.
 func (m *member) stop(kill bool) {
 	m.cluster.t.Helper()
-	if m.proc == nil {
+	if m.proc == nil || !kill && m.ended() { // a full disk ends a server
 		return
 	}
 	if kill {
