@@ -32,12 +32,12 @@ func newDisk(t *testing.T) (dir string, small bool) {
 	return dir, true
 }
 
-// fill leaves no room on the disk of a member, until free is called.
-func (m *member) fill() (free func(), err error) {
-	path := filepath.Join(m.dir, "filler")
-	f, err := os.Create(path)
+// fill leaves no room on the disk of a member, until empty is called.
+func (m *member) fill() error {
+	m.filled = true
+	f, err := os.Create(m.filler())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer f.Close()
 	piece := make([]byte, 1<<20)
@@ -46,5 +46,9 @@ func (m *member) fill() (free func(), err error) {
 			break // the disk is full
 		}
 	}
-	return func() { _ = os.Remove(path) }, nil
+	return nil
 }
+
+func (m *member) empty() { _ = os.Remove(m.filler()) } // there may be none
+
+func (m *member) filler() string { return filepath.Join(m.dir, "filler") }

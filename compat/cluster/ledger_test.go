@@ -185,6 +185,7 @@ func sameEverywhere(t *testing.T, all []*member) map[string]string {
 			switch {
 			case err != nil:
 				differs = fmt.Sprintf("member %d: %v", m.index, err)
+				m.revive()
 				return false
 			case i == 0:
 				first = has

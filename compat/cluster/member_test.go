@@ -26,6 +26,7 @@ type member struct {
 	witness bool
 	dir     string
 	small   bool // the directory is a small disk
+	filled  bool // and was full
 	gone    bool // it is no member any more
 	list    string
 	ahead   time.Duration // how far its clock is ahead
@@ -122,10 +123,19 @@ func (m *member) start(list string) {
 	require.True(t, m.proc.AwaitListening(), "member %d does not listen: %s", m.index, m.proc.Output())
 }
 
-// restart starts the process as the last time.
+// restart starts the process as the last time, with a disk that has room.
 func (m *member) restart() {
 	m.cluster.t.Helper()
+	m.empty()
 	m.start(m.list)
+}
+
+// revive starts the process again if a full disk has ended it.
+func (m *member) revive() {
+	m.cluster.t.Helper()
+	if m.filled && m.ended() {
+		m.restart()
+	}
 }
 
 // ended reports whether the process has ended by itself, and forgets it.

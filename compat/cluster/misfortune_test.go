@@ -143,16 +143,13 @@ var misfortunes = []misfortune{
 		if m == nil || !m.small {
 			return nil
 		}
-		free, err := m.fill()
-		if err != nil {
+		if err := m.fill(); err != nil {
 			s.t.Log(err)
 			return nil
 		}
 		return func() {
-			free()
-			if m.ended() { // a server that cannot write may end
-				m.restart()
-			}
+			m.empty()
+			m.revive() // or later: its end may be under way
 		}
 	}},
 	{"forget", func(s *stage) func() {
@@ -226,6 +223,9 @@ func (s *stage) round(t *testing.T, did map[string]int, f *figures) {
 	t.Helper()
 	s.play.probe.reset()
 	pick := func() (misfortune, func()) {
+		for _, m := range s.members {
+			m.revive()
+		}
 		m := misfortunes[s.rnd.IntN(len(misfortunes))]
 		for s.only != "" && !strings.Contains(s.only, m.name) {
 			m = misfortunes[s.rnd.IntN(len(misfortunes))]
