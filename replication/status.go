@@ -29,6 +29,11 @@ const Unknown = -1
 // heard of once a second.
 const stallAfter = 5 * time.Second
 
+// quietAfter: a follower that has everything hears of its master once a second. When it has heard
+// nothing for this long, there may be updates that it does not know of, and its lag grows from the
+// last sign of life.
+const quietAfter = 2 * time.Second
+
 // Status describes the replication from a master.
 type Status struct {
 	State    State
@@ -141,7 +146,7 @@ func (s *status) look(now time.Time) Status {
 	}
 	complete := s.complete.Load() && st.State == Streaming
 	switch {
-	case complete && silent < stallAfter:
+	case complete && silent < quietAfter:
 		st.Seconds, st.Records = 0, 0
 	case had != 0:
 		st.Seconds = now.Sub(time.Unix(0, had)).Seconds()

@@ -227,3 +227,27 @@ func TestLagOfASlaveThatIsNotHeardOf(t *testing.T) {
 	require.Equal(t, "-1", rows["repl_slave_lag_seconds"])
 	require.Equal(t, "-1", rows["repl_slave_lag_records"])
 }
+
+// A slave whose master has had nothing new for long knows that until it hears no more of the master:
+// its delay begins then, and not with the last update.
+func TestTheDelayBeginsWithTheLastSignOfLife(t *testing.T) {
+	dir := t.TempDir()
+	master := startMaster(t, dir)
+	status, _ := master.dial().get("/rpc/set?key=a&value=1")
+	require.Equal(t, 200, status)
+	stored := time.Now()
+	slave := startSlave(t, master, dir)
+	toSlave := slave.dial()
+	toSlave.awaitValue("a", "1")
+	const idle = 3 * time.Second
+	eventually(t, func() bool {
+		return time.Since(stored) > idle && toSlave.rows("/rpc/report")["repl_lag_seconds"] == "0.000"
+	})
+	heard := time.Now()
+	require.Zero(t, master.stop())
+	eventually(t, func() bool { return toSlave.rows("/rpc/report")["repl_lag_seconds"] != "0.000" })
+	rows := toSlave.rows("/rpc/report")
+	delay, err := strconv.ParseFloat(rows["repl_delay"], 64)
+	require.NoError(t, err)
+	require.Less(t, delay, (time.Since(heard) + idle/2).Seconds(), "%v", rows) // a heartbeat comes each second
+}

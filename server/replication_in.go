@@ -290,8 +290,12 @@ func (f *following) report(rows map[string]string, now time.Time) {
 	if c := st.Copy; st.State == replication.Copying {
 		rows["repl_copy"] = fmt.Sprintf("db=%d records=%d total=%d bytes=%d", c.DB, c.Records, c.Total, c.Bytes)
 	}
-	if st.Seconds == 0 { // the master had nothing newer when it was heard last
-		at = max(at, min(ulog.StampAt(st.Contact), ulog.StampAt(now)))
+	if st.Seconds >= 0 { // the master had nothing newer then
+		then := now.Add(-time.Duration(st.Seconds * float64(time.Second)))
+		if st.Seconds == 0 {
+			then = st.Contact
+		}
+		at = max(at, min(ulog.StampAt(then), ulog.StampAt(now)))
 	}
 	rows["repl_delay"] = fmt.Sprintf("%.6f", age(now, at))
 }

@@ -10,7 +10,7 @@ func followerMetrics() []Definition {
 	return []Definition{
 		{"gotycoon_replication_following", Gauge, "1 when this server replicates from a master.", nil},
 		{"gotycoon_replication_state", Gauge, "1 for the state that the replication from the master is in. Only where it is known.", labels("state")},
-		{"gotycoon_replication_lag_seconds", Gauge, "How far this server is behind its master: a second or two when it is not behind. Only while following.", nil},
+		{"gotycoon_replication_lag_seconds", Gauge, "How far this server is behind its master: 0 while it has everything. When the master is silent for two seconds, it grows from the last sign of life. Only while following.", nil},
 		{"gotycoon_replication_lag_records", Gauge, "How many updates of the master are not here yet. Only where it is known.", nil},
 		{"gotycoon_replication_position_timestamp_seconds", Gauge, "Time stamp of the master up to which everything is here.", nil},
 		{"gotycoon_replication_last_contact_timestamp_seconds", Gauge, "When something last came from the master. Only where it is known.", nil},
