@@ -22,6 +22,7 @@ func (n *Node) learn() {
 	ctx, cancel := context.WithTimeout(n.ctx, learnEvery)
 	defer cancel()
 	st, all := n.elector.State(), n.Survey(ctx)
+	n.tally.asked(term, st.Members, all)
 	if !changes(&st, all) {
 		return
 	}

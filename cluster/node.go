@@ -48,6 +48,9 @@ type Options struct {
 	Data   Data // nil for a witness
 	Logger *slog.Logger
 
+	// Asides returns the directories of what was put aside and is still there. It may be nil.
+	Asides func() []string
+
 	// Dial opens a connection to another member, on which that member calls Accept of its node.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// Elector makes the elector, which sends by the transport. Its Receive gets what comes.
@@ -72,6 +75,8 @@ type Node struct {
 	failure error // set before failed is closed
 
 	failures int // tries in vain to begin a term
+
+	tally tally
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -129,6 +134,7 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	n.view.Store(&View{Role: n.role})
+	n.tally.changed = n.since
 	n.mesh = newMesh(o.Dial, o.Logger)
 	n.mesh.handle = n.handle
 	// Messages may come before the elector is made.
@@ -214,6 +220,7 @@ func (n *Node) look() {
 	// In this order: whoever leads knows the newest State, and did not before.
 	term, leads := n.elector.Leading()
 	st := n.elector.State()
+	n.tally.appointed(st.Term)
 	if n.opts.Witness {
 		return
 	}

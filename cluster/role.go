@@ -16,7 +16,7 @@ func (n *Node) trying(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if n.role == Waiting || text == "" {
+	if n.role == Waiting || text == "" && n.role != Opening { // which says itself what it waits for
 		n.trouble = text
 	}
 	if text != n.told {

@@ -19,6 +19,7 @@ type Status struct {
 	Members  []election.Member `json:"members"`
 	Trouble  string            `json:"trouble,omitempty"` // why there is no other role
 	Aside    Aside             `json:"aside,omitzero"`
+	Asides   []string          `json:"asides,omitempty"` // directories, also of former processes
 	Has      Inventory         `json:"has,omitzero"`
 }
 
@@ -29,6 +30,9 @@ func (n *Node) Status() Status {
 	n.mu.Unlock()
 	if !n.opts.Witness {
 		s.Has, _ = n.opts.Data.Inventory()
+	}
+	if n.opts.Asides != nil {
+		s.Asides = n.opts.Asides()
 	}
 	return s
 }

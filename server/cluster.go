@@ -70,6 +70,7 @@ func openCluster(o clusterOptions) (*clusterNode, error) {
 			return o.Members.dial(ctx, addr, frame.MemberCluster, nil)
 		},
 		Changed: n.notice,
+		Asides:  func() []string { return asides(c.clusterDir()) },
 		Elector: func(t election.Transport) (election.Elector, func(string, []byte), error) {
 			return openElector(c, self, all, t, o.Log)
 		},

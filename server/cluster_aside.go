@@ -6,10 +6,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gotycoon/ulog"
 )
+
+// asidePrefix begins the names of the directories of what was put aside.
+const asidePrefix = "aside-term-"
 
 // SetAside implements cluster.Data. The log that it writes has the stamps that the updates had
 // here.
@@ -20,7 +24,7 @@ func (d *clusterData) SetAside(term, after uint64, lost func(log, stamp uint64) 
 		return 0, "", err
 	}
 	defer r.Close()
-	w := asideLog{dir: filepath.Join(d.dir, fmt.Sprintf("aside-term-%d-%s", term, time.Now().Format("20060102-150405.000000")))}
+	w := asideLog{dir: filepath.Join(d.dir, fmt.Sprintf("%s%d-%s", asidePrefix, term, time.Now().Format("20060102-150405.000000")))}
 	for {
 		e, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -46,6 +50,21 @@ func (d *clusterData) SetAside(term, after uint64, lost func(log, stamp uint64) 
 			return 0, "", errors.Join(err, w.abandon())
 		}
 	}
+}
+
+// asides returns the directories of the logs that were put aside in a cluster's directory, and that
+// nobody has removed since.
+func asides(dir string) (all []string) {
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // nothing was put aside before there was a directory
+	}
+	for _, f := range found {
+		if f.IsDir() && strings.HasPrefix(f.Name(), asidePrefix) {
+			all = append(all, filepath.Join(dir, f.Name()))
+		}
+	}
+	return all
 }
 
 // skipping returns what has a reader go on behind updates that are gone or damaged, nil for other

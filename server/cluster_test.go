@@ -26,11 +26,23 @@ type clusterOf struct {
 	addrs   []string
 	members string
 	servers []*running // nil where one is stopped
+	admins  []string   // addresses of the admin listeners; nil: there are none
 }
 
 // startElected runs n members and waits for a primary. A member with a number in witnesses has no
 // data.
 func startElected(t *testing.T, n int, witnesses ...int) *clusterOf {
+	t.Helper()
+	c := newElected(t, n, witnesses...)
+	for i := range n {
+		c.start(i)
+	}
+	c.primary()
+	return c
+}
+
+// newElected returns members that do not run yet.
+func newElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	t.Helper()
 	c := &clusterOf{t: t, dir: t.TempDir(), servers: make([]*running, n)}
 	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "secret"), []byte(strings.Repeat("secret", 10)), 0o600))
@@ -46,10 +58,6 @@ func startElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 		list = append(list, entry)
 	}
 	c.members = strings.Join(list, ",")
-	for i := range n {
-		c.start(i)
-	}
-	c.primary()
 	return c
 }
 
@@ -81,6 +89,9 @@ func (c *clusterOf) configure(cfg *server.Config, i int) {
 	cfg.Host = "127.0.0.1"
 	cfg.Cluster = server.ClusterConfig{Name: "test", Members: c.members, Timeout: 400 * time.Millisecond, Dir: filepath.Join(c.dir, fmt.Sprint(i), "cluster")}
 	cfg.Members.Secret = filepath.Join(c.dir, "secret")
+	if c.admins != nil {
+		cfg.Admin.Addr = c.admins[i]
+	}
 	if !strings.Contains(c.members, c.addrs[i]+"/witness") {
 		cfg.UpdateLog, cfg.ServerID = filepath.Join(c.dir, fmt.Sprint(i), "ulog"), i+1
 		cfg.Databases = []string{filepath.Join(c.dir, fmt.Sprint(i), "a.kct")}

@@ -83,7 +83,11 @@ func openConsole(a *api.API, s *shown, e *export) {
 		sources.Follower, sources.Master = s.following.figures, s.following.master
 	}
 	if s.catalog.Log() != nil {
-		sources.Replicas, sources.Trouble = s.replicas.figures, s.replicas.trouble
+		sources.Replicas = s.replicas.figures
+	}
+	sources.Trouble = s.replicas.trouble
+	if s.cluster != nil { // not an interface around nil
+		sources.Cluster, sources.Trouble = s.cluster, s.cluster.worst
 	}
 	if s.snapshots != nil {
 		sources.Snapshots = snapshotConsole{s.snapshots}
@@ -126,7 +130,7 @@ func megabytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
 func (s *shown) switches() []api.Fact {
 	c := s.cfg
 	memcached, _ := c.Plugins.memcache()
-	return []api.Fact{
+	facts := []api.Fact{
 		{Name: "Data port", Value: net.JoinHostPort(c.Host, strconv.Itoa(c.Port))},
 		portFact("Memcached", memcached.Port, c.Plugins.MemcachePort == 0 && c.Plugins.Server == "", "-memcache-port PORT"),
 		portFact("Locks", c.Services.LockPort, c.Services.LockPort == 0, "-lock-port PORT"),
@@ -138,6 +142,10 @@ func (s *shown) switches() []api.Fact {
 		textFact("Replication from", s.following.master().Address, "-mhost HOST -rts FILE"),
 		textFact("Access file", c.Access.Path, "-access FILE"),
 	}
+	if c.Cluster.on() {
+		facts = append(facts, api.Fact{Name: "Cluster", Value: c.Cluster.Name})
+	}
+	return facts
 }
 
 func portFact(name string, port int, off bool, option string) api.Fact {

@@ -61,6 +61,7 @@ type published struct {
 	replicas  *replicas
 	snapshots *snapshots
 	mover     *forward.Forwarder
+	cluster   *clusterShown // nil: in none
 }
 
 // export is the figures that are to be published.
@@ -101,6 +102,9 @@ func newExport(f published) *export {
 	}
 	if f.catalog.Log() != nil {
 		e.add(exporter.Replicas(f.replicas.figures), exporter.Confirmations(f.replicas.confirmationFigures))
+	}
+	if f.cluster != nil {
+		e.add(exporter.Cluster(f.cluster.figures))
 	}
 	if f.snapshots != nil {
 		e.add(exporter.Snapshots(f.snapshots.figures))

@@ -33,6 +33,7 @@ type reporter struct {
 	standing  *standing
 	mover     *forward.Forwarder
 	retention *retention
+	cluster   *clusterShown // nil: in none
 }
 
 // report adds the rows about program, process and machine. The parts add their own rows.
@@ -55,6 +56,7 @@ func (r *reporter) report(rows map[string]string) {
 	r.replicas.reportConfirmation(rows)
 	r.primary.report(rows)
 	r.standing.report(rows)
+	r.cluster.report(rows)
 	reportForward(r.mover, rows)
 	r.reportPassedOver(rows)
 	r.reportCompactions(rows)

@@ -50,6 +50,7 @@ type root struct {
 	retention *retention // nil: there is no update log
 	primary   primary
 	cluster   atomic.Pointer[clusterNode] // nil: in none, or not open yet; the ports of services ask already
+	shown     *clusterShown               // what is shown of the cluster; nil: in none
 	following *following
 	standing  *standing
 	onRole    *roleCommand
@@ -305,9 +306,10 @@ func (r *root) publish() error {
 		r.members.ports[frame.MemberMemcached.String()] = r.memcached.service.Adopt
 	}
 	r.services.adopters(r.members.ports)
+	r.shown = newClusterShown(r.cluster.Load(), c, &r.replicas)
 	report := reporter{
 		threads: c.Threads, started: r.started, traffic: &r.traffic, catalog: catalog, following: r.following, replicas: &r.replicas, primary: &r.primary,
-		standing: r.standing, mover: r.mover, retention: r.retention,
+		standing: r.standing, mover: r.mover, retention: r.retention, cluster: r.shown,
 	}
 	r.data = &dataPort{dataPortOptions: dataPortOptions{
 		Host: r.host, Port: c.Port, PlainPort: c.TLS.PlainPort, Timeout: c.Timeout, MaxConns: c.Limits.conns(), CmdDir: c.CmdDir, SID: c.sid(), Now: c.Now,
@@ -321,7 +323,7 @@ func (r *root) publish() error {
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover,
+		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.shown,
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
@@ -351,6 +353,9 @@ func (r *root) begin() error {
 	}
 	if r.mover != nil {
 		r.timers.every(forward.LookEvery, watchPrimary(r.mover, r.services))
+	}
+	if r.shown != nil {
+		r.timers.every(leaderEvery, r.shown.leader.look)
 	}
 	if r.members.secrets != nil {
 		r.timers.every(accessEvery, r.members.secrets.Poll)

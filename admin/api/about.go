@@ -31,11 +31,15 @@ func (a *API) about(_ http.ResponseWriter, r *http.Request, s *Sources) (any, er
 		trouble = s.Trouble()
 	}
 	user, _, _ := r.BasicAuth()
-	return map[string]any{
+	answer := map[string]any{
 		"identity": s.Identity, "version": a.opts.Version, "revision": a.opts.Revision,
 		"started": a.opts.Started.UnixMilli(), "now": time.Now().UnixMilli(), "notReady": reasons,
 		"fixed": fixed, "user": user, "databases": len(s.Catalog.All()), "records": records, "bytes": bytes, "lacking": lacking, "trouble": trouble,
-	}, nil
+	}
+	if s.Cluster != nil {
+		answer["cluster"] = true
+	}
+	return answer, nil
 }
 
 // facts answers with process, machine and configuration. Only admins get the configuration.

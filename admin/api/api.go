@@ -64,6 +64,7 @@ type Sources struct {
 	Replicas  func() []status.Replica // followers of this server; nil: not known
 	Trouble   func() string           // what every page must show; empty: nothing. nil: never
 	Snapshots Snapshots
+	Cluster   Cluster
 
 	Services map[string]Show // by the name of the service
 

@@ -26,7 +26,7 @@ const patience = 30 * time.Second
 func readers() []string {
 	return []string{
 		"server", "samples", "databases", "databases/0/records", "databases/0/record?key=" + query("k"), "databases/0/value?key=" + query("k"),
-		"replication", "log", "snapshots", "locks", "counters", "sequences", "quotas", "slow", "facts",
+		"replication", "cluster", "log", "snapshots", "locks", "counters", "sequences", "quotas", "slow", "facts",
 	}
 }
 
@@ -37,6 +37,7 @@ func changers() [][3]string {
 		{"POST", "databases/0/checkpoint", ""},
 		{"POST", "checkpoint", ""},
 		{"POST", "snapshots", ""},
+		{"POST", "cluster", `{"do":"require","number":0}`},
 		{"DELETE", "databases/0/record?key=" + query("k"), ""},
 	}
 }
@@ -58,7 +59,7 @@ func none(context.Context) error { return nil }
 func TestWhoMay(t *testing.T) {
 	s := serve(t, api.Options{}, func(l *admin.Options, src *api.Sources) {
 		l.Authorize = authorize
-		src.Snapshots = fakeSnapshots{none}
+		src.Snapshots, src.Cluster = fakeSnapshots{none}, newFakeCluster()
 		src.Settings = func() []api.Setting { return []api.Setting{{Name: "secret-name", Value: "x"}} }
 	})
 	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
@@ -97,7 +98,9 @@ func TestWhoMay(t *testing.T) {
 // TestOtherSites: pages of other sites cannot change anything through a browser, nor read where
 // there are no passwords.
 func TestOtherSites(t *testing.T) {
-	s := serve(t, api.Options{}, func(_ *admin.Options, src *api.Sources) { src.Snapshots = fakeSnapshots{none} })
+	s := serve(t, api.Options{}, func(_ *admin.Options, src *api.Sources) {
+		src.Snapshots, src.Cluster = fakeSnapshots{none}, newFakeCluster()
+	})
 	require.NoError(t, s.c.DB(0).Set(nil, []byte("k"), []byte("v"), record.Never))
 	for _, c := range changers() {
 		for _, header := range [][]string{
@@ -124,7 +127,9 @@ func TestOtherSites(t *testing.T) {
 }
 
 func TestNothingChangesWhereItIsForbidden(t *testing.T) {
-	s := serve(t, api.Options{Fixed: func() string { return "it is read-only" }}, func(_ *admin.Options, src *api.Sources) { src.Snapshots = fakeSnapshots{none} })
+	s := serve(t, api.Options{Fixed: func() string { return "it is read-only" }}, func(_ *admin.Options, src *api.Sources) {
+		src.Snapshots, src.Cluster = fakeSnapshots{none}, newFakeCluster()
+	})
 	for _, c := range changers() {
 		status, text := s.change(c[0], c[1], c[2])
 		require.Equal(t, 403, status, c)

@@ -30,6 +30,7 @@ func (a *API) reads() map[string]handler {
 		"databases/{db}/record":  a.record,
 		"databases/{db}/value":   a.value,
 		"replication":            a.replication,
+		"cluster":                a.cluster,
 		"log":                    a.logs,
 		"snapshots":              a.snapshots,
 		"locks":                  page("lock", "Locks are off. Start the server with -lock-port PORT, 11400 for example."),
@@ -61,6 +62,7 @@ func (a *API) changes() map[string]handler {
 		"POST /api/databases/{db}/checkpoint": a.checkpoint,
 		"POST /api/checkpoint":                a.checkpointAll,
 		"POST /api/snapshots":                 a.takeSnapshots,
+		"POST /api/cluster":                   a.orderCluster,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -157,5 +158,21 @@ func TestAlerts(t *testing.T) {
 		t.Skip("promtool is not here: install Debian's package prometheus")
 	}
 	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", alerts).CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
+// TestAlertsOfAClusterFire: the rules are tried on what members show while others die.
+func TestAlertsOfAClusterFire(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not here: install Debian's package prometheus")
+	}
+	text, err := os.ReadFile("testdata/cluster.yaml")
+	require.NoError(t, err)
+	rules, err := filepath.Abs(alerts)
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), "[ALERTS]", "["+rules+"]", 1)), 0o644))
+	out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", path).CombinedOutput()
 	require.NoError(t, err, string(out))
 }

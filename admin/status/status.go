@@ -1,6 +1,6 @@
 // Package status has what both the metrics and the console show of a server at one moment: its
-// ports, and the two sides of the replication. The server fills the values in at each scrape and
-// for each page, so that neither of the two knows the parts that the values come from.
+// ports, the two sides of the replication, and its cluster. The server fills the values in at each
+// scrape and for each page, so that neither of the two knows the parts that the values come from.
 package status
 
 import "time"
@@ -46,4 +46,21 @@ type Confirmation struct {
 	Waiting           int64 // for followers now
 
 	Refused, Unconfirmed, Unwaited int64 // since the start
+}
+
+// Cluster is what a member knows of its cluster at one moment.
+type Cluster struct {
+	Name      string
+	Term      uint64
+	Leading   bool // this server answers clients as the primary
+	Required  int  // followers that must have an update
+	Members   int
+	Followers int // members whose confirmations can count: with data and a vote, without the primary
+
+	// Answering says of each member, on the primary, whether it answers; nil: not known here.
+	Answering map[string]bool
+
+	Changes uint64    // appointments of a primary since the start
+	Changed time.Time // the latest of them, or the start
+	Asides  int       // logs of updates that were put aside here
 }

@@ -6,16 +6,19 @@ import { overview } from "./overview.js";
 import { databases } from "./databases.js";
 import { records } from "./records.js";
 import { replication } from "./replication.js";
+import { cluster } from "./cluster.js";
 import { log, slow } from "./log.js";
 import { snapshots } from "./snapshots.js";
 import { counters, locks, numbers } from "./services.js";
 import { facts } from "./facts.js";
 
 // Each section has a name and a function (main element, words of the path behind it, parameters) that shows it and returns what ends that.
+// The keys are the digits in the order of the list, but for those that have one of their own.
 const sections = [
   ["overview", "Overview", overview],
   ["databases", "Databases", (root, words, params) => (words.length ? records(root, words[0], params) : databases(root))],
   ["replication", "Replication", replication],
+  ["cluster", "Cluster", cluster, "c"],
   ["log", "Update log", log],
   ["snapshots", "Snapshots and backups", snapshots],
   ["locks", "Locks", locks],
@@ -30,9 +33,13 @@ const nav = document.getElementById("sections");
 const menu = document.getElementById("menu");
 let leave = null;
 
-const keyOf = (i) => String((i + 1) % 10);
-const links = sections.map(([path, name], i) => h("a", { href: "#/" + path }, name, h("kbd", { "aria-hidden": "true" }, keyOf(i))));
-fill(nav.querySelector("ul"), links.map((a) => h("li", null, a)));
+const numbered = sections.filter(([, , , key]) => !key);
+const keyOf = (section) => section[3] ?? String((numbered.indexOf(section) + 1) % 10);
+const links = sections.map((s) => h("a", { href: "#/" + s[0] }, s[1], h("kbd", { "aria-hidden": "true" }, keyOf(s))));
+// Most servers are in no cluster.
+const only = (path) => path !== "cluster" || Boolean(live.about?.cluster);
+const items = links.map((a, i) => h("li", { hidden: !only(sections[i][0]) }, a));
+fill(nav.querySelector("ul"), items);
 
 function show() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
@@ -91,6 +98,7 @@ document.getElementById("theme").addEventListener("click", nextTheme);
 
 const shortcuts = [
   [["1", "…", "9", "0"], "go to a section, in the order of the list"],
+  [["c"], "go to the cluster"],
   [["/"], "go to the search field of a section"],
   [["n"], "new record, in the browser of a database"],
   [["↑", "↓"], "from record to record, when one has the focus"],
@@ -104,7 +112,7 @@ const shortcuts = [
 
 function help() {
   openDialog("Keyboard shortcuts", (dialog) => [
-    h("dl", { class: "shortcuts" }, shortcuts.map(([keys, what]) => [h("dt", null, keys.map((k) => (k === "…" ? "…" : h("kbd", null, k)))), h("dd", null, what)])),
+    h("dl", { class: "shortcuts" }, shortcuts.filter(([keys]) => keys[0] !== "c" || only("cluster")).map(([keys, what]) => [h("dt", null, keys.map((k) => (k === "…" ? "…" : h("kbd", null, k)))), h("dd", null, what)])),
     h("div", { class: "actions end" }, h("button", { type: "button", "data-first": true, onclick: () => dialog.close() }, "Close")),
   ]);
 }
@@ -119,7 +127,7 @@ document.addEventListener("keydown", (e) => {
     return;
   }
   if (e.target.matches("input, textarea, select")) return;
-  const section = /^[0-9]$/.test(e.key) ? sections[(Number(e.key) + 9) % 10] : null;
+  const section = sections.find((s) => keyOf(s) === e.key && only(s[0]));
   const acts = {
     "?": help,
     t: nextTheme,
@@ -154,6 +162,7 @@ live.listen(() => {
     return;
   }
   seen = Date.now();
+  items.forEach((item, i) => (item.hidden = !only(sections[i][0])));
   if (trouble) setText(banner, `${trouble}.`);
   else if (lacking.length) setText(banner, `Opened without acknowledged updates that only the update log has: ${lacking.join(", ")}. The section Databases has the command that brings them in.`);
   const { identity } = about;

@@ -1,5 +1,5 @@
 // What sections have in common.
-import { fill, h, notice } from "./dom.js";
+import { fill, h, notice, setText } from "./dom.js";
 import { get, live } from "./server.js";
 
 /** The heading of a section. */
@@ -8,6 +8,8 @@ export function head(title, about, ...actions) {
     actions.length ? h("div", { class: "actions" }, actions) : null);
 }
 
+const noAnswer = "The server does not answer. This page goes on when it does.";
+
 /**
  * Asks for something again and again and shows it, until what is returned is called. The first answer decides what is built: build gets it
  * and returns the function that shows it and every later one.
@@ -15,11 +17,14 @@ export function head(title, about, ...actions) {
 export function poll(box, path, build, every = 2000) {
   let ended = false, timer = 0, show = null, wasOff;
   const problem = h("p", { class: "note", "data-tone": "bad", role: "alert", hidden: true });
-  const body = h("div", null, h("p", { class: "empty" }, "Loading."));
+  const loading = h("p", { class: "empty" }, "Loading.");
+  const body = h("div", null, loading);
   box.append(problem, body);
   const look = async () => {
     clearTimeout(timer);
-    if (!document.hidden && (live.problem === null || live.problem.status !== 0)) {
+    if (live.problem?.status === 0) {
+      setText(loading, noAnswer);
+    } else if (!document.hidden) {
       try {
         const answer = await get(path);
         if (ended) return;
@@ -33,6 +38,7 @@ export function poll(box, path, build, every = 2000) {
         problem.hidden = true;
       } catch (e) {
         if (ended) return;
+        setText(loading, e.status === 0 ? noAnswer : "There is nothing to show yet.");
         problem.textContent = e.message;
         problem.hidden = e.status === 0; // the frame says it
       }
