@@ -73,8 +73,8 @@ func (f *Follower) endCopies(h *frame.Hello, whole bool) {
 	if log := f.opts.Catalog.Log(); log != nil {
 		place.base = Base{place.master, newest, log.Last()}
 	}
-	if all { // every update that the master made up to here is in the copies
-		place.mark(place.master, place.position)
+	if all {
+		place.upToCopies()
 	}
 }
 

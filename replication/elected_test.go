@@ -117,3 +117,18 @@ func TestAMemberKnowsWhatItHasWithoutItsRTSFile(t *testing.T) {
 	require.Equal(t, before.Marks, f.Standing().Marks)
 	require.False(t, f.Standing().Partial)
 }
+
+// A member that got a copy has what the primary has, and not more: the instant of the copy is later
+// than the newest update, and no update itself.
+func TestACopyHasNoMoreThanItsMaster(t *testing.T) {
+	a, b := newFileNode(t, 1, ""), newFileNode(t, 2, "")
+	a.term = 1
+	require.NoError(t, a.restart())
+	a.set(0, "k", "1")
+	newest, _ := a.catalog.Log().NewestUpdate()
+	f, _ := b.follow(replication.Master{})
+	f.Recopy()
+	f.Succeed("127.0.0.1", a.port, replication.Election{Term: a.term})
+	require.Eventually(t, func() bool { return b.get(0, "k") == "1" && f.Status().State == replication.Streaming }, patience, 5*time.Millisecond)
+	require.Equal(t, newest, halt(t, f).Marks[a.key()])
+}

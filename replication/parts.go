@@ -132,9 +132,22 @@ func (p *place) finishCopies(all bool) {
 // that instant. From now on the master's log must have both, see parted.go.
 func (p *place) copying(instant, newest ulog.Stamp, by uint16) {
 	p.copied = max(p.copied, instant)
+	p.vague = p.vague || newest == 0
 	if newest > p.seen {
 		p.seen, p.seenBy = newest, by
 	}
+}
+
+// upToCopies notes that every update in the master's log up to the position is in the copies. The
+// mark is the newest of them where that is known, because a position between two updates would
+// claim more than the master itself has.
+func (p *place) upToCopies() {
+	if p.vague || p.seen == 0 {
+		p.mark(p.master, p.position)
+	} else {
+		p.mark(p.master, min(p.seen, p.position))
+	}
+	p.vague = false
 }
 
 // expectNothing forgets which update and which instant the master's log must have.

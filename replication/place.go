@@ -35,6 +35,8 @@ type place struct {
 	sidKnown bool
 	amends   amends
 	base     Base
+
+	vague bool // seen may be older than what copies under way bring; not encoded
 }
 
 // Base is the latest copy. What it brought is not in this server's log as single updates: those

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"gotycoon/db"
@@ -73,6 +74,7 @@ func (f *Follower) combine(states map[uint16]*place, said ulog.Stamp) place {
 	for _, i := range f.dbs {
 		p.takeMarks(states[i])
 	}
+	p.vague = slices.ContainsFunc(p.parts, part.begun)
 	return p
 }
 
