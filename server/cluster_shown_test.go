@@ -45,8 +45,8 @@ func (c *clusterOf) shown(i int) (s shownCluster) {
 	return s
 }
 
-// trouble is what every page of the console of a member says.
-func (c *clusterOf) trouble(i int) string {
+// banner is what every page of the console of a member says.
+func (c *clusterOf) banner(i int) string {
 	c.t.Helper()
 	var about struct{ Trouble string }
 	status, body := fetch(c.t, c.admins[i], "/api/server")
@@ -104,7 +104,7 @@ func TestTheConsoleShowsTheCluster(t *testing.T) {
 	f, gone := (p+1)%3, (p+2)%3
 	require.Equal(t, 200, c.servers[p].status("/rpc/set?key=a&value=1"))
 	for i := range 3 {
-		eventually(t, func() bool { return c.trouble(i) == "" })
+		eventually(t, func() bool { return c.banner(i) == "" })
 		s := c.shown(i)
 		require.Empty(t, s.Off)
 		require.Equal(t, "test", s.State.Name)
@@ -135,21 +135,21 @@ func TestTheConsoleShowsTheCluster(t *testing.T) {
 
 	c.stop(gone)
 	eventually(t, func() bool {
-		return strings.Contains(c.trouble(p), "1 of 3 members of the cluster do not answer: "+c.addrs[gone])
+		return strings.Contains(c.banner(p), "1 of 3 members of the cluster do not answer: "+c.addrs[gone])
 	})
-	eventually(t, func() bool { return strings.Contains(c.trouble(p), "with one less, updates are refused") })
-	require.Equal(t, c.trouble(p), c.servers[p].ask("/rpc/report")["cluster_trouble"])
+	eventually(t, func() bool { return strings.Contains(c.banner(p), "with one less, updates are refused") })
+	require.Equal(t, c.banner(p), c.servers[p].ask("/rpc/report")["cluster_trouble"])
 	s := c.shown(p)
 	require.False(t, s.member(c.addrs[gone]).Answers)
 	require.Empty(t, c.order(p, `{"do":"require","number":0}`).Error)
-	eventually(t, func() bool { return !strings.Contains(c.trouble(p), "updates are refused") })
+	eventually(t, func() bool { return !strings.Contains(c.banner(p), "updates are refused") })
 	require.Empty(t, c.order(p, `{"do":"remove","name":"`+c.addrs[gone]+`"}`).Error)
 	require.Len(t, c.shown(f).State.Members, 2)
-	eventually(t, func() bool { return c.trouble(p) == "" })
+	eventually(t, func() bool { return c.banner(p) == "" })
 
 	require.Empty(t, c.order(p, `{"do":"require","number":1}`).Error)
 	c.stop(p)
-	eventually(t, func() bool { return strings.Contains(c.trouble(f), "no primary") })
+	eventually(t, func() bool { return strings.Contains(c.banner(f), "no primary") })
 	s = c.shown(f)
 	require.Empty(t, s.State.Primary)
 	require.Contains(t, s.State.Trouble, "no primary")
@@ -171,13 +171,13 @@ func TestAFollowerShowsThatThereIsNoPrimary(t *testing.T) {
 		if i == p {
 			continue
 		}
-		eventually(t, func() bool { return strings.Contains(c.trouble(i), "no primary") })
-		require.Contains(t, c.trouble(i), "waits until 2 followers have the first update of term", role)
+		eventually(t, func() bool { return strings.Contains(c.banner(i), "no primary") })
+		require.Contains(t, c.banner(i), "waits until 2 followers have the first update of term", role)
 	}
 	c.start(p)
 	c.primary()
 	for i := range 3 {
-		eventually(t, func() bool { return c.trouble(i) == "" })
+		eventually(t, func() bool { return c.banner(i) == "" })
 	}
 }
 
@@ -208,7 +208,7 @@ func TestMetricsOfTheCluster(t *testing.T) {
 	}
 	_, body = fetch(t, c.admins[f], "/metrics")
 	require.NotContains(t, body, "member_present")
-	require.Empty(t, c.trouble(2), "a witness without trouble")
+	require.Empty(t, c.banner(2), "a witness without trouble")
 
 	before := c.metric(2, "primary_changes_total", "")
 	c.switchTo(f, f)
@@ -246,7 +246,7 @@ func TestAServerThatIsNoMemberYetSaysSo(t *testing.T) {
 		cfg.Cluster.Members, cfg.Cluster.Join, cfg.Cluster.Advertise = "", true, c.addrs[0]
 	})
 	ready(t, c.admins[0])
-	require.Contains(t, c.trouble(0), "ktremotemgr cluster add "+c.addrs[0])
+	require.Contains(t, c.banner(0), "ktremotemgr cluster add "+c.addrs[0])
 	s := c.shown(0)
 	require.Empty(t, s.State.Members)
 	require.Empty(t, s.State.Primary)
