@@ -37,6 +37,8 @@ type mesh struct {
 	take   func(from string, msg []byte) // an elector's message
 	log    *slog.Logger
 
+	versions greeting // that this program speaks
+
 	ctx  context.Context
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -44,6 +46,8 @@ type mesh struct {
 	mu    sync.Mutex
 	links map[string]*link      // by the name of the other member
 	open  map[net.Conn]struct{} // connections that others have opened
+
+	unheard map[string]string // why a member is not heard, by its name, as the log has it
 }
 
 // link is what goes to one member: a goroutine connects and writes.
@@ -59,7 +63,8 @@ type link struct {
 }
 
 func newMesh(dial func(ctx context.Context, addr string) (net.Conn, error), log *slog.Logger) *mesh {
-	m := &mesh{dial: dial, log: log, links: map[string]*link{}, open: map[net.Conn]struct{}{}}
+	m := &mesh{dial: dial, log: log, versions: greeting{newestVersion, oldestVersion}, links: map[string]*link{}, open: map[net.Conn]struct{}{},
+		unheard: map[string]string{}}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m
 }
@@ -166,10 +171,12 @@ func (l *link) run() {
 		l.note(err != nil)
 		if err == nil {
 			l.dropOld()
-			l.serve(ctx, conn)
-			continue
+			if l.serve(ctx, conn) == nil {
+				continue
+			}
+		} else {
+			l.mesh.log.Debug("connecting to the member " + l.name + ": " + err.Error())
 		}
-		l.mesh.log.Debug("connecting to the member " + l.name + ": " + err.Error())
 		select {
 		case <-time.After(dialPause):
 		case <-ctx.Done():
@@ -209,32 +216,33 @@ func (l *link) giveUp() {
 	}
 }
 
-// serve writes the queue to a connection, and reads the answers, until the connection ends.
-func (l *link) serve(ctx context.Context, conn net.Conn) {
+// serve writes the queue to a connection, and reads the answers, until the connection ends. It
+// returns an error if the member's program does not fit.
+func (l *link) serve(ctx context.Context, conn net.Conn) error {
 	defer conn.Close()
-	ended := make(chan struct{})
-	l.mesh.done.Go(func() {
-		defer close(ended)
-		l.answers(conn)
-	})
+	ended := make(chan error, 1)
+	l.mesh.done.Go(func() { ended <- l.answers(conn) })
 	unhook := context.AfterFunc(ctx, func() { conn.Close() })
 	defer unhook()
 	w := writer{conn: conn}
+	if w.send(l.mesh.versions.message()) != nil {
+		return <-ended
+	}
 	for {
 		select {
 		case m := <-l.queue:
 			if w.send(m) != nil {
-				<-ended
-				return
+				return <-ended
 			}
-		case <-ended:
-			return
+		case err := <-ended:
+			return err
 		}
 	}
 }
 
-// answers hands answers to those who wait. At the end of the connection nobody waits any more.
-func (l *link) answers(conn net.Conn) {
+// answers hands answers to those who wait. At the end of the connection nobody waits any more. It
+// returns an error if the member's program does not fit.
+func (l *link) answers(conn net.Conn) error {
 	defer func() {
 		conn.Close()
 		l.mu.Lock()
@@ -245,7 +253,13 @@ func (l *link) answers(conn net.Conn) {
 	for {
 		m, err := readMessage(r)
 		if err != nil {
-			return
+			return nil
+		}
+		if m.kind == kindGreeting {
+			if err := l.mesh.greeted(l.name, m.body); err != nil {
+				return err
+			}
+			continue
 		}
 		l.mu.Lock()
 		c := l.waiting[m.id]
@@ -285,6 +299,10 @@ func (m *mesh) serve(from string, conn net.Conn) {
 		switch {
 		case err != nil:
 			return
+		case msg.kind == kindGreeting:
+			if w.send(m.versions.message()) != nil || m.greeted(from, msg.body) != nil {
+				return
+			}
 		case msg.kind == kindElection:
 			m.take(from, msg.body)
 		case msg.kind == kindCall:
