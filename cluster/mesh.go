@@ -164,13 +164,17 @@ func (l *link) forget(id uint64) {
 // run connects to the member again and again, and sends what is queued.
 func (l *link) run() {
 	ctx := l.mesh.ctx
-	for ctx.Err() == nil {
+	for first := true; ctx.Err() == nil; first = false {
 		dial, cancel := context.WithTimeout(ctx, dialTimeout)
 		conn, err := l.mesh.dial(dial, l.name)
 		cancel()
 		l.note(err != nil)
 		if err == nil {
-			l.dropOld()
+			// What made this link has not waited. It may be the one message by which a member
+			// that has just started asks for the leadership that was handed to it.
+			if !first {
+				l.dropOld()
+			}
 			if l.serve(ctx, conn) == nil {
 				continue
 			}
