@@ -27,6 +27,7 @@ type Options struct {
 	Counts   *opcount.Counts // nil: nothing is counted
 	Scripts  Scripts         // nil: the server has no script
 	Source   Source          // nil: there is no update log to follow
+	NoData   string          // why there are no records, and every request for them is refused; empty: there are
 	Forward  *netio.Forward  // moves updates to the primary; nil: this server serves them
 	Meters   Meters          // count the requests; the zero value: nothing is counted
 	Logger   *slog.Logger    // nil: silent. Info has a line for each request, Error database errors
@@ -69,6 +70,12 @@ func NewHandler(o Options) *Handler {
 func (h *Handler) ServeOne(c *netio.Conn, peer string) (keep bool) {
 	magic := frame.Magic(c.Buffered()[0])
 	if c.Visitor != nil && !h.admit(c, magic) {
+		h.logRequest(peer, magic, false)
+		return false
+	}
+	if h.opts.NoData != "" && magic != frame.Replication {
+		h.tell(errors.New(h.opts.NoData))
+		c.Out = refusal(c.Out, magic, h.opts.NoData)
 		h.logRequest(peer, magic, false)
 		return false
 	}
@@ -144,12 +151,17 @@ func (h *Handler) admit(c *netio.Conn, magic frame.Magic) bool {
 	if err == nil {
 		return true
 	}
-	c.Out = append(c.Out, byte(frame.Error))
-	if magic == frame.Copy {
-		c.Out = frame.AppendCopyPart(c.Out[:len(c.Out)-1], frame.CopyPart{Kind: frame.CopyFailed, Text: []byte(err.Error())})
-	}
+	c.Out = refusal(c.Out, magic, err.Error())
 	h.tell(err)
 	return false
+}
+
+// refusal appends the answer to a request that is refused as such.
+func refusal(dst []byte, magic frame.Magic, reason string) []byte {
+	if magic == frame.Copy {
+		return frame.AppendCopyPart(dst, frame.CopyPart{Kind: frame.CopyFailed, Text: []byte(reason)})
+	}
+	return append(dst, byte(frame.Error))
 }
 
 // updates reports whether a request changes records.
@@ -218,7 +230,7 @@ func (h *Handler) logRequest(peer string, magic frame.Magic, keep bool) {
 
 // logFailure logs a database error. Errors of the connection are not logged.
 func (h *Handler) logFailure(err error) {
-	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Refused(err) && !dberr.Unavailable(err) {
+	if e, ok := errors.AsType[*dberr.Error](err); ok && !dberr.Expected(err) {
 		h.opts.Logger.Error("database error: " + e.Error())
 	}
 }

@@ -85,8 +85,9 @@ func (e *Error) Is(target error) bool {
 		return e.Code == Network && !e.Sent
 	case ErrOutcomeUnknown:
 		return e.Code == Network && e.Sent
-	case ErrReadOnly:
-		return e.Code == Internal && strings.HasPrefix(e.Message, "DB: 4:")
+	case ErrReadOnly: // or a member of a cluster that knows no primary
+		return e.Code == Internal && strings.HasPrefix(e.Message, "DB: 4:") ||
+			e.Code == Miscellaneous && strings.HasPrefix(e.Message, "DB: 9: system error: no primary ")
 	}
 	return false
 }

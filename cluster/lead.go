@@ -27,7 +27,8 @@ func (n *Node) open(term uint64, st election.State) error {
 	ctx, cease := context.WithCancel(n.ctx)
 	n.cease = cease
 	n.become(Opening, term)
-	n.trouble = fmt.Sprintf("waits until %d followers have the first update of term %d", st.Required, term)
+	n.trouble = fmt.Sprintf("waits until followers have the first update of term %d (so many: %d); if they are gone for good, 'ktremotemgr cluster require 0' "+
+		"lets this member go on alone: from then on its disk alone has the data", term, st.Required)
 	n.done.Go(func() {
 		if n.opts.Data.Confirmed(ctx, begun) != nil {
 			return // ctx has ended
@@ -164,8 +165,8 @@ func (n *Node) rewind(st election.State, primary election.Member, has *Inventory
 	}
 	if count > 0 {
 		n.aside = Aside{Updates: count, Dir: dir, Term: st.Term}
-		n.opts.Logger.Error(fmt.Sprintf("cluster: this member has %d updates behind term %d, stamp %d that never were acknowledged by the cluster: they "+
-			"are in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", count, at.Term, b.At.Stamp, dir))
+		n.opts.Logger.Error(fmt.Sprintf("cluster: what this member alone has behind term %d, stamp %d never was acknowledged by the cluster (updates: %d): it "+
+			"is in %s ('ktutilmgr ulog' shows them), and the databases become copies of the primary's", at.Term, b.At.Stamp, count, dir))
 	}
 	n.opts.Data.Replace(primary, st.Term)
 	return nil

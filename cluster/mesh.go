@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,11 +18,12 @@ import (
 const (
 	// sendTimeout is how long a member may take no byte before its connection is given up.
 	sendTimeout = 2 * time.Second
-	// dialTimeout limits connecting to a member, dialPause is the pause behind a failure.
+	// dialTimeout limits connecting to a member.
 	dialTimeout = time.Second
-	dialPause   = 100 * time.Millisecond
 	// queueSize is how many messages wait for a connection. The elector repeats what is dropped.
 	queueSize = 256
+	// linkIdle is how long the link to a server that is no member, or no more, is kept.
+	linkIdle = 10 * time.Second
 )
 
 var (
@@ -50,18 +52,6 @@ type mesh struct {
 	unheard map[string]string // why a member is not heard, by its name, as the log has it
 }
 
-// link is what goes to one member: a goroutine connects and writes.
-type link struct {
-	mesh  *mesh
-	name  string
-	queue chan message
-
-	mu      sync.Mutex
-	away    bool // the latest try to connect has failed
-	next    uint64
-	waiting map[uint64]chan message // calls without an answer yet; closed when the connection ends
-}
-
 func newMesh(dial func(ctx context.Context, addr string) (net.Conn, error), log *slog.Logger) *mesh {
 	m := &mesh{dial: dial, log: log, versions: greeting{newestVersion, oldestVersion}, links: map[string]*link{}, open: map[net.Conn]struct{}{},
 		unheard: map[string]string{}}
@@ -86,11 +76,38 @@ func (m *mesh) link(name string) *link {
 	defer m.mu.Unlock()
 	l := m.links[name]
 	if l == nil && m.ctx.Err() == nil {
-		l = &link{mesh: m, name: name, queue: make(chan message, queueSize), waiting: map[uint64]chan message{}}
+		l = newLink(m, name)
 		m.links[name] = l
 		m.done.Go(l.run)
 	}
+	if l != nil {
+		l.used = time.Now()
+	}
 	return l
+}
+
+// keep ends the links to servers that are no members, or no more, when nobody has used them lately.
+func (m *mesh) keep(members []election.Member) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, l := range m.links {
+		belongs := slices.ContainsFunc(members, func(one election.Member) bool { return one.Name == name })
+		if !belongs && time.Since(l.used) > linkIdle && !l.busy() {
+			l.stop()
+			delete(m.links, name)
+		}
+	}
+}
+
+// unreached says why messages do not reach a member; empty: they do, as far as is known.
+func (m *mesh) unreached(name string) string {
+	m.mu.Lock()
+	l := m.links[name]
+	m.mu.Unlock()
+	if l == nil {
+		return ""
+	}
+	return l.unreached()
 }
 
 // Send implements election.Transport: a message to a member that is slow or away is dropped.
@@ -122,157 +139,10 @@ func (m *mesh) call(ctx context.Context, to, method string, arg, result any) err
 		return fmt.Errorf("%s: %w", to, err)
 	case answer.kind == kindFailure:
 		return fmt.Errorf("%s: %s", to, answer.body)
+	case answer.kind == kindMistake:
+		return &Mistake{string(answer.body)}
 	}
 	return json.Unmarshal(answer.body, result)
-}
-
-// ask sends a call and waits for its answer.
-func (l *link) ask(ctx context.Context, body []byte) (message, error) {
-	answer := make(chan message, 1)
-	l.mu.Lock()
-	if l.away {
-		l.mu.Unlock()
-		return message{}, errAway
-	}
-	l.next++
-	id := l.next
-	l.waiting[id] = answer
-	l.mu.Unlock()
-	defer l.forget(id)
-	select {
-	case l.queue <- message{kind: kindCall, id: id, body: body}:
-	case <-ctx.Done():
-		return message{}, errAway
-	}
-	select {
-	case m, ok := <-answer:
-		if !ok {
-			return m, errStale
-		}
-		return m, nil
-	case <-ctx.Done():
-		return message{}, errAway
-	}
-}
-
-func (l *link) forget(id uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.waiting, id)
-}
-
-// run connects to the member again and again, and sends what is queued.
-func (l *link) run() {
-	ctx := l.mesh.ctx
-	for first := true; ctx.Err() == nil; first = false {
-		dial, cancel := context.WithTimeout(ctx, dialTimeout)
-		conn, err := l.mesh.dial(dial, l.name)
-		cancel()
-		l.note(err != nil)
-		if err == nil {
-			// What made this link has not waited. It may be the one message by which a member
-			// that has just started asks for the leadership that was handed to it.
-			if !first {
-				l.dropOld()
-			}
-			if l.serve(ctx, conn) == nil {
-				continue
-			}
-		} else {
-			l.mesh.log.Debug("connecting to the member " + l.name + ": " + err.Error())
-		}
-		select {
-		case <-time.After(dialPause):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// dropOld drops the elector's messages that have waited while the member was away. The elector says
-// them anew, and to a member that was removed and added again meanwhile they would be messages to
-// its former self.
-func (l *link) dropOld() {
-	for range len(l.queue) {
-		if m := <-l.queue; m.kind == kindCall {
-			select {
-			case l.queue <- m:
-			default: // others have filled the queue: the call ends with its time
-			}
-		}
-	}
-}
-
-// note notes whether the member can be reached. Those who wait for one that cannot learn it at
-// once.
-func (l *link) note(away bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.away = away; away {
-		l.giveUp()
-	}
-}
-
-// giveUp ends all waits. mu is held.
-func (l *link) giveUp() {
-	for id, c := range l.waiting {
-		close(c)
-		delete(l.waiting, id)
-	}
-}
-
-// serve writes the queue to a connection, and reads the answers, until the connection ends. It
-// returns an error if the member's program does not fit.
-func (l *link) serve(ctx context.Context, conn net.Conn) error {
-	defer conn.Close()
-	ended := make(chan error, 1)
-	l.mesh.done.Go(func() { ended <- l.answers(conn) })
-	unhook := context.AfterFunc(ctx, func() { conn.Close() })
-	defer unhook()
-	w := writer{conn: conn}
-	if w.send(l.mesh.versions.message()) != nil {
-		return <-ended
-	}
-	for {
-		select {
-		case m := <-l.queue:
-			if w.send(m) != nil {
-				return <-ended
-			}
-		case err := <-ended:
-			return err
-		}
-	}
-}
-
-// answers hands answers to those who wait. At the end of the connection nobody waits any more. It
-// returns an error if the member's program does not fit.
-func (l *link) answers(conn net.Conn) error {
-	defer func() {
-		conn.Close()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.giveUp()
-	}()
-	r := bufio.NewReader(conn)
-	for {
-		m, err := readMessage(r)
-		if err != nil {
-			return nil
-		}
-		if m.kind == kindGreeting {
-			if err := l.mesh.greeted(l.name, m.body); err != nil {
-				return err
-			}
-			continue
-		}
-		l.mu.Lock()
-		c := l.waiting[m.id]
-		delete(l.waiting, m.id)
-		l.mu.Unlock()
-		if c != nil {
-			c <- m
-		}
-	}
 }
 
 // accept begins to serve a connection that another member has opened.
@@ -284,6 +154,9 @@ func (m *mesh) accept(from string, conn net.Conn) {
 		return
 	}
 	m.open[conn] = struct{}{}
+	if l := m.links[from]; l != nil {
+		l.hurry() // it is there again
+	}
 	m.done.Go(func() { m.serve(from, conn) })
 }
 
@@ -326,6 +199,9 @@ func (m *mesh) answer(from string, msg message) message {
 	var body []byte
 	if err == nil {
 		body, err = json.Marshal(result)
+	}
+	if mistake, ok := errors.AsType[*Mistake](err); ok {
+		return message{kindMistake, msg.id, []byte(mistake.Error())}
 	}
 	if err != nil {
 		return message{kindFailure, msg.id, []byte(err.Error())}

@@ -66,6 +66,7 @@ type Node struct {
 	seals   termFile
 	begins  termFile
 	told    string // the latest trouble in the log
+	heard   string // what the member that leads the votes says of its trouble; guarded by mu
 
 	failing sync.Once
 	failed  chan struct{}
@@ -146,9 +147,7 @@ func Open(o Options) (*Node, error) {
 func (n *Node) Start() {
 	n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "the membership in the cluster", n.run) })
 	n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "a change of the role", n.announce) })
-	if !n.opts.Witness {
-		n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "looking at the members", n.survey) })
-	}
+	n.done.Go(func() { _ = rescue.Do(n.opts.Logger, "looking at the members", n.survey) })
 }
 
 // Accept takes a connection of another member, whose name has been proved. It does not wait.
@@ -202,6 +201,7 @@ func (n *Node) survey() {
 	defer tick.Stop()
 	for n.ctx.Err() == nil {
 		n.learn()
+		n.listen()
 		select {
 		case <-tick.C:
 		case <-n.ctx.Done():
@@ -214,6 +214,7 @@ func (n *Node) look() {
 	// In this order: whoever leads knows the newest State, and did not before.
 	term, leads := n.elector.Leading()
 	st := n.elector.State()
+	n.mesh.keep(st.Members)
 	if n.opts.Witness {
 		return
 	}

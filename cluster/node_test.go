@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"sync"
 	"testing"
@@ -24,6 +25,8 @@ type fakeElector struct {
 	err     error
 	remove  func() error
 	hears   func() bool
+	leader  string // that others vote for
+	trouble string
 	between func() // called once, behind the first load of the State or of the leadership
 }
 
@@ -78,6 +81,8 @@ func (e *fakeElector) Propose(_ context.Context, _ uint64, change func(election.
 func (e *fakeElector) RemoveMember(context.Context, uint64, string) error { return e.remove() }
 func (e *fakeElector) Hears(string) bool                                  { return e.hears() }
 func (e *fakeElector) Changed() <-chan struct{}                           { return e.changed }
+func (e *fakeElector) Trouble() string                                    { return e.trouble }
+func (e *fakeElector) Leader() (string, uint64, bool)                     { return e.leader, e.term, e.leader != "" }
 func (e *fakeElector) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,6 +97,7 @@ type fakeData struct {
 	rule    Rule
 	has     Inventory
 	stepped func()
+	alone   bool // no follower confirms anything
 }
 
 func (d *fakeData) Inventory() (Inventory, error) { return d.has, nil }
@@ -117,7 +123,13 @@ func (d *fakeData) present() Rule {
 	return d.rule
 }
 
-func (d *fakeData) Confirmed(context.Context, uint64) error       { return nil }
+func (d *fakeData) Confirmed(ctx context.Context, _ uint64) error {
+	if d.alone {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
 func (d *fakeData) Caught(context.Context, uint16, uint64) error  { return nil }
 func (d *fakeData) Fulfilled(context.Context, Rule, uint64) error { return nil }
 
@@ -131,13 +143,17 @@ func (d *fakeData) StepDown(error) {
 // newPrimary returns a member that is the primary of term 1 of a, b and c, with nothing running.
 func newPrimary(t *testing.T) (*Node, *fakeElector, *fakeData) {
 	t.Helper()
+	return newPrimaryWith(t, slog.New(slog.DiscardHandler), func(context.Context, string) (net.Conn, error) { return nil, errAway })
+}
+
+func newPrimaryWith(t *testing.T, log *slog.Logger, dial func(context.Context, string) (net.Conn, error)) (*Node, *fakeElector, *fakeData) {
+	t.Helper()
 	members := []election.Member{{Name: "a", SID: 1}, {Name: "b", SID: 2}, {Name: "c", SID: 3}}
 	e := &fakeElector{changed: make(chan struct{}), term: 1, leads: true}
 	e.state = election.State{Members: members, Version: 1}.Appoint(election.Appointment{Term: 1, Primary: "a", Start: 1}, 1)
 	d := &fakeData{}
 	n, err := Open(Options{
-		Name: "a", Dir: t.TempDir(), Data: d,
-		Dial: func(context.Context, string) (net.Conn, error) { return nil, errAway },
+		Name: "a", Dir: t.TempDir(), Data: d, Logger: log, Dial: dial,
 		Elector: func(election.Transport) (election.Elector, func(string, []byte), error) {
 			return e, func(string, []byte) {}, nil
 		},

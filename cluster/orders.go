@@ -42,6 +42,15 @@ const (
 	Require = "require"    // updates need Number followers
 )
 
+// Mistake is the error of an order that cannot be carried out as it was given. Other errors of
+// orders are about the present moment.
+type Mistake struct{ text string }
+
+// Error says what is wrong.
+func (m *Mistake) Error() string { return m.text }
+
+func mistake(format string, args ...any) error { return &Mistake{fmt.Sprintf(format, args...)} }
+
 // Do carries out an order, or has the primary do so.
 func (n *Node) Do(ctx context.Context, o Order) error {
 	leader, _, known := n.elector.Leader()
@@ -77,7 +86,7 @@ func (n *Node) carryOut(ctx context.Context, o Order) error {
 	case Require:
 		return n.require(ctx, term, o.Number)
 	}
-	return fmt.Errorf("the order %q is unknown to this version", o.Do)
+	return mistake("the order %q is unknown to this version", o.Do)
 }
 
 // switchOver hands over to another member. Clients are refused for the time between Shut and the
@@ -87,9 +96,9 @@ func (n *Node) switchOver(ctx context.Context, to string) error {
 	m, ok := n.elector.State().Member(to)
 	switch {
 	case !ok:
-		return fmt.Errorf("%s is no member", to)
+		return mistake("%s is no member; the members are %s", to, names(n.elector.State()))
 	case m.Witness || m.Joining:
-		return fmt.Errorf("%s cannot be the primary: it is a witness, or has not caught up yet", to)
+		return mistake("%s cannot be the primary: it is a witness, or has not caught up yet", to)
 	case to == n.opts.Name:
 		return nil
 	}
@@ -186,10 +195,13 @@ func (n *Node) awaitPrimary(ctx context.Context, name string, after uint64) erro
 // add makes a server a member, if it is there: a member that never comes would count for the
 // majority.
 func (n *Node) add(ctx context.Context, term uint64, m election.Member) error {
+	if _, known := n.elector.State().Member(m.Name); known {
+		return mistake("%s is a member already", m.Name)
+	}
 	short, cancel := context.WithTimeout(ctx, handOver)
 	defer cancel()
 	if err := n.mesh.call(short, m.Name, callStatus, nil, new(Status)); err != nil {
-		return fmt.Errorf("the new member does not answer; start it first with -join and -advertise %s: %w", m.Addr, err)
+		return mistake("the new member does not answer; start it first with -join and -advertise %s: %v", m.Addr, err)
 	}
 	return n.elector.AddMember(ctx, term, m)
 }
@@ -201,13 +213,13 @@ func (n *Node) remove(ctx context.Context, term uint64, name string) error {
 	m, ok := st.Member(name)
 	switch {
 	case !ok:
-		return fmt.Errorf("%s is no member", name)
+		return mistake("%s is no member; the members are %s", name, names(st))
 	case name == n.opts.Name:
-		return errors.New("this member is the primary: switch over to another one first")
+		return mistake("%s is the primary: switch over to another one first", name)
 	case m.Witness:
 		return n.elector.RemoveMember(ctx, term, name)
 	case !m.Joining && st.Required > withData(st)-2:
-		return fmt.Errorf("updates need %d followers, and without %s there are only %d: ask for fewer first ('ktremotemgr cluster require')",
+		return mistake("updates need %d followers, and without %s there are only %d: ask for fewer first ('ktremotemgr cluster require')",
 			st.Required, name, withData(st)-2)
 	}
 	stricter := func(rule Rule) Rule { // also for a member that joins: it may be given the vote before it is removed
@@ -223,7 +235,7 @@ func (n *Node) remove(ctx context.Context, term uint64, name string) error {
 func (n *Node) require(ctx context.Context, term uint64, required int) error {
 	st := n.elector.State()
 	if required < 0 || required > withData(st)-1 {
-		return fmt.Errorf("the number of followers is from 0 to %d", withData(st)-1)
+		return mistake("the number of followers is from 0 to %d", withData(st)-1)
 	}
 	propose := func() error {
 		return n.elector.Propose(ctx, term, func(now election.State) (election.State, error) {

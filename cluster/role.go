@@ -3,9 +3,12 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"gotycoon/cluster/election"
+	"gotycoon/internal/klog"
 )
 
 // trying notes why this member waits. The log gets each new reason once.
@@ -16,14 +19,24 @@ func (n *Node) trying(err error) {
 	if err != nil {
 		text = err.Error()
 	}
-	if n.role == Waiting || text == "" {
+	if n.role == Waiting {
 		n.trouble = text
 	}
-	if text != n.told {
-		if n.told = text; text != "" {
-			n.opts.Logger.Info("cluster: " + text)
+	if kind := shape(text); kind != n.told {
+		if n.told = kind; text != "" {
+			n.opts.Logger.Warn("cluster: " + text)
 		}
 	}
+}
+
+// shape returns a text without its numbers: the log needs no line for each step of a progress.
+func shape(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // become changes the role. mu is held.
@@ -31,7 +44,7 @@ func (n *Node) become(role Role, term uint64) {
 	if n.role == role && n.term == term {
 		return
 	}
-	n.role, n.term, n.since = role, term, time.Now()
+	n.role, n.term, n.since, n.heard = role, term, time.Now(), ""
 	acts := uint64(0)
 	if role == Opening || role == Leading || role == Draining {
 		acts = term
@@ -41,7 +54,11 @@ func (n *Node) become(role Role, term uint64) {
 	if role != Waiting {
 		n.trouble = ""
 	}
-	n.opts.Logger.Info(fmt.Sprintf("cluster: this member is %s (term %d)", role, term))
+	whom := ""
+	if role == Following {
+		whom = " " + n.View().Primary.Name
+	}
+	n.opts.Logger.Log(n.ctx, klog.LevelSystem, fmt.Sprintf("cluster: this member is %s%s (term %d)", role, whom, term))
 	select {
 	case n.news <- struct{}{}:
 	default:

@@ -25,8 +25,9 @@ type Status struct {
 // Status returns the present description of this member.
 func (n *Node) Status() Status {
 	n.mu.Lock()
-	s := n.statusLocked()
+	s, heard := n.statusLocked(), n.heard
 	n.mu.Unlock()
+	n.explain(&s, heard)
 	if !n.opts.Witness {
 		s.Has, _ = n.opts.Data.Inventory()
 	}

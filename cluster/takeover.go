@@ -128,6 +128,9 @@ func (n *Node) sealAll(term uint64, st election.State) []sealed {
 			} else {
 				s.err = n.mesh.call(ctx, m.Name, callSeal, term, &s.has)
 			}
+			if cause := errors.Unwrap(s.err); errors.Is(cause, errAway) {
+				s.err = cause // without the member's name, which is known
+			}
 			answers <- s
 		}()
 	}

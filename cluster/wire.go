@@ -20,7 +20,8 @@ import (
 // A greeting is the first message in each direction, with the id 0 (greeting.go). An elector's
 // message has the id 0 and is answered by nobody. A call is answered by a reply or a
 // failure with the same id. The body of a call is a JSON object with the name of the method and its
-// argument, that of a reply the result as JSON, that of a failure a text.
+// argument, that of a reply the result as JSON, that of a failure a text. A mistake is the failure
+// of an order that an operator has to give in another way.
 
 type kind byte
 
@@ -29,6 +30,7 @@ const (
 	kindCall     kind = 2
 	kindReply    kind = 3
 	kindFailure  kind = 4
+	kindMistake  kind = 5
 	kindGreeting kind = 6
 )
 

@@ -37,12 +37,16 @@ type Catalog struct {
 	beforeRemoval func(upTo ulog.Stamp) error // nil: nothing more to do
 	overdue       atomic.Int64                // see LogOverdue
 
-	guard   atomic.Bool // clients may not update, see SetGuarded
-	onGuard func()      // see OnGuard; nil: nobody wants to know
+	guard   guard
+	onGuard func() // see OnGuard; nil: nobody wants to know
 }
 
 // OnGuard has set called after each SetGuarded, without a lock. It is called before clients come.
 func (c *Catalog) OnGuard(set func()) { c.onGuard = set }
+
+// OnRefusal has why called for each update that SetGuarded refuses: the client gets its error, or
+// ErrReadOnly where it returns nil. It must be quick. It is set before clients come.
+func (c *Catalog) OnRefusal(why func() error) { c.guard.why = why }
 
 // Gate returns what refuses updates of all databases when there is no room.
 func (c *Catalog) Gate() *gate.Gate { return &c.gate }
@@ -90,7 +94,7 @@ func (v *View) LogFiles() ([]ulog.FileInfo, error) { return v.c.log.Files() }
 // commit of a transaction. SetGuarded waits for none of them, only for the append under way and for
 // the log.
 func (v *View) SetGuarded(on bool) error {
-	v.c.guard.Store(on)
+	v.c.guard.up.Store(on)
 	if v.c.onGuard != nil {
 		defer v.c.onGuard()
 	}
@@ -111,7 +115,7 @@ func (v *View) SetGuarded(on bool) error {
 }
 
 // Guarded reports whether the databases refuse updates of clients, see SetGuarded.
-func (v *View) Guarded() bool { return v.c.guard.Load() }
+func (v *View) Guarded() bool { return v.c.guard.up.Load() }
 
 // Every database that could not be rebuilt without the log has a ulog.Hold, which keeps the log's
 // segments. The hold of a file follows its checkpoints (attach). The hold of a database in memory

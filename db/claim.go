@@ -34,7 +34,7 @@ func (d *DB) Claim(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
 
 func (d *DB) claimFirst(heed Heed, p *Pending, prefix, from []byte) (*Claim, error) {
 	if d.refuses() {
-		return nil, dberr.ErrReadOnly
+		return nil, d.refusal()
 	}
 	if !d.expr.Kind.Ordered() {
 		return nil, dberr.ErrNoRecord

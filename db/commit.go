@@ -66,7 +66,7 @@ func (d *core) examine(p *Pending, key []byte, onlyReads bool, body func(b *batc
 // decisive look is the one in appendAndApply.
 func (d *core) writable(key []byte) error {
 	if d.refuses() {
-		return dberr.ErrReadOnly
+		return d.refusal()
 	}
 	if err := d.checkKey(key); err != nil {
 		return err
@@ -239,7 +239,7 @@ func (d *core) appendAndApply(b *batch, over *txView) (at ulog.Stamp, err error)
 	defer d.commitMu.Unlock()
 	if d.refuses() {
 		if !b.master && len(b.ups) > 0 {
-			return 0, dberr.ErrReadOnly
+			return 0, d.refusal()
 		}
 	} else if b.renewed != nil {
 		b.takeOver()

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"gotycoon/db/dberr"
 	"gotycoon/db/expr"
 	"gotycoon/db/filestore"
 	"gotycoon/db/gate"
@@ -110,7 +111,7 @@ type core struct {
 	checkpointed atomic.Int64 // log.Bytes() at the last checkpoint
 	remembered   []byte       // what recovery has found of Catalog.Remember
 	// the catalog's clients may not update; nil for the services' database
-	guard *atomic.Bool
+	guard *guard
 	watch atomic.Pointer[watch]
 
 	tx atomic.Pointer[Transaction] // the one that is open
@@ -214,7 +215,15 @@ type entry struct {
 }
 
 // refuses reports whether clients may not update.
-func (d *core) refuses() bool { return d.readOnly || d.guard != nil && d.guard.Load() }
+func (d *core) refuses() bool { return d.readOnly || d.guard != nil && d.guard.up.Load() }
+
+// refusal returns what clients are told when refuses is true.
+func (d *core) refusal() error {
+	if d.readOnly {
+		return dberr.ErrReadOnly
+	}
+	return d.guard.refusal()
+}
 
 // ordered reports whether the records come in the order of the keys.
 func (d *core) ordered() bool { return d.file != nil || d.expr.Kind.Ordered() }

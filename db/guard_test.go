@@ -1,6 +1,7 @@
 package db
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -106,4 +107,25 @@ func TestGuardUnderLoad(t *testing.T) {
 	clients.Wait()
 	require.Equal(t, end, c.Log().Last())
 	require.Len(t, contents(t, c.DB(0)), int(acknowledged.Load())-len(contents(t, c.DB(1))))
+}
+
+// A member of a cluster tells its clients whom to ask instead.
+func TestAGuardSaysWhy(t *testing.T) {
+	c := mustOpen(t, Options{}, "%")
+	why := errors.New("another server is the primary")
+	c.OnRefusal(func() error { return why })
+	d := c.DB(0)
+	key := []byte("k")
+	require.NoError(t, d.Set(nil, key, nil, record.Never))
+	require.NoError(t, c.SetGuarded(true))
+	require.Equal(t, why, d.Set(nil, key, nil, record.Never))
+	require.Equal(t, why, d.Remove(nil, key))
+	_, err := d.Begin(nil, false)
+	require.Equal(t, why, err)
+	_, err = d.Claim(nil, nil, key, key)
+	require.Equal(t, why, err)
+	why = nil
+	require.Equal(t, dberr.ErrReadOnly, d.Set(nil, key, nil, record.Never))
+	require.NoError(t, c.SetGuarded(false))
+	require.NoError(t, d.Set(nil, key, nil, record.Never))
 }

@@ -18,7 +18,7 @@ var errEnded = errors.New("the transaction has ended")
 func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	switch {
 	case d.refuses():
-		return nil, dberr.ErrReadOnly
+		return nil, d.refusal()
 	case d.expr.Kind == expr.Text:
 		return nil, dberr.ErrNoTransaction
 	}
@@ -41,7 +41,7 @@ func (d *DB) Begin(stop <-chan struct{}, hard bool) (*Transaction, error) {
 	d.stripes.pass() // whoever has not seen t has its update in the store now
 	if d.refuses() { // since the look before the wait
 		_ = t.Abort() // it is new
-		return nil, dberr.ErrReadOnly
+		return nil, d.refusal()
 	}
 	t.view.generation.Store(d.generation.Load())
 	return t, nil

@@ -146,7 +146,10 @@ func shrink(b []byte) []byte {
 // database finds a database as clients name it: by its number if the text begins with a digit, else
 // by its name. An empty text is number 0. It returns nil if there is no such database.
 func (c *call) database(expr []byte) *db.DB {
-	if len(expr) == 0 {
+	switch {
+	case c.opts.NoData != "":
+		return nil
+	case len(expr) == 0:
 		return c.opts.Catalog.DB(0)
 	}
 	if n, ok := lenient.Natural(expr); ok {

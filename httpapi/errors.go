@@ -26,6 +26,8 @@ var (
 
 	errElected = errors.New("the cluster decides whom this server follows, and which server is the primary: 'ktremotemgr cluster switchover'")
 
+	errNobody = &ClusterError{Err: errors.New("no primary of the cluster is known now: try again")}
+
 	errRemoveLog = errors.New("removing a file failed")
 )
 
@@ -53,14 +55,22 @@ const (
 	statusBroken = 0
 )
 
-// scriptError is the outcome of a procedure that is no success.
+// scriptError is the outcome of a procedure that is no success, with a status of its own.
 type scriptError struct {
 	status int // of the response
 	text   string
 }
 
-// Error returns the text of the original.
+// Error returns the text.
 func (e *scriptError) Error() string { return e.text }
+
+// noDatabase returns why database has returned nil.
+func (c *call) noDatabase() error {
+	if c.opts.NoData != "" {
+		return &scriptError{status: statusUnavailable, text: c.opts.NoData}
+	}
+	return errNoDatabase
+}
 
 // behindError ends a request whose position has not been reached.
 type behindError struct {
@@ -75,8 +85,12 @@ func (e *behindError) Error() string {
 	if e.follows {
 		whose = "its master's log"
 	}
-	return fmt.Sprintf("the position %d has not been reached within %v: this server has %s up to %d, which is %.3f s older",
-		e.want, e.waited, whose, e.at, float64(e.want-e.at)/float64(time.Second))
+	within := ""
+	if e.waited > 0 {
+		within = fmt.Sprintf(" within %v", e.waited)
+	}
+	return fmt.Sprintf("the position %d has not been reached%s: this server has %s up to %d, which is %.3f s older",
+		e.want, within, whose, e.at, float64(e.want-e.at)/float64(time.Second))
 }
 
 // fewError ends a call that has waited for followers in vain.
@@ -90,6 +104,18 @@ type fewError struct {
 func (e *fewError) Error() string {
 	return fmt.Sprintf("%d of %d followers have everything up to ts=%d, after %v", e.have, e.want, e.at, e.waited)
 }
+
+// ClusterError is why a change of the cluster was not made.
+type ClusterError struct {
+	Mistake bool // the client has to ask for something else; otherwise later may do
+	Err     error
+}
+
+// Error returns the reason.
+func (e *ClusterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ClusterError) Unwrap() error { return e.Err }
 
 // late reports whether another server was not as far as it should be.
 func late(err error) bool {
@@ -113,6 +139,11 @@ func statusOf(p *procedure, err error) int {
 	}
 	if e, ok := errors.AsType[*scriptError](err); ok {
 		return e.status
+	}
+	if e, ok := errors.AsType[*ClusterError](err); ok && e.Mistake {
+		return statusBadRequest
+	} else if ok {
+		return statusUnavailable
 	}
 	if late(err) {
 		return statusUnavailable

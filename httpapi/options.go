@@ -33,6 +33,9 @@ type Options struct {
 	Claim func(force bool) error
 	// Cluster is that of which the server is a member; nil: none.
 	Cluster Cluster
+	// NoData says why this server has no records, with which every request for them is refused;
+	// empty: it has.
+	NoData string
 	// Report adds the rows of report that this package does not know; may be nil.
 	Report func(rows map[string]string)
 
@@ -88,6 +91,9 @@ type Cluster interface {
 	// Rows describes the members: one row for each, its name the member's, its value fields
 	// NAME=VALUE with blanks between them.
 	Rows(ctx context.Context) (names, values []string)
+	// Elsewhere returns the address of the primary if that is another member; empty: it is not
+	// known now.
+	Elsewhere() (addr string, away bool)
 	// Change has the primary change the cluster, and returns when that is done.
 	Change(ctx context.Context, change ClusterChange) error
 }

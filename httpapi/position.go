@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -44,7 +45,7 @@ func (s *Session) askPosition(text []byte) error {
 	stamp, seconds, _ := bytes.Cut(text, []byte(" "))
 	want, err := strconv.ParseUint(string(stamp), 10, 64)
 	if err != nil {
-		return errInvalidParameters
+		return fmt.Errorf("%w: %q is no position: X-Kt-Position or POSITION is ?, or STAMP [SECONDS]", errInvalidParameters, text)
 	}
 	limit := positionWait
 	if len(seconds) > 0 {

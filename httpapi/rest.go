@@ -17,8 +17,10 @@ func (s *Session) serveREST() (status int) {
 	d, key := s.restTarget()
 	s.db, s.key = d, key
 	if d == nil {
-		s.reply.text(statusBadRequest, s.req.KeepAlive, "", errNoDatabase.Error()+"\n")
-		return statusBadRequest
+		err := s.noDatabase()
+		status := statusOf(nil, err)
+		s.reply.text(status, s.req.KeepAlive, "", err.Error()+"\n")
+		return status
 	}
 	if s.conn.Visitor != nil {
 		if !s.gate.allowed(s.gate.mayUse(d, key)) {

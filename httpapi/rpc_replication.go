@@ -37,6 +37,14 @@ func rpcWaitReplicas(c *call) error {
 	if log == nil || c.opts.Replicas == nil {
 		return errNoLog
 	}
+	if c.opts.Cluster != nil {
+		switch addr, away := c.opts.Cluster.Elsewhere(); {
+		case away && addr == "":
+			return errNobody
+		case away:
+			return &ClusterError{Mistake: true, Err: fmt.Errorf("this server follows %s: ask that one who has what it has", addr)}
+		}
+	}
 	at := log.Last()
 	if text, ok := c.in.Get("ts"); ok {
 		at = min(at, ulog.Stamp(max(lenient.Int(text), 0)))

@@ -162,7 +162,7 @@ func (s *Session) run(p *procedure, name []byte) error {
 		case p == nil:
 			err = fmt.Errorf("%w: %s", errNotImplemented, name)
 		case p.uses == usesDB && s.db == nil:
-			err = errNoDatabase
+			err = s.noDatabase()
 		case p.uses == usesCursor && s.cur == nil:
 			err = errNoCursor
 		default:

@@ -92,7 +92,7 @@ func (s *Session) replyDenied() int {
 
 // logFailure writes the line about a database error that was not expected.
 func (s *Session) logFailure(status int, err error) {
-	if status != statusInternal || dberr.Refused(err) {
+	if status != statusInternal || dberr.Expected(err) {
 		return
 	}
 	if e, ok := errors.AsType[*dberr.Error](err); ok {

@@ -77,7 +77,9 @@ func (x *exchange) statusOf(err error) status {
 	if _, denied := errors.AsType[*access.Denied](err); denied {
 		return statusAuth
 	}
-	x.s.logFailure(err)
+	if !dberr.Expected(err) {
+		x.s.logFailure(err)
+	}
 	if errors.Is(err, dberr.ErrReadOnly) {
 		return statusDenied
 	}

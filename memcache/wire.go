@@ -200,7 +200,7 @@ func (w *wire) fail(call string, err error) {
 	case errors.Is(err, netio.ErrBusy), errors.Is(err, netio.ErrTooLarge):
 		w.answer(replyMemory)
 		return
-	case dberr.Refused(err), dberr.Unavailable(err):
+	case dberr.Expected(err):
 		w.answer("SERVER_ERROR " + reason(err))
 		return
 	}

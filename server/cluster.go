@@ -1,11 +1,11 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,8 +32,6 @@ type clusterNode struct {
 	self    election.Member
 	begun   sync.Once
 	watcher atomic.Pointer[func()] // gets changes of the role
-
-	strangers sync.Map // names of servers of other clusters that the log has told of
 }
 
 // clusterOptions are what a membership needs of this server.
@@ -88,8 +86,9 @@ func openCluster(o clusterOptions) (*clusterNode, error) {
 	if n.Node, err = cluster.Open(node); err != nil {
 		return nil, fmt.Errorf("the cluster %s: %w", c.Cluster.Name, err)
 	}
-	o.Members.name = c.Cluster.Name + "/" + self.Name
-	o.Members.cluster = func(name string, conn net.Conn) { n.admit(c.Cluster.Name, name, conn, o.Log) }
+	o.Members.name, o.Members.ours = c.Cluster.Name+"/"+self.Name, c.Cluster.Name
+	o.Catalog.OnRefusal(func() error { return refusal(n.Node) })
+	o.Members.cluster = n.Accept
 	o.Limits.SetStanding(n.Node)
 	return n, nil
 }
@@ -117,19 +116,6 @@ func openElector(c *Config, self election.Member, all []election.Member, t elect
 		return nil, nil, err
 	}
 	return e, e.Receive, nil
-}
-
-// admit hands the connection of another member to the node, if the member is of the same cluster.
-func (n *clusterNode) admit(ours, name string, conn net.Conn, log logger) {
-	theirs, member, _ := strings.Cut(name, "/")
-	if theirs == ours {
-		n.Accept(member, conn)
-		return
-	}
-	if _, told := n.strangers.LoadOrStore(name, true); !told {
-		log.error("cluster: %s is of the cluster %q, and this server of %q (-cluster): it is not heard", member, theirs, ours)
-	}
-	conn.Close()
 }
 
 // start begins to take part; calls after the first one change nothing.
@@ -176,6 +162,14 @@ func (n *clusterNode) clients() httpapi.Cluster {
 	return n
 }
 
+// noData says why this server has no records; empty: it has.
+func (n *clusterNode) noData() string {
+	if n == nil || !n.self.Witness {
+		return ""
+	}
+	return "this server is a witness of its cluster and keeps no data: ask another member"
+}
+
 // Rows implements httpapi.Cluster.
 func (n *clusterNode) Rows(ctx context.Context) (names, values []string) {
 	all := n.Survey(ctx)
@@ -183,7 +177,8 @@ func (n *clusterNode) Rows(ctx context.Context) (names, values []string) {
 		names = append(names, m.Name)
 		s, ok := all[m.Name]
 		if !ok {
-			values = append(values, "role=unknown trouble=it does not answer this server")
+			why := cmp.Or(n.Unreached(m.Name), "it does not answer this server")
+			values = append(values, "role=unknown trouble="+why)
 			continue
 		}
 		text := fmt.Sprintf("role=%s term=%d since=%.1f sid=%d primary=%s required=%d", s.Role, s.Term, time.Since(s.Since).Seconds(), s.Has.SID, s.Primary, s.Required)
@@ -209,15 +204,20 @@ func (n *clusterNode) Change(ctx context.Context, c httpapi.ClusterChange) error
 	o := cluster.Order{Do: c.Do, Name: c.Name, Number: c.Number}
 	if o.Do == cluster.Add {
 		if err := checkAddress(o.Name); err != nil {
-			return err
+			return &httpapi.ClusterError{Mistake: true, Err: err}
 		}
 		o.Member = election.Member{Name: o.Name, Addr: o.Name, Witness: c.Witness}
 	}
-	return n.Do(ctx, o)
+	err := n.Do(ctx, o)
+	if err == nil {
+		return nil
+	}
+	_, mistake := errors.AsType[*cluster.Mistake](err)
+	return &httpapi.ClusterError{Mistake: mistake, Err: err}
 }
 
-// elsewhere returns the address of the primary, unless this server is it; empty: nobody knows yet.
-func (n *clusterNode) elsewhere() (addr string, away bool) {
+// Elsewhere implements httpapi.Cluster.
+func (n *clusterNode) Elsewhere() (addr string, away bool) {
 	v := n.View()
 	if v.Role == cluster.Leading {
 		return "", false

@@ -47,7 +47,7 @@ func (c *Config) checkCluster() error {
 	case c.Members.Secret == "" && !c.TLS.toMaster():
 		return errors.New("-cluster needs -cluster-secret FILE, the same on all members, or certificates for TLS between them")
 	case self.Witness:
-		return nil
+		return c.checkWitness()
 	case c.UpdateLog == "":
 		return errors.New("-cluster needs an update log (-ulog), from which the members replicate")
 	case c.ServerID < 1:
@@ -77,10 +77,35 @@ func (c *Config) checkCluster() error {
 			return fmt.Errorf("%s: lww=true is for servers that follow each other; in a cluster it would keep what was put aside", text)
 		}
 		if !survives(text) && c.Snapshots.Dir == "" {
+			if text == memoryDatabase {
+				text = "the database in memory (:), which a server has when none is named"
+			}
 			return fmt.Errorf("%s: a database of a cluster must survive the process: use a file (.kct, .kch), or snapshots (-bgs)", text)
 		}
 	}
 	return nil
+}
+
+// checkWitness finds what a server without data cannot have.
+func (c *Config) checkWitness() error {
+	named := ""
+	switch {
+	case len(c.Databases) > 1 || len(c.Databases) == 1 && c.Databases[0] != memoryDatabase:
+		named = "databases"
+	case c.UpdateLog != "":
+		named = "-ulog"
+	case c.Plugins.Server != "" || c.Plugins.MemcachePort != 0:
+		named = "memcached"
+	case c.Services.on():
+		named = "the ports of services"
+	case c.Script.Path != "":
+		named = "-scr"
+	case c.Forward:
+		named = "-forward"
+	default:
+		return nil
+	}
+	return fmt.Errorf("this server is a witness of its cluster, which keeps no data and serves no clients: start it without %s", named)
 }
 
 // makeClusterDir makes the directory of what the election and the replication remember.

@@ -41,8 +41,17 @@ func (c *ClusterConfig) list() (all []election.Member, err error) {
 	}
 	for text := range strings.SplitSeq(c.Members, ",") {
 		addr, witness := strings.CutSuffix(strings.TrimSpace(text), witnessMark)
+		switch mark := strings.IndexByte(addr, '/'); {
+		case addr == "":
+			return nil, fmt.Errorf("-members: there is a comma too much in %q", c.Members)
+		case mark >= 0:
+			return nil, fmt.Errorf("-members: %q stands behind %s, where only %s may follow", addr[mark:], addr[:mark], witnessMark)
+		}
 		if err := checkAddress(addr); err != nil {
 			return nil, fmt.Errorf("-members: %w", err)
+		}
+		if slices.ContainsFunc(all, func(m election.Member) bool { return m.Name == addr }) {
+			return nil, fmt.Errorf("-members: %s stands there twice", addr)
 		}
 		all = append(all, election.Member{Name: addr, Addr: addr, Witness: witness})
 	}

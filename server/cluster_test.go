@@ -33,7 +33,7 @@ type clusterOf struct {
 func startElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	t.Helper()
 	c := &clusterOf{t: t, dir: t.TempDir(), servers: make([]*running, n)}
-	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "secret"), []byte(strings.Repeat("secret", 10)), 0o600))
+	c.secret()
 	var list []string
 	for i := range n {
 		c.addrs = append(c.addrs, freeAddr(t))
@@ -51,6 +51,11 @@ func startElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	}
 	c.primary()
 	return c
+}
+
+func (c *clusterOf) secret() {
+	c.t.Helper()
+	require.NoError(c.t, os.WriteFile(filepath.Join(c.dir, "secret"), []byte(strings.Repeat("secret", 10)), 0o600))
 }
 
 // freeAddr returns an address whose port is free for now. The server takes none above 32767 by its
@@ -100,7 +105,7 @@ func (c *clusterOf) roles() map[int]string {
 		if s == nil {
 			continue
 		}
-		for name, value := range s.ask("/rpc/cluster_status") {
+		for name, value := range s.cluster() {
 			for i, addr := range c.addrs {
 				if name == addr {
 					if roles[i], _, _ = strings.Cut(strings.TrimPrefix(value, "role="), " "); strings.Contains(value, "incomplete=") {
@@ -143,7 +148,7 @@ func (c *clusterOf) tell() {
 	for i, s := range c.servers {
 		if s != nil {
 			lines := s.log.lines()
-			c.t.Logf("member %d: %v\n%s", i, s.dial().rows("/rpc/cluster_status"), strings.Join(lines[max(0, len(lines)-30):], "\n"))
+			c.t.Logf("member %d: %v\n%s", i, s.cluster(), strings.Join(lines[max(0, len(lines)-30):], "\n"))
 		}
 	}
 }
@@ -154,6 +159,19 @@ func (s *running) ask(path string) map[string]string {
 	k := s.dial()
 	defer k.Close()
 	return k.rows(path)
+}
+
+// cluster returns what a server says of the members. Long texts come in an encoding.
+func (s *running) cluster() map[string]string {
+	k := ktclient.New(s.addr, ktclient.Options{Timeout: patience})
+	defer k.Close()
+	rows, err := k.ClusterStatus(context.Background())
+	require.NoError(s.t, err)
+	all := map[string]string{}
+	for name, value := range rows {
+		all[name] = string(value)
+	}
+	return all
 }
 
 func (s *running) status(path string) int {
@@ -261,7 +279,7 @@ func TestAServerJoinsAndAnotherLeaves(t *testing.T) {
 	require.NoError(t, c.client(p).ChangeCluster(ctx, ktclient.ClusterChange{Do: "remove", Name: c.addrs[gone]}))
 	eventually(t, func() bool { _, known := c.roles()[gone]; return !known || gone == 0 })
 	eventually(t, func() bool {
-		rows := c.servers[p].ask("/rpc/cluster_status")
+		rows := c.servers[p].cluster()
 		return len(rows) == 3 && rows[c.addrs[gone]] == ""
 	})
 	err := c.client(p).ChangeCluster(ctx, ktclient.ClusterChange{Do: "remove", Name: c.addrs[p]})
@@ -270,7 +288,8 @@ func TestAServerJoinsAndAnotherLeaves(t *testing.T) {
 
 func TestTheClusterOptionsAreChecked(t *testing.T) {
 	c := &clusterOf{t: t, dir: t.TempDir(), addrs: []string{"127.0.0.1:19780"}, members: "127.0.0.1:19780,127.0.0.1:19781"}
-	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "secret"), []byte(strings.Repeat("secret", 10)), 0o600))
+	c.secret()
+	const addr = "127.0.0.1:19780"
 	for _, wrong := range []struct {
 		why    string
 		change func(*server.Config)
@@ -283,7 +302,24 @@ func TestTheClusterOptionsAreChecked(t *testing.T) {
 		{"-mhost", func(cfg *server.Config) { cfg.MasterHost, cfg.RTSPath = "127.0.0.1", "rts" }},
 		{"-ulog", func(cfg *server.Config) { cfg.UpdateLog = "" }},
 		{"-cluster-secret", func(cfg *server.Config) { cfg.Members.Secret = "" }},
-		{"must survive the process", func(cfg *server.Config) { cfg.Databases = []string{":"} }},
+		{"the database in memory (:), which a server has when none is named: a database of a cluster must survive the process", func(cfg *server.Config) { cfg.Databases = []string{":"} }},
+		{"-members: PEER stands there twice", func(cfg *server.Config) { cfg.Cluster.Members += "," + addr }},
+		{"a comma too much", func(cfg *server.Config) { cfg.Cluster.Members += "," }},
+		{`"/witnes" stands behind PEER, where only /witness may follow`, func(cfg *server.Config) { cfg.Cluster.Members = addr + "/witnes" }},
+		{"-sync-replicas 7: there are 1 other members", func(cfg *server.Config) { cfg.Sync.Replicas = 7 }},
+		{"in a cluster the members decide whom this server follows", func(cfg *server.Config) { cfg.MasterHost = "127.0.0.1" }},
+		{"a witness of its cluster, which keeps no data and serves no clients: start it without databases", func(cfg *server.Config) {
+			cfg.Cluster.Members = addr + "/witness,127.0.0.1:1"
+		}},
+		{"start it without -ulog", func(cfg *server.Config) {
+			cfg.Cluster.Members, cfg.Databases = addr+"/witness,127.0.0.1:1", []string{":"}
+		}},
+		{"start it without memcached", func(cfg *server.Config) {
+			cfg.Cluster.Members, cfg.Databases, cfg.UpdateLog, cfg.Plugins.MemcachePort = addr+"/witness,127.0.0.1:1", []string{":"}, "", 1
+		}},
+		{"start it without the ports of services", func(cfg *server.Config) {
+			cfg.Cluster.Members, cfg.Databases, cfg.UpdateLog, cfg.Services.CounterPort = addr+"/witness,127.0.0.1:1", []string{":"}, "", 1
+		}},
 		{"-election-timeout", func(cfg *server.Config) { cfg.Cluster.Timeout = time.Millisecond }},
 		{"-cluster-etcd", func(cfg *server.Config) { cfg.Cluster.Etcd = "x" }},
 	} {

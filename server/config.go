@@ -9,6 +9,9 @@ import (
 )
 
 const (
+	// memoryDatabase is the database of a server that is given none.
+	memoryDatabase = ":"
+
 	// MaxDatabases is how many databases a server can have open.
 	MaxDatabases = 200
 
@@ -141,6 +144,6 @@ func DefaultConfig() Config {
 		Snapshots:  SnapshotConfig{Interval: 180 * time.Second},
 		Retention:  RetentionConfig{SlaveTime: 2 * time.Minute},
 		Limits:     defaultLimits(),
-		Databases:  []string{":"},
+		Databases:  []string{memoryDatabase},
 	}
 }

@@ -24,9 +24,9 @@ func (c *Config) check() error {
 	switch {
 	case c.UpdateLog != "" && c.ServerID < 0:
 		return errNoServerID
-	case c.MasterHost != "" && c.ServerID < 0:
+	case c.MasterHost != "" && c.ServerID < 0 && !c.Cluster.on():
 		return errFollowerID
-	case c.MasterHost != "" && c.RTSPath == "":
+	case c.MasterHost != "" && c.RTSPath == "" && !c.Cluster.on():
 		return errFollowerRTS
 	case c.ServerID > maxServerID:
 		return fmt.Errorf("%d: the server ID is at most %d", c.ServerID, maxServerID)

@@ -239,9 +239,10 @@ func TestAReadOnAFollowerWaitsForAPosition(t *testing.T) {
 	require.Contains(t, body, "has not been reached within 50ms: this server has its master's log up to")
 	status, body = c.get(fmt.Sprintf("/rpc/get?key=k&POSITION=%d", ahead+1e12))
 	require.Equal(t, 503, status)
-	require.Contains(t, body, "its own log")
-	status, _ = c.get("/rpc/get?key=k&POSITION=x")
+	require.Contains(t, body, "has not been reached: this server has its own log up to")
+	status, body = c.get("/rpc/get?key=k&POSITION=x")
 	require.Equal(t, 400, status)
+	require.Contains(t, body, `"x" is no position: X-Kt-Position or POSITION is ?, or STAMP [SECONDS]`)
 }
 
 // TestAStopConfirmsWhatIsUnderWay stops a master while clients write: no update may be answered

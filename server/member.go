@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 
 	"gotycoon/access"
 	"gotycoon/binproto/frame"
@@ -50,6 +51,8 @@ type members struct {
 	// cluster takes connections of members for themselves; they belong to it from then on. name is
 	// what the member calls itself. nil: this server is in no cluster.
 	cluster func(name string, c net.Conn)
+	// ours is the name of the cluster. Members call themselves by it: CLUSTER/MEMBER.
+	ours string
 }
 
 // openMembers reads the secret.
@@ -85,6 +88,9 @@ func (m *members) serves(r member.Request) *member.Refused {
 	if r.Kind == frame.MemberCluster || r.Kind == frame.MemberReplica {
 		if m.cluster == nil {
 			return &member.Refused{Status: frame.MemberNoSuch, Reason: "this server is in no cluster"}
+		}
+		if theirs, _, named := strings.Cut(r.Name, "/"); !named || theirs != m.ours {
+			return &member.Refused{Status: frame.MemberRefused, Reason: fmt.Sprintf("it is in the cluster %q, and who asks is in %q (-cluster)", m.ours, theirs)}
 		}
 		return nil
 	}
@@ -127,7 +133,8 @@ func (m *members) admit(in *netio.Conn, c net.Conn) (member.Request, error) {
 // has a new owner.
 func (m *members) hand(r member.Request, c net.Conn) bool {
 	if r.Kind == frame.MemberCluster {
-		m.cluster(r.Name, c)
+		_, name, _ := strings.Cut(r.Name, "/")
+		m.cluster(name, c)
 		return true
 	}
 	return m.ports[r.Kind.String()](member.Behalf(c, *r.Client))

@@ -33,6 +33,7 @@ func TestConnectionsForTheClusterOutliveThePort(t *testing.T) {
 	}
 	arrived := make(chan came, 1)
 	r.members.cluster = func(name string, c net.Conn) { arrived <- came{name, c} }
+	r.members.ours, r.members.name = "shop", "shop/a:1978"
 	require.NoError(t, r.data.start())
 
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -42,7 +43,7 @@ func TestConnectionsForTheClusterOutliveThePort(t *testing.T) {
 	defer here.Close()
 	there := <-arrived
 	defer there.conn.Close()
-	require.Equal(t, r.members.name, there.name)
+	require.Equal(t, "a:1978", there.name)
 	r.data.stop()
 	require.True(t, r.stack.unwind())
 

@@ -255,7 +255,7 @@ func (r *root) whereIsThePrimary() (addr string, away bool) {
 		if n == nil {
 			return "", true
 		}
-		return n.elsewhere()
+		return n.Elsewhere()
 	}
 	return r.following.primary()
 }

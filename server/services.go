@@ -164,6 +164,11 @@ func (c *ServicesConfig) notes() (notes []string) {
 	return notes
 }
 
+// on reports whether there is a service.
+func (c *ServicesConfig) on() bool {
+	return slices.ContainsFunc(c.table(), func(r serviceRow) bool { return r.port != 0 })
+}
+
 // database returns the expression of the services' database. It is empty if no service needs the
 // database, and the server is not to keep a copy of a master's.
 func (c *ServicesConfig) database() string {

@@ -115,6 +115,8 @@ func explain(err error) (status int, text string) {
 		return http.StatusConflict, "there is a record with this key already"
 	case errors.Is(err, dberr.ErrConflict):
 		return http.StatusConflict, "the record has changed meanwhile: nothing was done"
+	case errors.Is(err, dberr.ErrElsewhere):
+		return http.StatusForbidden, text
 	case errors.Is(err, dberr.ErrReadOnly):
 		return http.StatusForbidden, "the database is read-only"
 	case dberr.Unavailable(err):

@@ -21,6 +21,7 @@ type view struct {
 	lease   time.Time
 	state   State
 	err     error
+	trouble string
 	changed chan struct{}
 }
 
@@ -75,6 +76,9 @@ func (b *board) Changed() <-chan struct{} { return b.shown.Load().changed }
 
 // Err implements Elector.
 func (b *board) Err() error { return b.shown.Load().err }
+
+// Trouble implements Elector.
+func (b *board) Trouble() string { return b.shown.Load().trouble }
 
 // awaitLeader waits until a member leads a later term than the given one.
 func (b *board) awaitLeader(ctx context.Context, name string, term uint64) error {

@@ -67,6 +67,10 @@ type Elector interface {
 	// has stopped neither leads nor votes.
 	Err() error
 
+	// Trouble says what is wrong between this member and others, for people; empty: nothing is
+	// known to be.
+	Trouble() string
+
 	// Close leaves the cluster without a word, as a crash does.
 	Close() error
 }

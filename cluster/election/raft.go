@@ -22,8 +22,8 @@ type Raft struct {
 	disk     *disk
 	node     *raft.RawNode // nil until a member that joins knows its number, and after the end
 	log      *slog.Logger
-	peers    map[uint64]peer // of whom messages have come
-	strange  map[string]bool // who was reported to have begun with other members
+	peers    map[uint64]peer      // of whom messages have come
+	strange  map[string]time.Time // who has begun with other members, and when that was heard last
 	waiting  map[uint64]proposal
 	finished []func()  // tells those whose wait is over
 	began    time.Time // questions for a lease count from it
@@ -67,7 +67,7 @@ func OpenRaft(cfg RaftConfig) (*Raft, error) {
 		board: newBoard(cfg.Clock), cfg: cfg, disk: d, log: cfg.Log,
 		timeout: time.Duration(cfg.ElectionTicks) * cfg.Tick,
 		turn:    newTurn(),
-		peers:   map[uint64]peer{}, strange: map[string]bool{}, waiting: map[uint64]proposal{}, members: &pb.ConfState{},
+		peers:   map[uint64]peer{}, strange: map[string]time.Time{}, waiting: map[uint64]proposal{}, members: &pb.ConfState{},
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,9 +100,18 @@ func (r *Raft) startLocked() error {
 	case r.disk.who.Name != r.cfg.Name:
 		return fmt.Errorf("election: %s belongs to the member %q, and this one is called %q:"+
 			" give every member a directory of its own", r.cfg.Dir, r.disk.who.Name, r.cfg.Name)
+	case len(members) > 0 && r.disk.who.List != who.List && r.disk.untold():
+		r.log.Warn("election: this member begins with the list of members that it is given now;"+
+			" with the former one it has taken part in nothing", "dir", r.cfg.Dir)
+		if err := r.disk.forget(); err != nil {
+			return err
+		}
+		return r.startLocked()
 	case len(members) > 0 && r.disk.who.List != who.List:
-		r.log.Warn("the list of members is not the one that the cluster began with; it is ignored,"+
-			" the members are those that the cluster agreed on", "dir", r.cfg.Dir)
+		r.log.Warn("election: the list of members is not the one that this member began with; it is"+
+			" ignored, because others may count on what this member has told them. A running cluster"+
+			" is changed by adding and removing members. If the former list was wrong and there is no"+
+			" cluster with it, remove this file", "file", r.disk.path)
 	}
 	return r.runLocked()
 }
@@ -211,7 +220,7 @@ func (r *Raft) memberLocked(id uint64) (Member, bool) {
 
 // publishLocked shows the present, and then ends the waits that are over.
 func (r *Raft) publishLocked() {
-	v := view{leads: r.leadsLocked(), state: r.state, err: r.ended, term: r.shown.Load().term}
+	v := view{leads: r.leadsLocked(), state: r.state, err: r.ended, term: r.shown.Load().term, trouble: r.troubleLocked()}
 	if r.node != nil {
 		status := r.node.BasicStatus()
 		v.term = status.GetTerm()

@@ -198,6 +198,27 @@ func (d *disk) begin(who identity, first *pb.Snapshot) error {
 	return d.write(&b)
 }
 
+// untold reports whether the member has told the others of its list nothing that they could count
+// on: it has stored no entry and given no vote, neither to another one nor to itself, and has heard
+// of no election. It may have answered pre-votes, which bind nobody. So to the others it is what it
+// would be with an empty directory, and there it may begin with another list. Without the first
+// snapshot of a list, untold returns false: the member has joined, and a leader knows its number.
+func (d *disk) untold() bool {
+	first, _ := d.Snapshot() // never fails
+	last, _ := d.LastIndex() // never fails
+	return first.GetMetadata().GetIndex() == firstIndex && last == firstIndex && d.hard.GetTerm() == firstTerm && d.hard.GetVote() == raft.None
+}
+
+// forget makes the directory an empty one.
+func (d *disk) forget() error {
+	if err := vfs.WriteFileAtomic(d.fs, d.path, []byte(diskMagic)); err != nil {
+		return err
+	}
+	err := d.file.Close()
+	d.next, d.MemoryStorage, d.who, d.hard = 1, raft.NewMemoryStorage(), identity{}, &pb.HardState{}
+	return errors.Join(err, d.append(int64(len(diskMagic)), int64(len(diskMagic))))
+}
+
 // save makes what raft hands over durable. A hard state in which only the commit index is new is
 // not written: raft finds the index again. It is written with the next entries, so a configuration
 // that is known to be committed stays known together with what follows it.

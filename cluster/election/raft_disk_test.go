@@ -242,3 +242,46 @@ func TestTheFileStaysSmall(t *testing.T) {
 	require.Len(t, w.leaderState().History, keptAppointments)
 	w.converge()
 }
+
+func TestWhatOthersCanCountOn(t *testing.T) {
+	members := identify("test", []Member{{Name: "a"}, {Name: "b"}})
+	for name, c := range map[string]struct {
+		save   func(d *disk) error
+		untold bool
+	}{
+		"nothing": {func(*disk) error { return nil }, true},
+		"a vote": {func(d *disk) error {
+			return d.save(&raft.Ready{HardState: &pb.HardState{Term: new(uint64(1)), Vote: new(uint64(7)), Commit: new(uint64(1))}, MustSync: true})
+		}, false},
+		"a term": {func(d *disk) error {
+			return d.save(&raft.Ready{HardState: &pb.HardState{Term: new(uint64(2)), Vote: new(uint64(0)), Commit: new(uint64(1))}, MustSync: true})
+		}, false},
+		"an entry": {func(d *disk) error {
+			return d.save(&raft.Ready{Entries: []*pb.Entry{{Index: new(uint64(2)), Term: new(uint64(1))}}, MustSync: true})
+		}, false},
+		"a snapshot of others": {func(d *disk) error { return d.save(&raft.Ready{Snapshot: snapshot(9, 1, &pb.ConfState{}, State{})}) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d, err := openDisk(vfs.OS{}, dir)
+			require.NoError(t, err)
+			require.False(t, d.untold(), "a member that joins has no list")
+			require.NoError(t, d.begin(identity{ID: 1, List: 2, Name: "a"}, firstSnapshot(members)))
+			require.NoError(t, c.save(d))
+			require.Equal(t, c.untold, d.untold())
+			require.NoError(t, d.Close())
+			d, err = openDisk(vfs.OS{}, dir)
+			require.NoError(t, err)
+			require.Equal(t, c.untold, d.untold(), "after a restart")
+			require.NoError(t, d.forget())
+			require.Zero(t, d.who)
+			require.NoError(t, d.begin(identity{ID: 3, List: 4, Name: "a"}, firstSnapshot(members)))
+			require.NoError(t, d.Close())
+			d, err = openDisk(vfs.OS{}, dir)
+			require.NoError(t, err)
+			require.Equal(t, identity{ID: 3, List: 4, Name: "a"}, d.who)
+			require.True(t, d.untold())
+			require.NoError(t, d.Close())
+		})
+	}
+}

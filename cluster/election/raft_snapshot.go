@@ -9,14 +9,16 @@ import (
 	pb "go.etcd.io/raft/v3/raftpb"
 )
 
-// firstSnapshot is the state that all members of a new cluster begin with, at index 1 and term 1.
+const firstIndex, firstTerm = 1, 1
+
+// firstSnapshot is the state that all members of a new cluster begin with.
 func firstSnapshot(members []Member) *pb.Snapshot {
 	cs := &pb.ConfState{}
 	for _, m := range members {
 		cs.Voters = append(cs.Voters, m.ID)
 	}
 	slices.Sort(cs.Voters)
-	return snapshot(1, 1, cs, State{Members: members, Version: 1})
+	return snapshot(firstIndex, firstTerm, cs, State{Members: members, Version: 1})
 }
 
 func snapshot(index, term uint64, members *pb.ConfState, s State) *pb.Snapshot {

@@ -64,13 +64,14 @@ func (r *Raft) adoptLocked(e *envelope) {
 // member was added again under another number.
 func (r *Raft) isForMeLocked(e *envelope) bool {
 	if e.list != r.disk.who.List {
-		if !r.strange[e.from] {
-			r.strange[e.from] = true
-			r.log.Warn("election: messages of a member are dropped: it was started with another list of"+
-				" members; start all members with the same list and empty directories", "from", e.from)
+		known := r.strangeLocked(e.from)
+		r.strange[e.from] = r.cfg.Clock.Now()
+		if r.publishLocked(); !known {
+			r.log.Warn("election: " + r.troubleLocked())
 		}
 		return false
 	}
+	delete(r.strange, e.from)
 	m := e.message
 	mine := m.GetTo() == r.disk.who.ID
 	if mine && e.removed || !mine && m.GetType() == pb.MsgHeartbeat {

@@ -2,6 +2,7 @@ package election
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -216,6 +217,51 @@ func TestOtherListsOfMembersAreOtherClusters(t *testing.T) {
 	w.run(20 * time.Second)
 	require.Nil(t, w.leader())
 	require.Contains(t, w.trace.String(), "another list of members")
+}
+
+// A typo in the list of a new member is mended by starting it again. The world checks that nobody
+// leads a term that another one leads.
+func TestAListThatNobodyCountsOnIsReplaced(t *testing.T) {
+	w := newWorld(t, 13)
+	w.apart = true
+	three := []Member{{Name: "a"}, {Name: "b"}, {Name: "c"}}
+	typo := []Member{{Name: "a"}, {Name: "x"}, {Name: "c"}}
+	w.server("a", three).start()
+	w.server("b", three).start()
+	c := w.server("c", typo)
+	c.start()
+	w.run(10 * time.Second)
+	require.NotNil(t, w.leader())
+	require.Contains(t, c.r.Trouble(), "another list of members than here (a, c, x) was given to")
+	require.Contains(t, w.nodes["a"].r.Trouble(), "another list of members than here (a, b, c) was given to c")
+	c.kill()
+	c.members = three
+	c.start()
+	require.True(t, w.runUntil(20*time.Second, func() bool {
+		_, _, known := c.r.Leader()
+		return known && c.r.Trouble() == ""
+	}))
+	w.apart = false
+	w.converge()
+	w.run(20 * time.Second)
+	require.Empty(t, w.nodes["a"].r.Trouble(), "the mended member is not complained of for ever")
+}
+
+// What a member has told others of its list stands: a vote, an entry, or that it knows a term.
+func TestAListThatOthersCountOnIsKept(t *testing.T) {
+	w := newWorld(t, 14)
+	w.cluster("a", "b", "c")
+	w.converge()
+	for _, n := range w.nodes {
+		n.kill()
+	}
+	for _, n := range w.nodes {
+		n.members = append(slices.Clone(n.members), Member{Name: "x"})
+		n.start()
+	}
+	w.converge()
+	require.Len(t, w.leaderState().Members, 3)
+	require.Contains(t, w.trace.String(), "is not the one that this member began with")
 }
 
 // With two members and a witness: whoever dies, the rest goes on; the witness never leads. The

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -95,18 +96,29 @@ func (w *httpWire) procedure(name string, limit time.Duration, fields ...string)
 		return 0, nil, err
 	}
 	out = map[string]string{}
-	encoded := strings.Contains(resp.Header.Get("Content-Type"), "colenc=B")
+	_, encoding, _ := strings.Cut(resp.Header.Get("Content-Type"), "colenc=")
 	for line := range strings.SplitSeq(text, "\n") {
 		name, value, found := strings.Cut(line, "\t")
 		if !found {
 			continue
 		}
-		if encoded {
+		switch encoding {
+		case "B":
 			name, value = decode(name), decode(value)
+		case "U": // as of long texts
+			name, value = unescape(name), unescape(value)
 		}
 		out[name] = value
 	}
 	return resp.StatusCode, out, nil
+}
+
+func unescape(text string) string {
+	plain, err := url.PathUnescape(text)
+	if err != nil {
+		return text
+	}
+	return plain
 }
 
 func decode(text string) string {

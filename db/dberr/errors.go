@@ -120,10 +120,27 @@ var (
 	ErrUnconfirmed = errors.New("not enough followers have confirmed the update")
 )
 
-// Unavailable reports whether an error means that followers were missing, so that the same request
-// may succeed later. The server logs when that begins and when it ends, not each request.
+// Causes of errors of updates at a member of a cluster that is not the primary. Nothing has
+// changed.
+var (
+	// ErrNoPrimary: no server is known to be the primary now.
+	ErrNoPrimary = errors.New("no primary is known")
+	// ErrElsewhere: another server is the primary.
+	ErrElsewhere = errors.New("another server is the primary")
+)
+
+// Unavailable reports whether an error means that followers were missing, or a primary, so that the
+// same request may succeed later. The server logs when that begins and when it ends, not each
+// request.
 func Unavailable(err error) bool {
-	return errors.Is(err, ErrFewReplicas) || errors.Is(err, ErrUnconfirmed)
+	return errors.Is(err, ErrFewReplicas) || errors.Is(err, ErrUnconfirmed) || errors.Is(err, ErrNoPrimary)
+}
+
+// Expected reports whether an error says something about the state of the server that the log has,
+// so that it is no line of its own: there is no room, followers or a primary are missing, or the
+// primary is another server.
+func Expected(err error) bool {
+	return Refused(err) || Unavailable(err) || errors.Is(err, ErrElsewhere)
 }
 
 // ErrNoTransaction: the database kind has no transactions (a text database keeps only what is

@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	"services/counter":       {"access", "binproto/frame", "internal/metrics", "internal/netio", "services", "services/counter/frame"},
 	"services/counter/frame": {},
 
-	"cluster":          {"cluster/election", "internal/rescue", "internal/vfs"},
+	"cluster":          {"cluster/election", "internal/klog", "internal/rescue", "internal/vfs"},
 	"cluster/election": {"internal/vfs"},
 
 	"access":            {},

@@ -37,15 +37,27 @@ type Acceptor struct {
 	refusals refusals
 }
 
-// refusals limits the log lines about refused openers to some in a second.
+// refusals limits the log lines about refused openers: to some in a second, and to one in a while
+// about the same opener, which comes again and again.
 type refusals struct {
 	mu     sync.Mutex // protects the fields below
 	second time.Time
 	lines  int // in this second
 	left   int // out since the last line
+	known  map[string]*refusal
 }
 
-const linesPerSecond = 5
+// refusal is why an opener is refused, as the log has it.
+type refusal struct {
+	told time.Time
+	left int // lines that were left out since
+}
+
+const (
+	linesPerSecond = 5
+	tellAgain      = time.Minute
+	mostRefusals   = 1000 // that are remembered
+)
 
 // ErrNoCluster is the error of a server without a secret, about a connection without a certificate.
 var ErrNoCluster = errors.New("this server was not given the secret of a cluster (-cluster-secret), and the connection shows no verified certificate (-tls-ca)")
@@ -53,6 +65,7 @@ var ErrNoCluster = errors.New("this server was not given the secret of a cluster
 var (
 	errProof = errors.New("it does not know the secret of the cluster: compare the files of -cluster-secret, or it is no member")
 	errEager = errors.New("it sends before it is let in")
+	errSlow  = fmt.Errorf("it has proved nothing within %v", Limit)
 )
 
 // Accept does the handshake of an opener whose first byte is buffered. When it returns nil, nothing
@@ -63,10 +76,9 @@ var (
 func (a *Acceptor) Accept(c *netio.Conn, from net.Addr, certificate func() error) (Request, error) {
 	// The time limit closes the connection: a peer that has proved nothing is owed no reply.
 	late := time.AfterFunc(Limit, c.Cut)
-	defer late.Stop()
 	r, err := a.accept(c, from, certificate)
-	if err == nil && !late.Stop() {
-		err = context.DeadlineExceeded
+	if !late.Stop() {
+		err = errSlow
 	}
 	if err != nil {
 		a.tell(from, r, err)
@@ -159,12 +171,18 @@ func clientOf(text []byte) (*access.Client, error) {
 	return &client, nil
 }
 
-// tell logs why an opener is refused, a few times a second at most.
+// tell logs why an opener is refused, if that is due.
 func (a *Acceptor) tell(from net.Addr, r Request, err error) {
 	t := &a.refusals
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); now.Sub(t.second) >= time.Second {
+	now := time.Now()
+	one := t.of(from, r.Name, err)
+	if !one.told.IsZero() && now.Sub(one.told) < tellAgain {
+		one.left++
+		return
+	}
+	if now.Sub(t.second) >= time.Second {
 		t.second, t.lines = now, 0
 	}
 	if t.lines == linesPerSecond {
@@ -177,11 +195,30 @@ func (a *Acceptor) tell(from net.Addr, r Request, err error) {
 		line += fmt.Sprintf(", which says that it is %q", r.Name)
 	}
 	line += ": " + err.Error()
+	if one.left > 0 {
+		line += fmt.Sprintf(" (%d times more in the last %v)", one.left, now.Sub(one.told).Round(time.Second))
+	}
 	if t.left > 0 {
 		line += fmt.Sprintf(" (and %d more lines like this)", t.left)
 	}
 	a.Logger.Warn(line)
-	t.left = 0
+	t.left, one.told, one.left = 0, now, 0
+}
+
+// of returns what is known of an opener's refusals. An opener is a host with a name. When there are
+// too many of them, all are forgotten: the limit for a second is then left. mu is held.
+func (t *refusals) of(from net.Addr, name string, err error) *refusal {
+	host, _, _ := net.SplitHostPort(from.String())
+	key := host + " " + name + " " + err.Error()
+	if one := t.known[key]; one != nil {
+		return one
+	}
+	if t.known == nil || len(t.known) == mostRefusals {
+		t.known = map[string]*refusal{}
+	}
+	one := new(refusal)
+	t.known[key] = one
+	return one
 }
 
 // printable makes a text of another machine safe for the log.
