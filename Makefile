@@ -8,7 +8,7 @@ DIST     ?= dist
 STAGE    := $(DIST)/stage-$(ARCH)
 COMMANDS := ktserver ktremotemgr kttimedmgr ktutilmgr
 
-.PHONY: build run test test-tools test-race bench bench-ladder bench-check fuzz lint fmt cover stage packages deb rpm release clean
+.PHONY: build run test test-tools test-race upgrade-test bench bench-ladder bench-check fuzz lint fmt cover stage packages deb rpm release clean
 
 build: ## the commands, into bin/
 	$(GO) build -trimpath -o bin/ ./cmd/...
@@ -29,6 +29,13 @@ test: lint test-race ## everything that must hold before a change is handed in
 test-race: ## all tests, recorded conversations of the original included, under the race detector
 	$(GO) test -race -vet=off -timeout 9m ./...
 	$(GO) -C tools/replsql test -race -vet=off -timeout 9m ./...
+
+OLD      ?=
+
+upgrade-test: ## servers go over from the programs of another revision and back, under load; OLD=REVISION
+	@test -n "$(OLD)" || { echo "from which revision? make upgrade-test OLD=REVISION" >&2; exit 2; }
+	@dir=$$(mktemp -d) && trap "git worktree remove --force $$dir/tree; rm -rf $$dir" EXIT && git worktree add -q --detach $$dir/tree $(OLD) && \
+	$(GO) -C $$dir/tree build -trimpath -o $$dir/bin/ ./cmd/... && GOTYCOON_OLD=$$dir/bin $(GO) test -count=1 -v ./compat/upgrade
 
 LADDER   ?=
 BENCH    := $(GO) run ./internal/bench -server bin/ktserver

@@ -118,6 +118,13 @@ func (h history) lost() func(log, stamp uint64) bool {
 	}
 }
 
+// Made returns the function that tells which updates were made in a term of the cluster, by the log
+// and the stamp of their origin. Other updates are from before the cluster.
+func (n *Node) Made() func(log, stamp uint64) bool {
+	h := history(n.elector.State().History)
+	return func(log, stamp uint64) bool { return h.termOf(log, stamp, math.MaxUint64) != 0 }
+}
+
 // Marks say what a member's data and its own log have.
 type Marks struct {
 	Log    uint64            `json:"log"`             // key of its own update log

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,19 +122,23 @@ func (l *link) hurry() {
 // run connects to the member again and again, and sends what is queued.
 func (l *link) run() {
 	pause, brief := shortPause, false
-	for l.ctx.Err() == nil {
+	for first := true; l.ctx.Err() == nil; first = false {
 		dial, cancel := context.WithTimeout(l.ctx, dialTimeout)
 		conn, err := l.mesh.dial(dial, l.name)
 		cancel()
 		if err == nil {
 			l.reached()
-			l.dropOld()
+			// What made this link has not waited. It may be the one message by which a member
+			// that has just started asks for the leadership that was handed to it.
+			if !first {
+				l.dropOld()
+			}
 			began, before := time.Now(), brief
-			l.serve(conn)
-			if brief = time.Since(began) < shortPause; !brief || !before {
+			err = l.serve(conn)
+			if brief = time.Since(began) < shortPause; err == nil && (!brief || !before) {
 				continue
 			}
-			err = errBrief
+			err = cmp.Or(err, errBrief)
 		}
 		l.failed(err)
 		if errors.Is(err, errBrief) || isAway(err) {
@@ -204,32 +209,33 @@ func (l *link) giveUp() {
 	}
 }
 
-// serve writes the queue to a connection, and reads the answers, until the connection ends.
-func (l *link) serve(conn net.Conn) {
+// serve writes the queue to a connection, and reads the answers, until the connection ends. It
+// returns an error if the member's program does not fit.
+func (l *link) serve(conn net.Conn) error {
 	defer conn.Close()
-	ended := make(chan struct{})
-	l.mesh.done.Go(func() {
-		defer close(ended)
-		l.answers(conn)
-	})
+	ended := make(chan error, 1)
+	l.mesh.done.Go(func() { ended <- l.answers(conn) })
 	unhook := context.AfterFunc(l.ctx, func() { conn.Close() })
 	defer unhook()
 	w := writer{conn: conn}
+	if w.send(l.mesh.versions.message()) != nil {
+		return <-ended
+	}
 	for {
 		select {
 		case m := <-l.queue:
 			if w.send(m) != nil {
-				<-ended
-				return
+				return <-ended
 			}
-		case <-ended:
-			return
+		case err := <-ended:
+			return err
 		}
 	}
 }
 
-// answers hands answers to those who wait. At the end of the connection nobody waits any more.
-func (l *link) answers(conn net.Conn) {
+// answers hands answers to those who wait. At the end of the connection nobody waits any more. It
+// returns an error if the member's program does not fit.
+func (l *link) answers(conn net.Conn) error {
 	defer func() {
 		conn.Close()
 		l.mu.Lock()
@@ -240,7 +246,13 @@ func (l *link) answers(conn net.Conn) {
 	for {
 		m, err := readMessage(r)
 		if err != nil {
-			return
+			return nil
+		}
+		if m.kind == kindGreeting {
+			if err := l.mesh.greeted(l.name, m.body); err != nil {
+				return err
+			}
+			continue
 		}
 		l.mu.Lock()
 		c := l.waiting[m.id]

@@ -39,6 +39,8 @@ type mesh struct {
 	take   func(from string, msg []byte) // an elector's message
 	log    *slog.Logger
 
+	versions greeting // that this program speaks
+
 	ctx  context.Context
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -46,10 +48,13 @@ type mesh struct {
 	mu    sync.Mutex
 	links map[string]*link      // by the name of the other member
 	open  map[net.Conn]struct{} // connections that others have opened
+
+	unheard map[string]string // why a member is not heard, by its name, as the log has it
 }
 
 func newMesh(dial func(ctx context.Context, addr string) (net.Conn, error), log *slog.Logger) *mesh {
-	m := &mesh{dial: dial, log: log, links: map[string]*link{}, open: map[net.Conn]struct{}{}}
+	m := &mesh{dial: dial, log: log, versions: greeting{newestVersion, oldestVersion}, links: map[string]*link{}, open: map[net.Conn]struct{}{},
+		unheard: map[string]string{}}
 	m.ctx, m.stop = context.WithCancel(context.Background())
 	return m
 }
@@ -171,6 +176,10 @@ func (m *mesh) serve(from string, conn net.Conn) {
 		switch {
 		case err != nil:
 			return
+		case msg.kind == kindGreeting:
+			if w.send(m.versions.message()) != nil || m.greeted(from, msg.body) != nil {
+				return
+			}
 		case msg.kind == kindElection:
 			m.take(from, msg.body)
 		case msg.kind == kindCall:

@@ -101,6 +101,20 @@ func TestNobodyWaitsForAMemberThatIsAway(t *testing.T) {
 	require.Eventually(t, func() bool { return p.a.call(t.Context(), "b", "x", nil, new(any)) == nil }, 10*time.Second, time.Millisecond)
 }
 
+// A member that has just started may be handed the leadership, and asks for it once.
+func TestTheFirstMessageOfTheElectorArrives(t *testing.T) {
+	p := newPair(t)
+	came := make(chan string, 1)
+	p.b.take = func(from string, msg []byte) { came <- from + ": " + string(msg) }
+	p.a.Send(election.Member{Name: "b"}, []byte("vote"))
+	select {
+	case msg := <-came:
+		require.Equal(t, "a: vote", msg)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the message is lost")
+	}
+}
+
 func TestMessagesOfTheElectorArrive(t *testing.T) {
 	p := newPair(t)
 	came := make(chan string, 10_000)

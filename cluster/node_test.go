@@ -24,6 +24,7 @@ type fakeElector struct {
 	changed chan struct{}
 	err     error
 	remove  func() error
+	hears   func() bool
 	leader  string // that others vote for
 	trouble string
 	between func() // called once, behind the first load of the State or of the leadership
@@ -78,6 +79,7 @@ func (e *fakeElector) Propose(_ context.Context, _ uint64, change func(election.
 }
 
 func (e *fakeElector) RemoveMember(context.Context, uint64, string) error { return e.remove() }
+func (e *fakeElector) Hears(string) bool                                  { return e.hears() }
 func (e *fakeElector) Changed() <-chan struct{}                           { return e.changed }
 func (e *fakeElector) Trouble() string                                    { return e.trouble }
 func (e *fakeElector) Leader() (string, uint64, bool)                     { return e.leader, e.term, e.leader != "" }
@@ -128,6 +130,7 @@ func (d *fakeData) Confirmed(ctx context.Context, _ uint64) error {
 	return ctx.Err()
 }
 
+func (d *fakeData) Caught(context.Context, uint16, uint64) error  { return nil }
 func (d *fakeData) Fulfilled(context.Context, Rule, uint64) error { return nil }
 
 func (d *fakeData) StepDown(error) {
@@ -226,6 +229,23 @@ func TestAnOrderLeavesTheRuleOfAFormerPrimaryAlone(t *testing.T) {
 	n.look()
 	require.Error(t, n.byRule(t.Context(), 1, func(r Rule) Rule { r.Required = 1; return r }, func() error { return nil }))
 	require.Zero(t, d.present().Required)
+}
+
+// A primary that ceased to serve before it knows whether the other member can take over would leave
+// the clients without one until an election.
+func TestAPrimaryServesUntilItHearsFromItsSuccessor(t *testing.T) {
+	n, e, _ := newPrimary(t)
+	looks := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	e.hears = func() bool {
+		require.NoError(t, n.Serving())
+		if looks++; looks == 3 {
+			cancel()
+		}
+		return false
+	}
+	require.ErrorContains(t, n.carryOut(ctx, Order{Do: Switch, Name: "b"}), "b does not answer the other members")
+	require.NoError(t, n.Serving())
 }
 
 // A member whose server ID is not known yet does not count: a program that follows without an ID

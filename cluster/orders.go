@@ -111,6 +111,9 @@ func (n *Node) switchOver(ctx context.Context, to string) error {
 	if err := n.opts.Data.Caught(early, m.SID, has.Last); err != nil {
 		return fmt.Errorf("%s is too far behind to take over: %w", to, err)
 	}
+	if err := n.awaitHeard(early, to); err != nil {
+		return fmt.Errorf("%s does not answer the other members: %w", to, err)
+	}
 	n.mu.Lock()
 	if n.role != Leading {
 		n.mu.Unlock()
@@ -150,6 +153,24 @@ func (n *Node) switchOver(ctx context.Context, to string) error {
 		return fmt.Errorf("handing over to %s: %w", to, err)
 	}
 	return n.awaitPrimary(ctx, to, term)
+}
+
+// hearEvery is the pause between two looks whether a member was heard.
+const hearEvery = 10 * time.Millisecond
+
+// awaitHeard returns nil when the leadership can be handed to a member that is there. To find out
+// only after this member has ceased to serve would cost clients an election.
+func (n *Node) awaitHeard(ctx context.Context, name string) error {
+	tick := time.NewTicker(hearEvery)
+	defer tick.Stop()
+	for !n.elector.Hears(name) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // awaitPrimary returns nil when a member is appointed as the primary of a term after the given one.

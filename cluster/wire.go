@@ -17,7 +17,8 @@ import (
 //
 //	size 4 | kind 1 | id 8 | body (size − 9)
 //
-// An elector's message has the id 0 and is answered by nobody. A call is answered by a reply or a
+// A greeting is the first message in each direction, with the id 0 (greeting.go). An elector's
+// message has the id 0 and is answered by nobody. A call is answered by a reply or a
 // failure with the same id. The body of a call is a JSON object with the name of the method and its
 // argument, that of a reply the result as JSON, that of a failure a text. A mistake is the failure
 // of an order that an operator has to give in another way.
@@ -30,6 +31,7 @@ const (
 	kindReply    kind = 3
 	kindFailure  kind = 4
 	kindMistake  kind = 5
+	kindGreeting kind = 6
 )
 
 const (

@@ -130,3 +130,12 @@ func (p *place) standing() Standing {
 // it is noted because an operator or a cluster has ordered it (amendsCopies), everything is still
 // here; otherwise it was noted because something is not.
 func (p part) begun() bool { return p.copied || p.at > 0 || p.key != nil }
+
+// Lineage returns where the updates in this server's log begin.
+func (f *Follower) Lineage() Lineage {
+	p, err := decodePlace(*f.known.Load())
+	if err != nil { // which this follower has encoded
+		return Lineage{Partial: true}
+	}
+	return Lineage{p.base, p.lacksData()}
+}

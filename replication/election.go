@@ -40,3 +40,9 @@ type Standing struct {
 	Partial  bool                  // a copy has not come to its end, or a database has lost its data
 	Base     Base
 }
+
+// Lineage says what the log of a server says about its data.
+type Lineage struct {
+	Base    Base
+	Partial bool // a copy has not come to its end
+}

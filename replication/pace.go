@@ -111,6 +111,11 @@ func (t *stream) pause() error {
 			return err
 		}
 	}
+	if t.outside.unconfirmed() {
+		confirmed, end := t.source.opts.Quorum.reach(t.outside.held.Stamp)
+		defer end()
+		return t.wait(confirmed, time.Until(due))
+	}
 	more, err := t.reader.More()
 	switch {
 	case err != nil:

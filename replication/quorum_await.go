@@ -47,17 +47,19 @@ func (q *Quorum) AwaitFollower(ctx context.Context, sid uint16, at ulog.Stamp) e
 	})
 }
 
+// usual returns the newest stamp that as many followers as are required have acknowledged.
+func (q *Quorum) usual() ulog.Stamp { return q.Confirmed(q.Required(), 0) }
+
+// reach returns a channel that is closed when the required followers have everything up to a stamp.
+// end ends the wait.
+func (q *Quorum) reach(at ulog.Stamp) (reached <-chan struct{}, end func()) {
+	w := q.beginWatch(at, func() bool { return q.usual() >= at })
+	return w.done, func() { q.unwatch(w) }
+}
+
 // watch has the followers asked for a stamp, and waits until reached.
 func (q *Quorum) watch(ctx context.Context, at ulog.Stamp, reached func() bool) error {
-	w := &watch{reached, make(chan struct{})}
-	q.mu.Lock()
-	if reached() {
-		q.unlock()
-		return nil
-	}
-	q.watches = append(q.watches, w)
-	q.askFor(at)
-	q.unlock()
+	w := q.beginWatch(at, reached)
 	defer q.unwatch(w)
 	select {
 	case <-w.done:
@@ -65,6 +67,20 @@ func (q *Quorum) watch(ctx context.Context, at ulog.Stamp, reached func() bool) 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// beginWatch has the followers asked for a stamp, and begins a watch.
+func (q *Quorum) beginWatch(at ulog.Stamp, reached func() bool) *watch {
+	w := &watch{reached, make(chan struct{})}
+	q.mu.Lock()
+	defer q.unlock()
+	if reached() {
+		close(w.done)
+		return w
+	}
+	q.watches = append(q.watches, w)
+	q.askFor(at)
+	return w
 }
 
 func (q *Quorum) unwatch(w *watch) {

@@ -19,7 +19,15 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	if !f.Extended() {
 		hold.EndsWith(c.Gone)
 	}
-	r, err := s.opts.Log.NewReader(ulog.Stamp(f.TS))
+	out, err := s.strangerTo(c.Member, f)
+	if err != nil {
+		if s.refuses(f.SID, time.Now()) {
+			s.opts.Logger.Error(fmt.Sprintf("the slave with sid=%d is refused: %v", f.SID, err))
+		}
+		c.Out = append(c.Out, byte(frame.Error))
+		return
+	}
+	r, err := s.opts.Log.NewReader(out.from(f))
 	if err != nil {
 		s.opts.Logger.Error("opening an update log reader failed: " + err.Error())
 		if f.Extended() { // it lacks nothing yet, and comes again
@@ -41,7 +49,10 @@ func (s *Source) Serve(c *netio.Conn, f frame.Follow, peer string) {
 	replica.gap.Store(gap != nil)
 	c.Out = append(c.Out, byte(frame.Replication))
 	c.Streams()
-	st := stream{source: s, conn: c, reader: r, follow: f, replica: replica, timer: time.NewTimer(0)}
+	st := stream{source: s, conn: c, reader: r, follow: f, replica: replica, outside: out, timer: time.NewTimer(0)}
+	if out != nil && out.plain {
+		st.last = ulog.Stamp(f.TS)
+	}
 	defer st.timer.Stop()
 	if s.opts.Quorum != nil && f.Extended() && !st.white() && gap == nil && (c.Member || !s.opts.Members) {
 		st.vote = s.opts.Quorum.join(f.SID, peer)
@@ -98,12 +109,13 @@ func (t *stream) run() error {
 	}
 	for {
 		t.taken = 0
+		primary := t.source.opts.Term != nil && t.source.opts.Term() > 0
 		promised, err := t.promise()
 		if err == nil {
 			err = t.send()
 		}
 		if err == nil {
-			err = t.deliver(max(t.last, promised))
+			err = t.deliver(max(t.last, t.outside.promises(primary, promised)))
 		}
 		if err == nil {
 			err = t.pause()

@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -44,10 +45,19 @@ type SourceOptions struct {
 	// of the cluster. Anybody else who may replicate could say that it has what it has not.
 	Members bool
 
+	// Made returns the function that tells which updates were made in a term of the cluster, by
+	// the log and the stamp of their origin. Lineage returns what this server's log says about
+	// its data. Both are nil where there is no cluster.
+	Made    func() func(log, stamp uint64) bool
+	Lineage func() Lineage
+
 	// Term returns the term of which this server is the primary, 0 while it is not; nil: it is in
 	// no cluster. A stream that begins in a term ends with it: that is the caller's duty.
 	Term func() uint64
 }
+
+// errEnded ends a stream without an error line: the follower or the server has gone.
+var errEnded = errors.New("the connection has ended")
 
 // Source feeds followers from an update log. Each follower has the goroutine of its connection and
 // its own pace: a follower that stalls delays no other. Followers at the end of the log share its

@@ -26,9 +26,6 @@ const (
 	behindEvery = time.Second
 )
 
-// errEnded ends a stream without an error line: the follower or the server has gone.
-var errEnded = errors.New("the connection has ended")
-
 // stream sends the update log to one follower.
 type stream struct {
 	source   *Source
@@ -36,7 +33,8 @@ type stream struct {
 	reader   *ulog.Reader
 	follow   frame.Follow
 	replica  *replica
-	vote     *vote // nil: the follower does not count
+	vote     *vote    // nil: the follower does not count
+	outside  *outside // nil: the follower is a member, or there is no cluster
 	timer    *time.Timer
 	groups   []*ulog.Group
 	last     ulog.Stamp // newest update read, whether it was sent or not
@@ -53,15 +51,12 @@ type stream struct {
 func (t *stream) send() error {
 	t.told = time.Now()
 	for {
-		t.skip()
-		t.groups = t.reader.Tail(t.groups[:0])
-		for _, g := range t.groups {
-			if err := t.offerGroup(g); err != nil {
+		if t.outside == nil {
+			if err := t.sendGroups(); err != nil {
 				return err
 			}
 		}
-		clear(t.groups)
-		e, err := t.reader.Next()
+		e, err := t.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -78,6 +73,28 @@ func (t *stream) send() error {
 			return err
 		}
 	}
+}
+
+// next returns the next update of the log, or io.EOF when there is none for now.
+func (t *stream) next() (ulog.Entry, error) {
+	if t.outside != nil {
+		return t.outside.next(t.reader)
+	}
+	return t.reader.Next()
+}
+
+// sendGroups sends the newest updates, which all followers share in memory, if the stream has come
+// that far.
+func (t *stream) sendGroups() error {
+	t.skip()
+	t.groups = t.reader.Tail(t.groups[:0])
+	defer clear(t.groups)
+	for _, g := range t.groups {
+		if err := t.offerGroup(g); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // offerRead puts an update that was read from the log into the stream if it is for the follower. A

@@ -237,14 +237,6 @@ func (n *clusterNode) standby() string {
 	return ""
 }
 
-// term returns the term of which this server is the primary, 0 while it is not.
-func (n *clusterNode) term() uint64 {
-	if n == nil {
-		return 0
-	}
-	return n.Term()
-}
-
 // required returns how many followers must have an update before it is acknowledged, in a new
 // cluster: with the primary a majority of the members with data, unless -sync-replicas says it.
 func (c *Config) required(all []election.Member) int {

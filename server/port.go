@@ -129,15 +129,11 @@ func (p *dataPort) door() *door {
 			Services: p.Catalog.Services(),
 			Counts:   p.Counts,
 			Scripts:  p.Scripts.binary(),
-			Source: p.Replicas.source(replication.SourceOptions{
-				Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
-				Members: p.Cluster != nil, Term: p.Cluster.term, Past: replication.PastOf(p.Following.follower, p.Catalog), Logger: p.Log.Logger, Now: p.Now,
-				Away: max(p.Retention.SlaveTime, 1), Most: p.Retention.SlaveSize,
-			}),
-			NoData:  p.Cluster.noData(),
-			Forward: p.Forward,
-			Meters:  p.Meters.bin,
-			Logger:  p.Log.Logger,
+			Source:   p.Replicas.source(p.feeding()),
+			NoData:   p.Cluster.noData(),
+			Forward:  p.Forward,
+			Meters:   p.Meters.bin,
+			Logger:   p.Log.Logger,
 		}),
 		pool:    netio.NewPool(),
 		limits:  p.Limits,
@@ -147,6 +143,19 @@ func (p *dataPort) door() *door {
 		traffic: p.Traffic,
 		log:     p.Log,
 	}
+}
+
+// feeding returns what followers of this server are fed with.
+func (p *dataPort) feeding() replication.SourceOptions {
+	o := replication.SourceOptions{
+		Log: p.Catalog.Log(), SID: p.SID, Databases: p.Catalog.Len(), Services: p.Primary.role != nil, Done: p.stopping,
+		Past: replication.PastOf(p.Following.follower, p.Catalog), Logger: p.Log.Logger, Now: p.Now,
+		Away: max(p.Retention.SlaveTime, 1), Most: p.Retention.SlaveSize,
+	}
+	if p.Cluster != nil {
+		o.Members, o.Term, o.Made, o.Lineage = true, p.Cluster.Term, p.Cluster.Made, p.Following.follower.Lineage
+	}
+	return o
 }
 
 // Addr returns the address of the port.

@@ -59,6 +59,10 @@ type Elector interface {
 	// error this member leads its term no more or will soon lose it, and has no lease in it.
 	Transfer(ctx context.Context, to string) error
 
+	// Hears reports whether Transfer to a member would not be refused because nothing was heard
+	// from it lately. A member that has just started may follow and not have been heard yet.
+	Hears(name string) bool
+
 	// Err returns why this elector stopped for ever, such as a failed disk, or nil. A member that
 	// has stopped neither leads nor votes.
 	Err() error

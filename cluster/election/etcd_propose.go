@@ -128,6 +128,9 @@ func (e *Etcd) Transfer(ctx context.Context, to string) error {
 	return e.awaitLeader(ctx, to, term)
 }
 
+// Hears implements Elector: a transfer by etcd asks nothing of the other member.
+func (e *Etcd) Hears(string) bool { return true }
+
 // handOver writes who may take over. What was written when the answer is lost is written once: the
 // second try finds another revision.
 func (e *Etcd) handOver(ctx context.Context, term uint64, mine int64, to string) error {

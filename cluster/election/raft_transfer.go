@@ -25,6 +25,14 @@ func (r *Raft) Transfer(ctx context.Context, to string) error {
 	return nil
 }
 
+// Hears implements Elector.
+func (r *Raft) Hears(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m, known := r.state.Member(name)
+	return known && r.answersLocked(m.ID)
+}
+
 // beginTransfer gives up the lease and asks the other member to take over.
 func (r *Raft) beginTransfer(to string) (uint64, error) {
 	r.mu.Lock()

@@ -229,6 +229,10 @@ func TestTransfers(t *testing.T) {
 				err := from.elector().Transfer(t.Context(), bad)
 				require.True(t, errors.Is(err, ErrRefused) || errors.Is(err, ErrNotLeading), "%v", err)
 			}
+			p.await("a word of "+to, func() bool {
+				_, leads := from.elector().Leading()
+				return !leads || from.elector().Hears(to)
+			})
 			if err := from.transfer(t.Context(), to); err != nil {
 				t.Logf("the machine is busy: %v", err)
 				continue

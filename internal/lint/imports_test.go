@@ -111,6 +111,7 @@ var arrows = map[string][]string{
 	"compat":               {},
 	"compat/chaos":         {},
 	"compat/cluster":       {},
+	"compat/upgrade":       {},
 	"compat/crash":         {},
 	"compat/ktproc":        {},
 	"compat/packages":      {},
