@@ -23,7 +23,8 @@ type fakeElector struct {
 	changed chan struct{}
 	err     error
 	remove  func() error
-	between func() // called once, behind the first load of the State or of the leadership
+	handed  []string // to whom the leadership was transferred
+	between func()   // called once, behind the first load of the State or of the leadership
 }
 
 func (e *fakeElector) once() {
@@ -74,6 +75,13 @@ func (e *fakeElector) Propose(_ context.Context, _ uint64, change func(election.
 	return err
 }
 
+func (e *fakeElector) Transfer(_ context.Context, to string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.handed, e.leads = append(e.handed, to), false
+	return nil
+}
+
 func (e *fakeElector) RemoveMember(context.Context, uint64, string) error { return e.remove() }
 func (e *fakeElector) Changed() <-chan struct{}                           { return e.changed }
 func (e *fakeElector) Err() error {
@@ -90,15 +98,42 @@ type fakeData struct {
 	rule    Rule
 	has     Inventory
 	stepped func()
+	disk    Disk
+	waits   func(method string) // called by the methods that may wait for the disk; nil: the disk is quick
 }
 
-func (d *fakeData) Inventory() (Inventory, error) { return d.has, nil }
-func (d *fakeData) Halt(context.Context) error    { return nil }
-func (d *fakeData) Open()                         {}
+func (d *fakeData) wait(method string) {
+	if d.waits != nil {
+		d.waits(method)
+	}
+}
+
+func (d *fakeData) Inventory() (Inventory, error) {
+	d.wait("Inventory")
+	return d.has, nil
+}
+
+func (d *fakeData) Halt(context.Context) error {
+	d.wait("Halt")
+	return nil
+}
+
+func (d *fakeData) Shut() (uint64, error) {
+	d.wait("Shut")
+	return 1, nil
+}
+
+func (d *fakeData) Ready()            { d.wait("Ready") }
+func (d *fakeData) Open()             {}
+func (d *fakeData) Glance() Inventory { return d.has }
+func (d *fakeData) Disk() Disk        { return d.disk }
+
+func (d *fakeData) Caught(context.Context, uint16, uint64) error { return nil }
 
 func (d *fakeData) Follow(election.Member, uint64, *Join) {}
 
 func (d *fakeData) Lead(_ uint64, r Rule) (uint64, error) {
+	d.wait("Lead")
 	d.Require(r)
 	return 1, nil
 }
@@ -142,7 +177,8 @@ func newPrimary(t *testing.T) (*Node, *fakeElector, *fakeData) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	n.look()
-	require.Eventually(t, func() bool { return n.Serving() == nil }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return n.View().Role == Leading && !n.working().Waiting }, 5*time.Second, time.Millisecond)
+	require.NoError(t, n.Serving())
 	return n, e, d
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,8 @@ import (
 
 	"gotycoon/binproto/frame"
 	ktclient "gotycoon/client"
+	"gotycoon/internal/vfs"
+	"gotycoon/internal/vfs/faultfs"
 	"gotycoon/server"
 	"gotycoon/ulog"
 )
@@ -26,16 +29,25 @@ type clusterOf struct {
 	addrs   []string
 	members string
 	servers []*running // nil where one is stopped
+	disks   []*faultfs.FS
+	change  func(*server.Config) // of each member; nil: nothing
 }
 
 // startElected runs n members and waits for a primary. A member with a number in witnesses has no
 // data.
 func startElected(t *testing.T, n int, witnesses ...int) *clusterOf {
 	t.Helper()
-	c := &clusterOf{t: t, dir: t.TempDir(), servers: make([]*running, n)}
+	return startElectedWith(t, nil, n, witnesses...)
+}
+
+// startElectedWith is startElected with other options for all members.
+func startElectedWith(t *testing.T, change func(*server.Config), n int, witnesses ...int) *clusterOf {
+	t.Helper()
+	c := &clusterOf{t: t, dir: t.TempDir(), servers: make([]*running, n), change: change}
 	require.NoError(t, os.WriteFile(filepath.Join(c.dir, "secret"), []byte(strings.Repeat("secret", 10)), 0o600))
 	var list []string
 	for i := range n {
+		c.disks = append(c.disks, faultfs.New(vfs.OS{}))
 		c.addrs = append(c.addrs, freeAddr(t))
 		entry := c.addrs[i]
 		for _, w := range witnesses {
@@ -81,9 +93,15 @@ func (c *clusterOf) configure(cfg *server.Config, i int) {
 	cfg.Host = "127.0.0.1"
 	cfg.Cluster = server.ClusterConfig{Name: "test", Members: c.members, Timeout: 400 * time.Millisecond, Dir: filepath.Join(c.dir, fmt.Sprint(i), "cluster")}
 	cfg.Members.Secret = filepath.Join(c.dir, "secret")
+	if i < len(c.disks) {
+		cfg.FS, cfg.Cluster.DiskTimeout = c.disks[i], time.Second
+	}
 	if !strings.Contains(c.members, c.addrs[i]+"/witness") {
 		cfg.UpdateLog, cfg.ServerID = filepath.Join(c.dir, fmt.Sprint(i), "ulog"), i+1
 		cfg.Databases = []string{filepath.Join(c.dir, fmt.Sprint(i), "a.kct")}
+	}
+	if c.change != nil {
+		c.change(cfg)
 	}
 }
 
@@ -153,7 +171,15 @@ func (c *clusterOf) tell() {
 func (s *running) ask(path string) map[string]string {
 	k := s.dial()
 	defer k.Close()
-	return k.rows(path)
+	rows := map[string]string{}
+	for name, value := range k.rows(path) {
+		if strings.Contains(name, "%") { // a value has characters for which all columns are encoded
+			name, _ = url.PathUnescape(name)
+			value, _ = url.PathUnescape(value)
+		}
+		rows[name] = value
+	}
+	return rows
 }
 
 func (s *running) status(path string) int {
@@ -285,6 +311,7 @@ func TestTheClusterOptionsAreChecked(t *testing.T) {
 		{"-cluster-secret", func(cfg *server.Config) { cfg.Members.Secret = "" }},
 		{"must survive the process", func(cfg *server.Config) { cfg.Databases = []string{":"} }},
 		{"-election-timeout", func(cfg *server.Config) { cfg.Cluster.Timeout = time.Millisecond }},
+		{"-disk-timeout", func(cfg *server.Config) { cfg.Cluster.DiskTimeout = time.Millisecond }},
 		{"-cluster-etcd", func(cfg *server.Config) { cfg.Cluster.Etcd = "x" }},
 	} {
 		cfg := server.DefaultConfig()

@@ -38,7 +38,7 @@ func newMeters(c AdminConfig, log logger) (m meters) {
 
 // Metrics returns the definitions of all metrics of a server, without those of Go and the process.
 func Metrics() []exporter.Definition {
-	parts := [][]metrics.Definition{memcache.Metrics(), forwardMetrics()}
+	parts := [][]metrics.Definition{memcache.Metrics(), forwardMetrics(), clusterMetrics()}
 	for _, row := range new(ServicesConfig).table() {
 		parts = append(parts, row.metrics)
 	}
@@ -61,6 +61,7 @@ type published struct {
 	replicas  *replicas
 	snapshots *snapshots
 	mover     *forward.Forwarder
+	cluster   *clusterNode // nil: this server is in none
 }
 
 // export is the figures that are to be published.
@@ -98,6 +99,9 @@ func newExport(f published) *export {
 	e.add(exporter.Part(standingFigures(f.standing, f.onRole)))
 	if f.mover != nil {
 		e.add(exporter.Part(forwardFigures(f.mover)))
+	}
+	if f.cluster != nil {
+		e.add(exporter.Part(clusterFigures(f.cluster)))
 	}
 	if f.catalog.Log() != nil {
 		e.add(exporter.Replicas(f.replicas.figures), exporter.Confirmations(f.replicas.confirmationFigures))

@@ -321,7 +321,7 @@ func (r *root) publish() error {
 	}
 	f := published{
 		meters: &r.meters, catalog: catalog, counts: &r.counts, traffic: &r.traffic, room: r.room, memcached: r.memcached, services: r.services,
-		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover,
+		primary: &r.primary, following: r.following, standing: r.standing, onRole: r.onRole, replicas: &r.replicas, snapshots: r.databases.snapshots, mover: r.mover, cluster: r.cluster.Load(),
 	}
 	e := newExport(f)
 	r.admin.publish(e.collectors...)
